@@ -8,7 +8,10 @@
 
 enum { BYTES_LEAST = 256 };
 
-/* Returns where to put n more bytes. When out of memory, returns NULL and sets is_failed. */
+/*
+ * Makes room for n more bytes and returns the address at which to put them. When out of memory,
+ * returns NULL and sets is_failed.
+ */
 static uint8_t *bytes_reserve(struct bytes *bytes, size_t n)
 {
 	size_t wanted = bytes->n + n < BYTES_LEAST ? BYTES_LEAST : bytes->n + n;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_BYTES_H
 
 /*
- * Encodes numbers and strings into a growing buffer, and decodes them from untrusted bytes with a
- * check of the end before each read. A failure sets is_failed, so that a caller may check for it
- * once, after the last value. Used by the store's files; one thread.
+ * Encodes numbers and strings into a growing buffer, and decodes them. The decoder does not trust
+ * its input: before each read it checks that the bytes are there. A failure sets is_failed, which
+ * the caller may check once, after the last value. Used by the files of the store; one thread.
  */
 
 #include <stdbool.h>
@@ -16,22 +16,24 @@ struct bytes {
 	uint8_t *data;
 	size_t n;
 	size_t capacity;
-	bool is_failed; /* an allocation failed, so that data is incomplete */
+	bool is_failed; /* true after an allocation failed: data is incomplete */
 };
 
 void bytes_put(struct bytes *bytes, const void *data, size_t n);
-void bytes_put_u64(struct bytes *bytes, uint64_t value); /* 1 to 10 bytes, with 7 bits in each */
-void bytes_put_i64(struct bytes *bytes, int64_t value);	 /* zigzag: few bytes for -1, too */
+/* a varint: 1 to 10 bytes, with 7 bits of the value in each */
+void bytes_put_u64(struct bytes *bytes, uint64_t value);
+/* a varint in zigzag code, so that -1 is short, too */
+void bytes_put_i64(struct bytes *bytes, int64_t value);
 void bytes_put_string(struct bytes *bytes, const char *string); /* string may be NULL */
 void bytes_fini(struct bytes *bytes);
 
 struct bytes_reader {
 	const uint8_t *at;
 	const uint8_t *end;
-	bool is_failed; /* true once the bytes ended early or a value was not valid */
+	bool is_failed; /* true after the bytes ended early or a value was not valid */
 };
 
-/* Reads a number of 1 to 10 bytes. Called only by bytes_get_u64(). */
+/* Reads a varint of any length, for bytes_get_u64(), which itself reads only those of one byte. */
 uint64_t bytes_get_long(struct bytes_reader *reader);
 
 /* Reads a number that bytes_put_u64() wrote. Returns 0 and sets is_failed on failure. */
@@ -47,12 +49,15 @@ int64_t bytes_get_i64(struct bytes_reader *reader);
 /* Reads a number. If it is greater than max, returns 0 and sets is_failed. */
 uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max);
 
-/* Returns the next n bytes, borrowed. If fewer are left, returns NULL and sets is_failed. */
+/*
+ * Returns a pointer to the next n bytes of the input, and skips them. If fewer are left, returns
+ * NULL and sets is_failed.
+ */
 const uint8_t *bytes_get(struct bytes_reader *reader, size_t n);
 
 /*
- * Reads a string into a copy that the caller frees. Returns NULL if bytes_put_string() wrote NULL,
- * or on failure; a string that contains a NUL byte is a failure.
+ * Returns a copy of the next string, which the caller frees. Returns NULL if bytes_put_string()
+ * wrote NULL, or on failure. A string that contains a NUL byte is a failure.
  */
 char *bytes_get_string(struct bytes_reader *reader);
 

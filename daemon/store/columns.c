@@ -13,9 +13,9 @@ enum column_kind {
 	COLUMN_U64,
 	COLUMN_U32,
 	COLUMN_I32,
-	COLUMN_TIME, /* int64_t, ns of CLOCK_MONOTONIC; INT64_MAX: never */
+	COLUMN_TIME, /* an int64_t, in ns of CLOCK_MONOTONIC; INT64_MAX stands for never */
 	COLUMN_COMM,
-	COLUMN_IMAGE, /* uint32_t, an index into window->images */
+	COLUMN_IMAGE, /* a uint32_t: an index into window->images */
 	COLUMN_STACK,
 	COLUMN_PROCESS,
 };
@@ -27,7 +27,7 @@ struct store_column {
 
 struct store_table_entry {
 	const void *item;
-	size_t place; /* index of item in items of the table, plus 1 */
+	size_t place; /* 1 plus the index of the item in store_table.items */
 	UT_hash_handle hh;
 };
 
@@ -124,7 +124,10 @@ static const struct store_column io_bucket_columns[] = { { COLUMN_U64, 0 } };
 
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
-/* added: how many of the columns, always the last ones, are not in the version before this one. */
+/*
+ * One member of store_sections. added: number of columns, at the end of the list, that the previous
+ * version of the section does not have.
+ */
 #define SECTION(tag, version, array, columns, added)                                              \
 	{                                                                                         \
 		tag, version, sizeof(*((struct window *)0)->array),                               \
@@ -132,7 +135,10 @@ static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 			columns, ARRAY_SIZE(columns), (added) ? ARRAY_SIZE(columns) - (added) : 0 \
 	}
 
-/* A tag keeps its meaning for ever, also after its section is gone. Tags 1 to 3: window_blob.c. */
+/*
+ * All sections, each with its tag, then its version. The tag of a removed section is never used
+ * again. Tags 1 to 3 are in window_blob.c.
+ */
 const struct store_section store_sections[] = {
 	SECTION(4, 2, images, image_columns, 1),
 	SECTION(5, 2, rows, row_columns, 1),
@@ -140,7 +146,7 @@ const struct store_section store_sections[] = {
 	SECTION(7, 2, spans, span_columns, 1),
 	SECTION(8, 2, opens, open_columns, 1),
 	SECTION(9, 1, samples, sample_columns, 0),
-	SECTION(10, 1, wakers, waker_columns, 0), /* one waker per row, or none at all */
+	SECTION(10, 1, wakers, waker_columns, 0), /* has one member per row, or none */
 	SECTION(20, 2, ios, io_columns, 3),
 	SECTION(21, 1, io_buckets, io_bucket_columns, 0),
 	{},
@@ -179,7 +185,10 @@ static struct store_table_entry *table_add(struct store_table *table, void *item
 	return entry;
 }
 
-/* Returns the index of the item in the table + 1; adds the item if it is new. 0 for NULL. */
+/*
+ * Returns 1 plus the index of the item in the table; adds the item if it is new. Returns 0 if item
+ * is NULL.
+ */
 static uint64_t table_place(struct store_column_context *context, struct store_table *table,
 			    void *item)
 {
@@ -195,7 +204,10 @@ static uint64_t table_place(struct store_column_context *context, struct store_t
 	return entry ? entry->place : 0;
 }
 
-/* Writes 0 for INT64_MAX (never); else 1 and the time since the window's start: a small number. */
+/*
+ * Writes a time: 0 for INT64_MAX (never), else 1 and the time since the window's start, which is a
+ * small number and takes few bytes.
+ */
 static void time_encode(const struct window *window, int64_t time, struct bytes *out)
 {
 	uint64_t delta = (uint64_t)time - (uint64_t)window->start_ns;
@@ -292,7 +304,7 @@ static void process_decode(struct store_column_context *context, struct bytes_re
 {
 	struct process *process = table_item(&context->processes, in);
 
-	/* A missing process is an error, because every image has a process. */
+	/* Each member of window->images must have a process: without one, the data is damaged. */
 	if (!process)
 		in->is_failed = true;
 	else
@@ -313,7 +325,10 @@ static void member_decode(struct store_column_context *context, enum column_kind
 		*(uint32_t *)member = (uint32_t)bytes_get_max(in, UINT32_MAX);
 		break;
 	case COLUMN_IMAGE:
-		/* Each row refers to an image: a window with rows but no images is damaged. */
+		/*
+		 * The value is an index into window->images: if there are no images, the data is
+		 * damaged.
+		 */
 		in->is_failed |= window->n_images == 0;
 		*(uint32_t *)member =
 			(uint32_t)bytes_get_max(in, window->n_images ? window->n_images - 1 : 0);
@@ -345,7 +360,7 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 			 size_t n_columns, struct bytes_reader *in)
 {
 	char *base = (char *)context->window, *members;
-	/* Each number takes at least one byte, so the bytes left limit how much is allocated. */
+	/* Each number takes at least one byte: a damaged n cannot cause a huge allocation. */
 	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
 
 	if (in->is_failed || *(char **)(base + section->array))

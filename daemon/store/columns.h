@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_COLUMNS_H
 
 /*
- * Encodes the arrays of a window column by column, because similar numbers next to each other
- * compress best. A table lists the columns of each array; one function writes any array, another
- * one reads any array. Used by window_blob.c only; one thread.
+ * Encodes the arrays of struct window column by column, because similar numbers next to each other
+ * compress best. A table lists the columns of each array, so that one function writes any array and
+ * one function reads any array. Used by window_blob.c only; one thread.
  */
 
 #include <stddef.h>
@@ -15,19 +15,19 @@
 #include "daemon/window/window.h"
 
 /*
- * The stacks, or the processes, that the arrays of one window point to. In the encoded window a
- * pointer is its index in items + 1, and NULL is 0.
+ * All stacks, or all processes, to which the arrays of one window point. The encoded window has
+ * numbers instead of pointers: 1 plus the index in items, or 0 for NULL.
  */
 struct store_table {
-	struct store_table_entry *entries; /* hash table with the stack or process as key */
+	struct store_table_entry *entries; /* hash table; the key is the pointer to the item */
 	void **items;
 	size_t n;
 	size_t capacity;
 };
 
 /*
- * Offsets in the encoded window at which a column ends. Each column is compressed as a block of its
- * own, but a column of fewer than STORE_CUT_BYTES bytes shares the block of the next column.
+ * The most cuts of one window, and the fewest bytes between two cuts. A cut is an offset in the
+ * encoded window, at the end of a column, at which compression begins a new block.
  */
 enum { STORE_CUTS_MAX = 160, STORE_CUT_BYTES = 256 };
 
@@ -49,30 +49,30 @@ struct store_column_context {
 struct store_section {
 	uint64_t tag;
 	uint64_t version;
-	size_t size;  /* bytes of one member of the array */
+	size_t size;  /* size of one member of the array, in bytes */
 	size_t array; /* offset in struct window of the pointer to the array */
 	size_t n;     /* offset in struct window of the number of members */
 	const struct store_column *columns;
 	size_t n_columns;
-	size_t n_before; /* number of columns in version - 1; 0: there is no such version */
+	size_t n_before; /* number of columns in version - 1 of the section; 0: no such version */
 };
 
 /*
- * All sections; the last one has size 0. The array of images comes first, because members of the
- * other arrays refer to images.
+ * All sections; a section of size 0 ends the list. The array of images comes first, because the
+ * other arrays have indexes into it.
  */
 extern const struct store_section store_sections[];
 
 /*
- * Encodes the section and appends it to *out; adds the ends of its columns to context->cuts. On
- * failure sets context->error or out->is_failed.
+ * Encodes one section of the window and appends it to *out. Adds the ends of columns to
+ * context->cuts. On failure sets context->error or out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out);
 
 /*
- * Reads the first n_columns columns of the section into context->window. Returns 0, -EBADMSG or
- * -ENOMEM.
+ * Decodes the first n_columns columns of a section into context->window. Returns 0, -EBADMSG (the
+ * data is not valid) or -ENOMEM.
  */
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
 			 size_t n_columns, struct bytes_reader *in);

@@ -8,15 +8,18 @@
 #include "daemon/store/window_row.h"
 
 /*
- * Windows older than [store] merge_after are merged into windows of one minute, and windows older
- * than OLDER times merge_after into windows of ten minutes.
+ * The length of merged windows: one minute for windows older than the setting [store] merge_after,
+ * ten minutes for windows older than OLDER times merge_after.
  */
 #define MINUTE_NS      (60 * NS_PER_S)
 #define TEN_MINUTES_NS (600 * NS_PER_S)
 
-enum { OLDER = 7, PARTS_MAX = 64 /* the most windows that are merged into one */ };
+enum { OLDER = 7, PARTS_MAX = 64 /* PARTS_MAX: the most windows that are merged into one */ };
 
-/* True if entry follows before without a restart, gap, step of the clock or suspend in between. */
+/*
+ * True if the window `entry` begins where the window `before` ends, in the same run of stackd, and
+ * the clock was not set and the host not suspended in between.
+ */
 static bool continues(const struct store_entry *entry, const struct store_entry *before)
 {
 	int64_t step = entry->real_offset_ns - before->real_offset_ns;
@@ -27,8 +30,8 @@ static bool continues(const struct store_entry *entry, const struct store_entry 
 }
 
 /*
- * Returns how many entries, from the first on, can be merged into one window: they begin in the
- * same period of length_ns and follow each other without a break.
+ * Returns how many windows, beginning with the first, can be merged into one: they begin in the
+ * same period of length_ns, and there is no break between them.
  */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
@@ -41,7 +44,10 @@ static size_t group_size(const struct store_entry *entries, size_t n, int64_t le
 	return size;
 }
 
-/* Deletes the rows of n windows and adds the row of the merged one, in the open transaction. */
+/*
+ * Deletes the rows of n windows and adds the row of the window merged from them, in the open
+ * transaction.
+ */
 static int parts_replace_in(struct store *store, struct store_reader *reader,
 			    const struct store_entry *entries, size_t n,
 			    const struct window *window)
@@ -93,8 +99,8 @@ static int parts_replace(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Replaces n windows by one merged window. Leaves them as they are, and returns 0, if one of them
- * is damaged or has parts that this version does not know, or if a count would be too large.
+ * Replaces n windows by one merged window. Changes nothing and returns 0 if one of them is damaged
+ * or has parts that only a newer stackd knows, or if a count would be too large.
  */
 static int group_compact(struct store *store, struct store_reader *reader,
 			 const struct store_entry *entries, size_t n)
@@ -117,8 +123,9 @@ static int group_compact(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Merges the next group of a session's windows, if there is one that ended before before_ns, into
- * one window of length_ns. The group begins after the window *from; *from becomes its last window.
+ * Merges the next group of a session's windows into one window of length_ns, if all of the group
+ * ended before before_ns. The group begins after the window whose id is *from. Sets *from to the id
+ * of the group's last window.
  */
 static int level_step(struct store *store, struct store_reader *reader, uint64_t session,
 		      int64_t *from, int64_t before_ns, int64_t length_ns)
@@ -127,11 +134,11 @@ static int level_step(struct store *store, struct store_reader *reader, uint64_t
 	size_t n, size;
 	int r = store_reader_after(reader, session, *from, PARTS_MAX + 1, &entries, &n);
 
-	/* Wait until the whole group is old enough: else its windows would be merged in pieces. */
+	/* Wait until the whole group is old enough: otherwise it would be merged in pieces. */
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
 		return r;
 	size = group_size(entries, n, length_ns);
-	/* Wait until a window follows the group: the next window may belong to the group. */
+	/* Wait until a window follows the group: before that, the group may not be complete. */
 	if (size == n)
 		return 0;
 	*from = entries[size - 1].id;

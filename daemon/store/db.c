@@ -6,9 +6,15 @@
 
 #include "common/base.h"
 
-enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* bytes of a blob or statement */ };
+enum {
+	BUSY_MS = 2000,
+	MAX_LENGTH = 32 << 20 /* MAX_LENGTH: the most bytes of a blob or SQL statement */
+};
 
-/* The columns that describe a window, in the order in which window_row.c reads them. */
+/*
+ * The columns of the table `windows` except the blob, in the order in which window_row.c reads
+ * them.
+ */
 #define ENTRY                                                                             \
 	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
 	"n_threads, n_opens, bytes, session, lost, probe, sum"
@@ -101,7 +107,7 @@ int store_db_errno(struct store_db *db, int code)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	/* SQLite returns these three when the tables do not match the schema version. */
+	/* SQLite's codes for tables that do not match the schema version. */
 	case SQLITE_ERROR:
 	case SQLITE_MISMATCH:
 	case SQLITE_CONSTRAINT:
@@ -172,13 +178,16 @@ static int schema_update(struct store_db *db)
 }
 
 /*
- * Sets up the writer's connection. With synchronous = NORMAL a commit reaches only the page cache:
- * kill -9 loses no window. SQLite syncs the log before a checkpoint, which the writer makes every
- * 30 s: a power cut loses at most the last 30 s.
+ * Sets up the writer's connection. With synchronous = NORMAL, a commit reaches the page cache but
+ * not yet the disk: it survives kill -9. The writer makes a checkpoint every 30 s, for which SQLite
+ * syncs the log: a power cut loses at most 30 s.
  */
 static int writer_setup(struct store_db *db)
 {
-	/* Read the schema before anything is written: a newer database must stay as it is. */
+	/*
+	 * Read the schema version before writing anything: the database of a newer stackd must not
+	 * be changed.
+	 */
 	int r = schema_read(db);
 
 	if (!r && db->schema > STORE_SCHEMA)
@@ -207,8 +216,9 @@ static int connect(struct store_db *db, const char *path, int flags)
 }
 
 /*
- * Opens a database in a directory that stackd may not write to, as a file that never changes.
- * SQLite cannot share the log of such a database with a writer, but it has none, or it is a copy.
+ * Opens a database as a file that never changes, for a directory in which stackd may not create
+ * files. SQLite needs to create one there to read beside a writer. But a database in such a
+ * directory has no writer, or is a copy.
  */
 static int connect_immutable(struct store_db *db, const char *path)
 {
@@ -224,7 +234,10 @@ static int connect_immutable(struct store_db *db, const char *path)
 	return connect(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
 }
 
-/* Opens the database for reading; if SQLite cannot share it, as a file that never changes. */
+/*
+ * Opens the database for reading. If SQLite cannot read it in the way that lets a writer change it,
+ * opens it as a file that never changes.
+ */
 static int reader_open(struct store_db *db, const char *path)
 {
 	int r = connect(db, path, SQLITE_OPEN_READONLY);

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_DB_H
 
 /*
- * Opens a connection to the database, brings the schema up to date, prepares each statement when it
- * is first used, and translates errors of SQLite to errnos. A reader or the writer owns the
- * connection; one thread at a time.
+ * Opens a connection to the database, brings the schema up to date, prepares each SQL statement
+ * when it is first used, and translates errors of SQLite to errnos. A connection belongs to the
+ * writer or to one reader; one thread at a time.
  */
 
 #include <stdbool.h>
@@ -14,11 +14,14 @@
 
 #include <sqlite3.h>
 
-/* Versions of the database schema; STORE_SCHEMA is raised with every change in schema.c. */
+/*
+ * Versions of the database schema. STORE_SCHEMA is the current one, raised with each new step in
+ * schema.c.
+ */
 enum {
 	STORE_SCHEMA = 3,
-	STORE_SCHEMA_OLDEST = 1,   /* the oldest version that can be read */
-	STORE_SCHEMA_SESSIONS = 2, /* the first version that has the table sessions */
+	STORE_SCHEMA_OLDEST = 1,   /* the oldest version that this stackd can read */
+	STORE_SCHEMA_SESSIONS = 2, /* the first version with the table `sessions` */
 };
 
 enum store_statement {
@@ -80,34 +83,39 @@ enum store_statement {
 struct store_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[STATEMENT_N];
-	int schema; /* schema version of the database file */
+	int schema; /* schema version of the open file */
 };
 
 /*
- * Opens a database; a writer also creates the file and the tables that are missing. Returns 0;
- * -EUCLEAN if the file is damaged; -EPROTONOSUPPORT if its schema, which is then in db->schema, is
- * newer than STORE_SCHEMA; -ENODATA if a reader finds a file without tables; or another errno.
- * After a failure db need not be closed.
+ * Opens the database at path; a writer also creates the file and the tables that are missing.
+ * Returns 0; -EUCLEAN: the file is damaged; -EPROTONOSUPPORT: the schema is newer than
+ * STORE_SCHEMA, and db->schema has its version; -ENODATA: a reader found a file without tables; or
+ * another errno. After a failure db is closed.
  */
 int store_db_open(struct store_db *db, const char *path, bool is_writer);
 void store_db_close(struct store_db *db);
 
-/* Runs SQL without results. Returns 0 or a negative errno. */
+/* Runs SQL and discards its results. Returns 0 or a negative errno. */
 int store_db_run(struct store_db *db, const char *sql);
 
-/* schema.c: step i is the SQL that turns a database of schema i into one of schema i + 1. */
+/*
+ * Defined in schema.c. Member i is the SQL that brings a database from schema version i to i + 1.
+ */
 extern const char *const store_schema_steps[STORE_SCHEMA];
 
 /*
- * Returns the prepared statement, reset and without bound values, and sets *r to 0. On failure
- * returns NULL and sets *r to the errno.
+ * Returns a prepared statement, reset and with no values bound, and sets *r to 0. On failure
+ * returns NULL and sets *r to a negative errno.
  */
 sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r);
 
-/* Steps once. Returns 1 if there is a row; else resets it and returns 0 or a negative errno. */
+/*
+ * Steps the statement once. Returns 1 if it has a row; otherwise resets the statement and returns 0
+ * (no more rows) or a negative errno.
+ */
 int store_db_step(struct store_db *db, sqlite3_stmt *statement);
 
-/* Runs a statement without results. Returns 0 or a negative errno. */
+/* Runs a statement from which no rows are needed. Returns 0 or a negative errno. */
 int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
 
 /*

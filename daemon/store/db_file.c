@@ -12,7 +12,10 @@
 #include "common/base.h"
 #include "daemon/store/internal.h"
 
-/* Returns a hint to add to the message of error r: what to change in the systemd unit; "": none. */
+/*
+ * Returns a hint for the message about error r: what to change in the systemd unit. "" if the unit
+ * is not the likely cause.
+ */
 static const char *permission_hint(int r)
 {
 	if ((r == -EROFS || r == -EACCES || r == -EPERM) && getenv("INVOCATION_ID"))
@@ -77,7 +80,7 @@ static int lock_take(struct store *store)
 	return 0;
 }
 
-/* Creates the file with a mode that bars other users; SQLite gives the log the same mode. */
+/* Creates the file, readable for its owner and group only; SQLite gives its log the same mode. */
 static void database_make(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -104,8 +107,8 @@ static int run_begin(struct store *store)
 
 /*
  * Checks the structure of the whole database with its indexes. Without this check, SQLite would
- * notice a damaged page only when it reads the page, and an index that leads to a wrong row never.
- * Returns 0, -EUCLEAN if the database is damaged, or another errno.
+ * find a damaged page only when it reads the page, and would never find an index entry that leads
+ * to a wrong row. Returns 0, -EUCLEAN if the database is damaged, or another errno.
  */
 static int file_check(struct store *store)
 {

@@ -9,31 +9,32 @@
 #include "daemon/base/hash_table.h"
 
 struct image_entry {
-	uint64_t key[4]; /* identifies an image: uid of the thread, process, comm */
+	/* identifies an image (a thread in one program): id of the thread, process, comm */
+	uint64_t key[4];
 	uint32_t image;
 	UT_hash_handle hh;
 };
 
 struct row_entry {
-	uint64_t key[5]; /* identifies a row: image, state, kernel stack, user stack, waker */
+	uint64_t key[5]; /* identifies a row: image, task state, kernel stack, user stack, waker */
 	struct window_row row;
-	const struct window_waker *waker; /* borrowed; NULL: none */
+	const struct window_waker *waker; /* the waker of the row, borrowed; NULL: it has none */
 	uint64_t buckets[WAIT_BUCKETS];
 	UT_hash_handle hh;
 };
 
 struct sample_entry {
-	uint64_t key[3]; /* identifies a sample: image, kernel stack, user stack */
+	uint64_t key[3]; /* identifies a row of samples: image, kernel stack, user stack */
 	struct window_sample sample;
 	UT_hash_handle hh;
 };
 
 /*
- * A wait that began in one window and ended in a later one, or that is still open at the end of the
+ * A wait that ended in a later window than it began in, or that had not ended at the end of the
  * last window.
  */
 struct wait_entry {
-	uint64_t key[2]; /* identifies a wait: uid of the thread, start in ns */
+	uint64_t key[2]; /* identifies a wait: id of the thread (window_image.uid), start in ns */
 	UT_hash_handle hh;
 };
 
@@ -44,7 +45,7 @@ struct downsample {
 	struct wait_entry *waits;
 	struct sample_entry *samples;
 	struct io_entry *ios;
-	uint32_t *map; /* map[i]: index in out of image i of the current window */
+	uint32_t *map; /* map[i]: index in out->images of image i of the window being added */
 	int error;
 };
 
@@ -141,7 +142,10 @@ static struct row_entry *row_get(struct downsample *downsample, const struct win
 	return entry;
 }
 
-/* Adds a row to the sums; borrows its stacks. row->image is an index into the images of out. */
+/*
+ * Adds the counts and times of a row to the sum of equal rows; borrows its stacks. row->image must
+ * already be an index into the images of the merged window.
+ */
 static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
 {
@@ -297,9 +301,9 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 }
 
 /*
- * Adds the waits that were open at the end of a window. Those of the last window stay open waits. A
- * wait of an earlier window is left out if a later window has the whole wait; else the time that it
- * took within this window is added to a row.
+ * Adds the waits that had not ended at the end of `window`. Those of the last window stay open
+ * waits. A wait of an earlier window is left out if a later window has it from start to end;
+ * otherwise, the part of it within `window` is added to a row.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {
@@ -340,7 +344,10 @@ static int opens_add(struct downsample *downsample, const struct window *window,
 	return 0;
 }
 
-/* Adds the waker of the row that was last added to out; NULL: the row has none. */
+/*
+ * Adds the waker of the row that was just added to the merged window. waker is NULL if the row has
+ * none.
+ */
 static int waker_finish(struct downsample *downsample, const struct window_waker *waker)
 {
 	struct window_waker *added;

@@ -8,10 +8,10 @@
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
 
-/* The sum of all rows with the same image, layer, operation, call, device and stacks. */
+/* The sum of all I/O rows with the same image, layer, operation, system call, device and stacks. */
 struct io_entry {
 	uint64_t key[8];
-	struct window_io io; /* the summed row; its stacks are borrowed */
+	struct window_io io; /* the sum, as a row; its stacks are borrowed */
 	uint64_t buckets[IO_BUCKETS_N];
 	UT_hash_handle hh;
 };
@@ -54,7 +54,7 @@ static struct io_entry *entry_get(struct io_entry **entries, const struct window
 	return NULL;
 }
 
-/* Adds a row with the sum to the longer window, with references to the stacks of the row. */
+/* Adds the sum as a row to the merged window `out`, with its own references to the stacks. */
 static int entry_finish(struct window *out, const struct io_entry *entry)
 {
 	struct window_io *row = window_add_io(out);

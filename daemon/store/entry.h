@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_ENTRY_H
 
 /*
- * Describes a window without its rows: when it began and ended, how large it is, and what it lost.
- * Plain values; any thread.
+ * Describes a window without its rows: when it began and ended, how large it is, and how many
+ * events it lost. Plain values; any thread.
  */
 
 #include <stdbool.h>
@@ -14,10 +14,10 @@
 #include "daemon/window/window.h"
 
 struct store_entry {
-	int64_t id;   /* number of the window in the store; 0: the window is only in memory */
-	uint64_t run; /* the store's number of the run of stackd; 0: not known */
+	int64_t id;   /* number of the window in the database; 0: it is read from memory */
+	uint64_t run; /* number of the run of stackd that recorded it; 0: not known */
 	uint64_t seq;
-	uint64_t parts; /* how many windows were merged into this one; 1: it was not compacted */
+	uint64_t parts; /* number of windows merged into this one; 1: not merged */
 	uint64_t session;
 	enum probe_kind kind;
 	int64_t start_ns;
@@ -29,7 +29,7 @@ struct store_entry {
 	uint64_t opens;
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
-	bool is_bad; /* true after loading the window failed */
+	bool is_bad; /* true after the window could not be loaded */
 };
 
 /* Returns when the window begins, in ns since the epoch. */
@@ -44,7 +44,10 @@ static inline int64_t store_entry_end(const struct store_entry *entry)
 	return entry->end_ns + entry->real_offset_ns;
 }
 
-/* Describes a window. The caller gives the run, because a window that is new does not have it. */
+/*
+ * Returns the entry of a window. The caller passes the number of stackd's run, because a new window
+ * does not have it yet.
+ */
 static inline struct store_entry store_entry_of(const struct window *window, uint64_t run)
 {
 	struct store_entry entry = {

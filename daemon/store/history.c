@@ -7,20 +7,20 @@
 
 #include "common/base.h"
 
-/* The most windows that are evicted for the bytes of stacks whenever one window is added. */
+/* When a window is added and stacks take too much memory: the most windows that are evicted. */
 enum { EVICT_FOR_STACKS = 4 };
 
 /*
- * A window that ended less than this ago is not evicted for the bytes of stacks: most queries are
- * about recent windows, and evicting one frees no memory yet, because its stacks are kept for some
- * time after they were last used.
+ * Windows that ended less than this ago are kept even if stacks take too much memory. Most queries
+ * are about recent windows. Besides, evicting one frees no memory at once, because its stacks are
+ * kept for some time after their last use.
  */
 #define RECENT_NS (30 * NS_PER_S)
 
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
-	struct window **windows; /* a ring of n windows, the oldest at index first */
+	struct window **windows; /* ring of n windows; the oldest is at index `first` */
 	size_t capacity;
 	size_t first;
 	size_t n;
@@ -28,7 +28,8 @@ struct history {
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
-	struct window *lossy[HISTORY_LOSSY_MAX]; /* a ring: times and losses of evicted windows */
+	/* ring: times and loss counts of evicted windows */
+	struct window *lossy[HISTORY_LOSSY_MAX];
 	size_t lossy_first;
 	size_t n_lossy;
 	struct history_stats stats;
@@ -84,7 +85,10 @@ struct history *history_free(struct history *history)
 	return NULL;
 }
 
-/* True if the window lost something and is of an always-on probe, not of a client's session. */
+/*
+ * True if events were lost in the window and it is of an always-on probe, not of a session that a
+ * client started.
+ */
 static bool is_lossy(const struct window *window)
 {
 	unsigned int i;
@@ -95,7 +99,10 @@ static bool is_lossy(const struct window *window)
 	return false;
 }
 
-/* Keeps the losses of a window that is evicted, because the status reports losses for longer. */
+/*
+ * Keeps the loss counts of a window that is being evicted, because the status shows losses for
+ * longer than windows are kept.
+ */
 static void losses_keep(struct history *history, const struct window *window)
 {
 	struct window *left = is_lossy(window) ? window_new() : NULL;
@@ -213,7 +220,9 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 		if (!history->stats.first_real_ns)
 			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
 	}
-	/* Set newest_seq even if the window could not be kept: a thread may wait for it. */
+	/*
+	 * Set newest_seq even if the window was not kept: history_wait() may wait for this number.
+	 */
 	history->newest_seq = window->seq;
 	if (!is_kept)
 		window_unref(window);

@@ -4,8 +4,8 @@
 
 /*
  * Keeps the windows of the last minutes in memory and returns references to the windows of a range.
- * Evicts windows that are too old, or that need too many bytes together with their stacks, and
- * notes when and why it did. Owned by the recorder; any thread.
+ * Evicts windows when they are too old, or when all windows and stacks together take too many
+ * bytes; notes when and why. Owned by the recorder; any thread.
  */
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 #include "daemon/window/window.h"
 
 /*
- * Evicted windows whose losses are still known. Enough for ten minutes of 5 s windows of all probes
- * if every window lost something.
+ * The most evicted windows whose loss counts are kept: enough for ten minutes of 5 s windows of all
+ * probes if every window lost something.
  */
 enum { HISTORY_LOSSY_MAX = 1024 };
 
@@ -26,38 +26,42 @@ struct history;
 struct history_list {
 	struct window **windows;
 	size_t n;
-	uint64_t oldest_seq; /* sequence number of the oldest window in memory; 0: there is none */
+	/* sequence number of the oldest window in the history; 0: no windows */
+	uint64_t oldest_seq;
 };
 
 struct history_stats {
 	size_t windows;
 	size_t bytes;
-	uint64_t evicted_for_bytes; /* windows evicted because of max_bytes */
-	int64_t first_real_ns;	    /* start of the first window, since the epoch */
-	int64_t evicted_real_ns;    /* end of the last evicted window, since the epoch; 0: none */
-	bool evicted_by_bytes;	    /* the last window was evicted for max_bytes, not for age */
+	uint64_t evicted_for_bytes; /* number of windows evicted because of max_bytes */
+	int64_t first_real_ns; /* start of the first window ever added, in ns since the epoch */
+	/* end of the window evicted last, in ns since the epoch; 0: none */
+	int64_t evicted_real_ns;
+	bool evicted_by_bytes; /* the window evicted last was evicted for max_bytes, not for age */
 };
 
 /*
  * Creates a history that evicts a window keep_ns after the window's end, or earlier if all windows
- * and stacks together have more than max_bytes. Returns 0 or -ENOMEM.
+ * and stacks together take more than max_bytes. Returns 0 or -ENOMEM.
  */
 int history_new(int64_t keep_ns, size_t max_bytes, struct history **out);
 struct history *history_free(struct history *history);
 
 /*
- * Adds a window, taking the caller's reference, and evicts old windows. stack_bytes is the size of
- * all stacks in memory. Stacks are freed only some time after their windows were evicted, so each
- * call evicts only a few windows because of stack_bytes.
+ * Adds a window, taking over the caller's reference, and evicts old windows. stack_bytes is the
+ * size of all stacks in memory. Stacks are freed only some time after their windows were evicted,
+ * so each call evicts only a few windows because of stack_bytes.
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
-/* Evicts the oldest quarter of the windows, but none of the last 30 s, because memory is short. */
+/*
+ * Evicts the oldest quarter of the windows, but none of the last 30 s. Called when memory is short.
+ */
 void history_shrink(struct history *history);
 
 /*
- * Sets a function that history_add() calls with each window; the function may take a reference to
- * it. Must be called before the first window is added.
+ * Sets a function that history_add() calls with each new window. The function takes a reference if
+ * it keeps the window. Must be set before the first window is added.
  */
 void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
 		      void *userdata);
@@ -69,9 +73,9 @@ void history_set_sink(struct history *history, void (*sink)(void *userdata, stru
 int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);
 /*
- * Lists the windows of always-on probes that lost something and end after since_ns, in ns since the
- * epoch. The newest HISTORY_LOSSY_MAX evicted ones come first; of these only the times and losses
- * are left. Returns 0 or -ENOMEM.
+ * Lists the windows of always-on probes in which events were lost and that end after since_ns, in
+ * ns since the epoch. Evicted windows come first, at most HISTORY_LOSSY_MAX of them, with only
+ * their times and loss counts. Returns 0 or -ENOMEM.
  */
 int history_lossy(struct history *history, int64_t since_ns, struct history_list *out);
 void history_list_fini(struct history_list *list);
@@ -82,7 +86,7 @@ int64_t history_newest_end(struct history *history, uint64_t session);
 /* Waits until a window with sequence number seq or higher was added. Returns 0 or -ETIMEDOUT. */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
 
-/* Changes the limits of history_new(); they apply when the next window is added. */
+/* Changes keep_ns and max_bytes, see history_new(). They apply when the next window is added. */
 void history_set_limits(struct history *history, int64_t keep_ns, size_t max_bytes);
 
 void history_stats(struct history *history, struct history_stats *out);

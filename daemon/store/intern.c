@@ -9,7 +9,9 @@
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
 
-/* The most rows of one table in the cache. A full cache is cleared; the database has all rows. */
+/*
+ * The most rows of one table in the cache. A full cache is emptied; its rows are in the database.
+ */
 enum { KNOWN_MAX = 16384 };
 
 struct known {
@@ -25,7 +27,7 @@ struct store_intern {
 	struct known *stacks;
 	struct known *processes;
 	int64_t window, touch;
-	struct bytes frame_data; /* buffer in which each frame is encoded */
+	struct bytes frame_data; /* buffer for encoding one frame, reused for the next */
 };
 
 int64_t store_sum(int64_t number, const void *data, size_t size)
@@ -86,7 +88,9 @@ static struct known *known_find(struct known **set, const uint64_t *key)
 	return known;
 }
 
-/* Adds a row to the cache. When out of memory, does nothing: the database has the row. */
+/*
+ * Adds a row to the cache. Does nothing when out of memory: the row is found in the database, too.
+ */
 static void known_add(struct known **set, const uint64_t *key, int64_t number, int64_t seen)
 {
 	struct known *known;
@@ -120,10 +124,10 @@ static int row_heal(struct store_intern *intern, enum store_statement heal_state
 }
 
 /*
- * Checks the row that was found by the hash of data. Returns 0 if the row holds the data; -EBADMSG
- * if the row's checksum is wrong: the row is damaged and may be overwritten; -EUCLEAN if the
- * checksum is right but the row holds other data: the index is damaged, and the row must not be
- * changed.
+ * Checks whether the row that was found by the hash of `data` holds that data. Returns 0 if it
+ * does; -EBADMSG if the row's checksum is wrong: the row is damaged and may be overwritten;
+ * -EUCLEAN if the checksum is right but the row holds other data: the index is damaged, and the row
+ * must not be changed.
  */
 static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data)
 {
@@ -137,8 +141,9 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 }
 
 /*
- * Finds the row with this hash, and overwrites it with data if it is damaged. -ENOENT: there is
- * none. The statements of a table have consecutive numbers: find, add, heal, touch.
+ * Finds the row with this hash, and overwrites it with data if it is damaged. Returns -ENOENT if
+ * there is no such row. `find` is the first of a table's statements, which have consecutive
+ * numbers: find, add, heal, touch.
  */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out, int64_t *seen_out)
@@ -176,7 +181,7 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
 	if (r)
 		return r;
 	*number_out = sqlite3_last_insert_rowid(intern->db->handle);
-	/* Set the checksum: it covers the row's number, which is known only after the insert. */
+	/* Set the checksum: it covers the row's number, which the insert has just assigned. */
 	return row_heal(intern, find + 2, *number_out, data);
 }
 
@@ -197,7 +202,10 @@ static int row_touch(struct store_intern *intern, enum store_statement find, int
 	return store_db_exec(intern->db, statement);
 }
 
-/* Sets *out to the number of the row that holds data. Adds, touches and caches it if necessary. */
+/*
+ * Sets *out to the number of the row that holds data, and caches it. Adds the row if there is none;
+ * sets its column `seen` if that is too old.
+ */
 static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
 		      const uint64_t *key, const struct bytes *data, int64_t *out)
 {
@@ -250,7 +258,10 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 	return row_number(intern, STATEMENT_FRAME_FIND, &intern->frames, key, data, out);
 }
 
-/* Encodes a stack as the numbers of its frames; adds or touches the rows of frames if necessary. */
+/*
+ * Encodes a stack as the row numbers of its frames. Adds the rows of new frames, and sets the
+ * column `seen` of the other frames if that is too old.
+ */
 static int stack_encode(struct store_intern *intern, const struct stack *stack, struct bytes *data)
 {
 	int64_t number, last = 0;

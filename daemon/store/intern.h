@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_INTERN_H
 
 /*
- * Interning, the write side: writes each stack, frame and process to the database once and returns
- * its number, by which windows refer to it. Caches the numbers of recent rows, within bounds. Owned
- * by the writer's thread.
+ * Interning, the write side: writes each stack, frame and process to the database only once and
+ * returns the number of its row, by which windows refer to it. Caches the numbers of recent rows,
+ * up to a limit. Owned by the writer's thread.
  */
 
 #include <stdint.h>
@@ -14,11 +14,11 @@
 #include "daemon/store/window_blob.h"
 
 /*
- * The column "seen" of a row has the number of a window that used the row. To save writes, the
- * writer updates the column ("touches" the row) only when seen is `touch` or more windows behind. A
- * row is therefore deleted only when seen lies more than `touch` windows before the oldest window.
- * A large touch keeps unused rows for longer, which a small store has no space for, so it grows
- * with the number of windows: it is STORE_TOUCH_LEAST at level 0 and doubles with each level.
+ * The column `seen` of a row has the number of a window that used the row. To save writes, the
+ * writer sets it anew ("touches" the row) only when it is at least `touch` windows behind. A row is
+ * therefore deleted only when its `seen` is more than `touch` windows before the oldest window. A
+ * large `touch` keeps unused rows for longer, and a small store has no space for that. So `touch`
+ * grows with the number of windows: it is STORE_TOUCH_LEAST at level 0 and doubles with each level.
  */
 enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 };
 
@@ -29,20 +29,24 @@ int store_intern_new(struct store_db *db, struct store_intern **out);
 struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
- * Returns the functions that store_blob_encode() takes. `window` is the number that the encoded
- * window will have; a row whose seen is `touch` or more windows before it is touched.
+ * Returns the functions that store_blob_encode() needs to get the row numbers of stacks and
+ * processes. `window` is the number that the encoded window will have. A row whose `seen` is at
+ * least `touch` below that number gets it as its new `seen`.
  */
 struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch);
 
-/* Returns the window number of the last call of store_intern_names(). */
+/* Returns the window number that was passed to store_intern_names() last. */
 int64_t store_intern_window(const struct store_intern *intern);
 
-/* Clears the cache. Called after a rollback, because the database may not have the cached rows. */
+/*
+ * Clears the cache. Called after a rollback, because rows in the cache may now be missing in the
+ * database.
+ */
 void store_intern_forget(struct store_intern *intern);
 
 /*
- * Removes from the cache the stacks and processes with seen < window and the frames with
- * seen < frames. Called before these rows are deleted from the database.
+ * Removes from the cache the stacks and processes whose `seen` is below `window`, and the frames
+ * whose `seen` is below `frames`. Called before the same rows are deleted from the database.
  */
 void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames);
 

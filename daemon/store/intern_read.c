@@ -26,8 +26,8 @@ struct loaded_stack {
 struct loaded_process {
 	struct process *process;
 	int64_t number;
-	UT_hash_handle hh;	   /* entry of the hash table by number */
-	UT_hash_handle hh_process; /* entry of the hash table by process */
+	UT_hash_handle hh;	   /* handle in the hash table whose key is number */
+	UT_hash_handle hh_process; /* handle in the hash table whose key is process */
 };
 
 struct store_intern_reader {
@@ -100,7 +100,7 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 }
 
 /*
- * Reads the row with this number. Returns 0 and its bytes in *out, which are borrowed until
+ * Reads the row with this number. Returns 0 and a reader of its bytes in *out, which is valid until
  * *statement_out is reset; -EBADMSG if the row is missing or damaged; or another errno.
  */
 static int row_get(struct store_intern_reader *interned, enum store_statement which, int64_t number,
@@ -140,7 +140,10 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 	return in->is_failed ? -EBADMSG : 0;
 }
 
-/* Reads a frame into *frame; an unreadable one becomes the pseudo frame "[frame lost on disk]". */
+/*
+ * Reads a frame into *frame. A frame that cannot be read becomes the pseudo frame "[frame lost on
+ * disk]".
+ */
 static int frame_read(struct store_intern_reader *interned, int64_t number, struct frame *frame)
 {
 	sqlite3_stmt *statement;
@@ -183,7 +186,10 @@ static struct frame *frame_of(struct store_intern_reader *interned, int64_t numb
 	return &frame->frame;
 }
 
-/* Decodes a stack except its frames: *numbers_out, which the caller frees, has their numbers. */
+/*
+ * Decodes a stack without loading its frames. Sets *numbers_out to an array of the frames' row
+ * numbers, which the caller frees.
+ */
 static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **numbers_out)
 {
 	uint64_t last = 0;
@@ -204,7 +210,10 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 	return in->is_failed ? -EBADMSG : 0;
 }
 
-/* Fills *stack for a stack that is unreadable: with one pseudo frame, and with an id of its own. */
+/*
+ * Makes *stack the substitute for a stack that cannot be read: it has one pseudo frame and an id
+ * that no other stack has.
+ */
 static int stack_lost(struct store_intern_reader *interned, int64_t number, struct stack *stack)
 {
 	(*interned->damaged)++;
@@ -300,7 +309,7 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 	return 0;
 }
 
-/* Reads a process; an unreadable one is called [lost on disk] and has pid 0. */
+/* Reads a process. One that cannot be read is named [lost on disk] and has pid 0. */
 static struct process *process_read(struct store_intern_reader *interned, int64_t number)
 {
 	_cleanup_(freep) char *comm = NULL, *exe = NULL, *cgroup = NULL;

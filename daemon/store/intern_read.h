@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_INTERN_READ_H
 
 /*
- * Interning, the read side: loads the stacks, frames and processes that windows refer to by number
- * from the database, each one once. Owned by a store_reader; one thread.
+ * Interning, the read side: loads from the database the stacks, frames and processes to which
+ * windows refer by number, each of them only once. Owned by a store_reader; one thread.
  */
 
 #include <stdint.h>
@@ -22,7 +22,10 @@ int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out);
 struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned);
 
-/* Returns functions for store_blob_decode(); they return objects that live as long as interned. */
+/*
+ * Returns the functions that translate row numbers to stacks and processes for store_blob_decode().
+ * The stacks and processes live as long as `interned`.
+ */
 struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
 #endif

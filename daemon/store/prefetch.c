@@ -7,7 +7,9 @@
 
 #include "common/base.h"
 
-/* The most windows that are loaded but not yet taken by the query; each may have some MiB. */
+/*
+ * The most windows that may be loaded before the query takes them; a window may take several MiB.
+ */
 enum { READY_MAX = 4 };
 
 struct ready {
@@ -19,15 +21,19 @@ struct store_prefetch {
 	struct store_reader *reader;
 	const struct store_entry *entries;
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards the members below */
+	pthread_mutex_t lock; /* protects the members that follow it */
 	pthread_cond_t changed;
-	struct ready ready[READY_MAX]; /* the window of entry i is at i % READY_MAX */
-	size_t loaded;		       /* entries [loaded, n) are loaded */
-	size_t taken;		       /* entries [taken, n) were given to the caller */
+	/* loaded windows; that of entries[i] is at index i % READY_MAX */
+	struct ready ready[READY_MAX];
+	size_t loaded; /* entries from this index on are loaded */
+	size_t taken;  /* entries from this index on were given to the caller */
 	bool is_stopping;
 };
 
-/* Waits until there is a place for another window. False if all are loaded, or to stop. */
+/*
+ * Waits until the ring has room for another window. Returns false if all are loaded, or if the
+ * thread has to stop.
+ */
 static bool place_wait(struct store_prefetch *prefetch)
 {
 	bool is_more;

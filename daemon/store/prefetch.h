@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_PREFETCH_H
 
 /*
- * Loads the windows of a list ahead of a query, in a thread of its own: a few at a time, the last
- * one of the list first. Owned by a timeline. Only the thread may use the reader until the prefetch
- * is freed.
+ * Loads the windows of a list in a thread of its own, before the query asks for them. Begins with
+ * the last window of the list, and stays only a few windows ahead of the query. Owned by a
+ * timeline. Until the prefetch is freed, only the thread may use the store_reader.
  */
 
 #include <stddef.h>
@@ -13,12 +13,15 @@
 #include "daemon/store/entry.h"
 #include "daemon/store/reader.h"
 
-/* The fewest windows on disk for which a timeline starts a thread. */
+/* A timeline starts the thread only for a list with at least this many windows on disk. */
 enum { STORE_PREFETCH_MIN = 16 };
 
 struct store_prefetch;
 
-/* Starts to load the windows of n entries, which are borrowed. Returns 0, -ENOMEM or -EAGAIN. */
+/*
+ * Starts a thread that loads the windows of n entries, which are borrowed. Returns 0, -ENOMEM or
+ * -EAGAIN.
+ */
 int store_prefetch_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
 			 struct store_prefetch **out);
 
@@ -26,8 +29,8 @@ int store_prefetch_start(struct store_reader *reader, const struct store_entry *
 struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch);
 
 /*
- * Waits for the window of an entry and returns it as store_reader_load() does. The entries have to
- * be asked for from the last to the first: -ESPIPE if this one is not the next.
+ * Waits until the window of an entry is loaded and returns it as store_reader_load() does. The
+ * entries must be asked for in order, from the last to the first; otherwise returns -ESPIPE.
  */
 int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,
 		       struct window **out);

@@ -16,7 +16,10 @@
 #include "daemon/store/store.h"
 #include "daemon/store/window_row.h"
 
-/* No window is longer: [window] length is at most 10 min, a merged window less than 20 min. */
+/*
+ * Longer than any window: the setting [window] length allows at most 10 min, and a merged window
+ * takes less than 20 min.
+ */
 #define LONGEST_NS (3600 * NS_PER_S)
 
 struct store_reader {
@@ -35,7 +38,9 @@ int store_reader_open(const char *path, struct store_reader **out)
 	r = store_db_open(&reader->db, path, false);
 	if (!r)
 		r = store_intern_reader_new(&reader->db, &reader->damaged, &reader->interned);
-	/* One transaction for all that follows, so that it is read as it was at one moment. */
+	/*
+	 * Read all in one transaction, so that all reads see the database as it is at this moment.
+	 */
 	if (!r)
 		r = store_db_run(&reader->db, "BEGIN");
 	if (r) {
@@ -62,7 +67,7 @@ void store_reader_rest(struct store_reader *reader)
 		store_db_run(&reader->db, "COMMIT");
 }
 
-/* Reads at most max rows that the statement returns. A damaged row is left out and counted. */
+/* Reads at most max entries from the statement's rows. Leaves out damaged rows and counts them. */
 static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)
 {
@@ -80,7 +85,7 @@ static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, si
 	}
 	if (r != 0)
 		sqlite3_reset(statement);
-	/* A damaged page ends the list: return the rows before it, which are sound. */
+	/* SQLite cannot read past a damaged page: return the rows before it, which are good. */
 	if (r == -EUCLEAN) {
 		reader->damaged++;
 		r = 0;
@@ -164,7 +169,10 @@ int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id
 	return entries_read(reader, statement, max, out, n_out);
 }
 
-/* True if the window, decoded from the blob of a row, is the one that the row describes. */
+/*
+ * True if the window decoded from the blob of a row is the window that the other columns of the row
+ * describe.
+ */
 static bool window_is(const struct window *window, const struct store_entry *entry)
 {
 	return window->run == entry->run && window->seq == entry->seq &&
@@ -217,7 +225,10 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	return r;
 }
 
-/* Returns a statement on the table sessions. *r is -ENOENT if an old database has no such table. */
+/*
+ * Returns a prepared statement on the table `sessions`. Sets *r to -ENOENT if the database is too
+ * old to have this table.
+ */
 static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_statement which,
 					int *r)
 {

@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_STORE_READER_H
 
 /*
- * Reads the store as it was at one moment: lists the windows of a range and loads them one by one.
- * Loads each stack, frame and process once; these live as long as the reader, so all windows and
- * what was made from them must be freed before the reader is closed. Each query has its own reader;
- * one thread at a time.
+ * Reads the database as it was at one moment: lists the windows of a range of time and loads them
+ * one by one. Loads each stack, frame and process once and frees it with the reader. All windows,
+ * and what was made from them, must be freed before. Each query has its own reader; one thread at a
+ * time.
  */
 
 #include <stdbool.h>
@@ -19,23 +19,24 @@
 /* The most windows that a list has, and the most stacks that a reader loads. */
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
-/* Selects windows: those of an always-on probe, those of a client's session, or all. */
+/* Selects the windows to list: those of an always-on probe, those of a client's session, or all. */
 struct store_select {
-	const char *probe; /* name of an always-on probe; all runs count. NULL: any probe */
-	uint64_t run;	   /* with session: the run of stackd that recorded the session */
-	uint64_t session;  /* number of a client's session; 0: do not select by session */
+	/* an always-on probe: its windows of all runs of stackd; NULL: any probe */
+	const char *probe;
+	uint64_t run;	  /* used with session: the run of stackd that recorded the session */
+	uint64_t session; /* number of a client's session; 0: do not select by session */
 };
 
 struct store_reader;
 struct store_session;
 struct store_stats;
 
-/* A run of stackd. */
+/* One run of stackd, from its start until it stopped or was killed. */
 struct store_run {
 	char boot_id[40];
-	int64_t start_real_ns; /* since the epoch */
-	int64_t alive_real_ns; /* when this run last noted that it is running, since the epoch */
-	bool is_clean;	       /* stackd was stopped, not killed; false while the run goes on */
+	int64_t start_real_ns; /* when the run began, in ns since the epoch */
+	int64_t alive_real_ns; /* when it last noted that it was running, in ns since the epoch */
+	bool is_clean;	       /* stackd was stopped, not killed; false as long as it runs */
 };
 
 /* Opens the database at path for reading. Returns 0, -ENOMEM or an errno of store_db_open(). */
@@ -43,7 +44,7 @@ int store_reader_open(const char *path, struct store_reader **out);
 struct store_reader *store_reader_close(struct store_reader *reader);
 
 /*
- * Ends the read transaction, because the log of the database grows for as long as one is open.
+ * Ends the reader's transaction, because the database's log cannot be restarted while one is open.
  * Called when a query has read all it needs; loaded windows and stacks stay valid.
  */
 void store_reader_rest(struct store_reader *reader);
@@ -57,7 +58,10 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 		      int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
 		      size_t *n_out);
 
-/* Returns when the oldest window of an always-on probe begins; fallback_ns if none is found. */
+/*
+ * Returns when the oldest window of an always-on probe begins, in ns since the epoch; fallback_ns
+ * if no window is found.
+ */
 int64_t store_reader_first(struct store_reader *reader, const char *probe, int64_t fallback_ns);
 
 /*
@@ -68,30 +72,30 @@ int store_reader_session(struct store_reader *reader, uint64_t number, const cha
 			 struct store_session *out);
 
 /*
- * Lists clients' sessions that have windows on disk: at most max, the newest first, and none for
- * which is_known() returns true. Returns the number of sessions, or a negative errno.
+ * Lists clients' sessions that have windows on disk, the newest first, at most max. Leaves out the
+ * sessions for which is_known() returns true. Returns the number of sessions, or a negative errno.
  */
 int store_reader_sessions(struct store_reader *reader,
 			  bool (*is_known)(void *userdata, const struct store_session *session),
 			  void *userdata, struct store_session *out, size_t max);
 void store_session_fini(struct store_session *session);
 
-/* Lists, in the order of ids, at most max windows of a session whose id is greater than `id`. */
+/* Lists at most max windows of a session in the order of their ids; only ids above `id`. */
 int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id, size_t max,
 		       struct store_entry **out, size_t *n_out);
 
 /*
  * Loads a window. Returns 0 and *out, to which the caller owns a reference; -EBADMSG if it is
- * damaged; or another errno. Sets *is_partial_out if a newer stackd wrote parts of it, which were
- * skipped.
+ * damaged; or another errno. Sets *is_partial_out to whether parts were skipped because a newer
+ * stackd wrote them.
  */
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
 		      struct window **out, bool *is_partial_out);
 
 /*
- * Finds the gap, of those that the writer noted in the database, that covers most of
- * [start_ns, end_ns). Sets reason, and *end_out to when the gap ended, in ns since the epoch.
- * Returns false if no gap was noted for this time.
+ * Finds, among the gaps noted in the database, the one that covers the largest part of [start_ns,
+ * end_ns). Sets reason, and *end_out to the end of the gap, in ns since the epoch. Returns false if
+ * no gap was noted for this time.
  */
 bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end_ns, char *reason,
 		      size_t size, int64_t *end_out);
@@ -100,17 +104,17 @@ bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end
 int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run *out);
 
 /*
- * Returns the end of the window that was evicted last, in ns since the epoch, and sets reason to
- * why it was evicted. Returns 0 if no window was evicted.
+ * Returns the end of the window evicted last, in ns since the epoch, and sets reason to why it was
+ * evicted. Returns 0 if no window was evicted.
  */
 int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t size);
 
-/* Counts the windows in the database: sets out->windows, bytes, oldest_ns and newest_ns. */
+/* Sets out->windows, bytes, oldest_ns and newest_ns to what the database has now. */
 void store_reader_count(struct store_reader *reader, struct store_stats *out);
 
 /*
- * Returns the functions for store_blob_encode() that give the numbers of stacks and processes which
- * this reader has loaded. Used to write a merged window.
+ * Returns functions that give the row numbers of the stacks and processes that this reader has
+ * loaded. store_blob_encode() needs them to write a merged window.
  */
 struct store_names store_reader_names(struct store_reader *reader);
 

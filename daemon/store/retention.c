@@ -7,28 +7,29 @@
 #include "daemon/store/internal.h"
 
 enum {
-	PAGE = 4096, /* bytes of a page of the database */
+	PAGE = 4096, /* size of a page of the database in bytes */
 	/* When the disk is full, 1/8 of all windows are evicted at once; at least 4, at most 64. */
 	EVICT_FULL_MOST = 64,
 	EVICT_FULL_SHARE = 8,
 	EVICT_FULL_LEAST = 4,
 	/*
-	 * When a window is written: the most windows that are evicted for max_age, and the size of
-	 * the groups in which windows are evicted for max_size.
+	 * While one window is written: the most windows that are evicted for max_age, and the
+	 * number of windows that are evicted together for max_size.
 	 */
 	EVICT_AT_ONCE = 4,
 	/*
-	 * Unused rows are deleted whenever 1/8 of all windows were evicted, at least 4 and at most
-	 * 64; and after every 16 windows that are evicted to write one window.
+	 * Unused rows are deleted whenever 1/8 of all windows were evicted, but at least 4 and at
+	 * most 64; and also after every 16 windows that are evicted to make room for one window.
 	 */
 	TRIM_AT_ONCE = 16,
 	TRIM_MOST = 64,
 	TRIM_SHARE = 8,
 	TRIM_LEAST = 4,
-	TOUCH_SHARE = 4, /* the touch (see intern.h) is at most 1/4 of the number of windows */
+	/* `touch` (see intern.h) is at most 1/4 of the number of windows, or its least value */
+	TOUCH_SHARE = 4,
 };
 
-/* Bytes of max_size that windows may not use: they are for the log and for half-empty pages. */
+/* The bytes of max_size that are reserved for the database's log and for half-empty pages. */
 #define RESERVE (6U << 20)
 
 static int rows_trim(struct store *store, enum store_statement which, int64_t before)
@@ -44,7 +45,9 @@ static int rows_trim(struct store *store, enum store_statement which, int64_t be
 	return store_db_exec(&store->db, statement);
 }
 
-/* Finds the id and the end of the oldest window. Returns 0, -ENOENT (no window) or an errno. */
+/*
+ * Finds the id and the end of the oldest window. Returns 0, -ENOENT (no windows) or another errno.
+ */
 static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 {
 	sqlite3_stmt *statement;
@@ -62,7 +65,7 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 	return 0;
 }
 
-/* Sets a row of the table meta; text may be NULL. */
+/* Sets a row of the table `meta`; text may be NULL. */
 static int meta_set(struct store *store, const char *name, int64_t value, const char *text)
 {
 	sqlite3_stmt *statement;
@@ -77,7 +80,10 @@ static int meta_set(struct store *store, const char *name, int64_t value, const 
 	return store_db_exec(&store->db, statement);
 }
 
-/* Notes in the table meta the highest touch level with which any window on disk was written. */
+/*
+ * Stores `level` in the table `meta`: the highest touch level (see intern.h) at which any window on
+ * disk was written.
+ */
 static int level_note(struct store *store, size_t level)
 {
 	int r = meta_set(store, "touch", (int64_t)level, NULL);
@@ -87,7 +93,9 @@ static int level_note(struct store *store, size_t level)
 	return r;
 }
 
-/* Returns the touch level that level_note() wrote; if there is none, the highest possible level. */
+/*
+ * Returns the touch level that level_note() stored; the highest possible level if none is stored.
+ */
 static size_t level_get(struct store *store)
 {
 	int64_t level = STORE_TOUCH_LEVELS - 1;
@@ -105,7 +113,7 @@ static size_t level_get(struct store *store)
 	return level < 0 || level >= STORE_TOUCH_LEVELS ? STORE_TOUCH_LEVELS - 1 : (size_t)level;
 }
 
-/* Returns the highest touch level with which `window` or a later window was written. */
+/* Returns the highest touch level at which `window` or a later window was written. */
 static size_t level_since(const struct store *store, int64_t window)
 {
 	size_t level = STORE_TOUCH_LEVELS - 1;
@@ -145,12 +153,18 @@ void store_touch_begin(struct store *store)
 		store->touched[level_get(store)] = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);
 	} else if (r < 0) {
-		/* The newest window is not known: prevent that any rows are deleted. */
+		/*
+		 * The newest window is not known: assume the highest level, so that no row in use
+		 * is deleted.
+		 */
 		store->touched[STORE_TOUCH_LEVELS - 1] = INT64_MAX;
 	}
 }
 
-/* Deletes rows to which no window refers, neither one on disk nor the one about to be written. */
+/*
+ * Deletes the rows of stacks, frames, processes, sessions and runs to which no window refers,
+ * neither one on disk nor the one that is being written.
+ */
 static int interned_trim(struct store *store)
 {
 	int64_t oldest, end = INT64_MIN, before, frames;
@@ -166,8 +180,8 @@ static int interned_trim(struct store *store)
 	if (before <= 0)
 		return 0;
 	/*
-	 * A frame is touched only when a stack with it is touched, so the seen of a frame may lie
-	 * one more touch behind the seen of the stack.
+	 * The `seen` of a frame is set only together with the `seen` of a stack that has the frame.
+	 * It may therefore be one more `touch` behind.
 	 */
 	level = level_since(store, before);
 	frames = before - ((int64_t)STORE_TOUCH_LEAST << level);
@@ -186,7 +200,7 @@ static int interned_trim(struct store *store)
 	return r ? r : rows_trim(store, STATEMENT_RUNS_TRIM, 0);
 }
 
-/* True if enough windows were evicted since unused rows were last deleted; see TRIM_SHARE. */
+/* True if enough windows (see TRIM_SHARE) were evicted since unused rows were last deleted. */
 static bool is_trim_due(const struct store *store)
 {
 	uint64_t every = store->stats.windows / TRIM_SHARE;
@@ -219,8 +233,8 @@ static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const ch
 }
 
 /*
- * Evicts windows older than max_age, but only a few per call: while the clock is wrong for a
- * moment, the whole history must not be evicted.
+ * Evicts windows older than max_age, but only a few per call: a clock that is wrong for a moment
+ * must not cost the whole history.
  */
 static int evict_age(struct store *store, int64_t now_ns)
 {
@@ -264,7 +278,10 @@ static int evict_size(struct store *store, size_t size)
 				&store->stats.evicted_size);
 		if (r)
 			return r;
-		/* Many short-lived processes leave many unused rows: delete these, too. */
+		/*
+		 * Windows with many short-lived processes leave many unused rows: delete these
+		 * rows, too.
+		 */
 		if (++n % TRIM_AT_ONCE == 0 && store->evicted)
 			r = interned_trim(store);
 		if (r)
@@ -273,7 +290,7 @@ static int evict_size(struct store *store, size_t size)
 	return r;
 }
 
-/* Returns at most 512 free pages to the file system if the file is larger than max_size. */
+/* Makes the file at most 512 unused pages shorter if it is larger than max_size. */
 static int vacuum(struct store *store)
 {
 	int64_t pages;
@@ -294,8 +311,8 @@ int store_evict(struct store *store, int64_t now_ns, size_t size)
 }
 
 /*
- * Returns how many windows to evict when the disk is full. Not all at once: a temporary file of
- * another program may be what fills the disk.
+ * Returns how many windows to evict when the disk is full. Not all at once: perhaps another
+ * program's temporary file fills the disk, and only for a while.
  */
 static int64_t evict_count(struct store *store)
 {
@@ -308,7 +325,10 @@ static int64_t evict_count(struct store *store)
 	return windows > EVICT_FULL_MOST ? EVICT_FULL_MOST : windows;
 }
 
-/* Restarts the log first: a deletion needs space in it, which a full disk does not have. */
+/*
+ * Restarts the database's log first: a deletion needs space in the log, and the full disk has no
+ * space to lengthen it.
+ */
 int store_evict_some(struct store *store)
 {
 	int64_t id, end, i, n = evict_count(store);
@@ -329,7 +349,10 @@ int store_evict_some(struct store *store)
 		store_db_run(&store->db, "ROLLBACK");
 	if (r)
 		return r;
-	/* Restart the log again, so that the file gets the deletions and can reuse the pages. */
+	/*
+	 * Restart the log again: this moves the deletions to the database file, whose pages can
+	 * then be reused.
+	 */
 	return store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
 }
 

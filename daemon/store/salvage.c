@@ -12,24 +12,30 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/* The most row numbers tried in one table. In a damaged table the last number may look huge. */
+/*
+ * The most row numbers that are tried in one table: if it is damaged, its last number may be a huge
+ * wrong one.
+ */
 #define IDS_MAX 4000000
 
-/* Copying a table ends after this many consecutive row numbers without a readable row. */
+/* Copying a table stops after this many consecutive row numbers without a readable row. */
 #define MISSES_MAX 20000
 
 /*
- * Numbers of new rows are higher than the old ones by this much, because saved windows may refer to
- * rows that were lost.
+ * New rows get numbers that are higher by this much than the highest saved one. Saved windows may
+ * refer to lost rows, whose numbers must not be used again.
  */
 #define NUMBERS_SKIPPED "100000000"
 
 #define PAGE 4096
 
-/* The most bytes that a database can have: twice the largest [store] max_size. More is damage. */
+/*
+ * The largest size of a database in bytes: twice the highest max_size that [store] allows. A larger
+ * size in a file's header is due to damage.
+ */
 #define LENGTH_MAX (INT64_C(2) << 40)
 
-/* The kind of checksum in the rows of a table, by which damaged rows are found. */
+/* Which checksum the rows of a table have, by which damaged rows are found. */
 enum guard { GUARD_NONE, GUARD_INTERNED, GUARD_WINDOW };
 
 static const struct table {
@@ -55,7 +61,7 @@ struct salvage {
 	sqlite3 *old; /* the damaged database */
 	struct store_db *new;
 	sqlite3_stmt *get; /* reads a row of the current table from old */
-	sqlite3_stmt *put; /* adds the row to new */
+	sqlite3_stmt *put; /* writes that row to new */
 	uint64_t windows;  /* number of windows copied */
 	uint64_t lost;	   /* number of windows left out because of a wrong checksum */
 };
@@ -85,13 +91,15 @@ static int row_copy(struct salvage *salvage, enum guard guard)
 	sqlite3_reset(salvage->put);
 	for (i = 0; i < n; i++)
 		sqlite3_bind_value(salvage->put, i + 1, sqlite3_column_value(salvage->get, i));
-	/* INSERT OR IGNORE adds nothing if a row with the same id or hash was copied before. */
+	/* INSERT OR IGNORE skips a row whose id or hash was copied before, without an error. */
 	if (sqlite3_step(salvage->put) == SQLITE_DONE)
 		salvage->windows += guard == GUARD_WINDOW;
 	return sqlite3_errcode(salvage->new->handle) == SQLITE_FULL ? -ENOSPC : 0;
 }
 
-/* Returns the smallest or largest row number of a table (which: min or max); fallback on error. */
+/*
+ * Returns the smallest (which = "min") or largest ("max") row number of a table; fallback on error.
+ */
 static int64_t bound_get(struct salvage *salvage, const char *table, const char *which,
 			 int64_t fallback)
 {
@@ -161,8 +169,8 @@ static int table_copy(struct salvage *salvage, const struct table *table)
 }
 
 /*
- * Adds a row with a very high number to each table, so that no new row gets the number of a lost
- * row: otherwise a saved stack could show a frame that was written later.
+ * Adds a row with a very high number to each table, so that no later row gets the number of a lost
+ * row. Otherwise a saved stack could show a frame that was written later.
  */
 static int numbers_skip(struct store_db *db)
 {
@@ -203,8 +211,8 @@ static int file_move(const char *path, const char *suffix, const char *to)
 }
 
 /*
- * Renames the database to *.broken, with its log, which may have windows, too. Replaces a *.broken
- * of an earlier call.
+ * Renames the database to FILE.broken, together with its log, which may have windows, too. Replaces
+ * the FILE.broken of an earlier repair.
  */
 static int files_move(struct store *store)
 {
@@ -222,8 +230,8 @@ static int files_move(struct store *store)
 }
 
 /*
- * Appends zeros to a database file that is shorter than its header says. SQLite would not read any
- * of a file that is too short; afterwards only the pages that were missing are unreadable.
+ * Appends zeros to a database file that is shorter than its header says. SQLite does not read any
+ * part of a file that is too short; with the zeros, only the missing pages are unreadable.
  */
 static void file_lengthen(const char *path)
 {
@@ -238,7 +246,7 @@ static void file_lengthen(const char *path)
 		wanted = ((int64_t)pages[0] << 24 | pages[1] << 16 | pages[2] << 8 | pages[3]) *
 			 PAGE;
 		if (st.st_size < wanted && wanted <= LENGTH_MAX && ftruncate(fd, wanted) < 0)
-			log_err(-errno, "%s: lengthen", path);
+			log_err(-errno, "%s: cannot lengthen the file", path);
 	}
 	close(fd);
 }

@@ -2,13 +2,13 @@
 #include "daemon/store/db.h"
 
 /*
- * Step i is the SQL that turns a database of schema i into one of schema i + 1. A step that was in
- * a release is never changed: to change the schema, add a step and raise STORE_SCHEMA.
+ * Member i is the SQL that brings a database from schema version i to i + 1. A member that was in a
+ * release is never changed: to change the schema, add a member and raise STORE_SCHEMA.
  *
- * A row of frames, stacks or processes has a hash, by which it is found; "seen", the number of the
- * last window that referred to it or of a slightly earlier window, by which it is deleted; and a
- * checksum of its number and data, which shows damage. A blob is the last column of its table, so
- * that reading the other columns does not have to read past it.
+ * A row of frames, stacks or processes is found by its hash. Its column `seen` has the number of
+ * the last window that used it, or of a slightly earlier window; old rows are deleted by it. `sum`
+ * is a checksum of its number and data, which shows damage. A blob is the last column of its table,
+ * so that reading the other columns does not have to read past it.
  */
 const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE runs ("
@@ -34,7 +34,10 @@ const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE gaps (id INTEGER PRIMARY KEY, start_real_ns INTEGER NOT NULL,"
 	" end_real_ns INTEGER NOT NULL, reason TEXT NOT NULL);"
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, number INTEGER, text TEXT);",
-	/* The index alone says whether a session has windows and when the newest of them ended. */
+	/*
+	 * The index windows_session has all that is needed to tell whether a session has windows
+	 * and when the newest of them ended.
+	 */
 	"CREATE TABLE sessions (id INTEGER PRIMARY KEY, run INTEGER NOT NULL,"
 	" number INTEGER NOT NULL, sum INTEGER NOT NULL, data BLOB NOT NULL, name TEXT,"
 	" since_real_ns INTEGER NOT NULL);"

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_SESSION_ROW_H
 
 /*
- * Writes the row of a client's session to the database, with a checksum, and reads it back if the
- * checksum is right. Used by the store's files; one thread.
+ * Writes the row of a client's session, with a checksum, to the database, and reads it back if the
+ * checksum is right. Used by the files of the store; one thread.
  */
 
 #include <sqlite3.h>
@@ -12,12 +12,16 @@
 #include "daemon/store/db.h"
 #include "daemon/store/store.h"
 
-/* Adds the row of a session, in the open transaction if there is one. 0 or a negative errno. */
+/*
+ * Adds the row of a session, in the open transaction if there is one. Returns 0 or a negative
+ * errno.
+ */
 int store_session_write(struct store_db *db, const struct store_session *session);
 
 /*
- * Reads a session from the statement's current row, except ended_ns, which the row does not have.
- * store_session_fini() frees *out. Returns 0; -EBADMSG if the row is damaged or memory is short.
+ * Reads a session from the statement's current row. Leaves ended_ns unknown, as the row does not
+ * have it. store_session_fini() frees *out. Returns 0; -EBADMSG if the row is damaged or memory is
+ * short.
  */
 int store_session_read(sqlite3_stmt *statement, struct store_session *out);
 

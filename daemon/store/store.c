@@ -15,10 +15,10 @@
 /* How long store_stop() waits for a disk that does not answer. */
 enum { STOP_S = 4 };
 
-/* The default time between two syncs: the most that a power cut loses; kill -9 loses nothing. */
+/* The default time between two syncs, which is what a power cut may lose. kill -9 loses nothing. */
 #define SYNC_EVERY_NS (30 * NS_PER_S)
 
-/* Two gaps with the same reason that are at most this far apart are noted as one. */
+/* Two gaps with the same reason that are at most this far apart become one gap. */
 #define NEAR_NS (60 * NS_PER_S)
 
 static struct store *store_free(struct store *store)
@@ -106,7 +106,7 @@ void store_wait(struct store *store, int64_t timeout_ns)
 		r = pthread_cond_timedwait(&store->tried, &store->lock, &deadline);
 	pthread_mutex_unlock(&store->lock);
 	if (r)
-		log_warning("%s: the disk does not answer, nothing of before is known yet",
+		log_warning("%s: the disk does not answer; earlier windows cannot be read yet",
 			    store->path);
 }
 
@@ -127,7 +127,7 @@ struct store *store_stop(struct store *store)
 		r = pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline);
 	if (r) {
 		/* Do not free the store, which the thread still uses. The process exits soon. */
-		log_warning("%s: the disk does not answer, the last windows are lost", store->path);
+		log_warning("%s: the disk does not answer; the last windows are lost", store->path);
 		return store;
 	}
 	return store_free(store);

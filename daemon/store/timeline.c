@@ -10,7 +10,10 @@
 #include "daemon/store/history.h"
 #include "daemon/store/timeline_internal.h"
 
-/* Waits of a range may end later: windows on disk are searched up to this long after its end. */
+/*
+ * How far after the range windows on disk are searched for the end of waits that began in the
+ * range.
+ */
 #define LATER_NS (120 * NS_PER_S)
 
 static void list_fini(struct timeline_list *list)
@@ -36,7 +39,10 @@ struct timeline *timeline_close(struct timeline *timeline)
 	return NULL;
 }
 
-/* Lists the session's windows in memory; drops the reference to windows that end by since_ns. */
+/*
+ * Lists the session's windows in memory. Of windows that end at or before since_ns, keeps only the
+ * entries.
+ */
 static int memory_read(struct timeline *timeline, int64_t since_ns)
 {
 	struct timeline_list *memory = &timeline->memory;
@@ -64,13 +70,16 @@ static int memory_read(struct timeline *timeline, int64_t since_ns)
 	return 0;
 }
 
-/* True if this run of stackd records the session; only then can it have windows in memory. */
+/* True if the session is of this run of stackd. Only such a session can have windows in memory. */
 static bool is_of_this_run(const struct timeline *timeline)
 {
 	return !timeline->session.run;
 }
 
-/* True if the session can have windows on disk. For a client's session the run must be known. */
+/*
+ * True if the session can have windows on disk. Those of a client's session are found only if the
+ * run that recorded it is known.
+ */
 static bool has_disk(const struct timeline *timeline)
 {
 	return timeline->source.reader && (timeline->session.probe || timeline->select.run);
@@ -91,7 +100,10 @@ static bool oldest_drop(struct store_entry *entries, size_t *n)
 	return true;
 }
 
-/* Removes entries of windows that are in memory, too. Returns the number of entries left. */
+/*
+ * Removes the entries of windows on disk that are in memory, too. Returns the number of entries
+ * left.
+ */
 static size_t in_memory_drop(const struct timeline *timeline, struct store_entry *entries, size_t n)
 {
 	uint64_t run = timeline->source.run, seq = timeline->memory_seq;
@@ -196,8 +208,9 @@ bool timeline_is_truncated(const struct timeline *timeline)
 }
 
 /*
- * Starts to load a list ahead if `entry` is its last one on disk: a caller that asks for this one
- * first wants all. If no thread can be started, stored_load() loads the windows one by one.
+ * Starts a thread that loads a list ahead, if `entry` is the list's last window on disk: a caller
+ * that begins with the last window will ask for all. If no thread can be started, stored_load()
+ * loads the windows one by one.
  */
 static void prefetch_start(struct timeline *timeline, const struct store_entry *entry)
 {
@@ -214,7 +227,10 @@ static void prefetch_start(struct timeline *timeline, const struct store_entry *
 	}
 }
 
-/* Loads a window on disk, from the prefetch if it has it. Ends the prefetch after its list. */
+/*
+ * Loads a window on disk: from the prefetch thread if it has the window, else directly. Ends the
+ * thread after the list's first window, which callers ask for last.
+ */
 static int stored_load(struct timeline *timeline, const struct store_entry *entry,
 		       struct window **out)
 {
@@ -245,7 +261,7 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 	if (!r)
 		return window;
 	list->entries[i].is_bad = true;
-	log_err(r, "window %lld of the store", (long long)list->entries[i].id);
+	log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
 	return NULL;
 }
 

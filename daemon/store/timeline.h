@@ -3,11 +3,11 @@
 #define STACKD_DAEMON_STORE_TIMELINE_H
 
 /*
- * Lists the windows of one session in a range of time, whether they are in memory or on disk, loads
- * them, works out how much of the range they cover, and finds why the rest is missing. A query
- * opens one timeline for its range and reads history and store only through it. The list of windows
- * in memory is taken once, when the timeline is opened. Owned by the query's answer; one thread at
- * a time. The store_reader must outlive the timeline.
+ * Lists the windows of one session in a range of time, in memory and on disk, and loads them. Works
+ * out how much of the range they cover, and why the rest is missing. A query opens one timeline for
+ * its range and reads the history and the store only through it. The list of windows in memory is
+ * taken once, when the timeline is opened. Owned by the query's answer; one thread at a time. The
+ * store_reader must outlive the timeline.
  */
 
 #include <stdbool.h>
@@ -29,22 +29,23 @@ struct timeline;
 struct timeline_source {
 	struct history *history;     /* the windows in memory; NULL: there are none */
 	struct store_reader *reader; /* the windows on disk; NULL: there are none */
-	uint64_t run;		     /* the store's number of this run of stackd; 0: not known */
-	const char *boot_id;	     /* boot id of the running kernel; borrowed */
+	uint64_t run;	     /* number of this run of stackd in the database; 0: not known */
+	const char *boot_id; /* boot id of the running kernel; borrowed */
 };
 
 /* The session whose windows a timeline lists; the strings are borrowed. */
 struct timeline_session {
-	uint64_t id;	   /* number of the session */
-	uint64_t run;	   /* an earlier run of stackd that recorded the session; 0: this run */
-	const char *probe; /* name of the always-on probe, for all runs; NULL: a client's session */
+	uint64_t id;  /* number of the session */
+	uint64_t run; /* the earlier run of stackd that recorded the session; 0: this run */
+	/* an always-on probe, with its windows of all runs; NULL: a client's session */
+	const char *probe;
 	int64_t since_ns;  /* when the session began, in ns since the epoch */
 	bool is_recording; /* the session is being recorded now */
 };
 
 /*
  * Windows of a timeline, oldest first: those on disk, then those in memory. A caller may also fill
- * a list itself with windows in memory; entries, n_stored and timeline are 0 in such a list.
+ * a list itself with windows in memory; it then leaves entries, n_stored and timeline 0.
  */
 struct timeline_list {
 	struct store_entry *entries; /* entry i describes window i without loading it */
@@ -55,52 +56,57 @@ struct timeline_list {
 };
 
 struct timeline_gap {
-	int64_t start_ns; /* since the epoch, as end_ns */
+	int64_t start_ns; /* in ns since the epoch, like end_ns */
 	int64_t end_ns;
-	const char *reason; /* why nothing was recorded, for people */
+	const char *reason; /* text for the user: why nothing was recorded */
 };
 
 struct timeline_coverage {
-	struct timeline_gap *gaps; /* in the order of time; in the caller's arena */
+	struct timeline_gap *gaps; /* sorted by time; in the caller's arena */
 	size_t n_gaps;
-	int64_t used_start_ns; /* start of the first readable window; without one, of the range */
-	int64_t used_end_ns;   /* end of the last readable window; without one, of the range */
-	int64_t covered_ns;    /* time of the range that readable windows cover */
+	int64_t used_start_ns; /* start of the first readable window, else of the range */
+	int64_t used_end_ns;   /* end of the last readable window, else of the range */
+	int64_t covered_ns;    /* ns of the range that readable windows cover */
 	size_t windows;	       /* number of readable windows */
-	size_t compacted;      /* number of readable windows that several were merged into */
+	size_t compacted;      /* number of readable windows that were merged from several */
 	size_t bad;	       /* number of windows that could not be read */
 };
 
 /*
- * Lists the session's windows that overlap [since_ns, until_ns). Windows on disk that cannot be
- * listed are left out. Returns 0 and *out, which timeline_close() frees, or -ENOMEM.
+ * Lists the session's windows that overlap [since_ns, until_ns). Leaves out windows on disk if the
+ * database cannot be read. Returns 0 and *out, which timeline_close() frees, or -ENOMEM.
  */
 int timeline_open(const struct timeline_source *source, const struct timeline_session *session,
 		  int64_t since_ns, int64_t until_ns, struct timeline **out);
 struct timeline *timeline_close(struct timeline *timeline);
 
 /*
- * Lists the windows after until_ns, because waits that began in the range may have ended in them.
- * Of the windows on disk, lists those that begin at most 2 min later. until_ns must be greater than
- * the since_ns of timeline_open(). Returns 0 or -ENOMEM.
+ * Lists the windows after until_ns, in which waits that began in the range may have ended: all
+ * windows in memory, and those on disk that begin at most 2 min later. until_ns must be greater
+ * than the since_ns of timeline_open(). Returns 0 or -ENOMEM.
  */
 int timeline_read_later(struct timeline *timeline, int64_t until_ns);
 
-/* Return the windows of the range, and the windows that timeline_read_later() listed; borrowed. */
+/* Return a list, borrowed: the windows of the range, or those that timeline_read_later() listed. */
 const struct timeline_list *timeline_range(const struct timeline *timeline);
 const struct timeline_list *timeline_later(const struct timeline *timeline);
 
 /*
  * Returns a reference to window i of the list; loads the window if it is on disk. A caller that
- * wants all windows asks for the last one first: a thread then loads the others ahead, if the list
- * has 16 or more on disk. Returns NULL if the window cannot be read, and sets is_bad of its entry.
+ * wants all windows should ask for the last one first: if 16 or more are on disk, a thread then
+ * loads the others ahead. If the window cannot be read, returns NULL and sets is_bad of its entry.
  */
 struct window *timeline_window(const struct timeline_list *list, size_t i);
 
-/* True if the range has too many windows on disk for a list, which then lacks the oldest ones. */
+/*
+ * True if the range has more windows on disk than a list can have. The list lacks the oldest ones.
+ */
 bool timeline_is_truncated(const struct timeline *timeline);
 
-/* Returns when the range's first window began, listed or not. The range must have a window. */
+/*
+ * Returns when the first listed window began. If the list is truncated, returns when the session's
+ * oldest window began, even if that is before the range. The range must have a window.
+ */
 int64_t timeline_first_start(const struct timeline *timeline);
 
 /* True if a window of the session is in memory, whether it is in the range or not. */

@@ -47,8 +47,9 @@ static int entries_sort(struct coverage *coverage)
 }
 
 /*
- * True if, by the monotonic clock, this run recorded a window between these two windows. By the
- * real clock it lies elsewhere, because the clock was set to another time in between.
+ * True if, by the monotonic clock, this run of stackd recorded a window between `before` and
+ * `after`. By the real clock, that window is elsewhere: the clock was set to another time in
+ * between.
  */
 static bool is_elsewhere(const struct coverage *coverage, const struct store_entry *before,
 			 const struct store_entry *after)
@@ -65,7 +66,10 @@ static bool is_elsewhere(const struct coverage *coverage, const struct store_ent
 	return false;
 }
 
-/* Returns the reason of the gap between two windows of one and the same run of stackd. */
+/*
+ * Returns the reason of a gap between the windows `before` and `after`, which are of the same run
+ * of stackd.
+ */
 static const char *reason_within(const struct coverage *coverage, const struct store_entry *before,
 				 const struct store_entry *after)
 {
@@ -80,9 +84,9 @@ static const char *reason_within(const struct coverage *coverage, const struct s
 }
 
 /*
- * Sets reason to how the run of stackd that recorded the window before the gap ended. Returns false
- * if the store does not know this run, or the run has not ended. If the session is not being
- * recorded and no later run is known, the boot id of the host shows whether the host was restarted.
+ * Sets reason to how the run of stackd ended that recorded the window `before`. Returns false if
+ * the store does not know the run, or if it has not ended. If the session is not being recorded and
+ * no later run is known, the boot id of the host shows whether the host was restarted.
  */
 static bool reason_run_ended(const struct coverage *coverage, const struct store_entry *before,
 			     const struct store_entry *after, char *reason)
@@ -112,7 +116,7 @@ static bool reason_run_ended(const struct coverage *coverage, const struct store
 	return true;
 }
 
-/* Sets reason to why there is no window before the first one: evicted, or never recorded. */
+/* Sets reason to why the range has nothing before its first window: evicted, or never recorded. */
 static void reason_first(const struct coverage *coverage, int64_t start, char *reason)
 {
 	const struct timeline *timeline = coverage->timeline;
@@ -133,7 +137,10 @@ static void reason_first(const struct coverage *coverage, int64_t start, char *r
 		snprintf(reason, REASON, "stackd was not running");
 }
 
-/* Sets reason to why nothing was recorded from `before` to `after`; either may be NULL (none). */
+/*
+ * Sets reason to why nothing was recorded between the windows `before` and `after`, each of which
+ * may be NULL (none).
+ */
 static void reason_find(const struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, char *reason)
 {
@@ -165,9 +172,10 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 }
 
 /*
- * Adds the gap from `before` to `after`, either of which may be NULL (none). Takes the reason that
- * the writer noted in the database, if it did. A note ends with the run that wrote it: if that run
- * ended within the gap, the rest of the gap gets a reason of its own.
+ * Adds the gap between the windows `before` and `after`, each of which may be NULL (none). The
+ * reason is the one that the writer noted in the database, if any. It holds only until the end of
+ * the run that noted it: if that run ended within the gap, the rest of the gap gets a reason of its
+ * own.
  */
 static void gap_between(struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, int64_t end)
@@ -192,7 +200,10 @@ static void gap_between(struct coverage *coverage, const struct store_entry *bef
 	gap_add(coverage, start, end, reason);
 }
 
-/* Adds the gap before the first window. In a truncated list, windows left out are the reason. */
+/*
+ * Adds the gap before the first window. If the list is truncated, the reason is that older windows
+ * are left out.
+ */
 static void gap_first(struct coverage *coverage, const struct store_entry *before,
 		      const struct store_entry *first, int64_t since)
 {
@@ -208,7 +219,10 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Adds a window to the coverage. Returns the time up to which the range has been worked out. */
+/*
+ * Adds a window to the coverage; one that cannot be read is a gap. Returns the time up to which the
+ * range is now worked out.
+ */
 static int64_t window_cover(struct coverage *coverage, const struct store_entry *entry, int64_t at,
 			    int64_t until, struct timeline_coverage *out)
 {
@@ -238,7 +252,7 @@ static void coverage_walk(struct coverage *coverage, int64_t since, int64_t unti
 	int64_t at = since;
 	size_t i;
 
-	/* The reason of a gap at the beginning depends on the window before the range. */
+	/* If the range begins with a gap, its reason depends on the window before the range. */
 	if ((!coverage->n || store_entry_start(coverage->entries[0]) > since + DRIFT_NS) &&
 	    timeline_before(coverage->timeline, since, &earlier))
 		before = &earlier;

@@ -14,13 +14,16 @@
 struct timeline {
 	struct timeline_source source;
 	struct timeline_session session;
-	struct store_select select;  /* selects the session's windows on disk */
-	struct timeline_list memory; /* the session's windows in memory; NULL: before the range */
-	uint64_t memory_seq;	     /* seq of the oldest window in memory, any session; 0: none */
-	struct timeline_list range;  /* windows of the range */
-	struct timeline_list later;  /* windows after the range */
-	bool is_truncated;	     /* range lacks the oldest windows on disk */
-	struct store_prefetch *prefetch; /* loads range or later ahead; NULL: neither */
+	struct store_select select; /* selects the session's windows on disk */
+	/* the session's windows in memory; windows[i] is NULL if it ended before the range */
+	struct timeline_list memory;
+	/* sequence number of the oldest window in memory, of any session; 0: none */
+	uint64_t memory_seq;
+	struct timeline_list range; /* windows that overlap the range */
+	struct timeline_list later; /* windows after the range, see timeline_read_later() */
+	bool is_truncated; /* range lacks windows on disk, the oldest, because they are too many */
+	/* loads the windows of range or later ahead; NULL: not started */
+	struct store_prefetch *prefetch;
 };
 
 /*

@@ -13,8 +13,8 @@
 
 enum {
 	TAG_HEAD = 1,
-	TAG_STACKS = 2,	   /* the numbers of the window's stacks in the store */
-	TAG_PROCESSES = 3, /* the numbers of the window's processes in the store */
+	TAG_STACKS = 2,	   /* row numbers of the window's stacks in the database */
+	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
 };
 
 enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
@@ -29,7 +29,10 @@ static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 	out->is_failed |= payload->is_failed;
 }
 
-/* Writes losses by name, because the number of a loss differs between versions of stackd. */
+/*
+ * Encodes the members of struct window that are not arrays. Writes losses by name, because the
+ * numbers of losses differ between versions of stackd.
+ */
 static void head_encode(const struct window *window, uint64_t run, struct bytes *out)
 {
 	uint64_t n = 0;
@@ -98,9 +101,9 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 }
 
 /*
- * Encodes all sections. Encoding the arrays collects their stacks and processes, so it is done
- * first, into a buffer; but the numbers of stacks and processes come first in *out, because the
- * decoder needs them for the arrays.
+ * Encodes all sections. Encodes the arrays first, into a buffer, because that collects their stacks
+ * and processes. In *out, the numbers of these stacks and processes come before the arrays, because
+ * the decoder needs them to read the arrays.
  */
 static int sections_encode(struct store_column_context *context, uint64_t run,
 			   const struct store_names *names, struct bytes *out)
@@ -128,7 +131,7 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 	return out->is_failed || arrays.is_failed ? -ENOMEM : context->error;
 }
 
-/* Compresses the next bytes of *in, up to offset `end`, and closes the compressed block. */
+/* Compresses *in up to offset `end`, and ends the compressed block there. */
 static int pack_to(ZSTD_CCtx *zstd, ZSTD_inBuffer *in, size_t end, ZSTD_EndDirective how,
 		   ZSTD_outBuffer *out)
 {
@@ -154,7 +157,9 @@ static int pack_run(ZSTD_CCtx *zstd, const struct bytes *raw, const struct store
 	return r ? r : pack_to(zstd, &in, raw->n, ZSTD_e_end, out);
 }
 
-/* Compresses each column as a block of its own, so that the codes of a block fit its numbers. */
+/*
+ * Compresses the columns in separate blocks, so that the entropy codes of a block fit its numbers.
+ */
 static int pack(const struct bytes *raw, const struct store_cuts *cuts, struct bytes *out)
 {
 	size_t bound = ZSTD_compressBound(raw->n) + (cuts->n + 1) * BLOCK_HEAD;
@@ -200,7 +205,7 @@ static void lost_decode(struct bytes_reader *in, struct window *window)
 	window->lost[WINDOW_LOST_OTHER] += count;
 }
 
-/* Reads the name of the probe and sets window->kind. An unknown name is a failure. */
+/* Reads the name of a probe and sets window->kind. An unknown name is a failure. */
 static void kind_decode(struct bytes_reader *in, struct window *window)
 {
 	_cleanup_(freep) char *name = bytes_get_string(in);
@@ -308,7 +313,10 @@ static int ios_check(struct window *window)
 	return first == window->n_io_buckets ? 0 : -EBADMSG;
 }
 
-/* Checks what a single column cannot show, such as end before start; sets bucket_first of rows. */
+/*
+ * Checks what cannot be checked column by column, such as an end before the start. Sets
+ * bucket_first of the rows.
+ */
 static int window_check(struct window *window)
 {
 	size_t i, first = 0;

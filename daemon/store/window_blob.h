@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_STORE_WINDOW_BLOB_H
 
 /*
- * Encodes a window as a compressed list of sections, and decodes it. The encoded window has numbers
- * instead of stacks and processes; struct store_names translates them. A section is a tag, a
- * version, a length and a payload. The decoder skips unknown sections, so it reads all that it
- * understands of a window that a newer stackd wrote. No state; any thread.
+ * Encodes a window as a compressed list of sections, and decodes it. The encoded window has row
+ * numbers of the database instead of stacks and processes; struct store_names translates them. A
+ * section is a tag, a version, a length and a payload. The decoder skips sections that it does not
+ * know, and so can read the rest of a window that a newer stackd wrote. No state; any thread.
  *
  * A new kind of row needs a new tag and a table of columns in columns.c.
  */
@@ -18,28 +18,30 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window.h"
 
-/* A window of more bytes than this before compression is neither written nor read. */
+/* The most bytes of a window before compression. A larger window is neither written nor read. */
 #define STORE_BLOB_MAX (16U << 20)
 
 /*
- * Translates stacks and processes to their numbers in the store, and numbers back to these. The
- * first two functions return 0 or a negative errno.
+ * Translates stacks and processes to the numbers of their rows in the database, and back.
+ * stack_number() and process_number() return 0 or a negative errno.
  */
 struct store_names {
 	int (*stack_number)(void *userdata, struct stack *stack, int64_t *out);
 	int (*process_number)(void *userdata, struct process *process, int64_t *out);
-	/* Both return NULL only when out of memory, and for an unknown number a placeholder. */
+	/*
+	 * stack() and process() return a substitute for an unknown number; NULL when out of memory.
+	 */
 	struct stack *(*stack)(void *userdata, int64_t number);
 	struct process *(*process)(void *userdata, int64_t number);
-	/* True if stack() and process() lend objects, without adding a reference for the caller. */
+	/* stack() and process() lend their results: the caller gets no reference of its own. */
 	bool is_lending;
 	void *userdata;
 };
 
 /*
- * Encodes the window and appends it to *out. run is the store's number of the run of stackd that
- * recorded it. Returns 0; -ENOMEM; -E2BIG if the window is larger than STORE_BLOB_MAX; or the error
- * of a function of names.
+ * Encodes the window and appends it to *out. run is the number of the run of stackd that recorded
+ * the window. Returns 0; -ENOMEM; -E2BIG if the window is larger than STORE_BLOB_MAX; or the error
+ * of a function of `names`.
  */
 int store_blob_encode(const struct window *window, uint64_t run, const struct store_names *names,
 		      struct bytes *out);

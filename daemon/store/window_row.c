@@ -9,7 +9,7 @@
 #include "daemon/store/intern.h"
 
 enum {
-	NUMBERS = 13, /* columns 0 to 12 are numbers */
+	NUMBERS = 13, /* number of columns with plain numbers: columns 0 to 12 */
 	COLUMN_LOST = 13,
 	COLUMN_PROBE = 14,
 	COLUMN_SUM = 15,
@@ -44,7 +44,7 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 	return store_sum(sum, lost, size);
 }
 
-/* Writes losses by name, because the number of a loss differs between versions of stackd. */
+/* Encodes losses by name, because the numbers of losses differ between versions of stackd. */
 static void lost_encode(const struct store_entry *entry, struct bytes *out)
 {
 	unsigned int i;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_WINDOW_ROW_H
 
 /*
- * Writes and reads the row of a window without its blob: binds the columns of a store_entry to a
- * statement, with a checksum, and reads an entry back if the checksum is right. Used by the store's
- * files; one thread.
+ * Writes and reads the row of a window without its blob: binds the values of a store_entry and
+ * their checksum to a statement, and reads an entry back if the checksum is right. Used by the
+ * files of the store; one thread.
  */
 
 #include <sqlite3.h>
@@ -14,12 +14,15 @@
 #include "daemon/store/entry.h"
 
 /*
- * Binds the columns of STATEMENT_WINDOW_ADD except the blob and its checksum. Encodes the losses
- * into *lost, which the caller frees after the statement has been run.
+ * Binds the values of STATEMENT_WINDOW_ADD except the blob and its checksum. Encodes the losses
+ * into *lost, which the caller frees after running the statement.
  */
 void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost);
 
-/* Reads an entry. -EBADMSG: the checksum is wrong. -ENOTSUP: this version lacks its probe. */
+/*
+ * Reads an entry from the statement's current row. Returns 0; -EBADMSG if the checksum is wrong;
+ * -ENOTSUP if this stackd does not have the probe.
+ */
 int store_row_read(sqlite3_stmt *statement, struct store_entry *out);
 
 #endif

@@ -10,15 +10,17 @@
 #include "daemon/store/session_row.h"
 #include "daemon/store/window_row.h"
 
-/* How long after a failed try to open the file the writer tries again. */
+/* When opening the file failed, the writer tries again after this time. */
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 
-/* The shortest time between two tries to restart the log; a reader can make a try fail. */
+/*
+ * The shortest time between two attempts to restart the log; a query that reads may make one fail.
+ */
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
 enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20 };
 
-/* Adds the gap in store->gap, if any, to the table gaps; keeps only the newest GAPS_MAX rows. */
+/* Adds the gap in store->gap, if any, to the table `gaps`; keeps only its newest GAPS_MAX rows. */
 static int gap_write(struct store *store)
 {
 	struct store_gap *gap = &store->gap;
@@ -92,7 +94,10 @@ static void sessions_written(struct store *store, size_t n)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Evicts old windows, then writes the window and what it refers to, in the open transaction. */
+/*
+ * Evicts old windows, then writes the window and its new stacks and processes, in the open
+ * transaction.
+ */
 static int window_write_in(struct store *store, const struct window *window)
 {
 	struct store_entry entry = store_entry_of(window, (uint64_t)store->run);
@@ -146,7 +151,10 @@ static int window_try(struct store *store, const struct window *window)
 	return r;
 }
 
-/* Writes the window. On a full disk evicts windows, or repairs a damaged file, and tries again. */
+/*
+ * Writes the window. If the disk is full, evicts windows and tries again. If the file is damaged,
+ * repairs it and tries again.
+ */
 static int window_write(struct store *store, const struct window *window)
 {
 	int r = window_try(store, window);
@@ -208,7 +216,10 @@ static void window_take(struct store *store, struct window *window)
 		window_written(store, window);
 }
 
-/* Writes to the row of this run that stackd still runs now or, if is_over, that it was stopped. */
+/*
+ * Notes in the row of this run in the table `runs` that stackd is running now or, if is_over, that
+ * it was stopped.
+ */
 static void run_alive(struct store *store, bool is_over)
 {
 	sqlite3_stmt *statement;
@@ -222,10 +233,13 @@ static void run_alive(struct store *store, bool is_over)
 	sqlite3_bind_int64(statement, 2, clock_ns(CLOCK_REALTIME));
 	r = store_db_exec(&store->db, statement);
 	if (r)
-		log_err(r, "%s: note that stackd runs", store->path);
+		log_err(r, "%s: cannot note that stackd is running", store->path);
 }
 
-/* Syncs the log, then the database: windows committed before this survive a power cut. */
+/*
+ * Makes a checkpoint, which syncs the log and the database: windows committed before survive a
+ * power cut.
+ */
 static void store_sync(struct store *store)
 {
 	int r;
@@ -233,7 +247,7 @@ static void store_sync(struct store *store)
 	run_alive(store, false);
 	r = store_db_run(&store->db, "PRAGMA wal_checkpoint(PASSIVE)");
 	if (r) {
-		log_err(r, "%s: sync", store->path);
+		log_err(r, "%s: cannot sync the file", store->path);
 		return;
 	}
 	pthread_mutex_lock(&store->lock);
@@ -245,10 +259,10 @@ static void store_sync(struct store *store)
 }
 
 /*
- * Restarts the database's log if it has become long. SQLite restarts it by itself only while no
- * reader is active: when query followed query, the log grew to 200 MiB in 5 minutes. The restart
- * waits for the readers that are active now, for at most BUSY_MS of db.c; it does not wait for
- * later readers.
+ * Restarts the database's log if it has become long. SQLite does this, too, but only while there
+ * are no readers: under one query after the other, the log grew to 200 MiB in 5 minutes. This
+ * function waits for the readers that are active now, for at most BUSY_MS of db.c; it does not wait
+ * for later readers.
  */
 static void log_restart(struct store *store, int64_t now)
 {
@@ -259,12 +273,13 @@ static void log_restart(struct store *store, int64_t now)
 	store->log_next_ns = now + LOG_AGAIN_NS;
 	r = store_db_run(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	if (r)
-		log_err(r, "%s: begin its log anew", store->path);
+		log_err(r, "%s: cannot restart the log of the database", store->path);
 }
 
 /*
- * Takes the next window from the queue; waits for one until until_ns (CLOCK_MONOTONIC). Returns
- * NULL if none came. Sets *is_stopping to whether the queue is empty and the store has to stop.
+ * Takes the oldest window from the queue; if the queue is empty, waits for a window until until_ns
+ * (CLOCK_MONOTONIC). Returns NULL if none came. Sets *is_stopping to whether the store has to stop
+ * and the queue is empty.
  */
 static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is_stopping)
 {
@@ -291,7 +306,7 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 	return window;
 }
 
-/* Does the work that is due after a window: syncs, restarts the log, merges old windows. */
+/* Does the work that is due between two windows: syncs, restarts the log, merges old windows. */
 static void writer_idle(struct store *store)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -306,7 +321,7 @@ static void writer_idle(struct store *store)
 	log_restart(store, now);
 	r = store_compact_step(store, clock_ns(CLOCK_REALTIME));
 	if (r)
-		log_err(r, "%s: merge old windows", store->path);
+		log_err(r, "%s: cannot merge old windows", store->path);
 }
 
 static void writer_stop(struct store *store)
