@@ -23,9 +23,9 @@ static inline unsigned int hash_words(const void *key, size_t size)
 		h ^= h >> 32;
 	}
 	/*
-	 * Mix the bits a second time. After one round, consecutive numbers such as thread ids are
-	 * spread in regular steps that collide: a table of 60,000 entries grew to 16 million
-	 * buckets before all chains were short enough.
+	 * Mix the bits a second time. With one round, the hashes of consecutive numbers, such as
+	 * thread ids, collide: a table of 60,000 entries grew to 16 million buckets before all
+	 * chains were short enough.
 	 */
 	h *= UINT64_C(0xd6e8feb86659fd93);
 	h ^= h >> 32;
@@ -38,14 +38,14 @@ static inline unsigned int hash_words(const void *key, size_t size)
 #include <uthash.h>
 
 /*
- * The length of a chain from which on the table gets more buckets. Most steps along a chain are
+ * Length at which a chain makes uthash double the buckets of a table. Most steps along a chain are
  * cache misses: with 5, merging windows took a tenth less time than with 10, the default of uthash.
- * With 2, tables grow out of bounds.
+ * With 2, tables would grow without limit.
  */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 5U
 
-/* True if the last HASH_ADD of this entry found memory. Otherwise the entry is in no table. */
+/* True if HASH_ADD has added this entry; false if it ran out of memory. */
 #define HASH_HAS(entry) ((entry)->hh.tbl != NULL)
 
 #endif

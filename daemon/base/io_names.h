@@ -4,7 +4,7 @@
 
 /*
  * Translates between names and numbers of I/O: system calls, operations, layers and file systems.
- * The BPF programs use the numbers, people use the names. Constant tables; any thread.
+ * The BPF programs use the numbers, people use the names. All tables are constant; any thread.
  */
 
 #include <stdbool.h>
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Fills the table in which the BPF programs look up system calls. The byte of each of the n system
- * call numbers has its enum io_op and enum io_call_file; it is 0 for a call that is not recorded.
+ * Fills the table in which the BPF programs look up system calls. Sets calls[N] to the enum io_op
+ * and enum io_call_file of each recorded system call number N below n; the other entries stay 0.
  */
 void io_calls_fill(uint8_t *calls, size_t n);
 

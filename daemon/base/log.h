@@ -20,8 +20,8 @@ void log_setup(enum log_target target, int max_priority);
 void log_msg(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Values of the journal field MESSAGE_ID= for changes of state, so that the journal can be searched
- * for them; see stackd(8).
+ * Values of the journal field MESSAGE_ID= for messages about a change of the daemon's state, by
+ * which the journal can be searched; see stackd(8).
  */
 #define LOG_ID_RECORDING "f4b95029720840e3a25f77edd94f3998"
 #define LOG_ID_PROBE_OFF "15c5cd289d1d4f9b9ccc8e2c1a99951d"
@@ -31,8 +31,8 @@ void log_msg(int priority, const char *format, ...) __attribute__((format(printf
 enum { LOG_MAX_FIELDS = 8 };
 
 /*
- * Logs a message, which in the journal has the MESSAGE_ID `id` and further fields. fields: at most
- * LOG_MAX_FIELDS strings "NAME=value", then NULL. id and fields may be NULL.
+ * Logs a message. In the journal, the message gets MESSAGE_ID=id and the given fields. fields: at
+ * most LOG_MAX_FIELDS strings "NAME=value", then NULL. id and fields may be NULL.
  */
 void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

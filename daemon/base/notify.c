@@ -44,7 +44,7 @@ void notify_reloading(void)
 	char state[64];
 
 	/*
-	 * A unit with Type=notify-reload needs the time, to tell this reload from an earlier one.
+	 * systemd needs the time, for Type=notify-reload: it tells this reload from an earlier one.
 	 */
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
 		 clock_ns(CLOCK_MONOTONIC) / NS_PER_US);

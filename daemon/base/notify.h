@@ -16,16 +16,19 @@
  */
 #define NOTIFY_FDS_START 3
 
-/* Reports that the daemon records and listens, at the start and after a reload. */
+/*
+ * Reports that the daemon is ready: it records, and listens on its socket. Called at the start and
+ * after a reload.
+ */
 void notify_ready(void);
 
-/* Sets the line shown by `systemctl status`. */
+/* Sets the status line that `systemctl status` shows. */
 void notify_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void notify_reloading(void);
 void notify_stopping(void);
 
-/* Reports that the daemon is alive. To be called at least once every notify_watchdog_ns(). */
+/* Reports that the daemon is alive. Must be called at least once every notify_watchdog_ns(). */
 void notify_watchdog(void);
 
 /*

@@ -6,13 +6,13 @@
 
 #include <sys/resource.h>
 
-/* The number of nice levels by which an urgent thread is above the rest of the daemon. */
+/* Number of nice levels by which an urgent thread comes before the other threads of the daemon. */
 enum { THREAD_URGENCY = 5 };
 
 /*
- * Raises the priority of the calling thread. For threads that do little work but must do it soon,
- * because a ring buffer may fill up or a process may exit. If raising it is not permitted (no
- * CAP_SYS_NICE or RLIMIT_NICE), nothing changes.
+ * Raises the priority of the calling thread. Meant for threads that do little work but must do it
+ * soon, because a ring buffer may fill up or a process may exit. Does nothing if it is not
+ * permitted (no CAP_SYS_NICE or RLIMIT_NICE).
  */
 static inline void thread_set_urgent(void)
 {

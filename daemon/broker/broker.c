@@ -21,8 +21,8 @@
 #include "daemon/host/capabilities.h"
 
 /*
- * The time in seconds to wait for an answer of the broker process. It opens an event in
- * microseconds, or a kprobe in milliseconds, so if it takes this long, it hangs.
+ * How many seconds to wait for an answer of the broker process. It opens an event in microseconds,
+ * a kprobe in milliseconds; if it takes longer than this, it hangs.
  */
 enum { ANSWER_TIMEOUT_S = 10 };
 
@@ -34,8 +34,8 @@ struct broker {
 };
 
 /*
- * The capabilities that BPF needs. A process without both of them, as in older containers, needs
- * CAP_SYS_ADMIN for BPF.
+ * The capabilities that BPF needs. In a container whose runtime does not know both of them, BPF
+ * needs CAP_SYS_ADMIN.
  */
 #define ENOUGH_FOR_BPF (CAPABILITY_BIT(CAP_BPF) | CAPABILITY_BIT(CAP_PERFMON))
 

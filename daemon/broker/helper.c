@@ -33,7 +33,7 @@
 
 /*
  * Allows this process only the system calls that are needed to answer requests. An attacker who
- * takes control of it can open perf events, but do nothing else.
+ * takes control of the process can thus open perf events, but do nothing else.
  */
 static int system_calls_limit(void)
 {
@@ -49,7 +49,7 @@ static int system_calls_limit(void)
 		ALLOW(restart_syscall),
 		ALLOW(exit_group),
 #ifdef __SANITIZE_ADDRESS__
-		ALLOW(sigaltstack), /* AddressSanitizer calls sigaltstack() before an exit */
+		ALLOW(sigaltstack), /* AddressSanitizer calls it before the process exits */
 #endif
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
@@ -63,8 +63,8 @@ static int system_calls_limit(void)
 
 /*
  * Isolates the broker process. Closes every descriptor but the socket fd. Ignores the signals that
- * end or reload the daemon, because only the end of the socket shall end this process. Drops every
- * capability but CAP_SYS_ADMIN.
+ * end or reload the daemon, because the broker process shall exit only when the other end of the
+ * socket is closed. Drops every capability but CAP_SYS_ADMIN.
  */
 static int process_isolate(int fd)
 {
@@ -82,9 +82,9 @@ static int process_isolate(int fd)
 }
 
 /*
- * Replaces the path in a uprobe request by one that names the descriptor `file`, which came with
- * the request. This process may not be able to open the original path, which may lie in the root
- * directory of another process.
+ * Replaces the path in a uprobe request by the /proc path of the descriptor `file`, which came with
+ * the request. The broker process may not be able to open the original path, which may lie in the
+ * root directory of another process.
  */
 static void path_replace(struct perf_request *request, int file)
 {

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_BROKER_HELPER_H
 
 /*
- * The broker process: it reads requests from a socket, opens the perf event that each request
- * describes, and sends an answer with the result and, if that is 0, the descriptor of the event. It
- * exits when the other end of the socket is closed.
+ * The broker process. It reads requests from a socket, opens the perf event that each request
+ * describes, and sends an answer: the result and, if the event was opened, its descriptor. It exits
+ * when the other end of the socket is closed.
  */
 
 #include <stdint.h>
@@ -19,8 +19,9 @@ struct broker_answer {
 };
 
 /*
- * Gives up all privileges except CAP_SYS_ADMIN and a few system calls, then answers requests from
- * the socket fd until it is closed. To be called in a child process right after the fork.
+ * Gives up all capabilities except CAP_SYS_ADMIN, and all but a few system calls. Then answers
+ * requests from the socket fd until the other end is closed, and exits. To be called in a child
+ * process right after the fork.
  */
 noreturn void broker_process_run(int fd);
 

@@ -34,7 +34,7 @@ int broker_message_send(int fd, const void *data, size_t size, int file)
 	return n == (ssize_t)size ? 0 : -EIO;
 }
 
-/* Returns the descriptor that came with the message, or -1. */
+/* Returns the descriptor that came with the message; -1 if none did. */
 static int passed_file(struct msghdr *message)
 {
 	struct cmsghdr *header = CMSG_FIRSTHDR(message);

@@ -136,7 +136,7 @@ int perf_request_check(const struct perf_request *request)
 	return is_good ? 0 : -EINVAL;
 }
 
-/* Opens an event, disabled, on this CPU. Returns its descriptor or a negative errno. */
+/* Opens an event, disabled, on CPU number cpu. Returns its descriptor or a negative errno. */
 static int event_open(struct perf_event_attr *attr, int cpu)
 {
 	long fd;
@@ -153,7 +153,7 @@ static int sampling_open(const struct perf_request *request)
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = request->frequency_hz > 0,
-		/* sample_freq is in a union with sample_period; one of these two values is 0 */
+		/* sample_freq and sample_period are a union, and frequency_hz or period is 0 */
 		.sample_freq = request->frequency_hz + request->period,
 	};
 

@@ -10,7 +10,7 @@
 
 enum { AUGMENTATION_MAX = 8, REMEMBERED_MAX = 16 };
 
-/* A position in bytes that are read forward. A read past the end returns 0 and sets is_bad. */
+/* A read position in a range of bytes. A read past the end returns 0 and sets is_bad. */
 struct cursor {
 	const uint8_t *at, *end;
 	bool is_bad;
@@ -96,7 +96,10 @@ static uint64_t take_formatted(struct cursor *c, uint8_t encoding)
 	}
 }
 
-/* Reads an address of code: absolute, or relative to itself. No compiler writes other kinds. */
+/*
+ * Reads the address of a function. It is either absolute, or relative to the address at which it is
+ * stored (pcrel). No compiler writes other kinds.
+ */
 static uint64_t take_address(struct cursor *c, const struct cfi_section *section, uint8_t encoding)
 {
 	uint64_t base = section->address + (uint64_t)(c->at - section->data);
@@ -118,7 +121,7 @@ struct entry {
 	struct cursor body; /* the bytes that follow the identifier */
 	size_t offset;	    /* offset of the entry in the section */
 	size_t id_offset;   /* offset of the identifier in the section */
-	uint64_t id;	    /* the identifier: tells a CIE from an FDE */
+	uint64_t id;	    /* the identifier, which tells whether the entry is a CIE or an FDE */
 };
 
 /* Reads the entry at *offset and sets *offset to the next one. False at the section's end. */
@@ -171,7 +174,7 @@ static void augmentation_read(struct cursor *c, const char *letters, struct cfi_
 			break;
 		case 'B': /* pointer authentication on arm64; it has no data to read */
 			break;
-		default: /* unknown letter: the caller skips the rest, whose length it knows */
+		default: /* unknown letter: its data is skipped by the caller */
 			return;
 		}
 	}
@@ -189,8 +192,8 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 		i++;
 	if (c->is_bad || i > AUGMENTATION_MAX)
 		return false;
-	if (version == 4 &&
-	    (take(c, 1) != 8 || take(c, 1) != 0)) /* size of addresses, of segments */
+	if (version == 4 && (take(c, 1) != 8 || take(c, 1) != 0)) /* must be: address size 8,
+								     segment selector size 0 */
 		return false;
 	cie.code_align = take_uleb(c);
 	cie.data_align = take_sleb(c);
@@ -213,7 +216,10 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 	return !c->is_bad && (version == 1 || version == 3 || version == 4);
 }
 
-/* Parses the CIE that an FDE refers to into *cie. Does nothing if *is_known and *cie is it. */
+/*
+ * Parses the CIE that an FDE refers to, and stores it in *cie. Does nothing if *is_known, and *cie
+ * is this CIE already.
+ */
 static bool cie_find(const struct cfi_section *section, const struct entry *fde,
 		     struct cfi_cie *cie, bool *is_known)
 {
@@ -256,7 +262,7 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 	int r = 0;
 
 	while (!r && entry_next(section, &offset, &entry)) {
-		/* Skip entries of length 0, which linkers leave also in the middle of a section. */
+		/* Skip entries of length 0, which linkers leave even in the middle of a section. */
 		if (entry.body.is_bad || entry.body.at == entry.body.end ||
 		    entry_is_cie(section, &entry))
 			continue;
@@ -267,7 +273,7 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 	return r;
 }
 
-/* The state while a function's instructions are executed. */
+/* The state of executing the call frame instructions of one function. */
 struct machine {
 	const struct cfi_section *section;
 	const struct cfi_cie *cie;
@@ -353,7 +359,10 @@ static void cfa_set_expression(struct machine *m, struct cursor *c)
 					      .expression_size = (size_t)size };
 }
 
-/* Calls callback with the rules for the addresses up to the new one, and moves to it. */
+/*
+ * Moves to a higher address. First calls callback with the rules that hold from the current address
+ * up to the new one.
+ */
 static int advance(struct machine *m, uint64_t factored)
 {
 	uint64_t bytes;
@@ -398,7 +407,7 @@ static int restore(struct machine *m)
 	return 0;
 }
 
-/* Executes an instruction that defines the CFA. */
+/* Executes an instruction that defines the CFA (canonical frame address). */
 static int execute_cfa(struct machine *m, struct cursor *c, uint8_t op)
 {
 	uint64_t reg = m->registers.cfa_register;

@@ -68,7 +68,7 @@ static int link_open(int root_fd, const char *path, const char *name,
 	for (size_t i = 0; slash && fd < 0 && i < ARRAY_SIZE(places); i++) {
 		if (snprintf(at, sizeof(at), "%s%.*s%s%s", places[i][0], (int)(slash - path), path,
 			     places[i][1], name) >= (int)sizeof(at) ||
-		    !strcmp(at, path)) /* skip it: the debug link names the ELF file itself */
+		    !strcmp(at, path)) /* the link names the ELF file itself: skip it */
 			continue;
 		fd = elf_open_regular(elf_open_in_root(root_fd, at), is_remote, userdata);
 	}

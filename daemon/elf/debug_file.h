@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_ELF_DEBUG_FILE_H
 
 /*
- * Finds the symbols of a stripped ELF file: in its separate debug file, or compressed in the
- * section .gnu_debugdata of the file itself. No state, any thread. All of these files may be
- * hostile.
+ * Finds the symbols of a stripped ELF file: in its separate debug file, or compressed in its
+ * section .gnu_debugdata. No state, any thread. All of these files may be hostile.
  */
 
 #include <stdbool.h>
@@ -13,7 +12,10 @@
 
 #include "daemon/elf/file.h"
 
-/* True if the device is remote, so that files on it must not be opened: that may hang. */
+/*
+ * True if the device is remote (a network or FUSE file system). Files on it must not be opened,
+ * because that may hang.
+ */
 typedef bool (*debug_file_is_remote_fn)(void *userdata, uint64_t dev);
 
 /*
@@ -31,17 +33,18 @@ int elf_open_in_root(int root_fd, const char *path);
 int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * Looks for the debug file of an ELF file, whose path is in the root directory root_fd (-1: not
- * known): by build-id in that root, by the debug link in that root, then by build-id on this host.
- * Opens regular files only. Returns an fd owned by the caller, or -ENOENT. The caller must check
- * with debug_file_is_of() that the debug file belongs to the ELF file.
+ * Looks for the separate debug file of an ELF file: by build-id in the root directory root_fd, by
+ * the debug link in this root directory, then by build-id on this host. root_fd: the root directory
+ * in which path names the ELF file; -1: not known. Opens regular files only. Returns an fd owned by
+ * the caller, or -ENOENT. The caller must check with debug_file_is_of() that the debug file belongs
+ * to the ELF file.
  */
 int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
 		    debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * True if fd is the debug file of the ELF file: both have the same build-id; or, if one of them has
- * none, fd has the checksum in the debug link of the ELF file, for which it is read as a whole.
+ * True if fd is the debug file of the ELF file: both have the same build-id. If one of them has
+ * none, fd must have the checksum in the debug link of the ELF file; fd is then read as a whole.
  */
 bool debug_file_is_of(int fd, const struct elf_file *file);
 

@@ -12,14 +12,14 @@
 #include "common/base.h"
 #include "daemon/elf/handle.h"
 
-#define NOTES_BYTES_MAX	    (64 * 1024) /* of one note segment; real ones have a few hundred */
+#define NOTES_BYTES_MAX	    (64 * 1024) /* limit of a note segment; usual: a few hundred bytes */
 #define SECTIONS_MAX	    65536
 #define DEBUGLINK_BYTES_MAX 4096
 #define PAGE_BYTES	    4096
 
 /*
- * Lets libelf read the file by pread() instead of mapping it: if the file is truncated while it is
- * read, that gives an error, not SIGBUS.
+ * Opens an ELF file with libelf, which reads it by pread() instead of mapping it. If the file is
+ * truncated meanwhile, reading thus gives an error, not SIGBUS.
  */
 Elf *elf_handle_open(const struct elf_source *source)
 {
@@ -27,7 +27,7 @@ Elf *elf_handle_open(const struct elf_source *source)
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return NULL;
-	if (source->image) /* the cast is safe: only elf_update() writes to the image */
+	if (source->image) /* the cast is safe: libelf writes to the image only in elf_update() */
 		elf = elf_memory((char *)(uintptr_t)source->image, source->image_size);
 	else
 		elf = elf_begin(source->fd, ELF_C_READ, NULL);
@@ -91,7 +91,10 @@ static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 	memcpy(&file->debug_crc, name + at, sizeof(file->debug_crc));
 }
 
-/* Ignores damaged sections: a program runs without any. Only names of functions are lost. */
+/*
+ * Reads facts from the sections. Ignores damaged ones: a program runs without sections, and nothing
+ * is lost but names of functions.
+ */
 static void sections_read(Elf *elf, struct elf_file *file)
 {
 	Elf_Scn *section = NULL;
@@ -163,8 +166,9 @@ void elf_file_fini(struct elf_file *file)
 }
 
 /*
- * Finds the segment, executable or not, that contains this offset in the file. A mapping begins at
- * a whole page, so a segment counts from the start of its first page; two may share a page.
+ * Finds the segment that contains this offset in the file, among the executable ones or, if is_exec
+ * is false, among the others. Memory is mapped in whole pages, so a segment is taken to begin at
+ * the start of its first page; two segments may share a page.
  */
 static bool segment_find(const struct elf_file *file, uint64_t offset, bool is_exec,
 			 uint64_t *address_out)

@@ -14,7 +14,7 @@
 
 #define ELF_BUILD_ID_MAX   64
 #define ELF_SEGMENTS_MAX   256
-#define ELF_NAME_BYTES_MAX 4096 /* of a name with its NUL; longer names are ignored */
+#define ELF_NAME_BYTES_MAX 4096 /* limit of a name with its NUL; longer names are ignored */
 
 /*
  * Where the bytes of an ELF file are: in memory at image, or, if image is NULL, in the file fd,
@@ -27,14 +27,14 @@ struct elf_source {
 };
 
 struct elf_segment {
-	uint64_t offset, size; /* of the segment in the file, in bytes */
+	uint64_t offset, size; /* position and size of the segment in the file, in bytes */
 	uint64_t address;      /* ELF virtual address of the byte at offset */
 	bool is_exec;
 };
 
 struct elf_file {
 	uint8_t build_id[ELF_BUILD_ID_MAX];
-	size_t build_id_size; /* bytes; 0: the file has no build-id */
+	size_t build_id_size; /* size of build_id in bytes; 0: the file has none */
 	struct elf_segment *segments;
 	size_t n_segments;
 	bool has_symtab;    /* the file has a full symbol table (.symtab) */
@@ -42,7 +42,10 @@ struct elf_file {
 	uint32_t debug_crc; /* CRC-32 of the debug file in .gnu_debuglink */
 };
 
-/* Returns 0; -ENOEXEC: source is no ELF file; -EBADMSG: it is a damaged one; or -ENOMEM. */
+/*
+ * Reads an ELF file. Returns 0; -ENOEXEC if source is no ELF file; -EBADMSG if it is damaged; or
+ * -ENOMEM.
+ */
 int elf_file_read(const struct elf_source *source, struct elf_file *out);
 
 void elf_file_fini(struct elf_file *file);

@@ -12,8 +12,7 @@
 enum { SYMBOLS_MAX = 4 << 20 };
 
 struct walk {
-	const struct elf_file
-		*file; /* the ELF file with the code; its debug file may have the names */
+	const struct elf_file *file; /* file with the code; its debug file may have the names */
 	elf_function_fn function_fn;
 	void *context;
 };

@@ -9,7 +9,10 @@
 
 #include <stdint.h>
 
-/* Called for each function; any result but 0 ends the listing. The name is borrowed and mangled. */
+/*
+ * Called for each function; any result but 0 ends the listing. name is mangled, and valid only
+ * during the call.
+ */
 typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset);
 
 /*
@@ -19,11 +22,12 @@ typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset)
  */
 int elf_functions(int fd, const char *path, elf_function_fn function_fn, void *context);
 
+struct elf_file;
+
 /*
- * Finds the offset in the file of an ELF virtual address of code. Returns 0, or -ENOENT if no
+ * Finds the file offset of an ELF virtual address of code. Returns 0, or -ENOENT if no
  * executable segment contains the address.
  */
-struct elf_file;
 int elf_code_offset(const struct elf_file *file, uint64_t address, uint64_t *offset_out);
 
 #endif

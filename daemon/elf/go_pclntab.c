@@ -8,12 +8,12 @@
 
 #define MAGIC_1_18	     UINT32_C(0xfffffff0)
 #define MAGIC_1_20	     UINT32_C(0xfffffff1)
-#define FUNCTIONS_MAX	     (1024 * 1024) /* the largest real programs have 200,000 */
+#define FUNCTIONS_MAX	     (1024 * 1024) /* limit; the largest real programs have 200,000 */
 #define RELOCATION_BYTES_MAX (64 * 1024 * 1024)
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
 #define SECTIONS_MAX	     65536
 #define ALIGNMENT	     8
-#define TABLES_MAX	     4 /* the most places tried if the table lies among other data */
+#define TABLES_MAX	     4 /* limit of the places tried in a section that has other data, too */
 #define START_NAME	     "_rt0_amd64_linux"
 
 /*
@@ -27,20 +27,23 @@ struct header {
 	uint64_t names, units, files, pcs, functions;
 };
 
-/* An entry of the list of functions. The last entry is followed by the end of its function. */
+/*
+ * An entry of the list of functions. After the last entry, the list has the end of the last
+ * function.
+ */
 struct table_entry {
-	uint32_t start;	 /* of the function, relative to the start of the code */
-	uint32_t offset; /* of its struct function, relative to the list */
+	uint32_t start;	 /* address of the function, relative to the start of the code */
+	uint32_t offset; /* offset of its struct function, relative to the start of the list */
 };
 
-/* A function as the table has it, see _func in src/runtime/runtime2.go of Go. */
+/* A function in the format of the table, see _func in src/runtime/runtime2.go of Go. */
 struct function {
 	uint32_t start;
 	int32_t name;
 	uint32_t arguments, deferred;
-	uint32_t steps; /* offset of its steps in the list of steps */
+	uint32_t steps; /* offset of the function's steps in the list of steps */
 	uint32_t files, lines, n_pcs, unit;
-	uint8_t tail[5]; /* funcID and flags; since Go 1.20, a word and then these two */
+	uint8_t tail[5]; /* funcID and flags; since Go 1.20, a 32-bit word comes before both */
 };
 
 enum { FLAGS_1_18 = 1, FLAG_FIRST = 1, FLAG_WRITES_SP = 2 };
@@ -70,7 +73,10 @@ static size_t name_size(const struct go_pclntab *go, int32_t offset, const char 
 	return n == most ? 0 : n;
 }
 
-/* Returns the flags of the function at offset `at`; 0 if they lie outside the table. */
+/*
+ * Returns the flags of the function that is described at offset `at`; 0 if they lie outside the
+ * table.
+ */
 static uint8_t flags_of(const struct go_pclntab *go, uint64_t at)
 {
 	uint8_t flags = 0;
@@ -123,7 +129,7 @@ static bool varint_read(const struct go_pclntab *go, uint64_t *at, uint32_t *out
 }
 
 /*
- * A step is a pair of varints: by how much the depth changes, in zigzag encoding, and the number of
+ * A step is a pair of varints: the change of the stack depth, in zigzag encoding, and the number of
  * bytes of code for which the new depth is valid. A change of 0 ends the list.
  */
 int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,
@@ -185,9 +191,10 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 }
 
 /*
- * Finds the start of the code. Up to Go 1.25 the table has its address, in a position-independent
- * file as a relocation. Otherwise tries the start of .text: it is right if the function at the
- * program's entry then has the name that Go gives to this function.
+ * Finds the address at which the code starts. Up to Go 1.25 this address is in the table's header;
+ * in a position-independent file it is in a relocation of the header. If neither has it, tries the
+ * start of .text, which is right if the function at the program's entry then has the name that Go
+ * gives to this function.
  */
 static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)
 {
@@ -232,7 +239,7 @@ static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 
 struct sections {
 	Elf_Scn *table;
-	Elf_Scn *mixed; /* .data.rel.ro: some linkers put the table among its data */
+	Elf_Scn *mixed; /* .data.rel.ro, in which some linkers put the table */
 	uint64_t text_address;
 	bool is_go;
 };

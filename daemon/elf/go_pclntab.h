@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_ELF_GO_PCLNTAB_H
 
 /*
- * Reads pclntab, the table of functions in every Go program: it has their names, and for each
- * address by how much the function has moved the stack pointer. Stripping a program does not remove
- * it. All results point into the memory of the ELF handle, which must outlive them; no state, any
- * thread. The bytes may be hostile.
+ * Reads pclntab, the table of functions in every Go program. It has the name of each function, and
+ * for each address by how much the function has moved the stack pointer. Stripping a program does
+ * not remove the table. All results point into the memory of the ELF handle, which must outlive
+ * them; no state, any thread. The bytes may be hostile.
  */
 
 #include <stdbool.h>
@@ -20,22 +20,23 @@ struct go_pclntab {
 	size_t size;
 	uint64_t base; /* ELF virtual address of the code; function starts are relative to it */
 	uint64_t n_functions;
-	uint64_t names, steps, functions; /* offsets in data of these three lists */
-	bool is_1_20;			  /* Go 1.20 or later wrote the table */
+	uint64_t names, steps, functions; /* offsets of these three lists in data */
+	bool is_1_20;			  /* the table was written by Go 1.20 or later */
 };
 
 struct go_function {
-	uint64_t start, end; /* ELF virtual addresses */
-	const char *name;    /* never empty, not terminated by NUL */
+	uint64_t start, end; /* ELF virtual addresses; end is excluded */
+	const char *name;    /* never empty, has no NUL at the end */
 	size_t name_size;
-	uint32_t steps; /* offset in the list of steps; 0: not a Go function, it has no steps */
+	uint32_t steps; /* offset in the list of steps; 0: no steps, because it is not a Go
+			   function */
 	bool is_first;	/* the function starts a thread or goroutine, so it has no caller */
 	bool writes_sp; /* the function moves sp in ways that its steps do not show */
 };
 
 /* A range of addresses where the stack pointer is depth bytes below the return address. */
 struct go_step {
-	uint64_t start, end; /* ELF virtual addresses */
+	uint64_t start, end; /* ELF virtual addresses; end is excluded */
 	uint32_t depth;
 };
 
@@ -45,14 +46,14 @@ struct go_step {
  */
 bool go_pclntab_open(Elf *elf, struct go_pclntab *out, bool *is_go_out);
 
-/* Reads function number i. Returns false if the table contradicts itself there. */
+/* Reads function number i. Returns false if its data in the table is inconsistent. */
 bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_function *out);
 
 /*
  * Calls callback for each step of a function, until it returns anything but 0. Subtracts the number
- * of bytes read from *budget and returns -E2BIG when it is used up, because many functions may
- * share one long list of steps. Returns -EBADMSG at a step that is not valid; the calls made before
- * remain valid. Else returns 0, or what the callback returned.
+ * of bytes read from *budget and returns -E2BIG when the budget is used up, because many functions
+ * may share one long list of steps. Returns -EBADMSG at a step that is not valid; the steps passed
+ * to callback before are valid. Else returns 0, or what the callback returned.
  */
 typedef int (*go_step_fn)(void *userdata, const struct go_step *step);
 int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,

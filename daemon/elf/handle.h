@@ -3,15 +3,17 @@
 #define STACKD_DAEMON_ELF_HANDLE_H
 
 /*
- * Opens libelf handles for the files of this room. The caller owns the handle; one thread at a time
- * uses it.
+ * Opens libelf handles for the source files of this folder. The caller owns the handle; one thread
+ * at a time uses it.
  */
 
 #include <libelf.h>
 
 #include "daemon/elf/file.h"
 
-/* Returns NULL if source is no ELF file. The source must outlive the handle. */
+/*
+ * Opens an ELF file for libelf; NULL if source is no ELF file. The source must outlive the handle.
+ */
 Elf *elf_handle_open(const struct elf_source *source);
 void elf_handle_endp(Elf **elf);
 

@@ -24,8 +24,8 @@ struct walk {
 	const struct elf_file *file;
 	elf_usdt_fn probe_fn;
 	void *context;
-	size_t address_size; /* bytes of an address in this file: 4 or 8 */
-	uint64_t base;	     /* address of the file's .stapsdt.base section; 0: it has none */
+	size_t address_size; /* size of an address in this file, in bytes: 4 or 8 */
+	uint64_t base;	     /* address of the section .stapsdt.base; 0: the file has none */
 };
 
 /* The addresses with which the note of a static probe begins. */
@@ -47,8 +47,8 @@ static uint64_t address_at(const struct walk *walk, const char *bytes, size_t i)
 }
 
 /*
- * Finds the offset in the file of a counter at this address in a data segment. The kernel takes
- * only 32 bits for the offset (a6ca88b241d5, 4.20). Returns 0 or -ENOENT.
+ * Finds the offset in the file of a tracing counter (USDT semaphore), given its address in a data
+ * segment. The kernel takes only 32 bits for the offset (a6ca88b241d5, 4.20). Returns 0 or -ENOENT.
  */
 static int counter_offset(const struct elf_file *file, uint64_t address, uint32_t *out)
 {
@@ -94,7 +94,7 @@ static int note_visit(const struct walk *walk, const char *desc, size_t size)
 	at.code = address_at(walk, desc, 0);
 	at.base = address_at(walk, desc, 1);
 	at.counter = address_at(walk, desc, 2);
-	/* Correct the addresses if prelink(8) has moved the file: it does not change its notes. */
+	/* If prelink(8) has moved the file to other addresses, correct those in its notes. */
 	moved = walk->base && at.base ? walk->base - at.base : 0;
 	if (elf_code_offset(walk->file, at.code + moved, &offset))
 		return 0;
@@ -124,7 +124,7 @@ static int notes_walk(Elf_Scn *section, const struct walk *walk)
 	return r;
 }
 
-/* Returns the section with this name and fills its header; NULL if there is none. */
+/* Returns the section with this name and stores its header; NULL if there is none. */
 static Elf_Scn *section_find(Elf *elf, const char *name, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;

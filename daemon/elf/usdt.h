@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 /*
- * Called for each place in the code that has a probe; any result but 0 ends the listing. name is
- * "provider:probe", borrowed. offset is that of the place in the file. counter is the offset in the
- * file of a counter of tracers, without which the program skips the probe; 0: it has no counter.
+ * Called for each static probe, at each of its places in the code; any result but 0 ends the
+ * listing. name is "provider:probe", valid during the call. offset is that of the place in the
+ * file. counter is the offset in the file of the semaphore, a counter that tracers raise; the
+ * program skips the probe while it is 0. counter 0: the probe has no semaphore.
  */
 typedef int (*elf_usdt_fn)(void *context, const char *name, uint64_t offset, uint32_t counter);
 

@@ -41,9 +41,10 @@ int capabilities_limit(uint64_t keep)
 
 		sets[i].permitted &= half;
 		sets[i].effective &= half;
-		sets[i].inheritable &= half; /* the kernel then limits the ambient set, too */
+		sets[i].inheritable &= half; /* the kernel also limits the ambient set to this
+						set */
 	}
-	/* Otherwise root would get the capabilities back when it executes a program. */
+	/* Without this, root would get the capabilities back when it executes a program. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;

@@ -19,8 +19,8 @@ uint64_t capabilities_permitted(void);
 
 /*
  * Removes all capabilities that are not in the set `keep` from the permitted, effective,
- * inheritable and ambient sets, for good: also a program executed later gets no more. 0 or a
- * negative errno.
+ * inheritable and ambient sets. This is for good: a program that is executed later does not get
+ * them back. Returns 0 or a negative errno.
  */
 int capabilities_limit(uint64_t keep);
 

@@ -23,9 +23,9 @@ int cgroup_mount(char *path, size_t size)
 }
 
 /*
- * Searches the directory `path` for the group with number id, which is the inode number of the
- * group's directory, and appends its path below this directory to path. path has size bytes; its
- * length is n.
+ * Searches the directory `path`, and all directories below it, for the control group with number
+ * id, which is the inode number of the group's directory. Appends the part of the group's path
+ * below the directory to path. path has size bytes; its length is n.
  */
 static int find_below(uint64_t id, char *path, size_t size, size_t n, int depth)
 {

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_HOST_CGROUP_H
 
 /*
- * Finds the path of a control group (cgroup v2) by the number that the kernel has for the group. No
- * state; any thread.
+ * Finds the path of a control group (cgroup v2) by the group's number in the kernel. No state; any
+ * thread.
  */
 
 #include <stddef.h>
@@ -19,8 +19,9 @@ enum { CGROUP_DEPTH_MAX = 32, CGROUP_PATH_MAX = 2048 };
 int cgroup_mount(char *path, size_t size);
 
 /*
- * Finds the path of a group, relative to where the hierarchy is mounted ("/a/b"). out has size
- * bytes. Returns 0; -ENOENT if no group has this number (any more); or -ENAMETOOLONG.
+ * Finds the path of a control group, relative to where the hierarchy is mounted ("/a/b"). out has
+ * size bytes. Returns 0; -ENOENT if no group has this number, for example because it was removed;
+ * or -ENAMETOOLONG.
  */
 int cgroup_path(uint64_t id, char *out, size_t size);
 

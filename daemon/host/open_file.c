@@ -27,7 +27,7 @@ union handle {
 	};
 };
 
-/* True if this type of file system opens files by handles of type FILEID_INO32_GEN. */
+/* True if files on this type of file system can be opened by handles of type FILEID_INO32_GEN. */
 static bool has_handles(const char *type)
 {
 	static const char *const types[] = { "ext2", "ext3", "ext4", "f2fs", "xfs" };
@@ -39,7 +39,10 @@ static bool has_handles(const char *type)
 	return false;
 }
 
-/* Opens the mount point in a line of mountinfo. -ENOENT if it is not on this device. */
+/*
+ * Opens the mount point that a line of mountinfo names. Returns an fd; -ENOENT if the line is of
+ * another device.
+ */
 static int mount_open(const char *line, uint32_t dev)
 {
 	unsigned int major, minor;
@@ -52,12 +55,15 @@ static int mount_open(const char *line, uint32_t dev)
 		return -ENOENT;
 	if (!has_handles(type))
 		return -EOPNOTSUPP;
-	/* This fails for a file, or a path with an escaped blank; another line may succeed. */
+	/*
+	 * Opening fails if the mount point is a file, or has a blank in its path, which mountinfo
+	 * escapes. Another line of the same device may work.
+	 */
 	fd = open(point, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -ENOENT : fd;
 }
 
-/* Opens a mount point of the device; it does not matter which one. */
+/* Opens any one of the mount points of the device. */
 static int mount_find(uint32_t dev)
 {
 	_cleanup_(fclosep) FILE *in = fopen("/proc/self/mountinfo", "re");

@@ -3,22 +3,22 @@
 #define STACKD_DAEMON_HOST_OPEN_FILE_H
 
 /*
- * Opens files of other processes safely, so that a process cannot lead stackd to another file: by a
- * path in another root directory, by an O_PATH descriptor that was checked first, or by inode. The
- * caller owns the returned descriptors. No state; any thread.
+ * Opens files of other processes safely, so that a process cannot trick stackd into opening another
+ * file: by a path in another root directory, by an O_PATH descriptor that was checked first, or by
+ * inode. The caller owns the returned descriptors. No state; any thread.
  */
 
 #include <stdint.h>
 
 /*
  * Opens a path below the directory root_fd with O_PATH and flags. Symbolic links cannot lead
- * outside root_fd, and magic links of /proc are not followed. resolve has more RESOLVE_* flags for
+ * outside root_fd, and magic links of /proc are not followed. resolve: further RESOLVE_* flags for
  * openat2(). Returns an fd or a negative errno.
  */
 int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve);
 
 /*
- * Opens the file of path_fd, a descriptor opened with O_PATH, for reading; flags has more flags for
+ * Opens the file of path_fd, a descriptor opened with O_PATH, for reading. flags: further flags for
  * open(). path_fd stays open. Does not wait for the other end of a FIFO. Returns an fd or a
  * negative errno.
  */

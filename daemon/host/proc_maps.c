@@ -10,7 +10,7 @@
 
 #define DELETED " (deleted)"
 
-/* Reads a number in this base, and the character `end` that must follow it. */
+/* Reads a number in this base, and the character `end` that must come right after the number. */
 static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -82,7 +82,7 @@ static int line_parse(const char *line, struct proc_mapping *out)
 	if (!take_number(&line, 16, ' ', &m.pgoff) || !take_number(&line, 16, ':', &major) ||
 	    !take_number(&line, 16, ' ', &minor))
 		return -EBADMSG;
-	/* A line without a path ends after the inode number, on old kernels without a blank. */
+	/* A line without a path ends after the inode number; old kernels write no blank there. */
 	if (!take_number(&line, 10, ' ', &m.inode) && !take_number(&line, 10, '\0', &m.inode))
 		return -EBADMSG;
 	if (line[-1] == '\0')
@@ -102,7 +102,7 @@ static int mapping_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Removes overlapping mappings: one that changes while maps is read may be listed twice. */
+/* Removes overlapping mappings: if a mapping changes while maps is read, maps may list it twice. */
 static void drop_overlaps(struct proc_maps *m)
 {
 	size_t n = 0;

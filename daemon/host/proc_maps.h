@@ -13,16 +13,16 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* The most mappings of one process; further ones, which a JIT may make, are left out. */
+/* limit of the mappings that are read of one process; a JIT may make more, which are left out */
 #define PROC_MAPS_MAX 65536
 
 struct proc_mapping {
 	uint64_t start, end; /* virtual addresses; end is excluded */
 	uint64_t pgoff;	     /* offset in the file, in bytes */
 	dev_t dev;
-	uint64_t inode;	 /* of the mapped file; 0: no file is mapped */
-	char *path;	 /* of the file, without " (deleted)"; "" for anonymous memory */
-	bool is_deleted; /* the mapped file was no longer at this path when maps was read */
+	uint64_t inode;	 /* inode of the mapped file; 0: no file is mapped */
+	char *path;	 /* path of the file, without " (deleted)"; "" for anonymous memory */
+	bool is_deleted; /* the file was no longer at this path when maps was read */
 };
 
 struct proc_maps {

@@ -13,7 +13,7 @@
 
 #include "common/base.h"
 
-#define PF_KTHREAD   0x00200000 /* in field 9 of stat; the same value since Linux 2.6 */
+#define PF_KTHREAD   0x00200000 /* flag of kernel threads in field 9 of /proc/PID/stat */
 #define CGROUP_BYTES 8192	/* room for a path of PATH_MAX bytes and the lines of cgroup v1 */
 #define MAPS_BUFFER  (64 * 1024)
 
@@ -56,8 +56,8 @@ static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
 }
 
 /*
- * Parses the text of /proc/PID/stat: "PID (comm) S ...". comm may contain parentheses, so its end
- * is the last one in the text.
+ * Parses the text of /proc/PID/stat: "PID (comm) S ...". comm may contain parentheses, so it ends
+ * at the last ")" in the text.
  */
 static int stat_parse(char *text, struct procfs_stat *out)
 {
@@ -203,15 +203,12 @@ int procfs_read_maps(int dir_fd, struct proc_maps *out)
 	return proc_maps_read(in, out);
 }
 
-/* True if fd refers to the file at path: since maps was read, another one may have been mapped. */
+/* True if the path of fd is path. If not, another file was mapped after maps was read. */
 static bool is_at_path(int fd, const char *path)
 {
 	char found[PATH_MAX];
 
-	/*
-	 * If the path of fd cannot be read, it is too long to be compared: assume that it is the
-	 * same.
-	 */
+	/* The path of fd cannot be read if it is too long. Assume then that it is the same. */
 	return procfs_read_fd(fd, found) || !strcmp(found, path);
 }
 

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_HOST_PROCFS_H
 
 /*
- * Reads facts about one process from /proc. dir_fd is always a descriptor of /proc/PID. It stays
- * with its process: after the process has exited, every read fails with -ESRCH, even if its pid is
- * reused. No state; any thread.
+ * Reads facts about one process from /proc. dir_fd is always a descriptor of /proc/PID. The
+ * descriptor is tied to one process: after the process has exited, every read fails with -ESRCH,
+ * even if its pid is reused. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "daemon/host/proc_maps.h"
 
 struct procfs_stat {
-	uint64_t start_ticks; /* when the process started, in clock ticks since boot */
+	uint64_t start_ticks; /* time at which the process started, in clock ticks since boot */
 	bool is_kernel;	      /* the process is a kernel thread */
 	char comm[16];
 };
@@ -36,10 +36,13 @@ bool procfs_has_thread(uint32_t tgid, uint32_t tid);
 /* The file that a process executes. The owner of the struct frees path. */
 struct procfs_exe {
 	char *path;
-	uint64_t dev, inode; /* of the file; 0: not known */
+	uint64_t dev, inode; /* device and inode of the file; 0: not known */
 };
 
-/* Reads /proc/PID/exe. -ENOENT for kernel threads and for processes that are exiting. */
+/*
+ * Reads the path, device and inode of the file that the process executes (/proc/PID/exe). -ENOENT
+ * for kernel threads and for processes that are exiting.
+ */
 int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 
 /*
@@ -58,10 +61,10 @@ int procfs_read_fd(int fd, char *path);
 int procfs_read_maps(int dir_fd, struct proc_maps *out);
 
 /*
- * Opens the file of a mapping with O_PATH, which calls no device driver and waits for no FIFO.
- * First tries /proc/PID/map_files, which also has deleted files and files of other mount
- * namespaces; then the path in the root of the process, if the same file is there. Returns an fd
- * owned by the caller, or a negative errno.
+ * Opens the file of a mapping with O_PATH, which calls no device driver and does not wait for the
+ * other end of a FIFO. First tries /proc/PID/map_files, which has also deleted files and files of
+ * other mount namespaces; then the path in the root directory of the process, if the same file is
+ * there. Returns an fd owned by the caller, or a negative errno.
  */
 int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping);
 

@@ -10,7 +10,10 @@
 
 #include "common/base.h"
 
-/* How long an answer is kept: another file system may get the same device number later. */
+/*
+ * How long it is remembered whether a device is remote. Later, another file system may have the
+ * same device number.
+ */
 #define KEEP_NS (10 * NS_PER_S)
 
 enum { DEVICES_MAX = 256, OWN = 2 };
@@ -88,7 +91,10 @@ static void device_set(struct remote_mounts *mounts, dev_t dev, bool is_remote)
 	pthread_mutex_unlock(&mounts->lock);
 }
 
-/* Looks a device up in the kept answers. False if it has none, or one older than KEEP_NS. */
+/*
+ * Looks up whether a device is remote. False if this is not known, or was found out more than
+ * KEEP_NS ago.
+ */
 static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_out)
 {
 	const struct device *device;
@@ -104,8 +110,8 @@ static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_
 }
 
 /*
- * A line is "36 35 98:0 /root /mount options shared:1 - type source options". A blank in a name is
- * written as an octal escape.
+ * Each line is like "36 35 98:0 /root /mount options shared:1 - type source options". A blank in a
+ * name is written as an octal escape.
  */
 void remote_mounts_read(struct remote_mounts *mounts, FILE *in)
 {

@@ -15,7 +15,7 @@
 
 struct remote_mounts;
 
-/* Returns NULL when out of memory. */
+/* Makes a table of devices; NULL when out of memory. */
 struct remote_mounts *remote_mounts_new(void);
 struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts);
 
@@ -27,7 +27,10 @@ struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts);
  */
 bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev);
 
-/* Notes the devices of all lines of `in`, a file in the format of mountinfo. Public for tests. */
+/*
+ * Records, for the device of each line of `in`, whether it is remote. `in` is a file in the format
+ * of mountinfo. Public for tests.
+ */
 void remote_mounts_read(struct remote_mounts *mounts, FILE *in);
 
 #endif

@@ -40,8 +40,8 @@ static void code_forget(struct module_registry *registry, struct module_code *co
 }
 
 /*
- * Adds the key to registry->codes, as one of this module's code. Does nothing when out of memory: a
- * later walk reports the key again. Called with registry.lock held.
+ * Records in registry->codes that the key belongs to this module. Does nothing when out of memory:
+ * a later walk reports the key again. Called with registry.lock held.
  */
 static void code_remember(struct module *module, const struct unwind_code_key *key)
 {

@@ -57,8 +57,9 @@ struct module {
 	bool is_wanting;	    /* the module is in a list of registry.wanting */
 	struct module *next_wanting;
 	pthread_mutex_t load_lock; /* held while symbols or unwind rows are read from the file */
-	int fd;	      /* descriptor of the file; -1: closed. Written with both locks held */
-	int debug_fd; /* descriptor of the separate debug file; -1: none. Closed with fd */
+	int fd;	      /* descriptor of the file; -1: closed. Changed only with load_lock and
+			 registry.lock held */
+	int debug_fd; /* descriptor of the separate debug file; -1: none. Closed together with fd */
 };
 
 /*
@@ -72,7 +73,7 @@ struct module_code {
 
 struct module_registry {
 	pthread_mutex_t lock;
-	struct module *modules;	   /* hash table of all modules, by their state */
+	struct module *modules;	   /* hash table of all modules, by the state of their file */
 	struct module_code *codes; /* hash table by key, with MODULE_CODES_MAX entries at most */
 	struct module_symbols *symbols;
 	struct module *settling;      /* list of modules whose file is to be closed, because no live

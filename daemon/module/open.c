@@ -19,8 +19,8 @@ static struct module *module_of(struct module_registry *registry, uint64_t file_
 }
 
 /*
- * Duplicates the descriptors of the module with this identity, if there is one that has its file
- * open.
+ * Duplicates the descriptors of the file with this identity and of its debug file, if a module
+ * holds them open.
  */
 static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
 		      int *debug_fd)
@@ -39,7 +39,8 @@ static void held_open(struct module_registry *registry, uint64_t file_id, int fd
 
 struct host {
 	struct module_registry *registry;
-	int self_fd; /* /proc/self, whose mountinfo shows the mounts that the daemon sees */
+	int self_fd; /* descriptor of /proc/self, where mountinfo shows the mounts that the
+			daemon sees */
 };
 
 static bool is_remote(void *userdata, uint64_t dev)

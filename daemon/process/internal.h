@@ -65,8 +65,7 @@ struct process {
 	bool is_kernel;
 	bool has_exited;   /* the process has exited, or an exec has replaced its program */
 	bool is_late;	   /* the process was counted in process_table.too_late */
-	unsigned refs;	   /* number of references; the process is only removed when there are
-			      none */
+	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
 	int64_t seen_ns;   /* time when last reported or looked for in /proc; CLOCK_MONOTONIC */
 	int64_t exited_ns; /* time when the table learned of its exit; CLOCK_MONOTONIC */
 	size_t dead_bytes; /* memory of this process that is counted in process_table.dead_bytes */
@@ -78,8 +77,8 @@ struct process {
 	bool is_exe_guessed;	     /* exe may be the program that ran before the last exec */
 
 	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
-	struct maps_version *versions; /* list of mappings by which stacks were walked, newest
-					  first (maps_history.c) */
+	struct maps_version *versions; /* list of the mappings used by stack walks, newest first
+					  (maps_history.c) */
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to pending */
@@ -117,7 +116,7 @@ struct process_images {
 struct read_request {
 	struct process *process; /* the process to read; the request holds a reference to it */
 	int64_t due_ns;
-	bool is_repeat; /* drop the request if the reader's CPU time for this period is used up */
+	bool is_repeat; /* the request is dropped if the reader's CPU time is used up */
 };
 
 struct process_table {
@@ -194,9 +193,9 @@ void process_table_wake(struct process_table *table);
  */
 
 /*
- * Returns the mappings by which a stack was walked, or the current ones if mappings is 0; NULL if
- * they are not known. mappings: the id record_stack.mappings of the stack. *is_final_out is set to
- * true if the address must not be looked up in any other mappings.
+ * Returns the mappings that were used to walk a stack, or the current ones if mappings is 0; NULL
+ * if they are not known. mappings: the id record_stack.mappings of the stack. *is_final_out is set
+ * to true if the address must not be looked up in any other mappings.
  */
 const struct process_maps *process_hold_maps(struct process *process, uint64_t mappings,
 					     uint64_t address, bool *is_final_out);
@@ -219,9 +218,9 @@ struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
 
 /*
- * Defined in maps_history.c: the mappings by which the stacks of a process were walked. A stack has
- * the id of these mappings in record_stack.mappings. Mappings are kept as long as stacks with their
- * id may still arrive.
+ * Defined in maps_history.c: the mappings that were used to walk the stacks of a process.
+ * record_stack.mappings of a stack is the id of its mappings. They are kept as long as stacks with
+ * this id may still arrive.
  */
 
 /* Adds process.maps to the history: stack walks use these mappings from now on. */
@@ -242,8 +241,8 @@ void maps_history_settle(struct process *process, uint64_t id);
 struct process_maps *maps_history_find(const struct process *process, uint64_t id, uint64_t at,
 				       bool *is_final_out);
 /*
- * Copies the newest mappings of the parent's history to its forked child, because stacks of the
- * child may have been walked by them.
+ * Copies the newest mappings of the parent's history to its forked child, because they may have
+ * been used to walk stacks of the child.
  */
 void maps_history_inherit(struct process *process, const struct process *parent);
 void maps_history_free(struct process *process);
@@ -264,11 +263,11 @@ void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat);
 size_t read_queue_first(const struct process_table *table);
 
 /*
- * Defined in walk_mappings.c: mappings that stack walks found before /proc was read. They are
- * pending while their file is not known. walk_mappings_note() is called when a walk has found a
+ * Defined in walk_mappings.c: mappings that stack walks found before /proc was read. A mapping is
+ * pending while its file is not known. walk_mappings_note() is called when a walk has found a
  * mapping. walk_mappings_learn() is called when /proc has been read, which may show the files of
- * pending mappings. walk_mappings_open() tries to open the files that are still unknown by their
- * inode number; only the reader thread calls it, without table.lock.
+ * pending mappings. walk_mappings_open() tries to open, by inode number, the files that are still
+ * unknown; only the reader thread calls it, without table.lock.
  */
 void walk_mappings_note(struct process *process, const struct unwind_mapping_found *found,
 			struct module *module);

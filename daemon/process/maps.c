@@ -17,7 +17,7 @@
 struct process_maps {
 	atomic_uint refs;
 	atomic_uint live;
-	struct module_registry *registry; /* where mapped files are opened; not owned */
+	struct module_registry *registry; /* registry that opens mapped files; not owned */
 	size_t n;
 	struct process_map *items; /* mappings, sorted by start address */
 	struct address_space *space;
@@ -103,8 +103,8 @@ static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 }
 
 /*
- * Makes maps->space, the unwinder's form of the mappings. When out of memory, it stays NULL: walks
- * then find no mappings, and the stacks are marked as incomplete.
+ * Makes maps->space, the mappings in the form that the unwinder needs. When out of memory,
+ * maps->space stays NULL: walks then find no mappings, and the stacks are marked as incomplete.
  */
 static void space_make(struct process_maps *maps)
 {
@@ -126,8 +126,8 @@ static void space_make(struct process_maps *maps)
 void process_maps_add_live(struct process_maps *maps)
 {
 	/*
-	 * A forked child may be reported after its parent has exited. Both share these maps, whose
-	 * unwinder's form was freed at the exit: make it again.
+	 * A forked child may be reported after the exit of its parent, with which it shares these
+	 * maps. maps->space was then freed at the exit: make it again.
 	 */
 	if (!atomic_fetch_add(&maps->live, 1) && !maps->space)
 		space_make(maps);
@@ -138,8 +138,8 @@ void process_maps_add_live(struct process_maps *maps)
 }
 
 /*
- * Records that one live process fewer uses the maps. When there is none left, frees the unwinder's
- * form of the maps. The maps themselves stay as long as recorded stacks need them for names.
+ * Records that one live process fewer uses the maps. When there is none left, frees maps->space.
+ * The mappings themselves stay as long as recorded stacks need them for names.
  */
 void process_maps_drop_live(struct process_maps *maps)
 {
@@ -326,7 +326,7 @@ static int map_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* True if before has exactly these mappings, and has every file open that can be opened. */
+/* True if before has exactly these mappings, and every mapped file that can be opened is open. */
 static bool is_unchanged(const struct process_maps *before, const struct proc_maps *mappings)
 {
 	size_t present = 0;

@@ -66,8 +66,8 @@ struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
 /*
- * Returns the unwinder's form of these mappings, owned by the maps; NULL if there is none, for
- * example because no live process uses the maps any more.
+ * Returns the mappings in the form that the unwinder needs, owned by the maps; NULL if it was not
+ * made, or was freed because no live process uses the maps any more.
  */
 struct address_space *process_maps_address_space(const struct process_maps *maps);
 

@@ -8,7 +8,8 @@
 
 /*
  * How many versions of its mappings a process keeps. The newest VERSIONS_FEW are kept at any age,
- * older ones for VERSIONS_KEEP_NS: a stack is named at most one window after its walk.
+ * older ones for VERSIONS_KEEP_NS, because a stack gets its names at most one window after the
+ * walk.
  */
 #define VERSIONS_MAX	 128
 #define VERSIONS_FEW	 8
@@ -31,12 +32,12 @@ struct walk_mapping {
 };
 
 /*
- * The mappings by which one or more stacks were walked: those that the unwinder had for the process
- * at the time of the walks, and those that the walks found in addition.
+ * The mappings that were used to walk one or more stacks: those that the unwinder had for the
+ * process at the time of the walks, and those that the walks found in addition.
  */
 struct maps_version {
 	struct maps_version *next; /* the next older version */
-	uint64_t id;		   /* identifies these mappings; record_stack.mappings of the
+	uint64_t id;		   /* id of this version, as in record_stack.mappings of its
 				      stacks */
 	bool is_published;	   /* the unwinder had mappings of the process at the time of the
 				      walks */
@@ -219,8 +220,8 @@ struct process_maps *maps_history_find(const struct process *process, uint64_t i
 	const struct maps_version *version = version_find(process, id);
 
 	/*
-	 * If the version was dropped, the address must not be looked up in others, which may have
-	 * another file at the same address.
+	 * If the version was dropped, the address must not be looked up in another version, which
+	 * may have another file at the same address.
 	 */
 	*is_final_out = !version || version->is_published;
 	for (size_t i = 0; version && i < version->n_walked; i++) {

@@ -171,15 +171,15 @@ void process_table_note_mapping(struct process_table *table, const struct record
 size_t process_table_walk_stats(struct process_table *table, struct walk_stats *out, size_t max);
 
 /*
- * Loads the unwind rows of files that are mapped by the processes process_table_scan() found, so
- * that already the first stacks are walked to their end. Stops after timeout_ns. The rows of big
- * files are loaded later, by a thread of the table.
+ * Loads the unwind rows of the files that are mapped by the processes found by
+ * process_table_scan(), so that even the first stacks are walked to their end. Stops after
+ * timeout_ns. The rows of big files are loaded later, by a thread of the table.
  */
 void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 
 /*
- * Records the exit of a process. It stays in the table until process_table_sweep() finds that it is
- * not referenced any more.
+ * Records the exit of a process. The process stays in the table until process_table_sweep() finds
+ * that it is not referenced any more.
  */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);
 
@@ -211,7 +211,7 @@ size_t process_table_dead_bytes(struct process_table *table);
 int process_table_new_stored(struct process_table **out);
 
 /*
- * Adds a process that was read back from disk and looks in /proc whether it has exited. Returns a
+ * Adds a process that was read back from disk, and checks in /proc whether it has exited. Returns a
  * reference, NULL when out of memory or when the table is full.
  */
 struct process *process_table_add_stored(struct process_table *table,
@@ -225,7 +225,7 @@ void process_info(struct process *process, struct process_info *out);
 
 /* The data that process_lookup() lacked to name an address. process_refresh() can read it. */
 enum process_miss {
-	PROCESS_NO_MISS,      /* nothing that could be read */
+	PROCESS_NO_MISS,      /* nothing is missing, or nothing that could be read */
 	PROCESS_MISS_MAPPING, /* a mapping: the address is in no known one, but /proc/PID/maps
 				 may have it */
 	PROCESS_MISS_JIT,     /* a new perf map: the last one is stale, or lacks a name for code
@@ -234,7 +234,7 @@ enum process_miss {
 
 /*
  * Finds the symbol of an address of the process without reading /proc. mappings: the id
- * record_stack.mappings of the stack, which tells by which mappings it was walked; 0 for the
+ * record_stack.mappings of the stack, which tells which mappings were used to walk it; 0 for the
  * current mappings. is_call: the address is a return address, so the symbol of the call before it
  * is found. If nothing is known, symbol_out->module is NULL, kind is FRAME_NATIVE and file_offset
  * is the address. The strings are valid until process_release_symbols().

@@ -13,8 +13,8 @@
 #define READ_TRIES 3 /* limit of tries to read a process that does an exec during each try */
 
 /*
- * When reading /proc has taken this much CPU time in a period, repeated reads of the same process
- * (as after an exec) are dropped until the period ends. First reads are not dropped.
+ * When reading /proc has taken BUDGET_NS of CPU time within BUDGET_PERIOD_NS, repeated reads of the
+ * same process (as after an exec) are dropped until the period ends. First reads are not dropped.
  */
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)

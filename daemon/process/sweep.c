@@ -72,7 +72,7 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 
 		pthread_mutex_lock(&table->lock);
 		suspects[i]->refs--;
-		suspects[i]->seen_ns = now; /* not to look for this process in the next sweep */
+		suspects[i]->seen_ns = now; /* the next sweep does not look for this process */
 		if (!is_there)
 			process_mark_exited(suspects[i]);
 		pthread_mutex_unlock(&table->lock);

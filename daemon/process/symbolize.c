@@ -10,8 +10,8 @@
 
 /*
  * Returns the path by which the process mapped the file. If a stack walk found the mapping, map has
- * only a guessed path; if the current mappings, read from /proc since, have the true path, returns
- * that.
+ * only a guessed path. The true path is then taken from the current mappings, if they were read
+ * from /proc since.
  */
 static const char *path_of(struct process *process, const struct process_map *map)
 {

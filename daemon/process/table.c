@@ -23,8 +23,8 @@ static struct process *process_find(struct process_table *table, const struct pr
 }
 
 /*
- * Returns the process with this pid and start time, if there are several the one after the last
- * exec; NULL if there is none.
+ * Returns the process with this pid and start time; if it did an exec, the one after its last exec.
+ * NULL if there is none.
  */
 static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
 {
