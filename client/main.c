@@ -12,7 +12,9 @@
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
 
-/* Parses the option -S in front of the verb. Returns the index of the first word after it. */
+/*
+ * Parses the option -S in front of the verb. Returns the index of the first word after the option.
+ */
 static int parse_socket(int argc, char **argv, const char **socket)
 {
 	int i = 1;

@@ -40,7 +40,8 @@
 
 /*
  * Calls X(name, OP, FILE) for each system call that is traced. OP is its kind of operation. FILE is
- * the last word of the constant of enum io_call_file that says which file the call uses.
+ * the last word in the name of a constant of enum io_call_file, which says which file the call
+ * uses.
  */
 #define IO_CALL_WORDS(X)                \
 	X(read, READ, FIRST)            \

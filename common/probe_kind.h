@@ -21,7 +21,7 @@ enum probe_kind {
 	PROBE_KIND_N,
 };
 
-/* Yes-or-no facts about a kind: what its windows hold, and who may start it. */
+/* Yes-or-no facts about a kind of probe: what its recordings contain, and who may start it. */
 enum probe_trait {
 	/*
 	 * Each row of an answer is about waits. A wait has a length and a task state, and a filter

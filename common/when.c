@@ -20,7 +20,7 @@ struct civil {
 	bool has_zone;
 	int zone_seconds; /* if has_zone: offset of the time zone in seconds east of Greenwich */
 	/*
-	 * 1 if the user wrote the local zone with daylight saving time, such as CEST; 0 if without,
+	 * 1 if the user wrote a zone with daylight saving time, such as CEST; 0 for one without,
 	 * such as CET; else -1
 	 */
 	int isdst;
@@ -189,7 +189,7 @@ static int instant_ns(time_t seconds, int64_t ns, int64_t *ns_out)
 
 /*
  * Computes the instant of a local time if daylight saving time is on (isdst 1), is off (0), or is
- * as mktime() guesses (-1). Returns false if isdst does not apply at that time.
+ * as mktime() guesses (-1). Returns false if the local time does not exist with this isdst.
  */
 static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 {

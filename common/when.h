@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Says which instant a text means that could mean several: a time of day without a date, or a local
- * time that occurs twice because daylight saving time ends.
+ * Says which instant an ambiguous text means: a time of day without a date, or a local time that
+ * occurs twice because daylight saving time ends.
  */
 enum when_use {
 	WHEN_SINCE, /* the last such time of day up to now; of two instants, the earlier */

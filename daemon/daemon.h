@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_DAEMON_H
 
 /*
- * Runs the daemon: starts the broker, the event loop, the control socket and the recorder. Then
- * handles signals, reloads, the watchdog and the status line until a signal ends the loop, and
- * stops everything in reverse order. main() calls it once, in the main thread.
+ * Runs the daemon: starts the broker (the process that opens perf events), the event loop, the
+ * control socket and the recorder. Then handles signals, reloads, the watchdog and the status line
+ * until a signal ends the loop. Stops everything in reverse order. main() calls it once, in the
+ * main thread.
  */
 
 struct config;

@@ -14,8 +14,8 @@
 
 /*
  * Makes the allocator return freed memory to the kernel early. By default, each of the threads that
- * read large files would keep its own freed memory, and glibc would raise the sizes from which
- * memory is returned up to 32 MiB.
+ * read large files would keep its own freed memory, and glibc would raise the limit above which it
+ * returns memory up to 32 MiB.
  */
 static void memory_setup(void)
 {

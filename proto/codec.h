@@ -17,10 +17,10 @@
 #include "proto/wire.h"
 
 /*
- * The functions of this header for all methods: flags of a call are VARLINK_MORE and
- * VARLINK_ONEWAY; the flag of a reply is VARLINK_CONTINUES. A member that is null counts as absent.
- * A member that is not defined is an error in a request and ignored in a reply. Decoding returns 0;
- * -EINVAL with *error (which may be NULL) if a parameter is wrong; or -ENOMEM.
+ * Conventions of this header: the flags of a call are VARLINK_MORE and VARLINK_ONEWAY; the flag of
+ * a reply is VARLINK_CONTINUES. A member that is null counts as absent. A member that is not
+ * defined is an error in a request and ignored in a reply. Decoding returns 0; -EINVAL with *error
+ * (which may be NULL) if a parameter is wrong; or -ENOMEM.
  */
 
 /*

@@ -41,7 +41,7 @@ enum wire_error_code wire_error_code(const char *name);
 
 /*
  * Fills *error with the code, a copy of `what` (which may be NULL) and the formatted message.
- * Returns r.
+ * Returns r, so that the caller can return the result.
  */
 int wire_error_set(struct wire_error *error, int r, enum wire_error_code code, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));

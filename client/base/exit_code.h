@@ -16,7 +16,10 @@ enum exit_code {
 	EXIT_CODE_REFUSED = 3,	 /* not allowed, or a limit of the daemon was reached */
 	EXIT_CODE_NO_DATA = 4,	 /* no window in the range, or no thread that matches the filter */
 	EXIT_CODE_PARTIAL = 5,	 /* --strict was given, and the answer has gaps or losses */
-	/* The kernel cannot do it, or an option with which the daemon was started excludes it. */
+	/*
+	 * The kernel lacks what the command needs, or the daemon was started with an option that
+	 * excludes it.
+	 */
 	EXIT_CODE_IMPOSSIBLE = 6,
 	EXIT_CODE_IO = 7, /* the output or the connection failed */
 };

@@ -28,7 +28,7 @@ static volatile sig_atomic_t is_interrupted;
 struct call {
 	const char *path;
 	time_t reply_timeout; /* how long to wait for a reply, in seconds; 0: for ever */
-	bool is_stream; /* replies come as events happen: the call ends when its reader does */
+	bool is_stream;	      /* true: the call ends when nobody reads standard output any more */
 	/* Receives an error that the daemon sends; NULL: the error is printed instead. */
 	struct call_error *error;
 	reply_handler handler;

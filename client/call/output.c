@@ -157,7 +157,7 @@ enum exit_code output_close(struct output *output)
 		return fail(output, output->path);
 	if (rename(output->temporary, output->path) < 0)
 		return fail(output, output->path);
-	/* Do not print this without a terminal, as cron would send a mail each time. */
+	/* Print this only on a terminal: cron would send it as a mail each time. */
 	if (isatty(STDERR_FILENO))
 		print_message("wrote %s", output->path);
 	free(TAKE(output->temporary));

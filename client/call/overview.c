@@ -79,7 +79,7 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 
 /*
  * Checks, if --strict was given, that both answers are complete. Missing samples are no fault if
- * the threads that the filter selects just did not run.
+ * the threads that the filter selects did not run.
  */
 static enum exit_code check_complete(const struct options *options, const struct collection *waits,
 				     const struct collection *samples,

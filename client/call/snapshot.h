@@ -33,7 +33,10 @@ struct snapshot_request {
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
 			  const char *probe, bool is_stuck, int64_t now);
 
-/* Fills only the filter of the request; for starting a session, which has the same filter. */
+/*
+ * Fills only the filter of the request. Used to start a session, too, whose filter has the same
+ * form.
+ */
 void snapshot_filter_init(struct snapshot_request *request, const struct options *options);
 
 /* True if the word is the name of a probe; any other word is the id or name of a session. */

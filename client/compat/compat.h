@@ -48,7 +48,7 @@ struct compat_option {
 struct compat_tool {
 	const char *name;
 	const char *probe;
-	const char *unit; /* for help: says what the numbers are that the tool prints */
+	const char *unit; /* text for help: what the printed numbers mean */
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;

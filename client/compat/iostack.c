@@ -23,7 +23,10 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* The tool's names for operations. Each name stands for rows of one layer and one kind. */
+/*
+ * The tool's names for operations. Each name stands for rows of one layer and one kind of
+ * operation.
+ */
 static const struct {
 	const char *type;
 	const char *name;

@@ -20,7 +20,7 @@ static const struct compat_option options[] = {
 	{ 'c', "count", "PERIOD", "--count", "take a sample every PERIOD ns of the CPU clock",
 	  GROUP_RATE, COMPAT_NATIVE },
 	{ 'd', "delimited", NULL, "--delimited",
-	  "put -- (folded: -) between kernel and user frames", 0, COMPAT_NATIVE },
+	  "put -- (with -f: -) between kernel and user frames", 0, COMPAT_NATIVE },
 	{ 'a', "annotations", NULL, "--annotations", "add _[k] to the names of kernel functions", 0,
 	  COMPAT_NATIVE },
 	{ 'I', "include-idle", NULL, "--idle", "include idle CPUs", 0, COMPAT_NATIVE },

@@ -23,7 +23,7 @@ static const struct compat_option options[] = {
 	  GROUP_STACKS, COMPAT_NATIVE },
 	{ 'v', "verbose", NULL, "--verbose", "show raw addresses", 0, COMPAT_NATIVE },
 	{ 'd', "delimited", NULL, "--delimited",
-	  "put -- (folded: -) between kernel and user frames", 0, COMPAT_NATIVE },
+	  "put -- (with -f: -) between kernel and user frames", 0, COMPAT_NATIVE },
 	{ 'f', "folded", NULL, "--folded", "print one line per stack, for flame graphs", 0,
 	  COMPAT_NATIVE },
 	{ 0, "debug", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },

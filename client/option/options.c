@@ -19,7 +19,7 @@ static const struct option_spec specs[] = {
 	{ 't', "tid", "T,..", OPTIONS_FILTER, option_read_ids, AT(tids),
 	  "only these threads, by thread id" },
 	{ 'u', "user-threads", NULL, OPTIONS_FILTER, option_read_flag, AT(user_threads),
-	  "only threads of programs" },
+	  "only threads of programs, not of the kernel" },
 	{ 'k', "kernel-threads", NULL, OPTIONS_FILTER, option_read_flag, AT(kernel_threads),
 	  "only threads of the kernel" },
 	{ 'U', "user-stacks", NULL, OPTIONS_FILTER, option_read_flag, AT(user_stacks),
@@ -31,7 +31,7 @@ static const struct option_spec specs[] = {
 	{ 'M', "max-block-time", "US", OPTIONS_FILTER, option_read_micros, AT(max_block_ns),
 	  "only waits of US microseconds or less" },
 	{ 0, "state", "STATE,..", OPTIONS_FILTER, option_read_states, AT(states),
-	  "only waits in states such as S, D, preempted" },
+	  "only waits in these task states, such as D" },
 	{ 0, "comm", "GLOB", OPTIONS_FILTER, option_read_text, AT(comm),
 	  "only threads whose name matches GLOB" },
 	{ 0, "cgroup", "PATH", OPTIONS_FILTER, option_read_text, AT(cgroup),
@@ -51,7 +51,7 @@ static const struct option_spec specs[] = {
 	{ 0, "count", "PERIOD", OPTIONS_SESSION, option_read_positive, AT(period_ns),
 	  "oncpu: take a sample every PERIOD ns" },
 	{ 0, "event", "cpu-clock|cycles", OPTIONS_SESSION, option_read_choice, AT(event),
-	  "oncpu: take samples by clock or CPU cycles" },
+	  "oncpu: the event that triggers a sample" },
 	{ 'r', "regexp", NULL, OPTIONS_CALLS | OPTIONS_LIST, option_read_flag, AT(regexp),
 	  "the function name is a regular expression" },
 	{ 0, "rate", "N", OPTIONS_CALLS, option_read_positive, AT(rate),
@@ -67,13 +67,13 @@ static const struct option_spec specs[] = {
 	{ 'i', "interval", "D", OPTIONS_WATCH, option_read_length, AT(interval_ns),
 	  "time between two answers (default 2s)" },
 	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window),
-	  "show the last D up to now, such as 5min" },
+	  "length of the range up to now, such as 5min" },
 	{ 0, "since", "T", OPTIONS_RANGE, option_read_text, AT(since),
 	  "show what happened from time T on" },
 	{ 0, "until", "T", OPTIONS_RANGE, option_read_text, AT(until),
 	  "show what happened before T; needs --since" },
 	{ 0, "at", "T", OPTIONS_RANGE, option_read_text, AT(at),
-	  "show the window that contains this moment" },
+	  "show the recorded window that contains T" },
 	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
 	  "order by total time, longest wait or count" },
 	{ 0, "by", "stack|thread|process|comm|cgroup|module|function", OPTIONS_ORDER,
@@ -89,7 +89,7 @@ static const struct option_spec specs[] = {
 	{ 'f', "folded", NULL, OPTIONS_STACKS, option_read_named_format, 0,
 	  "print one line per stack, for flame graphs" },
 	{ 'd', "delimited", NULL, OPTIONS_STACKS, option_read_flag, AT(delimited),
-	  "folded: put - between user and kernel frames" },
+	  "-f: put - between user and kernel frames" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
 	  "add _[k] to the names of kernel functions" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
@@ -105,7 +105,7 @@ static const struct option_spec specs[] = {
 	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(offset),
 	  "show offsets within functions" },
 	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(verbose),
-	  "show addresses; with verb stuck, all frames" },
+	  "show addresses, and all frames of a stack" },
 	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(is_short),
 	  "show function names without arguments" },
 	{ 0, "lines", NULL, OPTIONS_ONCE, option_read_flag, AT(lines),
@@ -145,8 +145,7 @@ void options_init(struct options *options)
 }
 
 /*
- * Fills the arrays of short and long options that getopt_long() takes, with the options of the
- * sets.
+ * Fills the arrays for getopt_long() with the short and the long options of the groups in `sets`.
  */
 static void build_getopt(unsigned sets, char letters[static 2 * N_SPECS + 3],
 			 struct option longs[static N_SPECS + 1])
@@ -194,7 +193,9 @@ static bool spec_is_word(const struct option_spec *spec, const char *word)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
-/* Writes the message for an unknown long option, or for the beginning of several options. */
+/*
+ * Writes the message for an unknown long option, or for an abbreviation that fits several options.
+ */
 static int complain_long(struct options *options, unsigned sets, const char *verb, const char *word)
 {
 	size_t n = strcspn(word + 2, "="), starts = 0;

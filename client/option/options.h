@@ -34,7 +34,7 @@ enum option_set {
 	OPTIONS_ONCE = 1 << 16,	  /* for verbs that print one answer; the verb watch prints many */
 };
 
-/* The most members of a list, and the sizes of texts in bytes. */
+/* The maximum numbers of members of lists, and the sizes of texts in bytes. */
 enum {
 	OPTION_IDS_MAX = 256,
 	OPTION_STATES_MAX = 32,

@@ -117,8 +117,8 @@ static void put_io(FILE *out, const struct wire_io *io)
 
 /*
  * Returns the value of the line for a row, in ns. Lower layers and the parts of a disk request have
- * lines of their own. The value of an I/O operation is therefore its time without that in lower
- * layers, and the value of a disk request is 0.
+ * lines of their own. The value of an I/O operation is therefore the time that it spent outside
+ * lower layers, and the value of a disk request is 0.
  */
 static int64_t line_ns(const struct wire_row *row)
 {

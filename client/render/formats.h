@@ -37,7 +37,7 @@ struct format {
 	void (*stuck)(const struct view *view, const struct wire_snapshot_reply *reply);
 	/*
 	 * Prints an overview. samples is NULL if there are none; then `why` is the reason, or NULL
-	 * if just no thread that the filter selects has samples.
+	 * if the selected threads did not run.
 	 */
 	void (*overview)(const struct view *view, const struct wire_snapshot_reply *waits,
 			 const struct wire_snapshot_reply *samples, const char *why);

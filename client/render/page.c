@@ -47,7 +47,8 @@ static void put_spaces(const struct page *page, size_t n)
 }
 
 /*
- * Returns how many bytes of the text fit in `room` columns. The line ends at a space if it has one.
+ * Returns how many bytes of the text to print on a line of `room` columns. The line ends at a space
+ * if it has one.
  */
 static size_t line_length(const char *text, size_t room)
 {

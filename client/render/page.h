@@ -49,12 +49,15 @@ void page_break(const struct page *page);
 /* Returns a page that prints to standard output and is as wide as the terminal. */
 struct page page_of_stdout(void);
 
-/* Returns a number as "1,234,567". The eighth call after this one overwrites the text. */
+/*
+ * Returns a number as "1,234,567". The text lasts until the eighth later call of count_text(),
+ * ns_text() or share_text().
+ */
 const char *count_text(long long n);
 
 /*
- * Returns a length of time, given in ns, as "1.2 s". The text is overwritten like that of
- * count_text().
+ * Returns a length of time, given in ns, as "1.2 s". The text is in the same ring of eight as those
+ * of count_text() and share_text().
  */
 const char *ns_text(long long ns);
 
@@ -65,8 +68,8 @@ const char *ns_text(long long ns);
 void average_text(int64_t ns, int64_t length, char text[static 32]);
 
 /*
- * Returns part / whole as a percentage, such as "31 %" or "<1 %"; "-" if whole is 0. The text is
- * overwritten like that of count_text().
+ * Returns part / whole as a percentage, such as "31 %" or "<1 %"; "-" if whole is 0. The text lasts
+ * as long as that of count_text().
  */
 const char *share_text(long long part, long long whole);
 

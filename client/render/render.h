@@ -59,8 +59,8 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 
 /*
  * overview.c: prints the totals and, for each part of the time, the view->top stacks with the most
- * of it (0: all). samples is NULL if there are none; then `why` is the reason, or NULL if just no
- * thread that the filter selects has samples.
+ * of it (0: all). samples is NULL if there are none; then `why` is the reason, or NULL if the
+ * selected threads did not run.
  */
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples, const char *why);

@@ -14,7 +14,7 @@ enum {
 	LABEL_WIDTH = 11,
 	ROW_INDENT = 2,
 	FRAME_INDENT = 6,
-	FRAMES_MAX = 8,	  /* maximum number of frames per stack: enough to see the reason */
+	FRAMES_MAX = 8,	  /* maximum of frames per stack: enough to see why the thread waits */
 	THREADS_MAX = 24, /* maximum number of threads listed for one entry */
 };
 
@@ -57,8 +57,8 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
 	fputs(", the same stack", out);
 	/*
-	 * The title has the longest wait. Print the range of the lengths only if they differ by
-	 * more than 5 %.
+	 * The title has the length of the longest wait. Print the range of lengths only if they
+	 * differ by more than 5 %.
 	 */
 	if (oldest - youngest > oldest / 20)
 		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));

@@ -16,7 +16,7 @@
 enum urgency {
 	URGENT_DOUBT, /* the daemon could not look at the thread: the wait may be over */
 	URGENT_IDLE,  /* the thread waits for new work; listed only for --idle or a filter */
-	URGENT_OLD,   /* any other wait */
+	URGENT_OLD,   /* a wait that is neither in doubt, nor idle, nor URGENT_NOW */
 	URGENT_NOW,   /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 

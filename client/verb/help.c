@@ -13,7 +13,9 @@ static void print_probes(FILE *out, const struct verb *verb)
 	fputs("\nPROBE is one of\n", out);
 	for (enum probe_kind kind = 0; kind < PROBE_KIND_N; kind++)
 		fprintf(out, "  %-10s  %s\n", probe_kind_name(kind), probe_kind_summary(kind));
-	/* start and record take only a probe as PROBE; other verbs also take a session. */
+	/*
+	 * The verbs start and record take only a probe as PROBE; other verbs take a session, too.
+	 */
 	if (!(verb->sets & (OPTIONS_START | OPTIONS_RECORD)))
 		fputs("or the ID or name of a session, which stackctl sessions lists\n", out);
 }

@@ -15,10 +15,7 @@
 
 struct config_origin;
 
-/*
- * CONFIG_MEMBER_ and a type of settings.def make the C type of the member of struct config that
- * holds the value.
- */
+/* The C types in which struct config stores the settings, one for each type of settings.def. */
 #define CONFIG_MEMBER_BOOL     bool
 #define CONFIG_MEMBER_COUNT    uint64_t
 #define CONFIG_MEMBER_SIZE     uint64_t /* a size in bytes */

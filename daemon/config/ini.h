@@ -12,7 +12,10 @@
 
 struct config_error;
 
-/* The maximum size in bytes of a line, including the lines that continue it, and of a file. */
+/*
+ * Limits in bytes: CONFIG_LINE_MAX for a line with the lines that continue it, CONFIG_FILE_MAX for
+ * a file.
+ */
 #define CONFIG_LINE_MAX (16 * 1024)
 #define CONFIG_FILE_MAX (1024 * 1024)
 
