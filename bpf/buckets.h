@@ -3,15 +3,20 @@
 #define STACKD_BPF_BUCKETS_H
 
 /*
- * The buckets of histograms, for the programs in the kernel and for the daemon alike, so that both
- * put a wait into the same one. Pure, and without a loop, which the verifier would have to follow.
+ * Chooses the bucket of a histogram for a wait. The programs in the kernel and the daemon both use
+ * these functions, so they put a wait into the same bucket. No loops, as the verifier would follow
+ * each iteration.
  */
 
 #include <linux/types.h>
 
-#define WAIT_BUCKETS 26 /* bucket i: [2^(i+9), 2^(i+10)) ns; the first takes what is shorter */
+/*
+ * Number of buckets. Bucket i has waits of [2^(i+9), 2^(i+10)) ns; the first also has shorter
+ * waits, the last longer ones.
+ */
+#define WAIT_BUCKETS 26
 
-/* Returns the logarithm of v to base 2, rounded down: 0 for 0, 31 for what 32 bits cannot hold. */
+/* Returns the base-2 logarithm of v, rounded down; 0 for 0, and 31 if v does not fit in 32 bits. */
 static inline __attribute__((always_inline)) __u32 log2_of_32(__u64 v)
 {
 	__u32 i = 0;
@@ -35,7 +40,7 @@ static inline __attribute__((always_inline)) __u32 log2_of_32(__u64 v)
 	return v >= 2 ? i + 1 : i;
 }
 
-/* Returns the bucket of a wait of `ns`. */
+/* Returns the index of the bucket for a wait of `ns` nanoseconds. */
 static inline __attribute__((always_inline)) __u32 wait_bucket(__u64 ns)
 {
 	__u32 i = log2_of_32(ns >> 9);
@@ -43,7 +48,7 @@ static inline __attribute__((always_inline)) __u32 wait_bucket(__u64 ns)
 	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
 }
 
-/* Returns the shortest wait in ns that the bucket takes. */
+/* Returns the length in ns of the shortest wait that belongs in the bucket. */
 static inline __attribute__((always_inline)) __u64 wait_bucket_least_ns(__u32 bucket)
 {
 	return bucket ? (__u64)1 << (bucket + 9) : 0;

@@ -3,9 +3,9 @@
 #define STACKD_BPF_FILTER_BPF_H
 
 /*
- * Decides which threads and waits a session records. All settings are constants set before load, so
- * that an unused filter costs no instruction and no map. Names are compared up to the pattern's
- * first wildcard only; the daemon has the whole pattern and drops what else does not match.
+ * Decides which threads and waits a session records. Its settings are constants that the daemon
+ * sets before load, so an unused filter costs nothing at run time. A name is compared only up to
+ * the pattern's first wildcard; the daemon applies the whole pattern later.
  */
 
 #include "kernel.h"
@@ -31,7 +31,10 @@ struct {
 	__type(value, __u8);
 } filter_tids SEC(".maps");
 
-/* True if the filter wants the thread, by what never changes about it. Others are not followed. */
+/*
+ * True if the filter accepts the thread by its kind (user or kernel), pid and tid. A rejected
+ * thread is not followed at all.
+ */
 static __always_inline bool filter_has_thread(struct task_struct *task)
 {
 	__u32 id;
@@ -66,7 +69,7 @@ static __always_inline bool filter_has_name(const char *comm)
 	return true;
 }
 
-/* True if the name of the thread, or of its process, begins as the filter asks. */
+/* True if the name of the thread, or of its process, begins with the filter's prefix. */
 static __always_inline bool filter_has_comm(struct task_struct *task)
 {
 	char comm[COMM_LEN];
@@ -78,7 +81,10 @@ static __always_inline bool filter_has_comm(struct task_struct *task)
 	return filter_has_name(comm);
 }
 
-/* True if the cgroup is in the subtree of `id`. cgroup.ancestors: since 6.1 (7f203bc89eb6). */
+/*
+ * True if the cgroup is the one with this id, which is at this level, or lies below it.
+ * cgroup.ancestors: since 6.1 (7f203bc89eb6).
+ */
 static __always_inline bool cgroup_is_under(struct cgroup *cgroup, __u32 level, __u64 id)
 {
 	struct cgroup *at = NULL;
@@ -102,7 +108,7 @@ static __always_inline bool filter_has_cgroup(struct cgroup *cgroup)
 	return true;
 }
 
-/* True if the filter wants the thread now, by its name and cgroup, which may change. */
+/* True if the filter accepts the thread's present name and cgroup, which may both change. */
 static __always_inline bool filter_has_moment(struct task_struct *task)
 {
 	if (filter.comm_len && !filter_has_comm(task))
@@ -112,7 +118,10 @@ static __always_inline bool filter_has_moment(struct task_struct *task)
 	return filter_has_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }
 
-/* True if the filter wants waits in this state. The daemon's filter_has_state() must agree. */
+/*
+ * True if the filter accepts waits in this state. The daemon's filter_has_state() must decide
+ * alike.
+ */
 static __always_inline bool filter_has_state(__u32 state)
 {
 	__u32 i;

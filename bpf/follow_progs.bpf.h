@@ -3,8 +3,8 @@
 #define STACKD_BPF_FOLLOW_PROGS_BPF_H
 
 /*
- * Programs that report forks, execs and exits. The daemon loads them where no other probe reports
- * these, as offcpu does with programs of its own.
+ * Programs that report forks, execs and exits of processes to the daemon. The daemon loads them
+ * unless another probe reports these events already; offcpu does so by programs of its own.
  */
 
 #include "kernel.h"

@@ -3,8 +3,8 @@
 #define STACKD_BPF_HOOK_BPF_H
 
 /*
- * The settings that offcpu and offwake share: by which program they take the stacks of ended waits,
- * and from which length of a wait on. The daemon sets them before load.
+ * Two settings that the probes offcpu and offwake share: which program takes the stacks of ended
+ * waits, and the length of the shortest wait that gets stacks. The daemon sets them before load.
  */
 
 #include <linux/types.h>

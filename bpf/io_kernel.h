@@ -4,7 +4,7 @@
 
 /*
  * The kernel types of files, block requests and disks that iolat reads, with only the members it
- * reads. kernel.h has those of tasks.
+ * reads. kernel.h has the types of tasks.
  */
 
 #include "kernel.h"
@@ -12,7 +12,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct block_device_operations {
-	void *submit_bio; /* set by drivers that take bios and have no request queue */
+	void *submit_bio; /* not NULL: the driver takes bios directly and has no request queue */
 };
 
 struct gendisk {
@@ -26,7 +26,7 @@ struct block_device {
 };
 
 struct request_queue {
-	struct gendisk *disk; /* since 5.15 */
+	struct gendisk *disk; /* since Linux 5.15 */
 };
 
 struct bvec_iter {
@@ -34,7 +34,7 @@ struct bvec_iter {
 };
 
 struct cgroup_root {
-	int hierarchy_id; /* 0: the unified one */
+	int hierarchy_id; /* 0: the unified hierarchy (cgroup v2) */
 };
 
 struct cgroup___io {
@@ -54,10 +54,10 @@ struct blkcg_gq {
 };
 
 struct bio {
-	struct blkcg_gq *bi_blkg; /* with CONFIG_BLK_CGROUP */
+	struct blkcg_gq *bi_blkg; /* exists only with CONFIG_BLK_CGROUP */
 	struct bio *bi_next;	  /* the next bio of the same request */
 	struct block_device *bi_bdev;
-	void *bi_private; /* the bio that this one was split from, if it was */
+	void *bi_private; /* if this bio was split off: the bio that it was split from */
 	unsigned int bi_opf;
 	unsigned char bi_status; /* 0: success; one byte since 4.13 (4e4cbee93d56) */
 	struct bvec_iter bi_iter;
@@ -68,7 +68,7 @@ struct request {
 	unsigned int cmd_flags;
 	unsigned int __data_len;
 	struct bio *bio;
-	__u64 start_time_ns; /* 0 if the kernel keeps no statistics of the disk */
+	__u64 start_time_ns; /* when it was made; 0 if the kernel keeps no disk statistics */
 };
 
 struct kiocb {
@@ -92,7 +92,7 @@ struct thread_info {
 	unsigned int status;
 };
 
-/* Members of a task that only iolat reads. */
+/* Members of a task that only iolat reads; the type in kernel.h has the others. */
 struct task_struct___io {
 	struct thread_info thread_info;
 	void *stack;
@@ -101,7 +101,7 @@ struct task_struct___io {
 
 #pragma clang attribute pop
 
-/* include/linux/blk_types.h: these numbers have never changed. */
+/* From include/linux/blk_types.h. The numbers are the same in all supported kernels. */
 #define REQ_OP_MASK	    0xff
 #define REQ_OP_READ	    0
 #define REQ_OP_WRITE	    1
@@ -114,8 +114,8 @@ struct task_struct___io {
 #define S_IFCHR_BITS 0020000
 #define S_IFBLK_BITS 0060000
 
-#define EIOCBQUEUED 529	      /* include/linux/errno.h */
-#define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: a 32-bit system call */
-#define STACK_MASK  0x3fffULL /* kernel stacks begin at multiples of their size */
+#define EIOCBQUEUED 529	      /* include/linux/errno.h: the I/O completes later */
+#define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: in a 32-bit system call */
+#define STACK_MASK  0x3fffULL /* a kernel stack begins at a multiple of its size, 16 KiB */
 
 #endif

@@ -3,8 +3,8 @@
 #define STACKD_BPF_IO_PLACE_BPF_H
 
 /*
- * Finds the device and the kind of file system of a file, by a descriptor, an inode or a struct
- * file. With IO_IS_PLAIN, for kernels before 6.2, each load is a call.
+ * Finds the device and the file system of a file, given its descriptor, inode or struct file. If
+ * IO_IS_PLAIN is defined, for kernels before 6.2, each load from kernel memory is a helper call.
  */
 
 #include "io_kernel.h"
@@ -16,8 +16,8 @@
 
 #ifndef IO_IS_PLAIN
 /*
- * Since 6.2 (a35b9af4ec2c). Makes a pointer of a number and costs no instruction; loads through a
- * bad pointer read 0.
+ * Turns a number into a pointer at no cost; a load through a bad pointer reads 0. Since 6.2
+ * (a35b9af4ec2c).
  */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 
@@ -46,7 +46,7 @@ struct io_place {
 		}                                                                            \
 	} while (0)
 
-/* Finds the place of a file without bpf_rdonly_cast(). */
+/* Sets *place to the file's device and file system, without bpf_rdonly_cast(). */
 static __always_inline void place_read(struct file *file, struct io_place *place)
 {
 	struct inode *inode;
@@ -66,8 +66,8 @@ static __always_inline void place_read(struct file *file, struct io_place *place
 }
 
 /*
- * Finds the place of an open descriptor. If the file was closed meanwhile and another one opened,
- * it is that one's.
+ * Sets *place to the device and file system of the file that descriptor fd refers to. If fd was
+ * closed and reused meanwhile, that is the new file.
  */
 static __always_inline void place_of_descriptor(struct task_struct *task, __u64 fd,
 						struct io_place *place)
@@ -95,7 +95,10 @@ static __always_inline void place_of_descriptor(struct task_struct *task, __u64 
 #endif
 }
 
-/* Finds the place of a system call's file. file: enum io_call_file. */
+/*
+ * Sets *place for the file that a system call works on. `file` is an enum io_call_file, which says
+ * where the call has the file's descriptor.
+ */
 static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,
 					  __u8 file, long ret, struct io_place *place)
 {

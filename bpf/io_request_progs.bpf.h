@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_REQUEST_PROGS_BPF_H
 
 /*
- * iolat's programs for block requests and bios. They record the layers below the file systems, and
- * charge a request's time to the operation that it was made for. A bio that io.max holds back is
- * "held" here. Private to iolat.bpf.c.
+ * iolat's programs for block requests and bios, the layers below the file systems. They also add a
+ * request's time to the open operation that the request was made for. A bio is "held" while a limit
+ * in its cgroup's io.max holds it back. Included by iolat.bpf.c only.
  */
 
 #include "io_kernel.h"
@@ -17,21 +17,22 @@
 #include "io_sums.bpf.h"
 #include "io_table.bpf.h"
 
-const volatile bool has_throttle = false; /* on_throttle is attached */
-const volatile bool has_start = false; /* on_request_start is attached, which runs in the maker */
+const volatile bool has_throttle = false; /* true: the program on_throttle is attached */
+/* True: the program on_request_start is attached. It runs in the task that makes a request. */
+const volatile bool has_start = false;
 
 /*
- * A request, or a bio of a device without a request queue, from its creation to its completion. The
- * kernel reuses the same few requests, so each keeps its entry.
+ * A block request, or a bio of a device without a request queue, from its creation to its
+ * completion. The kernel uses the same few struct requests again and again, so an entry is kept
+ * after the completion, for the next use of that struct.
  */
 struct io_request {
-	__u64 state; /* address of the request, with IN_FLIGHT set while it is in flight; 0: free */
+	__u64 state; /* address, plus IN_FLIGHT while it is in flight; 0: free entry */
 	__u64 start_ns;
-	__u64 issue_ns; /* when the driver got the request; 0: not yet, or it gave the request back
-			 */
+	__u64 issue_ns; /* when the driver got the request; 0: the driver does not have it */
 	__u64 throttled_ns;
 	__u64 leader_boot_ns;
-	__u64 bytes; /* bytes that have completed so far */
+	__u64 bytes; /* number of bytes completed so far */
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_gen;
@@ -39,25 +40,28 @@ struct io_request {
 	__u32 dev;
 	__u32 op;
 	__u32 requeues;
-	__u32 slot; /* slot of the operation that it was made for, plus one; 0: none */
+	__u32 slot; /* index in io_slots, plus 1, of the operation it was made for; 0: none */
 	__u32 generation;
 	__u32 pad;
-	__u64 comm[COMM_LEN / 8]; /* the process's name */
-	__u64 writer;		  /* cgroup that it is written back for, see struct io_key */
+	__u64 comm[COMM_LEN / 8]; /* name of the process that made it */
+	__u64 writer;		  /* id of the cgroup whose data it writes back; 0: none */
 	__u64 room[2];
 };
 
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
 
-#define IN_FLIGHT	    1ULL       /* a bit of io_request.state */
-#define REQUEST_IS_UNWANTED (1U << 31) /* a bit of io_request.flags: the filter rejects it */
+#define IN_FLIGHT	    1ULL       /* bit of io_request.state: it has not completed yet */
+#define REQUEST_IS_UNWANTED (1U << 31) /* bit of io_request.flags: the filter rejects it */
 
-/* BIOS: most bios of a request; devices take at most 128 or 256 segments, and each bio has one. */
+/*
+ * REQUESTS: entries of the table. REQUEST_WAYS: entries that are tried for a request. BIOS: most
+ * bios of a request, as devices take at most 128 or 256 segments and a bio has at least one.
+ */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
 /*
- * A hash table made of an array, as a BPF hash would cost three calls a request. BPF_F_MMAPABLE
- * only makes it begin at a page.
+ * Requests by address: a hash table built on an array, as a BPF hash would cost three calls per
+ * request. BPF_F_MMAPABLE is set only to make the array begin at a page boundary.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -67,13 +71,14 @@ struct {
 	__type(value, struct io_request);
 } requests SEC(".maps");
 
-static bool has_bios; /* a device without a request queue was seen; most hosts have none */
+static bool has_bios; /* true: a device without a request queue was seen; most hosts have none */
 
-static bool has_held; /* a bio was checked against an io.max limit */
+static bool has_held; /* true: a bio was checked against a limit in io.max */
 
 /*
- * Bios that were checked against io.max, with their maker. start_ns: since when it is held;
- * issue_ns: until when, or 0; throttled_ns: how long in all. An entry lives as long as its bio.
+ * Bios, by address, that were checked against a limit in io.max, and who made them. start_ns: since
+ * when the bio is held; issue_ns: until when it was held, 0 while it is; throttled_ns: how long it
+ * was held in all. An entry lives as long as its bio.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -87,7 +92,7 @@ static __always_inline __u32 request_index(__u64 address, __u32 way)
 	return ((__u32)((address >> 6) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (REQUESTS - 1);
 }
 
-/* Returns the entry of a request in flight, or NULL. */
+/* Returns the entry of the request at this address if it is in flight, else NULL. */
 static __always_inline struct io_request *request_find(__u64 address)
 {
 	struct io_request *request;
@@ -97,7 +102,7 @@ static __always_inline struct io_request *request_find(__u64 address)
 		i = request_index(address, way);
 		request = bpf_map_lookup_elem(&requests, &i);
 		if (!request || !request->state)
-			return NULL; /* it would have taken this free entry */
+			return NULL; /* a request at this address would have taken the free entry */
 		if (request->state == (address | IN_FLIGHT))
 			return request;
 	}
@@ -105,9 +110,10 @@ static __always_inline struct io_request *request_find(__u64 address)
 }
 
 /*
- * Takes the request's own entry or a free one, else that of another request that is not in flight.
- * If it is in flight already, its end was not seen: that interrupted the recording of another one,
- * or happened in a task that the host hides from BPF.
+ * Returns an entry for a request that begins: the entry it had before or a free one, else that of
+ * another request that is not in flight; NULL if there is none. If the request is marked as in
+ * flight already, no program saw its end: it came while the program was busy on that CPU, or in a
+ * task that the host hides from BPF.
  */
 static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 address)
 {
@@ -135,7 +141,7 @@ static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 ad
 	return NULL;
 }
 
-/* Ends a request. It keeps its entry until another one needs it. */
+/* Marks a request as completed. It keeps its entry until another request needs the entry. */
 static __always_inline void request_leave(struct io_request *request, __u64 address)
 {
 	*(volatile __u64 *)&request->state = address;
@@ -190,8 +196,8 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 }
 
 /*
- * Returns the cgroup that a kernel thread's bio is written back for, if the kernel accounts for
- * that. NULL if it is the root, which stands for all that is not accounted.
+ * Returns the cgroup whose data a kernel thread writes back by this bio. NULL if the kernel does
+ * not know it or names the root, which stands for all unaccounted I/O.
  */
 static __always_inline struct cgroup *bio_writer(struct task_struct *task, struct bio *bio)
 {
@@ -231,7 +237,7 @@ static __always_inline void request_key(struct io_key *key, const struct io_requ
 	key->op = request->op;
 }
 
-/* Charges a request's times to the operation that it was made for, if that has not ended. */
+/* Adds a request's times to the operation that it was made for, unless the operation has ended. */
 static __always_inline void request_charge(const struct io_request *request, __u64 throttled_ns,
 					   __u64 queue_ns, __u64 device_ns)
 {
@@ -250,8 +256,9 @@ static __always_inline void request_charge(const struct io_request *request, __u
 }
 
 /*
- * Returns the entry of a held bio, which a kernel thread submits in its maker's place, or NULL.
- * is_part: the bio itself was not held, but was split from one that was.
+ * Returns the entry in `throttled` of this bio or of the bio that it was split from, or NULL. A
+ * held bio is submitted later by a kernel thread, so only the entry tells who made it. Sets
+ * *is_part if the bio itself has no entry.
  */
 static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
@@ -269,7 +276,10 @@ static __always_inline struct io_request *bio_held(const struct bio *bio, bool *
 	return bpf_map_lookup_elem(&throttled, &key);
 }
 
-/* Records the time that a bio was held, as an operation of a layer of its own. */
+/*
+ * Records that a bio is no longer held. The time it was held counts as an operation of
+ * IO_LAYER_THROTTLE.
+ */
 static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, __u64 now)
 {
 	struct io_times t = { .end_ns = now, .tid = held->tid };
@@ -290,7 +300,7 @@ static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, _
 	io_add(row, &t);
 }
 
-/* Gives a request the identity of the held bio that it was made of. */
+/* Copies to a request who made the held bio that the request was made from. */
 static __always_inline void request_resume(struct io_request *request,
 					   const struct io_request *held)
 {
@@ -309,8 +319,8 @@ static __always_inline void request_resume(struct io_request *request,
 }
 
 /*
- * Makes the entry of a new request or bio. Returns NULL if the filter does not want it. remembers:
- * then an entry marks it as unwanted.
+ * Makes the entry of a new request or bio. Returns NULL if there is no room or the filter rejects
+ * it. With `remembers`, a rejected one gets an entry marked REQUEST_IS_UNWANTED.
  */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
 						       struct bio *bio, __u64 start_ns,
@@ -332,8 +342,10 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 		return NULL;
 	}
 	if (held) {
-		/* The kernel reports no event when a split bio's rest goes on
-		 * (BIO_TRACE_COMPLETION). */
+		/*
+		 * The time held usually ends at block_bio_queue, but the kernel has no such event
+		 * for the rest of a split bio (BIO_TRACE_COMPLETION).
+		 */
 		if (!is_part)
 			hold_end(cpu, held, start_ns);
 		request_resume(request, held);
@@ -346,9 +358,9 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 }
 
 /*
- * Begins a request. The task that runs a queue also issues requests of others, so where no event
- * runs in the maker, the first task that handles a request counts as its maker. An unwanted request
- * is remembered then, or its issue would be taken for its creation.
+ * Begins a request. Without on_request_start no program runs in the task that makes a request, so
+ * the first task that handles it counts as its maker, even if that task only runs the queue. In
+ * that case a rejected request needs an entry, too, or its issue would look like a new request.
  */
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
@@ -363,7 +375,9 @@ static __always_inline void request_begin(struct cpu *cpu, struct request *rq, _
 	request->op = request_op(rq->cmd_flags, rq->__data_len);
 }
 
-/* Returns when a request was made: the kernel's own time, which it keeps if it has disk statistics.
+/*
+ * Returns when a request was made, as noted by the kernel; the present time if the kernel keeps no
+ * statistics of the disk.
  */
 static __always_inline __u64 request_made_ns(const struct request *rq)
 {
@@ -373,8 +387,9 @@ static __always_inline __u64 request_made_ns(const struct request *rq)
 }
 
 /*
- * Since 6.5 (5a80bd075f3b). Runs in the maker, for all requests but those that a flush is made of.
- * Newer kernels set start_time_ns after this: it still has the value of the request's last use.
+ * Since 6.5 (5a80bd075f3b). Runs in the task that makes a request, but not for the requests that a
+ * flush consists of. Newer kernels set start_time_ns after this event; here it still has the value
+ * of an earlier use of the struct.
  */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(on_request_start, struct request *rq)
@@ -386,7 +401,9 @@ int BPF_PROG(on_request_start, struct request *rq)
 	return 0;
 }
 
-/* Before 6.5: a request that goes to an I/O scheduler first. */
+/*
+ * Loaded before 6.5 only. Begins a request that goes to an I/O scheduler before the driver gets it.
+ */
 SEC("?tp_btf/block_rq_insert")
 int BPF_PROG(on_request_insert, struct request *rq)
 {
@@ -413,7 +430,7 @@ int BPF_PROG(on_request_issue, struct request *rq)
 	return 0;
 }
 
-/* The driver gave a request back: it is queued again. */
+/* Runs when the driver gives a request back, which the kernel then queues again. */
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_request_requeue, struct request *rq)
 {
@@ -433,7 +450,10 @@ int BPF_PROG(on_request_requeue, struct request *rq)
 static __always_inline void request_end(struct cpu *cpu, const struct io_request *request,
 					__u64 now, bool is_error)
 {
-	/* start_ns may be some ns ahead, as the kernel and programs read the clock differently. */
+	/*
+	 * start_ns may be some ns later than issue_ns, as the kernel and BPF programs read the
+	 * clock differently.
+	 */
 	__u64 start = request->start_ns, issue = request->issue_ns,
 	      queue = issue > start ? issue - start : 0, device = now - issue;
 	struct io_key key = {};
@@ -445,7 +465,10 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 	if (!row)
 		return;
 	cpu->counts.ios_kept++;
-	/* The daemon computes count and total time from these. */
+	/*
+	 * Rows of requests have no count and no total time: the daemon computes them from what
+	 * follows.
+	 */
 	__sync_fetch_and_add(&row->queue_ns, queue);
 	__sync_fetch_and_add(&row->device_ns, device);
 	__sync_fetch_and_add(&row->bytes, request->bytes);
@@ -458,8 +481,9 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * Records the end of a request. One that was never issued is a flush, for which the kernel issues a
- * request of its own: the operation that waits for it waits for the device.
+ * Records the end of a request. For a flush that was never issued, the kernel has issued a request
+ * of its own: the flush counts as device time of its operation. Any other request that was never
+ * issued counts as lost.
  */
 static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
 					  __u64 now, bool is_error)
@@ -477,9 +501,9 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
 }
 
 /*
- * Ends a bio that may have been held and returns how long it was in all. Called before its waiter
- * is woken. The kernel reports no event when the last rest of a split bio of a device without
- * requests goes on: counted as lost.
+ * Removes the entry of a bio that completes and returns how long the bio was held in all. Called
+ * before the thread that waits for the bio is woken. On a device without a request queue the kernel
+ * does not report when the last rest of a split bio is released: that counts as lost.
  */
 static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 {
@@ -496,7 +520,10 @@ static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 	return throttled_ns;
 }
 
-/* Ends the bios of a request that complete with its first `bytes`, which have no event each. */
+/*
+ * Removes the entries of the bios that complete with the next `bytes` of a request, as the kernel
+ * reports no event for each bio.
+ */
 static __noinline void hold_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
 {
 	__u32 i, size;
@@ -527,7 +554,8 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 	address = pointer_number(cpu, rq);
 	request = request_find(address);
 	if (!request && !has_start && !rq->__data_len && rq->bio) {
-		address = pointer_number(cpu, rq->bio); /* see bio_is_flush() */
+		/* The entry of an empty flush is that of its bio, see bio_is_flush(). */
+		address = pointer_number(cpu, rq->bio);
 		request = request_find(address);
 	}
 	if (!request)
@@ -551,7 +579,7 @@ static __always_inline void merge_add(struct cpu *cpu, const struct io_request *
 		__sync_fetch_and_add(&row->merges, 1);
 }
 
-/* The request became part of another one. */
+/* Runs when a request is merged into another one. */
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(on_request_merge, struct request *rq)
 {
@@ -607,7 +635,7 @@ int BPF_PROG(on_bio_frontmerge, struct bio *bio)
 	return bio_merge(bio);
 }
 
-/* True if the device takes bios: it has no request queue. */
+/* True if the bio's device takes bios directly, as it has no request queue. */
 static __always_inline bool bio_is_all(struct bio *bio)
 {
 	struct gendisk *disk = bio->bi_bdev->bd_disk;
@@ -615,7 +643,10 @@ static __always_inline bool bio_is_all(struct bio *bio)
 	return disk && disk->fops && disk->fops->submit_bio;
 }
 
-/* True for an empty flush whose request's maker no event shows: its bio stands for the request. */
+/*
+ * True for an empty flush on kernels without block_io_start: no event there shows who made its
+ * request, so the bio is followed until the request completes.
+ */
 static __always_inline bool bio_is_flush(const struct bio *bio)
 {
 	return !has_start && request_op(bio->bi_opf, bio->bi_iter.bi_size) == IO_OP_FLUSH;
@@ -673,7 +704,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	request = request_find(address);
 	if (!request)
 		return 0;
-	/* The rest of a split bio has been held again since. */
+	/* The rest of a split bio was held again after start_ns: leave that time out. */
 	if (throttled_ns > request->throttled_ns)
 		request->start_ns = request->issue_ns += throttled_ns - request->throttled_ns;
 	cpu->counts.ios++;
@@ -682,7 +713,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/* __blk_throtl_bio() returns whether it holds the bio, in the lowest byte of is_held. */
+/* Runs when __blk_throtl_bio() returns. The lowest byte of is_held tells if it holds the bio. */
 SEC("?fexit/__blk_throtl_bio")
 int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 {
@@ -694,7 +725,7 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 	held = bpf_map_lookup_elem(&throttled, &key);
 	if (!held)
 		return 0;
-	if (held->throttled_ns) /* it was held before */
+	if (held->throttled_ns) /* the bio was held after an earlier check: keep its entry */
 		held->issue_ns = held->start_ns;
 	else
 		bpf_map_delete_elem(&throttled, &key);
@@ -702,8 +733,9 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 }
 
 /*
- * The kernel may hold a bio for io.max in this function, before its block_bio_queue event; it is
- * called for cgroups with a limit only. Noted at entry, as the bio may go on before it returns.
+ * The kernel calls this function only for cgroups with a limit in io.max. The function may hold the
+ * bio, before the block_bio_queue event. The bio is noted at entry, as the kernel may release it
+ * before the function returns.
  */
 SEC("?fentry/__blk_throtl_bio")
 int BPF_PROG(on_throttle, struct bio *bio)
@@ -717,7 +749,7 @@ int BPF_PROG(on_throttle, struct bio *bio)
 	if (!cpu)
 		return 0;
 	held = bpf_map_lookup_elem(&throttled, &key);
-	if (held) { /* the rest of a bio that was too large for one request */
+	if (held) { /* this is the rest of a bio that was too large for one request */
 		hold_end(cpu, held, now);
 		held->start_ns = now;
 		held->issue_ns = 0;

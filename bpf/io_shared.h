@@ -12,15 +12,18 @@
 
 #include "layout.h"
 
-/* The layers, from the program down to the device. The last three are parts of a request's time. */
+/*
+ * The layers of I/O operations, from the program down to the device. IO_LAYER_QUEUE and
+ * IO_LAYER_DEVICE are the two parts of a block request's time.
+ */
 enum io_layer {
 	IO_LAYER_SYSCALL,
 	IO_LAYER_VFS,
 	IO_LAYER_FS,
 	IO_LAYER_BLOCK,	   /* a block request, from its creation to its completion */
 	IO_LAYER_THROTTLE, /* a bio that was held back for its cgroup's io.max */
-	IO_LAYER_QUEUE,	   /* a request until the driver gets it */
-	IO_LAYER_DEVICE,   /* a request from then on */
+	IO_LAYER_QUEUE,	   /* a block request, from its creation until the driver gets it */
+	IO_LAYER_DEVICE,   /* a block request, from then until its completion */
 	IO_LAYERS,
 };
 
@@ -32,28 +35,34 @@ enum io_op {
 	IO_OP_OPEN,
 	IO_OP_DISCARD,
 	IO_OP_FLUSH,
-	IO_OP_SUBMIT, /* io_uring_enter, io_submit: any number of operations, or none */
+	IO_OP_SUBMIT, /* io_uring_enter, io_submit: submits any number of operations */
 	IO_OP_OTHER,
 	IO_OPS,
 };
 
-/* The argument of a system call that names the file, as in the upper bits of io_calls[]. */
+/*
+ * Says where a system call has the descriptor of its file. io_calls[] combines it with an enum
+ * io_op.
+ */
 enum io_call_file {
 	IO_FILE_NONE = 0,
-	IO_FILE_FIRST = 0x10,  /* the first argument is its descriptor */
-	IO_FILE_RESULT = 0x20, /* the result is its descriptor */
-	IO_FILE_OUT = 0x30,    /* the third argument is its descriptor, as of splice()'s output */
+	IO_FILE_FIRST = 0x10,  /* the first argument is the file's descriptor */
+	IO_FILE_RESULT = 0x20, /* the call returns the file's descriptor */
+	IO_FILE_OUT = 0x30,    /* the third argument is the file's descriptor (output of splice) */
 };
 
-/* The argument of a kernel function that names the file. */
+/* Says which argument of a kernel function leads to the file. */
 enum io_argument {
 	IO_ARGUMENT_FIRST,
 	IO_ARGUMENT_SECOND,
-	IO_ARGUMENT_IOCB, /* the first argument is a kiocb, which points to it */
+	IO_ARGUMENT_IOCB, /* the first argument is a struct kiocb, which points to the file */
 };
 
 /* clang-format off */
-/* The kernel functions of the followed system calls. BTF knows sync() as __do_sys_sync only. */
+/*
+ * Calls f() for the kernel function of each followed system call. BTF has sync() only as
+ * __do_sys_sync.
+ */
 #define IO_CALL_FUNCTIONS(f)                                                        \
 	f(__x64_sys_read) f(__x64_sys_pread64) f(__x64_sys_readv)                   \
 	f(__x64_sys_preadv) f(__x64_sys_preadv2)                                    \
@@ -66,46 +75,48 @@ enum io_argument {
 	f(__x64_sys_io_uring_enter) f(__x64_sys_io_submit) f(__x64_sys_io_getevents)
 /* clang-format on */
 
-/* The attach cookie of a function, by which a program that is attached to many knows which runs. */
+/*
+ * Makes the attach cookie of a kernel function. A program that is attached to many functions learns
+ * from the cookie which of them it runs for.
+ */
 #define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
 #define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
 #define IO_COOKIE_OP(cookie)	       ((cookie) >> 8 & 0xff)
 #define IO_COOKIE_ARGUMENT(cookie)     ((cookie) >> 16 & 0xff)
 
 enum {
-	IO_CALLS = 512,	 /* number of entries for system calls; their numbers are below this */
-	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0, too */
-	IO_DEPTH = 8,	 /* nested open operations of one thread */
+	IO_CALLS = 512,	 /* size of tables by system call number; all numbers are below it */
+	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
+	IO_DEPTH = 8,	 /* most operations that a thread can have open at a time, nested */
 	IO_SLOTS = 4096, /* most threads with an open operation; a power of two */
-	IO_WAYS = 8,	 /* slots of the table that a thread may use */
+	IO_WAYS = 8,	 /* number of slots of the table that are tried for a thread */
 };
 
-/* Stand for a file system's magic number where there is none. */
+/* Stand in for a file system's magic number if the file is a device. */
 #define IO_MAGIC_CHARACTER 1U /* a character device */
 #define IO_MAGIC_BLOCK	   2U /* a block device, opened as such */
 
 enum io_key_flags {
-	IO_KEY_IS_KERNEL = 1, /* operations of a kernel thread */
-	IO_KEY_IS_SLOW =
-		2, /* the row has slow operations by stack; a row without stacks counts them, too */
-	IO_KEY_IS_REST = 4, /* the row combines the processes beyond the limit of rows */
+	IO_KEY_IS_KERNEL = 1, /* the operations are those of a kernel thread */
+	IO_KEY_IS_SLOW = 2,   /* slow operations, by stack; the row without stacks has them, too */
+	IO_KEY_IS_REST = 4,   /* the row combines the processes that got no row of their own */
 };
 
 enum io_slot_flags {
 	/* io_slot.flags also has IO_KEY_IS_KERNEL. */
-	IO_SLOT_IS_UNWANTED = 1U << 31, /* the filter does not want the open operations */
+	IO_SLOT_IS_UNWANTED = 1U << 31, /* the filter rejects the thread's open operations */
 };
 
 struct io_key {
 	__u64 leader_boot_ns;
 	union {
 		__u64 kstack;
-		__u64 writer; /* requests: the cgroup that they are written back for; 0: none */
+		__u64 writer; /* requests: id of the cgroup whose data they write back; 0: none */
 	};
 	__u64 ustack;
 	__u32 tgid;
 	__u32 exec_gen;
-	__u32 dev; /* the kernel's: major << 20 | minor; 0: none */
+	__u32 dev; /* device number, as the kernel has it: major << 20 | minor; 0: none */
 	__u32 magic;
 	__u16 call; /* number of the system call plus one; 0: none */
 	__u8 layer;
@@ -120,23 +131,28 @@ struct io_longest {
 	__u32 pad;
 };
 
-/* 32 bits do: no disk completes 2^32 requests in a window, which has ten minutes at most. */
+/*
+ * One part of requests' time, in the queue or in the device. 32 bits are enough for a bucket: no
+ * disk completes 2^32 requests in a window, which has ten minutes at most.
+ */
 struct io_part {
 	struct io_longest longest;
 	__u32 buckets[IO_BUCKETS];
 };
 
-/* Any CPU adds to them. runnable_ns to throttled_ns are parts of total_ns. */
+/*
+ * The sums of a row, to which any CPU may add. runnable_ns to throttled_ns are parts of total_ns.
+ */
 struct io_sums {
 	__u64 count;
 	__u64 total_ns;
-	__u64 own_ns;	   /* total_ns without the nested operations of lower layers */
-	__u64 runnable_ns; /* waiting for a CPU */
+	__u64 own_ns;	   /* total_ns without the time of nested operations of lower layers */
+	__u64 runnable_ns; /* time runnable, waiting for a CPU */
 	__u64 asleep_ns;
-	__u64 device_ns;    /* part of asleep_ns: the device worked on its requests */
-	__u64 queue_ns;	    /* part of asleep_ns: its requests were queued */
-	__u64 throttled_ns; /* part of asleep_ns: its requests were held back */
-	__u64 async; /* operations that go on after the call returned; their time is unknown */
+	__u64 device_ns;    /* part of asleep_ns in which the device worked on its requests */
+	__u64 queue_ns;	    /* part of asleep_ns in which its requests were queued */
+	__u64 throttled_ns; /* part of asleep_ns in which its requests were held back by io.max */
+	__u64 async;	    /* number of operations that outlasted the call; time unknown */
 	__u64 errors;
 	__u64 bytes;
 	__u64 merges;
@@ -145,8 +161,8 @@ struct io_sums {
 	struct io_longest longest;
 	__u64 buckets[IO_BUCKETS];
 	/*
-	 * Used in rows of IO_LAYER_BLOCK, which include the layers queue and device; of the times
-	 * above these rows have queue_ns and device_ns only.
+	 * Only rows of IO_LAYER_BLOCK use these two members. Of the times above, such rows have
+	 * queue_ns and device_ns only.
 	 */
 	struct io_part queue;
 	struct io_part device;
@@ -170,8 +186,8 @@ struct io_times {
 /* One open operation of a thread. */
 struct io_frame {
 	__u64 start_ns;
-	__u64 below_ns; /* time of nested operations that have ended */
-	__u64 file;	/* struct file, for return probes that have no arguments; else 0 */
+	__u64 below_ns; /* total time of its nested operations that have ended */
+	__u64 file;	/* address of the file for return probes, which see no arguments; else 0 */
 	__u64 off_mark; /* task_off_mark() when the operation began */
 	__u64 delay_ns; /* sched_info.run_delay when the operation began */
 	__u16 call;
@@ -181,23 +197,26 @@ struct io_frame {
 };
 
 /*
- * The open operations of a thread. It is found by the thread's kernel stack, which a program knows
- * without a call. The thread itself writes it; another thread may take over a slot without open
- * operations.
+ * The open operations of a thread. A program finds it by the thread's kernel stack, whose address
+ * it knows without a call. Only the thread itself writes it, but ends of requests add to device_ns,
+ * queue_ns and throttled_ns. Another thread may take over a slot without open operations.
  */
 struct io_slot {
-	__u64 stack;	      /* base of the kernel stack; 0: free */
-	__u32 depth;	      /* open operations */
-	__u32 generation;     /* number of the outermost operation; its requests carry it */
-	__u64 device_ns;      /* time that the device took for its completed requests */
-	__u64 queue_ns;	      /* time that these requests were queued */
-	__u64 throttled_ns;   /* time that they were held back */
-	__u64 leader_boot_ns; /* identity of the thread: this and the next three members */
+	__u64 stack;	      /* lowest address of the thread's kernel stack; 0: free slot */
+	__u32 depth;	      /* number of open operations */
+	__u32 generation;     /* serial number of the outermost operation; also in its requests */
+	__u64 device_ns;      /* time that the device took for the requests that have completed */
+	__u64 queue_ns;	      /* time that the completed requests were queued */
+	__u64 throttled_ns;   /* time that io.max held back the completed requests or bios */
+	__u64 leader_boot_ns; /* this and the next three members identify the thread */
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_gen;
 	__u32 flags; /* enum io_slot_flags */
-	/* Scratch for the operation that ends: the BPF stack has too little room. */
+	/*
+	 * Buffers for the operation that is about to end: the BPF stack has too little room for
+	 * them.
+	 */
 	struct io_key key;
 	struct io_times times;
 	struct io_frame frames[IO_DEPTH];

@@ -3,8 +3,8 @@
 #define STACKD_BPF_IO_SUMS_BPF_H
 
 /*
- * Adds ended operations to the window's map: sums, histograms and the longest. Any CPU may write to
- * a row, so each word is added to atomically.
+ * Adds ended operations to their rows in the window's map: sums, histograms and the longest one.
+ * Several CPUs may add to a row at once, so each addition is atomic.
  */
 
 #include "io_kernel.h"
@@ -22,13 +22,14 @@ static __always_inline __u32 io_bucket(__u64 ns)
 }
 
 /*
- * Most rows of single processes in a window. The map has room for a few more, in which all other
- * processes are counted together: a host that starts hundreds of programs a second loses their
+ * Most rows in a window that belong to one process each. All further processes share combined rows,
+ * for which the map has room, too: a host that starts hundreds of programs a second loses their
  * names, but no operation.
  */
 const volatile __u32 max_rows = 0;
 
-static __u64 rows_taken[2]; /* rows of a window, by epoch & 1: epoch << 32 | rows */
+/* Number of rows that a window has, by epoch & 1: epoch << 32 | number. */
+static __u64 rows_taken[2];
 
 static __always_inline bool row_is_left(__u32 epoch)
 {
@@ -39,7 +40,9 @@ static __always_inline bool row_is_left(__u32 epoch)
 	return (__u32)__sync_fetch_and_add(taken, 1) < max_rows;
 }
 
-/* Makes a row, or finds the combined one. comm: the process's. Counts a loss where it returns NULL.
+/*
+ * Returns a new row for the key, or the combined row if the window has max_rows already. comm: name
+ * of the process. If it returns NULL, it has counted a loss.
  */
 static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const struct io_key *key,
 					   const char *comm)
@@ -72,7 +75,10 @@ static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const 
 	return row;
 }
 
-/* Returns the row of a key, which is made if there is none yet. NULL has been counted as lost. */
+/*
+ * Returns the row of a key; makes it if there is none yet. If it returns NULL, it has counted a
+ * loss.
+ */
 static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_key *key,
 					      const char *comm)
 {
@@ -102,7 +108,7 @@ static __always_inline void io_longest(struct io_longest *longest, __u64 ns, __u
 	__u64 max;
 	__u32 i;
 
-	for (i = 0; i < 4; i++) { /* again if another CPU has set a new longest meanwhile */
+	for (i = 0; i < 4; i++) { /* try again if another CPU has set a new longest meanwhile */
 		max = longest->ns;
 		if (ns <= max)
 			return;
@@ -120,7 +126,10 @@ static __always_inline void io_part_add(struct io_part *part, __u64 ns, __u64 en
 	io_longest(&part->longest, ns, end_ns, tid);
 }
 
-/* Adds an operation to its row. Global, so it is verified once and not for each path to it. */
+/*
+ * Adds an operation to its row. A global function, so that the verifier checks it only once and not
+ * for each path that leads to a call.
+ */
 __attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times *t)
 {
 	__u32 bucket;

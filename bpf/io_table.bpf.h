@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_TABLE_BPF_H
 
 /*
- * The table of open operations: a begin adds a frame to the thread's slot, an end takes the
- * innermost one. A thread is identified by its kernel stack, which a system call's context gives
- * away without a call.
+ * The table of open operations. The begin of an operation adds a frame to its thread's slot, the
+ * end removes it. The slot is found by the address of the thread's kernel stack, which a program in
+ * a system call knows from its context without calling a helper.
  */
 
 #include "io_kernel.h"
@@ -17,10 +17,13 @@
 #include "iolat_types.bpf.h"
 #include "maps.bpf.h"
 
-/* Size of the table, a power of two; 0: only requests are followed, not operations above them. */
+/*
+ * Number of slots in use, a power of two. 0: only block requests are followed, not the operations
+ * that they are made for.
+ */
 const volatile __u32 n_slots = IO_SLOTS;
 
-/* Mapped by the daemon, which looks for operations that do not end. */
+/* One slot per thread. The daemon maps the array to look for operations that do not end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, IO_SLOTS);
@@ -36,8 +39,9 @@ static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 
 /*
  * Returns a pointer as a number. The verifier allows no arithmetic on pointers but the difference
- * of two, so this adds the difference to the address of `cut`, which was read back from memory as a
- * number. That is the same at any time, so an interrupt does no harm.
+ * of two. So this takes the difference of the pointer and the address of `cut`, and adds that
+ * address as a number, read back from memory. An interrupt does no harm, as the address never
+ * changes.
  */
 static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
 {
@@ -50,9 +54,9 @@ static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer
 }
 
 /*
- * Returns the base of a thread's kernel stack. Some verifiers take task->stack for a pointer and
- * some for a number, so it is stored and read back. A program in an interrupt restores what it
- * overwrote.
+ * Returns the lowest address of a thread's kernel stack as a number. Some kernels' verifiers take
+ * task->stack for a pointer, others for a number; stored and read back, it is a number for all. A
+ * program that interrupts this one restores the word that it overwrote.
  */
 static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *task)
 {
@@ -64,7 +68,7 @@ static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *t
 	return number;
 }
 
-/* Returns the slot of a thread, or NULL. */
+/* Returns the slot of the thread with this kernel stack and sets *index, or returns NULL. */
 static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 {
 	struct io_slot *slot;
@@ -81,7 +85,10 @@ static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 	return NULL;
 }
 
-/* Takes a free slot, or that of a thread without open operations. NULL if there is none. */
+/*
+ * Returns a slot for the thread with this kernel stack: a free one, else one of a thread without
+ * open operations. NULL if there is neither.
+ */
 static __always_inline struct io_slot *slot_take(__u64 stack)
 {
 	struct io_slot *slot;
@@ -97,13 +104,16 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 		if ((other && way < IO_WAYS) ||
 		    __sync_val_compare_and_swap(&slot->stack, other, stack) != other)
 			continue;
-		slot->tid = 0; /* to be identified */
+		slot->tid = 0; /* makes slot_identify() set the identity of the new thread */
 		return slot;
 	}
 	return NULL;
 }
 
-/* Frees the slot of a thread that exits. With depth 0 another thread may take it at any moment. */
+/*
+ * Frees the slot of a thread that exits. As soon as depth is 0 another thread may take the slot, so
+ * `stack` is cleared only if it is still the same.
+ */
 static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
 {
 	*(volatile __u32 *)&slot->depth = 0;
@@ -111,15 +121,16 @@ static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
 }
 
 /*
- * Returns a number that grows by the time that a thread is off the CPU: both terms grow alike while
- * it runs. They are clocks of one CPU; if they differ by time in interrupts, so does this.
+ * Returns a number that grows only while the thread is off the CPU: while it runs, both terms grow
+ * alike. exec_start is in the clock of one CPU. The clocks of two CPUs may differ by their time in
+ * interrupts; a thread that moves between them gets that difference as an error.
  */
 static __always_inline __u64 task_off_mark(struct task_struct *task)
 {
 	return task->se.exec_start - task->se.sum_exec_runtime;
 }
 
-/* Notes the identity of the slot's thread, which changes with an exec. */
+/* Sets the identity of the slot's thread if the slot is new or the thread has done an exec. */
 static __always_inline void slot_identify(struct io_slot *slot, struct task_struct *task)
 {
 	__u32 exec_gen = (__u32)task->self_exec_id, tid = task->pid;
@@ -133,7 +144,10 @@ static __always_inline void slot_identify(struct io_slot *slot, struct task_stru
 	slot->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-/* Applies the filter when the outermost operation begins; that decides for all nested ones. */
+/*
+ * Applies the filter when the outermost operation begins; all operations nested in it share the
+ * result.
+ */
 static __always_inline void slot_filter(struct io_slot *slot, struct task_struct *task)
 {
 	__u32 flags = slot->flags & ~IO_SLOT_IS_UNWANTED;
@@ -169,18 +183,21 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->layer = layer;
 	frame->op = op;
 	frame->start_ns = bpf_ktime_get_ns();
-	/* Written last: the daemon reads the frames below depth as open operations. */
+	/* depth is written last, as the daemon takes the frames below depth for open operations. */
 	*(volatile __u32 *)&slot->depth = depth + 1;
 }
 
-/* Counts the n innermost operations as ended without a time, as their ends were not seen. */
+/* Counts n operations as ended at an unknown time, as no program saw their ends. */
 static __always_inline void frames_drop(struct cpu *cpu, __u32 n)
 {
 	cpu->counts.ios += n;
 	cpu->counts.ios_unseen += n;
 }
 
-/* Ends the innermost open operation of that layer and kind. Drops frames nested in it. */
+/*
+ * Removes the innermost open operation of that layer and kind, with all that are nested in it, and
+ * returns its frame. NULL if there is none.
+ */
 static __always_inline struct io_frame *frame_end(struct cpu *cpu, struct io_slot *slot,
 						  __u32 layer, __u32 op)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the I/O latency probe: histograms of system calls, VFS and file-system functions and
- * block requests, by layer, operation, device and process. A thread's open operations nest, so that
- * each layer's own time is known, and how much of it the thread was runnable or asleep. A request's
- * time is charged to the operation that it was made for. Operations of slow_ns and more are also
- * recorded by stack.
+ * The programs of the I/O latency probe (stage 1 in the README). They make histograms of system
+ * calls, VFS and file-system functions and block requests, by layer, operation, device and process.
+ * Nested operations of a thread are kept apart, so each layer's own time is known, and how much of
+ * it the thread was runnable or asleep. A request's time is added to the operation that it was made
+ * for. Operations that take slow_ns or longer are also recorded by stack.
  *
  * | hook                           | program                | in                      | writes |
  * |--------------------------------|------------------------|-------------------------|--------|
@@ -18,8 +18,9 @@
  * | fentry, fexit __blk_throtl_bio | on_throttle, _pass     | io_request_progs.bpf.h  | B      |
  * | tp_btf/sched_process_*         | on_fork, _exec, _exit  | follow_progs.bpf.h      | ring   |
  *
- * S: io_slots. W: windows and, for slow operations, slow_places, seen, ring. B: requests, throttled
- * and io_slots. All write `cpus`. Each layer uses one of the ways to attach to its functions.
+ * S: the map io_slots. W: windows and, for slow operations, slow_places, seen and ring. B:
+ * requests, throttled and io_slots. All programs write `cpus`. For each layer, the daemon chooses
+ * one of the ways to attach to its functions.
  */
 
 #include "io_kernel.h"
@@ -33,7 +34,7 @@
 #include "iolat_types.bpf.h"
 #include "layout.h"
 
-/* The stacks of the slow operation that is being recorded. */
+/* The ids of the stacks of the slow operation that is being recorded. */
 struct slow_stacks {
 	__u64 kstack;
 	__u64 ustack;
@@ -51,8 +52,9 @@ struct slow_stacks {
 
 #include "io_request_progs.bpf.h"
 
-const volatile __u8 io_calls[IO_CALLS] = {}; /* enum io_op | enum io_call_file; 0: not followed */
-const volatile __u64 slow_ns = 0;	     /* 0: none is slow */
+/* By system call number: enum io_op | enum io_call_file; 0: not followed. */
+const volatile __u8 io_calls[IO_CALLS] = {};
+const volatile __u64 slow_ns = 0; /* least time of a slow operation; 0: none is slow */
 
 static __always_inline void key_identify(struct io_key *key, struct task_struct *task)
 {
@@ -62,7 +64,7 @@ static __always_inline void key_identify(struct io_key *key, struct task_struct 
 	key->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-/* Clears the slot's scratch for an operation that ends. */
+/* Clears the slot's key and times, for an operation that ended at end_ns. */
 static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 {
 	__builtin_memset(&slot->key, 0, sizeof(slot->key));
@@ -70,7 +72,10 @@ static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 	slot->times.end_ns = end_ns;
 }
 
-/* Splits the time asleep. Requests may overlap, so their sum is limited to it. */
+/*
+ * Splits an operation's time asleep by what its requests did meanwhile. Requests may overlap, so
+ * the parts are limited to the time asleep in all.
+ */
 static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
 {
 	__u64 left = t->asleep_ns;
@@ -108,8 +113,9 @@ struct {
 } slow_places SEC(".maps");
 
 /*
- * Takes the current thread's stacks into slow_places. Global, so it is verified once and not for
- * each path to it; such a function gets no context, so the kernel stack is taken as that of a task.
+ * Takes the current thread's stacks and leaves their ids in slow_places. A global function, so that
+ * the verifier checks it only once. Such a function gets no context, so it uses
+ * bpf_get_task_stack().
  */
 __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 {
@@ -141,8 +147,10 @@ __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 	return 0;
 }
 
-/* Adds a slow operation by stack. When a system call ends, its kernel stack shows no more than
- * that. */
+/*
+ * Adds a slow operation to the row of its stacks. A system call gets no kernel stack, as there is
+ * nothing but the call itself on it when the call ends.
+ */
 static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct task_struct *task,
 				     const struct io_times *t)
 {
@@ -183,7 +191,9 @@ static __always_inline bool slot_is_wanted(struct cpu *cpu, const struct io_slot
 	return false;
 }
 
-/* Begins a system call. The registers lie on the thread's kernel stack, which identifies it. */
+/*
+ * Begins a system call. regs is on the thread's kernel stack, whose address identifies the thread.
+ */
 static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 {
 	struct io_slot *slot;
@@ -204,7 +214,7 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	if (slot->depth) { /* a call may never return: by exit, by a signal */
+	if (slot->depth) { /* left open by a call that did not return: exit, a signal */
 		frames_drop(cpu, slot->depth);
 		slot->depth = 0;
 	}
@@ -285,10 +295,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 }
 
 /*
- * The alternative to sys_enter and sys_exit: programs attached to the functions of system calls.
- * The two tracepoints cost every system call of every process 121 ns, as the kernel takes its slow
- * path (syscall_trace_enter()). Events of single calls would cost others 47 ns, but a followed call
- * 596 ns instead of 267. With functions only the followed calls pay.
+ * The alternative to sys_enter and sys_exit: programs attached to the kernel functions of the
+ * followed system calls, so that only those pay. The two tracepoints cost every system call of
+ * every process 121 ns, as the kernel takes its slow path (syscall_trace_enter()). Tracepoints of
+ * single system calls would cost all other calls 47 ns, and a followed call 596 ns instead of 267.
  */
 static __noinline int call_function_begin(struct pt_regs___kernel *regs)
 {
@@ -315,7 +325,10 @@ static __noinline int call_function_end(struct pt_regs___kernel *regs, long ret)
 
 IO_CALL_FUNCTIONS(CALL_FUNCTION)
 
-/* Ends the open operations of a thread that exits: its stack will be another thread's soon. */
+/*
+ * Drops the open operations of a thread that exits and frees its slot: another thread may soon have
+ * its kernel stack.
+ */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
@@ -360,7 +373,7 @@ static __always_inline int function_begin(__u32 layer, __u32 op, struct file *fi
 	return 0;
 }
 
-/* Adds the time of a nested operation to the one around it, if any. */
+/* Adds the time of an ended nested operation to the operation around it, if there is one. */
 static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 {
 	__u32 at = slot->depth - 1;
@@ -371,7 +384,7 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 
 /*
  * Ends an operation and returns its slot with key and times set; NULL if its begin was not seen or
- * the filter does not want it. file: as given at its begin.
+ * the filter rejects it. Sets *file to the file that its begin noted.
  */
 static __always_inline struct io_slot *function_close(struct cpu *cpu, struct task_struct *task,
 						      __u32 layer, __u32 op, __u64 *file)
@@ -419,7 +432,7 @@ static __always_inline int function_add(struct cpu *cpu, struct task_struct *tas
 		operation_add(cpu, key, task, t);
 		return 0;
 	}
-	/* It goes on asynchronously: how long it takes is not known here. */
+	/* The operation continues asynchronously, so its time is not known here. */
 	row = io_row(cpu, key, task->group_leader->comm);
 	if (row) {
 		cpu->counts.ios_kept++;
@@ -486,8 +499,9 @@ FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_
 /*
  * Kprobes and kretprobes on the functions that the fentry and fexit programs above trace, for
  * kernels without fentry (it came with 5.5, fec56f5890d9, and is a build option). Since 5.15
- * (7adfc6c9b315) each probe can have a cookie, so one pair of programs serves all functions. A
- * return probe does not see the arguments, so the entry probe notes the file.
+ * (7adfc6c9b315) each probe can have a cookie that tells the function, so one pair of programs
+ * serves all functions. A return probe does not see the arguments, so the entry probe notes the
+ * file.
  */
 SEC("?kprobe")
 int on_function_in(struct pt_regs *ctx)

@@ -9,8 +9,8 @@
 
 struct cpu {
 	struct cpu_counts counts;
-	__u64 word;  /* see pointer_number() */
-	__u64 stack; /* see stack_number() */
+	__u64 word;  /* address of `cut` as a number, see pointer_number() */
+	__u64 stack; /* used by stack_number() to read a pointer back */
 };
 
 #define WINDOW_KEY   struct io_key

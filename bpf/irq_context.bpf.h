@@ -2,19 +2,19 @@
 #ifndef STACKD_BPF_IRQ_CONTEXT_BPF_H
 #define STACKD_BPF_IRQ_CONTEXT_BPF_H
 
-/* Keeps track of the context that a CPU runs in: a task, an interrupt, a softirq or a timer. */
+/* Keeps track of what a CPU runs: a task, an interrupt, a softirq or a timer. */
 
 #include "layout.h"
 
 /*
- * The nesting of contexts on top of a CPU's task, counted by tracepoints around it: not every
- * kernel lets programs read its own count.
+ * How deeply interrupts, softirqs and timers are nested on top of a CPU's task. Programs at the
+ * tracepoints around them count this, as not every kernel lets programs read its own count.
  */
 struct irq_context {
 	__u32 irq;	 /* nesting depth of interrupts */
 	__u32 softirq;	 /* nesting depth of softirqs */
-	__u32 timer;	 /* nesting depth of functions of expired timers */
-	__u32 timer_irq; /* value of irq when the timer's function began */
+	__u32 timer;	 /* number of nested functions of expired timers */
+	__u32 timer_irq; /* value of irq when the innermost timer's function began */
 };
 
 static __always_inline void irq_context_enter(__u32 *depth)
@@ -22,20 +22,26 @@ static __always_inline void irq_context_enter(__u32 *depth)
 	++*depth;
 }
 
-/* A context that was entered before the programs were attached was not counted. */
+/*
+ * Leaves an interrupt, softirq or timer. Its depth is 0 if it was entered before the programs were
+ * attached.
+ */
 static __always_inline void irq_context_leave(__u32 *depth)
 {
 	if (*depth)
 		--*depth;
 }
 
-/* At a task switch nothing runs on top of the task: clears what a missed exit left. */
+/*
+ * Clears the depths at a task switch: nothing runs on top of the task then, but an exit may have
+ * been missed.
+ */
 static __always_inline void irq_context_clear(struct irq_context *context)
 {
 	__builtin_memset(context, 0, sizeof(*context));
 }
 
-/* Returns enum wake_context of a wakeup on this CPU now. */
+/* Returns the context, an enum wake_context, of a wakeup that happens on this CPU now. */
 static __always_inline __u32 wake_context(const struct irq_context *context)
 {
 	if (context->timer && context->irq == context->timer_irq)

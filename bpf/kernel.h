@@ -4,7 +4,8 @@
 
 /*
  * The kernel types that the programs read, with only the members they read. libbpf adjusts each
- * access to the running kernel's own layout (CO-RE), so the order of members here means nothing.
+ * access to the layout of the running kernel (CO-RE), so the order of members here is of no
+ * importance.
  */
 
 #include <linux/bpf.h>
@@ -19,10 +20,10 @@ struct rq {
 	unsigned long lost_idle_time;
 };
 
-/* The run queue of a cgroup on one CPU. The last two members: since 6.6. */
+/* The run queue of a cgroup on one CPU. The two throttled_clock_self members: since 6.6. */
 struct cfs_rq {
 	struct rq *rq;
-	int throttle_count; /* not 0: it, or a group above it, has no quota now */
+	int throttle_count; /* not 0 while this group or one above it is out of CPU quota */
 	__u64 throttled_clock_pelt;
 	__u64 throttled_clock_pelt_time;
 	__u64 throttled_clock_self;
@@ -31,14 +32,14 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
-	unsigned char sched_delayed; /* since 6.12: asleep, but still on its run queue */
-	__u64 exec_start;	     /* rq_clock_task() up to which sum_exec_runtime counts */
+	unsigned char sched_delayed; /* not 0: asleep, but still on its run queue (since 6.12) */
+	__u64 exec_start;	     /* rq_clock_task() that sum_exec_runtime counts up to */
 	__u64 sum_exec_runtime;
 };
 
 struct sched_info {
-	unsigned long long run_delay;	 /* total time runnable without a CPU */
-	unsigned long long last_arrival; /* rq_clock() when it last got a CPU */
+	unsigned long long run_delay;	 /* total time that the task was runnable without a CPU */
+	unsigned long long last_arrival; /* when the task last got a CPU, in rq_clock() */
 };
 
 typedef struct {
@@ -46,7 +47,7 @@ typedef struct {
 } atomic_t;
 
 struct signal_struct {
-	atomic_t live; /* threads that have not exited */
+	atomic_t live; /* number of its threads that have not exited */
 };
 
 struct kernfs_node {
@@ -54,13 +55,13 @@ struct kernfs_node {
 };
 
 struct cgroup {
-	int level; /* 0: the root */
+	int level; /* depth in the hierarchy; 0: the root */
 	struct kernfs_node *kn;
-	struct cgroup *ancestors[]; /* since 6.1 */
+	struct cgroup *ancestors[]; /* since Linux 6.1 */
 };
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* its group in the unified hierarchy (cgroup v2) */
+	struct cgroup *dfl_cgrp; /* the task's cgroup in the unified hierarchy (cgroup v2) */
 };
 
 struct block_device;
@@ -78,7 +79,7 @@ struct inode {
 	struct super_block *i_sb;
 	long long i_size;
 	__u32 i_generation;
-	long long i_mtime_sec; /* since 6.11 */
+	long long i_mtime_sec; /* since Linux 6.11 */
 	__u32 i_mtime_nsec;
 };
 
@@ -116,14 +117,20 @@ struct maple_metadata {
 	unsigned char end;
 };
 
-/* A leaf, or a node above leaves: indexes up to pivot i are in slot i. */
+/*
+ * A leaf of a maple tree, or an inner node without gaps: slot i covers the indexes from above the
+ * pivot before it up to pivot i.
+ */
 struct maple_range_64 {
 	unsigned long pivot[15];
 	void *slot[16];
 	struct maple_metadata meta;
 };
 
-/* An inner node that also keeps the widest gap below it, as those of a process's mappings do. */
+/*
+ * An inner node of a maple tree that also keeps the widest gap below it. The trees of processes'
+ * mappings have such nodes.
+ */
 struct maple_arange_64 {
 	unsigned long pivot[9];
 	void *slot[10];
@@ -143,22 +150,22 @@ typedef struct {
 } atomic64_t;
 
 typedef struct {
-	atomic64_t tlb_gen; /* incremented by each TLB flush of this memory (f39681ed0f48, 4.14) */
+	atomic64_t tlb_gen; /* incremented by each TLB flush of the process (f39681ed0f48, 4.14) */
 	void *vdso;
 } mm_context_t;
 
 struct rw_semaphore {
-	atomic_long_t count; /* absent with PREEMPT_RT */
+	atomic_long_t count; /* does not exist with PREEMPT_RT */
 };
 
 struct mm_struct {
-	struct rw_semaphore mmap_lock; /* since 5.8 */
-	struct maple_tree mm_mt;       /* since 6.1 */
-	unsigned long start_code;      /* 0 while an exec sets the memory up */
+	struct rw_semaphore mmap_lock; /* since Linux 5.8 */
+	struct maple_tree mm_mt;       /* since Linux 6.1 */
+	unsigned long start_code;      /* 0 while an exec is still setting up the memory */
 	mm_context_t context;
 };
 
-/* mm_lock_seq is incremented around each change of the mappings (5e31275cc997, 6.4). */
+/* mm_lock_seq is incremented around each change of the process's mappings (5e31275cc997, 6.4). */
 struct mm_struct___6_4 {
 	int mm_lock_seq;
 };
@@ -178,12 +185,12 @@ struct llist_head {
 };
 
 struct task_struct {
-	unsigned int __state; /* since 5.14 */
+	unsigned int __state; /* since Linux 5.14 */
 	unsigned int flags;
 	int on_cpu;
 	int on_rq;
 	struct sched_entity se;
-	bool throttled; /* since 6.18: off its run queue until there is quota */
+	bool throttled; /* true: off its run queue until there is CPU quota (since 6.18) */
 	struct sched_info sched_info;
 	int exit_state;
 	int pid;
@@ -196,13 +203,18 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
-	__u64 self_exec_id;		       /* incremented by each exec; 64 bits since 5.7 */
-	void *ret_stack;		       /* return addresses replaced by function_graph, */
-	struct llist_head rethooks;	       /* by kretprobes and fprobes since 5.18, */
-	struct llist_head kretprobe_instances; /* and by kretprobes before */
+	__u64 self_exec_id; /* incremented by each exec; 64 bits since 5.7 */
+	void *ret_stack;    /* return addresses replaced by function_graph */
+	/* Return addresses replaced by fprobes, and since 5.18 by kretprobes. */
+	struct llist_head rethooks;
+	/* Return addresses replaced by kretprobes before 5.18. */
+	struct llist_head kretprobe_instances;
 };
 
-/* User space's registers. Not named pt_regs, which the system's headers define. */
+/*
+ * The registers of user space, the kernel's struct pt_regs. The name differs, as the system's
+ * headers define a struct pt_regs, too.
+ */
 struct pt_regs___kernel {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
 	unsigned long orig_ax, ip, cs, flags, sp, ss;
@@ -219,15 +231,18 @@ struct bpf_iter__task {
 
 #pragma clang attribute pop
 
-/* include/linux/mm.h */
+/* from include/linux/mm.h */
 #define VM_EXEC 0x00000004
 
-/* include/linux/sched.h */
+/* from include/linux/sched.h */
 #define TASK_DEAD  0x80
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
-/* kernel/locking/rwsem.c: a writer holds the lock, or tasks wait for it. */
+/*
+ * From kernel/locking/rwsem.c: the bits of the count that are set while a writer holds the lock or
+ * tasks wait for it.
+ */
 #define RWSEM_BUSY 0x7
 
 #endif

@@ -3,17 +3,17 @@
 #define STACKD_BPF_KSTACK_CACHE_BPF_H
 
 /*
- * Cache of kernel stacks. A program's context lies on the kernel stack itself, so if every return
- * address of a known stack is found at its known distance from the context, it is the same stack.
- * The kernel's own walk takes ten times as long.
+ * A cache of kernel stacks. A program's context lies on the kernel stack itself. So if every return
+ * address of a known stack is found at its known distance from the context, the present stack is
+ * the known one. The kernel's own walk takes ten times as long as this check.
  *
  * The kernel's frames have fixed sizes (since 4.20 it has no arrays of variable length), so the
  * return addresses of one chain of calls have fixed distances from the context. Only the outermost
  * address, at the very top, lies behind a random gap (CONFIG_RANDOMIZE_KSTACK_OFFSET, 5.13). The
  * distances are learned: searching up from the context gives a lower bound for each address, and
- * searching down from the top an upper one. Stale words of earlier calls can keep the bounds apart
- * for a while, until the random gap happens to be small. The kernel walks until they are equal for
- * all addresses.
+ * searching down from the top an upper one. Stale words of earlier calls can keep the two bounds
+ * apart for a while, until the random gap happens to be small. Until the bounds are equal for all
+ * addresses, the kernel walks the stack.
  */
 
 #include "kernel.h"
@@ -26,19 +26,19 @@
 enum {
 	KSTACK_ENTRIES = 64,
 	KSTACK_FRAMES = 48,
-	KSTACK_WORDS = 512, /* longest stack */
+	KSTACK_WORDS = 512, /* longest stack that the cache takes, words */
 	KSTACK_TRIES = 1024,
 	KSTACK_HINTS = 256,
 };
 
 struct kstack_entry {
 	__u64 id;
-	__u32 epoch; /* the window in which it was sent */
+	__u32 epoch; /* the window in which the stack was last sent */
 	__u32 n;
-	__u32 is_known; /* the distances are: low and high are equal */
+	__u32 is_known; /* 1: all distances are known, as low and high are equal */
 	__u32 tries;
 	__u64 ip[KSTACK_FRAMES];
-	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES]; /* bounds of distances, in words */
+	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES]; /* bounds of each distance, words */
 };
 
 struct {
@@ -48,12 +48,12 @@ struct {
 	__type(value, struct kstack_entry);
 } kstack_cache SEC(".maps");
 
-/* A copy of the stack from the context up to user space's registers. */
+/* A copy of the kernel stack, from the program's context up to user space's registers. */
 struct kstack_words {
 	__u64 word[2 * KSTACK_WORDS];
-	__u64 base, top; /* as numbers: the verifier does not let pointers be subtracted */
+	__u64 base, top; /* first and last address, as numbers: the verifier restricts pointers */
 	__u32 n;
-	__u32 at; /* the frame to find next */
+	__u32 at; /* index of the frame that is searched for next */
 	__u64 hints[KSTACK_HINTS];
 };
 
@@ -98,13 +98,14 @@ static __always_inline bool kstack_is_unchanged(const struct kstack_entry *c,
 struct kstack_search {
 	struct kstack_entry *entry;
 	struct kstack_words *stack;
-	__u32 first; /* the first frame whose address is above the context */
+	__u32 first; /* index of the first frame whose return address lies above the context */
 	__u32 pad;
 };
 
 /*
  * One iteration of bpf_loop(): compares word i of the copied stack, counted from the lowest
- * address, with the entry's next return address, and raises its lower bound if they are equal.
+ * address, with the return address that is searched for. If they are equal, raises the lower bound
+ * of its distance to i.
  */
 static long kstack_search_up(__u32 i, void *context)
 {
@@ -124,8 +125,9 @@ static long kstack_search_up(__u32 i, void *context)
 }
 
 /*
- * One iteration of bpf_loop(): compares the i-th word from the top of the copied stack with the
- * entry's next return address on the way down, and lowers its upper bound if they are equal.
+ * One iteration of bpf_loop(), from the top of the copied stack down: compares a word with the
+ * return address that is searched for. If they are equal, lowers the upper bound of its distance to
+ * the word's index.
  */
 static long kstack_search_down(__u32 i, void *context)
 {
@@ -157,7 +159,10 @@ static __always_inline bool kstack_is_known(const struct kstack_entry *c, __u32 
 	return true;
 }
 
-/* Narrows the bounds by this stack. Returns false if it does not have the entry's addresses. */
+/*
+ * Narrows an entry's bounds by a search in the copied stack. False if the copy does not have all
+ * return addresses of the entry.
+ */
 static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_words *s,
 					  __u32 first)
 {
@@ -170,15 +175,15 @@ static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_
 	bpf_loop(KSTACK_WORDS, kstack_search_up, &search, 0);
 	if (s->at != n - 1)
 		return false;
-	/* On the way down s->at is the index behind the frame to find. */
+	/* On the way down s->at is one more than the index of the frame that is searched for. */
 	s->at = n - 1;
 	bpf_loop(KSTACK_WORDS, kstack_search_down, &search, 0);
 	return s->at == first;
 }
 
 /*
- * True if a tracer (fgraph, rethook, kretprobe) has replaced return addresses of the task, which
- * breaks the fixed distances.
+ * True if a tracer (fgraph, rethook, kretprobe) has replaced return addresses on the task's stack,
+ * so that distances cannot be learned from it.
  */
 static __always_inline bool kstack_is_traced(struct task_struct *task)
 {
@@ -215,20 +220,22 @@ static __always_inline void kstack_note(struct kstack_entry *c, struct kstack_wo
 		c->is_known = kstack_is_known(c, first);
 }
 
-/* One look for the current task's kernel stack, from kstack_find() to kstack_learn(). */
+/*
+ * The state of one lookup of the current task's kernel stack, from kstack_find() to kstack_learn().
+ */
 struct kstack_lookup {
 	struct kstack_words *stack;
-	struct scratch *frames; /* where the kernel's own walk leaves its frames */
+	struct scratch *frames; /* buffer for the frames of the kernel's own walk */
 	__u64 hint;
-	__u32 first; /* the first frame whose address is above the context */
+	__u32 first; /* index of the first frame whose return address lies above the context */
 	bool is_read;
 };
 
 /*
- * Returns the id of the current task's kernel stack if it is one that was there before, else 0;
- * then the caller has the kernel walk it into look->frames, which is NULL where there is no room,
- * and calls kstack_learn(). top is where user space's registers are. first_ip is the first frame
- * where that is not on the stack itself, else 0.
+ * Returns the id of the current task's kernel stack if the cache has it, else 0. After a 0 the
+ * caller has the kernel walk the stack into look->frames and calls kstack_learn(); if look->frames
+ * is NULL, there is no buffer. top: address of user space's registers. first_ip: the first frame if
+ * that is not on the stack itself, else 0.
  */
 static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, void *top,
 					 __u64 hint, __u32 first, __u64 first_ip)
@@ -254,7 +261,9 @@ static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, 
 	return 0;
 }
 
-/* Sends the stack that the kernel walked and returns its id. size: its bytes, or a negative errno.
+/*
+ * Sends the stack that the kernel walked, notes it in the cache and returns its id. size: bytes of
+ * its frames, or a negative errno.
  */
 static __always_inline __u64 kstack_learn(struct kstack_lookup *look, struct cpu *cpu,
 					  struct task_struct *task, long size)

@@ -14,28 +14,30 @@
 #include "shared.h"
 #include "unwind_shared.h"
 
-/* Event counters of one CPU. Conservation (law 2) is checked against them. */
+/*
+ * Event counters of one CPU. Tests check by them that each event is in the data, filtered or lost.
+ */
 struct cpu_counts {
-	__u64 switch_ins;  /* counted before anything else: switches to threads that are not idle */
-	__u64 waits;	   /* ended waits put into a window's map */
-	__u64 spans;	   /* ended waits sent through the ring, as they span a cut */
-	__u64 shorts;	   /* ended waits under the minimum, summed by thread */
-	__u64 first_seen;  /* switch-ins of unknown threads; for offwake, of any that never slept */
-	__u64 recovered;   /* switch-ins that sched_switch did not show but a later program saw */
-	__u64 hidden;	   /* switch-ins of threads whose switch-out the host hides from BPF */
-	__u64 stacks;	   /* stacks sent */
-	__u64 stacks_late; /* waits counted without a stack: STACK_NO_HOOK */
-	__u64 pendings;	   /* 1 between a switch-in and the program that takes its stack, else 0 */
-	__u64 lost_ns;	   /* time of the waits that were lost */
-	__u64 filtered;	   /* switch-ins or samples that the session's filter turned away */
-	__u64 samples;	   /* counted before anything else: runs of the sampling program */
+	__u64 switch_ins;    /* switches to non-idle threads; counted before anything else */
+	__u64 waits;	     /* ended waits put into a window's map */
+	__u64 spans;	     /* ended waits of more than one window, sent through the ring */
+	__u64 shorts;	     /* ended waits shorter than the session's minimum, which get no row */
+	__u64 first_seen;    /* switch-ins of unknown threads; offwake: of threads not asleep */
+	__u64 recovered;     /* switch-ins that sched_switch did not show but a later program saw */
+	__u64 hidden;	     /* switch-ins of threads whose switch-out the host hides from BPF */
+	__u64 stacks;	     /* stacks sent through the ring */
+	__u64 stacks_late;   /* waits recorded without a stack, as STACK_NO_HOOK */
+	__u64 pendings;	     /* 1 while an ended wait has no stack yet, else 0 */
+	__u64 lost_ns;	     /* total time of the waits that were lost */
+	__u64 filtered;	     /* switch-ins, samples, calls or I/O that the filter rejected */
+	__u64 samples;	     /* samples or calls; counted before anything else */
 	__u64 samples_idle;  /* samples of the idle task, which are not recorded */
-	__u64 samples_kept;  /* samples put into a window's map */
-	__u64 streamed;	     /* calls sent one by one */
+	__u64 samples_kept;  /* samples or calls put into a window's map */
+	__u64 streamed;	     /* calls sent to the daemon one by one */
 	__u64 call_ns;	     /* time spent in the programs that record calls */
 	__u64 calls_passed;  /* calls skipped at random; the next recorded call stands for them */
-	__u64 calls_refused; /* calls over the time or rate limit; the next one stands for them */
-	__u64 ios;	     /* counted before anything else: ends of followed I/O operations */
+	__u64 calls_refused; /* calls over a limit; the next recorded call stands for them */
+	__u64 ios;	     /* ends of followed I/O operations; counted before anything else */
 	__u64 ios_kept;	     /* I/O operations put into a window's map */
 	__u64 ios_unseen;    /* ended I/O operations whose begin was not seen */
 	__u64 lost[LOST_N];
@@ -48,69 +50,74 @@ enum thread_status {
 };
 
 enum thread_flags {
-	THREAD_IS_NEW = 1,     /* it has not run yet */
-	THREAD_IS_KERNEL = 2,  /* PF_KTHREAD */
-	THREAD_IS_SEEDED = 4,  /* found by the iterator: its state began before it was followed */
-	THREAD_IS_OVER = 8,    /* it has ended, but could not be removed from `slots` */
-	THREAD_IS_SHOWN = 16,  /* sched_switch has shown it leave a CPU */
-	THREAD_IS_MARKED = 32, /* throttle_mark_ns belongs to its present wait */
+	THREAD_IS_NEW = 1,     /* a new thread that has not run yet */
+	THREAD_IS_KERNEL = 2,  /* a kernel thread (PF_KTHREAD) */
+	THREAD_IS_SEEDED = 4,  /* found by iterating over tasks; its state began before that */
+	THREAD_IS_OVER = 8,    /* the thread has ended, but could not be removed from `slots` */
+	THREAD_IS_SHOWN = 16,  /* sched_switch has shown the thread leave a CPU */
+	THREAD_IS_MARKED = 32, /* throttle_mark_ns belongs to the thread's present wait */
 };
 
 /*
  * The state of one thread, in an array that the daemon maps. The hash `slots` finds its index by
- * the address of its task_struct. Its own CPU writes it, except wake_ns (its waker) and the open_,
- * user_ and seen_cut members (the iterators). The writer increments seq_begin first and seq_done
- * last; a reader that loads seq_done before its copy and an equal seq_begin after it has a
- * consistent one. The members that a switch touches come first.
+ * the address of its task_struct. The thread's CPU writes it, its waker sets wake_ns and the
+ * throttle_ members, and the programs that iterate over tasks set comm, seen_cut and the open_ and
+ * user_ members. A writer increments seq_begin first and seq_done last. A reader's copy is
+ * consistent if seq_done, loaded before it, equals seq_begin, loaded after it. The members that a
+ * task switch touches come first.
  */
 struct thread {
 	__u64 seq_done;
 	__u64 seq_begin;
-	__u64 task; /* 0: the slot is free */
-	__u64 uid;  /* unique while the programs are loaded, as tids are reused */
+	__u64 task; /* address of the task_struct; 0: the slot is free */
+	__u64 uid;  /* unique number while the programs are loaded, as tids are reused */
 	__u64 since_ns;
-	__u64 wake_ns; /* below since_ns: it has not been made runnable yet */
+	__u64 wake_ns; /* when it was made runnable; less than since_ns: not yet in this wait */
 	__u32 status;
-	__u32 wait_state; /* task state bits at switch-out, and STATE_ bits */
+	__u32 wait_state; /* state of its wait: task state bits at switch-out, and STATE_ bits */
 	__u32 flags;
 	__u32 epoch;
 	struct thread_sums sums;
 	__u32 slot;
 	__u32 exec_gen;
 	struct thread_sums at_cut; /* sums at the start of the window `epoch` */
-	__u64 seeded_ns;	   /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
+	__u64 seeded_ns;	   /* if THREAD_IS_SEEDED: sums count from here, not since_ns */
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
-	__u64 kstack;		 /* kernel stack of the wait, if stacks are taken at switch-out */
-	__u64 ustack;		 /* user stack of the wait, likewise */
+	__u64 kstack;		 /* id of the wait's kernel stack if taken at switch-out */
+	__u64 ustack;		 /* id of the wait's user stack if taken at switch-out */
 	__u64 open_since_ns;	 /* start of the open wait that open_kstack belongs to */
-	__u64 open_kstack;	 /* kernel stack of an open wait */
-	__u64 user_since_ns;	 /* start of the wait whose user stack was read */
-	__u64 throttle_queue;	 /* the cfs_rq that it waits on, if THREAD_IS_MARKED */
-	__u64 throttle_mark_ns;	 /* throttled time of throttle_queue when the wait began */
+	__u64 open_kstack;	 /* id of the kernel stack of an open wait */
+	__u64 user_since_ns;	 /* start of the wait that user_looks belongs to */
+	__u64 throttle_queue;	 /* if THREAD_IS_MARKED: address of the cfs_rq that it waits on */
+	__u64 throttle_mark_ns;	 /* throttle_queue's throttled time when it became runnable */
 	__u64 open_throttled_ns; /* throttled time of its present wait, as of the last cut */
-	__u32 user_looks;	 /* attempts to read its user stack and when; see openwait.bpf.c */
+	__u32 user_looks;	 /* number and time of reads of its user stack (openwait.bpf.c) */
 	__u32 tid;
 	__u32 tgid;
-	__u32 seen_cut; /* the last cut whose iterator saw it */
+	__u32 seen_cut; /* epoch in which an iteration over tasks last found it */
 	char comm[COMM_LEN];
 };
 
-/* How many calls are recorded. Written by the daemon while the programs run. */
+/* How many calls stackcount and stacksnoop record. The daemon writes it while the programs run. */
 struct call_pace {
-	__u64 every; /* one call in `every` is recorded, at random, and stands for the others */
-	__u64 interval_ns; /* average time between streamed calls; 0: none is streamed */
-	__u64 next_ns;	   /* written by the programs: when the last streamed call was due */
-	__u64 slice_ns;	   /* time that a CPU may spend recording in each CALL_SLICE_NS */
+	/* One call in `every` is recorded, chosen at random, and stands for the others. */
+	__u64 every;
+	__u64 interval_ns; /* average time between streamed calls; 0 if the session streams none */
+	__u64 next_ns;	   /* when the last streamed call was due; only the programs write it */
+	__u64 slice_ns;	   /* time that a CPU may spend on recording in each CALL_SLICE_NS */
 };
 
-/* The daemon adjusts call_pace this often, if it gets to run. */
+/*
+ * Length of the time slices of call_pace.slice_ns. The daemon adjusts call_pace as often, if it
+ * gets to run.
+ */
 #define CALL_SLICE_NS 100000000ULL
 
-/* Streamed calls that would be due within this time may come at once. */
+/* Streamed calls may come in a burst, of as many calls as are due in this time. */
 #define CALL_BURST_NS 1000000000ULL
 
-/* One waker: its ids and name if it is a task, else zeroes. */
+/* One waker in a path of wakers: its ids and name if it is a task, else zeroes. */
 struct wake_link {
 	__u32 context; /* enum wake_context */
 	__u32 tgid;
@@ -119,7 +126,7 @@ struct wake_link {
 	char comm[COMM_LEN];
 };
 
-/* The key under which waits of offcpu are counted: a thread (uid), its stacks and its state. */
+/* The key under which offcpu counts waits: a thread (uid), the stacks and the state of its wait. */
 struct wait_key {
 	__u64 uid;
 	__u64 kstack;
@@ -128,18 +135,21 @@ struct wait_key {
 	__u32 state;
 };
 
-/* One writer at a time: a thread's waits end one after the other. */
+/*
+ * The sums of a row of waits. Only one CPU writes a row at a time, as a thread's waits end one
+ * after the other.
+ */
 struct wait_sums {
 	__u64 count;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 throttled_ns; /* part of runnable_ns: its cgroup had no CPU quota */
+	__u64 throttled_ns; /* part of runnable_ns in which its cgroup had no CPU quota */
 	__u64 max_ns;
 	__u64 max_end_ns;
 	__u32 buckets[WAIT_BUCKETS];
 };
 
-enum sample_flags { SAMPLE_IS_KERNEL = 1 }; /* PF_KTHREAD */
+enum sample_flags { SAMPLE_IS_KERNEL = 1 }; /* a kernel thread (PF_KTHREAD) */
 
 /*
  * The key under which samples or calls are counted: a thread and its stacks. A thread is identified
@@ -161,44 +171,47 @@ struct sample_sums {
 	char comm[COMM_LEN];
 };
 
-/* Waits of offwake: the waiting thread and its stacks, its waker's stacks, the path of wakers. */
+/*
+ * The key under which offwake counts waits: the waiting thread and its stacks, its waker's stacks
+ * and a path of wakers.
+ */
 struct wake_key {
 	struct sample_key target;
 	__u64 waker_kstack;
 	__u64 waker_ustack;
-	__u64 path; /* wake_path() of the links */
+	__u64 path; /* hash of the path of wakers, by wake_path() */
 	__u32 state;
 	__u32 pad;
 };
 
 struct wake_sums {
 	struct wait_sums sums;
-	char comm[COMM_LEN]; /* the thread's name at the first wait */
+	char comm[COMM_LEN]; /* the waiting thread's name when the row was made */
 	struct wake_link links[WAKE_LINKS];
 };
 
 enum {
-	FILTER_CGROUPS = 2, /* a wait must be in each: one by path and one by unit */
+	FILTER_CGROUPS = 2, /* cgroups: one by path, one by unit; a wait must be in both */
 	FILTER_STATES = 8,
-	FILTER_CPUS = 1024, /* CPUs that a session of calls may name */
+	FILTER_CPUS = 1024, /* CPUs that a session of stackcount or stacksnoop may name */
 };
 
 struct filter_cgroup {
-	__u64 id; /* 0: unused */
+	__u64 id; /* id of the cgroup; 0: unused */
 	__u32 level;
 	__u32 pad;
 };
 
-/* A session's filter; all zero: everything is recorded. */
+/* A session's filter. If it is all zero, it accepts everything. */
 struct session_filter {
-	__u64 max_wait_ns; /* 0: no limit */
+	__u64 max_wait_ns; /* longest wait that is recorded; 0: no limit */
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
-	__u32 state_order[FILTER_STATES]; /* the bits of each named state, first match wins; 0:
-					     unused */
-	__u32 states;			  /* one bit for each entry of state_order that is wanted */
-	__u32 state_bits;		  /* task state bits, any of which is wanted */
-	__u32 comm_len; /* length of the literal prefix; includes the NUL if the name must end there
-			 */
+	/* State bits of each named state, first match wins; 0: unused. */
+	__u32 state_order[FILTER_STATES];
+	__u32 states;	  /* bit i is set if the state in state_order[i] is wanted */
+	__u32 state_bits; /* task state bits; a wait with any of them is wanted */
+	/* Length of the literal prefix; includes the NUL if the name must end there. */
+	__u32 comm_len;
 	__u8 user_threads;
 	__u8 kernel_threads;
 	__u8 has_pids;
@@ -206,27 +219,29 @@ struct session_filter {
 	__u8 has_states;
 	__u8 has_preempted;
 	__u8 has_cpus;
-	__u8 drops_kernel; /* sessions of calls: do not take kernel stacks */
+	__u8 drops_kernel; /* stackcount, stacksnoop: take no kernel stacks */
 	__u8 drops_user;
 	__u8 pad[7];
 	char comm[COMM_LEN];
-	__u64 cpus[FILTER_CPUS / 64]; /* sessions of calls */
+	__u64 cpus[FILTER_CPUS / 64]; /* stackcount, stacksnoop: a bit for each wanted CPU */
 };
 
-/* How the reads of user stacks of open waits ended, since the program was loaded. */
+/* How attempts to read the user stacks of open waits ended, since the program was loaded. */
 struct openwait_counts {
 	__u64 looks;   /* user stacks that were read */
 	__u64 whole;   /* user stacks that were walked to the thread's first function */
-	__u64 over;    /* stacks left for the next pass, as this one had reached its limit */
-	__u64 locked;  /* stacks left, as the process was changing its mappings or hangs while it
-			  does */
-	__u64 changed; /* stacks left, as the thread ran meanwhile or the unwind tables changed */
-	__u64 unread;  /* user stacks of which nothing could be read; counted in looks, too */
+	__u64 over;    /* stacks not read, as the pass had reached its limit */
+	__u64 locked;  /* stacks not read, as the process was changing its mappings */
+	__u64 changed; /* stacks given up: the thread ran or the unwind tables changed */
+	__u64 unread;  /* user stacks of which nothing could be read; looks counts them, too */
 };
 
-/* The window that waits are put into now; epoch 0: none yet. Only the daemon writes it. */
+/*
+ * The open window, to which events are added now. epoch is 0 before the first window. Only the
+ * daemon writes it.
+ */
 struct cut {
-	__u64 start_ns[2]; /* start of the window, by epoch & 1 */
+	__u64 start_ns[2]; /* start of the window, at index epoch & 1 */
 	__u32 epoch;
 	__u32 pad;
 };
@@ -244,51 +259,54 @@ enum record_type {
 };
 
 struct record_head {
-	__u32 type; /* enum record_type */
-	__u32 size; /* bytes, with the head */
+	__u32 type; /* an enum record_type */
+	__u32 size; /* size of the record in bytes, with this head */
 };
 
-/* ip[] holds `frames` addresses; it has room for 32, 64 or STACK_DEPTH of them. */
+/* A stack. ip[] holds `frames` addresses and has room for 32, 64 or STACK_DEPTH of them. */
 struct record_stack {
 	struct record_head head;
 	__u64 id;
 	__u64 leader_boot_ns;
-	__u32 tgid; /* 0: a kernel stack */
+	__u32 tgid; /* 0: it is a kernel stack */
 	__u32 exec_gen;
 	__u32 frames;
 	__u32 epoch;
-	__u64 mappings; /* id of the mappings it was walked by, a generation or mappings_id(); 0:
-			   none */
-	__u32 flags;	/* enum unwind_flag; 0 for a kernel stack */
+	/*
+	 * The mappings that the walk used: a generation of the daemon's, or mappings_id(); 0: none.
+	 */
+	__u64 mappings;
+	__u32 flags; /* enum unwind_flag; 0 for a kernel stack */
 	__u32 pad;
 	__u64 ip[];
 };
 
-/* A wait that began before the window it ended in. */
+/* An ended wait that began before the window in which it ended. */
 struct record_wait {
 	struct record_head head;
 	struct wait_key key;
 	__u64 start_ns;
-	__u64 wake_ns; /* end_ns if it was never made runnable, start_ns if it was runnable
-			  throughout */
+	/* When it was made runnable: end_ns if never, start_ns if it was runnable throughout. */
+	__u64 wake_ns;
 	__u64 end_ns;
-	__u64 throttled_ns; /* counted from wake_ns on; at most up to end_ns */
+	/* Part of the time since wake_ns in which its cgroup had no CPU quota. */
+	__u64 throttled_ns;
 };
 
-/* The user stack of an open wait. */
+/* The user stack of an open wait, which is one that has not ended. */
 struct record_open_stack {
 	struct record_head head;
 	__u64 uid;
-	__u64 since_ns; /* since_ns of the thread: which wait this is */
+	__u64 since_ns; /* the thread's since_ns, when the wait began */
 	__u64 ustack;
 };
 
-/* One streamed call. The key names the thread, comm is the thread's own name. */
+/* One streamed call. key names the thread; comm is the name of the thread, not of its process. */
 struct record_call {
 	struct record_head head;
 	struct sample_key key;
 	__u64 time_ns;
-	__u64 count; /* how many calls this one stands for, with itself */
+	__u64 count; /* number of calls that this one stands for, itself included */
 	__u32 cpu;
 	__u32 pad;
 	char comm[COMM_LEN];
@@ -301,10 +319,10 @@ struct record_thread_end {
 };
 
 /*
- * A fork, exec or exit. The ids and comm are the child's for a fork, the new image's for an exec.
- * The parent_ members are the parent's for a fork; for an exec they are the thread's former tid,
- * start and generation, and uid, sums, epoch and old_comm are the thread's as it left its old
- * image.
+ * A fork, exec or exit. For a fork, the ids and comm are the child's and the parent_ members the
+ * parent's. For an exec, the ids and comm are the new image's and the parent_ members the thread's
+ * tid, start and generation before it; uid, sums, epoch and old_comm, set for an exec only, are the
+ * thread's as it left its old image.
  */
 struct record_process {
 	struct record_head head;
@@ -322,14 +340,18 @@ struct record_process {
 	struct thread_sums sums;
 };
 
-/* A mapping that a walk found before the daemon knew of it. Sent before the stack. */
+/*
+ * A mapping that the walk of a user stack found before the daemon knew of it. Sent before the
+ * stack.
+ */
 struct record_mapping {
 	struct record_head head;
 	__u64 leader_boot_ns;
 	__u32 tgid;
 	__u32 exec_gen;
-	__u64 mappings;	  /* the id that record_stack has for these mappings */
-	__u64 generation; /* generation of the daemon's own mappings, to which this one is added */
+	__u64 mappings; /* the same id as record_stack.mappings of the stacks that used it */
+	/* Generation of the daemon's own mappings of the process, to which this one is added. */
+	__u64 generation;
 	struct unwind_mapping_found found;
 };
 

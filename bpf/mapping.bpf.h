@@ -3,14 +3,17 @@
 #define STACKD_BPF_MAPPING_BPF_H
 
 /*
- * Sends user stacks, and before each stack the mappings that its walk found and the daemon did not
- * know.
+ * Sends user stacks to the daemon. Before each stack it sends the mappings that the walk of the
+ * stack found and that the daemon did not know.
  */
 
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
-/* Returns an id of the daemon's mappings of the process together with those the walk found. */
+/*
+ * Returns an id of the mappings that a walk used: the daemon's mappings of the process and those
+ * that the walk found.
+ */
 static __always_inline __u64 mappings_id(struct unwind_walk *w, const struct stack_owner *owner)
 {
 	__u64 id = hash_mix(w->generation, ((__u64)owner->tgid << 32) | owner->exec_gen);
@@ -35,8 +38,8 @@ static __always_inline bool mapping_is_sent(__u64 id, __u64 epoch)
 }
 
 /*
- * Sends each mapping that the walk found, once a window as stacks are, and returns mappings_id()
- * or, if the ring had no room for one, MAPPINGS_LOST.
+ * Sends each mapping that the walk found, unless it was sent in this window already. Returns
+ * mappings_id(), or MAPPINGS_LOST if the ring had no room for one.
  */
 static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 				      const struct stack_owner *owner)

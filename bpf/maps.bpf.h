@@ -3,11 +3,11 @@
 #define STACKD_BPF_MAPS_BPF_H
 
 /*
- * Stage 2: the maps and settings that every probe has. The daemon sets sizes before load.
- * All hashes are preallocated: an update under the run-queue lock must not allocate (task local
- * storage on 6.1 does, with GFP_ATOMIC). A probe whose window's map is not one of samples defines
- * WINDOW_KEY and WINDOW_VALUE, the types of that map, and struct cpu, whose first member is
- * struct cpu_counts counts, before it includes this.
+ * The maps and settings that every probe has (stage 2 in the README). The daemon sets sizes before
+ * load. All hashes here are preallocated: an update under the run-queue lock must not allocate
+ * (task local storage on 6.1 does, with GFP_ATOMIC). A probe whose window does not count samples
+ * defines three things before it includes this file: WINDOW_KEY and WINDOW_VALUE, the types of its
+ * window's map, and struct cpu, whose first member is struct cpu_counts counts.
  */
 
 #include "kernel.h"
@@ -21,13 +21,18 @@
 #endif
 
 const volatile __u64 hash_seed = 0;
-const volatile __u64 ring_wake_bytes = 1 << 20;	 /* above this the daemon is woken early */
-const volatile __u64 ring_stack_bytes = 3 << 20; /* above this only records but stacks are sent */
+/* If the ring has more bytes than this, the daemon is woken early. */
+const volatile __u64 ring_wake_bytes = 1 << 20;
+/* If the ring has more bytes than this, stacks are dropped; other records are still sent. */
+const volatile __u64 ring_stack_bytes = 3 << 20;
 
-/* The open window. The daemon maps this variable and writes it. */
+/* The window that is open now. The daemon maps this variable and writes it. */
 struct cut cut;
 
-/* Inner maps are declared by key and value size: with BTF types, 6.1 refuses the insert. */
+/*
+ * The map of a window. It is declared by the sizes of key and value: with BTF types, 6.1 refuses to
+ * put it into `windows`.
+ */
 struct window_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -35,7 +40,10 @@ struct window_map {
 	__uint(value_size, sizeof(WINDOW_VALUE));
 };
 
-/* Slots 0 and 1 take turns. Updating slot 2 has no effect but to wait for running programs. */
+/*
+ * The maps of windows: slots 0 and 1 take turns. The daemon updates slot 2 only to wait until all
+ * programs that may still use the old map have ended.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 3);
@@ -56,7 +64,10 @@ struct {
 	__uint(max_entries, 4 << 20);
 } ring SEC(".maps");
 
-/* One buffer per kind of program, as a program at switch-in can interrupt the iterator. */
+/*
+ * Each kind of program has a buffer of its own, as a program at switch-in can interrupt an
+ * iterator.
+ */
 enum scratch_kind { SCRATCH_SWITCH, SCRATCH_ITERATOR, SCRATCH_WAKING, SCRATCH_N };
 
 struct scratch {
@@ -77,7 +88,9 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
-/* Returns this CPU's counters; NULL until all programs are attached and the first window begins. */
+/*
+ * Returns this CPU's counters. NULL until the first window begins, when all programs are attached.
+ */
 static __always_inline struct cpu *cpu_get(void)
 {
 	__u32 zero = 0;
@@ -93,8 +106,9 @@ static __always_inline struct scratch *scratch_get(__u32 kind)
 }
 
 /*
- * Returns flags that wake the daemon only when the ring has filled up; it polls otherwise. A wakeup
- * is an irq_work, which is allowed under the run-queue lock.
+ * Returns the flags for submitting a record to the ring. They wake the daemon only if the ring has
+ * more than ring_wake_bytes; otherwise the daemon finds the record when it polls. A wakeup is an
+ * irq_work, which is allowed under the run-queue lock.
  */
 static __always_inline __u64 ring_flags(void)
 {
