@@ -79,7 +79,7 @@ void client_close(struct client *client)
 	atomic_fetch_sub(&server->counters.clients, 1);
 	output_done(client);
 	if (client->state == CLIENT_WORKING)
-		uv_cancel((uv_req_t *)&client->work); /* no effect if a thread works on it */
+		uv_cancel((uv_req_t *)&client->work); /* no effect once the work has begun */
 	uv_close((uv_handle_t *)&client->pipe, on_closed);
 }
 
@@ -89,8 +89,7 @@ static void client_end(struct client *client)
 		client->server->handler.end(TAKE(client->exchange), client->is_written);
 }
 
-/* Begins an exchange (a call and its replies), or makes the next step of one. Runs on a thread of
- * the pool. */
+/* Begins to answer a call, or makes the next step of the answer. Runs on a thread of the pool. */
 static void on_work(uv_work_t *work)
 {
 	struct client *client = work->data;

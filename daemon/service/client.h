@@ -66,9 +66,9 @@ struct server {
 
 enum client_state {
 	CLIENT_IDLE,	/* no call is being answered; the next message is awaited */
-	CLIENT_WORKING, /* a thread of the pool makes a step of the exchange */
+	CLIENT_WORKING, /* a thread of the pool works on the client's call */
 	CLIENT_WRITING, /* the reply in `out` is being written to the peer */
-	CLIENT_WAITING, /* the exchange makes its next step at the next tick of the timer */
+	CLIENT_WAITING, /* the call gets its next step at the next tick of the timer */
 };
 
 struct client {
@@ -121,7 +121,7 @@ int client_open(struct server *server, int fd);
 /* Disconnects a client. Its memory is freed later, when nothing uses it any more. */
 void client_close(struct client *client);
 
-/* Makes the next step of a client in the state CLIENT_WAITING. */
+/* Makes the next step of the call of a client in the state CLIENT_WAITING. */
 void client_resume(struct client *client);
 
 /* Disconnects the client if it has missed a deadline. `now` is a value of uv_hrtime(). */

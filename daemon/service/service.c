@@ -150,8 +150,8 @@ static int request_decode(struct exchange *exchange, struct codec_error *error)
 }
 
 /*
- * Makes the first step of an exchange: decodes the request, calls the query and appends the first
- * reply. Returns the same values as method.reply.
+ * Makes the first step of an exchange (a call and its replies): decodes the request, calls the
+ * query and appends the first reply. Returns the same values as method.reply.
  */
 static int exchange_begin(struct exchange *exchange, struct text *out)
 {

@@ -66,7 +66,7 @@ int start_reply(struct exchange *exchange, struct text *out)
 	int r;
 
 	if (exchange->is_unconfirmed)
-		return 0; /* without `more` there is one reply, which has been written */
+		return 0; /* no flag `more`: the only reply has been written */
 	if (exchange->call->more && !exchange->is_bound) {
 		exchange->is_bound = true;
 		atomic_store(&exchange->peer->is_bound, true);

@@ -27,8 +27,7 @@ static const struct rule {
 	const char *field;
 	enum form form;
 	size_t offset;
-	unsigned int uses;   /* bits of enum filter_use: does the rule apply to sessions, queries or
-				both? */
+	unsigned int uses;   /* bits of enum filter_use: the requests that the rule is for */
 	unsigned int traits; /* the traits (bits of enum probe_trait) that a kind must have to allow
 				this field */
 	const char *lack; /* error text for kinds without these traits; follows the kind's name */

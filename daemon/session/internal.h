@@ -32,7 +32,7 @@ struct session {
 	struct probe *probe;   /* the open probe; NULL once the session has ended */
 	struct drain *drain;   /* reads the probe; NULL after the end or if the probe is off */
 	struct probe_status status;
-	struct drain_stats stats; /* counts of the drain, saved when the session ended */
+	struct drain_stats stats; /* counts of events and losses, saved when the session ended */
 	uint64_t map_bytes;
 	uint64_t last_seq;
 	int64_t ended_real_ns;

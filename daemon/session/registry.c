@@ -301,7 +301,7 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 				  ? request->period_ns
 				  : NS_PER_S / (request->frequency_hz ? request->frequency_hz
 								      : config->oncpu_frequency);
-	/* A period is a time in ns, so a request with a period does not sample by cycles. */
+	/* A requested period is a time in ns, which excludes sampling by CPU cycles. */
 	info->with_cycles = request->event ? has_cycles(request->event)
 					   : !request->period_ns && has_cycles(config->oncpu_event);
 }

@@ -270,8 +270,9 @@ int64_t session_ended(struct session *session)
 }
 
 /*
- * Stops the drain and returns the probe, which the caller closes after it has released
- * session->lock: detaching a probe from many functions takes seconds, and queries need the lock.
+ * Stops the drain (the thread that reads the probe) and returns the probe, which the caller closes
+ * after it has released session->lock: detaching a probe from many functions takes seconds, and
+ * queries need the lock.
  */
 static struct probe *session_finish(struct session *session)
 {
@@ -329,7 +330,8 @@ int session_stop_over(struct session *session, uint64_t budget_percent)
 	return stop_for(session, why);
 }
 
-/* Holds session->lock while the drain ends the window, so that no other thread frees the drain. */
+/* Holds session->lock while drain_cut() runs, so that no other thread frees session->drain
+ * meanwhile. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 {
 	int r = 0;

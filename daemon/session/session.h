@@ -3,11 +3,11 @@
 #define STACKD_DAEMON_SESSION_SESSION_H
 
 /*
- * A session is a probe that runs with a filter and makes windows, which carry the session's id. The
- * settings say which sessions are always on; clients start and stop others. Each session owns its
- * programs in the kernel and its drain, so that sessions do not disturb each other. The registry
- * (struct sessions) is owned by the recorder; sessions are refcounted. All functions may be called
- * on any thread.
+ * A session is a probe that runs with a filter and makes windows (the data of a time interval),
+ * which carry the session's id. The settings say which sessions are always on; clients start and
+ * stop others. Each session owns its programs in the kernel and its drain (the thread that reads
+ * their data), so that sessions do not disturb each other. The registry (struct sessions) is owned
+ * by the recorder; sessions are refcounted. All functions may be called on any thread.
  */
 
 #include <stdbool.h>
@@ -72,7 +72,7 @@ struct session_info {
 	enum probe_kind kind;
 	bool is_always;
 	uid_t uid;
-	const struct filter *filter; /* filter->wire is NULL if everything is recorded */
+	const struct filter *filter; /* what is recorded; filter->wire is NULL if everything is */
 	int64_t since_real_ns;
 	int64_t until_real_ns; /* planned end, ns since the epoch; INT64_MAX: runs until stopped */
 	int64_t min_wait_ns;   /* shortest wait that is recorded; only for kinds with PROBE_WAITS */
@@ -89,7 +89,8 @@ struct session_info {
  * a negative errno. */
 int sessions_new(const struct sessions_options *options, struct sessions **out);
 
-/* Stops all running sessions, hands their last windows to the resolver, and frees the registry. */
+/* Stops all running sessions, hands their last windows to the resolver (the thread that looks up
+ * names), and frees the registry. */
 struct sessions *sessions_free(struct sessions *sessions);
 
 /*
@@ -143,8 +144,8 @@ void sessions_list_free(struct session **list, size_t n);
  * of the setting [control] max_sessions. */
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out);
 
-/* Returns the time (CLOCK_MONOTONIC, ns) up to which all always-on sessions have read their data:
- * the earliest end of their last cuts. INT64_MAX if no always-on session runs. */
+/* Finds the running always-on session whose last cut (all data read, window closed) is oldest.
+ * Returns the time of that cut (CLOCK_MONOTONIC, ns); INT64_MAX if no always-on session runs. */
 int64_t sessions_last_drained_ns(struct sessions *sessions);
 
 const struct session_info *session_info(const struct session *session);
@@ -162,8 +163,9 @@ int session_stop(struct session *session);
  * then gives this as the reason. */
 int session_stop_untold(struct session *session);
 
-/* Ends the session's current window, as drain_cut() does. If the session itself has ended, only
- * sets *seq_out to the number of its last window. */
+/* Ends the current window (the data recorded since the last cut) of a running session, as
+ * drain_cut() does. If the session has ended, only sets *seq_out to the number of its last
+ * window. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 
 /* Copies the session's counts of events and losses, from its start up to now or up to its end. */

@@ -39,8 +39,8 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct resolver_stats names;
 	struct process_sweep sweep;
 
-	/* Events after the last cut may still be unread, so act as if the present time were that of
-	 * the cut. */
+	/* Events after the last cut (when all data was read) may still be unread, so act as if the
+	 * present time were that of the cut. */
 	if (cut < now)
 		now = cut;
 	resolver_stats(options->resolver, &names);

@@ -6,7 +6,8 @@
 
 #include "common/base.h"
 
-/* True if the compiler, the linker or a build script has made the name. */
+/* True if the compiler, the linker or a build script has made up the name: it has a prefix such as
+ * __pfx_ or a part such as .cold. */
 static bool is_generated(const char *name)
 {
 	static const char *const prefixes[] = { "__pfx_", "__pi_", "__cfi_", "__GI_", "__SCT__" };
@@ -26,8 +27,8 @@ static bool is_generated(const char *name)
 }
 
 /*
- * Returns the number of leading underscores, which mark internal names; 0 for a mangled C++ or Rust
- * name, which always begins with one.
+ * Returns the number of leading underscores, which mark names as internal. Returns 0 for a mangled
+ * C++ or Rust name, which always begins with an underscore.
  */
 static size_t underscores(const char *name)
 {

@@ -6,7 +6,7 @@
 
 #include <libiberty/demangle.h>
 
-/* The output of a demangler. When the buffer is full, longjmp() leaves the demangler. */
+/* Buffer for the demangled name. When it is full, longjmp(too_long) leaves the demangler. */
 struct output {
 	char *buffer;
 	size_t n, size;
@@ -19,10 +19,10 @@ bool demangle_is_candidate(const char *name)
 }
 
 /*
- * Adds a piece of the demangled name to the output. The demanglers cannot be asked to stop,
- * although references in a name to its own parts can double the output for every few bytes of
- * input. Jumping out of a demangler is safe because it keeps its state on the stack. The one
- * exception is small: a hostile Rust name with a Punycode identifier leaks an allocation.
+ * Appends a piece of the demangled name to the output; called by the demanglers. They have no means
+ * to be stopped, and a few bytes of a hostile name can double the output. So this function leaves
+ * them by longjmp() when the buffer is full. That is safe, because they keep their state on the
+ * stack: only a Rust name with a Punycode identifier leaks an allocation.
  */
 static void on_text(const char *text, size_t n, void *opaque)
 {
@@ -45,8 +45,8 @@ const char *demangle(const char *name, char *buffer, size_t size)
 	if (setjmp(out.too_long))
 		return name;
 	/*
-	 * Rust's demangler is tried first, because older mangled names of Rust are also valid
-	 * mangled C++ names.
+	 * Try Rust's demangler first, because mangled names in the older form of Rust are also
+	 * valid mangled C++ names.
 	 */
 	is_done = rust_demangle_callback(name, 0, on_text, &out);
 	if (!is_done) {

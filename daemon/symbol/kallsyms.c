@@ -13,28 +13,28 @@
 #include "daemon/symbol/kallsyms_line.h"
 
 /*
- * /proc/kallsyms has no sizes: a function ends where the next one begins, but after this many bytes
- * at the latest.
+ * /proc/kallsyms gives no sizes of functions. A function is taken to end where the next one begins,
+ * but at most this many bytes behind its start.
  */
 #define FUNCTION_BYTES_MAX (64 * 1024)
-#define SYMBOLS_MAX	   2000000 /* limit of the symbols; a kernel has about 150,000 */
+#define SYMBOLS_MAX	   2000000 /* limit of the number of symbols; a kernel has about 150,000 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
-#define NAMELESS	   UINT32_MAX /* name of an entry that only marks where a function ends */
+#define NAMELESS	   UINT32_MAX /* name of an entry that only marks the end of the one before */
 #define MODULES_MAX	   UINT16_MAX
 
 struct kernel_module {
 	char *name;
-	uint64_t base; /* address to which file offsets are relative */
+	uint64_t base; /* address from which offsets in the module are counted */
 	uint64_t file_id;
 };
 
 /*
- * The functions, sorted by start, with a separate array for each member. This takes half the memory
- * of an array of structs, and a search reads less of it.
+ * The functions of the kernel, sorted by start address. Each property has an array of its own,
+ * which takes half the memory of an array of structs, and a search reads less of it.
  */
 struct kallsyms {
 	uint64_t *starts;
-	uint32_t *names; /* offsets of the names in text, or NAMELESS */
+	uint32_t *names; /* offsets of the functions' names in `text`, or NAMELESS */
 	uint16_t *modules;
 	size_t n;
 	struct kernel_module *module_list; /* the kernel itself ("kernel") and its modules */
@@ -50,7 +50,7 @@ struct entry {
 	bool is_global;
 };
 
-/* The state while /proc/kallsyms is read. */
+/* What has been read from /proc/kallsyms so far. */
 struct reader {
 	struct entry *entries;
 	size_t n, entries_capacity;
@@ -88,8 +88,8 @@ static uint64_t module_identity(const char *name)
 }
 
 /*
- * Finds the index of the module, which is added if it is new. The search begins at the last module,
- * because /proc/kallsyms lists the functions of a module together.
+ * Finds the index of the module; adds the module if it is new. Searches from the last module
+ * backwards, because /proc/kallsyms lists the functions of a module together.
  */
 static int module_find(struct reader *reader, const char *name, uint16_t *index_out)
 {
@@ -130,7 +130,7 @@ static int text_add(struct reader *reader, const char *name, uint32_t *offset_ou
 }
 
 /*
- * True if the symbol is not a function but marks the start or end of a section, such as
+ * True if the symbol is not a function but marks the start or the end of a section, such as
  * __sched_text_end.
  */
 static bool is_marker(const char *name)
@@ -188,7 +188,8 @@ static int line_read(struct reader *reader, char *text)
 	if (!line.module && !strcmp(line.name, "_etext"))
 		reader->core_end = line.address;
 	/*
-	 * Skip symbols for the padding before functions; some kernels have one for each function.
+	 * Skip __pfx_ and __cfi_ symbols: they name the padding before functions, which some
+	 * kernels have before each function.
 	 */
 	if (!strncmp(line.name, "__pfx_", 6) || !strncmp(line.name, "__cfi_", 6))
 		return 0;
@@ -205,7 +206,8 @@ static int entry_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Sorts the entries by address if need be: /proc/kallsyms does not list all modules in order. */
+/* Sorts the entries by address, unless they are sorted: /proc/kallsyms lists some modules out of
+ * order. */
 static void entries_sort(struct reader *reader)
 {
 	for (size_t i = 1; i < reader->n; i++) {
@@ -225,8 +227,8 @@ static bool is_better(const struct reader *reader, const struct entry *a, const 
 }
 
 /*
- * Keeps only the best name of each address, and drops functions of the kernel whose memory is freed
- * after boot.
+ * Keeps only the best name of each address. Drops functions outside the kernel's main code, such as
+ * those whose memory is freed after boot.
  */
 static void entries_reduce(struct reader *reader)
 {
@@ -261,7 +263,7 @@ static void module_bases(struct reader *reader)
 	}
 }
 
-/* Copies the reader's entries and their names to a new table. */
+/* Copies the entries and names that were read to a new table. */
 static int symbols_build(struct reader *reader, struct kallsyms **out)
 {
 	_cleanup_(kallsyms_freep) struct kallsyms *symbols = calloc(1, sizeof(*symbols));
@@ -381,8 +383,9 @@ bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_c
 	symbol_out->file_id = module->file_id;
 	symbol_out->file_offset = address - module->base;
 	/*
-	 * The addresses of BPF programs depend on the order in which they are loaded. Each program
-	 * is therefore treated as a file of its own, which the tag in its name identifies.
+	 * The addresses of BPF programs depend on the order in which they are loaded. So that a
+	 * stack has the same id after a reboot, each program is treated as a file of its own, which
+	 * the tag in its name identifies.
 	 */
 	if (!strcmp(module->name, "bpf")) {
 		symbol_out->file_id = hash64_string(module->file_id, name);

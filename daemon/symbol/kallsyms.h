@@ -4,7 +4,7 @@
 
 /*
  * Reads the kernel's functions from /proc/kallsyms and finds the function of a kernel address. The
- * resolver owns the table and uses it on its own thread only.
+ * resolver (the thread that looks up names) owns the table; no other thread uses it.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 struct kallsyms;
 
 /*
- * Reads the file path (NULL: /proc/kallsyms). Returns 0, -EPERM when the kernel hides all addresses
- * (kptr_restrict), or the negative errno with which reading failed. The caller owns *out.
+ * Stores the number of functions in the table, and the memory in bytes that the table takes. For
+ * tests, which limit the memory per function.
  */
 int kallsyms_load(const char *path, struct kallsyms **out);
 

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 512 /* the kernel's KSYM_NAME_LEN since Linux 6.1 */
+#define NAME_BYTES_MAX 512 /* the kernel's limit of a symbol's length since Linux 6.1 */
 
 /*
- * Parses lower-case hexadecimal digits up to a blank, and moves *p behind the blank. False for any
- * other text.
+ * Parses lower-case hexadecimal digits that end at a blank, and moves *p behind that blank. False
+ * if the text has any other form.
  */
 static bool take_address(char **p, uint64_t *out)
 {

@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_KALLSYMS_LINE_H
 
 /*
- * Parses one line of /proc/kallsyms in place, because parsing with sscanf() takes longer than
- * everything else in reading the file. The result points into the text, which the caller owns. Any
- * thread.
+ * Parses one line of /proc/kallsyms in place; sscanf() would take longer than all other work of
+ * reading the file. The result points into the text, which the caller owns. Any thread.
  */
 
 #include <stdint.h>

@@ -11,13 +11,13 @@
 #include "daemon/symbol/source_lines_helper.h"
 
 /*
- * Limit of the number of child processes for one answer. When a child fails at a file, another
- * child is started for the remaining files.
+ * Limit of the number of child processes for one answer to a client. When a child fails while it
+ * reads a file, another child is started for the remaining files.
  */
 enum { RUNS_MAX = 4 };
 
 struct code_address {
-	uint64_t key[2];	   /* id of the file, ELF virtual address */
+	uint64_t key[2];	   /* id of the file, and ELF virtual address in it */
 	struct code_address *next; /* the next address of the same file */
 	const struct source_frame *frames;
 	size_t n;
@@ -29,8 +29,8 @@ struct file {
 	const char *path;
 	struct code_address *first, *last;
 	uint32_t n;
-	int fds[2];   /* descriptors of the file and of its separate debug file; -1: none */
-	bool is_done; /* the file was read, or cannot be read: no other child is started for it */
+	int fds[2];   /* descriptors of the file itself and of its separate debug file; -1: none */
+	bool is_done; /* the file needs no further child: it was read, or it cannot be read */
 	bool has_lines;
 	UT_hash_handle hh;
 };
@@ -40,9 +40,10 @@ struct source_lines {
 	struct source_lines_opener opener;
 	struct file *files;
 	struct code_address *addresses;
-	size_t left_out;	    /* number of addresses that exceeded the limit of one answer */
-	const char *reason;	    /* why the child failed at the culprit; NULL: no child failed */
-	const struct file *culprit; /* the file at which a child failed; NULL: no child failed */
+	size_t left_out;    /* number of addresses left out, because an answer has a limit */
+	const char *reason; /* why a child failed at the file culprit; NULL: none failed */
+	const struct file *culprit; /* the file that was being read when a child failed; NULL: no
+				       child failed */
 };
 
 int source_lines_new(struct arena *arena, const struct source_lines_opener *opener,
@@ -139,7 +140,7 @@ int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *p
 	return 0;
 }
 
-/* Opens all files. Files that cannot be opened will not be in a request. */
+/* Opens all files, and marks those that cannot be opened as done. */
 static void files_open(struct source_lines *lines)
 {
 	struct file *file, *next;
@@ -161,8 +162,8 @@ static size_t files_left(const struct source_lines *lines)
 }
 
 /*
- * Makes the request for the n files that are not done yet, and stores their descriptors in fds. The
- * caller frees the request. NULL when out of memory.
+ * Makes the request to the child for the n files that are not done yet, and stores their
+ * descriptors in fds. The caller frees the request. NULL when out of memory.
  */
 static void *request_make(const struct source_lines *lines,
 			  const struct source_lines_helper *helper, size_t n, int *fds,
@@ -200,8 +201,8 @@ static void *request_make(const struct source_lines *lines,
 }
 
 /*
- * The rest of a child's reply that is not read yet. All sizes in the reply are checked, because a
- * hostile file may have taken control of the child.
+ * The part of a child's reply that has not been parsed yet. All sizes in the reply are checked,
+ * because a hostile file may have taken control of the child.
  */
 struct reader {
 	const char *at;
@@ -219,8 +220,8 @@ static bool reader_get(struct reader *reader, void *to, size_t n)
 }
 
 /*
- * Copies a text of n bytes from the reply to the arena; *out is NULL if n is 0. False when the
- * reply has fewer bytes left, or when out of memory.
+ * Copies the next n bytes of the reply as a string to the arena; *out is NULL if n is 0. False when
+ * the reply has fewer than n bytes left, or when out of memory.
  */
 static bool reader_text(struct reader *reader, struct arena *arena, size_t n, const char **out)
 {
@@ -278,8 +279,8 @@ static bool file_read(struct source_lines *lines, struct reader *reader, struct 
 }
 
 /*
- * Reads the reply for each file that is not done yet. Returns NULL if the reply is complete, else
- * the first file whose reply is missing or broken.
+ * Parses the reply for each file that is not done yet. Returns NULL if the reply is complete, else
+ * the first file whose part of the reply is missing or broken.
  */
 static struct file *reply_parse(struct source_lines *lines, struct reader *reader)
 {
@@ -293,7 +294,8 @@ static struct file *reply_parse(struct source_lines *lines, struct reader *reade
 
 /*
  * Runs a child for all files that are not done yet. Returns -EAGAIN if the child failed at one of
- * them, which is done then: another child may be run for the others.
+ * them. That file is then marked as done, so that the caller can run another child for the other
+ * files.
  */
 static int lines_ask(struct source_lines *lines, struct source_lines_helper *helper,
 		     int64_t until_ns)
@@ -318,7 +320,7 @@ static int lines_ask(struct source_lines *lines, struct source_lines_helper *hel
 	lines->reason = r ? reason : "the debug information that was read is broken";
 	lines->culprit = culprit;
 	culprit->is_done = true;
-	/* The reply for this file is incomplete: show none of its frames. */
+	/* The child's reply for this file is incomplete, so show none of its frames. */
 	for (struct code_address *entry = culprit->first; entry; entry = entry->next)
 		entry->n = 0;
 	return r == -ETIMEDOUT || r == -EBUSY ? 0 : -EAGAIN;
@@ -352,8 +354,8 @@ static const char *base_name(const char *path)
 }
 
 /*
- * Makes a sentence that names the first few files without source lines; "" if all have them. NULL
- * when out of memory.
+ * Makes a sentence that names the first few files that have no source lines; "" if all have source
+ * lines. NULL when out of memory.
  */
 static const char *files_note(const struct source_lines *lines)
 {

@@ -5,7 +5,7 @@
 /*
  * Finds the source lines and inlined functions of addresses, for one answer to a client. A child
  * process reads the debug information (source_lines_child.h); only one such child runs at a time.
- * Any thread that may wait for some seconds.
+ * May be called on any thread that can wait for some seconds.
  */
 
 #include <stddef.h>
@@ -17,16 +17,16 @@ struct source_lines;
 struct source_lines_helper;
 
 struct source_lines_stats {
-	uint64_t runs;	 /* how often a child process was wanted */
-	uint64_t failed; /* how often the child exceeded a limit of time or memory, could not be
-			    started, or had to wait for another child for too long */
+	uint64_t runs;	 /* number of requests to run a child process */
+	uint64_t failed; /* number of requests that failed: the child exceeded a limit of time or
+			    memory, could not be started, or another child ran for too long */
 };
 
 struct source_frame {
-	const char *name; /* name of an inlined function, NULL if unknown. NULL in the last frame,
-			     too: the name of its function is in the symbol table */
+	const char *name; /* name of an inlined function, NULL if unknown. Always NULL in the last
+			     frame of an address: that function's name is in the symbol table */
 	const char *file; /* path of the source file; NULL if unknown */
-	uint32_t line;	  /* number of the line; 0 if unknown */
+	uint32_t line;	  /* number of the line in the file; 0 if unknown */
 };
 
 /*
@@ -37,14 +37,14 @@ int source_lines_helper_new(uint64_t max_memory, struct source_lines_helper **ou
 struct source_lines_helper *source_lines_helper_free(struct source_lines_helper *helper);
 void source_lines_helper_stats(struct source_lines_helper *helper, struct source_lines_stats *out);
 
-/* For tests: lets the helper run another program, with run_ns as the limit of its time. */
+/* For tests: makes the helper run another program as the child, with run_ns as its time limit. */
 void source_lines_helper_set_program(struct source_lines_helper *helper, const char *path,
 				     int64_t run_ns);
 
 /*
- * Opens files for source_lines_run(). open_file() opens a file by its identity and stores a
- * descriptor of the file and one of its separate debug file (-1 if it has none). No descriptor is
- * below fd_min. Returns 0 or a negative errno.
+ * How source_lines_run() opens files. open_file() opens a file by its identity. It stores a
+ * descriptor of the file and one of its separate debug file (-1 if it has none); none may be below
+ * fd_min. Returns 0 or a negative errno.
  */
 struct source_lines_opener {
 	int (*open_file)(void *userdata, uint64_t file_id, const char *path, int fd_min,
@@ -52,7 +52,7 @@ struct source_lines_opener {
 	void *userdata;
 };
 
-/* Makes an empty set of addresses. Results will be allocated in the arena. Returns 0 or -ENOMEM. */
+/* Makes an empty set of addresses. Results are allocated in the arena. Returns 0 or -ENOMEM. */
 int source_lines_new(struct arena *arena, const struct source_lines_opener *opener,
 		     struct source_lines **out);
 struct source_lines *source_lines_free(struct source_lines *lines);
@@ -64,19 +64,20 @@ struct source_lines *source_lines_free(struct source_lines *lines);
 int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
 		     uint64_t address);
 
-/* Looks up all addresses of the set. Returns 0, even if nothing was found, or -ENOMEM. */
+/* Looks up all addresses of the set in the debug information. Returns 0, even if nothing was found,
+ * or -ENOMEM. */
 int source_lines_run(struct source_lines *lines, struct source_lines_helper *helper);
 
 /*
- * Returns the frames of an address: the functions inlined there, innermost first, and last the
- * function that contains them. NULL if nothing is known about the address.
+ * Returns the frames of an address: first the functions that are inlined there, innermost first;
+ * last the function that contains them all. NULL if nothing is known about the address.
  */
 const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
 					     uint64_t address, size_t *n_out);
 
 /*
- * Makes up to SOURCE_LINES_NOTES_MAX sentences that tell the client which source lines are missing
- * and why. Returns 0 or -ENOMEM.
+ * Makes up to SOURCE_LINES_NOTES_MAX sentences that tell the client for which files source lines
+ * are missing, and why. Returns 0 or -ENOMEM.
  */
 enum { SOURCE_LINES_NOTES_MAX = 3 };
 int source_lines_notes(const struct source_lines *lines, const char **notes, size_t *n_out);

@@ -62,8 +62,8 @@ static int unit_read(struct debug_info *info, Dwarf_Off at)
 }
 
 /*
- * Reads the address ranges of all compilation units. Reading .debug_aranges would be faster, but
- * clang and rustc do not write that section.
+ * Reads the address ranges of all compilation units. The section .debug_aranges could be read
+ * faster, but clang and rustc do not write it.
  */
 static int units_read(struct debug_info *info)
 {
@@ -139,7 +139,7 @@ static uint32_t number_of(Dwarf_Die *die, unsigned int name)
 	return (uint32_t)value;
 }
 
-/* Returns the source line that calls an inlined function. */
+/* Returns the source line from which an inlined function is called. */
 static struct source_line call_of(Dwarf_Die *die, Dwarf_Die *unit)
 {
 	struct source_line line = { .line = number_of(die, DW_AT_call_line) };
@@ -188,9 +188,8 @@ static int frame_write(FILE *out, const char *name, const struct source_line *li
 }
 
 /*
- * Writes the frames of an address: one for each inlined function among the scopes, from the
- * innermost outwards, and one for the function that contains them. line: source line of the
- * address.
+ * Writes the frames of an address: one for each inlined function among the scopes, innermost first,
+ * and then one for the function that contains them. line: source line of the address.
  */
 static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
 			struct source_line line)
@@ -212,15 +211,15 @@ static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
 		if (--head.frames > 0)
 			r = frame_write(out, name_of(&scopes[i], buffer), &line);
 		else
-			head.frames = 1; /* skip frames beyond LINES_CHILD_DEPTH_MAX */
+			head.frames = 1; /* skip the frames that exceed LINES_CHILD_DEPTH_MAX */
 		line = call_of(&scopes[i], unit);
 	}
 	return r ? r : frame_write(out, NULL, &line);
 }
 
 /*
- * Finds the scopes that contain an address, innermost first. An inlined function is followed by the
- * scope into which it was inlined, not by the scope in which it was declared.
+ * Finds the DWARF scopes that contain an address, innermost first. After an inlined function comes
+ * the scope into which it was inlined, not the scope in which it was declared.
  */
 static int nest_of(Dwarf_Die *unit, Dwarf_Addr at, Dwarf_Die **out)
 {
@@ -313,8 +312,8 @@ static int limit_set(int which, rlim_t value)
 }
 
 /*
- * Drops all privileges of this process and sets its limits. Called before it reads the first file,
- * which may be hostile.
+ * Drops all privileges of this process and sets its limits. Called before the process reads the
+ * first file, which may be hostile.
  */
 static int process_limit(const struct lines_child_head *head)
 {
@@ -328,7 +327,7 @@ static int process_limit(const struct lines_child_head *head)
 		r = limit_set(RLIMIT_CPU, head->cpu_seconds);
 	if (!r)
 		r = limit_set(RLIMIT_FSIZE, head->reply_bytes);
-#ifndef __SANITIZE_ADDRESS__ /* no limit with AddressSanitizer, which maps terabytes */
+#ifndef __SANITIZE_ADDRESS__ /* not with AddressSanitizer, which maps terabytes of addresses */
 	if (!r)
 		r = limit_set(RLIMIT_AS, head->memory_bytes);
 #endif
@@ -353,7 +352,8 @@ int lines_child_main(void)
 	for (unsigned int i = 0; i < request.head->n_files && !r; i++) {
 		r = file_write(out, &request.files[i], i, request.addresses + at);
 		at += request.files[i].n;
-		/* The daemon can use this file's reply even if the next file ends this process. */
+		/* Write the reply for this file out now: the daemon can use it even if the next
+		 * file makes this process crash. */
 		if (!r && fflush(out) == EOF)
 			r = -EIO;
 	}

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* The argv[0] with which the daemon's program is started as this child. */
+/* The argv[0] by which the daemon's program knows that it was started as this child process. */
 #define LINES_CHILD_NAME "stackd-lines"
 
 enum {
@@ -19,14 +19,14 @@ enum {
 	LINES_CHILD_FIRST_FD = 5, /* descriptor of the first file to read */
 	LINES_CHILD_FILES_MAX = 128,
 	LINES_CHILD_ADDRESSES_MAX = 65536,
-	LINES_CHILD_DEPTH_MAX = 32, /* limit of the frames of one address: functions that are
-				       inlined into each other */
+	LINES_CHILD_DEPTH_MAX = 32, /* limit of the frames of one address, which are functions that
+				       are inlined into each other */
 	LINES_CHILD_TEXT_MAX = 4096,
 };
 
 /*
- * The head of a request. It is followed by a struct lines_child_file for each file, and then by the
- * addresses of the first file, of the second file and so on, as uint64_t.
+ * The beginning of a request. Then follow a struct lines_child_file for each file, and after all of
+ * these the addresses (uint64_t) of the first file, of the second file and so on.
  */
 struct lines_child_head {
 	uint64_t memory_bytes;
@@ -36,29 +36,30 @@ struct lines_child_head {
 };
 
 /*
- * A file to read. File number i has the descriptors LINES_CHILD_FIRST_FD + 2 * i and the next one.
+ * A file to read. File number i has two descriptors, LINES_CHILD_FIRST_FD + 2 * i and the one after
+ * it.
  */
 struct lines_child_file {
 	uint32_t n;	   /* number of addresses of this file in the request */
-	uint8_t has_file;  /* the first descriptor is the file itself */
-	uint8_t has_debug; /* the second descriptor is the separate debug file of this file */
+	uint8_t has_file;  /* the file itself is open, at the first of its two descriptors */
+	uint8_t has_debug; /* its debug file is open, at the second of its two descriptors */
 	uint8_t pad[2];
 };
 
 /*
- * The reply has the order of the request. For each file it has a uint32_t, which is not 0 if the
- * file has source lines. Then follows for each address of the file a struct lines_child_address and
- * its frames, innermost first. Each frame is a struct lines_child_frame, the function's name and
- * the file's path. All frames but the last are inlined functions; the last frame has no name.
+ * The reply has the same order as the request. For each file it has a uint32_t, which is not 0 if
+ * the file has source lines. Then follows for each address of the file a struct lines_child_address
+ * and its frames, innermost first. Each frame is a struct lines_child_frame, the function's name
+ * and the file's path. All frames but the last are inlined functions; the last frame has no name.
  */
 struct lines_child_address {
-	uint32_t frames; /* number of frames */
+	uint32_t frames; /* number of frames of the address; 0: nothing is known */
 };
 
 struct lines_child_frame {
 	uint32_t line;		       /* number of the source line; 0 if unknown */
-	uint16_t name_size, file_size; /* bytes of the function's name and of the path; 0 if
-					  unknown */
+	uint16_t name_size, file_size; /* length of the function's name and of the path behind this
+					  struct; 0 if unknown */
 };
 
 /* Runs the child process. Returns its exit code. */

@@ -19,13 +19,13 @@
 #include "daemon/base/log.h"
 #include "daemon/symbol/source_lines_child.h"
 
-/* Limit of the elapsed time, and also of the CPU time, of a child. */
+/* Limit of the time for which a child runs, and also of its CPU time. */
 #define RUN_NS (5 * NS_PER_S)
 
 #define REPLY_MAX (UINT64_C(16) << 20)
 
 struct source_lines_helper {
-	pthread_mutex_t lock; /* held while a child runs, so that only one child takes memory */
+	pthread_mutex_t lock; /* held while a child runs: only one at a time takes memory */
 	pthread_mutex_t stats_lock;
 	struct source_lines_stats stats;
 	uint64_t max_memory;
@@ -85,7 +85,8 @@ int64_t source_lines_helper_deadline(const struct source_lines_helper *helper)
 	return clock_ns(CLOCK_MONOTONIC) + helper->run_ns;
 }
 
-/* Makes a file in memory with these contents. Its descriptor is at least SOURCE_LINES_FD_MIN. */
+/* Makes a file in memory with the given contents. Its descriptor is at least
+ * SOURCE_LINES_FD_MIN. */
 static int memory_file(const void *data, size_t size)
 {
 	_cleanup_(closep) int low = memfd_create("stackd-lines", MFD_CLOEXEC);
@@ -122,7 +123,8 @@ static int actions_fill(posix_spawn_file_actions_t *actions,
 	return -r;
 }
 
-/* Lets the child start with no signal blocked or ignored, whatever the signals of this thread. */
+/* Fills attributes by which the child starts with no signal blocked or ignored, even if the calling
+ * thread blocks or ignores signals. */
 static int attributes_fill(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -165,7 +167,8 @@ static int process_start(const struct source_lines_helper *helper,
 	return r;
 }
 
-/* Waits until the child ends, and kills it at the time until_ns. Returns its wait status. */
+/* Waits until the child ends. Kills it at the time until_ns, and then sets *is_late_out. Returns
+ * its wait status. */
 static int process_wait(pid_t pid, int64_t until_ns, bool *is_late_out)
 {
 	_cleanup_(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -227,7 +230,7 @@ static int reply_read(int fd, void **reply_out, size_t *size_out)
 	return 0;
 }
 
-/* Runs one child and reads its reply. Called with helper->lock held. */
+/* Runs one child and reads its reply. The caller holds helper->lock. */
 static int process_run(struct source_lines_helper *helper,
 		       const struct source_lines_request *request, int64_t until_ns,
 		       void **reply_out, size_t *size_out, const char **reason)

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_SOURCE_LINES_HELPER_H
 
 /*
- * Runs the child process that reads debug information for source_lines.c. One child runs at a time;
- * any thread that may wait.
+ * Runs the child process that reads debug information for source_lines.c. Only one child runs at a
+ * time. May be called on any thread that can wait.
  */
 
 #include <stddef.h>
@@ -16,17 +16,18 @@
 struct source_lines_request {
 	const void *data; /* the request in the format of source_lines_child.h */
 	size_t size;
-	const int *fds; /* two descriptors for each file: itself, its debug file; -1: none */
+	const int *fds; /* two for each file: of the file, of its debug file; -1: none */
 	size_t n_fds;
 };
 
 /*
- * A descriptor that is passed to the child must have at least this number. In the child it gets a
- * lower number, and a descriptor that has such a number already could be overwritten.
+ * Every descriptor that is passed to the child has at least this number in the daemon. In the
+ * child, dup2() gives each a lower number. If one had so low a number before, another could
+ * overwrite it.
  */
 enum { SOURCE_LINES_FD_MIN = 300 };
 
-/* Stores the limits of time, memory and output of a child in the head of a request. */
+/* Stores the limits of a child's time, memory and output in the head of a request to it. */
 void source_lines_helper_limits(const struct source_lines_helper *helper,
 				struct lines_child_head *out);
 
@@ -34,11 +35,11 @@ void source_lines_helper_limits(const struct source_lines_helper *helper,
 int64_t source_lines_helper_deadline(const struct source_lines_helper *helper);
 
 /*
- * Runs a child until the time until_ns at most. The caller frees the reply; if the child was killed
- * early, the reply has what it had written before. Returns 0, or a negative errno with a static
- * text in *reason_out: -ETIMEDOUT when the child took too long, -E2BIG when it exceeded a limit of
- * memory or output or crashed, -EBUSY when other requests took too long, or other errors of
- * starting the child.
+ * Runs a child process, and kills it at the time until_ns if it has not ended. The caller frees the
+ * reply, which is incomplete if the child was killed. Returns 0, or a negative errno with a static
+ * text in *reason_out: -ETIMEDOUT when the child took too long; -E2BIG when it crashed or exceeded
+ * a limit of memory or output; -EBUSY when children of other requests ran for too long; or another
+ * error of starting the child.
  */
 int source_lines_helper_run(struct source_lines_helper *helper,
 			    const struct source_lines_request *request, int64_t until_ns,

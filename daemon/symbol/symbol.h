@@ -21,12 +21,12 @@ enum frame_kind {
 struct symbol {
 	enum frame_kind kind;
 	uint64_t file_id;     /* hash that identifies the file or kernel module; 0 if unknown */
-	uint64_t file_offset; /* ELF virtual address, or offset from the start of the kernel or
-				 kernel module */
+	uint64_t file_offset; /* for user code an ELF virtual address, for the kernel and its
+				 modules an offset */
 	const char *name;     /* name of the function; NULL if no function covers the address */
 	uint64_t name_offset; /* offset of the address from the start of the function */
-	bool is_signal; /* a signal handler returns to the address, so the next frame did not make a
-			   call but was interrupted by a signal */
+	bool is_signal; /* True: a signal handler returns to the address. Then the next frame of the
+			   stack did not make a call but was interrupted by a signal. */
 	const char *module; /* path of the file, "[vdso]" or name of the kernel module; NULL if
 			       unknown */
 };

@@ -11,12 +11,12 @@
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
-#define OUTWARD_MAX 64 /* limit of steps to enclosing functions; only hostile files have more */
+#define OUTWARD_MAX 64 /* most enclosing functions to search; only hostile files have more */
 
-/* The symbol table of a file, and the demangled names that were looked up. */
+/* The symbol table of a file, and a cache of the demangled names that were looked up. */
 struct symtab {
 	struct symtab_arrays arrays;
-	pthread_mutex_t lock; /* protects names */
+	pthread_mutex_t lock; /* protects `names` */
 	struct symtab_names *names;
 };
 
@@ -40,8 +40,8 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 }
 
 /*
- * Returns the index of the innermost function that contains the address, which is relative to
- * a->base; a->n if there is none.
+ * Returns the index of the innermost function that contains the address. The address is relative to
+ * a->base. Returns a->n if no function contains it.
  */
 static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 {
@@ -69,8 +69,8 @@ static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 }
 
 /*
- * Returns the demangled name of function i from the cache, to which it is added if need be. Returns
- * the mangled name when out of memory.
+ * Returns the demangled name of function i from the cache; adds the name to the cache if it is not
+ * there. Returns the mangled name when out of memory.
  */
 static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
 {

@@ -4,8 +4,8 @@
 
 /*
  * The symbol table of one ELF file: loads its functions and finds the function of an ELF virtual
- * address. Any thread: a loaded table does not change, except for a cache of demangled names, which
- * has a lock of its own.
+ * address. May be used on any thread: a loaded table does not change, except for a cache of
+ * demangled names, which has a lock of its own.
  */
 
 #include <stdbool.h>
@@ -19,31 +19,31 @@ struct symtab;
 /* Other files that help to read the symbols of an ELF file. */
 struct symtab_aids {
 	int debug_fd; /* descriptor of the separate debug file; -1: none. The caller closes it, and
-			 has checked that it belongs to the ELF file */
+			 has checked that the debug file belongs to the ELF file */
 };
 
 /*
- * Reads the first of these that has functions: .symtab of the file, .symtab of the debug file,
- * .symtab in .gnu_debugdata, the table of Go's runtime. Adds functions of .dynsym and, for code
- * that is in none of them, functions without a name from .eh_frame. A file without functions gives
- * an empty table. Returns -ENOEXEC when the file is not an ELF file, -E2BIG when a limit is
- * exceeded, -EBADMSG when it is broken, or -ENOMEM. The caller owns *out.
+ * Reads the functions of an ELF file from the first of these sources that has any: .symtab of the
+ * file, .symtab of the debug file, .symtab in .gnu_debugdata, the table of Go's runtime. Adds
+ * functions of .dynsym. For code that none of these covers, adds functions without a name from
+ * .eh_frame. A file without functions gives an empty table. Returns -ENOEXEC when the file is not
+ * an ELF file, -E2BIG when a limit is exceeded, -EBADMSG when the file is broken, or -ENOMEM. The
+ * caller owns *out.
  */
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out);
 
 /*
- * Finds the function that contains the address, or the innermost of several such functions, and
- * stores its name and the address of its first byte. False if no function contains the address,
- * even if one is near. The name lives as long as the table; it is NULL if the file has no name for
- * the function.
+ * Finds the function that contains the address; of nested functions, the innermost. Stores its name
+ * and the address of its first byte. False if no function contains the address, even if one is
+ * near. The name lives as long as the table; it is NULL if the file has no name for the function.
  */
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out);
 
 /*
- * True if a signal handler returns to the address. In a stack with this address, the next frame did
- * not make a call but was interrupted by a signal.
+ * True if a signal handler returns to the address. In a stack with this address, the caller's frame
+ * did not make a call but was interrupted by a signal.
  */
 bool symtab_is_signal(const struct symtab *symtab, uint64_t address);
 

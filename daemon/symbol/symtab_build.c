@@ -10,9 +10,10 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/symtab_builder.h"
 
-/* Limit of the size of all names, which may be larger than in the file, where names share bytes. */
+/* Limit in bytes of the names of all functions. They may be larger here than in the file, where
+ * names can share bytes. */
 #define TEXT_BYTES_MAX (256 * 1024 * 1024)
-/* Limit of the size that is assumed for a function for which the file gives no size. */
+/* Limit in bytes of the size that is assumed for a function if the file gives no size. */
 #define SIZELESS_BYTES_MAX 4096
 
 static int name_compare(const struct symtab_candidate *x, const struct symtab_candidate *y)
@@ -36,10 +37,10 @@ static int candidate_compare(const void *a, const void *b)
 }
 
 /*
- * Functions that are written in assembler may have a name without a size. Gives each of them the
- * extent in the call frame information (.eh_frame) that begins at the same address. The extent of
- * the code to which signal handlers return begins one byte before the named address, because
- * unwinders look up the byte before a return address; such an extent gets the name.
+ * Gives a size to functions that have a name but no size, as functions written in assembler may.
+ * Takes the size of the entry in .eh_frame that begins at the same address. For the code to which
+ * signal handlers return, the entry begins one byte before the named address, because unwinders
+ * look up the byte before a return address. Such an entry gets the name.
  */
 static void sizeless_from_frames(struct symtab_builder *builder)
 {
@@ -60,10 +61,10 @@ static void sizeless_from_frames(struct symtab_builder *builder)
 }
 
 /*
- * Gives functions that still have no size an end: the next symbol or the end of the section. A
- * function without a size that begins inside a function with a size is dropped. All functions
- * without a size are dropped if the file has only .dynsym: functions that .dynsym does not list may
- * follow, and their code would be shown under the wrong name.
+ * Gives an end to functions that still have no size: the start of the next symbol, or the end of
+ * the section. Drops such a function if it begins inside a function with a size. Drops all of them
+ * if the file has only .dynsym: that section leaves functions out, whose code would then be shown
+ * under the name of the function before.
  */
 static void sizeless_extend(struct symtab_builder *builder)
 {
@@ -73,7 +74,8 @@ static void sizeless_extend(struct symtab_builder *builder)
 		struct symtab_candidate *item = &builder->items[i];
 		uint64_t end = symtab_builder_code(builder, item->start)->end;
 
-		/* The loop runs backwards, so next becomes the nearest start behind this item. */
+		/* The loop runs backwards, so `next` is set to the nearest start address above this
+		 * function. */
 		if (i + 1 < builder->n && builder->items[i + 1].start != item->start)
 			next = builder->items[i + 1].start;
 		if (item->end != item->start || !builder->has_symtab)
@@ -83,7 +85,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 		if (end - item->start > SIZELESS_BYTES_MAX)
 			end = item->start + SIZELESS_BYTES_MAX;
 		item->end = end;
-		item->name_size |= UINT16_C(0x8000); /* marks the item for the second loop */
+		item->name_size |= UINT16_C(0x8000); /* marks it as sizeless for the second loop */
 	}
 	for (size_t i = 0; i < builder->n; i++) {
 		struct symtab_candidate *item = &builder->items[i];
@@ -97,7 +99,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 	}
 }
 
-/* Drops functions without a name that begin inside a function with a name. */
+/* Drops functions without a name if they begin inside a function with a name. */
 static void nameless_drop(struct symtab_builder *builder)
 {
 	uint64_t covered = 0;
@@ -113,8 +115,8 @@ static void nameless_drop(struct symtab_builder *builder)
 }
 
 /*
- * Removes dropped functions, whose end equals their start. Of functions with the same start and
- * end, it keeps only the one with the best name.
+ * Removes the functions that were dropped, which is marked by an end that equals the start. Of
+ * functions with the same start and end, keeps only the one with the best name.
  */
 static void candidates_reduce(struct symtab_builder *builder)
 {
@@ -135,8 +137,8 @@ static void candidates_reduce(struct symtab_builder *builder)
 }
 
 /*
- * Copies the address ranges to which signal handlers return. Programs have one such range. Only the
- * first few are copied, because a hostile file may have any number of them.
+ * Copies the address ranges to which signal handlers return. A normal program has one such range.
+ * Copies only the first few, because a hostile file may have any number of them.
  */
 static void signals_take(const struct symtab_builder *builder, struct symtab_arrays *a)
 {
@@ -150,8 +152,8 @@ static void signals_take(const struct symtab_builder *builder, struct symtab_arr
 }
 
 /*
- * Stores for each function the nearest earlier function that ends behind it. If an address is not
- * in the one function, the search for its function continues at the other.
+ * Stores in outer[i] the nearest function before i that ends behind function i. When function i is
+ * found not to contain an address, the search continues at outer[i].
  */
 static void outer_link(struct symtab_arrays *a)
 {

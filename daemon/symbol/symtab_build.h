@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_BUILD_H
 
 /*
- * Makes sorted arrays of the functions of an ELF file, and finds the sizes of functions for which
- * the file gives none. The caller owns the result. No state; any thread. For symtab.c only.
+ * Makes sorted arrays of the functions of an ELF file, and estimates the sizes of functions for
+ * which the file gives none. The caller owns the result. No state; any thread. For symtab.c only.
  */
 
 #include <stddef.h>
@@ -20,18 +20,18 @@ struct symtab_range {
 };
 
 /*
- * The functions of a file, with a separate array of n members for each property. They are sorted by
- * start; of functions with the same start, the longest comes first. No two functions have both the
- * same start and the same size.
+ * The functions of a file: each property has an array with n entries. The functions are sorted by
+ * start; of those with the same start, the longest comes first. No two functions have both the same
+ * start and the same size.
  */
 struct symtab_arrays {
 	size_t n;
 	uint64_t base;	  /* address of the first function */
-	uint32_t *starts; /* addresses of the functions, relative to base */
+	uint32_t *starts; /* start addresses of the functions, relative to base */
 	uint32_t *sizes;  /* sizes of the functions in bytes, never 0 */
-	uint32_t *names;  /* offsets of the names in text, or SYMTAB_NAMELESS */
-	uint32_t *outer;  /* for each function the index of the nearest earlier function that ends
-			     behind it, or SYMTAB_NO_OUTER */
+	uint32_t *names;  /* offsets of the functions' names in text, or SYMTAB_NAMELESS */
+	uint32_t *outer; /* for each function, the index of the nearest function before it that ends
+			    behind it, or SYMTAB_NO_OUTER */
 	char *text;
 	size_t text_size;
 	struct symtab_range signals[4]; /* address ranges to which signal handlers return */

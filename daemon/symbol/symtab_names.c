@@ -6,13 +6,13 @@
 
 struct slot {
 	uint32_t function;
-	char *name; /* NULL: the slot is free */
+	char *name; /* name of the function; NULL: the slot is free */
 };
 
-/* A hash table with open addressing. Some slots are always free. */
+/* A hash table with open addressing. Some slots are always free, so that searches end. */
 struct symtab_names {
 	struct slot *slots;
-	size_t n, allocated; /* slots in use, and all slots: a power of two, or 0 */
+	size_t n, allocated; /* number of slots in use; number of all slots, a power of two or 0 */
 	size_t text_bytes;
 };
 
@@ -32,7 +32,8 @@ struct symtab_names *symtab_names_free(struct symtab_names *names)
 	return NULL;
 }
 
-/* Returns the slot of the function or, if it has none, the free slot that it would get. */
+/* Returns the slot that holds the function's name. If there is none, returns the free slot in which
+ * the name would be stored. */
 static struct slot *slot_of(struct slot *slots, size_t allocated, uint32_t function)
 {
 	size_t i = function * UINT32_C(2654435761);

@@ -4,8 +4,8 @@
 
 /*
  * A hash table of the demangled names of functions, by the index of the function in its symbol
- * table. Only names that were looked up are in it: few of the many functions of a file. Strings
- * live as long as the table. One thread at a time.
+ * table. It has only names that were looked up, which are few of the many functions of a file.
+ * Strings live as long as the table. One thread at a time.
  */
 
 #include <stddef.h>
@@ -16,12 +16,12 @@ struct symtab_names;
 struct symtab_names *symtab_names_new(void);
 struct symtab_names *symtab_names_free(struct symtab_names *names);
 
-/* Returns the name of a function, NULL if the table does not have it yet. */
+/* Returns the name of a function; NULL if it has not been added to the table. */
 const char *symtab_names_find(const struct symtab_names *names, uint32_t function);
 
 /*
- * Adds a copy of the name of a function whose name is not in the table yet. Returns the copy, NULL
- * when out of memory.
+ * Adds a copy of a function's name, which must not be in the table yet. Returns the copy; NULL when
+ * out of memory.
  */
 const char *symtab_names_add(struct symtab_names *names, uint32_t function, const char *name);
 

@@ -12,12 +12,12 @@
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* limit of a section of symbols or strings */
-#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit of the section .eh_frame */
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* most bytes in a section of symbols or strings */
+#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit in bytes of the section .eh_frame */
 #define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* limit of the functions that are read from .eh_frame */
 
-/* The sections of one file that are read for symbols. */
+/* The sections of one ELF file from which symbols are read. */
 struct sections {
 	Elf *elf;
 	Elf_Scn *symtab, *dynsym, *frames;
@@ -43,7 +43,8 @@ static void section_note(struct symtab_builder *builder, struct sections *sectio
 		sections->frames = section;
 		sections->frames_address = header->sh_addr;
 	}
-	/* Only executable sections of the first file count: a debug file has the same sections. */
+	/* Take the executable sections only from the first file: a debug file lists the same
+	 * sections. */
 	if (builder->n_files > 1 ||
 	    (header->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR) ||
 	    !header->sh_size || header->sh_addr > UINT64_MAX - header->sh_size)
@@ -82,7 +83,7 @@ static int sections_read(struct symtab_builder *builder, Elf *elf, struct sectio
 	return 0;
 }
 
-/* Adds a file to the builder, which owns the handle from then on, and finds its sections. */
+/* Adds a file to the builder, which then owns the handle `elf`, and finds the file's sections. */
 static int file_add(struct symtab_builder *builder, Elf *elf, struct sections *out)
 {
 	if (!elf)
@@ -112,7 +113,8 @@ static int symbol_add(struct symtab_builder *builder, const GElf_Sym *symbol,
 	item.name = (const char *)strings->d_buf + symbol->st_name;
 	n_left = strings->d_size - symbol->st_name;
 	n = strnlen(item.name, n_left < ELF_NAME_BYTES_MAX ? n_left : ELF_NAME_BYTES_MAX);
-	/* Skip symbols like '$x', which on some machines tell disassemblers code from data. */
+	/* Skip symbols such as '$x': on some machines they only tell disassemblers what is code and
+	 * what is data. */
 	if (!n || n == n_left || n == ELF_NAME_BYTES_MAX || item.name[0] == '$')
 		return 0;
 	for (size_t i = 1; i < n; i++) {
@@ -158,7 +160,7 @@ static int symbols_read(struct symtab_builder *builder, Elf *elf, Elf_Scn *secti
 	return 0;
 }
 
-/* Adds a function from .eh_frame, without a name. Nearly every file has .eh_frame. */
+/* Adds a function from .eh_frame to the builder, without a name. */
 static int on_function(void *userdata, const struct cfi_function *function)
 {
 	struct symtab_candidate item = {
@@ -194,8 +196,8 @@ static int frames_read(struct symtab_builder *builder, const struct sections *se
 }
 
 /*
- * Adds the symbols of another ELF file for the same code: a debug file. It is no error if that file
- * cannot be read. Returns 0 or -ENOMEM.
+ * Adds the symbols of a debug file, which describes the same code as the first file. It is no error
+ * if the debug file cannot be read. Returns 0 or -ENOMEM.
  */
 static int more_read(struct symtab_builder *builder, Elf *elf)
 {
@@ -275,8 +277,8 @@ int symtab_builder_read(struct symtab_builder *builder, const struct elf_source 
 	if (r == 0 && !builder->has_symtab)
 		r = go_read(builder, sections.elf);
 	/*
-	 * Most symbols of .dynsym are also in .symtab, from which single names may have been
-	 * stripped.
+	 * Most symbols of .dynsym are also in .symtab. Read .dynsym, too, because some of them may
+	 * have been stripped from .symtab.
 	 */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);

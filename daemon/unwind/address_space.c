@@ -7,8 +7,8 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * Waits until no BPF program can still be reading the segments of freed address spaces, then makes
- * these segments available again.
+ * Waits until all BPF programs have ended that may be reading segments of freed address spaces.
+ * Then makes the space of these segments available for new ones.
  */
 static void dead_reclaim(struct unwind *unwind)
 {
@@ -52,8 +52,8 @@ static struct unwind_segment segment_of(const struct unwind_mapping *mapping)
 }
 
 /*
- * Writes a segment for each mapping. Adjacent mappings of generated code share a segment, because
- * JITs map such code page by page. Returns the number of segments.
+ * Writes a segment for each mapping. Adjacent mappings of code generated at run time share a
+ * segment, because JIT compilers map such code page by page. Returns the number of segments.
  */
 static uint32_t segments_fill(struct unwind_segment *segments,
 			      const struct unwind_mapping *mappings, size_t n)
@@ -173,8 +173,8 @@ void unwind_process_drop(struct unwind *unwind, const struct unwind_owner *owner
 	if (!unwind->memory.get(unwind->memory.userdata, owner->pid, &process))
 		return;
 	/*
-	 * The entry stays if it now belongs to another process with the same pid, or to a later
-	 * execve() of the same process.
+	 * Keep the entry if it now belongs to another process with the same pid, or to the same
+	 * process after a later execve().
 	 */
 	if (process.leader_boot_ns ? process.leader_boot_ns != owner->start_boot_ns
 				   : process.ticks != owner->start_boot_ns / UNWIND_TICK_NS)

@@ -6,8 +6,8 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * Removes an entry from unwind->codes and its key from the kernel's map, and frees the entry.
- * Called with unwind->lock held.
+ * Removes an entry from unwind->codes and its key from the BPF map, and frees the entry. The caller
+ * holds unwind->lock.
  */
 static void code_drop(struct unwind *unwind, struct unwind_known_code *code)
 {
@@ -26,15 +26,16 @@ void unwind_codes_forget(struct unwind *unwind, const struct unwind_file *file)
 }
 
 /*
- * Makes room for an entry with the key: drops the entry that has this key already or, if there is
- * none and the table is full, the oldest entry.
+ * Makes room for an entry with this key. Drops the entry that has the key already; if there is none
+ * and the table is full, drops the oldest entry.
  */
 static void code_make_way(struct unwind *unwind, const struct unwind_code_key *key)
 {
 	struct unwind_known_code *code;
 
 	HASH_FIND(hh, unwind->codes, key, sizeof(*key), code);
-	/* The hash lists its entries in the order in which they were added: the oldest is first. */
+	/* The hash table lists its entries in the order in which they were added, the oldest
+	 * first. */
 	if (!code && HASH_COUNT(unwind->codes) >= unwind->memory.n_codes)
 		code = unwind->codes;
 	if (code)
@@ -42,8 +43,8 @@ static void code_make_way(struct unwind *unwind, const struct unwind_code_key *k
 }
 
 /*
- * Adds the entry to the kernel's map and to unwind->codes, which then owns it; frees it on failure.
- * Called with unwind->lock held.
+ * Adds the entry to the BPF map and to unwind->codes, which then owns it; frees the entry on
+ * failure. The caller holds unwind->lock.
  */
 static void code_add(struct unwind *unwind, struct unwind_known_code *code,
 		     const struct unwind_code *value)

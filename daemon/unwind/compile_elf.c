@@ -15,15 +15,15 @@
 #include "daemon/unwind/compile_go.h"
 #include "daemon/unwind/crt_files.h"
 
-/* Larger sections of call frame information are not read; that of libLLVM has 5 MiB. */
+/* Sections of call frame information larger than this are not read; that of libLLVM has 5 MiB. */
 #define SECTION_BYTES_MAX (128 * 1024 * 1024)
 #define SECTIONS_MAX	  65536
 #define PAGE_BYTES	  4096
 
 /*
  * V8, the JavaScript engine of Node.js, calls all JavaScript through its builtins: some 1.5 MiB of
- * code that has no call frame information but keeps frame pointers. In a file with V8, a piece of
- * code without information is therefore walked by frame pointers if it has at least this size.
+ * code that has no call frame information but keeps frame pointers. So in a file with V8, code
+ * without call frame information is walked by frame pointers if it is at least this large.
  */
 #define V8_CODE_BYTES_MIN (256 * 1024)
 #define V8_PREFIX	  "v8dbg_"
@@ -56,8 +56,8 @@ struct sections {
 };
 
 /*
- * Decompresses a section. False on failure, or if the decompressed size that its header gives is
- * over SECTION_BYTES_MAX.
+ * Decompresses a section. False if that fails, or if the size in the section's header is above
+ * SECTION_BYTES_MAX.
  */
 static bool section_inflate(Elf_Scn *section)
 {
@@ -100,8 +100,8 @@ static int sections_find(Elf *elf, struct sections *out)
 }
 
 /*
- * True if the file contains V8, which exports constants (v8dbg_*) that describe the layout of its
- * objects to debuggers.
+ * True if the file contains V8: it then exports constants (v8dbg_*), which tell debuggers the
+ * layout of V8's objects.
  */
 static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 {
@@ -130,7 +130,7 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint6
 
 	/*
 	 * .debug_frame may have been decompressed: elf_getdata() returns the decompressed bytes,
-	 * elf_rawdata() the bytes in the file.
+	 * while elf_rawdata() would return those in the file.
 	 */
 	if (section && is_debug)
 		data = elf_getdata(section, NULL);
@@ -149,8 +149,8 @@ static int file_add(struct unwind_compiler *compiler, Elf *elf, const struct sec
 }
 
 /*
- * Looks for the separate debug file of a stripped file by its build-id, and adds the rows of the
- * debug file. Returns 0 if there is no debug file.
+ * Looks for the separate debug file of a stripped file by its build id, and adds the unwind rows of
+ * the debug file. Returns 0 if there is no debug file.
  */
 static int debug_file_add(struct unwind_compiler *compiler, const struct elf_file *file,
 			  const char *debug_dir)
@@ -178,7 +178,8 @@ static int debug_file_add(struct unwind_compiler *compiler, const struct elf_fil
 	return r ? r : file_add(compiler, elf, &sections);
 }
 
-/* Stores in the extent where the program starts and which code keeps frame pointers. */
+/* Stores in the extent at which address the program starts, and whether code without call frame
+ * information keeps frame pointers. */
 static void extent_complete(struct unwind_extent *extent, Elf *elf, const struct sections *sections,
 			    bool keeps_frame_pointers, uint64_t entry)
 {
@@ -216,8 +217,8 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	if (r)
 		return r;
 	/*
-	 * Rows from Go's table of functions are added first, and so have precedence: .debug_frame
-	 * of a Go program has no rules for bp.
+	 * Add the rows from Go's table of functions first, because the first rows for an address
+	 * win: .debug_frame of a Go program has no rules for bp.
 	 */
 	if (has_go)
 		r = compile_go(compiler, source, file, &go, header.e_entry);

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_UNWIND_COMPILE_ELF_H
 
 /*
- * Compiles the call frame information of an ELF file to the rows by which programs in the kernel
- * walk stacks. No state; any thread. The file may be hostile, and may change while it is read.
+ * Compiles the call frame information of an ELF file to unwind rows, by which BPF programs walk
+ * user stacks. No state; any thread. The file may be hostile, and may change while it is read.
  */
 
 #include "daemon/elf/file.h"
@@ -17,12 +17,12 @@
 bool compile_elf_extent(const struct elf_file *file, struct unwind_extent *out);
 
 /*
- * Compiles rows from Go's table of functions, from .eh_frame, and from .debug_frame for functions
- * that the other two leave out. For a file that has none of the three, the separate debug file is
- * looked for by build-id under debug_dir; debug_dir NULL: it is not looked for. The caller owns the
- * rows. Returns -ENODATA when there is no call frame information, -ENOEXEC when the file is not an
- * x86-64 ELF file, -EBADMSG when it is broken, -E2BIG when the rows need more than max_words or a
- * limit is exceeded, or -ENOMEM.
+ * Compiles unwind rows from Go's table of functions, from .eh_frame, and from .debug_frame for
+ * functions that the other two leave out. If the file has none of the three, looks for its separate
+ * debug file by build id under debug_dir (NULL: does not look). The caller owns the rows. Returns
+ * -ENODATA when there is no call frame information, -ENOEXEC when the file is not an x86-64 ELF
+ * file, -EBADMSG when it is broken, -E2BIG when the rows need more than max_words or a limit is
+ * exceeded, or -ENOMEM.
  */
 int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
 		size_t max_words, struct unwind_rows *out);

@@ -11,24 +11,26 @@
 
 enum {
 	WORD = 8,
-	CODE_BYTES = 64 * 1024, /* size of the buffer in which code of the file is read */
-	SAVE_BYTES = 8,		/* size of the longest instruction that saves bp */
-	STEPS_FACTOR = 16, /* limit of the bytes of steps that are read, as a multiple of the size
-			      of Go's table */
+	CODE_BYTES = 64 * 1024, /* size in bytes of the buffer for code of the file */
+	SAVE_BYTES = 8,		/* size in bytes of the longest instruction that saves bp */
+	STEPS_FACTOR = 16, /* limit of the bytes that are read from Go's table, as a multiple of its
+			      size */
 	STEPS_SPARE = 1 << 16,
 	NOWHERE = -1,
 };
 
-/* How the caller of a function is found. */
+/* How a stack walk finds the caller of a function. */
 enum way {
-	WAY_STEPS,  /* sp shows the caller: the steps in Go's table say how far sp has moved */
-	WAY_FIRST,  /* the function has no caller, so walks end there */
-	WAY_PARKS,  /* sp shows the caller until the function moves sp; then walks end, because
-		       the function has left the goroutine that called it */
-	WAY_SWITCH, /* bp shows the caller: the steps do not say on which stack the function runs */
-	WAY_LOST, /* the caller cannot be found: it is not on the stack, and bp does not show it */
-	WAY_SIGNAL, /* signal handlers return to the function: the frame that the kernel has made
-		       for the signal shows which function was interrupted */
+	WAY_STEPS,  /* walks find the caller by sp: Go's table says in steps how far sp has moved */
+	WAY_FIRST,  /* the function has no caller, so stack walks end there */
+	WAY_PARKS,  /* walks find the caller by sp until the function moves sp; then they end,
+		       because the function has left the goroutine that called it */
+	WAY_SWITCH, /* walks find the caller by bp: Go's table does not say on which stack the
+		       function runs */
+	WAY_LOST,   /* walks cannot find the caller: it is not on the stack, and bp does not lead to
+		       it */
+	WAY_SIGNAL, /* signal handlers return to the function; walks find the interrupted function
+		       by the frame that the kernel made for the signal */
 };
 
 static const struct {
@@ -37,19 +39,20 @@ static const struct {
 } known[] = {
 	{ "_rt0_amd64", WAY_FIRST },
 	{ "_rt0_amd64_linux", WAY_FIRST },
-	/* runtime.clone sets sp only for the new thread, not for the thread that calls it. */
+	/* Go's table says that runtime.clone writes sp, but it does so only for the new thread, not
+	 * for the thread that calls it. */
 	{ "runtime.clone", WAY_STEPS },
 	{ "runtime.mcall", WAY_PARKS },
 	/*
-	 * runtime.morestack is called before its caller has a frame, and continues at the base of
-	 * the scheduler's stack.
+	 * runtime.morestack is called before its caller has made a frame, and continues at the base
+	 * of another stack, that of the scheduler.
 	 */
 	{ "runtime.morestack", WAY_LOST },
 	{ "runtime.sigreturn", WAY_SIGNAL },
 	{ "runtime.sigreturn__sigaction", WAY_SIGNAL },
 	/*
-	 * Go's table marks runtime.sigtramp as a function without a caller, but it has one like any
-	 * other signal handler.
+	 * Go's table marks runtime.sigtramp as a function without a caller. Like any other signal
+	 * handler it has one, and sp leads to it.
 	 */
 	{ "runtime.sigtramp", WAY_STEPS },
 };
@@ -66,9 +69,10 @@ struct adding {
 	struct unwind_compiler *compiler;
 	struct code *code;
 	enum way way;
-	bool has_frame; /* a step of the function moves sp; only set if way is WAY_SWITCH */
-	bool is_moved;	/* an earlier step has moved sp */
-	int64_t saved;	/* address from which on bp is saved below the return address, or NOWHERE */
+	bool has_frame; /* the function moves sp somewhere; only set if way is WAY_SWITCH */
+	bool is_moved;	/* an earlier step in Go's table has moved sp */
+	int64_t saved;	/* code address from which on bp is saved below the return address; or
+			   NOWHERE */
 };
 
 static enum way way_of(const struct go_function *function, uint64_t entry)
@@ -120,9 +124,9 @@ static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
 }
 
 /*
- * Returns the address behind the instruction with which the function saves bp, or NOWHERE. Go code
- * saves bp with push %rbp or, before Go 1.21, by making room for the whole frame and then storing
- * bp in the frame's last word (mov %rbp,N(%rsp)). Assembly may leave bp alone.
+ * Returns the address behind the instruction by which the function saves bp, or NOWHERE. Go code
+ * saves bp by push %rbp. Before Go 1.21, it made room for the whole frame and then stored bp in the
+ * frame's last word (mov %rbp,N(%rsp)). Functions in assembler may not save bp.
  */
 static int64_t saved_find(struct code *code, const struct go_step *step)
 {
@@ -171,7 +175,8 @@ static struct unwind_frame frame_of(const struct adding *adding, const struct go
 			return (struct unwind_frame){ .kind = UNWIND_END };
 		break;
 	case WAY_SWITCH:
-		/* Walk by bp: a function that never saves bp leaves it as it was in its caller. */
+		/* Walk by bp if the function has saved it, or never saves it: bp is then as its
+		 * caller left it. */
 		if (is_saved || (step->depth ? adding->saved < 0 : !adding->has_frame))
 			return switched;
 		break;
@@ -212,8 +217,8 @@ static int on_frame(void *userdata, const struct go_step *step)
 }
 
 /*
- * Adds a row for the byte before a function to which signal handlers return: walks look up the
- * byte before each return address.
+ * Adds an unwind row for the byte before a function to which signal handlers return. Stack walks
+ * look up the byte before each return address, and here that byte is not in the function.
  */
 static int signal_add(struct unwind_compiler *compiler, const struct go_function *function)
 {
@@ -237,8 +242,8 @@ static int function_add(struct adding *adding, const struct go_pclntab *go,
 	if (adding->way == WAY_SIGNAL)
 		r = signal_add(adding->compiler, function);
 	/*
-	 * The row of the first step depends on whether the function has a frame, which only its
-	 * later steps show.
+	 * The row of the first step depends on whether a later step in Go's table moves sp, so look
+	 * at all steps first.
 	 */
 	if (!r && adding->way == WAY_SWITCH)
 		adding->has_frame = go_pclntab_steps(go, function, budget, on_frame, NULL) == 1;
@@ -250,7 +255,8 @@ static int function_add(struct adding *adding, const struct go_pclntab *go,
 	if (!r) {
 		unwind_compiler_end(adding->compiler);
 	} else {
-		/* The rows that were decoded before the error are not trusted either. */
+		/* Drop the function's rows that were read before the error, because they may be
+		 * wrong, too. */
 		unwind_compiler_cancel(adding->compiler);
 	}
 	return r == -EBADMSG ? 0 : r;

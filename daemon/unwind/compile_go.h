@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_UNWIND_COMPILE_GO_H
 
 /*
- * Compiles unwind rows for the functions of Go programs from the table that Go's runtime uses
+ * Compiles unwind rows for the functions of Go programs, from the table that Go's runtime uses
  * (pclntab) and from the machine code. No state; any thread. The file may be hostile.
  */
 
@@ -12,8 +12,8 @@
 #include "daemon/unwind/rows.h"
 
 /*
- * Adds the rows of all Go functions of the file to the compiler. entry: the start address of the
- * program. Returns -E2BIG when there are too many functions or rows, or -ENOMEM.
+ * Adds the unwind rows of all Go functions of the file to the compiler. entry: the start address of
+ * the program. Returns -E2BIG when there are too many functions or rows, or -ENOMEM.
  */
 int compile_go(struct unwind_compiler *compiler, const struct elf_source *source,
 	       const struct elf_file *file, const struct go_pclntab *go, uint64_t entry);

@@ -9,13 +9,13 @@
 
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
-	SECTION_BYTES_MAX = 4096, /* limit for .init and .fini, which have about 30 bytes */
-	FUNCTION_BYTES_MAX = 128, /* limit for one function of crtbegin.o, which has about 60 */
+	SECTION_BYTES_MAX = 4096, /* limit in bytes of .init and .fini, which have about 30 */
+	FUNCTION_BYTES_MAX = 128, /* limit in bytes of a function of crtbegin.o (about 60) */
 	JUMP_BYTES = 5,
-	MAKE_BYTES_MAX = 1024, /* limit for makecontext(), which has 380 bytes */
+	MAKE_BYTES_MAX = 1024, /* limit in bytes of makecontext(), which has 380 */
 	LEA_BYTES = 7,
-	START_BYTES_MAX = 32, /* limit for the code to which the first function on a stack of
-				 makecontext() returns; it has 26 bytes */
+	START_BYTES_MAX = 32, /* limit in bytes of the code to which the first function on a stack
+				 of makecontext() returns; it has 26 */
 	HLT = 0xf4,
 };
 
@@ -46,12 +46,12 @@ void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr 
 }
 
 /*
- * A function or section, by addresses: it has made its frame at moved and has removed it at back.
- * Where it has no frame, the CFA is sp + 8.
+ * A function or section, by its addresses. From moved to back it has the frame `inside`. Before and
+ * after that it has no frame: the CFA is sp + 8.
  */
 struct piece {
 	uint64_t start, moved, back, end;
-	struct unwind_frame inside; /* the frame that it has between moved and back */
+	struct unwind_frame inside; /* its frame from moved to back */
 };
 
 static int piece_add(struct unwind_compiler *compiler, const struct piece *piece)
@@ -103,8 +103,8 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
 }
 
 /*
- * Returns the first entry of a section of function addresses; 0 if the file leaves it to the
- * dynamic linker to write the entry.
+ * Returns the first address in a section of function addresses. Returns 0 if the dynamic linker
+ * writes that address only when it loads the file.
  */
 static uint64_t first_of(Elf_Scn *section)
 {
@@ -117,8 +117,8 @@ static uint64_t first_of(Elf_Scn *section)
 }
 
 /*
- * Returns the code at an address; NULL if there is none. *size: the number of bytes wanted, reduced
- * if fewer are left in the segment.
+ * Returns the code at an address; NULL if there is none. *size: number of bytes wanted; reduced if
+ * the segment has fewer.
  */
 static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t address, size_t *size)
 {
@@ -170,8 +170,8 @@ static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const stru
 }
 
 /*
- * Adds rows for frame_dummy() and for register_tm_clones(), to which frame_dummy() jumps.
- * register_tm_clones() ends where the destructor begins. Neither function moves sp.
+ * Adds rows for frame_dummy() and for register_tm_clones(), to which frame_dummy() jumps and which
+ * ends where the destructor begins. Neither function moves sp.
  */
 static int constructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			   uint64_t address, uint64_t destructor)
@@ -243,10 +243,10 @@ static int end_add(struct unwind_compiler *compiler, uint64_t start, uint64_t en
 }
 
 /*
- * Adds rows for the code to which the first function on a stack of makecontext() returns. Walks end
- * there. That function returns to the first byte of this code, and walks look up the byte before a
- * return address, so that byte gets a row, too. libc's own call frame information has nothing for
- * that byte and says that the code has a caller.
+ * Adds rows that end stack walks in the code to which the first function on a stack of
+ * makecontext() returns. The byte before this code gets a row, too, because walks look up the byte
+ * before a return address. libc's own call frame information cannot be used: it says that this code
+ * has a caller, and has nothing for that byte.
  */
 static int start_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 		     uint64_t address)
@@ -278,7 +278,7 @@ int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const stru
 	size = make.st_size < MAKE_BYTES_MAX ? make.st_size : MAKE_BYTES_MAX;
 	code = code_at(elf, file, make.st_value, &size);
 	for (size_t at = 0; code && at + LEA_BYTES <= size && !r; at++) {
-		/* Skip all instructions but lea address(%rip),%register. */
+		/* Skip all instructions other than lea address(%rip),%register. */
 		if ((code[at] & 0xf8) != 0x48 || code[at + 1] != 0x8d ||
 		    (code[at + 2] & 0xc7) != 0x05)
 			continue;

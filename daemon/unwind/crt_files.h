@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_UNWIND_CRT_FILES_H
 
 /*
- * Adds hand-written rows for the code that the linker takes from the start files of libc and the
- * compiler (crti.o, crtbegin.o) into every file. This code calls constructors and destructors, and
- * has no call frame information. Rows are added only if it consists of the known instructions. No
- * state; any thread. The file may be hostile.
+ * Adds hand-written unwind rows for the code that the linker takes from the start files of libc and
+ * of the compiler (crti.o, crtbegin.o) into every file. This code calls constructors and
+ * destructors and has no call frame information. Rows are added only if the code consists of the
+ * known instructions. No state; any thread. The file may be hostile.
  */
 
 #include <gelf.h>
@@ -21,21 +21,21 @@ struct crt_sections {
 	Elf_Scn *symbols;		     /* section .dynsym or, if there is none, .symtab */
 };
 
-/* Stores the section in crt if it is one of the sections that struct crt_sections has. */
+/* Stores the section in crt if it is one of those that struct crt_sections lists. */
 void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr *header,
 		    const char *name);
 
 /*
- * Adds rows for .init, .fini and the functions of crtbegin.o to the compiler. Returns -E2BIG when
- * there are too many functions or rows, or -ENOMEM.
+ * Adds unwind rows for .init, .fini and the functions of crtbegin.o to the compiler. Returns -E2BIG
+ * when there are too many functions or rows, or -ENOMEM.
  */
 int crt_files_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 		  const struct crt_sections *crt);
 
 /*
- * If the file is libc, adds the rows at which walks of stacks made by makecontext() end: the first
- * function on such a stack returns to code that has not called it. Must be called before any other
- * rows are added. Returns the same errors as crt_files_add().
+ * If the file is libc, adds unwind rows that end the walk of a stack made by makecontext(): the
+ * first function on such a stack returns to code that has not called it. Must be called before any
+ * other rows are added. Returns the same errors as crt_files_add().
  */
 int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			  const struct crt_sections *crt);

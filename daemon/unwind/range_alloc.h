@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_UNWIND_RANGE_ALLOC_H
 
 /*
- * Allocates ranges of the indices of an array, first fit. It does not access the array itself. The
+ * Allocates ranges of the indices of an array, first fit. Does not access the array itself. The
  * caller owns the allocator and locks it.
  */
 
@@ -15,20 +15,23 @@ struct unwind_range {
 };
 
 struct range_alloc {
-	struct unwind_range *free; /* free ranges, sorted; adjacent ranges are merged */
+	struct unwind_range *free; /* sorted by index; adjacent ranges are merged */
 	size_t n_free, free_capacity;
 	uint32_t used; /* number of indices that are allocated */
 };
 
-/* Makes an allocator of the indices from first to end - 1, all of them free. -ENOMEM. */
+/* Makes an allocator of the indices from first to end - 1, all of them free. Returns 0 or
+ * -ENOMEM. */
 int range_alloc_init(struct range_alloc *alloc, uint32_t first, uint32_t end);
 void range_alloc_fini(struct range_alloc *alloc);
 
-/* Allocates n adjacent indices; n must not be 0. -ENOSPC if no n adjacent indices are free. */
+/* Allocates n adjacent indices; n must not be 0. Returns 0, or -ENOSPC if no n adjacent indices are
+ * free. */
 int range_alloc_take(struct range_alloc *alloc, uint32_t n, uint32_t *first_out);
 
 /*
- * Frees a whole allocated range. If there is no memory to record it, it stays allocated for good.
+ * Frees a range that was allocated, as a whole. If out of memory, the range stays allocated for
+ * good.
  */
 void range_alloc_give(struct range_alloc *alloc, uint32_t first, uint32_t n);
 

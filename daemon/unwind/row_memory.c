@@ -9,8 +9,8 @@
 #include "daemon/base/hash.h"
 
 /*
- * Rows that a walk has used within this time count as used lately. They are evicted only if no
- * process maps their file, and only after all other rows.
+ * Unwind rows that a stack walk has used within this time count as recently used. Such rows are
+ * evicted only if no process maps their file, and only after all other rows.
  */
 #define KEEP_USED_NS (5 * NS_PER_S)
 
@@ -52,7 +52,8 @@ static bool range_equals(struct unwind *unwind, struct unwind_range range, const
 	return is_equal;
 }
 
-/* Returns the range of the frames and rules, which follow the words of the parts in the head. */
+/* Returns the range of words with the frames and rules. In the head they follow the words for the
+ * parts. */
 static struct unwind_range frames_of(const struct row_set *set)
 {
 	return (struct unwind_range){ set->head.first + set->n_parts, set->head.n - set->n_parts };
@@ -136,31 +137,31 @@ void row_memory_notice(struct unwind *unwind, int64_t now)
 }
 
 /*
- * Kinds of rows that may be evicted, in the order of eviction: either a whole set of rows whose
- * files no process maps, or a single part of a set.
+ * Kinds of evictable rows, in the order of eviction. A row set has all unwind rows of a file (or of
+ * several files with equal rows); a part is a piece of a row set.
  */
 enum victim_rank {
-	UNMAPPED_UNUSED, /* a set whose files no process maps and that was not used lately */
-	PART_NEVER_USED, /* a part that no walk has ever used */
-	PART_UNUSED,	 /* a part that was used, but not lately */
-	UNMAPPED_USED,	 /* a set whose files no process maps, but that was used lately */
+	UNMAPPED_UNUSED, /* a row set whose files no process maps, not used recently */
+	PART_NEVER_USED, /* a part of a row set that no stack walk has ever used */
+	PART_UNUSED,	 /* a part of a row set, used before but not recently */
+	UNMAPPED_USED,	 /* a row set whose files no process maps, used recently */
 };
 
-/* The room that is wanted, and which rows may be evicted to make it. */
+/* How much memory is wanted, and which rows may be evicted to make room. */
 struct demand {
-	uint64_t n;	       /* number of words that are wanted */
-	enum victim_rank most; /* the last kind of rows that may be evicted */
-	bool is_head;	       /* true: room for a head; false: room for parts */
+	uint64_t n;	       /* number of words of memory that are wanted */
+	enum victim_rank most; /* highest rank that may be evicted */
+	bool is_head;	       /* true: memory for a head is wanted; false: for parts */
 };
 
 #define WHOLE_SET UINT32_MAX
 
 struct victim {
 	struct row_set *set;
-	uint32_t part; /* index of the part, or WHOLE_SET */
+	uint32_t part; /* number of the part, or WHOLE_SET */
 	enum victim_rank rank;
 	int64_t used_ns;
-	uint32_t n; /* number of words that the eviction of this victim frees */
+	uint32_t n; /* number of words of memory that evicting this victim frees */
 };
 
 static int victim_compare(const void *a, const void *b)
@@ -212,9 +213,9 @@ static void victims_add_parts(struct victims *victims, struct row_set *set,
 }
 
 /*
- * Adds the set, or parts of it, to the victims if the demand allows their eviction. To load rows
- * that no walk has missed yet, no rows are evicted that may be useful: those of live processes, and
- * of programs that are started again and again.
+ * Adds the set, or parts of it, to the list of victims if the demand allows their eviction. If no
+ * stack walk has needed the demanded rows yet, the demand does not allow to evict recently used
+ * rows, nor rows of files that processes map.
  */
 static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
 			const struct demand *demand, int64_t now)
@@ -267,7 +268,7 @@ void row_memory_hide(struct unwind_file *file)
 	__atomic_store_n(&table->state, UNWIND_ABSENT, __ATOMIC_RELEASE);
 }
 
-/* Hides the victim's rows from walks that begin later. False when out of memory. */
+/* Makes the victim's rows invisible to stack walks that begin later. False when out of memory. */
 static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 {
 	struct row_set *set = victim->set;
@@ -315,8 +316,8 @@ static uint64_t free_words(const struct unwind *unwind)
 }
 
 /*
- * Evicts rows until demand->n words are freed or nothing may be evicted any more. Returns false if
- * nothing was evicted. May wait some 10 ms until the BPF programs that run now have ended.
+ * Evicts rows until demand->n words are freed or nothing else may be evicted. Returns false if
+ * nothing was evicted. May wait some 10 ms for running BPF programs to end.
  */
 static bool evict(struct unwind *unwind, const struct unwind_file *by, const struct demand *demand,
 		  int64_t now)
@@ -342,8 +343,8 @@ static bool evict(struct unwind *unwind, const struct unwind_file *by, const str
 }
 
 /*
- * Takes range->n words and stores the index of the first one in *range. Evicts rows if too few
- * words are free. False if no room could be made.
+ * Allocates range->n words and stores the index of the first one in *range. Evicts rows if too few
+ * words are free. False if there is not enough room even then.
  */
 static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool is_head,
 		       int64_t now, struct unwind_range *range)
@@ -381,7 +382,7 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	struct row_set *set;
 
 	for (set = unwind->row_sets; set; set = set->next) {
-		/* Different rows may have equal hashes, so the rows are compared, too. */
+		/* Different rows may have the same hash, so compare the rows themselves, too. */
 		if (set->hash == hash && set_equals(unwind, set, rows)) {
 			set->refs++;
 			return set;
@@ -405,16 +406,17 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	return NULL;
 }
 
-/* The state while the parts of one file are copied to shared memory. */
+/* The state while the parts of one file's rows are copied to the memory that BPF programs read. */
 struct filling {
 	struct unwind_file *file;
 	struct row_set *set;
 	const struct unwind_rows *rows;
-	struct unwind_part *parts; /* the words of the parts in shared memory, which walks read */
+	struct unwind_part *parts; /* array in shared memory; says where each part is */
 	int64_t now;
 };
 
-/* Makes a part visible to walks. The part's words must have been written to the range before. */
+/* Makes a part visible to stack walks. The part's words must have been written to the range
+ * before. */
 static void part_show(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	filling->set->parts[i].range = range;
@@ -423,7 +425,8 @@ static void part_show(const struct filling *filling, uint32_t i, struct unwind_r
 	__atomic_store_n(&filling->parts[i].at, 2 * range.first, __ATOMIC_RELEASE);
 }
 
-/* Writes the part's words to the range and shows the part. On failure it frees the range. */
+/* Writes the part's words to the range and makes the part visible to stack walks. On failure, frees
+ * the range. */
 static bool part_place(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	struct unwind *unwind = filling->file->unwind;
@@ -438,7 +441,7 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 	return true;
 }
 
-/* Loads the parts that walks have missed into memory. False if one of them did not fit. */
+/* Loads the parts that stack walks have missed. False if one of them did not fit into memory. */
 static bool missed_place(const struct filling *filling)
 {
 	struct row_set *set = filling->set;
@@ -461,7 +464,7 @@ static bool missed_place(const struct filling *filling)
 	return is_placed;
 }
 
-/* Returns the number of words of all parts that are not in memory. */
+/* Returns how many words all parts have together that are not loaded. */
 static uint64_t absent_words(const struct row_set *set, const struct unwind_rows *rows)
 {
 	uint64_t sum = 0;
@@ -476,8 +479,8 @@ static uint64_t absent_words(const struct row_set *set, const struct unwind_rows
 }
 
 /*
- * Loads all absent parts into a single range. This is fast, and there mostly is such a range; false
- * if there is none.
+ * Loads all parts that are not loaded into one range of memory, which is fast. False if no free
+ * range is large enough, which is rare.
  */
 static bool absent_place_at_once(const struct filling *filling)
 {
@@ -509,7 +512,7 @@ static bool absent_place_at_once(const struct filling *filling)
 	return true;
 }
 
-/* Loads absent parts into memory one by one until one of them does not fit. */
+/* Loads the missing parts one by one, until one of them does not fit into memory. */
 static void absent_place(const struct filling *filling)
 {
 	struct range_alloc *space = &filling->file->unwind->parts_alloc;
@@ -539,8 +542,8 @@ bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, i
 	bool is_first = !set->n_placed, is_placed;
 
 	/*
-	 * When a file is loaded for the first time, it is not known which of its parts walks will
-	 * use. Make room for all of them by evicting rows of other files that are not in use.
+	 * When a file is loaded for the first time, it is not known which of its parts stack walks
+	 * will use. Make room for all of them by evicting rows of other files that are not in use.
 	 */
 	if (is_first && n > n_free)
 		evict(unwind, file, &demand, now);

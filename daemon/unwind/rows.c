@@ -13,27 +13,28 @@
 enum {
 	PADDING_MAX =
 		15, /* largest gap between two functions that is taken for padding, in bytes */
-	ENTRY_BYTES = 32,	 /* assumed size of the program's start code if it has no call frame
-				    information, as in musl and Go */
-	ENTRY_BYTES_ALONE = 64,	 /* if at most this many bytes without call frame information follow
-				    the program's start, all are taken for start code, as in ld.so */
-	RULES_MAX = 256,	 /* limit of the rules of one file; real files have some dozen */
-	FRAMES_MAX = UINT16_MAX, /* limit of the frames of one file; libLLVM has 2,000 */
-	FRAME_SLOTS = 1 << 17,	 /* size of the hash table of frames */
+	ENTRY_BYTES = 32, /* assumed size in bytes of the program's start code if it has no call
+			     frame information, as in musl and Go */
+	ENTRY_BYTES_ALONE = 64, /* if at most this many bytes without call frame information follow
+			   the program's start, all are taken for its start code, as in ld.so */
+	RULES_MAX = 256, /* limit of the number of rules of one file; real files have some dozen */
+	FRAMES_MAX = UINT16_MAX, /* limit of the number of frames of one file; libLLVM has 2,000 */
+	FRAME_SLOTS = 1 << 17,	 /* number of slots of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
 	CODE_FACTOR = 16, /* limit of the bytes of CFI instructions that are executed, as a multiple
 			     of the size of the section */
 	CODE_SPARE = 1 << 16,
 };
 
-/* A function. It has n rows, from rows[first] on; number is its index in the order of discovery. */
+/* A function. Its rows are the n entries of the compiler's rows from rows[first] on. number: how
+ * many functions were added before it. */
 struct function {
 	uint32_t start, end;
 	uint32_t first, n;
 	uint32_t number;
 };
 
-/* A row, before it is assigned to a page. */
+/* An unwind row: from pc on, the frame with this index applies. Not assigned to a page yet. */
 struct row {
 	uint32_t pc; /* address relative to the base of the extent */
 	uint32_t frame;
@@ -46,7 +47,7 @@ struct unwind_compiler {
 	size_t n_functions, functions_capacity;
 	struct row *rows;
 	size_t n_rows, rows_capacity;
-	struct unwind_frame *frames; /* frames, all different; the first is the invalid frame */
+	struct unwind_frame *frames; /* the different frames; the first is the invalid frame */
 	size_t n_frames, frames_capacity;
 	uint16_t *frame_slots; /* hash table of indices into frames; 0: the slot is free */
 	struct unwind_rule *rules;
@@ -64,7 +65,8 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 {
 	struct unwind_compiler *compiler;
 
-	/* Each page takes at least one row, so a large extent alone may exceed the limit. */
+	/* Each page takes at least one row, so a large extent may exceed the limit even without
+	 * functions. */
 	if (!extent->size || extent->size > UINT32_MAX || pages_of(extent) >= max_words ||
 	    extent->base > UINT64_MAX - extent->size || max_words > UINT32_MAX / 2)
 		return -E2BIG;
@@ -103,7 +105,8 @@ void unwind_compiler_freep(struct unwind_compiler **compiler)
 	unwind_compiler_free(*compiler);
 }
 
-/* Returns the index of the rule, which is added if it is new; -1 when there are too many rules. */
+/* Returns the index of the rule; adds the rule if it is new. Returns -1 when there are too many
+ * rules. */
 static int rule_number(struct unwind_compiler *compiler, const struct unwind_rule *rule)
 {
 	size_t i;
@@ -118,8 +121,8 @@ static int rule_number(struct unwind_compiler *compiler, const struct unwind_rul
 }
 
 /*
- * Finds the index of the frame, which is added if it is new. *out is 0, the index of the invalid
- * frame, when there are too many frames. Returns 0 or -ENOMEM.
+ * Finds the index of the frame; adds the frame if it is new. Sets *out to 0, the index of the
+ * invalid frame, when there are too many frames. Returns 0 or -ENOMEM.
  */
 static int frame_number(struct unwind_compiler *compiler, const struct unwind_frame *frame,
 			uint32_t *out)
@@ -236,13 +239,16 @@ static int on_function(void *userdata, const struct cfi_function *found)
 	int r = unwind_compiler_begin(compiler, found->start, found->end);
 
 	if (r == -ERANGE)
-		return 0; /* the linker has dropped the function, or the address is nonsense */
+		return 0; /* the linker has dropped the function, or the address is not in the
+			     file's code */
 	if (r)
 		return r;
 	compiler->is_signal = found->cie->is_signal;
 	r = cfi_execute(adding->section, found, &adding->budget, on_registers, compiler);
 	if (r == -EBADMSG) {
-		/* The rows that were decoded before the error are not trusted either. */
+		/* The frame for a function whose call frame information has an error. It replaces
+		 * all rows of the function, because those that were read before the error may be
+		 * wrong, too. */
 		static const struct unwind_frame invalid = { 0 };
 
 		unwind_compiler_cancel(compiler);
@@ -273,13 +279,13 @@ static int function_compare(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The rows of all functions in their final order. */
+/* The unwind rows of all functions of a file, sorted by address. */
 struct output {
 	const struct unwind_compiler *compiler;
 	struct row *rows;
 	size_t n, most;
-	uint32_t gap, entry; /* indices of two frames: one for code that no function covers, one for
-				the program's start */
+	uint32_t gap, entry; /* index of the frame for code that no function covers; index of the
+				frame for the program's start */
 };
 
 static int output_add(struct output *out, uint32_t pc, uint32_t frame)
@@ -298,8 +304,8 @@ static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 }
 
 /*
- * Adds rows for the code from start to end, which no function covers. If it contains the program's
- * start, walks end there.
+ * Adds rows for the code from start to end, which no function covers. If the program starts in this
+ * code, the rows make stack walks end at its start code.
  */
 static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
@@ -311,7 +317,7 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	if (r || extent->entry < extent->base || entry < start || entry >= end)
 		return r;
 	r = output_add(out, (uint32_t)entry, out->entry);
-	/* Only ENTRY_BYTES belong to the program's start; any other code may follow them. */
+	/* Only ENTRY_BYTES belong to the start code; other code follows it. */
 	if (!r && end - entry > ENTRY_BYTES_ALONE)
 		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, gap);
 	return r;
@@ -343,8 +349,8 @@ static int output_fill(struct output *out)
 }
 
 /*
- * Adds the rows of a page. Each page begins with a row of its own, even if the frame is the same as
- * at the end of the page before.
+ * Adds the rows of a page. The first row stands at the beginning of the page, even if its frame is
+ * the same as at the end of the page before.
  */
 static void page_fill(const struct output *out, uint32_t page, size_t *next,
 		      struct unwind_row *rows, uint32_t *n)
@@ -360,8 +366,8 @@ static void page_fill(const struct output *out, uint32_t page, size_t *next,
 }
 
 /*
- * Writes the contents of a part in half words (4 bytes): an entry for each page, then the rows.
- * Returns the number of rows.
+ * Writes the contents of a part in half words (4 bytes): an entry for each page of the part, then
+ * the rows. Returns the number of rows.
  */
 static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_t n_pages,
 			  size_t *next, uint32_t *halves)
@@ -416,7 +422,7 @@ size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t 
 
 /*
  * Returns the largest number of half words (4 bytes) that the rows can take: one for each row, one
- * for the row at the beginning of each page, and one for each part to align it.
+ * for an extra row at the beginning of each page, and one for each part to align the part.
  */
 static size_t rows_most(const struct output *out, uint32_t n_pages)
 {
@@ -428,8 +434,8 @@ static size_t rows_most(const struct output *out, uint32_t n_pages)
 }
 
 /*
- * Copies frames and rules to the table. A frame refers to its rule by the rule's distance in words
- * from the first frame.
+ * Copies frames and rules to the table. In the table, a frame refers to its rule by the distance in
+ * words from the table's first frame to the rule.
  */
 static void frames_fill(const struct unwind_compiler *compiler, struct unwind_frame *frames)
 {

@@ -10,13 +10,13 @@
 enum { WORD = 8 };
 
 /*
- * A DWARF expression of the only form that compilers write: a register plus an offset, perhaps
- * followed by a load from that address and an addition.
+ * A DWARF expression in the only form that compilers write: a register plus an offset. Optionally,
+ * the word at that address is loaded and a number is added to it.
  */
 struct simple {
 	unsigned int reg;
 	int64_t offset;
-	bool is_loaded; /* the result is the word in memory at reg + offset, plus add */
+	bool is_loaded; /* the result is `add` plus the word in memory at reg + offset */
 	int64_t add;
 };
 
@@ -39,7 +39,8 @@ static bool leb_take(const uint8_t **at, const uint8_t *end, bool is_signed, int
 	return true;
 }
 
-/* Parses the expression: breg off [deref [plus_uconst n | lit n plus]]. False for any other. */
+/* Parses an expression of the form: breg off [deref [plus_uconst n | lit n plus]]. False for any
+ * other form. */
 static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
 {
 	const uint8_t *at = rule->expression, *end = at + rule->expression_size;
@@ -68,9 +69,9 @@ static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
 }
 
 /*
- * True for the CFA of code in a procedure linkage table: sp + 8 + ((pc & 15) >= N) * 8. Each entry
- * of the table has 16 bytes and pushes a word; N is the offset of the byte behind that instruction.
- * Fills the frame.
+ * True if the CFA is that of code in a procedure linkage table: sp + 8 + ((pc & 15) >= N) * 8. Each
+ * entry of the table has 16 bytes and one instruction that pushes a word; N is the offset of the
+ * byte behind that instruction. If true, fills the frame.
  */
 static bool is_plt(const struct cfi_registers *registers, struct unwind_frame *frame)
 {

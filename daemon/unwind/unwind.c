@@ -10,17 +10,18 @@
 #include "daemon/unwind/row_memory.h"
 
 /*
- * Rows that could not be loaded, for lack of room or by a read error, are tried again after this.
+ * Unwind rows that could not be loaded, because of too little room or a read error, are tried again
+ * after this time.
  */
 #define RETRY_NS (10 * NS_PER_S)
 /*
- * After loading missed parts, wait this multiple of the load time before loading missed parts of
- * any file again.
+ * After parts that stack walks had missed were loaded, no missed parts of any file are loaded for
+ * this multiple of the time that the load took.
  */
 #define AGAIN_FACTOR 32
 /*
- * The rows of one file may always have this many words, even if the memory for rows is smaller and
- * holds only some parts of them. The rows of libLLVM have 500,000 words.
+ * The rows of one file may have at least this many words, even if the memory for rows is smaller
+ * and holds only some parts of them. The rows of libLLVM have 500,000 words.
  */
 #define MAX_WORDS_MIN (1024 * 1024)
 
@@ -142,8 +143,8 @@ static struct unwind_file *file_find(struct unwind *unwind, const struct file_st
 }
 
 /*
- * Removes the least recently used file without references. Returns its table number, which is free
- * for another file then, or 0 if every file has references.
+ * Removes the least recently used file to which nothing refers. Returns its table number, which the
+ * caller can give to another file; 0 if every file has references.
  */
 static uint32_t file_recycle(struct unwind *unwind)
 {
@@ -208,8 +209,8 @@ void unwind_file_put(struct unwind_file *file)
 }
 
 /*
- * Adds the part that covers the address to the file's missed parts, unless the part is in memory.
- * Called with the lock held.
+ * Adds the part that covers the address to the list of parts that walks have missed, unless the
+ * part is loaded. The caller holds the lock.
  */
 static void missed_add(struct unwind_file *file, uint64_t address)
 {
@@ -234,7 +235,8 @@ void unwind_file_need(struct unwind_file *file, uint64_t address)
 		file->retry_ns = file->is_too_big ? file->retry_ns : 0;
 	}
 	missed_add(file, address);
-	missed_add(file, address - 1); /* the call before a return address may be in another part */
+	missed_add(file, address - 1); /* the call instruction before a return address may be in
+					  another part */
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
@@ -260,7 +262,7 @@ bool unwind_file_is_wanted(struct unwind_file *file)
 	return is_wanted;
 }
 
-/* Makes the file's rows visible to walks. */
+/* Makes the file's rows visible to stack walks. */
 static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 {
 	struct unwind_table *table = table_of(file);
@@ -273,8 +275,8 @@ static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 }
 
 /*
- * Loads as many parts of the rows as fit. Returns false if a part that walks have missed did not
- * fit, or if nothing was loaded.
+ * Loads as many parts of the rows as fit into memory. Returns false if a part that stack walks have
+ * missed did not fit, or if nothing was loaded.
  */
 static bool file_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
 {
