@@ -286,7 +286,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 		return log_err(r, "wait for programs to leave the window");
 	if (drain_has_threads(drain)) {
 		r = drain_visit_tasks(drain);
-		if (r && r != -ENOENT /* detached already */)
+		if (r && r != -ENOENT /* the programs are detached already */)
 			log_err(r, "visit the tasks for open waits");
 	}
 	window_builder_begin(drain->builder, start, end, cut->epoch);

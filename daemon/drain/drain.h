@@ -40,7 +40,7 @@ struct drain_stats {
 	uint64_t load_percent; /* stackcount, stacksnoop: CPU cost in percent of one CPU */
 	bool is_over; /* stackcount, stacksnoop: true if even the lowest rate costs too much */
 	struct cpu_counts counts;	/* the BPF programs' counters, as read at the last cut */
-	struct openwait_stats openwait; /* offcpu: counts of reading stacks of open waits */
+	struct openwait_stats openwait; /* offcpu: results of reading stacks during waits */
 };
 
 /* All pointers are borrowed and must outlive the drain. */
@@ -50,12 +50,12 @@ struct drain_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	uint64_t session;    /* number of the session, stored in each of its windows */
-	int64_t min_wait_ns; /* offcpu: least age, at a window's end, of an open wait to be added */
+	uint64_t session;	/* number of the session, stored in each of its windows */
+	int64_t min_wait_ns;	/* offcpu: a wait that has not ended is added from this age on */
 	bool follows_processes; /* true if the drain is to report forks, execs and exits to
 				   `processes` */
-	bool may_be_short; /* true if the session may end soon: stacks of open waits are then read
-			      at once */
+	bool may_be_short; /* true if the session may end soon: stacks of waits are then read at
+			      once */
 	struct call_stream *calls; /* stream that gets the calls; NULL: calls are not streamed */
 	uint64_t rate;		   /* maximum number of calls streamed per second */
 	uint64_t call_cost_ns; /* stackcount, stacksnoop: time to reach the BPF program, per call */

@@ -48,7 +48,7 @@ struct drain {
 	struct call_stream *calls; /* reference to the stream; NULL if calls are not streamed */
 	struct call_budget budget; /* CPU budget; used by stackcount and stacksnoop only */
 	struct drain_ring *ring;
-	struct openwait_reader *openwait; /* reads stacks of open waits; NULL unless offcpu */
+	struct openwait_reader *openwait; /* reads stacks during waits; NULL unless offcpu */
 	bool has_asked_openwait; /* true if `openwait` was asked to read stacks in this window */
 	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
 	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */

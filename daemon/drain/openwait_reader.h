@@ -34,7 +34,7 @@ struct openwait_stats {
 	uint32_t held_up_by; /* pid of a process whose memory has been read for over a second now;
 				0: none */
 	struct openwait_counts counts;
-	struct probe_program program; /* name, run count and run time; set if it is loaded */
+	struct probe_program program; /* data about the BPF program; set if it is loaded */
 	uint64_t lost[LOST_N];	      /* number of records lost because the ring buffer was full */
 };
 

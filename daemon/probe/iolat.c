@@ -23,10 +23,10 @@
 #include "iolat_plain.skel.h"
 
 /*
- * Sizes of maps. The SMALL ones are for probes that do not record system calls: these see fewer
- * slow operations, and only slow ones send stacks. FEW_SLOTS: how many operations may be in
- * progress at a time in such a probe, which does not see reads of pipes and sockets, which may wait
- * for long.
+ * RING: size of the ring buffer in bytes. SEEN: number of entries in the map of stacks that were
+ * sent before. The SMALL_ sizes are for probes that do not record system calls: these see fewer
+ * slow operations, and only slow operations have stacks. FEW_SLOTS: maximum number of threads with
+ * an operation in progress in such a probe, which does not see reads of pipes and sockets.
  */
 enum {
 	RING = 512 << 10,
@@ -34,12 +34,14 @@ enum {
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
 	FEW_SLOTS = 512,
-	KEYS_WITH_CALLS =
-		4, /* a window has this many times more rows if system calls are recorded */
+	/* factor by which the map of a window is larger if system calls are recorded */
+	KEYS_WITH_CALLS = 4,
 };
 
-/* Chooses the programs that follow operations. If it chooses none, block requests are recorded
- * without the operations that caused them. */
+/*
+ * Selects the programs that follow the I/O operations of threads. If it selects none, block
+ * requests are recorded without the operations that caused them.
+ */
 static int operations_choose(struct probe *probe)
 {
 	const bool has_calls = iolat_layers_have_calls(probe),
@@ -123,8 +125,9 @@ const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out)
 }
 
 /*
- * Attaches the programs that see ends of operations before those that see beginnings. Otherwise the
- * end of an operation could be missed, and a later end would be taken for it.
+ * Attaches the programs that see ends of I/O operations before those that see beginnings. In the
+ * other order, the end of an operation could be missed, and the end of a later one would be taken
+ * for it.
  */
 static int iolat_attach(struct probe *probe)
 {
@@ -134,7 +137,7 @@ static int iolat_attach(struct probe *probe)
 
 	bpf_object__for_each_program(program, probe->object)
 	{
-		/* The kprobe programs are skipped here: iolat_layers.c attaches them. */
+		/* Skip the kprobe programs: iolat_layers_attach() attaches them. */
 		if (r || !bpf_program__autoload(program) || program == last ||
 		    program == skel->progs.on_function_in || program == skel->progs.on_function_out)
 			continue;
@@ -146,8 +149,8 @@ static int iolat_attach(struct probe *probe)
 }
 
 /*
- * Opens the skeleton. If the kernel lacks bpf_rdonly_cast(), takes the BPF object iolat_plain,
- * which does without this function and is the same otherwise.
+ * Opens the skeleton. If the kernel lacks bpf_rdonly_cast(), uses the BPF object iolat_plain
+ * instead, which does not call this function and is the same otherwise.
  */
 static int iolat_open(struct probe_skeleton **out)
 {
@@ -192,8 +195,10 @@ static bool iolat_is_enabled(const struct config *config)
 	return config->iolat_enabled;
 }
 
-/* Returns how many rows a window has. They are more if system calls are recorded, as more processes
- * make system calls than wait for disks. */
+/*
+ * Returns the maximum number of entries in the BPF map of one window. It is higher if system calls
+ * are recorded, because more processes make system calls than wait for disks.
+ */
 static uint64_t iolat_keys_max(const struct probe_options *options)
 {
 	const struct config *config = options->config;

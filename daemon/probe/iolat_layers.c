@@ -24,7 +24,7 @@
 
 enum { LAYER_TEXT = 160, BLIND_MAX = 7 };
 
-/* VFS: index of the VFS in file_systems. FILE_SYSTEMS: length of file_systems. */
+/* VFS: index of the VFS in file_systems[]. FILE_SYSTEMS: number of entries of file_systems[]. */
 enum { VFS, FILE_SYSTEMS = 4 };
 
 enum { SYNC = 2, FUNCTIONS = 4 };
@@ -33,7 +33,7 @@ static const uint8_t function_ops[FUNCTIONS] = { IO_OP_READ, IO_OP_WRITE, IO_OP_
 
 static const struct {
 	const char *name;
-	const char *functions[FUNCTIONS]; /* kernel functions, in the order of function_ops */
+	const char *functions[FUNCTIONS]; /* kernel function for each entry of function_ops[] */
 } file_systems[FILE_SYSTEMS] = {
 	{ "vfs", { "vfs_read", "vfs_write", "vfs_fsync_range", "vfs_open" } },
 	{ "ext4",
@@ -48,16 +48,20 @@ static const struct {
 #define CALL_NAME(function) #function,
 static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
 
-/* How programs are attached to the functions of a file system. A file system has one method only:
- * with two, each operation would be counted twice. */
+/*
+ * How programs are attached to the functions of a file system. METHOD_ABSENT: the kernel does not
+ * have the file system. METHOD_NONE: no method works. A file system has only one method: with two,
+ * each operation would be counted twice.
+ */
 enum attach_method { METHOD_ABSENT, METHOD_NONE, METHOD_FENTRY, METHOD_KPROBE };
 
 struct iolat_layers {
-	int top;      /* the highest layer that is recorded (enum io_layer) */
-	size_t first; /* index of the first file system that is recorded; FILE_SYSTEMS: none */
+	int top;      /* highest layer of the I/O path that is recorded: enum io_layer */
+	size_t first; /* index of the first entry of file_systems[] that is recorded; FILE_SYSTEMS:
+			 none is */
 	enum attach_method methods[FILE_SYSTEMS];
 	bool has_fentry;
-	bool has_call_functions; /* system calls are recorded by fentry, not by tracepoints */
+	bool has_call_functions; /* true: fentry programs see system calls; false: tracepoints */
 	const char *unseen_syncs;
 	bool is_refused;
 	char hook[LAYER_TEXT];
@@ -80,8 +84,9 @@ static void blind_add(struct iolat_layers *layers, const char *format, ...)
 }
 
 /*
- * Loads a program that sets a flag when it runs: an fentry program for the function btf_id, or a
- * kprobe program if btf_id is 0. Returns the program's descriptor, or negative errno.
+ * Loads a program for a test, which sets a flag in a map when it runs: an fentry program for the
+ * function btf_id, or a kprobe program if btf_id is 0. Returns the program's descriptor, or a
+ * negative errno.
  */
 static int flag_program(int flag_map, uint32_t btf_id)
 {
@@ -103,8 +108,10 @@ static int flag_program(int flag_map, uint32_t btf_id)
 			     "GPL", insns, ARRAY_SIZE(insns), &opts);
 }
 
-/* Attaches a program of flag_program() to a function by fentry. Returns the descriptor of the link,
- * which keeps the program attached, or negative errno. */
+/*
+ * Attaches a test program, see flag_program(), to a kernel function by fentry. Returns the
+ * descriptor of the link, which keeps the program attached, or a negative errno.
+ */
 static int fentry_try(const char *function, int flag_map)
 {
 	_cleanup_(closep) int program = -1;
@@ -137,21 +144,25 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 	return r;
 }
 
-/* True if calling `call` on the file makes the program of flag_program() run. */
+/*
+ * True if the attached test program, see flag_program(), runs when `call` is called on the file, or
+ * if this cannot be tested.
+ */
 static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 {
 	uint32_t zero = 0, flag = 0;
 
 	if (file < 0 || bpf_map_update_elem(flag_map, &zero, &flag, BPF_ANY))
-		return true; /* no test is possible: assume that the program runs */
+		return true; /* cannot be tested: assume that the program runs */
 	call(file);
 	return bpf_map_lookup_elem(flag_map, &zero, &flag) || flag;
 }
 
 /*
- * Tests whether programs can be attached to functions by this method. 0 or negative errno. Sets
- * *unseen_out to the names of those of fsync and fdatasync that do not call vfs_fsync_range(), as
- * some compilers inline it into them; NULL: both call it.
+ * Tests whether programs can be attached to kernel functions by this method. 0, or a negative
+ * errno. Also tests whether the system calls fsync and fdatasync call vfs_fsync_range(), because
+ * some compilers inline it into them. Sets *unseen_out to the names of those that do not; NULL:
+ * both do.
  */
 static int method_probe(const struct probe *probe, enum attach_method method,
 			const char **unseen_out)
@@ -182,7 +193,10 @@ static const char *requests_text(const struct iolat_layers *layers)
 		       : "block requests by tp_btf";
 }
 
-/* Writes the names of the file systems that have this method: "vfs, ext4". False: none has it. */
+/*
+ * Writes to `out` the names of the file systems with this method, as in "vfs, ext4". False if none
+ * has it.
+ */
 static bool names_by(const struct iolat_layers *layers, enum attach_method method, char *out,
 		     size_t size)
 {
@@ -196,7 +210,7 @@ static bool names_by(const struct iolat_layers *layers, enum attach_method metho
 	return n > 0;
 }
 
-/* Describes what is attached, for `stackctl status`. */
+/* Describes in layers->hook what is attached, as text for users. */
 static void hook_describe(struct iolat_layers *layers)
 {
 	const bool has_calls = layers->has_call_functions;
@@ -210,20 +224,22 @@ static void hook_describe(struct iolat_layers *layers)
 		 kprobe[0] ? " by kprobe" : "");
 }
 
-/* True if [probe.iolat] hook in the settings has this value. */
+/* True if the setting [probe.iolat] hook has this value. */
 static bool hook_is_only(const struct probe *probe, const char *hook)
 {
 	return strcmp(probe->options.config->iolat_hook, hook) == 0;
 }
 
-/* True if the settings allow this hook, "fentry" or "kprobe". */
+/* True if the setting [probe.iolat] hook allows `hook`, which is "fentry" or "kprobe". */
 static bool hook_is_allowed(const struct probe *probe, const char *hook)
 {
 	return hook_is_only(probe, hook) || hook_is_only(probe, "auto");
 }
 
-/* Notes that no program can be attached to functions. If the settings demand a certain hook, the
- * probe counts as refused. */
+/*
+ * Notes that no program can be attached to functions of file systems. If the settings demand a
+ * certain hook, also marks the probe as refused.
+ */
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
 	struct iolat_layers *layers = probe->layers;
@@ -255,8 +271,11 @@ static void function_autoload(struct probe *probe, const char *function)
 	bpf_program__set_autoload(function_program(probe, function, "out"), true);
 }
 
-/* Chooses the fentry programs of all system calls, or returns false and chooses none: with some of
- * them, the tracepoints, which see all system calls, would count those twice. */
+/*
+ * Selects the fentry programs of all system calls and returns true. If the kernel lacks one of the
+ * functions, selects none and returns false, so that only the tracepoints are used, which see all
+ * system calls: with both, calls would be counted twice.
+ */
 static bool calls_choose(struct probe *probe)
 {
 	size_t i;
@@ -270,9 +289,9 @@ static bool calls_choose(struct probe *probe)
 }
 
 /*
- * Chooses the fentry programs of file system i. Returns false, and chooses none, unless all of its
- * functions are in the kernel itself: to name a function of a module, a process needs the module's
- * BTF, and reading that takes CAP_SYS_ADMIN (BPF_BTF_GET_FD_BY_ID).
+ * Selects the fentry programs of file system i and returns true. If one of the functions is
+ * not in the kernel itself, selects none and returns false: to name a function of a module, a
+ * process needs the module's BTF, and reading that takes CAP_SYS_ADMIN (BPF_BTF_GET_FD_BY_ID).
  */
 static bool fentry_choose(struct probe *probe, size_t i)
 {
@@ -310,7 +329,10 @@ static void functions_choose(struct probe *probe)
 	if (hook_is_allowed(probe, "fentry"))
 		r = method_probe(probe, METHOD_FENTRY, &layers->unseen_syncs);
 	layers->has_fentry = !r;
-	/* A client's session uses tracepoints: verifying the fentry programs may take a minute. */
+	/*
+	 * A client's session uses tracepoints, unless the settings demand fentry: verifying the
+	 * fentry programs may take a minute.
+	 */
 	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
 				     (!probe->options.is_small || hook_is_only(probe, "fentry")) &&
 				     calls_choose(probe);
@@ -326,14 +348,16 @@ static void functions_choose(struct probe *probe)
 								   : METHOD_NONE;
 		by_kprobe |= layers->methods[i] == METHOD_KPROBE;
 	}
-	if (layers->methods[VFS] == METHOD_KPROBE) /* attaching reports errors */
+	if (layers->methods[VFS] == METHOD_KPROBE) /* errors are reported by kprobes_attach() */
 		method_probe(probe, METHOD_KPROBE, &layers->unseen_syncs);
 	bpf_program__set_autoload(skel->progs.on_function_in, by_kprobe);
 	bpf_program__set_autoload(skel->progs.on_function_out, by_kprobe);
 }
 
-/* Chooses the programs that see how long io.max holds a request back. They need fentry: a return
- * probe cannot read the bio. */
+/*
+ * Selects the programs that see for how long io.max, a cgroup's limit, holds a request back. These
+ * are fentry programs, because a return probe cannot read the bio.
+ */
 static void throttle_choose(struct probe *probe)
 {
 	const struct iolat *skel = (const struct iolat *)probe->skeleton;
@@ -351,9 +375,9 @@ static void throttle_choose(struct probe *probe)
 }
 
 /*
- * Chooses the highest layer that is recorded. For the always-on session the settings say which, as
- * programs on system calls also slow down reads of pipes and sockets. A client's session records
- * all layers.
+ * Chooses the highest layer of the I/O path that is recorded. For the always-on session it is a
+ * setting, because programs on system calls also slow down reads of pipes and sockets. A client's
+ * session records all layers.
  */
 static void top_choose(struct probe *probe)
 {
@@ -406,8 +430,10 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 				       cookie);
 }
 
-/* Attaches kprobes to all functions of file system i, or to none: the data of some functions would
- * look like the data of all. */
+/*
+ * Attaches kprobes to all functions of file system i. If one is refused, detaches the others,
+ * because the data of some functions would look like the data of all. 0, or a negative errno.
+ */
 static int kprobes_attach(struct probe *probe, size_t i)
 {
 	const size_t before = probe->n_links;
@@ -426,8 +452,10 @@ static int kprobes_attach(struct probe *probe, size_t i)
 	return r;
 }
 
-/* Notes which operations of each file system cannot be seen, except those of refused kprobes, which
- * kprobes_attach() notes. */
+/*
+ * Notes which I/O operations the methods of the file systems cannot see. kprobes_attach() has noted
+ * those whose kprobes were refused.
+ */
 static void methods_blind(struct probe *probe)
 {
 	struct iolat_layers *layers = probe->layers;
@@ -484,7 +512,7 @@ int iolat_layers_attach(struct probe *probe)
 	size_t i;
 
 	if (!iolat_layers_have_functions(probe))
-		return 0; /* functions were refused before, or are not in the settings */
+		return 0; /* no function can be traced, or none is to be traced */
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		r = layers->methods[i] == METHOD_KPROBE ? kprobes_attach(probe, i) : 0;
 		first = first ? first : r;

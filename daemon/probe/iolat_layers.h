@@ -3,35 +3,38 @@
 #define STACKD_DAEMON_PROBE_IOLAT_LAYERS_H
 
 /*
- * The layers of iolat that not every kernel shows: the VFS, file systems and io.max. Chooses which
- * programs of the opened BPF object can be attached on this kernel, attaches them, and describes
- * what is attached and what cannot be seen. Owned by the probe; used on the thread that opens the
- * probe.
+ * The layers of the I/O path that BPF programs cannot see on every kernel: the VFS, file systems
+ * and io.max. Chooses which programs of iolat can be attached on this kernel, attaches them, and
+ * describes what is attached and what cannot be seen. Owned by the probe; used on the thread that
+ * opens the probe.
  */
 
 #include "daemon/probe/internal.h"
 
 /*
- * Chooses the programs; runs before the load. Returns 0, -ENOMEM, or -EOPNOTSUPP with probe->reason
- * set if the settings demand a hook that this kernel does not allow.
+ * Chooses the programs for the layers. Called before the programs are loaded. 0; -ENOMEM; or
+ * -EOPNOTSUPP with probe->reason set, if the settings demand a hook that this kernel does not
+ * allow.
  */
 int iolat_layers_new(struct probe *probe);
 void iolat_layers_free(struct probe *probe);
 
-/* True if system calls are recorded. */
+/* True if the probe records system calls. */
 bool iolat_layers_have_calls(const struct probe *probe);
 
-/* True if system calls are recorded by fentry of their functions, and not by tracepoints. */
+/* True if the probe records system calls by fentry programs, not by tracepoints. */
 bool iolat_layers_have_call_functions(const struct probe *probe);
 
-/* True if functions of the VFS or of a file system are recorded. */
+/* True if the probe records functions of the VFS or of a file system. */
 bool iolat_layers_have_functions(const struct probe *probe);
 
-/* Attaches the kprobes; runs after the load. Returns 0 even if the kernel refuses all of them,
- * unless the settings demand kprobes: then -EOPNOTSUPP. */
+/*
+ * Attaches the kprobes. Called after the programs are loaded. Returns 0 even if the kernel refuses
+ * all kprobes, but -EOPNOTSUPP if the settings demand kprobes.
+ */
 int iolat_layers_attach(struct probe *probe);
 
-/* The ops `hook` and `blind` (struct probe_ops) for a probe that is on. */
+/* Implement the members `hook` and `blind` of iolat's struct probe_ops, for a probe that is on. */
 const char *iolat_layers_hook(const struct probe *probe);
 void iolat_layers_blind(const struct probe *probe, struct probe_status *out);
 

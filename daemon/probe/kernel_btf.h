@@ -3,22 +3,26 @@
 #define STACKD_DAEMON_PROBE_KERNEL_BTF_H
 
 /*
- * The types of the running kernel (BTF), which show what functions, tracepoints and struct members
- * it has. Reading the types takes some milliseconds and 6 MB of memory, so that all callers share
- * one copy: it is read at the first question and freed when the last holder releases it. Any
- * thread.
+ * The types of the running kernel (BTF), by which a caller can tell what functions, tracepoints and
+ * struct members the kernel has. Reading the types takes some milliseconds and 6 MB of memory, so
+ * all callers share one copy. It is read at the first use and freed by the last
+ * kernel_btf_release(). Any thread.
  */
 
 #include <stdbool.h>
 
 struct btf;
 
-/* Keeps the kernel's types in memory until kernel_btf_release(), which each hold needs. The other
- * functions of this header may be called only between the two. */
+/*
+ * Keeps the kernel's types in memory until kernel_btf_release(). Each call needs a release of its
+ * own. The other functions of this header may be called only between the two.
+ */
 void kernel_btf_hold(void);
 void kernel_btf_release(void);
 
-/* Gets the kernel's types, borrowed until the release. 0, or negative errno if they cannot be read.
+/*
+ * Gets the kernel's types, borrowed until kernel_btf_release(). 0, or a negative errno if they
+ * cannot be read.
  */
 int kernel_btf_get(struct btf **out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opens a probe of any kind through the struct probe_ops of that kind. */
+/* Opens probes of any kind, each through the struct probe_ops of its kind. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int64_t probe_min_wait(enum probe_kind kind, const struct config *config)
 	return kinds[kind]->min_wait ? kinds[kind]->min_wait(config) : 0;
 }
 
-/* Sets the reason of a probe that is off by the settings; it says how a user gets its data. */
+/* Sets probe->reason for a probe that the settings disable: tells the user how to get its data. */
 static void explain_disabled(struct probe *probe)
 {
 	const enum probe_kind kind = probe->options.kind;

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_PROBE_KINDS_H
 
 /*
- * The kinds of probes. Each row has a kind, the name of its ops (probe_NAME_ops in NAME.c of this
- * room, see internal.h), and the name of the builder of its windows (build_NAME in build_NAME.c of
- * daemon/window/), which the drain looks up. Constant; any thread.
+ * The list of all kinds of probes. Each row has the kind, the name of its operations
+ * (probe_NAME_ops in NAME.c of this folder, see internal.h), and the name of the builder of its
+ * windows (build_NAME in build_NAME.c of daemon/window/), which the drain uses. Constant; any
+ * thread.
  */
 
 #define PROBE_KINDS(ROW)                           \

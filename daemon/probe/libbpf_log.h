@@ -3,18 +3,24 @@
 #define STACKD_DAEMON_PROBE_LIBBPF_LOG_H
 
 /*
- * Sends libbpf's messages to the log at level debug and keeps the first warning of each thread. The
- * first warning says what the kernel refused; later ones are consequences of it. Any thread; a
- * thread sees its own warning only.
+ * Sends libbpf's messages to the daemon's log at level debug, and keeps the first warning of each
+ * thread. The first warning tells what the kernel refused; later ones are consequences of it. Any
+ * thread; a thread sees only its own warning.
  */
 
-/* Redirects libbpf's messages to this module. May be called more than once. */
+/* Makes libbpf send its messages to this module. May be called more than once. */
 void libbpf_log_setup(void);
 
-/* Returns this thread's first warning since libbpf_log_clear(); "" if there was none. Borrowed. */
+/*
+ * Returns this thread's first warning since libbpf_log_clear(); "" if there was none. The text is
+ * borrowed.
+ */
 const char *libbpf_log_warning(void);
 
-/* Replaces this thread's warning by a copy of the text: a refusal that libbpf did not report. */
+/*
+ * Makes `text` this thread's warning, in place of one by libbpf: for a refusal that libbpf did not
+ * report. Copies the text.
+ */
 void libbpf_log_set_warning(const char *text);
 void libbpf_log_clear(void);
 

@@ -18,28 +18,32 @@
 #include "common/base.h"
 #include "daemon/broker/broker.h"
 
-/* Detaching one function takes one or two RCU grace periods, so several threads wait at once. */
+/*
+ * WORKERS: maximum number of threads that attach or detach functions at the same time; each waits
+ * for one or two RCU grace periods per function. NAMES_MAX: maximum number of refused functions
+ * that are named.
+ */
 enum { WORKERS = 16, NAMES_MAX = 5 };
 
 struct multi_attach {
 	struct broker *broker;
 	const struct targets *targets;
 	int program_fd;
-	unsigned long *addresses; /* addresses of the targets; set only in multi_open() */
-	unsigned long *counters;  /* counters of the targets; set only in multi_open() */
-	int *fds; /* one fd per target; -1: not attached, or attached by another target's fd */
+	unsigned long *addresses; /* addresses of the targets; NULL outside multi_open() */
+	unsigned long *counters;  /* counters of the targets; NULL outside multi_open() */
+	int *fds; /* one fd per target; -1: none, or attached by the fd of another target */
 	size_t n;
 	size_t attached;
 	size_t refused;
-	int error; /* negative errno of the last target that was refused */
+	int error; /* negative errno of the last target that the kernel refused */
 	char names[256];
 	pthread_mutex_t lock; /* guards attached, refused, error and names while workers run */
-	_Atomic size_t next;  /* the target that the next free worker takes */
+	_Atomic size_t next;  /* index of the target that the next free worker takes */
 };
 
 /*
- * The argument of the bpf system call for a link to many addresses of a file (Linux 6.6,
- * 89ae89f53d20). The headers and the libbpf of Debian 12 do not define it.
+ * The argument of the bpf() system call that links a program to many addresses of a file (Linux
+ * 6.6, 89ae89f53d20). The headers and the libbpf of Debian 12 do not define it.
  */
 struct uprobe_multi {
 	uint32_t program_fd;
@@ -52,7 +56,7 @@ struct uprobe_multi {
 	uint64_t cookies;
 	uint32_t n;
 	uint32_t link_flags;
-	uint32_t pid; /* 0: every process */
+	uint32_t pid; /* process to trace; 0: all processes */
 	uint32_t pad;
 };
 
@@ -81,7 +85,7 @@ static int kprobe_link(int program_fd, const unsigned long *addresses, size_t n)
 	return bpf_link_create(program_fd, 0, BPF_TRACE_KPROBE_MULTI, &options);
 }
 
-/* Loads a program that does nothing. Returns its descriptor, or negative errno. */
+/* Loads a program that does nothing, for a test. Returns its descriptor, or a negative errno. */
 static int try_load(enum bpf_attach_type type)
 {
 	const struct bpf_insn insns[] = {
@@ -94,8 +98,10 @@ static int try_load(enum bpf_attach_type type)
 			     &options);
 }
 
-/* Tries to attach to an address where no function is: if the kernel can attach to many functions,
- * the error is about the address and is not -EOPNOTSUPP. */
+/*
+ * Tests this by attaching a program to an address that is no function. If the error is not
+ * -EOPNOTSUPP, the kernel has looked at the address and can attach a program to many functions.
+ */
 bool multi_attach_has_kernel(void)
 {
 	const unsigned long nowhere = 1;
@@ -108,8 +114,10 @@ bool multi_attach_has_kernel(void)
 	return link != -EOPNOTSUPP;
 }
 
-/* Tries to attach to a directory: -EBADF shows that the kernel can attach to many addresses of a
- * file, as it has looked at the path. */
+/*
+ * Tests this by attaching a program to a directory. If the error is -EBADF, the kernel has looked
+ * at the path and can attach a program to many addresses of a file.
+ */
 bool multi_attach_has_user(void)
 {
 	const unsigned long nowhere = 0;
@@ -128,7 +136,7 @@ bool multi_attach_has_functions(void)
 	       multi_attach_has_kernel();
 }
 
-/* Notes that the kernel refused target i with the negative errno r. */
+/* Notes that the kernel refused to attach to target i; r is the negative errno. */
 static void note_refused(struct multi_attach *calls, size_t i, int r)
 {
 	size_t used = strlen(calls->names);
@@ -150,8 +158,8 @@ static int multi_link(const struct multi_attach *calls, size_t from, size_t n)
 }
 
 /*
- * Attaches n targets at once. If one of them cannot be traced, the kernel refuses all; then tries
- * each half, and so on, until each target that cannot be traced is alone.
+ * Attaches to n targets at once, beginning with target `from`. If one of them cannot be traced, the
+ * kernel refuses all: then tries each half, and so on, until each such target is alone.
  */
 static void attach_range(struct multi_attach *calls, size_t from, size_t n)
 {
@@ -188,8 +196,10 @@ static int multi_open(struct multi_attach *calls)
 	return 0;
 }
 
-/* Attaches the program to one target by a perf event. No BPF link is used, as it
- * would take a second descriptor. */
+/*
+ * Attaches the program to one target by a perf event, without a BPF link, which would take a second
+ * descriptor per target.
+ */
 static int event_open(struct multi_attach *calls, const struct target *target, int *fd_out)
 {
 	const struct broker_uprobe uprobe = {
@@ -214,14 +224,17 @@ static int event_open(struct multi_attach *calls, const struct target *target, i
 	return 0;
 }
 
-/* True if targets i and i - 1 are kernel functions of the same name; targets are sorted by name. */
+/* True if targets i and i - 1 are kernel functions of the same name. Targets are sorted by name. */
 static bool has_name_of_previous(const struct targets *targets, size_t i)
 {
 	return targets->kind == TARGET_FUNCTION && i > 0 &&
 	       strcmp(targets->v[i].name, targets->v[i - 1].name) == 0;
 }
 
-/* Attaches targets one by one until none is left. work() runs it on several threads at once. */
+/*
+ * Attaches to one target after the other until none is left. Several threads run this function at
+ * once, see work().
+ */
 static void *open_each(void *data)
 {
 	struct multi_attach *calls = data;
@@ -229,8 +242,10 @@ static void *open_each(void *data)
 	int r;
 
 	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n) {
-		/* A kprobe is set by name: if several functions have the name, the kernel always
-		 * takes the same one. */
+		/*
+		 * A kprobe is set by name. If several functions have the name, the kernel always
+		 * takes the same one: attach to it only once.
+		 */
 		r = has_name_of_previous(calls->targets, i)
 			    ? -ENOTUNIQ
 			    : event_open(calls, &calls->targets->v[i], &calls->fds[i]);
@@ -254,8 +269,10 @@ static void *close_each(void *data)
 	return NULL;
 }
 
-/* Calls `run` on this thread and on as many others as can be created, up to WORKERS in all. Returns
- * when all calls have returned. */
+/*
+ * Runs the function `run` on this thread and on as many others as can be created, up to WORKERS in
+ * all. Returns when all of them have returned.
+ */
 static void work(struct multi_attach *calls, void *(*run)(void *data))
 {
 	pthread_t threads[WORKERS - 1];
@@ -287,7 +304,7 @@ static struct multi_attach *calls_new(size_t n)
 	return calls;
 }
 
-/* Writes into why (size bytes) which functions were refused, and the error. */
+/* Writes into `why` (size bytes) which functions the kernel refused, and its error. */
 static void explain(const struct multi_attach *calls, char *why, size_t size)
 {
 	if (calls->refused)

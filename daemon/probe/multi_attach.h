@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_PROBE_MULTI_ATTACH_H
 
 /*
- * Attaches one BPF program to many functions, and keeps the descriptors without which it would be
- * detached. Owned by a probe; opened and closed on any one thread. Both may take seconds.
+ * Attaches one BPF program to many functions, and holds the file descriptors that keep it attached.
+ * Owned by a probe. Opened and closed on any one thread; both may take seconds.
  */
 
 #include <stdbool.h>
@@ -18,31 +18,36 @@ struct multi_attach;
 /* The value of BPF_TRACE_UPROBE_MULTI, which only newer headers define. */
 #define MULTI_ATTACH_UPROBE 48
 
-/* True if the kernel can attach a program to many of its own functions at once (Linux 5.18 with
- * CONFIG_FPROBE). */
+/*
+ * True if the kernel can attach a program to many kernel functions at once (Linux 5.18 with
+ * CONFIG_FPROBE).
+ */
 bool multi_attach_has_kernel(void);
 
 /* True if the kernel can attach a program to many addresses of a file at once (Linux 6.6). */
 bool multi_attach_has_user(void);
 
-/* True if the kernel can attach a program to its own functions in any way. */
+/* True if the kernel can attach a program to kernel functions in any way. */
 bool multi_attach_has_functions(void);
 
 /*
  * Attaches the program with descriptor program_fd to the targets. is_multi: the program was loaded
- * for many functions at once. Returns 0 if it is attached to at least one target; the others are
- * counted by multi_attach_refused(). Else returns negative errno, and nothing stays attached; if
- * the kernel refused the targets, one line in why (size bytes) names some of them.
+ * for many functions at once. Returns 0 if the program is attached to at least one target;
+ * multi_attach_refused() counts the others. Else returns a negative errno and attaches nothing. If
+ * the kernel refused the targets, writes one line with some of their names into why (size bytes).
  */
 int multi_attach_open(struct broker *broker, int program_fd, const struct targets *targets,
 		      bool is_multi, struct multi_attach **out, char *why, size_t size);
 struct multi_attach *multi_attach_close(struct multi_attach *calls);
 
-/* Return to how many functions the program is attached, and how many the kernel refused. */
+/* Return how many functions the program is attached to, and how many the kernel refused. */
 size_t multi_attach_attached(const struct multi_attach *calls);
 size_t multi_attach_refused(const struct multi_attach *calls);
 
-/* Returns the names of the first functions that were refused, separated by commas; borrowed. */
+/*
+ * Returns the names of the first functions that the kernel refused, separated by commas. The text
+ * is borrowed.
+ */
 const char *multi_attach_refused_names(const struct multi_attach *calls);
 
 #endif

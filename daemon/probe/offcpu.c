@@ -16,8 +16,10 @@
 
 #include "offcpu.skel.h"
 
-/* RING: bytes of the ring buffer. SEEN: entries of the map of stacks that were sent before. The
- * SMALL sizes are for clients' sessions. */
+/*
+ * RING: size of the ring buffer in bytes. SEEN: number of entries in the map of stacks that were
+ * sent before. The SMALL_ sizes are for sessions that a client started.
+ */
 enum { SMALL_RING = 1 << 20, SMALL_SEEN = 16384, SEEN = 32768 };
 
 static uint64_t round_up_power_of_two(uint64_t v)
@@ -29,8 +31,10 @@ static uint64_t round_up_power_of_two(uint64_t v)
 	return p;
 }
 
-/* True if the kernel throttles whole run queues, as before 6.18, and not thread by thread; see
- * bpf/throttle.bpf.h. */
+/*
+ * True if a cgroup without CPU quota makes the kernel throttle whole run queues (before Linux 6.18)
+ * and not single threads; see bpf/throttle.bpf.h.
+ */
 static bool throttled_by_queue(void)
 {
 	return !kernel_btf_has_member("task_struct", "throttled");
@@ -76,8 +80,8 @@ static size_t threads_size(const struct probe *probe)
 }
 
 /*
- * Maps the array of threads into memory and puts the numbers of all its slots on the stack of free
- * slots. The lowest number is on top, so that few pages are touched.
+ * Maps the array of threads into memory. Puts the numbers of all slots on the stack of free slots,
+ * the lowest on top, so that the programs touch few pages of the array.
  */
 static int threads_prepare(struct probe *probe)
 {
@@ -100,9 +104,9 @@ static int threads_prepare(struct probe *probe)
 }
 
 /*
- * Attaches the program on sched_switch last, as waits begin there: the hook that takes the stack of
- * a wait, and the programs that see who wakes a thread, must be attached before the first wait
- * begins.
+ * Attaches the program on sched_switch last, because waits begin there. The hook that takes the
+ * stack of a wait, and the programs that see who wakes a thread, must be attached before the first
+ * wait begins.
  */
 static int offcpu_attach(struct probe *probe)
 {

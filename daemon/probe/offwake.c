@@ -10,8 +10,10 @@
 
 #include "offwake.skel.h"
 
-/* RING: bytes of the ring buffer, which has stacks of waits and of wakers. SEEN: entries of the map
- * of stacks that were sent before. */
+/*
+ * RING: size in bytes of the ring buffer, which has stacks of waits and of wakers. SEEN: number of
+ * entries in the map of stacks that were sent before.
+ */
 enum { RING = 1 << 20, SEEN = 16384 };
 
 static int offwake_configure(struct probe *probe)
@@ -34,9 +36,9 @@ static int offwake_configure(struct probe *probe)
 }
 
 /*
- * Attaches the programs that note on which CPUs an interrupt runs. Those on exits come before those
- * on entries: otherwise an exit could be missed, and the interrupt would seem to run on. A program
- * that is optional is for a kind of interrupt that only some machines have.
+ * Attaches the programs that note when an interrupt begins and ends on a CPU. Those that see ends
+ * come first: otherwise an end could be missed, and the interrupt would seem to run for ever.
+ * is_optional: the interrupt exists on some machines only.
  */
 static int marks_attach(struct probe *probe)
 {
@@ -73,8 +75,10 @@ static int marks_attach(struct probe *probe)
 	return 0;
 }
 
-/* Attaches the program on sched_switch last, as waits begin there: the hook that takes the stack of
- * a wait must be attached before. */
+/*
+ * Attaches the program on sched_switch last, because waits begin there: the hook that takes the
+ * stack of a wait must be attached before the first wait begins.
+ */
 static int offwake_attach(struct probe *probe)
 {
 	const struct offwake *skel = (const struct offwake *)probe->skeleton;

@@ -16,12 +16,16 @@
 
 #include "oncpu.skel.h"
 
-/* The ring buffer (RING, in bytes) is small, as a sample brings at most two new stacks. */
+/*
+ * RING: size in bytes of the ring buffer, which is small because a sample brings at most two new
+ * stacks. SEEN: number of entries in the map of stacks that were sent before. MAX_SAMPLE_KEYS:
+ * limit for the map of a window in a client's session.
+ */
 enum { RING = 512 << 10, SEEN = 4096, MAX_SAMPLE_KEYS = 65536 };
 
 struct perf_links {
 	size_t n;		 /* number of possible CPUs */
-	struct bpf_link **links; /* one per CPU; NULL: the CPU is offline or not in the filter */
+	struct bpf_link **links; /* by CPU; NULL: the CPU is offline or not in the filter */
 };
 
 static int oncpu_configure(struct probe *probe)
@@ -44,8 +48,8 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	int fd, r;
 
 	/*
-	 * Cycles pass only while a CPU works: the kernel is asked for a number of samples per
-	 * second of work. The software clock samples each CPU once per period, idle or not.
+	 * Cycles are counted only while a CPU works: ask the kernel for a number of samples per
+	 * second of work. The software clock also runs on an idle CPU: ask for a sample per period.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;
@@ -54,7 +58,7 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	r = broker_open_sampling(probe->options.broker, &what, &fd);
 	if (r)
 		return r;
-	/* On success the link owns the fd. */
+	/* If this succeeds, the link owns the fd. */
 	link = bpf_program__attach_perf_event(skel->progs.on_sample, fd);
 	r = (int)libbpf_get_error(link);
 	if (r) {
@@ -78,7 +82,7 @@ static bool cpu_is_wanted(const struct probe *probe, unsigned int cpu)
 
 /*
  * Opens perf events on CPUs that have come online. Closes the perf events of CPUs that have gone
- * offline, as these would not fire again.
+ * offline, because they would not fire again.
  */
 static int events_update(struct probe *probe)
 {
@@ -99,7 +103,7 @@ static int events_update(struct probe *probe)
 		if (*link || !online[cpu] || !cpu_is_wanted(probe, cpu))
 			continue;
 		r = event_attach(probe, cpu);
-		if (r && r != -ENODEV /* the CPU went offline just now */)
+		if (r && r != -ENODEV /* the CPU has just gone offline */)
 			failed = r;
 		r = 0;
 	}
@@ -116,8 +120,10 @@ static void events_close(struct perf_links *events)
 	}
 }
 
-/* Samples by CPU cycles, or by time if the machine has no counter of cycles, as many virtual
- * machines. */
+/*
+ * Takes samples by CPU cycles. If the machine has no counter of cycles, like many virtual machines,
+ * takes samples by time.
+ */
 static int events_update_cycles(struct probe *probe)
 {
 	int r;
@@ -199,8 +205,10 @@ static bool oncpu_is_enabled(const struct config *config)
 	return config->oncpu_enabled;
 }
 
-/* Returns the rows of a window. A client's session may sample faster than the settings say, so it
- * has a row for each sample, up to a limit. */
+/*
+ * Returns the maximum number of entries in the BPF map of one window. A client's session may sample
+ * faster than the settings say, so it gets an entry for each sample, up to MAX_SAMPLE_KEYS.
+ */
 static uint64_t oncpu_keys_max(const struct probe_options *options)
 {
 	const struct config *config = options->config;

@@ -16,7 +16,7 @@
 
 #include "openwait.skel.h"
 
-/* Waits that have lasted this long are read before shorter ones. */
+/* The stacks of waits that have lasted this long are read before those of shorter waits. */
 #define OLD_NS (2 * NS_PER_S)
 
 struct probe_openwait {
@@ -24,8 +24,10 @@ struct probe_openwait {
 	struct bpf_link *link;
 };
 
-/* True if the program uses this map of the BPF header that it shares with other programs; a map
- * that it does not use is not created. */
+/*
+ * True if the program uses this map. The program includes a BPF header with the maps of other
+ * programs, too; those that it does not use are not created.
+ */
 static bool map_is_used(const char *name)
 {
 	static const char *const used[] = { "threads", "slots", "ring", "seen" };
@@ -77,7 +79,7 @@ static int openwait_load(struct probe_openwait *openwait, const struct probe *pr
 	if (!r)
 		r = openwait__load(openwait->skel);
 	if (!r && !openwait->skel->bss)
-		r = -ENOMEM; /* libbpf succeeds even if it could not map variables */
+		r = -ENOMEM; /* libbpf reports success even if it could not map variables */
 	if (r)
 		return r;
 	openwait->link = bpf_program__attach_iter(openwait->skel->progs.on_open_wait, NULL);
@@ -138,8 +140,10 @@ static int tasks_visit(struct probe_openwait *openwait, uint64_t min_ns)
 	return n < 0 ? -errno : 0;
 }
 
-/* Visits all tasks twice, for long waits first: many short waits must not use up the limit of
- * max_looks before a long wait is read. */
+/*
+ * Visits all threads twice, the first time for long waits only: otherwise short waits could use up
+ * the limit max_looks before the stack of a long wait is read.
+ */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass)
 {
 	struct openwait__bss *shared = openwait->skel->bss;
@@ -155,7 +159,10 @@ int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwai
 	return r ? r : (int64_t)shared->pass_looks;
 }
 
-/* Reads without a lock: only one program writes, and a count may be one event behind. */
+/*
+ * Reads the counts without a lock: only the BPF program writes them, and a count may be one event
+ * old.
+ */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out)
 {
@@ -169,7 +176,7 @@ void probe_openwait_counts(const struct probe_openwait *openwait, struct openwai
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out)
 {
 	probe_program_read(openwait->skel->progs.on_open_wait, out);
-	/* Replaces libbpf's strings by constants: *out may outlive the session. */
+	/* Use constants instead of libbpf's strings, because *out may outlive the session. */
 	out->name = "on_open_wait";
 	out->hook = "iter.s/task";
 }

@@ -18,30 +18,33 @@ struct probe_openwait;
 
 enum { OPENWAIT_REASON = 192 };
 
-/* The limits of one pass over all threads. */
+/* The limits of one pass, which is one visit of the BPF program to all threads. */
 struct openwait_pass {
 	uint32_t epoch;	    /* number of the open window */
-	uint64_t min_ns;    /* how long a wait must have lasted to be read */
-	uint64_t max_looks; /* most stacks that the pass reads */
+	uint64_t min_ns;    /* minimum length of a wait whose stack is read, in ns */
+	uint64_t max_looks; /* maximum number of stacks that the pass reads */
 };
 
 /*
- * Loads and attaches the program. The probe may be closed before the program is: the maps that they
- * share stay. 0, or negative errno with the kernel's error in reason.
+ * Loads and attaches the program. The probe may be closed before the program: the maps that both
+ * use remain. 0, or a negative errno with the kernel's error in `reason`.
  */
 int probe_openwait_open(const struct probe *probe, struct probe_openwait **out,
 			char reason[static OPENWAIT_REASON]);
 struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait);
 
-/* Runs one pass over all threads. Returns the number of stacks that were read, or negative errno.
+/*
+ * Runs one pass over all threads. Returns the number of stacks that were read, or a negative errno.
  */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass);
 
-/* Reads the kernel's facts about the program, such as its run time. */
+/* Fills *out with the kernel's data about the program, such as its run time. */
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out);
 
-/* Reads the counts of stacks and losses; may be called while a pass runs. *reading_tgid_out is the
- * process whose memory is being read, or 0. */
+/*
+ * Reads the counts of stacks and losses; may be called while a pass runs. Sets *reading_tgid_out to
+ * the process whose memory is being read, or to 0.
+ */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out);
 

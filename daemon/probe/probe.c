@@ -47,8 +47,9 @@ int probe_map_fd(const struct probe *probe, const char *name)
 }
 
 /*
- * Creates the maps of the two windows. The first is also the template of the map of maps that holds
- * both: libbpf 1.1 cannot resize a template that it makes itself.
+ * Creates the maps of the two windows: programs fill one while the daemon reads the other. The
+ * first map is also the template for the map of maps that contains both, because libbpf 1.1 cannot
+ * resize a template that it makes itself.
  */
 static int window_maps_create(struct probe *probe, const struct probe_sizes *sizes)
 {
@@ -72,8 +73,10 @@ static int map_resize(struct probe *probe, const char *name, uint32_t n)
 	return map ? bpf_map__set_max_entries(map, n) : -ENOENT;
 }
 
-/* Sets the size of the map for a list of ids. For an empty list no map is created, as the programs
- * do not read it then. */
+/*
+ * Sets the number of entries of the map for a list of ids. If the list is empty, no map is created,
+ * because the programs do not read it.
+ */
 static int list_prepare(struct probe *probe, const char *name, const struct int_list *ids)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
@@ -140,9 +143,9 @@ static int list_fill(struct probe *probe, const char *name, const struct int_lis
 }
 
 /*
- * Fills the maps of the loaded programs: puts the maps of the windows into the map of maps, and the
- * filter's ids into theirs. Slot 2 of the map of maps is filled too, so that updating slot 2 again
- * makes the kernel wait for running programs.
+ * Fills the maps of the loaded programs: the map of maps with the maps of the windows, and the maps
+ * of the filter with ids. Also fills slot 2 of the map of maps, which no program reads: a later
+ * update of this slot makes the kernel wait for running programs.
  */
 static int maps_fill(struct probe *probe)
 {
@@ -203,8 +206,8 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 }
 
 /*
- * Lets the broker open the event. libbpf would open it in this process, which the kernel refuses if
- * kernel.perf_event_paranoid is 3.
+ * Has the broker process open the perf event of the kprobe. libbpf would open it in this process,
+ * which the kernel refuses if kernel.perf_event_paranoid is 3.
  */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie)
@@ -221,7 +224,7 @@ int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 		return r;
 	r = probe_link_add(probe, bpf_program__attach_perf_event_opts(program, fd, &opts));
 	if (r)
-		close(fd); /* on success the link owns the fd */
+		close(fd); /* else the link owns the fd */
 	return r;
 }
 
@@ -265,7 +268,7 @@ static int load_and_attach(struct probe *probe)
 		return r;
 	probe->cut = ops->cut(probe->skeleton);
 	if (!probe->cut)
-		return -ENOMEM; /* libbpf succeeds even if it could not map variables */
+		return -ENOMEM; /* libbpf reports success even if it could not map variables */
 	r = maps_fill(probe);
 	return r ? r : ops->attach(probe);
 }
@@ -286,7 +289,10 @@ int probe_try(struct probe *probe)
 	return r;
 }
 
-/* Creates a map as a test: nothing else that a probe does takes less privilege. */
+/*
+ * Tests the privileges of this process by creating a map, the step of a probe that needs the
+ * fewest.
+ */
 int probe_check(char *reason, size_t size)
 {
 	int fd;
@@ -392,7 +398,7 @@ uint64_t probe_missed(const struct probe *probe)
 	return sum;
 }
 
-/* Returns the bytes that the kernel charges for a map: the value "memlock" in its fdinfo file. */
+/* Returns how many bytes the kernel charges for a map: the value "memlock" in its fdinfo file. */
 static uint64_t map_bytes(int fd)
 {
 	_cleanup_(fclosep) FILE *f = NULL;

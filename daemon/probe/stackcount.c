@@ -15,12 +15,17 @@
 
 #include "stackcount.skel.h"
 
-/* The ring buffer (RING, in bytes) is large: calls come with many different stacks, and each call
- * that is streamed is a record in it. */
+/*
+ * RING: size in bytes of the ring buffer, which is large because calls come with many different
+ * stacks, and each streamed call is a record in it. SEEN: number of entries in the map of stacks
+ * that were sent before.
+ */
 enum { RING = 2 << 20, SEEN = 16384 };
 
-/* Returns how many ns of each CALL_SLICE_NS a CPU may spend on recording: half of them if the
- * budget is below 100 % of a CPU, else all. */
+/*
+ * Returns how many ns of each CALL_SLICE_NS a CPU may spend on recording calls: half of the slice
+ * if the budget is below 100 % of a CPU, else UINT64_MAX, which is no limit.
+ */
 static uint64_t slice_ns(uint64_t budget_percent)
 {
 	return budget_percent < 100 ? CALL_SLICE_NS / 2 : UINT64_MAX;
@@ -63,7 +68,10 @@ static bool is_multi(const struct probe *probe)
 	return bpf_program__expected_attach_type(skel->progs.on_function) == BPF_TRACE_KPROBE_MULTI;
 }
 
-/* Returns the BPF program for the tracepoint with index i: on_tracepoint_1f for 31. */
+/*
+ * Returns the BPF program for tracepoint i. The names of these programs end with i in two
+ * hexadecimal digits: on_tracepoint_1f for 31.
+ */
 static struct bpf_program *tracepoint_program(const struct probe *probe, size_t i)
 {
 	char name[32];
@@ -111,7 +119,7 @@ static int target_configure(struct probe *probe)
 	return bpf_program__set_autoload(skel->progs.on_function, true);
 }
 
-/* True if the kernel can trace such targets in any way; if not, sets the probe's reason. */
+/* True if the kernel can trace the probe's targets in any way; if not, sets probe->reason. */
 static bool has_hook(struct probe *probe)
 {
 	if (probe->options.targets->kind != TARGET_FUNCTION || multi_attach_has_functions())

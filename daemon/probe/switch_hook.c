@@ -30,8 +30,10 @@ const char *switch_hook_name(const struct probe *probe)
 	return hook_names[probe->hook];
 }
 
-/* Finds the kernel's symbol for finish_task_switch(). As the function is static, compilers may add
- * a suffix to its name (.isra.0, .constprop.0). */
+/*
+ * Finds the kernel's symbol for finish_task_switch(). Because the function is static, compilers may
+ * add a suffix to its name (.isra.0, .constprop.0).
+ */
 static int finish_switch_symbol(char *name, size_t size)
 {
 	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
@@ -54,8 +56,7 @@ static int finish_switch_symbol(char *name, size_t size)
 	return -ENOENT;
 }
 
-/* Returns an error text that says what the kernel lacks for this hook; NULL if the hook may work.
- */
+/* Returns an error text with what the kernel lacks for this hook; NULL if the hook may work. */
 static const char *hook_missing(unsigned int hook)
 {
 	char symbol[256];

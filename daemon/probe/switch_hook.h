@@ -3,26 +3,32 @@
 #define STACKD_DAEMON_PROBE_SWITCH_HOOK_H
 
 /*
- * Chooses the hook where the stacks of waits are taken, for the kinds of probes that have waits:
- * the best hook (bpf/stack_hook.h) that the settings and the kernel allow. Stores it in
- * probe->hook. Called on the thread that opens the probe.
+ * Chooses the hook for the kinds of probes that have waits: the place in the kernel where the
+ * stacks of waits are taken. Takes the best hook of bpf/stack_hook.h that the settings and the
+ * kernel allow, and stores it in probe->hook. Called on the thread that opens the probe.
  */
 
 #include "bpf/stack_hook.h"
 #include "daemon/probe/internal.h"
 
-/* The ops `choose` and `hook` (struct probe_ops). If the chosen hook is not the best one,
- * probe->reason says why. */
+/*
+ * Implement the members `choose` and `hook` of struct probe_ops. If switch_hook_choose() cannot
+ * take the best hook, probe->reason says why.
+ */
 int switch_hook_choose(struct probe *probe);
 const char *switch_hook_name(const struct probe *probe);
 
-/* Chooses which of the two programs is loaded: the one that probe->hook needs, or none. Runs before
- * the load. */
+/*
+ * Selects which of the two programs is loaded: the one that probe->hook needs, or none. Called
+ * before the programs are loaded.
+ */
 int switch_hook_configure(struct probe *probe, struct bpf_program *sched_exit,
 			  struct bpf_program *finish_switch);
 
-/* Attaches the program that probe->hook needs. HOOK_SWITCH_OUT needs neither: the program on
- * sched_switch, which the caller attaches, takes the stacks. */
+/*
+ * Attaches the program that probe->hook needs. HOOK_SWITCH_OUT needs neither of the two: with it,
+ * the program on sched_switch takes the stacks, and the caller attaches that program.
+ */
 int switch_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
 		       struct bpf_program *finish_switch);
 

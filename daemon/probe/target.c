@@ -9,10 +9,10 @@
 #include "common/array.h"
 #include "common/base.h"
 
-/* Most bytes of a pattern: no name of a function and no path is longer. */
+/* Maximum length of a pattern, in bytes: no function name and no path is longer. */
 enum { PATTERN_MAX = 4096 };
 
-/* Characters that no function's name has, but many regular expressions have. */
+/* Characters that are common in regular expressions and that no function's name contains. */
 #define NO_NAME " \t?[]()|^+"
 
 bool target_glob(const char *glob, const char *text)
@@ -39,8 +39,8 @@ bool target_glob(const char *glob, const char *text)
 }
 
 /*
- * Returns the position of the error in a regular expression, counted from 1. regerror() gives no
- * position, so this is the first character after the longest beginning that compiles.
+ * Returns the position of the error in a regular expression, counted from 1. Because regerror()
+ * gives no position, returns that of the first character after the longest beginning that compiles.
  */
 static size_t regex_position(const char *text)
 {
@@ -96,8 +96,10 @@ static int malformed(const char *text, char *why, size_t size)
 	return -EINVAL;
 }
 
-/* True if a program or library stands before the function's name, as in "c:malloc". A single colon
- * ends it; C++ names have two colons in a row. */
+/*
+ * True if the text has the name of a program or library before the function's name, as in
+ * "c:malloc". A single colon separates them; C++ names contain two colons in a row.
+ */
 static bool has_scope(const char *text)
 {
 	const char *colon = strchr(text, ':');
@@ -189,7 +191,7 @@ int targets_add(struct targets *targets, const char *name, uint64_t address)
 	return 0;
 }
 
-/* Orders targets by address, and targets of the same address by the length of their names. */
+/* Compares targets by address, and targets with the same address by the length of their names. */
 static int compare_address(const void *a, const void *b)
 {
 	const struct target *x = a, *y = b;

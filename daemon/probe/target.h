@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROBE_TARGET_H
 
 /*
- * Finds the functions and tracepoints of this host that match a pattern as a user writes it, for
- * sessions that count calls. The caller owns the results. No state; any thread. A search reads
- * files and may take seconds.
+ * Finds the functions and tracepoints of this host that match a user's pattern, for sessions that
+ * record calls. The caller owns the results. No state; any thread. A search reads files and may
+ * take seconds.
  */
 
 #include <regex.h>
@@ -24,7 +24,7 @@ enum target_kind {
 
 struct target_pattern {
 	enum target_kind kind;
-	char *scope; /* category of the tracepoint, or program or library; may be NULL */
+	char *scope; /* tracepoint's category, or name of the program or library; may be NULL */
 	char *name;
 	/* True: `name` is a POSIX extended regular expression, which may match a part of a
 	 * function's name. False: `name` is a whole name in which * stands for any text. */
@@ -35,10 +35,12 @@ struct target_pattern {
 struct target {
 	char *name;
 	uint64_t address; /* address in the kernel, or offset in the file of a program or library */
-	uint32_t counter; /* TARGET_USDT: file offset of the counter that enables the probe, or 0 */
+	uint32_t counter; /* TARGET_USDT: file offset of the probe's counter; 0: it has none */
 };
 
-/* Ids of processes or threads: programs and libraries are searched among the files that these see.
+/*
+ * Ids of processes or threads. Programs and libraries are searched for among the files that these
+ * processes and threads see.
  */
 struct target_tasks {
 	const int64_t *ids;
@@ -51,7 +53,7 @@ struct targets {
 	struct target *v;
 	size_t n;
 	size_t capacity;
-	size_t forbidden; /* number of functions that match but cannot be traced; v omits them */
+	size_t forbidden; /* number of matches that cannot be traced; v[] omits them */
 };
 
 /*
@@ -65,35 +67,39 @@ void target_pattern_fini(struct target_pattern *pattern);
 /* True if the pattern matches the name of a function or tracepoint. */
 bool target_fits(const struct target_pattern *pattern, const char *name);
 
-/* True if the text matches glob, in which * stands for any text. */
+/* True if the text matches the pattern `glob`, in which * stands for any text. */
 bool target_glob(const char *glob, const char *text);
 
 /*
- * Finds all kernel functions that match the pattern, each address once, sorted by name. Returns 0
- * even if there are none, or negative errno with one line in why (size bytes). For tracepoints see
- * tracepoints.h.
+ * Finds all kernel functions that match the pattern, sorted by name. Functions with the same
+ * address are found once. Returns 0 even if there are none, or a negative errno with one line in
+ * why (size bytes). For tracepoints see tracepoints.h.
  */
 int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
 			  size_t size);
 
 /*
- * Finds all functions of a program or library that match the pattern. If several files have the
- * name of the program or library, only one of them may have a match; else returns -EINVAL. A file
- * without a function that matches is searched for static probes, as other tools do; out->kind says
+ * Finds all functions of a program or library that match the pattern. Several files may have the
+ * name of the program or library: if more than one of them has a match, returns -EINVAL. A file
+ * without a matching function is searched for static probes, as other tools do; out->kind says
  * whether functions or static probes were found. tasks may be NULL.
  */
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);
 
-/* Sets the address of each kernel symbol in the array, found by its whole name. The address of a
- * symbol that the kernel does not have stays 0. Reads the kernel's symbol table once. 0 or negative
- * errno. */
+/*
+ * Sets the address of each of the n kernel symbols, found by their whole names. The address stays 0
+ * if the kernel does not have the symbol. Reads the kernel's symbol table once. 0, or a negative
+ * errno.
+ */
 int target_addresses(struct target *symbols, size_t n);
 
 /* Adds a target with a copy of the name. 0 or -ENOMEM. */
 int targets_add(struct targets *targets, const char *name, uint64_t address);
 
-/* Sorts targets by name. Where several have the same address, keeps the one with the shortest name.
+/*
+ * Sorts targets by name. If several targets have the same address, keeps the one with the shortest
+ * name.
  */
 void targets_settle(struct targets *targets);
 void targets_fini(struct targets *targets);

@@ -25,11 +25,13 @@
 #define MULTIARCH "aarch64-linux-gnu"
 #endif
 
-/* FILES_MAX: most files that a search finds. INCLUDES_MAX: how deep settings files of the dynamic
- * linker may include each other. */
+/*
+ * FILES_MAX: maximum number of files that a search finds. INCLUDES_MAX: maximum depth to which
+ * settings files of the dynamic linker may include each other.
+ */
 enum { FILES_MAX = 64, INCLUDES_MAX = 8 };
 
-/* Directories with libraries, which are searched after those in the dynamic linker's settings. */
+/* Directories that are searched for libraries, after those in the dynamic linker's settings. */
 static const char *const library_dirs[] = {
 	"/usr/local/lib/" MULTIARCH,
 	"/lib/" MULTIARCH,
@@ -41,17 +43,21 @@ static const char *const library_dirs[] = {
 	"/usr/lib",
 };
 
-/* Directories with programs. */
+/* Directories that are searched for programs. */
 static const char *const program_dirs[] = {
 	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 };
 
-/* A search for one name in the root directories of several processes, one after the other. */
+/*
+ * A search for files of one name, in the root directories of several processes, one after the
+ * other.
+ */
 struct search {
 	const char *name;
 	struct target_files *files;
 	int root_fd;
-	char root[32]; /* path by which this process reaches root_fd: "/proc/1/root", or "" */
+	char root[32]; /* path by which this process reaches root_fd: "/proc/1/root", or "" for its
+			  own root */
 	int error;     /* -ENOMEM if a file could not be added, else 0 */
 };
 
@@ -63,14 +69,19 @@ void target_files_fini(struct target_files *files)
 	*files = (struct target_files){};
 }
 
-/* Opens a path below the root of the search; symbolic links cannot lead out of that root. Returns
- * an O_PATH fd or negative errno. */
+/*
+ * Opens a path below the root directory of the search; symbolic links cannot lead out of that root.
+ * Returns an O_PATH fd, or a negative errno.
+ */
 static int open_in_root(const struct search *search, const char *path)
 {
 	return open_path_in_root(search->root_fd, path, 0, 0);
 }
 
-/* True for a 64-bit ELF file. Linker scripts and 32-bit libraries may have the same names. */
+/*
+ * True for a 64-bit ELF file. A linker script or a 32-bit library may have the name of a library,
+ * too.
+ */
 static bool is_native_elf(int path_fd)
 {
 	_cleanup_(closep) int fd = open_path_fd(path_fd, 0);
@@ -89,7 +100,8 @@ static bool is_file(const char *path, const struct stat *st)
 
 /*
  * Returns a path by which this process can open the file of fd: the file's own path, or that path
- * below the root of the search, or else a copy of link. NULL if there is none, or without memory.
+ * below the root directory of the search, or else a copy of `link`. NULL if there is none, or when
+ * out of memory.
  */
 static char *path_from_here(const struct search *search, int fd, const struct stat *st,
 			    const char *link)
@@ -106,8 +118,10 @@ static char *path_from_here(const struct search *search, int fd, const struct st
 	return link ? strdup(link) : NULL;
 }
 
-/* Adds the file of path_fd, which it closes. Does nothing if path_fd is negative: the file did not
- * open. */
+/*
+ * Adds the file of path_fd to the files found, once, and closes path_fd. Does nothing if path_fd is
+ * negative, which means that the file could not be opened.
+ */
 static void file_add(struct search *search, int path_fd, const char *link)
 {
 	_cleanup_(closep) int fd = path_fd;
@@ -135,8 +149,10 @@ static void file_add(struct search *search, int path_fd, const char *link)
 		files->n++;
 }
 
-/* True if users may mean the file `base` by this name: c and libc stand for libc.so.6, and
- * libssl.so stands for libssl.so.3. */
+/*
+ * True if a user may mean the file `base` by `name`: c and libc stand for libc.so.6, and libssl.so
+ * stands for libssl.so.3.
+ */
 static bool is_called(const char *base, const char *name)
 {
 	const char *rest;
@@ -237,8 +253,10 @@ static void dirs_search(struct search *search)
 	}
 }
 
-/* Adds the files of the searched name that a process has mapped: it calls these, even if another
- * file has the name on disk now. */
+/*
+ * Adds the files of the searched name that a process has mapped: the process calls functions in
+ * these, even if another file has the name on disk now.
+ */
 static void mapped_search(struct search *search, int dir_fd, int64_t task)
 {
 	_cleanup_(proc_maps_fini) struct proc_maps mappings = {};
@@ -268,7 +286,10 @@ static int root_open(struct search *search, int dir_fd, int64_t task)
 	return search->root_fd < 0 ? -errno : 0;
 }
 
-/* Searches the files that one process or thread sees. Finds nothing if it has exited. */
+/*
+ * Searches the files that one process or thread sees. Finds nothing if the process or thread has
+ * exited.
+ */
 static void task_search(struct search *search, int64_t task)
 {
 	struct procfs_stat stat;
@@ -302,7 +323,7 @@ static void host_search(struct search *search)
 	closep(&search->root_fd);
 }
 
-/* Searches the files that this process sees. */
+/* Searches the files that the daemon itself sees. */
 static void own_search(struct search *search)
 {
 	if (search->name[0] == '/') {

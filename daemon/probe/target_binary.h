@@ -13,7 +13,7 @@
 #include "daemon/probe/target.h"
 
 struct target_file {
-	char *path; /* by which this process can open the file; also shown to users */
+	char *path; /* path by which this process can open the file; also shown to users */
 	dev_t dev;
 	ino_t inode;
 };
@@ -25,11 +25,12 @@ struct target_files {
 };
 
 /*
- * Finds the files, each once even if several links lead to it. Searches the files that the tasks
- * see; if it finds none, those that process 1 sees; if it finds none again, those that this process
- * sees. A name that begins with / is a path. Any other name is searched among the files that a task
- * has mapped, deleted ones too, then in the directories of libraries and programs. Returns 0 with
- * at least one file, or -ENOMEM, or -ENOENT or -EINVAL with one line in why (size bytes).
+ * Finds the files that `name` stands for, each once even if several links lead to it. Searches the
+ * files that the tasks see; if it finds none, those that process 1 sees; if it finds none again,
+ * those that this process sees. A name that begins with / is a path. Any other name is searched for
+ * among the files that a task has mapped, deleted ones too, then in the directories of libraries
+ * and programs. Returns 0 with at least one file, or -ENOMEM, or -ENOENT or -EINVAL with one line
+ * in why (size bytes).
  */
 int target_files_find(const char *name, const struct target_tasks *tasks, struct target_files *out,
 		      char *why, size_t size);

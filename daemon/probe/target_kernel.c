@@ -9,22 +9,27 @@
 #include "daemon/probe/target.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* Files that list the functions that can be traced. Reading them takes CAP_DAC_READ_SEARCH. */
+/*
+ * Files that list the kernel functions that can be traced. Reading them takes CAP_DAC_READ_SEARCH.
+ */
 static const char *const filter_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions",
 	"/sys/kernel/debug/tracing/available_filter_functions",
 };
 
-/* Files with the same list and addresses (Linux 6.5), which distinguish functions of one name.
- * Where such a file can be read, no other list is needed. */
+/*
+ * Files with the same list and with addresses (Linux 6.5), which differ for functions of the
+ * same name. If such a file can be read, no other list is needed.
+ */
 static const char *const site_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions_addrs",
 	"/sys/kernel/debug/tracing/available_filter_functions_addrs",
 };
 
 /*
- * The address in a file of site_lists is that of the function's call of ftrace, its site. The site
- * is less than this many bytes behind the function's start, as a landing pad may stand before it.
+ * An address in a file of site_lists[] is a site: the place in a function where it calls ftrace.
+ * The site is less than this many bytes behind the function's start, because a landing pad may come
+ * before it.
  */
 enum { SITE_WITHIN = 16 };
 
@@ -39,8 +44,10 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* True if a line of the kernel's symbol table is a function: not a part of one, padding or a BPF
- * program. */
+/*
+ * True if a line of the kernel's symbol table is a whole function: not a part of one, not padding
+ * and not a BPF program.
+ */
 static bool is_function(const struct kallsyms_line *line)
 {
 	const char *module = line->module ? line->module : "";
@@ -73,9 +80,9 @@ static void init_drop(struct targets *targets, uint64_t start, uint64_t end)
 }
 
 /*
- * Reads the functions that match from the kernel's symbol table. Leaves out functions that run at
- * boot only: the table has their names, but their memory has been freed. -EPERM if the kernel hides
- * addresses.
+ * Reads from the kernel's symbol table the functions that match the pattern. Leaves out functions
+ * that run only at boot: the table has their names, but their memory has been freed. -EPERM if the
+ * kernel hides addresses.
  */
 static int functions_read(FILE *f, const struct target_pattern *pattern, struct targets *out)
 {
@@ -104,7 +111,10 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 	return r;
 }
 
-/* Marks the targets that are in a list with lines such as "vfs_read" and "ext4_sync_fs [ext4]". */
+/*
+ * Marks the targets that a list of functions contains. Its lines are like "vfs_read" and
+ * "ext4_sync_fs [ext4]".
+ */
 static void list_mark(FILE *f, const struct targets *targets, bool *marks)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -144,7 +154,10 @@ static int compare_site(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Splits a line such as "ffffffff81000014 name [module]" in place. False if it has no address. */
+/*
+ * Splits a line such as "ffffffff81000014 name [module]" in place into address and name. False if
+ * the line has no address.
+ */
 static bool site_parse(char *text, uint64_t *address, const char **name)
 {
 	char *end;
@@ -158,7 +171,7 @@ static bool site_parse(char *text, uint64_t *address, const char **name)
 	return true;
 }
 
-/* Reads the addresses in a file of site_lists, and sorts them. 0 or -ENOMEM. */
+/* Reads all addresses from a file of site_lists[] and sorts them. 0, or -ENOMEM. */
 static int sites_read(FILE *f, struct sites *out)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -178,7 +191,10 @@ static int sites_read(FILE *f, struct sites *out)
 	return r;
 }
 
-/* True if one of the sites belongs to the function that starts at this address. */
+/*
+ * True if one of the sites (places that call ftrace) is in the function that starts at this
+ * address.
+ */
 static bool sites_have(const struct sites *sites, uint64_t start)
 {
 	size_t lo = 0, hi = sites->n, at;
@@ -193,8 +209,10 @@ static bool sites_have(const struct sites *sites, uint64_t start)
 	return lo < sites->n && sites->v[lo] - start < SITE_WITHIN;
 }
 
-/* Marks the targets that a file of site_lists has. Sets *is_done_out to false if there is no such
- * file. */
+/*
+ * Marks the targets that a file of site_lists[] contains. Sets *is_done_out to false if no such
+ * file can be read.
+ */
 static int sites_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {
 	_cleanup_(fclosep) FILE *f = list_open(site_lists, ARRAY_SIZE(site_lists));
@@ -224,8 +242,8 @@ static int targets_mark(const struct targets *targets, bool *marks, bool *is_don
 }
 
 /*
- * Drops the targets that cannot be traced, as the kernel would refuse all targets because of one of
- * them. Does nothing if no list of functions can be read.
+ * Drops the targets that cannot be traced: because of one of them, the kernel would refuse to
+ * attach to all. Does nothing if no list of functions can be read.
  */
 static int list_apply(struct targets *targets)
 {
@@ -254,9 +272,9 @@ static int list_apply(struct targets *targets)
 }
 
 /*
- * Finds the functions that match in a file of site_lists, if there is one. To attach to many
- * functions at once, the kernel takes the address of a site as well as that of the function
- * (fprobe_init()).
+ * Finds the functions that match in a file of site_lists[], if there is one. A target gets the
+ * address of its site, the place where the function calls ftrace: to attach to many functions at
+ * once, the kernel takes this address as well as that of the function (fprobe_init()).
  */
 static int sites_find(const struct target_pattern *pattern, struct targets *out)
 {
@@ -267,7 +285,10 @@ static int sites_find(const struct target_pattern *pattern, struct targets *out)
 	size_t room = 0;
 	int r = 0;
 
-	/* A weak function that was replaced by another one leaves a site that is never called. */
+	/*
+	 * Skip __ftrace_invalid names: they are sites of weak functions that were replaced by
+	 * others, and are never called.
+	 */
 	while (f && !r && getline(&text, &room, f) > 0)
 		if (site_parse(text, &address, &name) && !starts_with(name, "__ftrace_invalid") &&
 		    target_fits(pattern, name))
@@ -275,8 +296,10 @@ static int sites_find(const struct target_pattern *pattern, struct targets *out)
 	return r;
 }
 
-/* Finds the functions that match in the kernel's symbol table, where one function may have several
- * names. */
+/*
+ * Finds the functions that match in the kernel's symbol table, in which a function may have several
+ * names.
+ */
 static int symbols_find(const struct target_pattern *pattern, struct targets *out, char *why,
 			size_t size)
 {

@@ -26,7 +26,7 @@ static int on_function(void *context, const char *name, uint64_t offset)
 	return target_fits(finder->pattern, name) ? targets_add(finder->out, name, offset) : 0;
 }
 
-/* Adds the function at the virtual address that the pattern gives, as in u:PATH:0x1234. */
+/* Adds the function at the virtual address that the pattern names, as in u:PATH:0x1234. */
 static int address_find(int fd, const struct target_pattern *pattern, struct targets *out)
 {
 	const struct elf_source source = { .fd = fd };
@@ -42,8 +42,10 @@ static int address_find(int fd, const struct target_pattern *pattern, struct tar
 	return r;
 }
 
-/* Adds a static probe, "provider:name", if the pattern matches it. A pattern without a provider
- * matches the probes of any provider. */
+/*
+ * Adds a static probe (USDT) if the pattern matches its name, which is "provider:name". A pattern
+ * without a provider matches the probes of any provider.
+ */
 static int on_probe(void *context, const char *name, uint64_t offset, uint32_t counter)
 {
 	const struct finder *finder = context;
@@ -76,8 +78,10 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	return r;
 }
 
-/* Searches one file for functions that match. Returns 0 even if none does, or negative errno with
- * one line in why. */
+/*
+ * Searches one file for functions that match. Returns 0 even if there are none, or a negative errno
+ * with one line in why (size bytes).
+ */
 static int file_search(const struct target_pattern *pattern, const char *path, struct targets *out,
 		       char *why, size_t size)
 {
@@ -104,8 +108,10 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 	return 0;
 }
 
-/* Writes an error into why that names the files with a match: only the user knows which one is
- * meant. Returns -EINVAL. */
+/*
+ * Writes an error into `why` that names the files with a match, because only the user knows which
+ * one is meant. Returns -EINVAL.
+ */
 static int ambiguous(const struct target_pattern *pattern, const struct target_files *files,
 		     const bool *has, char *why, size_t size)
 {
@@ -143,7 +149,10 @@ static int files_search(const struct target_pattern *pattern, const struct targe
 		}
 		has[i] = next.n > 0;
 		n += has[i];
-		/* A single file is kept even without a match: messages name it. */
+		/*
+		 * If there is only one file, keep it even without a match, because messages name
+		 * it.
+		 */
 		if ((n == 1 && has[i]) || files->n == 1) {
 			targets_fini(&found);
 			found = next;

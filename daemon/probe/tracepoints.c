@@ -24,7 +24,7 @@ static const char *const event_dirs[] = {
 
 struct finder {
 	const struct target_pattern *pattern;
-	const char *events; /* path of the directory of categories in tracefs; NULL: not readable */
+	const char *events; /* tracefs directory of event categories; NULL: not readable */
 	struct targets *out;
 };
 
@@ -38,7 +38,7 @@ static const char *events_find(void)
 	return NULL;
 }
 
-/* True if tracefs has the event in a category that matches the pattern `category`. */
+/* True if tracefs has the event `event` in a category that matches the pattern `category`. */
 static bool category_has(const char *events, const char *category, const char *event)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -60,9 +60,9 @@ static bool category_has(const char *events, const char *category, const char *e
 }
 
 /*
- * Used if tracefs cannot be read. True if the event may be in the pattern's category: sched:*
- * matches events whose names begin with sched_. A pattern without a wildcard names one event; its
- * category is not checked.
+ * Guesses whether the event is in the category that the pattern names, because tracefs cannot be
+ * read: sched:* matches events whose names begin with sched_. True if the pattern has no wildcard,
+ * as it then names one event.
  */
 static bool category_begins(const struct target_pattern *pattern, const char *event)
 {
@@ -145,8 +145,11 @@ static int kernel_search(const struct finder *finder, char *why, size_t size)
 	return r ? r : modules_search(finder, kernel);
 }
 
-/* Sets the address of each tracepoint: that of the kernel function that calls the programs attached
- * to it. Drops tracepoints without such a function, as they are not compiled into the kernel. */
+/*
+ * Sets the address of each tracepoint to that of the kernel function that calls the programs
+ * attached to the tracepoint. Drops tracepoints without such a function, which are not compiled
+ * into the kernel.
+ */
 static int addresses_set(struct targets *targets)
 {
 	_cleanup_(freep) struct target *callers = calloc(targets->n + 1, sizeof(*callers));
@@ -174,8 +177,10 @@ static int addresses_set(struct targets *targets)
 	return r;
 }
 
-/* Refuses patterns of the category syscalls: its events are no tracepoints of their own. perf and
- * tracefs derive them from two real tracepoints. */
+/*
+ * Refuses patterns with the category syscalls, because its events are not tracepoints of their own:
+ * perf and tracefs derive them from two real tracepoints, sys_enter and sys_exit.
+ */
 static int syscalls_refuse(const struct target_pattern *pattern, char *why, size_t size)
 {
 	if (strcmp(pattern->scope, "syscalls") != 0)

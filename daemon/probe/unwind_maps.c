@@ -16,7 +16,7 @@
 
 enum { FALLBACK_WAIT_S = 1 };
 
-/* Bytes of an entry of a hash map: the kernel's own data, the key and the value. */
+/* Memory of one entry of a hash map, in bytes: the kernel's own data, the key and the value. */
 enum {
 	PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process),
 	CODE_BYTES = 64 + sizeof(struct unwind_code_key) + sizeof(struct unwind_code),
@@ -86,8 +86,8 @@ static void code_drop(void *userdata, const struct unwind_code_key *key)
 
 /*
  * Waits until no BPF program can still use data that it read before this call. Programs run under
- * RCU, and the membarrier lasts an RCU grace period. Kernels with nohz_full refuse the membarrier;
- * there it waits a second, as programs run for less than that. It does not wait for programs that
+ * RCU, and the membarrier system call lasts an RCU grace period. Kernels with nohz_full refuse this
+ * call: then waits a second, because no program runs for that long. Does not wait for programs that
  * may sleep: these compare the version before and after they read.
  */
 static void programs_wait(void *userdata)
@@ -99,7 +99,9 @@ static void programs_wait(void *userdata)
 		sleep(FALLBACK_WAIT_S);
 }
 
-/* Maps n words of the map unwind_words into memory, from the word number `first` on. NULL on error.
+/*
+ * Maps n words of the BPF map unwind_words into memory, beginning with word number `first`. NULL on
+ * error.
  */
 static uint64_t *words_map(void *userdata, uint32_t first, uint32_t n)
 {
@@ -146,8 +148,10 @@ static int map_open(struct unwind_maps *maps, enum shared_map map)
 	return 0;
 }
 
-/* Divides max_memory (bytes) among the maps: an eighth for the mappings of processes, an eighth for
- * processes, little for tables and code, and the rest for the rows of tables. */
+/*
+ * Divides max_memory (bytes) among the maps: an eighth for the mappings of processes, an eighth for
+ * processes, a little for unwind tables and code, and the rest for the rows of unwind tables.
+ */
 static void maps_size(struct unwind_maps *maps, uint64_t max_memory)
 {
 	uint64_t part = max_memory / 8;

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_PROBE_UNWIND_MAPS_H
 
 /*
- * The BPF maps that the programs of all probes read to walk user stacks. There is one set for all
- * probes; daemon/unwind/ writes to the maps as memory. Owned by the recorder; opened on the main
+ * The BPF maps that the programs of all probes read to walk user stacks. All probes share one set.
+ * daemon/unwind/ fills the maps, through their memory. Owned by the recorder; opened on the main
  * thread.
  */
 
@@ -21,18 +21,23 @@ struct unwind_maps;
 int unwind_maps_open(uint64_t max_memory, struct unwind_maps **out);
 struct unwind_maps *unwind_maps_close(struct unwind_maps *maps);
 
-/* Returns the memory of the maps, for daemon/unwind/ to fill; borrowed until the maps are closed.
+/*
+ * Returns the memory of the maps, which daemon/unwind/ fills; borrowed until the maps are closed.
  */
 const struct unwind_memory *unwind_maps_memory(const struct unwind_maps *maps);
 
-/* Makes a BPF object that is not loaded yet use these maps, and not its own. 0 or negative errno.
+/*
+ * Makes a BPF object use these maps instead of its own. Called before the object is loaded. 0, or a
+ * negative errno.
  */
 int unwind_maps_reuse(const struct unwind_maps *maps, struct bpf_object *object);
 
-/* True if one of these maps has this name. Probes do not count it as memory of their own. */
+/*
+ * True if one of these maps has this name. Probes do not count such a map as memory of their own.
+ */
 bool unwind_maps_has(const char *name);
 
-/* Returns the memory of all these maps in bytes. */
+/* Returns the memory that all these maps take, in bytes. */
 uint64_t unwind_maps_bytes(const struct unwind_maps *maps);
 
 #endif

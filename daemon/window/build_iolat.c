@@ -232,9 +232,9 @@ static int operation_to_window(struct window_builder *builder, const void *row_k
 }
 
 /*
- * Copies the open I/O operations of one thread, which BPF programs may be changing meanwhile. False
- * if the thread has none, or if it began a new outermost operation during the copy: all of its
- * operations are then younger than OPEN_MIN_NS.
+ * Copies the unfinished I/O operations of one thread, which BPF programs may be changing meanwhile.
+ * False if the thread has none, or if it began a new outermost operation during the copy: all of
+ * its operations are then younger than OPEN_MIN_NS.
  */
 static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 {
@@ -249,9 +249,9 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 }
 
 /*
- * Returns the window's row for open operations that have this process (`image`) and the layer,
- * operation and system call of `frame`. Adds the row if there is none at index `first` or above,
- * where such rows are. NULL when out of memory.
+ * Returns the window's row for unfinished operations that have this process (`image`) and the
+ * layer, operation and system call of `frame`; adds the row if there is none. Rows of unfinished
+ * operations begin at index `first`. NULL when out of memory.
  */
 static struct window_io *open_row_get(struct window *window, size_t first,
 				      const struct io_frame *frame, uint32_t image)
@@ -276,8 +276,8 @@ static struct window_io *open_row_get(struct window *window, size_t first,
 }
 
 /*
- * Counts the open I/O operations of one thread in the window's rows of open operations, which begin
- * at index `first`.
+ * Counts the unfinished I/O operations of one thread in the window's rows of unfinished operations,
+ * which begin at index `first`.
  */
 static void slot_to_window(struct window_builder *builder, size_t first, const struct io_slot *slot)
 {

@@ -23,9 +23,9 @@
  * more than the one in which the record of the exec arrived.
  */
 struct past_identity {
-	struct past_identity *next; /* identity before this one; NULL: this is the first */
+	struct past_identity *next; /* next older identity of the thread, or NULL */
 	struct thread_sums sums;    /* times per state that the thread had spent up to the exec */
-	uint32_t epoch; /* window in which the exec happened, by the BPF programs' count */
+	uint32_t epoch;		    /* number of the window in which the exec happened */
 	uint32_t exec_gen;
 	/*
 	 * tid and start_boot_ns before the exec. They differ from those after the exec if a thread
@@ -50,7 +50,7 @@ struct thread_state {
 	uint64_t open_since_ns; /* start of the wait that open_ustack belongs to */
 	uint64_t open_ustack;
 	uint64_t span_start_ns; /* start of the thread's last wait that arrived as a record */
-	bool has_last;		/* true if `last` is set: an earlier window has the thread */
+	bool has_last;		/* true if `last` is valid: the thread was read before */
 	bool is_missing;	/* true if the thread was not found for the last window */
 	bool has_ended;
 	int64_t end_ns;

@@ -134,7 +134,7 @@ static uint32_t past_image_add(struct offcpu_builder *builder, const struct thre
 
 /*
  * Returns the index in window.images of the thread in this exec generation: as it is now, or as it
- * was before an exec. Adds it if needed. IMAGE_NONE when out of memory.
+ * was before one of its execs. Adds it if it is not there. IMAGE_NONE when out of memory.
  */
 static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread_state *state,
 				   uint32_t exec_gen)

@@ -30,7 +30,7 @@ struct window_builder_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	uint64_t period_ns;  /* oncpu: CPU time that one sample stands for; else 0 */
-	int64_t min_wait_ns; /* offcpu: least age, at a window's end, of an open wait to be added */
+	int64_t min_wait_ns; /* offcpu: a wait that has not ended is added from this age on */
 	/*
 	 * iolat: table of the I/O operations that threads are in now, which BPF programs change
 	 * at any time; NULL for other kinds of probes

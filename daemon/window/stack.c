@@ -319,7 +319,8 @@ static void old_windows_drop(struct stack_table *table)
 
 	if (!table->relieve || now < table->relieve_after_ns)
 		return;
-	table->relieve_after_ns = INT64_MAX; /* keeps other threads from doing the same */
+	/* Keep other threads from calling relieve() until this call has ended. */
+	table->relieve_after_ns = INT64_MAX;
 	pthread_mutex_unlock(&table->lock);
 	table->relieve(table->relieve_data);
 	pthread_mutex_lock(&table->lock);

@@ -40,7 +40,7 @@ enum stack_flags {
 	STACK_IS_FAULT = 1 << 4,      /* the stack's memory could not be read, or only in part */
 	STACK_IS_NEW_THREAD = 1 << 5, /* no stack: the thread had never run before */
 	STACK_IS_NO_HOOK = 1 << 6,    /* no stack: the BPF program that takes stacks did not run */
-	STACK_IS_UNREAD = 1 << 7,     /* no stack: it was not read while the wait was open */
+	STACK_IS_UNREAD = 1 << 7,     /* no stack: not read yet, as the wait has not ended */
 	/* The flags from here on say why a user stack ends before the thread's first function. */
 	STACK_IS_NO_TABLE = 1 << 16,   /* the unwind tables of a file were not loaded */
 	STACK_IS_NO_MAPPING = 1 << 17, /* an address is in no known mapping */
@@ -61,11 +61,11 @@ struct stack {
 	uint64_t mappings; /* version of the process's memory mappings when the stack was taken */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: when true, n_frames and frames[] may be read */
-	bool is_idle; /* the stack of a thread that waits for work: see [idle] in stackd.conf */
+	bool is_idle; /* true for a thread that waits for work, see [idle] in stackd.conf */
 	_Atomic unsigned int refs;
 	int64_t seen_ns; /* last time that stack_table_put() or stack_table_get() returned it */
 	size_t n_raw;
-	size_t n_frames; /* number of frames[], which leave out the tracing code */
+	size_t n_frames; /* number of entries in frames[]; frames of tracing code are left out */
 	struct frame **frames;
 	uint64_t *ip; /* n_raw addresses; the last n_frames of them are those of frames[] */
 };
@@ -109,7 +109,7 @@ struct stack_table_stats {
  */
 int stack_table_new(size_t max_bytes, struct stack_table **out);
 
-/* Changes max_bytes, the size at which the table rejects new stacks. Frees nothing by itself. */
+/* Changes max_bytes, the size at which the table rejects new stacks. Frees nothing at once. */
 void stack_table_set_max(struct stack_table *table, size_t max_bytes);
 
 /*

@@ -160,10 +160,10 @@ struct window_io {
 enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* events missed while the BPF program was running */
 	WINDOW_LOST_STACK_FRAMES,	  /* requests for stacks whose frames never arrived */
-	WINDOW_LOST_MEMORY,	  /* events dropped for lack of memory, or above PROCESSES_MAX */
+	WINDOW_LOST_MEMORY, /* events dropped: no memory, or already PROCESSES_MAX processes */
 	WINDOW_LOST_WAIT_THREADS, /* waits whose thread the daemon does not know */
 	WINDOW_LOST_LATE_RECORDS, /* 1: some records of this window may be in a later window */
-	WINDOW_LOST_OTHER,	  /* losses that another version of the daemon stored on disk */
+	WINDOW_LOST_OTHER,	  /* losses on disk whose reason only another version knows */
 	WINDOW_LOST_N,
 };
 
