@@ -126,10 +126,12 @@ struct process_table {
 	pthread_cond_t files_wake; /* wakes the thread that reads big files */
 	pthread_t reader, files;   /* the threads that read /proc and big files */
 	bool has_reader, has_files, is_stopping;
-	bool is_woken, is_files_woken;	  /* process_table_wake() was called since the thread
-					     last looked for work */
-	struct process_images *images;	  /* hash table of all processes, by pid */
-	struct module_registry *registry; /* the modules that processes map; has its own lock */
+	bool is_woken, is_files_woken;	   /* process_table_wake() was called since the thread
+					      last looked for work */
+	struct process_images *images;	   /* hash table of all processes, by pid */
+	struct process_images *sweep_next; /* the entry at which the sweep in progress goes on, or
+					      NULL */
+	struct module_registry *registry;  /* the modules that processes map; has its own lock */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
 	size_t n_processes;

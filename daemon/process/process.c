@@ -60,6 +60,8 @@ static void unlink_process(struct process *process)
 		}
 	}
 	if (!images->first) {
+		if (table->sweep_next == images)
+			table->sweep_next = images->hh.next;
 		HASH_DELETE(hh, table->images, images);
 		free(images);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <unistd.h>
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
@@ -7,6 +8,8 @@
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* number of processes that one sweep looks for in /proc, at most */
+#define SWEEP_AT_ONCE	 256 /* number of pids that a sweep looks at before it lets others in */
+#define SWEEP_PAUSE_US	 200
 
 /* True unless /proc shows that the process has exited. */
 static bool is_in_proc(const struct process_id *id)
@@ -30,30 +33,51 @@ static void sweep_exited(struct process *process, const struct process_sweep *sw
 }
 
 /*
- * Removes processes that have exited, or drops their mappings. Stores in suspects the processes
- * that were not seen for a long time: the report of their exit may have been lost. Returns the
- * number of suspects; the caller owns a reference to each.
+ * Removes the processes with this pid that have exited, or drops their mappings. Stores in suspects
+ * a reference to each process that was not seen for a long time: the report of its exit may have
+ * been lost.
+ */
+static void sweep_images(struct process_images *images, const struct process_sweep *sweep,
+			 struct process **suspects, size_t *n_suspects)
+{
+	struct process *next;
+
+	for (struct process *p = images->first; p; p = next) {
+		next = p->next;
+		if (p->has_exited) {
+			sweep_exited(p, sweep);
+		} else if (!p->refs && p->seen_ns < sweep->lost_ns &&
+			   *n_suspects < SWEEP_CHECKS_MAX) {
+			p->refs++;
+			suspects[(*n_suspects)++] = p;
+		}
+	}
+}
+
+/*
+ * Sweeps all processes and returns the number of suspects. Releases the table's lock after every
+ * SWEEP_AT_ONCE pids and sleeps a little: on a host with many more runnable threads than CPUs, a
+ * sweep of 15,000 processes held the lock for 300 ms and more, and cuts of windows waited for it.
  */
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)
 {
-	struct process_images *images, *next_images;
-	size_t n = 0;
+	size_t n = 0, i;
 
-	HASH_ITER (hh, table->images, images, next_images) {
-		struct process *next;
+	pthread_mutex_lock(&table->lock);
+	table->sweep_next = table->images;
+	while (table->sweep_next) {
+		for (i = 0; i < SWEEP_AT_ONCE && table->sweep_next; i++) {
+			struct process_images *images = table->sweep_next;
 
-		for (struct process *p = images->first; p; p = next) {
-			next = p->next;
-			if (p->has_exited) {
-				sweep_exited(p, sweep);
-			} else if (!p->refs && p->seen_ns < sweep->lost_ns &&
-				   n < SWEEP_CHECKS_MAX) {
-				p->refs++;
-				suspects[n++] = p;
-			}
+			table->sweep_next = images->hh.next;
+			sweep_images(images, sweep, suspects, &n);
 		}
+		pthread_mutex_unlock(&table->lock);
+		usleep(SWEEP_PAUSE_US);
+		pthread_mutex_lock(&table->lock);
 	}
+	pthread_mutex_unlock(&table->lock);
 	return n;
 }
 
@@ -64,9 +88,7 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 	size_t n;
 
 	module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
-	pthread_mutex_lock(&table->lock);
 	n = sweep_table(table, sweep, suspects);
-	pthread_mutex_unlock(&table->lock);
 	for (size_t i = 0; i < n; i++) {
 		bool is_there = is_in_proc(&suspects[i]->id);
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bpf/shared.h"
 #include "common/base.h"
@@ -38,11 +39,16 @@ struct stack_entry {
  */
 #define RELIEVE_EVERY_NS (100 * NS_PER_MS)
 
+/* A sweep looks at this many stacks, then releases the lock and pauses for other threads. */
+enum { SWEEP_AT_ONCE = 1024, SWEEP_PAUSE_US = 200 };
+
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 
 struct stack_table {
 	pthread_mutex_t lock;
 	struct stack_entry *stacks;
+	struct stack_entry
+		*sweep_next;	     /* the stack at which the sweep in progress goes on, or NULL */
 	struct stack_entry *dropped; /* list of stacks that were removed from the table but are
 					still referenced */
 	struct frame_entry *frames;
@@ -173,13 +179,21 @@ static void stack_free(struct stack_entry *entry)
 	free(entry);
 }
 
+/* Removes the stack from the table's hash; the caller frees it. Called with the lock held. */
+static void stack_remove(struct stack_table *table, struct stack_entry *entry)
+{
+	if (table->sweep_next == entry)
+		table->sweep_next = entry->hh.next;
+	HASH_DEL(table->stacks, entry);
+	table->bytes -= stack_bytes(entry->stack.n_raw);
+}
+
 static void stack_release(struct stack_table *table, struct stack_entry *entry)
 {
 	struct stack *stack = &entry->stack;
 	size_t i;
 
-	HASH_DEL(table->stacks, entry);
-	table->bytes -= stack_bytes(stack->n_raw);
+	stack_remove(table, entry);
 	for (i = 0; i < stack->n_frames; i++)
 		frame_release(table, stack->frames[i]);
 	stack_free(entry);
@@ -293,20 +307,15 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
-/*
- * Drops unreferenced stacks by the rules of stack_table_sweep(). A stack that was last used before
- * oldest_ns is old. Called with the lock held.
- */
-static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t cut_ns)
+/* Drops the stack if the rules of stack_table_sweep() say so. Called with the lock held. */
+static void stack_sweep(struct stack_table *table, struct stack_entry *entry, int64_t oldest_ns,
+			int64_t cut_ns)
 {
-	struct stack_entry *entry, *next;
+	const struct stack *stack = &entry->stack;
 
-	HASH_ITER (hh, table->stacks, entry, next)
-		if (entry->stack.refs == 1 && entry->stack.is_resolved &&
-		    entry->stack.seen_ns < cut_ns &&
-		    (entry->stack.seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
-			stack_release(table, entry);
-	dropped_sweep(table, false);
+	if (stack->refs == 1 && stack->is_resolved && stack->seen_ns < cut_ns &&
+	    (stack->seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
+		stack_release(table, entry);
 }
 
 /*
@@ -316,6 +325,7 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 static void old_windows_drop(struct stack_table *table)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct stack_entry *entry, *next;
 
 	if (!table->relieve || now < table->relieve_after_ns)
 		return;
@@ -324,7 +334,9 @@ static void old_windows_drop(struct stack_table *table)
 	pthread_mutex_unlock(&table->lock);
 	table->relieve(table->relieve_data);
 	pthread_mutex_lock(&table->lock);
-	stacks_sweep(table, INT64_MIN, INT64_MAX);
+	HASH_ITER (hh, table->stacks, entry, next)
+		stack_sweep(table, entry, INT64_MIN, INT64_MAX);
+	dropped_sweep(table, false);
 	table->relieve_after_ns = now;
 	if (table->bytes > table->max_bytes / 8 * 7)
 		table->relieve_after_ns += RELIEVE_EVERY_NS;
@@ -365,8 +377,7 @@ static void stack_lose(struct stack_table *table, struct stack_entry *entry)
 	struct stack *stack = &entry->stack;
 	const struct stack *lost = &table->pseudo[stack->process ? LOST_USER : LOST_KERNEL];
 
-	HASH_DEL(table->stacks, entry);
-	table->bytes -= stack_bytes(stack->n_raw);
+	stack_remove(table, entry);
 	entry->next = table->dropped;
 	table->dropped = entry;
 	stack->n_raw = 0;
@@ -477,9 +488,23 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns)
 {
 	int64_t oldest = clock_ns(CLOCK_MONOTONIC) - keep_ns;
+	struct stack_entry *entry;
+	size_t i;
 
 	pthread_mutex_lock(&table->lock);
-	stacks_sweep(table, oldest, cut_ns);
+	dropped_sweep(table, false);
+	table->sweep_next = table->stacks;
+	while (table->sweep_next) {
+		for (i = 0; i < SWEEP_AT_ONCE && (entry = table->sweep_next); i++) {
+			table->sweep_next = entry->hh.next;
+			stack_sweep(table, entry, oldest, cut_ns);
+		}
+		/* Let other threads in: a cut of a window must not wait until the sweep has ended.
+		 */
+		pthread_mutex_unlock(&table->lock);
+		usleep(SWEEP_PAUSE_US);
+		pthread_mutex_lock(&table->lock);
+	}
 	pthread_mutex_unlock(&table->lock);
 }
 

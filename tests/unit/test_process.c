@@ -782,6 +782,35 @@ static void sweeping_keeps_what_is_referenced(void **state)
 	assert_int_equal(stats.modules, 0);
 }
 
+static void *sweep_often(void *data)
+{
+	for (int i = 0; i < 20; i++)
+		sweep(0);
+	return NULL;
+}
+
+/*
+ * A sweep of thousands lets other threads in: here one that adds and ends processes, also while the
+ * sweep goes on. In the end none is left.
+ */
+static void sweeping_lets_others_in(void **state)
+{
+	struct process_id id = { .pid = 4100000, .exec_gen = 1, .start_boot_ns = 5 };
+	struct process_stats stats;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, sweep_often, NULL), 0);
+	for (int i = 0; i < 5000; i++, id.pid++) {
+		process_unref(process_table_see(table, &id, true, "short"));
+		process_table_note_exit(table, &id);
+	}
+	pthread_join(thread, NULL);
+	sweep(0);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.processes, 0);
+	assert_int_equal(process_table_dead_bytes(table), 0);
+}
+
 static atomic_bool is_over;
 
 struct crowd {
@@ -880,6 +909,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(the_kernels_own_are_told_apart, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_dead_are_counted_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_named_the_dead_goes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sweeping_lets_others_in, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sweeping_keeps_what_is_referenced, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(any_thread_may_call, set_up, tear_down),
