@@ -63,6 +63,7 @@ struct process {
 	bool is_gen_known; /* true: a probe reported the process, so id is exact; false: only
 			      /proc has shown it */
 	bool is_kernel;
+	bool is_folded;	   /* the entry stands for several processes, see process_see_folded() */
 	bool has_exited;   /* the process has exited, or an exec has replaced its program */
 	bool is_late;	   /* the process was counted in process_table.too_late */
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
@@ -105,11 +106,12 @@ struct process {
 
 /*
  * The processes in the table that have or had one pid; the process added last is first. After an
- * exec, the pid has one more struct process.
+ * exec, the pid has one more struct process. An entry with pid 0, which stands for several
+ * processes, is in a list of its own.
  */
 struct process_images {
 	UT_hash_handle hh;
-	uint64_t pid;
+	uint64_t key; /* the pid; for pid 0 a number made of the start time */
 	struct process *first;
 };
 
@@ -146,10 +148,10 @@ struct process_table {
 /* Defined in process.c: */
 
 /*
- * Returns the process with this pid that was added last; process.next links to the others with the
- * same pid. NULL if the table has none.
+ * Returns the process with the pid id->pid that was added last; process.next links to the others
+ * with the same pid. NULL if the table has none.
  */
-struct process *process_images(const struct process_table *table, int32_t pid);
+struct process *process_images(const struct process_table *table, const struct process_id *id);
 /* Adds the process to the table. Returns 0 or -ENOMEM. */
 int process_link(struct process *process);
 /* Removes the process from the table and frees it. */

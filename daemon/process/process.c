@@ -10,18 +10,25 @@
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
 
-static struct process_images *images_find(const struct process_table *table, int32_t pid)
+/* Returns process_images.key. The upper half of the numbers is no pid's. */
+static uint64_t images_key(const struct process_id *id)
 {
-	uint64_t key = (uint32_t)pid;
+	return id->pid ? (uint32_t)id->pid : id->start_boot_ns | UINT64_C(1) << 63;
+}
+
+static struct process_images *images_find(const struct process_table *table,
+					  const struct process_id *id)
+{
+	uint64_t key = images_key(id);
 	struct process_images *images;
 
 	HASH_FIND(hh, table->images, &key, sizeof(key), images);
 	return images;
 }
 
-struct process *process_images(const struct process_table *table, int32_t pid)
+struct process *process_images(const struct process_table *table, const struct process_id *id)
 {
-	struct process_images *images = images_find(table, pid);
+	struct process_images *images = images_find(table, id);
 
 	return images ? images->first : NULL;
 }
@@ -29,14 +36,14 @@ struct process *process_images(const struct process_table *table, int32_t pid)
 int process_link(struct process *process)
 {
 	struct process_table *table = process->table;
-	struct process_images *images = images_find(table, process->id.pid);
+	struct process_images *images = images_find(table, &process->id);
 
 	if (!images) {
 		images = calloc(1, sizeof(*images));
 		if (!images)
 			return -ENOMEM;
-		images->pid = (uint32_t)process->id.pid;
-		HASH_ADD(hh, table->images, pid, sizeof(images->pid), images);
+		images->key = images_key(&process->id);
+		HASH_ADD(hh, table->images, key, sizeof(images->key), images);
 		if (!HASH_HAS(images)) {
 			free(images);
 			return -ENOMEM;
@@ -51,7 +58,7 @@ int process_link(struct process *process)
 static void unlink_process(struct process *process)
 {
 	struct process_table *table = process->table;
-	struct process_images *images = images_find(table, process->id.pid);
+	struct process_images *images = images_find(table, &process->id);
 
 	for (struct process **p = &images->first; *p; p = &(*p)->next) {
 		if (*p == process) {
@@ -90,7 +97,7 @@ bool process_is_newer(const struct process *a, const struct process *b)
 
 bool process_is_newest(const struct process *process)
 {
-	struct process *p = process_images(process->table, process->id.pid);
+	struct process *p = process_images(process->table, &process->id);
 
 	for (; p; p = p->next) {
 		if (process_is_newer(p, process))
@@ -266,7 +273,8 @@ void process_info(struct process *process, struct process_info *out)
 		.id = process->id,
 		.start_real_ns = process->start_real_ns,
 		.is_kernel = process->is_kernel,
-		.has_exited = process->has_exited,
+		.has_exited = process->has_exited && !process->is_folded,
+		.is_folded = process->is_folded,
 		.exe = process->exe,
 		.cgroup = process->cgroup,
 	};

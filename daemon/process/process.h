@@ -34,6 +34,7 @@ struct process_info {
 	int64_t start_real_ns; /* start time in ns since the epoch */
 	bool is_kernel;
 	bool has_exited;
+	bool is_folded; /* the entry stands for several processes, see process_see_folded() */
 	char comm[16];
 	const char *exe;
 	const char *cgroup; /* path in the cgroup2 hierarchy, begins with "/" */
@@ -134,6 +135,14 @@ struct process *process_table_see(struct process_table *table, const struct proc
  * that is returned; NULL when out of memory or when the table is full.
  */
 struct process *process_table_see_as(struct process_table *table, const struct process_info *info);
+
+/*
+ * Finds or adds, in the table that `member` is in, an entry for processes whose rows a window has
+ * together: those with the same is_kernel, comm, exe and cgroup as `shared`, of which nothing else
+ * is read. The entry has pid 0 and the same id in every run of stackd. The caller owns the
+ * reference that is returned; NULL when out of memory or when the table is full.
+ */
+struct process *process_see_folded(struct process *member, const struct process_info *shared);
 
 /*
  * Records a fork: adds the child with the mappings of the parent or, if the parent is not in the

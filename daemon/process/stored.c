@@ -56,7 +56,8 @@ struct process *process_table_add_stored(struct process_table *table,
 	process->id = info->id;
 	process->is_gen_known = true;
 	process->is_kernel = info->is_kernel;
-	process->has_exited = !is_alive(&info->id);
+	process->is_folded = info->is_folded;
+	process->has_exited = !info->is_folded && !is_alive(&info->id);
 	process->start_real_ns = info->start_real_ns;
 	process->refs = 1;
 	memcpy(process->comm, info->comm, sizeof(process->comm));

@@ -6,6 +6,7 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
@@ -15,7 +16,7 @@
 
 static struct process *process_find(struct process_table *table, const struct process_id *id)
 {
-	for (struct process *p = process_images(table, id->pid); p; p = p->next) {
+	for (struct process *p = process_images(table, id); p; p = p->next) {
 		if (p->is_gen_known && !memcmp(&p->id, id, sizeof(*id)))
 			return p;
 	}
@@ -30,7 +31,7 @@ static struct process *process_find_latest(struct process_table *table, const st
 {
 	struct process *latest = NULL;
 
-	for (struct process *p = process_images(table, id->pid); p; p = p->next) {
+	for (struct process *p = process_images(table, id); p; p = p->next) {
 		if (process_is_same_start(p, id->start_boot_ns) &&
 		    (!latest || process_is_newer(p, latest)))
 			latest = p;
@@ -47,7 +48,7 @@ static struct process *process_adopt(struct process_table *table, const struct p
 {
 	struct process *latest = process_find_latest(table, id);
 
-	for (struct process *p = process_images(table, id->pid); p; p = p->next) {
+	for (struct process *p = process_images(table, id); p; p = p->next) {
 		if (p->is_gen_known || !process_is_same_start(p, id->start_boot_ns))
 			continue;
 		if (latest != p && latest->id.exec_gen < id->exec_gen)
@@ -69,7 +70,7 @@ static struct process *process_adopt(struct process_table *table, const struct p
  */
 static void end_other_images(struct process *process)
 {
-	for (struct process *p = process_images(process->table, process->id.pid); p; p = p->next) {
+	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
 		if (p == process)
 			continue;
 		if (process_is_newer(p, process))
@@ -119,7 +120,7 @@ struct process *process_find_or_add_scanned(struct process_table *table, int32_t
 {
 	struct process_id id = { .pid = pid, .start_boot_ns = procfs_ticks_ns(start_ticks) };
 
-	for (struct process *p = process_images(table, pid); p; p = p->next) {
+	for (struct process *p = process_images(table, &id); p; p = p->next) {
 		if (procfs_ticks(p->id.start_boot_ns) == start_ticks && process_is_newest(p))
 			return p;
 	}
@@ -165,13 +166,35 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 	process = process_find_or_add(table, &info->id);
 	if (process) {
 		process->is_kernel = info->is_kernel;
+		process->is_folded = info->is_folded;
+		if (info->is_folded)
+			process->start_real_ns = 0;
 		set_comm(process, info->comm);
-		process_set_text(process, &process->cgroup, info->cgroup);
+		if (info->exe)
+			process_set_text(process, &process->exe, info->exe);
+		if (info->cgroup)
+			process_set_text(process, &process->cgroup, info->cgroup);
 		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
 		process->refs++;
 	}
 	pthread_mutex_unlock(&table->lock);
 	return process;
+}
+
+static uint64_t hash_text(uint64_t seed, const char *text)
+{
+	return text ? hash64_string(seed, text) : hash64(seed, "", 1);
+}
+
+struct process *process_see_folded(struct process *member, const struct process_info *shared)
+{
+	struct process_info info = *shared;
+	uint64_t hash = hash_text(HASH64_SEED + info.is_kernel, info.comm);
+
+	hash = hash_text(hash_text(hash, info.exe), info.cgroup);
+	info.id = (struct process_id){ .exec_gen = UINT32_MAX, .start_boot_ns = hash };
+	info.is_folded = true;
+	return process_table_see_as(member->table, &info);
 }
 
 /* Gives a forked child the mappings, exe and cgroup of its parent. */

@@ -51,18 +51,26 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 }
 
 static void add_opens(struct aggregate *aggregate, const struct window *window,
-		      struct aggregate_image_info **infos, struct stack *unread)
+		      struct aggregate_image_info **infos, struct stack *unread, bool is_last)
 {
 	struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_opens; i++) {
-		info = infos[window->opens[i].image];
-		if (!info)
+		const struct window_open *open = &window->opens[i];
+
+		info = infos[open->image];
+		if (!info || (open->count && !is_last))
 			continue;
-		aggregate_add_unseen(aggregate, window, &window->opens[i]);
-		if (filter_has_state(aggregate->filter, window->opens[i].state))
-			aggregate_add_open(aggregate, window, &window->opens[i], info, unread);
+		if (!open->count)
+			aggregate_add_unseen(aggregate, window, open);
+		if (!filter_has_state(aggregate->filter, open->state))
+			continue;
+		if (open->count)
+			aggregate_add_folded_open(aggregate, open, &window->images[open->image],
+						  info);
+		else
+			aggregate_add_open(aggregate, window, open, info, unread);
 	}
 }
 
@@ -95,7 +103,7 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 		return -ENOMEM;
 	add_images(aggregate, window, infos);
 	if (is_last || !aggregate->options.open_only)
-		add_opens(aggregate, window, infos, unread);
+		add_opens(aggregate, window, infos, unread, is_last);
 	if (!aggregate->options.open_only)
 		add_ended(aggregate, window, infos);
 	for (i = 0; i < window->n_samples; i++) {

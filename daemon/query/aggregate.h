@@ -63,6 +63,9 @@ struct aggregate_group {
 	uint64_t open_ns;
 	/* number of open waits that may be over, as their thread could not be inspected */
 	uint64_t unseen;
+	/* numbers of folded processes, see struct window_image; 0 unless the group is folded */
+	uint32_t folded;
+	uint32_t started;
 	uint64_t max_ns; /* length of the longest wait of the group */
 	/*
 	 * end of the longest wait, ns since the epoch; INT64_MAX if it is open or its end unknown

@@ -181,6 +181,7 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 	group->blocked_ns += item->blocked_ns;
 	group->runnable_ns += item->runnable_ns;
 	group->throttled_ns += item->throttled_ns;
+	window_processes_add(&group->folded, &group->started, item->processes, item->started);
 	if (item->max_ns > group->max_ns || (item->max_ns == group->max_ns && !group->max_tid)) {
 		group->max_ns = item->max_ns;
 		group->max_end_real_ns = item->max_end_real_ns;
@@ -199,6 +200,8 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 		.is_sample = true,
 		.count = sample->count,
 		.on_ns = sample->on_ns,
+		.processes = sample->processes,
+		.started = sample->started,
 	};
 
 	aggregate->totals.samples += sample->count;

@@ -113,6 +113,8 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
 	for (i = 0; i < last->n_opens; i++) {
 		const struct window_open *open = &last->opens[i];
 
+		if (open->count)
+			continue;
 		wait = wait_add(aggregate, last->images[open->image].uid, open->start_ns);
 		if (!wait)
 			continue;

@@ -95,6 +95,8 @@ struct aggregate_item {
 	uint64_t throttled_ns;
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
+	uint32_t processes; /* numbers of folded processes, see struct window_row */
+	uint32_t started;
 };
 
 /* Functions of aggregate_index.c: */
@@ -173,6 +175,14 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, struct aggregate_image_info *info,
 			struct stack *unread);
+
+/*
+ * Adds waits that are open at the end of the newest window and were folded. Their time in the
+ * window is in rows; the time added here, for a query for open waits only, is that since their
+ * starts.
+ */
+void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_open *open,
+			       const struct window_image *image, struct aggregate_image_info *info);
 
 /*
  * Adds the time since wakeup of an open wait to totals.unseen_ns if its thread could not be

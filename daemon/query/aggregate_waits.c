@@ -18,6 +18,8 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 		.info = info,
 		.state = row->state,
 		.waker = window_row_waker(window, i),
+		.processes = row->processes,
+		.started = row->started,
 	};
 	struct aggregate_group *group;
 	unsigned int k;
@@ -186,6 +188,42 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
 	count_open(aggregate, group, wait);
 }
 
+void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_open *open,
+			       const struct window_image *image, struct aggregate_image_info *info)
+{
+	bool is_unseen = open->state & STATE_UNSEEN;
+	struct aggregate_item item = {
+		.image = image,
+		.info = info,
+		.state = open->state,
+		.max_ns = (uint64_t)(aggregate->end_ns - open->start_ns),
+		.max_end_real_ns = INT64_MAX,
+		.processes = open->processes,
+		.started = open->started,
+	};
+	struct aggregate_group *group;
+
+	if (!filter_has_duration(aggregate->filter, item.max_ns))
+		return;
+	if (aggregate->options.open_only) {
+		item.blocked_ns = open->whole_ns - open->whole_runnable_ns;
+		item.runnable_ns = open->whole_runnable_ns;
+		item.throttled_ns = open->throttled_ns;
+	}
+	aggregate_item_set_stacks(aggregate, &item, open->kernel, open->user);
+	group = aggregate_add(aggregate, &item);
+	if (!group)
+		return;
+	group->open_ns += item.blocked_ns + item.runnable_ns;
+	group->open += open->count;
+	aggregate->totals.open_waits += open->count;
+	if (!is_unseen)
+		return;
+	group->unseen += open->count;
+	aggregate->totals.unseen += open->count;
+	aggregate->totals.unseen_ns += open->whole_runnable_ns;
+}
+
 void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
 			 struct aggregate_image_info *info)
 {
@@ -197,6 +235,8 @@ void aggregate_add_short(struct aggregate *aggregate, const struct window_image 
 		.count = sums->short_count,
 		.blocked_ns = sums->short_blocked_ns,
 		.runnable_ns = sums->short_runnable_ns,
+		.processes = image->folded,
+		.started = image->started,
 	};
 
 	if (sums->short_count && filter_has_shorts(aggregate->filter) &&

@@ -12,6 +12,7 @@
 enum column_kind {
 	COLUMN_U64,
 	COLUMN_U32,
+	COLUMN_DELTA, /* int32_t, written as the difference from the member before */
 	COLUMN_I32,
 	COLUMN_TIME, /* an int64_t, in ns of CLOCK_MONOTONIC; INT64_MAX stands for never */
 	COLUMN_COMM,
@@ -51,6 +52,8 @@ static const struct store_column image_columns[] = {
 	COLUMN(struct window_image, U64, sums.short_blocked_ns),
 	COLUMN(struct window_image, U64, sums.short_runnable_ns),
 	COLUMN(struct window_image, U64, sums.throttled_ns),
+	COLUMN(struct window_image, U32, folded),
+	COLUMN(struct window_image, U32, started),
 };
 
 static const struct store_column row_columns[] = {
@@ -59,7 +62,8 @@ static const struct store_column row_columns[] = {
 	COLUMN(struct window_row, U64, count),	      COLUMN(struct window_row, U64, blocked_ns),
 	COLUMN(struct window_row, U64, runnable_ns),  COLUMN(struct window_row, U64, max_ns),
 	COLUMN(struct window_row, TIME, max_end_ns),  COLUMN(struct window_row, U32, bucket_mask),
-	COLUMN(struct window_row, U64, throttled_ns),
+	COLUMN(struct window_row, U64, throttled_ns), COLUMN(struct window_row, U32, processes),
+	COLUMN(struct window_row, U32, started),
 };
 
 static const struct store_column span_columns[] = {
@@ -70,16 +74,25 @@ static const struct store_column span_columns[] = {
 };
 
 static const struct store_column open_columns[] = {
-	COLUMN(struct window_open, IMAGE, image),      COLUMN(struct window_open, STACK, kernel),
-	COLUMN(struct window_open, STACK, user),       COLUMN(struct window_open, U32, state),
-	COLUMN(struct window_open, TIME, start_ns),    COLUMN(struct window_open, TIME, wake_ns),
+	COLUMN(struct window_open, IMAGE, image),
+	COLUMN(struct window_open, STACK, kernel),
+	COLUMN(struct window_open, STACK, user),
+	COLUMN(struct window_open, U32, state),
+	COLUMN(struct window_open, TIME, start_ns),
+	COLUMN(struct window_open, TIME, wake_ns),
 	COLUMN(struct window_open, U64, throttled_ns),
+	COLUMN(struct window_open, U64, whole_ns),
+	COLUMN(struct window_open, U64, whole_runnable_ns),
+	COLUMN(struct window_open, U32, count),
+	COLUMN(struct window_open, U32, processes),
+	COLUMN(struct window_open, U32, started),
 };
 
 static const struct store_column sample_columns[] = {
 	COLUMN(struct window_sample, IMAGE, image), COLUMN(struct window_sample, STACK, kernel),
 	COLUMN(struct window_sample, STACK, user),  COLUMN(struct window_sample, U64, count),
-	COLUMN(struct window_sample, U64, on_ns),
+	COLUMN(struct window_sample, U64, on_ns),   COLUMN(struct window_sample, U32, processes),
+	COLUMN(struct window_sample, U32, started),
 };
 
 #define LINK_COLUMNS(i)                                         \
@@ -116,6 +129,7 @@ static const struct store_column io_columns[] = {
 	COLUMN(struct window_io, TIME, max_end_ns), COLUMN(struct window_io, I32, max_tid),
 	COLUMN(struct window_io, U64, bucket_mask), COLUMN(struct window_io, U64, open),
 	COLUMN(struct window_io, U64, oldest_ns),   COLUMN(struct window_io, I32, oldest_tid),
+	COLUMN(struct window_io, U32, processes),   COLUMN(struct window_io, U32, started),
 };
 
 _Static_assert(WINDOW_DEVICE_LEN == COMM_LEN, "a device's name has the columns of a comm");
@@ -124,15 +138,22 @@ static const struct store_column io_bucket_columns[] = { { COLUMN_U64, 0 } };
 
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
+static const struct store_column member_columns[] = {
+	COLUMN(struct window_member, IMAGE, image),
+	COLUMN(struct window_member, DELTA, pid),
+};
+
 /*
- * One member of store_sections. added: number of columns, at the end of the list, that the previous
- * version of the section does not have.
+ * One member of store_sections. The last arguments are the number of columns in version 1, in
+ * version 2 and so on.
  */
-#define SECTION(tag, version, array, columns, added)                                              \
-	{                                                                                         \
-		tag, version, sizeof(*((struct window *)0)->array),                               \
-			offsetof(struct window, array), offsetof(struct window, n_##array),       \
-			columns, ARRAY_SIZE(columns), (added) ? ARRAY_SIZE(columns) - (added) : 0 \
+#define SECTION(tag, array, columns, ...)                                                  \
+	{                                                                                  \
+		tag, sizeof(*((struct window *)0)->array), offsetof(struct window, array), \
+			offsetof(struct window, n_##array), columns,                       \
+		{                                                                          \
+			__VA_ARGS__                                                        \
+		}                                                                          \
 	}
 
 /*
@@ -140,17 +161,48 @@ static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
  * again. Tags 1 to 3 are in window_blob.c.
  */
 const struct store_section store_sections[] = {
-	SECTION(4, 2, images, image_columns, 1),
-	SECTION(5, 2, rows, row_columns, 1),
-	SECTION(6, 1, buckets, bucket_columns, 0),
-	SECTION(7, 2, spans, span_columns, 1),
-	SECTION(8, 2, opens, open_columns, 1),
-	SECTION(9, 1, samples, sample_columns, 0),
-	SECTION(10, 1, wakers, waker_columns, 0), /* has one member per row, or none */
-	SECTION(20, 2, ios, io_columns, 3),
-	SECTION(21, 1, io_buckets, io_bucket_columns, 0),
-	{},
+	SECTION(4, images, image_columns, 13, 14, 16), SECTION(5, rows, row_columns, 10, 11, 13),
+	SECTION(6, buckets, bucket_columns, 1),	       SECTION(7, spans, span_columns, 7, 8),
+	SECTION(8, opens, open_columns, 6, 7, 12),     SECTION(9, samples, sample_columns, 5, 7),
+	SECTION(10, wakers, waker_columns, 22), /* one waker per row, or none at all */
+	SECTION(11, members, member_columns, 2),       SECTION(20, ios, io_columns, 27, 30, 32),
+	SECTION(21, io_buckets, io_bucket_columns, 1), {},
 };
+
+size_t store_section_columns(const struct store_section *section, uint64_t version)
+{
+	return version && version <= STORE_VERSIONS ? section->versions[version - 1] : 0;
+}
+
+/* True if this column is 0 in each member of the array. */
+static bool column_is_empty(const struct store_section *section, const struct window *window,
+			    size_t column)
+{
+	const char *base = (const char *)window;
+	const char *members = *(char *const *)(base + section->array);
+	size_t n = *(const size_t *)(base + section->n), i;
+	size_t size = section->columns[column].kind == COLUMN_U64 ? 8 : 4;
+	uint64_t value = 0;
+
+	for (i = 0; i < n && !value; i++)
+		memcpy(&value, members + i * section->size + section->columns[column].offset, size);
+	return !value;
+}
+
+uint64_t store_section_version(const struct store_section *section, const struct window *window)
+{
+	size_t version = STORE_VERSIONS, column;
+
+	for (; version > 1; version--) {
+		column = section->versions[version - 1];
+		while (column > section->versions[version - 2] &&
+		       column_is_empty(section, window, column - 1))
+			column--;
+		if (column > section->versions[version - 2])
+			break;
+	}
+	return version;
+}
 
 void store_table_fini(struct store_table *table)
 {
@@ -233,6 +285,10 @@ static void member_encode(struct store_column_context *context, enum column_kind
 	case COLUMN_I32:
 		bytes_put_i64(out, *(const int32_t *)member);
 		break;
+	case COLUMN_DELTA:
+		bytes_put_i64(out, *(const int32_t *)member - context->last);
+		context->last = *(const int32_t *)member;
+		break;
 	case COLUMN_TIME:
 		time_encode(context->window, *(const int64_t *)member, out);
 		break;
@@ -259,14 +315,15 @@ static void cut_add(struct store_cuts *cuts, size_t at, size_t *last)
 }
 
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
-			  struct bytes *out)
+			  size_t n_columns, struct bytes *out)
 {
 	const char *base = (const char *)context->window;
 	const char *members = *(char *const *)(base + section->array);
 	size_t n = *(const size_t *)(base + section->n), i, column, last = out->n;
 
 	bytes_put_u64(out, n);
-	for (column = 0; column < section->n_columns; column++) {
+	for (column = 0; column < n_columns; column++) {
+		context->last = 0;
 		for (i = 0; i < n; i++)
 			member_encode(context, section->columns[column].kind,
 				      members + i * section->size + section->columns[column].offset,
@@ -315,7 +372,7 @@ static void member_decode(struct store_column_context *context, enum column_kind
 			  struct bytes_reader *in, void *member)
 {
 	const struct window *window = context->window;
-	int64_t signed_value;
+	int64_t signed_value = 0;
 
 	switch (kind) {
 	case COLUMN_U64:
@@ -333,10 +390,14 @@ static void member_decode(struct store_column_context *context, enum column_kind
 		*(uint32_t *)member =
 			(uint32_t)bytes_get_max(in, window->n_images ? window->n_images - 1 : 0);
 		break;
+	case COLUMN_DELTA:
+		signed_value = context->last;
+		__attribute__((fallthrough));
 	case COLUMN_I32:
-		signed_value = bytes_get_i64(in);
+		signed_value = (int64_t)((uint64_t)signed_value + (uint64_t)bytes_get_i64(in));
 		in->is_failed |= signed_value != (int32_t)signed_value;
 		*(int32_t *)member = (int32_t)signed_value;
+		context->last = (int32_t)signed_value;
 		break;
 	case COLUMN_TIME:
 		*(int64_t *)member = INT64_MAX;
@@ -370,10 +431,12 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 		return -ENOMEM;
 	*(char **)(base + section->array) = members;
 	*(size_t *)(base + section->n) = n;
-	for (column = 0; column < n_columns && !in->is_failed; column++)
+	for (column = 0; column < n_columns && !in->is_failed; column++) {
+		context->last = 0;
 		for (i = 0; i < n && !in->is_failed; i++)
 			member_decode(context, section->columns[column].kind, in,
 				      members + i * section->size +
 					      section->columns[column].offset);
+	}
 	return in->is_failed ? -EBADMSG : 0;
 }

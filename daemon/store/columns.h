@@ -42,19 +42,23 @@ struct store_column_context {
 	struct store_table stacks;
 	struct store_table processes;
 	struct store_cuts cuts;
+	int64_t last; /* the number before, in a column of differences */
 	int error;
 };
 
-/* Describes one array of struct window: how it is encoded, and where its members are. */
+enum { STORE_VERSIONS = 4 };
+
+/*
+ * Describes one array of struct window: how it is encoded, and where its members are. A new version
+ * of a section adds columns behind those of the version before.
+ */
 struct store_section {
 	uint64_t tag;
-	uint64_t version;
 	size_t size;  /* size of one member of the array, in bytes */
 	size_t array; /* offset in struct window of the pointer to the array */
 	size_t n;     /* offset in struct window of the number of members */
 	const struct store_column *columns;
-	size_t n_columns;
-	size_t n_before; /* number of columns in version - 1 of the section; 0: no such version */
+	uint8_t versions[STORE_VERSIONS]; /* number of columns in version 1, 2, ...; 0: no such */
 };
 
 /*
@@ -63,12 +67,21 @@ struct store_section {
  */
 extern const struct store_section store_sections[];
 
+/* Returns the number of columns in this version of the section; 0: there is no such version. */
+size_t store_section_columns(const struct store_section *section, uint64_t version);
+
 /*
- * Encodes one section of the window and appends it to *out. Adds the ends of columns to
- * context->cuts. On failure sets context->error or out->is_failed.
+ * Returns the lowest version whose columns hold all that the window has in this section: columns of
+ * later versions are 0 in all members.
+ */
+uint64_t store_section_version(const struct store_section *section, const struct window *window);
+
+/*
+ * Encodes the first n_columns columns of a section and appends them to *out. Adds the ends of
+ * columns to context->cuts. On failure sets context->error or out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
-			  struct bytes *out);
+			  size_t n_columns, struct bytes *out);
 
 /*
  * Decodes the first n_columns columns of a section into context->window. Returns 0, -EBADMSG (the

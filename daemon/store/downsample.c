@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
 
@@ -31,10 +32,13 @@ struct sample_entry {
 
 /*
  * A wait that ended in a later window than it began in, or that had not ended at the end of the
- * last window.
+ * last window. In the windows from from_ns to until_ns it is an open wait whose time is in no row
+ * yet; in other windows, it may have been folded into rows.
  */
 struct wait_entry {
 	uint64_t key[2]; /* identifies a wait: id of the thread (window_image.uid), start in ns */
+	int64_t from_ns;
+	int64_t until_ns; /* equal to from_ns if there is no such window so far */
 	UT_hash_handle hh;
 };
 
@@ -46,6 +50,9 @@ struct downsample {
 	struct sample_entry *samples;
 	struct io_entry *ios;
 	uint32_t *map; /* map[i]: index in out->images of image i of the window being added */
+	struct window_member *members;
+	size_t n_members, members_capacity;
+	bool has_folded; /* rows were folded in one of the windows */
 	int error;
 };
 
@@ -68,6 +75,7 @@ static int image_place(struct downsample *downsample, const struct window_image 
 		return -ENOMEM;
 	*added = *image;
 	added->sums = (struct thread_sums){};
+	added->folded = added->started = 0;
 	process_ref(image->process);
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
@@ -93,6 +101,7 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 
 static int images_add(struct downsample *downsample, const struct window *window)
 {
+	struct window_image *added;
 	size_t i;
 	int r;
 
@@ -104,8 +113,10 @@ static int images_add(struct downsample *downsample, const struct window *window
 		r = image_place(downsample, &window->images[i], &downsample->map[i]);
 		if (r)
 			return r;
-		sums_add(&downsample->out->images[downsample->map[i]].sums,
-			 &window->images[i].sums);
+		added = &downsample->out->images[downsample->map[i]];
+		sums_add(&added->sums, &window->images[i].sums);
+		window_processes_add(&added->folded, &added->started, window->images[i].folded,
+				     window->images[i].started);
 	}
 	return 0;
 }
@@ -157,6 +168,8 @@ static struct row_entry *row_add(struct downsample *downsample, const struct win
 	entry->row.blocked_ns += row->blocked_ns;
 	entry->row.runnable_ns += row->runnable_ns;
 	entry->row.throttled_ns += row->throttled_ns;
+	window_processes_add(&entry->row.processes, &entry->row.started, row->processes,
+			     row->started);
 	if (row->max_ns > entry->row.max_ns) {
 		entry->row.max_ns = row->max_ns;
 		entry->row.max_end_ns = row->max_end_ns;
@@ -198,6 +211,7 @@ static int samples_add(struct downsample *downsample, const struct window *windo
 			entry->sample = sample;
 			entry->sample.image = downsample->map[sample.image];
 			entry->sample.count = entry->sample.on_ns = 0;
+			entry->sample.processes = entry->sample.started = 0;
 			HASH_ADD(hh, downsample->samples, key, sizeof(entry->key), entry);
 			if (!HASH_HAS(entry)) {
 				free(entry);
@@ -206,52 +220,8 @@ static int samples_add(struct downsample *downsample, const struct window *windo
 		}
 		entry->sample.count += sample.count;
 		entry->sample.on_ns += sample.on_ns;
-	}
-	return 0;
-}
-
-static void span_to_row(struct downsample *downsample, const struct window_span *span)
-{
-	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
-	struct window_row row = {
-		.image = downsample->map[span->image],
-		.state = span->state,
-		.kernel = span->kernel,
-		.user = span->user,
-		.count = 1,
-		.blocked_ns =
-			window_overlap_ns(span->start_ns, span->wake_ns, INT64_MIN, span->end_ns),
-		.runnable_ns =
-			window_overlap_ns(span->wake_ns, span->end_ns, span->start_ns, INT64_MAX),
-		.throttled_ns = span->throttled_ns,
-		.max_ns = ns,
-		.max_end_ns = span->end_ns,
-	};
-	struct row_entry *entry = row_add(downsample, &row, NULL);
-
-	if (entry)
-		entry->buckets[wait_bucket(ns)]++;
-}
-
-static int spans_add(struct downsample *downsample, const struct window *window)
-{
-	struct window_span *added;
-	size_t i;
-
-	for (i = 0; i < window->n_spans; i++) {
-		const struct window_span *span = &window->spans[i];
-
-		if (span->start_ns >= downsample->out->start_ns) {
-			span_to_row(downsample, span);
-			continue;
-		}
-		added = window_add_span(downsample->out);
-		if (!added)
-			return -ENOMEM;
-		*added = *span;
-		added->image = downsample->map[span->image];
-		stack_ref(span->kernel);
-		stack_ref(span->user);
+		window_processes_add(&entry->sample.processes, &entry->sample.started,
+				     sample.processes, sample.started);
 	}
 	return 0;
 }
@@ -296,8 +266,159 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 			r = wait_add(downsample, windows[i], windows[i]->spans[k].image,
 				     windows[i]->spans[k].start_ns);
 	for (k = 0; k < last->n_opens && !r; k++)
-		r = wait_add(downsample, last, last->opens[k].image, last->opens[k].start_ns);
+		if (!last->opens[k].count)
+			r = wait_add(downsample, last, last->opens[k].image,
+				     last->opens[k].start_ns);
 	return r;
+}
+
+/*
+ * Returns a row with the time that a wait took from from_ns to until_ns. image: index of its image
+ * in out.
+ */
+static struct window_row open_row(const struct window_open *open, uint32_t image, int64_t from_ns,
+				  int64_t until_ns)
+{
+	struct window_row row = {
+		.image = image,
+		.state = open->state,
+		.kernel = open->kernel,
+		.user = open->user,
+		.blocked_ns = window_overlap_ns(open->start_ns, open->wake_ns, from_ns, until_ns),
+		.runnable_ns = window_overlap_ns(open->wake_ns, until_ns, from_ns, until_ns),
+	};
+
+	if (open->throttled_ns)
+		row.throttled_ns = window_overlap_ns(open->wake_ns,
+						     open->wake_ns + (int64_t)open->throttled_ns,
+						     from_ns, until_ns);
+	return row;
+}
+
+/*
+ * Returns the time from which on the wait, which a window has as an open wait or as a span, is in
+ * no row. That is usually its start, or INT64_MIN; but the parts of it in earlier windows may have
+ * been folded. Adds to the rows what is neither in a row nor connected to the part in this window.
+ */
+static int64_t wait_from(struct downsample *downsample, const struct window *window,
+			 const struct window_open *wait)
+{
+	struct wait_entry *entry = wait_find(downsample, window, wait->image, wait->start_ns);
+	struct window_row row;
+
+	if (!downsample->has_folded || !entry)
+		return INT64_MIN;
+	if (entry->until_ns == window->start_ns && entry->from_ns < entry->until_ns)
+		return entry->from_ns;
+	if (entry->from_ns < entry->until_ns) {
+		row = open_row(wait, downsample->map[wait->image], entry->from_ns, entry->until_ns);
+		row_add(downsample, &row, NULL);
+	}
+	return window->start_ns;
+}
+
+/* Adds the time of a wait from from_ns on to a row. */
+static void span_to_row(struct downsample *downsample, const struct window_span *span,
+			int64_t from_ns)
+{
+	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
+	struct window_row row = {
+		.image = downsample->map[span->image],
+		.state = span->state,
+		.kernel = span->kernel,
+		.user = span->user,
+		.count = 1,
+		.blocked_ns =
+			window_overlap_ns(span->start_ns, span->wake_ns, from_ns, span->end_ns),
+		.runnable_ns = window_overlap_ns(
+			span->wake_ns, span->end_ns,
+			from_ns > span->start_ns ? from_ns : span->start_ns, INT64_MAX),
+		.throttled_ns = span->throttled_ns,
+		.max_ns = ns,
+		.max_end_ns = span->end_ns,
+	};
+	struct row_entry *entry;
+
+	if (span->throttled_ns && from_ns > span->wake_ns)
+		row.throttled_ns = window_overlap_ns(span->wake_ns,
+						     span->wake_ns + (int64_t)span->throttled_ns,
+						     from_ns, span->end_ns);
+	entry = row_add(downsample, &row, NULL);
+	if (entry)
+		entry->buckets[wait_bucket(ns)]++;
+}
+
+static int spans_add(struct downsample *downsample, const struct window *window)
+{
+	int64_t start_ns = downsample->out->start_ns, from_ns;
+	struct window_span *added;
+	size_t i;
+
+	for (i = 0; i < window->n_spans; i++) {
+		const struct window_span *span = &window->spans[i];
+		const struct window_open wait = {
+			.kernel = span->kernel,
+			.user = span->user,
+			.start_ns = span->start_ns,
+			.wake_ns = span->wake_ns,
+			.throttled_ns = span->throttled_ns,
+			.image = span->image,
+			.state = span->state,
+		};
+
+		from_ns = wait_from(downsample, window, &wait);
+		if (span->start_ns >= start_ns || from_ns > start_ns) {
+			span_to_row(downsample, span, from_ns);
+			continue;
+		}
+		added = window_add_span(downsample->out);
+		if (!added)
+			return -ENOMEM;
+		*added = *span;
+		added->image = downsample->map[span->image];
+		stack_ref(span->kernel);
+		stack_ref(span->user);
+	}
+	return 0;
+}
+
+/*
+ * Adds a wait that is open at the end of the last window. If the time of a part of it is in rows
+ * already, adds the time of the rest to a row, too.
+ */
+static int open_keep(struct downsample *downsample, const struct window *window,
+		     const struct window_open *open)
+{
+	uint32_t image = downsample->map[open->image];
+	int64_t from_ns = open->count ? INT64_MIN : wait_from(downsample, window, open);
+	struct window_open *added = window_add_open(downsample->out);
+	struct window_row row;
+
+	if (!added)
+		return -ENOMEM;
+	*added = *open;
+	added->image = image;
+	stack_ref(open->kernel);
+	stack_ref(open->user);
+	if (from_ns <= downsample->out->start_ns || from_ns <= open->start_ns)
+		return 0;
+	row = open_row(open, image, from_ns, window->end_ns);
+	row_add(downsample, &row, NULL);
+	added->count = 1;
+	added->whole_ns = (uint64_t)(window->end_ns - open->start_ns);
+	added->whole_runnable_ns =
+		window_overlap_ns(open->wake_ns, window->end_ns, INT64_MIN, INT64_MAX);
+	return 0;
+}
+
+/* Notes that an open wait of an earlier window is a part of this later wait. */
+static void wait_extend(struct downsample *downsample, const struct window *window,
+			const struct window_open *open, struct wait_entry *entry)
+{
+	entry->from_ns = wait_from(downsample, window, open);
+	if (entry->from_ns == INT64_MIN)
+		entry->from_ns = window->start_ns;
+	entry->until_ns = window->end_ns;
 }
 
 /*
@@ -307,40 +428,44 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {
-	struct window_open *added;
+	struct wait_entry *entry;
+	struct window_row row;
 	size_t i;
+	int r = 0;
 
-	for (i = 0; i < window->n_opens; i++) {
+	for (i = 0; i < window->n_opens && !r; i++) {
 		const struct window_open *open = &window->opens[i];
-		struct window_row row = {
-			.image = downsample->map[open->image],
-			.state = open->state,
-			.kernel = open->kernel,
-			.user = open->user,
-			.blocked_ns = window_overlap_ns(open->start_ns, open->wake_ns,
-							window->start_ns, window->end_ns),
-			.runnable_ns = window_overlap_ns(open->wake_ns, window->end_ns,
-							 window->start_ns, window->end_ns),
-		};
 
-		if (open->throttled_ns)
-			row.throttled_ns = window_overlap_ns(
-				open->wake_ns, open->wake_ns + (int64_t)open->throttled_ns,
-				window->start_ns, window->end_ns);
-
-		if (!is_last) {
-			if (!wait_find(downsample, window, open->image, open->start_ns))
-				row_add(downsample, &row, NULL);
+		if (is_last) {
+			r = open_keep(downsample, window, open);
 			continue;
 		}
-		added = window_add_open(downsample->out);
-		if (!added)
-			return -ENOMEM;
-		*added = *open;
-		added->image = row.image;
-		stack_ref(open->kernel);
-		stack_ref(open->user);
+		if (open->count)
+			continue;
+		entry = wait_find(downsample, window, open->image, open->start_ns);
+		if (entry) {
+			wait_extend(downsample, window, open, entry);
+			continue;
+		}
+		row = open_row(open, downsample->map[open->image], window->start_ns,
+			       window->end_ns);
+		row_add(downsample, &row, NULL);
 	}
+	return r;
+}
+
+static int members_add(struct downsample *downsample, const struct window *window)
+{
+	size_t n = downsample->n_members, i;
+
+	if (array_reserve(downsample->members, downsample->members_capacity, n + window->n_members))
+		return -ENOMEM;
+	for (i = 0; i < window->n_members; i++)
+		downsample->members[n + i] = (struct window_member){
+			.image = downsample->map[window->members[i].image],
+			.pid = window->members[i].pid,
+		};
+	downsample->n_members += window->n_members;
 	return 0;
 }
 
@@ -407,6 +532,7 @@ static int samples_finish(struct downsample *downsample)
 
 static void window_sum(struct window *out, const struct window *window)
 {
+	const struct window_folded *folded = &window->folded;
 	unsigned int i;
 
 	for (i = 0; i < WINDOW_LOST_N; i++)
@@ -415,6 +541,12 @@ static void window_sum(struct window *out, const struct window *window)
 	out->switch_ins += window->switch_ins;
 	out->sampled += window->sampled;
 	out->parts += window->parts;
+	out->folded.rows += folded->rows;
+	out->folded.ns += folded->ns;
+	out->folded.unlisted += folded->unlisted;
+	out->folded.started += folded->started;
+	if (folded->processes > out->folded.processes)
+		out->folded.processes = folded->processes;
 }
 
 static int downsample_run(struct downsample *downsample, struct window *const *windows, size_t n)
@@ -423,6 +555,8 @@ static int downsample_run(struct downsample *downsample, struct window *const *w
 	size_t i;
 	int r = waits_index(downsample, windows, n);
 
+	for (i = 0; i < n; i++)
+		downsample->has_folded |= windows[i]->folded.rows != 0;
 	out->run = windows[0]->run;
 	out->seq = windows[0]->seq;
 	out->session = windows[0]->session;
@@ -435,6 +569,8 @@ static int downsample_run(struct downsample *downsample, struct window *const *w
 	for (i = 0; i < n && !r; i++) {
 		window_sum(out, windows[i]);
 		r = images_add(downsample, windows[i]);
+		if (!r)
+			r = members_add(downsample, windows[i]);
 		if (!r)
 			rows_add(downsample, windows[i]);
 		if (!r)
@@ -453,6 +589,8 @@ static int downsample_run(struct downsample *downsample, struct window *const *w
 		r = samples_finish(downsample);
 	if (!r)
 		r = store_downsample_ios_finish(downsample->ios, out);
+	if (!r)
+		r = window_set_members(out, downsample->members, downsample->n_members);
 	return r ? r : rows_finish(downsample);
 }
 
@@ -481,6 +619,7 @@ static void downsample_fini(struct downsample *downsample)
 	}
 	store_downsample_ios_free(&downsample->ios);
 	free(downsample->map);
+	free(downsample->members);
 }
 
 int store_downsample(struct window *const *windows, size_t n, struct window **out)

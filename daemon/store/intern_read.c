@@ -302,6 +302,7 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 	*comm = bytes_get_string(in);
 	info->exe = *exe = bytes_get_string(in);
 	info->cgroup = *cgroup = bytes_get_string(in);
+	info->is_folded = bytes_left(in) && bytes_get_max(in, 1) != 0;
 	if (in->is_failed)
 		return -EBADMSG;
 	if (*comm)

@@ -15,9 +15,10 @@ enum {
 	TAG_HEAD = 1,
 	TAG_STACKS = 2,	   /* row numbers of the window's stacks in the database */
 	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
+	TAG_FOLDED = 12,   /* struct window_folded, if the window has folded rows */
 };
 
-enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
+enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, FOLDED_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
 
 static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 			const struct bytes *payload)
@@ -61,6 +62,15 @@ static void head_encode(const struct window *window, uint64_t run, struct bytes 
 	}
 }
 
+static void folded_encode(const struct window_folded *folded, struct bytes *out)
+{
+	bytes_put_u64(out, folded->rows);
+	bytes_put_u64(out, folded->processes);
+	bytes_put_u64(out, folded->started);
+	bytes_put_u64(out, folded->ns);
+	bytes_put_u64(out, folded->unlisted);
+}
+
 static int numbers_encode(const struct store_table *table, const struct store_names *names,
 			  bool is_stacks, struct bytes *out)
 {
@@ -87,13 +97,16 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 	struct store_cuts *cuts = &context->cuts;
 	const struct store_section *section;
 	struct bytes payload = {};
+	uint64_t version;
 	size_t i;
 
 	for (section = store_sections; section->size; section++) {
 		payload.n = 0;
 		i = cuts->n;
-		store_columns_encode(context, section, &payload);
-		section_put(out, section->tag, section->version, &payload);
+		version = store_section_version(section, context->window);
+		store_columns_encode(context, section, store_section_columns(section, version),
+				     &payload);
+		section_put(out, section->tag, version, &payload);
 		for (; i < cuts->n; i++)
 			cuts->at[i] += out->n - payload.n;
 	}
@@ -125,6 +138,11 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 	if (r)
 		return r;
 	section_put(out, TAG_PROCESSES, NUMBERS_VERSION, &payload);
+	if (context->window->folded.rows) {
+		payload.n = 0;
+		folded_encode(&context->window->folded, &payload);
+		section_put(out, TAG_FOLDED, FOLDED_VERSION, &payload);
+	}
 	for (i = 0; i < context->cuts.n; i++)
 		context->cuts.at[i] += out->n;
 	bytes_put(out, arrays.data, arrays.n);
@@ -241,6 +259,16 @@ static int head_decode(struct bytes_reader *in, struct window *window)
 	return in->is_failed || window->end_ns < window->start_ns ? -EBADMSG : 0;
 }
 
+static int folded_decode(struct bytes_reader *in, struct window_folded *folded)
+{
+	folded->rows = bytes_get_u64(in);
+	folded->processes = bytes_get_u64(in);
+	folded->started = bytes_get_u64(in);
+	folded->ns = bytes_get_u64(in);
+	folded->unlisted = bytes_get_u64(in);
+	return in->is_failed ? -EBADMSG : 0;
+}
+
 static int numbers_decode(struct bytes_reader *in, const struct store_names *names, bool is_stacks,
 			  struct store_table *table)
 {
@@ -282,6 +310,7 @@ static int section_decode(struct store_column_context *context, const struct sto
 	const uint8_t *payload = bytes_get(in, length);
 	struct bytes_reader reader = { .at = payload, .end = payload + length };
 	const struct store_section *section = section_find(tag);
+	size_t n_columns = section ? store_section_columns(section, version) : 0;
 
 	if (!payload)
 		return -EBADMSG;
@@ -291,10 +320,10 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return numbers_decode(&reader, names, true, &context->stacks);
 	if (tag == TAG_PROCESSES && version == NUMBERS_VERSION)
 		return numbers_decode(&reader, names, false, &context->processes);
-	if (section && version == section->version)
-		return store_columns_decode(context, section, section->n_columns, &reader);
-	if (section && version == section->version - 1 && section->n_before)
-		return store_columns_decode(context, section, section->n_before, &reader);
+	if (tag == TAG_FOLDED && version == FOLDED_VERSION)
+		return folded_decode(&reader, &context->window->folded);
+	if (n_columns)
+		return store_columns_decode(context, section, n_columns, &reader);
 	*is_partial = true;
 	return 0;
 }

@@ -61,7 +61,7 @@ static const struct {
 	size_t size;
 } arrays[] = {
 	ARRAY(images), ARRAY(rows), ARRAY(spans),      ARRAY(opens),   ARRAY(samples),
-	ARRAY(wakers), ARRAY(ios),  ARRAY(io_buckets), ARRAY(buckets),
+	ARRAY(wakers), ARRAY(ios),  ARRAY(io_buckets), ARRAY(buckets), ARRAY(members),
 };
 
 static void **array_at(struct window *window, size_t i)
@@ -137,6 +137,42 @@ struct window_waker *window_add_waker(struct window *window)
 struct window_io *window_add_io(struct window *window)
 {
 	return member_add((void **)&window->ios, &window->n_ios, sizeof(*window->ios));
+}
+
+struct window_member *window_add_member(struct window *window)
+{
+	return member_add((void **)&window->members, &window->n_members, sizeof(*window->members));
+}
+
+static int member_compare(const void *x, const void *y)
+{
+	const struct window_member *a = x, *b = y;
+
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+int window_set_members(struct window *window, struct window_member *members, size_t n)
+{
+	struct window_member *added;
+	size_t i;
+
+	if (n)
+		qsort(members, n, sizeof(*members), member_compare);
+	for (i = 0; i < n; i++) {
+		if (i > 0 && member_compare(&members[i], &members[i - 1]) == 0)
+			continue;
+		if (window->n_members == WINDOW_MEMBERS_MAX) {
+			window->folded.unlisted++;
+			continue;
+		}
+		added = window_add_member(window);
+		if (!added)
+			return -ENOMEM;
+		*added = members[i];
+	}
+	return 0;
 }
 
 const struct window_waker *window_row_waker(const struct window *window, size_t row)
@@ -234,6 +270,7 @@ void window_io_add(struct window_io *sum, const struct window_io *io)
 	sum->merges += io->merges;
 	sum->requeues += io->requeues;
 	sum->open += io->open;
+	window_processes_add(&sum->processes, &sum->started, io->processes, io->started);
 	if (io->oldest_ns > sum->oldest_ns) {
 		sum->oldest_ns = io->oldest_ns;
 		sum->oldest_tid = io->oldest_tid;

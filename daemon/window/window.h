@@ -27,6 +27,12 @@ enum { SESSION_FIRST_ID = 100 };
 /*
  * A thread while it runs one program: after an exec, the same thread has another image. `sums` has
  * the time that the thread spent in each state in this window while it ran this program.
+ *
+ * A folded image stands for several processes: its tid is 0, its process is one of
+ * process_see_folded(), and its sums are those of the images that were folded into it. An image, or
+ * a row, that was merged from several windows adds `started` and takes the larger `folded` or
+ * `processes`, because the same process may be in each of these windows. The number to show is the
+ * larger of the two, window_processes().
  */
 struct window_image {
 	uint64_t uid; /* identifies the thread; an exec does not change it */
@@ -36,6 +42,8 @@ struct window_image {
 	int32_t tid;
 	uint32_t exec_gen;
 	char comm[COMM_LEN];
+	uint32_t folded;  /* number of processes that were folded into the image; 0: a thread */
+	uint32_t started; /* number of these processes that started within the window */
 };
 
 /*
@@ -56,6 +64,8 @@ struct window_row {
 	uint32_t state;	    /* task state bits of the waiting thread, see task_state.h */
 	uint32_t bucket_mask;
 	uint32_t bucket_first;
+	uint32_t processes; /* number of processes that were folded into the row; 0: not folded */
+	uint32_t started;   /* number of these processes that started within the window */
 };
 
 /*
@@ -89,7 +99,11 @@ struct window_span {
 	uint32_t state;
 };
 
-/* offcpu: a wait that had not ended when the window ended. */
+/*
+ * offcpu: a wait that had not ended when the window ended; or, if `count` is not 0, that number of
+ * such waits, whose time in the window is in rows. start_ns and wake_ns are then the earliest of
+ * these waits, throttled_ns and whole_ns are sums.
+ */
 struct window_open {
 	struct stack *kernel;
 	struct stack *user; /* NULL: the user stack was not read during the wait */
@@ -98,6 +112,12 @@ struct window_open {
 	uint64_t throttled_ns; /* time without CPU quota from wake_ns to the end of the window */
 	uint32_t image;
 	uint32_t state;
+	uint64_t whole_ns; /* time from the starts of the waits to end_ns; 0 if count is 0 */
+	uint64_t whole_runnable_ns; /* part of whole_ns that comes after the wakeups */
+	uint32_t count; /* number of waits whose time is in rows; 0: one wait, whose time is not */
+	uint32_t processes; /* number of processes that were folded into the wait; 0: not folded */
+	uint32_t started;   /* number of these processes that started within the window */
+	uint32_t pad;
 };
 
 /*
@@ -110,6 +130,8 @@ struct window_sample {
 	uint64_t count;
 	uint64_t on_ns;
 	uint32_t image;
+	uint32_t processes; /* number of processes that were folded into the row; 0: not folded */
+	uint32_t started;   /* number of these processes that started within the window */
 	uint32_t pad;
 };
 
@@ -154,7 +176,28 @@ struct window_io {
 	uint32_t is_slow;
 	int32_t max_tid;
 	int32_t oldest_tid;
+	uint32_t processes; /* number of processes that were folded into the row; 0: not folded */
+	uint32_t started;   /* number of these processes that started within the window */
 	char device[WINDOW_DEVICE_LEN]; /* the device's name when the window ended; "": no device */
+};
+
+/* A process that was folded, and the folded image that has its sums or a part of its rows. */
+struct window_member {
+	uint32_t image; /* index into window.images */
+	int32_t pid;
+};
+
+/* The most members that a window lists. */
+enum { WINDOW_MEMBERS_MAX = 16384 };
+
+/* What was folded in a window. The sums of a merged window are added, as those of its rows are. */
+struct window_folded {
+	uint64_t rows;	    /* number of rows, waits and images that became parts of others */
+	uint64_t processes; /* number of processes that lost a row or their image; merging windows
+			       takes the larger number */
+	uint64_t started;   /* number of these processes that started within the window */
+	uint64_t ns;	    /* time of the rows that were folded */
+	uint64_t unlisted;  /* number of these processes that are not in window.members */
 };
 
 enum window_loss {
@@ -197,6 +240,9 @@ struct window {
 	size_t n_io_buckets;
 	uint32_t *buckets;
 	size_t n_buckets;
+	struct window_member *members; /* sorted by image, then by pid */
+	size_t n_members;
+	struct window_folded folded;
 	bool is_borrowing; /* the store owns the stacks and processes and outlives the window */
 	uint64_t lost[WINDOW_LOST_N]; /* number of losses, by enum loss and enum window_loss */
 	uint64_t lost_ns;	      /* total duration of lost waits, in ns */
@@ -225,6 +271,13 @@ struct window_open *window_add_open(struct window *window);
 struct window_sample *window_add_sample(struct window *window);
 struct window_waker *window_add_waker(struct window *window);
 struct window_io *window_add_io(struct window *window);
+struct window_member *window_add_member(struct window *window);
+
+/*
+ * Sorts the n members, adds each one once to the window, which must have none, and counts those
+ * beyond WINDOW_MEMBERS_MAX in window.folded.unlisted. 0, or -ENOMEM.
+ */
+int window_set_members(struct window *window, struct window_member *members, size_t n);
 
 /* Returns the waker of the row with the index `row`; NULL if the window has no wakers. */
 const struct window_waker *window_row_waker(const struct window *window, size_t row);
@@ -265,6 +318,21 @@ void window_seal(struct window *window);
 
 /* Returns the text by which clients describe a reason for loss (enum loss or enum window_loss). */
 const char *window_loss_name(unsigned int loss);
+
+/* Returns the number of processes that a folded row or image stands for. */
+static inline uint32_t window_processes(uint32_t processes, uint32_t started)
+{
+	return processes > started ? processes : started;
+}
+
+/* Adds the counts of a folded row or image of another window, see struct window_image. */
+static inline void window_processes_add(uint32_t *processes, uint32_t *started, uint32_t others,
+					uint32_t others_started)
+{
+	if (others > *processes)
+		*processes = others;
+	*started += others_started;
+}
 
 /* Returns the length of the part of [from, to) that lies within [start, end), in ns. */
 static inline uint64_t window_overlap_ns(int64_t from, int64_t to, int64_t start, int64_t end)

@@ -196,6 +196,109 @@ static void test_a_wait_that_was_lost(void **state)
 	assert_same_answer();
 }
 
+/* Adds the time that a wait took in a window to a row, as folding the wait does. */
+static void part_add(size_t n, uint32_t image, uint64_t blocked_ns)
+{
+	struct window_row *row = window_add_row(windows[n]);
+
+	*row = (struct window_row){ .image = image, .state = 1, .blocked_ns = blocked_ns };
+	row->kernel = stack_ref(&kernel);
+	row->user = stack_ref(&user);
+	row->processes = 2 + (uint32_t)n;
+	row->started = 1;
+	windows[n]->folded.rows++;
+}
+
+/* Merges the windows, and checks that no time was added or dropped. */
+static void assert_same_time(struct window **out)
+{
+	struct aggregate_group *before_group, *after_group;
+	struct aggregate *before = answer(windows, WINDOWS, &before_group), *after;
+
+	assert_int_equal(store_downsample(windows, WINDOWS, out), 0);
+	after = answer(out, 1, &after_group);
+	assert_int_equal(before_group->count, after_group->count);
+	assert_int_equal(before_group->blocked_ns, after_group->blocked_ns);
+	assert_int_equal(before_group->runnable_ns, after_group->runnable_ns);
+	assert_int_equal(before_group->open, after_group->open);
+	assert_int_equal(before_group->max_ns, after_group->max_ns);
+	assert_int_equal(before_group->folded, after_group->folded);
+	assert_int_equal(before_group->started, after_group->started);
+	assert_memory_equal(before_group->buckets, after_group->buckets,
+			    sizeof(before_group->buckets));
+	aggregate_free(before);
+	aggregate_free(after);
+}
+
+/* A wait that lasts for three windows was folded in one of them, before it ended or did not. */
+static void test_a_wait_that_was_folded(void **state)
+{
+	size_t folded, ends, i;
+	struct window *window;
+
+	for (i = 0; i < 2 * WINDOWS; i++) {
+		folded = i / 2;
+		ends = i % 2;
+		if (i > 0) {
+			tear_down(state);
+			set_up(state);
+		}
+		if (folded == 0)
+			part_add(0, 0, 500 * US);
+		else
+			open_add(0, 0, 500 * US);
+		if (folded == 1)
+			part_add(1, 1, LENGTH_NS);
+		else
+			open_add(1, 1, 500 * US);
+		if (folded == 2)
+			part_add(2, 0, LENGTH_NS);
+		else if (ends)
+			span_add(2, 0, 500 * US, 1900 * US, 2700 * US);
+		else
+			open_add(2, 0, 500 * US);
+		assert_same_time(&window);
+		assert_int_equal(window->folded.rows, 1);
+		assert_int_equal(window->n_opens, folded < 2 && !ends);
+		if (window->n_opens) {
+			assert_int_equal(window->opens[0].count, 1);
+			assert_int_equal(window->opens[0].whole_ns, 2500 * US);
+		}
+		window_unref(window);
+	}
+}
+
+/* Several windows have folded rows of the same processes: at least the most in one window. */
+static void test_folded_processes(void **state)
+{
+	struct window *window;
+	size_t i, k;
+
+	for (i = 0; i < WINDOWS; i++) {
+		part_add(i, (uint32_t)(i % 2), US);
+		windows[i]->folded.processes = 4 - i;
+		windows[i]->images[i % 2].folded = 1 + (uint32_t)i;
+		for (k = 0; k < 2; k++)
+			*window_add_member(windows[i]) =
+				(struct window_member){ .image = (uint32_t)(i % 2),
+							.pid = (int32_t)(10 + i / 2 + k) };
+	}
+	assert_same_time(&window);
+	assert_int_equal(window->folded.processes, 4);
+	assert_int_equal(window->folded.rows, 3);
+	assert_int_equal(window->images[0].folded, 3);
+	for (i = 0; i < window->n_rows; i++) {
+		if (!window->rows[i].processes)
+			continue;
+		assert_int_equal(window->rows[i].processes, 4);
+		assert_int_equal(window->rows[i].started, 3);
+	}
+	assert_int_equal(window->n_members, 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(window->members[i].pid, 10 + i);
+	window_unref(window);
+}
+
 static void test_samples(void **state)
 {
 	sample_add(0, 0, 3);
@@ -248,6 +351,8 @@ int main(void)
 		TEST(test_a_wait_that_ends),
 		TEST(test_a_wait_that_goes_on),
 		TEST(test_a_wait_that_was_lost),
+		TEST(test_a_wait_that_was_folded),
+		TEST(test_folded_processes),
 		TEST(test_samples),
 		TEST(test_operations),
 		TEST(test_too_many),

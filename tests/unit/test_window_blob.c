@@ -183,6 +183,64 @@ static void test_round_trip(void **state)
 	window_unref(window);
 }
 
+/* Returns the sum of the versions of the sections of the encoded window. */
+static uint64_t versions_sum(const struct window *window)
+{
+	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {};
+	struct bytes_reader in;
+	uint64_t sum = 0;
+
+	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
+	raw.n = ZSTD_getFrameContentSize(packed.data, packed.n);
+	raw.data = malloc(raw.n);
+	assert_int_equal(ZSTD_decompress(raw.data, raw.n, packed.data, packed.n), raw.n);
+	in = (struct bytes_reader){ .at = raw.data, .end = raw.data + raw.n };
+	while (bytes_left(&in)) {
+		bytes_get_u64(&in);
+		sum += bytes_get_u64(&in);
+		bytes_get(&in, bytes_get_u64(&in));
+	}
+	assert_false(in.is_failed);
+	return sum;
+}
+
+/* Columns for folded rows are written only where there are such rows. */
+static void test_folded(void **state)
+{
+	static const int32_t pids[] = { 1, 4194303, 7, 8 };
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_make(), *back = NULL;
+	uint64_t versions = versions_sum(window);
+	struct window_member *member;
+	bool is_partial = true;
+	size_t i;
+
+	window->images[3].folded = 7;
+	window->images[3].started = 6;
+	window->rows[2].processes = 7;
+	window->opens[0].whole_ns = UINT64_MAX;
+	window->opens[0].count = 3;
+	window->samples[0].started = UINT32_MAX;
+	for (i = 0; i < ARRAY_SIZE(pids); i++) {
+		member = window_add_member(window);
+		*member = (struct window_member){ .image = 2 + (uint32_t)i / 2, .pid = pids[i] };
+	}
+	window->folded = (struct window_folded){ 1, 2, 3, UINT64_MAX, 5 };
+	window_seal(window);
+	/* From 2 to 3: images, opens; from 1 to 3: rows; from 1 to 2: samples; a new one. */
+	assert_int_equal(versions_sum(window), versions + 1 + 1 + 2 + 1 + 1);
+
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_false(is_partial);
+	assert_same(window, back);
+	assert_memory_equal(&window->folded, &back->folded, sizeof(back->folded));
+	assert_int_equal(back->n_members, ARRAY_SIZE(pids));
+	assert_memory_equal(window->members, back->members, sizeof(struct window_member) * 4);
+	window_unref(back);
+	window_unref(window);
+}
+
 static void test_an_empty_window(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes bytes = {};
@@ -309,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_an_empty_window),
 		cmocka_unit_test(test_an_unknown_section_is_skipped),
 		cmocka_unit_test(test_bad_bytes),
