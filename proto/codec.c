@@ -98,7 +98,7 @@ struct parts {
 
 /*
  * Counts the members of the list, starting with number `from`, that fit into `size` bytes together
- * with the other fields. Counts at least one, unless none is left.
+ * with the other fields of the reply. Counts at least one, unless none is left.
  */
 static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t *n_out)
 {

@@ -129,7 +129,10 @@ int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 		return -EBADMSG;
 	if (json_tokener_get_parse_end(tokener) != len)
 		return -EBADMSG;
-	/* Two members with the same name become one in json-c, which makes the counts differ. */
+	/*
+	 * json-c makes one member of two with the same name: the object then has fewer members than
+	 * the text.
+	 */
 	if (count_members(object) != survey.members)
 		return -EBADMSG;
 	*out = TAKE(object);

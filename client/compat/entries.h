@@ -40,7 +40,10 @@ struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply,
 /* Compares entries for qsort(): the smallest value comes first; equal entries keep their order. */
 int compat_compare_value(const void *a, const void *b);
 
-/* Returns the total ns of those waits of a row that have ended; older tools count no others. */
+/*
+ * Returns the total length in ns of those waits of a row that have ended. Older tools count no
+ * others.
+ */
 int64_t compat_value_waits(const struct wire_row *row);
 
 /* Returns the number of a row's samples or calls. */

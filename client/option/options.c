@@ -220,7 +220,10 @@ static int complain_long(struct options *options, unsigned sets, const char *ver
 	return option_complain(options, "unknown option %s; stackctl %s --help", word, verb);
 }
 
-/* Writes the message for an unexpected argument. As users often mean a process, it mentions -p. */
+/*
+ * Writes the message for an unexpected argument. It mentions -p, because users often mean a
+ * process.
+ */
 static int complain_unexpected(struct options *options, unsigned sets, const char *verb,
 			       const char *word)
 {

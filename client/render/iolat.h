@@ -61,8 +61,8 @@ size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HI
 char *io_place(const struct wire_io *io);
 
 /*
- * Returns the kind of an operation: for a system call such as pread64 "read", for others their
- * name.
+ * Returns the kind of an operation, such as "read" for the system call pread64. For an operation
+ * that is not a system call, returns its name.
  */
 const char *io_kind(const struct wire_io *io);
 

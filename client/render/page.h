@@ -56,8 +56,8 @@ struct page page_of_stdout(void);
 const char *count_text(long long n);
 
 /*
- * Returns a length of time, given in ns, as "1.2 s". The text is in the same ring of eight as those
- * of count_text() and share_text().
+ * Returns a length of time, given in ns, as "1.2 s". The text lasts as long as that of
+ * count_text().
  */
 const char *ns_text(long long ns);
 

@@ -47,7 +47,7 @@ struct view {
 	bool by_process;      /* iolat: each row stands for one process */
 	bool histograms;      /* iolat: prints histograms below the rows */
 	const char *layer;    /* iolat: the value of --layer, or NULL */
-	int64_t top;	      /* limit of entries for `stackctl stuck` and the overview; 0: none */
+	int64_t top;	      /* limit of entries of `stackctl stuck` and overview; 0: no limit */
 	bool top_is_given;    /* --top was on the command line */
 };
 

@@ -81,7 +81,7 @@ static int compare_candidates(const void *a, const void *b)
 /*
  * Compares entries for qsort(): the most urgent comes first, then the one with the oldest wait.
  * Long uninterruptible waits are most urgent: kill -9 does not end them, and they hold up threads
- * that need the same lock or disk. A long sleep is most often intended.
+ * that need the same lock or disk. A long sleep is usually intended.
  */
 static int compare_entries(const void *a, const void *b)
 {

@@ -16,7 +16,7 @@ enum {
 
 enum rank {
 	ANY,   /* the function may be anywhere in the stack; the one nearest to the leaf decides */
-	LEAF,  /* the function must be the first that does not belong to the scheduler */
+	LEAF,  /* the function must be the first from the leaf outside the scheduler */
 	VAGUE, /* the function decides only if no other function of the stack does */
 };
 
