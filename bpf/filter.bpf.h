@@ -82,8 +82,8 @@ static __always_inline bool filter_has_comm(struct task_struct *task)
 }
 
 /*
- * True if the cgroup is the one with this id, which is at this level, or lies below it.
- * cgroup.ancestors: since 6.1 (7f203bc89eb6).
+ * True if the cgroup or its ancestor at depth `level` has this id. cgroup.ancestors: since 6.1
+ * (7f203bc89eb6).
  */
 static __always_inline bool cgroup_is_under(struct cgroup *cgroup, __u32 level, __u64 id)
 {

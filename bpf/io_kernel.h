@@ -57,7 +57,7 @@ struct bio {
 	struct blkcg_gq *bi_blkg; /* exists only with CONFIG_BLK_CGROUP */
 	struct bio *bi_next;	  /* the next bio of the same request */
 	struct block_device *bi_bdev;
-	void *bi_private; /* if this bio was split off: the bio that it was split from */
+	void *bi_private; /* the bio that this bio was split from, if any */
 	unsigned int bi_opf;
 	unsigned char bi_status; /* 0: success; one byte since 4.13 (4e4cbee93d56) */
 	struct bvec_iter bi_iter;
@@ -68,7 +68,7 @@ struct request {
 	unsigned int cmd_flags;
 	unsigned int __data_len;
 	struct bio *bio;
-	__u64 start_time_ns; /* when it was made; 0 if the kernel keeps no disk statistics */
+	__u64 start_time_ns; /* when the request was made; 0 if the kernel keeps no statistics */
 };
 
 struct kiocb {
@@ -115,7 +115,7 @@ struct task_struct___io {
 #define S_IFBLK_BITS 0060000
 
 #define EIOCBQUEUED 529	      /* include/linux/errno.h: the I/O completes later */
-#define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: in a 32-bit system call */
+#define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: set in a 32-bit system call */
 #define STACK_MASK  0x3fffULL /* a kernel stack begins at a multiple of its size, 16 KiB */
 
 #endif

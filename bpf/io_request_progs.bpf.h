@@ -27,7 +27,7 @@ const volatile bool has_start = false;
  * after the completion, for the next use of that struct.
  */
 struct io_request {
-	__u64 state; /* address, plus IN_FLIGHT while it is in flight; 0: free entry */
+	__u64 state; /* request's address, plus IN_FLIGHT until it ends; 0: free entry */
 	__u64 start_ns;
 	__u64 issue_ns; /* when the driver got the request; 0: the driver does not have it */
 	__u64 throttled_ns;
@@ -40,22 +40,23 @@ struct io_request {
 	__u32 dev;
 	__u32 op;
 	__u32 requeues;
-	__u32 slot; /* index in io_slots, plus 1, of the operation it was made for; 0: none */
+	__u32 slot; /* io_slots index + 1 of the operation the request is for; 0: none */
 	__u32 generation;
 	__u32 pad;
-	__u64 comm[COMM_LEN / 8]; /* name of the process that made it */
-	__u64 writer;		  /* id of the cgroup whose data it writes back; 0: none */
+	__u64 comm[COMM_LEN / 8]; /* name of the process that made the request */
+	__u64 writer;		  /* id of the cgroup whose data the request writes back; 0: none */
 	__u64 room[2];
 };
 
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
 
-#define IN_FLIGHT	    1ULL       /* bit of io_request.state: it has not completed yet */
+#define IN_FLIGHT	    1ULL       /* bit of io_request.state: the request has not ended */
 #define REQUEST_IS_UNWANTED (1U << 31) /* bit of io_request.flags: the filter rejects it */
 
 /*
- * REQUESTS: entries of the table. REQUEST_WAYS: entries that are tried for a request. BIOS: most
- * bios of a request, as devices take at most 128 or 256 segments and a bio has at least one.
+ * REQUESTS: number of entries. REQUEST_WAYS: number of entries that are tried for a request. BIOS:
+ * limit of bios followed in a request; devices take up to 128 or 256 segments, and a bio has at
+ * least one.
  */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
@@ -300,7 +301,7 @@ static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, _
 	io_add(row, &t);
 }
 
-/* Copies to a request who made the held bio that the request was made from. */
+/* Copies the identity of a held bio's maker to the request that was made from the bio. */
 static __always_inline void request_resume(struct io_request *request,
 					   const struct io_request *held)
 {
@@ -343,8 +344,8 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 	}
 	if (held) {
 		/*
-		 * The time held usually ends at block_bio_queue, but the kernel has no such event
-		 * for the rest of a split bio (BIO_TRACE_COMPLETION).
+		 * The time held usually ends at block_bio_queue. The kernel has no such event for
+		 * the rest of a split bio (BIO_TRACE_COMPLETION), so the time may have to end here.
 		 */
 		if (!is_part)
 			hold_end(cpu, held, start_ns);
@@ -466,8 +467,8 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 		return;
 	cpu->counts.ios_kept++;
 	/*
-	 * Rows of requests have no count and no total time: the daemon computes them from what
-	 * follows.
+	 * Rows of requests have no count and no total time: the daemon computes them from queue_ns,
+	 * device_ns and the buckets.
 	 */
 	__sync_fetch_and_add(&row->queue_ns, queue);
 	__sync_fetch_and_add(&row->device_ns, device);

@@ -23,7 +23,7 @@ enum io_layer {
 	IO_LAYER_BLOCK,	   /* a block request, from its creation to its completion */
 	IO_LAYER_THROTTLE, /* a bio that was held back for its cgroup's io.max */
 	IO_LAYER_QUEUE,	   /* a block request, from its creation until the driver gets it */
-	IO_LAYER_DEVICE,   /* a block request, from then until its completion */
+	IO_LAYER_DEVICE,   /* a block request, from when the driver gets it to its completion */
 	IO_LAYERS,
 };
 
@@ -35,7 +35,7 @@ enum io_op {
 	IO_OP_OPEN,
 	IO_OP_DISCARD,
 	IO_OP_FLUSH,
-	IO_OP_SUBMIT, /* io_uring_enter, io_submit: submits any number of operations */
+	IO_OP_SUBMIT, /* io_uring_enter, io_submit: one call, any number of operations */
 	IO_OP_OTHER,
 	IO_OPS,
 };
@@ -87,8 +87,8 @@ enum io_argument {
 enum {
 	IO_CALLS = 512,	 /* size of tables by system call number; all numbers are below it */
 	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
-	IO_DEPTH = 8,	 /* most operations that a thread can have open at a time, nested */
-	IO_SLOTS = 4096, /* most threads with an open operation; a power of two */
+	IO_DEPTH = 8,	 /* limit of open operations of one thread, nested in each other */
+	IO_SLOTS = 4096, /* limit of threads with an open operation; a power of two */
 	IO_WAYS = 8,	 /* number of slots of the table that are tried for a thread */
 };
 
@@ -132,8 +132,8 @@ struct io_longest {
 };
 
 /*
- * One part of requests' time, in the queue or in the device. 32 bits are enough for a bucket: no
- * disk completes 2^32 requests in a window, which has ten minutes at most.
+ * How long requests were in the queue, or in the device. Buckets of 32 bits are enough, as no disk
+ * completes 2^32 requests in a window, which has ten minutes at most.
  */
 struct io_part {
 	struct io_longest longest;
@@ -141,7 +141,8 @@ struct io_part {
 };
 
 /*
- * The sums of a row, to which any CPU may add. runnable_ns to throttled_ns are parts of total_ns.
+ * Sums over the operations of one row. Any CPU may add to them. The times from runnable_ns to
+ * throttled_ns are parts of total_ns.
  */
 struct io_sums {
 	__u64 count;
@@ -149,9 +150,9 @@ struct io_sums {
 	__u64 own_ns;	   /* total_ns without the time of nested operations of lower layers */
 	__u64 runnable_ns; /* time runnable, waiting for a CPU */
 	__u64 asleep_ns;
-	__u64 device_ns;    /* part of asleep_ns in which the device worked on its requests */
-	__u64 queue_ns;	    /* part of asleep_ns in which its requests were queued */
-	__u64 throttled_ns; /* part of asleep_ns in which its requests were held back by io.max */
+	__u64 device_ns;    /* part of asleep_ns: requests of the operations were in a device */
+	__u64 queue_ns;	    /* part of asleep_ns: requests of the operations were queued */
+	__u64 throttled_ns; /* part of asleep_ns: io.max held back bios of the operations */
 	__u64 async;	    /* number of operations that outlasted the call; time unknown */
 	__u64 errors;
 	__u64 bytes;
@@ -186,7 +187,7 @@ struct io_times {
 /* One open operation of a thread. */
 struct io_frame {
 	__u64 start_ns;
-	__u64 below_ns; /* total time of its nested operations that have ended */
+	__u64 below_ns; /* total time of the nested operations that have ended */
 	__u64 file;	/* address of the file for return probes, which see no arguments; else 0 */
 	__u64 off_mark; /* task_off_mark() when the operation began */
 	__u64 delay_ns; /* sched_info.run_delay when the operation began */
@@ -197,9 +198,10 @@ struct io_frame {
 };
 
 /*
- * The open operations of a thread. A program finds it by the thread's kernel stack, whose address
- * it knows without a call. Only the thread itself writes it, but ends of requests add to device_ns,
- * queue_ns and throttled_ns. Another thread may take over a slot without open operations.
+ * A slot: the open operations of a thread. A program finds the slot by the thread's kernel stack,
+ * whose address the program knows without a call. Only the thread itself writes its slot, but ends
+ * of requests add to device_ns, queue_ns and throttled_ns. Another thread may take over a slot
+ * without open operations.
  */
 struct io_slot {
 	__u64 stack;	      /* lowest address of the thread's kernel stack; 0: free slot */

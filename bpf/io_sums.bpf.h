@@ -22,9 +22,9 @@ static __always_inline __u32 io_bucket(__u64 ns)
 }
 
 /*
- * Most rows in a window that belong to one process each. All further processes share combined rows,
- * for which the map has room, too: a host that starts hundreds of programs a second loses their
- * names, but no operation.
+ * Limit of the rows in a window that belong to a single process. All further processes share
+ * combined rows, for which the map has room, too: a host that starts hundreds of programs a second
+ * loses their names, but no operation.
  */
 const volatile __u32 max_rows = 0;
 

@@ -52,7 +52,9 @@ struct slow_stacks {
 
 #include "io_request_progs.bpf.h"
 
-/* By system call number: enum io_op | enum io_call_file; 0: not followed. */
+/*
+ * Indexed by system call number: an enum io_op | an enum io_call_file; 0: the call is not followed.
+ */
 const volatile __u8 io_calls[IO_CALLS] = {};
 const volatile __u64 slow_ns = 0; /* least time of a slow operation; 0: none is slow */
 
@@ -214,7 +216,7 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	if (slot->depth) { /* left open by a call that did not return: exit, a signal */
+	if (slot->depth) { /* left open by a call that did not return (exit, signal) */
 		frames_drop(cpu, slot->depth);
 		slot->depth = 0;
 	}

@@ -84,18 +84,19 @@ struct thread {
 	__u64 seeded_ns;	   /* if THREAD_IS_SEEDED: sums count from here, not since_ns */
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
-	__u64 kstack;		 /* id of the wait's kernel stack if taken at switch-out */
-	__u64 ustack;		 /* id of the wait's user stack if taken at switch-out */
-	__u64 open_since_ns;	 /* start of the open wait that open_kstack belongs to */
-	__u64 open_kstack;	 /* id of the kernel stack of an open wait */
-	__u64 user_since_ns;	 /* start of the wait that user_looks belongs to */
-	__u64 throttle_queue;	 /* if THREAD_IS_MARKED: address of the cfs_rq that it waits on */
-	__u64 throttle_mark_ns;	 /* throttle_queue's throttled time when it became runnable */
-	__u64 open_throttled_ns; /* throttled time of its present wait, as of the last cut */
-	__u32 user_looks;	 /* number and time of reads of its user stack (openwait.bpf.c) */
+	__u64 kstack;		/* id of the wait's kernel stack if taken at switch-out */
+	__u64 ustack;		/* id of the wait's user stack if taken at switch-out */
+	__u64 open_since_ns;	/* start of the open wait that open_kstack belongs to */
+	__u64 open_kstack;	/* id of the kernel stack of an open wait */
+	__u64 user_since_ns;	/* start of the wait that user_looks belongs to */
+	__u64 throttle_queue;	/* if THREAD_IS_MARKED: address of the cfs_rq that it waits on */
+	__u64 throttle_mark_ns; /* throttle_queue's throttled time as the thread became runnable */
+	/* Throttled time of its present wait, up to the last window's end. */
+	__u64 open_throttled_ns;
+	__u32 user_looks; /* number and time of reads of its user stack (openwait.bpf.c) */
 	__u32 tid;
 	__u32 tgid;
-	__u32 seen_cut; /* epoch in which an iteration over tasks last found it */
+	__u32 seen_cut; /* epoch in which an iteration over tasks last found the thread */
 	char comm[COMM_LEN];
 };
 
@@ -109,8 +110,8 @@ struct call_pace {
 };
 
 /*
- * Length of the time slices of call_pace.slice_ns. The daemon adjusts call_pace as often, if it
- * gets to run.
+ * Length of the time slices of call_pace.slice_ns. The daemon adjusts call_pace once in that time,
+ * if it gets to run.
  */
 #define CALL_SLICE_NS 100000000ULL
 
@@ -193,7 +194,7 @@ struct wake_sums {
 enum {
 	FILTER_CGROUPS = 2, /* cgroups: one by path, one by unit; a wait must be in both */
 	FILTER_STATES = 8,
-	FILTER_CPUS = 1024, /* CPUs that a session of stackcount or stacksnoop may name */
+	FILTER_CPUS = 1024, /* stackcount and stacksnoop can be limited to CPUs below this */
 };
 
 struct filter_cgroup {
@@ -206,11 +207,11 @@ struct filter_cgroup {
 struct session_filter {
 	__u64 max_wait_ns; /* longest wait that is recorded; 0: no limit */
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
-	/* State bits of each named state, first match wins; 0: unused. */
+	/* State bits of each state that the filter can name; the first match wins; 0: unused. */
 	__u32 state_order[FILTER_STATES];
 	__u32 states;	  /* bit i is set if the state in state_order[i] is wanted */
 	__u32 state_bits; /* task state bits; a wait with any of them is wanted */
-	/* Length of the literal prefix; includes the NUL if the name must end there. */
+	/* Length of the literal prefix in comm; includes the NUL if the name must end there. */
 	__u32 comm_len;
 	__u8 user_threads;
 	__u8 kernel_threads;
@@ -273,7 +274,8 @@ struct record_stack {
 	__u32 frames;
 	__u32 epoch;
 	/*
-	 * The mappings that the walk used: a generation of the daemon's, or mappings_id(); 0: none.
+	 * The mappings that the walk used: a generation of the daemon's segments, or mappings_id();
+	 * 0: none.
 	 */
 	__u64 mappings;
 	__u32 flags; /* enum unwind_flag; 0 for a kernel stack */

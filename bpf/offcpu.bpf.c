@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the off-CPU probe. A wait is the time from a thread's switch-out to its next
- * switch-in, split where it was made runnable. Ended waits of at least min_wait_ns get a stack and
- * a row in the window's map; shorter ones are summed by thread.
+ * The programs of the off-CPU probe (stage 1 in the README). A wait lasts from a thread's
+ * switch-out to its next switch-in. It is blocked time until the thread is made runnable, and
+ * runnable time from then on. Ended waits of at least min_wait_ns get stacks and a row in the
+ * window's map; shorter ones are only summed by thread.
  *
  * | hook                       | program          | in                    | maps it writes    |
  * |----------------------------|------------------|-----------------------|-------------------|
@@ -17,10 +18,10 @@
  * | tp_btf/sched_process_exit  | on_exit          | here                  | R, processes      |
  * | iter/task                  | on_task          | here                  | T, R              |
  *
- * T: threads, slots, free_slots. R: ring, seen. U: kstack_cache, ustack_cache and the marks of use
- * in unwind_tables, unwind_words and unwind_processes. processes: unwind_processes. All write
- * `cpus`. One of the two programs at switch-in is loaded, or on_switch takes stacks itself and
- * writes U.
+ * T: the maps threads, slots and free_slots. R: ring and seen. U: kstack_cache, ustack_cache and
+ * the marks of use in unwind_tables, unwind_words and unwind_processes. processes:
+ * unwind_processes. All programs write `cpus`. Either on_sched_exit or on_finish_switch is loaded,
+ * or on_switch takes the stacks and writes U, too.
  */
 
 #include "kernel.h"
@@ -40,7 +41,10 @@
 #include "wait.bpf.h"
 #include "wait_stacks.bpf.h"
 
-/* Sends a wait that spans a cut through the ring: the daemon charges each window its part. */
+/*
+ * Sends a wait that began in an earlier window through the ring. The daemon divides the wait among
+ * the windows that it spans.
+ */
 static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *key,
 				      const struct pending_wait *w)
 {
@@ -74,9 +78,9 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
 }
 
 /*
- * Adds an ended wait to the window. The epoch is read once, as the map and its start belong
- * together. Not inlined, as are all functions that most switches do not need: programs with a small
- * frame are cheaper to enter.
+ * Adds an ended wait to its row in the window's map. The epoch is read once, so that the map and
+ * the start are those of the same window. Like all functions that most switches do not need, this
+ * one is not inlined: programs with a small frame are cheaper to enter.
  */
 static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
 				  __u64 ustack)
@@ -113,7 +117,10 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 	return 0;
 }
 
-/* Records a pending wait without a stack if the program that takes stacks did not run. */
+/*
+ * Records this CPU's pending wait, which has ended but has no stacks yet, without stacks: the
+ * program that takes them did not run for it.
+ */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
 	if (!cpu->pending.task)
@@ -137,7 +144,7 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 	} else {
 		cpu->counts.lost[LOST_THREAD_END]++;
 	}
-	/* While `slots` still leads to the slot, it must not be given to another thread. */
+	/* As long as `slots` leads to this slot, no other thread may get it. */
 	if (bpf_map_delete_elem(&slots, &key))
 		t->flags |= THREAD_IS_OVER;
 	else
@@ -146,8 +153,9 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 }
 
 /*
- * Returns the state of a task's thread, or NULL. On a host that hides tasks from BPF, the end of a
- * thread and a fork may not be seen: an entry of another process is ended here.
+ * Returns the state of a task's thread, or NULL. If the state is that of a thread of another
+ * process, ends that thread. This happens on hosts that hide tasks from BPF, where neither the end
+ * of a thread nor a fork may be seen.
  */
 static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_struct *task,
 						__u64 now)
@@ -162,8 +170,8 @@ static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_str
 }
 
 /*
- * Ends a thread's time on its CPU and begins a wait. flag: THREAD_IS_SHOWN, or 0 if sched_switch
- * did not show it.
+ * Ends a thread's time on its CPU and begins a wait. flag: THREAD_IS_SHOWN if sched_switch showed
+ * the switch-out, else 0.
  */
 static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u64 key, __u64 now,
 					 bool is_blocked, __u32 task_state, __u32 flag)
@@ -187,13 +195,15 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 	t->since_ns = now;
 	t->flags = (t->flags & ~THREAD_IS_SEEDED) | flag;
 	t->wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
-	/* The waker reads status: it is written last. */
+	/* status is written last, as a waker on another CPU may read it at any time. */
 	barrier();
 	t->status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE;
 	thread_done(t);
 }
 
-/* Ends a wait and adds its parts to the thread's sums. True if it was long enough; then w is set.
+/*
+ * Ends a wait and adds its parts to the thread's sums. Returns true and sets *w if the wait was not
+ * shorter than the minimum.
  */
 static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending_wait *w)
 {
@@ -234,7 +244,9 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	return true;
 }
 
-/* True if the filter wants a row for this wait. It is in the thread's sums either way. */
+/*
+ * True if the filter accepts this wait for a row. The thread's sums include the wait in any case.
+ */
 static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wait *w)
 {
 	if (filter.max_wait_ns && w->end_ns - w->start_ns > filter.max_wait_ns)
@@ -251,9 +263,10 @@ static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 }
 
 /*
- * Handles the switch-in of a thread that was thought to be on a CPU. Some hosts do not run BPF in
- * init's threads, so that nothing shows their switch-outs. Mostly the thread after them does
- * (switch_recover()); not if that is hidden too, or if the thread moves to another CPU first.
+ * Handles the switch-in of a thread that was thought to be on a CPU already. Some hosts do not run
+ * BPF in init's threads, so their switch-outs are not seen. Mostly switch_recover() repairs that in
+ * the thread that runs next on the CPU. It cannot if that thread is hidden, too, or if the init
+ * thread runs on another CPU before.
  */
 static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 {
@@ -307,8 +320,9 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 }
 
 /*
- * Adds the missed first switch-in of a new thread that leaves its CPU: the thread before it was
- * hidden from BPF. It had waited as long as the kernel's run_delay says.
+ * Records the first switch-in of a new thread late, when the thread leaves its CPU. The switch-in
+ * was not seen, as the thread before it on the CPU is hidden from BPF. The kernel's run_delay tells
+ * how long the new thread had waited for the CPU.
  */
 static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *task, __u64 since,
 					 __u64 now)
@@ -365,7 +379,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
-	/* Threads that end pass the filter: an exec may have taken over a dead leader's pid. */
+	/*
+	 * All threads that end are handled, without asking the filter: an exec may have given the
+	 * pid of a dead leader to another thread.
+	 */
 	if (prev->pid && (filter_has_thread(prev) || prev_state & TASK_DEAD))
 		switch_out(ctx, cpu, prev, now, prev_state);
 	if (next->pid && filter_has_thread(next))
@@ -376,9 +393,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 /*
- * Ends blocked time. Runs in the waker. Often the thread is still switching out: if it is off its
- * run queue already, it is put back as soon as it is off its CPU (wake_is_early()); if it is not,
- * it will mostly not sleep at all.
+ * Ends blocked time. Runs in the waker. Often the thread is still about to switch out. If it has
+ * left its run queue already, it is queued again as soon as it is off its CPU (wake_is_early()). If
+ * it has not, it will mostly not sleep at all.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -397,8 +414,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 }
 
 /*
- * The thread is on a run queue now, maybe on another CPU and later than sched_waking. Loaded only
- * where that queue's throttled time has to be noted, as it costs one more program run per wait.
+ * Runs when a woken thread has been put on a run queue, maybe later than sched_waking and on
+ * another CPU. Loaded only if the queue's throttled time has to be noted then, as it costs one more
+ * program run per wait.
  */
 SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
@@ -414,7 +432,9 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	return 0;
 }
 
-/* A new task. An entry under its address belongs to a freed task. */
+/*
+ * Begins the first wait of a new task. An entry under the task's address belongs to a freed task.
+ */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
@@ -430,7 +450,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	if (!cpu || !filter_has_thread(task))
 		return 0;
 	thread_renew(cpu, task, &start);
-	/* Its run queue may be out of quota before it has run at all. */
+	/* The new task's cgroup may be out of CPU quota before the task has run at all. */
 	t = throttle_is_by_queue() ? thread_find(cpu, (__u64)task) : NULL;
 	if (t)
 		throttle_wake(t, task);
@@ -439,7 +459,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 
 /*
  * Handles a switch that sched_switch did not show: the task was running before tracing began, or
- * the task before it is hidden from BPF. Ends the CPU time of the task that was known to run here.
+ * the task before it is hidden from BPF. Ends the CPU time of the task that was last seen on this
+ * CPU.
  */
 static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 {
@@ -464,9 +485,9 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 }
 
 /*
- * Reads the thread's name again when one of its stacks is sent, which is about once a window. In
- * the middle of an exec the task already has its new name, but the old one is needed until
- * on_exec().
+ * Reads the thread's name again if one of its stacks was just sent, which happens about once a
+ * window. Not in the middle of an exec: the task already has its new name then, but the old one is
+ * needed until on_exec().
  */
 static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *task, __u64 stacks)
 {
@@ -483,7 +504,7 @@ static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *
 
 /*
  * Takes the stacks of the current thread, which has just been switched to, and records its pending
- * wait. Inlined, as its own frame would have to be unwound each time.
+ * wait. Inlined, as each kernel stack would have a frame more to unwind otherwise.
  */
 static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
 {
@@ -521,7 +542,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /*
- * Gives a thread its identity after an exec. If it was not the main thread, it takes over the
+ * Sets a thread's identity after an exec. A thread that was not the main thread has taken over the
  * leader's pid and start (de_thread() in fs/exec.c).
  */
 static __always_inline void thread_exec(struct thread *t, struct task_struct *task)
@@ -533,7 +554,7 @@ static __always_inline void thread_exec(struct thread *t, struct task_struct *ta
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
-/* Writes the thread's identity and sums before the exec to the record. */
+/* Copies the identity and the sums that the thread had before its exec to the record. */
 static __always_inline void thread_leave_image(struct record_process *r, struct thread *t)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -554,7 +575,7 @@ static __always_inline void thread_leave_image(struct record_process *r, struct 
 	bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
 }
 
-/* Ends a thread that the filter does not want under its new pid. */
+/* Ends a thread that the filter rejects under its pid after an exec. */
 static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *t, __u64 key)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -568,7 +589,7 @@ static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *
 	thread_end(cpu, t, key, now);
 }
 
-/* Wakes the daemon, as the new program may exit within milliseconds. */
+/* Reports an exec. Wakes the daemon at once, as the new program may exit within milliseconds. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
@@ -607,9 +628,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 }
 
 /*
- * Adds a thread that has been asleep or running since before tracing. The kernel has its last
- * arrival on a CPU in rq_clock() time, which is converted by the current task's arrival, known in
- * both clocks.
+ * Adds a thread whose present state began before tracing. The kernel knows when a sleeping thread
+ * was last put on a CPU, in rq_clock() time. That is converted by means of the current task, whose
+ * last arrival on a CPU is known in both clocks.
  */
 static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 {
@@ -637,14 +658,17 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 			start.since_ns = now;
 		start.status = THREAD_BLOCKED;
 		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
-		/* Its sums begin with the window. */
+		/* The thread's sums count from the start of the window at the earliest. */
 		begin = cut.start_ns[cut.epoch & 1];
 		start.seeded_ns = start.since_ns > begin ? start.since_ns : begin;
 	}
 	thread_add(cpu, task, &start);
 }
 
-/* For an open wait of a thread that is runnable though no wakeup was seen since it switched out. */
+/*
+ * Sets wake_ns in an open wait whose thread is runnable though no wakeup was seen since the
+ * switch-out: the thread was woken just before.
+ */
 static __always_inline void task_early_wake(struct task_struct *task, struct thread *t)
 {
 	__u64 since = t->since_ns;
@@ -654,8 +678,8 @@ static __always_inline void task_early_wake(struct task_struct *task, struct thr
 }
 
 /*
- * Takes an open wait's kernel stack, once per wait, or again if the ring had no room for it.
- * Reading the user stack may sleep, which openwait.bpf.c does.
+ * Takes the kernel stack of an open wait, once per wait, or again if the ring had no room for it.
+ * openwait.bpf.c reads the user stack, as that may sleep.
  */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
 					   struct thread *t)
@@ -677,7 +701,7 @@ static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *
 		t->open_since_ns = since;
 }
 
-/* The daemon runs this over all threads once per cut. */
+/* The daemon runs this iterator over all tasks once in each window, at its end. */
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
@@ -696,7 +720,7 @@ int on_task(struct bpf_iter__task *ctx)
 			return 0;
 	}
 	t->seen_cut = cut.epoch;
-	/* A thread may have changed its name and then waited ever since. */
+	/* The thread may have changed its name right before its wait. */
 	if (!task->on_cpu && t->exec_gen == (__u32)task->self_exec_id)
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	task_early_wake(task, t);

@@ -3,8 +3,8 @@
 #define STACKD_BPF_OFFCPU_MAPS_BPF_H
 
 /*
- * Stage 2 of the off-CPU probe: the maps and types that it has besides those of every probe. The
- * daemon sets sizes before load.
+ * The maps and types of the off-CPU probe, besides those that every probe has (stage 2 in the
+ * README). The daemon sets the maps' sizes before load.
  */
 
 #include "kernel.h"
@@ -17,8 +17,9 @@
 __u64 next_uid;
 
 /*
- * A small cache of thread slots per CPU. A hash lookup is a call, which is expensive with return
- * mitigations; an array lookup is inlined. The slot itself shows whether it is still the task's.
+ * A small cache per CPU of the slots of threads. A hash lookup is a call, which is expensive with
+ * return mitigations; an array lookup is inlined. The slot itself tells whether it is still the
+ * task's.
  */
 enum { RECENT = 16 };
 
@@ -28,7 +29,10 @@ struct recent {
 	__u32 pad;
 };
 
-/* An ended wait, from sched_switch until the program at switch-in takes its stacks. */
+/*
+ * An ended wait of the thread that a CPU has just switched to, until the program at switch-in takes
+ * its stacks.
+ */
 struct pending_wait {
 	__u64 task;
 	__u64 uid;
@@ -43,8 +47,8 @@ struct pending_wait {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
-	__u64 running; /* the task that was switched to last */
-	__u64 task;    /* scratch of thread_find() */
+	__u64 running; /* address of the task that was last switched to */
+	__u64 task;    /* used by thread_find() to turn a pointer into a number */
 	struct recent recent[RECENT];
 };
 
@@ -53,7 +57,10 @@ struct cpu {
 
 #include "maps.bpf.h"
 
-/* The states of threads. `slots` finds a task's slot, `free_slots` holds the unused ones. */
+/*
+ * The states of threads. `slots` has the index of each task's state, `free_slots` the unused
+ * indexes.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -69,7 +76,7 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-/* The daemon fills it, with the lowest on top. */
+/* Indexes of unused elements of `threads`. The daemon fills it with the lowest on top. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 16384);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the off-wake probe: waits with the waker that ended each. A sleep begins at the
- * thread's switch-out. At sched_waking the waker notes its identity, context and stacks in the
- * sleeper's entry; at the switch-in the wait is recorded with both. Each thread remembers its last
- * waker, and a waker passes that on, so a wait has a path of wakers. Waits that were blocked for
- * less than min_wait_ns are only counted.
+ * The programs of the off-wake probe (stage 1 in the README): waits, each with the waker that ended
+ * it. A sleep begins at the thread's switch-out. At sched_waking the waker's identity, context and
+ * stacks are noted in the sleeper's entry, and at the switch-in the wait is recorded with them. An
+ * entry also has the waker's own last waker, and so on, so a wait has a path of wakers. Waits that
+ * were blocked for less than min_wait_ns are only counted.
  *
  * | hook                          | program                | in                    | writes       |
  * |-------------------------------|------------------------|-----------------------|--------------|
@@ -18,10 +18,10 @@
  * | raw_tp/hrtimer_expire_*       | on_hrtimer_entry, _exit| here                  | cpus         |
  * | tp_btf/sched_process_*        | on_fork, _exec, _exit  | follow_progs.bpf.h    | ring         |
  *
- * W: windows, fresh. U: ring, seen, kstack_cache, ustack_cache, marks of use in the unwinder's
- * maps. All write `cpus`. daemon/probe/offwake.c attaches the raw_tp programs, some to several
- * tracepoints. One of the two programs at switch-in is loaded, or on_switch takes stacks itself and
- * writes W and U.
+ * W: the maps windows and fresh. U: ring, seen, kstack_cache, ustack_cache and the marks of use in
+ * the unwinder's maps. All programs write `cpus`. daemon/probe/offwake.c attaches the raw_tp
+ * programs, some of them to several tracepoints. Either on_sched_exit or on_finish_switch is
+ * loaded, or on_switch takes the stacks and writes W and U, too.
  */
 
 #include "kernel.h"
@@ -35,7 +35,10 @@
 #include "irq_context.bpf.h"
 #include "layout.h"
 
-/* An ended wait, from sched_switch until the program at switch-in takes its stack. */
+/*
+ * An ended wait of the thread that a CPU has just switched to, until the program at switch-in takes
+ * its stacks.
+ */
 struct pending_wake {
 	__u64 task;
 	__u64 start_ns;
@@ -64,12 +67,15 @@ struct cpu {
 #include "wait_stacks.bpf.h"
 #include "wake.bpf.h"
 
-/* A thread that has slept. Its waker writes this while it sleeps, its own CPU at its switches. */
+/*
+ * A thread that has slept. Its waker writes the entry while the thread sleeps, its own CPU at its
+ * switch-outs and switch-ins.
+ */
 struct sleeper {
-	__u64 since_ns; /* start of the present sleep; 0: it does not sleep */
-	__u64 wake_ns;	/* when it was last made runnable; 0: not since it last ran */
-	__u64 kstack;	/* its kernel stack, if stacks are taken at switch-out */
-	__u64 ustack;	/* its user stack, if stacks are taken at switch-out */
+	__u64 since_ns; /* start of the present sleep; 0: the thread is not asleep */
+	__u64 wake_ns;	/* when it was last made runnable; 0: not since its last sleep */
+	__u64 kstack;	/* id of the thread's kernel stack, if taken at switch-out */
+	__u64 ustack;	/* id of the thread's user stack, if taken at switch-out */
 	__u64 waker_kstack;
 	__u64 waker_ustack;
 	__u32 state;
@@ -84,7 +90,7 @@ struct {
 	__type(value, struct sleeper);
 } sleepers SEC(".maps");
 
-/* A new row, built here as it is too big for the BPF stack. */
+/* Buffer for a new row, which is too big for the BPF stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -163,7 +169,10 @@ static __always_inline struct wake_sums *wake_row(void *window, const struct wak
 	return bpf_map_lookup_elem(window, key);
 }
 
-/* Adds an ended wait to the window. The key has the hash of the path of wakers. */
+/*
+ * Adds an ended wait to its row in the window's map. The row's key has the path of wakers as a
+ * hash.
+ */
 static __always_inline void wake_record(struct cpu *cpu, struct task_struct *task,
 					const struct sleeper *s, __u64 kstack, __u64 ustack)
 {
@@ -191,7 +200,10 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 	wait_sums_add(&row->sums, w->start_ns, w->wake_ns, w->end_ns);
 }
 
-/* Counts a pending wait as lost if the program at switch-in did not run: its thread is unknown. */
+/*
+ * Counts this CPU's pending wait, which has ended but has no stacks yet, as lost: the program at
+ * switch-in did not run for it, and its task may have been freed since.
+ */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
 	if (!cpu->pending.task)
@@ -202,7 +214,10 @@ static __always_inline void pending_flush(struct cpu *cpu)
 	cpu->counts.lost_ns += cpu->pending.end_ns - cpu->pending.start_ns;
 }
 
-/* Forgets an earlier waker: the one of this wait was not seen. */
+/*
+ * Sets the waker to WAKE_UNKNOWN, as no program saw who ended this wait; the entry still has an
+ * earlier waker.
+ */
 static __always_inline void waker_forget(struct sleeper *s)
 {
 	static const struct wake_link none[WAKE_LINKS];
@@ -212,7 +227,10 @@ static __always_inline void waker_forget(struct sleeper *s)
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
 }
 
-/* Ends a sleep. A waking before the switch-out belongs to it: the thread was going to sleep. */
+/*
+ * Ends a sleep and describes it in cpu->pending. A waking that came before the switch-out counts as
+ * its end: the thread was going to sleep.
+ */
 static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 now)
 {
 	struct pending_wake *w = &cpu->pending;
@@ -276,7 +294,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-/* Takes the stacks of the current thread, which has just been switched to, and records its wait. */
+/* Runs in a thread that has just been switched to: takes its stacks and records its wait. */
 static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 {
 	__u64 key = (__u64)task, kstack = STACK_NONE, ustack = STACK_NONE;
@@ -296,7 +314,7 @@ static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 
 SWITCH_IN_PROGRAMS(on_switched_in)
 
-/* Takes the waker's stacks. In an interrupt, the frames of the interrupted code are left out. */
+/* Takes the waker's stacks. In an interrupt, leaves out the frames of the interrupted code. */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,
 					 __u32 context)
 {
@@ -324,7 +342,10 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 		s->waker_ustack = stack_take_user(cpu, w, &user);
 }
 
-/* Writes the path of wakers: this waker first and, if it is a thread, its own path behind it. */
+/*
+ * Writes a sleeper's path of wakers: this waker first and, if it is a thread, the waker's own path
+ * behind it.
+ */
 static __always_inline void waker_link(struct sleeper *s, __u32 context)
 {
 	static const struct wake_link none[WAKE_LINKS - 1];
@@ -345,8 +366,8 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 }
 
 /*
- * Runs in the waker's context (sched_wakeup may run on another CPU). It only fires for tasks that
- * are not running, so the last one before a switch-in ended the sleep.
+ * Notes the waker, in whose context it runs (sched_wakeup may run on another CPU). sched_waking
+ * fires only for tasks that are not running, so the last one before a switch-in ended the sleep.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -434,15 +455,15 @@ static __always_inline int timer_leave(void)
 	if (!cpu)
 		return 0;
 	irq_context_leave(&cpu->irq_context.timer);
-	/* What is left, if anything, is a softirq's timer. */
+	/* A timer's function that still runs was interrupted in a softirq, where irq is 0. */
 	cpu->irq_context.timer_irq = 0;
 	return 0;
 }
 
 /*
- * These run around the function of an expired timer. Timers and hrtimers have programs of their
+ * Run before and after the function of an expired timer. Timers and hrtimers have programs of their
  * own: an hrtimer's interrupt may come while a timer's program runs, and the kernel skips a program
- * that is already running on the CPU (__bpf_trace_run), so that the depth would stay wrong.
+ * that is already running on the CPU (__bpf_trace_run), which would leave the depth wrong.
  */
 SEC("raw_tp")
 int on_timer_entry(void *ctx)

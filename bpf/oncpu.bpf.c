@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the on-CPU probe: a perf event on each CPU takes a sample of what runs. A sample
- * carries its thread's whole identity, as no other probe needs to be loaded. It runs in an
- * interrupt (an NMI with a hardware counter), on top of any other program, and so shares no buffers
- * with them.
+ * The programs of the on-CPU probe (stage 1 in the README). A perf event on each CPU takes a sample
+ * of what runs there. A sample has the whole identity of its thread, so that no other probe has to
+ * be loaded. on_sample runs in an interrupt (an NMI with a hardware counter), on top of any other
+ * program, so it shares no buffers with other programs.
  *
  * | hook                   | program               | in                 | maps it writes       |
  * |------------------------|-----------------------|--------------------|----------------------|
@@ -12,7 +12,8 @@
  * | tp_btf/sched_process_* | on_fork, _exec, _exit | follow_progs.bpf.h | ring,                |
  * |                        |                       |                    | unwind_processes     |
  *
- * Marks of use: in unwind_tables, unwind_words, unwind_processes. All write `cpus`.
+ * Marks of use: those in unwind_tables, unwind_words and unwind_processes. All programs write
+ * `cpus`.
  */
 
 #include "kernel.h"
@@ -43,7 +44,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (!s)
 		return;
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	/* No frames: the sample hit user mode. */
+	/* r is 0 if the sample hit user mode, where there is no kernel stack. */
 	key->kstack = r ? stack_take(cpu, s, r, &kernel) : STACK_NONE;
 	if (key->flags & SAMPLE_IS_KERNEL)
 		return;
@@ -56,7 +57,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 		key->ustack = stack_take_user(cpu, w, &user);
 }
 
-/* Returns the row of a key, with the thread's name at its first sample in the window. */
+/* Returns the row of a key. A new row gets the name that the thread has now. */
 static __always_inline struct sample_sums *sample_row(void *window, const struct sample_key *key,
 						      struct task_struct *task)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads the user stacks of open waits: an iterator over all tasks sends stacks, and the wait that
- * each belongs to, through the ring of the off-CPU probe, whose maps it uses. It is sleepable, so
- * that it can read another process's memory even if that is swapped out, and never writes maps that
- * a cut swaps. Only one pass runs at a time, so global variables need no lock. Needs
- * bpf_copy_from_user_task() and iter.s (5.18).
+ * Reads the user stacks of open waits, which are those that have not ended. An iterator over all
+ * tasks sends the stacks, and the wait that each belongs to, through the ring of the off-CPU probe,
+ * whose maps it uses. It is sleepable, so that it can read another process's memory even if that is
+ * swapped out. It never writes a window's map. Only one pass runs at a time, so global variables
+ * need no lock. Needs bpf_copy_from_user_task() and iter.s (5.18).
  *
  * | hook        | program      | in   | maps it writes            |
  * |-------------|--------------|------|---------------------------|
@@ -19,8 +19,9 @@
 #define UNWIND_READ copy_read
 
 /*
- * The daemon does not wait for sleepable programs before it reuses a table's memory. What this
- * program read, it checks afterwards by unwind_version; a mark that it wrote there would stay.
+ * 0: used parts are not marked. The daemon does not wait for sleepable programs before it reuses a
+ * table's memory, so a mark could end up in other data. What this program read there, it checks
+ * afterwards by unwind_version.
  */
 #define UNWIND_MARKS_PARTS 0
 
@@ -31,24 +32,24 @@
 
 enum {
 	PAGE = 4096,
-	COPY_ROUNDS = 24,   /* most copies of one stack */
-	COPY_READ_MAX = 64, /* largest read by the walk, bytes */
-	ATTEMPTS = 3,	    /* walks of a stack in one pass, if tables change meanwhile */
-	LOOKS_BITS = 4,	    /* lower bits of user_looks: attempts; the others: time in seconds */
-	LOOKS_MAX = 10,	    /* attempts follow 1, 2, 4 and up to 512 s after the one before */
-	LOOKS_DONE = 15,    /* the stack is whole, and sent */
+	COPY_ROUNDS = 24,   /* limit of copies of parts of one stack */
+	COPY_READ_MAX = 64, /* largest single read of the walk, bytes */
+	ATTEMPTS = 3,	    /* limit of walks of a stack in a pass, if tables change meanwhile */
+	LOOKS_BITS = 4,	    /* number of low bits of user_looks for attempts; the rest: seconds */
+	LOOKS_MAX = 10,	    /* attempts are counted up to this; the pauses grow from 1 to 512 s */
+	LOOKS_DONE = 15,    /* instead of a number of attempts: the stack is whole, and sent */
 };
 
-/* The daemon sets these before each pass. */
-__u64 pass_min_ns;    /* least age of a wait */
-__u64 pass_max_looks; /* most user stacks to read */
-__u64 pass_looks;     /* user stacks read so far */
+/* The daemon sets these three before each pass over all tasks. */
+__u64 pass_min_ns;    /* least age in ns of a wait whose stack is read */
+__u64 pass_max_looks; /* limit of user stacks to read in the pass */
+__u64 pass_looks;     /* number of user stacks read in the pass so far */
 
 struct openwait_counts counts;
 __u64 lost[LOST_N];
-__u32 reading_tgid; /* the process whose memory is being read; 0: none */
+__u32 reading_tgid; /* tgid of the process whose memory is being read; 0: none */
 
-/* One word, which the daemon increments before it overwrites tables that a walk may be reading. */
+/* One word. The daemon increments it before it overwrites tables that a walk may be reading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -57,7 +58,10 @@ struct {
 	__type(value, __u64);
 } unwind_version SEC(".maps");
 
-/* A copy of a part of the task's stack. A read outside it stops the walk until that is copied. */
+/*
+ * A copy of a part of the task's user stack. When the walk reads outside it, the walk stops until
+ * another part has been copied.
+ */
 static struct copy {
 	__u64 start;
 	__u64 size;
@@ -67,7 +71,7 @@ static struct copy {
 } copy;
 
 static struct unwind_walk walk;
-static struct cpu own; /* counters of sending; other programs write those of this CPU */
+static struct cpu own; /* counters of what this program sends; `cpus` has those of others */
 static __u32 frames_kept;
 
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from)
@@ -92,7 +96,10 @@ struct reading {
 	struct unwind_walk *walk;
 };
 
-/* Copies the stack up to the end of the next page or, if that is not mapped, of this one. */
+/*
+ * Copies the user stack from this address to the end of the next page or, if that page is not
+ * mapped, to the end of this one.
+ */
 static __always_inline bool copy_make(struct task_struct *task, __u64 from)
 {
 	__u32 rest = PAGE - (from & (PAGE - 1));
@@ -107,7 +114,7 @@ static __always_inline bool copy_make(struct task_struct *task, __u64 from)
 	return copy.size;
 }
 
-/* A step of bpf_loop(): copies a part of the stack and walks as far as it reaches. */
+/* One iteration of bpf_loop(): copies a part of the stack and walks as far as the copy reaches. */
 static long copy_round(__u32 i, void *context)
 {
 	struct reading *r = context;
@@ -115,7 +122,7 @@ static long copy_round(__u32 i, void *context)
 	__u64 from = w->sp;
 
 	if (i) {
-		/* Repeat the frame that needed more. */
+		/* Repeat the last frame, which needed more of the stack. */
 		from = copy.missed_at;
 		frames_kept = w->n ? w->n - 1 : 0;
 		w->flags &= UNWIND_IS_FRAME_POINTERS;
@@ -136,7 +143,7 @@ static __always_inline __u64 tables_version(void)
 	return version ? *(volatile __u64 *)version : 0;
 }
 
-/* Begins a walk at the task's user-space registers. False if there is no user stack. */
+/* Begins a walk at the task's user-space registers. False if the task has no user stack. */
 static __always_inline bool walk_begin(struct unwind_walk *w, struct task_struct *task)
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
@@ -167,7 +174,9 @@ static __always_inline void walk_task(struct unwind_walk *w, struct task_struct 
 		w->flags |= UNWIND_IS_TRUNCATED;
 }
 
-/* True if the copy would have to wait for the mmap lock, which a hanging process may never release.
+/*
+ * True if reading the task's memory would have to wait for the mmap lock, which a hanging process
+ * may never release.
  */
 static __always_inline bool memory_is_locked(struct task_struct *task)
 {
@@ -183,7 +192,10 @@ static __always_inline __u32 now_seconds(void)
 	return (__u32)(bpf_ktime_get_ns() / 1000000000);
 }
 
-/* Notes an attempt. A stack that was not whole, or not sent, may be so at the next attempt. */
+/*
+ * Counts an attempt to read the thread's user stack, or notes that the stack is whole and was sent,
+ * so that no further attempt is due in this wait.
+ */
 static __always_inline void looks_note(struct thread *t, bool is_sent)
 {
 	__u32 n = t->user_looks & ((1 << LOOKS_BITS) - 1);
@@ -226,7 +238,7 @@ static __always_inline void open_stack_send(struct thread *t, struct task_struct
 	looks_note(t, epoch != 0);
 }
 
-/* Walks a thread's user stack. The result counts if the thread has not run meanwhile. */
+/* Walks a thread's user stack and sends it, unless the thread has run meanwhile. */
 static __noinline int thread_look(struct task_struct *task, struct thread *t)
 {
 	__u64 since, switches, version;
@@ -273,7 +285,9 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return t && t->task == key ? t : NULL;
 }
 
-/* True if the thread is in a wait that is old enough and whose stack is due to be read. */
+/*
+ * True if the thread is in a wait that is old enough, and it is time to try to read its user stack.
+ */
 static __always_inline bool thread_is_wanted(struct thread *t)
 {
 	__u64 since = t->since_ns, now = bpf_ktime_get_ns();
@@ -287,7 +301,9 @@ static __always_inline bool thread_is_wanted(struct thread *t)
 	return looks_are_due(t->user_looks);
 }
 
-/* Run by a thread of the daemon that does nothing else, as it may hang in a page fault. */
+/*
+ * The daemon runs this in a thread that does nothing else, as the program may hang in a page fault.
+ */
 SEC("iter.s/task")
 int on_open_wait(struct bpf_iter__task *ctx)
 {

@@ -2,9 +2,7 @@
 #ifndef STACKD_BPF_PROCESS_BPF_H
 #define STACKD_BPF_PROCESS_BPF_H
 
-/*
- * Sends a record for each fork, exec and exit of a process.
- */
+/* Sends the daemon a record for each fork, exec and exit of a process. */
 
 #include "maps.bpf.h"
 #include "unwind_process.bpf.h"
@@ -51,8 +49,8 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 }
 
 /*
- * Sends an exec, for probes that keep no state of threads. Wakes the daemon, as the process may
- * exit within milliseconds.
+ * Sends an exec, for probes that keep no state of threads. (offcpu keeps it and has a program of
+ * its own.) Wakes the daemon at once, as the process may exit within milliseconds.
  */
 static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
 {
@@ -66,7 +64,7 @@ static __always_inline void process_exec(struct cpu *cpu, struct task_struct *ta
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Sends the exit of a process when its last thread exits. */
+/* Sends the exit of a process, if the task is its last thread. */
 static __always_inline void process_exit(struct cpu *cpu, struct task_struct *task)
 {
 	struct record_process *r;

@@ -9,11 +9,11 @@
 
 #include "maps.bpf.h"
 
-#define YOUNG_NS 2000000000ULL /* age up to which a process counts as short-lived */
+#define YOUNG_NS 2000000000ULL /* greatest age of a process that counts as short-lived */
 
 struct stack_owner {
 	__u64 leader_boot_ns;
-	__u32 tgid; /* 0: the kernel's */
+	__u32 tgid; /* 0: the stack is the kernel's */
 	__u32 exec_gen;
 };
 
@@ -24,8 +24,8 @@ static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 }
 
 /*
- * Returns the id of n frames. The owner is part of it: equal addresses in two processes, or before
- * and after an exec, are two stacks.
+ * Returns the id of a stack of n frames. It depends on the owner, too: equal addresses in two
+ * processes, or before and after an exec, are two stacks.
  */
 static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
 					const struct stack_owner *owner, __u64 mappings)
@@ -43,7 +43,7 @@ static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
 	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
 }
 
-/* True for the one caller that has to send this stack in this window. */
+/* True for the one caller in this window that has to send the stack. */
 static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 {
 	__u64 *sent = bpf_map_lookup_elem(&seen, &id);
@@ -57,13 +57,16 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 	r = bpf_map_update_elem(&seen, &id, &epoch, BPF_NOEXIST);
 	if (!r || r == -17 /* EEXIST: another CPU was first */)
 		return !r;
-	/* EBUSY (before 6.15): this interrupted an update. The stack may be sent twice. */
+	/* EBUSY (before 6.15): this program interrupted an update. The stack may be sent twice. */
 	if (r != -16)
 		cpu->counts.lost[LOST_STACK_SEEN]++;
 	return true;
 }
 
-/* Reserves, claims, then submits or discards: so a claimed stack is always sent by its claimer. */
+/*
+ * Sends a stack. Reserves room in the ring first and only then claims the stack, so whoever claims
+ * a stack can send it.
+ */
 #define STACK_SEND(room)                                                    \
 	do {                                                                \
 		struct record_stack *r;                                     \
@@ -93,13 +96,15 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		bpf_ringbuf_submit(r, flags);                               \
 	} while (0)
 
-/* True if the process is so young that it may exit soon: the daemon should look at it now. */
+/* True if the process is so young that it may exit soon, so the daemon should look at it now. */
 static __always_inline bool owner_is_young(const struct stack_owner *owner)
 {
 	return owner->tgid && bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
 }
 
-/* Sends the stack unless it was sent in this epoch. Returns the epoch, or 0 if there was no room.
+/*
+ * Sends the stack unless it was sent in this window. Returns the window's epoch, or 0 if the ring
+ * had no room.
  */
 static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
 					__u64 id, const struct stack_owner *owner, __u64 mappings)
@@ -126,8 +131,8 @@ static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 
 }
 
 /*
- * Sends n frames and returns their id. walk: enum unwind_flag; mappings: as in record_stack;
- * epoch_out: the result of stack_send().
+ * Sends a stack of n frames and returns its id. walk: enum unwind_flag; mappings: as in
+ * record_stack; *epoch_out: what stack_send() returned.
  */
 static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
 					     const struct stack_owner *owner, __u64 mappings,
@@ -142,7 +147,10 @@ static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, _
 	return id;
 }
 
-/* Sends the frames that bpf_get_stack() left in s; r is what it returned. */
+/*
+ * Sends the frames that bpf_get_stack() left in s, and returns the id of the stack. r: what
+ * bpf_get_stack() returned.
+ */
 static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratch *s, long r,
 					    const struct stack_owner *owner, __u32 *epoch_out)
 {
@@ -152,8 +160,7 @@ static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratc
 	return stack_take_sent(cpu, s->ip, (__u32)r / 8, 0, owner, 0, epoch_out);
 }
 
-/* Does what stack_take_got() does, for callers that do not need to know whether the stack was sent.
- */
+/* Does the same as stack_take_got(), for callers that need not know whether the stack was sent. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
 					const struct stack_owner *owner)
 {

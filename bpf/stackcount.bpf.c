@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the probes of calls, stackcount and stacksnoop: a program runs at each call of a
- * traced function or tracepoint, in any context, and counts it by process and stacks or, for
- * stacksnoop, sends a record of it. The traced function is the stack's first frame: a kernel
- * function by bpf_get_func_ip() (5.15 9b99edcae5c8, for kprobe.multi 5.18 42a5712094e8), a
- * program's function by the thread's pc, a tracepoint by an address that the daemon supplies.
+ * The programs of stackcount and stacksnoop, which record calls (stage 1 in the README). A program
+ * runs at each call of a traced function or tracepoint, in any context. It counts the call by
+ * process and stacks and, for stacksnoop, also sends a record of it. The first frame of a stack is
+ * the traced function. A kernel function is found by bpf_get_func_ip() (5.15 9b99edcae5c8, for
+ * kprobe.multi 5.18 42a5712094e8), a program's function by the thread's pc, a tracepoint by an
+ * address that the daemon supplies.
  *
  * | hook                   | program                | in                 | maps it writes   |
  * |------------------------|------------------------|--------------------|------------------|
@@ -14,8 +15,8 @@
  * | tp_btf/sched_process_* | on_fork, _exec, _exit  | follow_progs.bpf.h | ring,            |
  * |                        |                        |                    | unwind_processes |
  *
- * C: windows, seen, ring, kstack_cache, ustack_cache, the unwinder's marks of use, and `pace`. All
- * write `cpus`.
+ * C: the maps windows, seen, ring, kstack_cache and ustack_cache, the unwinder's marks of use, and
+ * the variable `pace`. All programs write `cpus`.
  */
 
 #include "kernel.h"
@@ -30,10 +31,10 @@
 struct cpu {
 	struct cpu_counts counts;
 	__u64 busy;  /* 1 while a call is being recorded, which uses the scratch buffers */
-	__u64 skip;  /* number of calls still to be skipped at random */
-	__u64 epoch; /* window of the last call */
+	__u64 skip;  /* number of calls that are still to be skipped */
+	__u64 epoch; /* epoch of the window that the last call was in */
 	__u64 slice_start_ns;
-	__u64 slice_ns; /* time spent recording in this slice */
+	__u64 slice_ns; /* time spent on recording in the present time slice */
 };
 
 #define WINDOW_KEY   struct sample_key
@@ -52,10 +53,10 @@ const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
 const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind, the same for a whole session */
 const volatile bool streams = false;
 
-/* Stands for the address of a function that is not known here. */
+/* Stands for the address of a traced function if the program does not know it. */
 #define NO_FUNCTION 1
 
-/* The daemon maps this variable and writes it. */
+/* How many calls are recorded. The daemon maps this variable and writes it. */
 struct call_pace pace;
 
 static __always_inline bool is_cpu_wanted(void)
@@ -66,9 +67,9 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
- * At the first call in a window, counts refused calls of the window before as lost: no call of this
- * window should stand for them. A call may stand for calls skipped at random in the window right
- * before, as chance made no difference between them, but not in older ones.
+ * At the first call in a window, counts calls refused in an earlier window as lost, as no call of
+ * this window may stand for them. Calls skipped at random in the window right before are not lost:
+ * a call of this window may stand for them, as only chance chose between them. Older ones are lost.
  */
 static __always_inline void calls_begin_window(struct cpu *cpu)
 {
@@ -106,9 +107,9 @@ static __always_inline __u64 call_pick(struct cpu *cpu)
 }
 
 /*
- * True if this CPU may still record in this slice of time. A session may trace functions that the
- * programs themselves call, or that run at each switch; without this limit the daemon would not get
- * to run and adjust the pace.
+ * True if this CPU may still record in the present time slice. A session may trace functions that
+ * the programs themselves call, or that run at each switch. Without this limit the daemon would not
+ * get to run and adjust the pace.
  */
 static __always_inline bool call_is_affordable(struct cpu *cpu, __u64 now)
 {
@@ -119,7 +120,10 @@ static __always_inline bool call_is_affordable(struct cpu *cpu, __u64 now)
 	return cpu->slice_ns < pace.slice_ns;
 }
 
-/* True if a call may be streamed now. Unused time adds up to at most one burst. */
+/*
+ * True if a call may be streamed now. After a time without calls, up to CALL_BURST_NS' worth of
+ * them may be streamed at once.
+ */
 static __always_inline bool call_is_due(__u64 now)
 {
 	__u64 interval = pace.interval_ns, old, from;
@@ -136,7 +140,10 @@ static __always_inline bool call_is_due(__u64 now)
 	return false;
 }
 
-/* Has the kernel walk the stack into s, with the traced function first. Bytes or negative errno. */
+/*
+ * Has the kernel walk the stack into s, with the traced function as first frame. Returns the bytes
+ * of the frames, or a negative errno.
+ */
 static __always_inline long kernel_walk(void *ctx, struct scratch *s, __u64 first_ip)
 {
 	long r;
@@ -147,16 +154,19 @@ static __always_inline long kernel_walk(void *ctx, struct scratch *s, __u64 firs
 		return r > 0 ? r + 8 : r;
 	}
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	/* The address is past the replaced instruction: the function's own stands for all of it. */
+	/*
+	 * ip[0] is past the instruction that the probe replaced: set it to the function's own
+	 * address.
+	 */
 	if (r > 0 && s->ip[0] - first_ip < 32)
 		s->ip[0] = first_ip;
 	return r;
 }
 
 /*
- * Returns the id of the current task's kernel stack. A tracepoint's first four frames are the
- * address that stands for it, call_handle(), its caller and what called that; a function's first
- * frame is the function itself. These lie below the context.
+ * Returns the id of the current task's kernel stack. A tracepoint's stack begins with the address
+ * that stands for the tracepoint, call_handle() and two of its callers; a function's stack begins
+ * with the function. These frames are not in the part of the stack that the cache compares.
  */
 static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
 					  void *top, __u64 hint, __u64 first_ip)
@@ -184,7 +194,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (has_user)
 		hint = hash_mix(hash_mix(hint, regs->ip), regs->sp);
 	hint = hash_mix(hint, 0) >> 32;
-	/* A program's function is called in user mode, where there is no kernel stack. */
+	/* A traced function of a program is called in user mode, where there is no kernel stack. */
 	key->kstack = STACK_NONE;
 	if (call_kind != CALL_USER && !filter.drops_kernel)
 		key->kstack = kernel_stack(ctx, cpu, task, regs, hint, ip);
@@ -223,13 +233,15 @@ static __always_inline void call_stream(struct cpu *cpu, const struct sample_key
 	bpf_ringbuf_submit(r, ring_flags());
 }
 
-/* True if rows are per thread: only if the filter asks for some threads of a process. */
+/*
+ * True if rows are counted by thread and not by process, as the filter asks for some threads only.
+ */
 static __always_inline bool by_thread(void)
 {
 	return filter.has_tids || filter.comm_len;
 }
 
-/* Returns the row of a key, with the name at its first call in the window. */
+/* Returns the row of a key. A new row gets the name that the process or thread has now. */
 static __always_inline struct sample_sums *call_row(void *window, const struct sample_key *key,
 						    struct task_struct *task)
 {
@@ -277,7 +289,7 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 	count = call_pick(cpu);
 	if (!count)
 		return;
-	/* The next recorded call stands for one that is refused here. */
+	/* The next recorded call will stand for a refused one, too. */
 	if (!call_is_affordable(cpu, now) || (streams && !call_is_due(now))) {
 		cpu->counts.calls_refused += count;
 		return;
@@ -298,8 +310,8 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 }
 
 /*
- * Records a call. Another one may be in progress on this CPU, if an interrupt makes a call or a
- * thread is preempted in a uprobe: it owns the buffers, and this call is counted as lost.
+ * Records a call. Counts it as lost if another call is being recorded on this CPU and so owns the
+ * buffers: an interrupt may make a call, or a thread may be preempted in a uprobe.
  */
 static __noinline int call_handle(void *ctx, __u64 ip)
 {
@@ -323,7 +335,10 @@ static __noinline int call_handle(void *ctx, __u64 ip)
 	return 0;
 }
 
-/* Attached to many functions at once (kprobe.multi) if the kernel can, else to each. */
+/*
+ * Runs at the calls of kernel functions. Attached to many functions at once (kprobe.multi) if the
+ * kernel can do that, else to each.
+ */
 SEC("?kprobe")
 int on_function(struct pt_regs *ctx)
 {
@@ -338,7 +353,9 @@ int on_user_function(struct pt_regs *ctx)
 	return call_handle(ctx, NO_FUNCTION);
 }
 
-/* A program for each tracepoint: before 6.10 (68ca5d4eebb8) a program cannot know which one ran it.
+/*
+ * Defines the program of a tracepoint. Each tracepoint needs one, as before 6.10 (68ca5d4eebb8) a
+ * program cannot know which tracepoint ran it.
  */
 #define ON_TRACEPOINT(n)                                        \
 	SEC("?tp_btf")                                          \

@@ -3,8 +3,8 @@
 #define STACKD_BPF_SWITCH_IN_PROGS_BPF_H
 
 /*
- * The programs that run in a thread that was just switched to. The daemon loads one of them, by
- * enum stack_hook.
+ * The programs that run in a thread to which the CPU has just switched. The daemon loads one of
+ * them, by enum stack_hook.
  */
 
 #include "kernel.h"
@@ -13,11 +13,11 @@
 #include <bpf/bpf_tracing.h>
 
 /*
- * Defines both programs, which call handler(ctx, task).
+ * Defines both programs at switch-in, which call handler(ctx, task).
  *
- * sched_exit_tp: since 6.18, a bare tracepoint; also called without a switch, with is_switch false.
- * finish_task_switch is static and often named finish_task_switch.isra.0; the daemon finds its
- * name.
+ * sched_exit_tp exists since 6.18. It is a bare tracepoint, and also fires without a switch, with
+ * is_switch false. finish_task_switch is static and often named finish_task_switch.isra.0; the
+ * daemon finds its name.
  */
 #define SWITCH_IN_PROGRAMS(handler)                               \
 	SEC("?tp_btf/sched_exit_tp")                              \

@@ -3,8 +3,8 @@
 #define STACKD_BPF_THREAD_BPF_H
 
 /*
- * The state of each thread: on a CPU, blocked or runnable, since when, and the time spent in each.
- * Called from the scheduler's tracepoints under the run-queue lock.
+ * Keeps the state of each thread: on a CPU, blocked or runnable, since when, and the time spent in
+ * each state. Called from the scheduler's tracepoints under the run-queue lock.
  */
 
 #include "offcpu_maps.bpf.h"
@@ -36,8 +36,10 @@ static __always_inline struct thread *thread_find(struct cpu *cpu, __u64 task)
 	struct thread *t;
 	__u32 *slot, hash;
 
-	/* Reading it back from a map makes it a number: the verifier forbids arithmetic on
-	 * pointers. */
+	/*
+	 * Read back from a map, the pointer is a number: the verifier forbids arithmetic on
+	 * pointers.
+	 */
 	*(volatile __u64 *)&cpu->task = task;
 	hash = (__u32) * (volatile __u64 *)&cpu->task;
 	recent = &cpu->recent[(hash >> 6 ^ hash >> 12) & (RECENT - 1)];
@@ -113,7 +115,10 @@ static __always_inline void slot_release(struct thread *t)
 	bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
-/* Adds a thread with that state. Returns NULL if there is no room or another CPU was first. */
+/*
+ * Adds a thread with the state in `start`. Returns NULL if there is no room or another CPU has just
+ * added the thread.
+ */
 static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
 					    const struct thread_start *start)
 {
@@ -140,7 +145,10 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 	return t;
 }
 
-/* Adds a task that was just created. An entry under its address belongs to a freed task. */
+/*
+ * Adds a task that was just created. If there is an entry under its address, it belongs to a freed
+ * task and is overwritten.
+ */
 static __noinline void thread_renew(struct cpu *cpu, struct task_struct *task,
 				    const struct thread_start *start)
 {
@@ -157,21 +165,22 @@ static __always_inline __u64 span_ns(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
-/* Returns the time from which the sums count the present state. */
+/* Returns the time from which the sums count the thread's present state. */
 static __always_inline __u64 thread_from(const struct thread *t)
 {
 	return t->flags & THREAD_IS_SEEDED ? t->seeded_ns : t->since_ns;
 }
 
 /*
- * True if the thread was woken just before its switch-out. Each sleep ends with a sched_waking; if
- * none came since the switch-out, it came right before it: the thread was off its queue already,
- * and the waker waits until it is off its CPU (on_cpu in try_to_wake_up). Such a sleep has no
- * length. If the last sched_waking is older than EARLY_NS, the waker was hidden from BPF, as on
- * some hosts.
+ * Longest time in ns from a sched_waking to the switch-out of a thread whose sleep it ends. Each
+ * sleep ends with a sched_waking. If none came since the switch-out, the thread was woken right
+ * before: it had left its run queue already, and the waker waits until it is off its CPU (on_cpu in
+ * try_to_wake_up). Such a sleep has no length. If the last sched_waking is older than EARLY_NS, the
+ * real one was hidden from BPF, as on some hosts.
  */
 enum { EARLY_NS = 1000000 };
 
+/* True if the thread was woken just before its switch-out, so that its sleep has no length. */
 static __always_inline bool wake_is_early(const struct thread *t)
 {
 	return t->status == THREAD_BLOCKED && t->wake_ns < t->since_ns &&
@@ -179,8 +188,9 @@ static __always_inline bool wake_is_early(const struct thread *t)
 }
 
 /*
- * At a thread's first event after a cut, keeps the sums as they were at the cut. The thread was on
- * a CPU all along, or blocked from since_ns to wake_ns and runnable from then on.
+ * At a thread's first event in a window, notes its sums as they were when the window began. Before
+ * the event, the thread was on a CPU since since_ns, or blocked from since_ns to wake_ns and then
+ * runnable.
  */
 static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
 {

@@ -3,9 +3,9 @@
 #define STACKD_BPF_THROTTLE_BPF_H
 
 /*
- * Measures how much of a wait the thread's cgroup was throttled (had no CPU quota): notes the run
- * queue's throttled time when the thread leaves its CPU or is woken, and takes the difference when
- * it runs again. Called under the run-queue lock.
+ * Measures for how much of a wait the thread's cgroup was throttled (had no CPU quota). It notes
+ * the run queue's throttled time when the thread leaves its CPU or is woken, and takes the
+ * difference when the thread runs again. Called under the run-queue lock.
  */
 
 #include <bpf/bpf_core_read.h>
@@ -13,8 +13,9 @@
 #include "thread.bpf.h"
 
 /*
- * True if the kernel throttles threads one by one: since 6.18 (e1fad12dcb66) a thread dequeues
- * itself on its way to user mode and sets task->throttled. Before, a whole queue stopped.
+ * True if the kernel throttles single threads: since 6.18 (e1fad12dcb66) a thread dequeues itself
+ * on its way to user mode and sets task->throttled. Before, the kernel stopped a cgroup's whole
+ * queue.
  */
 static __always_inline bool throttle_is_by_thread(void)
 {
@@ -28,8 +29,9 @@ static __always_inline bool throttle_is_by_queue(void)
 }
 
 /*
- * Returns how long the queue has been throttled in all. Since 6.6 (677ea015f231) it counts by
- * rq_clock(); before, by the clock of load averages, which runs slower on a slowed-down CPU.
+ * Returns how long the queue has been throttled in all. Since 6.6 (677ea015f231) the kernel counts
+ * that by rq_clock(), before by the clock of load averages, which runs slower on a CPU at reduced
+ * speed.
  */
 static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 {
@@ -49,8 +51,7 @@ static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 	return sum;
 }
 
-/* Returns throttle_clock() of a queue that the thread may have left and that may have been freed.
- */
+/* Returns throttle_clock() of a queue that may have been freed, as the thread may have left it. */
 static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 {
 	__u64 sum = 0, since;
@@ -70,7 +71,7 @@ static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 	return sum;
 }
 
-/* Notes the queue's throttled time so far: the thread waits for a CPU from here on. */
+/* Notes the queue's throttled time so far, when the thread begins to wait for a CPU. */
 static __always_inline void throttle_mark(struct thread *t, struct task_struct *task)
 {
 	struct cfs_rq *queue = task->se.cfs_rq;
@@ -80,7 +81,9 @@ static __always_inline void throttle_mark(struct thread *t, struct task_struct *
 	t->flags |= THREAD_IS_MARKED;
 }
 
-/* For a runnable thread that leaves its CPU. Since 6.18 this reads one byte if there is no quota.
+/*
+ * Notes the run queue's throttled time for a runnable thread that leaves its CPU. Since 6.18 it
+ * does so only for a throttled thread, and reads one byte for any other.
  */
 static __always_inline void throttle_leave(struct thread *t, struct task_struct *task)
 {
@@ -96,7 +99,9 @@ static __always_inline void throttle_leave(struct thread *t, struct task_struct 
 	}
 }
 
-/* For a thread that was put on a run queue. Runs in the waker. */
+/*
+ * Notes the run queue's throttled time for a thread that was put on the queue. Runs in the waker.
+ */
 static __always_inline void throttle_wake(struct thread *t, struct task_struct *task)
 {
 	if (throttle_is_by_queue())
@@ -104,8 +109,9 @@ static __always_inline void throttle_wake(struct thread *t, struct task_struct *
 }
 
 /*
- * Returns how long the queue was throttled in a marked thread's wait, from wake_ns to end_ns, and
- * adds it to the thread's sums. epoch: the window of the thread's last event before.
+ * Returns how long the queue was throttled between wake_ns and end_ns, in the wait of a thread with
+ * THREAD_IS_MARKED, and adds that to the thread's sums. epoch: the window of the thread's previous
+ * event.
  */
 static __noinline __u64 throttle_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
 {
@@ -132,9 +138,9 @@ static __always_inline bool throttle_is_out(struct cfs_rq *queue)
 }
 
 /*
- * Sets the throttled time of an open wait so far. The clock of a CPU that idles for lack of quota
- * stands still, so this adds how far it is behind: the time when the current task came on a CPU is
- * known in that clock and in ours.
+ * Sets how long an open wait has been throttled so far. On a CPU that is idle because no thread has
+ * quota, rq_clock() stands still, so this adds how far it is behind. The last arrival of the
+ * current task, known both in rq_clock() and in our clock, relates the two clocks.
  */
 static __always_inline void throttle_look(struct cpu *cpu, struct thread *t)
 {

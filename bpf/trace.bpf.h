@@ -3,8 +3,8 @@
 #define STACKD_BPF_TRACE_BPF_H
 
 /*
- * Records the words of a user stack that a walk depended on. If none of them has changed later,
- * neither has the stack (see ustack_cache.bpf.h). Part of the walk's memory.
+ * Records the words of a user stack that a walk depended on. As long as they have not changed, the
+ * stack has not changed either (see ustack_cache.bpf.h). The trace is part of struct unwind_walk.
  */
 
 #include <linux/types.h>
@@ -15,26 +15,26 @@ enum {
 	TRACE_WORDS = 128,
 	TRACE_PARTS = 8,
 	TRACE_BYTES = 8192,
-	TRACE_GAP = 512, /* largest gap in a part: copying more would cost more than another read */
+	TRACE_GAP = 512, /* largest gap in a part, bytes; beyond, a new part is cheaper */
 };
 
 /*
- * The words are grouped into parts of the stack that are each copied by one read, one behind the
- * other, when they are compared.
+ * The words that a walk depended on, grouped into parts of the stack. When the words are compared
+ * later, each part is copied by one read, and the copies lie one behind the other.
  */
 struct unwind_trace {
 	__u64 value[TRACE_WORDS];
-	__u64 from[TRACE_PARTS]; /* address of each part */
-	__u16 at[TRACE_WORDS];	 /* index of each word in the copy, in words */
-	__u16 part[TRACE_PARTS]; /* offset of each part in the copy, in bytes */
+	__u64 from[TRACE_PARTS]; /* stack address of each part */
+	__u16 at[TRACE_WORDS];	 /* position of each word in the copy, in words */
+	__u16 part[TRACE_PARTS]; /* position of each part in the copy, in bytes */
 	__u32 n, n_parts;
-	__u32 bytes;	  /* total of all parts */
-	__u32 is_partial; /* the walk depended on more than this */
-	__u32 has_bp;	  /* the walk depended on the first frame's bp */
+	__u32 bytes;	  /* size of all parts together, in bytes */
+	__u32 is_partial; /* 1: the walk depended on more than is recorded here */
+	__u32 has_bp;	  /* 1: the walk depended on the value of bp in the first frame */
 	__u32 pad;
 };
 
-/* Adds a word that the walk depends on: `value`, read at address `from`. */
+/* Adds a word that the walk depends on: `value`, which the walk read at address `from`. */
 static __always_inline void trace_add(struct unwind_trace *t, __u64 from, __u64 value)
 {
 	__u32 i = t->n, part = (t->n_parts - 1) & (TRACE_PARTS - 1), begin = t->part[part];

@@ -4,12 +4,12 @@
 
 /*
  * Walks user stacks of code without frame pointers. A walk leaves the frames of the current task,
- * leaf first, and flags that say how it ended in struct unwind_walk. Rows and mappings come from
- * the daemon, in maps that all programs share. x86-64 only. Needs bpf_loop() (5.17) and
+ * leaf first, in struct unwind_walk, with flags that say how it ended. Unwind rows and mappings
+ * come from the daemon, in maps that all programs share. x86-64 only. Needs bpf_loop() (5.17) and
  * bpf_task_pt_regs() (5.15).
  *
- * An includer may define UNWIND_READ, the name of a function that reads the stack, which it defines
- * itself, and UNWIND_MARKS_PARTS.
+ * An includer may define two macros before: UNWIND_READ, the name of its own function that reads
+ * the stack, and UNWIND_MARKS_PARTS, 0 if the walk must not write to the tables.
  */
 
 #include "kernel.h"
@@ -23,11 +23,14 @@
 
 enum {
 	UNWIND_DEPTH = 127,
-	UNWIND_SEGMENT_STEPS = 12, /* steps of a binary search among UNWIND_SEGMENTS_MAX */
-	UNWIND_USER_CS = 0x33,	   /* the code segment of 64-bit code */
+	UNWIND_SEGMENT_STEPS = 12, /* steps that a binary search among UNWIND_SEGMENTS_MAX needs */
+	UNWIND_USER_CS = 0x33,	   /* value of cs in 64-bit code of user space */
 };
 
-/* Rows, frames, rules and parts, in words. The daemon sets the size of this and the next maps. */
+/*
+ * The words of all unwind tables: rows, frames, rules and parts. The daemon sets the size of this
+ * map and of the unwind maps that follow.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -52,7 +55,7 @@ struct {
 	__type(value, struct unwind_segment);
 } unwind_segments SEC(".maps");
 
-/* The mappings of each process, by tgid. */
+/* Says where the mappings of each process are in unwind_segments, by tgid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -60,29 +63,35 @@ struct {
 	__type(value, struct unwind_process);
 } unwind_processes SEC(".maps");
 
-/* Each kind of program has its own walk, as a sampler may interrupt the walk of another. */
+/*
+ * Each kind of program has a struct unwind_walk of its own, as a sampler may interrupt another
+ * program's walk.
+ */
 enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
 
-/* Values of bp_at and bx_at that are no addresses: the first frame's register, unknown, or read. */
+/*
+ * Values of bp_at and bx_at that are not addresses. START: the first frame's register; NONE: not
+ * known; READ: bx has been read.
+ */
 enum unwind_bp { UNWIND_BP_START, UNWIND_BP_NONE };
 enum unwind_bx { UNWIND_BX_START, UNWIND_BX_NONE, UNWIND_BX_READ };
 
 struct unwind_walk {
 	__u64 ip[UNWIND_DEPTH + 1];
 	__u64 pc, sp, bp;
-	__u64 bp_at;		 /* address that bp was read from, or enum unwind_bp */
-	__u64 bx, bx_at;	 /* bx is read from bx_at only when needed; or enum unwind_bx */
-	__u64 generation;	 /* of the process's segments; 0: it has none */
-	__u64 sequence;		 /* unwind_sequence() of the process's memory */
-	__u64 regs;		 /* struct pt_regs, in the kernel */
-	__u64 start, size, bias; /* the mapping of the last frame */
+	__u64 bp_at;		 /* address that bp was read from, or an enum unwind_bp */
+	__u64 bx, bx_at;	 /* bx_at: address to read bx from if needed, or enum unwind_bx */
+	__u64 generation;	 /* generation of the process's segments; 0: it has none */
+	__u64 sequence;		 /* unwind_sequence() of the process's mappings */
+	__u64 regs;		 /* address of the task's struct pt_regs, in the kernel */
+	__u64 start, size, bias; /* the mapping that the last frame is in */
 	struct unwind_table table;
 	__u32 first, n_segments;
 	__u32 tgid;
-	__u32 seen; /* segments known to be mapped still, see unwind_seen_bit() */
+	__u32 seen; /* bits of segments known to be still mapped, see unwind_seen_bit() */
 	__u32 n;    /* number of frames */
 	__u32 flags;
-	__u32 is_exact; /* pc is the next instruction, not a return address behind a call */
+	__u32 is_exact; /* 1: pc is the next instruction, not a return address behind a call */
 	__u32 is_generated;
 	__u32 pad;
 	struct unwind_search search;
@@ -96,7 +105,10 @@ struct {
 	__type(value, struct unwind_walk);
 } unwind_walks SEC(".maps");
 
-/* Steps of a walk return 0 to continue, or 1 with a flag set to stop, as bpf_loop() expects. */
+/*
+ * Sets a flag and returns 1, which stops the walk. Steps of a walk return 0 to continue or 1 to
+ * stop, as bpf_loop() expects.
+ */
 static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 {
 	w->flags |= flag;
@@ -104,11 +116,11 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 }
 
 #ifndef UNWIND_MARKS_PARTS
-#define UNWIND_MARKS_PARTS 1 /* marks the parts it uses, so that the daemon does not evict them */
+#define UNWIND_MARKS_PARTS 1 /* 1: marks used parts, so that the daemon does not evict them */
 #endif
 
 #ifdef UNWIND_READ
-/* Defined by the includer, to read another task's stack. */
+/* Reads another task's stack. Defined by the file that includes this one. */
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from);
 #define unwind_read UNWIND_READ
 #else
@@ -118,8 +130,10 @@ static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 }
 #endif
 
-/* Returns bp and traces that the walk depends on it. Most walks do not, as bp is rarely a frame
- * pointer. */
+/*
+ * Returns bp and records in the trace that the walk depends on it. Most walks do not, as bp is
+ * rarely a frame pointer.
+ */
 static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 {
 	if (w->bp_at == UNWIND_BP_START)
@@ -129,7 +143,10 @@ static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 	return w->bp;
 }
 
-/* Makes a mapping the walk's current one and marks its table used. False if it has no table. */
+/*
+ * Makes a mapping the walk's current one and marks its table as used. False if there is no such
+ * table.
+ */
 static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u64 size, __u64 bias,
 					__u32 number, __u32 is_generated)
 {
@@ -148,9 +165,9 @@ static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u6
 }
 
 /*
- * Returns the bit of struct unwind_process.seen for segment i, or 32 for none. The lowest 8 and the
- * highest 24 segments have one: programs are mapped lowest, the libraries they are linked with
- * highest, and what is loaded later lies between, where stacks are least often.
+ * Returns the bit of struct unwind_process.seen for segment i, or 32 if it has none. Only the
+ * lowest 8 and the highest 24 segments have one: programs are mapped lowest and the libraries they
+ * are linked with highest; what is loaded later lies between and is least often in stacks.
  */
 static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 i)
 {
@@ -161,7 +178,9 @@ static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 
 	return from_last < 24 ? 8 + from_last : 32;
 }
 
-/* Notes that a segment is still mapped, so that later walks need not check until mappings change.
+/*
+ * Notes that a segment is still mapped, so that later walks need not check it until the process's
+ * mappings change.
  */
 static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 bit)
 {
@@ -177,9 +196,9 @@ static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 bit)
 }
 
 /*
- * Sets the walk's current mapping to the one at an address: the daemon's segment if it is known to
- * be mapped still, else what the kernel has there. A library may have been replaced by another at
- * the same address. False if there is no code.
+ * Sets the walk's current mapping to the one at an address. It is the daemon's segment if that is
+ * known to be still mapped, else what the kernel has there: another library may be at the same
+ * address by now. False if there is no code.
  */
 static __always_inline bool unwind_find(struct unwind_walk *w, __u64 at)
 {
@@ -214,8 +233,7 @@ look:
 		return unwind_take(w, search->start, search->size, search->bias, search->table,
 				   search->is_generated);
 	if (found != UNWIND_CODE_SAME || !s->end) {
-		/* A return address outside any code is bogus: drop it with the frame it came from.
-		 */
+		/* A return address outside any code is bogus: drop the frame that has it. */
 		if (found == UNWIND_CODE_NONE && w->n > 1)
 			w->n--;
 		return false;
@@ -239,7 +257,10 @@ static __always_inline __u32 unwind_half_word(__u32 index)
 	return index & 1 ? *word >> 32 : (__u32)*word;
 }
 
-/* Finds the frame of the code at an address. Returns 0, or the flag that says why there is none. */
+/*
+ * Finds how to step to the caller from the code at an address. Returns 0 and sets *frame, or
+ * returns the enum unwind_flag that says why there is none.
+ */
 static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 					       struct unwind_frame *frame)
 {
@@ -277,7 +298,7 @@ static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 	return 0;
 }
 
-/* Continues the walk in the caller. */
+/* Sets the walk to its next frame, the caller, with these register values. */
 static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 bp,
 					 __u64 bp_at)
 {
@@ -292,20 +313,23 @@ static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 
 	return 0;
 }
 
-/* True if cfa can be the caller's frame: stacks grow down, so it must lie above this one. */
+/* True if cfa can be the caller's frame: stacks grow down, so it must lie above the present sp. */
 static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 cfa)
 {
 	return cfa > w->sp && !(cfa & 7);
 }
 
-/* Notes where the frame at cfa saved bx. It is read only if needed, which is rare. */
+/* Notes where the frame at cfa saved bx. The walk reads bx only if it is needed, which is rare. */
 static __always_inline void unwind_note_bx(struct unwind_walk *w, __u64 cfa, __u32 bx)
 {
 	if (bx)
 		w->bx_at = bx == UNWIND_BX_LOST ? UNWIND_BX_NONE : cfa - 8 * (__u64)bx;
 }
 
-/* Steps to the caller by a CFA. Most functions save bp right below the return address: one read. */
+/*
+ * Steps to the caller by the CFA. Most functions save bp right below the return address, so that
+ * one read gets both.
+ */
 static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words,
 					 __u32 bx_words)
 {
@@ -345,7 +369,10 @@ static __noinline long unwind_signal(struct unwind_walk *w)
 
 	if (!w)
 		return 1;
-	/* struct ucontext: flags, link and the alternate stack, 40 bytes; then r8 to r15, di, si */
+	/*
+	 * struct ucontext begins with flags, link and the alternate stack, 40 bytes; r8 to r15, di
+	 * and si follow
+	 */
 	at = w->sp + 40 + 8 * 10;
 	if (!unwind_read(saved, sizeof(saved), at))
 		return unwind_stop(w, UNWIND_IS_FAULT);
@@ -372,8 +399,8 @@ static __always_inline bool unwind_bx(struct unwind_walk *w, __u64 *out)
 }
 
 /*
- * Reads a register by its DWARF number. Registers other than sp, bp and bx are known in the first
- * frame only.
+ * Reads a register by its DWARF number. Only sp, bp and bx are known in all frames, the others in
+ * the first one only. False if the register is not known.
  */
 static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number, __u64 *out)
 {
@@ -399,7 +426,7 @@ static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number,
 	case 3:
 		if (w->bx_at != UNWIND_BX_START)
 			return unwind_bx(w, out);
-		w->trace.is_partial = 1; /* bx is still the first frame's register */
+		w->trace.is_partial = 1; /* bx still has the value of the first frame */
 		return !bpf_probe_read_kernel(out, sizeof(*out), &regs->bx);
 	case 4:
 		from = &regs->si;
@@ -456,7 +483,9 @@ static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct 
 	return true;
 }
 
-/* Steps to the caller by a rule: realigned stacks, vfork, big frames. */
+/*
+ * Steps to the caller by a struct unwind_rule, which realigned stacks, vfork and big frames need.
+ */
 static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32 bx_words)
 {
 	__u64 cfa = 0, pc = 0, bp, bp_at, at, *word;
@@ -544,7 +573,9 @@ static long unwind_step(__u32 i, void *context)
 
 	if (i >= UNWIND_DEPTH)
 		return 1;
-	/* A return address may lie behind the last byte of the calling function: look up the call.
+	/*
+	 * A return address may lie behind the last byte of the calling function, so look up the
+	 * byte before it.
 	 */
 	at = w->pc - !w->is_exact;
 	w->ip[i] = w->pc;
@@ -557,7 +588,10 @@ static long unwind_step(__u32 i, void *context)
 		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
 								      : UNWIND_IS_NO_ROW);
 	flag = unwind_find_frame(w, at, &frame);
-	/* After an exec, pc is the program's first instruction, with nothing before it. */
+	/*
+	 * Right after an exec, pc is the program's first instruction, and there is no code before
+	 * it.
+	 */
 	if (!flag && frame.kind == UNWIND_INVALID && !i && !w->is_exact) {
 		w->is_exact = 1;
 		flag = unwind_find_frame(w, at + 1, &frame);
@@ -568,8 +602,8 @@ static long unwind_step(__u32 i, void *context)
 }
 
 /*
- * Returns a number, in the upper half, that changes whenever the process's mappings do. Before 6.4
- * it is the number of TLB flushes: it changes whenever mapped pages are unmapped, and at other
+ * Returns a number that changes whenever the process's mappings do, in its upper half. Before 6.4
+ * it is the number of TLB flushes, which changes when mapped pages are unmapped and at some other
  * times.
  */
 static __always_inline __u64 unwind_sequence(struct task_struct *task)
@@ -584,7 +618,9 @@ static __always_inline __u64 unwind_sequence(struct task_struct *task)
 	return (__u64)task->mm->context.tlb_gen.counter << 32;
 }
 
-/* Finds the daemon's segments of the task's process, unless they belong to an earlier pid or exec.
+/*
+ * Finds the daemon's segments of the task's process. Ignores them if they belong to an earlier
+ * process with that pid, or to the program before an exec.
  */
 static __always_inline void unwind_find_process(struct unwind_walk *w, struct task_struct *task)
 {
@@ -621,13 +657,15 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 		w->seen = (__u32)p.seen;
 }
 
-/* True if the task has user memory: an exit and an exec drop it while they still run. */
+/* True if the task has user memory. An exiting task, or one in an exec, may have dropped it. */
 static __always_inline bool unwind_has_memory(struct task_struct *task)
 {
 	return task->mm && task->mm->start_code;
 }
 
-/* Sets the walk to the task's user-space registers. False for 32-bit code, with the flag set. */
+/*
+ * Sets the walk to the task's user-space registers. For 32-bit code returns false and sets a flag.
+ */
 static __always_inline bool unwind_start(struct unwind_walk *w, struct task_struct *task,
 					 struct pt_regs___kernel *regs)
 {
@@ -646,9 +684,9 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 	w->n = 0;
 	w->flags = 0;
 	/*
-	 * In a system call pc is behind the syscall instruction, which may be the function's last
-	 * one; it leaves pc in cx, too. At the start of a signal handler and after an exec cx
-	 * differs, and pc is exact.
+	 * In a system call pc is behind the syscall instruction, which may be the last one of its
+	 * function. The instruction also leaves pc in cx. At the start of a signal handler and
+	 * after an exec cx is not pc, and pc is the next instruction.
 	 */
 	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	if (regs->cs == UNWIND_USER_CS)
@@ -660,8 +698,8 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 }
 
 /*
- * Begins a walk of the current task's user stack; NULL if it has none. Iterators cannot use it, as
- * it reads the current task's memory.
+ * Begins a walk of the current task's user stack. NULL if there is none. Iterators cannot use this
+ * for other tasks, as the walk reads the current task's memory.
  */
 static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task, __u32 walker)
 {
@@ -675,7 +713,7 @@ static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task
 	return w;
 }
 
-/* Walks on to the end, which leaves n frames in ip[]. False if the walk could not run. */
+/* Runs the walk to its end, which leaves n frames in ip[]. False if bpf_loop() failed. */
 static __always_inline bool unwind_go_on(struct unwind_walk *w)
 {
 	if (w->flags)

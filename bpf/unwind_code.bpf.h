@@ -3,11 +3,11 @@
 #define STACKD_BPF_UNWIND_CODE_BPF_H
 
 /*
- * Finds what is mapped at an address in the kernel's own list of mappings, for walks through code
- * that the daemon has not read from /proc yet: a program right after its exec, a library that was
- * just loaded. If the daemon knows the mapped file, its rows are found, too. Takes no lock, as
- * bpf_find_vma() (7c7e3d31e785, 5.17) would, and which a program with interrupts off gets once
- * only. A mapping that changes while it is read is not found.
+ * Finds what is mapped at an address in the kernel's own list of a process's mappings. Walks need
+ * this for code that the daemon has not read from /proc yet: a program right after its exec, a
+ * library that was just loaded. If the daemon knows the mapped file, this also finds the file's
+ * rows. It takes no lock. bpf_find_vma() (7c7e3d31e785, 5.17) would take one, and a program with
+ * interrupts off gets that only once. A mapping that changes while it is read is not found.
  */
 
 #include "kernel.h"
@@ -18,39 +18,44 @@
 #include "unwind_shared.h"
 
 enum {
-	UNWIND_NODE_WORDS = 32, /* maple tree nodes (d4af56c5c7c6, 6.1) have 256 bytes, aligned */
-	UNWIND_NODE_LEVELS = 8, /* half-full nodes of 8 levels hold more than the most mappings */
-	UNWIND_NODE_RANGE = 2,	/* enum maple_type: up to this a node is a struct maple_range_64 */
+	UNWIND_NODE_WORDS = 32, /* 256 bytes, the size of a maple tree node (d4af56c5c7c6, 6.1) */
+	UNWIND_NODE_LEVELS = 8, /* enough: even half-full, nodes of 8 levels hold all mappings */
+	UNWIND_NODE_RANGE = 2,	/* enum maple_type: up to this, nodes are struct maple_range_64 */
 	UNWIND_NODE_ARANGE = 3,
 	UNWIND_NODE_PIVOTS = 15,
 };
 
-/* What is mapped at an address. */
+/* The results of a search for what is mapped at an address. */
 enum unwind_code_found {
-	UNWIND_CODE_NONE,  /* no code, or a mapping that cannot be reported */
+	UNWIND_CODE_NONE,  /* no code, or a mapping that cannot be reported to the daemon */
 	UNWIND_CODE_NEW,   /* code of a file that the daemon does not know yet */
-	UNWIND_CODE_FOUND, /* code described by start, size, bias, table and is_generated */
-	UNWIND_CODE_SAME,  /* the segment that the daemon has for this address */
+	UNWIND_CODE_FOUND, /* code; start, size, bias, table and is_generated describe it */
+	UNWIND_CODE_SAME,  /* the same segment that the daemon has for this address */
 };
 
 /*
- * A search for an address. Input: mm, has_segments, and the daemon's segment at the address, if it
- * has one. Output of UNWIND_CODE_FOUND: start, size, bias, table, is_generated.
+ * A search for what is mapped at an address. Input: mm, has_segments, and `segment`, the daemon's
+ * at that address. Output with UNWIND_CODE_FOUND: start, size, bias, table, is_generated.
  */
 struct unwind_search {
 	__u64 node[UNWIND_NODE_WORDS];
 	__u64 mm;
-	struct unwind_segment segment; /* its end is 0 if the daemon has none there */
+	struct unwind_segment segment; /* its end is 0 if the daemon has none at the address */
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
-	__u32 has_segments; /* the daemon has segments of the process */
+	__u32 has_segments; /* 1: the daemon has segments of the process */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
-	/* Not on the stack: the kernel's limit of 512 bytes is for all callers together. */
+	/*
+	 * Scratch, which is not on the BPF stack, as the limit of 512 bytes is for all callers
+	 * together.
+	 */
 	struct unwind_code code;
 };
 
-/* Code that the daemon knows, by its identity in the kernel. Only the daemon writes it. */
+/*
+ * Code that the daemon knows, by the identity that it has in the kernel. Only the daemon writes it.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -61,7 +66,7 @@ struct {
 
 #define UNWIND_WORD_OF(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
-/* Returns which slot of the node covers the address. Used pivots ascend; the unused ones are 0. */
+/* Returns which slot of the node covers the address. Pivots in use ascend; unused ones are 0. */
 static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_arange, __u64 at)
 {
 	__u32 first = is_arange ? UNWIND_WORD_OF(maple_arange_64, pivot)
@@ -81,7 +86,10 @@ static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_
 	return (__u32)slot;
 }
 
-/* Returns the address of the vm_area_struct at an address as mtree_load() does; 0: none. */
+/*
+ * Returns the vm_area_struct at an address in user memory, as mtree_load() does; 0 if there is
+ * none.
+ */
 static __always_inline __u64 unwind_vma(struct unwind_search *s, __u64 at)
 {
 	struct mm_struct *mm = (void *)s->mm;
@@ -89,7 +97,10 @@ static __always_inline __u64 unwind_vma(struct unwind_search *s, __u64 at)
 	__u32 level, kind, slots;
 
 	for (level = 0; level < UNWIND_NODE_LEVELS; level++) {
-		/* xa_is_internal(): a node is the root, or a slot of one that is no leaf. */
+		/*
+		 * The root entry need not be a node (xa_is_internal()), but a slot of a node that
+		 * is no leaf always leads to a node.
+		 */
 		if ((!level && (entry & 3) != 2) || entry <= 4096)
 			return 0;
 		kind = entry >> 3 & 15;
@@ -134,7 +145,10 @@ static __always_inline void unwind_key_file(struct unwind_code_key *key, struct 
 	key->generation = BPF_CORE_READ(inode, i_generation);
 }
 
-/* Describes the executable mapping at an address. False if there is none that can be described. */
+/*
+ * Describes in *f the executable mapping at an address. False if there is none that can be
+ * described.
+ */
 static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 					    struct unwind_mapping_found *f)
 {
@@ -154,15 +168,16 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 	else if ((__u64)BPF_CORE_READ(mm, context.vdso) == f->start)
 		f->key.size = f->end - f->start;
 	else if (BPF_CORE_READ(vma, vm_ops))
-		return false; /* a mapping of the kernel's own, as [uprobes] */
-	/* Before 6.15 (3104138517fc) the vma may have been freed and reused by now. */
+		return false; /* a mapping of the kernel's own, like [uprobes] */
+	/* Before 6.15 (3104138517fc) the kernel may have freed and reused the vma by now. */
 	return BPF_CORE_READ(vma, vm_file) == file && BPF_CORE_READ(vma, vm_start) == f->start &&
 	       BPF_CORE_READ(vma, vm_mm) == mm;
 }
 
 /*
- * Notes a found mapping, to be sent to the daemon. Returns false if the list is full and the
- * process is known: a frame there could not be named. The next walk finds the mapping again.
+ * Adds a mapping that was found to the list for the daemon. Returns false if the list is full and
+ * the daemon has segments of the process: a frame in that mapping could not be named. The next walk
+ * finds the mapping again.
  */
 static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)
@@ -180,7 +195,9 @@ static __always_inline bool unwind_found_add(struct unwind_search *s,
 	return true;
 }
 
-/* True if the found mapping is the segment: the same file, unchanged, at the same address. */
+/*
+ * True if the found mapping is that of s->segment: the same file, unchanged, at the same address.
+ */
 static __always_inline bool unwind_is_segment(const struct unwind_search *s,
 					      const struct unwind_mapping_found *f)
 {
@@ -192,7 +209,10 @@ static __always_inline bool unwind_is_segment(const struct unwind_search *s,
 						   f->start - f->key.offset);
 }
 
-/* Returns what is mapped at an address, enum unwind_code_found. Global, so it is verified once. */
+/*
+ * Returns what is mapped at an address, an enum unwind_code_found. A global function, so that the
+ * verifier checks it only once.
+ */
 __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 {
 	struct unwind_mapping_found f = {};
@@ -221,7 +241,10 @@ __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 	s->is_generated = code->is_generated;
 	s->table = code->table;
 	s->bias = f.start - code->from_base;
-	/* A file of an overlay has another inode in /proc than here: compare its rows instead. */
+	/*
+	 * For a file of an overlay, /proc shows another inode than the kernel has here, so compare
+	 * table and bias instead.
+	 */
 	if (s->segment.end && s->table == s->segment.table && s->bias == s->segment.bias &&
 	    s->is_generated == s->segment.is_generated)
 		return UNWIND_CODE_SAME;

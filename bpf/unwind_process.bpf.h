@@ -3,13 +3,15 @@
 #define STACKD_BPF_UNWIND_PROCESS_BPF_H
 
 /*
- * Keeps `unwind_processes` up to date at forks, execs and exits, before the daemon has heard of
- * them.
+ * Keeps `unwind_processes` up to date at forks, execs and exits, before the daemon learns of them.
  */
 
 #include "unwind.bpf.h"
 
-/* Gives a child its parent's mappings, as it may wait before the daemon has read its own. */
+/*
+ * Gives a forked process its parent's mappings, as it may wait before the daemon has read those of
+ * the child.
+ */
 static __always_inline void unwind_note_fork(struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = (__u32)parent->tgid;
@@ -28,14 +30,14 @@ static __always_inline void unwind_note_fork(struct task_struct *parent, struct 
 	p.tgid = tgid;
 	p.leader_boot_ns = child->group_leader->start_boottime;
 	p.exec_gen = (__u32)child->self_exec_id;
-	p.seen = 0; /* the child's memory counts its own sequence numbers */
+	p.seen = 0; /* the child's memory has sequence numbers of its own */
 	p.check = unwind_check(&p);
 	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
 }
 
 /*
- * Replaces the mappings by none. The entry stays, so that the daemon cannot add mappings that it
- * read before the exec.
+ * Replaces the mappings of a process by none at its exec. The entry stays, so that the daemon
+ * cannot add mappings that it read before the exec.
  */
 static __always_inline void unwind_note_exec(struct task_struct *task)
 {

@@ -4,34 +4,33 @@
 
 /*
  * The tables by which programs in the kernel walk user stacks: rows compiled from call frame
- * information (CFI), where they are, and what each process has mapped. The daemon writes them
- * through shared memory and the programs read them. Explicit widths, no padding. A word has 8
- * bytes.
+ * information (CFI), where the rows are, and what each process has mapped. The daemon writes the
+ * tables through shared memory and the programs read them. All integers have explicit widths, and
+ * there is no padding. A word has 8 bytes.
  */
 
 #include <linux/types.h>
 
-/* How to step from a frame to its caller's. CFA: the canonical frame address of DWARF. */
+/* How to step from a frame to the caller's. CFA is the canonical frame address of DWARF. */
 enum unwind_kind {
-	UNWIND_INVALID, /* unknown: there is no CFI, or it has a rule that the walk cannot do */
+	UNWIND_INVALID, /* not known: there is no CFI, or a rule that the walk cannot follow */
 	UNWIND_END,	/* the thread's first function, which has no caller */
 	UNWIND_SP,	/* CFA = sp + 8 * cfa */
 	UNWIND_BP,	/* CFA = bp + 8 * cfa */
-	UNWIND_PLT,	/* a 16-byte PLT entry: CFA = sp + 8, or sp + 16 from its byte `cfa` on */
+	UNWIND_PLT,	/* a 16-byte PLT entry: CFA = sp + 8, or sp + 16 from byte `cfa` on */
 	UNWIND_SIGNAL,	/* the frame that the kernel made to call a signal handler */
-	UNWIND_RULE,	/* a struct unwind_rule, `cfa` words behind the table's first frame */
+	UNWIND_RULE,	/* as a struct unwind_rule says, `cfa` words behind the first frame */
 	UNWIND_FRAME,	/* code known to keep frame pointers */
-	UNWIND_SWITCH,	/* as UNWIND_BP, but the caller runs on another stack, which may be anywhere
-			 */
+	UNWIND_SWITCH,	/* as UNWIND_BP, but the caller's stack is another one, at any address */
 };
 
 enum { UNWIND_BX_LOST = 255 };
 
 /*
- * Where a frame keeps its caller's registers: pc at CFA - 8, bp at CFA + 8 * bp and bx at
- * CFA - 8 * bx. A member of 0 means that the register has not changed. Only ld.so's lazy resolver
- * finds its CFA by bx. A file has about a hundred different frames, and rows refer to them by
- * number.
+ * Says where on the stack a frame keeps its caller's registers: pc at CFA - 8, bp at CFA + 8 * bp
+ * and bx at CFA - 8 * bx. If bp or bx is 0 here, the register has not changed. bx is needed only
+ * for ld.so's lazy resolver, which finds its CFA by it. A file has about a hundred different
+ * frames, and its rows refer to them by number.
  */
 struct unwind_frame {
 	__s32 cfa;
@@ -40,7 +39,9 @@ struct unwind_frame {
 	__u8 bx;
 };
 
-/* The code from pc on, up to the next row, has the frame with this number. pc: bytes into the page.
+/*
+ * A row: the code from pc up to the next row has the frame with this number. pc: bytes into the
+ * page.
  */
 struct unwind_row {
 	__u16 pc;
@@ -48,20 +49,20 @@ struct unwind_row {
 };
 
 enum unwind_cfa_kind {
-	UNWIND_CFA_REGISTER, /* register + cfa_offset */
-	UNWIND_CFA_MEMORY,   /* the word at register + cfa_offset, plus cfa_add */
+	UNWIND_CFA_REGISTER, /* CFA = register + cfa_offset */
+	UNWIND_CFA_MEMORY,   /* CFA = the word at register + cfa_offset, plus cfa_add */
 };
 
 enum unwind_saved_kind {
-	UNWIND_SAVED_NOT, /* unchanged by the callee */
-	UNWIND_SAVED_CFA, /* at CFA + offset */
-	UNWIND_SAVED_BP,  /* at bp + offset */
-	UNWIND_SAVED_IN,  /* in the register whose number is offset */
+	UNWIND_SAVED_NOT, /* the callee has not changed it */
+	UNWIND_SAVED_CFA, /* saved at CFA + offset */
+	UNWIND_SAVED_BP,  /* saved at bp + offset */
+	UNWIND_SAVED_IN,  /* kept in the register whose number is offset */
 	UNWIND_SAVED_LOST,
-	UNWIND_SAVED_SP, /* at sp + offset */
+	UNWIND_SAVED_SP, /* saved at sp + offset */
 };
 
-/* A frame that struct unwind_frame cannot express. Registers have their DWARF numbers. */
+/* A frame that struct unwind_frame cannot express. Registers are given by their DWARF numbers. */
 struct unwind_rule {
 	__u8 cfa_kind;
 	__u8 cfa_register;
@@ -74,51 +75,55 @@ struct unwind_rule {
 };
 
 /*
- * A file's code is divided into parts of 32 KiB, and each part's rows may be loaded or not: stacks
- * go through little of a large program. The memory of a part holds its pages of 2 KiB and then its
- * rows, half a word each. A page entry is the number of the page's rows in its lower bits and the
- * index of the first of them, which begins where the page begins; 0 behind the end of the code.
+ * A file's code is divided into parts of 32 KiB. A part's unwind rows are loaded only when they are
+ * needed, as stacks go through little of a large program. The memory of a loaded part has an entry
+ * for each page of 2 KiB and then the rows, half a word each. An entry has the number of the page's
+ * rows in its lower bits, and above them the index of the first row, which begins where the page
+ * begins. The entry is 0 for pages behind the end of the code.
  */
 enum {
 	UNWIND_PAGE_SHIFT = 11,
 	UNWIND_PART_SHIFT = 15,
 	UNWIND_PART_PAGES = 1 << (UNWIND_PART_SHIFT - UNWIND_PAGE_SHIFT),
-	UNWIND_ROWS_BITS = 12, /* bits of a page entry for the number of rows: at most one a byte */
-	UNWIND_ROW_STEPS = 12, /* steps of a binary search among the rows of a page */
+	UNWIND_ROWS_BITS = 12, /* bits of a page's entry for its number of rows (at most 2048) */
+	UNWIND_ROW_STEPS = 12, /* steps that a binary search among the rows of a page needs */
 };
 
 struct unwind_part {
-	__u32 at;   /* index of its memory in half words; 0: not loaded */
-	__u32 used; /* set by walks, cleared by the daemon */
+	__u32 at;   /* index of the part's memory, in half words; 0: not loaded */
+	__u32 used; /* set to 1 by walks, cleared by the daemon */
 };
 
 enum unwind_state {
-	UNWIND_ABSENT, /* not loaded yet, or there was no room */
+	UNWIND_ABSENT, /* the rows are not loaded yet, or there was no room for them */
 	UNWIND_LOADED,
 	UNWIND_NO_ROWS, /* the file has no CFI */
 };
 
-/* The rows of one file. The daemon writes `state` last when it has loaded them. */
+/* The unwind rows of one file. The daemon writes `state` last, after it has loaded the rows. */
 struct unwind_table {
 	__u32 state;
-	__u32 used;  /* set by walks, cleared by the daemon */
-	__u32 parts; /* index of the first struct unwind_part in words; the frames follow them */
+	__u32 used;  /* set to 1 by walks, cleared by the daemon */
+	__u32 parts; /* index in words of the first unwind_part; frames follow the parts */
 	__u32 n_parts;
 	__u32 n_frames;
-	__u32 n_words; /* words of frames and rules together */
+	__u32 n_words; /* number of words of the frames and rules together */
 };
 
-/* One executable mapping. Rows count in address - bias. */
+/* One executable mapping of a process. The pc of a row is an address minus bias. */
 struct unwind_segment {
 	__u64 start;
 	__u64 end;
 	__u64 bias;
 	__u64 state; /* unwind_state_of() of the mapped file; 0: not known */
 	__u32 table;
-	__u32 is_generated; /* code made at run time, which can only be walked by frame pointers */
+	__u32 is_generated; /* 1: code made at run time, walked only by frame pointers */
 };
 
-/* Returns a hash of a file's identity and of the address of its first byte. Never 0. */
+/*
+ * Returns a hash of a file's identity and of the address at which its first byte is mapped. Never
+ * 0.
+ */
 static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u64 base)
 {
 	__u64 h = inode * 0x9e3779b97f4a7c15ULL + size;
@@ -129,25 +134,24 @@ static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u
 }
 
 /*
- * The mappings of a process since its last exec: n segments from `first` on, sorted. The segment
- * before them is a header whose bias is the generation; if it differs, they have been replaced. A
- * reader may see an entry while it is written, half old and half new: then `check` does not match.
+ * The mappings of a process since its last exec: n segments from index `first` on, sorted. The
+ * segment before them has a generation as its bias; if it is not the one here, the segments have
+ * been replaced. A reader may see an entry that is half written: then `check` does not match.
  */
 struct unwind_process {
-	__u64 leader_boot_ns; /* start of the process; 0: known in ticks only, see the next member
-			       */
+	__u64 leader_boot_ns; /* start of the process; 0: known only in ticks, see `ticks` */
 	__u64 ticks;
 	__u64 generation;
 	__u32 tgid;
-	__u32 exec_gen; /* UNWIND_ANY_EXEC: unknown, and no exec was seen since the process was read
-			 */
+	/* UNWIND_ANY_EXEC: not known, but no exec was seen since the process was read. */
+	__u32 exec_gen;
 	__u32 first;
 	__u32 n;
-	__u64 check; /* result of unwind_check() */
+	__u64 check; /* checksum of the members above, by unwind_check() */
 	/*
-	 * The lower half has a bit for each segment that a walk found still mapped (see
-	 * unwind_seen_bit()), the upper half the sequence number of the process's mappings at that
-	 * time. Not part of `check`, as walks write it.
+	 * The lower half has a bit for each segment that a walk found to be still mapped (see
+	 * unwind_seen_bit()); the upper half has the sequence number of the process's mappings at
+	 * that time. Not part of `check`, as walks write it.
 	 */
 	__u64 seen;
 };
@@ -163,27 +167,31 @@ static inline __u64 unwind_check(const struct unwind_process *p)
 }
 
 /*
- * Mapped code as the kernel knows it: one state of a file and the mapping's offset in it. The vdso
- * has only a size; code made at run time is all zeroes.
+ * Identifies mapped code as the kernel knows it: a file, its size and time of change, and the
+ * mapping's offset in the file. For the vdso only the size is set; for code made at run time all
+ * members are 0.
  */
 struct unwind_code_key {
 	__u64 inode;
 	__u64 size;
 	__s64 mtime_ns;
-	__u64 offset; /* of the mapping in the file, bytes */
-	__u32 dev;    /* the super block's, which is not always what stat() returns */
+	__u64 offset; /* offset of the mapping in the file, bytes */
+	__u32 dev;    /* device of the super block, which is not always what stat() returns */
 	__u32 generation;
 };
 
-/* The table for mapped code. */
+/* Says which table describes mapped code. */
 struct unwind_code {
-	__u64 from_base; /* offset, as rows count, of the mapping's first byte */
+	__u64 from_base; /* address that rows have for the mapping's first byte */
 	__u32 table;
 	__u32 is_generated;
-	__u64 check; /* result of unwind_code_check() */
+	__u64 check; /* checksum of the key and the members above, by unwind_code_check() */
 };
 
-/* Returns a hash by which a reader sees that the kernel gave the entry to another key meanwhile. */
+/*
+ * Returns a hash of key and code. A reader sees by it whether the kernel gave the entry to another
+ * key while it was read.
+ */
 static inline __u64 unwind_code_check(const struct unwind_code_key *key,
 				      const struct unwind_code *code)
 {
@@ -197,7 +205,7 @@ static inline __u64 unwind_code_check(const struct unwind_code_key *key,
 	return h ^ (h >> 32);
 }
 
-/* A mapping that a walk found and that is not among the daemon's segments. */
+/* A mapping that a walk found and that the daemon has no segment for. */
 struct unwind_mapping_found {
 	__u64 start;
 	__u64 end;
@@ -208,18 +216,18 @@ enum { UNWIND_FOUND_MAX = 4 };
 
 /* How a walk ended, and how far its frames can be trusted. */
 enum unwind_flag {
-	UNWIND_IS_WHOLE = 1,	  /* it reached the thread's first function */
-	UNWIND_IS_TRUNCATED = 2,  /* there are more frames than fit */
-	UNWIND_IS_NO_TABLE = 4,	  /* the rows of a file are not loaded */
-	UNWIND_IS_NO_MAPPING = 8, /* an address is in no known mapping */
-	UNWIND_IS_FAULT = 16,	  /* the stack could not be read there */
-	UNWIND_IS_NO_ROW = 32,	  /* there is no row for an address, or the stack contradicts it */
+	UNWIND_IS_WHOLE = 1,	  /* the walk reached the thread's first function */
+	UNWIND_IS_TRUNCATED = 2,  /* the stack has more frames than fit */
+	UNWIND_IS_NO_TABLE = 4,	  /* the rows of a file are not loaded, so the walk ended there */
+	UNWIND_IS_NO_MAPPING = 8, /* an address on the stack is in no known mapping */
+	UNWIND_IS_FAULT = 16,	  /* the stack could not be read further */
+	UNWIND_IS_NO_ROW = 32,	  /* an address has no row, or the stack contradicts its row */
 	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */
 };
 
 #define UNWIND_ANY_EXEC	    0xffffffffU
-#define UNWIND_TICK_NS	    10000000ULL /* the unit of start times in /proc */
-#define UNWIND_SEGMENTS_MAX 4096	/* executable mappings of one process */
+#define UNWIND_TICK_NS	    10000000ULL /* unit of a process's start time in /proc */
+#define UNWIND_SEGMENTS_MAX 4096	/* limit of executable mappings in one process */
 
 _Static_assert(sizeof(struct unwind_row) == 4, "a row is half a word");
 _Static_assert(sizeof(struct unwind_frame) == 8, "a frame is a word");

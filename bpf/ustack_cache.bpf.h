@@ -3,24 +3,24 @@
 #define STACKD_BPF_USTACK_CACHE_BPF_H
 
 /*
- * Cache of user stacks. Threads mostly sleep where they slept before. If every stack word that the
- * last walk from here depended on is unchanged, that stack's id is returned; otherwise the stack is
- * walked again.
+ * A cache of user stacks, as threads mostly sleep where they slept before. If all stack words that
+ * the last walk from the same pc and sp depended on are unchanged, the cache returns the id of that
+ * walk's stack; otherwise the stack is walked again.
  */
 
 #include "mapping.bpf.h"
 
 enum {
 	USTACK_ENTRIES = 64,
-	USTACK_TRIES = 8, /* traces recorded in a row without one that was of use */
+	USTACK_TRIES = 8, /* limit of traces kept in a row without one being of use */
 };
 
-/* Where a walk began, what it depended on, and the stack it found. */
+/* Where a walk began, what the walk depended on, and the stack that it found. */
 struct ustack_entry {
 	__u64 pc, sp, bp;
 	__u64 generation, sequence;
 	struct stack_owner owner;
-	__u64 id; /* the stack; 0: none yet */
+	__u64 id; /* id of the stack; 0: none yet */
 	__u32 is_exact;
 	__u32 epoch; /* the window in which the stack was sent */
 	__u32 has_trace;
@@ -28,7 +28,10 @@ struct ustack_entry {
 	struct unwind_trace trace;
 };
 
-/* Indexed by a hash of the thread and of where it sleeps. Per CPU, so it needs no lock. */
+/*
+ * The cached stacks, by a hash of the thread and of where it sleeps. Each CPU has its own, so no
+ * lock is needed.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, USTACK_ENTRIES);
@@ -36,7 +39,10 @@ struct {
 	__type(value, struct ustack_entry);
 } ustack_cache SEC(".maps");
 
-/* Twice TRACE_BYTES, so that the verifier sees that no part ends behind it. */
+/*
+ * A copy of the words of a trace. It has twice TRACE_BYTES, so that the verifier sees that no part
+ * ends behind it.
+ */
 struct ustack_words {
 	__u64 word[2 * TRACE_BYTES / 8];
 };
@@ -58,7 +64,7 @@ static __always_inline bool ustack_is_here(const struct ustack_entry *p,
 	       p->owner.leader_boot_ns == owner->leader_boot_ns;
 }
 
-/* True if all words of the trace have the values that the walk read. */
+/* True if all words of the trace still have the values that the walk read. */
 static __always_inline bool trace_is_unchanged(const struct unwind_trace *t)
 {
 	__u32 zero = 0, n = t->n, i, begin, end;
@@ -98,8 +104,9 @@ static __always_inline void ustack_begin(struct ustack_entry *p, const struct un
 }
 
 /*
- * Notes the stack of a walk. Keeps the trace if the same stack came twice in a row, and if it is
- * whole: the daemon may load what a walk that ended early lacked.
+ * Notes the stack that a walk found. Keeps the trace of the walk if the same stack came twice in a
+ * row and is whole: a walk that ended early may get further when the daemon has loaded what it
+ * lacked.
  */
 static __always_inline void ustack_note(struct ustack_entry *p, const struct unwind_walk *w,
 					__u64 bp, __u64 id, __u32 epoch)
@@ -118,7 +125,10 @@ static __always_inline void ustack_note(struct ustack_entry *p, const struct unw
 	p->has_trace = !bpf_probe_read_kernel(&p->trace, sizeof(p->trace), &w->trace);
 }
 
-/* Returns the id of the current task's user stack, or STACK_NONE. */
+/*
+ * Returns the id of the current task's user stack, from the cache or by a walk. STACK_NONE if there
+ * is none.
+ */
 static __always_inline __u64 user_stack(struct cpu *cpu, struct unwind_walk *w, __u64 hint,
 					const struct stack_owner *owner)
 {

@@ -3,7 +3,8 @@
 #define STACKD_BPF_WAIT_BPF_H
 
 /*
- * Helpers that the probes of waits share: whether a task sleeps, and adding a wait to its row.
+ * Helpers that the probes of waits share: a test whether a task sleeps, and the addition of a wait
+ * to a row.
  */
 
 #include "kernel.h"

@@ -3,7 +3,8 @@
 #define STACKD_BPF_WAIT_STACKS_BPF_H
 
 /*
- * Takes the stacks of a wait that has just ended or is about to begin, through the stack caches.
+ * Takes the stacks of a wait that has just ended or is about to begin, by means of the stack
+ * caches.
  */
 
 #include "hook.bpf.h"
@@ -11,9 +12,9 @@
 #include "ustack_cache.bpf.h"
 
 /*
- * Returns the id of the current task's kernel stack. At a tracepoint its first two frames are the
- * program and the program's caller, which lie below the context; a kprobe's context has the
- * function's own address.
+ * Returns the id of the current task's kernel stack. At a tracepoint the first two frames are the
+ * program and its caller, which lie below the context. At a kprobe the first frame is the probed
+ * function, whose address is in the context.
  */
 static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
 					  void *top, __u64 hint)
@@ -30,7 +31,10 @@ static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct tas
 			    bpf_get_stack(ctx, look.frames->ip, 8 * STACK_DEPTH, 0));
 }
 
-/* Takes the kernel and the user stack of the current task. walker: whose memory the walk uses. */
+/*
+ * Takes the kernel and the user stack of the current task. walker: the enum unwind_walker of the
+ * calling program.
+ */
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
 					__u32 walker, __u64 *kstack, __u64 *ustack)
 {

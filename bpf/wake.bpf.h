@@ -6,7 +6,10 @@
 
 #include "stack.bpf.h"
 
-/* The sections of the entry functions of interrupts and softirqs (include/linux/interrupt.h). */
+/*
+ * Bounds of the sections with the entry functions of interrupts and softirqs
+ * (include/linux/interrupt.h).
+ */
 extern const void __irqentry_text_start __ksym __weak;
 extern const void __irqentry_text_end __ksym __weak;
 extern const void __softirqentry_text_start __ksym __weak;
@@ -20,8 +23,8 @@ static __always_inline bool is_entry(__u64 ip)
 }
 
 /*
- * Truncates a stack behind the entry function of the interrupt. r: its bytes as bpf_get_stack()
- * returned them. Returns the bytes that are left.
+ * Cuts a stack off behind the entry function of the interrupt. r: bytes of the stack, as
+ * bpf_get_stack() returned them. Returns the bytes that are left.
  */
 static __always_inline long wake_truncate(const struct scratch *s, long r)
 {
@@ -36,7 +39,7 @@ static __always_inline long wake_truncate(const struct scratch *s, long r)
 	return r;
 }
 
-/* Returns a hash of the links, so that equal paths have one id. */
+/* Returns a hash of a path of wakers, so that equal paths have one id. */
 static __always_inline __u64 wake_path(const struct wake_link *links)
 {
 	const __u64 *words = (const __u64 *)links;
