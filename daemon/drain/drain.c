@@ -161,6 +161,7 @@ static void *drain_run(void *data)
 	thread_set_urgent();
 	while (drain_wait(drain)) {
 		drain_ring_consume(drain->ring);
+		resolver_wake(drain->resolver);
 		if (!drain->has_asked_openwait &&
 		    clock_ns(CLOCK_MONOTONIC) >= drain->next_ns - OPENWAIT_LEAD_NS) {
 			openwaits_read(drain, 0);

@@ -119,6 +119,16 @@ void module_want_rows(struct module *module);
  */
 bool module_registry_load_rows(struct module_registry *registry, bool is_small_only);
 
+/* The lists of modules that wait for a thread to read or close their files. */
+struct module_work {
+	bool has_small_files;  /* unwind rows of small files are to be read */
+	bool has_big_files;    /* unwind rows of big files are to be read */
+	bool has_unused_files; /* files that no live process maps any more are to be closed */
+};
+
+/* Says which lists are not empty. */
+struct module_work module_registry_work(struct module_registry *registry);
+
 /*
  * Opens the file with this identity: duplicates the descriptor of its module or, if no module holds
  * the file open, opens path if the file there has this identity. Also opens the separate debug

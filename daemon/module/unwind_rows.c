@@ -125,6 +125,20 @@ static struct module *wanting_take(struct module **list)
 	return module;
 }
 
+struct module_work module_registry_work(struct module_registry *registry)
+{
+	struct module_work work;
+
+	pthread_mutex_lock(&registry->lock);
+	work = (struct module_work){
+		.has_small_files = registry->wanting[0],
+		.has_big_files = registry->wanting[1],
+		.has_unused_files = registry->settling,
+	};
+	pthread_mutex_unlock(&registry->lock);
+	return work;
+}
+
 bool module_registry_load_rows(struct module_registry *registry, bool is_small_only)
 {
 	struct module *module;

@@ -9,8 +9,8 @@
  * lock or the registry's lock.
  *
  * The source files form layers. Each file calls only files of the layers left of its own: maps,
- * perf_map < maps_history, held < process < read_queue < walk_mappings < perf_reader < reader <
- * table < scan, sweep, stored. symbolize.c, which names addresses, calls held.c, and asks
+ * perf_map < maps_history, held, wake < process < read_queue < walk_mappings < perf_reader < reader
+ * < table < scan, sweep, stored. symbolize.c, which names addresses, calls held.c, and asks
  * perf_reader.c whether a perf map is stale.
  */
 
@@ -128,8 +128,11 @@ struct process_table {
 	pthread_cond_t files_wake; /* wakes the thread that reads big files */
 	pthread_t reader, files;   /* the threads that read /proc and big files */
 	bool has_reader, has_files, is_stopping;
-	bool is_woken, is_files_woken;	   /* process_table_wake() was called since the thread
-					      last looked for work */
+	/* Work that was added for each thread since the thread last looked; see wake.c. */
+	bool reader_has_rows, reader_has_request, files_has_work;
+	int64_t reader_until_ns; /* until when the reader sleeps, INT64_MAX: until it is woken; 0:
+				    it does not sleep, or was woken */
+	bool is_files_asleep;	 /* the thread of big files sleeps, and was not woken */
 	struct process_images *images;	   /* hash table of all processes, by pid */
 	struct process_images *sweep_next; /* the entry at which the sweep in progress goes on, or
 					      NULL */
@@ -141,8 +144,12 @@ struct process_table {
 	uint64_t too_late, queue_full, mappings_full, table_full, perf_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
-	/* Start of the current period, and CPU time used for reading /proc since: */
-	int64_t budget_start_ns, budget_used_ns;
+	/*
+	 * Start of the current period, CPU time that the reader has spent in it, and the number and
+	 * average CPU time of requests, of which one in BUDGET_EVERY is measured:
+	 */
+	int64_t budget_start_ns, budget_used_ns, request_ns;
+	uint64_t n_served;
 };
 
 /* Defined in process.c: */
@@ -188,8 +195,19 @@ void process_publish(struct process *process);
  * memory.
  */
 void process_set_text(struct process *process, const char **field, const char *value);
-/* Wakes both threads of the table. */
-void process_table_wake(struct process_table *table);
+
+/* wake.c */
+
+/* Notes that modules may have been queued, for their rows to be read or their files to be closed.
+ */
+void process_table_note_files(struct process_table *table);
+/* Notes that a request to read /proc was queued. */
+void process_table_note_request(struct process_table *table, int64_t due_ns);
+/*
+ * Releases the lock, then wakes the threads that have work by now. Callers of a function that may
+ * queue work release the lock by this function.
+ */
+void process_table_unlock(struct process_table *table);
 
 /*
  * Defined in held.c: functions that return a pointer and keep it valid by a reference in

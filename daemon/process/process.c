@@ -116,13 +116,6 @@ static struct unwind_owner unwind_owner_of(const struct process *process)
 	};
 }
 
-void process_table_wake(struct process_table *table)
-{
-	table->is_woken = table->is_files_woken = true;
-	pthread_cond_signal(&table->wake);
-	pthread_cond_signal(&table->files_wake);
-}
-
 void process_publish(struct process *process)
 {
 	struct address_space *space = process_maps_address_space(process->maps);
@@ -133,7 +126,7 @@ void process_publish(struct process *process)
 	maps_history_add(process);
 	unwind_process_set(space, &owner);
 	process_maps_want_rows(process->maps);
-	process_table_wake(process->table);
+	process_table_note_files(process->table);
 }
 
 static size_t process_bytes(const struct process *process)
@@ -165,10 +158,10 @@ void process_mark_exited(struct process *process)
 	process_set_exited(process);
 	if (unwind && !process->is_kernel)
 		unwind_process_drop(unwind, &owner);
-	if (process->maps)
-		process_maps_drop_live(process->maps);
-	process_table_wake(process->table); /* wake the thread that closes files which no process
-					       maps any more */
+	if (!process->maps)
+		return;
+	process_maps_drop_live(process->maps);
+	process_table_note_files(process->table);
 }
 
 void process_set_maps(struct process *process, struct process_maps *maps)

@@ -39,12 +39,12 @@ void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat)
 		return;
 	}
 	process->refs++;
-	table->queue[table->n_queued++] = (struct read_request){
+	table->queue[table->n_queued] = (struct read_request){
 		.process = process,
 		.due_ns = clock_ns(CLOCK_MONOTONIC) + delay_ns,
 		.is_repeat = is_repeat,
 	};
-	process_table_wake(table);
+	process_table_note_request(table, table->queue[table->n_queued++].due_ns);
 }
 
 size_t read_queue_first(const struct process_table *table)

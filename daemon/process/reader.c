@@ -18,6 +18,7 @@
  */
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
+#define BUDGET_EVERY	 16
 
 /* The facts about one process that one read of /proc has found. */
 struct reading {
@@ -155,7 +156,7 @@ void process_read_from(struct process *process, int dir_fd, const struct procfs_
 		process->read_applied = number;
 		reading_apply(process, &reading);
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 }
 
 void process_read(struct process *process)
@@ -197,10 +198,29 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 	pthread_mutex_unlock(&table->lock);
 }
 
+/*
+ * Adds the CPU time of a request to the budget. To read the clock of CPU time is a system call, so
+ * most requests count with the average of those that were measured. begun_ns: the clock when the
+ * request began; 0: it was not read.
+ */
+static void budget_use(struct process_table *table, int64_t begun_ns)
+{
+	int64_t took_ns;
+
+	if (begun_ns) {
+		took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns;
+		table->request_ns =
+			table->request_ns ? (3 * table->request_ns + took_ns) / 4 : took_ns;
+	}
+	table->budget_used_ns += table->request_ns;
+}
+
 /* Carries out a read request. Called with table.lock held, and releases it while reading. */
 static void serve(struct process_table *table, const struct read_request *request)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	bool is_measured = table->n_served++ % BUDGET_EVERY == 0;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t begun = is_measured ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	struct process *process = request->process;
 	bool is_wanted = !process->has_exited || !process->maps || process->pending;
 
@@ -219,7 +239,7 @@ static void serve(struct process_table *table, const struct read_request *reques
 	}
 	process_unref(process);
 	pthread_mutex_lock(&table->lock);
-	table->budget_used_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+	budget_use(table, begun);
 }
 
 /*
@@ -231,13 +251,17 @@ static void wait_for_work(struct process_table *table)
 	struct timespec until;
 	int64_t due_ns;
 
+	table->reader_has_request = false;
 	if (!table->n_queued) {
+		table->reader_until_ns = INT64_MAX;
 		pthread_cond_wait(&table->wake, &table->lock);
-		return;
+	} else {
+		due_ns = table->queue[read_queue_first(table)].due_ns;
+		until = (struct timespec){ due_ns / NS_PER_S, due_ns % NS_PER_S };
+		table->reader_until_ns = due_ns;
+		pthread_cond_timedwait(&table->wake, &table->lock, &until);
 	}
-	due_ns = table->queue[read_queue_first(table)].due_ns;
-	until = (struct timespec){ due_ns / NS_PER_S, due_ns % NS_PER_S };
-	pthread_cond_timedwait(&table->wake, &table->lock, &until);
+	table->reader_until_ns = 0;
 }
 
 static void *reader_run(void *data)
@@ -257,13 +281,13 @@ static void *reader_run(void *data)
 			serve(table, &request);
 			continue;
 		}
+		table->reader_has_rows = false;
 		pthread_mutex_unlock(&table->lock);
 		has_loaded = module_registry_load_rows(table->registry, true);
 		pthread_mutex_lock(&table->lock);
-		/* Read requests may have been queued while the lock was not held. */
-		if (!has_loaded && !table->is_stopping && !table->is_woken)
+		/* Work may have been queued while the lock was not held. */
+		if (!has_loaded && !table->is_stopping && !table->reader_has_rows)
 			wait_for_work(table);
-		table->is_woken = false;
 	}
 	pthread_mutex_unlock(&table->lock);
 	return NULL;
@@ -280,13 +304,16 @@ static void *files_run(void *data)
 
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_stopping) {
-		table->is_files_woken = false;
+		table->files_has_work = false;
 		pthread_mutex_unlock(&table->lock);
 		has_worked = module_registry_load_rows(table->registry, false) ||
 			     module_registry_settle(table->registry);
 		pthread_mutex_lock(&table->lock);
-		if (!has_worked && !table->is_stopping && !table->is_files_woken)
-			pthread_cond_wait(&table->files_wake, &table->lock);
+		if (has_worked || table->is_stopping || table->files_has_work)
+			continue;
+		table->is_files_asleep = true;
+		pthread_cond_wait(&table->files_wake, &table->lock);
+		table->is_files_asleep = false;
 	}
 	pthread_mutex_unlock(&table->lock);
 	return NULL;
@@ -315,8 +342,9 @@ void process_reader_stop(struct process_table *table)
 {
 	pthread_mutex_lock(&table->lock);
 	table->is_stopping = true;
-	process_table_wake(table);
 	pthread_mutex_unlock(&table->lock);
+	pthread_cond_signal(&table->wake);
+	pthread_cond_signal(&table->files_wake);
 	if (table->has_reader)
 		pthread_join(table->reader, NULL);
 	if (table->has_files)

@@ -19,7 +19,7 @@ static int scan_one(struct process_table *table, int32_t pid)
 	process = process_find_or_add_scanned(table, pid, stat.start_ticks);
 	if (process)
 		process->refs++;
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 	if (process)
 		process_read_from(process, fd, &stat);
 	process_unref(process);

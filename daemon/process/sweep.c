@@ -97,6 +97,6 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 		suspects[i]->seen_ns = now; /* the next sweep does not look for this process */
 		if (!is_there)
 			process_mark_exited(suspects[i]);
-		pthread_mutex_unlock(&table->lock);
+		process_table_unlock(table);
 	}
 }

@@ -154,7 +154,7 @@ struct process *process_table_see(struct process_table *table, const struct proc
 		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
 		process->refs++;
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 	return process;
 }
 
@@ -177,7 +177,7 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
 		process->refs++;
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 	return process;
 }
 
@@ -230,7 +230,7 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 		if (!process->maps)
 			read_queue_add(process, 0, false);
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 }
 
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
@@ -252,7 +252,7 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 		for (size_t i = 0; i < ARRAY_SIZE(again_ns); i++)
 			read_queue_add(process, again_ns[i], true);
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 }
 
 void process_table_note_exit(struct process_table *table, const struct process_id *id)
@@ -267,7 +267,7 @@ void process_table_note_exit(struct process_table *table, const struct process_i
 		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
 		process_mark_exited(process);
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 }
 
 /*
@@ -302,9 +302,9 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 			read_queue_add(process, 0, false);
 	} else if (ends & 1U << WALK_NO_TABLE && process->maps) {
 		need_rows(process->maps, address);
-		process_table_wake(table);
+		process_table_note_files(table);
 	}
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 }
 
 void process_table_note_mapping(struct process_table *table, const struct record_mapping *record)
@@ -323,7 +323,7 @@ void process_table_note_mapping(struct process_table *table, const struct record
 	pthread_mutex_lock(&table->lock);
 	maps_history_note(process, record->mappings, record->generation, &record->found, module);
 	walk_mappings_note(process, &record->found, module);
-	pthread_mutex_unlock(&table->lock);
+	process_table_unlock(table);
 	module_unref(module);
 	process_unref(process);
 }

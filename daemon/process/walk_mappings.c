@@ -131,7 +131,7 @@ void walk_mappings_open(struct process *process)
 		pthread_mutex_lock(&table->lock);
 		if (!is_same_file(map_find(process, found->start), found, false))
 			add(process, found, module);
-		pthread_mutex_unlock(&table->lock);
+		process_table_unlock(table);
 		module_unref(module);
 	}
 	free(pending);

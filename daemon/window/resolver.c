@@ -41,6 +41,7 @@ struct resolver {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t added;
+	bool is_asleep; /* the thread sleeps, and was not woken */
 	struct item *first;
 	struct item **last;
 	int64_t taken_ns; /* time_ns of the item that the thread works on; 0: it works on none */
@@ -360,8 +361,11 @@ static void *resolver_run(void *data)
 	for (;;) {
 		pthread_mutex_lock(&resolver->lock);
 		resolver->taken_ns = 0;
-		while (!resolver->first && !resolver->is_stopping)
+		while (!resolver->first && !resolver->is_stopping) {
+			resolver->is_asleep = true;
 			pthread_cond_wait(&resolver->added, &resolver->lock);
+		}
+		resolver->is_asleep = false;
 		item = resolver_take(resolver);
 		pthread_mutex_unlock(&resolver->lock);
 		if (!item)
@@ -464,7 +468,6 @@ static int resolver_add(struct resolver *resolver, struct stack *stack, struct w
 			*seq_out = window->seq = ++resolver->seq;
 		*resolver->last = item;
 		resolver->last = &item->next;
-		pthread_cond_signal(&resolver->added);
 	}
 	pthread_mutex_unlock(&resolver->lock);
 	if (r)
@@ -496,7 +499,21 @@ int resolver_add_window(struct resolver *resolver, struct window *window, uint64
 
 	if (r)
 		window_unref(window);
+	resolver_wake(resolver);
 	return r;
+}
+
+void resolver_wake(struct resolver *resolver)
+{
+	bool wakes;
+
+	pthread_mutex_lock(&resolver->lock);
+	wakes = resolver->is_asleep && resolver->first;
+	if (wakes)
+		resolver->is_asleep = false;
+	pthread_mutex_unlock(&resolver->lock);
+	if (wakes)
+		pthread_cond_signal(&resolver->added);
 }
 
 int resolver_kernel_status(const struct resolver *resolver)

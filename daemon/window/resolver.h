@@ -58,11 +58,15 @@ struct resolver_stats {
 };
 
 /*
- * Queues a stack, so that its functions get names. Takes no reference: the stack table keeps every
- * stack until it is resolved. Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an
- * error the caller must call stack_table_drop().
+ * Queues a stack, so that its functions get names; the caller calls resolver_wake() after the last
+ * stack of a batch. Takes no reference: the stack table keeps every stack until it is resolved.
+ * Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an error the caller must call
+ * stack_table_drop().
  */
 int resolver_add_stack(struct resolver *resolver, struct stack *stack);
+
+/* Wakes the resolver's thread if it sleeps and the queue is not empty. */
+void resolver_wake(struct resolver *resolver);
 
 /*
  * Queues a window and takes over the caller's reference. Stores in window->seq and *seq_out a

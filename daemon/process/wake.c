@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "common/base.h"
+#include "daemon/process/internal.h"
+
+/*
+ * Wakes of the table's two threads. A thread is woken only if it sleeps and has work, once, and
+ * after the lock was released: it would have to wait for the lock otherwise.
+ */
+
+void process_table_note_files(struct process_table *table)
+{
+	const struct module_work work = module_registry_work(table->registry);
+
+	table->reader_has_rows |= work.has_small_files;
+	table->files_has_work |= work.has_big_files || work.has_unused_files;
+}
+
+void process_table_note_request(struct process_table *table, int64_t due_ns)
+{
+	table->reader_has_request |= due_ns < table->reader_until_ns;
+}
+
+void process_table_unlock(struct process_table *table)
+{
+	bool wakes_reader =
+		table->reader_until_ns && (table->reader_has_rows || table->reader_has_request);
+	bool wakes_files = table->is_files_asleep && table->files_has_work;
+
+	if (wakes_reader)
+		table->reader_until_ns = 0;
+	if (wakes_files)
+		table->is_files_asleep = false;
+	pthread_mutex_unlock(&table->lock);
+	if (wakes_reader)
+		pthread_cond_signal(&table->wake);
+	if (wakes_files)
+		pthread_cond_signal(&table->files_wake);
+}
