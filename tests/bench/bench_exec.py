@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measures what a fork and exec costs the daemon: the CPU time of its threads while /bin/true is
 started at two rates, and the share of user stacks that are whole. `perf record -a -g -F 49` runs in
-the same storm, and so does another stackd, if --other names one: all see the same processes."""
+the same storm, and so does another stackd, if --other names one: all see the same processes. The
+time of perf is its CPU time until it has ended, as it does much of its work then."""
 
 import glob
 import os
+import signal
 import subprocess
-import tempfile
 import time
 
 from bench import arguments, load, table
 
-args = arguments(__doc__, seconds=15, rates="500,1000", other="", program="/bin/true", perf=1)
+args = arguments(__doc__, seconds=15, rates="500,1000", other="", program="/bin/true")
 
 import harness  # noqa: E402
 import tools  # noqa: E402
@@ -39,52 +40,52 @@ def forks():
         return next(int(line.split()[1]) for line in f if line.startswith("processes "))
 
 
-class Subject:
-    """A process whose CPU time is measured."""
-
-    def __init__(self, name, pid, daemon=None):
-        self.name, self.pid, self.daemon = name, pid, daemon
+class Stackd:
+    def __init__(self, name, binary):
+        self.name, self.daemon = name, harness.Daemon(binary=binary)
 
     def begin(self):
-        self.times = cpu_ns(self.pid)
+        self.times = cpu_ns(self.daemon.process.pid)
         self.walks = self._walks()
 
     def end(self):
-        now = cpu_ns(self.pid)
+        now = cpu_ns(self.daemon.process.pid)
         self.used = {name: ns - self.times.get(name, 0) for name, ns in now.items()}
         stacks, whole = (after - before for before, after in zip(self.walks, self._walks()))
-        self.whole = f"{whole / stacks:.1%}" if stacks else "-"
-        self.stacks = stacks
+        self.whole = f"{whole / stacks:.1%} of {stacks}" if stacks else "-"
 
     def _walks(self):
-        if not self.daemon:
-            return 0, 0
         programs = self.daemon.status()["unwind"]["binaries"]
         return sum(p["stacks"] for p in programs), sum(p["whole"] for p in programs)
 
 
-def start():
-    """Starts what is measured; returns its subjects."""
-    subjects = []
-    for name, binary in (("stackd", None), ("other", args.other)):
-        if binary == "":
-            continue
-        daemon = harness.Daemon(binary=binary)
-        subjects.append(Subject(name, daemon.process.pid, daemon))
-    if args.perf and harness.shutil.which("perf"):
-        out = os.path.join(tempfile.mkdtemp(dir=subjects[0].daemon.dir), "perf.data")
-        perf = harness.spawn(
-            ["perf", "record", "-q", "-a", "-g", "-F", "49", "-o", out],
+class Perf:
+    name, whole = "perf record", "-"
+    out = os.path.join(harness.make_temp_dir(), "perf.data")
+
+    def begin(self):
+        self.process = harness.spawn(
+            ["perf", "record", "-q", "-a", "-g", "-F", "49", "-o", self.out],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        subjects.append(Subject("perf record", perf.pid))
-    return subjects
+        harness.wait_until(lambda: os.path.exists(self.out), 20, "perf to record")
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        _, code, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = code
+        self.used = {"perf": round((usage.ru_utime + usage.ru_stime) * harness.NS_PER_S)}
+        print(f"perf.data: {os.path.getsize(self.out) / 2**20:.1f} MiB")
+        os.unlink(self.out)
 
 
 tools.warn_of_others()
-subjects = start()
+daemons = [Stackd("stackd", None)]
+if args.other:
+    daemons.append(Stackd("other", args.other))
+subjects = [*daemons, *([Perf()] if harness.shutil.which("perf") else [])]
 storm = load(args, "storm")
 # The programs and libraries become known.
 harness.run([storm, "50", "2", args.program])
@@ -95,9 +96,9 @@ for rate in args.rates.split(","):
     before, begun = forks(), time.monotonic()
     started = int(harness.run([storm, rate, str(args.seconds), args.program], timeout=120).out)
     time.sleep(1)
+    forked, took = forks() - before, time.monotonic() - begun
     for subject in subjects:
         subject.end()
-    forked, took = forks() - before, time.monotonic() - begun
     print(f"\n{started} starts of {args.program} in {took:.1f} s ({rate} a second wanted), {forked} "
           "forks of the whole host")
     rows = []
@@ -116,7 +117,6 @@ for rate in args.rates.split(","):
         )
     table(["", "CPU ms", "us a fork", "% of a CPU", "whole", "us a fork by thread"], rows)
 print(f"\ngoal: at most {GOAL_US} us of the daemon a fork and exec")
-for subject in subjects:
-    if subject.daemon:
-        print(f"{subject.name}: lost {harness.lost_text(subject.daemon.status())}")
-        subject.daemon.stop()
+for subject in daemons:
+    print(f"{subject.name}: lost {harness.lost_text(subject.daemon.status())}")
+    subject.daemon.stop()
