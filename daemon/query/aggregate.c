@@ -7,8 +7,8 @@
 #include "daemon/query/aggregate_internal.h"
 
 /*
- * Returns an array, to be freed by the caller, with the facts about each image of the window. The
- * element of an image that the filter leaves out is NULL. Returns NULL when out of memory.
+ * Returns an array, to be freed by the caller, with an element for each member of window->images:
+ * facts about the image, or NULL if the filter leaves it out. Returns NULL when out of memory.
  */
 static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
 						const struct window *window)
@@ -120,8 +120,8 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 }
 
 /*
- * Aggregates the windows of the list, the newest one first, because only the newest one has the
- * waits that are open at the end of the range.
+ * Aggregates the windows of the list, the newest one first. Only the newest window has the waits
+ * that are open at the end of the range, and these must be known before the other windows are read.
  */
 static int add_windows(struct aggregate *aggregate, const struct timeline_list *list,
 		       struct stack *unread)
@@ -140,8 +140,8 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 			aggregate_opens_index(aggregate, window);
 		}
 		/*
-		 * No wait continues from one run of stackd to the next: an open wait of an earlier
-		 * run is taken to last until the newest window of that run.
+		 * Waits are not followed from one run of stackd to the next: an open wait of an
+		 * earlier run is assumed to last until the end of the newest window of that run.
 		 */
 		if (is_last || window->run != aggregate->run)
 			aggregate->run_end_ns = window->end_ns;

@@ -19,7 +19,7 @@
 
 /* The property that all waits, samples or operations of a group share. */
 enum aggregate_by {
-	AGGREGATE_BY_STACK, /* same kernel and user stack, process and state */
+	AGGREGATE_BY_STACK, /* the same kernel stack, user stack, process and state */
 	AGGREGATE_BY_THREAD,
 	AGGREGATE_BY_PROCESS,
 	AGGREGATE_BY_OPERATION, /* only for iolat: same operation, layer, device and file system */
@@ -43,32 +43,34 @@ struct aggregate_key {
 
 struct aggregate_group {
 	struct aggregate_key key;
-	/* the image of any one thread of the group; its sums are not those of the group */
+	/* the window_image of any thread in the group; its sums are of that thread only */
 	const struct window_image *image;
 	/* references to the stacks of the group; each may be NULL */
 	struct stack *kernel;
 	struct stack *user;
-	struct window_waker waker; /* valid if key.waker is not 0; holds references to its stacks */
-	uint32_t state;		   /* the states of all waits of the group, combined by OR */
+	/* if key.waker is not 0: the waker, with references to its stacks */
+	struct window_waker waker;
+	uint32_t state; /* the state bits of all waits of the group, combined by OR */
 	bool is_idle;
 	bool is_sample;
 	/* the group is the sum of waits below the minimum length, which have no stack */
 	bool is_short;
 	uint64_t count;
-	uint64_t on_ns;	     /* for samples: the time on the CPU that they stand for */
-	uint64_t blocked_ns; /* for waits; 0 in a group of samples */
+	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
+	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */
 	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* throttled time, included in runnable_ns */
+	uint64_t throttled_ns; /* time without CPU quota, a part of runnable_ns */
 	uint64_t open;	       /* number of waits that have not ended */
 	uint64_t open_ns;
-	/* number of open waits that may be over, as their thread could not be inspected */
+	/* number of open waits that may have ended, because their thread could not be inspected */
 	uint64_t unseen;
 	/* numbers of folded processes, see struct window_image; 0 unless the group is folded */
 	uint32_t folded;
 	uint32_t started;
-	uint64_t max_ns; /* length of the longest wait of the group */
+	uint64_t max_ns; /* length of the longest wait of the group, in ns */
 	/*
-	 * end of the longest wait, ns since the epoch; INT64_MAX if it is open or its end unknown
+	 * end of the longest wait, in ns since the epoch; INT64_MAX if it has not ended, or if its
+	 * end is not known
 	 */
 	int64_t max_end_real_ns;
 	int32_t max_tid;
@@ -94,9 +96,10 @@ struct aggregate_io_key {
 
 struct aggregate_io_group {
 	struct aggregate_io_key key;
-	const struct window_image *image; /* the image of any one process of the group */
+	const struct window_image *image; /* the window_image of any process in the group */
 	/*
-	 * sums over the group; holds references to stacks; the members image and buckets are unused
+	 * the sums of the group, with references to its stacks; the members image and bucket_* are
+	 * unused
 	 */
 	struct window_io io;
 	int64_t max_end_real_ns;
@@ -109,16 +112,16 @@ struct aggregate_totals {
 	uint64_t samples;
 	uint64_t on_cpu_ns;
 	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* throttled time, included in runnable_ns */
+	uint64_t throttled_ns; /* time without CPU quota, a part of runnable_ns */
 	uint64_t blocked_ns;
 	uint64_t waits;
-	/* number of waits below the minimum length, of which only sums are recorded */
+	/* number of waits shorter than the minimum length, which are recorded only as sums */
 	uint64_t short_waits;
 	uint64_t short_ns;
 	uint64_t open_waits;
-	/* number of open waits that may be over, as their thread could not be inspected */
+	/* number of open waits that may have ended, because their thread could not be inspected */
 	uint64_t unseen;
-	/* time since wakeup of the waits counted in `unseen`; included in runnable_ns */
+	/* time from wakeup on of the waits counted in `unseen`, in ns; a part of runnable_ns */
 	uint64_t unseen_ns;
 	uint64_t threads;
 	uint64_t processes;
@@ -129,16 +132,19 @@ struct aggregate;
 
 struct aggregate_options {
 	enum aggregate_by by;
-	bool open_only; /* count only waits that are still open at the end of the last window */
-	/* for samples: stacks that differ only in the addresses within functions are equal */
+	bool open_only; /* count only waits that have not ended at the end of the last window */
+	/*
+	 * for samples: treat two stacks as equal if they have the same functions, even at other
+	 * addresses
+	 */
 	bool by_functions;
 };
 
 /*
- * Aggregates the windows of `list`. `later` lists the windows that follow them; the two lists may
- * overlap. A wait that ended in a window of `later` is shown with the stacks that were taken at its
- * end. `unread` is shown in place of the user stack of an open wait if that stack was not read.
- * Returns 0 and *out, owned by the caller; or -ENOMEM.
+ * Aggregates the windows of `list`. `later` lists the windows after them; the two lists may
+ * overlap. A wait that ended in a window of `later` gets the stacks that were taken at its end. An
+ * open wait whose user stack was not read gets the stack `unread` instead. Returns 0 and *out,
+ * owned by the caller; or -ENOMEM.
  */
 int aggregate_new(const struct timeline_list *list, const struct timeline_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
@@ -161,9 +167,10 @@ int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group *
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 
 /*
- * Returns the number of window rows whose time is an estimate. A row is estimated if only some of
- * its waits are within the lengths that the filter asks for; its longest wait does not matter here,
- * because its length is known exactly. An estimate is never more than the time of the whole row.
+ * Returns the number of rows of windows whose time is an estimate: the filter asks for lengths, and
+ * only some waits of the row have such a length. The longest wait of a row does not make it an
+ * estimate, because its length is known exactly. An estimate is never more than the time of the
+ * whole row.
  */
 uint64_t aggregate_estimated(const struct aggregate *aggregate);
 

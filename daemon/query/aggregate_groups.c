@@ -10,7 +10,7 @@
 /* PID_MAX_LIMIT of 64-bit kernels: each tid is less than this */
 #define TID_RANGE UINT64_C(4194304)
 
-/* Bits of a task's state in the kernel, from include/linux/sched.h. */
+/* Bits of a task's state, as in the kernel's include/linux/sched.h. */
 enum {
 	TASK_UNINTERRUPTIBLE = 0x2,
 	TASK_WAKEKILL = 0x100,
@@ -19,8 +19,9 @@ enum {
 };
 
 /*
- * Parts of aggregate_key.state, which is one of the first three values or the letter of a state,
- * plus the flags KEY_IDLE, KEY_KILLABLE and KEY_THROTTLED.
+ * Values and flags of aggregate_key.state. The value is KEY_SHORT, KEY_WAIT, KEY_SAMPLE or the
+ * letter of a task's state; KEY_IDLE, KEY_KILLABLE and KEY_THROTTLED are flags that are added to
+ * it.
  */
 enum {
 	KEY_SHORT = 1,
@@ -37,9 +38,8 @@ static bool stack_is_idle(const struct stack *stack)
 }
 
 /*
- * True if a wait is normal idling: a kernel thread waits for work, or a thread sleeps in one of
- * the configured functions. A thread in uninterruptible sleep (D), or one that waits for a CPU, is
- * never idle.
+ * True if a wait is normal idling: a kernel thread sleeps, or a user thread sleeps in a function
+ * that is configured as idle. Uninterruptible sleep (D) and waiting for a CPU are never idle.
  */
 static bool wait_is_idle(const struct aggregate_item *item)
 {
@@ -66,8 +66,9 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 }
 
 /*
- * Returns the value of aggregate_key.state. Killable waits, which ps shows as D like
- * uninterruptible ones, get groups of their own: it helps to know that kill -9 ends a hung process.
+ * Returns the value of aggregate_key.state for an item. Killable waits have a flag of their own,
+ * although ps shows them as D like uninterruptible ones: it helps to know that kill -9 ends a hung
+ * process.
  */
 static uint64_t key_state(const struct aggregate_item *item, bool has_stacks)
 {
@@ -98,7 +99,7 @@ static void key_init(const struct aggregate *aggregate, const struct aggregate_i
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
 	/*
-	 * image->uid does not identify a thread here: each run of stackd numbers its images anew.
+	 * image->uid cannot identify a thread here: each run of stackd assigns these numbers anew.
 	 */
 	if (by == AGGREGATE_BY_THREAD)
 		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;
@@ -125,7 +126,7 @@ static void group_set_waker(const struct aggregate *aggregate, struct aggregate_
 	group->waker.user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
 }
 
-/* Finds the group of an item, or makes it. Returns NULL when out of memory. */
+/* Returns the group of an item; creates it if it does not exist. NULL when out of memory. */
 static struct aggregate_group *group_get(struct aggregate *aggregate,
 					 const struct aggregate_item *item)
 {
@@ -168,8 +169,8 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 	if (item->is_idle && item->info->thread)
 		item->info->thread->is_idle = true;
 	/*
-	 * Stacks with the same key differ at most in the frames of the scheduler: keep the longer
-	 * stack, which has these frames.
+	 * Kernel stacks with the same key differ at most in the frames of the scheduler: keep the
+	 * longer stack, which has these frames.
 	 */
 	if (item->kernel && group->kernel && item->kernel->n_frames > group->kernel->n_frames) {
 		stack_unref(group->kernel);

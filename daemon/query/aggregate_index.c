@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Finds the task with this id and start time in the table, or adds it. Returns NULL when out of
- * memory.
+ * Finds the thread or process with this id and start time in the table, or adds it. Returns NULL
+ * when out of memory.
  */
 static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggregate_task **table,
 				       uint64_t id, uint64_t start)
@@ -95,8 +95,8 @@ void aggregate_spans_index(struct aggregate *aggregate, const struct window *win
 		if (!wait || wait->has_span)
 			continue;
 		/*
-		 * Keep a copy: the window may be unloaded before the earlier windows with parts of
-		 * the wait are read.
+		 * Keep a copy: this window may be freed before the earlier windows, which have
+		 * other parts of the wait, are read.
 		 */
 		wait->span = *span;
 		wait->has_span = true;
@@ -125,8 +125,8 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
 }
 
 /*
- * Checks if the filter selects an image under the thread name that it has in this window. If so,
- * counts its thread and process.
+ * Checks whether the filter selects the thread under the name that it has in this window. If so,
+ * counts the thread and its process.
  */
 static void info_update(struct aggregate *aggregate, struct aggregate_image_info *info,
 			const struct window_image *image)

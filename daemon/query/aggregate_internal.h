@@ -17,7 +17,9 @@
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
 
-/* A thread or process that the filter selects: one entry, so that it is counted only once. */
+/*
+ * A thread or process that the filter selects. It has only one entry, so that it is counted once.
+ */
 struct aggregate_task {
 	uint64_t key[2]; /* tid or pid, and the start time */
 	bool is_idle;
@@ -29,11 +31,11 @@ struct aggregate_task {
  * it. They are looked up once and then used for all windows.
  */
 struct aggregate_image_info {
-	uint64_t key[2]; /* uid of the image, and address of its process */
+	uint64_t key[2]; /* uid of the image (the thread's number), and address of its process */
 	struct process_info process;
 	/* the entry of the thread in aggregate.threads; NULL if the filter never selected it */
 	struct aggregate_task *thread;
-	/* a copy from the newest window; holds a reference to the process */
+	/* copy of the newest window's data of this image; has a reference to the process */
 	struct window_image image;
 	char comm[COMM_LEN]; /* the thread name for which is_wanted was determined */
 	bool is_wanted;
@@ -42,8 +44,8 @@ struct aggregate_image_info {
 
 /* A wait that spans several windows or is open at the end of the last one. */
 struct aggregate_wait {
-	uint64_t key[2]; /* uid of the image, and start time of the wait */
-	/* valid if has_span: how the wait ended; a copy that holds references to its stacks */
+	uint64_t key[2]; /* uid of the image (the thread's number), and start of the wait in ns */
+	/* if has_span: when and how the wait ended; a copy with references to its stacks */
 	struct window_span span;
 	/* a reference to the user stack that was read while the wait was open, or NULL */
 	struct stack *user;
@@ -58,8 +60,8 @@ struct aggregate {
 	const struct filter *filter;
 	struct aggregate_options options;
 	/*
-	 * Memory for tens of thousands of small structs that live as long as the aggregate. From
-	 * malloc() they would leave holes among the daemon's long-lived allocations.
+	 * Memory for tens of thousands of small structs that live as long as the aggregate. If each
+	 * came from malloc(), they would leave holes among the daemon's long-lived allocations.
 	 */
 	struct arena *arena;
 	struct aggregate_group *groups;
@@ -72,12 +74,12 @@ struct aggregate {
 	struct aggregate_totals totals;
 	uint64_t estimated;
 	int64_t end_ns;	    /* end of the newest window */
-	uint64_t run;	    /* the run (lifetime) of stackd that recorded the current window */
-	int64_t run_end_ns; /* end of the newest window that the run `run` recorded */
+	uint64_t run;	    /* number of the run of stackd that recorded the window being read */
+	int64_t run_end_ns; /* end of the newest window that was recorded in the run `run` */
 	int error;	    /* 0, or the negative errno of the first failure */
 };
 
-/* Waits, or samples, of one image with the same stacks, to be added to their group. */
+/* Waits or samples of one thread with the same stacks, which are to be added to their group. */
 struct aggregate_item {
 	const struct window_image *image;
 	struct aggregate_image_info *info;
@@ -99,44 +101,45 @@ struct aggregate_item {
 	uint32_t started;
 };
 
-/* Functions of aggregate_index.c: */
+/* The functions that follow are in aggregate_index.c. */
 
 /*
- * Returns the facts about an image, and looks them up if this is its first use. Returns NULL when
- * out of memory.
+ * Returns the facts about an image, which are determined when it is first asked for. Returns NULL
+ * when out of memory.
  */
 struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
 						      const struct window_image *image);
 
 /*
- * Returns the wait of the image with this uid that began at start_ns; NULL if it is not in the
- * table.
+ * Returns the wait of the thread `uid` (see window_image.uid) that began at start_ns; NULL if the
+ * table of waits does not have it.
  */
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
 					   int64_t start_ns);
 
-/* Enters the waits that began before this window and ended in it into the table of waits. */
+/* Adds to the table of waits those that began before this window and ended in it. */
 void aggregate_spans_index(struct aggregate *aggregate, const struct window *window);
 
-/* Enters the waits that are open at the end of the last window into the table of waits. */
+/* Adds to the table of waits those that have not ended at the end of the last window. */
 void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
 
 /*
- * Removes the waits that began in this window from the table: no earlier window has a part of them.
+ * Removes from the table of waits those that began in this window: no earlier window has a part of
+ * them.
  */
 void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window);
 
 void aggregate_index_free(struct aggregate *aggregate);
 
-/* Functions of aggregate_groups.c: */
+/* The functions that follow are in aggregate_groups.c. */
 
 /* Sets item->kernel, item->user and item->is_idle. A stack that the filter drops is set to NULL. */
 void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
 			       struct stack *kernel, struct stack *user);
 
 /*
- * Adds an item to its group, which is made if it does not exist. Returns the group, or NULL when
- * out of memory.
+ * Adds an item to its group; creates the group if it does not exist. Returns the group, or NULL
+ * when out of memory.
  */
 struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 				      const struct aggregate_item *item);
@@ -146,53 +149,57 @@ void aggregate_groups_free(struct aggregate *aggregate);
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
 			  const struct window_sample *sample, struct aggregate_image_info *info);
 
-/* Functions of aggregate_iolat.c: */
+/* The functions that follow are in aggregate_iolat.c. */
 
 /* Adds a row of I/O operations to its group. is_last: the window is the newest one of the list. */
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 		      const struct window_io *io, struct aggregate_image_info *info, bool is_last);
 void aggregate_io_groups_free(struct aggregate *aggregate);
 
-/* Functions of aggregate_waits.c: */
+/* The functions that follow are in aggregate_waits.c. */
 
 /* Adds the waits of window->rows[i], which all began and ended in the window. */
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
 		       struct aggregate_image_info *info);
 
 /*
- * Adds a wait that began before the window and ended in it: the part of its time that lies in the
- * window.
+ * Adds a wait that began before the window and ended in it. Only the part of its time that lies in
+ * the window counts.
  */
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
 			const struct window_span *span, struct aggregate_image_info *info);
 
 /*
- * Adds a wait that did not end in the window: the part of its time that lies in the window, or all
- * of its time if the query is for open waits only. If a later window has the end of the wait, the
- * item gets the stacks taken at that end, which are complete. Otherwise it gets the kernel stack
- * taken while the wait was open, and `unread` in place of a user stack that was not read.
+ * Adds a wait that had not ended at the end of the window. Only the part of its time that lies in
+ * the window counts, or all of its time if the query is for open waits only. If a later window has
+ * the end of the wait, the item gets the stacks taken at that end, which are complete. Otherwise it
+ * gets the kernel stack taken while the wait was open, and `unread` instead of a user stack that
+ * was not read.
  */
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, struct aggregate_image_info *info,
 			struct stack *unread);
 
 /*
- * Adds waits that are open at the end of the newest window and were folded. Their time in the
- * window is in rows; the time added here, for a query for open waits only, is that since their
- * starts.
+ * Adds waits that had not ended at the end of the newest window and were folded into one. Their
+ * time in the window is in rows already. For a query for open waits only, adds the time since each
+ * of them began.
  */
 void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_open *open,
 			       const struct window_image *image, struct aggregate_image_info *info);
 
 /*
- * Adds the time since wakeup of an open wait to totals.unseen_ns if its thread could not be
- * inspected. Like the other totals, unseen_ns does not depend on the states and lengths that the
- * filter asks for.
+ * If the thread of an open wait could not be inspected, adds the time since its wakeup to
+ * totals.unseen_ns. Like the other totals, unseen_ns does not depend on the states and lengths that
+ * the filter asks for.
  */
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open);
 
-/* Adds the waits of an image that are shorter than the minimum. The window has only their sums. */
+/*
+ * Adds the waits of a thread that are shorter than the minimum length. The window has only their
+ * sums.
+ */
 void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
 			 struct aggregate_image_info *info);
 

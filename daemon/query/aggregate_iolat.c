@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Returns the key of a group by window. System calls count as operations of their kind, and devices
- * are ignored.
+ * Returns the key for grouping by window. It has the window, the layer and the kind of operation,
+ * but neither the system call nor the device.
  */
 static struct aggregate_io_key key_by_window(const struct window *window,
 					     const struct window_io *io)
@@ -42,8 +42,8 @@ static struct aggregate_io_key key_by_operation(const struct aggregate *aggregat
 }
 
 /*
- * Adds a group that has the names of this operation and no sums yet. Returns NULL when out of
- * memory.
+ * Adds the group of an I/O row. Takes over the layer, operation, device and stacks of the row; the
+ * sums are 0. Returns NULL when out of memory.
  */
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct aggregate_io_key *key,
@@ -81,14 +81,15 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	struct aggregate_io_key key;
 
 	/*
-	 * Skip operations that are open at the end of an earlier window: each has ended since, or
-	 * the last window has it, too.
+	 * Skip operations that had not ended at the end of an earlier window: each of them ended
+	 * later and is counted there, or is in the last window, too.
 	 */
 	if (io->open && !is_last && aggregate->options.by != AGGREGATE_BY_WINDOW)
 		return;
 	/*
-	 * A window has each slow operation twice: in a row with its stacks, and in the row of all
-	 * operations. Groups by stack take the first row, other groups take the second.
+	 * A window counts each slow operation twice: in a row with its stacks (is_slow), and in a
+	 * row of all operations. Groups by stack use only rows with stacks; other groups use only
+	 * the rows of all operations.
 	 */
 	if (io->is_slow != (aggregate->options.by == AGGREGATE_BY_STACK) ||
 	    !filter_has_io(aggregate->filter, io))

@@ -47,8 +47,8 @@ static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 }
 
 /*
- * Returns how much of the time for which a thread was throttled lies in the window, in ns. That
- * time begins with the wakeup; after it the thread waits for its turn on a CPU.
+ * Returns how much of the time for which a thread was throttled lies in the window, in ns. The
+ * throttled time begins with the wakeup; after it the thread still waits for its turn on a CPU.
  */
 static uint64_t throttled_overlap(int64_t wake_ns, uint64_t throttled_ns,
 				  const struct window *window)
@@ -133,7 +133,7 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 		aggregate_item_set_stacks(aggregate, item, wait->span.kernel, wait->span.user);
 		return;
 	}
-	/* The last window has the user stack if it was read during any window. */
+	/* If the user stack was read at any time during the wait, the last window has it. */
 	if (!user && wait && wait->is_open_at_end)
 		user = wait->user;
 	if (!user && !item->info->process.is_kernel)
@@ -141,7 +141,10 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 	aggregate_item_set_stacks(aggregate, item, open->kernel, user);
 }
 
-/* Counts a wait that is open at the end, only once even if several windows have a part of it. */
+/*
+ * Counts a wait that had not ended at the end of the range, once even if several windows have a
+ * part of it.
+ */
 static void count_open(struct aggregate *aggregate, struct aggregate_group *group,
 		       struct aggregate_wait *wait)
 {

@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_QUERY_ANSWER_H
 
 /*
- * Private to the query room: an answer, and the functions that translate the daemon's structs into
+ * Used only in daemon/query: an answer, and the functions that translate the daemon's structs into
  * those of the wire. An answer owns its memory (an arena) and holds the windows whose stacks its
  * reply refers to. It is made and used by one thread; daemon/query/query.h has the functions for
- * other rooms.
+ * other folders.
  */
 
 #include "common/arena.h"
@@ -17,28 +17,29 @@
 #include "proto/wire.h"
 
 /*
- * The maximum number of calls in one reply. With more of them, the deepest stacks could make a
- * reply longer than the longest message.
+ * The maximum number of function calls in one reply. More calls, with the deepest stacks, could
+ * make a reply longer than the longest message.
  */
 enum { CALLS_A_REPLY = 16 };
 
 struct answer {
 	struct arena *arena; /* memory for the strings and arrays of the reply */
-	/* the windows of the session in the range of the request; or NULL */
+	/* the windows of the session in the range of the request; NULL: none */
 	struct timeline *timeline;
 	struct store *store;	     /* the store that `reader` reads; borrowed */
-	struct store_reader *reader; /* NULL if it was not opened, or if there is nothing to read */
+	struct store_reader *reader; /* reader of the store; NULL: not opened, or nothing to read */
 	struct aggregate *aggregate;
-	struct session *session; /* a reference to the session that the answer is about, or NULL */
+	struct session *session; /* reference to the session that the answer is about; NULL: none */
 	/*
-	 * Used for a stream of calls only: `step` is the memory of the last reply, and `taken` has
-	 * the calls in that reply.
+	 * Used for a stream of function calls only: `step` is the memory of the latest reply, and
+	 * `taken` has the calls in that reply.
 	 */
 	struct arena *step;
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
-	uint64_t position; /* position of the next call to send in the session's stream of calls */
-	/* number of missed calls that have not been reported to the client yet */
+	uint64_t
+		position; /* the next call to send: its position in the session's stream of calls */
+	/* number of calls that this client has missed and that were not reported to it yet */
 	uint64_t missed;
 	bool kernel_addresses;	   /* true if the client of the stream may see kernel addresses */
 	struct session **sessions; /* references to the sessions that a reply to Sessions lists */
@@ -52,8 +53,8 @@ struct answer *answer_new(void);
 struct store;
 
 /*
- * Returns the reader of the store, which the first call opens. Returns NULL if there is nothing to
- * read; the status of the daemon says what is wrong with the store.
+ * Returns a reader of the store; the first call opens it. Returns NULL if there is nothing to read;
+ * if something is wrong with the store, the status of the daemon says what.
  */
 struct store_reader *answer_reader(struct answer *answer, struct store *store);
 
@@ -66,8 +67,8 @@ int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *
 struct openwait_stats;
 
 /*
- * Returns a phrase that names the user stacks of open waits that cannot be read, and the reason. It
- * is empty if all can be read. Returns NULL when out of memory.
+ * Returns a phrase that says which user stacks of open waits cannot be read, and why. It is empty
+ * if all can be read. Returns NULL when out of memory.
  */
 const char *answer_unread(struct arena *arena, const struct openwait_stats *stats);
 
@@ -79,11 +80,13 @@ const char *answer_stack_flag(size_t i);
 
 struct session;
 
-/* Sets *out to the present state of a session, whose filter is borrowed. Returns 0 or -ENOMEM. */
+/*
+ * Sets *out to the present state of a session; borrows the session's filter. Returns 0 or -ENOMEM.
+ */
 int answer_session(struct arena *arena, struct session *session, struct wire_session *out);
 
 struct answer_row_options {
-	/* minimum length of the waits that this session records with a stack */
+	/* minimum length in ns of the waits that the session records with a stack */
 	int64_t min_wait_ns;
 	bool by_thread;
 	bool kernel_addresses; /* true if the client may see kernel addresses */
@@ -91,14 +94,17 @@ struct answer_row_options {
 
 struct answer_stacks;
 
-/* Frees the memory and the calls of the last reply of a stream. */
+/* Frees the memory and the calls of the latest reply of a stream of calls. */
 void answer_step_fini(struct answer *answer);
 
-/* Sets *out to n calls as wire structs, with their times unchanged. Returns 0 or -ENOMEM. */
+/*
+ * Translates n function calls to wire structs and leaves their times as they are. Returns 0 or
+ * -ENOMEM.
+ */
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out);
 
-/* Sets *row to a row that names this process and has none of the optional fields. */
+/* Sets *row to a row of this process without any of the optional fields. */
 void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row);
 
 /* Copies n buckets to *out, without the empty ones at the end. Returns 0 or -ENOMEM. */

@@ -141,7 +141,7 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 	int r;
 
 	answer_row_init(arena, group->image->process, row);
-	/* always 0 in rows of I/O; io.throttled_ns has the time */
+	/* always 0 in rows of I/O: row->io has a throttled_ns of its own */
 	row->throttled_ns = 0;
 	if (group->key.window)
 		row->window = group->key.window;

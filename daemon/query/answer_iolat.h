@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_QUERY_ANSWER_IOLAT_H
 
 /*
- * Makes the rows of an answer about iolat from groups of operations, in the order that the request
- * asks for. The memory is that of the arena. Private to the query room; one thread.
+ * Makes the rows of an answer about the probe iolat from groups of operations, in the order that
+ * the request asks for. The memory is that of the arena. Used only in daemon/query; one thread.
  */
 
 #include <stdint.h>

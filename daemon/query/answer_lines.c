@@ -9,7 +9,7 @@
 #include "daemon/symbol/source_lines.h"
 
 /*
- * True if the frame is the function that a signal handler returns to. The caller of that frame was
+ * True if the frame is the function to which a signal handler returns. The next frame was
  * interrupted by the signal, so its address is not a return address.
  */
 static bool is_trampoline(const struct frame *frame)

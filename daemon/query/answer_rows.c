@@ -59,7 +59,7 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 	row->state_bits = group->state & STATE_TASK_MASK;
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;
-	/* A group with a waker is one of offwake, which does not record throttling. */
+	/* Only the probe offwake records wakers, and it does not record throttling. */
 	row->throttled_ns = group->key.waker ? WIRE_ABSENT : (int64_t)group->throttled_ns;
 	row->open = (int64_t)group->open;
 	row->open_ns = (int64_t)group->open_ns;

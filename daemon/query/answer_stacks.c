@@ -44,8 +44,8 @@ static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire
 
 /*
  * Returns the offset of a frame in its function, or in its file if the function is unknown. Returns
- * WIRE_ABSENT if the file is unknown, too: a walk by frame pointers may end with an arbitrary
- * number as the address.
+ * WIRE_ABSENT if the file is unknown, too: the address may be an arbitrary number, as a walk by
+ * frame pointers can end with one.
  */
 static int64_t frame_offset(const struct answer_stacks *stacks, const struct frame *frame)
 {
@@ -123,8 +123,8 @@ int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 	if (r || !entry->wire.id)
 		return -ENOMEM;
 	/*
-	 * If HASH_ADD_PTR runs out of memory, the entry is in no table, and the stack is translated
-	 * again the next time.
+	 * If HASH_ADD_PTR runs out of memory, the table does not get the entry: the stack is then
+	 * translated again when it is needed again.
 	 */
 	HASH_ADD_PTR(stacks->entries, stack, entry);
 	*out = &entry->wire;

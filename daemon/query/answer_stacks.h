@@ -18,7 +18,7 @@ struct answer_stack_entry {
 	UT_hash_handle hh;
 };
 
-/* All stacks of one answer. The user sets arena and options and leaves entries NULL. */
+/* All stacks of one answer. The caller sets arena and options and leaves entries NULL. */
 struct answer_stacks {
 	struct arena *arena;
 	const struct answer_row_options *options;
@@ -38,7 +38,7 @@ int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 
 /*
  * Sets *out to a stack with a single frame, whose name says that the row is the sum of the waits
- * below the minimum. Returns 0 or -ENOMEM.
+ * shorter than the minimum length. Returns 0 or -ENOMEM.
  */
 int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **out);
 

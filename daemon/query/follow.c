@@ -38,8 +38,8 @@ static int interval_check(const struct wire_follow_request *request, struct wire
 }
 
 /*
- * Parses a cursor: a time in ns since the epoch, which is valid for every session and every run of
- * stackd.
+ * Parses a cursor, by which a client says where its last answer ended: a time in ns since the
+ * epoch, which is valid for every session and every run of stackd.
  */
 static int cursor_parse(const char *text, int64_t *out, struct wire_error *error)
 {
@@ -131,8 +131,9 @@ static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 }
 
 /*
- * Handles an interval without a new window. If the session has ended, no window will come, because
- * the query waited for the last one: ends the stream with an error. Otherwise clears *error.
+ * Handles an interval without a new window. If the session has ended, no window will follow,
+ * because the query waited for the last one: ends the stream with an error. Otherwise returns 0.
+ * Clears the *error of the query.
  */
 static int follow_nothing(const struct query_follow *follow, bool has_ended,
 			  struct wire_error *error)
@@ -152,8 +153,8 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 		return r;
 	follow->due_ns = now + follow->interval_ns;
 	/*
-	 * If the clock was set back, new windows have times that were reported before: begin one
-	 * interval before now, so that they are reported.
+	 * After the clock was set back, new windows have times that were reported before. Begin one
+	 * interval before now, so that they are reported nevertheless.
 	 */
 	if (follow->from > clock_ns(CLOCK_REALTIME))
 		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;

@@ -7,7 +7,10 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
 
-/* The maximum number of names in one reply, so that it stays below the longest message. */
+/*
+ * The maximum number of function names in one reply; more could make it longer than the longest
+ * message.
+ */
 enum { NAMES_MAX = 5000 };
 
 static int names_make(struct answer *answer, const struct targets *targets, size_t n)

@@ -30,8 +30,8 @@ enum group_by group_by_parse(const char *text)
 }
 
 /*
- * True for a function of the scheduler. Every wait in the kernel ends in these functions, so a
- * group by them would say nothing.
+ * True for a function of the scheduler. Every wait in the kernel has these functions innermost, so
+ * grouping by them would say nothing.
  */
 static bool frame_is_scheduler(const struct wire_frame *frame)
 {
@@ -57,9 +57,9 @@ static const struct wire_frame *stack_leaf(const struct wire_stack *stack, bool 
 }
 
 /*
- * Returns the frame that a row is grouped by. For a sample, this is the innermost frame of the
- * kernel stack, or of the user stack if there is no kernel stack. For a wait, it is the user frame
- * that waits if it is known, because in the kernel all programs wait in the same few functions.
+ * Returns the frame by which a row is grouped. For a sample, this is the innermost frame of the
+ * kernel stack, or of the user stack if there is no kernel stack. For a wait, it is the innermost
+ * user frame if that is known, because in the kernel all programs wait in the same few functions.
  */
 static const struct wire_frame *row_leaf(const struct wire_row *row)
 {
@@ -121,7 +121,7 @@ static int compare_keyed(const void *a, const void *b)
 	return r ? r : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Adds a value to a sum. Both the value and the sum may be absent. */
+/* Adds value to *sum. Each of them may be WIRE_ABSENT. */
 static void add_optional(int64_t *sum, int64_t value)
 {
 	if (value != WIRE_ABSENT)

@@ -4,7 +4,7 @@
 
 /*
  * Groups rows of an answer by thread name, cgroup, module or function. Takes rows whose frames have
- * names; returns fewer rows, each with the key of its group and sums. The memory is that of the
+ * names; returns one row for each group, with the group's key and sums. The memory is that of the
  * arena. No state; any thread.
  */
 

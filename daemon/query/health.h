@@ -4,9 +4,9 @@
 
 /*
  * Finds problems of the running daemon for `stackctl status`: an enabled probe that is not on,
- * windows that are overdue or lost events, function names or a store that cannot be read, a disk
- * that cannot be written. The daemon is healthy if there are none. The strings are static or in the
- * arena; any thread.
+ * windows that are overdue or lost events, unreadable function names, a store that cannot be read
+ * or written. The daemon is healthy if it has no problems. The strings are static or in the arena;
+ * any thread.
  */
 
 #include <stdbool.h>
@@ -25,8 +25,8 @@
 enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
 /*
- * Sets *out to all problems. answer->reply.status must already have the list of probes. Returns 0
- * or -ENOMEM.
+ * Sets *out to all problems of the daemon. Needs the list of probes in answer->reply.status.
+ * Returns 0 or -ENOMEM.
  */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
@@ -38,10 +38,10 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 bool health_host_is_hiding(struct recorder *recorder);
 
 /*
- * Adds a problem to problems[] for each probe and reason for which these windows lost events, and
- * increases *n accordingly. list: windows from history_lossy(), oldest first. now: ns since the
- * epoch. is_hiding: the result of health_host_is_hiding(); if true, the loss of disk requests that
- * BPF does not see is left out. Returns 0 or -ENOMEM.
+ * Adds to problems[] one problem for each probe and each reason for which these windows lost
+ * events, and their number to *n. list: windows from history_lossy(), oldest first. now: ns since
+ * the epoch. is_hiding: the result of health_host_is_hiding(); if true, leaves out the loss of disk
+ * requests that BPF does not see. Returns 0 or -ENOMEM.
  */
 int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n);

@@ -35,8 +35,8 @@ static void limit_add(struct limit_list *list, const char *name, uint64_t max, u
 }
 
 /*
- * Adds the limit of the memory for windows. It includes stacks and exited processes, because these
- * are kept as long as windows refer to them.
+ * Adds the limit of the memory for windows. Its use includes stacks and exited processes, because
+ * these are kept as long as windows refer to them.
  */
 static void window_limits(struct recorder *recorder, struct limit_list *list)
 {
@@ -89,10 +89,7 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "processes", PROCESSES_MAX, processes.processes, processes.table_full);
 	limit_add(list, "symbols.perf_maps", PERF_MAPS_MEMORY_MAX, processes.perf_map_bytes,
 		  processes.perf_refused);
-	/*
-	 * The hits are the number of files that were not read because they are on a remote file
-	 * system.
-	 */
+	/* Counts as hits the files that were not read because they are on a remote file system. */
 	limit_add(list, "symbols.remote", 0, 0, processes.remote);
 	limit_add(list, "symbols.lines_memory", config->symbols_lines_memory, 0, lines.failed);
 }

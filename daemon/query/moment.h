@@ -9,8 +9,8 @@
 enum { MOMENT_TEXT = 64 };
 
 /*
- * Writes a time (ns since the epoch) to text as "14:00:00 UTC". The date is added unless it is the
- * date of `now`, another time in ns since the epoch.
+ * Formats a time (ns since the epoch) as "14:00:00 UTC". Adds the date unless `now` (also ns since
+ * the epoch) is on the same day.
  */
 void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT]);
 

@@ -25,8 +25,8 @@ static void note_add(struct note_list *list, const char *note)
 }
 
 /*
- * Returns the length, in ns, from which on waits are shown if only the bucket of their length is
- * known. No bucket has waits below the minimum of the session.
+ * Returns the least length, in ns, of the waits that are shown although only the histogram bucket
+ * of their length is known. No bucket has waits below the minimum of the session.
  */
 static int64_t shown_from(const struct filter *filter, const struct notes_facts *facts)
 {
@@ -36,8 +36,8 @@ static int64_t shown_from(const struct filter *filter, const struct notes_facts 
 }
 
 /*
- * Returns the length, in ns, from which on waits are no longer shown if only the bucket of their
- * length is known; INT64_MAX if there is no such length.
+ * Returns the length, in ns, from which on waits are left out if only the histogram bucket of their
+ * length is known; INT64_MAX: none are left out.
  */
 static int64_t shown_below(const struct filter *filter)
 {
@@ -50,8 +50,8 @@ static int64_t shown_below(const struct filter *filter)
 }
 
 /*
- * Adds a note if the filter asks for lengths: most waits are known only by the bucket of their
- * length.
+ * Adds a note if the filter selects waits by length: except for the longest wait of a stack, only
+ * the histogram bucket of the length is known.
  */
 static void note_lengths(struct note_list *list, struct arena *arena, const struct filter *filter,
 			 const struct notes_facts *facts)
@@ -75,8 +75,9 @@ static void note_lengths(struct note_list *list, struct arena *arena, const stru
 }
 
 /*
- * Adds a note if the filter asks for some of the short waits. The waits below the minimum are one
- * sum for each thread, which is shown or left out as a whole.
+ * Adds a note if the filter asks for some, but not all, of the waits below the session's minimum
+ * length. A window has only one sum of these for each thread, which is shown or left out as a
+ * whole.
  */
 static void note_short_waits(struct note_list *list, struct arena *arena,
 			     const struct filter *filter, const struct notes_facts *facts)

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_NOTES_H
 
 /*
- * Makes the notes of an answer: sentences without which a reader may misunderstand its numbers,
- * such as "waits under 100 us are left out: their state is not recorded". Takes the filter and
- * facts about the data. The strings are static or in the arena. No state; any thread.
+ * Makes the notes of an answer: sentences that prevent a misunderstanding of its numbers, such as
+ * "waits under 100 us are left out: their state is not recorded". Takes the filter and facts about
+ * the data. The strings are static or in the arena. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -20,19 +20,25 @@ struct notes_facts {
 	int64_t min_wait_ns;
 	/* number of waits below min_wait_ns in the threads that the filter selects */
 	uint64_t short_waits;
-	/* sentence about pids and tids of the filter that no window has; NULL if there are none */
+	/*
+	 * sentence about the pids and tids of the filter that are in no window; NULL: there are
+	 * none
+	 */
 	const char *unseen;
-	/* phrase about user stacks that could not be read; NULL or empty if there are none */
+	/* phrase about user stacks that could not be read; NULL or empty: there are none */
 	const char *unread;
-	/* the time of some rows is an estimate, because the filter selects waits by length */
+	/* some times are estimates, because the filter selects waits by length */
 	bool has_estimates;
 	bool open_only; /* the answer has only open waits, whose length is known exactly */
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
-	/* number of windows read from disk that are each merged from several windows */
+	/*
+	 * number of windows on disk, among those that were read, that were merged from several
+	 * windows
+	 */
 	uint64_t merged;
 	uint64_t bad; /* number of windows on disk that could not be read */
-	/* 0, or the negative errno with which reading the names of kernel functions failed */
+	/* 0, or the negative errno of the attempt to read the names of kernel functions */
 	int kernel_names_error;
 };
 

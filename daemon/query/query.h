@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_QUERY_QUERY_H
 
 /*
- * Stage 6: answers the methods of io.stackd. A query takes a decoded request and returns an answer,
- * whose reply is a struct of the wire made from recorded windows. The caller owns the answer, which
- * holds references to everything that its reply points to. Queries run on worker threads, because
- * they may wait for the end of the current window or for the disk.
+ * Answers the methods of the Varlink interface io.stackd. A query takes a decoded request and
+ * returns an answer, whose reply is a struct of the wire made from recorded windows. The caller
+ * owns the answer, which holds references to everything that its reply points to. Queries run on
+ * worker threads, because they may wait for the end of the current window or for the disk.
  */
 
 #include <stdbool.h>
@@ -58,32 +58,30 @@ int answer_start_calls(struct answer *answer, size_t *n_out);
 int answer_start_refresh(struct answer *answer);
 
 /*
- * True if the session has recorded function calls that were not put into a reply yet. The functions
- * in their stacks may not have names yet.
+ * True if the session has recorded function calls that were not put into a reply yet. Their stacks
+ * may still lack the names of functions.
  */
 bool answer_start_has_calls(struct answer *answer);
 
-/* Ends the started session, if it still runs. */
+/* Ends the session that the request started, if it still runs. */
 void answer_start_end(struct answer *answer);
 
 /*
- * Ends a started session because its reply could not be delivered, and records this as the reason.
+ * Ends the session that the request started, because the reply could not be delivered to the
+ * client. Records this as the reason.
  */
 void answer_start_give_up(struct answer *answer);
 
-/* True while the started session runs. */
+/* True while the session that the request started runs. */
 bool answer_start_runs(const struct answer *answer);
 
-/*
- * Resets the number of missed calls to 0. To be called when a reply with that number has been sent.
- */
+/* Resets the number of missed calls to 0. Called after a reply with this number was sent. */
 void answer_start_clear_missed(struct answer *answer);
 
 /*
- * A stream of answers, one per interval; each one covers the time since the one before.
- * query_follow_next() returns 1 and *out; or 0 if the next answer is not due, or if there is no new
- * window yet; or a negative errno, with *error filled as by other queries, after which the stream
- * has ended.
+ * A stream of answers, one per interval, each about the time since the previous one.
+ * query_follow_next() returns 1 and *out; 0 if the next answer is not due or there is no new window
+ * yet; or a negative errno, after which the stream has ended. It fills *error as other queries do.
  */
 struct query_follow;
 int query_follow_new(struct recorder *recorder, const struct query_peer *peer,

@@ -29,8 +29,8 @@ int query_unknown_session(const char *text, struct wire_error *error)
 }
 
 /*
- * Checks the name of a session. It can be used in place of an id, so it must begin with a letter;
- * and it must differ from the name of each probe.
+ * Checks the name of a session. Requests accept it instead of the session's id, so it must begin
+ * with a letter; and it must not be the name of a probe.
  */
 static int name_check(const char *name, struct wire_error *error)
 {

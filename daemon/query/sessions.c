@@ -14,8 +14,8 @@
 #include "proto/varlink.h"
 
 /*
- * Calls on different CPUs may arrive out of order. A call is sent when it is older than this,
- * because all earlier calls have arrived by then.
+ * Function calls on different CPUs may arrive out of order. A call is sent only when it is older
+ * than this: by then, all earlier calls have arrived.
  */
 #define SETTLE_NS (20 * NS_PER_MS)
 
@@ -53,8 +53,8 @@ static int all_list(struct recorder *recorder, struct answer *answer)
 }
 
 /*
- * Describes a stored session. The number of its events is no longer known; its losses are counted
- * in its windows on disk.
+ * Describes a session that only the store has. The number of its events is not known any more; its
+ * losses are summed up from its windows on disk.
  */
 static int past_wire(struct answer *answer, struct session *session, struct wire_session *out)
 {

@@ -26,7 +26,7 @@ enum snapshot_order {
 	SNAPSHOT_BY_WINDOW, /* by start of the window, oldest first; only for iolat */
 };
 
-/* A Snapshot request that has been checked; the strings are those of the request. */
+/* A Snapshot request that has been checked; borrows the strings of the request. */
 struct snapshot_question {
 	struct filter filter;
 	struct query_range range;
@@ -61,8 +61,8 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))
 
 /*
- * Adds a row with the time total_ns to *rest, the sums over rows that are shown, left out or
- * hidden.
+ * Adds a row with the time total_ns to *rest, which is the sum of the rows that are shown, that are
+ * left out, or that are hidden as idle.
  */
 void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns);
 

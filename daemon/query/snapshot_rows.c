@@ -68,8 +68,8 @@ void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
 }
 
 /*
- * Moves idle groups behind the others unless the client asked for them. Returns the number of
- * groups to show, which come first.
+ * Moves idle groups behind the others unless the client asked for idle ones. Returns the number of
+ * groups to show, which are now the first ones.
  */
 static size_t hide_idle(struct aggregate_group **groups, size_t n, bool with_idle)
 {
@@ -162,8 +162,8 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 	int r;
 
 	/*
-	 * Make rows of all groups: they can be grouped by function or module only when their frames
-	 * have names.
+	 * Make a row of each group first: rows can be grouped by function or module only when their
+	 * frames have names.
 	 */
 	groups = aggregate_groups(answer->aggregate, &n);
 	r = answer_rows(answer, groups, n, stacks);

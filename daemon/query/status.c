@@ -162,9 +162,9 @@ static int64_t time_or_absent(int64_t ns)
 }
 
 /*
- * Returns the time, in ns since the epoch, up to which a power failure can take away nothing that
- * the always-on probes recorded. Their windows are written one by one, so the probe whose windows
- * are furthest behind decides. INT64_MIN: a probe has no window on disk yet.
+ * Returns the time, in ns since the epoch, up to which everything that the always-on probes
+ * recorded would survive a power cut. Windows are written one by one, so this is the time of the
+ * probe that is furthest behind. INT64_MIN: a probe has no window on disk yet.
  */
 static int64_t synced_until(struct recorder *recorder, const struct store_stats *stats)
 {

@@ -69,8 +69,8 @@ static int session_make(const struct store_session *stored, const struct wire_st
 }
 
 /*
- * Makes a session object from a session in the store, which keeps the parameters of the Start
- * request as JSON.
+ * Makes a session object from a session in the store, which has the parameters of the Start request
+ * as JSON.
  */
 static int session_decode(const struct store_session *stored, struct session **out)
 {
@@ -124,8 +124,8 @@ int query_session_find(struct recorder *recorder, struct answer *answer, const c
 }
 
 /*
- * The sessions of one run of stackd that the list already has. Within a run, each session has a
- * number of its own.
+ * For is_known(): sessions of one run of stackd that are in the list already. Sessions of different
+ * runs may have the same number.
  */
 struct known {
 	struct session *const *sessions;

@@ -41,7 +41,7 @@ int query_session_find(struct recorder *recorder, struct answer *answer, const c
 int query_stored_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
 		      size_t n_own, struct session ***list_out, size_t *n_out);
 
-/* Adds the losses that the session's windows on disk have counted to lost[WINDOW_LOST_N]. */
+/* Adds the losses of the session's windows on disk to lost[WINDOW_LOST_N]. */
 void query_stored_losses(struct answer *answer, const struct session_info *info, uint64_t *lost);
 
 #endif

@@ -15,7 +15,7 @@
  * its stacks have names. The worker thread does nothing else meanwhile.
  */
 #define CUT_TIMEOUT_NS (5 * NS_PER_S)
-/* maximum wait for the last window of an ended session; less than clients wait for an answer */
+/* maximum wait for the last window of an ended session; clients wait longer for an answer */
 #define END_TIMEOUT_NS (30 * NS_PER_S)
 
 /* How far the start and the end of a session may differ from those of its windows. */
@@ -57,15 +57,15 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 		length = request->window_ns;
 	} else if (!has_since && !info->is_always) {
 		/*
-		 * If the request has no start, the range begins with the session that a client
-		 * started.
+		 * A request about a client's session that has no start asks for the session from
+		 * its beginning.
 		 */
 		since = info->since_real_ns;
 		range->is_whole = request->until_ns == WIRE_ABSENT;
 		has_since = true;
 	}
 	/*
-	 * If the clock was set back since the session began, any valid start will do: the range is
+	 * The clock was set back since the session began: use any valid start, because the range is
 	 * later fitted to the windows.
 	 */
 	if (range->is_whole && since >= end)
@@ -93,9 +93,9 @@ static int64_t newest_end(struct recorder *recorder, const struct session_info *
 }
 
 /*
- * Moves the end of a range that reaches up to now back to the end of the newest window, because a
- * query does not end a window that is younger than [window] min_length. If the request gave a
- * length of time, the start is moved by the same amount.
+ * If the range reaches up to now, moves its end back to the end of the newest window, because a
+ * query does not end a window that is younger than the setting [window] min_length. If the request
+ * gave a length of time, moves the start by the same amount.
  */
 static void range_align(struct recorder *recorder, struct session *session,
 			struct query_range *range)
@@ -117,9 +117,9 @@ static void range_align(struct recorder *recorder, struct session *session,
 
 /*
  * Ends the current window if the range reaches into it. If that takes longer than CUT_TIMEOUT_NS,
- * returns 0 and the answer does without this window: a client often asks because the host is in
- * trouble. The query of a session that has ended waits longer, up to END_TIMEOUT_NS, because a
- * short recording has only that window.
+ * returns 0, and the answer is made without this window: clients need an answer above all when the
+ * host is in trouble. For a session that has ended, the timeout is END_TIMEOUT_NS, because a short
+ * session has no other window.
  */
 static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
 {
@@ -158,10 +158,7 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	bool is_evicted;
 
 	moment_text(range->until, now, ended);
-	/*
-	 * For a probe that is off, the error is about the probe, not about windows of other probes
-	 * on disk.
-	 */
+	/* If the probe is off, report this as the reason, and not which windows are on disk. */
 	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
 		session_probe_status(session, &probe);
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
@@ -197,7 +194,7 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 
 /*
  * Sets the range to the earliest start and the latest end of all windows in the list. The list may
- * be in another order, because the clock may have been set while they were recorded.
+ * not be in the order of these times, because the clock may have been set between windows.
  */
 static void range_fit_whole(const struct timeline *timeline, struct query_range *range)
 {

@@ -12,7 +12,8 @@
 enum column_kind {
 	COLUMN_U64,
 	COLUMN_U32,
-	COLUMN_DELTA, /* int32_t, written as the difference from the member before */
+	COLUMN_DELTA, /* an int32_t, written as the difference from the previous member of the array
+		       */
 	COLUMN_I32,
 	COLUMN_TIME, /* an int64_t, in ns of CLOCK_MONOTONIC; INT64_MAX stands for never */
 	COLUMN_COMM,
@@ -164,7 +165,7 @@ const struct store_section store_sections[] = {
 	SECTION(4, images, image_columns, 13, 14, 16), SECTION(5, rows, row_columns, 10, 11, 13),
 	SECTION(6, buckets, bucket_columns, 1),	       SECTION(7, spans, span_columns, 7, 8),
 	SECTION(8, opens, open_columns, 6, 7, 12),     SECTION(9, samples, sample_columns, 5, 7),
-	SECTION(10, wakers, waker_columns, 22), /* one waker per row, or none at all */
+	SECTION(10, wakers, waker_columns, 22), /* has one member per row, or none */
 	SECTION(11, members, member_columns, 2),       SECTION(20, ios, io_columns, 27, 30, 32),
 	SECTION(21, io_buckets, io_bucket_columns, 1), {},
 };
@@ -421,7 +422,7 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 			 size_t n_columns, struct bytes_reader *in)
 {
 	char *base = (char *)context->window, *members;
-	/* Each number takes at least one byte: a damaged n cannot cause a huge allocation. */
+	/* Each number takes at least one byte: more numbers than bytes left are damaged data. */
 	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
 
 	if (in->is_failed || *(char **)(base + section->array))

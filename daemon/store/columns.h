@@ -42,7 +42,7 @@ struct store_column_context {
 	struct store_table stacks;
 	struct store_table processes;
 	struct store_cuts cuts;
-	int64_t last; /* the number before, in a column of differences */
+	int64_t last; /* the previous number of a column of kind COLUMN_DELTA */
 	int error;
 };
 
@@ -50,7 +50,7 @@ enum { STORE_VERSIONS = 4 };
 
 /*
  * Describes one array of struct window: how it is encoded, and where its members are. A new version
- * of a section adds columns behind those of the version before.
+ * of a section has all columns of the previous version, and then new ones.
  */
 struct store_section {
 	uint64_t tag;
@@ -58,7 +58,8 @@ struct store_section {
 	size_t array; /* offset in struct window of the pointer to the array */
 	size_t n;     /* offset in struct window of the number of members */
 	const struct store_column *columns;
-	uint8_t versions[STORE_VERSIONS]; /* number of columns in version 1, 2, ...; 0: no such */
+	uint8_t versions[STORE_VERSIONS]; /* number of columns of version 1, 2, ...; 0: no such
+					     version */
 };
 
 /*

@@ -216,9 +216,9 @@ static int connect(struct store_db *db, const char *path, int flags)
 }
 
 /*
- * Opens a database as a file that never changes, for a directory in which stackd may not create
- * files. SQLite needs to create one there to read beside a writer. But a database in such a
- * directory has no writer, or is a copy.
+ * Opens a database as a file that never changes. Used for a directory in which stackd may not
+ * create files: SQLite would have to create one there to share the database with a writer. Such a
+ * database has no writer, or is a copy.
  */
 static int connect_immutable(struct store_db *db, const char *path)
 {
@@ -235,8 +235,8 @@ static int connect_immutable(struct store_db *db, const char *path)
 }
 
 /*
- * Opens the database for reading. If SQLite cannot read it in the way that lets a writer change it,
- * opens it as a file that never changes.
+ * Opens the database for reading. If SQLite cannot share it with a writer, opens it as a file that
+ * never changes.
  */
 static int reader_open(struct store_db *db, const char *path)
 {

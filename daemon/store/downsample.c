@@ -38,7 +38,7 @@ struct sample_entry {
 struct wait_entry {
 	uint64_t key[2]; /* identifies a wait: id of the thread (window_image.uid), start in ns */
 	int64_t from_ns;
-	int64_t until_ns; /* equal to from_ns if there is no such window so far */
+	int64_t until_ns; /* equal to from_ns if no window has an open part of the wait so far */
 	UT_hash_handle hh;
 };
 
@@ -49,10 +49,10 @@ struct downsample {
 	struct wait_entry *waits;
 	struct sample_entry *samples;
 	struct io_entry *ios;
-	uint32_t *map; /* map[i]: index in out->images of image i of the window being added */
+	uint32_t *map; /* for each image of the window being added: its index in out->images */
 	struct window_member *members;
 	size_t n_members, members_capacity;
-	bool has_folded; /* rows were folded in one of the windows */
+	bool has_folded; /* a window has folded rows, merged from rows of several processes */
 	int error;
 };
 
@@ -296,9 +296,9 @@ static struct window_row open_row(const struct window_open *open, uint32_t image
 }
 
 /*
- * Returns the time from which on the wait, which a window has as an open wait or as a span, is in
- * no row. That is usually its start, or INT64_MIN; but the parts of it in earlier windows may have
- * been folded. Adds to the rows what is neither in a row nor connected to the part in this window.
+ * Returns the time from which on no row counts the time of a wait that this window has; INT64_MIN
+ * if no row counts any of it. Rows count parts of the wait if these were folded in earlier windows.
+ * If a part that no row counts ended before this window, adds that part to a row.
  */
 static int64_t wait_from(struct downsample *downsample, const struct window *window,
 			 const struct window_open *wait)
@@ -317,7 +317,7 @@ static int64_t wait_from(struct downsample *downsample, const struct window *win
 	return window->start_ns;
 }
 
-/* Adds the time of a wait from from_ns on to a row. */
+/* Adds to a row the time of a wait from from_ns on. */
 static void span_to_row(struct downsample *downsample, const struct window_span *span,
 			int64_t from_ns)
 {
@@ -411,7 +411,10 @@ static int open_keep(struct downsample *downsample, const struct window *window,
 	return 0;
 }
 
-/* Notes that an open wait of an earlier window is a part of this later wait. */
+/*
+ * Notes in `entry`, which is a wait of a later window, that `window` has a part of it as an open
+ * wait.
+ */
 static void wait_extend(struct downsample *downsample, const struct window *window,
 			const struct window_open *open, struct wait_entry *entry)
 {
@@ -422,9 +425,9 @@ static void wait_extend(struct downsample *downsample, const struct window *wind
 }
 
 /*
- * Adds the waits that had not ended at the end of `window`. Those of the last window stay open
- * waits. A wait of an earlier window is left out if a later window has it from start to end;
- * otherwise, the part of it within `window` is added to a row.
+ * Adds the waits that had not ended at the end of `window`. If this is the last window, they stay
+ * open waits. Otherwise, a wait is left out if a later window describes all of it; if none does,
+ * the part of the wait within `window` is added to a row.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {

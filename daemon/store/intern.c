@@ -320,7 +320,10 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	bytes_put_string(&data, info.comm);
 	bytes_put_string(&data, info.exe);
 	bytes_put_string(&data, info.cgroup);
-	/* Only rows of folded processes have this byte, so that all others keep their hashes. */
+	/*
+	 * Only folded processes, which stand for several, have this byte: the rows of all others
+	 * keep their hashes.
+	 */
 	if (info.is_folded)
 		bytes_put_u64(&data, info.is_folded);
 	if (data.is_failed)

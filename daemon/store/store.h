@@ -105,8 +105,8 @@ struct store *store_stop(struct store *store);
 void store_add(struct store *store, struct window *window);
 
 /*
- * Queues a copy of a session for the writer, so that its windows can be queried later. Never
- * blocks.
+ * Queues a copy of a session for the writer, so that the session's windows can be queried later.
+ * Never blocks.
  */
 void store_add_session(struct store *store, const struct store_session *session);
 

@@ -64,8 +64,8 @@ struct timeline_gap {
 struct timeline_coverage {
 	struct timeline_gap *gaps; /* sorted by time; in the caller's arena */
 	size_t n_gaps;
-	int64_t used_start_ns; /* start of the first readable window, else of the range */
-	int64_t used_end_ns;   /* end of the last readable window, else of the range */
+	int64_t used_start_ns; /* start of the first readable window; if none, of the range */
+	int64_t used_end_ns;   /* end of the last readable window; if none, of the range */
 	int64_t covered_ns;    /* ns of the range that readable windows cover */
 	size_t windows;	       /* number of readable windows */
 	size_t compacted;      /* number of readable windows that were merged from several */

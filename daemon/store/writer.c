@@ -237,7 +237,7 @@ static void run_alive(struct store *store, bool is_over)
 }
 
 /*
- * Makes a checkpoint, which syncs the log and the database: windows committed before survive a
+ * Makes a checkpoint, which syncs the log and the database: windows committed before it survive a
  * power cut.
  */
 static void store_sync(struct store *store)
