@@ -99,7 +99,8 @@ static void key_init(const struct aggregate *aggregate, const struct aggregate_i
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
 	/*
-	 * image->uid cannot identify a thread here: each run of stackd assigns these numbers anew.
+	 * image->uid cannot identify a thread here, because each run of stackd numbers its threads
+	 * from the start again.
 	 */
 	if (by == AGGREGATE_BY_THREAD)
 		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;

@@ -117,15 +117,15 @@ struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregat
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
 					   int64_t start_ns);
 
-/* Adds to the table of waits those that began before this window and ended in it. */
+/* Adds to the table of waits each wait that began before this window and ended in it. */
 void aggregate_spans_index(struct aggregate *aggregate, const struct window *window);
 
-/* Adds to the table of waits those that have not ended at the end of the last window. */
+/* Adds to the table of waits each wait that had not ended at the end of the last window. */
 void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
 
 /*
- * Removes from the table of waits those that began in this window: no earlier window has a part of
- * them.
+ * Removes each wait that began in this window from the table of waits: no earlier window has a part
+ * of it.
  */
 void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window);
 

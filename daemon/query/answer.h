@@ -37,8 +37,7 @@ struct answer {
 	struct arena *step;
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
-	uint64_t
-		position; /* the next call to send: its position in the session's stream of calls */
+	uint64_t position; /* position in the stream of calls of the next call to send */
 	/* number of calls that this client has missed and that were not reported to it yet */
 	uint64_t missed;
 	bool kernel_addresses;	   /* true if the client of the stream may see kernel addresses */

@@ -12,7 +12,7 @@
 #include "proto/wire.h"
 
 /*
- * Sets *out to all limits except those of the sockets. The memory is that of the arena. Returns 0
+ * Sets *out to all limits except the limits of sockets. The memory is that of the arena. Returns 0
  * or -ENOMEM.
  */
 int limits_make(struct recorder *recorder, struct arena *arena, struct wire_limits *out);

@@ -32,10 +32,7 @@ struct notes_facts {
 	bool open_only; /* the answer has only open waits, whose length is known exactly */
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
-	/*
-	 * number of windows on disk, among those that were read, that were merged from several
-	 * windows
-	 */
+	/* number of windows of the answer that were each merged from several on disk */
 	uint64_t merged;
 	uint64_t bad; /* number of windows on disk that could not be read */
 	/* 0, or the negative errno of the attempt to read the names of kernel functions */

@@ -18,7 +18,10 @@
 /* maximum wait for the last window of an ended session; clients wait longer for an answer */
 #define END_TIMEOUT_NS (30 * NS_PER_S)
 
-/* How far the start and the end of a session may differ from those of its windows. */
+/*
+ * The most by which the start and end of a session may differ from its first window's start and its
+ * last window's end.
+ */
 #define SESSION_SLACK_NS (5 * NS_PER_MS)
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)

@@ -20,9 +20,9 @@ struct bytes {
 };
 
 void bytes_put(struct bytes *bytes, const void *data, size_t n);
-/* a varint: 1 to 10 bytes, with 7 bits of the value in each */
+/* Appends a number as a varint: 1 to 10 bytes, with 7 bits of the number in each. */
 void bytes_put_u64(struct bytes *bytes, uint64_t value);
-/* a varint in zigzag code, so that -1 is short, too */
+/* Appends a number as a varint in zigzag code, so that -1 is short, too. */
 void bytes_put_i64(struct bytes *bytes, int64_t value);
 void bytes_put_string(struct bytes *bytes, const char *string); /* string may be NULL */
 void bytes_fini(struct bytes *bytes);
@@ -33,7 +33,9 @@ struct bytes_reader {
 	bool is_failed; /* true after the bytes ended early or a value was not valid */
 };
 
-/* Reads a varint of any length, for bytes_get_u64(), which itself reads only those of one byte. */
+/*
+ * Reads a varint of any length, for bytes_get_u64(), which itself reads only varints of one byte.
+ */
 uint64_t bytes_get_long(struct bytes_reader *reader);
 
 /* Reads a number that bytes_put_u64() wrote. Returns 0 and sets is_failed on failure. */

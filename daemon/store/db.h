@@ -98,9 +98,7 @@ void store_db_close(struct store_db *db);
 /* Runs SQL and discards its results. Returns 0 or a negative errno. */
 int store_db_run(struct store_db *db, const char *sql);
 
-/*
- * Defined in schema.c. Member i is the SQL that brings a database from schema version i to i + 1.
- */
+/* Defined in schema.c. Member i is SQL that changes a database from schema version i to i + 1. */
 extern const char *const store_schema_steps[STORE_SCHEMA];
 
 /*

@@ -15,7 +15,7 @@
 
 /*
  * The column `seen` of a row has the number of a window that used the row. To save writes, the
- * writer sets it anew ("touches" the row) only when it is at least `touch` windows behind. A row is
+ * writer updates it ("touches" the row) only when it is at least `touch` windows behind. A row is
  * therefore deleted only when its `seen` is more than `touch` windows before the oldest window. A
  * large `touch` keeps unused rows for longer, and a small store has no space for that. So `touch`
  * grows with the number of windows: it is STORE_TOUCH_LEAST at level 0 and doubles with each level.

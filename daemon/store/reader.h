@@ -19,7 +19,7 @@
 /* The most windows that a list has, and the most stacks that a reader loads. */
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
-/* Selects the windows to list: those of an always-on probe, those of a client's session, or all. */
+/* Selects the windows to list: of an always-on probe, of a client's session, or all. */
 struct store_select {
 	/* an always-on probe: its windows of all runs of stackd; NULL: any probe */
 	const char *probe;

@@ -77,8 +77,8 @@ static bool is_of_this_run(const struct timeline *timeline)
 }
 
 /*
- * True if the session can have windows on disk. Those of a client's session are found only if the
- * run that recorded it is known.
+ * True if the session can have windows on disk. The windows of a client's session are found only if
+ * the run of stackd that recorded it is known.
  */
 static bool has_disk(const struct timeline *timeline)
 {
