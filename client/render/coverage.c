@@ -82,14 +82,73 @@ void render_lost(const struct page *page, const struct wire_losts *lost, size_t 
 		page_wrap(page, STYLE_PLAIN, "lost", indent, "nothing");
 }
 
-static void render_gap(const struct view *view, const struct wire_gap *gap, int64_t day)
-{
-	_cleanup_(freep) char *reason = name_escape(gap->reason);
-	char range[3 * TERM_TIME_MAX];
+/* Gaps that follow one another and have the same reason; they are printed as one line. */
+struct gap_run {
+	const struct wire_gap *v;
+	size_t n;
+};
 
-	clock_range_text(gap->start, gap->end, day, range, sizeof range);
-	page_wrap(&view->page, STYLE_WARN, "gap", LABEL_WIDTH, "%s (%s): %s", range,
-		  ns_text(gap->end - gap->start), reason);
+/* Returns the run that begins at gap i. */
+static struct gap_run gap_run_at(const struct wire_gaps *gaps, size_t i)
+{
+	struct gap_run run = { &gaps->v[i], 1 };
+
+	while (i + run.n < gaps->n && strcmp(run.v[run.n].reason, run.v[0].reason) == 0)
+		run.n++;
+	return run;
+}
+
+/*
+ * Returns a run as "14:09:00 to 14:21:55 (12 min 30 s in 3 gaps): REASON", which the caller frees.
+ */
+static char *gap_run_text(const struct gap_run *run, int64_t day)
+{
+	char range[3 * TERM_TIME_MAX], *text = NULL;
+	int64_t ns = 0;
+	int r;
+
+	for (size_t i = 0; i < run->n; i++)
+		ns += run->v[i].end - run->v[i].start;
+	clock_range_text(run->v[0].start, run->v[run->n - 1].end, day, range, sizeof range);
+	if (run->n == 1)
+		r = asprintf(&text, "%s (%s): %s", range, ns_text(ns), run->v[0].reason);
+	else
+		r = asprintf(&text, "%s (%s in %zu gaps): %s", range, ns_text(ns), run->n,
+			     run->v[0].reason);
+	return must(r < 0 ? NULL : text);
+}
+
+/*
+ * Prints the label and a text about missing data as one paragraph. Escapes invisible characters in
+ * the text.
+ */
+static void render_too(const struct view *view, enum style style, const char *label,
+		       const char *text)
+{
+	_cleanup_(freep) char *escaped = name_escape(text);
+
+	page_wrap(&view->page, style, label, LABEL_WIDTH, "%s", escaped);
+}
+
+/* Prints the gaps that begin at `from` or later, in ns since 1970; a run of gaps of one reason is a
+ * line. */
+static void render_gaps(const struct view *view, const struct wire_gaps *gaps, int64_t from,
+			int64_t day)
+{
+	for (size_t i = 0; i < gaps->n;) {
+		struct gap_run run = gap_run_at(gaps, i);
+		_cleanup_(freep) char *text = NULL;
+
+		i += run.n;
+		while (run.n > 0 && run.v[0].start < from) {
+			run.v++;
+			run.n--;
+		}
+		if (run.n == 0)
+			continue;
+		text = gap_run_text(&run, day);
+		render_too(view, STYLE_WARN, "gap", text);
+	}
 }
 
 /*
@@ -149,8 +208,7 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	range_text(&c->used, range, sizeof range);
 	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", range);
 	render_asked(view, c);
-	for (size_t i = 0; i < c->gaps.n; i++)
-		render_gap(view, &c->gaps.v[i], c->used.start);
+	render_gaps(view, &c->gaps, INT64_MIN, c->used.start);
 	render_missing(view, reply);
 }
 
@@ -171,34 +229,25 @@ static bool note_is_among(const struct wire_strs *notes, const char *note)
 	return false;
 }
 
-/*
- * Prints the label and a text about missing data as one paragraph. Escapes invisible characters in
- * the text.
- */
-static void render_too(const struct view *view, enum style style, const char *label,
-		       const char *text)
-{
-	_cleanup_(freep) char *escaped = name_escape(text);
-
-	page_wrap(&view->page, style, label, LABEL_WIDTH, "%s", escaped);
-}
-
 void render_missing_too(const struct view *view, const char *label,
 			const struct wire_snapshot_reply *first,
 			const struct wire_snapshot_reply *second)
 {
 	const struct wire_gaps *gaps = &second->coverage.gaps;
-	char range[3 * TERM_TIME_MAX];
 
-	for (size_t i = 0; i < gaps->n; i++) {
-		_cleanup_(freep) char *text = NULL;
+	for (size_t i = 0; i < gaps->n;) {
+		struct gap_run run = gap_run_at(gaps, i);
+		_cleanup_(freep) char *of_run = NULL, *text = NULL;
 
-		if (gap_is_among(&first->coverage.gaps, &gaps->v[i]))
+		i += run.n;
+		while (run.n > 0 && gap_is_among(&first->coverage.gaps, &run.v[0])) {
+			run.v++;
+			run.n--;
+		}
+		if (run.n == 0)
 			continue;
-		clock_range_text(gaps->v[i].start, gaps->v[i].end, second->coverage.used.start,
-				 range, sizeof range);
-		if (asprintf(&text, "gap, %s (%s): %s", range,
-			     ns_text(gaps->v[i].end - gaps->v[i].start), gaps->v[i].reason) < 0)
+		of_run = gap_run_text(&run, second->coverage.used.start);
+		if (asprintf(&text, "gap, %s", of_run) < 0)
 			text = NULL;
 		render_too(view, STYLE_WARN, label, must(text));
 	}
@@ -224,9 +273,7 @@ void render_moment(const struct view *view, const struct wire_snapshot_reply *re
 
 	time_format(c->used.end, TIME_FULL, end);
 	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", end);
-	for (size_t i = 0; i < c->gaps.n; i++)
-		if (c->gaps.v[i].start >= c->used.end)
-			render_gap(view, &c->gaps.v[i], c->used.start);
+	render_gaps(view, &c->gaps, c->used.end, c->used.start);
 	render_missing(view, reply);
 }
 

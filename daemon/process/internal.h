@@ -65,6 +65,7 @@ struct process {
 	bool is_kernel;
 	bool is_folded;	   /* the entry stands for several processes, see process_see_folded() */
 	bool has_exited;   /* the process has exited, or an exec has replaced its program */
+	bool is_unchecked; /* stored: process_check_exited() has not looked for it in /proc yet */
 	bool is_late;	   /* the process was counted in process_table.too_late */
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
 	int64_t seen_ns;   /* time when last reported or looked for in /proc; CLOCK_MONOTONIC */

@@ -220,11 +220,18 @@ size_t process_table_dead_bytes(struct process_table *table);
 int process_table_new_stored(struct process_table **out);
 
 /*
- * Adds a process that was read back from disk, and checks in /proc whether it has exited. Returns a
- * reference, NULL when out of memory or when the table is full.
+ * Adds a process that was read back from disk, without a limit on their number. It counts as
+ * running until process_check_exited() is called. Returns a reference, NULL when out of memory.
  */
 struct process *process_table_add_stored(struct process_table *table,
 					 const struct process_info *info);
+
+/*
+ * Looks in /proc, on the first call only, whether a process that was read back from disk has
+ * exited. Does nothing for other processes. To be called before process_info() where has_exited is
+ * of interest.
+ */
+void process_check_exited(struct process *process);
 
 struct process *process_ref(struct process *process);
 struct process *process_unref(struct process *process);

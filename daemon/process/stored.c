@@ -47,8 +47,6 @@ struct process *process_table_add_stored(struct process_table *table,
 {
 	struct process *process;
 
-	if (table->n_processes == PROCESSES_MAX)
-		return NULL;
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
@@ -57,7 +55,7 @@ struct process *process_table_add_stored(struct process_table *table,
 	process->is_gen_known = true;
 	process->is_kernel = info->is_kernel;
 	process->is_folded = info->is_folded;
-	process->has_exited = !info->is_folded && !is_alive(&info->id);
+	process->is_unchecked = !info->is_folded;
 	process->start_real_ns = info->start_real_ns;
 	process->refs = 1;
 	memcpy(process->comm, info->comm, sizeof(process->comm));
@@ -70,4 +68,19 @@ struct process *process_table_add_stored(struct process_table *table,
 	if (info->cgroup)
 		process_set_text(process, &process->cgroup, info->cgroup);
 	return process;
+}
+
+void process_check_exited(struct process *process)
+{
+	bool is_unchecked;
+
+	pthread_mutex_lock(&process->table->lock);
+	is_unchecked = process->is_unchecked;
+	process->is_unchecked = false;
+	pthread_mutex_unlock(&process->table->lock);
+	if (!is_unchecked || is_alive(&process->id))
+		return;
+	pthread_mutex_lock(&process->table->lock);
+	process->has_exited = true;
+	pthread_mutex_unlock(&process->table->lock);
 }

@@ -9,6 +9,7 @@ void answer_row_init(struct arena *arena, struct process *process, struct wire_r
 {
 	struct process_info info;
 
+	process_check_exited(process);
 	process_info(process, &info);
 	*row = (struct wire_row){
 		.process = {

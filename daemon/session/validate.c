@@ -35,29 +35,47 @@ static int invalid(struct wire_error *error, const char *field, const char *form
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field, "%s", text);
 }
 
-/* True if a process or thread with this id exists. Also true if is_process and the id is that of a
- * thread: the kernel finds /proc/TID/task/TID for every thread. */
-static bool task_exists(int64_t id, bool is_process)
+/*
+ * Returns the pid of the process that the thread with this id belongs to; 0 if there is no such
+ * thread. The kernel finds /proc/TID for every thread, not only for the first one of a process.
+ */
+static int64_t process_of(int64_t tid)
 {
-	char path[64];
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256];
+	int64_t pid = 0;
 
-	if (is_process)
-		snprintf(path, sizeof(path), "/proc/%" PRId64 "/task/%" PRId64, id, id);
-	else
-		snprintf(path, sizeof(path), "/proc/%" PRId64, id);
-	return access(path, F_OK) == 0;
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/status", tid);
+	f = fopen(path, "re");
+	while (f && !pid && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %" SCNd64, &pid) != 1)
+			pid = 0;
+	return pid;
+}
+
+static int task_check(int64_t id, bool is_process, struct wire_error *error)
+{
+	int64_t pid = process_of(id);
+
+	if (!pid)
+		return invalid(error, is_process ? "pids" : "tids", "there is no %s %" PRId64,
+			       is_process ? "process" : "thread", id);
+	if (is_process && pid != id)
+		return invalid(error, "pids",
+			       "%" PRId64 " is a thread of process %" PRId64
+			       ", not a process: use -t %" PRId64,
+			       id, pid, id);
+	return 0;
 }
 
 static int tasks_check(const struct int_list *ids, bool is_process, struct wire_error *error)
 {
 	size_t i;
+	int r = 0;
 
-	for (i = 0; i < ids->n; i++)
-		if (!task_exists(ids->v[i], is_process))
-			return invalid(error, is_process ? "pids" : "tids",
-				       "there is no %s %" PRId64, is_process ? "process" : "thread",
-				       ids->v[i]);
-	return 0;
+	for (i = 0; i < ids->n && !r; i++)
+		r = task_check(ids->v[i], is_process, error);
+	return r;
 }
 
 static int cpus_check(const struct int_list *cpus, struct wire_error *error)

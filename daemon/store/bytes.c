@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/store/bytes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,13 @@ char *bytes_get_string(struct bytes_reader *reader)
 		return NULL;
 	}
 	string = strndup((const char *)at, (size_t)n - 1);
-	reader->is_failed = !string;
+	reader->is_failed = reader->is_out_of_memory = !string;
 	return string;
+}
+
+int bytes_error(const struct bytes_reader *reader)
+{
+	if (reader->is_out_of_memory)
+		return -ENOMEM;
+	return reader->is_failed ? -EBADMSG : 0;
 }

@@ -30,7 +30,8 @@ void bytes_fini(struct bytes *bytes);
 struct bytes_reader {
 	const uint8_t *at;
 	const uint8_t *end;
-	bool is_failed; /* true after the bytes ended early or a value was not valid */
+	bool is_failed;	       /* true after the bytes ended early or a value was not valid */
+	bool is_out_of_memory; /* true after a copy of a string could not be allocated */
 };
 
 /*
@@ -59,9 +60,13 @@ const uint8_t *bytes_get(struct bytes_reader *reader, size_t n);
 
 /*
  * Returns a copy of the next string, which the caller frees. Returns NULL if bytes_put_string()
- * wrote NULL, or on failure. A string that contains a NUL byte is a failure.
+ * wrote NULL, or on failure. A string that contains a NUL byte is a failure, and so is a lack of
+ * memory, which sets is_out_of_memory, too.
  */
 char *bytes_get_string(struct bytes_reader *reader);
+
+/* Returns 0; -ENOMEM if memory ran out; or -EBADMSG if the bytes are not what was expected. */
+int bytes_error(const struct bytes_reader *reader);
 
 /* Returns how many bytes have not been read yet. */
 size_t bytes_left(const struct bytes_reader *reader);

@@ -29,7 +29,7 @@ struct store_entry {
 	uint64_t opens;
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
-	bool is_bad; /* true after the window could not be loaded */
+	int bad; /* 0; after the window could not be loaded, the negative errno of that */
 };
 
 /* Returns when the window begins, in ns since the epoch. */

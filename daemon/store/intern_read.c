@@ -137,7 +137,7 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 	frame->name_offset = bytes_get_u64(in);
 	frame->name = bytes_get_string(in);
 	frame->module = bytes_get_string(in);
-	return in->is_failed ? -EBADMSG : 0;
+	return bytes_error(in);
 }
 
 /*
@@ -207,7 +207,7 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 		last += (uint64_t)bytes_get_i64(in);
 		(*numbers_out)[i] = (int64_t)last;
 	}
-	return in->is_failed ? -EBADMSG : 0;
+	return bytes_error(in);
 }
 
 /*
@@ -304,7 +304,7 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 	info->cgroup = *cgroup = bytes_get_string(in);
 	info->is_folded = bytes_left(in) && bytes_get_max(in, 1) != 0;
 	if (in->is_failed)
-		return -EBADMSG;
+		return bytes_error(in);
 	if (*comm)
 		memcpy(info->comm, *comm, strnlen(*comm, sizeof(info->comm) - 1));
 	return 0;

@@ -35,7 +35,7 @@ static int data_decode(struct bytes_reader *in, struct store_session *session)
 	session->period_ns = bytes_get_u64(in);
 	session->name = bytes_get_string(in);
 	session->request = bytes_get_string(in);
-	return in->is_failed || !session->request ? -EBADMSG : 0;
+	return in->is_failed ? bytes_error(in) : session->request ? 0 : -EBADMSG;
 }
 
 int store_session_write(struct store_db *db, const struct store_session *session)

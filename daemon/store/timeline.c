@@ -31,6 +31,9 @@ struct timeline *timeline_close(struct timeline *timeline)
 {
 	if (!timeline)
 		return NULL;
+	if (timeline->n_bad > 1)
+		log_warning("could not read %zu windows of the store for one answer",
+			    timeline->n_bad);
 	store_prefetch_free(timeline->prefetch);
 	list_fini(&timeline->memory);
 	list_fini(&timeline->range);
@@ -255,13 +258,15 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 
 	if (i >= list->n_stored)
 		return window_ref(list->windows[i]);
-	if (list->entries[i].is_bad)
+	if (list->entries[i].bad)
 		return NULL;
 	r = stored_load(list->timeline, &list->entries[i], &window);
 	if (!r)
 		return window;
-	list->entries[i].is_bad = true;
-	log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
+	list->entries[i].bad = r;
+	/* One line in the log for each question: a long range may have hundreds of such windows. */
+	if (!list->timeline->n_bad++)
+		log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
 	return NULL;
 }
 
@@ -320,6 +325,6 @@ void timeline_losses(const struct timeline *timeline, uint64_t *lost)
 	size_t i;
 
 	for (i = 0; i < timeline->range.n; i++)
-		for (k = 0; k < WINDOW_LOST_N && !timeline->range.entries[i].is_bad; k++)
+		for (k = 0; k < WINDOW_LOST_N && !timeline->range.entries[i].bad; k++)
 			lost[k] += timeline->range.entries[i].lost[k];
 }

@@ -94,7 +94,7 @@ const struct timeline_list *timeline_later(const struct timeline *timeline);
 /*
  * Returns a reference to window i of the list; loads the window if it is on disk. A caller that
  * wants all windows should ask for the last one first: if 16 or more are on disk, a thread then
- * loads the others ahead. If the window cannot be read, returns NULL and sets is_bad of its entry.
+ * loads the others ahead. If the window cannot be read, returns NULL and sets `bad` of its entry.
  */
 struct window *timeline_window(const struct timeline_list *list, size_t i);
 

@@ -158,10 +158,17 @@ static void reason_find(const struct coverage *coverage, const struct store_entr
 		snprintf(reason, REASON, "not recorded");
 }
 
+/* Adds a gap, or makes the last gap longer if the new one follows it and has the same reason. */
 static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const char *reason)
 {
+	struct timeline_gap *last = coverage->n_gaps ? &coverage->gaps[coverage->n_gaps - 1] : NULL;
 	char *copy;
 
+	if (last && last->reason && start <= last->end_ns + DRIFT_NS && end > last->end_ns &&
+	    strcmp(last->reason, reason) == 0) {
+		last->end_ns = end;
+		return;
+	}
 	if (end <= start + DRIFT_NS || coverage->n_gaps == TIMELINE_GAPS_MAX)
 		return;
 	copy = arena_strdup(coverage->arena, reason);
@@ -214,6 +221,23 @@ static void gap_first(struct coverage *coverage, const struct store_entry *befor
 		gap_between(coverage, before, first, since, store_entry_start(first));
 }
 
+/*
+ * Returns why a window on disk could not be read. Only data that is not as it was written counts as
+ * damage.
+ */
+static const char *reason_bad(int error)
+{
+	switch (error) {
+	case -ENOMEM:
+		return "not read: stackd ran out of memory; ask for a shorter range";
+	case -EBADMSG:
+	case -EUCLEAN:
+		return "unreadable on disk";
+	default:
+		return "not read: the database could not be used";
+	}
+}
+
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
 	return value < low ? low : value > high ? high : value;
@@ -228,10 +252,10 @@ static int64_t window_cover(struct coverage *coverage, const struct store_entry 
 {
 	int64_t start = store_entry_start(entry), end = store_entry_end(entry);
 
-	if (entry->is_bad) {
+	if (entry->bad) {
 		out->bad++;
 		gap_add(coverage, clamp(start, at, until), clamp(end, at, until),
-			"unreadable on disk");
+			reason_bad(entry->bad));
 		return end > at ? end : at;
 	}
 	if (!out->windows++)

@@ -22,6 +22,7 @@ struct timeline {
 	struct timeline_list range; /* windows that overlap the range */
 	struct timeline_list later; /* windows after the range, see timeline_read_later() */
 	bool is_truncated; /* range lacks windows on disk, the oldest, because they are too many */
+	size_t n_bad;	   /* number of windows on disk that could not be loaded */
 	/* loads the windows of range or later ahead; NULL: not started */
 	struct store_prefetch *prefetch;
 };

@@ -256,7 +256,9 @@ static int head_decode(struct bytes_reader *in, struct window *window)
 	window->sampled = bytes_get_u64(in);
 	for (n = bytes_get_max(in, bytes_left(in)); n && !in->is_failed; n--)
 		lost_decode(in, window);
-	return in->is_failed || window->end_ns < window->start_ns ? -EBADMSG : 0;
+	if (in->is_failed)
+		return bytes_error(in);
+	return window->end_ns < window->start_ns ? -EBADMSG : 0;
 }
 
 static int folded_decode(struct bytes_reader *in, struct window_folded *folded)

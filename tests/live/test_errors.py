@@ -3,6 +3,9 @@
 """Shows that each error gets a message that names the cause, and the exit code that scripts rely
 on."""
 
+import contextlib
+import threading
+
 from harness import *
 
 NOBODY = 65534
@@ -66,6 +69,19 @@ def check_times(daemon):
     check_ctl(daemon, [*snapshot, "--since", "@1000000000", "--until", "@1000000060"], 4)
 
 
+@contextlib.contextmanager
+def thread():
+    """Runs a thread of this process that waits, and yields its id."""
+    is_over = threading.Event()
+    waiter = threading.Thread(target=is_over.wait)
+    waiter.start()
+    try:
+        yield waiter.native_id
+    finally:
+        is_over.set()
+        waiter.join()
+
+
 def check_pids(daemon):
     never = unused_pid()
     check_ctl(daemon, ["snapshot", "offcpu", "-p", never], 4, never)
@@ -74,6 +90,11 @@ def check_pids(daemon):
     process.wait()
     daemon.cut()
     check_ctl(daemon, ["snapshot", "offcpu", "-p", process.pid], 0)
+    with thread() as tid:
+        text = f"{tid} is a thread of process {os.getpid()}, not a process: use -t {tid}"
+        check_ctl(daemon, ["start", "offcpu", "-p", tid], 1, text)
+        check_ctl(daemon, ["start", "offcpu", "-t", tid, "--for", "1s"], 0)
+    check_ctl(daemon, ["start", "offcpu", "-p", never], 1, f"there is no process {never}")
     both = check_ctl(daemon, ["snapshot", "offcpu", "-p", f"{never},{process.pid}"], 0)
     check("prog_shortlived" in both.out, "one pid of two seen: its data")
 

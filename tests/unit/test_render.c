@@ -198,6 +198,25 @@ static void test_text(void **state)
 		"idle: 412 threads, --idle shows\n");
 }
 
+/* Gaps that follow one another and have one reason are one line. */
+static void test_gaps_in_a_row(void **state)
+{
+	static const struct wire_gap gaps[] = {
+		{ T0 + 60 * NS_PER_S, T0 + 80 * NS_PER_S, "unreadable", NULL },
+		{ T0 + 90 * NS_PER_S, T0 + 95 * NS_PER_S, "unreadable", NULL },
+		{ T0 + 100 * NS_PER_S, T0 + 105 * NS_PER_S, "unreadable", NULL },
+		{ T0 + 110 * NS_PER_S, T0 + 111 * NS_PER_S, "stopped", NULL },
+	};
+	struct wire_snapshot_reply reply = reply_of(NULL, 0);
+	_cleanup_(freep) char *text = NULL;
+
+	reply.coverage.gaps = (struct wire_gaps){ gaps, 4 };
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text,
+			       "gap        03:11:10 to 03:11:55 (30 s in 3 gaps): unreadable\n"
+			       "gap        03:12:00 to 03:12:01 (1 s): stopped\n"));
+}
+
 /* Gaps, losses and notes are printed before the rows. */
 static void test_coverage(void **state)
 {
@@ -960,6 +979,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_gaps_in_a_row),
 		cmocka_unit_test(test_coverage),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_sort_max),

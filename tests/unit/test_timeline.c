@@ -555,6 +555,40 @@ static void test_an_unreadable_window_is_a_gap(void **state)
 	assert_gap(&place->coverage, 0, 2000, 2005, "unreadable on disk");
 }
 
+/* Unreadable windows in a row are one gap; a readable window between them ends it. */
+static void test_gaps_of_one_reason_are_one(void **state)
+{
+	struct place *place = *state;
+	struct store_entry entry;
+	const struct timeline_list *list;
+	size_t i;
+
+	for (i = 0; i < 6; i++) {
+		if (i == 4)
+			continue;
+		entry = entry_at(8, i + 1, 2000 + LENGTH * (int64_t)i);
+		disk_add_entry(place, &entry);
+	}
+	entry = entry_at(0, 1, 2020);
+	memory_add_entry(place, &entry);
+	list = list_open(place, S(2000), S(2030));
+	for (i = list->n; i-- > 0;)
+		window_unref(timeline_window(list, i));
+	/* A limit that was reached is not damage. */
+	for (i = 0; i < list->n; i++)
+		if (list->entries[i].bad && store_entry_start(&list->entries[i]) < S(2010))
+			list->entries[i].bad = -ENOMEM;
+	assert_int_equal(timeline_coverage(place->timeline, place->arena, S(2000), S(2030),
+					   &place->coverage),
+			 0);
+	assert_int_equal(place->coverage.bad, 5);
+	assert_int_equal(place->coverage.n_gaps, 3);
+	assert_gap(&place->coverage, 0, 2000, 2010,
+		   "not read: stackd ran out of memory; ask for a shorter range");
+	assert_gap(&place->coverage, 1, 2010, 2020, "unreadable on disk");
+	assert_gap(&place->coverage, 2, 2025, 2030, "unreadable on disk");
+}
+
 static void test_no_window_at_all(void **state)
 {
 	struct place *place = *state;
@@ -642,6 +676,7 @@ int main(void)
 		TEST(test_the_open_window_is_late),
 		TEST(test_after_a_session),
 		TEST(test_an_unreadable_window_is_a_gap),
+		TEST(test_gaps_of_one_reason_are_one),
 		TEST(test_no_window_at_all),
 		TEST(test_compacted_windows_count),
 		TEST(test_gaps_are_bounded),
