@@ -25,8 +25,8 @@ struct perf_links;
 enum { PROBE_MAX_LINKS = 128 };
 
 /*
- * Maximum number of entries in the BPF map of one window, in offcpu and offwake sessions that a
- * client started. Events beyond that are counted as lost.
+ * For offcpu and offwake sessions that a client started: maximum number of entries in the BPF map
+ * of one window. Events for which the map has no room are counted as lost.
  */
 enum { PROBE_SMALL_KEYS = 8192 };
 
@@ -36,25 +36,31 @@ struct probe_skeleton {
 	struct bpf_object *obj;
 };
 
-/* The differences between kinds of probes: settings, and steps of opening a probe. */
+/*
+ * The settings and functions that differ between kinds of probes.
+ */
 struct probe_ops {
 	/*
-	 * True if the settings keep a probe of this kind always on. NULL: only clients start such a
-	 * probe.
+	 * True if the settings say that a probe of this kind runs all the time. NULL: such a probe
+	 * runs only when a client starts it.
 	 */
 	bool (*is_enabled)(const struct config *config);
 	/*
-	 * Returns the minimum length of a wait to be recorded, in ns. NULL: the kind has no waits.
+	 * Returns the length in ns of the shortest wait that is recorded. NULL: the kind has no
+	 * waits.
 	 */
 	int64_t (*min_wait)(const struct config *config);
 	/* Returns the maximum number of entries in the BPF map of one window. */
 	uint64_t (*keys_max)(const struct probe_options *options);
-	/* True if a kernel that refuses this kind of probe refuses BPF tracing altogether. */
+	/*
+	 * If this is true and the kernel denies permission for this kind of probe, it permits no
+	 * BPF tracing at all.
+	 */
 	bool is_essential;
 
 	/*
-	 * Opens the skeleton. 0, or a negative errno, after which *out may still be a skeleton that
-	 * has to be freed.
+	 * Opens the skeleton and stores it in *out. Returns 0, or a negative errno; on an error,
+	 * the caller frees *out if it is not NULL.
 	 */
 	int (*open)(struct probe_skeleton **out);
 	/*
@@ -63,15 +69,15 @@ struct probe_ops {
 	 */
 	int (*configure)(struct probe *probe);
 	/*
-	 * Returns the struct cut that the loaded programs read, with the number and start of the
-	 * open window; NULL if it could not be mapped.
+	 * Returns the struct cut of the loaded programs: they read from it the number and the start
+	 * of the open window. NULL if libbpf could not map it into memory.
 	 */
 	struct cut *(*cut)(const struct probe_skeleton *skeleton);
 	/* Attaches the loaded programs. 0, or a negative errno: the caller then detaches all. */
 	int (*attach)(struct probe *probe);
 	/*
-	 * Calls probe_try() with one hook (place to attach to) after the other, the best first,
-	 * until one works. NULL: there is only one hook.
+	 * Tries the hooks (places to attach to) one by one, from the best to the worst, by calling
+	 * probe_try(), until one of them works. NULL: there is only one hook.
 	 */
 	int (*choose)(struct probe *probe);
 	/*
@@ -79,23 +85,29 @@ struct probe_ops {
 	 * probe could not be loaded.
 	 */
 	const char *(*hook)(const struct probe *probe);
-	/* Adds to out->blind the events that this probe cannot see. NULL: it sees all events. */
+	/*
+	 * Appends to out->blind texts that say which events this probe cannot see. NULL: it sees
+	 * all events.
+	 */
 	void (*blind)(const struct probe *probe, struct probe_status *out);
 	/*
-	 * Attaches the probe to CPUs that have come online. NULL: it is not attached to single
-	 * CPUs.
+	 * Attaches the probe to CPUs that have come online. NULL: the probe is not attached to each
+	 * CPU separately.
 	 */
 	void (*refresh)(struct probe *probe);
-	/* Detaches the programs whose links are not in probe->links. NULL: there are none. */
+	/* Detaches the programs whose links are not in probe->links. NULL: all links are there. */
 	void (*detach)(struct probe *probe);
 	/*
-	 * Frees the memory of the kind, except the skeleton, which the caller frees later. May be
-	 * NULL.
+	 * Frees the memory that only this kind of probe uses. Does not free the skeleton: the
+	 * caller does so later. May be NULL.
 	 */
 	void (*close)(struct probe *probe);
 };
 
-/* The BPF programs of one session: the options, and the maps and links while they are loaded. */
+/*
+ * The BPF programs of one session, with their options. Maps and links exist only while the programs
+ * are loaded.
+ */
 struct probe {
 	struct probe_options options;
 	const struct probe_ops *ops;
@@ -107,27 +119,30 @@ struct probe {
 	size_t n_links;
 	struct bpf_link *iterator;
 	int window_fds[2];
-	unsigned int hook; /* where the probe is attached: enum stack_hook; for oncpu, enum
-			      broker_clock */
+	unsigned int hook; /* where the probe is attached; a value of enum stack_hook, or of enum
+			      broker_clock for oncpu */
 	bool is_on;
 	bool is_explained; /* true if `reason` already says why probe_try() failed */
 	char reason[256];
 	struct perf_links *perf_links; /* oncpu only: one link per CPU */
-	/* functions, pace and n_functions are for stackcount and stacksnoop only. */
+	/*
+	 * The members `functions`, `pace` and `n_functions` are used by stackcount and stacksnoop
+	 * only.
+	 */
 	struct multi_attach *functions; /* the functions that are traced; NULL for tracepoints */
 	struct call_pace *pace;
 	size_t n_functions;
-	/* `layers` and `slots` are for iolat only. */
+	/* The members `layers` and `slots` are used by iolat only. */
 	struct iolat_layers *layers;
 	struct io_slot *slots; /* I/O operations in progress, in the memory of a BPF map */
-	/* `threads` and `max_threads` are for offcpu only. */
+	/* The members `threads` and `max_threads` are used by offcpu only. */
 	struct thread *threads; /* all known threads, in the memory of a BPF map */
 	uint64_t max_threads;
 };
 
 /*
- * Defines type_open() and type_cut(), for the members `open` and `cut` of a struct probe_ops.
- * struct type is the skeleton of this kind of probe.
+ * Defines two functions for the members `open` and `cut` of a struct probe_ops. The skeleton of
+ * this kind of probe is struct `type`; the functions are named `type`_open() and `type`_cut().
  */
 #define PROBE_SKELETON(type)                                                                       \
 	_Static_assert(offsetof(struct type, skeleton) ==                                          \
@@ -147,8 +162,8 @@ struct probe {
 	}
 
 /*
- * Sets the variables that the programs of every kind have. `size`: size of the ring buffer in
- * bytes.
+ * Sets the variables that the BPF programs of all kinds of probes have. `size` is the size of the
+ * ring buffer in bytes.
  */
 #define probe_set_variables(probe, rodata, size)                           \
 	do {                                                               \
@@ -170,8 +185,8 @@ int probe_try(struct probe *probe);
 void probe_fail(struct probe *probe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * If r is the error of a refused perf event, sets probe->reason to the kernel setting that caused
- * it.
+ * If the errno r says that a perf event was refused, sets probe->reason to a text that names the
+ * kernel setting behind the refusal.
  */
 void probe_fail_if_refused(struct probe *probe, int r);
 
@@ -192,15 +207,18 @@ int probe_prepare(struct probe *probe, const struct probe_sizes *sizes);
 /* Attaches a program to the place that its ELF section names. 0, or a negative errno. */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
 
-/* Attaches programs in order, up to the first that the kernel refuses. 0 or negative errno. */
+/*
+ * Attaches the programs one by one. Stops at the first program that the kernel refuses. 0 or
+ * negative errno.
+ */
 int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
 
 /* Attaches a program to the tracepoint of this name. 0 or negative errno. */
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
 
 /*
- * Attaches a program to a kprobe that the broker process opens. The program can
- * read the cookie to know which of its kprobes was hit. 0, or a negative errno.
+ * Attaches a program to a kprobe, which the broker process opens. One program may be attached to
+ * several kprobes: by reading `cookie` it knows which of them was hit. 0, or a negative errno.
  */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie);

@@ -24,9 +24,10 @@
 
 /*
  * RING: size of the ring buffer in bytes. SEEN: number of entries in the map of stacks that were
- * sent before. The SMALL_ sizes are for probes that do not record system calls: these see fewer
- * slow operations, and only slow operations have stacks. FEW_SLOTS: maximum number of threads with
- * an operation in progress in such a probe, which does not see reads of pipes and sockets.
+ * sent before. A probe that does not record system calls uses SMALL_RING and SMALL_SEEN: it sees
+ * fewer slow operations, and stacks are sent only for slow operations. Such a probe also uses
+ * FEW_SLOTS, the maximum number of threads that have an operation in progress: it does not see
+ * reads of pipes and sockets.
  */
 enum {
 	RING = 512 << 10,
@@ -39,8 +40,8 @@ enum {
 };
 
 /*
- * Selects the programs that follow the I/O operations of threads. If it selects none, block
- * requests are recorded without the operations that caused them.
+ * Selects the programs that see the beginning and the end of each I/O operation of a thread. If
+ * none is selected, the probe records block requests, but not the operations that caused them.
  */
 static int operations_choose(struct probe *probe)
 {
@@ -125,9 +126,9 @@ const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out)
 }
 
 /*
- * Attaches the programs that see ends of I/O operations before those that see beginnings. In the
- * other order, the end of an operation could be missed, and the end of a later one would be taken
- * for it.
+ * Attaches programs in this order: first those that see the end of an I/O operation, then those
+ * that see its beginning. In the other order, the end of an operation could be missed, and the
+ * probe would take the end of a later operation for it.
  */
 static int iolat_attach(struct probe *probe)
 {

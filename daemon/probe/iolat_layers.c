@@ -56,9 +56,9 @@ static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
 enum attach_method { METHOD_ABSENT, METHOD_NONE, METHOD_FENTRY, METHOD_KPROBE };
 
 struct iolat_layers {
-	int top;      /* highest layer of the I/O path that is recorded: enum io_layer */
-	size_t first; /* index of the first entry of file_systems[] that is recorded; FILE_SYSTEMS:
-			 none is */
+	int top;      /* highest layer of the I/O path that the probe records: enum io_layer */
+	size_t first; /* index of the first entry of file_systems[] that the probe records;
+			 FILE_SYSTEMS: it records none */
 	enum attach_method methods[FILE_SYSTEMS];
 	bool has_fentry;
 	bool has_call_functions; /* true: fentry programs see system calls; false: tracepoints */
@@ -84,9 +84,9 @@ static void blind_add(struct iolat_layers *layers, const char *format, ...)
 }
 
 /*
- * Loads a program for a test, which sets a flag in a map when it runs: an fentry program for the
- * function btf_id, or a kprobe program if btf_id is 0. Returns the program's descriptor, or a
- * negative errno.
+ * Loads a test program, which sets a flag in a map when it runs. If btf_id is not 0, it is an
+ * fentry program for the kernel function with this BTF id; else it is a kprobe program. Returns the
+ * program's descriptor, or a negative errno.
  */
 static int flag_program(int flag_map, uint32_t btf_id)
 {
@@ -145,8 +145,8 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 }
 
 /*
- * True if the attached test program, see flag_program(), runs when `call` is called on the file, or
- * if this cannot be tested.
+ * Runs call(file). True if the test program of flag_program(), which is attached, ran during this
+ * call. Also true if this cannot be tested.
  */
 static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 {
@@ -159,10 +159,10 @@ static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 }
 
 /*
- * Tests whether programs can be attached to kernel functions by this method. 0, or a negative
- * errno. Also tests whether the system calls fsync and fdatasync call vfs_fsync_range(), because
- * some compilers inline it into them. Sets *unseen_out to the names of those that do not; NULL:
- * both do.
+ * Tests whether programs can be attached to kernel functions by this method: attaches one to
+ * vfs_fsync_range(). 0, or a negative errno. Then tests whether the system calls fsync and
+ * fdatasync call this function, because some compilers inline it. Sets *unseen_out to the names of
+ * the system calls that do not call it, or to NULL if both do.
  */
 static int method_probe(const struct probe *probe, enum attach_method method,
 			const char **unseen_out)
@@ -194,8 +194,8 @@ static const char *requests_text(const struct iolat_layers *layers)
 }
 
 /*
- * Writes to `out` the names of the file systems with this method, as in "vfs, ext4". False if none
- * has it.
+ * Writes to `out` the names of the file systems that `methods` assigns this method, as in "vfs,
+ * ext4". False if there are none.
  */
 static bool names_by(const struct iolat_layers *layers, enum attach_method method, char *out,
 		     size_t size)
@@ -210,7 +210,7 @@ static bool names_by(const struct iolat_layers *layers, enum attach_method metho
 	return n > 0;
 }
 
-/* Describes in layers->hook what is attached, as text for users. */
+/* Writes to layers->hook a text for users that says what is attached. */
 static void hook_describe(struct iolat_layers *layers)
 {
 	const bool has_calls = layers->has_call_functions;
@@ -224,21 +224,24 @@ static void hook_describe(struct iolat_layers *layers)
 		 kprobe[0] ? " by kprobe" : "");
 }
 
-/* True if the setting [probe.iolat] hook has this value. */
+/* True if the setting `hook` of the section [probe.iolat] has this value. */
 static bool hook_is_only(const struct probe *probe, const char *hook)
 {
 	return strcmp(probe->options.config->iolat_hook, hook) == 0;
 }
 
-/* True if the setting [probe.iolat] hook allows `hook`, which is "fentry" or "kprobe". */
+/*
+ * True if the setting `hook` of the section [probe.iolat] allows "fentry" or "kprobe", whichever
+ * this function gets.
+ */
 static bool hook_is_allowed(const struct probe *probe, const char *hook)
 {
 	return hook_is_only(probe, hook) || hook_is_only(probe, "auto");
 }
 
 /*
- * Notes that no program can be attached to functions of file systems. If the settings demand a
- * certain hook, also marks the probe as refused.
+ * Adds to layers->blind that no program can be attached to the functions of file systems. If the
+ * setting `hook` is not "auto", also marks the probe as refused.
  */
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
@@ -273,8 +276,8 @@ static void function_autoload(struct probe *probe, const char *function)
 
 /*
  * Selects the fentry programs of all system calls and returns true. If the kernel lacks one of the
- * functions, selects none and returns false, so that only the tracepoints are used, which see all
- * system calls: with both, calls would be counted twice.
+ * functions that they trace, selects none and returns false: the caller then uses the tracepoints.
+ * Programs of both sorts together would count each call twice.
  */
 static bool calls_choose(struct probe *probe)
 {
@@ -289,9 +292,10 @@ static bool calls_choose(struct probe *probe)
 }
 
 /*
- * Selects the fentry programs of file system i and returns true. If one of the functions is
- * not in the kernel itself, selects none and returns false: to name a function of a module, a
- * process needs the module's BTF, and reading that takes CAP_SYS_ADMIN (BPF_BTF_GET_FD_BY_ID).
+ * Selects the fentry programs for the functions of file system i and returns true. If one of these
+ * functions is not in the kernel itself but in a module, selects none and returns false. An fentry
+ * program in a module needs the module's BTF, and reading that needs CAP_SYS_ADMIN
+ * (BPF_BTF_GET_FD_BY_ID).
  */
 static bool fentry_choose(struct probe *probe, size_t i)
 {
@@ -355,8 +359,8 @@ static void functions_choose(struct probe *probe)
 }
 
 /*
- * Selects the programs that see for how long io.max, a cgroup's limit, holds a request back. These
- * are fentry programs, because a return probe cannot read the bio.
+ * A cgroup's limit io.max may hold a block request back. Selects the programs that measure for how
+ * long. These are fentry programs, because a return probe cannot read the bio.
  */
 static void throttle_choose(struct probe *probe)
 {
@@ -431,8 +435,8 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 }
 
 /*
- * Attaches kprobes to all functions of file system i. If one is refused, detaches the others,
- * because the data of some functions would look like the data of all. 0, or a negative errno.
+ * Attaches kprobes to all functions of file system i. If the kernel refuses one of them, detaches
+ * the others: users would take data of some functions for data of all. 0, or a negative errno.
  */
 static int kprobes_attach(struct probe *probe, size_t i)
 {
@@ -453,8 +457,8 @@ static int kprobes_attach(struct probe *probe, size_t i)
 }
 
 /*
- * Notes which I/O operations the methods of the file systems cannot see. kprobes_attach() has noted
- * those whose kprobes were refused.
+ * Adds to layers->blind the I/O operations that cannot be seen with the chosen method of each file
+ * system. Leaves out those whose kprobe the kernel refused, which kprobes_attach() has added.
  */
 static void methods_blind(struct probe *probe)
 {

@@ -5,8 +5,8 @@
 /*
  * The layers of the I/O path that BPF programs cannot see on every kernel: the VFS, file systems
  * and io.max. Chooses which programs of iolat can be attached on this kernel, attaches them, and
- * describes what is attached and what cannot be seen. Owned by the probe; used on the thread that
- * opens the probe.
+ * describes what is attached and what cannot be seen. The probe owns the struct iolat_layers. Used
+ * on the thread that opens the probe.
  */
 
 #include "daemon/probe/internal.h"
@@ -34,7 +34,10 @@ bool iolat_layers_have_functions(const struct probe *probe);
  */
 int iolat_layers_attach(struct probe *probe);
 
-/* Implement the members `hook` and `blind` of iolat's struct probe_ops, for a probe that is on. */
+/*
+ * Implement the members `hook` and `blind` of the struct probe_ops of iolat. Must be called only
+ * while the probe is on.
+ */
 const char *iolat_layers_hook(const struct probe *probe);
 void iolat_layers_blind(const struct probe *probe, struct probe_status *out);
 

@@ -18,8 +18,8 @@ void libbpf_log_setup(void);
 const char *libbpf_log_warning(void);
 
 /*
- * Makes `text` this thread's warning, in place of one by libbpf: for a refusal that libbpf did not
- * report. Copies the text.
+ * Stores a copy of `text` as this thread's warning. Used if the kernel refuses something that this
+ * process does without libbpf, so that libbpf has no warning about it.
  */
 void libbpf_log_set_warning(const char *text);
 void libbpf_log_clear(void);

@@ -31,7 +31,8 @@ struct multi_attach {
 	int program_fd;
 	unsigned long *addresses; /* addresses of the targets; NULL outside multi_open() */
 	unsigned long *counters;  /* counters of the targets; NULL outside multi_open() */
-	int *fds; /* one fd per target; -1: none, or attached by the fd of another target */
+	int *fds; /* one fd per target; -1: the target is not attached, or is attached by the fd of
+		     an earlier target */
 	size_t n;
 	size_t attached;
 	size_t refused;
@@ -99,8 +100,8 @@ static int try_load(enum bpf_attach_type type)
 }
 
 /*
- * Tests this by attaching a program to an address that is no function. If the error is not
- * -EOPNOTSUPP, the kernel has looked at the address and can attach a program to many functions.
+ * Attaches a program to an address at which no function starts, as a test. If the error is not
+ * -EOPNOTSUPP, the kernel has looked at the address: it can attach a program to many functions.
  */
 bool multi_attach_has_kernel(void)
 {
@@ -115,8 +116,8 @@ bool multi_attach_has_kernel(void)
 }
 
 /*
- * Tests this by attaching a program to a directory. If the error is -EBADF, the kernel has looked
- * at the path and can attach a program to many addresses of a file.
+ * Attaches a program to a directory, as a test. If the error is -EBADF, the kernel has looked at
+ * the path: it can attach a program to many addresses of a file.
  */
 bool multi_attach_has_user(void)
 {
@@ -158,8 +159,9 @@ static int multi_link(const struct multi_attach *calls, size_t from, size_t n)
 }
 
 /*
- * Attaches to n targets at once, beginning with target `from`. If one of them cannot be traced, the
- * kernel refuses all: then tries each half, and so on, until each such target is alone.
+ * Attaches to n targets at once, beginning with target `from`. If the kernel cannot trace one of
+ * them, it refuses all. In that case tries each half of the targets separately, and each half of
+ * such a half, down to single targets.
  */
 static void attach_range(struct multi_attach *calls, size_t from, size_t n)
 {
@@ -232,8 +234,8 @@ static bool has_name_of_previous(const struct targets *targets, size_t i)
 }
 
 /*
- * Attaches to one target after the other until none is left. Several threads run this function at
- * once, see work().
+ * Attaches to one target after the other, until none is left. Several threads run this function at
+ * the same time, see work().
  */
 static void *open_each(void *data)
 {
@@ -243,8 +245,8 @@ static void *open_each(void *data)
 
 	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n) {
 		/*
-		 * A kprobe is set by name. If several functions have the name, the kernel always
-		 * takes the same one: attach to it only once.
+		 * A kprobe names its function. If several functions have this name, the kernel
+		 * always takes the same one of them: attach to it only once.
 		 */
 		r = has_name_of_previous(calls->targets, i)
 			    ? -ENOTUNIQ
@@ -270,8 +272,8 @@ static void *close_each(void *data)
 }
 
 /*
- * Runs the function `run` on this thread and on as many others as can be created, up to WORKERS in
- * all. Returns when all of them have returned.
+ * Calls `run` on this thread and on as many other threads as can be created, WORKERS threads at
+ * most. Returns when `run` has returned on all of them.
  */
 static void work(struct multi_attach *calls, void *(*run)(void *data))
 {
@@ -304,7 +306,9 @@ static struct multi_attach *calls_new(size_t n)
 	return calls;
 }
 
-/* Writes into `why` (size bytes) which functions the kernel refused, and its error. */
+/*
+ * If the kernel refused functions, writes their names and the kernel's error to `why` (size bytes).
+ */
 static void explain(const struct multi_attach *calls, char *why, size_t size)
 {
 	if (calls->refused)

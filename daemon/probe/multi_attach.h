@@ -4,7 +4,7 @@
 
 /*
  * Attaches one BPF program to many functions, and holds the file descriptors that keep it attached.
- * Owned by a probe. Opened and closed on any one thread; both may take seconds.
+ * Owned by a probe. Only one thread at a time may use it. Opening and closing may take seconds.
  */
 
 #include <stdbool.h>
@@ -31,10 +31,11 @@ bool multi_attach_has_user(void);
 bool multi_attach_has_functions(void);
 
 /*
- * Attaches the program with descriptor program_fd to the targets. is_multi: the program was loaded
- * for many functions at once. Returns 0 if the program is attached to at least one target;
- * multi_attach_refused() counts the others. Else returns a negative errno and attaches nothing. If
- * the kernel refused the targets, writes one line with some of their names into why (size bytes).
+ * Attaches the program with the descriptor program_fd to the targets. is_multi is true if the
+ * program was loaded as one for many functions at once. Returns 0 if the kernel accepted at least
+ * one target; multi_attach_refused() returns the number of the others. On a negative errno nothing
+ * is attached. If that is because the kernel refused all targets, `why` (size bytes) gets one line
+ * with some of their names.
  */
 int multi_attach_open(struct broker *broker, int program_fd, const struct targets *targets,
 		      bool is_multi, struct multi_attach **out, char *why, size_t size);
@@ -45,8 +46,8 @@ size_t multi_attach_attached(const struct multi_attach *calls);
 size_t multi_attach_refused(const struct multi_attach *calls);
 
 /*
- * Returns the names of the first functions that the kernel refused, separated by commas. The text
- * is borrowed.
+ * Returns the names of the functions that the kernel refused, separated by commas; if there are
+ * many, only the first of them. The text is borrowed.
  */
 const char *multi_attach_refused_names(const struct multi_attach *calls);
 

@@ -32,8 +32,9 @@ static uint64_t round_up_power_of_two(uint64_t v)
 }
 
 /*
- * True if a cgroup without CPU quota makes the kernel throttle whole run queues (before Linux 6.18)
- * and not single threads; see bpf/throttle.bpf.h.
+ * When a cgroup has used up its CPU quota, the kernel stops the cgroup's threads. True if this
+ * kernel stops a whole run queue at once, as before Linux 6.18; false if it stops each thread
+ * separately. See bpf/throttle.bpf.h.
  */
 static bool throttled_by_queue(void)
 {
@@ -80,8 +81,9 @@ static size_t threads_size(const struct probe *probe)
 }
 
 /*
- * Maps the array of threads into memory. Puts the numbers of all slots on the stack of free slots,
- * the lowest on top, so that the programs touch few pages of the array.
+ * Maps the array of threads into memory. Marks all its slots as free: pushes their numbers to the
+ * stack of free slots, the highest number first. The programs then take the lowest numbers first,
+ * so that they touch few pages of the array.
  */
 static int threads_prepare(struct probe *probe)
 {

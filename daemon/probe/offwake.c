@@ -36,9 +36,9 @@ static int offwake_configure(struct probe *probe)
 }
 
 /*
- * Attaches the programs that note when an interrupt begins and ends on a CPU. Those that see ends
- * come first: otherwise an end could be missed, and the interrupt would seem to run for ever.
- * is_optional: the interrupt exists on some machines only.
+ * Attaches the programs that note when an interrupt begins and ends on a CPU: first the programs
+ * for the ends, then those for the beginnings. In the other order an end could be missed, and the
+ * interrupt would seem to run for ever. is_optional: the interrupt exists on some machines only.
  */
 static int marks_attach(struct probe *probe)
 {

@@ -17,15 +17,16 @@
 #include "oncpu.skel.h"
 
 /*
- * RING: size in bytes of the ring buffer, which is small because a sample brings at most two new
- * stacks. SEEN: number of entries in the map of stacks that were sent before. MAX_SAMPLE_KEYS:
- * limit for the map of a window in a client's session.
+ * RING: size of the ring buffer in bytes; it may be small, because a sample has at most two new
+ * stacks. SEEN: number of entries in the map of stacks that were sent before. MAX_SAMPLE_KEYS: in a
+ * session of a client, the most entries that the map of one window may have.
  */
 enum { RING = 512 << 10, SEEN = 4096, MAX_SAMPLE_KEYS = 65536 };
 
 struct perf_links {
 	size_t n;		 /* number of possible CPUs */
-	struct bpf_link **links; /* by CPU; NULL: the CPU is offline or not in the filter */
+	struct bpf_link **links; /* links[i] is the perf event of CPU i; NULL: the CPU is offline or
+				    not in the filter */
 };
 
 static int oncpu_configure(struct probe *probe)
@@ -48,8 +49,9 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	int fd, r;
 
 	/*
-	 * Cycles are counted only while a CPU works: ask the kernel for a number of samples per
-	 * second of work. The software clock also runs on an idle CPU: ask for a sample per period.
+	 * The counter of cycles stands still while a CPU is idle: ask the kernel for a number of
+	 * samples per second of work. The software clock also runs while a CPU is idle: ask for one
+	 * sample per period.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;

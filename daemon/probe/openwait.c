@@ -25,8 +25,8 @@ struct probe_openwait {
 };
 
 /*
- * True if the program uses this map. The program includes a BPF header with the maps of other
- * programs, too; those that it does not use are not created.
+ * True if the program uses this map. The program includes a BPF header that also declares maps of
+ * other programs; maps that are not used are not created.
  */
 static bool map_is_used(const char *name)
 {
@@ -141,8 +141,9 @@ static int tasks_visit(struct probe_openwait *openwait, uint64_t min_ns)
 }
 
 /*
- * Visits all threads twice, the first time for long waits only: otherwise short waits could use up
- * the limit max_looks before the stack of a long wait is read.
+ * Visits all threads twice: the first visit reads only the stacks of waits that have lasted for
+ * OLD_NS or more. In a single visit, short waits could use up the limit max_looks before a long
+ * wait is reached.
  */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass)
 {
@@ -160,8 +161,8 @@ int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwai
 }
 
 /*
- * Reads the counts without a lock: only the BPF program writes them, and a count may be one event
- * old.
+ * Reads the counts without a lock. Only the BPF program changes them, so the worst case is that one
+ * event is missing in a count.
  */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out)

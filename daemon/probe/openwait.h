@@ -4,9 +4,9 @@
 
 /*
  * The BPF program that reads the user stacks of waits that have not ended. It uses the maps of an
- * off-CPU probe and sends the stacks through that probe's ring buffer. If a process hangs while the
- * program reads its memory, the program sleeps for as long. Owned by the thread that runs it; any
- * thread may read the counts.
+ * off-CPU probe and sends the stacks through that probe's ring buffer. If the program reads the
+ * memory of a process that hangs, it sleeps until the process goes on. Owned by the thread that
+ * calls probe_openwait_run(). The counts may be read on any thread.
  */
 
 #include <stdint.h>
@@ -26,8 +26,8 @@ struct openwait_pass {
 };
 
 /*
- * Loads and attaches the program. The probe may be closed before the program: the maps that both
- * use remain. 0, or a negative errno with the kernel's error in `reason`.
+ * Loads and attaches the program. 0, or a negative errno and the kernel's error in `reason`. The
+ * program keeps the maps that it shares with the probe, so the caller may close the probe first.
  */
 int probe_openwait_open(const struct probe *probe, struct probe_openwait **out,
 			char reason[static OPENWAIT_REASON]);
@@ -42,8 +42,9 @@ int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwai
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out);
 
 /*
- * Reads the counts of stacks and losses; may be called while a pass runs. Sets *reading_tgid_out to
- * the process whose memory is being read, or to 0.
+ * Stores in *out how many stacks were read, and in lost_out how many records were lost. Sets
+ * *reading_tgid_out to the process whose memory is being read, or to 0. May be called during a
+ * pass.
  */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out);

@@ -47,9 +47,9 @@ int probe_map_fd(const struct probe *probe, const char *name)
 }
 
 /*
- * Creates the maps of the two windows: programs fill one while the daemon reads the other. The
- * first map is also the template for the map of maps that contains both, because libbpf 1.1 cannot
- * resize a template that it makes itself.
+ * Creates the two maps of windows: programs write to one map while the daemon reads the other. A
+ * third map, "windows", contains both; libbpf needs a template for its inner maps and gets the
+ * first of the two, because libbpf 1.1 cannot resize a template that it makes itself.
  */
 static int window_maps_create(struct probe *probe, const struct probe_sizes *sizes)
 {
@@ -74,8 +74,8 @@ static int map_resize(struct probe *probe, const char *name, uint32_t n)
 }
 
 /*
- * Sets the number of entries of the map for a list of ids. If the list is empty, no map is created,
- * because the programs do not read it.
+ * Prepares a map for the ids in the session's filter: gives it one entry per id. If there are no
+ * ids, leaves the map out, because the programs do not read it then.
  */
 static int list_prepare(struct probe *probe, const char *name, const struct int_list *ids)
 {
@@ -143,9 +143,9 @@ static int list_fill(struct probe *probe, const char *name, const struct int_lis
 }
 
 /*
- * Fills the maps of the loaded programs: the map of maps with the maps of the windows, and the maps
- * of the filter with ids. Also fills slot 2 of the map of maps, which no program reads: a later
- * update of this slot makes the kernel wait for running programs.
+ * Puts the two maps of windows into slots 0 and 1 of the map of maps. Also fills its slot 2, which
+ * no program reads: a later update of this slot makes the kernel wait for running programs. Then
+ * puts the ids of the session's filter into their maps.
  */
 static int maps_fill(struct probe *probe)
 {
@@ -206,8 +206,8 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 }
 
 /*
- * Has the broker process open the perf event of the kprobe. libbpf would open it in this process,
- * which the kernel refuses if kernel.perf_event_paranoid is 3.
+ * The perf event of the kprobe is opened by the broker process. libbpf would open it in this
+ * process, which the kernel refuses if kernel.perf_event_paranoid is 3.
  */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie)
@@ -224,7 +224,7 @@ int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 		return r;
 	r = probe_link_add(probe, bpf_program__attach_perf_event_opts(program, fd, &opts));
 	if (r)
-		close(fd); /* else the link owns the fd */
+		close(fd); /* on success, the link owns the fd */
 	return r;
 }
 
@@ -290,8 +290,8 @@ int probe_try(struct probe *probe)
 }
 
 /*
- * Tests the privileges of this process by creating a map, the step of a probe that needs the
- * fewest.
+ * Tests by creating a map whether this process may use BPF: of all the steps that open a probe,
+ * this one needs the fewest privileges.
  */
 int probe_check(char *reason, size_t size)
 {

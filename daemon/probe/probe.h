@@ -56,8 +56,8 @@ struct probe_status {
 struct probe_options {
 	enum probe_kind kind;
 	const struct config *config;
-	struct broker *broker;		  /* opens perf events; NULL: none can be opened */
-	const struct unwind_maps *unwind; /* unwind tables; NULL: user stacks have one frame only */
+	struct broker *broker; /* opens perf events for the probe; NULL: the probe gets none */
+	const struct unwind_maps *unwind; /* for walking user stacks; NULL: they have one frame */
 	uint64_t hash_seed;		  /* seed of stack ids; the same in all probes */
 	bool is_disabled;	/* true: disabled by the settings; probe_open() leaves it off */
 	bool is_small;		/* true if a client started the session: its maps are smaller */
@@ -65,23 +65,30 @@ struct probe_options {
 	const struct session_filter *filter; /* which events to record; NULL: all */
 	const struct int_list *pids;	     /* processes to record; NULL or empty: all */
 	const struct int_list *tids;	     /* threads to record; NULL or empty: all */
-	int64_t min_wait_ns; /* minimum length of recorded waits, for kinds with PROBE_WAITS */
-	/* period_ns, cpus, with_cycles and with_idle are for kinds with PROBE_SAMPLES. */
+	int64_t min_wait_ns; /* waits shorter than this are not recorded; used by kinds of probes
+				with the flag PROBE_WAITS */
+	/*
+	 * The members `period_ns`, `cpus`, `with_cycles` and `with_idle` are used by kinds of
+	 * probes with the flag PROBE_SAMPLES.
+	 */
 	uint64_t period_ns;
 	const struct int_list *cpus; /* CPUs to sample; NULL or empty: all */
 	bool with_cycles; /* true: sample by cycles if the hardware counts them; false: by time */
 	bool with_idle;
-	/* `targets` and `rate` are for kinds with PROBE_FUNCTIONS. */
+	/*
+	 * The members `targets` and `rate` are used by kinds of probes with the flag
+	 * PROBE_FUNCTIONS.
+	 */
 	const struct targets *targets;
 	uint64_t rate; /* maximum number of calls streamed to clients per second; 0: none */
 };
 
-/* True if the settings keep a probe of this kind always on. */
+/* True if the settings say that a probe of this kind runs all the time. */
 bool probe_is_enabled(enum probe_kind kind, const struct config *config);
 
 /*
- * Returns the minimum length in ns of a wait that this kind records, as set by the settings; 0 if
- * the kind has no waits.
+ * Returns the length in ns of the shortest wait that this kind of probe records, as the settings
+ * say. 0 if the kind has no waits.
  */
 int64_t probe_min_wait(enum probe_kind kind, const struct config *config);
 
@@ -119,8 +126,8 @@ uint64_t probe_missed(const struct probe *probe);
 uint64_t probe_map_bytes(const struct probe *probe);
 
 /*
- * probe_cut() returns the number and the start of the open window, in memory that the programs
- * read. The other functions return file descriptors of maps. All results are borrowed, and valid
+ * probe_cut() returns the struct from which the programs read the number and the start of the open
+ * window. The other functions return file descriptors of maps. All results are borrowed, and valid
  * until probe_close().
  */
 struct cut *probe_cut(const struct probe *probe);
@@ -130,39 +137,43 @@ int probe_outer_fd(const struct probe *probe);
 int probe_window_fd(const struct probe *probe, unsigned int slot);
 
 /*
- * Returns the array of all known threads, in memory that the programs share. It has
- * probe_max_threads() entries. NULL unless the kind is offcpu.
+ * offcpu: returns the array of all known threads, which BPF programs may change at any time. It has
+ * probe_max_threads() entries. Returns NULL for other kinds of probes.
  */
 struct thread *probe_threads(const struct probe *probe);
 uint64_t probe_max_threads(const struct probe *probe);
 
 /*
- * Returns an array of *n_out slots for I/O operations in progress, in memory that the programs
- * share. NULL and 0 if the kind is not iolat, or if only block requests are recorded.
+ * iolat: returns an array of *n_out slots, one for each thread that may have an I/O operation in
+ * progress. BPF programs may change it at any time. Returns NULL and sets *n_out to 0 for other
+ * kinds of probes, or if only block requests are recorded.
  */
 const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out);
 
 /*
- * Removes from the array of threads a thread whose exit the programs have not seen. Only for
- * offcpu.
+ * offcpu: frees the entry that a thread has in the array of all known threads. For a thread whose
+ * exit the programs have not seen.
  */
 void probe_drop_thread(const struct probe *probe, struct thread *thread);
 
 /*
- * Returns a new file descriptor, or a negative errno. Reading from the descriptor makes a BPF
- * program visit every thread. Only for offcpu.
+ * offcpu: returns a new file descriptor, or a negative errno. Reading from the descriptor makes a
+ * BPF program visit every thread.
  */
 int probe_iterate(const struct probe *probe);
 
 /*
- * probe_pace() returns how many calls are recorded, in memory that the programs read;
- * probe_functions() returns how many functions are traced. NULL and 0 for kinds without
- * PROBE_FUNCTIONS.
+ * probe_pace() returns the struct that tells the BPF programs which share of the calls to record.
+ * probe_functions() returns how many functions are traced. For kinds of probes without the flag
+ * PROBE_FUNCTIONS, they return NULL and 0.
  */
 struct call_pace *probe_pace(const struct probe *probe);
 size_t probe_functions(const struct probe *probe);
 
-/* Returns the CPU time in ns that one sample stands for. Only for kinds with PROBE_SAMPLES. */
+/*
+ * Returns the CPU time in ns that one sample stands for. Only for kinds of probes with the flag
+ * PROBE_SAMPLES.
+ */
 uint64_t probe_period_ns(const struct probe *probe);
 
 #endif

@@ -23,8 +23,9 @@
 enum { RING = 2 << 20, SEEN = 16384 };
 
 /*
- * Returns how many ns of each CALL_SLICE_NS a CPU may spend on recording calls: half of the slice
- * if the budget is below 100 % of a CPU, else UINT64_MAX, which is no limit.
+ * Returns the time, in ns, that a CPU may spend on recording calls in each interval of
+ * CALL_SLICE_NS. This is half of the interval if the budget is below 100 % of a CPU, else
+ * UINT64_MAX (no limit).
  */
 static uint64_t slice_ns(uint64_t budget_percent)
 {

@@ -12,7 +12,7 @@
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* The values of the setting [probe.offcpu] hook, apart from "auto". */
+/* The values of the setting `hook` of the section [probe.offcpu], apart from "auto". */
 static const char *const hook_words[HOOK_N] = {
 	[HOOK_SCHED_EXIT] = "sched_exit",
 	[HOOK_FINISH_SWITCH] = "finish_switch",
@@ -56,7 +56,10 @@ static int finish_switch_symbol(char *name, size_t size)
 	return -ENOENT;
 }
 
-/* Returns an error text with what the kernel lacks for this hook; NULL if the hook may work. */
+/*
+ * Returns NULL if the kernel may support this hook. Else returns a text that says what the kernel
+ * lacks.
+ */
 static const char *hook_missing(unsigned int hook)
 {
 	char symbol[256];

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROBE_SWITCH_HOOK_H
 
 /*
- * Chooses the hook for the kinds of probes that have waits: the place in the kernel where the
- * stacks of waits are taken. Takes the best hook of bpf/stack_hook.h that the settings and the
- * kernel allow, and stores it in probe->hook. Called on the thread that opens the probe.
+ * A hook is a place in the kernel at which the stacks of waits can be taken. Chooses the hook of a
+ * probe that records waits: the best one of bpf/stack_hook.h that the settings and the kernel
+ * allow. Stores it in probe->hook. Called on the thread that opens the probe.
  */
 
 #include "bpf/stack_hook.h"
@@ -19,15 +19,16 @@ int switch_hook_choose(struct probe *probe);
 const char *switch_hook_name(const struct probe *probe);
 
 /*
- * Selects which of the two programs is loaded: the one that probe->hook needs, or none. Called
- * before the programs are loaded.
+ * Selects the program that probe->hook needs: `sched_exit`, `finish_switch` or neither of them.
+ * Called before the programs are loaded.
  */
 int switch_hook_configure(struct probe *probe, struct bpf_program *sched_exit,
 			  struct bpf_program *finish_switch);
 
 /*
- * Attaches the program that probe->hook needs. HOOK_SWITCH_OUT needs neither of the two: with it,
- * the program on sched_switch takes the stacks, and the caller attaches that program.
+ * Attaches the program that probe->hook needs: `sched_exit` or `finish_switch`. Attaches none for
+ * HOOK_SWITCH_OUT: with this hook, the program on sched_switch takes the stacks, and the caller
+ * attaches that program.
  */
 int switch_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
 		       struct bpf_program *finish_switch);

@@ -39,8 +39,9 @@ bool target_glob(const char *glob, const char *text)
 }
 
 /*
- * Returns the position of the error in a regular expression, counted from 1. Because regerror()
- * gives no position, returns that of the first character after the longest beginning that compiles.
+ * Returns the position of the error in a regular expression, counted from 1. regerror() does not
+ * tell it. Therefore cuts characters off the end until the rest compiles: the error is at the
+ * character after that rest.
  */
 static size_t regex_position(const char *text)
 {

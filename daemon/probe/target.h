@@ -71,26 +71,25 @@ bool target_fits(const struct target_pattern *pattern, const char *name);
 bool target_glob(const char *glob, const char *text);
 
 /*
- * Finds all kernel functions that match the pattern, sorted by name. Functions with the same
- * address are found once. Returns 0 even if there are none, or a negative errno with one line in
- * why (size bytes). For tracepoints see tracepoints.h.
+ * Finds all kernel functions that match the pattern, sorted by name. If several of them have the
+ * same address, keeps one. Returns 0 even if it finds none. On a negative errno, `why` (size bytes)
+ * gets one line that says what failed. For tracepoints see tracepoints.h.
  */
 int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
 			  size_t size);
 
 /*
- * Finds all functions of a program or library that match the pattern. Several files may have the
- * name of the program or library: if more than one of them has a match, returns -EINVAL. A file
- * without a matching function is searched for static probes, as other tools do; out->kind says
- * whether functions or static probes were found. tasks may be NULL.
+ * Finds all functions that match the pattern in the program or library that the pattern names. If a
+ * file has no such function, looks for static probes (USDT) in it, as other tools do; out->kind
+ * says which of the two were found. Several files may go by the name in the pattern: if more than
+ * one of them has a match, returns -EINVAL. `tasks` may be NULL.
  */
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);
 
 /*
- * Sets the address of each of the n kernel symbols, found by their whole names. The address stays 0
- * if the kernel does not have the symbol. Reads the kernel's symbol table once. 0, or a negative
- * errno.
+ * Looks up each of the n kernel symbols by its whole name and sets its address. The address stays 0
+ * if the kernel has no such symbol. Reads the kernel's symbol table once. 0, or a negative errno.
  */
 int target_addresses(struct target *symbols, size_t n);
 

@@ -26,8 +26,9 @@
 #endif
 
 /*
- * FILES_MAX: maximum number of files that a search finds. INCLUDES_MAX: maximum depth to which
- * settings files of the dynamic linker may include each other.
+ * FILES_MAX: maximum number of files that a search finds. INCLUDES_MAX: a settings file of the
+ * dynamic linker may include another one, which may include the next; this is the maximum length of
+ * such a chain.
  */
 enum { FILES_MAX = 64, INCLUDES_MAX = 8 };
 
@@ -99,9 +100,9 @@ static bool is_file(const char *path, const struct stat *st)
 }
 
 /*
- * Returns a path by which this process can open the file of fd: the file's own path, or that path
- * below the root directory of the search, or else a copy of `link`. NULL if there is none, or when
- * out of memory.
+ * Returns a path by which this process can open the file `fd`. Tries the file's own path, then this
+ * path below the root directory of the search, and if neither works, takes a copy of `link`. NULL
+ * if `link` is needed but is NULL, or when out of memory.
  */
 static char *path_from_here(const struct search *search, int fd, const struct stat *st,
 			    const char *link)
@@ -119,8 +120,8 @@ static char *path_from_here(const struct search *search, int fd, const struct st
 }
 
 /*
- * Adds the file of path_fd to the files found, once, and closes path_fd. Does nothing if path_fd is
- * negative, which means that the file could not be opened.
+ * Adds the file path_fd to search->files, unless it is there already. Closes path_fd. Does nothing
+ * if path_fd is negative, because the caller could not open the file.
  */
 static void file_add(struct search *search, int path_fd, const char *link)
 {
@@ -254,8 +255,8 @@ static void dirs_search(struct search *search)
 }
 
 /*
- * Adds the files of the searched name that a process has mapped: the process calls functions in
- * these, even if another file has the name on disk now.
+ * Adds those files with the searched name that a process has mapped. The process calls functions in
+ * these files, even if they were replaced on disk since then.
  */
 static void mapped_search(struct search *search, int dir_fd, int64_t task)
 {

@@ -25,12 +25,15 @@ struct target_files {
 };
 
 /*
- * Finds the files that `name` stands for, each once even if several links lead to it. Searches the
- * files that the tasks see; if it finds none, those that process 1 sees; if it finds none again,
- * those that this process sees. A name that begins with / is a path. Any other name is searched for
- * among the files that a task has mapped, deleted ones too, then in the directories of libraries
- * and programs. Returns 0 with at least one file, or -ENOMEM, or -ENOENT or -EINVAL with one line
- * in why (size bytes).
+ * Finds the files that `name` stands for. A file is found once, even if several links lead to it.
+ * If `name` begins with /, it is a path. Any other name is looked up among the files that a task
+ * has mapped, which includes deleted files, then in the directories of libraries and programs.
+ *
+ * Searches the files that the tasks see. If there are none with this name, searches those that
+ * process 1 sees, and then those that this process sees.
+ *
+ * Returns 0 and at least one file, or -ENOMEM. On -ENOENT or -EINVAL, `why` (size bytes) gets one
+ * line that says what is wrong.
  */
 int target_files_find(const char *name, const struct target_tasks *tasks, struct target_files *out,
 		      char *why, size_t size);

@@ -18,8 +18,9 @@ static const char *const filter_lists[] = {
 };
 
 /*
- * Files with the same list and with addresses (Linux 6.5), which differ for functions of the
- * same name. If such a file can be read, no other list is needed.
+ * Like filter_lists[], but each line also has the address of the function (Linux 6.5), which
+ * differs between functions of the same name. If one of these files can be read, filter_lists[] are
+ * not needed.
  */
 static const char *const site_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions_addrs",
@@ -27,9 +28,9 @@ static const char *const site_lists[] = {
 };
 
 /*
- * An address in a file of site_lists[] is a site: the place in a function where it calls ftrace.
- * The site is less than this many bytes behind the function's start, because a landing pad may come
- * before it.
+ * In the files of site_lists[], each function has the address at which it calls ftrace, called a
+ * site here. A site is less than SITE_WITHIN bytes behind the start of its function: a landing pad
+ * (endbr64, bti) may come before it.
  */
 enum { SITE_WITHIN = 16 };
 
@@ -45,8 +46,8 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 /*
- * True if a line of the kernel's symbol table is a whole function: not a part of one, not padding
- * and not a BPF program.
+ * True if this line of the kernel's symbol table stands for a whole function. False for a part of a
+ * function, for padding and for a BPF program.
  */
 static bool is_function(const struct kallsyms_line *line)
 {
@@ -112,8 +113,8 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 }
 
 /*
- * Marks the targets that a list of functions contains. Its lines are like "vfs_read" and
- * "ext4_sync_fs [ext4]".
+ * Sets the mark of each target that a file of filter_lists[] contains. The file has lines like
+ * "vfs_read" and "ext4_sync_fs [ext4]".
  */
 static void list_mark(FILE *f, const struct targets *targets, bool *marks)
 {
@@ -210,8 +211,8 @@ static bool sites_have(const struct sites *sites, uint64_t start)
 }
 
 /*
- * Marks the targets that a file of site_lists[] contains. Sets *is_done_out to false if no such
- * file can be read.
+ * Sets the mark of each target that a file of site_lists[] contains. Sets *is_done_out to false if
+ * no such file can be read.
  */
 static int sites_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {
@@ -242,8 +243,8 @@ static int targets_mark(const struct targets *targets, bool *marks, bool *is_don
 }
 
 /*
- * Drops the targets that cannot be traced: because of one of them, the kernel would refuse to
- * attach to all. Does nothing if no list of functions can be read.
+ * Drops the targets that cannot be traced: if one of the targets of a probe is such a function, the
+ * kernel refuses all of them. Does nothing if no list of functions can be read.
  */
 static int list_apply(struct targets *targets)
 {
@@ -272,9 +273,9 @@ static int list_apply(struct targets *targets)
 }
 
 /*
- * Finds the functions that match in a file of site_lists[], if there is one. A target gets the
- * address of its site, the place where the function calls ftrace: to attach to many functions at
- * once, the kernel takes this address as well as that of the function (fprobe_init()).
+ * Finds the functions that match the pattern, if a file of site_lists[] can be read. The address of
+ * a target is then a site, where the function calls ftrace. A program can be attached to many
+ * functions at once by their sites as well as by their starts (fprobe_init()).
  */
 static int sites_find(const struct target_pattern *pattern, struct targets *out)
 {
@@ -286,8 +287,8 @@ static int sites_find(const struct target_pattern *pattern, struct targets *out)
 	int r = 0;
 
 	/*
-	 * Skip __ftrace_invalid names: they are sites of weak functions that were replaced by
-	 * others, and are never called.
+	 * Skip names that begin with __ftrace_invalid: these functions were weak, others have
+	 * replaced them, and nothing calls them.
 	 */
 	while (f && !r && getline(&text, &room, f) > 0)
 		if (site_parse(text, &address, &name) && !starts_with(name, "__ftrace_invalid") &&
@@ -297,8 +298,8 @@ static int sites_find(const struct target_pattern *pattern, struct targets *out)
 }
 
 /*
- * Finds the functions that match in the kernel's symbol table, in which a function may have several
- * names.
+ * Finds the functions that match the pattern by reading the kernel's symbol table. A function may
+ * have several names there.
  */
 static int symbols_find(const struct target_pattern *pattern, struct targets *out, char *why,
 			size_t size)

@@ -26,7 +26,9 @@ static int on_function(void *context, const char *name, uint64_t offset)
 	return target_fits(finder->pattern, name) ? targets_add(finder->out, name, offset) : 0;
 }
 
-/* Adds the function at the virtual address that the pattern names, as in u:PATH:0x1234. */
+/*
+ * For a pattern with an address, such as u:PATH:0x1234: adds the function at this virtual address.
+ */
 static int address_find(int fd, const struct target_pattern *pattern, struct targets *out)
 {
 	const struct elf_source source = { .fd = fd };
@@ -79,8 +81,8 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 }
 
 /*
- * Searches one file for functions that match. Returns 0 even if there are none, or a negative errno
- * with one line in why (size bytes).
+ * Searches one file for functions that match the pattern. Returns 0 even if there are none. On a
+ * negative errno, `why` (size bytes) gets one line that says what failed.
  */
 static int file_search(const struct target_pattern *pattern, const char *path, struct targets *out,
 		       char *why, size_t size)
@@ -109,8 +111,8 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 }
 
 /*
- * Writes an error into `why` that names the files with a match, because only the user knows which
- * one is meant. Returns -EINVAL.
+ * Several files have a match, and only the user knows which of them is meant. Writes an error that
+ * names these files to `why` (size bytes). Returns -EINVAL.
  */
 static int ambiguous(const struct target_pattern *pattern, const struct target_files *files,
 		     const bool *has, char *why, size_t size)
@@ -150,8 +152,8 @@ static int files_search(const struct target_pattern *pattern, const struct targe
 		has[i] = next.n > 0;
 		n += has[i];
 		/*
-		 * If there is only one file, keep it even without a match, because messages name
-		 * it.
+		 * If there is only one file, keep it even without a match, because error messages
+		 * have to name it.
 		 */
 		if ((n == 1 && has[i]) || files->n == 1) {
 			targets_fini(&found);

@@ -60,9 +60,9 @@ static bool category_has(const char *events, const char *category, const char *e
 }
 
 /*
- * Guesses whether the event is in the category that the pattern names, because tracefs cannot be
- * read: sched:* matches events whose names begin with sched_. True if the pattern has no wildcard,
- * as it then names one event.
+ * For kernels whose tracefs cannot be read: guesses whether an event belongs to the category in the
+ * pattern. An event whose name begins with sched_ counts as one of the category "sched". If the
+ * pattern has no wildcard, always true: the pattern then names a single event.
  */
 static bool category_begins(const struct target_pattern *pattern, const char *event)
 {

@@ -14,9 +14,9 @@
 
 /*
  * Finds all tracepoints that match the pattern; results and errors are like those of
- * target_find_functions(). Only tracefs knows categories. If tracefs cannot be read, a pattern with
- * a wildcard matches the tracepoints whose names begin with the category, and a pattern without one
- * matches the tracepoint that it names.
+ * target_find_functions(). Only tracefs tells which tracepoints belong to a category. If tracefs
+ * cannot be read, goes by names: a pattern with a wildcard matches only tracepoints whose names
+ * begin with the name of the category; a pattern without a wildcard matches in any category.
  */
 int tracepoints_find(const struct target_pattern *pattern, struct targets *out, char *why,
 		     size_t size);

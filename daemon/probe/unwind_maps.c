@@ -85,10 +85,11 @@ static void code_drop(void *userdata, const struct unwind_code_key *key)
 }
 
 /*
- * Waits until no BPF program can still use data that it read before this call. Programs run under
- * RCU, and the membarrier system call lasts an RCU grace period. Kernels with nohz_full refuse this
- * call: then waits a second, because no program runs for that long. Does not wait for programs that
- * may sleep: these compare the version before and after they read.
+ * Waits until no BPF program uses data any more that it read before this call. The programs run
+ * under RCU, and the system call membarrier waits for an RCU grace period. A kernel with nohz_full
+ * refuses membarrier: then waits for a second, because no program runs for that long. Programs that
+ * may sleep are not waited for: they compare the version before and after they walk a stack, and
+ * repeat the walk if it has changed.
  */
 static void programs_wait(void *userdata)
 {

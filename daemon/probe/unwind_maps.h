@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROBE_UNWIND_MAPS_H
 
 /*
- * The BPF maps that the programs of all probes read to walk user stacks. All probes share one set.
- * daemon/unwind/ fills the maps, through their memory. Owned by the recorder; opened on the main
- * thread.
+ * The BPF maps that hold unwind tables: with them, the programs of all probes walk user stacks.
+ * There is one set of these maps for all probes. They are mapped into memory, where daemon/unwind/
+ * fills them. Owned by the recorder; opened on the main thread.
  */
 
 #include <stdbool.h>
