@@ -4,8 +4,8 @@
 #include "common/base.h"
 
 /*
- * If a session is over its CPU budget for this long although it records as few calls as possible,
- * it has to end.
+ * If a session exceeds its CPU budget for longer than this, it has to end. At that point it already
+ * records as few calls as possible.
  */
 #define OVER_MAX_NS (2 * NS_PER_S)
 
@@ -23,9 +23,10 @@ void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint6
 }
 
 /*
- * Returns the value of `every` (one call in `every` is recorded) that keeps the session within its
- * CPU budget. Raises it at once as far as the present load requires. Lowers it in small steps,
- * because the load of recording more calls is not known.
+ * Returns the new value of `every` (one call in `every` is recorded). If recording costs more than
+ * the CPU budget, raises the value at once by as much as the cost requires. If recording costs less
+ * than half of the budget, lowers the value in small steps, because the cost of recording more
+ * calls is not known in advance.
  */
 static uint64_t every_for_load(const struct call_budget *budget)
 {

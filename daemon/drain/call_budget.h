@@ -25,18 +25,19 @@ struct call_counts {
 
 struct call_budget {
 	uint64_t budget_percent; /* budget of the session, in percent of one CPU */
-	uint64_t call_cost_ns;	 /* time to reach the BPF program per call; not in run_ns */
+	uint64_t call_cost_ns;	 /* time per call that the kernel takes to get to the BPF program;
+				    run_ns does not include it */
 	uint64_t rate; /* maximum number of calls to stream per second; 0: calls are not streamed */
 	struct call_counts last;
 	uint64_t every;		 /* one call in `every` is recorded */
-	uint64_t every_for_load; /* value of `every` that the CPU budget requires; `rate` may
-				    require a higher one */
+	uint64_t every_for_load; /* the lowest value of `every` that respects the CPU budget;
+				    `every` is higher if `rate` requires it */
 	uint64_t calls_per_s;	 /* number of calls per second that match the filter, as of the last
 				    update */
 	uint64_t load_percent;
-	int64_t over_since_ns; /* time since which the session is over its budget at the lowest
-				  rate; 0: it is not */
-	bool is_over; /* true if the session was over its budget for too long and has to end */
+	int64_t over_since_ns; /* time since which the session exceeds its budget although `every`
+				  has its maximum; 0: it does not */
+	bool is_over; /* true if the session has exceeded its budget for too long and has to end */
 };
 
 void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint64_t call_cost_ns,

@@ -56,8 +56,9 @@ struct call_stream *call_stream_unref(struct call_stream *stream)
 }
 
 /*
- * Several CPUs send calls at the same time, so the stream may already have some calls that are
- * newer than this one. To keep the stream sorted by time, each of these moves up by one.
+ * Several CPUs send calls at the same time, so the stream may already contain some calls that are
+ * newer than this one. Moves these up by one position and puts the call before them: the stream
+ * stays sorted by time.
  */
 void call_stream_put(struct call_stream *stream, const struct call *call)
 {

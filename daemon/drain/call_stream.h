@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_DRAIN_CALL_STREAM_H
 
 /*
- * A stream of traced calls, from a stacksnoop session to its clients. The drain adds calls; each
- * reader takes them from its own position on. The newest 8192 calls are kept. A reader that is too
- * slow misses the oldest calls and learns how many it missed. Refcounted, because a reader may
- * outlive the session; any thread.
+ * A stream of traced calls, from a stacksnoop session to its clients. The drain adds calls; clients
+ * read them, each at its own position in the stream. Only the newest 8192 calls are kept: a reader
+ * that is too slow misses the oldest calls and gets the number of these. Refcounted, because a
+ * reader may outlive the session; any thread.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct call {
 	int32_t tid;
 	uint32_t cpu;
 	char comm[COMM_LEN];
-	struct stack *kernel; /* kernel and user are owned references; NULL: no such stack */
+	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
 };
 
@@ -41,10 +41,11 @@ void call_stream_put(struct call_stream *stream, const struct call *call);
 uint64_t call_stream_position(struct call_stream *stream);
 
 /*
- * Copies up to max calls from *position on into out, and returns how many it copied. Stops at the
- * first call that was made at or after until_ns, or whose stacks have no names yet. The caller must
- * release each copy with call_fini(). Moves *position past the copied calls. Adds to *missed the
- * number of calls that were dropped before this reader took them.
+ * Copies at most `max` calls from the stream to `out`, beginning at *position, and advances
+ * *position by the number of copied calls. Returns this number. Stops at the first call that was
+ * made at until_ns or later, and at the first one whose stacks have no names yet. The caller must
+ * release each copy with call_fini(). Adds to *missed the number of calls that the stream dropped
+ * before this reader took them.
  */
 size_t call_stream_take(struct call_stream *stream, uint64_t *position, int64_t until_ns,
 			struct call *out, size_t max, uint64_t *missed);

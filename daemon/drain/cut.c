@@ -17,17 +17,18 @@
 #include "daemon/window/stack.h"
 
 /*
- * Maximum accepted time between reading the clock for the start of a new window and writing the
- * window's number, by which BPF programs choose it. Waits that end in between are counted in the
- * old window.
+ * A new window begins in two steps: the drain reads its start from the clock, then writes its
+ * number, and only then the BPF programs use it. This is the maximum accepted time between the two
+ * steps. Waits that end in between are counted in the old window.
  */
 #define CUT_SLACK_NS (50 * NS_PER_US)
 
 enum {
-	REREADS = 8, /* attempts to copy a thread's state while BPF programs change it */
+	REREADS = 8, /* maximum number of attempts to copy a thread's state while BPF programs
+			change it */
 	CLOCK_READINGS = 5,
-	STALE_CUTS = 4, /* a thread that the task iterator has not found for more windows than this
-			   may have ended */
+	STALE_CUTS = 4, /* if the task iterator has not found a thread for more windows than this,
+			   the thread may have ended */
 };
 
 static void on_row(void *context, const void *key, const void *value)
@@ -55,8 +56,8 @@ static bool thread_copy(const struct thread *slot, struct thread *copy)
 			return copy->uid != 0;
 	}
 	/*
-	 * The entry changed during each attempt. Use the last copy: it is wrong by one context
-	 * switch at most.
+	 * The entry changed during each attempt. Use the last copy, in which at most one context
+	 * switch is missing.
 	 */
 	return copy->uid != 0;
 }
@@ -93,9 +94,9 @@ static void threads_read(struct drain *drain)
 		drain->threads++;
 		if (thread_is_stale(&thread, epoch)) {
 			/*
-			 * The thread has ended unnoticed. Remove it from the table, which finds
-			 * threads by the address of their task_struct: another thread may soon have
-			 * this address.
+			 * The thread has ended unnoticed. Remove it from the table: the programs
+			 * look up threads there by the address of their task_struct, and another
+			 * thread may soon have this address.
 			 */
 			probe_drop_thread(drain->probe, &slots[i]);
 			drain->stale++;
@@ -120,8 +121,8 @@ int drain_visit_tasks(struct drain *drain)
 }
 
 /*
- * Waits until no running BPF program uses the old window's map any more. To do so, updates a map of
- * maps, which the kernel completes only after an RCU grace period. The updated entry is one that no
+ * Waits until no BPF program uses the old window's map any more: updates a map of maps, because the
+ * kernel ends this system call only after an RCU grace period. The updated entry is one that no
  * program reads.
  */
 static int windows_settle(struct drain *drain)
@@ -153,8 +154,9 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 }
 
 /*
- * For the last window of a session, returns the number of calls that were skipped after the last
- * recorded call: no recorded call will stand for them. For other windows returns 0.
+ * A recorded call also stands for the calls that were skipped before it. But when a session ends,
+ * there may be calls that were skipped after the last recorded one: returns the number of these for
+ * the last window of the session. Returns 0 for any other window.
  */
 static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 {
@@ -167,8 +169,8 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 }
 
 /*
- * Stores in the window the losses since the window before, and adds them to drain->stats, which
- * clients can ask for.
+ * Stores in the window the losses that happened since the previous window was built, and adds them
+ * to the sums in drain->stats, which clients can ask for.
  */
 static void losses_add(struct drain *drain, struct window *window)
 {
@@ -202,10 +204,10 @@ static void losses_add(struct drain *drain, struct window *window)
 }
 
 /*
- * Begins a new window: writes its start time, then its number (epoch), by which BPF programs choose
- * the window. If this thread is held up after reading the clock, it reads the clock and writes the
- * start again: no program reads the start before the epoch is written. Waits that end between the
- * two writes are counted in the old window.
+ * Begins a new window: writes its start, then its number (epoch). BPF programs read the number
+ * first, and then the start of the window with this number. If this thread is held up after reading
+ * the clock, it reads the clock again and corrects the start before it writes the number. Waits
+ * that end between the two writes are counted in the old window.
  */
 int64_t drain_bump_epoch(struct cut *cut)
 {
@@ -238,7 +240,7 @@ static int window_read(struct drain *drain, unsigned int slot)
 }
 
 /*
- * Returns CLOCK_REALTIME less CLOCK_MONOTONIC, in ns. Reads the clocks several times and uses the
+ * Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, in ns. Reads the clocks several times and uses the
  * quickest attempt, which is the most exact one.
  */
 static int64_t real_offset_read(void)
@@ -259,8 +261,8 @@ static int64_t real_offset_read(void)
 }
 
 /*
- * Returns CLOCK_REALTIME less CLOCK_MONOTONIC for a window. Returns the same value as for the
- * window before while that is right to a millisecond, so that windows join without gaps in both
+ * Returns CLOCK_REALTIME minus CLOCK_MONOTONIC for a window. While the value of the previous window
+ * is right to a millisecond, returns this value again, so that windows join without gaps in both
  * clocks. After a step of the realtime clock, returns the new difference.
  */
 static int64_t real_offset(struct drain *drain)
@@ -294,17 +296,19 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	if (r)
 		log_err(r, "read the window's map");
 	/*
-	 * All records of the programs that used the old window are in the ring buffer:
-	 * windows_settle() waited for these programs. But a program that started later may have
-	 * reserved a record in front of them and not committed it yet: wait for that.
+	 * windows_settle() has waited for all programs that used the old window, so all records of
+	 * these programs are in the ring buffer. But a program that began later may have reserved a
+	 * record in front of them which it has not committed yet. Wait for this one: records can be
+	 * read in their order only.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
 	window = window_builder_finish(drain->builder);
 	if (!window)
 		return log_err(-ENOMEM, "build a window");
 	/*
-	 * Rows that could not be read stay in the BPF map and get into a later window. So do
-	 * records that arrived too late. Both count as a loss of this window.
+	 * Entries that could not be read stay in the BPF map and are read with a later window.
+	 * Records that arrived too late are in a later window, too. Both count as losses of this
+	 * window.
 	 */
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;

@@ -27,15 +27,16 @@
 #define TICK_NS (100 * NS_PER_MS)
 
 /*
- * OPENWAIT_LEAD_NS before a window ends, the user stacks of waits that have not ended are read, if
- * the wait has lasted at least OPENWAIT_MIN_NS by then.
+ * The user stacks of waits that have not ended are read at OPENWAIT_LEAD_NS before the end of a
+ * window. Waits that have lasted for less than OPENWAIT_MIN_NS by then are left out.
  */
 #define OPENWAIT_LEAD_NS (300 * NS_PER_MS)
 #define OPENWAIT_MIN_NS	 (100 * NS_PER_MS)
 
 /*
- * Maximum time to wait for the thread that reads user stacks to end. If it hangs in another process
- * for longer, it is detached.
+ * A thread of its own reads the user stacks. When the drain stops, it waits at most this long for
+ * the end of that thread. If the thread hangs for longer, because another process hangs, it is
+ * detached.
  */
 #define OPENWAIT_STOP_NS NS_PER_S
 
@@ -81,8 +82,8 @@ static void drain_cut_now(struct drain *drain)
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
 	/*
-	 * Call probe_refresh() before signalling cut_done: a thread that waits for the signal may
-	 * detach the probe next.
+	 * Call probe_refresh() before signalling cut_done: threads wait for this signal, and one of
+	 * them may detach the probe then.
 	 */
 	probe_refresh(drain->probe);
 	pthread_mutex_lock(&drain->lock);
@@ -97,8 +98,8 @@ static void drain_cut_now(struct drain *drain)
 }
 
 /*
- * Sleeps until the ring buffer has to be emptied, or the open window has to end, or a client asks
- * for its end. False if the drain has to stop.
+ * Sleeps until the ring buffer has to be emptied, or the time of the open window is over, or a
+ * client asks to end the window. False if the drain has to stop.
  */
 static bool drain_wait(struct drain *drain)
 {
@@ -128,8 +129,8 @@ static bool drain_wait(struct drain *drain)
 }
 
 /*
- * Measures the CPU cost of recording calls, and sets how many of the calls the BPF programs record
- * from now on.
+ * Measures the CPU cost of recording calls. By this cost, sets the share of calls that the BPF
+ * programs record from now on.
  */
 static void drain_keep_budget(struct drain *drain)
 {
@@ -256,10 +257,10 @@ static struct drain *drain_new(void)
 }
 
 /*
- * Begins the first window, and has the task iterator (a BPF program) add all existing threads to
- * the table of threads. The iterator has to convert the times at which threads got a CPU from one
- * clock of the kernel to another. For this it needs one time that is known in both clocks: this
- * thread sleeps briefly, and the programs see it get a CPU again.
+ * Begins the first window. Then runs the task iterator, a BPF program that adds all existing
+ * threads to the table of threads. The kernel stores when a thread got its CPU, but by another
+ * clock than the programs use. To convert such times, the iterator needs one time in both clocks:
+ * that at which this thread gets a CPU again after a short sleep.
  */
 static int drain_begin(struct drain *drain)
 {
@@ -334,8 +335,9 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
 }
 
 /*
- * True if the open window may end now, at a client's request: it is long enough, or it is the first
- * one, so that there is no older window to answer with. Called with the lock held.
+ * True if a client's request may end the open window now: if the window is long enough, or if it is
+ * the first one of the session, because then no older window can answer the request. Called with
+ * the lock held.
  */
 static bool is_cut_allowed(const struct drain *drain)
 {
@@ -378,8 +380,8 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 }
 
 /*
- * Small values of `recovered` do not show that the host hides threads: it grows by one per CPU if
- * the programs are attached in the middle of a context switch.
+ * The count `recovered` shows hidden threads only if it is large: when the programs are attached in
+ * the middle of a context switch, it grows by one per CPU, too.
  */
 uint64_t drain_hidden(const struct drain_stats *stats)
 {

@@ -26,19 +26,21 @@ struct stack_table;
 
 struct drain_stats {
 	uint64_t cuts;
-	int64_t cut_ns;	    /* time that the last cut (end of a window) took, until the window was
-			       built; ns */
-	int64_t cut_max_ns; /* time that the longest cut took, in ns */
+	int64_t cut_ns; /* last cut (end of a window): time from its beginning until the window was
+			   built, in ns */
+	int64_t cut_max_ns; /* longest cut so far, measured in the same way, in ns */
 	int64_t last_ns;    /* time at which the last cut ended, CLOCK_MONOTONIC */
 	uint64_t threads;   /* number of threads in the BPF programs' table at the last cut */
 	uint64_t keys_max;  /* largest number of entries that the map of one window had */
-	uint64_t stale;	    /* number of threads dropped because they had ended unnoticed */
+	uint64_t stale; /* number of threads removed from the table because they had ended unnoticed
+			 */
 	uint64_t lost[WINDOW_LOST_N]; /* losses since the start, by reason: enum loss or enum
 					 window_loss */
-	uint64_t every;	       /* stackcount, stacksnoop: one call in `every` is recorded now */
+	uint64_t every;	       /* stackcount, stacksnoop: of `every` calls, one is recorded now */
 	uint64_t calls_per_s;  /* stackcount, stacksnoop: calls per second that match the filter */
 	uint64_t load_percent; /* stackcount, stacksnoop: CPU cost in percent of one CPU */
-	bool is_over; /* stackcount, stacksnoop: true if even the lowest rate costs too much */
+	bool is_over; /* stackcount, stacksnoop: true if the cost exceeds the budget although as few
+			 calls as possible are recorded */
 	struct cpu_counts counts;	/* the BPF programs' counters, as read at the last cut */
 	struct openwait_stats openwait; /* offcpu: results of reading stacks during waits */
 };
@@ -51,14 +53,16 @@ struct drain_options {
 	struct stack_table *stacks;
 	struct resolver *resolver;
 	uint64_t session;	/* number of the session, stored in each of its windows */
-	int64_t min_wait_ns;	/* offcpu: a wait that has not ended is added from this age on */
-	bool follows_processes; /* true if the drain is to report forks, execs and exits to
+	int64_t min_wait_ns;	/* offcpu: a wait that has not ended is in a window only if it has
+				   lasted this long */
+	bool follows_processes; /* true if the drain has to report forks, execs and exits to
 				   `processes` */
-	bool may_be_short; /* true if the session may end soon: stacks of waits are then read at
-			      once */
+	bool may_be_short; /* true if the session may end soon: user stacks of waits are then read
+			      at its start, too */
 	struct call_stream *calls; /* stream that gets the calls; NULL: calls are not streamed */
 	uint64_t rate;		   /* maximum number of calls streamed per second */
-	uint64_t call_cost_ns; /* stackcount, stacksnoop: time to reach the BPF program, per call */
+	uint64_t call_cost_ns; /* stackcount, stacksnoop: time per call that the kernel takes to get
+				  to the BPF program */
 };
 
 /* Makes a drain, begins its first window and starts its thread. 0, or a negative errno. */
@@ -72,10 +76,10 @@ int drain_start(const struct drain_options *options, struct drain **out);
 struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uint64_t *seq_out);
 
 /*
- * Ends the open window now and begins a new one. Does nothing if the window is shorter than the
- * setting [window] min_length, unless it is the first window. Stores the number of the newest
- * finished window in *seq_out; 0 if there is none yet. 0, or -ETIMEDOUT if the drain's thread did
- * not finish the window in time. Any thread.
+ * Ends the open window now and begins a new one. If the open window is shorter than the setting
+ * `min_length` of the section [window], this is done only for the first window of a session. Stores
+ * the number of the newest finished window in *seq_out; 0 if there is none yet. Returns 0, or
+ * -ETIMEDOUT if the drain's thread did not finish the window in time. Any thread.
  */
 int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
 
@@ -83,8 +87,8 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
 void drain_stats(struct drain *drain, struct drain_stats *out);
 
 /*
- * offcpu: returns how many context switches of hidden threads were noticed; some hosts hide threads
- * from BPF. 0 if the host hides none.
+ * offcpu: some hosts hide threads from BPF. Returns how many context switches of such threads were
+ * noticed; 0 if the host hides none.
  */
 uint64_t drain_hidden(const struct drain_stats *stats);
 

@@ -28,7 +28,7 @@ struct held_stacks {
 
 struct drain {
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards the members that follow, up to and with `stats` */
+	pthread_mutex_t lock; /* guards the members from here to `stats`, including `stats` */
 	pthread_cond_t cut_done;
 	bool is_stopping;
 	bool cut_wanted;
@@ -49,7 +49,8 @@ struct drain {
 	struct call_budget budget; /* CPU budget; used by stackcount and stacksnoop only */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* reads stacks during waits; NULL unless offcpu */
-	bool has_asked_openwait; /* true if `openwait` was asked to read stacks in this window */
+	bool has_asked_openwait; /* true if `openwait` has been asked for the stacks of this window
+				  */
 	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
 	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */
 	int n_cpus;
@@ -59,29 +60,29 @@ struct drain {
 	uint64_t stale;		/* number of threads dropped because they had ended unnoticed */
 	uint64_t last_missed;	/* value of probe_missed() at the end of the last window */
 	uint64_t last_unknown;	/* value of stack_unknown_here() at the end of the last window */
-	int64_t real_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC, for the last window */
+	int64_t real_offset_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC, for the last window */
 	int64_t next_ns;	/* time at which the open window has to end */
 	/*
-	 * References that keep stacks until their window is built, because the BPF programs send a
-	 * stack only once per window. held[0] has the stacks that arrived during the open window,
-	 * held[1] those of the window before, whose records may arrive late.
+	 * References to stacks: they keep each stack until its window is built, because the BPF
+	 * programs send a stack only once per window. held[0] has the stacks that arrived during
+	 * the open window. held[1] has those of the previous window, whose records may arrive late.
 	 */
 	struct held_stacks held[2];
 	/*
-	 * The newest finished window. Its references keep the kernel stacks of waits that have not
-	 * ended: the BPF programs send such a stack only once per wait.
+	 * The newest finished window. It has references to the kernel stacks of waits that have not
+	 * ended, and so keeps these stacks: the BPF programs send such a stack only once per wait.
 	 */
 	struct window *last_window;
 };
 
 /*
- * Handles one record of the ring buffer. Serves as drain_ring_fn. This function and the two
- * drain_stacks_ functions are defined in records.c.
+ * Handles one record of the ring buffer; used as the drain_ring_fn. Defined in records.c, as are
+ * the two functions drain_stacks_.
  */
 void drain_on_record(void *context, void *data, size_t size);
 
 /*
- * Drops the references in held[1], then moves those in held[0] to held[1]. To be called when a
+ * Drops the references in held[1], then moves those of held[0] to held[1]. To be called when a
  * window has been built.
  */
 void drain_stacks_roll(struct drain *drain);
@@ -89,7 +90,8 @@ void drain_stacks_roll(struct drain *drain);
 void drain_stacks_fini(struct drain *drain);
 
 /*
- * Begins a new window and returns its start, in ns. Defined in cut.c, as is the rest of this file.
+ * Begins a new window and returns its start, in ns. All functions from here on are defined in
+ * cut.c.
  */
 int64_t drain_bump_epoch(struct cut *cut);
 
@@ -112,8 +114,8 @@ int drain_visit_tasks(struct drain *drain);
 int drain_read_counts(struct drain *drain, struct cpu_counts *sum);
 
 /*
- * Ends the open window, begins the next one and stores the ended one in *out, owned by the caller.
- * 0, or a negative errno, which has been logged.
+ * Ends the open window and begins the next one. Stores the ended window in *out; the caller owns
+ * it. 0, or a negative errno, which has been logged.
  */
 int drain_cut_window(struct drain *drain, struct window **out);
 

@@ -14,8 +14,8 @@ typedef void (*drain_map_fn)(void *context, const void *key, const void *value);
 
 /*
  * Passes all entries of a hash map to entry_fn and deletes them, in batches. 0, or a negative
- * errno: the entries passed to entry_fn have then been deleted, and the others are still in the
- * map.
+ * errno: some entries may then have been passed to entry_fn and deleted, while the others are still
+ * in the map.
  */
 int drain_map_read(int fd, size_t key_size, size_t value_size, drain_map_fn entry_fn,
 		   void *context);

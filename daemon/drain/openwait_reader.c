@@ -17,8 +17,8 @@
 #define HELD_UP_NS NS_PER_S
 
 /*
- * Requests and results are passed between the owner and the reader's thread. Each of the two has a
- * reference, because the thread may hang and outlive the owner.
+ * The owner and the reader's thread share this struct to pass requests and results. Each of the two
+ * has a reference, because the thread may hang and outlive the owner.
  */
 struct openwait_reader {
 	_Atomic unsigned int refs;
@@ -28,12 +28,13 @@ struct openwait_reader {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	struct openwait_pass pass;
-	uint64_t asked;	  /* number of requests so far */
-	uint64_t begun;	  /* value of `asked` when the thread last began a pass over all threads */
-	uint64_t ended;	  /* value of `asked` when the last pass that has ended began */
+	uint64_t asked; /* number of passes requested so far */
+	uint64_t begun; /* value that `asked` had when the latest pass began */
+	uint64_t ended; /* value that `asked` had at the beginning of the latest pass that has ended
+			 */
 	int64_t began_ns; /* time at which the last pass began */
 	bool is_stopping;
-	bool is_gone; /* true if the thread has left its loop */
+	bool is_gone; /* true if the thread has nothing more to do */
 	struct openwait_stats stats;
 };
 
@@ -65,8 +66,8 @@ static void reader_open(struct openwait_reader *reader)
 }
 
 /*
- * Reads the stacks of all open waits once (a pass). Called with the lock held; releases it while
- * the BPF program runs.
+ * Runs one pass: visits all threads and reads the user stacks of waits that have not ended. Called
+ * with the lock held; releases it while the BPF program runs.
  */
 static void reader_pass(struct openwait_reader *reader)
 {
@@ -199,8 +200,8 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 	number = ++reader->asked;
 	pthread_cond_broadcast(&reader->changed);
 	/*
-	 * Do not wait if the pass in progress has been running for long: it will not end in time
-	 * for this caller either.
+	 * Do not wait if a pass is in progress and has been running for long: the pass for this
+	 * caller could not end in time either.
 	 */
 	if (reader->begun != reader->ended &&
 	    clock_ns(CLOCK_MONOTONIC) - reader->began_ns > HELD_UP_NS)

@@ -30,7 +30,8 @@ struct openwait_stats {
 	uint64_t passes;	      /* number of passes over all threads that have ended */
 	uint64_t max_looks;  /* largest number of stacks read in one pass over all threads */
 	uint64_t late;	     /* number of requests that were not done within their timeout */
-	int64_t pass_max_ns; /* duration of the longest pass, also of one that has not ended; ns */
+	int64_t pass_max_ns; /* duration in ns of the longest pass, which may be the one in progress
+			      */
 	uint32_t held_up_by; /* pid of a process whose memory has been read for over a second now;
 				0: none */
 	struct openwait_counts counts;
@@ -53,8 +54,8 @@ struct openwait_ops {
 };
 
 /*
- * Makes a reader and starts its thread. Takes over userdata, even if the start fails: ops->free()
- * frees it. 0, or a negative errno.
+ * Makes a reader and starts its thread. Takes over userdata, which the reader frees by ops->free(),
+ * even if it cannot be started. 0, or a negative errno.
  */
 int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 			  struct openwait_reader **out);
@@ -66,8 +67,8 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int64_t timeout_ns);
 
 /*
- * Requests a pass over all threads. Waits up to timeout_ns (0: does not wait) until a pass that
- * began after this call has ended. True if one has.
+ * Requests a pass over all threads. If timeout_ns is not 0, waits until this pass has ended, but at
+ * most for that time. True if the pass has ended.
  */
 bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_pass *pass,
 			  int64_t timeout_ns);

@@ -13,8 +13,9 @@
 #include "daemon/window/stack.h"
 
 /*
- * The ways in which the walk of a stack can end: the flag of the BPF program (UNWIND_IS_), the flag
- * of the stack (STACK_IS_), and the index in the process's statistics (enum walk_end).
+ * The ways in which the walk of a stack can end. Each has a flag of the BPF programs (UNWIND_IS_),
+ * a flag of struct stack (STACK_IS_), and an index in the statistics of the process (enum
+ * walk_end).
  */
 static const struct {
 	uint32_t walk;
@@ -42,8 +43,8 @@ static unsigned int stack_flags_of(uint32_t walk)
 }
 
 /*
- * Reports to the process table how the walk of a stack ended, and at which address. If a mapping or
- * unwind tables were missing, the process table has them loaded.
+ * Reports to the process table how the walk of a stack ended, and at which address. If the walk
+ * lacked a mapping or unwind tables, the process table takes care that they are loaded.
  */
 static void handle_walk(struct drain *drain, struct process *process,
 			const struct record_stack *record)
@@ -59,8 +60,9 @@ static void handle_walk(struct drain *drain, struct process *process,
 }
 
 /*
- * Takes over a reference to the stack, which keeps the stack in the table until its window is
- * built. When out of memory, drops the reference: the stack may then be freed too early.
+ * Stores a reference to the stack, taken over from the caller. It keeps the stack in the table
+ * until the stack's window is built. When out of memory, drops the reference: the stack may then be
+ * freed too early.
  */
 static void stack_hold(struct held_stacks *held, struct stack *stack)
 {
@@ -163,8 +165,8 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 }
 
 /*
- * Adds a streamed call to the stream. The call's stacks were sent before the call, so the stack
- * table has them already.
+ * Adds a recorded call to the stream. The BPF programs sent the call's stacks before the call, so
+ * they are in the stack table already.
  */
 static void handle_call(struct drain *drain, const struct record_call *record)
 {

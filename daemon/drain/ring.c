@@ -22,7 +22,7 @@ struct drain_ring {
 	struct ring_buffer *ring;
 	drain_ring_fn record_fn;
 	void *context;
-	uint64_t end;	 /* position up to which records were reserved when this reading began */
+	uint64_t end;	 /* position of the producer when the current reading of the buffer began */
 	char *positions; /* the ring buffer's first two pages: the positions of its consumer and of
 			    its producer */
 	size_t page;
@@ -39,10 +39,9 @@ static const uint64_t *producer_of(const struct drain_ring *ring)
 }
 
 /*
- * Passes a record to record_fn. Returns a negative value, which makes libbpf stop reading, at the
- * position that the producer had when the reading began. Otherwise libbpf would read as long as
- * there are records: BPF programs on a busy CPU may send them as fast as it reads, and no window
- * would end.
+ * Passes a record to record_fn. When the consumer has reached ring->end, returns a negative value,
+ * which makes libbpf stop. Otherwise libbpf would read as long as there are records, and BPF
+ * programs on a busy CPU may send them as fast as it reads: no window would end.
  */
 static int on_ring_record(void *data, void *record, size_t size)
 {

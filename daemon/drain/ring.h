@@ -28,9 +28,9 @@ struct drain_ring *drain_ring_close(struct drain_ring *ring);
 int drain_ring_poll_fd(const struct drain_ring *ring);
 
 /*
- * Passes to the callback the records that are in the ring buffer now, up to the first one that a
- * BPF program has reserved but not committed. Leaves records that arrive during the call for the
- * next call.
+ * Passes to the callback the records that are in the ring buffer now. Stops at the first record
+ * that a BPF program has reserved but not committed. Records that arrive during the call are left
+ * for the next call.
  */
 void drain_ring_consume(struct drain_ring *ring);
 
@@ -41,9 +41,9 @@ void drain_ring_consume(struct drain_ring *ring);
 bool drain_ring_catch_up(struct drain_ring *ring);
 
 /*
- * The loop of drain_ring_catch_up(), a function of its own for tests. Calls consume_fn, which
- * advances *consumer as far as it can, until *consumer reaches the value that *producer has now.
- * False if that takes longer than timeout_ns.
+ * The loop of drain_ring_catch_up(), as a separate function that tests can call. Calls
+ * consume_fn(), which advances *consumer, again and again, until *consumer has reached the value
+ * that *producer had at first. False if that takes longer than timeout_ns.
  */
 bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 		   void (*consume_fn)(void *context), void *context, int64_t timeout_ns);
