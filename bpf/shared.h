@@ -30,6 +30,7 @@ enum stack_reason {
 #define STATE_SEEDED	(1U << 30) /* asleep since before tracing, so its start is approximate */
 #define STATE_NEW	(1U << 29) /* a new thread that waits for its first run */
 #define STATE_UNSEEN	(1U << 28) /* set by the daemon: the last iteration did not see the wait */
+#define STATE_IDLE	(1U << 26) /* set by the daemon: idle waits that were folded without stacks */
 #define STATE_THROTTLED (1U << 27) /* with STATE_PREEMPTED: its cgroup had no CPU quota left */
 #define STATE_TASK_MASK 0xffffU
 

@@ -5,18 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/window/idle_wait.h"
 #include "daemon/window/task_state.h"
 
 /* PID_MAX_LIMIT of 64-bit kernels: each tid is less than this */
 #define TID_RANGE UINT64_C(4194304)
 
 /* Bits of a task's state, as in the kernel's include/linux/sched.h. */
-enum {
-	TASK_UNINTERRUPTIBLE = 0x2,
-	TASK_WAKEKILL = 0x100,
-	TASK_NOLOAD = 0x400,
-	TASK_KILLABLE = TASK_UNINTERRUPTIBLE | TASK_WAKEKILL,
-};
+enum { TASK_WAKEKILL = 0x100, TASK_KILLABLE = TASK_UNINTERRUPTIBLE | TASK_WAKEKILL };
 
 /*
  * Values and flags of aggregate_key.state. The value is KEY_SHORT, KEY_WAIT, KEY_SAMPLE or the
@@ -32,24 +28,13 @@ enum {
 	KEY_THROTTLED = 0x400,
 };
 
-static bool stack_is_idle(const struct stack *stack)
+static bool item_is_idle(const struct aggregate_item *item)
 {
-	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
-}
+	const struct process_info *process = &item->info->process;
 
-/*
- * True if a wait is normal idling: a kernel thread sleeps, or a user thread sleeps in a function
- * that is configured as idle. Uninterruptible sleep (D) and waiting for a CPU are never idle.
- */
-static bool wait_is_idle(const struct aggregate_item *item)
-{
-	bool is_uninterruptible =
-		(item->state & TASK_UNINTERRUPTIBLE) && !(item->state & TASK_NOLOAD);
-
-	if (item->state & (STATE_PREEMPTED | STATE_NEW) || is_uninterruptible)
-		return false;
-	return item->info->process.is_kernel || stack_is_idle(item->kernel) ||
-	       stack_is_idle(item->user);
+	if (item->is_sample)
+		return !process->id.pid && !process->is_folded;
+	return wait_is_idle(item->state, process->is_kernel, item->kernel, item->user);
 }
 
 void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
@@ -58,7 +43,7 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 	item->kernel = kernel;
 	item->user = user;
 	/* Determine is_idle before the filter drops stacks: it must not depend on the filter. */
-	item->is_idle = item->is_sample ? !item->info->process.id.pid : wait_is_idle(item);
+	item->is_idle = item_is_idle(item);
 	if (aggregate->filter->drops_kernel)
 		item->kernel = NULL;
 	if (aggregate->filter->drops_user)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/window/fold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/window/fold_internal.h"
+
+/* True if the window has too many members of one of its arrays. */
+static bool is_too_large(const struct window *window, size_t max)
+{
+	return window->n_rows > max || window->n_spans > max || window->n_opens > max ||
+	       window->n_samples > max || window->n_ios > max || window->n_images > 2 * max;
+}
+
+/* Returns a window with what the window has beside its arrays; NULL when out of memory. */
+static struct window *head_copy(const struct window *in)
+{
+	struct window *out = window_new();
+
+	if (!out)
+		return NULL;
+	out->run = in->run;
+	out->seq = in->seq;
+	out->parts = in->parts;
+	out->session = in->session;
+	out->kind = in->kind;
+	out->start_ns = in->start_ns;
+	out->end_ns = in->end_ns;
+	out->real_offset_ns = in->real_offset_ns;
+	out->boot_offset_ns = in->boot_offset_ns;
+	out->folded = in->folded;
+	memcpy(out->lost, in->lost, sizeof(out->lost));
+	out->lost_ns = in->lost_ns;
+	out->switch_ins = in->switch_ins;
+	out->sampled = in->sampled;
+	return out;
+}
+
+static int fold_run(struct fold *fold)
+{
+	int r = fold_images_init(fold);
+
+	if (!r)
+		r = fold_waits(fold);
+	if (!r)
+		r = fold_samples(fold);
+	if (!r)
+		r = fold_ios(fold);
+	if (!r)
+		r = fold_images_finish(fold);
+	if (!r)
+		r = fold_members_finish(fold);
+	fold_images_fini(fold);
+	return r;
+}
+
+static int window_rebuild(const struct window *in, const struct window_fold_limits *limits,
+			  struct window **out)
+{
+	struct fold fold = { .in = in, .limits = limits, .out = head_copy(in) };
+	int r = fold.out ? fold_run(&fold) : -ENOMEM;
+
+	if (r) {
+		window_unref(fold.out);
+		return r;
+	}
+	window_seal(fold.out);
+	*out = fold.out;
+	return 0;
+}
+
+int window_fold(struct window *window, const struct window_fold_limits *limits, struct window **out)
+{
+	struct window view = *window;
+	bool is_changed = false;
+	int r = 0;
+
+	if (limits->max_rows)
+		r = fold_preempted(&view, limits->preempted_percent, &is_changed);
+	if (r)
+		return r;
+	if (is_changed || (limits->max_rows && is_too_large(&view, limits->max_rows)))
+		r = window_rebuild(&view, limits, out);
+	else
+		*out = window_ref(window);
+	if (is_changed) {
+		free(view.rows);
+		free(view.buckets);
+	}
+	return r;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "common/array.h"
+#include "common/base.h"
+#include "daemon/window/fold_internal.h"
+
+/* The values that all items of a sum have in common. Keys have an order of no meaning. */
+struct fold_key {
+	uint64_t image; /* fold_image.hash or fold_image.unit */
+	uint64_t state;
+	uint64_t kernel;
+	uint64_t user;
+	uint64_t waker;
+	uint64_t extra;
+};
+
+/* Items with the same key. */
+struct fold_group {
+	struct fold_key key;
+	uint64_t ns;
+	size_t first; /* index of its first item in the sorted list */
+	size_t n;
+	bool is_idle;
+	bool is_disk;
+	bool is_others; /* the items are sums of the rest of a unit already */
+};
+
+struct fold_member {
+	struct fold_key key;
+	uint32_t item;
+};
+
+static int key_compare(const struct fold_key *a, const struct fold_key *b)
+{
+	return memcmp(a, b, sizeof(*a));
+}
+
+static int member_compare(const void *x, const void *y)
+{
+	const struct fold_member *a = x, *b = y;
+	int r = key_compare(&a->key, &b->key);
+
+	return r ? r : a->item < b->item ? -1 : a->item > b->item;
+}
+
+/* Waits that are not idle come before idle ones, then more time before less, then D before others.
+ */
+static int rank_compare(bool is_idle_a, bool is_idle_b, uint64_t a, uint64_t b, bool is_disk_a,
+			bool is_disk_b)
+{
+	if (is_idle_a != is_idle_b)
+		return is_idle_a - is_idle_b;
+	if (a != b)
+		return a > b ? -1 : 1;
+	return is_disk_b - is_disk_a;
+}
+
+static int group_compare(const void *x, const void *y)
+{
+	const struct fold_group *a = x, *b = y;
+	int r = rank_compare(a->is_idle, b->is_idle, a->ns, b->ns, a->is_disk, b->is_disk);
+
+	if (a->is_others != b->is_others)
+		return a->is_others - b->is_others;
+	return r ? r : key_compare(&a->key, &b->key);
+}
+
+static uint64_t stack_id(const struct stack *stack)
+{
+	return stack ? stack->id : 0;
+}
+
+static int64_t compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Sums come last, because they are grouped again. Items of equal rank are ordered by their ids. */
+static int item_compare(const void *x, const void *y, void *userdata)
+{
+	const struct fold *fold = userdata;
+	const struct fold_item *a = x, *b = y;
+	int64_t r;
+
+	if (a->is_sum != b->is_sum)
+		return a->is_sum - b->is_sum;
+	r = rank_compare(a->is_idle, b->is_idle, a->ns, b->ns, a->is_disk, b->is_disk);
+	if (!r)
+		r = compare_u64(fold->in->images[a->image].uid, fold->in->images[b->image].uid);
+	if (!r)
+		r = compare_u64(a->state, b->state);
+	if (!r)
+		r = memcmp(a->places, b->places, sizeof(a->places));
+	if (!r)
+		r = compare_u64(a->waker, b->waker);
+	if (!r)
+		r = compare_u64(a->extra, b->extra);
+	if (!r)
+		r = compare_u64(stack_id(a->kernel), stack_id(b->kernel));
+	return (int)(r ? r : compare_u64(stack_id(a->user), stack_id(b->user)));
+}
+
+size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n)
+{
+	size_t whole = 0, i;
+
+	for (i = 0; i < n; i++)
+		items[i].is_sum = items[i].processes || fold->images[items[i].image].is_alone;
+	if (n)
+		qsort_r(items, n, sizeof(*items), item_compare, (void *)fold);
+	while (whole < n && !items[whole].is_sum)
+		items[whole++].target = FOLD_NONE;
+	return whole;
+}
+
+size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n)
+{
+	size_t whole = fold_items_sort(fold, items, n);
+
+	return whole < fold->limits->max_rows ? whole : fold->limits->max_rows;
+}
+
+static struct fold_key key_of(const struct fold *fold, const struct fold_item *item)
+{
+	return (struct fold_key){
+		.image = fold->images[item->image].hash,
+		.state = item->state,
+		.kernel = item->places[0],
+		.user = item->places[1],
+		.waker = item->waker,
+		.extra = item->extra,
+	};
+}
+
+/* Returns the key of the sum for a unit and state. Waits without a stack keep whether they are
+ * idle. */
+static struct fold_key key_of_others(struct fold *fold, const struct fold_item *item)
+{
+	return (struct fold_key){
+		.image = fold_image_unit(fold, item->image),
+		.state = (item->state & ~STATE_SEEDED) | (item->is_idle ? STATE_IDLE : 0),
+		.extra = item->extra,
+	};
+}
+
+/* Appends a sum for this item and those with the same key. */
+static int target_add(struct fold *fold, const struct fold_item *items, uint32_t item,
+		      const struct fold_key *key, bool is_others, struct fold_targets *targets)
+{
+	struct fold_target *target;
+
+	if (array_reserve(targets->v, targets->capacity, targets->n + 1))
+		return -ENOMEM;
+	target = &targets->v[targets->n];
+	*target = (struct fold_target){
+		.kernel = is_others ? NULL : items[item].kernel,
+		.user = is_others ? NULL : items[item].user,
+		.state = (uint32_t)key->state,
+		.item = item,
+		.is_others = is_others,
+	};
+	targets->n++;
+	return fold_image_place(fold, items[item].image, is_others, &target->image);
+}
+
+/* Sorts the members by key and makes a group of those with equal keys. Returns the number of
+ * groups. */
+static size_t groups_make(const struct fold *fold, const struct fold_item *items,
+			  struct fold_member *members, size_t n, struct fold_group *groups)
+{
+	const struct fold_item *item;
+	struct fold_group *group;
+	size_t i, n_groups = 0;
+
+	qsort(members, n, sizeof(*members), member_compare);
+	for (i = 0; i < n; i++) {
+		item = &items[members[i].item];
+		if (i == 0 || key_compare(&members[i].key, &members[i - 1].key) != 0)
+			groups[n_groups++] = (struct fold_group){
+				.key = members[i].key,
+				.first = i,
+				.is_idle = item->is_idle,
+				.is_disk = item->is_disk,
+				.is_others = fold->images[item->image].is_others,
+			};
+		group = &groups[n_groups - 1];
+		group->ns += item->ns;
+		group->n++;
+	}
+	return n_groups;
+}
+
+/* Makes the sum of each of the groups, and assigns it to the items of the group. */
+static int groups_place(struct fold *fold, struct fold_item *items,
+			const struct fold_member *members, const struct fold_group *groups,
+			size_t n, bool is_others, struct fold_targets *targets)
+{
+	size_t i, k;
+	int r = 0;
+
+	for (i = 0; i < n && !r; i++) {
+		r = target_add(fold, items, members[groups[i].first].item, &groups[i].key,
+			       is_others, targets);
+		for (k = 0; k < groups[i].n && !r; k++)
+			items[members[groups[i].first + k].item].target = (uint32_t)targets->n - 1;
+	}
+	return r;
+}
+
+/* Sums the items of the groups by unit and state. */
+static int others_place(struct fold *fold, struct fold_item *items,
+			const struct fold_member *members, const struct fold_group *groups,
+			size_t n, struct fold_targets *targets)
+{
+	_cleanup_(freep) struct fold_member *rest = NULL;
+	_cleanup_(freep) struct fold_group *others = NULL;
+	size_t n_rest = 0, i, k, capacity = 0;
+
+	for (i = 0; i < n; i++) {
+		if (array_reserve(rest, capacity, n_rest + groups[i].n))
+			return -ENOMEM;
+		for (k = 0; k < groups[i].n; k++) {
+			rest[n_rest].item = members[groups[i].first + k].item;
+			rest[n_rest].key = key_of_others(fold, &items[rest[n_rest].item]);
+			n_rest++;
+		}
+	}
+	others = calloc(n_rest + 1, sizeof(*others));
+	if (!others)
+		return -ENOMEM;
+	if (!n_rest)
+		return 0;
+	n = groups_make(fold, items, rest, n_rest, others);
+	return groups_place(fold, items, rest, others, n, true, targets);
+}
+
+int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
+		     struct fold_targets *targets)
+{
+	_cleanup_(freep) struct fold_member *members = calloc(n + 1, sizeof(*members));
+	_cleanup_(freep) struct fold_group *groups = calloc(n + 1, sizeof(*groups));
+	size_t i, n_groups, whole = 0;
+	int r;
+
+	if (!members || !groups)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		members[i] = (struct fold_member){ key_of(fold, &items[i]), (uint32_t)i };
+	n_groups = n ? groups_make(fold, items, members, n, groups) : 0;
+	if (n_groups)
+		qsort(groups, n_groups, sizeof(*groups), group_compare);
+	while (whole < n_groups && whole < fold->limits->max_folded && !groups[whole].is_others)
+		whole++;
+	r = groups_place(fold, items, members, groups, whole, false, targets);
+	return r ? r
+		 : others_place(fold, items, members, groups + whole, n_groups - whole, targets);
+}
+
+static void target_count(void *userdata, uint64_t key, uint32_t processes, uint32_t started)
+{
+	struct fold_targets *targets = userdata;
+
+	targets->v[key].processes += processes;
+	targets->v[key].started += started;
+}
+
+int fold_targets_count(struct fold *fold, const struct fold_item *items, size_t n,
+		       struct fold_targets *targets)
+{
+	struct fold_uses uses = {};
+	size_t i, before;
+	int r = 0;
+
+	for (i = 0; i < n && !r; i++) {
+		before = fold->uses.n;
+		r = fold_use_add(fold, targets->v[items[i].target].image, &items[i]);
+		if (r || fold->uses.n == before)
+			continue;
+		r = array_reserve(uses.v, uses.capacity, uses.n + 1);
+		if (r)
+			break;
+		uses.v[uses.n] = fold->uses.v[before];
+		uses.v[uses.n++].key = items[i].target;
+	}
+	if (!r)
+		fold_uses_count(&uses, target_count, targets);
+	free(uses.v);
+	return r;
+}

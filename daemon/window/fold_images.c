@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/base.h"
+#include "daemon/base/hash.h"
+#include "daemon/base/hash_table.h"
+#include "daemon/window/fold_internal.h"
+
+/* The number of units that have an "(others)" even if max_folded is less. */
+enum { UNITS_LEAST = 64 };
+
+/* The unit of all cgroups for which there is no "(others)" left. */
+#define UNIT_REST UINT64_C(1)
+
+static uint64_t hash_text(uint64_t seed, const char *text)
+{
+	return text ? hash64_string(seed, text) : hash64(seed, "", 1);
+}
+
+static bool is_others(const struct process_info *process)
+{
+	return process->is_folded && !process->exe && strcmp(process->comm, WINDOW_OTHERS) == 0;
+}
+
+static void image_init(const struct window *in, const struct window_image *from,
+		       struct fold_image *image)
+{
+	const struct process_info *process = &image->process;
+	int64_t started_ns;
+
+	process_info(from->process, &image->process);
+	image->kept = FOLD_NONE;
+	image->unit = hash_text(HASH64_SEED + process->is_kernel, process->cgroup);
+	image->hash = hash_text(hash_text(image->unit, process->comm), process->exe);
+	image->hash = hash64(image->hash, from->comm, sizeof(from->comm));
+	image->is_alone = !process->id.pid && !process->is_folded;
+	if (image->is_alone)
+		image->hash = image->unit = hash64(from->uid, from->comm, sizeof(from->comm));
+	image->is_others = is_others(process);
+	started_ns = (int64_t)process->id.start_boot_ns - in->boot_offset_ns;
+	image->has_started = !process->is_folded && started_ns >= in->start_ns;
+}
+
+int fold_images_init(struct fold *fold)
+{
+	size_t i;
+
+	fold->images = calloc(fold->in->n_images + 1, sizeof(*fold->images));
+	if (!fold->images)
+		return -ENOMEM;
+	for (i = 0; i < fold->in->n_images; i++)
+		image_init(fold->in, &fold->in->images[i], &fold->images[i]);
+	return 0;
+}
+
+static void places_free(struct fold_place **places)
+{
+	struct fold_place *place, *next;
+
+	HASH_ITER (hh, *places, place, next) {
+		HASH_DEL(*places, place);
+		free(place);
+	}
+}
+
+void fold_images_fini(struct fold *fold)
+{
+	places_free(&fold->places);
+	places_free(&fold->units);
+	free(fold->images);
+	free(fold->uses.v);
+}
+
+static struct fold_place *place_add(struct fold_place **places, uint64_t key, uint32_t image)
+{
+	struct fold_place *place = calloc(1, sizeof(*place));
+
+	if (!place)
+		return NULL;
+	place->key = key;
+	place->image = image;
+	HASH_ADD(hh, *places, key, sizeof(place->key), place);
+	if (HASH_HAS(place))
+		return place;
+	free(place);
+	return NULL;
+}
+
+int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out)
+{
+	const struct window_image *from = &fold->in->images[image];
+	struct window_image *added;
+
+	if (fold->images[image].kept == FOLD_NONE) {
+		added = window_add_image(fold->out);
+		if (!added)
+			return -ENOMEM;
+		*added = *from;
+		process_ref(added->process);
+		fold->images[image].kept = (uint32_t)fold->out->n_images - 1;
+	}
+	*out = fold->images[image].kept;
+	return 0;
+}
+
+/* Returns the process that images like this one, or those of its unit, are folded into. */
+static struct process *folded_process(const struct fold *fold, uint32_t image, bool is_others,
+				      bool is_rest)
+{
+	const struct process_info *from = &fold->images[image].process;
+	struct process_info shared = {
+		.is_kernel = from->is_kernel,
+		.cgroup = is_rest ? NULL : from->cgroup,
+		.exe = is_others ? NULL : from->exe,
+	};
+
+	memcpy(shared.comm, is_others ? WINDOW_OTHERS : from->comm,
+	       is_others ? sizeof(WINDOW_OTHERS) : sizeof(shared.comm));
+	return process_see_folded(fold->in->images[image].process, &shared);
+}
+
+/* Adds the image that images like this one, or those of its unit, are folded into. */
+static int image_add(struct fold *fold, uint32_t image, bool is_others, bool is_rest)
+{
+	struct process *process = folded_process(fold, image, is_others, is_rest);
+	struct window_image *added = process ? window_add_image(fold->out) : NULL;
+	const char *comm = is_others ? WINDOW_OTHERS : fold->in->images[image].comm;
+	struct process_info info;
+
+	if (!added) {
+		process_unref(process);
+		return -ENOMEM;
+	}
+	process_info(process, &info);
+	added->process = process;
+	memcpy(added->comm, comm, strnlen(comm, COMM_LEN));
+	added->start_boot_ns = info.id.start_boot_ns;
+	added->uid = hash64(added->start_boot_ns, added->comm, sizeof(added->comm));
+	added->exec_gen = info.id.exec_gen;
+	return 0;
+}
+
+int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t *out)
+{
+	const struct fold_image *from = &fold->images[image];
+	uint64_t key = from->hash;
+	struct fold_place *place;
+	int r;
+
+	if (from->is_alone)
+		return fold_image_keep(fold, image, out);
+	is_others |= from->is_others;
+	if (is_others)
+		key = fold_image_unit(fold, image);
+	HASH_FIND(hh, fold->places, &key, sizeof(key), place);
+	if (!place) {
+		r = image_add(fold, image, is_others, key == UNIT_REST);
+		if (r)
+			return r;
+		place = place_add(&fold->places, key, (uint32_t)fold->out->n_images - 1);
+	}
+	if (!place)
+		return -ENOMEM;
+	*out = place->image;
+	return 0;
+}
+
+uint64_t fold_image_unit(struct fold *fold, uint32_t image)
+{
+	const struct fold_image *from = &fold->images[image];
+	struct fold_place *place;
+
+	if (from->is_alone)
+		return from->unit;
+	HASH_FIND(hh, fold->units, &from->unit, sizeof(from->unit), place);
+	if (!place && (HASH_COUNT(fold->units) < fold->limits->max_folded ||
+		       HASH_COUNT(fold->units) < UNITS_LEAST))
+		place = place_add(&fold->units, from->unit, 0);
+	return place ? place->key : UNIT_REST;
+}
+
+int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item)
+{
+	struct fold_uses *uses = &fold->uses;
+	const struct fold_image *from = &fold->images[item->image];
+
+	if (from->is_alone)
+		return 0;
+	if (array_reserve(uses->v, uses->capacity, uses->n + 1))
+		return -ENOMEM;
+	uses->v[uses->n++] = (struct fold_use){
+		.key = image,
+		.process = (uintptr_t)fold->in->images[item->image].process,
+		.from = item->image,
+		.processes = item->processes ? item->processes : !from->process.is_folded,
+		.started = item->processes ? item->started : from->has_started,
+	};
+	return 0;
+}
+
+static void sums_add(struct thread_sums *a, const struct thread_sums *b)
+{
+	a->on_ns += b->on_ns;
+	a->blocked_ns += b->blocked_ns;
+	a->runnable_ns += b->runnable_ns;
+	a->throttled_ns += b->throttled_ns;
+	a->switches += b->switches;
+	a->short_count += b->short_count;
+	a->short_blocked_ns += b->short_blocked_ns;
+	a->short_runnable_ns += b->short_runnable_ns;
+}
+
+/* An image of which no row stays as it is. */
+static int image_fold(struct fold *fold, const struct fold_item *item, bool is_others)
+{
+	const struct window_image *from = &fold->in->images[item->image];
+	struct fold_item use = { .image = item->image, .processes = from->folded };
+	uint32_t place;
+	int r = fold_image_place(fold, item->image, is_others, &place);
+
+	use.started = from->started;
+	if (r)
+		return r;
+	sums_add(&fold->out->images[place].sums, &from->sums);
+	fold->out->folded.rows += !from->folded;
+	return fold_use_add(fold, place, &use);
+}
+
+/* Folds those of the items, which are images, that are not kept. */
+static int images_fold(struct fold *fold, struct fold_item *items, size_t n)
+{
+	struct fold_targets targets = {};
+	size_t i;
+	int r = fold_items_group(fold, items, n, &targets);
+
+	for (i = 0; i < n && !r; i++)
+		r = image_fold(fold, &items[i], targets.v[items[i].target].is_others);
+	free(targets.v);
+	return r;
+}
+
+/*
+ * Makes an item of each image of which no row stays; returns their number. The images that stay in
+ * any case are in `out` already, or are put there; *kept_out is the number of all of these.
+ */
+static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_out,
+			  size_t *kept_out)
+{
+	const struct window *in = fold->in;
+	uint32_t i, out;
+	int r;
+
+	for (i = 0; i < in->n_images; i++) {
+		if (fold->images[i].is_alone) {
+			r = fold_image_keep(fold, i, &out);
+			if (r)
+				return r;
+		}
+		if (fold->images[i].kept != FOLD_NONE)
+			(*kept_out)++;
+		else
+			items[(*n_out)++] = (struct fold_item){
+				.image = i,
+				.processes = in->images[i].folded,
+				.ns = in->images[i].sums.on_ns,
+				.waker = in->images[i].uid,
+			};
+	}
+	return 0;
+}
+
+/*
+ * Images without a row that stays are kept, those with the most time on a CPU first, up to twice
+ * max_rows images: a thread that never waits has no row of waits, and only few threads sleep.
+ */
+int fold_images_finish(struct fold *fold)
+{
+	_cleanup_(freep) struct fold_item *items = calloc(fold->in->n_images + 1, sizeof(*items));
+	size_t max = 2 * fold->limits->max_rows, n = 0, kept = 0, stay, i;
+	uint32_t out;
+	int r = items ? images_collect(fold, items, &n, &kept) : -ENOMEM;
+
+	if (r)
+		return r;
+	stay = fold_items_sort(fold, items, n);
+	if (stay > max - kept)
+		stay = kept < max ? max - kept : 0;
+	for (i = 0; i < n && !r; i++) {
+		items[i].waker = 0;
+		if (i < stay)
+			r = fold_image_keep(fold, items[i].image, &out);
+	}
+	return r ? r : images_fold(fold, items + stay, n - stay);
+}
+
+static int use_compare(const void *x, const void *y)
+{
+	const struct fold_use *a = x, *b = y;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+void fold_uses_count(struct fold_uses *uses,
+		     void (*add)(void *userdata, uint64_t key, uint32_t processes,
+				 uint32_t started),
+		     void *userdata)
+{
+	uint32_t processes, started;
+	size_t i, k;
+
+	if (uses->n)
+		qsort(uses->v, uses->n, sizeof(*uses->v), use_compare);
+	for (i = 0; i < uses->n; i = k) {
+		processes = started = 0;
+		for (k = i; k < uses->n && use_compare(&uses->v[i], &uses->v[k]) == 0; k++) {
+			if (uses->v[k].processes > processes)
+				processes = uses->v[k].processes;
+			if (uses->v[k].started > started)
+				started = uses->v[k].started;
+		}
+		add(userdata, uses->v[i].key, processes, started);
+	}
+}
+
+static void image_count(void *userdata, uint64_t key, uint32_t processes, uint32_t started)
+{
+	struct window *out = userdata;
+
+	out->images[key].folded += processes;
+	out->images[key].started += started;
+}
+
+static void window_count(void *userdata, uint64_t key, uint32_t processes, uint32_t started)
+{
+	struct window_folded *folded = userdata;
+
+	folded->processes += processes;
+	folded->started += started;
+}
+
+static int pid_compare(const void *x, const void *y)
+{
+	int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Returns the pids of the processes that were folded before, sorted; the caller frees them. */
+static int32_t *pids_before(const struct window *in)
+{
+	int32_t *pids = calloc(in->n_members + 1, sizeof(*pids));
+	size_t i;
+
+	for (i = 0; pids && i < in->n_members; i++)
+		pids[i] = in->members[i].pid;
+	if (pids && in->n_members)
+		qsort(pids, in->n_members, sizeof(*pids), pid_compare);
+	return pids;
+}
+
+/* Adds the processes to window.folded of which a part is folded now, and none was before. */
+static int processes_count(struct fold *fold)
+{
+	_cleanup_(freep) int32_t *pids = pids_before(fold->in);
+	struct fold_uses *uses = &fold->uses;
+	size_t i, n = 0;
+
+	if (!pids)
+		return -ENOMEM;
+	for (i = 0; i < uses->n; i++) {
+		const struct process_info *process = &fold->images[uses->v[i].from].process;
+
+		if (process->is_folded || bsearch(&process->id.pid, pids, fold->in->n_members,
+						  sizeof(*pids), pid_compare))
+			continue;
+		uses->v[n] = uses->v[i];
+		uses->v[n++].key = 0;
+	}
+	uses->n = n;
+	fold_uses_count(uses, window_count, &fold->out->folded);
+	return 0;
+}
+
+/* Appends the members of a folded image of `in`, which are now members of an image of `out`. */
+static int members_move(const struct window *in, const struct fold_use *use,
+			struct window_member **members, size_t *n, size_t *capacity)
+{
+	size_t low = 0, high = in->n_members, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (in->members[middle].image < use->from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < in->n_members && in->members[low].image == use->from; low++) {
+		if (array_reserve(*members, *capacity, *n + 1))
+			return -ENOMEM;
+		(*members)[(*n)++] = (struct window_member){
+			.image = (uint32_t)use->key,
+			.pid = in->members[low].pid,
+		};
+	}
+	return 0;
+}
+
+static int members_make(struct fold *fold)
+{
+	_cleanup_(freep) struct window_member *members = NULL;
+	size_t n = 0, capacity = 0, i;
+	int r = 0;
+
+	for (i = 0; i < fold->uses.n && !r; i++) {
+		const struct fold_use *use = &fold->uses.v[i];
+		const struct process_info *process = &fold->images[use->from].process;
+
+		if (process->is_folded) {
+			r = members_move(fold->in, use, &members, &n, &capacity);
+			continue;
+		}
+		r = array_reserve(members, capacity, n + 1);
+		if (!r)
+			members[n++] = (struct window_member){
+				.image = (uint32_t)use->key,
+				.pid = process->id.pid,
+			};
+	}
+	return r ? r : window_set_members(fold->out, members, n);
+}
+
+int fold_members_finish(struct fold *fold)
+{
+	int r;
+
+	fold_uses_count(&fold->uses, image_count, fold->out);
+	r = members_make(fold);
+	return r ? r : processes_count(fold);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_WINDOW_IDLE_WAIT_H
+#define STACKD_DAEMON_WINDOW_IDLE_WAIT_H
+
+/* Tells idle waits, such as those of a server that waits for work, from others. Pure; any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "daemon/window/stack.h"
+
+/* Bits of a task's state in the kernel, from include/linux/sched.h. */
+enum { TASK_UNINTERRUPTIBLE = 0x2, TASK_NOLOAD = 0x400 };
+
+/* True if ps shows the state as D: a signal does not end the wait. */
+static inline bool wait_is_uninterruptible(uint32_t state)
+{
+	return !(state & (STATE_PREEMPTED | STATE_NEW)) && (state & TASK_UNINTERRUPTIBLE) &&
+	       !(state & TASK_NOLOAD);
+}
+
+static inline bool stack_is_of_idle(const struct stack *stack)
+{
+	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
+}
+
+/*
+ * True if a wait is normal idling: a kernel thread waits for work, or a thread sleeps in one of
+ * the configured functions. A thread in uninterruptible sleep (D), or one that waits for a CPU, is
+ * never idle. kernel and user may be NULL.
+ */
+static inline bool wait_is_idle(uint32_t state, bool is_kernel, const struct stack *kernel,
+				const struct stack *user)
+{
+	if (state & (STATE_PREEMPTED | STATE_NEW) || wait_is_uninterruptible(state))
+		return false;
+	return is_kernel || state & STATE_IDLE || stack_is_of_idle(kernel) ||
+	       stack_is_of_idle(user);
+}
+
+#endif
