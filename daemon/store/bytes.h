@@ -4,8 +4,8 @@
 
 /*
  * Encodes numbers and strings into a growing buffer, and decodes them. The decoder does not trust
- * its input: before each read it checks that the bytes are there. A failure sets is_failed, which
- * the caller may check once, after the last value. Used by the files of the store; one thread.
+ * its input: before each read it checks that the bytes are there. A failure sets is_failed: it is
+ * enough to check this once, after the last value. Used by the files of the store; one thread.
  */
 
 #include <stdbool.h>

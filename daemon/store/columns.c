@@ -145,8 +145,8 @@ static const struct store_column member_columns[] = {
 };
 
 /*
- * One member of store_sections. The last arguments are the number of columns in version 1, in
- * version 2 and so on.
+ * Makes one member of store_sections. The last arguments are numbers of columns: the first is that
+ * of version 1, the second that of version 2, and so on.
  */
 #define SECTION(tag, array, columns, ...)                                                  \
 	{                                                                                  \
@@ -165,7 +165,7 @@ const struct store_section store_sections[] = {
 	SECTION(4, images, image_columns, 13, 14, 16), SECTION(5, rows, row_columns, 10, 11, 13),
 	SECTION(6, buckets, bucket_columns, 1),	       SECTION(7, spans, span_columns, 7, 8),
 	SECTION(8, opens, open_columns, 6, 7, 12),     SECTION(9, samples, sample_columns, 5, 7),
-	SECTION(10, wakers, waker_columns, 22), /* has one member per row, or none */
+	SECTION(10, wakers, waker_columns, 22), /* n_wakers is n_rows or 0 */
 	SECTION(11, members, member_columns, 2),       SECTION(20, ios, io_columns, 27, 30, 32),
 	SECTION(21, io_buckets, io_bucket_columns, 1), {},
 };

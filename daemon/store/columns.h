@@ -56,14 +56,14 @@ struct store_section {
 	uint64_t tag;
 	size_t size;  /* size of one member of the array, in bytes */
 	size_t array; /* offset in struct window of the pointer to the array */
-	size_t n;     /* offset in struct window of the number of members */
+	size_t n;     /* offset in struct window of the member that has the length of the array */
 	const struct store_column *columns;
 	uint8_t versions[STORE_VERSIONS]; /* number of columns of version 1, 2, ...; 0: no such
 					     version */
 };
 
 /*
- * All sections; a section of size 0 ends the list. The array of images comes first, because the
+ * All sections; a section of size 0 ends the list. The array `images` comes first, because the
  * other arrays have indexes into it.
  */
 extern const struct store_section store_sections[];
@@ -72,14 +72,14 @@ extern const struct store_section store_sections[];
 size_t store_section_columns(const struct store_section *section, uint64_t version);
 
 /*
- * Returns the lowest version whose columns hold all that the window has in this section: columns of
- * later versions are 0 in all members.
+ * Returns the lowest version of the section that is enough for this window: the columns that only
+ * later versions have are 0 in every member of the array.
  */
 uint64_t store_section_version(const struct store_section *section, const struct window *window);
 
 /*
- * Encodes the first n_columns columns of a section and appends them to *out. Adds the ends of
- * columns to context->cuts. On failure sets context->error or out->is_failed.
+ * Encodes the first n_columns columns of a section and appends them to *out. Appends the offsets at
+ * which columns end to context->cuts. On failure sets context->error or out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  size_t n_columns, struct bytes *out);

@@ -8,8 +8,9 @@
 #include "daemon/store/window_row.h"
 
 /*
- * The length of merged windows: one minute for windows older than the setting [store] merge_after,
- * ten minutes for windows older than OLDER times merge_after.
+ * The lengths of merged windows. Windows that are older than the setting [store] merge_after are
+ * merged into windows of one minute. Windows that are older than 7 times this setting (OLDER) are
+ * merged into windows of ten minutes.
  */
 #define MINUTE_NS      (60 * NS_PER_S)
 #define TEN_MINUTES_NS (600 * NS_PER_S)
@@ -99,8 +100,9 @@ static int parts_replace(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Replaces n windows by one merged window. Changes nothing and returns 0 if one of them is damaged
- * or has parts that only a newer stackd knows, or if a count would be too large.
+ * Replaces n windows by one merged window. Changes nothing and returns 0 if one of the windows is
+ * damaged, if only a newer stackd can read all of it, or if a merged count does not fit into its
+ * type.
  */
 static int group_compact(struct store *store, struct store_reader *reader,
 			 const struct store_entry *entries, size_t n)
@@ -123,9 +125,9 @@ static int group_compact(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Merges the next group of a session's windows into one window of length_ns, if all of the group
- * ended before before_ns. The group begins after the window whose id is *from. Sets *from to the id
- * of the group's last window.
+ * Merges the next group of a session's windows into one window of the length length_ns, if the
+ * whole group ended before the time before_ns. The group begins after the window with the id *from.
+ * Sets *from to the id of the group's last window.
  */
 static int level_step(struct store *store, struct store_reader *reader, uint64_t session,
 		      int64_t *from, int64_t before_ns, int64_t length_ns)
@@ -138,7 +140,10 @@ static int level_step(struct store *store, struct store_reader *reader, uint64_t
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
 		return r;
 	size = group_size(entries, n, length_ns);
-	/* Wait until a window follows the group: before that, the group may not be complete. */
+	/*
+	 * Wait until the session has a window after the group: until then, the next window may
+	 * still belong to the group.
+	 */
 	if (size == n)
 		return 0;
 	*from = entries[size - 1].id;

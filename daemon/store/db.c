@@ -107,7 +107,7 @@ int store_db_errno(struct store_db *db, int code)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	/* SQLite's codes for tables that do not match the schema version. */
+	/* SQLite returns these codes if the tables do not match the schema version. */
 	case SQLITE_ERROR:
 	case SQLITE_MISMATCH:
 	case SQLITE_CONSTRAINT:

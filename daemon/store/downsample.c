@@ -10,14 +10,17 @@
 #include "daemon/base/hash_table.h"
 
 struct image_entry {
-	/* identifies an image (a thread in one program): id of the thread, process, comm */
+	/*
+	 * identifies a thread in one program: the thread's number (uid), the process, the thread's
+	 * name
+	 */
 	uint64_t key[4];
 	uint32_t image;
 	UT_hash_handle hh;
 };
 
 struct row_entry {
-	uint64_t key[5]; /* identifies a row: image, task state, kernel stack, user stack, waker */
+	uint64_t key[5]; /* identifies a row: thread, task state, kernel stack, user stack, waker */
 	struct window_row row;
 	const struct window_waker *waker; /* the waker of the row, borrowed; NULL: it has none */
 	uint64_t buckets[WAIT_BUCKETS];
@@ -25,20 +28,22 @@ struct row_entry {
 };
 
 struct sample_entry {
-	uint64_t key[3]; /* identifies a row of samples: image, kernel stack, user stack */
+	uint64_t key[3]; /* identifies a row of samples: thread, kernel stack, user stack */
 	struct window_sample sample;
 	UT_hash_handle hh;
 };
 
 /*
  * A wait that ended in a later window than it began in, or that had not ended at the end of the
- * last window. In the windows from from_ns to until_ns it is an open wait whose time is in no row
- * yet; in other windows, it may have been folded into rows.
+ * last window. The time from from_ns to until_ns is the part of the wait that no row includes yet.
+ * Before from_ns, a row that stands for several processes may include it already.
  */
 struct wait_entry {
-	uint64_t key[2]; /* identifies a wait: id of the thread (window_image.uid), start in ns */
+	/* identifies a wait: number of the thread (window_image.uid), start of the wait in ns */
+	uint64_t key[2];
 	int64_t from_ns;
-	int64_t until_ns; /* equal to from_ns if no window has an open part of the wait so far */
+	/* end of the part that no row includes yet; equal to from_ns: there is no such part */
+	int64_t until_ns;
 	UT_hash_handle hh;
 };
 
@@ -49,10 +54,11 @@ struct downsample {
 	struct wait_entry *waits;
 	struct sample_entry *samples;
 	struct io_entry *ios;
-	uint32_t *map; /* for each image of the window being added: its index in out->images */
+	/* map[i] is the index in out->images of thread i of the window that is being added */
+	uint32_t *map;
 	struct window_member *members;
 	size_t n_members, members_capacity;
-	bool has_folded; /* a window has folded rows, merged from rows of several processes */
+	bool has_folded; /* a window has rows that stand for several processes (folded rows) */
 	int error;
 };
 
@@ -154,8 +160,9 @@ static struct row_entry *row_get(struct downsample *downsample, const struct win
 }
 
 /*
- * Adds the counts and times of a row to the sum of equal rows; borrows its stacks. row->image must
- * already be an index into the images of the merged window.
+ * Adds the counts and times of `row` to the sum of the rows with the same thread, state, stacks and
+ * waker. The sum borrows the stacks. row->image must already be an index into the images of the
+ * merged window.
  */
 static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
@@ -273,8 +280,8 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 }
 
 /*
- * Returns a row with the time that a wait took from from_ns to until_ns. image: index of its image
- * in out.
+ * Returns a row with the time that a wait took between from_ns and until_ns. `image` is the index
+ * of the wait's thread in the images of the merged window.
  */
 static struct window_row open_row(const struct window_open *open, uint32_t image, int64_t from_ns,
 				  int64_t until_ns)
@@ -296,9 +303,10 @@ static struct window_row open_row(const struct window_open *open, uint32_t image
 }
 
 /*
- * Returns the time from which on no row counts the time of a wait that this window has; INT64_MIN
- * if no row counts any of it. Rows count parts of the wait if these were folded in earlier windows.
- * If a part that no row counts ended before this window, adds that part to a row.
+ * Returns the time from which on no row includes this wait of `window` yet. INT64_MIN: no row
+ * includes any of it. A row may include an earlier part of the wait: if the wait was folded in an
+ * earlier window, its time became part of a row that stands for several processes. If a part that
+ * no row includes lies before that window, adds this part to a row.
  */
 static int64_t wait_from(struct downsample *downsample, const struct window *window,
 			 const struct window_open *wait)
@@ -317,7 +325,7 @@ static int64_t wait_from(struct downsample *downsample, const struct window *win
 	return window->start_ns;
 }
 
-/* Adds to a row the time of a wait from from_ns on. */
+/* Adds the time of a wait after from_ns to a row. */
 static void span_to_row(struct downsample *downsample, const struct window_span *span,
 			int64_t from_ns)
 {
@@ -383,8 +391,8 @@ static int spans_add(struct downsample *downsample, const struct window *window)
 }
 
 /*
- * Adds a wait that is open at the end of the last window. If the time of a part of it is in rows
- * already, adds the time of the rest to a row, too.
+ * Adds a wait that had not ended at the end of the last window. If rows include a part of its time
+ * already, adds the rest of its time to a row, too.
  */
 static int open_keep(struct downsample *downsample, const struct window *window,
 		     const struct window_open *open)
@@ -412,8 +420,8 @@ static int open_keep(struct downsample *downsample, const struct window *window,
 }
 
 /*
- * Notes in `entry`, which is a wait of a later window, that `window` has a part of it as an open
- * wait.
+ * Extends the part of a wait that no row includes yet (from entry->from_ns to entry->until_ns) to
+ * the end of `window`.
  */
 static void wait_extend(struct downsample *downsample, const struct window *window,
 			const struct window_open *open, struct wait_entry *entry)
@@ -425,9 +433,9 @@ static void wait_extend(struct downsample *downsample, const struct window *wind
 }
 
 /*
- * Adds the waits that had not ended at the end of `window`. If this is the last window, they stay
- * open waits. Otherwise, a wait is left out if a later window describes all of it; if none does,
- * the part of the wait within `window` is added to a row.
+ * Adds the waits that had not ended at the end of `window`. If this is the last window, the merged
+ * window gets them as waits that have not ended. Otherwise, a wait that is also in a later window
+ * is left to that window. The time of any other wait within `window` is added to a row.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {

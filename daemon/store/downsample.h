@@ -20,11 +20,15 @@
 int store_downsample(struct window *const *windows, size_t n, struct window **out);
 
 /*
- * These functions merge rows of I/O operations (downsample_iolat.c). store_downsample_ios_add()
- * adds the rows of one window to the sums in *entries, which is NULL at first. It leaves out rows
- * of open operations unless is_last. images[i] is the index in the merged window of image i of
- * `window`. store_downsample_ios_finish() writes the sums to the merged window `out`, and
- * store_downsample_ios_free() frees the sums. The first two return 0 or -ENOMEM.
+ * These functions merge rows of I/O operations (downsample_iolat.c). The first two return 0 or
+ * -ENOMEM.
+ *
+ * store_downsample_ios_add() adds the rows of `window` to the sums in *entries, which is NULL at
+ * first. If is_last is false, it leaves out rows of operations that have not ended. The process
+ * with the index i in `window` has the index images[i] in the merged window.
+ *
+ * store_downsample_ios_finish() appends the sums to the merged window `out` as rows.
+ * store_downsample_ios_free() frees the sums.
  */
 struct io_entry;
 int store_downsample_ios_add(struct io_entry **entries, const struct window *window,

@@ -8,7 +8,9 @@
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
 
-/* The sum of all I/O rows with the same image, layer, operation, system call, device and stacks. */
+/*
+ * The sum of all I/O rows with the same process, layer, operation, system call, device and stacks.
+ */
 struct io_entry {
 	uint64_t key[8];
 	struct window_io io; /* the sum, as a row; its stacks are borrowed */

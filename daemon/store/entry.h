@@ -45,8 +45,8 @@ static inline int64_t store_entry_end(const struct store_entry *entry)
 }
 
 /*
- * Returns the entry of a window. The caller passes the number of stackd's run, because a new window
- * does not have it yet.
+ * Returns the entry that describes a window. `run` is the number of the run of stackd that recorded
+ * the window: a window that is not on disk yet does not have it.
  */
 static inline struct store_entry store_entry_of(const struct window *window, uint64_t run)
 {

@@ -7,7 +7,7 @@
 
 #include "common/base.h"
 
-/* When a window is added and stacks take too much memory: the most windows that are evicted. */
+/* The most windows that history_add() evicts in one call because stacks take too much memory. */
 enum { EVICT_FOR_STACKS = 4 };
 
 /*
@@ -86,8 +86,8 @@ struct history *history_free(struct history *history)
 }
 
 /*
- * True if events were lost in the window and it is of an always-on probe, not of a session that a
- * client started.
+ * True if events were lost in the window and the window belongs to an always-on session, not to a
+ * session that a client started.
  */
 static bool is_lossy(const struct window *window)
 {

@@ -15,8 +15,8 @@
 #include "daemon/window/window.h"
 
 /*
- * The most evicted windows whose loss counts are kept: enough for ten minutes of 5 s windows of all
- * probes if every window lost something.
+ * The most evicted windows whose loss counts are kept. Even if all probes lose events in every
+ * window of 5 s, this is enough for ten minutes.
  */
 enum { HISTORY_LOSSY_MAX = 1024 };
 

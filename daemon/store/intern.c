@@ -141,9 +141,9 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 }
 
 /*
- * Finds the row with this hash, and overwrites it with data if it is damaged. Returns -ENOENT if
- * there is no such row. `find` is the first of a table's statements, which have consecutive
- * numbers: find, add, heal, touch.
+ * Finds the row with this hash. If the row is damaged, overwrites it with `data`. Returns -ENOENT
+ * if there is no such row. `find` is the statement that finds a row of the table. The statements
+ * with the next three numbers add a row, repair a row, and set the `seen` of a row.
  */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out, int64_t *seen_out)
@@ -203,8 +203,9 @@ static int row_touch(struct store_intern *intern, enum store_statement find, int
 }
 
 /*
- * Sets *out to the number of the row that holds data, and caches it. Adds the row if there is none;
- * sets its column `seen` if that is too old.
+ * Sets *out to the number of the row that holds `data`, and caches the number. Adds the row if
+ * there is none. If the `seen` of the row is too old, sets it to the number of the window that is
+ * being written.
  */
 static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
 		      const uint64_t *key, const struct bytes *data, int64_t *out)
@@ -259,8 +260,8 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 }
 
 /*
- * Encodes a stack as the row numbers of its frames. Adds the rows of new frames, and sets the
- * column `seen` of the other frames if that is too old.
+ * Encodes a stack as the row numbers of its frames. Adds the rows of new frames. If the `seen` of
+ * another frame's row is too old, sets it to the number of the window that is being written.
  */
 static int stack_encode(struct store_intern *intern, const struct stack *stack, struct bytes *data)
 {
@@ -321,8 +322,8 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	bytes_put_string(&data, info.exe);
 	bytes_put_string(&data, info.cgroup);
 	/*
-	 * Only folded processes, which stand for several, have this byte: the rows of all others
-	 * keep their hashes.
+	 * Add this byte only for an entry that stands for several processes (is_folded): the data
+	 * of all other processes, and the hash by which their rows are found, stay as they were.
 	 */
 	if (info.is_folded)
 		bytes_put_u64(&data, info.is_folded);

@@ -18,7 +18,8 @@
  * writer updates it ("touches" the row) only when it is at least `touch` windows behind. A row is
  * therefore deleted only when its `seen` is more than `touch` windows before the oldest window. A
  * large `touch` keeps unused rows for longer, and a small store has no space for that. So `touch`
- * grows with the number of windows: it is STORE_TOUCH_LEAST at level 0 and doubles with each level.
+ * grows with the number of windows, in steps that are called touch levels: it is STORE_TOUCH_LEAST
+ * at level 0, and twice as large at each next level.
  */
 enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 };
 
@@ -30,8 +31,8 @@ struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
  * Returns the functions that store_blob_encode() needs to get the row numbers of stacks and
- * processes. `window` is the number that the encoded window will have. A row whose `seen` is at
- * least `touch` below that number gets it as its new `seen`.
+ * processes. `window` is the number that the encoded window will have. If the `seen` of a row is
+ * lower than this number by `touch` or more, it is set to this number.
  */
 struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch);
 

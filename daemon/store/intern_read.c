@@ -26,8 +26,9 @@ struct loaded_stack {
 struct loaded_process {
 	struct process *process;
 	int64_t number;
-	UT_hash_handle hh;	   /* handle in the hash table whose key is number */
-	UT_hash_handle hh_process; /* handle in the hash table whose key is process */
+	UT_hash_handle hh; /* links this struct into the hash table that finds it by number */
+	/* links this struct into the hash table that finds it by process */
+	UT_hash_handle hh_process;
 };
 
 struct store_intern_reader {

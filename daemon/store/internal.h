@@ -21,7 +21,7 @@
  */
 enum { STORE_COMPACTED_SESSIONS = 16 };
 
-/* The most sessions waiting to be written; more than the clients' sessions that can run at once. */
+/* The most sessions that can wait to be written: as many as clients can have running at once. */
 enum { STORE_NOTES_MAX = 64 };
 
 /* A period whose windows were dropped, so that they are not on disk, and the reason. */
@@ -61,36 +61,41 @@ struct store {
 	int lock_fd;
 	struct store_db db;
 	struct store_intern *intern;
-	struct store_gap gap; /* the latest gap, as long as it is not noted in the database */
+	struct store_gap gap; /* the latest gap, until it is written to the table `gaps` */
 	int64_t run;	      /* number of this run of stackd, its id in the table `runs` */
 	int64_t open_next_ns; /* time of CLOCK_MONOTONIC at which to try again to open the file */
 	int64_t sync_next_ns; /* time of CLOCK_MONOTONIC at which to sync the file next */
 	int64_t log_next_ns;  /* time of CLOCK_MONOTONIC before which the log is not restarted */
 	int64_t written_real_ns; /* end of the window written last, in ns since the epoch */
 	/*
-	 * By kind of probe: end of the window that was written last for the always-on session of
-	 * that kind, in ns since the epoch; INT64_MIN: no window was written yet
+	 * One member for each kind of probe: the end of the window that was written last for the
+	 * always-on session of this kind, in ns since the epoch. INT64_MIN: no window was written
+	 * yet.
 	 */
 	int64_t written_always_ns[PROBE_KIND_N];
 	/*
-	 * Id of the last window that was considered for merging. First index: session; second
-	 * index: 0 for merging into 1 min, 1 for merging into 10 min
+	 * For the session number i, compact_from[i][0] is the id of the last window that was
+	 * examined for merging into windows of 1 min; compact_from[i][1] is the same for windows of
+	 * 10 min.
 	 */
 	int64_t compact_from[STORE_COMPACTED_SESSIONS][2];
 	unsigned int evicted; /* number of windows evicted since unused rows were last deleted */
 	/*
-	 * by touch level (see intern.h): number of the last window written at that level; 0: none
+	 * touched[i] is the number of the last window that was written at touch level i (see
+	 * intern.h); 0: none
 	 */
 	int64_t touched[STORE_TOUCH_LEVELS];
-	int touch_noted; /* highest touch level noted in the table `meta`; -1: not known */
+	/* the touch level (see intern.h) that is stored in the table `meta`; -1: not known */
+	int touch_noted;
 };
 
 /* writer.c: runs the writer's thread. data is the struct store. */
 void *store_writer_run(void *data);
 
 /*
- * store.c: set a text of the stats, and log it if it is new. The problem is what is wrong now;
- * format is NULL if nothing is. The notice is what was wrong and has been repaired.
+ * store.c: set stats.problem or stats.notice to a text, and log the text if it is new. The problem
+ * is what is wrong now; `format` is NULL if nothing is wrong. The notice is the last problem that
+ * stackd repaired.
  */
 void store_set_problem(struct store *store, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -98,8 +103,8 @@ void store_set_notice(struct store *store, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * store.c: extends *gap by the period [start_ns, end_ns) if the two are close and have the same
- * reason; otherwise replaces *gap by this period.
+ * store.c: if the period [start_ns, end_ns) is close to *gap and has the same reason, extends *gap
+ * by it. Otherwise replaces *gap by this period.
  */
 void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason);
 
@@ -108,9 +113,9 @@ int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
 /*
- * retention.c: store_touch() sets *touch_out to the `touch` (see intern.h) for the window that is
- * being written. store_touch_begin() reads the touch levels from the database, after the database
- * was opened and after a rollback.
+ * retention.c: store_touch() computes the value of `touch` (see intern.h) with which the window
+ * number `window` is to be written. store_touch_begin() reads the touch levels from the database.
+ * It must be called after the database was opened, and after a rollback.
  */
 int store_touch(struct store *store, int64_t window, int64_t *touch_out);
 void store_touch_begin(struct store *store);
@@ -137,8 +142,8 @@ void store_count(struct store *store);
 int store_salvage(struct store *store);
 
 /*
- * compact.c: merges old windows. For each session and each length of merged windows, one call
- * merges at most one group of windows into one.
+ * compact.c: merges old windows. In one call, at most one group of windows is merged for each
+ * session and each length of merged windows.
  */
 int store_compact_step(struct store *store, int64_t now_ns);
 

@@ -23,7 +23,7 @@ struct store_prefetch {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects the members that follow it */
 	pthread_cond_t changed;
-	/* loaded windows; that of entries[i] is at index i % READY_MAX */
+	/* loaded windows; the window of entries[i] is at index i % READY_MAX */
 	struct ready ready[READY_MAX];
 	size_t loaded; /* entries from this index on are loaded */
 	size_t taken;  /* entries from this index on were given to the caller */

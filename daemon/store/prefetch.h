@@ -29,7 +29,7 @@ int store_prefetch_start(struct store_reader *reader, const struct store_entry *
 struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch);
 
 /*
- * Waits until the window of an entry is loaded and returns it as store_reader_load() does. The
+ * Waits until the window of `entry` is loaded. Returns the same values as store_reader_load(). The
  * entries must be asked for in order, from the last to the first; otherwise returns -ESPIPE.
  */
 int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,

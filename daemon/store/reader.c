@@ -170,8 +170,8 @@ int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id
 }
 
 /*
- * True if the window decoded from the blob of a row is the window that the other columns of the row
- * describe.
+ * True if `window`, which was decoded from the blob of a row, matches `entry`, which was read from
+ * the other columns of the row.
  */
 static bool window_is(const struct window *window, const struct store_entry *entry)
 {

@@ -21,10 +21,14 @@ enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
 /* Selects the windows to list: of an always-on probe, of a client's session, or all. */
 struct store_select {
-	/* an always-on probe: its windows of all runs of stackd; NULL: any probe */
+	/*
+	 * name of an always-on probe, whose windows of all runs of stackd are listed; NULL: any
+	 * probe
+	 */
 	const char *probe;
-	uint64_t run;	  /* used with session: the run of stackd that recorded the session */
-	uint64_t session; /* number of a client's session; 0: do not select by session */
+	/* if `session` is not 0: number of the run of stackd that recorded the session */
+	uint64_t run;
+	uint64_t session; /* number of a client's session; 0: windows are not selected by session */
 };
 
 struct store_reader;
@@ -35,8 +39,9 @@ struct store_stats;
 struct store_run {
 	char boot_id[40];
 	int64_t start_real_ns; /* when the run began, in ns since the epoch */
-	int64_t alive_real_ns; /* when it last noted that it was running, in ns since the epoch */
-	bool is_clean;	       /* stackd was stopped, not killed; false as long as it runs */
+	/* when stackd last noted that the run goes on, in ns since the epoch */
+	int64_t alive_real_ns;
+	bool is_clean; /* stackd was stopped, not killed; false as long as it runs */
 };
 
 /* Opens the database at path for reading. Returns 0, -ENOMEM or an errno of store_db_open(). */
@@ -44,8 +49,8 @@ int store_reader_open(const char *path, struct store_reader **out);
 struct store_reader *store_reader_close(struct store_reader *reader);
 
 /*
- * Ends the reader's transaction, because the database's log cannot be restarted while one is open.
- * Called when a query has read all it needs; loaded windows and stacks stay valid.
+ * Ends the reader's transaction. While a transaction is open, the log of the database cannot be
+ * restarted. Called when a query has read all it needs; loaded windows and stacks stay valid.
  */
 void store_reader_rest(struct store_reader *reader);
 
@@ -109,7 +114,7 @@ int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run
  */
 int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t size);
 
-/* Sets out->windows, bytes, oldest_ns and newest_ns to what the database has now. */
+/* Sets the members windows, bytes, oldest_ns and newest_ns of *out to what the database has now. */
 void store_reader_count(struct store_reader *reader, struct store_stats *out);
 
 /*

@@ -13,19 +13,23 @@ enum {
 	EVICT_FULL_SHARE = 8,
 	EVICT_FULL_LEAST = 4,
 	/*
-	 * While one window is written: the most windows that are evicted for max_age, and the
-	 * number of windows that are evicted together for max_size.
+	 * While one window is written, at most this many windows are evicted for max_age. For
+	 * max_size, windows are evicted in groups of this size.
 	 */
 	EVICT_AT_ONCE = 4,
 	/*
-	 * Unused rows are deleted whenever 1/8 of all windows were evicted, but at least 4 and at
-	 * most 64; and also after every 16 windows that are evicted to make room for one window.
+	 * Unused rows are deleted whenever 1/8 of all windows, but at least 4 and at most 64, were
+	 * evicted. While windows are evicted to make room for one new window, unused rows are also
+	 * deleted after every 16 of them.
 	 */
 	TRIM_AT_ONCE = 16,
 	TRIM_MOST = 64,
 	TRIM_SHARE = 8,
 	TRIM_LEAST = 4,
-	/* `touch` (see intern.h) is at most 1/4 of the number of windows, or its least value */
+	/*
+	 * `touch` (see intern.h) is at most 1/4 of the number of windows, but never below
+	 * STORE_TOUCH_LEAST
+	 */
 	TOUCH_SHARE = 4,
 };
 
@@ -81,8 +85,8 @@ static int meta_set(struct store *store, const char *name, int64_t value, const 
 }
 
 /*
- * Stores `level` in the table `meta`: the highest touch level (see intern.h) at which any window on
- * disk was written.
+ * Stores `level` in the table `meta`, as the highest touch level (see intern.h) at which a window
+ * that is on disk was written.
  */
 static int level_note(struct store *store, size_t level)
 {
@@ -113,7 +117,10 @@ static size_t level_get(struct store *store)
 	return level < 0 || level >= STORE_TOUCH_LEVELS ? STORE_TOUCH_LEVELS - 1 : (size_t)level;
 }
 
-/* Returns the highest touch level at which `window` or a later window was written. */
+/*
+ * Returns the highest touch level (see intern.h) at which the window number `window` or a later
+ * window was written.
+ */
 static size_t level_since(const struct store *store, int64_t window)
 {
 	size_t level = STORE_TOUCH_LEVELS - 1;
@@ -180,8 +187,9 @@ static int interned_trim(struct store *store)
 	if (before <= 0)
 		return 0;
 	/*
-	 * The `seen` of a frame is set only together with the `seen` of a stack that has the frame.
-	 * It may therefore be one more `touch` behind.
+	 * When the `seen` of a stack is set, the `seen` of its frames may still be new enough, and
+	 * is left as it is. So the `seen` of a frame may be lower than that of its stack, by up to
+	 * one `touch`.
 	 */
 	level = level_since(store, before);
 	frames = before - ((int64_t)STORE_TOUCH_LEAST << level);

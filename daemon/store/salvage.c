@@ -35,7 +35,9 @@
  */
 #define LENGTH_MAX (INT64_C(2) << 40)
 
-/* Which checksum the rows of a table have, by which damaged rows are found. */
+/*
+ * The kinds of checksum that the rows of a table can have. A row with a wrong checksum is damaged.
+ */
 enum guard { GUARD_NONE, GUARD_INTERNED, GUARD_WINDOW };
 
 static const struct table {
@@ -61,7 +63,7 @@ struct salvage {
 	sqlite3 *old; /* the damaged database */
 	struct store_db *new;
 	sqlite3_stmt *get; /* reads a row of the current table from old */
-	sqlite3_stmt *put; /* writes that row to new */
+	sqlite3_stmt *put; /* inserts into `new` the row that `get` has read */
 	uint64_t windows;  /* number of windows copied */
 	uint64_t lost;	   /* number of windows left out because of a wrong checksum */
 };
@@ -98,7 +100,8 @@ static int row_copy(struct salvage *salvage, enum guard guard)
 }
 
 /*
- * Returns the smallest (which = "min") or largest ("max") row number of a table; fallback on error.
+ * Returns the smallest row number of a table if `which` is "min", the largest if `which` is "max";
+ * `fallback` on error.
  */
 static int64_t bound_get(struct salvage *salvage, const char *table, const char *which,
 			 int64_t fallback)

@@ -3,12 +3,12 @@
 
 /*
  * Member i is the SQL that brings a database from schema version i to i + 1. A member that was in a
- * release is never changed: to change the schema, add a member and raise STORE_SCHEMA.
+ * release must not change. To change the schema, add a member and raise STORE_SCHEMA.
  *
  * A row of frames, stacks or processes is found by its hash. Its column `seen` has the number of
- * the last window that used it, or of a slightly earlier window; old rows are deleted by it. `sum`
- * is a checksum of its number and data, which shows damage. A blob is the last column of its table,
- * so that reading the other columns does not have to read past it.
+ * the last window that used it, or of a slightly earlier window: rows with a low number are
+ * deleted. `sum` is a checksum of its number and data, which shows damage. A blob is the last
+ * column of its table, so that reading the other columns does not have to read past it.
  */
 const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE runs ("

@@ -48,8 +48,8 @@ struct store_stats {
 	 */
 	int64_t synced_ns;
 	/*
-	 * By kind of probe: end of the newest window of the always-on session of that kind that
-	 * would survive a power cut, in ns since the epoch; INT64_MIN: none
+	 * One member for each kind of probe: the end of the newest window of the always-on session
+	 * of this kind that would survive a power cut, in ns since the epoch. INT64_MIN: none.
 	 */
 	int64_t synced_always_ns[PROBE_KIND_N];
 	size_t queued;	  /* number of windows that wait to be written */
@@ -66,8 +66,8 @@ struct store_stats {
 };
 
 /*
- * A session that a client started. The strings are borrowed if it is to be written, and owned if it
- * was read.
+ * A session that a client started. Its strings are borrowed when the session is to be written, and
+ * owned when it was read.
  */
 struct store_session {
 	uint64_t run; /* number of the run of stackd that records it; set by the store */
@@ -110,14 +110,17 @@ void store_add(struct store *store, struct window *window);
  */
 void store_add_session(struct store *store, const struct store_session *session);
 
-/* Raises the age at which windows are merged into longer ones; a lower age than now is ignored. */
+/*
+ * Raises the age at which windows are merged into longer ones. Does nothing if the new age is lower
+ * than the present one.
+ */
 void store_compact_later(struct store *store, int64_t compact_after_ns);
 
 void store_stats(struct store *store, struct store_stats *out);
 
 /*
- * Like store_stats(); but if the store is read-only, counts its windows through reader, if not
- * NULL.
+ * Reads the stats as store_stats() does. If the store is read-only and `reader` is not NULL, counts
+ * the windows through `reader`, because a read-only store does not count them itself.
  */
 void store_stats_read(struct store *store, struct store_reader *reader, struct store_stats *out);
 

@@ -11,8 +11,8 @@
 #include "daemon/store/timeline_internal.h"
 
 /*
- * How far after the range windows on disk are searched for the end of waits that began in the
- * range.
+ * A wait that begins in the range may end later. Its end is searched for in windows on disk that
+ * begin at most this long after the range.
  */
 #define LATER_NS (120 * NS_PER_S)
 
@@ -43,8 +43,8 @@ struct timeline *timeline_close(struct timeline *timeline)
 }
 
 /*
- * Lists the session's windows in memory. Of windows that end at or before since_ns, keeps only the
- * entries.
+ * Lists the session's windows in memory. For a window that ended at or before since_ns, keeps the
+ * entry, but not the window.
  */
 static int memory_read(struct timeline *timeline, int64_t since_ns)
 {
@@ -104,8 +104,8 @@ static bool oldest_drop(struct store_entry *entries, size_t *n)
 }
 
 /*
- * Removes the entries of windows on disk that are in memory, too. Returns the number of entries
- * left.
+ * Removes the entries of windows on disk that are also in memory. Returns the number of entries
+ * that are left.
  */
 static size_t in_memory_drop(const struct timeline *timeline, struct store_entry *entries, size_t n)
 {
@@ -211,9 +211,9 @@ bool timeline_is_truncated(const struct timeline *timeline)
 }
 
 /*
- * Starts a thread that loads a list ahead, if `entry` is the list's last window on disk: a caller
- * that begins with the last window will ask for all. If no thread can be started, stored_load()
- * loads the windows one by one.
+ * If `entry` is the last of a list's windows on disk, starts a thread that loads all windows of
+ * this list: a caller that begins with the last window will ask for all. If no thread can be
+ * started, stored_load() loads the windows one by one.
  */
 static void prefetch_start(struct timeline *timeline, const struct store_entry *entry)
 {
@@ -231,8 +231,9 @@ static void prefetch_start(struct timeline *timeline, const struct store_entry *
 }
 
 /*
- * Loads a window on disk: from the prefetch thread if it has the window, else directly. Ends the
- * thread after the list's first window, which callers ask for last.
+ * Returns a window that is on disk. Takes it from the prefetch thread if there is one for this
+ * list; otherwise loads it here. Ends the thread after the first window of the list, for which
+ * callers ask last.
  */
 static int stored_load(struct timeline *timeline, const struct store_entry *entry,
 		       struct window **out)

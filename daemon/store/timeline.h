@@ -37,15 +37,19 @@ struct timeline_source {
 struct timeline_session {
 	uint64_t id;  /* number of the session */
 	uint64_t run; /* the earlier run of stackd that recorded the session; 0: this run */
-	/* an always-on probe, with its windows of all runs; NULL: a client's session */
+	/*
+	 * name of an always-on probe, whose windows of all runs are listed; NULL: a client's
+	 * session
+	 */
 	const char *probe;
 	int64_t since_ns;  /* when the session began, in ns since the epoch */
 	bool is_recording; /* the session is being recorded now */
 };
 
 /*
- * Windows of a timeline, oldest first: those on disk, then those in memory. A caller may also fill
- * a list itself with windows in memory; it then leaves entries, n_stored and timeline 0.
+ * Windows of a timeline, oldest first: those on disk, then those in memory. A caller may also make
+ * its own list of windows in memory: in such a list, entries and timeline are NULL, and n_stored is
+ * 0.
  */
 struct timeline_list {
 	struct store_entry *entries; /* entry i describes window i without loading it */
@@ -68,8 +72,9 @@ struct timeline_coverage {
 	int64_t used_end_ns;   /* end of the last readable window; if none, of the range */
 	int64_t covered_ns;    /* ns of the range that readable windows cover */
 	size_t windows;	       /* number of readable windows */
-	size_t compacted;      /* number of readable windows that were merged from several */
-	size_t bad;	       /* number of windows that could not be read */
+	/* how many of the readable windows are the result of merging several windows */
+	size_t compacted;
+	size_t bad; /* number of windows that could not be read */
 };
 
 /*
@@ -81,20 +86,25 @@ int timeline_open(const struct timeline_source *source, const struct timeline_se
 struct timeline *timeline_close(struct timeline *timeline);
 
 /*
- * Lists the windows after until_ns, in which waits that began in the range may have ended: all
- * windows in memory, and those on disk that begin at most 2 min later. until_ns must be greater
- * than the since_ns of timeline_open(). Returns 0 or -ENOMEM.
+ * Lists the session's windows after until_ns, in which waits that began in the range may have
+ * ended. Lists all such windows in memory, but of those on disk only the ones that begin at most 2
+ * min after until_ns. until_ns must be greater than the since_ns of timeline_open(). Returns 0 or
+ * -ENOMEM.
  */
 int timeline_read_later(struct timeline *timeline, int64_t until_ns);
 
-/* Return a list, borrowed: the windows of the range, or those that timeline_read_later() listed. */
+/*
+ * timeline_range() returns the list of the windows in the range, timeline_later() the list that
+ * timeline_read_later() made. Both lists are borrowed.
+ */
 const struct timeline_list *timeline_range(const struct timeline *timeline);
 const struct timeline_list *timeline_later(const struct timeline *timeline);
 
 /*
  * Returns a reference to window i of the list; loads the window if it is on disk. A caller that
  * wants all windows should ask for the last one first: if 16 or more are on disk, a thread then
- * loads the others ahead. If the window cannot be read, returns NULL and sets `bad` of its entry.
+ * loads the others before they are asked for. If the window cannot be read, returns NULL and sets
+ * `bad` in its entry.
  */
 struct window *timeline_window(const struct timeline_list *list, size_t i);
 
@@ -118,7 +128,7 @@ bool timeline_has_memory(const struct timeline *timeline);
  */
 int64_t timeline_memory_evicted(const struct timeline *timeline);
 
-/* Adds the losses of the range's readable windows to lost, an array of WINDOW_LOST_N counts. */
+/* Adds the loss counts of the range's readable windows to the counts in lost[WINDOW_LOST_N]. */
 void timeline_losses(const struct timeline *timeline, uint64_t *lost);
 
 /*

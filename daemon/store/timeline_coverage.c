@@ -47,9 +47,9 @@ static int entries_sort(struct coverage *coverage)
 }
 
 /*
- * True if, by the monotonic clock, this run of stackd recorded a window between `before` and
- * `after`. By the real clock, that window is elsewhere: the clock was set to another time in
- * between.
+ * True if, by the monotonic clock, this run of stackd recorded another window between the windows
+ * `before` and `after`. By the real clock, that window is not between them, because the real clock
+ * was set.
  */
 static bool is_elsewhere(const struct coverage *coverage, const struct store_entry *before,
 			 const struct store_entry *after)
@@ -84,9 +84,10 @@ static const char *reason_within(const struct coverage *coverage, const struct s
 }
 
 /*
- * Sets reason to how the run of stackd ended that recorded the window `before`. Returns false if
- * the store does not know the run, or if it has not ended. If the session is not being recorded and
- * no later run is known, the boot id of the host shows whether the host was restarted.
+ * Finds out how a run of stackd ended: the run that recorded the window `before`. Sets `reason` to
+ * that. Returns false if the store does not know the run, or if the run has not ended. If the
+ * session is not being recorded and no later run is known, the boot id of the host shows whether
+ * the host was restarted.
  */
 static bool reason_run_ended(const struct coverage *coverage, const struct store_entry *before,
 			     const struct store_entry *after, char *reason)
@@ -179,10 +180,10 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 }
 
 /*
- * Adds the gap between the windows `before` and `after`, each of which may be NULL (none). The
- * reason is the one that the writer noted in the database, if any. It holds only until the end of
- * the run that noted it: if that run ended within the gap, the rest of the gap gets a reason of its
- * own.
+ * Adds the gap between the windows `before` and `after`, each of which may be NULL (none). If the
+ * table `gaps` has a reason for it, this reason is used. Such a reason holds only until the end of
+ * the run of stackd that wrote it to the table. If that run ended within the gap, the rest of the
+ * gap is added as a gap with another reason.
  */
 static void gap_between(struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, int64_t end)
@@ -244,8 +245,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 }
 
 /*
- * Adds a window to the coverage; one that cannot be read is a gap. Returns the time up to which the
- * range is now worked out.
+ * Adds a window to the coverage; adds a gap instead if the window could not be read. The time
+ * before `at` is part of the coverage already. Returns the new value of `at`.
  */
 static int64_t window_cover(struct coverage *coverage, const struct store_entry *entry, int64_t at,
 			    int64_t until, struct timeline_coverage *out)

@@ -15,15 +15,18 @@ struct timeline {
 	struct timeline_source source;
 	struct timeline_session session;
 	struct store_select select; /* selects the session's windows on disk */
-	/* the session's windows in memory; windows[i] is NULL if it ended before the range */
+	/* the session's windows in memory; windows[i] is NULL if window i ended before the range */
 	struct timeline_list memory;
 	/* sequence number of the oldest window in memory, of any session; 0: none */
 	uint64_t memory_seq;
 	struct timeline_list range; /* windows that overlap the range */
 	struct timeline_list later; /* windows after the range, see timeline_read_later() */
-	bool is_truncated; /* range lacks windows on disk, the oldest, because they are too many */
-	size_t n_bad;	   /* number of windows on disk that could not be loaded */
-	/* loads the windows of range or later ahead; NULL: not started */
+	/* `range` lacks the oldest windows on disk, because a list cannot have all of them */
+	bool is_truncated;
+	size_t n_bad; /* number of windows on disk that could not be loaded */
+	/*
+	 * thread that loads the windows of `range` or `later` before they are asked for; NULL: none
+	 */
 	struct store_prefetch *prefetch;
 };
 

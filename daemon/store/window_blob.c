@@ -15,7 +15,8 @@ enum {
 	TAG_HEAD = 1,
 	TAG_STACKS = 2,	   /* row numbers of the window's stacks in the database */
 	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
-	TAG_FOLDED = 12,   /* struct window_folded, if the window has folded rows */
+	/* struct window_folded; only if rows of the window stand for several processes */
+	TAG_FOLDED = 12,
 };
 
 enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, FOLDED_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
@@ -31,8 +32,8 @@ static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 }
 
 /*
- * Encodes the members of struct window that are not arrays. Writes losses by name, because the
- * numbers of losses differ between versions of stackd.
+ * Encodes the members of struct window that are not arrays. Writes the name of each loss, not its
+ * number (enum window_loss), which can change from one version of stackd to the next.
  */
 static void head_encode(const struct window *window, uint64_t run, struct bytes *out)
 {
@@ -114,9 +115,9 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 }
 
 /*
- * Encodes all sections. Encodes the arrays first, into a buffer, because that collects their stacks
- * and processes. In *out, the numbers of these stacks and processes come before the arrays, because
- * the decoder needs them to read the arrays.
+ * Encodes all sections. Encoding the arrays also collects the stacks and processes to which they
+ * point. The arrays are therefore encoded first, into a buffer. In *out, the numbers of the stacks
+ * and processes come before the arrays, because the decoder needs them to read the arrays.
  */
 static int sections_encode(struct store_column_context *context, uint64_t run,
 			   const struct store_names *names, struct bytes *out)

@@ -39,7 +39,7 @@ struct store_names {
 };
 
 /*
- * Encodes the window and appends it to *out. run is the number of the run of stackd that recorded
+ * Encodes the window and appends it to *out. `run` is the number of the run of stackd that recorded
  * the window. Returns 0; -ENOMEM; -E2BIG if the window is larger than STORE_BLOB_MAX; or the error
  * of a function of `names`.
  */

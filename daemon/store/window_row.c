@@ -44,7 +44,10 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 	return store_sum(sum, lost, size);
 }
 
-/* Encodes losses by name, because the numbers of losses differ between versions of stackd. */
+/*
+ * Encodes the name of each loss, not its number (enum window_loss), which can change from one
+ * version of stackd to the next.
+ */
 static void lost_encode(const struct store_entry *entry, struct bytes *out)
 {
 	unsigned int i;

@@ -14,7 +14,8 @@
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 
 /*
- * The shortest time between two attempts to restart the log; a query that reads may make one fail.
+ * The shortest time between two attempts to restart the log. An attempt may fail because a query
+ * reads the database.
  */
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
@@ -71,7 +72,10 @@ static int sessions_write(struct store *store, size_t *n_out)
 	n = store->noted;
 	pthread_mutex_unlock(&store->lock);
 	for (i = 0; i < n && !r; i++) {
-		/* Needs no lock: other threads only add sessions behind the first n. */
+		/*
+		 * Reading store->notes needs no lock: other threads only append sessions, after the
+		 * first n.
+		 */
 		session = store->notes[i];
 		session.run = (uint64_t)store->run;
 		r = store_session_write(&store->db, &session);
@@ -259,10 +263,10 @@ static void store_sync(struct store *store)
 }
 
 /*
- * Restarts the database's log if it has become long. SQLite does this, too, but only while there
- * are no readers: under one query after the other, the log grew to 200 MiB in 5 minutes. This
- * function waits for the readers that are active now, for at most BUSY_MS of db.c; it does not wait
- * for later readers.
+ * Restarts the database's log if it has become long. SQLite does this, too, but only at a moment
+ * without readers. When one query followed the other without a pause, the log grew to 200 MiB in 5
+ * minutes. This function waits for the readers that are active now, for at most BUSY_MS of db.c; it
+ * does not wait for later readers.
  */
 static void log_restart(struct store *store, int64_t now)
 {
