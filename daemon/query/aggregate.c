@@ -7,8 +7,8 @@
 #include "daemon/query/aggregate_internal.h"
 
 /*
- * Returns an array, to be freed by the caller, with an element for each member of window->images:
- * facts about the image, or NULL if the filter leaves it out. Returns NULL when out of memory.
+ * Returns an array that the caller frees; NULL when out of memory. Element i has the facts about
+ * the thread window->images[i]; it is NULL if the filter leaves this thread out.
  */
 static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
 						const struct window *window)
@@ -121,7 +121,8 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 
 /*
  * Aggregates the windows of the list, the newest one first. Only the newest window has the waits
- * that are open at the end of the range, and these must be known before the other windows are read.
+ * that have not ended by the end of the range, and these must be known before the other windows are
+ * read.
  */
 static int add_windows(struct aggregate *aggregate, const struct timeline_list *list,
 		       struct stack *unread)
@@ -140,8 +141,8 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 			aggregate_opens_index(aggregate, window);
 		}
 		/*
-		 * Waits are not followed from one run of stackd to the next: an open wait of an
-		 * earlier run is assumed to last until the end of the newest window of that run.
+		 * Waits are not followed from one run of stackd to the next. A wait that did not
+		 * end in its run is assumed to last until the end of the newest window of that run.
 		 */
 		if (is_last || window->run != aggregate->run)
 			aggregate->run_end_ns = window->end_ns;

@@ -43,7 +43,9 @@ struct aggregate_key {
 
 struct aggregate_group {
 	struct aggregate_key key;
-	/* the window_image of any thread in the group; its sums are of that thread only */
+	/*
+	 * the window_image of any one thread in the group; its `sums` are those of this thread only
+	 */
 	const struct window_image *image;
 	/* references to the stacks of the group; each may be NULL */
 	struct stack *kernel;
@@ -62,9 +64,9 @@ struct aggregate_group {
 	uint64_t throttled_ns; /* time without CPU quota, a part of runnable_ns */
 	uint64_t open;	       /* number of waits that have not ended */
 	uint64_t open_ns;
-	/* number of open waits that may have ended, because their thread could not be inspected */
+	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
-	/* numbers of folded processes, see struct window_image; 0 unless the group is folded */
+	/* number of processes if the group stands for several, see window_image.folded; else 0 */
 	uint32_t folded;
 	uint32_t started;
 	uint64_t max_ns; /* length of the longest wait of the group, in ns */
@@ -119,9 +121,11 @@ struct aggregate_totals {
 	uint64_t short_waits;
 	uint64_t short_ns;
 	uint64_t open_waits;
-	/* number of open waits that may have ended, because their thread could not be inspected */
+	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
-	/* time from wakeup on of the waits counted in `unseen`, in ns; a part of runnable_ns */
+	/*
+	 * for the waits that `unseen` counts: time since their wakeup, in ns; a part of runnable_ns
+	 */
 	uint64_t unseen_ns;
 	uint64_t threads;
 	uint64_t processes;
@@ -142,9 +146,9 @@ struct aggregate_options {
 
 /*
  * Aggregates the windows of `list`. `later` lists the windows after them; the two lists may
- * overlap. A wait that ended in a window of `later` gets the stacks that were taken at its end. An
- * open wait whose user stack was not read gets the stack `unread` instead. Returns 0 and *out,
- * owned by the caller; or -ENOMEM.
+ * overlap. A wait that ended in a window of `later` gets the stacks that were taken at its end. A
+ * wait that has not ended gets the stack `unread` as its user stack if its user stack was not read.
+ * Returns 0 and *out, owned by the caller; or -ENOMEM.
  */
 int aggregate_new(const struct timeline_list *list, const struct timeline_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
@@ -167,10 +171,10 @@ int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group *
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 
 /*
- * Returns the number of rows of windows whose time is an estimate: the filter asks for lengths, and
- * only some waits of the row have such a length. The longest wait of a row does not make it an
- * estimate, because its length is known exactly. An estimate is never more than the time of the
- * whole row.
+ * Returns the number of rows of windows whose times are estimates. A row has only sums, and the
+ * exact length of its longest wait. If the filter lets only some of its other waits pass because of
+ * their length, the time of these waits is estimated. An estimate is never more than the time of
+ * the whole row.
  */
 uint64_t aggregate_estimated(const struct aggregate *aggregate);
 

@@ -84,8 +84,9 @@ static void key_init(const struct aggregate *aggregate, const struct aggregate_i
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
 	/*
-	 * image->uid cannot identify a thread here, because each run of stackd numbers its threads
-	 * from the start again.
+	 * The thread is identified by its tid and start time. window_image.uid, the number that
+	 * stackd gave the thread, is not enough: each run of stackd numbers threads from the start
+	 * again.
 	 */
 	if (by == AGGREGATE_BY_THREAD)
 		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;

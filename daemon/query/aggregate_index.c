@@ -95,8 +95,8 @@ void aggregate_spans_index(struct aggregate *aggregate, const struct window *win
 		if (!wait || wait->has_span)
 			continue;
 		/*
-		 * Keep a copy: this window may be freed before the earlier windows, which have
-		 * other parts of the wait, are read.
+		 * Keep a copy: the wait began in an earlier window, which is read later, when this
+		 * window may have been freed.
 		 */
 		wait->span = *span;
 		wait->has_span = true;

@@ -27,32 +27,34 @@ struct aggregate_task {
 };
 
 /*
- * Facts about an image (a thread between two execs): its process, and whether the filter selects
- * it. They are looked up once and then used for all windows.
+ * Facts about an image (a thread while it runs one program): its process, and whether the filter
+ * selects it. They are looked up once and then used for all windows.
  */
 struct aggregate_image_info {
-	uint64_t key[2]; /* uid of the image (the thread's number), and address of its process */
+	/* number that stackd gave the thread (window_image.uid), and address of its process */
+	uint64_t key[2];
 	struct process_info process;
 	/* the entry of the thread in aggregate.threads; NULL if the filter never selected it */
 	struct aggregate_task *thread;
-	/* copy of the newest window's data of this image; has a reference to the process */
+	/* copy of the image in the newest window that has it; has a reference to the process */
 	struct window_image image;
 	char comm[COMM_LEN]; /* the thread name for which is_wanted was determined */
 	bool is_wanted;
 	UT_hash_handle hh;
 };
 
-/* A wait that spans several windows or is open at the end of the last one. */
+/* A wait that spans several windows, or that had not ended at the end of the last one. */
 struct aggregate_wait {
-	uint64_t key[2]; /* uid of the image (the thread's number), and start of the wait in ns */
+	/* number that stackd gave the thread (window_image.uid), and start of the wait in ns */
+	uint64_t key[2];
 	/* if has_span: when and how the wait ended; a copy with references to its stacks */
 	struct window_span span;
-	/* a reference to the user stack that was read while the wait was open, or NULL */
+	/* reference to the user stack that was read before the wait ended; NULL: none was read */
 	struct stack *user;
 	bool has_span;
 	bool is_open_at_end; /* the wait had not ended when the last window did */
 	bool is_unseen;	     /* the thread could not be inspected at the end of the last window */
-	bool is_counted;     /* the wait is already included in the number of open waits */
+	bool is_counted;     /* the wait was already counted in totals.open_waits */
 	UT_hash_handle hh;
 };
 
@@ -73,10 +75,11 @@ struct aggregate {
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	uint64_t estimated;
-	int64_t end_ns;	    /* end of the newest window */
-	uint64_t run;	    /* number of the run of stackd that recorded the window being read */
-	int64_t run_end_ns; /* end of the newest window that was recorded in the run `run` */
-	int error;	    /* 0, or the negative errno of the first failure */
+	int64_t end_ns; /* end of the newest window */
+	uint64_t run;	/* number of the run of stackd that recorded the window being read */
+	/* end of the newest window that was recorded in the same run as the window being read */
+	int64_t run_end_ns;
+	int error; /* 0, or the negative errno of the first failure */
 };
 
 /* Waits or samples of one thread with the same stacks, which are to be added to their group. */
@@ -97,22 +100,23 @@ struct aggregate_item {
 	uint64_t throttled_ns;
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
-	uint32_t processes; /* numbers of folded processes, see struct window_row */
+	/* number of processes if the item stands for several, see window_row.processes; else 0 */
+	uint32_t processes;
 	uint32_t started;
 };
 
 /* The functions that follow are in aggregate_index.c. */
 
 /*
- * Returns the facts about an image, which are determined when it is first asked for. Returns NULL
- * when out of memory.
+ * Returns the facts about an image (a thread while it runs one program). The first call for an
+ * image determines them. Returns NULL when out of memory.
  */
 struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
 						      const struct window_image *image);
 
 /*
- * Returns the wait of the thread `uid` (see window_image.uid) that began at start_ns; NULL if the
- * table of waits does not have it.
+ * Returns a wait from the table of waits; NULL if the table does not have it. `uid` is the number
+ * that stackd gave the thread (window_image.uid), and start_ns is the start of the wait.
  */
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
 					   int64_t start_ns);
@@ -124,8 +128,8 @@ void aggregate_spans_index(struct aggregate *aggregate, const struct window *win
 void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
 
 /*
- * Removes each wait that began in this window from the table of waits: no earlier window has a part
- * of it.
+ * Removes each wait that began in this window from the table of waits: earlier windows do not have
+ * it.
  */
 void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window);
 
@@ -170,28 +174,30 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
 			const struct window_span *span, struct aggregate_image_info *info);
 
 /*
- * Adds a wait that had not ended at the end of the window. Only the part of its time that lies in
- * the window counts, or all of its time if the query is for open waits only. If a later window has
- * the end of the wait, the item gets the stacks taken at that end, which are complete. Otherwise it
- * gets the kernel stack taken while the wait was open, and `unread` instead of a user stack that
- * was not read.
+ * Adds a wait that had not ended at the end of the window. Counts the part of its time that lies in
+ * the window. If the query is only for waits that have not ended, counts all of its time instead.
+ * If the wait ended in a later window, the item gets the stacks that were taken at its end, which
+ * are complete. Otherwise it gets the kernel stack that was taken during the wait, and `unread` as
+ * its user stack if that was not read.
  */
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, struct aggregate_image_info *info,
 			struct stack *unread);
 
 /*
- * Adds waits that had not ended at the end of the newest window and were folded into one. Their
- * time in the window is in rows already. For a query for open waits only, adds the time since each
- * of them began.
+ * Adds several waits that had not ended at the end of the newest window and that were folded into
+ * one entry of window->opens. Rows of the window include their time already, so only their number
+ * is added. If the query is only for waits that have not ended, also adds the time since each of
+ * them began.
  */
 void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_open *open,
 			       const struct window_image *image, struct aggregate_image_info *info);
 
 /*
- * If the thread of an open wait could not be inspected, adds the time since its wakeup to
- * totals.unseen_ns. Like the other totals, unseen_ns does not depend on the states and lengths that
- * the filter asks for.
+ * Adds the time since the wakeup of a wait to totals.unseen_ns, if the wait had not ended at the
+ * end of the range and its thread could not be inspected then. Only the time within the window is
+ * added. Like the other totals, unseen_ns does not depend on the states and lengths that the filter
+ * asks for.
  */
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Returns the key for grouping by window. It has the window, the layer and the kind of operation,
- * but neither the system call nor the device.
+ * Returns the key for grouping by window. The key consists of the window, the layer and the kind of
+ * operation, without the system call and the device.
  */
 static struct aggregate_io_key key_by_window(const struct window *window,
 					     const struct window_io *io)
@@ -81,8 +81,9 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	struct aggregate_io_key key;
 
 	/*
-	 * Skip operations that had not ended at the end of an earlier window: each of them ended
-	 * later and is counted there, or is in the last window, too.
+	 * Skip operations that had not ended at the end of an earlier window: an operation that
+	 * ended later is counted in a later window, and one that has not ended is in the last
+	 * window, too.
 	 */
 	if (io->open && !is_last && aggregate->options.by != AGGREGATE_BY_WINDOW)
 		return;

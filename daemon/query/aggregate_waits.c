@@ -97,7 +97,10 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 		aggregate->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
 }
 
-/* Sets the times of the item to the part of an open wait that lies in the window. */
+/*
+ * Sets the times of the item to the part of a wait that lies in the window. The wait `open` had not
+ * ended at the end of the window.
+ */
 static void item_set_part(struct aggregate_item *item, const struct window *window,
 			  const struct window_open *open, const struct window_span *span)
 {
@@ -110,8 +113,8 @@ static void item_set_part(struct aggregate_item *item, const struct window *wind
 }
 
 /*
- * Sets the times of the item to the whole length of an open wait, from its start, which may be
- * before the range, to end_ns.
+ * Sets the times of the item to the whole time of a wait that has not ended: from its start, which
+ * may be before the range, to end_ns.
  */
 static void item_set_whole(struct aggregate_item *item, const struct window_open *open,
 			   int64_t wake_ns, int64_t end_ns)
@@ -133,7 +136,10 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 		aggregate_item_set_stacks(aggregate, item, wait->span.kernel, wait->span.user);
 		return;
 	}
-	/* If the user stack was read at any time during the wait, the last window has it. */
+	/*
+	 * If the user stack was read at any time during a wait that has not ended, the last window
+	 * has this stack.
+	 */
 	if (!user && wait && wait->is_open_at_end)
 		user = wait->user;
 	if (!user && !item->info->process.is_kernel)
@@ -142,8 +148,8 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 }
 
 /*
- * Counts a wait that had not ended at the end of the range, once even if several windows have a
- * part of it.
+ * Counts a wait that had not ended at the end of the range. Counts it only once, even if several
+ * windows have it.
  */
 static void count_open(struct aggregate *aggregate, struct aggregate_group *group,
 		       struct aggregate_wait *wait)

@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_QUERY_ANSWER_H
 
 /*
- * Used only in daemon/query: an answer, and the functions that translate the daemon's structs into
- * those of the wire. An answer owns its memory (an arena) and holds the windows whose stacks its
- * reply refers to. It is made and used by one thread; daemon/query/query.h has the functions for
- * other folders.
+ * Used only in query: struct answer, and the functions that translate structs of the daemon into
+ * structs of the wire protocol. An answer owns its memory (an arena) and holds the windows whose
+ * stacks its reply refers to. It is made and used by one thread; query/query.h has the functions
+ * for other folders.
  */
 
 #include "common/arena.h"
@@ -43,7 +43,7 @@ struct answer {
 	bool kernel_addresses;	   /* true if the client of the stream may see kernel addresses */
 	struct session **sessions; /* references to the sessions that a reply to Sessions lists */
 	size_t n_sessions;
-	union wire_reply reply; /* the member named after the method is the one that is used */
+	union wire_reply reply; /* only the member that is named after the method is used */
 };
 
 /* Returns an empty answer, or NULL when out of memory. */
@@ -66,8 +66,8 @@ int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *
 struct openwait_stats;
 
 /*
- * Returns a phrase that says which user stacks of open waits cannot be read, and why. It is empty
- * if all can be read. Returns NULL when out of memory.
+ * Returns a phrase about waits that have not ended: it says which of their user stacks cannot be
+ * read, and why. It is empty if all can be read. Returns NULL when out of memory.
  */
 const char *answer_unread(struct arena *arena, const struct openwait_stats *stats);
 

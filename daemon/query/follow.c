@@ -131,9 +131,9 @@ static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 }
 
 /*
- * Handles an interval without a new window. If the session has ended, no window will follow,
- * because the query waited for the last one: ends the stream with an error. Otherwise returns 0.
- * Clears the *error of the query.
+ * Handles an interval without a new window; clears the *error of the query. If the session has
+ * ended, returns an error, which ends the stream: the query has waited for the last window, so no
+ * window will follow. Otherwise returns 0.
  */
 static int follow_nothing(const struct query_follow *follow, bool has_ended,
 			  struct wire_error *error)

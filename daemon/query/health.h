@@ -38,10 +38,10 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 bool health_host_is_hiding(struct recorder *recorder);
 
 /*
- * Adds to problems[] one problem for each probe and each reason for which these windows lost
- * events, and their number to *n. list: windows from history_lossy(), oldest first. now: ns since
- * the epoch. is_hiding: the result of health_host_is_hiding(); if true, leaves out the loss of disk
- * requests that BPF does not see. Returns 0 or -ENOMEM.
+ * Appends problems to problems[] and adds their number to *n: one problem for each probe and each
+ * reason for which these windows lost events. `list` has windows from history_lossy(), oldest
+ * first. `now` is in ns since the epoch. `is_hiding` is the result of health_host_is_hiding(); if
+ * it is true, the loss of disk requests that BPF does not see is left out. Returns 0 or -ENOMEM.
  */
 int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n);

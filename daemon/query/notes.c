@@ -26,7 +26,8 @@ static void note_add(struct note_list *list, const char *note)
 
 /*
  * Returns the least length, in ns, of the waits that are shown although only the histogram bucket
- * of their length is known. No bucket has waits below the minimum of the session.
+ * of their length is known: such waits are shown or left out by whole buckets. The least length is
+ * at least the minimum of the session, because shorter waits are in no bucket.
  */
 static int64_t shown_from(const struct filter *filter, const struct notes_facts *facts)
 {
@@ -36,8 +37,8 @@ static int64_t shown_from(const struct filter *filter, const struct notes_facts 
 }
 
 /*
- * Returns the length, in ns, from which on waits are left out if only the histogram bucket of their
- * length is known; INT64_MAX: none are left out.
+ * Returns the length, in ns, at which the first histogram bucket begins that is left out because
+ * its waits are too long; INT64_MAX: no bucket is left out.
  */
 static int64_t shown_below(const struct filter *filter)
 {
@@ -50,8 +51,9 @@ static int64_t shown_below(const struct filter *filter)
 }
 
 /*
- * Adds a note if the filter selects waits by length: except for the longest wait of a stack, only
- * the histogram bucket of the length is known.
+ * If the filter selects waits by length, adds a note that says which lengths are shown: a window
+ * has the exact length only of the longest wait of each stack, and the histogram bucket of the
+ * others.
  */
 static void note_lengths(struct note_list *list, struct arena *arena, const struct filter *filter,
 			 const struct notes_facts *facts)

@@ -29,7 +29,8 @@ struct notes_facts {
 	const char *unread;
 	/* some times are estimates, because the filter selects waits by length */
 	bool has_estimates;
-	bool open_only; /* the answer has only open waits, whose length is known exactly */
+	/* the answer has only waits that have not ended, whose length is known exactly */
+	bool open_only;
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
 	/* number of windows of the answer that were each merged from several on disk */

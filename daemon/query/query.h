@@ -23,16 +23,17 @@ struct query_peer {
 	bool is_root; /* the client may see kernel addresses and stop sessions of other users */
 	uid_t uid;
 	/*
-	 * the client follows a stream: a filter that matches no thread yields no rows, not an error
+	 * the client follows a stream: if the filter matches no thread, the answer has no rows, but
+	 * there is no error
 	 */
 	bool is_stream;
 };
 
 /*
- * Makes the answer to one method of io.stackd. params: the decoded request, a struct
- * wire_METHOD_request, or NULL for a method without parameters. Returns 0 and *out, which the
- * caller owns, or a negative errno. If the request itself is at fault, *error is filled and the
- * caller clears it with wire_error_clear(); if the daemon failed, error->code is ERROR_NONE.
+ * Makes the answer to one method of io.stackd. `params` is the decoded request, a struct
+ * wire_METHOD_request; NULL for a method without parameters. Returns 0 and *out, which the caller
+ * owns, or a negative errno. If the request itself is at fault, *error is filled and the caller
+ * clears it with wire_error_clear(); if the daemon failed, error->code is ERROR_NONE.
  */
 typedef int query_function(struct recorder *recorder, const struct query_peer *peer,
 			   const void *params, struct answer **out, struct wire_error *error);

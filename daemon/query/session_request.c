@@ -50,8 +50,8 @@ static int name_check(const char *name, struct wire_error *error)
 }
 
 /*
- * Sets *out to value, which must be greater than 0; or to 0 if value is absent. Returns 0 or
- * -EINVAL.
+ * Sets *out to `value`, or to 0 if `value` is WIRE_ABSENT. Returns 0, or -EINVAL if `value` is less
+ * than 1.
  */
 static int number_check(int64_t value, const char *field, uint64_t *out, struct wire_error *error)
 {

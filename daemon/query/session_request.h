@@ -20,7 +20,7 @@ int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
 
 /*
  * Checks the Start request of a user and translates it for sessions_start(). *out borrows the
- * strings and the filter from wire. Returns 0, or -EINVAL or -ENOENT with *error.
+ * strings and the filter of `wire`. Returns 0, or -EINVAL or -ENOENT with *error.
  */
 int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
 		  struct wire_error *error);

@@ -114,7 +114,8 @@ static void reply_head(struct answer *answer)
 }
 
 /*
- * Adds a note for each kind of event that the probe cannot see; for I/O these may be a large part.
+ * Adds a note for each kind of event that the probe cannot see. For the probe iolat, these may be a
+ * large part of all events.
  */
 static int blind_notes_add(struct answer *answer)
 {

@@ -47,10 +47,12 @@ int snapshot_question_init(struct snapshot_question *question,
 			   struct wire_error *error);
 
 /*
- * Set reply.snapshot.rows to the rows, and .shown, .rest and .idle to the sums of the rows that are
- * shown, left out, or hidden as idle. snapshot_rows() makes one row of each group;
- * snapshot_grouped_rows() makes one row of all groups with the same thread name, cgroup, module or
- * function (question->group). Both return 0 or -ENOMEM.
+ * These functions set reply.snapshot.rows to the rows of the answer. They also set the sums of the
+ * reply: .shown over these rows, .rest over the rows that are left out, and .idle over the rows
+ * that are hidden as idle. Both return 0 or -ENOMEM.
+ *
+ * snapshot_rows() makes one row of each group. snapshot_grouped_rows() makes one row of all groups
+ * with the same thread name, cgroup, module or function (question->group).
  */
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
 		  struct answer_stacks *stacks);
@@ -61,8 +63,8 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))
 
 /*
- * Adds a row with the time total_ns to *rest, which is the sum of the rows that are shown, that are
- * left out, or that are hidden as idle.
+ * Adds a row with the time total_ns to *rest, which is one of the members shown, rest and idle of
+ * the reply.
  */
 void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns);
 

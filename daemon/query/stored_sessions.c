@@ -124,8 +124,8 @@ int query_session_find(struct recorder *recorder, struct answer *answer, const c
 }
 
 /*
- * For is_known(): sessions of one run of stackd that are in the list already. Sessions of different
- * runs may have the same number.
+ * Argument of is_known(): the sessions of the run `run` of stackd that are in the list already.
+ * Sessions of different runs may have the same number.
  */
 struct known {
 	struct session *const *sessions;

@@ -11,11 +11,14 @@
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 
 /*
- * The maximum time for which a query waits until the current window has ended and the functions in
- * its stacks have names. The worker thread does nothing else meanwhile.
+ * The longest time that a query waits until the current window has ended and the names of the
+ * functions in its stacks were looked up. The worker thread does nothing else meanwhile.
  */
 #define CUT_TIMEOUT_NS (5 * NS_PER_S)
-/* maximum wait for the last window of an ended session; clients wait longer for an answer */
+/*
+ * the longest time that a query waits for the last window of a session that has ended; the time
+ * limit of clients is longer
+ */
 #define END_TIMEOUT_NS (30 * NS_PER_S)
 
 /*
@@ -60,8 +63,8 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 		length = request->window_ns;
 	} else if (!has_since && !info->is_always) {
 		/*
-		 * A request about a client's session that has no start asks for the session from
-		 * its beginning.
+		 * The request is about a client's session and does not say when the range starts:
+		 * it starts when the session began.
 		 */
 		since = info->since_real_ns;
 		range->is_whole = request->until_ns == WIRE_ABSENT;
@@ -96,9 +99,9 @@ static int64_t newest_end(struct recorder *recorder, const struct session_info *
 }
 
 /*
- * If the range reaches up to now, moves its end back to the end of the newest window, because a
- * query does not end a window that is younger than the setting [window] min_length. If the request
- * gave a length of time, moves the start by the same amount.
+ * If the range reaches up to now, moves its end back to the end of the newest window: a query does
+ * not end the current window if that is younger than the setting [window] min_length. If the
+ * request gave the length of the range, also moves the start back by the same time.
  */
 static void range_align(struct recorder *recorder, struct session *session,
 			struct query_range *range)
@@ -119,10 +122,10 @@ static void range_align(struct recorder *recorder, struct session *session,
 }
 
 /*
- * Ends the current window if the range reaches into it. If that takes longer than CUT_TIMEOUT_NS,
- * returns 0, and the answer is made without this window: clients need an answer above all when the
- * host is in trouble. For a session that has ended, the timeout is END_TIMEOUT_NS, because a short
- * session has no other window.
+ * Ends the current window if the range reaches into it, and waits until that is done. After
+ * CUT_TIMEOUT_NS, gives up and returns 0: the answer is made without this window, because clients
+ * need an answer above all when the host is in trouble. If the session has ended, the timeout is
+ * END_TIMEOUT_NS, because a short session has no other window.
  */
 static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
 {
@@ -161,7 +164,10 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	bool is_evicted;
 
 	moment_text(range->until, now, ended);
-	/* If the probe is off, report this as the reason, and not which windows are on disk. */
+	/*
+	 * If the probe is off, that is the reason to report. Which windows are on disk does not
+	 * matter then.
+	 */
 	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
 		session_probe_status(session, &probe);
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",

@@ -115,7 +115,7 @@ int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 	return *out ? 0 : -ENOMEM;
 }
 
-/* Writes prefix and text, or nothing if text is NULL. */
+/* Writes `prefix` and then `text`; writes nothing if `text` is NULL. */
 static void describe_text(FILE *out, const char *prefix, const char *text)
 {
 	if (text)

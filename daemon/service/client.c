@@ -32,8 +32,9 @@ static void client_free(struct client *client)
 }
 
 /*
- * Frees a client if its handle is closed and no thread of the pool works for it. If it still has an
- * exchange (a call that is being answered), first has a thread of the pool end that.
+ * Frees a client if its handle is closed and no thread of the pool works for it. If a call of the
+ * client is still being answered (client->exchange), first lets a thread of the pool end that
+ * exchange.
  */
 static void client_release(struct client *client)
 {
@@ -140,8 +141,8 @@ void client_resume(struct client *client)
 }
 
 /*
- * Continues after a step is done and its reply, if it has one, is written: makes the next step of
- * the same call, or begins the next call.
+ * Called when a step is done and its reply, if it has one, is written. Makes the next step of the
+ * same call, or begins the next call.
  */
 static void client_continue(struct client *client)
 {
@@ -300,8 +301,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 }
 
 /*
- * Starts or stops reading from a client. While a call is being answered, the server reads on, to
- * notice a hang-up, until more than max_message bytes of further calls have arrived.
+ * Starts or stops reading from a client. While a call is being answered, the server goes on
+ * reading, so that it notices a hang-up. It stops reading when more than max_message bytes of
+ * further calls have arrived.
  */
 static void client_pace(struct client *client)
 {

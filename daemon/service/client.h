@@ -49,8 +49,12 @@ struct server {
 	struct server_handler handler;
 	struct counters counters;
 	struct client *clients; /* clients that are not being closed, the newest first */
-	int users; /* number of open handles and of clients that refer to this server; freed at 0 */
-	int fd;	   /* the socket that listens; -1: the server does not listen yet */
+	/*
+	 * number of open handles, clients and tasks in the pool that use this server; when it is 0,
+	 * the server is freed
+	 */
+	int users;
+	int fd;		/* the socket that listens; -1: the server does not listen yet */
 	bool is_paused; /* no connection is accepted until the next run of the timer `sweep` */
 	/* uv_hrtime() at the last log line about a failed accept. 0: there was none. */
 	uint64_t complained_ns;
@@ -97,7 +101,7 @@ struct client {
 	bool is_written; /* all bytes of the newest reply were handed to the kernel */
 	int result;	 /* the last result of begin() or step() of struct server_handler */
 	bool is_ending;	 /* the client is closed, and the work in the pool only ends its exchange */
-	size_t writing;	 /* number of bytes of `out` that are included in counters.output */
+	size_t writing;	 /* how many bytes of `out` are counted in counters.output */
 
 	/* The times below are values of uv_hrtime(), in ns. */
 	uint64_t active_ns;  /* time of the last read, or of the end of the last step */

@@ -55,9 +55,9 @@ struct exchange {
 	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;
-	int64_t due_ns; /* for Start with `more`: CLOCK_MONOTONIC time of the next reply */
-	bool is_bound;	/* when the exchange ends, the session that its Start began ends, too */
-	bool is_unconfirmed; /* the session that Start began ends if the reply cannot be written */
+	int64_t due_ns;	     /* for Start with `more`: CLOCK_MONOTONIC time of the next reply */
+	bool is_bound;	     /* the session that was started ends when the exchange ends */
+	bool is_unconfirmed; /* the session that was started ends if the reply cannot be written */
 	struct query_follow *follow;
 };
 

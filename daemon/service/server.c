@@ -63,7 +63,7 @@ static void on_trimmed(uv_work_t *work, int status)
 }
 
 /*
- * Has a thread of the pool give free heap memory back to the kernel. Otherwise malloc() would keep
+ * Lets a thread of the pool give free heap memory back to the kernel. Otherwise malloc() would keep
  * it for ever, in a separate heap for each thread that has made large answers.
  */
 static void memory_give_back(struct server *server)
@@ -97,8 +97,8 @@ static void on_sweep(uv_timer_t *timer)
 }
 
 /*
- * Makes the next step of all clients that wait. Goes by the order in which they connected, because
- * only the first of them may get what they all wait for.
+ * Makes the next step of all clients that wait, beginning with the client that connected first: if
+ * they all wait for the same thing, only the first one may get it.
  */
 static void on_tick(uv_timer_t *timer)
 {

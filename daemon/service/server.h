@@ -32,18 +32,17 @@ struct server_handler {
 		     void **exchange_out);
 
 	/*
-	 * Makes a step of the exchange: appends the next reply to out, if there is one. Returns
+	 * Makes a step of the exchange: appends the next reply to `out`, if there is one. Returns
 	 * SERVER_MORE if the next step is to follow as soon as the reply is written, SERVER_WAIT if
-	 * it is to follow some time later, or 0 after the last reply. On a negative errno, the
-	 * server writes out and closes the connection.
+	 * it is to follow some time later, or 0 after the last reply. If it returns a negative
+	 * errno, the server writes the reply in `out`, if there is one, and closes the connection.
 	 */
 	int (*step)(void *exchange, struct text *out);
 
 	/*
 	 * Ends an exchange. The server calls it for each exchange that was begun, even if the peer
-	 * disconnects early. is_written: all bytes of the newest reply that the server has begun to
-	 * write were handed to the kernel. The reply of the last step is written only after this
-	 * call.
+	 * disconnects early. The reply of the last step is written only after this call.
+	 * `is_written` says whether all bytes of the reply before it were handed to the kernel.
 	 */
 	void (*end)(void *exchange, bool is_written);
 };
@@ -102,9 +101,9 @@ int server_new(struct loop *loop, const struct server_options *options,
 struct server *server_free(struct server *server);
 
 /*
- * Makes the server listen: server_listen() at a path (see server_socket_listen()),
- * server_listen_fd() on an inherited descriptor, which the server then owns. Only one of the two
- * may be called, and only once.
+ * These functions make the server listen. server_listen() makes a socket at a path, see
+ * server_socket_listen(). server_listen_fd() takes an inherited descriptor, which the server then
+ * owns. Only one of these functions may be called, and only once.
  */
 int server_listen(struct server *server, const char *path, const char *group);
 int server_listen_fd(struct server *server, int fd);

@@ -16,7 +16,7 @@
 
 /*
  * Appends a reply of Start. If the traced calls in it are too long for one reply, leaves them out
- * and counts them as missed.
+ * and adds their number to the number of missed calls.
  */
 static int start_encode(struct exchange *exchange, bool is_last, struct text *out)
 {
@@ -33,9 +33,10 @@ static int start_encode(struct exchange *exchange, bool is_last, struct text *ou
 }
 
 /*
- * Appends the next reply of a Start with `more`: traced calls if there are any, else, once a
- * second, the state of the session. The last reply follows when the session has ended, and all its
- * traced calls were sent or have waited for LAST_CALLS_NS.
+ * Appends the next reply of a Start with `more`. If there are traced calls, the reply has them;
+ * otherwise a reply with the state of the session follows once a second. The last reply follows
+ * after the end of the session: when all of its traced calls were sent, or when those that are left
+ * have waited for LAST_CALLS_NS.
  */
 static int start_stream(struct exchange *exchange, struct text *out)
 {

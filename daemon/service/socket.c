@@ -137,8 +137,8 @@ static bool is_at(int fd, const char *path)
 /*
  * Opens and locks the file `lock`, which is next to the socket. The lock is held until any stale
  * socket is removed and the new one is bound. Otherwise, of two daemons that start at once, one
- * might remove the socket of the other. The holder removes the file before it unlocks it, so a lock
- * on a removed file is worth nothing: then the loop tries again.
+ * might remove the socket of the other. The holder of the lock removes the file before it unlocks
+ * it. So if the file that was locked is not at its path any more, the loop tries again.
  */
 static int lock_take(const char *lock, int *fd_out)
 {

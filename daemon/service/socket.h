@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SERVICE_SOCKET_H
 
 /*
- * System calls on Unix sockets: opens a listening socket at a path, and finds out which process is
- * at the other end of a connection. Logs failures. No state; any thread.
+ * Functions for Unix sockets: they make a listening socket at a path, and find out which process is
+ * at the other end of a connection. They log failures. No state; any thread.
  */
 
 #include <stdatomic.h>
@@ -14,10 +14,10 @@
 #include <sys/types.h>
 
 /*
- * The process at the other end of a connection. The kernel recorded pid, uid and groups when the
- * process connected. id numbers the connection and is never reused. The handler sets is_bound, on
- * any thread, if a session ends when the exchange ends: the server then never closes this
- * connection to make room for another.
+ * The process at the other end of a connection. pid, uid and groups are those that the kernel
+ * recorded when the process connected. `id` is the number of the connection and is never reused.
+ * `is_bound` means that a session ends when the exchange ends; the server never closes such a
+ * connection to make room for another. The handler sets it, on any thread.
  */
 struct server_peer {
 	uint64_t id;
@@ -30,12 +30,15 @@ struct server_peer {
 };
 
 /*
- * Binds a socket at path and listens. The mode of the socket is 0660. It belongs to `group` if
- * there is such a group, else (or if `group` is NULL) to the daemon's own group. First removes a
- * stale socket, at which no process answers. Returns 0 with *fd_out, which the caller owns;
- * -EADDRINUSE if a process answers at path; -EEXIST if path is not a socket; -ENAMETOOLONG; or
- * another negative errno. If several daemons start at once, only one gets the path: they lock the
- * file PATH.lock, which exists only during this call.
+ * Binds a socket at `path` and listens. The mode of the socket is 0660. The socket belongs to the
+ * group `group`. If there is no such group, or if `group` is NULL, it belongs to the daemon's own
+ * group. First removes a stale socket, at which no process answers.
+ *
+ * If several daemons start at once, only one gets the path: they lock the file PATH.lock, which
+ * exists only during this call.
+ *
+ * Returns 0 with *fd_out, which the caller owns; -EADDRINUSE if a process answers at the path;
+ * -EEXIST if a file that is not a socket is there; -ENAMETOOLONG; or another negative errno.
  */
 int server_socket_listen(const char *path, const char *group, int *fd_out);
 

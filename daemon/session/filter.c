@@ -126,8 +126,10 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	return r;
 }
 
-/* Copies the characters of a pattern before its first wildcard to out. If it has no wildcard, the
- * terminating NUL counts, too. Returns the number of bytes. */
+/*
+ * Copies the characters of a pattern before its first wildcard to `out`. Returns their number. If
+ * the pattern has no wildcard, the number includes the terminating NUL.
+ */
 static uint32_t comm_prefix(const char *glob, char *out)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -301,8 +303,10 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 	return all > 0 ? inside / all : 0;
 }
 
-/* Scales the times in part down, so that they sum up to `share` times the time of all waits but the
- * longest one, plus the time of the longest wait if with_max. */
+/*
+ * Scales the times in `part` down. Their new sum is `share` times the time of all waits but the
+ * longest one. If with_max is true, the time of the longest wait is added to that.
+ */
 static void part_scale(struct filter_part *part, double share, bool with_max)
 {
 	uint64_t all = part->blocked_ns + part->runnable_ns;

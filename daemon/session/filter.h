@@ -20,18 +20,23 @@ struct filter {
 	const struct filter *base;	/* in a query: the session's filter, which applies, too */
 	int64_t min_ns;			/* the shortest wait that passes; 0: no minimum */
 	int64_t max_ns;			/* the longest wait that passes; INT64_MAX: no maximum */
-	uint32_t states;     /* task states requested by name: bit mask by task_state_index() */
-	uint32_t state_bits; /* task states requested by number: mask of kernel state bits, of which
-				a state needs one to pass */
-	bool has_states;     /* the filter names task states; no others pass */
+	uint32_t states; /* task states requested by name: bit mask by task_state_index() */
+	/*
+	 * task states requested by number: mask of kernel state bits; a state passes if it has one
+	 * of these bits
+	 */
+	uint32_t state_bits;
+	bool has_states; /* the filter names task states; no others pass */
 	bool has_preempted;
 	bool drops_kernel; /* the filter leaves kernel stacks out */
 	bool drops_user;   /* the filter leaves user stacks out */
 	/* True: the BPF programs have checked the cgroup at each event. stackd does not check it
 	 * again, because the process may have changed its cgroup before stackd read it. */
 	bool knows_cgroup;
-	/* True: the BPF programs have checked thread ids and names. stackd cannot check them again:
-	 * the windows have rows by process, without the ids and names of threads. */
+	/*
+	 * True: the BPF programs have checked thread ids and names. stackd cannot check them again:
+	 * the rows of the windows are about whole processes, without the ids and names of threads.
+	 */
 	bool knows_threads;
 };
 
@@ -42,8 +47,10 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 struct session_filter;
 struct filter_cgroup;
 
-/* Converts the filter to the form that a session's BPF programs read. cgroups: array of
- * FILTER_CGROUPS entries, the cgroups that the filter names. */
+/*
+ * Converts the filter to the form that a session's BPF programs read. `cgroups` is an array of
+ * FILTER_CGROUPS entries: the cgroups that the filter names.
+ */
 void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
 			struct session_filter *out);
 

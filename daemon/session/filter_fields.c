@@ -30,7 +30,8 @@ static const struct rule {
 	unsigned int uses;   /* bits of enum filter_use: the requests that the rule is for */
 	unsigned int traits; /* the traits (bits of enum probe_trait) that a kind must have to allow
 				this field */
-	const char *lack; /* error text for kinds without these traits; follows the kind's name */
+	/* error text for kinds without these traits; it is put after the name of the kind */
+	const char *lack;
 } rules[] = {
 	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,
 	  "has no waits that could be long or short" },

@@ -27,7 +27,8 @@ struct session {
 	struct call_stream *calls; /* calls for clients to read; NULL without PROBE_STREAMS */
 	size_t n_functions;
 	uint64_t hash_seed;
-	bool notes_processes;  /* this probe reports fork, exec and exit, since no other does */
+	/* this probe reports fork, exec and exit to stackd, because no other probe does */
+	bool notes_processes;
 	pthread_rwlock_t lock; /* guards the members below; they change when the session ends */
 	struct probe *probe;   /* the open probe; NULL once the session has ended */
 	struct drain *drain;   /* reads the probe; NULL after the end or if the probe is off */

@@ -13,9 +13,9 @@
 #include "daemon/store/store.h"
 
 /*
- * The table of stacks may take this multiple of the memory limit of windows. It is above 1 because
- * a stack cannot be evicted while it waits for its symbols. When the table is full, windows are
- * evicted together with their stacks, until no window is left.
+ * The table of stacks may take this many times the memory limit of windows. The number is above 1
+ * because a stack cannot be evicted while it waits for its symbols. When the table is full, windows
+ * are evicted together with their stacks, until no window is left.
  */
 #define STACKS_SHARE 2
 /* A time longer than the longest window that compaction (merging windows on disk) makes. */
@@ -205,8 +205,11 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	return r;
 }
 
-/* Sets the age for compaction on disk before the limits of windows in memory. Otherwise windows
- * that memory may now keep for longer could be compacted on disk too early. */
+/*
+ * First sets the age at which windows on disk are compacted (merged), then the limits of windows in
+ * memory. In the reverse order, windows that memory may now keep for longer could be compacted too
+ * early.
+ */
 void recorder_set_limits(struct recorder *recorder)
 {
 	const struct config *config = recorder->config;

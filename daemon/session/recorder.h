@@ -40,7 +40,8 @@ struct recorder {
 	/* Set before recorder_start(). True: records nothing and needs no privilege, only answers
 	 * queries from the windows on disk. */
 	bool is_serve_only;
-	struct unwind_maps *unwind_maps; /* NULL: is_serve_only, or the kernel refused them */
+	/* NULL if is_serve_only, or if the kernel refused the maps */
+	struct unwind_maps *unwind_maps;
 	struct unwind *unwind;
 	struct process_table *processes;
 	struct stack_table *stacks;

@@ -30,8 +30,11 @@ struct sessions {
 	struct session **list; /* sessions that clients started, oldest first */
 	size_t n;
 	size_t capacity;
-	size_t starting; /* number of sessions that are being started: they count against the limit
-			    but are not in the list yet */
+	/*
+	 * number of sessions that are being started; the limit of sessions includes them, but the
+	 * list does not have them yet
+	 */
+	size_t starting;
 	uint64_t next_id;
 	uint64_t refused;
 };
@@ -264,8 +267,10 @@ static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire
 	return r;
 }
 
-/* Adds a newly started session to the list. If session is NULL, the start has failed, and the
- * session no longer counts against the limit. */
+/*
+ * Adds a newly started session to the list. If `session` is NULL, the start has failed, and the
+ * limit of sessions no longer includes it.
+ */
 static int slot_settle(struct sessions *sessions, struct session *session)
 {
 	int r = 0;

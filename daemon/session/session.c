@@ -66,8 +66,10 @@ static int session_copy(struct session *session, const struct session_request *r
 		if (r)
 			return r;
 	}
-	/* BPF programs that record waits also sum up the waits of threads in cgroups that the
-	 * filter excludes. For these kinds of probes, queries must check the cgroup again. */
+	/*
+	 * BPF programs that record waits also sum up the waits of threads in cgroups that the
+	 * filter excludes. Queries about waits must therefore check the cgroup again.
+	 */
 	r = filter_init(&session->filter, wire, error);
 	session->filter.knows_cgroup = !probe_kind_has(request->kind, PROBE_WAITS);
 	session->filter.knows_threads = !probe_kind_has(request->kind, PROBE_THREADS);

@@ -64,10 +64,16 @@ struct session_request {
 
 /* Properties of a session that do not change once it has been started. */
 struct session_info {
-	uint64_t id;	  /* below SESSION_FIRST_ID for always-on sessions */
-	uint64_t run;	  /* number of the daemon's run that started the session, counted in the
-			     database; 0: this run */
-	char id_text[24]; /* what clients name it by: the probe's name if always on, else the id */
+	uint64_t id; /* below SESSION_FIRST_ID for always-on sessions */
+	/*
+	 * number of the run of the daemon that recorded the session, from the database; 0: this run
+	 */
+	uint64_t run;
+	/*
+	 * the id by which clients refer to the session: the probe's name if it is always on, else
+	 * the number
+	 */
+	char id_text[24];
 	const char *name; /* NULL: the session has no name */
 	enum probe_kind kind;
 	bool is_always;

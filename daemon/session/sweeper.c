@@ -39,8 +39,10 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct resolver_stats names;
 	struct process_sweep sweep;
 
-	/* Events after the last cut (when all data was read) may still be unread, so act as if the
-	 * present time were that of the cut. */
+	/*
+	 * Events after the last cut (the time up to which all data was read) may still be unread.
+	 * So take the time of the cut as the present time.
+	 */
 	if (cut < now)
 		now = cut;
 	resolver_stats(options->resolver, &names);

@@ -208,8 +208,10 @@ static int cgroup_find(const char *mount, const char *path, struct filter_cgroup
 	return 0;
 }
 
-/* Finds the first cgroup with this name below the directory path, which is `depth` levels below the
- * root. Descends to at most CGROUP_DEPTH_MAX levels. */
+/*
+ * Finds the first cgroup with this name below the directory `path`, which is `depth` levels below
+ * the root. Descends to at most CGROUP_DEPTH_MAX levels.
+ */
 static int unit_find(const char *path, const char *name, uint32_t depth, struct filter_cgroup *out)
 {
 	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
