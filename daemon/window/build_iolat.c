@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds the windows of iolat probes: rows that count I/O operations by process, layer, operation
- * and device, and rows of the operations that have not ended when the window ends. The names of
- * devices are read at that time.
+ * Builds the windows of iolat probes. Their rows count I/O operations by process, layer, kind of
+ * operation and device; separate rows count the operations that have not ended when the window
+ * ends. The names of devices are read when the window is built.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "daemon/window/builder_ops.h"
 
 /*
- * I/O operations that have run for less than this when a window ends are not shown as open: most of
- * them end before a client could look at them.
+ * An I/O operation that has not ended when a window ends is in the window only if it has run for
+ * this long: most shorter ones end before a client could look at them.
  */
 #define OPEN_MIN_NS NS_PER_S
 
@@ -73,15 +73,18 @@ static void device_read(struct device *device)
 }
 
 /*
- * Forgets the device names that were read for the window before, because the kernel may have given
- * a device's number to another device since then.
+ * Forgets the device names that were read for the previous window. Since then, the kernel may have
+ * given the number of a device to another device.
  */
 static void devices_forget(struct window_builder *builder)
 {
 	((struct iolat_builder *)builder)->n_devices = 0;
 }
 
-/* Copies the name of the device in `key` to `out`. Reads each name from sysfs once per window. */
+/*
+ * Copies the name of the device with the number key->dev to `out`. Reads each name from sysfs once
+ * per window.
+ */
 static void device_name(struct iolat_builder *builder, const struct io_key *key, char *out)
 {
 	bool is_character = key->magic == IO_MAGIC_CHARACTER;
@@ -147,8 +150,8 @@ static struct window_io *row_add(struct window_builder *builder, const struct io
 }
 
 /*
- * Adds a row for one part of the time that block requests took: the time in the queue, or the time
- * on the device. Such a part is shown as an I/O layer of its own.
+ * The time that block requests took has two parts: the time in the queue, and the time on the
+ * device. Adds a row for one of the two, because each is shown as an I/O layer of its own.
  */
 static int part_to_window(struct window_builder *builder, const struct io_key *key,
 			  const struct io_sums *sums, const struct window_io *part_sum,
@@ -249,8 +252,8 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 }
 
 /*
- * Returns the window's row for unfinished operations that have this process (`image`) and the
- * layer, operation and system call of `frame`; adds the row if there is none. Rows of unfinished
+ * Returns the window's row that counts the unfinished operations of this process (`image`) with the
+ * layer, kind and system call of `frame`. Adds the row if there is none. Rows of unfinished
  * operations begin at index `first`. NULL when out of memory.
  */
 static struct window_io *open_row_get(struct window *window, size_t first,
@@ -276,8 +279,8 @@ static struct window_io *open_row_get(struct window *window, size_t first,
 }
 
 /*
- * Counts the unfinished I/O operations of one thread in the window's rows of unfinished operations,
- * which begin at index `first`.
+ * Adds one thread's unfinished I/O operations to the rows that count such operations. These rows
+ * begin at index `first`.
  */
 static void slot_to_window(struct window_builder *builder, size_t first, const struct io_slot *slot)
 {
@@ -311,7 +314,7 @@ static void slot_to_window(struct window_builder *builder, size_t first, const s
 	}
 }
 
-/* Adds rows that count the I/O operations that had not ended when the window ended. */
+/* Adds rows for the I/O operations that had not ended when the window ended. */
 static void open_to_window(struct window_builder *builder)
 {
 	size_t first = builder->window->n_ios, i;

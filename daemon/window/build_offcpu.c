@@ -3,7 +3,8 @@
  * Builds the windows of offcpu probes: each thread with the time that it spent in each state, and
  * each wait with its stacks. A wait that begins and ends in one window is counted in an entry of a
  * BPF map; a wait that continues past the end of a window arrives as a record of the ring buffer.
- * Threads are read at the end of each window and remembered until the end of the next one.
+ * Threads are read at the end of each window, and their data is kept until the end of the next
+ * window.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,8 @@ static void add_exec(struct offcpu_builder *builder, const struct record_process
 	state->past = past;
 	if (!state->thread.tid) {
 		/*
-		 * Use the ids in the record of the exec: the thread itself has not been read yet.
+		 * The thread itself has not been read yet: take its ids from the record of the
+		 * exec.
 		 */
 		state->thread.uid = record->uid;
 		state->thread.tid = record->tgid;

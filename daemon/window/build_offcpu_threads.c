@@ -64,9 +64,10 @@ uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at
 }
 
 /*
- * Returns the time that the thread had spent in each state at at_ns, the end of the window. A
- * thread that had an event since at_ns stored these sums in at_cut. Any other thread is still in
- * its state, so the time in that state up to at_ns is added to its sums.
+ * Returns the time that the thread had spent in each state at at_ns, the end of the window. If the
+ * thread has had an event since at_ns, such as a context switch, the BPF programs have stored these
+ * sums in at_cut. Otherwise the thread still is in the same state: adds the time in this state up
+ * to at_ns to the thread's sums.
  */
 static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch, int64_t at_ns)
 {
@@ -133,8 +134,9 @@ static uint32_t past_image_add(struct offcpu_builder *builder, const struct thre
 }
 
 /*
- * Returns the index in window.images of the thread in this exec generation: as it is now, or as it
- * was before one of its execs. Adds it if it is not there. IMAGE_NONE when out of memory.
+ * A thread has one entry in window.images for each program that it ran. Returns the index of the
+ * entry for the program that exec_gen identifies. Adds the entry if it is not there. IMAGE_NONE
+ * when out of memory.
  */
 static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread_state *state,
 				   uint32_t exec_gen)
@@ -189,9 +191,9 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window, so that its sums are final. This includes a thread whose
- * end_ns is after the window's end if its last context switch began in the window and was counted
- * there. Such a thread still has the epoch of this window.
+ * True if the thread ended in this window, so that its sums are final. It may be one whose end_ns
+ * is slightly after the end of the window: if its last context switch began in the window, this
+ * switch was counted in the window. The thread's epoch is then still that of this window.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {
@@ -206,9 +208,9 @@ static bool thread_is_seen(const struct offcpu_builder *builder, const struct th
 }
 
 /*
- * Stores *to less *from as the times of the thread in one exec generation: *from and *to are the
- * thread's sums when its part of the window began and ended. Then sets *from to *to, where the part
- * of the next exec generation begins.
+ * Stores the thread's times for the part of the window in which it ran one program, which exec_gen
+ * identifies. *from has the thread's sums at the beginning of this part, *to those at its end:
+ * stores the difference. Then copies *to to *from, because the next part begins there.
  */
 static void image_sum(struct offcpu_builder *builder, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)
@@ -217,7 +219,7 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 	uint32_t image;
 
 	sums_subtract(&share, from);
-	/* Add no image for a program that the thread ran only before or only after the window. */
+	/* Add no entry for a program that the thread ran only before or only after the window. */
 	if (sums_are_none(&share) && (state->past || exec_gen != state->thread.exec_gen))
 		return;
 	*from = *to;
@@ -229,8 +231,9 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 }
 
 /*
- * Stores the time that the thread spent in the window before each of its execs, beginning with the
- * oldest exec. If an exec came after the end of the window, only the time up to that end counts.
+ * For each of the thread's execs, stores the time that the thread spent in the window before that
+ * exec and after the previous one. Begins with the oldest exec. If an exec came after the end of
+ * the window, stores only the time until the end of the window.
  */
 static void past_identities_sum(struct offcpu_builder *builder, struct thread_state *state,
 				const struct past_identity *past, struct thread_sums *from)
@@ -242,7 +245,10 @@ static void past_identities_sum(struct offcpu_builder *builder, struct thread_st
 		  past->epoch == builder->base.epoch ? &state->now : &past->sums, from);
 }
 
-/* Divides the thread's time in the window among the programs that it ran, as separated by execs. */
+/*
+ * Divides the thread's time in the window among the programs that it ran. An exec begins the next
+ * program.
+ */
 static void thread_share(struct offcpu_builder *builder, struct thread_state *state)
 {
 	const struct thread *t = &state->thread;
@@ -252,13 +258,14 @@ static void thread_share(struct offcpu_builder *builder, struct thread_state *st
 			     ? t->sums
 			     : thread_sums_at(t, builder->base.epoch, builder->base.end_ns);
 	/*
-	 * If the thread was not read for the window before, maybe for lack of memory, at_cut has
-	 * its sums at the end of that window.
+	 * If the thread was not read for the previous window, for example for lack of memory, take
+	 * its sums at the end of that window from at_cut.
 	 */
 	if (!state->has_last && t->epoch + 1 == builder->base.epoch)
 		state->last = t->at_cut;
 	/*
-	 * All sums are 0 if the thread was created after the window: it has no part in this window.
+	 * All sums are 0 if the thread was created after the end of the window: it is not in this
+	 * window.
 	 */
 	if (sums_are_none(&state->now))
 		return;

@@ -76,9 +76,9 @@ static void open_add(struct offcpu_builder *builder, const struct wait_key *key,
 }
 
 /*
- * Adds a wait that ended after the window as a wait that was open at the window's end. The wait is
- * taken from its record, because its thread may have been running again when it was read. A wait
- * that was shorter than min_wait_ns at the window's end is added, too: it became longer afterwards.
+ * Adds a wait that ended only after the window, as one that had not ended. Uses the record of the
+ * wait, because the thread may have run again before it was read. Also adds a wait that had lasted
+ * for less than min_wait_ns when the window ended: it reached min_wait_ns afterwards.
  */
 static void wait_to_open(struct offcpu_builder *builder, const struct record_wait *wait)
 {
@@ -108,9 +108,9 @@ void waits_to_window(struct offcpu_builder *builder)
 }
 
 /*
- * Sets in `key` the stacks of a wait that has not ended. Uses the stacks that were taken when the
- * thread was switched out. If this probe takes none at that time, uses those that were read during
- * the wait.
+ * Finds the stacks of a wait that has not ended, and stores their ids in *key. Uses the stacks that
+ * were taken when the thread was switched out. If this probe takes no stacks at that time, uses
+ * those that were read during the wait.
  */
 static void open_stacks(const struct thread_state *state, struct wait_key *key)
 {
@@ -129,7 +129,7 @@ static void open_stacks(const struct thread_state *state, struct wait_key *key)
 }
 
 /*
- * Adds the wait that a thread is in. is_unseen: the BPF iterator over all tasks did not find the
+ * Adds the present wait of a thread. is_unseen: the BPF iterator over all tasks did not find the
  * thread, so the wait may have ended unnoticed. This happens on hosts that hide threads and their
  * context switches from BPF.
  */
@@ -153,10 +153,10 @@ static void thread_to_open(struct offcpu_builder *builder, const struct thread_s
 }
 
 /*
- * True if the thread was waiting when the window ended, and had been for at least min_wait_ns.
- * False if the thread was found only after the window. Also false if the record of the wait has
- * arrived, which means that the wait ended before the thread was read: wait_to_open() adds it with
- * its exact times.
+ * True if the thread was waiting when the window ended, and had waited for at least min_wait_ns.
+ * False if the iterator over tasks found the thread only after the end of the window. False if a
+ * record of the wait has arrived, because the wait has ended since then: wait_to_open() adds this
+ * wait with its exact times.
  */
 static bool thread_is_waiting(const struct offcpu_builder *builder,
 			      const struct thread_state *state)
@@ -176,7 +176,10 @@ void threads_to_opens(struct offcpu_builder *builder)
 	struct thread_state *state, *next;
 	uint32_t last_cut = 0;
 
-	/* Find the last window for which the task iterator ran: it may have failed for this one. */
+	/*
+	 * Find the last window for which the task iterator ran. This need not be the present
+	 * window: the iterator may have failed.
+	 */
 	HASH_ITER (hh, builder->threads, state, next)
 		if (state->thread.seen_cut > last_cut)
 			last_cut = state->thread.seen_cut;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds the windows of offwake probes: waits by thread, stacks and waker, which is the thread or
- * interrupt that ended the wait. A wait is counted with its whole length in the window in which it
- * ended. wakers[i] is the waker of rows[i].
+ * Builds the windows of offwake probes. Their rows count waits by thread, stacks and waker; the
+ * waker is the thread or interrupt that ended the wait. A wait is counted with its whole length in
+ * the window in which it ended. wakers[i] is the waker of rows[i].
  */
 #include <errno.h>
 #include <string.h>

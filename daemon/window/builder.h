@@ -6,7 +6,8 @@
  * Builds the windows of a session from the data that the session's drain reads: the entries of a
  * BPF map at the end of each window and, for some kinds of probes, threads and records of the ring
  * buffer. Each kind has a struct window_builder_ops of its own, named build_NAME; builder_ops.h
- * says what a new kind has to implement. Owned by the drain and used on the drain's thread only.
+ * describes what a new kind has to implement. Owned by the drain and used on the drain's thread
+ * only.
  */
 
 #include <stdbool.h>
@@ -30,10 +31,11 @@ struct window_builder_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	uint64_t period_ns;  /* oncpu: CPU time that one sample stands for; else 0 */
-	int64_t min_wait_ns; /* offcpu: a wait that has not ended is added from this age on */
+	int64_t min_wait_ns; /* offcpu: a wait that has not ended is in a window only if it has
+				lasted this long */
 	/*
-	 * iolat: table of the I/O operations that threads are in now, which BPF programs change
-	 * at any time; NULL for other kinds of probes
+	 * iolat: for each thread, the I/O operations that it is in now; BPF programs change this
+	 * table at any time. NULL for other kinds of probes
 	 */
 	const struct io_slot *io_slots;
 	size_t n_io_slots;
@@ -58,11 +60,12 @@ size_t window_builder_value_size(const struct window_builder *builder);
 void window_builder_add_record(struct window_builder *builder, const struct record_head *record);
 
 /*
- * Called at the end of each window, in this order: begin(), with the bounds of the window and the
- * epoch (number) of the next one; add_thread() for each thread that was read; add() for each map
- * entry that was read; finish(), which returns the window. The caller owns the window. If finish()
- * returns NULL (out of memory), the entries are kept for the next window. Entries for which add()
- * finds no memory are counted as lost.
+ * The drain calls these functions at the end of each window, in this order. window_builder_begin()
+ * gets the bounds of the window and the number (epoch) of the next window.
+ * window_builder_add_thread() is called for each thread that was read, then window_builder_add()
+ * for each map entry that was read; entries for which it finds no memory are counted as lost.
+ * window_builder_finish() returns the window, which the caller then owns. If it returns NULL (out
+ * of memory), the entries are kept for the next window.
  */
 void window_builder_begin(struct window_builder *builder, int64_t start_ns, int64_t end_ns,
 			  uint32_t epoch);

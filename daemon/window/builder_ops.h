@@ -17,8 +17,8 @@
 #include "daemon/window/window.h"
 
 /*
- * The operations that build the windows of one kind of probe. Those declared after put_row may be
- * NULL if the kind does not need them.
+ * The operations that build the windows of one kind of probe. Those below put_row() are NULL if the
+ * kind does not need them.
  */
 struct window_builder_ops {
 	size_t size;	   /* size of the builder's own struct, in bytes */
@@ -38,8 +38,8 @@ struct window_builder_ops {
 	int (*put_row)(struct window_builder *builder, const void *key, const void *value);
 
 	/*
-	 * add_thread() is called for each thread that is read at the end of a window, add_record()
-	 * for each record of the ring buffer when it arrives.
+	 * add_thread() is called for each thread that is read at the end of a window. add_record()
+	 * is called for each record of the ring buffer, when the record arrives.
 	 */
 	void (*add_thread)(struct window_builder *builder, const struct thread *thread);
 	void (*add_record)(struct window_builder *builder, const struct record_head *record);
@@ -60,7 +60,7 @@ struct window_builder_ops {
 struct window_builder {
 	const struct window_builder_ops *ops;
 	struct window_builder_options options;
-	struct image_cache images; /* finds threads and processes in window->images */
+	struct image_cache images; /* finds entries of window->images */
 	char *rows; /* map entries read for this window: n pairs of a key and its value */
 	size_t n;
 	size_t capacity;

@@ -99,7 +99,7 @@ static int writer_fill(struct image_cache *cache, uint64_t cgroup, struct window
 	return r ? r : made_up_fill(cache, &info, image);
 }
 
-/* Adds an entry to the cache, so that this key finds the last entry of window.images. */
+/* Adds an entry to the cache that maps this key to the last entry of window.images. */
 static int cached_image_add(struct image_cache *cache, const struct window *window,
 			    const uint64_t key[static 3])
 {
@@ -117,8 +117,9 @@ static int cached_image_add(struct image_cache *cache, const struct window *wind
 }
 
 /*
- * Returns the index in window.images of the entry with this key. If there is none, adds one: for
- * the cgroup `writer` if it is not 0, else for the thread in sample_key. IMAGE_NONE on failure.
+ * Returns the index in window.images of the entry with this key. If there is none, adds one. If
+ * `writer` is not 0, the new entry is for the cgroup with this id, else for the thread in
+ * sample_key. IMAGE_NONE on failure.
  */
 static uint32_t image_get(struct image_cache *cache, struct window *window,
 			  const uint64_t key[static 3], const struct sample_key *sample_key,

@@ -24,8 +24,8 @@
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)
 
 /*
- * Number of frames, counted from the leaf, among which frames of BPF programs and their callers are
- * searched for.
+ * Frames of BPF programs and of their callers are at the leaf of a stack. Only this many frames,
+ * counted from the leaf, are searched for them.
  */
 enum { MAX_TRACER_FRAMES = 16 };
 
@@ -65,8 +65,8 @@ struct resolver {
 };
 
 /*
- * Reads from /proc/kallsyms the two labels between which the kernel puts the scheduler's functions.
- * struct kallsyms does not have them: it has functions only.
+ * Reads from /proc/kallsyms the addresses of two labels: the kernel puts the scheduler's functions
+ * between them. struct kallsyms does not have these labels, because it has functions only.
  */
 static void sched_text_read(struct resolver *resolver)
 {
@@ -133,9 +133,9 @@ static bool is_tracer(const struct symbol *symbol)
 }
 
 /*
- * Handles the stack of a thread that woke another one. Below the frames of BPF programs at the
- * leaf, such a stack begins with try_to_wake_up: sets *first_out to the index of that frame. False
- * if this is another kind of stack.
+ * Handles the stack of a thread that woke another one. At the leaf, such a stack has frames of BPF
+ * programs, and the next frame is that of try_to_wake_up: sets *first_out to the index of this
+ * frame. False if this is another kind of stack.
  */
 static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *first_out)
 {
@@ -152,12 +152,12 @@ static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *fi
 }
 
 /*
- * Handles a stack that was taken at a tracepoint "x": it begins with the frame of __traceiter_x,
- * followed by frames of BPF programs and then by the function that contains the tracepoint.
- * Replaces the frames above that function by one frame "tracepoint:x" and sets *first_out to its
- * index. Writes the frame's name to `name`, which has `size` bytes. A frame without a name between
- * frames of BPF programs counts as one of them: its program was loaded after the symbols were read.
- * False if this is another kind of stack.
+ * Handles a stack that was taken at a tracepoint "x". From the leaf on, such a stack has the frame
+ * of __traceiter_x, frames of BPF programs, and the frame of the function that contains the
+ * tracepoint. Puts one frame named "tracepoint:x" in place of all frames before that function,
+ * writes this name to `name` (size bytes), and sets *first_out to the index of the frame. A frame
+ * without a name between frames of BPF programs is one of them, too: its program was loaded after
+ * the symbols had been read. False if this is another kind of stack.
  */
 static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 				   size_t size)
@@ -182,10 +182,10 @@ static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *fir
 }
 
 /*
- * Sets *first_out to the index of the first frame of a kernel stack that does not belong to
- * tracing. For a thread that was switched out, this is the frame of __schedule. Sets the offset
- * within __schedule to 0, because it depends on the hook that took the stack, and stacks should be
- * equal whichever hook took them.
+ * Finds the frames of tracing code at the leaf of a kernel stack, and sets *first_out to the index
+ * of the first frame after them. For a thread that was switched out, this is the frame of
+ * __schedule. Sets the offset within __schedule to 0: it depends on the hook that took the stack,
+ * but stacks taken by different hooks should be equal.
  */
 static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 			       size_t size)
@@ -238,8 +238,8 @@ static bool stack_is_idle(const struct resolver *resolver, const struct stack *s
 }
 
 /*
- * Returns how many frames at the leaf of a kernel stack are functions of the scheduler. Leaves at
- * least one frame of the stack uncounted. 0 for user stacks.
+ * Returns how many frames of a kernel stack, counted from the leaf, are functions of the scheduler.
+ * If all of them are, does not count the last one. 0 for user stacks.
  */
 static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
 {
@@ -267,10 +267,10 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 }
 
 /*
- * Finds the symbol of an address in a process. If there is none, updates the process's mappings and
- * looks again. For code made at run time (JIT), reads the process's own list of names again, up to
- * twice, because the process may be writing the name at that moment. May block: call on the
- * resolver's thread only.
+ * Finds the symbol of an address in a process. If the address is in no known mapping, updates the
+ * process's mappings and looks again. If it is in code made at run time (JIT), reads again the list
+ * of names that the process itself writes, and looks again; does this twice, because the process
+ * may just be writing the name. May block: call on the resolver's thread only.
  */
 static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, struct symbol *out)
 {
@@ -343,8 +343,8 @@ static struct item *resolver_take(struct resolver *resolver)
 }
 
 /*
- * Returns the memory, in bytes, of all stacks and of the exited processes that are kept because
- * windows refer to them.
+ * Returns how many bytes of memory are in use because windows refer to them: those of all stacks,
+ * and those of processes that have exited.
  */
 static size_t referred_bytes(struct resolver *resolver)
 {

@@ -58,10 +58,10 @@ struct resolver_stats {
 };
 
 /*
- * Queues a stack, so that its functions get names; the caller calls resolver_wake() after the last
- * stack of a batch. Takes no reference: the stack table keeps every stack until it is resolved.
- * Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an error the caller must call
- * stack_table_drop().
+ * Queues a stack, so that its functions get names. The caller calls resolver_wake() after the last
+ * stack of a batch. The queue needs no reference to the stack: the stack table keeps every stack
+ * until it is resolved. Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an error
+ * the caller must call stack_table_drop().
  */
 int resolver_add_stack(struct resolver *resolver, struct stack *stack);
 

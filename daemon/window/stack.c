@@ -18,7 +18,8 @@ struct frame_key {
 	uint64_t file_offset;
 	uint64_t kind;
 	uint64_t name;	 /* hash of the function's name; 0: no name yet */
-	uint64_t module; /* hash of the file's path, as a file may have two; 0: no path */
+	uint64_t module; /* hash of the file's path, because one file may have two paths; 0: no path
+			  */
 };
 
 struct frame_entry {
@@ -34,8 +35,8 @@ struct stack_entry {
 };
 
 /*
- * Minimum time between two calls of relieve(), which drops old windows to free memory, if the first
- * call freed little. Each call takes milliseconds.
+ * relieve() drops old windows to free memory, which takes milliseconds. If a call has freed little,
+ * this is the minimum time until the next call.
  */
 #define RELIEVE_EVERY_NS (100 * NS_PER_MS)
 
@@ -47,14 +48,13 @@ enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 struct stack_table {
 	pthread_mutex_t lock;
 	struct stack_entry *stacks;
-	struct stack_entry
-		*sweep_next;	     /* the stack at which the sweep in progress goes on, or NULL */
-	struct stack_entry *dropped; /* list of stacks that were removed from the table but are
-					still referenced */
+	struct stack_entry *sweep_next; /* next stack of the sweep in progress, or NULL */
+	struct stack_entry *dropped;	/* list of stacks that were removed from the table but are
+					   still referenced */
 	struct frame_entry *frames;
 	/*
-	 * Stacks of one made-up frame, which says why there is no stack. The index is an enum
-	 * stack_reason, LOST_KERNEL or LOST_USER.
+	 * Stacks with a single made-up frame, which says why there is no stack. The index is an
+	 * enum stack_reason, LOST_KERNEL or LOST_USER.
 	 */
 	struct stack pseudo[PSEUDOS];
 	size_t bytes;
@@ -86,8 +86,8 @@ static const struct {
 };
 
 /*
- * Makes table->pseudo[which], a stack of one made-up frame that says why there is no stack. It
- * lives as long as the table.
+ * Makes table->pseudo[which], a stack with a single made-up frame, which says why there is no
+ * stack. It lives as long as the table.
  */
 static int pseudo_init(struct stack_table *table, unsigned int which)
 {
@@ -293,8 +293,9 @@ static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 }
 
 /*
- * Compares a stack of the table with a process and addresses that arrived under the same id. Marks
- * the stack as ambiguous if they differ, because its id then identifies neither of the two stacks.
+ * A stack has arrived with an id that the table has already. Compares its process and its addresses
+ * with those of the table's stack. If they differ, marks the table's stack as ambiguous, because
+ * the id then identifies neither of the two stacks.
  */
 static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *stack,
 				    struct process *process, const uint64_t *ip, size_t n)
@@ -307,7 +308,7 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
-/* Drops the stack if the rules of stack_table_sweep() say so. Called with the lock held. */
+/* Drops the stack if stack_table_sweep() has to drop it, see there. Called with the lock held. */
 static void stack_sweep(struct stack_table *table, struct stack_entry *entry, int64_t oldest_ns,
 			int64_t cut_ns)
 {
@@ -369,8 +370,8 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 }
 
 /*
- * Gives a stack that will never be resolved the frame of a lost stack. Used if another session has
- * got a reference to the stack, so that the stack cannot be freed.
+ * Turns a stack that cannot be resolved into one with a single frame, which says that the stack was
+ * lost. Used if another session has a reference to the stack, so that it cannot be freed.
  */
 static void stack_lose(struct stack_table *table, struct stack_entry *entry)
 {

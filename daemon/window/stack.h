@@ -41,19 +41,21 @@ enum stack_flags {
 	STACK_IS_NEW_THREAD = 1 << 5, /* no stack: the thread had never run before */
 	STACK_IS_NO_HOOK = 1 << 6,    /* no stack: the BPF program that takes stacks did not run */
 	STACK_IS_UNREAD = 1 << 7,     /* no stack: not read yet, as the wait has not ended */
-	/* The flags from here on say why a user stack ends before the thread's first function. */
-	STACK_IS_NO_TABLE = 1 << 16,   /* the unwind tables of a file were not loaded */
-	STACK_IS_NO_MAPPING = 1 << 17, /* an address is in no known mapping */
-	STACK_IS_NO_ROW = 1 << 18,     /* the unwind tables have no entry for an address */
+	/*
+	 * A user stack may end before the thread's first function. The flags from here on say why.
+	 */
+	STACK_IS_NO_TABLE = 1 << 16, /* the unwind tables of a file in the stack were not loaded */
+	STACK_IS_NO_MAPPING = 1 << 17, /* an address in the stack is in no known mapping */
+	STACK_IS_NO_ROW = 1 << 18, /* the unwind tables have no entry for an address in the stack */
 };
 
 struct stack {
 	uint64_t raw_id; /* id that the BPF programs computed; key in the stack table */
 	uint64_t id;	 /* hash of the frames, see stack_id_of() */
 	/*
-	 * Hash of the frames without those of the scheduler at the leaf, which the kernel leaves
-	 * out of the stack of a thread that is asleep. Therefore place_id is the same for a stack
-	 * taken during a wait and one taken at its end.
+	 * Hash of the frames without those of the scheduler at the leaf. If the kernel takes the
+	 * stack of a thread that is asleep, it leaves these frames out. Therefore the same wait has
+	 * the same place_id, whether the stack was taken during the wait or at its end.
 	 */
 	uint64_t place_id;
 	uint64_t functions_id;	 /* hash of the functions, see stack_functions_id_of() */
@@ -61,18 +63,22 @@ struct stack {
 	uint64_t mappings; /* version of the process's memory mappings when the stack was taken */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: when true, n_frames and frames[] may be read */
-	bool is_idle; /* true for a thread that waits for work, see [idle] in stackd.conf */
+	bool is_idle; /* true if the stack shows a thread that waits for work, see [idle] in
+			 stackd.conf */
 	_Atomic unsigned int refs;
-	int64_t seen_ns; /* last time that stack_table_put() or stack_table_get() returned it */
+	int64_t seen_ns; /* time at which stack_table_put() or stack_table_get() last returned this
+			    stack */
 	size_t n_raw;
 	size_t n_frames; /* number of entries in frames[]; frames of tracing code are left out */
 	struct frame **frames;
-	uint64_t *ip; /* n_raw addresses; the last n_frames of them are those of frames[] */
+	uint64_t *ip; /* n_raw addresses; the last n_frames of them belong to the entries of
+			 frames[] */
 };
 
 /*
- * Returns the id by which rows of a window are grouped by stack; 0 for NULL. A stack whose id is
- * ambiguous is a group of its own.
+ * Returns an id of the stack. Rows of a window with the same id are shown as one group. If two
+ * different stacks have the same raw_id, the id is that raw_id, so that they are a group of their
+ * own. 0 for NULL.
  */
 static inline uint64_t stack_place(const struct stack *stack)
 {
@@ -82,7 +88,8 @@ static inline uint64_t stack_place(const struct stack *stack)
 }
 
 /*
- * Returns the id by which rows of a window are grouped by the functions in their stack; 0 for NULL.
+ * Returns an id of the functions in the stack, by which rows of a window can be grouped. 0 for
+ * NULL.
  */
 static inline uint64_t stack_functions(const struct stack *stack)
 {
@@ -113,9 +120,9 @@ int stack_table_new(size_t max_bytes, struct stack_table **out);
 void stack_table_set_max(struct stack_table *table, size_t max_bytes);
 
 /*
- * Sets `relieve`, a function that drops old windows and with them references to stacks. It is
- * called when the table is full, before a new stack is rejected, on the thread that adds the stack.
- * Must be set before any stack is added.
+ * Sets `relieve`, a function that drops old windows and, with them, their references to stacks. It
+ * is called when the table is full, before a new stack is rejected, on the thread that adds the
+ * stack. Must be set before any stack is added.
  */
 void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *userdata),
 			    void *userdata);
@@ -137,9 +144,9 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 void stack_table_drop(struct stack_table *table, struct stack *stack);
 
 /*
- * Returns the stack with this id, with a reference for the caller. If the id is an enum
- * stack_reason, or if no frames arrived for the id, returns a stack of one made-up frame that says
- * so. NULL for STACK_NONE.
+ * Returns the stack with this id, and a reference to it for the caller. If the id is an enum
+ * stack_reason, or if no frames have arrived for it, returns a stack with a single made-up frame,
+ * which says why there is no stack. NULL for STACK_NONE.
  */
 struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user);
 

@@ -25,14 +25,15 @@ int task_state_parse(const char *text);
 size_t task_state_index(uint32_t state);
 
 /*
- * Returns the kernel's task state bits for the state with this index. States may share bits: a
- * thread is in the first state of which it has all bits.
+ * Returns the kernel's task state bits for the state with this index. A state may have several
+ * bits, and two states may have a bit in common: a thread is in the first state all of whose bits
+ * are set.
  */
 uint32_t task_state_bits(size_t index);
 
 /*
- * Returns the letter that ps shows for the state of a wait: "R" for preempted and new threads, "?"
- * if the state is unknown.
+ * Returns the letter that ps shows for a thread with these task state bits: "R" if it was preempted
+ * or is new, "?" if the state is unknown.
  */
 const char *task_state_letter(uint32_t state);
 

@@ -25,55 +25,62 @@
 enum { SESSION_FIRST_ID = 100 };
 
 /*
- * A thread while it runs one program: after an exec, the same thread has another image. `sums` has
- * the time that the thread spent in each state in this window while it ran this program.
+ * A thread while it runs one program. If the thread calls exec, it gets another entry in
+ * window.images. `sums` has the time that the thread spent in each state while it ran this program,
+ * within this window.
  *
- * A folded image stands for several processes: its tid is 0, its process is one of
- * process_see_folded(), and its sums are those of the images that were folded into it. An image, or
- * a row, that was merged from several windows adds `started` and takes the larger `folded` or
- * `processes`, because the same process may be in each of these windows. The number to show is the
- * larger of the two, window_processes().
+ * If a window has too many rows, small ones are folded: summed up over several processes. A folded
+ * entry stands for these processes. Its tid is 0, its process is one of process_see_folded(), and
+ * its sums are the totals of the threads that it stands for.
+ *
+ * If several windows are merged, the same process may be in each of them, but it starts in only
+ * one. A merged entry therefore has the largest `folded` of these windows, but the total of
+ * `started`; the same holds for `processes` and `started` of a merged row. The number to show is
+ * the larger of the two, see window_processes().
  */
 struct window_image {
-	uint64_t uid; /* identifies the thread; an exec does not change it */
+	uint64_t uid; /* the number that stackd gave the thread; an exec does not change it */
 	uint64_t start_boot_ns;
 	struct process *process; /* owned reference, unless window.is_borrowing is set */
 	struct thread_sums sums;
 	int32_t tid;
 	uint32_t exec_gen;
 	char comm[COMM_LEN];
-	uint32_t folded;  /* number of processes that were folded into the image; 0: a thread */
-	uint32_t started; /* number of these processes that started within the window */
+	uint32_t folded;  /* number of processes that a folded entry stands for; 0: this is a thread
+			   */
+	uint32_t started; /* number of those processes that started within the window */
 };
 
 /*
- * Waits that ended in the window and have the same image (thread), stacks and state. In windows of
- * offcpu they also began in the window; struct window_span has the others. bucket_mask and
- * bucket_first locate the histogram of the waits' lengths, see window_row_add_buckets().
+ * Waits that ended in the window and have the same thread (`image`), stacks and state. In windows
+ * of offcpu, they also began in the window; struct window_span has the waits that began earlier.
+ * bucket_mask and bucket_first tell where the histogram of the waits' lengths is, see
+ * window_row_add_buckets().
  */
 struct window_row {
-	struct stack *kernel; /* kernel and user are owned references; NULL: no such stack */
+	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
 	uint64_t count;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* part of runnable_ns during which the cgroup had no CPU quota */
+	uint64_t throttled_ns; /* part of runnable_ns during which the thread's cgroup had no CPU
+				  quota */
 	uint64_t max_ns;
 	int64_t max_end_ns; /* time at which the longest of the waits ended */
 	uint32_t image;	    /* index of the thread in window.images */
 	uint32_t state;	    /* task state bits of the waiting thread, see task_state.h */
 	uint32_t bucket_mask;
 	uint32_t bucket_first;
-	uint32_t processes; /* number of processes that were folded into the row; 0: not folded */
-	uint32_t started;   /* number of these processes that started within the window */
+	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
+	uint32_t started;   /* number of those processes that started within the window */
 };
 
 /*
- * One waker in the chain that ended a wait: the waker, the thread that woke the waker, and so on.
- * pid, tid and comm are zero unless the waker was a thread.
+ * Stands for the waker of a wait, or for the thread that woke that waker, and so on. `pid`, `tid`
+ * and `comm` are zero if the waker was not a thread.
  */
 struct window_link {
-	uint32_t context; /* what the waker was: enum wake_context */
+	uint32_t context; /* kind of waker: enum wake_context */
 	int32_t pid;
 	int32_t tid;
 	char comm[COMM_LEN];
@@ -81,10 +88,10 @@ struct window_link {
 
 /* offwake: the waker of the waits in one row. wakers[i] belongs to rows[i]. */
 struct window_waker {
-	struct stack *kernel; /* kernel and user are owned references; NULL: no such stack */
+	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
-	struct window_link links[WAKE_LINKS]; /* the waker, then the thread that woke the waker, and
-						 so on; WAKE_NONE marks the end */
+	struct window_link links[WAKE_LINKS]; /* the waker, the thread that woke it, and so on;
+						 WAKE_NONE marks the end */
 };
 
 /* offcpu: a wait that ended in this window and began in an earlier one. */
@@ -100,65 +107,69 @@ struct window_span {
 };
 
 /*
- * offcpu: a wait that had not ended when the window ended; or, if `count` is not 0, that number of
- * such waits, whose time in the window is in rows. start_ns and wake_ns are then the earliest of
- * these waits, throttled_ns and whole_ns are sums.
+ * offcpu. If `count` is 0: a wait that had not ended when the window ended. Else `count` such
+ * waits, whose time in this window is in rows[]; start_ns and wake_ns are then those of the
+ * earliest of these waits, throttled_ns and whole_ns are totals.
  */
 struct window_open {
 	struct stack *kernel;
 	struct stack *user; /* NULL: the user stack was not read during the wait */
 	int64_t start_ns;
-	int64_t wake_ns; /* time at which the thread was made runnable; INT64_MAX: still blocked */
+	int64_t wake_ns;       /* time at which the thread was made runnable; INT64_MAX: it is still
+				  blocked */
 	uint64_t throttled_ns; /* time without CPU quota from wake_ns to the end of the window */
 	uint32_t image;
 	uint32_t state;
-	uint64_t whole_ns; /* time from the starts of the waits to end_ns; 0 if count is 0 */
-	uint64_t whole_runnable_ns; /* part of whole_ns that comes after the wakeups */
-	uint32_t count; /* number of waits whose time is in rows; 0: one wait, whose time is not */
-	uint32_t processes; /* number of processes that were folded into the wait; 0: not folded */
-	uint32_t started;   /* number of these processes that started within the window */
+	uint64_t whole_ns; /* if count is not 0: total of the waits' lengths from their starts to
+			      end_ns */
+	uint64_t whole_runnable_ns; /* part of whole_ns in which the threads were runnable */
+	uint32_t count; /* number of waits whose time is in rows[]; 0: one wait, whose time is in no
+			   row */
+	uint32_t processes; /* number of processes that a folded entry stands for; 0: not folded */
+	uint32_t started;   /* number of those processes that started within the window */
 	uint32_t pad;
 };
 
 /*
- * oncpu, stackcount and stacksnoop: samples or calls of one image (thread) with the same stacks.
- * on_ns is the CPU time that the samples of oncpu stand for.
+ * oncpu: samples of one thread (`image`) with the same stacks; on_ns is the CPU time that they
+ * stand for. stackcount and stacksnoop: calls of one thread with the same stacks.
  */
 struct window_sample {
-	struct stack *kernel; /* kernel and user are owned references; NULL: no such stack */
+	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
 	uint64_t count;
 	uint64_t on_ns;
 	uint32_t image;
-	uint32_t processes; /* number of processes that were folded into the row; 0: not folded */
-	uint32_t started;   /* number of these processes that started within the window */
+	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
+	uint32_t started;   /* number of those processes that started within the window */
 	uint32_t pad;
 };
 
 enum { WINDOW_DEVICE_LEN = 16, IO_BUCKETS_N = 64 };
 
 /*
- * iolat: the I/O operations of one process that have the same layer, operation (op), system call,
- * file system and device. Operations longer than the slow threshold are counted a second time, by
- * stack, in rows with is_slow set. bucket_mask and bucket_first locate the histogram of the
- * operations' lengths, see window_io_add_buckets().
+ * iolat: the I/O operations of one process (`image`) that have the same layer, kind (`op`), system
+ * call, file system and device. Operations longer than the slow threshold are also counted in rows
+ * with is_slow set, one for each stack. bucket_mask and bucket_first tell where the histogram of
+ * the operations' lengths is, see window_io_add_buckets().
  */
 struct window_io {
-	struct stack *kernel; /* kernel and user are owned references; NULL: no such stack */
+	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
 	uint64_t count;
 	uint64_t total_ns;
-	uint64_t own_ns; /* total_ns less the time of nested operations in lower layers */
+	uint64_t own_ns; /* total_ns minus the time of nested operations in lower layers */
 	uint64_t runnable_ns;
 	uint64_t asleep_ns; /* time asleep; includes device_ns, queue_ns and throttled_ns */
 	uint64_t device_ns;
 	uint64_t queue_ns;
 	uint64_t throttled_ns;
-	uint64_t async; /* number of operations that continued after their call returned; `count`
-			   does not include them */
-	uint64_t open;	/* number of operations that had not ended at end_ns; 0 except in rows of
-			   open operations */
-	uint64_t oldest_ns; /* time from the start of the oldest open operation to end_ns */
+	uint64_t async; /* number of operations that went on after the call that began them
+			   returned; not in `count` */
+	uint64_t open; /* number of operations that had not ended at end_ns; 0 in rows of operations
+			  that have ended */
+	uint64_t oldest_ns; /* length of the oldest operation that had not ended at end_ns, up to
+			       end_ns */
 	uint64_t errors;
 	uint64_t bytes;
 	uint64_t merges;
@@ -176,34 +187,42 @@ struct window_io {
 	uint32_t is_slow;
 	int32_t max_tid;
 	int32_t oldest_tid;
-	uint32_t processes; /* number of processes that were folded into the row; 0: not folded */
-	uint32_t started;   /* number of these processes that started within the window */
+	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
+	uint32_t started;   /* number of those processes that started within the window */
 	char device[WINDOW_DEVICE_LEN]; /* the device's name when the window ended; "": no device */
 };
 
-/* A process that was folded, and the folded image that has its sums or a part of its rows. */
+/*
+ * A process that was folded. `image` is the index of the folded entry that has its times, or whose
+ * rows count its waits, samples or operations.
+ */
 struct window_member {
 	uint32_t image; /* index into window.images */
 	int32_t pid;
 };
 
-/* The most members that a window lists. */
+/* Maximum number of entries in window.members. */
 enum { WINDOW_MEMBERS_MAX = 16384 };
 
-/* What was folded in a window. The sums of a merged window are added, as those of its rows are. */
+/*
+ * What was folded in a window. If windows are merged, the merged window has the totals of these
+ * numbers, except for `processes`.
+ */
 struct window_folded {
-	uint64_t rows;	    /* number of rows, waits and images that became parts of others */
-	uint64_t processes; /* number of processes that lost a row or their image; merging windows
-			       takes the larger number */
-	uint64_t started;   /* number of these processes that started within the window */
-	uint64_t ns;	    /* time of the rows that were folded */
-	uint64_t unlisted;  /* number of these processes that are not in window.members */
+	uint64_t rows; /* number of rows, waits and entries of window.images that were folded into
+			  others */
+	uint64_t processes; /* number of processes of which something was folded; in a merged
+			       window, the largest of these numbers */
+	uint64_t started;   /* number of those processes that started within the window */
+	uint64_t ns;	    /* total time of the rows that were folded */
+	uint64_t unlisted;  /* number of those processes that are not in window.members */
 };
 
 enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* events missed while the BPF program was running */
 	WINDOW_LOST_STACK_FRAMES,	  /* requests for stacks whose frames never arrived */
-	WINDOW_LOST_MEMORY, /* events dropped: no memory, or already PROCESSES_MAX processes */
+	WINDOW_LOST_MEMORY,	  /* events dropped for lack of memory, or because there were
+				     PROCESSES_MAX processes */
 	WINDOW_LOST_WAIT_THREADS, /* waits whose thread the daemon does not know */
 	WINDOW_LOST_LATE_RECORDS, /* 1: some records of this window may be in a later window */
 	WINDOW_LOST_OTHER,	  /* losses on disk whose reason only another version knows */
@@ -212,7 +231,7 @@ enum window_loss {
 
 struct window {
 	_Atomic unsigned int refs;
-	uint64_t run;	/* number of the run of the daemon; seq starts anew in each run */
+	uint64_t run;	/* number of the daemon's run; in each run, seq begins at 1 */
 	uint64_t seq;	/* number of the window; if several were merged, of the first one */
 	uint32_t parts; /* number of windows that were merged into this one; 1: not merged */
 	uint64_t session;
@@ -220,7 +239,7 @@ struct window {
 	int64_t start_ns;
 	int64_t end_ns;
 	int64_t real_offset_ns;
-	int64_t boot_offset_ns; /* CLOCK_BOOTTIME less CLOCK_MONOTONIC: the time for which the host
+	int64_t boot_offset_ns; /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time for which the host
 				   was suspended */
 	struct window_image *images;
 	size_t n_images;
@@ -247,11 +266,11 @@ struct window {
 	uint64_t lost[WINDOW_LOST_N]; /* number of losses, by enum loss and enum window_loss */
 	uint64_t lost_ns;	      /* total duration of lost waits, in ns */
 	/*
-	 * The BPF programs count switch_ins and sampled apart from the rows: the rows are checked
-	 * against them.
+	 * The BPF programs count `switch_ins` and `sampled` separately from the rows, so that the
+	 * rows can be checked against them.
 	 */
 	uint64_t switch_ins;
-	uint64_t sampled; /* number of runs of the BPF program that samples or traces */
+	uint64_t sampled; /* runs of the BPF program that takes samples or records calls */
 	size_t bytes;	  /* memory of the window, in bytes; set by window_seal() */
 };
 
@@ -274,8 +293,8 @@ struct window_io *window_add_io(struct window *window);
 struct window_member *window_add_member(struct window *window);
 
 /*
- * Sorts the n members, adds each one once to the window, which must have none, and counts those
- * beyond WINDOW_MEMBERS_MAX in window.folded.unlisted. 0, or -ENOMEM.
+ * Sorts `members`, removes duplicates, and stores them in the window, which must have no members
+ * yet. Counts those beyond WINDOW_MEMBERS_MAX in window.folded.unlisted. 0, or -ENOMEM.
  */
 int window_set_members(struct window *window, struct window_member *members, size_t n);
 
@@ -283,31 +302,33 @@ int window_set_members(struct window *window, struct window_member *members, siz
 const struct window_waker *window_row_waker(const struct window *window, size_t row);
 
 /*
- * Returns a hash of a waker's links[] and, if wanted, of its kernel and user stack. Equal wakers
- * have the same hash, also in different windows. 0 for NULL.
+ * Returns a hash of a waker's links[]. The flags with_kernel and with_user say whether the hash
+ * also covers the waker's kernel stack and its user stack. Equal wakers have the same hash in all
+ * windows. 0 for NULL.
  */
 uint64_t window_waker_id(const struct window_waker *waker, bool with_kernel, bool with_user);
 
 /*
- * Stores buckets[WAIT_BUCKETS] as the histogram of the row's wait lengths. Empty buckets take no
- * memory. 0, or -ENOMEM.
+ * Stores buckets[WAIT_BUCKETS] as the histogram of the waits in the row, by length. Empty buckets
+ * take no memory. 0, or -ENOMEM.
  */
 int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets);
 
-/* Adds the row's histogram of wait lengths to sums[WAIT_BUCKETS]. */
+/* Adds the histogram of the waits in the row to sums[WAIT_BUCKETS], bucket by bucket. */
 void window_row_add_buckets(const struct window *window, const struct window_row *row,
 			    uint64_t *sums);
 
 /*
- * Store the histogram of a row of I/O operations, and add it to `sums`, as window_row_set_buckets()
- * and window_row_add_buckets() do for waits. Such a histogram has IO_BUCKETS_N buckets.
+ * Like window_row_set_buckets() and window_row_add_buckets(), for a row of I/O operations and with
+ * IO_BUCKETS_N buckets.
  */
 int window_io_set_buckets(struct window *window, struct window_io *io, const uint64_t *buckets);
 void window_io_add_buckets(const struct window *window, const struct window_io *io, uint64_t *sums);
 
 /*
- * Adds the counts and times of `io` to `sum`. If the longest or the oldest operation of `io`
- * exceeds that of `sum`, copies it, too. Leaves out the histogram.
+ * Adds the counts and times of `io` to those of `sum`, without the histogram. If the longest
+ * operation of `io` is longer than that of `sum`, copies its length, end and thread, too. Does the
+ * same for the oldest operation that has not ended.
  */
 void window_io_add(struct window_io *sum, const struct window_io *io);
 
@@ -319,13 +340,16 @@ void window_seal(struct window *window);
 /* Returns the text by which clients describe a reason for loss (enum loss or enum window_loss). */
 const char *window_loss_name(unsigned int loss);
 
-/* Returns the number of processes that a folded row or image stands for. */
+/* Returns how many processes a folded row or entry stands for. Both arguments are members of it. */
 static inline uint32_t window_processes(uint32_t processes, uint32_t started)
 {
 	return processes > started ? processes : started;
 }
 
-/* Adds the counts of a folded row or image of another window, see struct window_image. */
+/*
+ * For merging windows: changes the numbers of processes of a folded row or entry by those of one
+ * from another window (`others`, `others_started`), as described at struct window_image.
+ */
 static inline void window_processes_add(uint32_t *processes, uint32_t *started, uint32_t others,
 					uint32_t others_started)
 {
