@@ -121,9 +121,9 @@ int drain_visit_tasks(struct drain *drain)
 }
 
 /*
- * Waits until no BPF program uses the old window's map any more: updates a map of maps, because the
- * kernel ends this system call only after an RCU grace period. The updated entry is one that no
- * program reads.
+ * Waits until no BPF program uses the old window's map any more. To wait, updates an entry of a map
+ * of maps: the kernel completes such an update only after an RCU grace period. No program reads
+ * this entry.
  */
 static int windows_settle(struct drain *drain)
 {

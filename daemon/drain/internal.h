@@ -77,7 +77,7 @@ struct drain {
 
 /*
  * Handles one record of the ring buffer; used as the drain_ring_fn. Defined in records.c, as are
- * the two functions drain_stacks_.
+ * drain_stacks_roll() and drain_stacks_fini().
  */
 void drain_on_record(void *context, void *data, size_t size);
 

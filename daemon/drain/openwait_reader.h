@@ -54,8 +54,8 @@ struct openwait_ops {
 };
 
 /*
- * Makes a reader and starts its thread. Takes over userdata, which the reader frees by ops->free(),
- * even if it cannot be started. 0, or a negative errno.
+ * Makes a reader and starts its thread. Takes over userdata: ops->free() frees it, even if the
+ * reader cannot be started. 0, or a negative errno.
  */
 int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 			  struct openwait_reader **out);

@@ -42,8 +42,8 @@ bool drain_ring_catch_up(struct drain_ring *ring);
 
 /*
  * The loop of drain_ring_catch_up(), as a separate function that tests can call. Calls
- * consume_fn(), which advances *consumer, again and again, until *consumer has reached the value
- * that *producer had at first. False if that takes longer than timeout_ns.
+ * consume_fn(), which advances *consumer, until *consumer has reached the value that *producer had
+ * at first. False if that takes longer than timeout_ns.
  */
 bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 		   void (*consume_fn)(void *context), void *context, int64_t timeout_ns);

@@ -145,8 +145,8 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 }
 
 /*
- * Runs call(file). True if the test program of flag_program(), which is attached, ran during this
- * call. Also true if this cannot be tested.
+ * Runs call(file). True if the test program (see flag_program()) ran during this call; it must be
+ * attached already. Also true if this cannot be tested.
  */
 static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 {
@@ -194,8 +194,8 @@ static const char *requests_text(const struct iolat_layers *layers)
 }
 
 /*
- * Writes to `out` the names of the file systems that `methods` assigns this method, as in "vfs,
- * ext4". False if there are none.
+ * Writes to `out` the names of the file systems for which layers->methods has this method, as in
+ * "vfs, ext4". False if there are none.
  */
 static bool names_by(const struct iolat_layers *layers, enum attach_method method, char *out,
 		     size_t size)
@@ -231,8 +231,8 @@ static bool hook_is_only(const struct probe *probe, const char *hook)
 }
 
 /*
- * True if the setting `hook` of the section [probe.iolat] allows "fentry" or "kprobe", whichever
- * this function gets.
+ * `hook` is "fentry" or "kprobe". True if the setting `hook` of the section [probe.iolat] allows
+ * it.
  */
 static bool hook_is_allowed(const struct probe *probe, const char *hook)
 {
@@ -240,7 +240,7 @@ static bool hook_is_allowed(const struct probe *probe, const char *hook)
 }
 
 /*
- * Adds to layers->blind that no program can be attached to the functions of file systems. If the
+ * Adds a text to layers->blind: no program can be attached to the functions of file systems. If the
  * setting `hook` is not "auto", also marks the probe as refused.
  */
 static void functions_blind(struct probe *probe, const char *tried, int r)

@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_PROBE_KINDS_H
 
 /*
- * The list of all kinds of probes. Each line of it has three items: the kind; NAME of the struct
- * probe_NAME_ops with the kind's operations, which is in NAME.c of this folder; and NAME of the
- * struct build_NAME that builds the kind's windows for the drain, which is in build_NAME.c of
- * daemon/window/. Constant; any thread.
+ * The list of all kinds of probes. Each line has three items: the kind; the NAME of its struct
+ * probe_NAME_ops, which is in NAME.c of this folder; and the NAME of its struct build_NAME, which
+ * is in build_NAME.c of daemon/window/ and builds the windows of this kind for the drain. Constant;
+ * any thread.
  */
 
 #define PROBE_KINDS(ROW)                           \
