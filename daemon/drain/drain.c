@@ -16,15 +16,16 @@
 #include "daemon/config/config.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/drain/internal.h"
+#include "daemon/drain/tick.h"
 #include "daemon/probe/kinds.h"
 #include "daemon/probe/probe.h"
 #include "daemon/window/resolver.h"
 
 /*
- * Interval at which the drain empties the ring buffer. BPF programs wake the drain earlier if the
- * buffer fills.
+ * The longest sleep of a drain between two looks at the settings, of which a reload may have
+ * changed the length of windows.
  */
-#define TICK_NS (100 * NS_PER_MS)
+#define SLEEP_MAX_NS (2 * NS_PER_S)
 
 /*
  * The user stacks of waits that have not ended are read at OPENWAIT_LEAD_NS before the end of a
@@ -107,10 +108,15 @@ static bool drain_wait(struct drain *drain)
 		{ .fd = drain_ring_poll_fd(drain->ring), .events = POLLIN },
 		{ .fd = drain->wake_fd, .events = POLLIN },
 	};
-	int64_t now = clock_ns(CLOCK_MONOTONIC), until = now + TICK_NS;
+	int64_t now = clock_ns(CLOCK_MONOTONIC), until = now + SLEEP_MAX_NS;
 	uint64_t count;
 	bool stop;
 
+	if (probe_pace(drain->probe))
+		until = now + CALL_BUDGET_TICK_NS;
+	if (drain->openwait && !drain->has_asked_openwait &&
+	    drain->next_ns - OPENWAIT_LEAD_NS < until)
+		until = drain->next_ns - OPENWAIT_LEAD_NS;
 	if (drain->next_ns < until)
 		until = drain->next_ns;
 	if (until > now)
@@ -221,12 +227,15 @@ static int drain_open(struct drain *drain, int64_t min_wait_ns)
 	r = drain_open_builder(drain, min_wait_ns);
 	if (r)
 		return r;
-	return drain_ring_open(probe_ring_fd(drain->probe), drain_on_record, drain, &drain->ring);
+	r = drain_ring_open(probe_ring_fd(drain->probe), drain_on_record, drain, &drain->ring);
+	return r ? r : tick_add(drain->tick, drain->ring, drain->wake_fd);
 }
 
 static struct drain *drain_free(struct drain *drain)
 {
 	openwait_reader_stop(drain->openwait, OPENWAIT_STOP_NS);
+	if (drain->ring)
+		tick_remove(drain->tick, drain->ring);
 	drain_ring_close(drain->ring);
 	drain_stacks_fini(drain);
 	window_unref(drain->last_window);
@@ -283,6 +292,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->processes = options->processes;
 	drain->stacks = options->stacks;
 	drain->resolver = options->resolver;
+	drain->tick = options->tick;
 	drain->session = options->session;
 	drain->follows_processes = options->follows_processes;
 	drain->calls = options->calls ? call_stream_ref(options->calls) : NULL;

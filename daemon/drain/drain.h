@@ -23,6 +23,7 @@ struct probe;
 struct process_table;
 struct resolver;
 struct stack_table;
+struct tick;
 
 struct drain_stats {
 	uint64_t cuts;
@@ -52,6 +53,7 @@ struct drain_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
+	struct tick *tick;	/* wakes the drain when its ring buffer has records */
 	uint64_t session;	/* number of the session, stored in each of its windows */
 	int64_t min_wait_ns;	/* offcpu: a wait that has not ended is in a window only if it has
 				   lasted this long */

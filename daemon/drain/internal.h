@@ -42,6 +42,7 @@ struct drain {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
+	struct tick *tick;
 	uint64_t session;
 	bool follows_processes;
 	struct window_builder *builder;

@@ -94,6 +94,12 @@ int drain_ring_poll_fd(const struct drain_ring *ring)
 	return ring_buffer__epoll_fd(ring->ring);
 }
 
+bool drain_ring_has_records(const struct drain_ring *ring)
+{
+	return __atomic_load_n(producer_of(ring), __ATOMIC_RELAXED) !=
+	       __atomic_load_n(consumer_of(ring), __ATOMIC_RELAXED);
+}
+
 void drain_ring_consume(struct drain_ring *ring)
 {
 	ring->end = __atomic_load_n(producer_of(ring), __ATOMIC_ACQUIRE);

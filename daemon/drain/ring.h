@@ -27,6 +27,9 @@ struct drain_ring *drain_ring_close(struct drain_ring *ring);
  */
 int drain_ring_poll_fd(const struct drain_ring *ring);
 
+/* True if the ring buffer has bytes that were not read. Reads only mapped memory. Any thread. */
+bool drain_ring_has_records(const struct drain_ring *ring);
+
 /*
  * Passes to the callback the records that are in the ring buffer now. Stops at the first record
  * that a BPF program has reserved but not committed. Records that arrive during the call are left

@@ -11,6 +11,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/drain/tick.h"
 #include "daemon/probe/kernel_btf.h"
 
 /* Maximum number of ended sessions that are kept in the list, so that clients can query their
@@ -126,7 +127,9 @@ int sessions_new(const struct sessions_options *options, struct sessions **out)
 		sessions_free(sessions);
 		return r;
 	}
-	r = -pthread_create(&sessions->thread, NULL, sessions_run, sessions);
+	r = tick_start(&sessions->options.tick);
+	if (!r)
+		r = -pthread_create(&sessions->thread, NULL, sessions_run, sessions);
 	if (r) {
 		sessions_free(sessions);
 		return r;
@@ -156,6 +159,7 @@ struct sessions *sessions_free(struct sessions *sessions)
 	}
 	for (i = 0; i < PROBE_KIND_N; i++)
 		session_unref(sessions->always[i]);
+	tick_stop(sessions->options.tick);
 	free(sessions->list);
 	pthread_cond_destroy(&sessions->changed);
 	pthread_mutex_destroy(&sessions->lock);

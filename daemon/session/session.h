@@ -39,6 +39,7 @@ struct sessions_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
+	struct tick *tick;  /* set by sessions_new(), which also ends it */
 	bool is_serve_only; /* nothing is recorded, only queries are answered */
 };
 
