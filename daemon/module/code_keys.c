@@ -12,7 +12,7 @@ uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base
 	return unwind_state_of(inode, module->state.size, module->state.mtime_ns, base);
 }
 
-/* True if the key is of the state that the module's file had: same size and time of change. */
+/* True if the key has the same size and time of change as the file of the module. */
 static bool is_same_state(const struct module *module, const struct unwind_code_key *key)
 {
 	return key->size == module->state.size && key->mtime_ns == module->state.mtime_ns;

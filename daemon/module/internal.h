@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_MODULE_INTERNAL_H
 
 /*
- * The structs and functions that the source files of this folder share: small helpers (file.c),
- * modules and the registry (module.c), symbol tables (symbols.c), unwind rows (unwind_rows.c), keys
- * by which the kernel identifies code (code_keys.c), opening files by their identity (open.c). Lock
- * order: a module's load_lock before registry.lock.
+ * Declares the structs and functions that the source files of this folder share: small helpers
+ * (file.c), modules and the registry (module.c), symbol tables (symbols.c), unwind rows
+ * (unwind_rows.c), keys by which the kernel identifies code (code_keys.c), opening files by their
+ * identity (open.c). Lock order: a module's load_lock is taken before registry.lock.
  */
 
 #include <pthread.h>
@@ -36,7 +36,7 @@ struct module_symbols {
 struct module {
 	struct module_registry *registry;
 	UT_hash_handle hh;	 /* links the module into the hash table registry.modules */
-	struct file_state state; /* state of the file when it was opened; of the vdso, only the
+	struct file_state state; /* state of the file when it was opened; for the vdso, only the
 				    size is set */
 	unsigned refs;
 	char *path;
@@ -51,9 +51,9 @@ struct module {
 	int64_t used_ns;
 	bool is_settling;
 	struct module *next_settling;
-	struct unwind_file *unwind; /* the unwinder's data of the file; NULL: the file has no
-				       code, or the unwinder has too many files. Constant after
-				       the module was added to the registry */
+	struct unwind_file *unwind; /* the data that the unwinder has about the file; NULL: the
+				       file has no code, or the unwinder has too many files.
+				       Constant after the module was added to the registry */
 	bool is_wanting;	    /* the module is in a list of registry.wanting */
 	struct module *next_wanting;
 	pthread_mutex_t load_lock; /* held while symbols or unwind rows are read from the file */
@@ -76,10 +76,11 @@ struct module_registry {
 	struct module *modules;	   /* hash table of all modules, by the state of their file */
 	struct module_code *codes; /* hash table by key, with MODULE_CODES_MAX entries at most */
 	struct module_symbols *symbols;
-	struct module *settling;      /* list of modules whose file is to be closed, because no live
-					 process maps it; holds references to them */
-	struct module *wanting[2];    /* lists of modules whose unwind rows are to be read: [0] of
-					 small files, [1] of big files; they hold references */
+	struct module *settling;      /* modules whose file is to be closed, because no live
+					 process maps it; the list has a reference to each */
+	struct module *wanting[2];    /* modules whose unwind rows are to be read, in two lists
+					 that have references to them: [0] with small files, [1]
+					 with big files */
 	struct unwind *unwind;	      /* NULL: user stacks are not walked */
 	uint64_t max_memory;	      /* limit of the memory of all symbol tables, in bytes */
 	size_t files_max;	      /* limit of the number of files that are held open */
@@ -88,7 +89,7 @@ struct module_registry {
 	struct module_stats stats;    /* all members but symbol_bytes, which is computed when
 					 asked for */
 	int64_t idle_checked_ns;
-	bool is_over; /* the symbol tables exceed max_memory, and all of them are in use */
+	bool is_over; /* the symbol tables take more than max_memory, and all of them are in use */
 };
 
 /* file.c */

@@ -167,7 +167,8 @@ struct module *module_unref(struct module *module)
 }
 
 /*
- * Makes a module of the file fd; fd -1: of the vdso. The module owns fd; on failure, fd is closed.
+ * Makes a module of the file with the descriptor fd, or of the vdso if fd is -1. The module owns
+ * fd. On failure, fd is closed.
  */
 static int module_new(struct module_registry *registry, const struct file_state *state, int fd,
 		      const struct elf_source *source, const char *path, struct module **out)
@@ -207,9 +208,9 @@ static int module_new(struct module_registry *registry, const struct file_state 
 
 /*
  * Adds a new module to the registry and returns it. If another thread has added a module of the
- * same file meanwhile, destroys the new one and returns the other; if there is no memory, destroys
- * the new one and returns NULL. *is_crowded_out is set to true if more than files_max files are
- * open.
+ * same file meanwhile, destroys the new module and returns the one of the other thread. If there is
+ * no memory, destroys the new module and returns NULL. Sets *is_crowded_out to true if more than
+ * files_max files are open.
  */
 static struct module *module_register(struct module *module, bool *is_crowded_out)
 {

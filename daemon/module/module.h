@@ -80,10 +80,10 @@ void module_registry_note_remote(struct module_registry *registry);
 void module_registry_note_unreadable(struct module_registry *registry);
 
 /*
- * Finds or adds the module of a file. path_fd: the file, opened with O_PATH; the caller closes it.
- * proc_fd: the directory in /proc of a process that maps the file, or -1. Stores a reference that
- * the caller owns. Returns 0, -EINVAL if path_fd is not a regular file, -ENOMEM, or the error of
- * opening the file. A file that is not an ELF file becomes a module without symbols.
+ * Finds or adds the module of a file. path_fd is the file, opened with O_PATH; the caller closes
+ * it. proc_fd is the directory in /proc of a process that maps the file, or -1. Stores in *out a
+ * reference that the caller owns. Returns 0, -EINVAL if path_fd is not a regular file, -ENOMEM, or
+ * the error of opening the file. A file that is not an ELF file becomes a module without symbols.
  */
 int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,
 	       struct module **out);
@@ -114,8 +114,8 @@ void module_want_rows(struct module *module);
 
 /*
  * Reads the unwind rows of one module that module_want_rows() has queued; modules with small files
- * come first. is_small_only: leaves modules with big files in the queue. False if there was no
- * module to read.
+ * come first. If is_small_only is true, modules with big files stay in the queue. False if there
+ * was no module to read.
  */
 bool module_registry_load_rows(struct module_registry *registry, bool is_small_only);
 
@@ -126,7 +126,7 @@ struct module_work {
 	bool has_unused_files; /* files that no live process maps any more are to be closed */
 };
 
-/* Says which lists are not empty. */
+/* Returns which of these lists are not empty. */
 struct module_work module_registry_work(struct module_registry *registry);
 
 /*
@@ -139,9 +139,9 @@ int module_registry_open(struct module_registry *registry, uint64_t file_id, con
 			 int fd_min, int *fd_out, int *debug_fd_out);
 
 /*
- * Returns a hash of the file's state, by which stack walks in the kernel check that a mapping is
- * still of this file in this state. base: the address at which the file's first byte is mapped, or
- * would be. Never 0.
+ * Returns a hash of the file's state. Stack walks in the kernel compare it to check that a mapping
+ * is still of this file in this state. `base` is the address at which the file's first byte is
+ * mapped, or would be. Never returns 0.
  */
 uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base);
 

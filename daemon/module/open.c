@@ -19,8 +19,8 @@ static struct module *module_of(struct module_registry *registry, uint64_t file_
 }
 
 /*
- * Duplicates the descriptors of the file with this identity and of its debug file, if a module
- * holds them open.
+ * If a module holds the file with this identity open, duplicates its descriptor and that of its
+ * debug file.
  */
 static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
 		      int *debug_fd)
@@ -63,9 +63,9 @@ static int fd_raise(int fd, int fd_min)
 }
 
 /*
- * Opens a file by its path, unless it is on a remote file system, where opening could hang. With
- * root_fd >= 0, path is looked up in this root directory of another process, and only files on the
- * same file system as the directory are opened.
+ * Opens a file by its path, unless it is on a remote file system, where opening could hang. If
+ * root_fd is not -1, it is the root directory of another process: `path` is looked up there, and
+ * only files on the same file system as this directory are opened.
  */
 static int path_open(struct host *host, int root_fd, const char *path)
 {
@@ -77,8 +77,9 @@ static int path_open(struct host *host, int root_fd, const char *path)
 }
 
 /*
- * True if the file fd has this identity. Opens its separate debug file as *debug_fd, unless one is
- * open, and closes a debug file that does not belong to the file.
+ * True if the file fd has the identity file_id. If *debug_fd is -1, opens the file's separate debug
+ * file and stores its descriptor there. Closes *debug_fd and sets it to -1 if it is not the debug
+ * file of this file.
  */
 static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id, const char *path,
 		       int *debug_fd)
@@ -104,8 +105,8 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
 
 /*
  * The root directories in which a path is looked for. The unit of stackd may hide the /tmp and
- * /home of other programs from the daemon, but process 1 sees them. This discloses no other
- * contents: the file must have the recorded identity, and only line numbers of its source are
+ * /home of other programs from the daemon, but process 1 sees them. stackd does not reveal other
+ * files by this: the file must have the recorded identity, and only line numbers of its source are
  * shown.
  */
 static const char *const roots[] = { "/", "/proc/1/root" };
@@ -125,8 +126,8 @@ static int file_find(struct host *host, uint64_t file_id, const char *path, int 
 }
 
 /*
- * True if fd, the duplicated descriptor of a module, has this identity. Looks for the separate
- * debug file in all root directories.
+ * True if fd, the duplicated descriptor of a module's file, has the identity file_id. Looks for the
+ * separate debug file in all root directories.
  */
 static bool held_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
 {

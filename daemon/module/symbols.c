@@ -159,8 +159,8 @@ static struct symtab *symbols_take(struct module *module)
 }
 
 /*
- * Reads the symbols of a module. Returns -ESTALE if the file was overwritten, because it then has
- * other symbols than the code that was mapped.
+ * Reads the symbols of a module. Returns -ESTALE if the file was overwritten: its symbols are then
+ * not those of the code that was mapped.
  */
 static int symbols_read(struct module *module, struct symtab **out)
 {

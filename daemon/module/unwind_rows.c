@@ -91,7 +91,7 @@ void module_want_rows(struct module *module)
 		return;
 	/*
 	 * The unwind rows of a big program, such as a compiler, would take the memory of all other
-	 * rows. They are read only after a stack walk has ended because they were missing.
+	 * rows. So they are read only after a stack walk has ended because they were missing.
 	 */
 	if (is_big && !unwind_file_is_needed(module->unwind))
 		return;

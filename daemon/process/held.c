@@ -9,8 +9,8 @@
 #include "daemon/process/internal.h"
 
 /*
- * Appends a reference to maps to held->maps, unless the last reference there is already to the same
- * maps. Called with table.lock held. Returns 0 or -ENOMEM.
+ * Appends the mappings `maps` to held->maps and takes a reference to them. Does nothing if they are
+ * the last entry there already. Called with table.lock held. Returns 0 or -ENOMEM.
  */
 static int maps_add(struct process_held *held, struct process_maps *maps)
 {

@@ -3,15 +3,15 @@
 #define STACKD_DAEMON_PROCESS_INTERNAL_H
 
 /*
- * The structs and functions that the source files of this folder share. Unless a comment says
- * otherwise, table.lock protects all structs, and functions are called with table.lock held. The
- * lock is never held while /proc or a file is read. Lock order: table.lock before a module's load
- * lock or the registry's lock.
+ * Declares the structs and functions that the source files of this folder share. Unless a comment
+ * says otherwise, table.lock protects all structs, and functions are called with table.lock held.
+ * The lock is never held while /proc or a file is read. Lock order: table.lock is taken before a
+ * module's load lock and before the registry's lock.
  *
- * The source files form layers. Each file calls only files of the layers left of its own: maps,
- * perf_map < maps_history, held, wake < process < read_queue < walk_mappings < perf_reader < reader
- * < table < scan, sweep, stored. symbolize.c, which names addresses, calls held.c, and asks
- * perf_reader.c whether a perf map is stale.
+ * The source files form layers, listed here from the lowest to the highest. Each file calls only
+ * files of lower layers: maps, perf_map < maps_history, held, wake < process < read_queue <
+ * walk_mappings < perf_reader < reader < table < scan, sweep, stored. symbolize.c, which names
+ * addresses, calls held.c, and asks perf_reader.c whether a perf map is stale.
  */
 
 #include <pthread.h>
@@ -27,7 +27,7 @@
 #define READ_QUEUE_MAX 1024
 
 /*
- * A string that process.exe or process.cgroup points to now or did earlier. An old string is kept
+ * A string to which process.exe or process.cgroup points, or pointed earlier. An old string is kept
  * as long as the process is referenced, because a caller may still use it.
  */
 struct process_text {
@@ -41,8 +41,8 @@ struct held_symbols {
 };
 
 /*
- * References that process_hold_*() took for lookups of symbols. They keep the strings in the
- * returned struct symbol valid until process_release_symbols() is called.
+ * References that the functions process_hold_*() took while symbols were looked up. The references
+ * keep the strings in struct symbol valid until process_release_symbols() is called.
  */
 struct process_held {
 	struct process_maps **maps;
@@ -57,35 +57,36 @@ struct process_held {
 
 struct process {
 	struct process_table *table;
-	struct process *next; /* next in the list process_images.first */
+	struct process *next; /* next entry with the same pid, in the list process_images.first */
 	struct process_id id;
 	int64_t start_real_ns;
-	bool is_gen_known; /* true: a probe reported the process, so id is exact; false: only
-			      /proc has shown it */
+	bool is_gen_known; /* true: id is exact, because a probe has reported the process;
+			      false: id was read from /proc */
 	bool is_kernel;
 	bool is_folded;	   /* the entry stands for several processes, see process_see_folded() */
 	bool has_exited;   /* the process has exited, or an exec has replaced its program */
 	bool is_unchecked; /* stored: process_check_exited() has not looked for it in /proc yet */
 	bool is_late;	   /* the process was counted in process_table.too_late */
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
-	int64_t seen_ns;   /* time when last reported or looked for in /proc; CLOCK_MONOTONIC */
+	int64_t seen_ns;   /* time of CLOCK_MONOTONIC when the process was last reported, or
+			      looked for in /proc */
 	int64_t exited_ns; /* time when the table learned of its exit; CLOCK_MONOTONIC */
 	size_t dead_bytes; /* memory of this process that is counted in process_table.dead_bytes */
 	char comm[16];
 	struct process_text *texts;
-	const char *exe, *cgroup;    /* path of the program, and cgroup; strings of the list
-					texts; NULL if unknown */
+	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
+					Both strings are in the list `texts` */
 	uint64_t exe_dev, exe_inode; /* device and inode of the program file; 0 if unknown */
 	bool is_exe_guessed;	     /* exe may be the program that ran before the last exec */
 
 	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
-	struct maps_version *versions; /* list of the mappings used by stack walks, newest first
-					  (maps_history.c) */
+	struct maps_version *versions; /* versions of the mappings that stack walks used, newest
+					  first (maps_history.c) */
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to pending */
-	int64_t add_ns; /* state of the rate limit in take_share(): a time that each added
-			   mapping moves forward */
+	int64_t add_ns; /* used by the rate limit in take_share(); each added mapping moves this
+			   time forward */
 
 	/* Rate limit for reading /proc when an address is in no known mapping (read_queue.c): */
 	unsigned attempts;
@@ -93,7 +94,7 @@ struct process {
 
 	/* The process's perf map, a file that names code made at run time (perf_reader.c): */
 	struct perf_map *perf;	      /* NULL: the process has no perf map */
-	struct file_state perf_state; /* state of the perf map's file when last read; all 0:
+	struct file_state perf_state; /* state of the perf map's file at the last read; all 0:
 					 there was no file */
 	bool is_perf_refused;	      /* the process was counted in process_table.perf_refused */
 	bool had_perf;		      /* a perf map of the process has been read before */
@@ -101,42 +102,43 @@ struct process {
 
 	struct process_held held;
 
-	struct walk_stats *walks; /* statistics of stack walks for the program walks_exe */
+	struct walk_stats *walks; /* statistics of stack walks of the program with the path
+				     walks_exe */
 	const char *walks_exe;
 };
 
 /*
- * The processes in the table that have or had one pid; the process added last is first. After an
- * exec, the pid has one more struct process. An entry with pid 0, which stands for several
+ * The entries that the table has for one pid, also those of exited processes. The entry that was
+ * added last comes first. Each exec adds an entry. An entry with pid 0, which stands for several
  * processes, is in a list of its own.
  */
 struct process_images {
 	UT_hash_handle hh;
-	uint64_t key; /* the pid; for pid 0 a number made of the start time */
+	uint64_t key; /* the pid; for an entry with pid 0, a number made from its start time */
 	struct process *first;
 };
 
 struct read_request {
 	struct process *process; /* the process to read; the request holds a reference to it */
 	int64_t due_ns;
-	bool is_repeat; /* the request is dropped if the reader's CPU time is used up */
+	bool is_repeat; /* true: the request is dropped if the thread that reads /proc has used
+			   up its CPU time */
 };
 
 struct process_table {
 	pthread_mutex_t lock;
-	pthread_cond_t wake;	   /* wakes the thread that reads /proc; its clock is
-				      CLOCK_MONOTONIC */
-	pthread_cond_t files_wake; /* wakes the thread that reads big files */
-	pthread_t reader, files;   /* the threads that read /proc and big files */
+	pthread_cond_t wake;	   /* wakes the thread `reader`; its clock is CLOCK_MONOTONIC */
+	pthread_cond_t files_wake; /* wakes the thread `files` */
+	pthread_t reader, files;   /* `reader` reads /proc, `files` reads big files */
 	bool has_reader, has_files, is_stopping;
-	/* Work that was added for each thread since the thread last looked; see wake.c. */
+	/* True if there is new work for the thread since it last looked for work; see wake.c. */
 	bool reader_has_rows, reader_has_request, files_has_work;
-	int64_t reader_until_ns; /* until when the reader sleeps, INT64_MAX: until it is woken; 0:
-				    it does not sleep, or was woken */
-	bool is_files_asleep;	 /* the thread of big files sleeps, and was not woken */
+	int64_t reader_until_ns;	   /* time at which `reader` wakes up by itself; INT64_MAX:
+					      never; 0: it is not asleep, or was woken */
+	bool is_files_asleep;		   /* the thread `files` sleeps, and was not woken */
 	struct process_images *images;	   /* hash table of all processes, by pid */
-	struct process_images *sweep_next; /* the entry at which the sweep in progress goes on, or
-					      NULL */
+	struct process_images *sweep_next; /* the entry with which the current sweep continues;
+					      NULL: none is left, or no sweep is running */
 	struct module_registry *registry;  /* the modules that processes map; has its own lock */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
@@ -146,8 +148,8 @@ struct process_table {
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
 	/*
-	 * Start of the current period, CPU time that the reader has spent in it, and the number and
-	 * average CPU time of requests, of which one in BUDGET_EVERY is measured:
+	 * Budget of CPU time for the thread `reader`: start of the current period, time used in
+	 * this period, average time of a request. One request in BUDGET_EVERY is measured.
 	 */
 	int64_t budget_start_ns, budget_used_ns, request_ns;
 	uint64_t n_served;
@@ -156,8 +158,8 @@ struct process_table {
 /* Defined in process.c: */
 
 /*
- * Returns the process with the pid id->pid that was added last; process.next links to the others
- * with the same pid. NULL if the table has none.
+ * Returns the entry that was added last for the pid id->pid; NULL if the table has none. Its member
+ * `next` links to the other entries with this pid.
  */
 struct process *process_images(const struct process_table *table, const struct process_id *id);
 /* Adds the process to the table. Returns 0 or -ENOMEM. */
@@ -165,25 +167,28 @@ int process_link(struct process *process);
 /* Removes the process from the table and frees it. */
 void process_remove(struct process *process);
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns);
-/* True if a is later than b: it started later, or did a later exec. Both have the same pid. */
+/*
+ * True if process `a` is later than process `b`, which has the same pid: `a` started later, or is
+ * the same process after a later exec.
+ */
 bool process_is_newer(const struct process *a, const struct process *b);
 /* True if the table has no later process with the same pid. */
 bool process_is_newest(const struct process *process);
 /*
- * Marks the process as exited, but leaves the unwinder's entry of the pid alone: the entry may
- * belong to a later process already.
+ * Marks the process as exited. Does not remove the entry that the unwinder has for the pid, because
+ * that entry may already belong to a later process.
  */
 void process_set_exited(struct process *process);
 /* Marks the process as exited, and removes its entry from the unwinder. */
 void process_mark_exited(struct process *process);
 /*
- * Drops the mappings of the process, current and past, and its perf map. References in process.held
- * stay valid.
+ * Drops the mappings of the process, current and past, and its perf map. Mappings and perf maps
+ * that process.held refers to stay valid.
  */
 void process_forget_code(struct process *process);
 /*
- * Replaces the current mappings of the process by maps, and passes them to the unwinder. Takes over
- * the caller's reference to maps.
+ * Makes `maps` the current mappings of the process, and passes them to the unwinder. Takes over the
+ * caller's reference to `maps`.
  */
 void process_set_maps(struct process *process, struct process_maps *maps);
 /*
@@ -192,33 +197,39 @@ void process_set_maps(struct process *process, struct process_maps *maps);
  */
 void process_publish(struct process *process);
 /*
- * Sets *field, which is process.exe or process.cgroup, to a copy of value. Does nothing when out of
- * memory.
+ * Sets *field, which is process.exe or process.cgroup, to a copy of the string `value`. When out of
+ * memory, *field keeps its old value.
  */
 void process_set_text(struct process *process, const char **field, const char *value);
 
 /* wake.c */
 
-/* Notes that modules may have been queued, for their rows to be read or their files to be closed.
+/*
+ * Must be called after modules may have been queued for reading their unwind rows or closing their
+ * files. process_table_unlock() then wakes the threads for this work.
  */
 void process_table_note_files(struct process_table *table);
-/* Notes that a request to read /proc was queued. */
+/*
+ * Must be called after a request to read /proc was queued, which is due at due_ns.
+ * process_table_unlock() then wakes the thread `reader` if it would sleep longer.
+ */
 void process_table_note_request(struct process_table *table, int64_t due_ns);
 /*
- * Releases the lock, then wakes the threads that have work by now. Callers of a function that may
- * queue work release the lock by this function.
+ * Releases table.lock, then wakes each thread that sleeps although there is work for it. Must be
+ * used to release the lock after calls of functions that may queue work.
  */
 void process_table_unlock(struct process_table *table);
 
 /*
- * Defined in held.c: functions that return a pointer and keep it valid by a reference in
- * process.held. Called without table.lock.
+ * Defined in held.c. These functions return a pointer, which a reference in process.held keeps
+ * valid. They are called without table.lock.
  */
 
 /*
- * Returns the mappings that were used to walk a stack, or the current ones if mappings is 0; NULL
- * if they are not known. mappings: the id record_stack.mappings of the stack. *is_final_out is set
- * to true if the address must not be looked up in any other mappings.
+ * Returns the mappings by which a stack was walked. `mappings` is their id: record_stack.mappings
+ * of the stack. If `mappings` is 0, returns the current mappings of the process. Returns NULL if
+ * the mappings are not known. Sets *is_final_out to true if the address must not be looked up in
+ * any other mappings.
  */
 const struct process_maps *process_hold_maps(struct process *process, uint64_t mappings,
 					     uint64_t address, bool *is_final_out);
@@ -227,8 +238,8 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 /* Returns the perf map of the process; NULL if it has none. */
 const struct perf_map *process_hold_perf_map(struct process *process);
 /*
- * Makes up a name for a function that has none, "FILE+fn_START" with START in hexadecimal, and
- * returns it. NULL when out of memory.
+ * Makes up the name "FILE+fn_START" for a function that has none, and returns it. START is the
+ * parameter `start` in hexadecimal. NULL when out of memory.
  */
 const char *process_hold_name(struct process *process, const char *path, uint64_t start);
 
@@ -241,31 +252,35 @@ struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
 
 /*
- * Defined in maps_history.c: the mappings that were used to walk the stacks of a process.
- * record_stack.mappings of a stack is the id of its mappings. They are kept as long as stacks with
- * this id may still arrive.
+ * Defined in maps_history.c: the history of a process's mappings. A stack is named by the mappings
+ * that were used to walk it; record_stack.mappings is their id. Old mappings are kept as long as
+ * stacks with their id may still arrive.
  */
 
 /* Adds process.maps to the history: stack walks use these mappings from now on. */
 void maps_history_add(struct process *process);
 /*
- * Records a mapping that a stack walk found and the unwinder did not have. id:
- * record_stack.mappings of the walk. generation: id of the mappings that the unwinder had, or 0.
- * module: the module of the mapped file; NULL if there is no file or it is not known yet.
+ * Records a mapping that a stack walk found, but that the unwinder did not have. `id` is
+ * record_stack.mappings of the stack. `generation` is the id of the mappings that the unwinder had
+ * for the process, or 0 if it had none. `module` is the mapped file, or NULL if no file is mapped
+ * or the file is not known yet.
  */
 void maps_history_note(struct process *process, uint64_t id, uint64_t generation,
 		       const struct unwind_mapping_found *found, struct module *module);
 /*
- * Looks again for files that were not known when a stack walk found them mapped. id:
- * record_stack.mappings of the walk.
+ * Stack walks may have found mappings of files that were not known at that time. Looks for these
+ * files again. `id` is record_stack.mappings of the stacks.
  */
 void maps_history_settle(struct process *process, uint64_t id);
-/* Returns the same as process_hold_maps() with these arguments, but takes no reference. */
+/*
+ * Returns the same as process_hold_maps() for the mappings `id` and the address `at`, but takes no
+ * reference.
+ */
 struct process_maps *maps_history_find(const struct process *process, uint64_t id, uint64_t at,
 				       bool *is_final_out);
 /*
- * Copies the newest mappings of the parent's history to its forked child, because they may have
- * been used to walk stacks of the child.
+ * Copies the newest versions of the mappings in the parent's history to the history of its forked
+ * child. Stacks of the child may have been walked by them.
  */
 void maps_history_inherit(struct process *process, const struct process *parent);
 void maps_history_free(struct process *process);
@@ -273,24 +288,27 @@ void maps_history_free(struct process *process);
 /* Defined in read_queue.c: */
 
 /*
- * True if the rate limit of the process allows reading /proc now to look for an unknown mapping.
- * Each result of true counts against the limit.
+ * True if the rate limit of the process allows to read /proc now and look for an unknown mapping.
+ * Each call that returns true uses up some of the limit.
  */
 bool process_should_read(struct process *process, int64_t now);
 /*
  * Queues a request to read /proc/PID of the process after delay_ns; the reader thread carries it
- * out. Does nothing for kernel threads, nor for exited processes without pending mappings.
+ * out. `is_repeat`: the request is dropped if this thread has used up its CPU time. Does nothing
+ * for a kernel thread, nor for an exited process that has no pending mappings.
  */
 void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat);
 /* Returns the index of the request that is due first; table->n_queued must not be 0. */
 size_t read_queue_first(const struct process_table *table);
 
 /*
- * Defined in walk_mappings.c: mappings that stack walks found before /proc was read. A mapping is
- * pending while its file is not known. walk_mappings_note() is called when a walk has found a
- * mapping. walk_mappings_learn() is called when /proc has been read, which may show the files of
- * pending mappings. walk_mappings_open() tries to open, by inode number, the files that are still
- * unknown; only the reader thread calls it, without table.lock.
+ * Defined in walk_mappings.c. A mapping that a stack walk found is pending as long as its file is
+ * not known.
+ *
+ * walk_mappings_note() is called when a stack walk has found a mapping. walk_mappings_learn() is
+ * called when /proc was read, which may show the files of pending mappings. walk_mappings_open() is
+ * called after that. It tries to open, by inode number, the files that are still unknown. Only the
+ * reader thread calls it, without table.lock.
  */
 void walk_mappings_note(struct process *process, const struct unwind_mapping_found *found,
 			struct module *module);
@@ -300,34 +318,37 @@ void walk_mappings_open(struct process *process);
 /* Defined in perf_reader.c; called without table.lock: */
 
 /*
- * True if the perf map of the process should be read again now. is_name_missing: a lookup found no
- * name in it, so it may be read again earlier.
+ * True if the perf map of the process should be read again now. `is_name_missing` is true if a
+ * lookup found no name in the map. The map may then be read again earlier.
  */
 bool process_perf_is_due(struct process *process, bool is_name_missing);
 void process_read_perf(struct process *process);
 
-/* Defined in reader.c; called without table.lock, with a reference to the process: */
+/*
+ * Defined in reader.c. The caller must have a reference to the process, and must not hold
+ * table.lock.
+ */
 
 /* Reads the program, cgroup and mappings of the process from /proc/PID, in the calling thread. */
 void process_read(struct process *process);
 /*
- * Reads the program, cgroup and mappings of the process from dir_fd, the open directory /proc/PID.
- * If opening the directory failed, dir_fd is the negative errno.
+ * Reads the program, cgroup and mappings of the process from the directory /proc/PID. dir_fd is the
+ * descriptor of this directory, or a negative errno if it could not be opened.
  */
 void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat);
 int process_reader_start(struct process_table *table);
 void process_reader_stop(struct process_table *table);
 
 /*
- * Defined in table.c. Returns the process that /proc shows with this pid and start time, adding it
- * if it is new. NULL when out of memory or when the table is full.
+ * Defined in table.c. Returns the process that /proc shows with this pid and start time, and adds
+ * it if it is new. NULL when out of memory or when the table is full.
  */
 struct process *process_find_or_add_scanned(struct process_table *table, int32_t pid,
 					    uint64_t start_ticks);
 
 /*
- * Defined in walk_stats.c. Counts one walk of a stack of the process. ends: how it ended, a mask
- * with bit 1 << N set for each value N of enum walk_end that applies.
+ * Defined in walk_stats.c. Counts one walk of a stack of the process. `ends` says how the walk
+ * ended: bit 1 << N is set for each value N of enum walk_end that applies.
  */
 void walk_stats_note(struct process *process, unsigned int ends);
 void walk_stats_free(struct process_table *table);

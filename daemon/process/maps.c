@@ -103,8 +103,9 @@ static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 }
 
 /*
- * Makes maps->space, the mappings in the form that the unwinder needs. When out of memory,
- * maps->space stays NULL: walks then find no mappings, and the stacks are marked as incomplete.
+ * Makes maps->space, which is a copy of the mappings in the form that the unwinder needs. When out
+ * of memory, maps->space stays NULL: stack walks then find no mappings, and the stacks are marked
+ * as incomplete.
  */
 static void space_make(struct process_maps *maps)
 {
@@ -126,8 +127,8 @@ static void space_make(struct process_maps *maps)
 void process_maps_add_live(struct process_maps *maps)
 {
 	/*
-	 * A forked child may be reported after the exit of its parent, with which it shares these
-	 * maps. maps->space was then freed at the exit: make it again.
+	 * A forked child shares these maps with its parent. If the child is reported after the exit
+	 * of its parent, maps->space was freed at that exit: make it again.
 	 */
 	if (!atomic_fetch_add(&maps->live, 1) && !maps->space)
 		space_make(maps);
@@ -138,8 +139,8 @@ void process_maps_add_live(struct process_maps *maps)
 }
 
 /*
- * Records that one live process fewer uses the maps. When there is none left, frees maps->space.
- * The mappings themselves stay as long as recorded stacks need them for names.
+ * Subtracts one from the number of live processes that use the maps. When it becomes 0, frees
+ * maps->space. The mappings themselves stay as long as recorded stacks need them for names.
  */
 void process_maps_drop_live(struct process_maps *maps)
 {
@@ -226,8 +227,8 @@ static void map_open(struct module_registry *registry, int dir_fd,
 }
 
 /*
- * Sets map->name to a copy of name. If the path of map->module is the same, as is common, map->name
- * stays NULL. Returns 0 or -ENOMEM.
+ * Sets map->name to a copy of `name`. Leaves map->name NULL if `name` is also the path of
+ * map->module, as is common. Returns 0 or -ENOMEM.
  */
 static int map_set_name(struct process_map *map, const char *name)
 {
@@ -266,7 +267,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 {
 	size_t low = 0, high = mappings->n;
 
-	while (low < high) { /* find the first mapping that ends after the start of map */
+	while (low < high) { /* find the first mapping that ends behind the start of `map` */
 		size_t middle = low + (high - low) / 2;
 
 		if (mappings->items[middle].end <= map->start)
@@ -295,9 +296,9 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 }
 
 /*
- * Adds to maps those mappings of before that no longer exist, marked as gone. Samples from earlier
- * may still have addresses in them: in a library that was unloaded since, or in the program that
- * ran before an exec.
+ * Finds the mappings of files in `before` that no longer exist. Copies them to `maps` and marks the
+ * copies as gone. Earlier samples may have addresses in them: in a library that was unloaded since,
+ * or in the program that ran before an exec.
  */
 static int gone_add(struct process_maps *maps, const struct process_maps *before,
 		    const struct proc_maps *mappings)
@@ -326,7 +327,10 @@ static int map_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* True if before has exactly these mappings, and every mapped file that can be opened is open. */
+/*
+ * True if the maps `before` have exactly these mappings, and every mapped file that can be opened
+ * is open.
+ */
 static bool is_unchanged(const struct process_maps *before, const struct proc_maps *mappings)
 {
 	size_t present = 0;
@@ -385,9 +389,9 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 }
 
 /*
- * Makes the struct process_map of a mapping that a stack walk found. A walk finds the inode of the
- * file, but not its path: the path is taken from another mapping of the same file or, failing that,
- * guessed.
+ * Makes the struct process_map of a mapping that a stack walk found. The walk found the inode of
+ * the file, but not its path. The path is taken from another mapping of the same file; if there is
+ * none, it is guessed.
  */
 static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
 		      struct module *module, struct process_map *out)

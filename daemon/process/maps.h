@@ -29,9 +29,9 @@ struct process_map {
 	dev_t dev;
 	uint64_t inode;
 	enum map_kind kind;
-	bool is_gone;	 /* no longer mapped; kept to name addresses that were sampled before */
-	bool is_skipped; /* the file is remote or not a regular file; opening it is not tried
-			    again */
+	bool is_gone;	       /* no longer mapped; kept to name the addresses of earlier samples */
+	bool is_skipped;       /* the file is remote or not a regular file; opening it is not tried
+				  again */
 	struct module *module; /* module of the mapped file; NULL: no file, or it is not open */
 	char *name;	       /* "[vdso]", "[anon]" or the file's path; NULL: the name is
 				  module_path() */
@@ -42,20 +42,21 @@ struct process_map {
 struct process_maps;
 
 /*
- * Builds maps from mappings that were read from /proc. before: the previous maps of the process, or
- * NULL. Unchanged mappings keep the modules that they have in before; the files of other mappings
- * are opened through dir_fd, the directory /proc/PID. A file mapping that is only in before is
- * copied and marked as gone, unless its addresses are mapped again. Stores in *out a reference that
- * the caller owns: to new maps or, if nothing has changed, to before. Returns 0 or -ENOMEM.
+ * Builds maps from the mappings that were read from /proc. `before` is the previous maps of the
+ * process, or NULL. A mapping that is also in `before` keeps its module; the files of other
+ * mappings are opened through dir_fd, the directory /proc/PID. If a file is mapped only in
+ * `before`, this mapping is copied and marked as gone, unless its addresses are mapped again.
+ * Stores in *out a reference that the caller owns: to `before` if nothing has changed, otherwise to
+ * new maps. Returns 0 or -ENOMEM.
  */
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct proc_maps *mappings, struct process_maps *before,
 		       struct process_maps **out);
 
 /*
- * Builds a copy of before (NULL: empty maps) with one more mapping, which replaces all mappings
- * that overlap it. module: the mapped file; NULL: the mapping holds code made at run time. The
- * caller owns *out. Returns 0 or -ENOMEM.
+ * Builds a copy of the maps `before` (NULL: of empty maps) and adds the mapping `found`, which
+ * replaces all mappings that overlap it. `module` is the mapped file; if it is NULL, the mapping
+ * holds code made at run time. The caller owns *out. Returns 0 or -ENOMEM.
  */
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
@@ -66,8 +67,8 @@ struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
 /*
- * Returns the mappings in the form that the unwinder needs, owned by the maps; NULL if it was not
- * made, or was freed because no live process uses the maps any more.
+ * Returns the address space, which has the mappings in the form that the unwinder needs. The maps
+ * own it. NULL if there was no memory for it, or if no live process uses the maps any more.
  */
 struct address_space *process_maps_address_space(const struct process_maps *maps);
 
@@ -90,10 +91,7 @@ void process_maps_drop_live(struct process_maps *maps);
  */
 const char *process_map_name(const struct process_map *map);
 
-/*
- * Returns the name of a mapping of this module, skipping names that are guessed; NULL if there is
- * none.
- */
+/* Returns the name of a mapping of this module; ignores guessed names. NULL if there is none. */
 const char *process_maps_name_of(const struct process_maps *maps, const struct module *module);
 
 /* Returns the mapping that contains the address, owned by the maps; NULL if there is none. */

@@ -7,18 +7,18 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * How many versions of its mappings a process keeps. The newest VERSIONS_FEW are kept at any age,
- * older ones for VERSIONS_KEEP_NS, because a stack gets its names at most one window after the
- * walk.
+ * A process keeps at most VERSIONS_MAX versions of its mappings. The newest VERSIONS_FEW are kept
+ * at any age, older ones only for VERSIONS_KEEP_NS, because a stack gets its names at most one
+ * window after the walk.
  */
 #define VERSIONS_MAX	 128
 #define VERSIONS_FEW	 8
 #define VERSIONS_KEEP_NS (60 * NS_PER_S)
-/* Number of versions of its mappings that a parent passes on to a forked child, at most. */
+/* After a fork, the child gets at most this number of versions of the parent's mappings. */
 #define VERSIONS_FORKED 4
 /*
- * Limit of the number of mappings in all versions of one process but the newest. Some processes
- * have thousands of mappings.
+ * Limit of the number of mappings in all versions of one process together, without the newest
+ * version. Some processes have thousands of mappings.
  */
 #define VERSIONS_ITEMS 32768
 
@@ -36,17 +36,18 @@ struct walk_mapping {
  * process at the time of the walks, and those that the walks found in addition.
  */
 struct maps_version {
-	struct maps_version *next; /* the next older version */
+	struct maps_version *next; /* next older version */
 	uint64_t id;		   /* id of this version, as in record_stack.mappings of its
 				      stacks */
-	bool is_published;	   /* the unwinder had mappings of the process at the time of the
-				      walks */
+	bool is_published;	   /* the unwinder had mappings of the process when the stacks
+				      were walked */
 	struct process_maps *maps; /* the unwinder's mappings; NULL: none, or dropped since */
 	int64_t made_ns;
-	struct process_maps *walk_maps; /* mappings of walked[] whose file is known; NULL: none */
+	struct process_maps *walk_maps; /* those mappings of walked[] whose file is known; NULL:
+					   none */
 	size_t n_walked;
-	struct walk_mapping *walked; /* the n_walked mappings that walks found, in an array of
-					UNWIND_FOUND_MAX; NULL: none, as in most versions */
+	struct walk_mapping *walked; /* the n_walked mappings that walks found; room for
+					UNWIND_FOUND_MAX. NULL: none, as in most versions */
 };
 
 static struct maps_version *version_find(const struct process *process, uint64_t id)
@@ -143,8 +144,8 @@ void maps_history_inherit(struct process *process, const struct process *parent)
 }
 
 /*
- * Returns the entry of the mapping in version->walked, which is added if it is new. NULL when out
- * of memory or when the array is full.
+ * Returns the entry of the mapping in version->walked; adds the entry if there is none. NULL when
+ * out of memory or when the array is full.
  */
 static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 					     const struct unwind_mapping_found *mapping)
@@ -164,9 +165,10 @@ static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 }
 
 /*
- * Adds the mapping to version->walk_maps if its file is known. module: the module of the file. With
- * module NULL, the size in the mapping's key tells: if it is 0, there is no file but code made at
- * run time; otherwise the file is not known yet, and nothing is done.
+ * Adds the mapping to version->walk_maps if its file is known, and also if it has no file but holds
+ * code made at run time. `module` is the module of the file. If `module` is NULL, the size in the
+ * mapping's key decides: 0 means that there is no file; any other size means that the file is not
+ * known yet, and nothing is done.
  */
 static void walk_mapping_set(struct process *process, struct maps_version *version,
 			     struct walk_mapping *walked, struct module *module)
@@ -220,8 +222,8 @@ struct process_maps *maps_history_find(const struct process *process, uint64_t i
 	const struct maps_version *version = version_find(process, id);
 
 	/*
-	 * If the version was dropped, the address must not be looked up in another version, which
-	 * may have another file at the same address.
+	 * If the version of the mappings was dropped, the address must not be looked up in another
+	 * version: there, another file may be mapped at this address.
 	 */
 	*is_final_out = !version || version->is_published;
 	for (size_t i = 0; version && i < version->n_walked; i++) {

@@ -24,8 +24,8 @@
 struct function {
 	uint64_t start;
 	uint32_t size;
-	uint32_t name; /* offset of the name in perf_map.text; a function that was written later
-			  has a higher offset than one written earlier */
+	uint32_t name; /* offset of the name in perf_map.text; the later a function was written
+			  to the file, the higher this offset */
 };
 
 struct perf_map {
@@ -36,7 +36,8 @@ struct perf_map {
 	char *text;
 	size_t text_size, text_capacity;
 	size_t bytes;  /* memory of this map, included in the sum over all maps (variable memory) */
-	size_t read;   /* number of bytes of the file that were read; only whole lines count */
+	size_t read;   /* number of bytes of the file that were read, up to the end of the last
+			  whole line */
 	size_t last_n; /* length of the last line that was read; 0: it was too long and was
 			  truncated */
 	uint64_t last_hash;
@@ -95,9 +96,9 @@ static bool is_owner(const struct identity *id, uint32_t uid)
 }
 
 /*
- * Opens a path only if all its directories are in the kernel's cache (RESOLVE_CACHED); looking up
- * others could wait for a program that serves a FUSE file system. The path of a perf map is in the
- * cache, because its process writes to the file all the time.
+ * Opens a path only if all its directories are in the kernel's cache (RESOLVE_CACHED). Otherwise,
+ * looking them up could wait for a program that serves a FUSE file system. The directories of a
+ * perf map are in the cache, because its process writes to the file all the time.
  */
 static int open_cached(int root_fd, const char *path)
 {
@@ -174,8 +175,8 @@ static void map_freep(struct perf_map **map)
 }
 
 /*
- * Counts bytes as memory of the map. Returns -E2BIG, and counts nothing, if the memory of all maps
- * together would exceed its limit.
+ * Adds `bytes` to the memory that is counted for the map. If the memory of all maps together would
+ * then exceed its limit, adds nothing and returns -E2BIG.
  */
 static int memory_charge(struct perf_map *map, size_t bytes)
 {
@@ -188,8 +189,8 @@ static int memory_charge(struct perf_map *map, size_t bytes)
 }
 
 /*
- * Enlarges the arrays of the map to text_size bytes of names and n functions. If the allocation
- * fails, the memory stays counted until the map is freed.
+ * Enlarges the arrays of the map: to text_size bytes for names, and to n functions. If the
+ * allocation fails, the memory stays counted until the map is freed.
  */
 static int reserve(struct perf_map *map, size_t text_size, size_t n)
 {
@@ -324,8 +325,8 @@ static void memory_trim(struct perf_map *map)
 }
 
 /*
- * Reads again, from the file, the line that was read last into the map. Returns a hash of the line;
- * 0 if it cannot be read.
+ * Reads the last line of the map from the file again. Returns a hash of the line; 0 if it cannot be
+ * read.
  */
 static uint64_t last_line_hash(int fd, const struct perf_map *map)
 {
@@ -338,7 +339,7 @@ static uint64_t last_line_hash(int fd, const struct perf_map *map)
 }
 
 /*
- * True if the file has only grown since it was read into before: the line that was read last is
+ * True if the file has only grown since `before` was read from it: the last line of `before` is
  * still at the same offset.
  */
 static bool is_continued(int fd, const struct perf_map *before)

@@ -25,19 +25,19 @@ struct perf_map;
 #define PERF_MAPS_MEMORY_MAX (16 * 1024 * 1024)
 
 /*
- * Opens the perf map of a process. proc_fd: the process's directory in /proc. Never waits for
- * another program. Accepts only a regular file that belongs to a user of the process or to root,
- * and is on a file system of this host; if mounts is NULL, on any file system. Returns a descriptor
- * that the caller owns, -ENOENT when there is no such file, or -EPERM when it belongs to another
- * user.
+ * Opens the perf map of a process. proc_fd is a descriptor of the process's directory in /proc.
+ * Never waits for another program. Accepts only a regular file that belongs to a user of the
+ * process or to root. The file must be on a file system of this host, unless `mounts` is NULL.
+ * Returns a descriptor that the caller owns, -ENOENT when there is no such file, or -EPERM when it
+ * belongs to another user.
  */
 int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *state_out);
 
 /*
- * Reads a map. before: the map as it was read last time, or NULL. If the file has only grown since,
- * only the new lines are read, as JITs append lines all the time. Of functions that overlap, the
- * one that was written last is kept. Returns 0, also when only the beginning of the file fits into
- * the limits; -E2BIG when nothing fits; -ENOMEM, or the error of reading.
+ * Reads a perf map. `before` is the map that was read from the file last time, or NULL. If the file
+ * has only grown since, only the new lines are read, because JITs append lines all the time. If
+ * functions overlap, keeps the one that was written last. Returns 0, also when only the beginning
+ * of the file fits into the limits; -E2BIG when nothing fits; -ENOMEM; or the error of reading.
  */
 int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out);
 

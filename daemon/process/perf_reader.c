@@ -19,9 +19,9 @@
 #define MISS_NS	  (10 * NS_PER_MS)
 #define NO_MAP_NS (100 * NS_PER_MS)
 /*
- * After a perf map was read, it is not read again for READ_SHARE times as long as reading took.
- * This does not apply to the first read of a process's map: that takes long, but later reads have
- * only new lines to read.
+ * After a perf map was read, it is not read again for READ_SHARE times as long as reading took. The
+ * first read of a process's map is an exception: it takes long, but later reads have only new lines
+ * to read.
  */
 #define READ_SHARE 50
 
@@ -45,8 +45,8 @@ bool process_perf_is_due(struct process *process, bool is_name_missing)
 }
 
 /*
- * Replaces the perf map of the process by map, and takes over the caller's reference to map. map
- * NULL: the process has no perf map now. state: state of the file.
+ * Makes `map` the perf map of the process, and takes over the caller's reference to it. If `map` is
+ * NULL, the process has no perf map now. `state` is the state of the file.
  */
 static void perf_set(struct process *process, struct perf_map *map, const struct file_state *state)
 {
@@ -81,8 +81,8 @@ static void note_refused(struct process *process)
 }
 
 /*
- * Reads the perf map of the process if the file has changed. proc_fd: the process's directory in
- * /proc.
+ * Reads the perf map of the process if the file has changed. proc_fd is a descriptor of the
+ * process's directory in /proc.
  */
 static void perf_read(struct process *process, int proc_fd)
 {

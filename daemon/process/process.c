@@ -10,7 +10,10 @@
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* Returns process_images.key. The upper half of the numbers is no pid's. */
+/*
+ * Returns process_images.key. No pid has a number with bit 63 set, so keys for entries with pid 0
+ * have it.
+ */
 static uint64_t images_key(const struct process_id *id)
 {
 	return id->pid ? (uint32_t)id->pid : id->start_boot_ns | UINT64_C(1) << 63;
@@ -77,7 +80,7 @@ static void unlink_process(struct process *process)
 
 /*
  * True if the process started at this time. A start time that was read from /proc is exact only to
- * a clock tick, and is compared as such.
+ * a clock tick; in this case, it is enough that both times are in the same tick.
  */
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns)
 {

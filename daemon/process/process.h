@@ -49,7 +49,8 @@ struct process_stats {
 	size_t processes;	/* number of processes in the table now, PROCESSES_MAX at most */
 	size_t modules;		/* number of mapped files that are known now */
 	size_t symbol_bytes;	/* memory of the loaded symbol tables, in bytes */
-	uint64_t evictions;	/* number of symbol tables dropped to stay within max_memory */
+	uint64_t evictions;	/* number of symbol tables that were dropped to stay within
+				   max_memory */
 	uint64_t too_late;	/* number of processes that exited before their mappings were
 				   read */
 	uint64_t unreadable;	/* number of files that could not be opened or parsed */
@@ -68,14 +69,14 @@ struct process_stats {
 };
 
 /*
- * How a walk of a user stack ended; several values may apply. The argument ends of
- * process_table_note_walk() has bit 1 << N for value N.
+ * How a walk of a user stack ended; several values may apply. process_table_note_walk() takes them
+ * as a mask in its argument `ends`, which has bit 1 << N for value N.
  */
 enum walk_end {
 	WALK_WHOLE,	     /* the walk reached the thread's first function */
 	WALK_TRUNCATED,	     /* the stack has more frames than a recorded stack can hold */
 	WALK_NO_TABLE,	     /* the walk reached a file whose unwind rows are not loaded */
-	WALK_NO_MAPPING,     /* the walk reached an address that is in no known mapping */
+	WALK_NO_MAPPING,     /* the walk reached an address that is outside all known mappings */
 	WALK_FAULT,	     /* the stack's memory could not be read */
 	WALK_NO_ROW,	     /* the walk reached an address without an unwind row, or the stack
 				contradicts the row */
@@ -86,8 +87,8 @@ enum walk_end {
 enum { WALK_STATS_MAX = 256, PROCESSES_MAX = 131072 };
 
 /*
- * Statistics of how walks of one program's stacks ended. A stack that occurs many times in a window
- * is counted only one time.
+ * Statistics of how walks of the stacks of one program ended. A stack that occurs many times in a
+ * window is counted only once.
  */
 struct walk_stats {
 	const char *exe; /* path of the program, valid as long as the table; NULL: statistics of
@@ -116,53 +117,55 @@ struct process_table *process_table_free(struct process_table *table);
 void process_table_set_unwind(struct process_table *table, struct unwind *unwind);
 
 /*
- * Adds every process in /proc. Called when the daemon starts. Symbols are loaded later, on demand.
- * Returns 0, -ENOMEM or the error of opening /proc.
+ * Adds every process in /proc. Called when the daemon starts. Symbols are not loaded now, but when
+ * they are needed. Returns 0, -ENOMEM or the error of opening /proc.
  */
 int process_table_scan(struct process_table *table);
 
 /*
- * Finds the process, or adds it and has a thread of the table read its mappings soon. comm: its
- * current name, or NULL. The caller owns the reference that is returned; NULL when out of memory or
- * when the table is full.
+ * Finds the process. If the table does not have it, adds it; a thread of the table then reads its
+ * mappings soon. `comm` is the current name of the process, or NULL. The caller owns the reference
+ * that is returned; NULL when out of memory or when the table is full.
  */
 struct process *process_table_see(struct process_table *table, const struct process_id *id,
 				  bool is_kernel, const char *comm);
 
 /*
- * Finds or adds an entry with pid 0, which stands for several processes together. Its description
- * comes only from info, whose strings are copied; /proc is not read. The caller owns the reference
- * that is returned; NULL when out of memory or when the table is full.
+ * Finds or adds an entry with pid 0, which stands for several processes together. The entry gets a
+ * copy of the data in `info`; /proc is not read. The caller owns the reference that is returned;
+ * NULL when out of memory or when the table is full.
  */
 struct process *process_table_see_as(struct process_table *table, const struct process_info *info);
 
 /*
- * Finds or adds, in the table that `member` is in, an entry for processes whose rows a window has
- * together: those with the same is_kernel, comm, exe and cgroup as `shared`, of which nothing else
- * is read. The entry has pid 0 and the same id in every run of stackd. The caller owns the
- * reference that is returned; NULL when out of memory or when the table is full.
+ * Finds or adds an entry that stands for all processes with the same is_kernel, comm, exe and
+ * cgroup as `shared`. A window adds the figures of such processes together under this entry. The
+ * other members of `shared` are not used. The entry is in the table of the process `member`. It has
+ * pid 0, and the same id in every run of stackd. The caller owns the reference that is returned;
+ * NULL when out of memory or when the table is full.
  */
 struct process *process_see_folded(struct process *member, const struct process_info *shared);
 
 /*
- * Records a fork: adds the child with the mappings of the parent or, if the parent is not in the
- * table, without mappings.
+ * Records a fork: adds the child with the mappings of the parent. If the parent is not in the
+ * table, adds the child without mappings.
  */
 void process_table_note_fork(struct process_table *table, const struct process_id *child,
 			     const struct process_id *parent, const char *comm);
 
 /*
- * Records an exec: adds the process anew, with the exec generation in id. Its mappings are read at
- * once, and again some milliseconds later, when the dynamic linker has mapped the libraries.
+ * Records an exec: adds a new entry for the process, whose exec generation is in `id`. Its mappings
+ * are read at once, and again some milliseconds later, when the dynamic linker has mapped the
+ * libraries.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
 			     const char *comm);
 
 /*
- * Counts a walk of a stack of the process. address: where the walk ended. ends: how it ended, with
- * bit 1 << N for each value N of enum walk_end that applies. If the address may be in a mapping
- * that is not known yet, the mappings are read again (rate limited). If only the file's unwind rows
- * are missing, the rows are loaded.
+ * Counts a walk of a stack of the process. `address` is where the walk ended. `ends` says how it
+ * ended: bit 1 << N is set for each value N of enum walk_end that applies. If the address may be in
+ * a mapping that is not known yet, the mappings are read again (rate limited). If only the file's
+ * unwind rows are missing, the rows are loaded.
  */
 void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
 			     unsigned int ends);
@@ -174,8 +177,8 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 void process_table_note_mapping(struct process_table *table, const struct record_mapping *record);
 
 /*
- * Copies the statistics of up to max programs; the program with the most incomplete walks comes
- * first. Returns the number of programs.
+ * Copies the statistics of up to `max` programs to `out`, first the program with the most
+ * incomplete walks. Returns the number of programs that were copied.
  */
 size_t process_table_walk_stats(struct process_table *table, struct walk_stats *out, size_t max);
 
@@ -192,7 +195,7 @@ void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
  */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);
 
-/* Times by which process_table_sweep() decides what to remove; of CLOCK_MONOTONIC. */
+/* Times of CLOCK_MONOTONIC, by which process_table_sweep() decides what to remove. */
 struct process_sweep {
 	/*
 	 * Processes last seen before this time are looked for in /proc, because the report of their
@@ -201,11 +204,14 @@ struct process_sweep {
 	int64_t lost_ns;
 	int64_t dead_ns;  /* processes that exited before this time and are not referenced are
 			     removed */
-	int64_t named_ns; /* the mappings of processes that exited before this time are dropped:
-			     all stacks from before this time have their names already */
+	int64_t named_ns; /* the mappings of processes that exited before this time are dropped,
+			     because all stacks from before this time have got their names */
 };
 
-/* Removes processes that have exited, or drops their mappings, according to the times in sweep. */
+/*
+ * Removes processes that exited long ago, and drops the mappings of others that have exited. The
+ * times in `sweep` say which.
+ */
 void process_table_sweep(struct process_table *table, const struct process_sweep *sweep);
 
 void process_table_stats(struct process_table *table, struct process_stats *out);
@@ -220,8 +226,9 @@ size_t process_table_dead_bytes(struct process_table *table);
 int process_table_new_stored(struct process_table **out);
 
 /*
- * Adds a process that was read back from disk, without a limit on their number. It counts as
- * running until process_check_exited() is called. Returns a reference, NULL when out of memory.
+ * Adds a process that was read back from disk; the number of such processes has no limit. The
+ * process counts as running until process_check_exited() is called. Returns a reference; NULL when
+ * out of memory.
  */
 struct process *process_table_add_stored(struct process_table *table,
 					 const struct process_info *info);
@@ -239,29 +246,30 @@ struct process *process_unref(struct process *process);
 /* Copies the known facts about a process; the strings stay valid while the reference is held. */
 void process_info(struct process *process, struct process_info *out);
 
-/* The data that process_lookup() lacked to name an address. process_refresh() can read it. */
+/* Says which data process_lookup() lacked to name an address. process_refresh() can read it. */
 enum process_miss {
 	PROCESS_NO_MISS,      /* nothing is missing, or nothing that could be read */
-	PROCESS_MISS_MAPPING, /* a mapping: the address is in no known one, but /proc/PID/maps
-				 may have it */
-	PROCESS_MISS_JIT,     /* a new perf map: the last one is stale, or lacks a name for code
-				 made at run time */
+	PROCESS_MISS_MAPPING, /* a mapping: no known mapping has the address, but /proc/PID/maps
+				 may have one */
+	PROCESS_MISS_JIT,     /* a perf map: the one that was read last is stale, or has no name
+				 for code made at run time */
 };
 
 /*
- * Finds the symbol of an address of the process without reading /proc. mappings: the id
- * record_stack.mappings of the stack, which tells which mappings were used to walk it; 0 for the
- * current mappings. is_call: the address is a return address, so the symbol of the call before it
- * is found. If nothing is known, symbol_out->module is NULL, kind is FRAME_NATIVE and file_offset
- * is the address. The strings are valid until process_release_symbols().
+ * Finds the symbol of an address of the process without reading /proc. `mappings` is
+ * record_stack.mappings of the stack, the id of the mappings that were used to walk it; 0 stands
+ * for the current mappings. `is_call` is true if the address is a return address; the symbol of the
+ * call before it is then found. If nothing is known, symbol_out->module is NULL, kind is
+ * FRAME_NATIVE and file_offset is the address. The strings are valid until
+ * process_release_symbols() is called.
  */
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out);
 
 /*
- * Reads, in the calling thread, what process_lookup() lacked. mappings, miss: the argument and the
- * result of process_lookup(). Reading mappings is rate limited, and works only while the process
- * lives. The caller then looks up the address again.
+ * Reads, in the calling thread, the data that process_lookup() lacked. `mappings` is the argument
+ * of that call, and `miss` is its result. Reading mappings is rate limited, and works only while
+ * the process lives. After this, the caller looks up the address again.
  */
 void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss);
 
@@ -269,7 +277,10 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
 			    int fd_min, int *fd_out, int *debug_fd_out);
 
-/* Ends the use of strings that process_lookup() returned, so that symbols may be evicted. */
+/*
+ * Says that strings which process_lookup() returned are no longer used, so that symbols may be
+ * evicted.
+ */
 void process_release_symbols(struct process *process);
 
 #endif

@@ -20,7 +20,7 @@
 #define BUDGET_NS	 (20 * NS_PER_MS)
 #define BUDGET_EVERY	 16
 
-/* The facts about one process that one read of /proc has found. */
+/* The facts about one process that were found by reading /proc one time. */
 struct reading {
 	struct procfs_stat stat;
 	struct procfs_exe exe;
@@ -43,8 +43,9 @@ static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t ino
 }
 
 /*
- * Reads exe (the program file) and the mappings, then exe again. If it differs, an exec came in
- * between, and exe and mappings do not belong together: reads them again, up to READ_TRIES times.
+ * Reads the program file (exe) and the mappings, then exe again. If exe has changed, an exec came
+ * in between, and the mappings may belong to another program: begins again, with at most READ_TRIES
+ * tries.
  */
 static void image_read(int dir_fd, struct reading *reading)
 {
@@ -77,9 +78,9 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
 }
 
 /*
- * True if what /proc showed belongs to this process, and not to the program after an exec that is
- * not reported yet. The new program's mappings must not replace those of the old one, whose samples
- * may still arrive.
+ * True if the data read from /proc is of this process; false if it is of the program after an exec
+ * that was not reported yet. The mappings of the new program must not replace those of the old one,
+ * whose samples may still arrive.
  */
 static bool is_of_image(const struct process *process, const struct reading *reading)
 {
@@ -199,9 +200,9 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 }
 
 /*
- * Adds the CPU time of a request to the budget. To read the clock of CPU time is a system call, so
- * most requests count with the average of those that were measured. begun_ns: the clock when the
- * request began; 0: it was not read.
+ * Adds the CPU time of a request to the budget. Reading the clock of CPU time is a system call, so
+ * only some requests are measured; for the others, the average of the measured ones is added.
+ * begun_ns is the clock's value when the request began, or 0 if it was not read.
  */
 static void budget_use(struct process_table *table, int64_t begun_ns)
 {
@@ -215,7 +216,7 @@ static void budget_use(struct process_table *table, int64_t begun_ns)
 	table->budget_used_ns += table->request_ns;
 }
 
-/* Carries out a read request. Called with table.lock held, and releases it while reading. */
+/* Carries out a read request. Called with table.lock held; releases the lock while it reads. */
 static void serve(struct process_table *table, const struct read_request *request)
 {
 	bool is_measured = table->n_served++ % BUDGET_EVERY == 0;

@@ -15,8 +15,8 @@ int process_table_new_stored(struct process_table **out)
 	if (!table)
 		return -ENOMEM;
 	/*
-	 * A table of stored processes has no modules, but the functions of all tables need a
-	 * registry.
+	 * A table of processes read from disk has no modules, but the functions of all tables need
+	 * a registry.
 	 */
 	table->registry = module_registry_new(0);
 	if (!table->registry) {

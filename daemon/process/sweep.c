@@ -8,7 +8,7 @@
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* number of processes that one sweep looks for in /proc, at most */
-#define SWEEP_AT_ONCE	 256 /* number of pids that a sweep looks at before it lets others in */
+#define SWEEP_AT_ONCE	 256 /* number of pids in a sweep between two releases of the lock */
 #define SWEEP_PAUSE_US	 200
 
 /* True unless /proc shows that the process has exited. */
@@ -33,9 +33,9 @@ static void sweep_exited(struct process *process, const struct process_sweep *sw
 }
 
 /*
- * Removes the processes with this pid that have exited, or drops their mappings. Stores in suspects
- * a reference to each process that was not seen for a long time: the report of its exit may have
- * been lost.
+ * Removes the processes with this pid that have exited, or drops their mappings. A process that was
+ * not seen for a long time is a suspect: the report of its exit may have been lost. Stores
+ * references to such processes in suspects[].
  */
 static void sweep_images(struct process_images *images, const struct process_sweep *sweep,
 			 struct process **suspects, size_t *n_suspects)
@@ -57,7 +57,7 @@ static void sweep_images(struct process_images *images, const struct process_swe
 /*
  * Sweeps all processes and returns the number of suspects. Releases the table's lock after every
  * SWEEP_AT_ONCE pids and sleeps a little: on a host with many more runnable threads than CPUs, a
- * sweep of 15,000 processes held the lock for 300 ms and more, and cuts of windows waited for it.
+ * sweep of 15,000 processes held the lock for 300 ms and more, and windows could not end meanwhile.
  */
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)

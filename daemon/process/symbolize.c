@@ -9,9 +9,9 @@
 #define USER_ADDRESS_MIN UINT64_C(0x1000)
 
 /*
- * Returns the path by which the process mapped the file. If a stack walk found the mapping, map has
- * only a guessed path. The true path is then taken from the current mappings, if they were read
- * from /proc since.
+ * Returns the path by which the process mapped the file. If the mapping `map` was found by a stack
+ * walk, its path is only guessed. The path is then taken from the current mappings if these have
+ * the file.
  */
 static const char *path_of(struct process *process, const struct process_map *map)
 {
@@ -27,8 +27,9 @@ static const char *path_of(struct process *process, const struct process_map *ma
 }
 
 /*
- * Finds the name of code made at run time in the perf map as it was last read. Makes the name part
- * of symbol->file_id, because the program may later make other code at the same address.
+ * Finds the name of code made at run time in the perf map as it was last read. The hash
+ * symbol->file_id then covers the name, too, because the program may later make other code at the
+ * same address.
  */
 static enum process_miss jit_name(struct process *process, uint64_t address, bool is_call,
 				  struct symbol *symbol)
@@ -109,8 +110,8 @@ static void symbol_of_path(const struct process_map *map, uint64_t offset, struc
 }
 
 /*
- * Returns the mapping that contained the address when the stack was walked; NULL if none is known.
- * A reference in process->held keeps the mapping valid.
+ * Returns the mapping that contained the address `at` when the stack was walked; NULL if none is
+ * known. A reference in process->held keeps the mapping valid.
  */
 static const struct process_map *map_find(struct process *process, uint64_t mappings, uint64_t at)
 {

@@ -24,8 +24,8 @@ static struct process *process_find(struct process_table *table, const struct pr
 }
 
 /*
- * Returns the process with this pid and start time; if it did an exec, the one after its last exec.
- * NULL if there is none.
+ * Returns the entry of the process with this pid and start time; NULL if there is none. If the
+ * process has done an exec, it has several entries: returns the latest.
  */
 static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
 {
@@ -40,9 +40,9 @@ static struct process *process_find_latest(struct process_table *table, const st
 }
 
 /*
- * Finds the process that a probe reports among those that were found in /proc, and sets its id to
- * the reported one: /proc does not show the exact start time and exec generation. NULL if there is
- * none, or if the report is of the process after a later exec.
+ * Called when a probe has reported a process. Finds its entry if it was added from /proc, and sets
+ * the entry's id to the reported one: /proc does not show the exact start time and exec generation.
+ * NULL if there is no such entry, or if the report is from after a later exec.
  */
 static struct process *process_adopt(struct process_table *table, const struct process_id *id)
 {
@@ -65,8 +65,8 @@ static struct process *process_adopt(struct process_table *table, const struct p
 }
 
 /*
- * Marks the other processes of the same pid as exited. If one of them is later than this process,
- * then this process was reported late, and is itself marked as exited.
+ * Marks all earlier processes with the same pid as exited. If there is a later process with this
+ * pid, then this process was reported late, and is itself marked as exited.
  */
 static void end_other_images(struct process *process)
 {
@@ -423,8 +423,8 @@ struct process_table *process_table_free(struct process_table *table)
 		for (; process; process = older) {
 			older = process->next;
 			process_release_symbols(process);
-			process_remove(process); /* this also frees images when no process is
-						    left in it */
+			process_remove(process); /* this also frees `images` after its last
+						    process */
 		}
 	}
 	walk_stats_free(table);

@@ -3,8 +3,9 @@
 #include "daemon/process/internal.h"
 
 /*
- * Wakes of the table's two threads. A thread is woken only if it sleeps and has work, once, and
- * after the lock was released: it would have to wait for the lock otherwise.
+ * Wakes the two threads of the table. A thread is woken only if it sleeps and there is work for it.
+ * It is woken only once, after the lock was released, because otherwise it would wake up and wait
+ * for the lock.
  */
 
 void process_table_note_files(struct process_table *table)

@@ -38,8 +38,8 @@ struct pending_mappings {
 };
 
 /*
- * True if map is of a file, and has the same address and offset as the mapping that a stack walk
- * found. map may be NULL.
+ * True if `map` is the mapping of a file, and has the same address and offset as `found`, a mapping
+ * that a stack walk found. `map` may be NULL.
  */
 static bool is_mapped_as(const struct process_map *map, const struct unwind_mapping_found *found)
 {
@@ -48,9 +48,10 @@ static bool is_mapped_as(const struct process_map *map, const struct unwind_mapp
 }
 
 /*
- * True if is_mapped_as() is true and both mappings are of the same file. On a layered file system
- * without a device of its own (major 0), /proc may show another inode than the walk found. There,
- * the same address and offset are enough if map was just read.
+ * True if is_mapped_as() is true and both mappings are of the same file. A layered file system
+ * (such as overlayfs) has no device of its own: its major number is 0, and /proc may show another
+ * inode for a file than the walk found. There, the same address and offset are enough if `map` was
+ * read from /proc just now.
  */
 static bool is_same_file(const struct process_map *map, const struct unwind_mapping_found *found,
 			 bool is_just_read)
@@ -66,8 +67,8 @@ static const struct process_map *map_find(const struct process *process, uint64_
 }
 
 /*
- * Adds a mapping to process->pending, and queues a read of /proc ahead of other reads, because the
- * process may exit soon.
+ * Adds a mapping to process->pending. Queues a read of /proc that comes before other reads, because
+ * the process may exit soon.
  */
 static void pend(struct process *process, const struct unwind_mapping_found *found)
 {
@@ -107,7 +108,7 @@ static void add(struct process *process, const struct unwind_mapping_found *foun
 	if (process_maps_add(process->table->registry, process->maps, found, module, &maps))
 		return;
 	/*
-	 * Discard the results of reads of /proc that have begun earlier: they may lack the mapping.
+	 * Discard the results of reads of /proc that began before now: they may lack this mapping.
 	 */
 	process->read_applied = process->reads_begun;
 	process_set_maps(process, maps);
