@@ -33,9 +33,9 @@
 enum { WATCHDOG_SIGNS = 10 };
 
 /*
- * The watchdog is not notified if an always-on session has finished no window for three window
- * lengths plus this time, in ns. The limit is long, so that the daemon is not restarted if the host
- * stood still or has no CPU time to spare.
+ * If an always-on session has finished no window for three window lengths plus this time (in ns),
+ * the watchdog is not notified. The time is long, so that the daemon is not restarted if the host
+ * stood still or had no CPU time to spare.
  */
 #define DRAIN_LATE_NS (10 * NS_PER_S)
 
@@ -71,7 +71,7 @@ static void on_setting_changed(void *userdata, const char *section, const char *
 			    value);
 }
 
-/* Reads the settings again. If they are not valid, the daemon keeps the settings that it has. */
+/* Reads the settings again. If the new ones are not valid, the daemon keeps the old ones. */
 static void on_reload(int signo, void *userdata)
 {
 	struct daemon *daemon = userdata;

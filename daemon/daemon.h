@@ -3,19 +3,20 @@
 #define STACKD_DAEMON_DAEMON_H
 
 /*
- * Runs the daemon: starts the broker (the process that opens perf events), the event loop, the
+ * Runs the daemon. Starts the broker (the process that opens perf events), the event loop, the
  * control socket and the recorder. Then handles signals, reloads, the watchdog and the status line
- * until a signal ends the loop. Stops everything in reverse order. main() calls it once, in the
- * main thread.
+ * until a signal ends the loop. At last, stops everything in reverse order. main() calls it once,
+ * in the main thread.
  */
 
 struct config;
 struct options;
 
 /*
- * Runs until SIGTERM or SIGINT. options must outlive the call, because a reload reads them again.
- * Takes ownership of config and frees it. Logs errors. Returns 0 or a negative errno: -EPERM,
- * -EACCES or -EOPNOTSUPP if a privilege is missing or the kernel refuses BPF programs.
+ * Runs the daemon until SIGTERM or SIGINT. The caller must keep `options` until then, because a
+ * reload reads them again. Takes ownership of `config` and frees it. Logs errors. Returns 0 or a
+ * negative errno: -EPERM, -EACCES or -EOPNOTSUPP if a privilege is missing or the kernel refuses
+ * BPF programs.
  */
 int daemon_run(const struct options *options, struct config *config);
 

@@ -10,7 +10,7 @@
 
 enum {
 	/*
-	 * the command line is wrong; has the number of EXIT_FAILURE, which stands for all other
+	 * the command line is wrong; also the number of EXIT_FAILURE, which stands for all other
 	 * failures
 	 */
 	EXIT_USAGE = 1,

@@ -23,9 +23,9 @@ static inline unsigned int hash_words(const void *key, size_t size)
 		h ^= h >> 32;
 	}
 	/*
-	 * Mix the bits a second time. With one round, the hashes of consecutive numbers, such as
-	 * thread ids, collide: a table of 60,000 entries grew to 16 million buckets before all
-	 * chains were short enough.
+	 * Mix the bits a second time. With only one round, the hashes of consecutive numbers, such
+	 * as thread ids, collide: to keep all chains short, uthash enlarged a table of 60,000
+	 * entries to 16 million buckets.
 	 */
 	h *= UINT64_C(0xd6e8feb86659fd93);
 	h ^= h >> 32;
@@ -38,9 +38,9 @@ static inline unsigned int hash_words(const void *key, size_t size)
 #include <uthash.h>
 
 /*
- * Length at which a chain makes uthash double the buckets of a table. Most steps along a chain are
- * cache misses: with 5, merging windows took a tenth less time than with 10, the default of uthash.
- * With 2, tables would grow without limit.
+ * A chain of this length makes uthash double the number of buckets of its table. Most steps along a
+ * chain are cache misses: with 5, merging windows took a tenth less time than with 10, the default
+ * of uthash. With 2, tables would grow without limit.
  */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 5U

@@ -12,20 +12,21 @@
 #include <stdint.h>
 
 /*
- * Fills the table in which the BPF programs look up system calls. Sets calls[N] to the enum io_op
- * and enum io_call_file of each recorded system call number N below n; the other entries stay 0.
+ * Fills the table in which the BPF programs look up system calls by number. For each system call
+ * that is recorded and whose number N is below n, sets calls[N] to its enum io_op combined (|) with
+ * its enum io_call_file. The other entries stay 0.
  */
 void io_calls_fill(uint8_t *calls, size_t n);
 
 /*
- * Returns the name of a system call, such as "pread64"; NULL if it is not recorded. call: the
- * number of the system call plus one.
+ * Returns the name of a system call, such as "pread64"; NULL if this call is not recorded. `call`
+ * is the number of the system call plus one.
  */
 const char *io_call_name(uint32_t call);
 
 /*
- * Return the name of a layer, such as "syscall", and of an operation, such as "read"; NULL if the
- * number is unknown.
+ * These functions return the name of a layer, such as "syscall", and of an operation, such as
+ * "read"; NULL if the number is unknown.
  */
 const char *io_layer_name(uint32_t layer);
 const char *io_op_name(uint32_t op);
@@ -34,11 +35,12 @@ const char *io_op_name(uint32_t op);
 int io_layer_parse(const char *text);
 
 /*
- * True if text is the name of the operation op, or of the system call `call` (its number plus one).
+ * True if `text` is the name of the operation `op`, or of the system call whose number plus one is
+ * `call`.
  */
 bool io_op_is(const char *text, uint32_t op, uint32_t call);
 
-/* True if there is an operation or a system call with the name text. */
+/* True if `text` is the name of an operation or of a system call. */
 bool io_op_exists(const char *text);
 
 /*

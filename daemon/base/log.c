@@ -24,8 +24,8 @@ static atomic_bool to_journal;
 static atomic_int shown_priority = LOG_INFO;
 
 /*
- * True if stderr is connected to the journal. systemd sets JOURNAL_STREAM=DEV:INODE to the stderr
- * that it passes; if stderr was redirected, the numbers do not match.
+ * True if stderr is connected to the journal. systemd sets JOURNAL_STREAM=DEV:INODE to the numbers
+ * of the file that it passes as stderr; if stderr was redirected, they do not match.
  */
 static bool stderr_is_journal(void)
 {

@@ -20,8 +20,8 @@ void log_setup(enum log_target target, int max_priority);
 void log_msg(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Values of the journal field MESSAGE_ID= for messages about a change of the daemon's state, by
- * which the journal can be searched; see stackd(8).
+ * Values of the journal field MESSAGE_ID=. Messages about a change of the daemon's state have them,
+ * so that such messages can be found in the journal; see stackd(8).
  */
 #define LOG_ID_RECORDING "f4b95029720840e3a25f77edd94f3998"
 #define LOG_ID_PROBE_OFF "15c5cd289d1d4f9b9ccc8e2c1a99951d"

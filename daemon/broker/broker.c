@@ -125,9 +125,9 @@ static int answer_receive(int fd, int *result, int *fd_out)
 }
 
 /*
- * Asks the broker process to open an event, and returns its answer, or `refused` if there is no
- * answer. After a failure, the socket is closed and the process is never asked again: if its answer
- * came late, it would be taken for the answer to the next request.
+ * Asks the broker process to open an event, and returns its answer. If there is no answer, returns
+ * `refused`. After a failure, the socket is closed and the process is never asked again: if its
+ * answer came late, it would be taken for the answer to the next request.
  */
 static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
 		       int *fd_out)

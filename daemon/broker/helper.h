@@ -12,7 +12,8 @@
 #include <stdnoreturn.h>
 
 /*
- * The answer to a request. If result is 0, the message also carries the descriptor as SCM_RIGHTS.
+ * The answer to a request. If `result` is 0, the message also carries the descriptor of the event
+ * as SCM_RIGHTS.
  */
 struct broker_answer {
 	int32_t result; /* 0 if the event was opened, otherwise a negative errno */

@@ -11,15 +11,16 @@
 #include <stddef.h>
 
 /*
- * Sends size bytes and the descriptor `file`, which remains with the caller. If file is -1, no
- * descriptor is sent. Returns 0, -EIO or the negative errno of sendmsg().
+ * Sends `size` bytes of `data`, and the descriptor `file`, which remains with the caller. If `file`
+ * is -1, no descriptor is sent. Returns 0, -EIO or the negative errno of sendmsg().
  */
 int broker_message_send(int fd, const void *data, size_t size, int file);
 
 /*
- * Receives a message of size bytes. Sets *file_out to the descriptor that came with it, which is
- * close-on-exec and owned by the caller, or to -1. Returns 0; -EIO for a message of another size,
- * or if the other end is closed; or the negative errno of recvmsg().
+ * Receives a message, which must have `size` bytes. Sets *file_out to the descriptor that came with
+ * it, or to -1 if none did. The descriptor is close-on-exec and owned by the caller. Returns 0;
+ * -EIO for a message of another size, or if the other end is closed; or the negative errno of
+ * recvmsg().
  */
 int broker_message_receive(int fd, void *data, size_t size, int *file_out);
 

@@ -17,8 +17,8 @@
 enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
 /*
- * The bit of perf_event_attr.config at which the offset of the USDT semaphore begins in a uprobe.
- * The kernel shows it in /sys/bus/event_source/devices/uprobe/format.
+ * The lowest bit in perf_event_attr.config of the offset of the USDT semaphore in a uprobe. The
+ * kernel shows it in /sys/bus/event_source/devices/uprobe/format.
  */
 enum { COUNTER_SHIFT = 32 };
 
@@ -153,7 +153,10 @@ static int sampling_open(const struct perf_request *request)
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = request->frequency_hz > 0,
-		/* sample_freq and sample_period are a union, and frequency_hz or period is 0 */
+		/*
+		 * sample_freq and sample_period are one field (a union); one of the two summands is
+		 * 0
+		 */
 		.sample_freq = request->frequency_hz + request->period,
 	};
 

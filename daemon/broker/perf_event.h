@@ -38,8 +38,8 @@ struct perf_types {
 void perf_types_read(struct perf_types *out);
 
 /*
- * Checks a request. Returns 0, or -EINVAL if a field is out of its range, or if a field is set that
- * this kind of event does not use.
+ * Checks a request. Returns 0, or -EINVAL: if a field is out of its range, or if a field is set
+ * that is not used for this kind of event.
  */
 int perf_request_check(const struct perf_request *request);
 

@@ -18,8 +18,8 @@
 #define QUOTE_MAX 48
 
 /*
- * Says where the value of one key was set: in the file `path`, by option -o (is_override), or
- * nowhere if it is the default. path is NULL unless a file set the value.
+ * Says where the value of one key was set: in a file, whose path is `path`; by option -o
+ * (is_override); or nowhere if it is the default. `path` is NULL unless a file set the value.
  */
 struct config_origin {
 	char *path;
@@ -33,7 +33,10 @@ static int fail_memory(struct config_error *error)
 	return -ENOMEM;
 }
 
-/* Copies text for use in a message: truncates it, and replaces bytes that control a terminal. */
+/*
+ * Copies `text` for use in a message: truncates the copy, and replaces bytes that control a
+ * terminal.
+ */
 static void quote(const char *text, char out[static QUOTE_MAX + 4])
 {
 	size_t i;
@@ -221,8 +224,9 @@ static void origin_print(const struct config_origin *origin, char *text, size_t 
 }
 
 /*
- * Fails with -EINVAL if the setting `shorter` of [window] is longer than the setting `longer`. The
- * message names both settings and the places where they were set.
+ * Returns -EINVAL if the setting named by `shorter`, in the section [window], has a greater value
+ * than the setting named by `longer`. The error message names both settings and the places where
+ * they were set.
  */
 static int check_order(const struct config *config, const char *shorter, const char *longer,
 		       int64_t shorter_ns, int64_t longer_ns, struct config_error *error)

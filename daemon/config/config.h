@@ -54,11 +54,12 @@ struct config_paths {
 };
 
 /*
- * Loads the settings in this order, so that later values override earlier ones: the defaults, the
- * files of the vendor directory, the file at path, the files in path.d/, and the n_overrides
- * strings "section.key=value". If path is not NULL, the file must exist. If path is NULL, the file
- * and the directory are those in /etc, and either may be missing. Returns 0 with *config_out owned
- * by the caller, or a negative errno with error->text set.
+ * Loads the settings in this order, so that later values override earlier ones: the defaults; the
+ * files of the vendor directory; the configuration file; the files of the directory with the same
+ * path plus ".d"; the n_overrides strings "section.key=value". `path` is the path of the
+ * configuration file, which must then exist. If `path` is NULL, the file and the directory in /etc
+ * are used, and either may be missing. Returns 0 with *config_out owned by the caller, or a
+ * negative errno with error->text set.
  */
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
 		struct config **config_out, struct config_error *error);

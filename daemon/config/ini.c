@@ -18,7 +18,8 @@
 
 struct reader {
 	const char *path;
-	char *rest;		/* the part of the file that has not been read yet; ends with NUL */
+	char *rest;		/* the part of the file that has not been parsed yet; ends with
+				   a NUL */
 	unsigned int next_line; /* the number of the first line in rest */
 	char section[64];
 	config_assign_fn assign;

@@ -13,8 +13,8 @@
 struct config_error;
 
 /*
- * Limits in bytes: CONFIG_LINE_MAX for a line with the lines that continue it, CONFIG_FILE_MAX for
- * a file.
+ * Limits in bytes: CONFIG_FILE_MAX for a whole file, CONFIG_LINE_MAX for one line together with the
+ * lines that continue it.
  */
 #define CONFIG_LINE_MAX (16 * 1024)
 #define CONFIG_FILE_MAX (1024 * 1024)

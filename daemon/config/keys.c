@@ -86,7 +86,7 @@ struct choices {
 	const char *given;
 	/* the allowed name that is most similar to `given`; NULL if none is similar */
 	const char *nearest;
-	/* the edit distance between given and nearest; TOO_FAR if nearest is NULL */
+	/* the edit distance between `given` and `nearest`; TOO_FAR if `nearest` is NULL */
 	size_t distance;
 	char list[256]; /* the allowed names, with a space before each */
 };

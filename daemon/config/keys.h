@@ -54,8 +54,8 @@ extern const size_t config_n_sections;
 int config_key_find(const char *section, const char *key);
 
 /*
- * Writes to `why` that a section or key is unknown, and which are allowed, for example: 'unknown
- * key, did you mean "length"? allowed: length min_length keep'.
+ * Writes to `why` that a section or key is unknown, and which names are allowed. For example:
+ * 'unknown key, did you mean "length"? allowed: length min_length keep'.
  */
 void config_key_explain(const char *section, const char *key, char *why, size_t size);
 

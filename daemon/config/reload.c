@@ -28,8 +28,9 @@ static char *value_format(const struct config_key *key, const struct config *con
 }
 
 /*
- * Copies the value of a key that may change while stackd runs. The value has 64 bits and is stored
- * in one atomic step, so that another thread sees either the old or the new one.
+ * Copies the value of a key from `fresh` to `config`, if a change of the key may be applied while
+ * stackd runs. The value has 64 bits and is stored in one atomic step, so that another thread sees
+ * either the old or the new one.
  */
 static void value_copy(const struct config_key *key, struct config *config,
 		       const struct config *fresh)

@@ -19,9 +19,9 @@ typedef void (*config_on_change)(void *userdata, const char *section, const char
 				 const char *value, bool is_applied);
 
 /*
- * Copies the settings that can change while stackd runs from fresh to config, and calls on_change
- * for each setting that differs. Returns the number of settings that were applied, or -ENOMEM, in
- * which case only some of them were applied.
+ * Copies settings from `fresh` to `config` if they can change while stackd runs. Calls on_change
+ * for each setting whose two values differ. Returns the number of settings that were applied, or
+ * -ENOMEM, in which case only some of them were applied.
  */
 int config_reload(struct config *config, const struct config *fresh, config_on_change on_change,
 		  void *userdata);

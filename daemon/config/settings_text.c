@@ -28,7 +28,10 @@ struct form {
 			const struct config *defaults);
 };
 
-/* Writes text in lines of at most COLUMNS columns. Each begins with form->line_start. */
+/*
+ * Writes the string `text` in lines of at most COLUMNS columns. Each line begins with
+ * form->line_start.
+ */
 static void put_prose(const struct form *form, const char *text)
 {
 	size_t column = 0;

@@ -68,8 +68,8 @@ static const struct quantity_syntax *key_syntax(const struct config_key *key)
 }
 
 /*
- * Writes n to text in the largest unit of which n is a whole multiple. The type of the key says
- * whether the units are of time or of size.
+ * Writes the number n to `text`, in the largest unit of which n is a whole multiple. The type of
+ * the key says whether the units are of time or of size.
  */
 static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
@@ -212,7 +212,10 @@ static char **list_free(char **list)
 	return NULL;
 }
 
-/* Returns the words of text as an array that ends with NULL. Returns NULL when out of memory. */
+/*
+ * Returns the words of the string `text` as an array that ends with NULL. Returns NULL when out of
+ * memory.
+ */
 static char **list_split(const char *text)
 {
 	char **list = calloc(strlen(text) / 2 + 2, sizeof(*list));
@@ -257,7 +260,7 @@ static int parse_list(const struct config_key *key, const char *text, struct con
 }
 
 /*
- * True if the text can be written on one line of a configuration file and is read back unchanged.
+ * True if the string can be written on one line of a configuration file and is read back unchanged.
  */
 static bool is_one_line(const char *text)
 {

@@ -14,9 +14,9 @@ struct config;
 struct config_key;
 
 /*
- * Checks text and stores its value in *config; the old value is freed. Returns 0, -EINVAL or
- * -ENOMEM. After a failure, *config is unchanged. For -EINVAL, why has the reason, such as "must be
- * between 100ms and 10min".
+ * Checks the string `text` and stores its value in *config; the old value is freed. Returns 0,
+ * -EINVAL or -ENOMEM. After a failure, *config is unchanged. After -EINVAL, the buffer `why` has
+ * the reason, such as "must be between 100ms and 10min".
  */
 int config_value_parse(const struct config_key *key, const char *text, struct config *config,
 		       char *why, size_t size);
@@ -27,7 +27,10 @@ int config_value_parse(const struct config_key *key, const char *text, struct co
  */
 void config_value_print(const struct config_key *key, const struct config *config, FILE *out);
 
-/* Writes the allowed values to text, such as "between 100ms and 10min" or "yes or no". */
+/*
+ * Describes the allowed values in the buffer `text`, such as "between 100ms and 10min" or "yes or
+ * no".
+ */
 void config_value_range(const struct config_key *key, char *text, size_t size);
 
 /* Frees the strings in *config that belong to the value of this key. */

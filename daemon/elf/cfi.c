@@ -97,8 +97,8 @@ static uint64_t take_formatted(struct cursor *c, uint8_t encoding)
 }
 
 /*
- * Reads the address of a function. It is either absolute, or relative to the address at which it is
- * stored (pcrel). No compiler writes other kinds.
+ * Reads the address of a function. It is either absolute, or relative to the address where it is
+ * stored (pcrel). Compilers use no other forms.
  */
 static uint64_t take_address(struct cursor *c, const struct cfi_section *section, uint8_t encoding)
 {
@@ -217,8 +217,8 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 }
 
 /*
- * Parses the CIE that an FDE refers to, and stores it in *cie. Does nothing if *is_known, and *cie
- * is this CIE already.
+ * Parses the CIE to which an FDE refers, and stores it in *cie. Does nothing if *cie holds this CIE
+ * already; *is_known is true if *cie is valid.
  */
 static bool cie_find(const struct cfi_section *section, const struct entry *fde,
 		     struct cfi_cie *cie, bool *is_known)
@@ -360,8 +360,8 @@ static void cfa_set_expression(struct machine *m, struct cursor *c)
 }
 
 /*
- * Moves to a higher address. First calls callback with the rules that hold from the current address
- * up to the new one.
+ * Advances the current address. Before that, calls callback with the rules that hold from the
+ * current address up to the new one.
  */
 static int advance(struct machine *m, uint64_t factored)
 {

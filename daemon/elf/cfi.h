@@ -28,13 +28,15 @@ enum cfi_rule_kind {
 	CFI_SAME,	/* the register still has the value that it had in the caller */
 	CFI_UNDEFINED,	/* the caller's value is lost; as the rule of the pc: there is no caller */
 	CFI_OFFSET,	/* the caller's value is saved in memory at CFA + offset */
-	CFI_REGISTER,	/* the caller's value is in another register, whose number is offset */
-	CFI_EXPRESSION, /* the caller's value is saved at the address that expression computes */
+	CFI_REGISTER,	/* the caller's value is in another register; `offset` is the number of
+			   this register */
+	CFI_EXPRESSION, /* the caller's value is saved at the address that `expression` computes */
 	CFI_UNKNOWN,	/* a rule of another kind, which is not supported */
 };
 
 /*
- * Tells where the value that a register had in the caller is. expression points into the section.
+ * Says where to find the value that a register had in the caller. `expression` points into the
+ * section.
  */
 struct cfi_rule {
 	enum cfi_rule_kind kind;
@@ -43,7 +45,7 @@ struct cfi_rule {
 	size_t expression_size;
 };
 
-/* Rules for finding the CFA and the caller's bp, bx and pc, valid at one address. */
+/* Rules that hold at one address: how to find the CFA, and the bp, bx and pc of the caller. */
 struct cfi_registers {
 	/*
 	 * True: cfa.expression computes the CFA (canonical frame address). False: the CFA is
@@ -82,8 +84,8 @@ typedef int (*cfi_registers_fn)(void *userdata, uint64_t address,
 				const struct cfi_registers *registers);
 
 /*
- * Calls callback for every function of the section. Skips an entry that it cannot parse; stops at
- * an entry that is longer than the rest of the section. Returns 0, or what the callback returned.
+ * Calls callback for every function of the section. Skips entries that it cannot parse. Ends at an
+ * entry that is longer than the rest of the section. Returns 0, or what the callback returned.
  */
 int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, void *userdata);
 

@@ -54,7 +54,10 @@ static bool build_id_path(const struct elf_file *file, char *path, size_t size)
 	return snprintf(path, size, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)size;
 }
 
-/* Opens the file that a debug link names: beside path, in .debug beside it, or below DEBUG_DIR. */
+/*
+ * Opens the file that a debug link names. Looks for it in the directory of the ELF file `path`, in
+ * .debug in this directory, and below DEBUG_DIR.
+ */
 static int link_open(int root_fd, const char *path, const char *name,
 		     debug_file_is_remote_fn is_remote, void *userdata)
 {

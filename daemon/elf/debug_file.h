@@ -33,18 +33,19 @@ int elf_open_in_root(int root_fd, const char *path);
 int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * Looks for the separate debug file of an ELF file: by build-id in the root directory root_fd, by
- * the debug link in this root directory, then by build-id on this host. root_fd: the root directory
- * in which path names the ELF file; -1: not known. Opens regular files only. Returns an fd owned by
- * the caller, or -ENOENT. The caller must check with debug_file_is_of() that the debug file belongs
- * to the ELF file.
+ * Looks for the separate debug file of an ELF file in three places: by build-id in the root
+ * directory root_fd; by the debug link in this root directory; by build-id on this host. root_fd is
+ * the root directory in which the ELF file has the path `path`, or -1 if it is not known. Opens
+ * regular files only. Returns an fd owned by the caller, or -ENOENT. The caller must check with
+ * debug_file_is_of() that the debug file belongs to the ELF file.
  */
 int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
 		    debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * True if fd is the debug file of the ELF file: both have the same build-id. If one of them has
- * none, fd must have the checksum in the debug link of the ELF file; fd is then read as a whole.
+ * True if the file with the descriptor fd is the debug file of the ELF file. Then both have the
+ * same build-id. If one of them has no build-id, the debug file must have the checksum that is in
+ * the debug link of the ELF file; this reads the whole debug file.
  */
 bool debug_file_is_of(int fd, const struct elf_file *file);
 

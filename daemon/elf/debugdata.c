@@ -13,10 +13,10 @@
 #include "daemon/elf/handle.h"
 
 #define PACKED_BYTES_MAX   (16 * 1024 * 1024)
-#define UNPACKED_BYTES_MAX (32 * 1024 * 1024) /* limited: few bytes can expand to gigabytes */
+#define UNPACKED_BYTES_MAX (32 * 1024 * 1024) /* limit: a few bytes can expand to gigabytes */
 #define UNPACKED_BYTES_MIN (256 * 1024)
 #define DECODER_BYTES_MAX \
-	(72 * 1024 * 1024) /* memory for unpacking: 65 MiB after xz -9, usually 9 MiB */
+	(72 * 1024 * 1024) /* memory limit; unpacking takes 65 MiB after xz -9, usually 9 MiB */
 #define SECTIONS_MAX 65536
 
 static Elf_Data *packed_find(Elf *elf)

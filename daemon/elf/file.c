@@ -166,9 +166,10 @@ void elf_file_fini(struct elf_file *file)
 }
 
 /*
- * Finds the segment that contains this offset in the file, among the executable ones or, if is_exec
- * is false, among the others. Memory is mapped in whole pages, so a segment is taken to begin at
- * the start of its first page; two segments may share a page.
+ * Finds the segment that contains this offset in the file. Searches only executable segments if
+ * is_exec is true, otherwise only the others. Memory is mapped in whole pages, so a segment also
+ * contains the bytes between the start of its first page and its first byte; two segments may share
+ * a page.
  */
 static bool segment_find(const struct elf_file *file, uint64_t offset, bool is_exec,
 			 uint64_t *address_out)

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Called for each function; any result but 0 ends the listing. name is mangled, and valid only
- * during the call.
+ * Called for each function; any result but 0 ends the listing. `name` is a mangled name, and is
+ * valid only during the call.
  */
 typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset);
 

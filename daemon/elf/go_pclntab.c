@@ -13,7 +13,7 @@
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
 #define SECTIONS_MAX	     65536
 #define ALIGNMENT	     8
-#define TABLES_MAX	     4 /* limit of the places tried in a section that has other data, too */
+#define TABLES_MAX	     4 /* limit of the tables that are tried in one section */
 #define START_NAME	     "_rt0_amd64_linux"
 
 /*
@@ -28,8 +28,8 @@ struct header {
 };
 
 /*
- * An entry of the list of functions. After the last entry, the list has the end of the last
- * function.
+ * An entry of the list of functions. After the last entry, the list has one more address: the end
+ * of the last function.
  */
 struct table_entry {
 	uint32_t start;	 /* address of the function, relative to the start of the code */
@@ -74,7 +74,7 @@ static size_t name_size(const struct go_pclntab *go, int32_t offset, const char 
 }
 
 /*
- * Returns the flags of the function that is described at offset `at`; 0 if they lie outside the
+ * Returns the flags of the function whose struct is at the offset `at`; 0 if they lie outside the
  * table.
  */
 static uint8_t flags_of(const struct go_pclntab *go, uint64_t at)

@@ -34,7 +34,7 @@ struct go_function {
 	bool writes_sp; /* the function moves sp in ways that its steps do not show */
 };
 
-/* A range of addresses where the stack pointer is depth bytes below the return address. */
+/* A range of addresses. In it, the stack pointer is `depth` bytes below the return address. */
 struct go_step {
 	uint64_t start, end; /* ELF virtual addresses; end is excluded */
 	uint32_t depth;

@@ -47,7 +47,7 @@ static uint64_t address_at(const struct walk *walk, const char *bytes, size_t i)
 }
 
 /*
- * Finds the offset in the file of a tracing counter (USDT semaphore), given its address in a data
+ * Finds the offset in the file of a tracing counter (USDT semaphore), whose address is in a data
  * segment. The kernel takes only 32 bits for the offset (a6ca88b241d5, 4.20). Returns 0 or -ENOENT.
  */
 static int counter_offset(const struct elf_file *file, uint64_t address, uint32_t *out)
@@ -67,7 +67,10 @@ static int counter_offset(const struct elf_file *file, uint64_t address, uint32_
 	return -ENOENT;
 }
 
-/* Makes "provider:probe" from text: the strings provider, probe and arguments, ended by NULs. */
+/*
+ * Makes "provider:probe" from `text`, which has three strings: provider, probe and arguments. Each
+ * string ends with a NUL.
+ */
 static bool name_make(const char *text, size_t size, char out[static NAME_ROOM])
 {
 	size_t provider = strnlen(text, size), probe;

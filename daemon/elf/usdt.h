@@ -10,10 +10,11 @@
 #include <stdint.h>
 
 /*
- * Called for each static probe, at each of its places in the code; any result but 0 ends the
- * listing. name is "provider:probe", valid during the call. offset is that of the place in the
- * file. counter is the offset in the file of the semaphore, a counter that tracers raise; the
- * program skips the probe while it is 0. counter 0: the probe has no semaphore.
+ * Called for each static probe, once for each place in the code that has the probe; any result but
+ * 0 ends the listing. `name` is "provider:probe", and is valid only during the call. `offset` is
+ * the offset of the place in the file. `counter` is the offset in the file of the probe's
+ * semaphore, a counter that tracers raise; while the counter is 0, the program skips the probe. If
+ * `counter` is 0, the probe has no semaphore.
  */
 typedef int (*elf_usdt_fn)(void *context, const char *name, uint64_t offset, uint32_t counter);
 

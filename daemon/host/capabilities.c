@@ -41,10 +41,10 @@ int capabilities_limit(uint64_t keep)
 
 		sets[i].permitted &= half;
 		sets[i].effective &= half;
-		sets[i].inheritable &= half; /* the kernel also limits the ambient set to this
-						set */
+		sets[i].inheritable &= half; /* a capability that is removed here is also
+						removed from the ambient set */
 	}
-	/* Without this, root would get the capabilities back when it executes a program. */
+	/* Without this flag, root would get the capabilities back when it executes a program. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;

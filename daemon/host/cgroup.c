@@ -23,9 +23,9 @@ int cgroup_mount(char *path, size_t size)
 }
 
 /*
- * Searches the directory `path`, and all directories below it, for the control group with number
- * id, which is the inode number of the group's directory. Appends the part of the group's path
- * below the directory to path. path has size bytes; its length is n.
+ * Searches the directory `path`, and all directories below it, for the control group with the
+ * number `id`. This is the inode number of the group's directory. Appends the rest of the group's
+ * path to `path`, which has room for `size` bytes and is n bytes long.
  */
 static int find_below(uint64_t id, char *path, size_t size, size_t n, int depth)
 {

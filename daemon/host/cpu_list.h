@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /*
- * Sets cpus[i] for each CPU i in the list that is below n, and leaves the others as they are.
- * Returns the number of CPUs set, or -EINVAL.
+ * Parses a list of CPUs. Sets cpus[i] to true for each CPU i of the list, but ignores CPUs that are
+ * not below n; leaves the other elements as they are. Returns the number of elements set to true,
+ * or -EINVAL.
  */
 int cpu_list_parse(const char *text, bool *cpus, size_t n);
 

@@ -27,7 +27,7 @@ union handle {
 	};
 };
 
-/* True if files on this type of file system can be opened by handles of type FILEID_INO32_GEN. */
+/* True if a file on this type of file system can be opened by a handle of type FILEID_INO32_GEN. */
 static bool has_handles(const char *type)
 {
 	static const char *const types[] = { "ext2", "ext3", "ext4", "f2fs", "xfs" };
@@ -63,7 +63,7 @@ static int mount_open(const char *line, uint32_t dev)
 	return fd < 0 ? -ENOENT : fd;
 }
 
-/* Opens any one of the mount points of the device. */
+/* Opens a mount point of the device, no matter which. */
 static int mount_find(uint32_t dev)
 {
 	_cleanup_(fclosep) FILE *in = fopen("/proc/self/mountinfo", "re");

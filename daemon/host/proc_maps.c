@@ -10,7 +10,9 @@
 
 #define DELETED " (deleted)"
 
-/* Reads a number in this base, and the character `end` that must come right after the number. */
+/*
+ * Reads a number in the base `base`. The character `end` must follow the number, and is read, too.
+ */
 static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 {
 	uint64_t value = 0;

@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* limit of the mappings that are read of one process; a JIT may make more, which are left out */
+/*
+ * limit of the mappings that are read from one process; if a JIT makes more, the others are left
+ * out
+ */
 #define PROC_MAPS_MAX 65536
 
 struct proc_mapping {

@@ -34,7 +34,7 @@ uint64_t procfs_ticks_ns(uint64_t ticks)
 	return ticks * tick_ns();
 }
 
-/* Reads the first size - 1 bytes of a file into buffer and adds a NUL. */
+/* Reads the beginning of a file, `size` - 1 bytes at most, into `buffer`, and adds a NUL. */
 static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
@@ -203,12 +203,15 @@ int procfs_read_maps(int dir_fd, struct proc_maps *out)
 	return proc_maps_read(in, out);
 }
 
-/* True if the path of fd is path. If not, another file was mapped after maps was read. */
+/*
+ * True if the file with the descriptor fd is at `path`. If not, another file was mapped after
+ * /proc/PID/maps was read.
+ */
 static bool is_at_path(int fd, const char *path)
 {
 	char found[PATH_MAX];
 
-	/* The path of fd cannot be read if it is too long. Assume then that it is the same. */
+	/* The path of a file cannot be read if it is too long. Then assume that it is `path`. */
 	return procfs_read_fd(fd, found) || !strcmp(found, path);
 }
 

@@ -33,7 +33,7 @@ int procfs_open(int32_t pid, struct procfs_stat *stat_out);
 /* True if /proc shows the thread. Used because BPF iterators miss threads on some hosts. */
 bool procfs_has_thread(uint32_t tgid, uint32_t tid);
 
-/* The file that a process executes. The owner of the struct frees path. */
+/* The file that a process executes. The owner of the struct frees the string `path`. */
 struct procfs_exe {
 	char *path;
 	uint64_t dev, inode; /* device and inode of the file; 0: not known */

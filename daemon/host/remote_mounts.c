@@ -11,8 +11,8 @@
 #include "common/base.h"
 
 /*
- * How long it is remembered whether a device is remote. Later, another file system may have the
- * same device number.
+ * Time for which the table remembers whether a device is remote. Later, another file system may
+ * have the same device number.
  */
 #define KEEP_NS (10 * NS_PER_S)
 
@@ -92,8 +92,8 @@ static void device_set(struct remote_mounts *mounts, dev_t dev, bool is_remote)
 }
 
 /*
- * Looks up whether a device is remote. False if this is not known, or was found out more than
- * KEEP_NS ago.
+ * Looks up whether a device is remote, and stores the answer in *is_remote_out. Returns false if
+ * this is not known, or was found out more than KEEP_NS ago.
  */
 static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_out)
 {

@@ -20,10 +20,10 @@ struct remote_mounts *remote_mounts_new(void);
 struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts);
 
 /*
- * True if the device is remote. proc_fd is /proc/PID of a process that has mapped a file of the
- * device: its mounts are read if the device is not known or was looked up more than 10 s ago. The
- * devices of the root directory and of stackd itself, and devices that are not mounted, count as
- * not remote.
+ * True if the device is remote. proc_fd is the directory /proc/PID of a process that has mapped a
+ * file of the device: the mounts of this process are read if the device is not known or was looked
+ * up more than 10 s ago. The devices of the root directory and of stackd itself, and devices that
+ * are not mounted, count as not remote.
  */
 bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev);
 

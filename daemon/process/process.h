@@ -234,9 +234,9 @@ struct process *process_table_add_stored(struct process_table *table,
 					 const struct process_info *info);
 
 /*
- * Looks in /proc, on the first call only, whether a process that was read back from disk has
- * exited. Does nothing for other processes. To be called before process_info() where has_exited is
- * of interest.
+ * On the first call for a process that was read back from disk, looks in /proc whether it has
+ * exited. Does nothing for other processes. Must be called before process_info() if has_exited is
+ * needed.
  */
 void process_check_exited(struct process *process);
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 /*
- * Returns a negative number if name a is to be shown rather than name b, a positive number if b is
- * to be shown, and 0 only if the names are equal.
+ * Compares two names of one address. Returns a negative number if `a` is to be shown, a positive
+ * number if `b` is to be shown, and 0 only if the names are equal.
  */
 int alias_rank_compare(const char *a, bool a_is_global, const char *b, bool b_is_global);
 

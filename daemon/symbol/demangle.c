@@ -19,10 +19,10 @@ bool demangle_is_candidate(const char *name)
 }
 
 /*
- * Appends a piece of the demangled name to the output; called by the demanglers. They have no means
- * to be stopped, and a few bytes of a hostile name can double the output. So this function leaves
- * them by longjmp() when the buffer is full. That is safe, because they keep their state on the
- * stack: only a Rust name with a Punycode identifier leaks an allocation.
+ * Appends a piece of the demangled name to the output; called by the demanglers. A few bytes of a
+ * hostile name can double the output, and a callback cannot make the demanglers stop. So this
+ * function leaves them by longjmp() when the buffer is full. That is safe, because they keep their
+ * state on the stack: only a Rust name with a Punycode identifier leaks an allocation.
  */
 static void on_text(const char *text, size_t n, void *opaque)
 {

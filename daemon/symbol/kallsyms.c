@@ -13,18 +13,18 @@
 #include "daemon/symbol/kallsyms_line.h"
 
 /*
- * /proc/kallsyms gives no sizes of functions. A function is taken to end where the next one begins,
- * but at most this many bytes behind its start.
+ * /proc/kallsyms gives no sizes of functions. A function is assumed to end where the next one
+ * begins, but to have at most this number of bytes.
  */
 #define FUNCTION_BYTES_MAX (64 * 1024)
 #define SYMBOLS_MAX	   2000000 /* limit of the number of symbols; a kernel has about 150,000 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
-#define NAMELESS	   UINT32_MAX /* name of an entry that only marks the end of the one before */
+#define NAMELESS	   UINT32_MAX /* no name: the entry only marks the end of the one before */
 #define MODULES_MAX	   UINT16_MAX
 
 struct kernel_module {
 	char *name;
-	uint64_t base; /* address from which offsets in the module are counted */
+	uint64_t base; /* address to which the offsets in this module are relative */
 	uint64_t file_id;
 };
 
@@ -59,7 +59,8 @@ struct reader {
 	struct kernel_module *modules;
 	size_t n_modules, modules_capacity;
 	uint64_t core_start, core_end;
-	uint64_t any_address; /* bitwise or of all addresses: 0 if the kernel hides them */
+	uint64_t any_address; /* bitwise or of all addresses that were read; 0 if the kernel
+				 hides them */
 	size_t lines;
 };
 
@@ -227,8 +228,8 @@ static bool is_better(const struct reader *reader, const struct entry *a, const 
 }
 
 /*
- * Keeps only the best name of each address. Drops functions outside the kernel's main code, such as
- * those whose memory is freed after boot.
+ * Keeps only the best name of each address. Drops functions outside the main code of the kernel,
+ * for example those whose memory is freed after boot.
  */
 static void entries_reduce(struct reader *reader)
 {

@@ -16,21 +16,23 @@
 struct kallsyms;
 
 /*
- * Stores the number of functions in the table, and the memory in bytes that the table takes. For
- * tests, which limit the memory per function.
+ * Reads the functions of the kernel from the file at `path`, or from /proc/kallsyms if `path` is
+ * NULL. The caller owns *out. Returns 0; -EPERM if the kernel hides the addresses; -ENODATA if the
+ * file has no functions; or another negative errno.
  */
 int kallsyms_load(const char *path, struct kallsyms **out);
 
 /*
- * Finds the function of an address. is_call: the address is a return address, so the function of
- * address - 1 is found; offsets in *symbol_out still refer to address. False if no function covers
- * it; *symbol_out then only has the kind, and the address as file_offset.
+ * Finds the function of an address. If is_call is true, the address is a return address: the
+ * function of the byte before it is found. The offsets in *symbol_out are those of the address
+ * itself. Returns false if no function covers the address; *symbol_out then has only the kind, and
+ * the address as file_offset.
  */
 bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_call,
 		     struct symbol *symbol_out);
 
 /*
- * Finds the number of functions in the table and the memory that the table takes, in bytes. For
+ * Stores the number of functions in the table, and the memory in bytes that the table takes. For
  * tests, which limit the memory per function.
  */
 void kallsyms_size(const struct kallsyms *symbols, size_t *functions, size_t *bytes);

@@ -41,7 +41,8 @@ struct source_lines {
 	struct file *files;
 	struct code_address *addresses;
 	size_t left_out;    /* number of addresses left out, because an answer has a limit */
-	const char *reason; /* why a child failed at the file culprit; NULL: none failed */
+	const char *reason; /* why a child failed while it read the file `culprit`; NULL: no
+			       child failed */
 	const struct file *culprit; /* the file that was being read when a child failed; NULL: no
 				       child failed */
 };
@@ -162,8 +163,8 @@ static size_t files_left(const struct source_lines *lines)
 }
 
 /*
- * Makes the request to the child for the n files that are not done yet, and stores their
- * descriptors in fds. The caller frees the request. NULL when out of memory.
+ * Makes a request to the child for the n files that are not done yet, and stores the descriptors of
+ * these files in the array `fds`. The caller frees the request. NULL when out of memory.
  */
 static void *request_make(const struct source_lines *lines,
 			  const struct source_lines_helper *helper, size_t n, int *fds,
@@ -320,7 +321,7 @@ static int lines_ask(struct source_lines *lines, struct source_lines_helper *hel
 	lines->reason = r ? reason : "the debug information that was read is broken";
 	lines->culprit = culprit;
 	culprit->is_done = true;
-	/* The child's reply for this file is incomplete, so show none of its frames. */
+	/* The child's reply for this file is incomplete, so do not show any frames from it. */
 	for (struct code_address *entry = culprit->first; entry; entry = entry->next)
 		entry->n = 0;
 	return r == -ETIMEDOUT || r == -EBUSY ? 0 : -EAGAIN;

@@ -18,8 +18,9 @@ struct source_lines_helper;
 
 struct source_lines_stats {
 	uint64_t runs;	 /* number of requests to run a child process */
-	uint64_t failed; /* number of requests that failed: the child exceeded a limit of time or
-			    memory, could not be started, or another child ran for too long */
+	uint64_t failed; /* number of these requests that failed: the child exceeded a limit of
+			    time or memory, the child could not be started, or another child ran
+			    for too long */
 };
 
 struct source_frame {
@@ -64,13 +65,15 @@ struct source_lines *source_lines_free(struct source_lines *lines);
 int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
 		     uint64_t address);
 
-/* Looks up all addresses of the set in the debug information. Returns 0, even if nothing was found,
- * or -ENOMEM. */
+/*
+ * Looks up all addresses of the set in the debug information. Returns 0, even if nothing was found;
+ * or -ENOMEM.
+ */
 int source_lines_run(struct source_lines *lines, struct source_lines_helper *helper);
 
 /*
- * Returns the frames of an address: first the functions that are inlined there, innermost first;
- * last the function that contains them all. NULL if nothing is known about the address.
+ * Returns the frames of an address: the functions that are inlined there, innermost first, and
+ * after them the function that contains them all. NULL if nothing is known about the address.
  */
 const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
 					     uint64_t address, size_t *n_out);

@@ -188,8 +188,9 @@ static int frame_write(FILE *out, const char *name, const struct source_line *li
 }
 
 /*
- * Writes the frames of an address: one for each inlined function among the scopes, innermost first,
- * and then one for the function that contains them. line: source line of the address.
+ * Writes the frames of an address: one frame for each inlined function in `scopes`, innermost
+ * first, then one frame for the function that contains them. `line` is the source line of the
+ * address.
  */
 static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
 			struct source_line line)

@@ -16,7 +16,7 @@
 enum {
 	LINES_CHILD_REQUEST_FD = 3,
 	LINES_CHILD_REPLY_FD = 4,
-	LINES_CHILD_FIRST_FD = 5, /* descriptor of the first file to read */
+	LINES_CHILD_FIRST_FD = 5, /* number that the first file's descriptor has in the child */
 	LINES_CHILD_FILES_MAX = 128,
 	LINES_CHILD_ADDRESSES_MAX = 65536,
 	LINES_CHILD_DEPTH_MAX = 32, /* limit of the frames of one address, which are functions that
@@ -25,8 +25,9 @@ enum {
 };
 
 /*
- * The beginning of a request. Then follow a struct lines_child_file for each file, and after all of
- * these the addresses (uint64_t) of the first file, of the second file and so on.
+ * The beginning of a request. It is followed by a struct lines_child_file for each file, and then
+ * by the addresses (uint64_t): first all addresses of the first file, then those of the second
+ * file, and so on.
  */
 struct lines_child_head {
 	uint64_t memory_bytes;
@@ -48,9 +49,10 @@ struct lines_child_file {
 
 /*
  * The reply has the same order as the request. For each file it has a uint32_t, which is not 0 if
- * the file has source lines. Then follows for each address of the file a struct lines_child_address
- * and its frames, innermost first. Each frame is a struct lines_child_frame, the function's name
- * and the file's path. All frames but the last are inlined functions; the last frame has no name.
+ * the file has source lines. For each address of the file, a struct lines_child_address follows,
+ * and after it the frames of this address, innermost first. Each frame is a struct
+ * lines_child_frame, the function's name and the file's path. All frames but the last are inlined
+ * functions; the last frame has no name.
  */
 struct lines_child_address {
 	uint32_t frames; /* number of frames of the address; 0: nothing is known */
@@ -58,8 +60,8 @@ struct lines_child_address {
 
 struct lines_child_frame {
 	uint32_t line;		       /* number of the source line; 0 if unknown */
-	uint16_t name_size, file_size; /* length of the function's name and of the path behind this
-					  struct; 0 if unknown */
+	uint16_t name_size, file_size; /* lengths of the function's name and of the file's path,
+					  which follow this struct; 0 if unknown */
 };
 
 /* Runs the child process. Returns its exit code. */

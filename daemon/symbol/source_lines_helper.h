@@ -16,14 +16,15 @@
 struct source_lines_request {
 	const void *data; /* the request in the format of source_lines_child.h */
 	size_t size;
-	const int *fds; /* two for each file: of the file, of its debug file; -1: none */
+	const int *fds; /* two descriptors for each file: the file itself, then its debug file
+			   (-1 if it has none) */
 	size_t n_fds;
 };
 
 /*
- * Every descriptor that is passed to the child has at least this number in the daemon. In the
- * child, dup2() gives each a lower number. If one had so low a number before, another could
- * overwrite it.
+ * Lowest number that a descriptor may have in the daemon if it is passed to the child. In the
+ * child, dup2() gives each descriptor a lower number. This must not overwrite another descriptor
+ * that is still to be passed.
  */
 enum { SOURCE_LINES_FD_MIN = 300 };
 

@@ -20,9 +20,10 @@ enum frame_kind {
 
 struct symbol {
 	enum frame_kind kind;
-	uint64_t file_id;     /* hash that identifies the file or kernel module; 0 if unknown */
-	uint64_t file_offset; /* for user code an ELF virtual address, for the kernel and its
-				 modules an offset */
+	uint64_t file_id;     /* hash that identifies the file or the kernel module; 0 if it is
+				 unknown */
+	uint64_t file_offset; /* for user code, an ELF virtual address; for the kernel and its
+				 modules, an offset */
 	const char *name;     /* name of the function; NULL if no function covers the address */
 	uint64_t name_offset; /* offset of the address from the start of the function */
 	bool is_signal; /* True: a signal handler returns to the address. Then the next frame of the

@@ -11,7 +11,7 @@
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
-#define OUTWARD_MAX 64 /* most enclosing functions to search; only hostile files have more */
+#define OUTWARD_MAX 64 /* limit of enclosing functions to search; only hostile files have more */
 
 /* The symbol table of a file, and a cache of the demangled names that were looked up. */
 struct symtab {
@@ -69,8 +69,8 @@ static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 }
 
 /*
- * Returns the demangled name of function i from the cache; adds the name to the cache if it is not
- * there. Returns the mangled name when out of memory.
+ * Returns the demangled name of the function with index i from the cache; adds the name to the
+ * cache if it is not there. Returns the mangled name when out of memory.
  */
 static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
 {

@@ -34,9 +34,10 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out);
 
 /*
- * Finds the function that contains the address; of nested functions, the innermost. Stores its name
- * and the address of its first byte. False if no function contains the address, even if one is
- * near. The name lives as long as the table; it is NULL if the file has no name for the function.
+ * Finds the function that contains the address. If functions are nested, finds the innermost.
+ * Stores its name and the address of its first byte. False if no function contains the address,
+ * even if one is near. The name lives as long as the table; it is NULL if the file has no name for
+ * the function.
  */
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out);

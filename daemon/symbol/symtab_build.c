@@ -10,8 +10,10 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/symtab_builder.h"
 
-/* Limit in bytes of the names of all functions. They may be larger here than in the file, where
- * names can share bytes. */
+/*
+ * Limit in bytes of the names of all functions together. The names take more memory here than in
+ * the file, where several names can share bytes.
+ */
 #define TEXT_BYTES_MAX (256 * 1024 * 1024)
 /* Limit in bytes of the size that is assumed for a function if the file gives no size. */
 #define SIZELESS_BYTES_MAX 4096
@@ -37,10 +39,11 @@ static int candidate_compare(const void *a, const void *b)
 }
 
 /*
- * Gives a size to functions that have a name but no size, as functions written in assembler may.
- * Takes the size of the entry in .eh_frame that begins at the same address. For the code to which
- * signal handlers return, the entry begins one byte before the named address, because unwinders
- * look up the byte before a return address. Such an entry gets the name.
+ * Gives a size to functions that have a name but no size, which is common for functions in
+ * assembler. The size is taken from the entry in .eh_frame that begins at the same address. If the
+ * function is the code to which signal handlers return, this entry begins one byte earlier, because
+ * unwinders look up the byte before a return address. In this case, the entry gets the function's
+ * name.
  */
 static void sizeless_from_frames(struct symtab_builder *builder)
 {
@@ -62,9 +65,9 @@ static void sizeless_from_frames(struct symtab_builder *builder)
 
 /*
  * Gives an end to functions that still have no size: the start of the next symbol, or the end of
- * the section. Drops such a function if it begins inside a function with a size. Drops all of them
- * if the file has only .dynsym: that section leaves functions out, whose code would then be shown
- * under the name of the function before.
+ * the section. Drops a function without a size if it begins inside a function with a size. If the
+ * file has only .dynsym, drops all functions without a size: .dynsym lacks many functions, whose
+ * code would then be shown under the name of the function before.
  */
 static void sizeless_extend(struct symtab_builder *builder)
 {
@@ -85,7 +88,8 @@ static void sizeless_extend(struct symtab_builder *builder)
 		if (end - item->start > SIZELESS_BYTES_MAX)
 			end = item->start + SIZELESS_BYTES_MAX;
 		item->end = end;
-		item->name_size |= UINT16_C(0x8000); /* marks it as sizeless for the second loop */
+		item->name_size |= UINT16_C(0x8000); /* marks the function as one without a
+							size, for the second loop */
 	}
 	for (size_t i = 0; i < builder->n; i++) {
 		struct symtab_candidate *item = &builder->items[i];
@@ -115,8 +119,8 @@ static void nameless_drop(struct symtab_builder *builder)
 }
 
 /*
- * Removes the functions that were dropped, which is marked by an end that equals the start. Of
- * functions with the same start and end, keeps only the one with the best name.
+ * Removes functions that were marked as dropped: their end equals their start. If several functions
+ * have the same start and end, keeps only the one with the best name.
  */
 static void candidates_reduce(struct symtab_builder *builder)
 {
@@ -152,8 +156,9 @@ static void signals_take(const struct symtab_builder *builder, struct symtab_arr
 }
 
 /*
- * Stores in outer[i] the nearest function before i that ends behind function i. When function i is
- * found not to contain an address, the search continues at outer[i].
+ * Finds for each function the nearest one before it that ends behind it, and stores its index in
+ * outer[]. When function i is found not to contain an address, the search continues with the
+ * function outer[i].
  */
 static void outer_link(struct symtab_arrays *a)
 {

@@ -21,8 +21,8 @@ struct symtab_range {
 
 /*
  * The functions of a file: each property has an array with n entries. The functions are sorted by
- * start; of those with the same start, the longest comes first. No two functions have both the same
- * start and the same size.
+ * start. If several have the same start, the longest comes first. No two functions have both the
+ * same start and the same size.
  */
 struct symtab_arrays {
 	size_t n;

@@ -4,8 +4,8 @@
 
 /*
  * Collects the functions of a file while its symbols are read. symtab_read.c adds them in the order
- * of the file, which is any order, some twice, some without a size. symtab_build.c makes a table of
- * them. For one thread.
+ * in which the file lists them; some are added twice, some without a size. symtab_build.c makes a
+ * sorted table of them. For one thread.
  */
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* most bytes in a section of symbols or strings */
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* size limit of a section of symbols or strings */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit in bytes of the section .eh_frame */
 #define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* limit of the functions that are read from .eh_frame */

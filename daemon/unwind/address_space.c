@@ -7,8 +7,8 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * Waits until all BPF programs have ended that may be reading segments of freed address spaces.
- * Then makes the space of these segments available for new ones.
+ * Waits until all BPF programs that may still read segments of freed address spaces have ended.
+ * Then frees these segments, so that new address spaces can use them.
  */
 static void dead_reclaim(struct unwind *unwind)
 {

@@ -178,8 +178,10 @@ static int debug_file_add(struct unwind_compiler *compiler, const struct elf_fil
 	return r ? r : file_add(compiler, elf, &sections);
 }
 
-/* Stores in the extent at which address the program starts, and whether code without call frame
- * information keeps frame pointers. */
+/*
+ * Completes the extent (the range of the file's code): stores the address at which the program
+ * starts, and whether code without call frame information keeps frame pointers.
+ */
 static void extent_complete(struct unwind_extent *extent, Elf *elf, const struct sections *sections,
 			    bool keeps_frame_pointers, uint64_t entry)
 {

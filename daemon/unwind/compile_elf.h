@@ -11,8 +11,8 @@
 #include "daemon/unwind/rows.h"
 
 /*
- * Finds the address range that covers all code of the file. False if the file has no code, or if
- * the range is larger than 4 GiB.
+ * Finds the address range that covers all code of the file (its extent). False if the file has no
+ * code, or if the range is larger than 4 GiB.
  */
 bool compile_elf_extent(const struct elf_file *file, struct unwind_extent *out);
 

@@ -21,7 +21,8 @@ enum {
 
 /* How a stack walk finds the caller of a function. */
 enum way {
-	WAY_STEPS,  /* walks find the caller by sp: Go's table says in steps how far sp has moved */
+	WAY_STEPS,  /* walks find the caller by sp: the steps in Go's table say how far the
+		       function has moved sp */
 	WAY_FIRST,  /* the function has no caller, so stack walks end there */
 	WAY_PARKS,  /* walks find the caller by sp until the function moves sp; then they end,
 		       because the function has left the goroutine that called it */
@@ -69,7 +70,7 @@ struct adding {
 	struct unwind_compiler *compiler;
 	struct code *code;
 	enum way way;
-	bool has_frame; /* the function moves sp somewhere; only set if way is WAY_SWITCH */
+	bool has_frame; /* one of the function's steps moves sp; only set if `way` is WAY_SWITCH */
 	bool is_moved;	/* an earlier step in Go's table has moved sp */
 	int64_t saved;	/* code address from which on bp is saved below the return address; or
 			   NOWHERE */
@@ -113,7 +114,7 @@ static void code_fill(struct code *code, uint64_t address)
 	}
 }
 
-/* Returns n bytes of code at the address; NULL if the file has fewer bytes there. */
+/* Returns the n bytes of code at the address; NULL if the file has fewer bytes there. */
 static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
 {
 	if (address < code->address || address - code->address > code->n ||
@@ -175,8 +176,10 @@ static struct unwind_frame frame_of(const struct adding *adding, const struct go
 			return (struct unwind_frame){ .kind = UNWIND_END };
 		break;
 	case WAY_SWITCH:
-		/* Walk by bp if the function has saved it, or never saves it: bp is then as its
-		 * caller left it. */
+		/*
+		 * Walk by bp if the function has saved it. Also if the function never saves it: bp
+		 * then still has the value that it had in the caller.
+		 */
 		if (is_saved || (step->depth ? adding->saved < 0 : !adding->has_frame))
 			return switched;
 		break;

@@ -46,12 +46,12 @@ void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr 
 }
 
 /*
- * A function or section, by its addresses. From moved to back it has the frame `inside`. Before and
- * after that it has no frame: the CFA is sp + 8.
+ * A function or section, by its addresses. Its code from `moved` to `back` has the unwind frame
+ * `inside`. The code before and after that has not moved the stack pointer: the CFA is sp + 8.
  */
 struct piece {
 	uint64_t start, moved, back, end;
-	struct unwind_frame inside; /* its frame from moved to back */
+	struct unwind_frame inside; /* unwind frame of the code from `moved` to `back` */
 };
 
 static int piece_add(struct unwind_compiler *compiler, const struct piece *piece)
@@ -117,8 +117,8 @@ static uint64_t first_of(Elf_Scn *section)
 }
 
 /*
- * Returns the code at an address; NULL if there is none. *size: number of bytes wanted; reduced if
- * the segment has fewer.
+ * Returns the code at an address; NULL if there is none. *size is the number of bytes that the
+ * caller wants; it is reduced if the segment has fewer.
  */
 static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t address, size_t *size)
 {

@@ -52,8 +52,10 @@ static bool range_equals(struct unwind *unwind, struct unwind_range range, const
 	return is_equal;
 }
 
-/* Returns the range of words with the frames and rules. In the head they follow the words for the
- * parts. */
+/*
+ * Returns the range of words that hold the frames and rules: the words of the head behind those for
+ * the parts of the rows.
+ */
 static struct unwind_range frames_of(const struct row_set *set)
 {
 	return (struct unwind_range){ set->head.first + set->n_parts, set->head.n - set->n_parts };
@@ -137,8 +139,8 @@ void row_memory_notice(struct unwind *unwind, int64_t now)
 }
 
 /*
- * Kinds of evictable rows, in the order of eviction. A row set has all unwind rows of a file (or of
- * several files with equal rows); a part is a piece of a row set.
+ * What can be evicted, in the order of eviction. A row set has all unwind rows of a file, or of
+ * several files with equal rows. A part of it has the rows of 32 KiB of code.
  */
 enum victim_rank {
 	UNMAPPED_UNUSED, /* a row set whose files no process maps, not used recently */
@@ -150,15 +152,17 @@ enum victim_rank {
 /* How much memory is wanted, and which rows may be evicted to make room. */
 struct demand {
 	uint64_t n;	       /* number of words of memory that are wanted */
-	enum victim_rank most; /* highest rank that may be evicted */
-	bool is_head;	       /* true: memory for a head is wanted; false: for parts */
+	enum victim_rank most; /* last kind of rows, in the order of enum victim_rank, that may
+				  be evicted */
+	bool is_head;	       /* true: memory for the head of a row set is wanted; false:
+				  memory for unwind rows */
 };
 
 #define WHOLE_SET UINT32_MAX
 
 struct victim {
 	struct row_set *set;
-	uint32_t part; /* number of the part, or WHOLE_SET */
+	uint32_t part; /* number of the part of the row set that is evicted, or WHOLE_SET */
 	enum victim_rank rank;
 	int64_t used_ns;
 	uint32_t n; /* number of words of memory that evicting this victim frees */
@@ -213,9 +217,9 @@ static void victims_add_parts(struct victims *victims, struct row_set *set,
 }
 
 /*
- * Adds the set, or parts of it, to the list of victims if the demand allows their eviction. If no
- * stack walk has needed the demanded rows yet, the demand does not allow to evict recently used
- * rows, nor rows of files that processes map.
+ * Adds the row set to the list of victims, or those parts of it that may be evicted for this
+ * demand. If no stack walk has needed the demanded rows yet, only sets may be evicted whose files
+ * no process maps and whose rows were not used recently.
  */
 static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
 			const struct demand *demand, int64_t now)
@@ -343,8 +347,8 @@ static bool evict(struct unwind *unwind, const struct unwind_file *by, const str
 }
 
 /*
- * Allocates range->n words and stores the index of the first one in *range. Evicts rows if too few
- * words are free. False if there is not enough room even then.
+ * Allocates range->n words for the file `by`, and stores the index of the first one in
+ * range->first. Evicts rows if too few words are free. False if there is not enough room even then.
  */
 static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool is_head,
 		       int64_t now, struct unwind_range *range)
@@ -406,17 +410,20 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	return NULL;
 }
 
-/* The state while the parts of one file's rows are copied to the memory that BPF programs read. */
+/* The state while unwind rows of one file are copied to the memory that BPF programs read. */
 struct filling {
 	struct unwind_file *file;
 	struct row_set *set;
 	const struct unwind_rows *rows;
-	struct unwind_part *parts; /* array in shared memory; says where each part is */
+	struct unwind_part *parts; /* array in shared memory that says where the rows of each
+				      part of the code are */
 	int64_t now;
 };
 
-/* Makes a part visible to stack walks. The part's words must have been written to the range
- * before. */
+/*
+ * Makes part i of the unwind rows visible to stack walks. The words of the part must have been
+ * written to `range` before.
+ */
 static void part_show(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	filling->set->parts[i].range = range;
@@ -425,8 +432,10 @@ static void part_show(const struct filling *filling, uint32_t i, struct unwind_r
 	__atomic_store_n(&filling->parts[i].at, 2 * range.first, __ATOMIC_RELEASE);
 }
 
-/* Writes the part's words to the range and makes the part visible to stack walks. On failure, frees
- * the range. */
+/*
+ * Writes the words of part i of the unwind rows to `range`, and makes the part visible to stack
+ * walks. On failure, frees the range and returns false.
+ */
 static bool part_place(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	struct unwind *unwind = filling->file->unwind;
@@ -441,7 +450,10 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 	return true;
 }
 
-/* Loads the parts that stack walks have missed. False if one of them did not fit into memory. */
+/*
+ * Loads the parts of the unwind rows that stack walks have needed but did not find. False if one of
+ * them did not fit into memory.
+ */
 static bool missed_place(const struct filling *filling)
 {
 	struct row_set *set = filling->set;
@@ -464,7 +476,7 @@ static bool missed_place(const struct filling *filling)
 	return is_placed;
 }
 
-/* Returns how many words all parts have together that are not loaded. */
+/* Returns the number of words of all parts of the unwind rows that are not loaded. */
 static uint64_t absent_words(const struct row_set *set, const struct unwind_rows *rows)
 {
 	uint64_t sum = 0;
@@ -479,8 +491,8 @@ static uint64_t absent_words(const struct row_set *set, const struct unwind_rows
 }
 
 /*
- * Loads all parts that are not loaded into one range of memory, which is fast. False if no free
- * range is large enough, which is rare.
+ * Loads all parts of the unwind rows that are not loaded yet into one range of memory, which is
+ * fast. False if no free range is large enough, which is rare.
  */
 static bool absent_place_at_once(const struct filling *filling)
 {
@@ -512,7 +524,10 @@ static bool absent_place_at_once(const struct filling *filling)
 	return true;
 }
 
-/* Loads the missing parts one by one, until one of them does not fit into memory. */
+/*
+ * Loads the parts of the unwind rows that are not loaded yet one by one, until one of them does not
+ * fit into memory.
+ */
 static void absent_place(const struct filling *filling)
 {
 	struct range_alloc *space = &filling->file->unwind->parts_alloc;
@@ -542,8 +557,9 @@ bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, i
 	bool is_first = !set->n_placed, is_placed;
 
 	/*
-	 * When a file is loaded for the first time, it is not known which of its parts stack walks
-	 * will use. Make room for all of them by evicting rows of other files that are not in use.
+	 * When unwind rows of a file are loaded for the first time, it is not known which of them
+	 * stack walks will use. Make room for all of them by evicting rows of other files that are
+	 * not in use.
 	 */
 	if (is_first && n > n_free)
 		evict(unwind, file, &demand, now);

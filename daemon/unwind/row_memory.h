@@ -4,37 +4,38 @@
 
 /*
  * Puts compiled unwind rows into the memory that BPF programs read, and evicts rows when this
- * memory is full. The rows of a file consist of a head and of parts; each part is loaded and
- * evicted separately. Private to daemon/unwind/; all functions are called with unwind.lock held.
+ * memory is full. The rows of a file consist of a head and of parts. A part has the rows of 32 KiB
+ * of code; each part is loaded and evicted separately. Private to daemon/unwind/; all functions are
+ * called with unwind.lock held.
  */
 
 #include "daemon/unwind/internal.h"
 
 /*
- * Returns the index of the first word of memory for parts. The words before it, an eighth of the
- * memory, are for heads.
+ * Returns the number of words that are reserved for the heads of row sets, an eighth of the memory.
+ * The words behind them are for the parts of the rows.
  */
 uint32_t row_memory_heads(const struct unwind *unwind);
 
 /*
- * Returns a reference to a set with these rows: an existing set with equal rows, or else a new set.
- * Of a new set, only the head (index of the parts, frames, rules) is in memory, none of the parts.
- * NULL when out of memory, or when no room could be made for the head.
+ * Returns a reference to a set with these unwind rows: an existing set with equal rows, or else a
+ * new set. A new set has only its head in memory (index of the parts, frames, rules), and none of
+ * the parts. NULL when out of memory, or when no room could be made for the head.
  */
 struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *rows,
 			       const struct unwind_file *file, int64_t now);
 
 /*
- * Drops a reference to the set. Dropping the last one frees the set and its words in shared memory;
- * before that, the caller must wait until no stack walk uses these words.
+ * Drops a reference to the set. The last call frees the set and its words in shared memory; before
+ * this call, the caller must wait until no stack walk uses these words.
  */
 void row_memory_put(struct unwind *unwind, struct row_set *set);
 
 /*
- * Loads the parts of the file that stack walks have missed; evicts rows that were not used recently
- * if there is too little room. Loads the file's other parts only if there is room for them. At the
- * first load of the file, rows that were never used are evicted for these other parts, too. Returns
- * false if a missed part did not fit.
+ * Loads the parts of the file's unwind rows that stack walks have needed but did not find. If there
+ * is too little room, evicts rows that were not used recently. Then loads the other parts if there
+ * is room for them. At the first load of the file, also evicts rows that were never used, to make
+ * room for all its parts. Returns false if a part that walks have needed did not fit.
  */
 bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now);
 

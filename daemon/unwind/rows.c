@@ -11,8 +11,7 @@
 #include "daemon/unwind/rule.h"
 
 enum {
-	PADDING_MAX =
-		15, /* largest gap between two functions that is taken for padding, in bytes */
+	PADDING_MAX = 15, /* in bytes: a larger gap between two functions is not just padding */
 	ENTRY_BYTES = 32, /* assumed size in bytes of the program's start code if it has no call
 			     frame information, as in musl and Go */
 	ENTRY_BYTES_ALONE = 64, /* if at most this many bytes without call frame information follow
@@ -26,17 +25,19 @@ enum {
 	CODE_SPARE = 1 << 16,
 };
 
-/* A function. Its rows are the n entries of the compiler's rows from rows[first] on. number: how
- * many functions were added before it. */
+/*
+ * A function. Its unwind rows are rows[first] to rows[first + n - 1] of the compiler. `number` is
+ * the number of functions that were added before it.
+ */
 struct function {
 	uint32_t start, end;
 	uint32_t first, n;
 	uint32_t number;
 };
 
-/* An unwind row: from pc on, the frame with this index applies. Not assigned to a page yet. */
+/* An unwind row: from the address pc on, the frame with the index `frame` applies. */
 struct row {
-	uint32_t pc; /* address relative to the base of the extent */
+	uint32_t pc; /* relative to the base of the extent (the range of the file's code) */
 	uint32_t frame;
 };
 
@@ -47,9 +48,10 @@ struct unwind_compiler {
 	size_t n_functions, functions_capacity;
 	struct row *rows;
 	size_t n_rows, rows_capacity;
-	struct unwind_frame *frames; /* the different frames; the first is the invalid frame */
+	struct unwind_frame *frames; /* all frames, each only once; the first is the invalid
+					frame */
 	size_t n_frames, frames_capacity;
-	uint16_t *frame_slots; /* hash table of indices into frames; 0: the slot is free */
+	uint16_t *frame_slots; /* hash table of indices into frames[]; 0: the slot is free */
 	struct unwind_rule *rules;
 	size_t n_rules;
 	bool is_signal; /* signal handlers return to the function that is being compiled */
@@ -65,8 +67,10 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 {
 	struct unwind_compiler *compiler;
 
-	/* Each page takes at least one row, so a large extent may exceed the limit even without
-	 * functions. */
+	/*
+	 * Each page of code (2 KiB) takes at least one row, so the rows of a large file may exceed
+	 * the limit even without functions.
+	 */
 	if (!extent->size || extent->size > UINT32_MAX || pages_of(extent) >= max_words ||
 	    extent->base > UINT64_MAX - extent->size || max_words > UINT32_MAX / 2)
 		return -E2BIG;
@@ -284,14 +288,15 @@ struct output {
 	const struct unwind_compiler *compiler;
 	struct row *rows;
 	size_t n, most;
-	uint32_t gap, entry; /* index of the frame for code that no function covers; index of the
-				frame for the program's start */
+	uint32_t gap, entry; /* gap: index of the frame for code that no function covers; entry:
+				index of the frame for the program's start */
 };
 
 static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 {
 	/*
-	 * A function ends where the next one begins, so drop rows of earlier functions from pc on.
+	 * A function ends where the next one begins, so drop rows of earlier functions that begin
+	 * at or behind pc.
 	 */
 	while (out->n && out->rows[out->n - 1].pc >= pc)
 		out->n--;
@@ -304,8 +309,8 @@ static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 }
 
 /*
- * Adds rows for the code from start to end, which no function covers. If the program starts in this
- * code, the rows make stack walks end at its start code.
+ * Adds rows for the code from `start` to `end`, which no function covers. If the program starts in
+ * this code, the rows make stack walks end at its start code.
  */
 static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
@@ -349,8 +354,8 @@ static int output_fill(struct output *out)
 }
 
 /*
- * Adds the rows of a page. The first row stands at the beginning of the page, even if its frame is
- * the same as at the end of the page before.
+ * Adds the rows of a page (2 KiB of code). The first row stands at the beginning of the page, even
+ * if it has the same frame as the end of the page before.
  */
 static void page_fill(const struct output *out, uint32_t page, size_t *next,
 		      struct unwind_row *rows, uint32_t *n)
@@ -366,8 +371,8 @@ static void page_fill(const struct output *out, uint32_t page, size_t *next,
 }
 
 /*
- * Writes the contents of a part in half words (4 bytes): an entry for each page of the part, then
- * the rows. Returns the number of rows.
+ * Writes the rows of one part (32 KiB of code) to the array `halves` of half words, which have 4
+ * bytes: an entry for each page of the code, then the rows. Returns the number of rows.
  */
 static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_t n_pages,
 			  size_t *next, uint32_t *halves)
@@ -422,7 +427,7 @@ size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t 
 
 /*
  * Returns the largest number of half words (4 bytes) that the rows can take: one for each row, one
- * for an extra row at the beginning of each page, and one for each part to align the part.
+ * for an extra row at the beginning of each page of code, and one to align each part of the rows.
  */
 static size_t rows_most(const struct output *out, uint32_t n_pages)
 {

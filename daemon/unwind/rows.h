@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_UNWIND_ROWS_H
 
 /*
- * Compiles call frame information to a table of parts, frames and rules in the form that BPF
- * programs read (bpf/unwind_shared.h). Owned by the caller; one thread at a time.
+ * Compiles call frame information to a table of unwind rows in the form that BPF programs read
+ * (bpf/unwind_shared.h). The table has parts (the rows of 32 KiB of code each), frames and rules.
+ * The caller owns it; one thread at a time.
  */
 
 #include <stdbool.h>
@@ -13,10 +14,13 @@
 
 #include "daemon/elf/cfi.h"
 
-/* The code that a table of unwind rows covers, and facts about those pieces of it that belong to no
- * known function. */
+/*
+ * The range of code for which a table has unwind rows, and facts about code in this range that
+ * belongs to no known function.
+ */
 struct unwind_extent {
-	uint64_t base;	/* ELF virtual address of the code; addresses of rows count from here */
+	uint64_t base;	/* ELF virtual address of the first byte of the code; the addresses of
+			   rows are relative to it */
 	uint64_t size;	/* number of bytes of code */
 	uint64_t entry; /* address of the program's first instruction, at which stack walks end; 0:
 			   none */
@@ -28,8 +32,9 @@ struct unwind_extent {
 
 struct unwind_rows {
 	/*
-	 * Array of 8-byte words that holds, in this order: a struct unwind_part for each part; the
-	 * frames, one word each; the rules, two words each; the contents of the parts.
+	 * Array of 8-byte words that holds, in this order: a struct unwind_part for each part (32
+	 * KiB of code); the frames, one word each; the rules, two words each; the rows of the first
+	 * part, the rows of the second part, and so on.
 	 */
 	uint64_t *words;
 	size_t n_words;
@@ -42,14 +47,14 @@ static inline size_t unwind_rows_frames(const struct unwind_rows *rows)
 	return rows->n_parts;
 }
 
-/* Returns the number of words of the head, which is everything before the contents of the parts. */
+/* Returns the number of words of the head: all words before the rows of the first part. */
 static inline size_t unwind_rows_head(const struct unwind_rows *rows)
 {
 	return (size_t)rows->n_parts + rows->n_frames + 2 * (size_t)rows->n_rules;
 }
 
 /*
- * Returns the index in words of the beginning of a part's contents, and stores the number of words
+ * Returns the index of the word at which the rows of this part begin. Stores their number of words
  * in *n_out.
  */
 size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t *n_out);
@@ -58,9 +63,9 @@ struct unwind_compiler;
 struct unwind_frame;
 
 /*
- * Makes a compiler of unwind rows for the code of the extent. The resulting table will have
- * max_words at most. Returns -E2BIG when the extent needs more words even without any function, or
- * -ENOMEM.
+ * Makes a compiler of unwind rows for the code in the range `extent`. The table that it makes will
+ * have max_words words at most. Returns -E2BIG when the table would be larger even without any
+ * function, or -ENOMEM.
  */
 int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 			struct unwind_compiler **out);
@@ -75,8 +80,9 @@ void unwind_compiler_freep(struct unwind_compiler **compiler);
 int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_section *section);
 
 /*
- * These four functions add one function row by row: begin once; then row for each address at which
- * the frame changes; then end, or cancel to discard the rows. begin returns -ERANGE if the
+ * These four functions add one function row by row. Call unwind_compiler_begin() first, then
+ * unwind_compiler_row() for each address at which the frame changes, then unwind_compiler_end(), or
+ * unwind_compiler_cancel() to discard the rows. unwind_compiler_begin() returns -ERANGE if the
  * addresses are not code of this file. Rows must have ascending addresses, and their frames must
  * not need a rule.
  */

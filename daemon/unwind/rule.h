@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_UNWIND_RULE_H
 
 /*
- * Converts the call frame information for one address to the form that BPF programs read. It says
- * how to find the caller's registers: by a frame and, if a frame cannot express it, a rule. No
- * state; any thread.
+ * Converts the call frame information for one address to the form that BPF programs read. This form
+ * says how to find the caller's registers: by a frame and, if a frame cannot express it, also by a
+ * rule. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 
 /*
  * Fills the frame. Returns true if the frame alone says how to restore the caller's registers.
- * Otherwise returns false and fills the rule, too. frame->kind is then UNWIND_RULE, or
- * UNWIND_INVALID if not even a rule can say it.
+ * Otherwise fills the rule, too, sets frame->kind to UNWIND_RULE, and returns false. If not even a
+ * rule can say it, frame->kind is UNWIND_INVALID.
  */
 bool unwind_rule_make(const struct cfi_registers *registers, bool is_signal,
 		      struct unwind_frame *frame, struct unwind_rule *rule);

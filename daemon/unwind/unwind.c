@@ -10,18 +10,18 @@
 #include "daemon/unwind/row_memory.h"
 
 /*
- * Unwind rows that could not be loaded, because of too little room or a read error, are tried again
- * after this time.
+ * If unwind rows could not be loaded, because there was too little room or reading failed, the
+ * daemon tries it again after this time.
  */
 #define RETRY_NS (10 * NS_PER_S)
 /*
- * After parts that stack walks had missed were loaded, no missed parts of any file are loaded for
- * this multiple of the time that the load took.
+ * Missed rows are those that a stack walk needed but that were not loaded. Loading them has taken
+ * some time: for this multiple of that time, no missed rows are loaded for any file.
  */
 #define AGAIN_FACTOR 32
 /*
- * The rows of one file may have at least this many words, even if the memory for rows is smaller
- * and holds only some parts of them. The rows of libLLVM have 500,000 words.
+ * The rows of one file may take at least this number of words. The memory for rows may be smaller;
+ * it then holds only some of them. The rows of libLLVM have 500,000 words.
  */
 #define MAX_WORDS_MIN (1024 * 1024)
 
@@ -209,8 +209,8 @@ void unwind_file_put(struct unwind_file *file)
 }
 
 /*
- * Adds the part that covers the address to the list of parts that walks have missed, unless the
- * part is loaded. The caller holds the lock.
+ * A stack walk has needed the row for this address. Adds the part of the file's rows that has it to
+ * the list of missed parts, unless the part is loaded. The caller holds the lock.
  */
 static void missed_add(struct unwind_file *file, uint64_t address)
 {
@@ -235,8 +235,8 @@ void unwind_file_need(struct unwind_file *file, uint64_t address)
 		file->retry_ns = file->is_too_big ? file->retry_ns : 0;
 	}
 	missed_add(file, address);
-	missed_add(file, address - 1); /* the call instruction before a return address may be in
-					  another part */
+	missed_add(file, address - 1); /* for a return address, walks look up the call
+					  instruction before it, which may be in another part */
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
@@ -275,8 +275,8 @@ static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 }
 
 /*
- * Loads as many parts of the rows as fit into memory. Returns false if a part that stack walks have
- * missed did not fit, or if nothing was loaded.
+ * Loads as many of the file's unwind rows as fit into memory. Returns false if nothing was loaded,
+ * or if a part that stack walks have needed did not fit.
  */
 static bool file_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
 {

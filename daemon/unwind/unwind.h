@@ -32,9 +32,9 @@ struct unwind_code_key;
 struct unwind_memory {
 	uint32_t n_words;
 	/*
-	 * Maps n words of the memory for rows, from index first on, until unmap() is called. NULL
-	 * when out of memory. Mapped words count as memory of the daemon, so they are mapped only
-	 * while they are written.
+	 * Maps n words of the memory for rows, beginning with the word that has the index `first`,
+	 * until unmap() is called. NULL when out of memory. Mapped words count as memory of the
+	 * daemon, so they are mapped only while they are accessed.
 	 */
 	uint64_t *(*map)(void *userdata, uint32_t first, uint32_t n);
 	void (*unmap)(void *userdata, uint64_t *words, uint32_t first, uint32_t n);
@@ -43,8 +43,8 @@ struct unwind_memory {
 	struct unwind_segment *segments;
 	uint32_t n_segments;
 	/*
-	 * Stores the entry of a process in the BPF map. Returns -EEXIST if is_new_only and the
-	 * process has an entry; else 0 or a negative errno.
+	 * Stores the entry of a process in the BPF map. If is_new_only is true and the map already
+	 * has an entry of the process, returns -EEXIST. Otherwise returns 0 or a negative errno.
 	 */
 	int (*put)(void *userdata, const struct unwind_process *process, bool is_new_only);
 	/* Copies the entry of a process from the BPF map. False if the process has none. */
@@ -62,16 +62,20 @@ struct unwind_memory {
 };
 
 struct unwind_stats {
-	uint64_t max_bytes, bytes; /* size of the memory for rows; how much of it is in use */
+	uint64_t max_bytes, bytes; /* max_bytes: size of the memory for rows; bytes: how much of
+				      it is in use */
 	size_t tables;		   /* number of files whose unwind rows are loaded */
-	uint64_t evictions;  /* number of evictions, of all rows of a file or of a part of them */
+	uint64_t evictions;  /* number of evictions; each evicts all rows of a file, or those of
+				32 KiB of its code */
 	uint64_t no_room;    /* how often rows were not loaded because no room could be made */
 	uint64_t unreadable; /* how often a file's call frame information was not readable */
-	uint64_t max_segments, segments; /* limit of the number of segments; how many are in use */
+	uint64_t max_segments, segments; /* max_segments: limit of the number of segments;
+					    segments: how many are in use */
 	uint64_t segments_full; /* number of address spaces that could not be added, because too few
 				   segments were free */
 	uint64_t processes_full; /* how often the entry of a process could not be stored */
-	uint64_t load_ns, loads; /* CPU time spent on reading and compiling rows; number of loads */
+	uint64_t load_ns, loads; /* load_ns: CPU time spent on reading and compiling rows;
+				    loads: number of loads */
 };
 
 /*
@@ -88,11 +92,12 @@ struct unwind_owner {
 /* One executable mapping of a process. */
 struct unwind_mapping {
 	uint64_t start, end;
-	uint64_t address;	  /* ELF virtual address of the byte that is mapped at start */
+	uint64_t address;	  /* ELF virtual address of the byte that is mapped at `start` */
 	struct unwind_file *file; /* the mapped file; NULL: there are no rows for the mapping */
 	bool is_generated;	  /* code generated at run time; walks use frame pointers */
-	uint64_t state; /* unwind_state_of() of the mapped file. Walks use the rows only if the file
-			   that is mapped has the same value; 0: they do not check */
+	uint64_t state; /* hash of the mapped file's state, made by unwind_state_of(). Walks use
+			   the file's rows only if the file that is mapped has the same hash; 0:
+			   walks do not check this */
 };
 
 /* Makes an unwinder. The caller still owns the memory, which must outlive the unwinder. Returns 0
@@ -111,9 +116,9 @@ void unwind_notice(struct unwind *unwind);
 
 /*
  * Returns a reference to the file; adds the file if it is new. NULL when there are too many files,
- * or no memory. base: the ELF virtual address to which the file's rows are relative. A file to
- * which nothing refers keeps its rows until their memory is needed, because its program may be
- * started again.
+ * or no memory. `base` is an ELF virtual address; the addresses in the file's rows are relative to
+ * it. A file without references keeps its rows until their memory is needed, because its program
+ * may be started again.
  */
 struct unwind_file *unwind_file_get(struct unwind *unwind, const struct file_state *state,
 				    uint64_t base);
@@ -128,25 +133,26 @@ void unwind_file_need(struct unwind_file *file, uint64_t address);
 bool unwind_file_is_needed(struct unwind_file *file);
 
 /*
- * True if rows of the file should be loaded now: some that walks need are missing, and the last
- * attempt to load them is long enough ago.
+ * True if rows of the file should be loaded now: stack walks need rows that are not loaded, and the
+ * last attempt to load rows was long enough ago.
  */
 bool unwind_file_is_wanted(struct unwind_file *file);
 
 /*
- * Loads unwind rows into the memory that BPF programs read. To make room, it evicts first files
- * that no process maps, then parts that were never used, then parts that were not used for longest.
- * If there is still too little room, it loads only parts that stack walks have missed. error: the
- * negative errno with which compiling the rows failed, or 0. took_ns: CPU time that compiling took.
+ * Loads unwind rows into the memory that BPF programs read. To make room, evicts other rows in this
+ * order: rows of files that no process maps, rows that were never used, rows that were not used for
+ * longest. If there is still too little room, loads only rows that stack walks have needed. `error`
+ * is the negative errno with which compiling the rows failed, or 0. took_ns is the CPU time that
+ * compiling took.
  */
 void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
 		      int64_t took_ns);
 
 /*
- * Lets stack walks find the file's rows by a key that the kernel has for each mapping of the file,
- * even in processes that the daemon does not know yet. file NULL: the code was made at run time.
- * address: the ELF virtual address of the file offset in the key. When there are too many keys, the
- * oldest one is dropped.
+ * Lets stack walks find the file's rows by a key that the kernel has for each mapping of the file.
+ * This works even in processes that the daemon does not know yet. If `file` is NULL, the code was
+ * made at run time. `address` is the ELF virtual address of the file offset in the key. When there
+ * are too many keys, the oldest one is dropped.
  */
 void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
 		       const struct unwind_code_key *key, uint64_t address);
