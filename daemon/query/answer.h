@@ -37,7 +37,7 @@ struct answer {
 	struct arena *step;
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
-	uint64_t position; /* position in the stream of calls of the next call to send */
+	uint64_t position; /* the next call to send: its position in the stream of calls */
 	/* number of calls that this client has missed and that were not reported to it yet */
 	uint64_t missed;
 	bool kernel_addresses;	   /* true if the client of the stream may see kernel addresses */
@@ -103,7 +103,7 @@ void answer_step_fini(struct answer *answer);
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out);
 
-/* Sets *row to a row of this process without any of the optional fields. */
+/* Sets *row to a row of the process `process` without any of the optional fields. */
 void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row);
 
 /* Copies n buckets to *out, without the empty ones at the end. Returns 0 or -ENOMEM. */

@@ -36,8 +36,8 @@ static void limit_add(struct limit_list *list, const char *name, uint64_t max, u
 }
 
 /*
- * Adds the limit of the memory for windows. Its use includes stacks and exited processes, because
- * these are kept as long as windows refer to them.
+ * Adds the limit of the memory for windows. The memory in use includes stacks and exited processes,
+ * because these are kept as long as windows refer to them.
  */
 static void window_limits(struct recorder *recorder, struct limit_list *list)
 {

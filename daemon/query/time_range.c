@@ -22,8 +22,8 @@
 #define END_TIMEOUT_NS (30 * NS_PER_S)
 
 /*
- * The most by which the start and end of a session may differ from its first window's start and its
- * last window's end.
+ * The start of a session may differ from the start of its first window by up to this time, and its
+ * end from the end of its last window.
  */
 #define SESSION_SLACK_NS (5 * NS_PER_MS)
 
@@ -109,8 +109,8 @@ static void range_align(struct recorder *recorder, struct session *session,
 	int64_t newest = newest_end(recorder, session_info(session));
 
 	/*
-	 * If the newest window ended longer than min_length ago, the drain is late: the range stays
-	 * as it is, and the answer reports a gap.
+	 * If the newest window ended longer than min_length ago, the thread that reads the probe is
+	 * late: the range stays as it is, and the answer reports a gap.
 	 */
 	if (newest >= range->until ||
 	    range->until - newest > recorder->config->window_min_length_ns ||

@@ -140,8 +140,10 @@ static uint32_t comm_prefix(const char *glob, char *out)
 	return (uint32_t)(glob[n] ? n : n + 1);
 }
 
-/* True if comparing a prefix, as the BPF programs do, decides the whole pattern: it has no
- * wildcard, or its only one is a * at the end. */
+/*
+ * True if comparing a prefix is enough for this pattern, because the BPF programs compare no more.
+ * It is enough if the pattern has no wildcard, or only a * at its end.
+ */
 static bool comm_is_prefix(const char *glob)
 {
 	size_t n = strcspn(glob, "*?[\\");

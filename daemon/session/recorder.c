@@ -20,10 +20,12 @@
 #define STACKS_SHARE 2
 /* A time longer than the longest window that compaction (merging windows on disk) makes. */
 #define MERGED_NS (660 * NS_PER_S)
-/* How long the start of the daemon waits at most until the unwind tables of running processes are
- * loaded. Tables that take longer are loaded later. */
+/*
+ * The longest time that the start of the daemon waits for the unwind tables of running processes.
+ * Tables that take longer are loaded later.
+ */
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
-/* How long the start of the daemon waits at most for a disk that does not answer. */
+/* The longest time that the start of the daemon waits for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
 
 static void boot_id_read(char *id, size_t size)

@@ -59,7 +59,8 @@ struct session_request {
 	 * PROBE_FUNCTIONS. */
 	const char *function; /* pattern of the functions to trace, see target.h */
 	bool is_regex;
-	uint64_t rate; /* most calls per second that a client is sent; only with PROBE_STREAMS */
+	/* the most calls per second that are sent to a client; only with PROBE_STREAMS */
+	uint64_t rate;
 	uid_t uid;
 };
 
@@ -84,12 +85,14 @@ struct session_info {
 	int64_t until_real_ns; /* planned end, ns since the epoch; INT64_MAX: runs until stopped */
 	int64_t min_wait_ns;   /* shortest wait that is recorded; only for kinds with PROBE_WAITS */
 	uint64_t period_ns;    /* time from sample to sample; only for kinds with PROBE_SAMPLES */
-	bool with_cycles;      /* samples by CPU cycles if the hardware counts them, else by time */
-	bool with_idle;	       /* idle CPUs are sampled too */
-	const char *function;  /* pattern of the traced functions; NULL for kinds without
-				  PROBE_FUNCTIONS */
+	/* samples are taken by CPU cycles if the hardware counts them, else by time */
+	bool with_cycles;
+	bool with_idle;	      /* idle CPUs are sampled too */
+	const char *function; /* pattern of the traced functions; NULL for kinds without
+				 PROBE_FUNCTIONS */
 	bool is_regex;
-	uint64_t rate; /* most calls per second that a client is sent; only with PROBE_STREAMS */
+	/* the most calls per second that are sent to a client; only with PROBE_STREAMS */
+	uint64_t rate;
 };
 
 /* Creates the registry, and the thread that ends sessions when their duration is over. Returns 0 or

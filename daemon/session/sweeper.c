@@ -21,7 +21,9 @@
  * looked up anew each time that it appears. */
 #define STACK_KEEP_NS (60 * NS_PER_S)
 
-/* How long after a process has exited its records may still be in the ring buffer of a probe. */
+/*
+ * The records of a process may still be in the ring buffer of a probe for this long after its exit.
+ */
 #define RECORDS_LATE_NS (10 * NS_PER_S)
 
 struct sweeper {

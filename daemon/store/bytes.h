@@ -16,7 +16,7 @@ struct bytes {
 	uint8_t *data;
 	size_t n;
 	size_t capacity;
-	bool is_failed; /* true after an allocation failed: data is incomplete */
+	bool is_failed; /* true after an allocation failed: `data` is incomplete */
 };
 
 void bytes_put(struct bytes *bytes, const void *data, size_t n);
@@ -24,7 +24,7 @@ void bytes_put(struct bytes *bytes, const void *data, size_t n);
 void bytes_put_u64(struct bytes *bytes, uint64_t value);
 /* Appends a number as a varint in zigzag code, so that -1 is short, too. */
 void bytes_put_i64(struct bytes *bytes, int64_t value);
-void bytes_put_string(struct bytes *bytes, const char *string); /* string may be NULL */
+void bytes_put_string(struct bytes *bytes, const char *string); /* `string` may be NULL */
 void bytes_fini(struct bytes *bytes);
 
 struct bytes_reader {
@@ -49,7 +49,7 @@ static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
 
 int64_t bytes_get_i64(struct bytes_reader *reader);
 
-/* Reads a number. If it is greater than max, returns 0 and sets is_failed. */
+/* Reads a number. If it is greater than `max`, returns 0 and sets is_failed. */
 uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max);
 
 /*
@@ -60,8 +60,8 @@ const uint8_t *bytes_get(struct bytes_reader *reader, size_t n);
 
 /*
  * Returns a copy of the next string, which the caller frees. Returns NULL if bytes_put_string()
- * wrote NULL, or on failure. A string that contains a NUL byte is a failure, and so is a lack of
- * memory, which sets is_out_of_memory, too.
+ * wrote NULL, or on failure. A string that contains a NUL byte is a failure. A lack of memory is a
+ * failure, too, and also sets is_out_of_memory.
  */
 char *bytes_get_string(struct bytes_reader *reader);
 

@@ -422,7 +422,10 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 			 size_t n_columns, struct bytes_reader *in)
 {
 	char *base = (char *)context->window, *members;
-	/* Each number takes at least one byte: more numbers than bytes left are damaged data. */
+	/*
+	 * Each number takes at least one byte: if there are more numbers than bytes left, the data
+	 * is damaged.
+	 */
 	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
 
 	if (in->is_failed || *(char **)(base + section->array))

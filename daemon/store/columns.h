@@ -26,8 +26,9 @@ struct store_table {
 };
 
 /*
- * The most cuts of one window, and the fewest bytes between two cuts. A cut is an offset in the
- * encoded window, at the end of a column, at which compression begins a new block.
+ * A cut is an offset in the encoded window, at the end of a column, at which compression begins a
+ * new block. A window has at most STORE_CUTS_MAX cuts, with at least STORE_CUT_BYTES between two of
+ * them.
  */
 enum { STORE_CUTS_MAX = 160, STORE_CUT_BYTES = 256 };
 

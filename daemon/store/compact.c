@@ -18,8 +18,8 @@
 enum { OLDER = 7, PARTS_MAX = 64 /* PARTS_MAX: the most windows that are merged into one */ };
 
 /*
- * True if the window `entry` begins where the window `before` ends, in the same run of stackd, and
- * the clock was not set and the host not suspended in between.
+ * True if the window `entry` directly follows the window `before` in the same run of stackd. False
+ * if the clock was set or the host was suspended in between.
  */
 static bool continues(const struct store_entry *entry, const struct store_entry *before)
 {
@@ -31,8 +31,8 @@ static bool continues(const struct store_entry *entry, const struct store_entry 
 }
 
 /*
- * Returns how many windows, beginning with the first, can be merged into one: they begin in the
- * same period of length_ns, and there is no break between them.
+ * Returns how many windows, beginning with the first, can be merged into one. They must begin in
+ * the same period of length_ns, without a break between them.
  */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {

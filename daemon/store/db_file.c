@@ -13,8 +13,8 @@
 #include "daemon/store/internal.h"
 
 /*
- * Returns a hint for the message about error r: what to change in the systemd unit. "" if the unit
- * is not the likely cause.
+ * Returns a hint for the message about the error `r`: what to change in the systemd unit. "" if the
+ * unit is not the likely cause.
  */
 static const char *permission_hint(int r)
 {

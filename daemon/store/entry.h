@@ -29,7 +29,7 @@ struct store_entry {
 	uint64_t opens;
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
-	int bad; /* 0; after the window could not be loaded, the negative errno of that */
+	int bad; /* 0, or the negative errno with which loading the window failed */
 };
 
 /* Returns when the window begins, in ns since the epoch. */

@@ -28,7 +28,7 @@ struct history {
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
-	/* ring: times and loss counts of evicted windows */
+	/* ring of evicted windows, of which only times and loss counts are kept */
 	struct window *lossy[HISTORY_LOSSY_MAX];
 	size_t lossy_first;
 	size_t n_lossy;

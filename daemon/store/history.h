@@ -83,7 +83,10 @@ void history_list_fini(struct history_list *list);
 /* Returns when the session's newest window ended, in ns since the epoch; 0 if it has none. */
 int64_t history_newest_end(struct history *history, uint64_t session);
 
-/* Waits until a window with sequence number seq or higher was added. Returns 0 or -ETIMEDOUT. */
+/*
+ * Waits until a window with the sequence number `seq` or a higher one was added. Returns 0 or
+ * -ETIMEDOUT.
+ */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
 
 /* Changes keep_ns and max_bytes, see history_new(). They apply when the next window is added. */

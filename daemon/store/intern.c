@@ -10,7 +10,8 @@
 #include "daemon/base/hash_table.h"
 
 /*
- * The most rows of one table in the cache. A full cache is emptied; its rows are in the database.
+ * The most rows of one table that the cache has. A full cache is emptied; its rows are in the
+ * database.
  */
 enum { KNOWN_MAX = 16384 };
 

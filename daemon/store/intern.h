@@ -25,7 +25,7 @@ enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 };
 
 struct store_intern;
 
-/* Creates an interner that writes to db, which must outlive it. Returns 0 or -ENOMEM. */
+/* Creates an interner that writes to `db`, which must outlive it. Returns 0 or -ENOMEM. */
 int store_intern_new(struct store_db *db, struct store_intern **out);
 struct store_intern *store_intern_free(struct store_intern *intern);
 

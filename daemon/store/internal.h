@@ -24,7 +24,7 @@ enum { STORE_COMPACTED_SESSIONS = 16 };
 /* The most sessions that can wait to be written: as many as clients can have running at once. */
 enum { STORE_NOTES_MAX = 64 };
 
-/* A period whose windows were dropped, so that they are not on disk, and the reason. */
+/* A period of which no windows are on disk, because they were dropped, and the reason. */
 struct store_gap {
 	int64_t start_ns; /* in ns since the epoch; equal to end_ns: no gap */
 	int64_t end_ns;
@@ -46,13 +46,13 @@ struct store {
 	pthread_cond_t tried; /* signalled when has_tried was set */
 	bool has_tried;	      /* the writer has tried to open the file, with success or not */
 	struct window *queue[STORE_QUEUE_MAX];	     /* ring of windows that wait to be written */
-	size_t first;				     /* index of the oldest window in queue */
-	size_t queued;				     /* number of windows in queue */
+	size_t first;				     /* index of the oldest window in `queue` */
+	size_t queued;				     /* number of windows in `queue` */
 	struct store_session notes[STORE_NOTES_MAX]; /* sessions that wait to be written */
-	size_t noted;				     /* number of sessions in notes */
+	size_t noted;				     /* number of sessions in `notes` */
 	bool is_stopping;
 	bool has_thread;
-	/* period of the windows that were dropped because queue was full */
+	/* period of the windows that were dropped because `queue` was full */
 	struct store_gap missed;
 	int64_t compact_after_ns;
 	struct store_stats stats;
@@ -89,7 +89,7 @@ struct store {
 	int touch_noted;
 };
 
-/* writer.c: runs the writer's thread. data is the struct store. */
+/* writer.c: runs the writer's thread. `data` is the struct store. */
 void *store_writer_run(void *data);
 
 /*
@@ -132,7 +132,10 @@ int store_evict(struct store *store, int64_t now_ns, size_t size);
  */
 int store_evict_some(struct store *store);
 
-/* Returns the size in bytes of the file named path plus suffix; 0 if there is no such file. */
+/*
+ * Returns the size in bytes of the file whose name is `path` followed by `suffix`; 0 if there is no
+ * such file.
+ */
 uint64_t store_file_bytes(const char *path, const char *suffix);
 
 /* Updates the stats: number of windows, end of the oldest and of the newest one, bytes on disk. */

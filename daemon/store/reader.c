@@ -67,7 +67,9 @@ void store_reader_rest(struct store_reader *reader)
 		store_db_run(&reader->db, "COMMIT");
 }
 
-/* Reads at most max entries from the statement's rows. Leaves out damaged rows and counts them. */
+/*
+ * Reads at most `max` entries from the statement's rows. Leaves out damaged rows and counts them.
+ */
 static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)
 {

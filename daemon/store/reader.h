@@ -5,8 +5,8 @@
 /*
  * Reads the database as it was at one moment: lists the windows of a range of time and loads them
  * one by one. Loads each stack, frame and process once and frees it with the reader. All windows,
- * and what was made from them, must be freed before. Each query has its own reader; one thread at a
- * time.
+ * and what was made from them, must be freed before the reader is. Each query has its own reader;
+ * one thread at a time.
  */
 
 #include <stdbool.h>
@@ -56,7 +56,7 @@ void store_reader_rest(struct store_reader *reader);
 
 /*
  * Lists the windows that overlap [since_ns, until_ns), in ns since the epoch, in the order in which
- * they were written. If there are more than max, lists the newest. The caller frees *out. Damaged
+ * they were written. If there are more than `max`, lists the newest. The caller frees *out. Damaged
  * rows are left out and counted. Returns 0 or a negative errno.
  */
 int store_reader_list(struct store_reader *reader, const struct store_select *select,
@@ -70,7 +70,7 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 int64_t store_reader_first(struct store_reader *reader, const char *probe, int64_t fallback_ns);
 
 /*
- * Finds a client's session by number, or by name if number is 0; the newest if several match.
+ * Finds a client's session by `number`, or by `name` if `number` is 0; the newest if several match.
  * Returns 0 and *out, which store_session_fini() frees; -ENOENT; or another errno.
  */
 int store_reader_session(struct store_reader *reader, uint64_t number, const char *name,
@@ -98,9 +98,9 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 		      struct window **out, bool *is_partial_out);
 
 /*
- * Finds, among the gaps noted in the database, the one that covers the largest part of [start_ns,
- * end_ns). Sets reason, and *end_out to the end of the gap, in ns since the epoch. Returns false if
- * no gap was noted for this time.
+ * Finds the gap in the table `gaps` that covers the largest part of [start_ns, end_ns). Sets
+ * `reason` to its reason, and *end_out to its end, in ns since the epoch. Returns false if the
+ * table has no gap for this time.
  */
 bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end_ns, char *reason,
 		      size_t size, int64_t *end_out);
@@ -109,8 +109,8 @@ bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end
 int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run *out);
 
 /*
- * Returns the end of the window evicted last, in ns since the epoch, and sets reason to why it was
- * evicted. Returns 0 if no window was evicted.
+ * Returns the end of the window evicted last, in ns since the epoch, and sets `reason` to why it
+ * was evicted. Returns 0 if no window was evicted.
  */
 int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t size);
 

@@ -69,7 +69,7 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 	return 0;
 }
 
-/* Sets a row of the table `meta`; text may be NULL. */
+/* Sets a row of the table `meta`; `text` may be NULL. */
 static int meta_set(struct store *store, const char *name, int64_t value, const char *text)
 {
 	sqlite3_stmt *statement;

@@ -265,7 +265,10 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 	if (!r)
 		return window;
 	list->entries[i].bad = r;
-	/* One line in the log for each question: a long range may have hundreds of such windows. */
+	/*
+	 * Log one line for each query, not for each window: a long range may have hundreds of
+	 * windows that cannot be read.
+	 */
 	if (!list->timeline->n_bad++)
 		log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
 	return NULL;

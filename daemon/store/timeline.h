@@ -52,8 +52,9 @@ struct timeline_session {
  * 0.
  */
 struct timeline_list {
-	struct store_entry *entries; /* entry i describes window i without loading it */
-	struct window **windows;     /* a reference to each window; NULL for a window on disk */
+	/* entries[i] describes window i, so that it need not be loaded */
+	struct store_entry *entries;
+	struct window **windows; /* a reference to each window; NULL for a window on disk */
 	size_t n;
 	size_t n_stored;	   /* entries [0, n_stored) are on disk */
 	struct timeline *timeline; /* the timeline that loads the windows on disk */
@@ -68,10 +69,11 @@ struct timeline_gap {
 struct timeline_coverage {
 	struct timeline_gap *gaps; /* sorted by time; in the caller's arena */
 	size_t n_gaps;
-	int64_t used_start_ns; /* start of the first readable window; if none, of the range */
-	int64_t used_end_ns;   /* end of the last readable window; if none, of the range */
-	int64_t covered_ns;    /* ns of the range that readable windows cover */
-	size_t windows;	       /* number of readable windows */
+	/* start of the first readable window; without any, start of the range */
+	int64_t used_start_ns;
+	int64_t used_end_ns; /* end of the last readable window; without any, end of the range */
+	int64_t covered_ns;  /* how many ns of the range are covered by readable windows */
+	size_t windows;	     /* number of readable windows */
 	/* how many of the readable windows are the result of merging several windows */
 	size_t compacted;
 	size_t bad; /* number of windows that could not be read */

@@ -117,7 +117,9 @@ static bool reason_run_ended(const struct coverage *coverage, const struct store
 	return true;
 }
 
-/* Sets reason to why the range has nothing before its first window: evicted, or never recorded. */
+/*
+ * Sets `reason` to why the range has nothing before its first window: evicted, or never recorded.
+ */
 static void reason_first(const struct coverage *coverage, int64_t start, char *reason)
 {
 	const struct timeline *timeline = coverage->timeline;
@@ -139,7 +141,7 @@ static void reason_first(const struct coverage *coverage, int64_t start, char *r
 }
 
 /*
- * Sets reason to why nothing was recorded between the windows `before` and `after`, each of which
+ * Sets `reason` to why nothing was recorded between the windows `before` and `after`, each of which
  * may be NULL (none).
  */
 static void reason_find(const struct coverage *coverage, const struct store_entry *before,
@@ -223,8 +225,8 @@ static void gap_first(struct coverage *coverage, const struct store_entry *befor
 }
 
 /*
- * Returns why a window on disk could not be read. Only data that is not as it was written counts as
- * damage.
+ * Returns why a window on disk could not be read. Only data that is not as it was written is called
+ * damaged.
  */
 static const char *reason_bad(int error)
 {
