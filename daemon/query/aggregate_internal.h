@@ -36,7 +36,10 @@ struct aggregate_image_info {
 	struct process_info process;
 	/* the entry of the thread in aggregate.threads; NULL if the filter never selected it */
 	struct aggregate_task *thread;
-	/* copy of the image in the newest window that has it; has a reference to the process */
+	/*
+	 * copy of the window_image in the newest window that has one; has a reference to the
+	 * process
+	 */
 	struct window_image image;
 	char comm[COMM_LEN]; /* the thread name for which is_wanted was determined */
 	bool is_wanted;
@@ -167,15 +170,15 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 		       struct aggregate_image_info *info);
 
 /*
- * Adds a wait that began before the window and ended in it. Only the part of its time that lies in
- * the window counts.
+ * Adds a wait that began before the window and ended in it. Adds only the part of its time that
+ * lies in the window.
  */
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
 			const struct window_span *span, struct aggregate_image_info *info);
 
 /*
- * Adds a wait that had not ended at the end of the window. Counts the part of its time that lies in
- * the window. If the query is only for waits that have not ended, counts all of its time instead.
+ * Adds a wait that had not ended at the end of the window. Adds only the part of its time that lies
+ * in the window; if the query is only for waits that have not ended, adds all of its time instead.
  * If the wait ended in a later window, the item gets the stacks that were taken at its end, which
  * are complete. Otherwise it gets the kernel stack that was taken during the wait, and `unread` as
  * its user stack if that was not read.

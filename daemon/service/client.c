@@ -181,8 +181,8 @@ static void on_written(uv_write_t *write, int status)
 }
 
 /*
- * Makes room for n more bytes of output within the limit max_output: disconnects those clients that
- * have left their reply unread for longest.
+ * Makes room for `n` more bytes of output within the limit max_output: disconnects those clients
+ * that have left their reply unread for longest.
  */
 static void output_make_room(struct client *client, size_t n)
 {

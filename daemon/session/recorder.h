@@ -57,15 +57,16 @@ struct recorder {
 };
 
 /*
- * Checks that this process may record on this kernel. Returns 0, or a negative errno with one line
- * of text in reason (size bytes). If is_serve_only, always returns 0.
+ * Checks that this process may record on this kernel. Returns 0; or a negative errno, and then
+ * writes one line of text with the cause to `reason`, which has `size` bytes. If is_serve_only,
+ * always returns 0.
  */
 int recorder_check(const struct recorder *recorder, char *reason, size_t size);
 
 /*
- * Starts all parts of the recorder. Returns 0, or a negative errno with one line of text in reason
- * (size bytes): -EPERM if the kernel refuses BPF tracing altogether. If the kernel refuses only one
- * probe, that probe is off, which is no error.
+ * Starts all parts of the recorder. If the kernel refuses only one probe, that probe is off, which
+ * is no error. Returns 0; -EPERM if the kernel refuses BPF tracing altogether; or another negative
+ * errno. After a failure, `reason`, which has `size` bytes, is one line of text with the cause.
  */
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);

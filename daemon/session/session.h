@@ -105,8 +105,8 @@ struct sessions *sessions_free(struct sessions *sessions);
 
 /*
  * Starts the always-on sessions. Returns 0 even if the kernel refuses one of the probes: that probe
- * is then off, and session_probe_status() says why. Returns -EPERM, with one line of text in reason
- * (size bytes), if the kernel refuses BPF tracing altogether.
+ * is then off, and session_probe_status() says why. Returns -EPERM if the kernel refuses BPF
+ * tracing altogether; `reason`, which has `size` bytes, is then one line of text with the cause.
  */
 int sessions_start_always(struct sessions *sessions, char *reason, size_t size);
 
@@ -154,8 +154,11 @@ void sessions_list_free(struct session **list, size_t n);
  * of the setting [control] max_sessions. */
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out);
 
-/* Finds the running always-on session whose last cut (all data read, window closed) is oldest.
- * Returns the time of that cut (CLOCK_MONOTONIC, ns); INT64_MAX if no always-on session runs. */
+/*
+ * Finds, among the always-on sessions that run, the one whose last cut is oldest. (At a cut, all
+ * data was read and the window ends.) Returns the time of this cut (CLOCK_MONOTONIC, ns); INT64_MAX
+ * if no always-on session runs.
+ */
 int64_t sessions_last_drained_ns(struct sessions *sessions);
 
 const struct session_info *session_info(const struct session *session);

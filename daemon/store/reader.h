@@ -91,8 +91,8 @@ int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id
 
 /*
  * Loads a window. Returns 0 and *out, to which the caller owns a reference; -EBADMSG if it is
- * damaged; or another errno. Sets *is_partial_out to whether parts were skipped because a newer
- * stackd wrote them.
+ * damaged; or another errno. Sets *is_partial_out to whether sections of the window were skipped,
+ * because only a newer stackd can read them.
  */
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
 		      struct window **out, bool *is_partial_out);
