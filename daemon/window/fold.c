@@ -15,7 +15,9 @@ static bool is_too_large(const struct window *window, size_t max)
 	       window->n_samples > max || window->n_ios > max || window->n_images > 2 * max;
 }
 
-/* Returns a window with what the window has beside its arrays; NULL when out of memory. */
+/*
+ * Returns a new window that has all members of `in` except for the arrays; NULL when out of memory.
+ */
 static struct window *head_copy(const struct window *in)
 {
 	struct window *out = window_new();

@@ -3,10 +3,11 @@
 #define STACKD_DAEMON_WINDOW_FOLD_H
 
 /*
- * Folds a window that has too many rows: the biggest rows stay as they are, and the others are
- * summed with those that differ only in the process. All sums, counts and histograms stay exact.
- * Pure functions: no clock and no state, so any thread may fold any window. New entries of the
- * process table are made in the table of the window's processes.
+ * Folds a window that has too many rows. The biggest rows stay as they are. The others are summed
+ * up: equal rows of several processes with the same comm, exe and cgroup become one row. Totals,
+ * counts and histograms stay exact. Any thread may fold any window: these functions have no state
+ * and read no clock. A process that stands for several others is added to the process table that
+ * has these others.
  */
 
 #include <stddef.h>
@@ -15,31 +16,31 @@
 
 struct window_fold_limits {
 	/*
-	 * The number of rows, of waits that have not ended, of waits that began in an earlier
-	 * window, of samples and of operations that each stay as they are. 0: the window is not
-	 * folded at all.
+	 * The folded window has at most this number of rows that stay as they are. The same limit
+	 * applies to waits that have not ended, to waits that began in an earlier window, to
+	 * samples, and to I/O operations. 0: the window is not folded.
 	 */
 	size_t max_rows;
 	/*
-	 * The number of sums for processes with the same comm, exe, cgroup, stacks and state. What
-	 * is beyond these is summed for each cgroup and state.
+	 * Maximum number of summed rows for processes with the same comm, exe, cgroup, stacks and
+	 * state. Rows beyond these are summed up by cgroup and state.
 	 */
 	size_t max_folded;
 	/*
-	 * Preempted waits that together make up less than this part of all preempted time lose
-	 * their stacks, in percent; the shortest rows do. 0: all keep their stacks.
+	 * The shortest rows of preempted waits lose their stacks, as long as such rows together
+	 * have less than this percentage of the time of all preempted waits. 0: all rows keep their
+	 * stacks.
 	 */
 	unsigned int preempted_percent;
 };
 
-/* The name of the process that stands for processes of a cgroup that have nothing else in common.
- */
+/* Name of a process that stands for processes of one cgroup, whatever their names are. */
 #define WINDOW_OTHERS "(others)"
 
 /*
- * Folds the window. Sets *out to the folded window, or to a reference to the same window if nothing
- * has to be folded. Folding a folded window again with the same limits changes nothing. Returns 0,
- * -ENOMEM, or -EOVERFLOW if a sum of a histogram is too large.
+ * Folds the window and sets *out to the folded window. If nothing has to be folded, sets *out to a
+ * new reference to `window`. Folding a folded window again with the same limits changes nothing.
+ * Returns 0, -ENOMEM, or -EOVERFLOW if a bucket of a summed histogram is too large.
  */
 int window_fold(struct window *window, const struct window_fold_limits *limits,
 		struct window **out);

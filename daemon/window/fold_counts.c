@@ -7,7 +7,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/window/fold_internal.h"
 
-/* A row of operations that is a sum, while it is added up. */
+/* A summed row of I/O operations, while operations are added to it. */
 struct io_sum {
 	struct window_io io;
 	uint64_t buckets[IO_BUCKETS_N];
@@ -31,7 +31,10 @@ static void sample_items(const struct fold *fold, struct fold_item *items)
 			.ns = sample_ns(sample),
 			.kernel = sample->kernel,
 			.user = sample->user,
-			/* Addresses within functions do not matter: answers group by functions. */
+			/*
+			 * Answers group samples by function: stacks with the same functions count
+			 * as equal.
+			 */
 			.places = { stack_functions(sample->kernel),
 				    stack_functions(sample->user) },
 			.image = sample->image,
@@ -103,7 +106,10 @@ int fold_samples(struct fold *fold)
 	return r ? r : samples_sum(fold, items + stay, n - stay);
 }
 
-/* Returns an id of all that rows of operations must have in common to be summed, but the stacks. */
+/*
+ * Rows of I/O operations can be summed up only if certain values are equal. Returns a hash of these
+ * values, without the stacks.
+ */
 static uint64_t io_extra(const struct window_io *io)
 {
 	const uint32_t words[] = { io->layer, io->op,	   io->call,	 io->dev,
@@ -156,7 +162,7 @@ static int io_keep(struct fold *fold, uint32_t source)
 	return r ? r : io_add(fold->out, &io, buckets);
 }
 
-/* Sets what the operations of a sum have in common. */
+/* Sets the values that all operations of a summed row have in common. */
 static void io_sum_init(const struct fold *fold, const struct fold_target *target,
 			const struct fold_item *items, struct io_sum *sum)
 {
@@ -183,7 +189,7 @@ static void io_sum_add(struct fold *fold, const struct fold_item *item, struct i
 	window_io_add(&sum->io, io);
 	window_io_add_buckets(fold->in, io, sum->buckets);
 	fold->out->folded.rows += !item->is_sum;
-	/* The time of slow operations is in the rows of all operations, too. */
+	/* Slow operations are also counted in other rows: do not count their time twice. */
 	fold->out->folded.ns += item->is_sum || io->is_slow ? 0 : io->total_ns;
 }
 

@@ -8,7 +8,10 @@
 #include "common/base.h"
 #include "daemon/window/fold_internal.h"
 
-/* The values that all items of a sum have in common. Keys have an order of no meaning. */
+/*
+ * The values that all items of a summed row have in common. Keys are compared as bytes, so their
+ * order has no meaning.
+ */
 struct fold_key {
 	uint64_t image; /* fold_image.hash or fold_image.unit */
 	uint64_t state;
@@ -26,7 +29,7 @@ struct fold_group {
 	size_t n;
 	bool is_idle;
 	bool is_disk;
-	bool is_others; /* the items are sums of the rest of a unit already */
+	bool is_others; /* true if the items belong to an "(others)" entry already */
 };
 
 struct fold_member {
@@ -47,7 +50,9 @@ static int member_compare(const void *x, const void *y)
 	return r ? r : a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* Waits that are not idle come before idle ones, then more time before less, then D before others.
+/*
+ * Compares by rank. Waits that are not idle come before idle ones; of these, more time comes before
+ * less; of equal times, uninterruptible sleep (D) comes before other states.
  */
 static int rank_compare(bool is_idle_a, bool is_idle_b, uint64_t a, uint64_t b, bool is_disk_a,
 			bool is_disk_b)
@@ -79,7 +84,10 @@ static int64_t compare_u64(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Sums come last, because they are grouped again. Items of equal rank are ordered by their ids. */
+/*
+ * Compares items by rank. Items with is_sum come last, because they are always summed up again.
+ * Items of equal rank are ordered by their ids.
+ */
 static int item_compare(const void *x, const void *y, void *userdata)
 {
 	const struct fold *fold = userdata;
@@ -136,8 +144,10 @@ static struct fold_key key_of(const struct fold *fold, const struct fold_item *i
 	};
 }
 
-/* Returns the key of the sum for a unit and state. Waits without a stack keep whether they are
- * idle. */
+/*
+ * Returns the key by which items are summed up by unit and state. Separates idle waits from others,
+ * because the summed row has no stacks from which that could be seen.
+ */
 static struct fold_key key_of_others(struct fold *fold, const struct fold_item *item)
 {
 	return (struct fold_key){
@@ -147,7 +157,7 @@ static struct fold_key key_of_others(struct fold *fold, const struct fold_item *
 	};
 }
 
-/* Appends a sum for this item and those with the same key. */
+/* Appends to *targets a summed row for this item and for those with the same key. */
 static int target_add(struct fold *fold, const struct fold_item *items, uint32_t item,
 		      const struct fold_key *key, bool is_others, struct fold_targets *targets)
 {
@@ -167,8 +177,10 @@ static int target_add(struct fold *fold, const struct fold_item *items, uint32_t
 	return fold_image_place(fold, items[item].image, is_others, &target->image);
 }
 
-/* Sorts the members by key and makes a group of those with equal keys. Returns the number of
- * groups. */
+/*
+ * Sorts the members by key, and makes one group of all members with the same key. Returns the
+ * number of groups.
+ */
 static size_t groups_make(const struct fold *fold, const struct fold_item *items,
 			  struct fold_member *members, size_t n, struct fold_group *groups)
 {
@@ -194,7 +206,7 @@ static size_t groups_make(const struct fold *fold, const struct fold_item *items
 	return n_groups;
 }
 
-/* Makes the sum of each of the groups, and assigns it to the items of the group. */
+/* Appends to *targets one summed row for each group, and assigns it to all items of the group. */
 static int groups_place(struct fold *fold, struct fold_item *items,
 			const struct fold_member *members, const struct fold_group *groups,
 			size_t n, bool is_others, struct fold_targets *targets)
@@ -211,7 +223,9 @@ static int groups_place(struct fold *fold, struct fold_item *items,
 	return r;
 }
 
-/* Sums the items of the groups by unit and state. */
+/*
+ * Appends to *targets summed rows for the items of these groups: one row for each unit and state.
+ */
 static int others_place(struct fold *fold, struct fold_item *items,
 			const struct fold_member *members, const struct fold_group *groups,
 			size_t n, struct fold_targets *targets)

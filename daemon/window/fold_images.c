@@ -9,10 +9,13 @@
 #include "daemon/base/hash_table.h"
 #include "daemon/window/fold_internal.h"
 
-/* The number of units that have an "(others)" even if max_folded is less. */
+/* This number of units may each have an "(others)" entry, even if max_folded is lower. */
 enum { UNITS_LEAST = 64 };
 
-/* The unit of all cgroups for which there is no "(others)" left. */
+/*
+ * Used in place of a unit that may not have an "(others)" entry of its own: all such units share
+ * one.
+ */
 #define UNIT_REST UINT64_C(1)
 
 static uint64_t hash_text(uint64_t seed, const char *text)
@@ -106,7 +109,11 @@ int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out)
 	return 0;
 }
 
-/* Returns the process that images like this one, or those of its unit, are folded into. */
+/*
+ * Entry `image` of in.images is folded with similar ones. Returns the process that stands for all
+ * of them: for processes with the same comm, exe and cgroup, or, if is_others, for all of the
+ * cgroup, or, if is_rest as well, for those of several cgroups.
+ */
 static struct process *folded_process(const struct fold *fold, uint32_t image, bool is_others,
 				      bool is_rest)
 {
@@ -122,7 +129,7 @@ static struct process *folded_process(const struct fold *fold, uint32_t image, b
 	return process_see_folded(fold->in->images[image].process, &shared);
 }
 
-/* Adds the image that images like this one, or those of its unit, are folded into. */
+/* Adds an entry to out.images for the process that folded_process() returns. */
 static int image_add(struct fold *fold, uint32_t image, bool is_others, bool is_rest)
 {
 	struct process *process = folded_process(fold, image, is_others, is_rest);
@@ -213,7 +220,7 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 	a->short_runnable_ns += b->short_runnable_ns;
 }
 
-/* An image of which no row stays as it is. */
+/* Folds an entry of in.images of which no row stays as it is. */
 static int image_fold(struct fold *fold, const struct fold_item *item, bool is_others)
 {
 	const struct window_image *from = &fold->in->images[item->image];
@@ -229,7 +236,7 @@ static int image_fold(struct fold *fold, const struct fold_item *item, bool is_o
 	return fold_use_add(fold, place, &use);
 }
 
-/* Folds those of the items, which are images, that are not kept. */
+/* Folds the entries of in.images for which the items were made. */
 static int images_fold(struct fold *fold, struct fold_item *items, size_t n)
 {
 	struct fold_targets targets = {};
@@ -243,8 +250,9 @@ static int images_fold(struct fold *fold, struct fold_item *items, size_t n)
 }
 
 /*
- * Makes an item of each image of which no row stays; returns their number. The images that stay in
- * any case are in `out` already, or are put there; *kept_out is the number of all of these.
+ * Makes an item of each entry of in.images that is not in out.images so far, and counts these items
+ * in *n_out. Exception: entries with is_alone always stay, so they are put into out.images.
+ * *kept_out counts the entries that are there in the end. 0 or -ENOMEM.
  */
 static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_out,
 			  size_t *kept_out)
@@ -273,8 +281,9 @@ static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_
 }
 
 /*
- * Images without a row that stays are kept, those with the most time on a CPU first, up to twice
- * max_rows images: a thread that never waits has no row of waits, and only few threads sleep.
+ * Some entries of in.images have no row that stays as it is. Of these, keeps the entries with the
+ * most CPU time, up to twice max_rows entries in all, and folds the others. Without this, a thread
+ * that always runs would be folded, because it has no waits.
  */
 int fold_images_finish(struct fold *fold)
 {
@@ -350,7 +359,10 @@ static int pid_compare(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-/* Returns the pids of the processes that were folded before, sorted; the caller frees them. */
+/*
+ * Returns the pids of the processes of which something was folded before, sorted. The caller frees
+ * them.
+ */
 static int32_t *pids_before(const struct window *in)
 {
 	int32_t *pids = calloc(in->n_members + 1, sizeof(*pids));
@@ -363,7 +375,10 @@ static int32_t *pids_before(const struct window *in)
 	return pids;
 }
 
-/* Adds the processes to window.folded of which a part is folded now, and none was before. */
+/*
+ * Adds to window.folded the number of processes of which something is folded now, but nothing was
+ * before.
+ */
 static int processes_count(struct fold *fold)
 {
 	_cleanup_(freep) int32_t *pids = pids_before(fold->in);
@@ -386,7 +401,10 @@ static int processes_count(struct fold *fold)
 	return 0;
 }
 
-/* Appends the members of a folded image of `in`, which are now members of an image of `out`. */
+/*
+ * An entry of `in` that was folded before is now folded into an entry of `out`: appends its members
+ * as members of the latter.
+ */
 static int members_move(const struct window *in, const struct fold_use *use,
 			struct window_member **members, size_t *n, size_t *capacity)
 {

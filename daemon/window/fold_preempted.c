@@ -17,7 +17,10 @@ static bool has_stacks(const struct window_row *row)
 	return (row->state & STATE_PREEMPTED) && (row->kernel || row->user);
 }
 
-/* Sorts by time, the largest first. Rows of equal time all keep their stacks, or none does. */
+/*
+ * Sorts times, the largest first. Rows of equal time need no order: either all of them keep their
+ * stacks, or all lose them.
+ */
 static int time_compare(const void *x, const void *y)
 {
 	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
@@ -26,9 +29,9 @@ static int time_compare(const void *x, const void *y)
 }
 
 /*
- * Sets *limit_out to the time below which rows of preempted waits lose their stacks: together these
- * rows have less than `percent` of the time of all such rows. 0 if no row loses them. Returns 0 or
- * -ENOMEM.
+ * Rows of preempted waits lose their stacks if their time is less than *limit_out. Sets it to the
+ * highest value for which these rows together have less than `percent` of the time of all such
+ * rows; 0 if no row may lose its stacks. Returns 0 or -ENOMEM.
  */
 static int limit_find(const struct window *window, unsigned int percent, uint64_t *limit_out)
 {
@@ -52,20 +55,20 @@ static int limit_find(const struct window *window, unsigned int percent, uint64_
 		left += times[--n];
 		*limit_out = times[n] + 1;
 	}
-	/* Rows as long as the shortest one that keeps its stacks keep theirs, too. */
+	/* If one of several rows of equal time keeps its stacks, all of them do. */
 	if (n > 0 && *limit_out > times[n - 1])
 		*limit_out = times[n - 1];
 	return 0;
 }
 
-/* True if this row has no stacks any more. */
+/* True if this row loses its stacks. */
 static bool is_dropped(const struct window_row *row, uint64_t limit)
 {
 	return has_stacks(row) && row_ns(row) < limit;
 }
 
 struct place {
-	uint64_t key; /* image and state */
+	uint64_t key; /* index of the thread in window.images, and state */
 	uint32_t row; /* index of a row of the window */
 };
 
@@ -78,7 +81,7 @@ static int place_compare(const void *x, const void *y)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Adds a row with these buckets to the window, which owns no stacks. */
+/* Adds a row with these buckets to the window `to`, without taking references to its stacks. */
 static int row_add(struct window *to, const struct window_row *row, const uint64_t *sums)
 {
 	struct window_row *added = window_add_row(to);
@@ -109,7 +112,7 @@ static void row_sum(struct window_row *sum, const struct window_row *row)
 	window_processes_add(&sum->processes, &sum->started, row->processes, row->started);
 }
 
-/* Adds a row without stacks for the rows of each image and state. */
+/* Adds one row without stacks for all rows of the same thread and state. */
 static int places_add(const struct window *from, const struct place *places, size_t n,
 		      struct window *to)
 {
@@ -130,7 +133,10 @@ static int places_add(const struct window *from, const struct place *places, siz
 	return r;
 }
 
-/* Makes the rows of *to: those of `from` with their stacks, then one for each image and state. */
+/*
+ * Makes the rows of *to: first the rows of `from` that keep their stacks, then one row for each
+ * thread and state, which sums up the rows without stacks.
+ */
 static int rows_make(const struct window *from, uint64_t limit, struct window *to)
 {
 	_cleanup_(freep) struct place *places = calloc(from->n_rows + 1, sizeof(*places));
@@ -141,7 +147,7 @@ static int rows_make(const struct window *from, uint64_t limit, struct window *t
 		const struct window_row *row = &from->rows[i];
 		uint64_t buckets[WAIT_BUCKETS] = {};
 
-		/* A row that had no stacks before is summed with those that have none now. */
+		/* Rows that never had stacks are summed up with those that lose them now. */
 		if (is_dropped(row, limit) ||
 		    ((row->state & STATE_PREEMPTED) && !row->kernel && !row->user)) {
 			places[n++] = (struct place){

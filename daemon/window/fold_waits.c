@@ -8,16 +8,16 @@
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"
 
-/* The array of the window that an item is from. */
+/* The array of the window that has the item. */
 enum { FROM_ROWS, FROM_SPANS, FROM_OPENS };
 
-/* A row that is a sum, while it is added up. */
+/* A summed row of waits, while waits are added to it. */
 struct row_sum {
 	struct window_row row;
 	uint64_t buckets[WAIT_BUCKETS];
 };
 
-/* The items of the three arrays: each array in turn by rank, then those of all that are folded. */
+/* The items that do not stay as they are, of the three arrays one after the other. */
 struct wait_items {
 	struct fold_item *v;
 	size_t n;
@@ -28,7 +28,7 @@ static uint64_t part_ns(const struct window *in, int64_t from_ns, int64_t to_ns)
 	return window_overlap_ns(from_ns, to_ns, in->start_ns, in->end_ns);
 }
 
-/* Returns the row for the time in the window of a wait with these times. */
+/* Returns a row with the part of a wait's time that is in the window. */
 static struct window_row part_row(const struct window *in, int64_t start_ns, int64_t wake_ns,
 				  int64_t end_ns, uint64_t throttled_ns)
 {
@@ -53,7 +53,10 @@ static struct window_row span_row(const struct window *in, const struct window_s
 	return row;
 }
 
-/* The time of waits that were folded before is in rows already. */
+/*
+ * Returns a row with the part of the wait's time that is in the window. Returns an empty row for
+ * waits that were folded before: their time is in other rows already.
+ */
 static struct window_row open_row(const struct window *in, const struct window_open *open)
 {
 	if (open->count)
@@ -118,7 +121,10 @@ static size_t span_items(const struct fold *fold, struct fold_item *items)
 	return in->n_spans;
 }
 
-/* Waits that have been woken are not summed with others: they are over, but for a CPU. */
+/*
+ * Makes items of the waits that have not ended. Those whose threads have been made runnable get
+ * another `extra`, so that they are not summed up with the others: they only wait for a CPU.
+ */
 static size_t open_items(const struct fold *fold, struct fold_item *items)
 {
 	const struct window *in = fold->in;
@@ -153,7 +159,9 @@ static int buckets_narrow(const uint64_t *from, uint32_t *to)
 	return 0;
 }
 
-/* Adds a row to out, with references to its stacks and with the waker, which may be NULL. */
+/*
+ * Adds a row to `out` and takes references to its stacks. Also adds the waker, if it is not NULL.
+ */
 static int row_add(struct window *out, const struct window_row *row, const uint64_t *buckets,
 		   const struct window_waker *waker)
 {
@@ -234,7 +242,7 @@ static void row_sum(struct row_sum *sum, const struct window_row *row)
 	sum->row.max_end_ns = row->max_end_ns;
 }
 
-/* Adds a row, or the part of a wait that is in the window, to the sum of rows. */
+/* Adds an item to a summed row: a whole row, or the part of a wait that is in the window. */
 static void item_sum(struct fold *fold, const struct fold_item *item, struct row_sum *sum)
 {
 	const struct window *in = fold->in;
@@ -254,7 +262,10 @@ static void item_sum(struct fold *fold, const struct fold_item *item, struct row
 		fold->out->folded.ns += row_ns(&row);
 }
 
-/* Returns the waker of the rows that are summed; one that says nothing for waits of all wakers. */
+/*
+ * Returns the waker of a summed row. This is an empty one if the waits of the row have several
+ * wakers, and NULL if the window has no wakers.
+ */
 static const struct window_waker *target_waker(const struct fold *fold,
 					       const struct fold_target *target,
 					       const struct fold_item *items)
@@ -287,7 +298,7 @@ static int sums_add(struct fold *fold, const struct fold_item *items,
 	return r;
 }
 
-/* Adds rows that are the sums of the items. */
+/* Adds summed rows of the items to the folded window. */
 static int rows_sum(struct fold *fold, struct fold_item *items, size_t n)
 {
 	_cleanup_(freep) struct row_sum *sums = NULL;
@@ -324,7 +335,10 @@ static void open_sum(const struct window *in, const struct window_open *open,
 			    : window_overlap_ns(open->wake_ns, in->end_ns, INT64_MIN, INT64_MAX);
 }
 
-/* Adds open waits that are the sums of the items. Their time is in rows. */
+/*
+ * Adds members of opens[] that each stand for several waits which have not ended. The time of these
+ * waits in the window is in rows[].
+ */
 static int opens_sum(struct fold *fold, struct fold_item *items, size_t n)
 {
 	struct fold_targets targets = {};
@@ -354,7 +368,10 @@ static int opens_sum(struct fold *fold, struct fold_item *items, size_t n)
 	return r;
 }
 
-/* Keeps the first items of an array, and moves the others, to be folded, to the front of *rest. */
+/*
+ * Adds to the folded window those items of an array that stay as they are, and appends the others
+ * to *rest.
+ */
 static int items_split(struct fold *fold, struct fold_item *items, size_t n,
 		       struct wait_items *rest)
 {
@@ -371,8 +388,9 @@ static int items_split(struct fold *fold, struct fold_item *items, size_t n,
 }
 
 /*
- * Makes the items of waits, of which whole lengths were compared, items of the time that they took
- * in the window. Removes waits whose time is in rows already. Returns the number that is left.
+ * So far, the waits were compared by their whole length. Sets the time of each item to the part
+ * that is in the window, because the items become parts of rows now. Removes waits whose time is in
+ * rows already. Returns the number of items left.
  */
 static size_t items_to_rows(const struct window *in, struct fold_item *items, size_t n)
 {
@@ -405,7 +423,7 @@ int fold_waits(struct fold *fold)
 
 	if (!items)
 		return -ENOMEM;
-	/* The items of each array are made behind those left of the arrays before. */
+	/* Make the items of each array behind those that are left of the previous arrays. */
 	added = row_items(fold, items);
 	r = items_split(fold, items, added, &rest);
 	added = r ? 0 : span_items(fold, items + rest.n);

@@ -2,7 +2,9 @@
 #ifndef STACKD_DAEMON_WINDOW_IDLE_WAIT_H
 #define STACKD_DAEMON_WINDOW_IDLE_WAIT_H
 
-/* Tells idle waits, such as those of a server that waits for work, from others. Pure; any thread.
+/*
+ * Decides whether a wait is idle, such as that of a server that waits for work. Pure functions; any
+ * thread.
  */
 
 #include <stdbool.h>
@@ -27,9 +29,9 @@ static inline bool stack_is_of_idle(const struct stack *stack)
 }
 
 /*
- * True if a wait is normal idling: a kernel thread waits for work, or a thread sleeps in one of
- * the configured functions. A thread in uninterruptible sleep (D), or one that waits for a CPU, is
- * never idle. kernel and user may be NULL.
+ * True if a wait is normal idling: of a kernel thread that waits for work, or of a thread that
+ * sleeps in one of the functions that the settings list. Never true for a thread in uninterruptible
+ * sleep (D) or for one that waits for a CPU. `kernel` and `user` may be NULL.
  */
 static inline bool wait_is_idle(uint32_t state, bool is_kernel, const struct stack *kernel,
 				const struct stack *user)
