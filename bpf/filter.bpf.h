@@ -3,9 +3,10 @@
 #define STACKD_BPF_FILTER_BPF_H
 
 /*
- * Decides which threads and waits a session records. Its settings are constants that the daemon
- * sets before load, so an unused filter costs nothing at run time. A name is compared only up to
- * the pattern's first wildcard; the daemon applies the whole pattern later.
+ * Decides which threads and waits a session records. The filter's settings are constants that the
+ * daemon sets before it loads the programs, so an unused setting costs nothing at run time. Of a
+ * name pattern, the programs use only the part before the first wildcard; the daemon applies the
+ * whole pattern later.
  */
 
 #include "kernel.h"
@@ -32,8 +33,8 @@ struct {
 } filter_tids SEC(".maps");
 
 /*
- * True if the filter accepts the thread by its kind (user or kernel), pid and tid. A rejected
- * thread is not followed at all.
+ * True if the filter accepts the thread, by its pid, its tid and whether it is a kernel thread. No
+ * state is kept of a rejected thread.
  */
 static __always_inline bool filter_has_thread(struct task_struct *task)
 {

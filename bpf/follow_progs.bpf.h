@@ -4,7 +4,8 @@
 
 /*
  * Programs that report forks, execs and exits of processes to the daemon. The daemon loads them
- * unless another probe reports these events already; offcpu does so by programs of its own.
+ * unless another probe reports these events already. The probe offcpu does not use them: it has
+ * programs of its own for these events.
  */
 
 #include "kernel.h"

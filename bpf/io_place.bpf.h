@@ -66,8 +66,8 @@ static __always_inline void place_read(struct file *file, struct io_place *place
 }
 
 /*
- * Sets *place to the device and file system of the file that descriptor fd refers to. If fd was
- * closed and reused meanwhile, that is the new file.
+ * Sets *place to the device and file system of the file that descriptor fd refers to now. If fd was
+ * closed and reused since the call began, that is not the file of the call.
  */
 static __always_inline void place_of_descriptor(struct task_struct *task, __u64 fd,
 						struct io_place *place)

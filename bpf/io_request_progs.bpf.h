@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_REQUEST_PROGS_BPF_H
 
 /*
- * iolat's programs for block requests and bios, the layers below the file systems. They also add a
- * request's time to the open operation that the request was made for. A bio is "held" while a limit
- * in its cgroup's io.max holds it back. Included by iolat.bpf.c only.
+ * iolat's programs for block requests and bios, the layers below the file systems. When a request
+ * ends, they also add its time to the operation that it was made for, such as a read(). A bio is
+ * "held" while a limit in its cgroup's io.max delays it. Included by iolat.bpf.c only.
  */
 
 #include "io_kernel.h"
@@ -40,7 +40,8 @@ struct io_request {
 	__u32 dev;
 	__u32 op;
 	__u32 requeues;
-	__u32 slot; /* io_slots index + 1 of the operation the request is for; 0: none */
+	/* index in io_slots, plus 1, of the operation that the request is for; 0: none */
+	__u32 slot;
 	__u32 generation;
 	__u32 pad;
 	__u64 comm[COMM_LEN / 8]; /* name of the process that made the request */
@@ -54,9 +55,9 @@ _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of 
 #define REQUEST_IS_UNWANTED (1U << 31) /* bit of io_request.flags: the filter rejects it */
 
 /*
- * REQUESTS: number of entries. REQUEST_WAYS: number of entries that are tried for a request. BIOS:
- * limit of bios followed in a request; devices take up to 128 or 256 segments, and a bio has at
- * least one.
+ * REQUESTS: number of entries in the table of requests. REQUEST_WAYS: number of entries in which a
+ * request may be. BIOS: limit of bios followed in one request; devices take up to 128 or 256
+ * segments, and a bio has at least one.
  */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
@@ -77,9 +78,10 @@ static bool has_bios; /* true: a device without a request queue was seen; most h
 static bool has_held; /* true: a bio was checked against a limit in io.max */
 
 /*
- * Bios, by address, that were checked against a limit in io.max, and who made them. start_ns: since
- * when the bio is held; issue_ns: until when it was held, 0 while it is; throttled_ns: how long it
- * was held in all. An entry lives as long as its bio.
+ * The bios that were checked against a limit in io.max, by address, each with the process that made
+ * it. In these entries, start_ns is when the latest hold began. issue_ns is when it ended, or 0
+ * while the bio is held. throttled_ns is how long the bio was held in all. An entry is removed when
+ * its bio completes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -103,7 +105,8 @@ static __always_inline struct io_request *request_find(__u64 address)
 		i = request_index(address, way);
 		request = bpf_map_lookup_elem(&requests, &i);
 		if (!request || !request->state)
-			return NULL; /* a request at this address would have taken the free entry */
+			/* the request has no entry, or it would have taken this free one */
+			return NULL;
 		if (request->state == (address | IN_FLIGHT))
 			return request;
 	}
@@ -111,10 +114,10 @@ static __always_inline struct io_request *request_find(__u64 address)
 }
 
 /*
- * Returns an entry for a request that begins: the entry it had before or a free one, else that of
- * another request that is not in flight; NULL if there is none. If the request is marked as in
- * flight already, no program saw its end: it came while the program was busy on that CPU, or in a
- * task that the host hides from BPF.
+ * Returns an entry for a request that begins: the entry that it had before, or a free entry, or
+ * else the entry of another request that is not in flight. NULL if there is none. If the request is
+ * marked as in flight already, no program saw its end, because the request ended while the program
+ * was busy on that CPU, or in a task that the host hides from BPF.
  */
 static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 address)
 {
@@ -197,8 +200,9 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 }
 
 /*
- * Returns the cgroup whose data a kernel thread writes back by this bio. NULL if the kernel does
- * not know it or names the root, which stands for all unaccounted I/O.
+ * If a kernel thread made the bio to write back a cgroup's data, returns that cgroup. NULL if the
+ * kernel does not know the cgroup, or if it is the root, to which the kernel charges all I/O that
+ * it cannot attribute.
  */
 static __always_inline struct cgroup *bio_writer(struct task_struct *task, struct bio *bio)
 {
@@ -278,8 +282,8 @@ static __always_inline struct io_request *bio_held(const struct bio *bio, bool *
 }
 
 /*
- * Records that a bio is no longer held. The time it was held counts as an operation of
- * IO_LAYER_THROTTLE.
+ * Records that a bio is no longer held. The time for which it was held is recorded as an operation
+ * of the layer IO_LAYER_THROTTLE.
  */
 static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, __u64 now)
 {
@@ -321,7 +325,8 @@ static __always_inline void request_resume(struct io_request *request,
 
 /*
  * Makes the entry of a new request or bio. Returns NULL if there is no room or the filter rejects
- * it. With `remembers`, a rejected one gets an entry marked REQUEST_IS_UNWANTED.
+ * it. If `remembers` is true, however, a rejected request gets an entry that is marked
+ * REQUEST_IS_UNWANTED.
  */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
 						       struct bio *bio, __u64 start_ns,
@@ -344,8 +349,8 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 	}
 	if (held) {
 		/*
-		 * The time held usually ends at block_bio_queue. The kernel has no such event for
-		 * the rest of a split bio (BIO_TRACE_COMPLETION), so the time may have to end here.
+		 * A hold usually ends at the event block_bio_queue. For the rest of a split bio the
+		 * kernel has no such event (BIO_TRACE_COMPLETION): its hold ends here.
 		 */
 		if (!is_part)
 			hold_end(cpu, held, start_ns);
@@ -359,9 +364,10 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 }
 
 /*
- * Begins a request. Without on_request_start no program runs in the task that makes a request, so
- * the first task that handles it counts as its maker, even if that task only runs the queue. In
- * that case a rejected request needs an entry, too, or its issue would look like a new request.
+ * Begins a request. If on_request_start is not attached, no program runs in the task that makes a
+ * request. Then the first task that handles the request counts as its maker, even if it only runs
+ * the queue, and a rejected request gets an entry, too. Without the entry, a later event would seem
+ * to begin a new request.
  */
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
@@ -482,9 +488,9 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * Records the end of a request. For a flush that was never issued, the kernel has issued a request
- * of its own: the flush counts as device time of its operation. Any other request that was never
- * issued counts as lost.
+ * Records the end of a request. If a flush was not issued itself, the kernel issued a request of
+ * its own in its place, so the flush's time counts as time in the device. Any other request that
+ * was not issued counts as lost.
  */
 static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
 					  __u64 now, bool is_error)
@@ -502,9 +508,9 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
 }
 
 /*
- * Removes the entry of a bio that completes and returns how long the bio was held in all. Called
- * before the thread that waits for the bio is woken. On a device without a request queue the kernel
- * does not report when the last rest of a split bio is released: that counts as lost.
+ * Removes the entry of a bio that completes, before the thread that waits for the bio is woken.
+ * Returns how long the bio was held in all. If the bio was split and its device has no request
+ * queue, the kernel does not report the end of the last hold: such a bio counts as lost.
  */
 static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 {
@@ -555,7 +561,7 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 	address = pointer_number(cpu, rq);
 	request = request_find(address);
 	if (!request && !has_start && !rq->__data_len && rq->bio) {
-		/* The entry of an empty flush is that of its bio, see bio_is_flush(). */
+		/* an empty flush has the entry of its bio, see bio_is_flush() */
 		address = pointer_number(cpu, rq->bio);
 		request = request_find(address);
 	}
@@ -645,8 +651,9 @@ static __always_inline bool bio_is_all(struct bio *bio)
 }
 
 /*
- * True for an empty flush on kernels without block_io_start: no event there shows who made its
- * request, so the bio is followed until the request completes.
+ * True for an empty flush on a kernel without block_io_start. No event on such a kernel runs in the
+ * task that makes the flush request. So the programs follow the bio from block_bio_queue on, until
+ * the request completes.
  */
 static __always_inline bool bio_is_flush(const struct bio *bio)
 {
@@ -705,7 +712,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	request = request_find(address);
 	if (!request)
 		return 0;
-	/* The rest of a split bio was held again after start_ns: leave that time out. */
+	/* The bio was split, and its rest was held again after start_ns: leave that time out. */
 	if (throttled_ns > request->throttled_ns)
 		request->start_ns = request->issue_ns += throttled_ns - request->throttled_ns;
 	cpu->counts.ios++;

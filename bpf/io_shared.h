@@ -4,8 +4,8 @@
 
 /*
  * The structs that iolat's programs and the daemon share: keys and sums of I/O operations by layer,
- * and the table of open operations. Times are ns of CLOCK_MONOTONIC. No padding; sizes are
- * asserted.
+ * and the table of the operations that have not ended. Times are ns of CLOCK_MONOTONIC. No padding;
+ * sizes are asserted.
  */
 
 #include <linux/types.h>
@@ -76,8 +76,8 @@ enum io_argument {
 /* clang-format on */
 
 /*
- * Makes the attach cookie of a kernel function. A program that is attached to many functions learns
- * from the cookie which of them it runs for.
+ * Makes the BPF cookie of a kernel function. A program that is attached to many functions learns
+ * from the cookie which of them was called.
  */
 #define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
 #define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
@@ -85,26 +85,27 @@ enum io_argument {
 #define IO_COOKIE_ARGUMENT(cookie)     ((cookie) >> 16 & 0xff)
 
 enum {
-	IO_CALLS = 512,	 /* size of tables by system call number; all numbers are below it */
+	IO_CALLS = 512,	 /* size of tables that are indexed by system call number */
 	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
-	IO_DEPTH = 8,	 /* limit of open operations of one thread, nested in each other */
-	IO_SLOTS = 4096, /* limit of threads with an open operation; a power of two */
-	IO_WAYS = 8,	 /* number of slots of the table that are tried for a thread */
+	IO_DEPTH = 8,	 /* limit of nested operations of one thread */
+	IO_SLOTS = 4096, /* limit of threads that are in an operation; a power of two */
+	IO_WAYS = 8,	 /* number of slots in which a thread may be */
 };
 
-/* Stand in for a file system's magic number if the file is a device. */
+/* These numbers are used in place of a file system's magic number if the file is a device. */
 #define IO_MAGIC_CHARACTER 1U /* a character device */
 #define IO_MAGIC_BLOCK	   2U /* a block device, opened as such */
 
 enum io_key_flags {
 	IO_KEY_IS_KERNEL = 1, /* the operations are those of a kernel thread */
-	IO_KEY_IS_SLOW = 2,   /* slow operations, by stack; the row without stacks has them, too */
-	IO_KEY_IS_REST = 4,   /* the row combines the processes that got no row of their own */
+	/* Slow operations, in rows by stack. The rows without stacks include them, too. */
+	IO_KEY_IS_SLOW = 2,
+	IO_KEY_IS_REST = 4, /* the row combines the processes that got no row of their own */
 };
 
 enum io_slot_flags {
 	/* io_slot.flags also has IO_KEY_IS_KERNEL. */
-	IO_SLOT_IS_UNWANTED = 1U << 31, /* the filter rejects the thread's open operations */
+	IO_SLOT_IS_UNWANTED = 1U << 31, /* the filter rejects the thread's present operations */
 };
 
 struct io_key {
@@ -132,8 +133,8 @@ struct io_longest {
 };
 
 /*
- * How long requests were in the queue, or in the device. Buckets of 32 bits are enough, as no disk
- * completes 2^32 requests in a window, which has ten minutes at most.
+ * How long requests were in the queue, or in the device. 32 bits are enough for each bucket: a
+ * window lasts ten minutes at most, and no disk completes 2^32 requests in that time.
  */
 struct io_part {
 	struct io_longest longest;
@@ -141,8 +142,8 @@ struct io_part {
 };
 
 /*
- * Sums over the operations of one row. Any CPU may add to them. The times from runnable_ns to
- * throttled_ns are parts of total_ns.
+ * Sums over the operations of one row. Any CPU may add to them. runnable_ns and asleep_ns are parts
+ * of total_ns.
  */
 struct io_sums {
 	__u64 count;
@@ -150,10 +151,12 @@ struct io_sums {
 	__u64 own_ns;	   /* total_ns without the time of nested operations of lower layers */
 	__u64 runnable_ns; /* time runnable, waiting for a CPU */
 	__u64 asleep_ns;
-	__u64 device_ns;    /* part of asleep_ns: requests of the operations were in a device */
-	__u64 queue_ns;	    /* part of asleep_ns: requests of the operations were queued */
-	__u64 throttled_ns; /* part of asleep_ns: io.max held back bios of the operations */
-	__u64 async;	    /* number of operations that outlasted the call; time unknown */
+	/* part of asleep_ns in which a device handled a request of the operation */
+	__u64 device_ns;
+	__u64 queue_ns;	    /* part of asleep_ns in which a request of the operation was queued */
+	__u64 throttled_ns; /* part of asleep_ns in which io.max delayed a bio of the operation */
+	/* number of operations that continued after the call; their time is unknown */
+	__u64 async;
 	__u64 errors;
 	__u64 bytes;
 	__u64 merges;
@@ -162,14 +165,14 @@ struct io_sums {
 	struct io_longest longest;
 	__u64 buckets[IO_BUCKETS];
 	/*
-	 * Only rows of IO_LAYER_BLOCK use these two members. Of the times above, such rows have
-	 * queue_ns and device_ns only.
+	 * Only rows of IO_LAYER_BLOCK use these two members. Such rows have no other times than
+	 * queue_ns and device_ns.
 	 */
 	struct io_part queue;
 	struct io_part device;
 };
 
-/* The times that one operation adds to its row. */
+/* The times of one operation, which are added to the sums of its row. */
 struct io_times {
 	__u64 end_ns;
 	__u64 total_ns;
@@ -184,11 +187,11 @@ struct io_times {
 	__u32 is_error;
 };
 
-/* One open operation of a thread. */
+/* One operation of a thread that has begun and not ended. */
 struct io_frame {
 	__u64 start_ns;
 	__u64 below_ns; /* total time of the nested operations that have ended */
-	__u64 file;	/* address of the file for return probes, which see no arguments; else 0 */
+	__u64 file;	/* for return probes, which see no arguments: address of the file; else 0 */
 	__u64 off_mark; /* task_off_mark() when the operation began */
 	__u64 delay_ns; /* sched_info.run_delay when the operation began */
 	__u16 call;
@@ -198,15 +201,16 @@ struct io_frame {
 };
 
 /*
- * A slot: the open operations of a thread. A program finds the slot by the thread's kernel stack,
- * whose address the program knows without a call. Only the thread itself writes its slot, but ends
- * of requests add to device_ns, queue_ns and throttled_ns. Another thread may take over a slot
- * without open operations.
+ * A slot has the operations of one thread that have not ended. A program finds the slot by the
+ * thread's kernel stack, whose address it knows without a call. Only the thread itself writes its
+ * slot, except for device_ns, queue_ns and throttled_ns: programs at the end of a request add to
+ * these on any CPU. Another thread may take over a slot without operations.
  */
 struct io_slot {
-	__u64 stack;	      /* lowest address of the thread's kernel stack; 0: free slot */
-	__u32 depth;	      /* number of open operations */
-	__u32 generation;     /* serial number of the outermost operation; also in its requests */
+	__u64 stack; /* lowest address of the thread's kernel stack; 0: free slot */
+	__u32 depth; /* number of operations that have not ended */
+	/* serial number of the outermost operation; its requests have it, too */
+	__u32 generation;
 	__u64 device_ns;      /* time that the device took for the requests that have completed */
 	__u64 queue_ns;	      /* time that the completed requests were queued */
 	__u64 throttled_ns;   /* time that io.max held back the completed requests or bios */

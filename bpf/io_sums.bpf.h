@@ -3,8 +3,9 @@
 #define STACKD_BPF_IO_SUMS_BPF_H
 
 /*
- * Adds ended operations to their rows in the window's map: sums, histograms and the longest one.
- * Several CPUs may add to a row at once, so each addition is atomic.
+ * Records an ended operation in its row of the window's map: its times in the sums and histograms,
+ * and the operation itself if it is the longest one. Several CPUs may write a row at once, so each
+ * addition is atomic.
  */
 
 #include "io_kernel.h"
@@ -22,13 +23,16 @@ static __always_inline __u32 io_bucket(__u64 ns)
 }
 
 /*
- * Limit of the rows in a window that belong to a single process. All further processes share
- * combined rows, for which the map has room, too: a host that starts hundreds of programs a second
- * loses their names, but no operation.
+ * Limit of rows in a window that belong to a single process. All further processes share combined
+ * rows, for which the map has room beyond this limit. So a host that starts hundreds of programs a
+ * second loses their names, but no operation.
  */
 const volatile __u32 max_rows = 0;
 
-/* Number of rows that a window has, by epoch & 1: epoch << 32 | number. */
+/*
+ * Number of rows that a window has, in the lower 32 bits; the upper 32 bits are the epoch of the
+ * window. The index is epoch & 1.
+ */
 static __u64 rows_taken[2];
 
 static __always_inline bool row_is_left(__u32 epoch)
@@ -41,8 +45,8 @@ static __always_inline bool row_is_left(__u32 epoch)
 }
 
 /*
- * Returns a new row for the key, or the combined row if the window has max_rows already. comm: name
- * of the process. If it returns NULL, it has counted a loss.
+ * Makes a row for the key and returns it. Returns the combined row if the window has max_rows
+ * already. `comm` is the name of the process. If there is no room, counts a loss and returns NULL.
  */
 static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const struct io_key *key,
 					   const char *comm)
@@ -76,8 +80,8 @@ static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const 
 }
 
 /*
- * Returns the row of a key; makes it if there is none yet. If it returns NULL, it has counted a
- * loss.
+ * Returns the row of a key, which it makes if there is none yet. If there is no room, counts a loss
+ * and returns NULL.
  */
 static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_key *key,
 					      const char *comm)
@@ -127,8 +131,8 @@ static __always_inline void io_part_add(struct io_part *part, __u64 ns, __u64 en
 }
 
 /*
- * Adds an operation to its row. A global function, so that the verifier checks it only once and not
- * for each path that leads to a call.
+ * Adds the times of an operation to its row. A global function, so that the verifier checks it only
+ * once and not for each path that leads to a call.
  */
 __attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times *t)
 {

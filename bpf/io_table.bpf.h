@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_TABLE_BPF_H
 
 /*
- * The table of open operations. The begin of an operation adds a frame to its thread's slot, the
- * end removes it. The slot is found by the address of the thread's kernel stack, which a program in
- * a system call knows from its context without calling a helper.
+ * The table of operations that have begun and not ended. The begin of an operation adds a frame to
+ * its thread's slot, the end removes it. The slot is found by the address of the thread's kernel
+ * stack, which a program in a system call knows from its context without calling a helper.
  */
 
 #include "io_kernel.h"
@@ -38,10 +38,10 @@ static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 }
 
 /*
- * Returns a pointer as a number. The verifier allows no arithmetic on pointers but the difference
- * of two. So this takes the difference of the pointer and the address of `cut`, and adds that
- * address as a number, read back from memory. An interrupt does no harm, as the address never
- * changes.
+ * Returns a pointer as a number. The only arithmetic on pointers that the verifier allows is the
+ * difference of two. So this function subtracts the address of `cut` as a pointer, and adds it
+ * again as a number that it has read back from memory. An interrupt in between does no harm,
+ * because the address of `cut` never changes.
  */
 static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
 {
@@ -54,9 +54,9 @@ static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer
 }
 
 /*
- * Returns the lowest address of a thread's kernel stack as a number. Some kernels' verifiers take
- * task->stack for a pointer, others for a number; stored and read back, it is a number for all. A
- * program that interrupts this one restores the word that it overwrote.
+ * Returns the lowest address of a thread's kernel stack as a number. The verifiers of some kernels
+ * treat task->stack as a pointer; a value that is read back from memory is a number for all of
+ * them. A program that interrupts this one restores the word in memory before it ends.
  */
 static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *task)
 {
@@ -86,8 +86,8 @@ static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 }
 
 /*
- * Returns a slot for the thread with this kernel stack: a free one, else one of a thread without
- * open operations. NULL if there is neither.
+ * Returns a slot for the thread with this kernel stack: a free slot, or else one of a thread that
+ * is in no operation. NULL if there is neither.
  */
 static __always_inline struct io_slot *slot_take(__u64 stack)
 {
@@ -121,9 +121,10 @@ static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
 }
 
 /*
- * Returns a number that grows only while the thread is off the CPU: while it runs, both terms grow
- * alike. exec_start is in the clock of one CPU. The clocks of two CPUs may differ by their time in
- * interrupts; a thread that moves between them gets that difference as an error.
+ * Returns a number that grows only while the thread is off the CPU: while the thread runs,
+ * exec_start and sum_exec_runtime grow by the same amount. exec_start comes from the clock of one
+ * CPU, which leaves out the CPU's time in interrupts. If the thread moves to another CPU, the
+ * result is wrong by the difference of the two clocks.
  */
 static __always_inline __u64 task_off_mark(struct task_struct *task)
 {
@@ -183,7 +184,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->layer = layer;
 	frame->op = op;
 	frame->start_ns = bpf_ktime_get_ns();
-	/* depth is written last, as the daemon takes the frames below depth for open operations. */
+	/* depth is written last: the daemon reads only the frames below it. */
 	*(volatile __u32 *)&slot->depth = depth + 1;
 }
 
@@ -195,8 +196,8 @@ static __always_inline void frames_drop(struct cpu *cpu, __u32 n)
 }
 
 /*
- * Removes the innermost open operation of that layer and kind, with all that are nested in it, and
- * returns its frame. NULL if there is none.
+ * Ends the innermost operation with this layer and kind: removes its frame and the frames of all
+ * operations nested in it. Returns the frame, or NULL if there is none.
  */
 static __always_inline struct io_frame *frame_end(struct cpu *cpu, struct io_slot *slot,
 						  __u32 layer, __u32 op)

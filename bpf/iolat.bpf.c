@@ -66,7 +66,7 @@ static __always_inline void key_identify(struct io_key *key, struct task_struct 
 	key->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-/* Clears the slot's key and times, for an operation that ended at end_ns. */
+/* Clears slot->key and slot->times for an operation that ended at end_ns. */
 static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 {
 	__builtin_memset(&slot->key, 0, sizeof(slot->key));
@@ -75,8 +75,9 @@ static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 }
 
 /*
- * Splits an operation's time asleep by what its requests did meanwhile. Requests may overlap, so
- * the parts are limited to the time asleep in all.
+ * Divides the time that a thread was asleep in an operation by what the operation's requests did
+ * meanwhile. Requests may overlap, so the parts are limited: together they are no longer than the
+ * time asleep.
  */
 static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
 {
@@ -115,8 +116,8 @@ struct {
 } slow_places SEC(".maps");
 
 /*
- * Takes the current thread's stacks and leaves their ids in slow_places. A global function, so that
- * the verifier checks it only once. Such a function gets no context, so it uses
+ * Takes the current thread's stacks and stores their ids in slow_places. A global function, so that
+ * the verifier checks it only once. A global function gets no program context, so it uses
  * bpf_get_task_stack().
  */
 __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
@@ -150,8 +151,8 @@ __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 }
 
 /*
- * Adds a slow operation to the row of its stacks. A system call gets no kernel stack, as there is
- * nothing but the call itself on it when the call ends.
+ * Adds a slow operation to the row of its stacks. For a system call no kernel stack is taken: when
+ * the call ends, the kernel stack has only the function of the call itself.
  */
 static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct task_struct *task,
 				     const struct io_times *t)
@@ -216,7 +217,8 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	if (slot->depth) { /* left open by a call that did not return (exit, signal) */
+	/* these operations have no end: their call did not return (exit, signal) */
+	if (slot->depth) {
 		frames_drop(cpu, slot->depth);
 		slot->depth = 0;
 	}
@@ -298,9 +300,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 
 /*
  * The alternative to sys_enter and sys_exit: programs attached to the kernel functions of the
- * followed system calls, so that only those pay. The two tracepoints cost every system call of
- * every process 121 ns, as the kernel takes its slow path (syscall_trace_enter()). Tracepoints of
- * single system calls would cost all other calls 47 ns, and a followed call 596 ns instead of 267.
+ * followed system calls, so that other calls are not slowed. The two tracepoints cost every
+ * system call of every process 121 ns, as the kernel takes its slow path (syscall_trace_enter()).
+ * Tracepoints of single system calls would cost all other calls 47 ns, and a followed call 596 ns
+ * instead of 267.
  */
 static __noinline int call_function_begin(struct pt_regs___kernel *regs)
 {
@@ -328,8 +331,8 @@ static __noinline int call_function_end(struct pt_regs___kernel *regs, long ret)
 IO_CALL_FUNCTIONS(CALL_FUNCTION)
 
 /*
- * Drops the open operations of a thread that exits and frees its slot: another thread may soon have
- * its kernel stack.
+ * Drops the operations in which a thread is when it exits, and frees its slot: another thread may
+ * soon have its kernel stack.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
@@ -385,8 +388,9 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 }
 
 /*
- * Ends an operation and returns its slot with key and times set; NULL if its begin was not seen or
- * the filter rejects it. Sets *file to the file that its begin noted.
+ * Ends an operation. Returns its slot, in which key and times are set, and sets *file to the file
+ * that was noted at the begin of the operation. Returns NULL if the begin was not seen or the
+ * filter rejects the operation.
  */
 static __always_inline struct io_slot *function_close(struct cpu *cpu, struct task_struct *task,
 						      __u32 layer, __u32 op, __u64 *file)

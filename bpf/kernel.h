@@ -20,7 +20,7 @@ struct rq {
 	unsigned long lost_idle_time;
 };
 
-/* The run queue of a cgroup on one CPU. The two throttled_clock_self members: since 6.6. */
+/* The run queue of a cgroup on one CPU. The last two members exist since Linux 6.6. */
 struct cfs_rq {
 	struct rq *rq;
 	int throttle_count; /* not 0 while this group or one above it is out of CPU quota */
@@ -33,7 +33,7 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 	unsigned char sched_delayed; /* not 0: asleep, but still on its run queue (since 6.12) */
-	__u64 exec_start;	     /* rq_clock_task() that sum_exec_runtime counts up to */
+	__u64 exec_start;	     /* rq_clock_task() when sum_exec_runtime was last updated */
 	__u64 sum_exec_runtime;
 };
 

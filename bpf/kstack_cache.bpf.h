@@ -221,7 +221,7 @@ static __always_inline void kstack_note(struct kstack_entry *c, struct kstack_wo
 }
 
 /*
- * The state of one lookup of the current task's kernel stack, from kstack_find() to kstack_learn().
+ * One lookup of the current task's kernel stack. kstack_find() fills it and kstack_learn() uses it.
  */
 struct kstack_lookup {
 	struct kstack_words *stack;
@@ -232,10 +232,10 @@ struct kstack_lookup {
 };
 
 /*
- * Returns the id of the current task's kernel stack if the cache has it, else 0. After a 0 the
- * caller has the kernel walk the stack into look->frames and calls kstack_learn(); if look->frames
- * is NULL, there is no buffer. top: address of user space's registers. first_ip: the first frame if
- * that is not on the stack itself, else 0.
+ * Returns the id of the current task's kernel stack if the cache has it, else 0. After a 0, the
+ * caller lets the kernel walk the stack into look->frames and calls kstack_learn(). It cannot do so
+ * if look->frames is NULL. `top` is the address of user space's registers. `first_ip` is the first
+ * frame if that is not on the stack itself, else 0.
  */
 static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, void *top,
 					 __u64 hint, __u32 first, __u64 first_ip)
@@ -262,8 +262,8 @@ static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, 
 }
 
 /*
- * Sends the stack that the kernel walked, notes it in the cache and returns its id. size: bytes of
- * its frames, or a negative errno.
+ * Sends the stack that the kernel walked, notes it in the cache and returns its id. `size` is the
+ * size of its frames in bytes, or a negative errno.
  */
 static __always_inline __u64 kstack_learn(struct kstack_lookup *look, struct cpu *cpu,
 					  struct task_struct *task, long size)

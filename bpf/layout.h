@@ -18,26 +18,26 @@
  * Event counters of one CPU. Tests check by them that each event is in the data, filtered or lost.
  */
 struct cpu_counts {
-	__u64 switch_ins;    /* switches to non-idle threads; counted before anything else */
+	__u64 switch_ins;    /* all switches to threads other than idle, recorded or not */
 	__u64 waits;	     /* ended waits put into a window's map */
 	__u64 spans;	     /* ended waits of more than one window, sent through the ring */
 	__u64 shorts;	     /* ended waits shorter than the session's minimum, which get no row */
-	__u64 first_seen;    /* switch-ins of unknown threads; offwake: of threads not asleep */
+	__u64 first_seen;    /* switch-ins of unknown threads (in offwake: of awake ones) */
 	__u64 recovered;     /* switch-ins that sched_switch did not show but a later program saw */
 	__u64 hidden;	     /* switch-ins of threads whose switch-out the host hides from BPF */
 	__u64 stacks;	     /* stacks sent through the ring */
-	__u64 stacks_late;   /* waits recorded without a stack, as STACK_NO_HOOK */
+	__u64 stacks_late;   /* waits recorded with STACK_NO_HOOK in place of a stack */
 	__u64 pendings;	     /* 1 while an ended wait has no stack yet, else 0 */
 	__u64 lost_ns;	     /* total time of the waits that were lost */
 	__u64 filtered;	     /* switch-ins, samples, calls or I/O that the filter rejected */
-	__u64 samples;	     /* samples or calls; counted before anything else */
+	__u64 samples;	     /* all samples or calls, recorded or not */
 	__u64 samples_idle;  /* samples of the idle task, which are not recorded */
 	__u64 samples_kept;  /* samples or calls put into a window's map */
 	__u64 streamed;	     /* calls sent to the daemon one by one */
 	__u64 call_ns;	     /* time spent in the programs that record calls */
 	__u64 calls_passed;  /* calls skipped at random; the next recorded call stands for them */
 	__u64 calls_refused; /* calls over a limit; the next recorded call stands for them */
-	__u64 ios;	     /* ends of followed I/O operations; counted before anything else */
+	__u64 ios;	     /* all ends of followed I/O operations, recorded or not */
 	__u64 ios_kept;	     /* I/O operations put into a window's map */
 	__u64 ios_unseen;    /* ended I/O operations whose begin was not seen */
 	__u64 lost[LOST_N];
@@ -59,20 +59,20 @@ enum thread_flags {
 };
 
 /*
- * The state of one thread, in an array that the daemon maps. The hash `slots` finds its index by
- * the address of its task_struct. The thread's CPU writes it, its waker sets wake_ns and the
- * throttle_ members, and the programs that iterate over tasks set comm, seen_cut and the open_ and
- * user_ members. A writer increments seq_begin first and seq_done last. A reader's copy is
- * consistent if seq_done, loaded before it, equals seq_begin, loaded after it. The members that a
- * task switch touches come first.
+ * The state of one thread, in an array that the daemon maps. The hash `slots` finds the index of a
+ * thread by the address of its task_struct. The CPU of the thread writes most members. The thread's
+ * waker writes wake_ns and the members that begin with throttle_. The programs that iterate over
+ * tasks write comm, seen_cut and the members that begin with open_ or user_. A writer increments
+ * seq_begin first and seq_done last. A reader's copy is consistent if seq_done, loaded before it,
+ * equals seq_begin, loaded after it. The members that a task switch touches come first.
  */
 struct thread {
 	__u64 seq_done;
 	__u64 seq_begin;
 	__u64 task; /* address of the task_struct; 0: the slot is free */
-	__u64 uid;  /* unique number while the programs are loaded, as tids are reused */
+	__u64 uid;  /* number of the thread, not reused while the programs are loaded */
 	__u64 since_ns;
-	__u64 wake_ns; /* when it was made runnable; less than since_ns: not yet in this wait */
+	__u64 wake_ns; /* when it was last made runnable, maybe before its present wait */
 	__u32 status;
 	__u32 wait_state; /* state of its wait: task state bits at switch-out, and STATE_ bits */
 	__u32 flags;
@@ -80,20 +80,21 @@ struct thread {
 	struct thread_sums sums;
 	__u32 slot;
 	__u32 exec_gen;
-	struct thread_sums at_cut; /* sums at the start of the window `epoch` */
-	__u64 seeded_ns;	   /* if THREAD_IS_SEEDED: sums count from here, not since_ns */
+	struct thread_sums at_cut; /* values of `sums` at the start of the window `epoch` */
+	/* if THREAD_IS_SEEDED: start of its sums, in place of since_ns */
+	__u64 seeded_ns;
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
 	__u64 kstack;		/* id of the wait's kernel stack if taken at switch-out */
 	__u64 ustack;		/* id of the wait's user stack if taken at switch-out */
-	__u64 open_since_ns;	/* start of the open wait that open_kstack belongs to */
-	__u64 open_kstack;	/* id of the kernel stack of an open wait */
-	__u64 user_since_ns;	/* start of the wait that user_looks belongs to */
+	__u64 open_since_ns;	/* start of the wait whose kernel stack is open_kstack */
+	__u64 open_kstack;	/* id of the kernel stack of a wait that has not ended */
+	__u64 user_since_ns;	/* start of the wait for which user_looks is valid */
 	__u64 throttle_queue;	/* if THREAD_IS_MARKED: address of the cfs_rq that it waits on */
-	__u64 throttle_mark_ns; /* throttle_queue's throttled time as the thread became runnable */
-	/* Throttled time of its present wait, up to the last window's end. */
+	__u64 throttle_mark_ns; /* throttled time of throttle_queue when the wait for a CPU began */
+	/* How long the thread's present wait was throttled, until the last window ended. */
 	__u64 open_throttled_ns;
-	__u32 user_looks; /* number and time of reads of its user stack (openwait.bpf.c) */
+	__u32 user_looks; /* attempts to read the user stack: number, and time of the last */
 	__u32 tid;
 	__u32 tgid;
 	__u32 seen_cut; /* epoch in which an iteration over tasks last found the thread */
@@ -127,7 +128,10 @@ struct wake_link {
 	char comm[COMM_LEN];
 };
 
-/* The key under which offcpu counts waits: a thread (uid), the stacks and the state of its wait. */
+/*
+ * The key of a row of waits in offcpu: a thread (`uid`, its number in struct thread), the stacks of
+ * the wait and its state.
+ */
 struct wait_key {
 	__u64 uid;
 	__u64 kstack;
@@ -192,9 +196,10 @@ struct wake_sums {
 };
 
 enum {
-	FILTER_CGROUPS = 2, /* cgroups: one by path, one by unit; a wait must be in both */
+	/* by path, and by systemd unit; a wait must be in both cgroups */
+	FILTER_CGROUPS = 2,
 	FILTER_STATES = 8,
-	FILTER_CPUS = 1024, /* stackcount and stacksnoop can be limited to CPUs below this */
+	FILTER_CPUS = 1024, /* stackcount and stacksnoop can select only CPUs with lower numbers */
 };
 
 struct filter_cgroup {
@@ -207,7 +212,10 @@ struct filter_cgroup {
 struct session_filter {
 	__u64 max_wait_ns; /* longest wait that is recorded; 0: no limit */
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
-	/* State bits of each state that the filter can name; the first match wins; 0: unused. */
+	/*
+	 * The states that the filter can name, each as task state bits; 0: unused. A wait has the
+	 * first state in this array whose bits are all set in the state of the wait.
+	 */
 	__u32 state_order[FILTER_STATES];
 	__u32 states;	  /* bit i is set if the state in state_order[i] is wanted */
 	__u32 state_bits; /* task state bits; a wait with any of them is wanted */
@@ -227,7 +235,10 @@ struct session_filter {
 	__u64 cpus[FILTER_CPUS / 64]; /* stackcount, stacksnoop: a bit for each wanted CPU */
 };
 
-/* How attempts to read the user stacks of open waits ended, since the program was loaded. */
+/*
+ * The programs try to read the user stacks of waits that have not ended. These are the numbers of
+ * such attempts by result, since the programs were loaded.
+ */
 struct openwait_counts {
 	__u64 looks;   /* user stacks that were read */
 	__u64 whole;   /* user stacks that were walked to the thread's first function */
@@ -238,8 +249,8 @@ struct openwait_counts {
 };
 
 /*
- * The open window, to which events are added now. epoch is 0 before the first window. Only the
- * daemon writes it.
+ * The present window: events are added to it now. epoch is 0 before the first window. Only the
+ * daemon writes this struct.
  */
 struct cut {
 	__u64 start_ns[2]; /* start of the window, at index epoch & 1 */
@@ -274,8 +285,8 @@ struct record_stack {
 	__u32 frames;
 	__u32 epoch;
 	/*
-	 * The mappings that the walk used: a generation of the daemon's segments, or mappings_id();
-	 * 0: none.
+	 * Says which mappings the walk used: a generation of the daemon's segments, or a result of
+	 * mappings_id(); 0: none.
 	 */
 	__u64 mappings;
 	__u32 flags; /* enum unwind_flag; 0 for a kernel stack */
@@ -288,14 +299,17 @@ struct record_wait {
 	struct record_head head;
 	struct wait_key key;
 	__u64 start_ns;
-	/* When it was made runnable: end_ns if never, start_ns if it was runnable throughout. */
+	/*
+	 * When the thread was made runnable: end_ns if it was blocked throughout, start_ns if it
+	 * was runnable throughout.
+	 */
 	__u64 wake_ns;
 	__u64 end_ns;
 	/* Part of the time since wake_ns in which its cgroup had no CPU quota. */
 	__u64 throttled_ns;
 };
 
-/* The user stack of an open wait, which is one that has not ended. */
+/* The user stack of a wait that has not ended. */
 struct record_open_stack {
 	struct record_head head;
 	__u64 uid;
@@ -303,7 +317,10 @@ struct record_open_stack {
 	__u64 ustack;
 };
 
-/* One streamed call. key names the thread; comm is the name of the thread, not of its process. */
+/*
+ * One call, sent to the client as it happens. `key` identifies the thread; `comm` is the name of
+ * the thread, not of its process.
+ */
 struct record_call {
 	struct record_head head;
 	struct sample_key key;
@@ -321,10 +338,11 @@ struct record_thread_end {
 };
 
 /*
- * A fork, exec or exit. For a fork, the ids and comm are the child's and the parent_ members the
- * parent's. For an exec, the ids and comm are the new image's and the parent_ members the thread's
- * tid, start and generation before it; uid, sums, epoch and old_comm, set for an exec only, are the
- * thread's as it left its old image.
+ * A fork, exec or exit of a process. After a fork, the ids and comm are those of the child, and the
+ * parent_ members those of the parent. After an exec, the ids and comm are those that the process
+ * has now, and the parent_ members are the tid, start and generation that the thread had before.
+ * `uid` (the thread's number in struct thread), sums, epoch and old_comm are set only after an
+ * exec: they are the thread's at the moment of the exec.
  */
 struct record_process {
 	struct record_head head;
@@ -343,7 +361,7 @@ struct record_process {
 };
 
 /*
- * A mapping that the walk of a user stack found before the daemon knew of it. Sent before the
+ * A mapping that the walk of a user stack found and that the daemon does not know. Sent before the
  * stack.
  */
 struct record_mapping {
@@ -352,7 +370,10 @@ struct record_mapping {
 	__u32 tgid;
 	__u32 exec_gen;
 	__u64 mappings; /* the same id as record_stack.mappings of the stacks that used it */
-	/* Generation of the daemon's own mappings of the process, to which this one is added. */
+	/*
+	 * Generation of the segments that the daemon has of the process. The mapping belongs with
+	 * them.
+	 */
 	__u64 generation;
 	struct unwind_mapping_found found;
 };

@@ -118,7 +118,7 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 }
 
 /*
- * Records this CPU's pending wait, which has ended but has no stacks yet, without stacks: the
+ * If a wait has ended on this CPU whose stacks have not been taken, records it without stacks: the
  * program that takes them did not run for it.
  */
 static __always_inline void pending_flush(struct cpu *cpu)
@@ -153,9 +153,10 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 }
 
 /*
- * Returns the state of a task's thread, or NULL. If the state is that of a thread of another
- * process, ends that thread. This happens on hosts that hide tasks from BPF, where neither the end
- * of a thread nor a fork may be seen.
+ * Returns the state that is kept of a task's thread, or NULL. If it belongs to a thread of another
+ * process, the task_struct has been reused: then reports the end of that thread and returns NULL.
+ * This happens on hosts that hide tasks from BPF, where neither the end of a thread nor a fork may
+ * be seen.
  */
 static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_struct *task,
 						__u64 now)
@@ -170,8 +171,8 @@ static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_str
 }
 
 /*
- * Ends a thread's time on its CPU and begins a wait. flag: THREAD_IS_SHOWN if sched_switch showed
- * the switch-out, else 0.
+ * Ends a thread's time on its CPU and begins a wait. `flag` is THREAD_IS_SHOWN if sched_switch
+ * showed the switch-out, else 0.
  */
 static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u64 key, __u64 now,
 					 bool is_blocked, __u32 task_state, __u32 flag)
@@ -202,8 +203,8 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 }
 
 /*
- * Ends a wait and adds its parts to the thread's sums. Returns true and sets *w if the wait was not
- * shorter than the minimum.
+ * Ends a wait and adds its blocked and its runnable time to the thread's sums. Returns true and
+ * sets *w if the wait was not shorter than the minimum.
  */
 static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending_wait *w)
 {
@@ -264,9 +265,9 @@ static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 
 /*
  * Handles the switch-in of a thread that was thought to be on a CPU already. Some hosts do not run
- * BPF in init's threads, so their switch-outs are not seen. Mostly switch_recover() repairs that in
- * the thread that runs next on the CPU. It cannot if that thread is hidden, too, or if the init
- * thread runs on another CPU before.
+ * BPF in init's threads, so their switch-outs are not seen. Usually switch_recover() notices that
+ * in the next thread on the same CPU. It cannot do so if that thread is hidden from BPF, too, or
+ * runs only after init's thread is on another CPU.
  */
 static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 {
@@ -380,8 +381,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
 	/*
-	 * All threads that end are handled, without asking the filter: an exec may have given the
-	 * pid of a dead leader to another thread.
+	 * A thread that ends is handled even if the filter rejects it. It may have been accepted
+	 * under another pid: an exec can give a thread the pid of another one.
 	 */
 	if (prev->pid && (filter_has_thread(prev) || prev_state & TASK_DEAD))
 		switch_out(ctx, cpu, prev, now, prev_state);
@@ -393,9 +394,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 /*
- * Ends blocked time. Runs in the waker. Often the thread is still about to switch out. If it has
- * left its run queue already, it is queued again as soon as it is off its CPU (wake_is_early()). If
- * it has not, it will mostly not sleep at all.
+ * Ends the blocked time of the woken thread. Runs in the waker, often before the thread has
+ * switched out. If the thread has left its run queue by then, it is queued again as soon as it is
+ * off its CPU (see wake_is_early()). If it is still on its run queue, it will mostly not sleep at
+ * all.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -415,8 +417,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 /*
  * Runs when a woken thread has been put on a run queue, maybe later than sched_waking and on
- * another CPU. Loaded only if the queue's throttled time has to be noted then, as it costs one more
- * program run per wait.
+ * another CPU. Loaded only if the throttled time of the run queue is needed at this moment, as each
+ * wait then costs one more program run.
  */
 SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
@@ -554,7 +556,7 @@ static __always_inline void thread_exec(struct thread *t, struct task_struct *ta
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
-/* Copies the identity and the sums that the thread had before its exec to the record. */
+/* Copies the identity and the sums that the thread had before its exec to *r. */
 static __always_inline void thread_leave_image(struct record_process *r, struct thread *t)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -575,7 +577,9 @@ static __always_inline void thread_leave_image(struct record_process *r, struct 
 	bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
 }
 
-/* Ends a thread that the filter rejects under its pid after an exec. */
+/*
+ * Stops following a thread that the filter accepted before its exec, but rejects under its new pid.
+ */
 static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *t, __u64 key)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -629,8 +633,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 /*
  * Adds a thread whose present state began before tracing. The kernel knows when a sleeping thread
- * was last put on a CPU, in rq_clock() time. That is converted by means of the current task, whose
- * last arrival on a CPU is known in both clocks.
+ * was last put on a CPU, but in rq_clock() time. The last arrival of the current task on a CPU is
+ * known in rq_clock() and in CLOCK_MONOTONIC, so it serves to convert the time.
  */
 static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 {
@@ -658,7 +662,7 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 			start.since_ns = now;
 		start.status = THREAD_BLOCKED;
 		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
-		/* The thread's sums count from the start of the window at the earliest. */
+		/* The thread's sums leave out the time before the start of the window. */
 		begin = cut.start_ns[cut.epoch & 1];
 		start.seeded_ns = start.since_ns > begin ? start.since_ns : begin;
 	}
@@ -666,8 +670,8 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 }
 
 /*
- * Sets wake_ns in an open wait whose thread is runnable though no wakeup was seen since the
- * switch-out: the thread was woken just before.
+ * Sets wake_ns in a wait that has not ended, if the thread is runnable although no wakeup was seen
+ * since its switch-out: then it was woken just before the switch-out.
  */
 static __always_inline void task_early_wake(struct task_struct *task, struct thread *t)
 {
@@ -678,8 +682,8 @@ static __always_inline void task_early_wake(struct task_struct *task, struct thr
 }
 
 /*
- * Takes the kernel stack of an open wait, once per wait, or again if the ring had no room for it.
- * openwait.bpf.c reads the user stack, as that may sleep.
+ * Takes the kernel stack of a wait that has not ended. This happens once in each wait, and again if
+ * the ring had no room for the stack. openwait.bpf.c reads the user stack, as that may sleep.
  */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
 					   struct thread *t)

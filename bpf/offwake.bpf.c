@@ -3,8 +3,8 @@
  * The programs of the off-wake probe (stage 1 in the README): waits, each with the waker that ended
  * it. A sleep begins at the thread's switch-out. At sched_waking the waker's identity, context and
  * stacks are noted in the sleeper's entry, and at the switch-in the wait is recorded with them. An
- * entry also has the waker's own last waker, and so on, so a wait has a path of wakers. Waits that
- * were blocked for less than min_wait_ns are only counted.
+ * entry also has the waker's own last waker, and so on, so a wait has a path of wakers. A wait
+ * in which the thread was blocked for less than min_wait_ns is only counted.
  *
  * | hook                          | program                | in                    | writes       |
  * |-------------------------------|------------------------|-----------------------|--------------|
@@ -68,8 +68,8 @@ struct cpu {
 #include "wake.bpf.h"
 
 /*
- * A thread that has slept. Its waker writes the entry while the thread sleeps, its own CPU at its
- * switch-outs and switch-ins.
+ * A thread that has slept. While it sleeps, its waker writes the entry. At its switch-outs and
+ * switch-ins, programs on its own CPU write it.
  */
 struct sleeper {
 	__u64 since_ns; /* start of the present sleep; 0: the thread is not asleep */
@@ -170,8 +170,8 @@ static __always_inline struct wake_sums *wake_row(void *window, const struct wak
 }
 
 /*
- * Adds an ended wait to its row in the window's map. The row's key has the path of wakers as a
- * hash.
+ * Adds an ended wait to its row in the window's map. The key of the row contains a hash of the path
+ * of wakers.
  */
 static __always_inline void wake_record(struct cpu *cpu, struct task_struct *task,
 					const struct sleeper *s, __u64 kstack, __u64 ustack)
@@ -201,8 +201,8 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 }
 
 /*
- * Counts this CPU's pending wait, which has ended but has no stacks yet, as lost: the program at
- * switch-in did not run for it, and its task may have been freed since.
+ * If a wait has ended on this CPU whose stacks have not been taken, counts it as lost: the program
+ * at switch-in did not run for it, and its task may have been freed since.
  */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
@@ -228,8 +228,8 @@ static __always_inline void waker_forget(struct sleeper *s)
 }
 
 /*
- * Ends a sleep and describes it in cpu->pending. A waking that came before the switch-out counts as
- * its end: the thread was going to sleep.
+ * Ends a sleep and describes it in cpu->pending. If the thread was woken before its switch-out,
+ * when it was about to sleep, that wakeup ended the sleep at its start.
  */
 static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 now)
 {
@@ -366,8 +366,9 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 }
 
 /*
- * Notes the waker, in whose context it runs (sched_wakeup may run on another CPU). sched_waking
- * fires only for tasks that are not running, so the last one before a switch-in ended the sleep.
+ * Notes the waker of a thread. sched_waking runs in the waker (sched_wakeup may run on another
+ * CPU). It fires only for tasks that are not running, so the last sched_waking before a switch-in
+ * is the wakeup that ended the sleep.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -455,7 +456,7 @@ static __always_inline int timer_leave(void)
 	if (!cpu)
 		return 0;
 	irq_context_leave(&cpu->irq_context.timer);
-	/* A timer's function that still runs was interrupted in a softirq, where irq is 0. */
+	/* If the function of an outer timer still runs, it runs in a softirq, where irq is 0. */
 	cpu->irq_context.timer_irq = 0;
 	return 0;
 }

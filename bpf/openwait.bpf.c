@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads the user stacks of open waits, which are those that have not ended. An iterator over all
- * tasks sends the stacks, and the wait that each belongs to, through the ring of the off-CPU probe,
- * whose maps it uses. It is sleepable, so that it can read another process's memory even if that is
- * swapped out. It never writes a window's map. Only one pass runs at a time, so global variables
- * need no lock. Needs bpf_copy_from_user_task() and iter.s (5.18).
+ * Reads the user stacks of waits that have not ended. An iterator over all tasks sends each stack,
+ * and the wait to which the stack belongs, through the ring of the off-CPU probe, whose maps it
+ * uses. It is sleepable, so that it can read another process's memory even if that is swapped out.
+ * It never writes a window's map. Only one pass runs at a time, so global variables need no lock.
+ * Needs bpf_copy_from_user_task() and iter.s (5.18).
  *
  * | hook        | program      | in   | maps it writes            |
  * |-------------|--------------|------|---------------------------|
@@ -19,9 +19,9 @@
 #define UNWIND_READ copy_read
 
 /*
- * 0: used parts are not marked. The daemon does not wait for sleepable programs before it reuses a
- * table's memory, so a mark could end up in other data. What this program read there, it checks
- * afterwards by unwind_version.
+ * 0: walks do not mark the parts of unwind tables that they use. The daemon does not wait for
+ * sleepable programs before it reuses a table's memory, so a mark could overwrite other data. After
+ * a walk, this program checks by unwind_version whether the tables that it read have changed.
  */
 #define UNWIND_MARKS_PARTS 0
 
@@ -32,12 +32,12 @@
 
 enum {
 	PAGE = 4096,
-	COPY_ROUNDS = 24,   /* limit of copies of parts of one stack */
+	COPY_ROUNDS = 24,   /* limit of pieces of one stack that are copied */
 	COPY_READ_MAX = 64, /* largest single read of the walk, bytes */
-	ATTEMPTS = 3,	    /* limit of walks of a stack in a pass, if tables change meanwhile */
-	LOOKS_BITS = 4,	    /* number of low bits of user_looks for attempts; the rest: seconds */
-	LOOKS_MAX = 10,	    /* attempts are counted up to this; the pauses grow from 1 to 512 s */
-	LOOKS_DONE = 15,    /* instead of a number of attempts: the stack is whole, and sent */
+	ATTEMPTS = 3,	    /* how often a stack is walked in a pass if the tables keep changing */
+	LOOKS_BITS = 4,	    /* bits of user_looks for the number of attempts; above: seconds */
+	LOOKS_MAX = 10,	    /* limit of the number of attempts; pauses grow from 1 to 512 s */
+	LOOKS_DONE = 15,    /* in place of the number of attempts: the whole stack has been sent */
 };
 
 /* The daemon sets these three before each pass over all tasks. */
@@ -71,7 +71,8 @@ static struct copy {
 } copy;
 
 static struct unwind_walk walk;
-static struct cpu own; /* counters of what this program sends; `cpus` has those of others */
+/* counters of what this program sends; other programs have theirs in `cpus` */
+static struct cpu own;
 static __u32 frames_kept;
 
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from)
@@ -193,8 +194,8 @@ static __always_inline __u32 now_seconds(void)
 }
 
 /*
- * Counts an attempt to read the thread's user stack, or notes that the stack is whole and was sent,
- * so that no further attempt is due in this wait.
+ * Updates t->user_looks after an attempt to read the thread's user stack. If the stack is whole and
+ * was sent, no further attempt is due in this wait.
  */
 static __always_inline void looks_note(struct thread *t, bool is_sent)
 {

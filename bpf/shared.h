@@ -21,7 +21,7 @@ enum stack_reason {
 	STACK_FAULT = 1,      /* the stack could not be read */
 	STACK_NEW_THREAD = 2, /* the wait of a new thread for its first run */
 	STACK_NO_HOOK = 3,    /* the program that takes stacks did not run for this wait */
-	STACK_UNREAD = 4,     /* the stack of an open wait, which has not been read */
+	STACK_UNREAD = 4,     /* stack of a wait that has not ended; it has not been read yet */
 	STACK_ID_FIRST = 16,
 };
 
@@ -29,8 +29,8 @@ enum stack_reason {
 #define STATE_PREEMPTED (1U << 31) /* runnable all along: the thread was preempted or yielded */
 #define STATE_SEEDED	(1U << 30) /* asleep since before tracing, so its start is approximate */
 #define STATE_NEW	(1U << 29) /* a new thread that waits for its first run */
-#define STATE_UNSEEN	(1U << 28) /* set by the daemon: the last iteration did not see the wait */
-#define STATE_IDLE	(1U << 26) /* set by the daemon: idle waits that were folded without stacks */
+#define STATE_UNSEEN	(1U << 28) /* set by the daemon: wait not seen when the window ended */
+#define STATE_IDLE	(1U << 26) /* set by the daemon: idle waits, summed up without their stacks */
 #define STATE_THROTTLED (1U << 27) /* with STATE_PREEMPTED: its cgroup had no CPU quota left */
 #define STATE_TASK_MASK 0xffffU
 
@@ -55,7 +55,7 @@ enum loss {
 	LOST_CALL_RING,	   /* streamed calls: the ring was full */
 	LOST_CALL_HELD,	   /* skipped calls that no later recorded call stands for */
 	LOST_IO_KEYS,	   /* I/O operations: the window's map was full */
-	LOST_IO_SLOTS,	   /* I/O operations: the table of open operations was full */
+	LOST_IO_SLOTS,	   /* I/O operations: there was no slot for the thread in io_slots */
 	LOST_IO_DEPTH,	   /* I/O operations nested deeper than a thread has room for */
 	LOST_IO_REQUESTS,  /* block requests: the table of those in flight was full */
 	LOST_IO_UNSEEN,	   /* block requests whose issue or completion no program saw */
@@ -68,9 +68,9 @@ struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 throttled_ns;	 /* part of runnable_ns without CPU quota; short waits have none */
-	__u64 switches;		 /* switch-outs counted; grows as the kernel's nvcsw + nivcsw */
-	__u64 short_count;	 /* number of short waits, which are those under the minimum */
+	__u64 throttled_ns;	 /* part of runnable_ns without CPU quota, except in short waits */
+	__u64 switches;		 /* number of switch-outs, as the kernel's nvcsw + nivcsw */
+	__u64 short_count;	 /* number of short waits: waits below the minimum length */
 	__u64 short_blocked_ns;	 /* blocked time of the short waits; blocked_ns includes it */
 	__u64 short_runnable_ns; /* runnable time of the short waits; runnable_ns includes it */
 };
@@ -97,12 +97,15 @@ enum wake_context {
 
 enum { WAKE_LINKS = 5 }; /* length of a path of wakers: the waker, the waker's waker and so on */
 
-/* Set in an id of mappings if walks found some of the mappings, which the daemon did not know. */
+/*
+ * Bit of an id of mappings: some of the mappings were found by walks and were not known to the
+ * daemon.
+ */
 #define MAPPINGS_FOUND (1ULL << 63)
 
 /*
- * An id of mappings with no other bit set: a mapping could not be sent, so it is not known what
- * code the stack went through.
+ * In place of an id of mappings: a mapping could not be sent, so it is not known what code the
+ * stack went through.
  */
 #define MAPPINGS_LOST MAPPINGS_FOUND
 

@@ -131,8 +131,8 @@ static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 
 }
 
 /*
- * Sends a stack of n frames and returns its id. walk: enum unwind_flag; mappings: as in
- * record_stack; *epoch_out: what stack_send() returned.
+ * Sends a stack of n frames and returns its id. `walk` is a set of enum unwind_flag, `mappings` is
+ * as in record_stack. *epoch_out is set to the result of stack_send().
  */
 static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
 					     const struct stack_owner *owner, __u64 mappings,
@@ -148,8 +148,8 @@ static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, _
 }
 
 /*
- * Sends the frames that bpf_get_stack() left in s, and returns the id of the stack. r: what
- * bpf_get_stack() returned.
+ * Sends the frames that bpf_get_stack() stored in *s, and returns the id of the stack. `r` is the
+ * result of bpf_get_stack().
  */
 static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratch *s, long r,
 					    const struct stack_owner *owner, __u32 *epoch_out)

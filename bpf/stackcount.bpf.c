@@ -32,7 +32,7 @@ struct cpu {
 	struct cpu_counts counts;
 	__u64 busy;  /* 1 while a call is being recorded, which uses the scratch buffers */
 	__u64 skip;  /* number of calls that are still to be skipped */
-	__u64 epoch; /* epoch of the window that the last call was in */
+	__u64 epoch; /* epoch of the window in which the last call happened */
 	__u64 slice_start_ns;
 	__u64 slice_ns; /* time spent on recording in the present time slice */
 };
@@ -67,9 +67,10 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
- * At the first call in a window, counts calls refused in an earlier window as lost, as no call of
- * this window may stand for them. Calls skipped at random in the window right before are not lost:
- * a call of this window may stand for them, as only chance chose between them. Older ones are lost.
+ * At the first call in a window, counts skipped calls of earlier windows as lost if no call of this
+ * window may stand for them. That is so for all calls over a limit. Calls that were skipped at
+ * random are lost only if no call at all came in the window before this one: otherwise a call of
+ * this window may stand for them, as only chance chose between them.
  */
 static __always_inline void calls_begin_window(struct cpu *cpu)
 {

@@ -165,18 +165,19 @@ static __always_inline __u64 span_ns(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
-/* Returns the time from which the sums count the thread's present state. */
+/* Returns the time from which the thread's present state is included in its sums. */
 static __always_inline __u64 thread_from(const struct thread *t)
 {
 	return t->flags & THREAD_IS_SEEDED ? t->seeded_ns : t->since_ns;
 }
 
 /*
- * Longest time in ns from a sched_waking to the switch-out of a thread whose sleep it ends. Each
- * sleep ends with a sched_waking. If none came since the switch-out, the thread was woken right
- * before: it had left its run queue already, and the waker waits until it is off its CPU (on_cpu in
- * try_to_wake_up). Such a sleep has no length. If the last sched_waking is older than EARLY_NS, the
- * real one was hidden from BPF, as on some hosts.
+ * A thread that is about to sleep may be woken up to this many ns before its switch-out. Each sleep
+ * ends with a sched_waking. If none came after the switch-out, the thread was woken before it: the
+ * thread had left its run queue already, and the waker waited until the thread was off its CPU
+ * (on_cpu in try_to_wake_up). Such a sleep has no length. If the last sched_waking before the
+ * switch-out is older than EARLY_NS, there was a later one that was hidden from BPF, as on some
+ * hosts.
  */
 enum { EARLY_NS = 1000000 };
 
@@ -188,9 +189,9 @@ static __always_inline bool wake_is_early(const struct thread *t)
 }
 
 /*
- * At a thread's first event in a window, notes its sums as they were when the window began. Before
- * the event, the thread was on a CPU since since_ns, or blocked from since_ns to wake_ns and then
- * runnable.
+ * At a thread's first event in a window, notes its sums as they were at the start of the window. If
+ * the thread was off its CPU before the event, it was blocked until wake_ns and runnable from then
+ * on.
  */
 static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
 {

@@ -109,9 +109,9 @@ static __always_inline void throttle_wake(struct thread *t, struct task_struct *
 }
 
 /*
- * Returns how long the queue was throttled between wake_ns and end_ns, in the wait of a thread with
- * THREAD_IS_MARKED, and adds that to the thread's sums. epoch: the window of the thread's previous
- * event.
+ * Returns how long the queue was throttled between wake_ns and end_ns, in a wait of a thread with
+ * THREAD_IS_MARKED. Adds that time to the thread's sums. `epoch` is the window of the thread's
+ * previous event.
  */
 static __noinline __u64 throttle_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
 {
@@ -138,9 +138,10 @@ static __always_inline bool throttle_is_out(struct cfs_rq *queue)
 }
 
 /*
- * Sets how long an open wait has been throttled so far. On a CPU that is idle because no thread has
- * quota, rq_clock() stands still, so this adds how far it is behind. The last arrival of the
- * current task, known both in rq_clock() and in our clock, relates the two clocks.
+ * Sets t->open_throttled_ns: how long the present wait of the thread has been throttled so far. On
+ * a CPU that is idle because no thread has quota, rq_clock() stands still, so the time since it
+ * stopped is added. The last arrival of the current task on a CPU, which is known in rq_clock() and
+ * in CLOCK_MONOTONIC, tells when that was.
  */
 static __always_inline void throttle_look(struct cpu *cpu, struct thread *t)
 {

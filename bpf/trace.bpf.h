@@ -15,12 +15,13 @@ enum {
 	TRACE_WORDS = 128,
 	TRACE_PARTS = 8,
 	TRACE_BYTES = 8192,
-	TRACE_GAP = 512, /* largest gap in a part, bytes; beyond, a new part is cheaper */
+	/* a word more than this many bytes above the last part begins a new part */
+	TRACE_GAP = 512,
 };
 
 /*
- * The words that a walk depended on, grouped into parts of the stack. When the words are compared
- * later, each part is copied by one read, and the copies lie one behind the other.
+ * The words that a walk depended on, grouped into parts of the stack. To compare the words later,
+ * each part is copied by one read. The copies of all parts are stored one after the other.
  */
 struct unwind_trace {
 	__u64 value[TRACE_WORDS];

@@ -23,13 +23,13 @@
 
 enum {
 	UNWIND_DEPTH = 127,
-	UNWIND_SEGMENT_STEPS = 12, /* steps that a binary search among UNWIND_SEGMENTS_MAX needs */
+	UNWIND_SEGMENT_STEPS = 12, /* steps of a binary search among the segments of a process */
 	UNWIND_USER_CS = 0x33,	   /* value of cs in 64-bit code of user space */
 };
 
 /*
- * The words of all unwind tables: rows, frames, rules and parts. The daemon sets the size of this
- * map and of the unwind maps that follow.
+ * The words of all unwind tables: their rows, frames and rules, and an entry for each part of a
+ * file's code. The daemon sets the size of this map and of the unwind maps that follow.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -70,8 +70,8 @@ struct {
 enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
 
 /*
- * Values of bp_at and bx_at that are not addresses. START: the first frame's register; NONE: not
- * known; READ: bx has been read.
+ * bp_at and bx_at have an address or one of these values. START: the register has the value of the
+ * first frame. NONE: its value is not known. READ: bx has been read already.
  */
 enum unwind_bp { UNWIND_BP_START, UNWIND_BP_NONE };
 enum unwind_bx { UNWIND_BX_START, UNWIND_BX_NONE, UNWIND_BX_READ };
@@ -88,7 +88,7 @@ struct unwind_walk {
 	struct unwind_table table;
 	__u32 first, n_segments;
 	__u32 tgid;
-	__u32 seen; /* bits of segments known to be still mapped, see unwind_seen_bit() */
+	__u32 seen; /* a bit for each segment known to be still mapped, see unwind_seen_bit() */
 	__u32 n;    /* number of frames */
 	__u32 flags;
 	__u32 is_exact; /* 1: pc is the next instruction, not a return address behind a call */
@@ -116,7 +116,8 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 }
 
 #ifndef UNWIND_MARKS_PARTS
-#define UNWIND_MARKS_PARTS 1 /* 1: marks used parts, so that the daemon does not evict them */
+/* 1: walks mark the parts of tables that they use: the daemon keeps these */
+#define UNWIND_MARKS_PARTS 1
 #endif
 
 #ifdef UNWIND_READ
@@ -144,8 +145,8 @@ static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 }
 
 /*
- * Makes a mapping the walk's current one and marks its table as used. False if there is no such
- * table.
+ * Sets the current mapping of the walk, and marks the mapping's table as used. False if there is no
+ * table with that number.
  */
 static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u64 size, __u64 bias,
 					__u32 number, __u32 is_generated)
@@ -327,8 +328,8 @@ static __always_inline void unwind_note_bx(struct unwind_walk *w, __u64 cfa, __u
 }
 
 /*
- * Steps to the caller by the CFA. Most functions save bp right below the return address, so that
- * one read gets both.
+ * Steps to the caller, whose return address lies right below the CFA. Most functions save bp right
+ * below the return address, so that one read gets both.
  */
 static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words,
 					 __u32 bx_words)

@@ -34,13 +34,14 @@ enum unwind_code_found {
 };
 
 /*
- * A search for what is mapped at an address. Input: mm, has_segments, and `segment`, the daemon's
- * at that address. Output with UNWIND_CODE_FOUND: start, size, bias, table, is_generated.
+ * A search for what is mapped at an address. Input: mm, has_segments, and `segment`, which is the
+ * segment that the daemon has at that address. Output if the result is UNWIND_CODE_FOUND: start,
+ * size, bias, table, is_generated.
  */
 struct unwind_search {
 	__u64 node[UNWIND_NODE_WORDS];
 	__u64 mm;
-	struct unwind_segment segment; /* its end is 0 if the daemon has none at the address */
+	struct unwind_segment segment; /* end is 0 if the daemon has no segment at the address */
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
@@ -175,9 +176,9 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 }
 
 /*
- * Adds a mapping that was found to the list for the daemon. Returns false if the list is full and
- * the daemon has segments of the process: a frame in that mapping could not be named. The next walk
- * finds the mapping again.
+ * Adds the mapping *f, which was found at an address, to the list of mappings to be sent to the
+ * daemon. Returns false if the list is full and the daemon has segments of the process: a frame in
+ * that mapping could not be named. The next walk finds the mapping again.
  */
 static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)

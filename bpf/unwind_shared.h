@@ -19,7 +19,7 @@ enum unwind_kind {
 	UNWIND_BP,	/* CFA = bp + 8 * cfa */
 	UNWIND_PLT,	/* a 16-byte PLT entry: CFA = sp + 8, or sp + 16 from byte `cfa` on */
 	UNWIND_SIGNAL,	/* the frame that the kernel made to call a signal handler */
-	UNWIND_RULE,	/* as a struct unwind_rule says, `cfa` words behind the first frame */
+	UNWIND_RULE,	/* see the struct unwind_rule `cfa` words behind the first frame */
 	UNWIND_FRAME,	/* code known to keep frame pointers */
 	UNWIND_SWITCH,	/* as UNWIND_BP, but the caller's stack is another one, at any address */
 };
@@ -40,8 +40,8 @@ struct unwind_frame {
 };
 
 /*
- * A row: the code from pc up to the next row has the frame with this number. pc: bytes into the
- * page.
+ * A row: the code from `pc` up to the `pc` of the next row has the frame with this number. `pc` is
+ * an offset in the page, in bytes.
  */
 struct unwind_row {
 	__u16 pc;
@@ -57,7 +57,7 @@ enum unwind_saved_kind {
 	UNWIND_SAVED_NOT, /* the callee has not changed it */
 	UNWIND_SAVED_CFA, /* saved at CFA + offset */
 	UNWIND_SAVED_BP,  /* saved at bp + offset */
-	UNWIND_SAVED_IN,  /* kept in the register whose number is offset */
+	UNWIND_SAVED_IN,  /* kept in the register with the number `offset` */
 	UNWIND_SAVED_LOST,
 	UNWIND_SAVED_SP, /* saved at sp + offset */
 };
@@ -100,11 +100,12 @@ enum unwind_state {
 	UNWIND_NO_ROWS, /* the file has no CFI */
 };
 
-/* The unwind rows of one file. The daemon writes `state` last, after it has loaded the rows. */
+/* The unwind rows of one file. When the daemon loads the rows, it writes `state` last. */
 struct unwind_table {
 	__u32 state;
-	__u32 used;  /* set to 1 by walks, cleared by the daemon */
-	__u32 parts; /* index in words of the first unwind_part; frames follow the parts */
+	__u32 used; /* set to 1 by walks, cleared by the daemon */
+	/* index of the first struct unwind_part, in words; the frames follow the last one */
+	__u32 parts;
 	__u32 n_parts;
 	__u32 n_frames;
 	__u32 n_words; /* number of words of the frames and rules together */
@@ -134,16 +135,20 @@ static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u
 }
 
 /*
- * The mappings of a process since its last exec: n segments from index `first` on, sorted. The
- * segment before them has a generation as its bias; if it is not the one here, the segments have
- * been replaced. A reader may see an entry that is half written: then `check` does not match.
+ * The mappings of a process since its last exec: n segments, sorted, from index `first` on. The
+ * segment in front of them has a generation as its `bias`: if that is not the generation here, the
+ * segments have been replaced. An entry that was read while it was being written has a wrong
+ * `check`.
  */
 struct unwind_process {
 	__u64 leader_boot_ns; /* start of the process; 0: known only in ticks, see `ticks` */
 	__u64 ticks;
 	__u64 generation;
 	__u32 tgid;
-	/* UNWIND_ANY_EXEC: not known, but no exec was seen since the process was read. */
+	/*
+	 * UNWIND_ANY_EXEC: the number is not known, but no exec was seen since the daemon read the
+	 * process.
+	 */
 	__u32 exec_gen;
 	__u32 first;
 	__u32 n;
@@ -182,15 +187,15 @@ struct unwind_code_key {
 
 /* Says which table describes mapped code. */
 struct unwind_code {
-	__u64 from_base; /* address that rows have for the mapping's first byte */
+	__u64 from_base; /* address that the table's rows use for the mapping's first byte */
 	__u32 table;
 	__u32 is_generated;
 	__u64 check; /* checksum of the key and the members above, by unwind_code_check() */
 };
 
 /*
- * Returns a hash of key and code. A reader sees by it whether the kernel gave the entry to another
- * key while it was read.
+ * Returns a hash of key and code. If the kernel reuses an entry for another key while it is read,
+ * the reader notices it by this hash.
  */
 static inline __u64 unwind_code_check(const struct unwind_code_key *key,
 				      const struct unwind_code *code)

@@ -12,7 +12,8 @@
 
 enum {
 	USTACK_ENTRIES = 64,
-	USTACK_TRIES = 8, /* limit of traces kept in a row without one being of use */
+	/* number of traces kept one after the other without a use of any of them */
+	USTACK_TRIES = 8,
 };
 
 /* Where a walk began, what the walk depended on, and the stack that it found. */

@@ -32,8 +32,8 @@ static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct tas
 }
 
 /*
- * Takes the kernel and the user stack of the current task. walker: the enum unwind_walker of the
- * calling program.
+ * Takes the kernel and the user stack of the current task. `walker` is the enum unwind_walker of
+ * the calling program.
  */
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
 					__u32 walker, __u64 *kstack, __u64 *ustack)
