@@ -25,7 +25,7 @@ static const struct compat_option options[] = {
 	  0, COMPAT_NATIVE },
 	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
 	  0, COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "only waits in this state of the kernel, such as 2 (D)", 0,
+	{ 0, "state", "BITS", "--state", "only waits in this task state, such as 2 (D)", 0,
 	  COMPAT_NATIVE },
 	{ 0, "stack-storage-size", "N", NULL, "has no effect: accepted for compatibility", 0,
 	  COMPAT_STORAGE },

@@ -9,7 +9,7 @@ enum { GROUP_STACKS = 1 };
 static const struct compat_option options[] = {
 	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", 0, COMPAT_NATIVE },
 	{ 'c', "cpu", "CPU", "--cpu", "only this CPU", 0, COMPAT_NATIVE },
-	{ 'i', "interval", "SECONDS", NULL, "print what is new every SECONDS seconds", 0,
+	{ 'i', "interval", "SECONDS", NULL, "every SECONDS seconds, print what is new", 0,
 	  COMPAT_INTERVAL },
 	{ 'D', "duration", "SECONDS", NULL, "stop after SECONDS seconds", 0, COMPAT_DURATION },
 	{ 'T', "timestamp", NULL, NULL, "print the time of day above each output", 0,

@@ -89,7 +89,7 @@ static const struct option_spec specs[] = {
 	{ 'f', "folded", NULL, OPTIONS_STACKS, option_read_named_format, 0,
 	  "print one line per stack, for flame graphs" },
 	{ 'd', "delimited", NULL, OPTIONS_STACKS, option_read_flag, AT(delimited),
-	  "-f: put - between user and kernel frames" },
+	  "with -f: put - before the kernel frames" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
 	  "add _[k] to the names of kernel functions" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
@@ -321,7 +321,8 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 
 	build_getopt(sets | OPTIONS_COMMON, letters, longs);
 	opterr = 0;
-	optind = 0; /* makes glibc parse from the start, even if it last stopped within a word */
+	/* makes getopt_long() start with the first word, even if it stopped in a word before */
+	optind = 0;
 	for (;;) {
 		value = getopt_long(argc, argv, letters, longs, NULL);
 		if (value == -1)
