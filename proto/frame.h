@@ -13,7 +13,7 @@
 struct frame {
 	char *data;
 	size_t start;	/* offset of the first message that was not taken */
-	size_t scanned; /* none of the bytes from offset start up to this offset is NUL */
+	size_t scanned; /* all bytes from offset `start` up to this offset are not NUL */
 	size_t len;
 	size_t capacity;
 	size_t max_message;

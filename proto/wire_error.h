@@ -41,7 +41,7 @@ enum wire_error_code wire_error_code(const char *name);
 
 /*
  * Fills *error with the code, a copy of `what` (which may be NULL) and the formatted message.
- * Returns r, so that the caller can return the result.
+ * Returns its argument `r`, so that a caller can set the error and return in one statement.
  */
 int wire_error_set(struct wire_error *error, int r, enum wire_error_code code, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -157,7 +157,10 @@ char *text_fit(const char *text, size_t columns)
 	right = columns - 3 - left;
 	head = bytes_before(text, left);
 	skip = bytes_before(text, all - right);
-	/* If the end is one column too wide, it begins with a character of two columns: drop it. */
+	/*
+	 * If the end of the name is one column too wide, it begins with a character of two columns:
+	 * drop that character.
+	 */
 	if (text_columns(text + skip) > right)
 		skip += bytes_before(text + skip, 2);
 	if (asprintf(&out, "%.*s...%s", (int)head, text, text + skip) < 0)

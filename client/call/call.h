@@ -69,8 +69,8 @@ enum exit_code call_follow(const struct options *options, const struct text *req
 			   reply_handler handler, void *context);
 
 /*
- * Until call_release_signals(), SIGINT and SIGTERM do not end the program: they only end the call
- * that waits for a reply. That call returns as if its last reply had come.
+ * From now on, SIGINT and SIGTERM do not end the program, until call_release_signals() is called.
+ * They end a call that waits for a reply. That call then returns as it does after its last reply.
  */
 void call_catch_signals(void);
 

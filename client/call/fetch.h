@@ -20,7 +20,10 @@ struct options;
 enum exit_code fetch_reply(const struct options *options, const struct wire_method *method,
 			   const void *request, struct arena *arena, void *out);
 
-/* Calls fetch_reply() for the method of that name; the compiler checks the type of `out`. */
+/*
+ * Calls fetch_reply() for a method. The macro makes the compiler check that `out` has the type of
+ * that method's reply.
+ */
 #define FETCH(options, method, request, arena, out)                  \
 	fetch_reply((options), &method_##method, (request), (arena), \
 		    (struct wire_##method##_reply *){ (out) })

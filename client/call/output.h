@@ -24,9 +24,10 @@ struct output {
 };
 
 /*
- * Opens the target for writing. The target is NULL for standard output, the name of a file, or a
- * directory with a / at its end. In a directory the file is named by stem, time and suffix, as in
- * offcpu-20260309T140000.123Z.txt. now is in ns since 1970.
+ * Opens the target for writing. The target is NULL for standard output, the name of a file, or the
+ * name of a directory with a / at its end. In a directory, the file gets the name
+ * `stem`-TIME.`suffix`, as in offcpu-20260309T140000.123Z.txt. `now`, in ns since 1970, is the time
+ * in that name.
  */
 enum exit_code output_open(struct output *output, const char *target, const char *stem,
 			   const char *suffix, int64_t now);

@@ -38,8 +38,8 @@ static enum exit_code check_options(const struct options *options)
 
 /*
  * Asks a probe for all of its rows, because the row with the most runnable time may be far down in
- * the daemon's order by total time. An error that the daemon sends is stored in *error, or reported
- * if error is NULL.
+ * the daemon's order by total time. If the daemon sends an error, stores it in *error. If `error`
+ * is NULL, prints it instead.
  */
 static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
 			    const char *probe, struct call_error *error,

@@ -27,8 +27,8 @@ struct snapshot_request {
 };
 
 /*
- * Fills the request from the options. now is in ns since 1970. Returns 0, or -EINVAL with a message
- * in options->message.
+ * Fills the request from the options. `now` is the present time in ns since 1970. Returns 0, or
+ * -EINVAL with a message in options->message.
  */
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
 			  const char *probe, bool is_stuck, int64_t now);
@@ -68,9 +68,9 @@ void snapshot_render(const struct options *options, const struct view *with, boo
 		     const struct wire_snapshot_reply *reply);
 
 /*
- * Checks an answer if --strict was given. If it has gaps or losses, reports them and returns
- * EXIT_CODE_PARTIAL. what is the name of the answer in the message; NULL if there is only one
- * answer.
+ * Checks an answer if --strict was given. If the answer has gaps or losses, reports them and
+ * returns EXIT_CODE_PARTIAL. `what` is the name of the answer in the message, or NULL if there is
+ * only one answer.
  */
 enum exit_code snapshot_check_complete(const struct options *options, const char *what,
 				       const struct wire_snapshot_reply *reply);
@@ -79,8 +79,8 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
 
 /*
- * Does what snapshot_run() does. Also stores how many threads the answer is about in *threads_out;
- * 0 if there is no answer.
+ * Does what snapshot_run() does. Also sets *threads_out to the number of threads in the answer, or
+ * to 0 if there is no answer.
  */
 enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
 				 int64_t *threads_out);

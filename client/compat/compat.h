@@ -72,14 +72,14 @@ struct compat_tool {
 	/* Called when the options have been parsed; may be NULL. */
 	int (*prepare)(struct compat_run *run);
 	/*
-	 * Prints an answer that does not consist of stacks, and returns the number of its entries.
+	 * Prints an answer of a tool that does not print stacks. Returns the number of its entries.
 	 * NULL for tools that print stacks.
 	 */
 	size_t (*render)(FILE *out, const struct compat_run *run,
 			 const struct wire_snapshot_reply *reply);
 	/*
-	 * Prints calls as they happen. since is the start of the session, in ns since 1970. NULL
-	 * for tools that print sums of calls or do not trace calls.
+	 * Prints calls as they happen. `since` is the start of the session, in ns since 1970. NULL
+	 * for tools that print sums of calls, or that do not trace calls.
 	 */
 	void (*print_calls)(FILE *out, const struct compat_run *run, int64_t since,
 			    const struct wire_calls *calls);
@@ -90,8 +90,8 @@ struct compat_run {
 	const struct compat_tool *tool;
 	struct options options;
 	/*
-	 * For each group of options: the value of the option that was given, "" if that option
-	 * takes no value; NULL if no option of the group was given.
+	 * One entry for each group of options: the value of the option that was given, or "" if
+	 * that option takes no value. NULL if no option of the group was given.
 	 */
 	const char *chosen[8];
 	char letters[8];      /* for each group: the letter of the option that was given, or 0 */
@@ -128,7 +128,7 @@ const char *compat_stacks(const struct compat_run *run);
 
 /*
  * Prints which threads are recorded: "PID 185", "TID 3,4", "user threads", "kernel threads" or "all
- * threads". group is the number of the tool's group of options that select threads.
+ * threads". `group` is the number of the tool's group of options that select threads.
  */
 void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group);
 

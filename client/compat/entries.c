@@ -11,10 +11,7 @@ int64_t compat_value_waits(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
 
-	/*
-	 * Leave out the row of waits that were too short for a stack, because these tools print
-	 * stacks.
-	 */
+	/* These tools print stacks: leave out the row of waits that were too short for a stack. */
 	if (row->count == 0 || (row->state && strcmp(row->state, "-") == 0))
 		return 0;
 	return row->total_ns - open;

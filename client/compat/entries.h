@@ -15,7 +15,7 @@
 #include "proto/wire.h"
 
 struct compat_entry {
-	/* one of the rows that were added up, all of which have the same stacks */
+	/* one of the rows that were added up; all of them have the same stacks */
 	const struct wire_row *row;
 	int64_t value;	 /* the sum of what compat_tool.value() returns for the rows */
 	int64_t max_ns;	 /* length of the longest wait, in ns */
@@ -30,8 +30,8 @@ enum compat_by {
 };
 
 /*
- * Returns the entries, unsorted. value returns what a row adds to the entry; 0: the row is left
- * out.
+ * Returns the entries, unsorted. The function `value` returns what a row adds to the value of its
+ * entry. If it returns 0, the row is left out.
  */
 struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, enum compat_by by,
 					int64_t (*value)(const struct wire_row *row),

@@ -164,7 +164,7 @@ static int read_line(struct compat_run *run, int argc, char **argv, struct nativ
 
 	build_getopt(run->tool, letters, longs);
 	opterr = 0;
-	optind = 0; /* makes glibc parse from the start */
+	optind = 0; /* makes getopt_long() start with the first word */
 	while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		r = read_option(run, value, argv[optind - 1], line);
 		if (r < 0)

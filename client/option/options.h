@@ -126,8 +126,8 @@ int option_complain(struct options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Parses argv[1..argc) as options of the groups in `sets`; argv[0] is the verb. At most
- * max_arguments words (0 to 2) may not be options. Returns 0, or -EINVAL with a message in
+ * Parses argv[1..argc) as options of the groups in `sets`; argv[0] is the verb. Besides options,
+ * there may be at most max_arguments other words (0 to 2). Returns 0, or -EINVAL with a message in
  * options->message.
  */
 int options_parse(struct options *options, unsigned sets, size_t max_arguments, int argc,

@@ -24,8 +24,8 @@ struct range {
 };
 
 /*
- * Stores the range that the options ask for in *out. now is in ns since 1970. Returns 0, or -EINVAL
- * with a message in options->message.
+ * Stores the range that the options ask for in *out. `now` is the present time in ns since 1970.
+ * Returns 0, or -EINVAL with a message in options->message.
  */
 int range_resolve(struct options *options, int64_t now, struct range *out);
 

@@ -37,8 +37,8 @@ struct option_spec {
 int option_read_number(const char *text, size_t n, int64_t *out);
 
 /*
- * Each function parses the values of one kind of option. value is NULL if the option takes none.
- * Returns 0, or -EINVAL with a message in options->message.
+ * Each function parses the values of one kind of option. `value` is NULL if the option takes no
+ * value. Returns 0, or -EINVAL with a message in options->message.
  */
 int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_text(struct options *options, const struct option_spec *spec, const char *value);

@@ -22,8 +22,8 @@ static void range_text(const struct wire_range *range, char *text, size_t size)
 	time_format(range->start, TIME_DAY, start);
 	time_format(range->end, TIME_FULL, zoned);
 	/*
-	 * Text in the style TIME_FULL begins with the date and a space: skip both if the day is the
-	 * same.
+	 * The end, written as TIME_FULL, begins with the date and a space: skip both if the start
+	 * is on the same day.
 	 */
 	snprintf(text, size, "%s to %s", start, same_day ? zoned + strcspn(zoned, " ") + 1 : zoned);
 }
@@ -152,8 +152,9 @@ static void render_gaps(const struct view *view, const struct wire_gaps *gaps, i
 }
 
 /*
- * Prints the length of the range that the user asked for. Adds how much of it the windows cover or,
- * if they cover all of it, how much time is shown, which is more because windows are shown whole.
+ * Prints the length of the range that the user asked for. If the windows cover only a part of the
+ * range, also prints the length of that part. If they cover all of it, also prints how much time is
+ * shown: that is more than the range, because windows are shown whole.
  */
 static void render_asked(const struct view *view, const struct wire_coverage *c)
 {

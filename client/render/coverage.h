@@ -29,8 +29,8 @@ void render_missing_too(const struct view *view, const char *label,
 			const struct wire_snapshot_reply *second);
 
 /*
- * Prints the head of an answer to `stackctl stuck`: the end of its range, which is the moment that
- * the answer is about, the gaps after that moment, the losses and the notes.
+ * Prints the head of an answer to `stackctl stuck`. The answer is about the moment at which its
+ * range ends. The head has that moment, then the gaps after it, the losses and the notes.
  */
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);
 

@@ -52,10 +52,7 @@ static void put_frames(FILE *out, const struct view *view, const struct wire_sta
 		fputc(';', out);
 		folded_put_name(out, label);
 	}
-	/*
-	 * A stack that could not be taken has flags, but no frames. A row without stacks has no
-	 * flags.
-	 */
+	/* If there are flags but no frames, the stack could not be taken. */
 	if (stack->frames.n == 0 && stack->flags.n > 0)
 		fputs(is_kernel ? ";[no kernel stack]" : ";[no user stack]", out);
 }

@@ -24,9 +24,12 @@ struct format {
 	 * also prints hints. False if programs read it.
 	 */
 	bool is_for_people;
-	/* true: all rows are printed, so that they add up to the whole time; --top is refused */
+	/*
+	 * true: all rows are printed, so that they add up to the whole time, and --top is refused
+	 */
 	bool has_all_rows;
-	bool has_only_stacks; /* true: call() and the functions after it are NULL */
+	/* true: the format can print only stacks; call() and the functions after it are NULL */
+	bool has_only_stacks;
 
 	/*
 	 * Each function prints one kind of answer, which it borrows. A write error only sets the
@@ -36,8 +39,8 @@ struct format {
 	void (*snapshot)(const struct view *view, const struct wire_snapshot_reply *reply);
 	void (*stuck)(const struct view *view, const struct wire_snapshot_reply *reply);
 	/*
-	 * Prints an overview. samples is NULL if there are none; then `why` is the reason, or NULL
-	 * if the selected threads did not run.
+	 * Prints an overview. `samples` is NULL if there are none. In that case `why` is the
+	 * reason, or NULL if the selected threads did not run.
 	 */
 	void (*overview)(const struct view *view, const struct wire_snapshot_reply *waits,
 			 const struct wire_snapshot_reply *samples, const char *why);

@@ -94,8 +94,8 @@ static struct axis axis_make(const struct view *view, const struct wire_snapshot
 }
 
 /*
- * Returns the column for a window: the one that contains the middle of the window. `window` is the
- * start of the window.
+ * Returns the column for a window: the column that contains the middle of the window. `window` is
+ * the time at which the window starts.
  */
 static size_t axis_column(const struct axis *axis, int64_t window)
 {
@@ -123,8 +123,8 @@ static void heat_add(struct heat *heat, const struct axis *axis, const struct wi
 }
 
 /*
- * Makes a map for each kind of operation in each layer, and stores the array of maps in *out.
- * Returns the number of maps. The caller frees the maps and the array.
+ * Makes a map for each kind of operation in each layer. Stores the array of maps in *out and
+ * returns their number. The caller frees the maps and the array.
  */
 static size_t heats_make(const struct wire_snapshot_reply *reply, const struct axis *axis,
 			 struct heat ***out)

@@ -40,10 +40,10 @@ const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
 enum { IO_HIST_BUCKETS = 64 };
 
 /*
- * Prints a line such as "1024 -> 2047 : 12 |****  |" for each bucket up to the last that is not
- * empty. buckets[i] counts figures from 2^i up to 2^(i+1); the first bucket also counts figures of
- * 0. label is the unit, such as "nsecs". If skips_empty is true, begins with the first bucket that
- * is not empty.
+ * Prints a line such as "1024 -> 2047 : 12 |**** |" for each bucket up to the last that is not
+ * empty. buckets[i] is the number of figures from 2^i up to 2^(i+1); the first bucket includes
+ * figures of 0. `label` is the unit, such as "nsecs". If skips_empty is true, begins with the first
+ * bucket that is not empty.
  */
 void render_histogram(FILE *out, const char *label, const int64_t *buckets, size_t n,
 		      bool skips_empty);

@@ -9,8 +9,8 @@
 #include "proto/codec.h"
 
 /*
- * Prints a JSON document and frees it. r is the result of the function that wrote the document; if
- * it is negative, prints a message and ends the program.
+ * Prints a JSON document and frees it. `r` is the result of the function that wrote the document.
+ * If `r` is negative, prints a message and ends the program.
  */
 static void put_document(FILE *out, int r, struct text *text)
 {

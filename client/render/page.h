@@ -17,7 +17,7 @@ struct page {
 	FILE *out;
 	size_t width; /* the width of the page, in columns */
 	bool has_colour;
-	bool cuts_names; /* shortens long names so that they fit in a line; true on a terminal */
+	bool cuts_names; /* shortens a long name so that it fits in a line; true on a terminal */
 };
 
 enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_WARN, STYLE_DIM };

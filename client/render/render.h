@@ -21,7 +21,7 @@ enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
 struct view {
 	struct page page;
 	bool is_short; /* prints names of functions without their arguments */
-	bool lines;    /* prints the source file and line of each frame that has one */
+	bool lines;    /* prints the source file and line of each frame, if they are known */
 	bool offset;
 	bool verbose;
 	bool annotations;
@@ -32,8 +32,8 @@ struct view {
 	bool hides_kernel; /* kernel frames are not printed, only used to name the wait */
 	bool hides_user;   /* prints no user frames */
 	/*
-	 * True if --state, -m or -M was given: they select the waits in the rows, but the totals
-	 * count all waits.
+	 * True if --state, -m or -M was given. These options select which waits are in the rows.
+	 * The totals include all waits.
 	 */
 	bool picks_waits;
 	bool by_stack;	      /* --by was not given: each row is one stack of one process */
@@ -58,9 +58,9 @@ struct view {
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * overview.c: prints the totals and, for each part of the time, the view->top stacks with the most
- * of it (0: all). samples is NULL if there are none; then `why` is the reason, or NULL if the
- * selected threads did not run.
+ * overview.c: prints the totals. Then prints, for each part of the time, the stacks with the most
+ * of it: view->top of them, or all if that is 0. `samples` is NULL if there are none. In that case
+ * `why` is the reason, or NULL if the selected threads did not run.
  */
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples, const char *why);
@@ -72,22 +72,22 @@ void render_overview(const struct view *view, const struct wire_snapshot_reply *
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * waits.c: render_waits() prints the totals and rows of an answer of offcpu or offwake,
- * render_totals() only the totals of offcpu.
+ * waits.c. render_waits() prints the totals and the rows of an answer of offcpu or offwake.
+ * render_totals() prints only the totals, of an answer of offcpu.
  */
 void render_waits(const struct view *view, const struct wire_snapshot_reply *reply);
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * samples.c: reply_is_sampled() is true for an answer of oncpu; render_samples() prints its totals
- * and rows.
+ * samples.c. reply_is_sampled() is true for an answer of oncpu. render_samples() prints the totals
+ * and the rows of such an answer.
  */
 bool reply_is_sampled(const struct wire_snapshot_reply *reply);
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * calls.c: reply_has_calls() is true for an answer of stackcount or stacksnoop; render_calls()
- * prints its totals and rows.
+ * calls.c. reply_has_calls() is true for an answer of stackcount or stacksnoop. render_calls()
+ * prints the totals and the rows of such an answer.
  */
 bool reply_has_calls(const struct wire_snapshot_reply *reply);
 void render_calls(const struct view *view, const struct wire_snapshot_reply *reply);
@@ -96,8 +96,8 @@ void render_calls(const struct view *view, const struct wire_snapshot_reply *rep
 void render_call(const struct view *view, const struct wire_call *call);
 
 /*
- * offwake.c: reply_has_wakers() is true for an answer of offwake, whose rows have the waker that
- * ended the waits; render_wake_totals() prints the totals of such an answer.
+ * offwake.c. reply_has_wakers() is true for an answer of offwake: each of its rows has the waker
+ * that ended the waits. render_wake_totals() prints the totals of such an answer.
  */
 bool reply_has_wakers(const struct wire_snapshot_reply *reply);
 void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply);
@@ -154,8 +154,8 @@ bool row_is_uninterruptible(const struct wire_row *row);
 #define DOUBT_WORDS "in doubt: it may be over, the thread was not seen when the last window ended"
 
 /*
- * state.c: true if the daemon could not look at the thread when the last window ended, so that the
- * wait may be over.
+ * state.c: true if the row's wait may be over: the daemon could not look at the thread when the
+ * last window ended, so it does not know whether the thread still waits.
  */
 bool row_is_in_doubt(const struct wire_row *row);
 

@@ -14,8 +14,8 @@
 #include "proto/wire.h"
 
 /*
- * Prints the status of the daemon. now is the present time in ns since 1970; the ages of the daemon
- * and of its newest window are computed from it.
+ * Prints the status of the daemon. `now` is the present time in ns since 1970. The ages of the
+ * daemon and of its newest window are computed from it.
  */
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 

@@ -14,10 +14,11 @@
 #include "client/render/render.h"
 
 enum urgency {
-	URGENT_DOUBT, /* the daemon could not look at the thread: the wait may be over */
-	URGENT_IDLE,  /* the thread waits for new work; listed only for --idle or a filter */
-	URGENT_OLD,   /* a wait that is neither in doubt, nor idle, nor URGENT_NOW */
-	URGENT_NOW,   /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
+	/* it is not known whether the wait is over: the daemon did not see the thread */
+	URGENT_DOUBT,
+	URGENT_IDLE, /* the thread waits for new work; listed only for --idle or a filter */
+	URGENT_OLD,  /* a wait that is neither in doubt, nor idle, nor URGENT_NOW */
+	URGENT_NOW,  /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 
 struct stuck_entry {

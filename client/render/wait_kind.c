@@ -16,7 +16,7 @@ enum {
 
 enum rank {
 	ANY,   /* the function may be anywhere in the stack; the one nearest to the leaf decides */
-	LEAF,  /* the function must be the first from the leaf outside the scheduler */
+	LEAF,  /* of the functions outside the scheduler, it must be the one nearest to the leaf */
 	VAGUE, /* the function decides only if no other function of the stack does */
 };
 

@@ -21,9 +21,9 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 {
 	const struct wire_totals *t = &reply->totals;
 	/*
-	 * True if some waits are in doubt: they may be over, because the daemon could not look at
-	 * their threads when the last window ended. Their time is a part of the runnable time, and
-	 * is left out of averages and sums.
+	 * Some waits may be over: the daemon could not look at their threads when the last window
+	 * ended. Such a wait counts as runnable time in the answer. Its time is left out of the
+	 * averages and sums here.
 	 */
 	bool has_doubt = t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns;
 	int64_t doubt = has_doubt ? t->unseen_ns : 0, sure = t->runnable_ns - doubt;

@@ -43,8 +43,8 @@ static int on_progress(const struct recording *recording)
 }
 
 /*
- * Prints the whole recorded session. Clears the filter in the options, because the daemon has
- * already applied the filter while the session recorded.
+ * Prints the whole recorded session. Clears the filter in the options first, because the daemon has
+ * applied it during the recording already.
  */
 static enum exit_code print_session(const struct options *options, const char *id)
 {

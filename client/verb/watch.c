@@ -24,7 +24,8 @@ struct watch {
 };
 
 /*
- * Returns how many lines of the screen a line of text takes: long lines continue on the next one.
+ * Returns the number of screen lines that a line of text takes: a long line continues on the next
+ * one.
  */
 static size_t line_height(const char *line, size_t len, size_t columns)
 {
@@ -116,8 +117,8 @@ static void collection_clear(struct collection *collection)
 }
 
 /*
- * Adds a reply to the answer. When the answer has all of its rows (reply.shown.rows is their
- * number), prints it.
+ * Adds a reply to the answer. When all rows of the answer have come (reply.shown.rows is their
+ * number), prints the answer.
  */
 static int on_reply(const struct varlink_message *message, void *context)
 {
