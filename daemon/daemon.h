@@ -5,8 +5,8 @@
 /*
  * Runs the daemon. Starts the broker (the process that opens perf events), the event loop, the
  * control socket and the recorder. Then handles signals, reloads, the watchdog and the status line
- * until a signal ends the loop. At last, stops everything in reverse order. main() calls it once,
- * in the main thread.
+ * until a signal ends the loop. Finally stops everything in reverse order. main() calls it once, in
+ * the main thread.
  */
 
 struct config;

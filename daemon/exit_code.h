@@ -10,8 +10,8 @@
 
 enum {
 	/*
-	 * the command line is wrong; also the number of EXIT_FAILURE, which stands for all other
-	 * failures
+	 * the command line is wrong. EXIT_FAILURE, which stands for all other failures, has the
+	 * same number
 	 */
 	EXIT_USAGE = 1,
 	EXIT_PRIVILEGE = 77, /* EX_NOPERM: a capability is missing, or the kernel refuses BPF */

@@ -17,8 +17,8 @@
 enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
 /*
- * The lowest bit in perf_event_attr.config of the offset of the USDT semaphore in a uprobe. The
- * kernel shows it in /sys/bus/event_source/devices/uprobe/format.
+ * The bit of perf_event_attr.config at which, for a uprobe, the offset of the USDT semaphore
+ * begins. The kernel shows it in /sys/bus/event_source/devices/uprobe/format.
  */
 enum { COUNTER_SHIFT = 32 };
 

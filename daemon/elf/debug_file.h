@@ -43,9 +43,9 @@ int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
 		    debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * True if the file with the descriptor fd is the debug file of the ELF file. Then both have the
- * same build-id. If one of them has no build-id, the debug file must have the checksum that is in
- * the debug link of the ELF file; this reads the whole debug file.
+ * True if fd is a descriptor of the separate debug file of the ELF file. The two files then have
+ * the same build-id. If one of them has none, the debug file must have the checksum that is in the
+ * debug link of the ELF file; to compute it, the whole file is read.
  */
 bool debug_file_is_of(int fd, const struct elf_file *file);
 

@@ -17,8 +17,8 @@
 #define ELF_NAME_BYTES_MAX 4096 /* limit of a name with its NUL; longer names are ignored */
 
 /*
- * Where the bytes of an ELF file are: in memory at image, or, if image is NULL, in the file fd,
- * which the caller closes.
+ * Says where the bytes of an ELF file are: in memory at `image` or, if `image` is NULL, in the file
+ * with the descriptor fd, which the caller closes.
  */
 struct elf_source {
 	int fd;

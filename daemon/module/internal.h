@@ -86,8 +86,8 @@ struct module_registry {
 	size_t files_max;	      /* limit of the number of files that are held open */
 	struct remote_mounts *mounts; /* known remote file systems; NULL: their files are read
 					 like others */
-	struct module_stats stats;    /* all members but symbol_bytes, which is computed when
-					 asked for */
+	struct module_stats stats;    /* statistics, without symbol_bytes, which is computed
+					 when it is asked for */
 	int64_t idle_checked_ns;
 	bool is_over; /* the symbol tables take more than max_memory, and all of them are in use */
 };

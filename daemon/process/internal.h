@@ -70,7 +70,8 @@ struct process {
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
 	int64_t seen_ns;   /* time of CLOCK_MONOTONIC when the process was last reported, or
 			      looked for in /proc */
-	int64_t exited_ns; /* time when the table learned of its exit; CLOCK_MONOTONIC */
+	int64_t exited_ns; /* time of CLOCK_MONOTONIC when the table learned that the process
+			      has exited */
 	size_t dead_bytes; /* memory of this process that is counted in process_table.dead_bytes */
 	char comm[16];
 	struct process_text *texts;

@@ -245,7 +245,10 @@ static int function_compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Drops each function that overlaps a function written later: its code has been replaced. */
+/*
+ * Drops a function if it overlaps one that was written to the file later: the code of the earlier
+ * function has been replaced.
+ */
 static void overlaps_drop(struct perf_map *map)
 {
 	size_t n = 0;

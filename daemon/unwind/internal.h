@@ -27,8 +27,10 @@ struct row_part {
 	int64_t used_ns; /* time at which a stack walk was last seen to use these rows; 0: never */
 };
 
-/* The compiled unwind rows of a file, in the memory that BPF programs read. Files with equal rows
- * share one set. */
+/*
+ * The compiled unwind rows of a file, in the memory that BPF programs read. Files with equal rows
+ * share one struct row_set.
+ */
 struct row_set {
 	struct row_set *next;	  /* next in the list unwind.row_sets */
 	struct unwind_range head; /* words of the head: one for each part of 32 KiB of code,
@@ -89,9 +91,9 @@ struct unwind {
 	struct unwind_file **files; /* indexed by unwind_file.table; [0] is not used */
 	struct unwind_dead *dead;
 	struct unwind_known_code *codes; /* hash table by key */
-	int64_t again_ns;    /* until this time, no further rows are loaded for files that have
-				some rows loaded */
-	uint64_t generation; /* number (generation) of the newest address space */
+	int64_t again_ns;	   /* until this time, no further rows are loaded for files of which
+				      some rows are loaded */
+	uint64_t generation;	   /* number (generation) of the newest address space */
 	struct unwind_stats stats; /* statistics, without the members that unwind_stats()
 				      computes */
 };

@@ -476,7 +476,7 @@ static bool missed_place(const struct filling *filling)
 	return is_placed;
 }
 
-/* Returns the number of words of all parts of the unwind rows that are not loaded. */
+/* Returns the number of words that all parts which are not loaded take together. */
 static uint64_t absent_words(const struct row_set *set, const struct unwind_rows *rows)
 {
 	uint64_t sum = 0;
@@ -491,7 +491,7 @@ static uint64_t absent_words(const struct row_set *set, const struct unwind_rows
 }
 
 /*
- * Loads all parts of the unwind rows that are not loaded yet into one range of memory, which is
+ * Loads into one range of memory all parts of the unwind rows that are not loaded yet. This is
  * fast. False if no free range is large enough, which is rare.
  */
 static bool absent_place_at_once(const struct filling *filling)
@@ -525,8 +525,8 @@ static bool absent_place_at_once(const struct filling *filling)
 }
 
 /*
- * Loads the parts of the unwind rows that are not loaded yet one by one, until one of them does not
- * fit into memory.
+ * Loads, one by one, the parts of the unwind rows that are not loaded yet, until one of them does
+ * not fit into memory.
  */
 static void absent_place(const struct filling *filling)
 {

@@ -26,8 +26,8 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 			       const struct unwind_file *file, int64_t now);
 
 /*
- * Drops a reference to the set. The last call frees the set and its words in shared memory; before
- * this call, the caller must wait until no stack walk uses these words.
+ * Drops a reference to the set. When the last reference is dropped, the set and its words in shared
+ * memory are freed; before that, the caller must wait until no stack walk uses these words.
  */
 void row_memory_put(struct unwind *unwind, struct row_set *set);
 

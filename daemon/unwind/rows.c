@@ -11,7 +11,7 @@
 #include "daemon/unwind/rule.h"
 
 enum {
-	PADDING_MAX = 15, /* in bytes: a larger gap between two functions is not just padding */
+	PADDING_MAX = 15, /* limit in bytes of a gap between two functions that counts as padding */
 	ENTRY_BYTES = 32, /* assumed size in bytes of the program's start code if it has no call
 			     frame information, as in musl and Go */
 	ENTRY_BYTES_ALONE = 64, /* if at most this many bytes without call frame information follow

@@ -15,13 +15,14 @@
  */
 #define RETRY_NS (10 * NS_PER_S)
 /*
- * Missed rows are those that a stack walk needed but that were not loaded. Loading them has taken
- * some time: for this multiple of that time, no missed rows are loaded for any file.
+ * Missed rows are those that a stack walk needed but that were not loaded. After missed rows of a
+ * file were loaded, no missed rows are loaded for this multiple of the time that loading took.
  */
 #define AGAIN_FACTOR 32
 /*
- * The rows of one file may take at least this number of words. The memory for rows may be smaller;
- * it then holds only some of them. The rows of libLLVM have 500,000 words.
+ * The limit of the words that the rows of one file may take is never lower than this. The memory
+ * for rows may be smaller; it then holds only some rows of a large file. The rows of libLLVM have
+ * 500,000 words.
  */
 #define MAX_WORDS_MIN (1024 * 1024)
 

@@ -176,8 +176,8 @@ uint64_t address_space_generation(const struct address_space *space);
 struct address_space *address_space_free(struct address_space *space);
 
 /*
- * Lets walks of the process's stacks use the address space. It must live until the process gets
- * another one or is dropped.
+ * Lets walks of the process's stacks use the address space. The address space must live until
+ * another one is set for the process, or the entry of the process is dropped.
  */
 void unwind_process_set(struct address_space *space, const struct unwind_owner *owner);
 /*
