@@ -22,7 +22,7 @@
 #include "daemon/window/resolver.h"
 
 /*
- * The longest sleep of a drain between two looks at the settings, of which a reload may have
+ * Maximum time for which a drain sleeps. Then it looks at the settings, because a reload may have
  * changed the length of windows.
  */
 #define SLEEP_MAX_NS (2 * NS_PER_S)
@@ -99,8 +99,9 @@ static void drain_cut_now(struct drain *drain)
 }
 
 /*
- * Sleeps until the ring buffer has to be emptied, or the time of the open window is over, or a
- * client asks to end the window. False if the drain has to stop.
+ * Sleeps until the drain has something to do: until the ring buffer has to be emptied, stacks have
+ * to be read, the budget has to be checked, or the window has to end. Never sleeps longer than
+ * SLEEP_MAX_NS. False if the drain has to stop.
  */
 static bool drain_wait(struct drain *drain)
 {

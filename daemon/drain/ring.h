@@ -27,7 +27,10 @@ struct drain_ring *drain_ring_close(struct drain_ring *ring);
  */
 int drain_ring_poll_fd(const struct drain_ring *ring);
 
-/* True if the ring buffer has bytes that were not read. Reads only mapped memory. Any thread. */
+/*
+ * True if the ring buffer has bytes that were not read. Makes no system call, as the positions are
+ * mapped into memory. Any thread.
+ */
 bool drain_ring_has_records(const struct drain_ring *ring);
 
 /*

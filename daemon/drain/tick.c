@@ -20,7 +20,7 @@ struct tick_ring {
 
 struct tick {
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards all that follows */
+	pthread_mutex_t lock; /* guards all members that follow */
 	pthread_cond_t stopping;
 	bool is_stopping;
 	struct tick_ring *rings;
@@ -28,7 +28,7 @@ struct tick {
 	size_t capacity;
 };
 
-/* Wakes the drains whose rings have records. Called with the lock held. */
+/* Wakes each drain whose ring buffer has records. Called with the lock held. */
 static void drains_wake(const struct tick *tick)
 {
 	size_t i;

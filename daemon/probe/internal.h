@@ -204,7 +204,7 @@ struct probe_sizes {
  */
 int probe_prepare(struct probe *probe, const struct probe_sizes *sizes);
 
-/* Attaches a program to the place that its ELF section names. 0, or a negative errno. */
+/* Attaches a program to the hook that its ELF section names. 0, or a negative errno. */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
 
 /*

@@ -93,16 +93,16 @@ bool probe_is_enabled(enum probe_kind kind, const struct config *config);
 int64_t probe_min_wait(enum probe_kind kind, const struct config *config);
 
 /*
- * Checks that this process may use BPF on this kernel. Returns 0, or -EPERM or -EOPNOTSUPP with one
- * line in reason (size bytes) that says what to do. Called when the daemon starts, before it opens
- * any probe.
+ * Checks that this process may use BPF on this kernel. Returns 0, -EPERM or -EOPNOTSUPP; on an
+ * error, `reason` (size bytes) gets one line that says what to do. Called when the daemon starts,
+ * before it opens any probe.
  */
 int probe_check(char *reason, size_t size);
 
 /*
  * Opens a probe, loads its programs and attaches them. Returns 0 even if the kernel refuses the
- * probe: the probe is then off, and probe_status() says why. Returns -EPERM if the kernel refuses
- * BPF tracing altogether, with one line in reason (size bytes), or -ENOMEM.
+ * probe: the probe is then off, and probe_status() says why. Returns -ENOMEM, or -EPERM if the
+ * kernel refuses any BPF tracing; then `reason` (size bytes) gets one line about it.
  */
 int probe_open(const struct probe_options *options, struct probe **out, char *reason, size_t size);
 

@@ -57,8 +57,8 @@ struct targets {
 };
 
 /*
- * Parses a pattern. 0, -ENOMEM, or -EINVAL with one line in why (size bytes) that says what is
- * wrong, where, and what would be right.
+ * Parses a pattern. 0, -ENOMEM or -EINVAL. On -EINVAL, `why` (size bytes) gets one line that says
+ * what is wrong, where, and what would be right.
  */
 int target_parse(const char *text, bool is_regex, struct target_pattern *out, char *why,
 		 size_t size);

@@ -500,7 +500,9 @@ void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_n
 			table->sweep_next = entry->hh.next;
 			stack_sweep(table, entry, oldest, cut_ns);
 		}
-		/* Let other threads in: a cut of a window must not wait until the sweep has ended.
+		/*
+		 * Release the lock for a moment: the end of a window must not wait until the whole
+		 * sweep has ended.
 		 */
 		pthread_mutex_unlock(&table->lock);
 		usleep(SWEEP_PAUSE_US);
