@@ -262,8 +262,8 @@ static __always_inline void request_charge(const struct io_request *request, __u
 
 /*
  * Returns the entry in `throttled` of this bio or of the bio that it was split from, or NULL. A
- * held bio is submitted later by a kernel thread, so only the entry tells who made it. Sets
- * *is_part if the bio itself has no entry.
+ * held bio is submitted later by a kernel thread, so only the entry tells which thread made the
+ * bio. Sets *is_part if the bio itself has no entry.
  */
 static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
@@ -383,8 +383,8 @@ static __always_inline void request_begin(struct cpu *cpu, struct request *rq, _
 }
 
 /*
- * Returns when a request was made, as noted by the kernel; the present time if the kernel keeps no
- * statistics of the disk.
+ * Returns the time at which a request was made, as the kernel noted it. If the kernel keeps no
+ * statistics of the disk, returns the present time.
  */
 static __always_inline __u64 request_made_ns(const struct request *rq)
 {

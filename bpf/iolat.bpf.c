@@ -2,9 +2,10 @@
 /*
  * The programs of the I/O latency probe (stage 1 in the README). They make histograms of system
  * calls, VFS and file-system functions and block requests, by layer, operation, device and process.
- * Nested operations of a thread are kept apart, so each layer's own time is known, and how much of
- * it the thread was runnable or asleep. A request's time is added to the operation that it was made
- * for. Operations that take slow_ns or longer are also recorded by stack.
+ * Nested operations of a thread are recorded separately, so it is known how much time each layer
+ * took itself. Of each operation it is also known how long the thread was runnable and how long
+ * asleep. The time of a request is added to the operation that it was made for. Operations that
+ * take slow_ns or longer are also recorded by stack.
  *
  * | hook                           | program                | in                      | writes |
  * |--------------------------------|------------------------|-------------------------|--------|
@@ -56,7 +57,7 @@ struct slow_stacks {
  * Indexed by system call number: an enum io_op | an enum io_call_file; 0: the call is not followed.
  */
 const volatile __u8 io_calls[IO_CALLS] = {};
-const volatile __u64 slow_ns = 0; /* least time of a slow operation; 0: none is slow */
+const volatile __u64 slow_ns = 0; /* an operation is slow if it takes this long; 0: none is slow */
 
 static __always_inline void key_identify(struct io_key *key, struct task_struct *task)
 {

@@ -50,11 +50,11 @@ enum thread_status {
 };
 
 enum thread_flags {
-	THREAD_IS_NEW = 1,     /* a new thread that has not run yet */
+	THREAD_IS_NEW = 1,     /* the thread is new and has not run yet */
 	THREAD_IS_KERNEL = 2,  /* a kernel thread (PF_KTHREAD) */
 	THREAD_IS_SEEDED = 4,  /* found by iterating over tasks; its state began before that */
 	THREAD_IS_OVER = 8,    /* the thread has ended, but could not be removed from `slots` */
-	THREAD_IS_SHOWN = 16,  /* sched_switch has shown the thread leave a CPU */
+	THREAD_IS_SHOWN = 16,  /* sched_switch has shown a switch-out of the thread */
 	THREAD_IS_MARKED = 32, /* throttle_mark_ns belongs to the thread's present wait */
 };
 

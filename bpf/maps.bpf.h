@@ -26,7 +26,7 @@ const volatile __u64 ring_wake_bytes = 1 << 20;
 /* If the ring has more bytes than this, stacks are dropped; other records are still sent. */
 const volatile __u64 ring_stack_bytes = 3 << 20;
 
-/* The window that is open now. The daemon maps this variable and writes it. */
+/* The present window, to which events are added. The daemon maps this variable and writes it. */
 struct cut cut;
 
 /*

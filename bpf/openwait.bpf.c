@@ -98,8 +98,8 @@ struct reading {
 };
 
 /*
- * Copies the user stack from this address to the end of the next page or, if that page is not
- * mapped, to the end of this one.
+ * Copies the user stack from the address `from` to the end of the next page. If that page is not
+ * mapped, copies only to the end of the page with that address.
  */
 static __always_inline bool copy_make(struct task_struct *task, __u64 from)
 {

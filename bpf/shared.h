@@ -17,7 +17,7 @@
 
 /* A stack id below STACK_ID_FIRST means that there is no stack, and gives the reason. */
 enum stack_reason {
-	STACK_NONE = 0,	      /* there cannot be one, as for a user stack of a kernel thread */
+	STACK_NONE = 0,	      /* there is none to take, such as a kernel thread's user stack */
 	STACK_FAULT = 1,      /* the stack could not be read */
 	STACK_NEW_THREAD = 2, /* the wait of a new thread for its first run */
 	STACK_NO_HOOK = 3,    /* the program that takes stacks did not run for this wait */

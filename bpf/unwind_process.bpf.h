@@ -36,8 +36,8 @@ static __always_inline void unwind_note_fork(struct task_struct *parent, struct 
 }
 
 /*
- * Replaces the mappings of a process by none at its exec. The entry stays, so that the daemon
- * cannot add mappings that it read before the exec.
+ * Clears the mappings of a process at its exec. Keeps the entry, so that the daemon cannot add
+ * mappings that it read before the exec.
  */
 static __always_inline void unwind_note_exec(struct task_struct *task)
 {

@@ -3,9 +3,10 @@
 #define STACKD_BPF_USTACK_CACHE_BPF_H
 
 /*
- * A cache of user stacks, as threads mostly sleep where they slept before. If all stack words that
- * the last walk from the same pc and sp depended on are unchanged, the cache returns the id of that
- * walk's stack; otherwise the stack is walked again.
+ * A cache of user stacks, as threads mostly sleep where they slept before. It keeps the words of
+ * the stack on which a walk depended. If the next walk would begin at the same pc and sp, and these
+ * words are unchanged, the cache returns the id of the known stack. Otherwise the stack is walked
+ * again.
  */
 
 #include "mapping.bpf.h"

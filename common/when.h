@@ -16,8 +16,8 @@
  * occurs twice because daylight saving time ends.
  */
 enum when_use {
-	WHEN_SINCE, /* the last such time of day up to now; of two instants, the earlier */
-	WHEN_UNTIL, /* the first such time after when_context.after; of two instants, the later */
+	WHEN_SINCE, /* a time of day: the last one up to now; of two instants: the earlier */
+	WHEN_UNTIL, /* a time of day: the first one after `after`; of two instants: the later */
 	WHEN_AT,    /* the same instant as WHEN_SINCE */
 };
 

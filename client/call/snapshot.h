@@ -61,8 +61,8 @@ int collection_add(const struct varlink_message *message, void *context);
 struct view snapshot_view(const struct options *options, FILE *out);
 
 /*
- * Prints an answer in the format that the options name. is_stuck: it is an answer to `stackctl
- * stuck`.
+ * Prints an answer in the format that the options name. If `is_stuck` is true, it is an answer to
+ * `stackctl stuck`.
  */
 void snapshot_render(const struct options *options, const struct view *with, bool is_stuck,
 		     const struct wire_snapshot_reply *reply);

@@ -43,7 +43,7 @@ static void render_ranked(const struct view *view, const struct part *part,
 
 /*
  * Prints one part of the time, such as "blocked", and the stacks that took most of it. If no stack
- * has time in this part, prints the reason `why` unless that is NULL.
+ * has time in this part, prints the reason `why`, unless `why` is NULL.
  */
 static void render_part(const struct view *view, const struct part *part,
 			const struct wire_snapshot_reply *reply, const char *why)

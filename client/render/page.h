@@ -62,8 +62,8 @@ const char *count_text(long long n);
 const char *ns_text(long long ns);
 
 /*
- * Writes an average number of threads or CPUs, such as "0.04", "1.6" or "48": the sum of their
- * times, ns, divided by the length of the range in ns.
+ * Writes an average number of threads or CPUs, such as "0.04", "1.6" or "48": `ns`, the sum of
+ * their times, divided by `length`, the length of the range. Both are in ns.
  */
 void average_text(int64_t ns, int64_t length, char text[static 32]);
 

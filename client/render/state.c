@@ -39,9 +39,9 @@ static bool is_killable(const struct wire_row *row)
 }
 
 /*
- * Returns the state of a row in words that also say, for example, what the thread waits for; NULL
- * if there is no more to say than the state. kind is what wait_kind() returned for the row. The
- * caller frees the words.
+ * Returns the state of a row in words that also say more, such as what the thread waits for.
+ * Returns NULL if there is no more to say than the state. `kind` is what wait_kind() returned for
+ * the row. The caller frees the words.
  */
 static char *specific_words(const struct wire_row *row, const char *kind)
 {
