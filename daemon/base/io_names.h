@@ -50,7 +50,7 @@ bool io_op_exists(const char *text);
 const char *io_magic_name(uint32_t magic);
 
 /*
- * True if device is the disk itself or one of its partitions: vda or vda1 for the disk vda,
+ * True if `device` is the disk itself or one of its partitions: vda or vda1 for the disk vda,
  * nvme0n1p2 for the disk nvme0n1.
  */
 bool io_device_is(const char *device, const char *disk);

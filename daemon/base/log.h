@@ -31,8 +31,9 @@ void log_msg(int priority, const char *format, ...) __attribute__((format(printf
 enum { LOG_MAX_FIELDS = 8 };
 
 /*
- * Logs a message. In the journal, the message gets MESSAGE_ID=id and the given fields. fields: at
- * most LOG_MAX_FIELDS strings "NAME=value", then NULL. id and fields may be NULL.
+ * Logs a message. In the journal, the message has the field MESSAGE_ID= with the value `id`, and
+ * the fields in `fields`: at most LOG_MAX_FIELDS strings "NAME=value", then NULL. `id` and `fields`
+ * may be NULL.
  */
 void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

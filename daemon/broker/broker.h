@@ -100,8 +100,8 @@ int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, 
 int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, int *fd_out);
 
 /*
- * Writes one line to out (size bytes) that says why the kernel refuses perf events, and which
- * sysctl to set to which value to change that.
+ * Writes one line to `out`, which has room for `size` bytes. The line says why the kernel refuses
+ * perf events, and which sysctl to set to which value to change that.
  */
 void broker_refusal(char *out, size_t size);
 

@@ -214,7 +214,7 @@ static int load_files(struct config *config, const struct config_paths *paths,
 	return r;
 }
 
-/* Writes "FILE:LINE", "-o" or "default" to text. */
+/* Writes "FILE:LINE", "-o" or "default" to `text`. */
 static void origin_print(const struct config_origin *origin, char *text, size_t size)
 {
 	if (origin->path)

@@ -20,18 +20,18 @@ struct config_error;
 #define CONFIG_FILE_MAX (1024 * 1024)
 
 /*
- * Handles one assignment "key = value" in a section. line: the number of the first line of the
- * assignment. The strings are borrowed. Returns 0 to continue; any other value ends
- * config_file_read(), which returns it.
+ * Handles one assignment "key = value" in a section. `line` is the number of the first line of the
+ * assignment. The strings are valid only during the call. Returns 0 to continue; any other value
+ * ends config_file_read(), which returns it.
  */
 typedef int (*config_assign_fn)(void *user, const char *path, unsigned int line,
 				const char *section, const char *key, const char *value,
 				struct config_error *error);
 
 /*
- * Reads the file at path. Returns 0; -ENOENT if the file is missing; -EINVAL for a syntax error,
- * with the number of the line in error->text; or another negative errno. Unless it returns 0,
- * error->text is set.
+ * Reads the file with the path `path`. Returns 0; -ENOENT if the file is missing; -EINVAL for a
+ * syntax error; or another negative errno. If it does not return 0, it sets error->text, which
+ * names the line of a syntax error.
  */
 int config_file_read(const char *path, config_assign_fn assign, void *user,
 		     struct config_error *error);

@@ -12,8 +12,8 @@
 #include "daemon/config/config.h"
 
 /*
- * Reports one changed setting. value: the new value, in the form that a configuration file has.
- * is_applied: true if the change is effective now, false if stackd must be restarted for it.
+ * Reports one changed setting. `value` is the new value, in the form that a configuration file has.
+ * is_applied is true if the change is effective now, false if stackd must be restarted for it.
  */
 typedef void (*config_on_change)(void *userdata, const char *section, const char *key,
 				 const char *value, bool is_applied);

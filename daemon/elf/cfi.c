@@ -360,7 +360,7 @@ static void cfa_set_expression(struct machine *m, struct cursor *c)
 }
 
 /*
- * Advances the current address. Before that, calls callback with the rules that hold from the
+ * Advances the current address. Before that, calls the callback with the rules that hold from the
  * current address up to the new one.
  */
 static int advance(struct machine *m, uint64_t factored)

@@ -84,18 +84,18 @@ typedef int (*cfi_registers_fn)(void *userdata, uint64_t address,
 				const struct cfi_registers *registers);
 
 /*
- * Calls callback for every function of the section. Skips entries that it cannot parse. Ends at an
- * entry that is longer than the rest of the section. Returns 0, or what the callback returned.
+ * Calls `callback` for every function of the section. Skips entries that it cannot parse. Ends at
+ * an entry that is longer than the rest of the section. Returns 0, or what the callback returned.
  */
 int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, void *userdata);
 
 /*
- * Executes the call frame instructions of a function. Calls callback with the rules that hold at
+ * Executes the call frame instructions of a function. Calls `callback` with the rules that hold at
  * the start of the function, and again for each address at which they change, in ascending order.
- * Subtracts the number of executed bytes from *budget and returns -E2BIG when the budget is used
- * up, because many functions may share one long CIE. Returns -EBADMSG at an unknown instruction;
- * the rules passed to callback before are still valid. Else returns 0, or what the callback
- * returned.
+ * Returns 0, or what the callback returned. Returns -EBADMSG at an unknown instruction; the rules
+ * passed to the callback before are still valid. Subtracts the number of executed bytes from
+ * *budget and returns -E2BIG when the budget is used up, because many functions may share one long
+ * CIE.
  */
 int cfi_execute(const struct cfi_section *section, const struct cfi_function *function,
 		uint64_t *budget, cfi_registers_fn callback, void *userdata);

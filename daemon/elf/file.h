@@ -43,8 +43,8 @@ struct elf_file {
 };
 
 /*
- * Reads an ELF file. Returns 0; -ENOEXEC if source is no ELF file; -EBADMSG if it is damaged; or
- * -ENOMEM.
+ * Reads an ELF file. Returns 0; -ENOEXEC if `source` is not an ELF file; -EBADMSG if it is damaged;
+ * or -ENOMEM.
  */
 int elf_file_read(const struct elf_source *source, struct elf_file *out);
 

@@ -215,7 +215,7 @@ static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct 
 	return false;
 }
 
-/* Reads the header. Returns false if no table of a known version begins at data. */
+/* Reads the header of the table. Returns false if no table of a known version begins at `data`. */
 static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 {
 	struct go_pclntab go = { .data = data, .size = size };

@@ -50,10 +50,10 @@ bool go_pclntab_open(Elf *elf, struct go_pclntab *out, bool *is_go_out);
 bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_function *out);
 
 /*
- * Calls callback for each step of a function, until it returns anything but 0. Subtracts the number
- * of bytes read from *budget and returns -E2BIG when the budget is used up, because many functions
- * may share one long list of steps. Returns -EBADMSG at a step that is not valid; the steps passed
- * to callback before are valid. Else returns 0, or what the callback returned.
+ * Calls `callback` for each step of a function, until the callback returns anything but 0. Returns
+ * 0, or what the callback returned. Returns -EBADMSG at a step that is not valid; the steps passed
+ * to the callback before are valid. Subtracts the number of bytes read from *budget and returns
+ * -E2BIG when the budget is used up, because many functions may share one long list of steps.
  */
 typedef int (*go_step_fn)(void *userdata, const struct go_step *step);
 int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,

@@ -12,7 +12,8 @@
 #include "daemon/elf/file.h"
 
 /*
- * Opens an ELF file for libelf; NULL if source is no ELF file. The source must outlive the handle.
+ * Opens an ELF file for libelf; NULL if `source` is not an ELF file. `source` must live as long as
+ * the handle.
  */
 Elf *elf_handle_open(const struct elf_source *source);
 void elf_handle_endp(Elf **elf);

@@ -19,9 +19,9 @@ enum { CGROUP_DEPTH_MAX = 32, CGROUP_PATH_MAX = 2048 };
 int cgroup_mount(char *path, size_t size);
 
 /*
- * Finds the path of a control group, relative to where the hierarchy is mounted ("/a/b"). out has
- * size bytes. Returns 0; -ENOENT if no group has this number, for example because it was removed;
- * or -ENAMETOOLONG.
+ * Finds the path of a control group, relative to the directory where the hierarchy is mounted
+ * ("/a/b"). Writes it to `out`, which has room for `size` bytes. Returns 0; -ENOENT if no group has
+ * this number, for example because it was removed; or -ENAMETOOLONG.
  */
 int cgroup_path(uint64_t id, char *out, size_t size);
 

@@ -15,8 +15,8 @@
 int cpu_list_parse(const char *text, bool *cpus, size_t n);
 
 /*
- * Like cpu_list_parse(), but reads the list from the file at path. Returns a negative errno if the
- * file cannot be read.
+ * Like cpu_list_parse(), but reads the list from the file with the path `path`. Returns a negative
+ * errno if the file cannot be read.
  */
 int cpu_list_read(const char *path, bool *cpus, size_t n);
 

@@ -25,11 +25,12 @@ int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve
 int open_path_fd(int path_fd, int flags);
 
 /*
- * Opens the file with this inode and generation on the file system of dev (major << 20 | minor),
- * even if no process has it open or mapped; may wait for the disk. Sets path to the path of the
- * file in this mount namespace. Returns 0; -EOPNOTSUPP if this type of file system cannot open
- * files by inode; -ENOENT if the file system is not mounted here; or an error of the kernel: -EPERM
- * without CAP_DAC_READ_SEARCH, -ESTALE if the file is deleted.
+ * Opens the file with this inode and generation on the file system with the device number `dev`
+ * (major << 20 | minor), even if no process has the file open or mapped. May wait for the disk.
+ * Writes the path that the file has in this mount namespace to `path`. Returns 0; -EOPNOTSUPP if
+ * this type of file system cannot open files by inode; -ENOENT if the file system is not mounted
+ * here; or an error of the kernel: -EPERM without CAP_DAC_READ_SEARCH, -ESTALE if the file is
+ * deleted.
  */
 int open_by_inode(uint32_t dev, uint64_t inode, uint32_t generation, char path[static 4096],
 		  int *fd_out);

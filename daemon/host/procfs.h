@@ -52,8 +52,9 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 
 /*
- * Reads the path of the file that fd, a descriptor of stackd itself, refers to, even if the file is
- * deleted. path has PATH_MAX bytes. Returns 0 or a negative errno.
+ * Finds the path of the file to which fd, a descriptor of stackd itself, refers, even if the file
+ * is deleted. Writes it to `path`, which has room for PATH_MAX bytes. Returns 0 or a negative
+ * errno.
  */
 int procfs_read_fd(int fd, char *path);
 

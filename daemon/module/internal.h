@@ -98,7 +98,7 @@ struct module_registry {
  * none, of its state.
  */
 uint64_t module_identity(const struct elf_file *elf, const struct file_state *state);
-/* Returns the vdso of the daemon as an ELF file in memory. size: its size in bytes. */
+/* Returns the vdso of the daemon as an ELF file in memory; `size` is its size in bytes. */
 struct elf_source module_vdso_source(size_t size);
 /* Returns the number of files that the module holds open. */
 size_t module_files(const struct module *module);

@@ -60,7 +60,7 @@ struct source_lines *source_lines_free(struct source_lines *lines);
 
 /*
  * Adds an ELF virtual address of a file to the set. The address may be anywhere in an instruction.
- * path must live until source_lines_notes() has returned. Returns 0 or -ENOMEM.
+ * The string `path` must live until source_lines_notes() has returned. Returns 0 or -ENOMEM.
  */
 int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
 		     uint64_t address);

@@ -12,8 +12,8 @@
 #include "daemon/unwind/rows.h"
 
 /*
- * Adds the unwind rows of all Go functions of the file to the compiler. entry: the start address of
- * the program. Returns -E2BIG when there are too many functions or rows, or -ENOMEM.
+ * Adds the unwind rows of all Go functions of the file to the compiler. `entry` is the address at
+ * which the program starts. Returns -E2BIG when there are too many functions or rows, or -ENOMEM.
  */
 int compile_go(struct unwind_compiler *compiler, const struct elf_source *source,
 	       const struct elf_file *file, const struct go_pclntab *go, uint64_t entry);

@@ -20,8 +20,10 @@ struct range_alloc {
 	uint32_t used; /* number of indices that are allocated */
 };
 
-/* Makes an allocator of the indices from first to end - 1, all of them free. Returns 0 or
- * -ENOMEM. */
+/*
+ * Makes an allocator of the indices from `first` to `end` - 1, all of them free. Returns 0 or
+ * -ENOMEM.
+ */
 int range_alloc_init(struct range_alloc *alloc, uint32_t first, uint32_t end);
 void range_alloc_fini(struct range_alloc *alloc);
 
