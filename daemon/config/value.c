@@ -275,7 +275,7 @@ static bool is_one_line(const char *text)
 int config_value_parse(const struct config_key *key, const char *text, struct config *config,
 		       char *why, size_t size)
 {
-	if (!*text && key->type != CONFIG_LIST) {
+	if (!*text && key->type != CONFIG_LIST && (key->type != CONFIG_NAME || key->min > 0)) {
 		snprintf(why, size, "needs a value");
 		return -EINVAL;
 	}
@@ -366,7 +366,8 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 		snprintf(text, size, "an absolute path of at most %" PRIu64 " bytes", key->max);
 		break;
 	case CONFIG_NAME:
-		snprintf(text, size, "a name of at most %" PRIu64 " bytes", key->max);
+		snprintf(text, size, "a name of at most %" PRIu64 " bytes%s", key->max,
+			 key->min ? "" : ", or nothing");
 		break;
 	case CONFIG_WORD:
 		snprintf(text, size, "one of: %s", key->words);

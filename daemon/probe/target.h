@@ -30,6 +30,8 @@ struct target_pattern {
 	 * function's name. False: `name` is a whole name in which * stands for any text. */
 	bool is_regex;
 	regex_t regex;
+	/* True: the user is not root. See target_find_user(). */
+	bool is_restricted;
 };
 
 struct target {
@@ -83,6 +85,11 @@ int target_find_functions(const struct target_pattern *pattern, struct targets *
  * file has no such function, looks for static probes (USDT) in it, as other tools do; out->kind
  * says which of the two were found. Several files may go by the name in the pattern: if more than
  * one of them has a match, returns -EINVAL. `tasks` may be NULL.
+ *
+ * A uprobe writes a breakpoint into the code of every process that runs the file. Inside an
+ * instruction, for example of a setuid program, it would change what the program does. Therefore,
+ * if pattern->is_restricted, addresses are refused, and so are files that others than root can
+ * change or replace, as their symbols may be false.
  */
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -80,6 +81,50 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	return r;
 }
 
+/* True if the file or folder is root's and nobody else may write to it, and is no symbolic link. */
+static bool is_roots_alone(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_uid == 0 && !S_ISLNK(st.st_mode) &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/*
+ * Checks for a restricted pattern that nobody but root can change the file or put another one in
+ * its place: the file and each folder on its path must be root's alone. Stores in *real_out the
+ * path without symbolic links; the caller frees it. Returns 0; -ENOMEM; or -EPERM with one line in
+ * `why` (size bytes).
+ */
+static int restricted_check(const struct target_pattern *pattern, const char *path, char **real_out,
+			    char *why, size_t size)
+{
+	/* A path below /proc/PID/root leads into a container, but realpath() leads out of it. */
+	_cleanup_(freep) char *real = strncmp(path, "/proc/", 6) ? realpath(path, NULL) : NULL;
+	bool is_good = real && is_roots_alone(real) && is_roots_alone("/");
+	char *slash;
+
+	if (!pattern->is_regex && strncmp(pattern->name, "0x", 2) == 0) {
+		snprintf(why, size, "%.60s: only root may trace an address; name a function",
+			 pattern->name);
+		return -EPERM;
+	}
+	for (slash = real; is_good && (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		is_good = is_roots_alone(real);
+		*slash = '/';
+	}
+	if (!is_good) {
+		snprintf(why, size,
+			 "%.300s: only root may trace functions of a file that others "
+			 "than root can change or replace",
+			 path);
+		return -EPERM;
+	}
+	*real_out = TAKE(real);
+	return 0;
+}
+
 /*
  * Searches one file for functions that match the pattern. Returns 0 even if there are none. On a
  * negative errno, `why` (size bytes) gets one line that says what failed.
@@ -88,12 +133,16 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 		       char *why, size_t size)
 {
 	_cleanup_(targets_fini) struct targets found = { .kind = pattern->kind };
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int r;
+	_cleanup_(closep) int fd = -1;
+	int r = 0;
 
-	found.path = strdup(path);
-	if (!found.path)
-		return -ENOMEM;
+	if (pattern->is_restricted)
+		r = restricted_check(pattern, path, &found.path, why, size);
+	else
+		found.path = strdup(path);
+	if (r || !found.path)
+		return r ? r : -ENOMEM;
+	fd = open(found.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	r = fd < 0 ? -errno : functions_find(fd, pattern, &found);
 	if (r == -ENOMEM)
 		return r;

@@ -68,7 +68,7 @@ int query_functions(struct recorder *recorder, const struct query_peer *peer, co
 				      request->max);
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;
-	r = targets_search(request->function, request->regexp == 1, NULL, &targets, error);
+	r = targets_search(request->function, request->regexp == 1, false, NULL, &targets, error);
 	if (!r)
 		r = functions_make(answer, &targets, max);
 	if (r)

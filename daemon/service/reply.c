@@ -33,7 +33,7 @@ int reply_refused(const struct service *service, enum method_class class, struct
 {
 	const char *name = service->groups[class].name;
 
-	return reply_error(ERROR_PERMISSION_DENIED, name ? name : "root", out);
+	return reply_error(ERROR_PERMISSION_DENIED, name && name[0] ? name : "root", out);
 }
 
 int reply_failed(const struct exchange *exchange, int reason, struct text *out)

@@ -20,7 +20,7 @@ enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 static void group_find(const char *name, struct service_group *out)
 {
 	gid_t gid = 0;
-	int r = name ? server_group_find(name, &gid) : -ENOENT;
+	int r = name && name[0] ? server_group_find(name, &gid) : -ENOENT;
 
 	if (r && r != -ENOENT)
 		log_err(r, "cannot find the group '%s', so its members are refused", name);

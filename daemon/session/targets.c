@@ -16,8 +16,8 @@ static int invalid(struct wire_error *error, const char *text)
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function", "%s", text);
 }
 
-int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,
-		   struct targets *out, struct wire_error *error)
+int targets_search(const char *text, bool is_regex, bool is_restricted,
+		   const struct target_tasks *tasks, struct targets *out, struct wire_error *error)
 {
 	struct target_pattern pattern;
 	char why[512] = "";
@@ -25,6 +25,7 @@ int targets_search(const char *text, bool is_regex, const struct target_tasks *t
 
 	if (r)
 		return r == -ENOMEM ? r : invalid(error, why);
+	pattern.is_restricted = is_restricted;
 	switch (pattern.kind) {
 	case TARGET_FUNCTION:
 		r = target_find_functions(&pattern, out, why, sizeof(why));
@@ -106,8 +107,8 @@ static int function_find(struct session *session, const struct session_request *
 
 	tasks.ids = ids;
 	return r ? r
-		 : targets_search(request->function, request->is_regex, &tasks, &session->targets,
-				  error);
+		 : targets_search(request->function, request->is_regex, request->uid != 0, &tasks,
+				  &session->targets, error);
 }
 
 int session_targets(struct session *session, const struct session_request *request,

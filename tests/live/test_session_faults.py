@@ -116,6 +116,37 @@ again = as_user(NOBODY, both, "start", "oncpu").out.strip()
 h.check(daemon.ctl("stop", again).code == 0, "root stops any user's session")
 h.check(daemon.ctl("stop", of_root).code == 0, "root stops its own session")
 
+# Others than root may trace only functions, in files that no one but root can change or replace.
+own_copy = os.path.join(daemon.dir, "true")
+shutil.copy("/bin/true", own_copy)
+os.chown(own_copy, NOBODY, NOBODY)
+link = os.path.join(daemon.dir, "link")
+os.symlink(own_copy, link)
+for place, says in (
+    ("/bin/true:0x1000", "only root may trace an address"),
+    (f"{own_copy}:*", "others than root can change"),
+    (f"{link}:*", "others than root can change"),
+    (f"/proc/self/root{own_copy}:*", "others than root can change"),
+):
+    result = as_user(NOBODY, both, "start", "stackcount", f"u:{place}")
+    h.check(result.code == 1 and says in result.err, f"not for a member, {place}: {result}")
+own = as_user(NOBODY, both, "start", "stackcount", "u:c:getaddrinfo").out.strip()
+h.check(own and daemon.ctl("stop", own).code == 0, f"a function of a file of root's: {own}")
+address = next(line.split()[0] for line in
+               h.run(["nm", "-D", "--defined-only", "/lib/x86_64-linux-gnu/libc.so.6"]).out.splitlines()
+               if line.endswith(" T getaddrinfo@@GLIBC_2.2.5"))
+of_root = daemon.ctl("start", "stackcount", f"u:/lib/x86_64-linux-gnu/libc.so.6:0x{address}").out.strip()
+h.check(of_root and daemon.ctl("stop", of_root).code == 0, f"root traces an address: {of_root}")
+
+# Without a group, only root starts sessions.
+alone = h.Daemon("window.length=1s", f"control.group={GROUP}", "control.start_group=")
+os.chmod(alone.dir, 0o755)
+other = h.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={both}", stackctl,
+               "-S", alone.socket, "start", "oncpu"])
+h.check(other.code == 3 and "only root may" in other.err, f"no group may start: {other}")
+h.check(alone.ctl("start", "oncpu").code == 0, "root may")
+alone.stop()
+
 # A client that exits before it has the session's number leaves nothing behind; nor does one that
 # cannot print the number.
 def places_taken():
