@@ -52,6 +52,12 @@ struct signal_struct {
 
 struct kernfs_node {
 	__u64 id;
+	const char *name;
+	struct kernfs_node *parent; /* before 6.15 */
+};
+
+struct kernfs_node___6_15 {
+	struct kernfs_node *__parent; /* renamed by 633488947ef6 */
 };
 
 struct cgroup {
@@ -96,8 +102,37 @@ struct inode___6_7 {
 	struct timespec64 __i_mtime;
 };
 
+struct qstr {
+	__u64 hash_len; /* hash and length of the name; the hash depends on the directory, too */
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+	struct dentry *d_parent;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mnt_namespace;
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct mnt_namespace *mnt_ns; /* an error value for mounts that no process can see */
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 };
 
 struct vm_operations_struct;
@@ -162,6 +197,7 @@ struct mm_struct {
 	struct rw_semaphore mmap_lock; /* since Linux 5.8 */
 	struct maple_tree mm_mt;       /* since Linux 6.1 */
 	unsigned long start_code;      /* 0 while an exec is still setting up the memory */
+	struct file *exe_file;
 	mm_context_t context;
 };
 

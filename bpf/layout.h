@@ -268,6 +268,7 @@ enum record_type {
 	RECORD_OPEN_STACK,
 	RECORD_MAPPING,
 	RECORD_CALL,
+	RECORD_NAME,
 };
 
 struct record_head {
@@ -358,6 +359,31 @@ struct record_process {
 	__u32 is_kernel;
 	__u32 epoch; /* the window in which the exec happened */
 	struct thread_sums sums;
+	__u64 exe_name;	  /* id of the path of the new image's file, see record_name; 0: unknown */
+	__u64 exe_inode;  /* its number in the kernel */
+	__u64 group_name; /* id of the path of the process's control group; 0: unknown */
+	__u32 is_known;	  /* the daemon knows the new image's code and has loaded its rows */
+	__u32 pad;
+};
+
+/*
+ * A path: of a file as the host's mounts show it, or of a control group. text[] has n bytes: its
+ * components, the last one first, each ended by a NUL. A root has none. Sent before the first
+ * record of a window that refers to it.
+ */
+struct record_name {
+	struct record_head head;
+	__u64 id; /* a hash; never NAME_NONE or 0 */
+	__u32 n;
+	__u32 pad;
+	char text[];
+};
+
+enum {
+	NAME_NONE = 1,	      /* id where there is no path */
+	NAME_SHORT = 96,      /* bytes of text in most records */
+	NAME_BYTES = 1024,    /* no component of a path begins behind this many bytes */
+	NAME_COMPONENT = 256, /* bytes of a component at most, with its NUL */
 };
 
 /*
@@ -376,6 +402,7 @@ struct record_mapping {
 	 */
 	__u64 generation;
 	struct unwind_mapping_found found;
+	__u64 name; /* id of the path of its file, see record_name; 0: unknown */
 };
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");

@@ -7,6 +7,7 @@
  * stack found and that the daemon did not know.
  */
 
+#include "names.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -44,7 +45,7 @@ static __always_inline bool mapping_is_sent(__u64 id, __u64 epoch)
 static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 				      const struct stack_owner *owner)
 {
-	__u64 epoch = cut.epoch, id;
+	__u64 epoch = cut.epoch, id, name;
 	struct record_mapping *r;
 	__u32 i;
 
@@ -54,6 +55,7 @@ static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 	for (i = 0; i < UNWIND_FOUND_MAX && i < w->search.n_found; i++) {
 		if (mapping_is_sent(hash_mix(id, i), epoch))
 			continue;
+		name = name_file(cpu, &w->name, (void *)w->search.files[i]);
 		r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 		if (!r) {
 			cpu->counts.lost[LOST_MAPPING_RING]++;
@@ -71,6 +73,7 @@ static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 		r->mappings = id;
 		r->generation = w->generation;
 		r->found = w->search.found[i];
+		r->name = name;
 		bpf_ringbuf_submit(r, ring_flags());
 	}
 	return id;

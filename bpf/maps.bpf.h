@@ -29,6 +29,9 @@ const volatile __u64 ring_stack_bytes = 3 << 20;
 /* The present window, to which events are added. The daemon maps this variable and writes it. */
 struct cut cut;
 
+/* 1: the daemon hears of forks, execs and exits from this probe. */
+const volatile __u8 follows_processes = 0;
+
 /*
  * The map of a window. It is declared by the sizes of key and value: with BTF types, 6.1 refuses to
  * put it into `windows`.

@@ -593,26 +593,27 @@ static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *
 	thread_end(cpu, t, key, now);
 }
 
-/* Reports an exec. Wakes the daemon at once, as the new program may exit within milliseconds. */
+/* Reports an exec. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
 	struct record_process *r;
 	struct thread *t;
+	struct image image = {};
 	bool is_wanted;
 
 	if (!cpu)
 		return 0;
 	unwind_note_exec(task);
+	image_look(cpu, task, &image);
 	t = thread_find(cpu, (__u64)task);
 	is_wanted = filter_has_thread(task);
 	r = process_record(cpu, RECORD_EXEC);
 	if (r) {
-		process_identify(r, task);
 		if (t && is_wanted)
 			thread_leave_image(r, t);
-		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+		exec_send(cpu, r, task, &image);
 	}
 	if (t && is_wanted)
 		thread_exec(t, task);

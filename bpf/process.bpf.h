@@ -4,7 +4,9 @@
 
 /* Sends the daemon a record for each fork, exec and exit of a process. */
 
+#include "mapping.bpf.h"
 #include "maps.bpf.h"
+#include "names.bpf.h"
 #include "unwind_process.bpf.h"
 
 static __always_inline struct record_process *process_record(struct cpu *cpu, __u32 type)
@@ -45,23 +47,94 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 	r->parent_boot_ns = parent->group_leader->start_boottime;
 	r->parent_tgid = parent->tgid;
 	r->parent_exec_gen = (__u32)parent->self_exec_id;
+	r->group_name = name_group_id(child);
 	bpf_ringbuf_submit(r, ring_flags());
+}
+
+/* What is known of a new image before the daemon hears of it. */
+struct image {
+	__u64 exe_name, exe_inode, group_name;
+	__u32 is_known;
+	__u32 pad;
+};
+
+/*
+ * Sends the paths of a new image and of its control group, and looks whether the daemon knows the
+ * image's code and has loaded its rows. If not, the daemon has to read the file soon: the process
+ * may exit within milliseconds.
+ */
+static __noinline void image_look(struct cpu *cpu, struct task_struct *task, struct image *image)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct file *file = BPF_CORE_READ(mm, exe_file);
+	__u32 walker = UNWIND_AT_EXEC, number;
+	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
+	struct unwind_table *table;
+
+	if (!follows_processes || !cpu || !image || !w)
+		return;
+	image->group_name = name_group(cpu, &w->name, task);
+	image->exe_name = name_file(cpu, &w->name, file);
+	image->exe_inode = BPF_CORE_READ(file, f_inode, i_ino);
+	w->search.mm = (__u64)mm;
+	w->search.n_found = 0;
+	w->search.has_segments = 0;
+	w->search.segment.end = 0;
+	if (unwind_code_find(&w->search, BPF_CORE_READ(mm, start_code)) != UNWIND_CODE_FOUND)
+		return;
+	number = w->search.table;
+	table = bpf_map_lookup_elem(&unwind_tables, &number);
+	image->is_known = table && table->state != UNWIND_ABSENT;
+}
+
+/*
+ * Sends the mapping of the image's code that image_look() has found, so that the daemon learns by
+ * which key the kernel knows it.
+ */
+static __noinline void image_send(struct cpu *cpu, struct task_struct *task)
+{
+	struct stack_owner owner = {
+		.leader_boot_ns = BPF_CORE_READ(task, group_leader, start_boottime),
+		.tgid = (__u32)BPF_CORE_READ(task, tgid),
+		.exec_gen = (__u32)BPF_CORE_READ(task, self_exec_id),
+	};
+	__u32 walker = UNWIND_AT_EXEC;
+	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
+
+	if (cpu && w)
+		mappings_send(cpu, w, &owner);
+}
+
+/* Completes the record of an exec and sends it. Wakes the daemon if it has to read the file. */
+static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
+				      struct task_struct *task, const struct image *image)
+{
+	bool is_read = follows_processes && !(image->is_known && image->exe_name);
+
+	if (is_read)
+		image_send(cpu, task);
+	process_identify(r, task);
+	r->exe_name = image->exe_name;
+	r->exe_inode = image->exe_inode;
+	r->group_name = image->group_name;
+	r->is_known = image->is_known;
+	bpf_ringbuf_submit(r, is_read ? BPF_RB_FORCE_WAKEUP : ring_flags());
 }
 
 /*
  * Sends an exec, for probes that keep no state of threads. (offcpu keeps it and has a program of
- * its own.) Wakes the daemon at once, as the process may exit within milliseconds.
+ * its own.)
  */
 static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
 {
 	struct record_process *r;
+	struct image image = {};
 
 	unwind_note_exec(task);
+	image_look(cpu, task, &image);
 	r = process_record(cpu, RECORD_EXEC);
-	if (!r)
-		return;
-	process_identify(r, task);
-	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	if (r)
+		exec_send(cpu, r, task, &image);
 }
 
 /* Sends the exit of a process, if the task is its last thread. */

@@ -96,10 +96,17 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		bpf_ringbuf_submit(r, flags);                               \
 	} while (0)
 
-/* True if the process is so young that it may exit soon, so the daemon should look at it now. */
-static __always_inline bool owner_is_young(const struct stack_owner *owner)
+/*
+ * True if the daemon should look at the process now, as it may exit soon: it is young, and the walk
+ * went through a file that is not known or whose rows are not loaded, or through code made at run
+ * time, which only the process can name.
+ */
+static __always_inline bool owner_is_urgent(const struct stack_owner *owner, __u32 walk)
 {
-	return owner->tgid && bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
+	const __u32 unknown = UNWIND_IS_NO_MAPPING | UNWIND_IS_NO_TABLE | UNWIND_IS_FRAME_POINTERS;
+
+	return walk & unknown && owner->tgid &&
+	       bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
 }
 
 /*
@@ -119,8 +126,8 @@ static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 
 		cpu->counts.lost[LOST_STACK_RING]++;
 		return 0;
 	}
-	flags = used > ring_wake_bytes || owner_is_young(owner) ? BPF_RB_FORCE_WAKEUP
-								: BPF_RB_NO_WAKEUP;
+	flags = used > ring_wake_bytes || owner_is_urgent(owner, walk) ? BPF_RB_FORCE_WAKEUP
+								       : BPF_RB_NO_WAKEUP;
 	if (n <= 32)
 		STACK_SEND(32);
 	else if (n <= 64)

@@ -17,6 +17,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "layout.h"
 #include "trace.bpf.h"
 #include "unwind_code.bpf.h"
 #include "unwind_shared.h"
@@ -67,7 +68,25 @@ struct {
  * Each kind of program has a struct unwind_walk of its own, as a sampler may interrupt another
  * program's walk.
  */
-enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
+enum unwind_walker {
+	UNWIND_AT_SWITCH,
+	UNWIND_AT_SAMPLE,
+	UNWIND_AT_WAKING,
+	UNWIND_AT_EXEC, /* no walk: the memory for what is known of a new image */
+	UNWIND_WALKERS,
+};
+
+/* A walk up a path, of a file or of a control group. */
+struct name_walk {
+	__u64 at;      /* where it is: a struct dentry or struct kernfs_node in the kernel */
+	__u64 mount;   /* the struct mount in the kernel that `at` is in */
+	__u64 id;      /* hash of the components so far */
+	__u32 n;       /* bytes of text */
+	__u8 has_text; /* text is wanted */
+	__u8 is_whole; /* the walk has come to the root */
+	__u8 pad[2];
+	char text[NAME_BYTES + NAME_COMPONENT]; /* as in record_name */
+};
 
 /*
  * bp_at and bx_at have an address or one of these values. START: the register has the value of the
@@ -96,6 +115,7 @@ struct unwind_walk {
 	__u32 pad;
 	struct unwind_search search;
 	struct unwind_trace trace;
+	struct name_walk name;
 };
 
 struct {

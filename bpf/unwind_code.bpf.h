@@ -47,6 +47,8 @@ struct unwind_search {
 	__u32 n_found;
 	__u32 has_segments; /* 1: the daemon has segments of the process */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
+	__u64 files[UNWIND_FOUND_MAX]; /* the struct file of each in the kernel; 0: none */
+	__u64 file;		       /* that of the mapping in work */
 	/*
 	 * Scratch, which is not on the BPF stack, as the limit of 512 bytes is for all callers
 	 * together.
@@ -164,6 +166,7 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 	if (at - f->start >= f->end - f->start || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
 		return false;
 	file = BPF_CORE_READ(vma, vm_file);
+	s->file = (__u64)file;
 	if (file)
 		unwind_key_file(&f->key, file, BPF_CORE_READ(vma, vm_pgoff) << 12);
 	else if ((__u64)BPF_CORE_READ(mm, context.vdso) == f->start)
@@ -192,6 +195,7 @@ static __always_inline bool unwind_found_add(struct unwind_search *s,
 	if (i >= UNWIND_FOUND_MAX)
 		return !s->has_segments;
 	s->found[i] = *f;
+	s->files[i] = s->file;
 	s->n_found = i + 1;
 	return true;
 }

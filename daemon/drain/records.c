@@ -148,14 +148,22 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 		.start_boot_ns = record->parent_boot_ns,
 	};
 
+	const struct process_image image = {
+		.exe_name = record->exe_name,
+		.exe_inode = record->exe_inode,
+		.group_name = record->group_name,
+		.is_known = record->is_known,
+	};
+
 	switch (record->head.type) {
 	case RECORD_FORK:
 		if (!record->is_kernel && drain->follows_processes)
-			process_table_note_fork(drain->processes, &id, &parent, record->comm);
+			process_table_note_fork(drain->processes, &id, &parent, record->comm,
+						record->group_name);
 		break;
 	case RECORD_EXEC:
 		if (drain->follows_processes)
-			process_table_note_exec(drain->processes, &id, record->comm);
+			process_table_note_exec(drain->processes, &id, record->comm, &image);
 		window_builder_add_record(drain->builder, &record->head);
 		break;
 	default:
@@ -184,6 +192,12 @@ static void handle_call(struct drain *drain, const struct record_call *record)
 	call_stream_put(drain->calls, &call);
 }
 
+static void handle_name(struct drain *drain, const struct record_name *record, size_t size)
+{
+	if (size >= sizeof(*record) && record->n <= size - sizeof(*record))
+		process_table_note_name(drain->processes, record->id, record->text, record->n);
+}
+
 void drain_on_record(void *context, void *data, size_t size)
 {
 	const struct record_head *head = data;
@@ -202,6 +216,9 @@ void drain_on_record(void *context, void *data, size_t size)
 	case RECORD_EXEC:
 	case RECORD_EXIT:
 		handle_process(drain, data);
+		break;
+	case RECORD_NAME:
+		handle_name(drain, data, size);
 		break;
 	case RECORD_MAPPING:
 		process_table_note_mapping(drain->processes, data);

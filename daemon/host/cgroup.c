@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base.h"
 
@@ -20,6 +21,16 @@ int cgroup_mount(char *path, size_t size)
 		return 0;
 	}
 	return -ENOENT;
+}
+
+uint64_t cgroup_root(void)
+{
+	char path[CGROUP_PATH_MAX];
+	struct stat st;
+
+	if (cgroup_mount(path, sizeof(path)) || stat(path, &st) < 0)
+		return 0;
+	return st.st_ino;
 }
 
 /*

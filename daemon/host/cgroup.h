@@ -19,6 +19,12 @@ enum { CGROUP_DEPTH_MAX = 32, CGROUP_PATH_MAX = 2048 };
 int cgroup_mount(char *path, size_t size);
 
 /*
+ * Returns the number of the control group at the root of the hierarchy as this process sees it; 0
+ * if cgroup v2 is not mounted.
+ */
+uint64_t cgroup_root(void);
+
+/*
  * Finds the path of a control group, relative to the directory where the hierarchy is mounted
  * ("/a/b"). Writes it to `out`, which has room for `size` bytes. Returns 0; -ENOENT if no group has
  * this number, for example because it was removed; or -ENAMETOOLONG.

@@ -113,6 +113,12 @@ void module_drop_live(struct module *module);
 void module_want_rows(struct module *module);
 
 /*
+ * True if the module's file is closed and has to be opened again, because its rows or its symbols
+ * were evicted and are needed. module_get() opens it.
+ */
+bool module_needs_file(struct module *module);
+
+/*
  * Reads the unwind rows of one module that module_want_rows() has queued; modules with small files
  * come first. If is_small_only is true, modules with big files stay in the queue. False if there
  * was no module to read.

@@ -76,6 +76,19 @@ void module_unwind_load(struct module *module)
 	pthread_mutex_unlock(&module->load_lock);
 }
 
+bool module_needs_file(struct module *module)
+{
+	bool needs_rows, needs_symbols, is_closed;
+
+	needs_rows = module->unwind && unwind_file_is_needed(module->unwind) &&
+		     unwind_file_is_wanted(module->unwind);
+	pthread_mutex_lock(&module->registry->lock);
+	is_closed = module->fd < 0 && module->state.inode;
+	needs_symbols = module->is_elf && module->is_failed && !module->symbols;
+	pthread_mutex_unlock(&module->registry->lock);
+	return is_closed && (needs_rows || needs_symbols);
+}
+
 bool module_is_big(const struct module *module)
 {
 	return module->state.size > BIG_FILE_BYTES;

@@ -165,14 +165,16 @@ struct probe {
  * Sets the variables that the BPF programs of all kinds of probes have. `size` is the size of the
  * ring buffer in bytes.
  */
-#define probe_set_variables(probe, rodata, size)                           \
-	do {                                                               \
-		(rodata)->hash_seed = (probe)->options.hash_seed;          \
-		(rodata)->ring_wake_bytes = (size) / 4;                    \
-		(rodata)->ring_stack_bytes = (size) - (size) / 4;          \
-		if ((probe)->options.filter)                               \
-			memcpy(&(rodata)->filter, (probe)->options.filter, \
-			       sizeof((rodata)->filter));                  \
+#define probe_set_variables(probe, rodata, size)                                  \
+	do {                                                                      \
+		(rodata)->hash_seed = (probe)->options.hash_seed;                 \
+		(rodata)->cgroup_root = (probe)->options.cgroup_root;             \
+		(rodata)->follows_processes = (probe)->options.follows_processes; \
+		(rodata)->ring_wake_bytes = (size) / 4;                           \
+		(rodata)->ring_stack_bytes = (size) - (size) / 4;                 \
+		if ((probe)->options.filter)                                      \
+			memcpy(&(rodata)->filter, (probe)->options.filter,        \
+			       sizeof((rodata)->filter));                         \
 	} while (0)
 
 /*

@@ -59,6 +59,7 @@ struct probe_options {
 	struct broker *broker; /* opens perf events for the probe; NULL: the probe gets none */
 	const struct unwind_maps *unwind; /* for walking user stacks; NULL: they have one frame */
 	uint64_t hash_seed;		  /* seed of stack ids; the same in all probes */
+	uint64_t cgroup_root;		  /* cgroup_root() of daemon/host/ */
 	bool is_disabled;	/* true: disabled by the settings; probe_open() leaves it off */
 	bool is_small;		/* true if a client started the session: its maps are smaller */
 	bool follows_processes; /* true: reports fork, exec and exit; offcpu always does */

@@ -9,7 +9,7 @@
  * module's load lock and before the registry's lock.
  *
  * The source files form layers, listed here from the lowest to the highest. Each file calls only
- * files of lower layers: maps, perf_map < maps_history, held, wake < process < read_queue <
+ * files of lower layers: maps, perf_map < maps_history, held, names, wake < process < read_queue <
  * walk_mappings < perf_reader < reader < table < scan, sweep, stored. symbolize.c, which names
  * addresses, calls held.c, and asks perf_reader.c whether a perf map is stale.
  */
@@ -25,6 +25,7 @@
 #include "daemon/process/process.h"
 
 #define READ_QUEUE_MAX 1024
+#define READ_LATER_MAX 4096
 
 /*
  * A string to which process.exe or process.cgroup points, or pointed earlier. An old string is kept
@@ -68,6 +69,7 @@ struct process {
 	bool is_unchecked; /* stored: process_check_exited() has not looked for it in /proc yet */
 	bool is_late;	   /* the process was counted in process_table.too_late */
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
+	int64_t added_ns;  /* time of CLOCK_MONOTONIC when the process was added to the table */
 	int64_t seen_ns;   /* time of CLOCK_MONOTONIC when the process was last reported, or
 			      looked for in /proc */
 	int64_t exited_ns; /* time of CLOCK_MONOTONIC when the table learned that the process
@@ -78,7 +80,8 @@ struct process {
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
 					Both strings are in the list `texts` */
 	uint64_t exe_dev, exe_inode; /* device and inode of the program file; 0 if unknown */
-	bool is_exe_guessed;	     /* exe may be the program that ran before the last exec */
+	uint64_t group_name; /* id of the path of cgroup; 0 if a BPF program has not sent it */
+	bool is_exe_guessed; /* exe may be the program that ran before the last exec */
 
 	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
 	struct maps_version *versions; /* versions of the mappings that stack walks used, newest
@@ -126,6 +129,12 @@ struct read_request {
 			   up its CPU time */
 };
 
+/* A process to be read when it has reached a certain age; most have exited by then. */
+struct read_later {
+	struct process *process; /* the entry holds a reference */
+	int64_t due_ns;
+};
+
 struct process_table {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;	   /* wakes the thread `reader`; its clock is CLOCK_MONOTONIC */
@@ -138,11 +147,15 @@ struct process_table {
 					      never; 0: it is not asleep, or was woken */
 	bool is_files_asleep;		   /* the thread `files` sleeps, and was not woken */
 	struct process_images *images;	   /* hash table of all processes, by pid */
+	struct process_name *names;	   /* hash table of the paths that BPF programs sent */
+	size_t names_bytes;		   /* memory of these paths */
 	struct process_images *sweep_next; /* the entry with which the current sweep continues;
 					      NULL: none is left, or no sweep is running */
 	struct module_registry *registry;  /* the modules that processes map; has its own lock */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
+	struct read_later later[READ_LATER_MAX]; /* ring of n_later entries from first_later on */
+	size_t first_later, n_later;
 	size_t n_processes;
 	size_t dead_bytes; /* memory of exited processes that are still in the table, in bytes */
 	uint64_t too_late, queue_full, mappings_full, table_full, perf_refused;
@@ -203,6 +216,12 @@ void process_publish(struct process *process);
  */
 void process_set_text(struct process *process, const char **field, const char *value);
 
+/* Defined in names.c: */
+
+/* Returns the path with this id; NULL if it is not known. Valid while the lock is held. */
+const char *process_name_find(const struct process_table *table, uint64_t id);
+void process_names_free(struct process_table *table);
+
 /* wake.c */
 
 /*
@@ -261,13 +280,11 @@ void process_held_put(struct process_table *table, struct process_held *held);
 /* Adds process.maps to the history: stack walks use these mappings from now on. */
 void maps_history_add(struct process *process);
 /*
- * Records a mapping that a stack walk found, but that the unwinder did not have. `id` is
- * record_stack.mappings of the stack. `generation` is the id of the mappings that the unwinder had
- * for the process, or 0 if it had none. `module` is the mapped file, or NULL if no file is mapped
- * or the file is not known yet.
+ * Records a mapping that a stack walk found, but that the unwinder did not have. `module` is the
+ * mapped file, or NULL if no file is mapped or the file is not known yet.
  */
-void maps_history_note(struct process *process, uint64_t id, uint64_t generation,
-		       const struct unwind_mapping_found *found, struct module *module);
+void maps_history_note(struct process *process, const struct record_mapping *record,
+		       struct module *module);
 /*
  * Stack walks may have found mappings of files that were not known at that time. Looks for these
  * files again. `id` is record_stack.mappings of the stacks.
@@ -301,6 +318,15 @@ bool process_should_read(struct process *process, int64_t now);
 void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat);
 /* Returns the index of the request that is due first; table->n_queued must not be 0. */
 size_t read_queue_first(const struct process_table *table);
+/*
+ * Has the process read from /proc when it is some tens of milliseconds older, if it has not exited
+ * by then.
+ */
+void read_queue_add_later(struct process *process);
+/* Queues requests for the processes of read_queue_add_later() that are due and have not exited. */
+void read_queue_move_due(struct process_table *table);
+/* Returns when read_queue_move_due() has to be called next; INT64_MAX: no process is waiting. */
+int64_t read_queue_later_ns(const struct process_table *table);
 
 /*
  * Defined in walk_mappings.c. A mapping that a stack walk found is pending as long as its file is
@@ -311,7 +337,7 @@ size_t read_queue_first(const struct process_table *table);
  * called after that. It tries to open, by inode number, the files that are still unknown. Only the
  * reader thread calls it, without table.lock.
  */
-void walk_mappings_note(struct process *process, const struct unwind_mapping_found *found,
+void walk_mappings_note(struct process *process, const struct record_mapping *record,
 			struct module *module);
 void walk_mappings_learn(struct process *process);
 void walk_mappings_open(struct process *process);

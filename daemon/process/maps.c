@@ -251,7 +251,7 @@ static int map_make(struct module_registry *registry, int dir_fd,
 		.kind = kind_of(mapping),
 	};
 
-	if (known && known->module)
+	if (known && known->module && !module_needs_file(known->module))
 		map.module = module_ref(known->module);
 	else if (map.kind != MAP_GENERATED)
 		map_open(registry, dir_fd, mapping, &map, !known);
@@ -343,7 +343,8 @@ static bool is_unchanged(const struct process_maps *before, const struct proc_ma
 		const struct process_map *map = process_maps_find(before, mappings->items[i].start);
 
 		if (!map || map->is_gone || !is_same(map, &mappings->items[i]) ||
-		    (map->kind == MAP_FILE && !map->module && !map->is_skipped))
+		    (map->kind == MAP_FILE &&
+		     (map->module ? module_needs_file(map->module) : !map->is_skipped)))
 			return false;
 	}
 	return true;
@@ -389,12 +390,12 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 }
 
 /*
- * Makes the struct process_map of a mapping that a stack walk found. The walk found the inode of
- * the file, but not its path. The path is taken from another mapping of the same file; if there is
- * none, it is guessed.
+ * Makes the struct process_map of a mapping that a stack walk found. If the walk did not find the
+ * path of the file, the path is taken from another mapping of the same file; if there is none, it
+ * is guessed.
  */
 static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
-		      struct module *module, struct process_map *out)
+		      struct module *module, const char *path, struct process_map *out)
 {
 	struct process_map map = {
 		.start = found->start,
@@ -404,8 +405,10 @@ static int found_make(const struct process_maps *before, const struct unwind_map
 		.inode = found->key.inode,
 		.kind = MAP_GENERATED,
 	};
-	const char *name = module && before ? process_maps_name_of(before, module) : NULL;
+	const char *name = module && found->key.inode ? path : NULL;
 
+	if (!name && module && before)
+		name = process_maps_name_of(before, module);
 	if (module) {
 		map.kind = found->key.inode ? MAP_FILE : MAP_SPECIAL;
 		map.module = module_ref(module);
@@ -423,7 +426,7 @@ static int found_make(const struct process_maps *before, const struct unwind_map
 
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
-		     struct process_maps **out)
+		     const char *path, struct process_maps **out)
 {
 	_cleanup_(process_maps_unrefp) struct process_maps *maps = calloc(1, sizeof(*maps));
 	size_t n = before ? before->n : 0;
@@ -444,7 +447,7 @@ int process_maps_add(struct module_registry *registry, const struct process_maps
 			return -ENOMEM;
 		maps->n++;
 	}
-	if (found_make(before, found, module, &maps->items[maps->n]))
+	if (found_make(before, found, module, path, &maps->items[maps->n]))
 		return -ENOMEM;
 	maps->n++;
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);

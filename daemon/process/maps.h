@@ -56,11 +56,12 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 /*
  * Builds a copy of the maps `before` (NULL: of empty maps) and adds the mapping `found`, which
  * replaces all mappings that overlap it. `module` is the mapped file; if it is NULL, the mapping
- * holds code made at run time. The caller owns *out. Returns 0 or -ENOMEM.
+ * holds code made at run time. `path` is the path by which the file is mapped, or NULL if it is not
+ * known. The caller owns *out. Returns 0 or -ENOMEM.
  */
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
-		     struct process_maps **out);
+		     const char *path, struct process_maps **out);
 
 struct process_maps *process_maps_ref(struct process_maps *maps);
 struct process_maps *process_maps_unref(struct process_maps *maps);

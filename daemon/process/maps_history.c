@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdlib.h>
 
+#include "bpf/layout.h"
 #include "bpf/shared.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
@@ -28,6 +29,7 @@
  */
 struct walk_mapping {
 	struct unwind_mapping_found mapping;
+	uint64_t name;	 /* id of the path of the file; 0: not known */
 	bool is_awaited; /* the file of the mapping is not known yet */
 };
 
@@ -148,7 +150,8 @@ void maps_history_inherit(struct process *process, const struct process *parent)
  * out of memory or when the array is full.
  */
 static struct walk_mapping *walk_mapping_get(struct maps_version *version,
-					     const struct unwind_mapping_found *mapping)
+					     const struct unwind_mapping_found *mapping,
+					     uint64_t name)
 {
 	struct walk_mapping *walked;
 
@@ -160,7 +163,11 @@ static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 	if (!version->walked || version->n_walked == UNWIND_FOUND_MAX)
 		return NULL;
 	walked = &version->walked[version->n_walked++];
-	*walked = (struct walk_mapping){ .mapping = *mapping, .is_awaited = true };
+	*walked = (struct walk_mapping){
+		.mapping = *mapping,
+		.name = name,
+		.is_awaited = true,
+	};
 	return walked;
 }
 
@@ -178,24 +185,25 @@ static void walk_mapping_set(struct process *process, struct maps_version *versi
 	if (!module && walked->mapping.key.size)
 		return;
 	if (process_maps_add(process->table->registry, version->walk_maps, &walked->mapping, module,
-			     &maps))
+			     process_name_find(process->table, walked->name), &maps))
 		return;
 	process_maps_unref(version->walk_maps);
 	version->walk_maps = maps;
 	walked->is_awaited = false;
 }
 
-void maps_history_note(struct process *process, uint64_t id, uint64_t generation,
-		       const struct unwind_mapping_found *mapping, struct module *module)
+void maps_history_note(struct process *process, const struct record_mapping *record,
+		       struct module *module)
 {
-	struct maps_version *version = version_find(process, id), *base;
+	struct maps_version *version = version_find(process, record->mappings), *base;
 	struct walk_mapping *walked;
 
 	if (!version) {
-		base = version_find(process, generation);
-		version = version_add(process, id, generation != 0, base ? base->maps : NULL);
+		base = version_find(process, record->generation);
+		version = version_add(process, record->mappings, record->generation != 0,
+				      base ? base->maps : NULL);
 	}
-	walked = version ? walk_mapping_get(version, mapping) : NULL;
+	walked = version ? walk_mapping_get(version, &record->found, record->name) : NULL;
 	if (walked && walked->is_awaited)
 		walk_mapping_set(process, version, walked, module);
 }

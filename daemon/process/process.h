@@ -147,19 +147,35 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 struct process *process_see_folded(struct process *member, const struct process_info *shared);
 
 /*
- * Records a fork: adds the child with the mappings of the parent. If the parent is not in the
- * table, adds the child without mappings.
+ * Records the path of a file or of a control group under an id by which later calls refer to it.
+ * text: the n bytes of record_name.text.
  */
-void process_table_note_fork(struct process_table *table, const struct process_id *child,
-			     const struct process_id *parent, const char *comm);
+void process_table_note_name(struct process_table *table, uint64_t id, const char *text, size_t n);
 
 /*
- * Records an exec: adds a new entry for the process, whose exec generation is in `id`. Its mappings
- * are read at once, and again some milliseconds later, when the dynamic linker has mapped the
- * libraries.
+ * Records a fork: adds the child with the exe, cgroup and mappings of the parent. If the parent is
+ * not in the table, the child is read from /proc. group_name: id of the path of the child's cgroup;
+ * 0 if it is not known.
+ */
+void process_table_note_fork(struct process_table *table, const struct process_id *child,
+			     const struct process_id *parent, const char *comm,
+			     uint64_t group_name);
+
+/* The facts about a process that a BPF program found at an exec. */
+struct process_image {
+	uint64_t exe_name;   /* id of the path of the program; 0 if it is not known */
+	uint64_t exe_inode;  /* inode of the program; 0 if it is not known */
+	uint64_t group_name; /* id of the path of the process's cgroup; 0 if it is not known */
+	bool is_known;	     /* the program was mapped by another process before */
+};
+
+/*
+ * Records an exec: adds the process anew, with the exec generation in id. If its image is known,
+ * nothing is read from /proc: stack walks report its mappings. Otherwise its mappings are read at
+ * once, and again some milliseconds later, when the dynamic linker has mapped the libraries.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
-			     const char *comm);
+			     const char *comm, const struct process_image *image);
 
 /*
  * Counts a walk of a stack of the process. `address` is where the walk ended. `ends` says how it

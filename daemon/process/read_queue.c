@@ -11,6 +11,13 @@
 #define READ_ATTEMPTS_MAX 8
 #define READ_QUIET_NS	  (5 * NS_PER_S)
 
+/*
+ * Age at which read_queue_add_later() has a process read: nine of ten short-lived processes have
+ * exited by then. The reader is woken for many of them at once, every LATER_BATCH_NS at most.
+ */
+#define LATER_NS       (60 * NS_PER_MS)
+#define LATER_BATCH_NS (40 * NS_PER_MS)
+
 bool process_should_read(struct process *process, int64_t now)
 {
 	if (process->has_exited || process->is_kernel || !process_is_newest(process))
@@ -56,4 +63,43 @@ size_t read_queue_first(const struct process_table *table)
 			first = i;
 	}
 	return first;
+}
+
+void read_queue_add_later(struct process *process)
+{
+	struct process_table *table = process->table;
+	size_t last = (table->first_later + table->n_later) % READ_LATER_MAX;
+
+	/* If there is no room, the process is read when walks have found its mappings. */
+	if (table->n_later == READ_LATER_MAX)
+		return;
+	process->refs++;
+	table->later[last] = (struct read_later){
+		.process = process,
+		.due_ns = clock_ns(CLOCK_MONOTONIC) + LATER_NS,
+	};
+	if (!table->n_later++)
+		process_table_note_request(table, read_queue_later_ns(table));
+}
+
+void read_queue_move_due(struct process_table *table)
+{
+	int64_t now = table->n_later ? clock_ns(CLOCK_MONOTONIC) : 0;
+
+	while (table->n_later && table->later[table->first_later].due_ns <= now) {
+		struct process *process = table->later[table->first_later].process;
+
+		table->first_later = (table->first_later + 1) % READ_LATER_MAX;
+		table->n_later--;
+		if (!process->read_applied)
+			read_queue_add(process, 0, true);
+		process->refs--;
+	}
+}
+
+int64_t read_queue_later_ns(const struct process_table *table)
+{
+	if (!table->n_later)
+		return INT64_MAX;
+	return table->later[table->first_later].due_ns + LATER_BATCH_NS;
 }

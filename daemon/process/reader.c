@@ -37,9 +37,10 @@ static void reading_fini(struct reading *reading)
 	process_maps_unref(reading->maps);
 }
 
+/* dev 0: not known. */
 static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t inode)
 {
-	return !exe->inode || !inode || (exe->dev == dev && exe->inode == inode);
+	return !exe->inode || !inode || ((!dev || exe->dev == dev) && exe->inode == inode);
 }
 
 /*
@@ -84,19 +85,25 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
  */
 static bool is_of_image(const struct process *process, const struct reading *reading)
 {
-	return process->is_exe_guessed ||
+	/* On a layered file system, /proc may show another inode than BPF programs. */
+	bool is_same_path = process->exe && !process->exe_dev && reading->exe.path &&
+			    !strcmp(process->exe, reading->exe.path);
+
+	return process->is_exe_guessed || is_same_path ||
 	       is_same_exe(&reading->exe, process->exe_dev, process->exe_inode);
 }
 
 static void exe_apply(struct process *process, const struct procfs_exe *exe)
 {
 	/* Keep a known path: /proc may show another one if the program file was renamed since. */
-	if (!exe->path || (process->exe && !process->is_exe_guessed))
+	if (exe->path && (!process->exe || process->is_exe_guessed)) {
+		process_set_text(process, &process->exe, exe->path);
+		process->is_exe_guessed = false;
+	} else if (process->exe_dev) {
 		return;
-	process_set_text(process, &process->exe, exe->path);
+	}
 	process->exe_dev = exe->dev;
 	process->exe_inode = exe->inode;
-	process->is_exe_guessed = false;
 }
 
 static void reading_apply(struct process *process, struct reading *reading)
@@ -249,17 +256,17 @@ static void serve(struct process_table *table, const struct read_request *reques
  */
 static void wait_for_work(struct process_table *table)
 {
+	int64_t due_ns = read_queue_later_ns(table);
 	struct timespec until;
-	int64_t due_ns;
 
 	table->reader_has_request = false;
-	if (!table->n_queued) {
-		table->reader_until_ns = INT64_MAX;
+	if (table->n_queued && table->queue[read_queue_first(table)].due_ns < due_ns)
+		due_ns = table->queue[read_queue_first(table)].due_ns;
+	table->reader_until_ns = due_ns;
+	if (due_ns == INT64_MAX) {
 		pthread_cond_wait(&table->wake, &table->lock);
 	} else {
-		due_ns = table->queue[read_queue_first(table)].due_ns;
 		until = (struct timespec){ due_ns / NS_PER_S, due_ns % NS_PER_S };
-		table->reader_until_ns = due_ns;
 		pthread_cond_timedwait(&table->wake, &table->lock, &until);
 	}
 	table->reader_until_ns = 0;
@@ -272,10 +279,12 @@ static void *reader_run(void *data)
 	thread_set_urgent();
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_stopping) {
-		size_t first = table->n_queued ? read_queue_first(table) : 0;
 		struct read_request request;
 		bool has_loaded;
+		size_t first;
 
+		read_queue_move_due(table);
+		first = table->n_queued ? read_queue_first(table) : 0;
 		if (table->n_queued && table->queue[first].due_ns <= clock_ns(CLOCK_MONOTONIC)) {
 			request = table->queue[first];
 			table->queue[first] = table->queue[--table->n_queued];
@@ -352,5 +361,7 @@ void process_reader_stop(struct process_table *table)
 		pthread_join(table->files, NULL);
 	for (size_t i = 0; i < table->n_queued; i++)
 		process_unref(table->queue[i].process);
-	table->n_queued = 0;
+	for (size_t i = 0; i < table->n_later; i++)
+		process_unref(table->later[(table->first_later + i) % READ_LATER_MAX].process);
+	table->n_queued = table->n_later = 0;
 }

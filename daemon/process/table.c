@@ -97,7 +97,7 @@ static struct process *process_add(struct process_table *table, const struct pro
 	process->table = table;
 	process->id = *id;
 	process->is_gen_known = is_gen_known;
-	process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+	process->seen_ns = process->added_ns = clock_ns(CLOCK_MONOTONIC);
 	process->start_real_ns =
 		(int64_t)id->start_boot_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
 	if (process_link(process)) {
@@ -211,12 +211,27 @@ static void inherit(struct process *child, const struct process *parent)
 	child->is_exe_guessed = parent->is_exe_guessed;
 	if (parent->cgroup)
 		process_set_text(child, &child->cgroup, parent->cgroup);
+	child->group_name = parent->group_name;
+}
+
+/* Sets the cgroup of the process by the id of its path. False if the path is not known. */
+static bool set_group(struct process *process, uint64_t group_name)
+{
+	const char *path = process_name_find(process->table, group_name);
+
+	process->group_name = group_name;
+	if (path)
+		process_set_text(process, &process->cgroup, path);
+	else if (group_name == NAME_NONE)
+		process->cgroup = NULL;
+	return path || group_name == NAME_NONE;
 }
 
 void process_table_note_fork(struct process_table *table, const struct process_id *child,
-			     const struct process_id *parent, const char *comm)
+			     const struct process_id *parent, const char *comm, uint64_t group_name)
 {
 	struct process *process, *from;
+	bool is_read;
 
 	pthread_mutex_lock(&table->lock);
 	process = process_find_or_add(table, child);
@@ -227,14 +242,33 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 		set_comm(process, comm);
 		if (from && !process->maps)
 			inherit(process, from);
-		if (!process->maps)
+		/* A child may begin in another cgroup: clone3() with CLONE_INTO_CGROUP (5.7). */
+		is_read = !process->exe;
+		if (group_name && process->group_name && group_name != process->group_name)
+			is_read |= !set_group(process, group_name);
+		if (is_read)
 			read_queue_add(process, 0, false);
 	}
 	process_table_unlock(table);
 }
 
+/* Sets exe and cgroup of a new image. True if nothing of it has to be read from /proc. */
+static bool set_image(struct process *process, const struct process_image *image)
+{
+	const char *exe = process_name_find(process->table, image->exe_name);
+	bool has_group = set_group(process, image->group_name);
+
+	if (!exe)
+		return false;
+	process_set_text(process, &process->exe, exe);
+	process->is_exe_guessed = false;
+	process->exe_dev = 0;
+	process->exe_inode = image->exe_inode;
+	return has_group && image->is_known;
+}
+
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
-			     const char *comm)
+			     const char *comm, const struct process_image *image)
 {
 	/*
 	 * ld.so maps the libraries of a small program within 1 ms, those of a large one within 50
@@ -242,14 +276,19 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 	 */
 	static const int64_t again_ns[] = { 3 * NS_PER_MS, 60 * NS_PER_MS };
 	struct process *process;
+	bool is_known;
 
 	pthread_mutex_lock(&table->lock);
 	process = process_find_or_add(table, id);
 	if (process) {
 		set_comm(process, comm);
 		process->is_kernel = false; /* a kernel thread becomes a user process by exec */
-		read_queue_add(process, 0, false);
-		for (size_t i = 0; i < ARRAY_SIZE(again_ns); i++)
+		is_known = set_image(process, image);
+		if (is_known)
+			read_queue_add_later(process);
+		else
+			read_queue_add(process, 0, false);
+		for (size_t i = 0; !is_known && i < ARRAY_SIZE(again_ns); i++)
 			read_queue_add(process, again_ns[i], true);
 	}
 	process_table_unlock(table);
@@ -272,17 +311,18 @@ void process_table_note_exit(struct process_table *table, const struct process_i
 
 /*
  * Causes the unwind rows of the file that is mapped at this address to be loaded, because a stack
- * walk ended there without them.
+ * walk ended there without them. True if the file has to be opened first, by reading /proc.
  */
-static void need_rows(struct process_maps *maps, uint64_t address)
+static bool need_rows(struct process_maps *maps, uint64_t address)
 {
 	const struct process_map *map = process_maps_find(maps, address);
 
 	if (!map || !map->module || !module_unwind(map->module))
-		return;
+		return false;
 	unwind_file_need(module_unwind(map->module),
 			 module_address(map->module, address - map->start + map->pgoff));
 	module_want_rows(map->module);
+	return module_needs_file(map->module);
 }
 
 void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
@@ -301,7 +341,8 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 		if (process_should_read(process, now))
 			read_queue_add(process, 0, false);
 	} else if (ends & 1U << WALK_NO_TABLE && process->maps) {
-		need_rows(process->maps, address);
+		if (need_rows(process->maps, address) && process_should_read(process, now))
+			read_queue_add(process, 0, false);
 		process_table_note_files(table);
 	}
 	process_table_unlock(table);
@@ -321,8 +362,8 @@ void process_table_note_mapping(struct process_table *table, const struct record
 		return;
 	module = module_find_code(table->registry, &record->found.key);
 	pthread_mutex_lock(&table->lock);
-	maps_history_note(process, record->mappings, record->generation, &record->found, module);
-	walk_mappings_note(process, &record->found, module);
+	maps_history_note(process, record, module);
+	walk_mappings_note(process, record, module);
 	process_table_unlock(table);
 	module_unref(module);
 	process_unref(process);
@@ -428,6 +469,7 @@ struct process_table *process_table_free(struct process_table *table)
 		}
 	}
 	walk_stats_free(table);
+	process_names_free(table);
 	module_registry_free(table->registry);
 	pthread_cond_destroy(&table->wake);
 	pthread_cond_destroy(&table->files_wake);

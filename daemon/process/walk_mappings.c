@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "bpf/layout.h"
 #include "bpf/unwind_shared.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
@@ -28,6 +29,9 @@
 #define ADDED_ITEM_NS	 (100 * NS_PER_US)
 #define ADDED_AT_ONCE_NS (16 * ADDED_EVERY_NS)
 
+/* The mappings of a process are read from /proc at this age, if stack walks have found any. */
+#define OLD_NS NS_PER_S
+
 /*
  * Mappings that stack walks found, and whose files are not known yet. The next read of /proc may
  * show the files.
@@ -35,6 +39,7 @@
 struct pending_mappings {
 	size_t n;
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
+	uint64_t names[UNWIND_FOUND_MAX]; /* id of the path of each; 0: not known */
 };
 
 /*
@@ -70,13 +75,14 @@ static const struct process_map *map_find(const struct process *process, uint64_
  * Adds a mapping to process->pending. Queues a read of /proc that comes before other reads, because
  * the process may exit soon.
  */
-static void pend(struct process *process, const struct unwind_mapping_found *found)
+static void pend(struct process *process, const struct record_mapping *record)
 {
 	if (!process->pending)
 		process->pending = calloc(1, sizeof(*process->pending));
 	if (!process->pending || process->pending->n == UNWIND_FOUND_MAX)
 		return;
-	process->pending->found[process->pending->n++] = *found;
+	process->pending->names[process->pending->n] = record->name;
+	process->pending->found[process->pending->n++] = record->found;
 	read_queue_add(process, -PENDED_AHEAD_NS, process->n_pended >= PENDED_AT_ONCE);
 	process->n_pended++;
 }
@@ -91,21 +97,24 @@ void walk_mappings_learn(struct process *process)
 	for (size_t i = 0; i < pending->n; i++) {
 		const struct process_map *map = map_find(process, pending->found[i].start);
 
-		if (is_same_file(map, &pending->found[i], true))
+		if (is_same_file(map, &pending->found[i], true)) {
 			module_learn_code(map->module, &pending->found[i].key);
-		else
+		} else {
+			pending->names[n] = pending->names[i];
 			pending->found[n++] = pending->found[i];
+		}
 	}
 	pending->n = n;
 }
 
 /* Adds the mapping to the process's maps now, because the process may exit before /proc is read. */
-static void add(struct process *process, const struct unwind_mapping_found *found,
+static void add(struct process *process, const struct unwind_mapping_found *found, uint64_t name,
 		struct module *module)
 {
+	const char *path = process_name_find(process->table, name);
 	struct process_maps *maps;
 
-	if (process_maps_add(process->table->registry, process->maps, found, module, &maps))
+	if (process_maps_add(process->table->registry, process->maps, found, module, path, &maps))
 		return;
 	/*
 	 * Discard the results of reads of /proc that began before now: they may lack this mapping.
@@ -131,7 +140,7 @@ void walk_mappings_open(struct process *process)
 			continue;
 		pthread_mutex_lock(&table->lock);
 		if (!is_same_file(map_find(process, found->start), found, false))
-			add(process, found, module);
+			add(process, found, pending->names[i], module);
 		process_table_unlock(table);
 		module_unref(module);
 	}
@@ -154,9 +163,22 @@ static bool take_share(struct process *process, int64_t now)
 	return true;
 }
 
-void walk_mappings_note(struct process *process, const struct unwind_mapping_found *found,
+/*
+ * True if /proc should be read, so that the unwinder knows the mappings of the process and later
+ * walks need not look for them. For most short-lived processes that would come too late.
+ */
+static bool is_worth_reading(struct process *process, struct module *module, int64_t now)
+{
+	bool is_old = now - process->added_ns > OLD_NS;
+
+	return (is_old || (module && module_needs_file(module))) &&
+	       process_should_read(process, now);
+}
+
+void walk_mappings_note(struct process *process, const struct record_mapping *record,
 			struct module *module)
 {
+	const struct unwind_mapping_found *found = &record->found;
 	const struct process_map *map = map_find(process, found->start);
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
@@ -164,11 +186,11 @@ void walk_mappings_note(struct process *process, const struct unwind_mapping_fou
 		return;
 	if (module && (!is_mapped_as(map, found) || map->module != module) &&
 	    take_share(process, now))
-		add(process, found, module);
+		add(process, found, record->name, module);
 	else if (!module && is_same_file(map, found, false))
 		module_learn_code(map->module, &found->key);
 	else if (!module && found->key.size)
-		pend(process, found);
-	else if (process_should_read(process, now))
+		pend(process, record);
+	if (is_worth_reading(process, module, now))
 		read_queue_add(process, 0, false);
 }

@@ -10,6 +10,7 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/drain/call_stream.h"
+#include "daemon/host/cgroup.h"
 #include "proto/wire_copy.h"
 
 static struct session *session_free(struct session *session)
@@ -143,6 +144,7 @@ static void probe_options_init(const struct session *session,
 		.broker = sessions->broker,
 		.unwind = sessions->unwind,
 		.hash_seed = session->hash_seed,
+		.cgroup_root = cgroup_root(),
 		.is_small = !info->is_always,
 		.follows_processes = session->notes_processes,
 		.filter = programs,

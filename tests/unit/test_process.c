@@ -30,6 +30,7 @@
 
 static const char *program, *library;
 static struct process_table *table;
+static const struct process_image unknown_image;
 
 /* A running fixture program. */
 struct child {
@@ -444,7 +445,7 @@ static void a_fork_has_its_parents_names(void **state)
 	forked_id.pid = 99999999;
 	forked_id.start_boot_ns += NS_PER_S;
 	wait_until_read(parent);
-	process_table_note_fork(table, &forked_id, &child.id, "forked");
+	process_table_note_fork(table, &forked_id, &child.id, "forked", 0);
 	process_table_note_exit(table, &forked_id);
 	end(&child);
 	process_table_note_exit(table, &child.id);
@@ -459,6 +460,79 @@ static void a_fork_has_its_parents_names(void **state)
 	process_unref(parent);
 }
 
+/* No process has this pid, so nothing can be read from /proc. */
+static struct process *exec_nobody(const struct process_image *image)
+{
+	static struct process_id id = { .pid = 99999998, .start_boot_ns = NS_PER_S };
+
+	id.exec_gen++;
+	process_table_note_exec(table, &id, "nobody", image);
+	return process_table_see(table, &id, false, NULL);
+}
+
+static void assert_names(struct process *process, const char *exe, const char *cgroup)
+{
+	struct process_info info;
+
+	process_info(process, &info);
+	assert_string_equal(info.exe, exe);
+	assert_string_equal(info.cgroup, cgroup);
+}
+
+static void an_exec_brings_its_names(void **state)
+{
+	struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
+	struct process_id forked = { .pid = 99999997, .start_boot_ns = 2 * NS_PER_S };
+	struct process *process, *child;
+	struct process_info info;
+
+	process_table_note_name(table, 10, "true\0bin\0usr", 13);
+	process_table_note_name(table, 11, "web\0box", 8);
+	process_table_note_name(table, 12, "", 0);
+	process = exec_nobody(&image);
+	assert_names(process, "/usr/bin/true", "/box/web");
+	/* A child has the names of its parent, but may begin in another cgroup. */
+	process_info(process, &info);
+	process_table_note_fork(table, &forked, &info.id, "forked", 11);
+	child = process_table_see(table, &forked, false, NULL);
+	assert_names(child, "/usr/bin/true", "/box/web");
+	process_unref(child);
+	forked.pid--;
+	process_table_note_fork(table, &forked, &info.id, "forked", 12);
+	child = process_table_see(table, &forked, false, NULL);
+	assert_names(child, "/usr/bin/true", "/");
+	process_unref(child);
+	/* The id of a path may come to mean another path. */
+	process_table_note_name(table, 10, "false\0bin", 10);
+	assert_names(process, "/usr/bin/true", "/box/web");
+	process_unref(process);
+	process = exec_nobody(&image);
+	assert_names(process, "/bin/false", "/box/web");
+	process_unref(process);
+}
+
+static void the_oldest_path_goes_first(void **state)
+{
+	enum { PATHS = 40000 };
+	struct process_image image = { .exe_name = 100, .is_known = true };
+	struct process_info info;
+	struct process *process;
+
+	for (uint64_t i = 100; i < 100 + PATHS; i++) {
+		process_table_note_name(table, i, "program\0directory", 18);
+		process_table_note_name(table, 99, "sent again", 11);
+	}
+	process = exec_nobody(&image);
+	process_info(process, &info);
+	assert_null(info.exe);
+	process_unref(process);
+	image.exe_name = 99;
+	image.group_name = 100 + PATHS - 1;
+	process = exec_nobody(&image);
+	assert_names(process, "/sent again", "/directory/program");
+	process_unref(process);
+}
+
 static void an_exec_is_another_image(void **state)
 {
 	char path[] = "/tmp/test_process.XXXXXX";
@@ -471,7 +545,7 @@ static void an_exec_is_another_image(void **state)
 	wait_until_read(before);
 	next.exec_gen++;
 	address = poke(&child);
-	process_table_note_exec(table, &next, "new");
+	process_table_note_exec(table, &next, "new", &unknown_image);
 	after = process_table_see(table, &next, false, NULL);
 	assert_ptr_not_equal(before, after);
 	wait_until_read(after);
@@ -840,8 +914,8 @@ static void *crowd_run(void *data)
 		process_info(process, &info);
 		process_unref(process);
 		forked.pid = 50000000 + rand_r(&crowd->seed) % 100;
-		process_table_note_fork(table, &forked, &child->id, "fork");
-		process_table_note_exec(table, &forked, "exec");
+		process_table_note_fork(table, &forked, &child->id, "fork", 0);
+		process_table_note_exec(table, &forked, "exec", &unknown_image);
 		process_table_note_exit(table, &forked);
 		sweep(NS_PER_MS);
 		process_table_stats(table, &stats);
@@ -893,6 +967,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_file_is_closed_with_its_last_process, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_fork_has_its_parents_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_exec_brings_its_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_oldest_path_goes_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_is_another_image, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_exec_takes_no_names_away, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(libraries_opened_later_are_found, set_up,
