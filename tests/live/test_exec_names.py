@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows the names of their moment in a storm of 1,000 execs a second. Known programs run as they
+are, then as copies, under new names, by hard links, in a directory that was renamed, with another
+program under an old name, below a mount, and in another mount namespace, one right after the other.
+Every row has the path that was executed, and the functions of the file that was there."""
+
+from harness import *
+
+RATE, COUNT, PROGRAMS = 1000, 1000, 20
+
+need_live()
+unshare, mount = need_tool("unshare"), need_tool("mount")
+
+
+def prog(name):
+    return os.path.join(PROGS, name)
+
+
+def make(directory, source):
+    """Fills a new directory with copies of a program; returns it."""
+    os.mkdir(directory)
+    for path in paths(directory):
+        shutil.copy(prog(source), path)
+    return directory
+
+
+def paths(directory, letter="p"):
+    return [os.path.join(directory, f"{letter}{i:02}") for i in range(PROGRAMS)]
+
+
+def storm(what, programs, function, before=()):
+    """Runs the programs; notes which path and function each pid has to have."""
+    argv = [*before, prog("prog_storm"), RATE, COUNT, *programs]
+    result = run([str(a) for a in argv], timeout=60)
+    if result.code != 0:
+        raise AssertionError(str(result))
+    for line in result.out.splitlines():
+        pid, path = line.split(" ", 1)
+        truth[int(pid)] = (what, path, function)
+
+
+truth = {}
+daemon = Daemon("window.max_memory=128M", "probe.offcpu.max_keys=131072")
+top = make_temp_dir()
+one, two = make(f"{top}/one", "prog_tick"), make(f"{top}/two", "prog_tock")
+storm("at first", paths(one), "tick")
+storm("known", paths(one), "tick")
+
+three = make(f"{top}/three", "prog_tick")
+storm("copies", paths(three), "tick")
+for old, new in zip(paths(three), paths(three, "r")):
+    os.rename(old, new)
+storm("renamed", paths(three, "r"), "tick")
+for old, new in zip(paths(three, "r"), paths(three, "l")):
+    os.link(old, new)
+storm("hard links", [p for pair in zip(paths(three, "r"), paths(three, "l")) for p in pair], "tick")
+os.rename(three, f"{top}/four")
+storm("in a renamed directory", paths(f"{top}/four", "r"), "tick")
+for new, old in zip(paths(two), paths(f"{top}/four", "r")):
+    shutil.copy(new, old + ".new")
+    os.rename(old + ".new", old)
+storm("with other programs under the old names", paths(f"{top}/four", "r"), "tock")
+# The files below the mount stay what they are for others, who run at the same time.
+script = f'{mount} --bind "$1" "$2" && shift 2 && exec "$@"'
+hidden = [unshare, "-m", "--propagation", "private", "sh", "-c", script, "sh", two, one]
+storm("in another mount namespace", paths(one), "tock", before=hidden)
+storm("outside of it", paths(one), "tick")
+file_over = f'for f in "$1"/p*; do {mount} --bind "$f" "$2/${{f##*/}}" || exit; done; shift 2; exec "$@"'
+hidden[6] = file_over
+storm("below mounts", paths(one), "tock", before=hidden)
+
+snapshot = daemon.snapshot("--window", "60s")
+seen, named = {}, {}
+wrong = []
+for row in snapshot["rows"]:
+    process = row["process"]
+    what, path, function = truth.get(process["pid"], (None, None, None))
+    # Rows from before the exec are those of a fork of prog_storm.
+    if not what or process["comm"] == "prog_storm":
+        continue
+    seen.setdefault(what, set()).add(process["pid"])
+    if process.get("exe") != path or process["comm"] != os.path.basename(path):
+        wrong.append((what, path, process))
+    for frame in (row.get("user") or {}).get("frames", []):
+        if frame.get("name") in ("tick", "tock") or frame.get("module", "").startswith(top):
+            named.setdefault(what, set()).add(process["pid"])
+            if frame.get("module") != path or frame.get("name") in {"tick", "tock"} - {function}:
+                wrong.append((what, path, frame))
+for what in dict.fromkeys(what for what, _, _ in truth.values()):
+    total = sum(w == what for w, _, _ in truth.values())
+    rows, names = len(seen.get(what, ())), len(named.get(what, ()))
+    check(rows > 0.9 * total, f"{what}: {rows} of {total} processes have a row")
+    # At first, a file is read while its first process may have ended already.
+    share = 0 if what == "at first" else 0.9
+    check(names > share * rows, f"{what}: {names} of {rows} have a stack through the program")
+check(not wrong, f"no wrong name: {len(wrong)}, such as {wrong[:5]}")
+print(f"lost: {lost_text(daemon.status())}")
+daemon.stop()
+finish()
