@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_EXIT_CODE_H
 
 /*
- * Exit codes of stackd. EXIT_PRIVILEGE and EXIT_CONFIG are numbers of sysexits.h. After these two
- * the systemd unit does not restart the daemon (RestartPreventExitStatus=), because the daemon
- * would only fail again.
+ * Exit codes of stackd. EXIT_PRIVILEGE and EXIT_CONFIG are numbers of sysexits.h. If the daemon
+ * exits with one of these two, the systemd unit does not restart it (RestartPreventExitStatus=),
+ * because it would only fail again.
  */
 
 enum {

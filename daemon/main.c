@@ -14,8 +14,8 @@
 
 /*
  * Makes the allocator return freed memory to the kernel early. By default, each of the threads that
- * read large files would keep its own freed memory, and glibc would raise the limit above which it
- * returns memory up to 32 MiB.
+ * read large files would keep its own freed memory, and glibc would return memory only above a
+ * limit, which it may raise to 32 MiB.
  */
 static void memory_setup(void)
 {
@@ -40,7 +40,9 @@ static int run_daemon(const struct options *options, struct config *config)
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Loads the configuration and performs the action of the options. Returns the exit code. */
+/*
+ * Loads the configuration and performs the action that the options choose. Returns the exit code.
+ */
 static int run(const struct options *options)
 {
 	struct config_error error = {};

@@ -14,8 +14,8 @@
 #define HASH64_SEED UINT64_C(0xcbf29ce484222325)
 
 /*
- * Returns the FNV-1a hash of n bytes, with its bits mixed at the end. To continue a hash, pass an
- * earlier result as seed; to begin one, pass HASH64_SEED. Never returns 0.
+ * Returns the FNV-1a hash of n bytes, with its bits mixed at the end. To continue a hash, pass its
+ * result as `seed`; to begin one, pass HASH64_SEED. Never returns 0.
  */
 static inline uint64_t hash64(uint64_t seed, const void *data, size_t n)
 {

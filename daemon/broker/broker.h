@@ -34,7 +34,7 @@ enum broker_clock {
 struct broker_sampling {
 	enum broker_clock clock;
 	unsigned int cpu;
-	/* samples per second, 1 to BROKER_MAX_FREQUENCY_HZ; 0 if period is set */
+	/* samples per second, 1 to BROKER_MAX_FREQUENCY_HZ; 0 if `period` is set */
 	uint64_t frequency_hz;
 	/* ns or cycles from one sample to the next; 0 if frequency_hz is set */
 	uint64_t period;
@@ -56,7 +56,9 @@ struct broker_kprobe {
 	const char *function; /* name of the kernel function, at most BROKER_MAX_SYMBOL - 1 bytes */
 	/* position of the probe, in bytes from the start of the function; 0 for a return probe */
 	uint64_t offset;
-	/* true: the probe is on the return of the function; false: on the instruction at offset */
+	/*
+	 * true: the probe is on the return of the function; false: on the instruction at `offset`
+	 */
 	bool is_return;
 };
 

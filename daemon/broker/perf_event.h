@@ -18,7 +18,7 @@ struct perf_request {
 	uint32_t kind;
 	uint32_t clock;
 	uint32_t cpu;
-	uint64_t frequency_hz; /* samples per second; 0 if period is set */
+	uint64_t frequency_hz; /* samples per second; 0 if `period` is set */
 	uint64_t period;       /* ns or CPU cycles between two samples; 0 if frequency_hz is set */
 	uint64_t offset;
 	uint32_t is_return;

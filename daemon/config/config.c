@@ -47,8 +47,8 @@ static void quote(const char *text, char out[static QUOTE_MAX + 4])
 }
 
 /*
- * One assignment of a value to a key. path and line say where it is in a file; path is NULL if the
- * assignment is from an option -o.
+ * One assignment of a value to a key. `path` and `line` say where it is in a file; `path` is NULL
+ * if the assignment is from an option -o.
  */
 struct assignment {
 	const char *path;

@@ -13,13 +13,13 @@
 
 enum config_type {
 	CONFIG_BOOL,	 /* yes or no, stored as bool */
-	CONFIG_COUNT,	 /* a whole number from min to max, stored as uint64_t */
-	CONFIG_SIZE,	 /* a number of bytes from min to max, stored as uint64_t */
-	CONFIG_DURATION, /* a number of nanoseconds from min to max, stored as int64_t */
-	CONFIG_PATH,	 /* an absolute path of min to max bytes, stored as char * */
-	CONFIG_NAME,	 /* the name of a group, of at most max bytes, stored as char * */
+	CONFIG_COUNT,	 /* a whole number from `min` to `max`, stored as uint64_t */
+	CONFIG_SIZE,	 /* a number of bytes from `min` to `max`, stored as uint64_t */
+	CONFIG_DURATION, /* a number of nanoseconds from `min` to `max`, stored as int64_t */
+	CONFIG_PATH,	 /* an absolute path of `min` to `max` bytes, stored as char * */
+	CONFIG_NAME,	 /* the name of a group, of at most `max` bytes, stored as char * */
 	CONFIG_WORD,	 /* one of the words in config_key.words, stored as char * */
-	CONFIG_LIST,	 /* at most max names, stored as char **, an array that ends with NULL */
+	CONFIG_LIST,	 /* at most `max` names, stored as char **, an array that ends with NULL */
 };
 
 struct config_key {
@@ -31,7 +31,8 @@ struct config_key {
 	bool power_of_two;
 	const char *fallback; /* the default value, as it is written in a configuration file */
 	const char *help;     /* explains to administrators what the setting does */
-	const char *details;  /* further text for administrators, printed after help; or "" */
+	const char *details;  /* further text for administrators, which is printed after `help`;
+				 or "" */
 	size_t offset;	      /* the offset in struct config of the member that holds the value */
 	const char *words;    /* the allowed values of a CONFIG_WORD, separated by spaces */
 	/* true if a reload applies a change of the value, false if only a restart does */

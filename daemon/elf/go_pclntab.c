@@ -193,7 +193,7 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 /*
  * Finds the address at which the code starts. Up to Go 1.25 this address is in the table's header;
  * in a position-independent file it is in a relocation of the header. If neither has it, tries the
- * start of .text, which is right if the function at the program's entry then has the name that Go
+ * start of .text. This is right if the function at the program's entry then has the name that Go
  * gives to this function.
  */
 static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)

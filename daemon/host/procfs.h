@@ -46,8 +46,8 @@ struct procfs_exe {
 int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 
 /*
- * Reads the path of the process in the cgroup2 hierarchy. Owned by the caller. -ENOENT when there
- * is none.
+ * Reads the path of the process in the cgroup2 hierarchy. The caller owns the path. Returns -ENOENT
+ * when there is none.
  */
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 

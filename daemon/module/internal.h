@@ -45,8 +45,8 @@ struct module {
 	struct elf_file elf;
 	/* registry.lock protects the members from here to next_wanting: */
 	unsigned live;	/* number of live processes that map the file */
-	bool is_failed; /* the symbols could not be read, or were evicted for good; not tried
-			   again */
+	bool is_failed; /* the symbols could not be read, or were evicted for good; reading them
+			   is not tried again */
 	struct module_symbols *symbols;
 	int64_t used_ns;
 	bool is_settling;

@@ -129,9 +129,9 @@ struct module *module_ref(struct module *module)
 }
 
 /*
- * Drops a reference to the module; with the last one, removes the module from the registry. Called
- * with registry.lock held. Returns true if it was the last one: the caller must then call
- * module_destroy() without the lock.
+ * Drops a reference to the module. If it was the last one, removes the module from the registry and
+ * returns true; the caller must then call module_destroy() without the lock. Called with
+ * registry.lock held.
  */
 static bool drop_ref(struct module *module)
 {

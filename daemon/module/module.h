@@ -69,8 +69,8 @@ void module_registry_read_remote(struct module_registry *registry);
 struct remote_mounts *module_registry_mounts(struct module_registry *registry);
 
 /*
- * True if a mapped file must not be opened because its device, dev, is a remote file system
- * (network or FUSE). proc_fd: the directory in /proc of a process that maps the file.
+ * True if a mapped file must not be opened because its device `dev` is a remote file system
+ * (network or FUSE). proc_fd is the directory in /proc of a process that maps the file.
  */
 bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev);
 /* Counts a file that was not opened because it is remote. */
@@ -160,7 +160,7 @@ struct unwind_file *module_unwind(const struct module *module);
 /*
  * Records that mapped code with this key is code of the module. Stack walks, which get the key from
  * the kernel, then find the module's unwind rows even in processes that the daemon does not know
- * yet. Does nothing if the key is of another state of the file.
+ * yet. Does nothing if the key belongs to another state of the file.
  */
 void module_learn_code(struct module *module, const struct unwind_code_key *key);
 

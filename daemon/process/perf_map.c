@@ -35,7 +35,7 @@ struct perf_map {
 	size_t n, functions_capacity;
 	char *text;
 	size_t text_size, text_capacity;
-	size_t bytes;  /* memory of this map, included in the sum over all maps (variable memory) */
+	size_t bytes;  /* memory of this map; the variable `memory` has the sum over all maps */
 	size_t read;   /* number of bytes of the file that were read, up to the end of the last
 			  whole line */
 	size_t last_n; /* length of the last line that was read; 0: it was too long and was

@@ -28,7 +28,7 @@ struct process_id {
 	uint64_t start_boot_ns;
 };
 
-/* The facts that are known about a process. exe and cgroup are NULL if unknown. */
+/* The facts that are known about a process. `exe` and `cgroup` are NULL if unknown. */
 struct process_info {
 	struct process_id id;
 	int64_t start_real_ns; /* start time in ns since the epoch */
@@ -91,8 +91,8 @@ enum { WALK_STATS_MAX = 256, PROCESSES_MAX = 131072 };
  * window is counted only once.
  */
 struct walk_stats {
-	const char *exe; /* path of the program, valid as long as the table; NULL: statistics of
-			    all programs that have no entry of their own */
+	const char *exe; /* path of the program, valid as long as the table exists; NULL:
+			    statistics of all programs that have no entry of their own */
 	uint64_t stacks;
 	uint64_t ends[WALK_ENDS]; /* number of stacks, by how their walk ended; the index is enum
 				     walk_end */

@@ -148,8 +148,8 @@ void walk_mappings_open(struct process *process)
 }
 
 /*
- * Returns whether the rate limit of the process allows adding a mapping now. Each result of true
- * counts against the limit.
+ * True if the rate limit of the process allows to add a mapping now. Each call that returns true
+ * uses up some of the limit.
  */
 static bool take_share(struct process *process, int64_t now)
 {

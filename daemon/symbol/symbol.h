@@ -26,8 +26,9 @@ struct symbol {
 				 modules, an offset */
 	const char *name;     /* name of the function; NULL if no function covers the address */
 	uint64_t name_offset; /* offset of the address from the start of the function */
-	bool is_signal; /* True: a signal handler returns to the address. Then the next frame of the
-			   stack did not make a call but was interrupted by a signal. */
+	bool is_signal;	    /* True: a signal handler returns to the address. The next frame of the
+			       stack is then of a function that was interrupted by a signal, and did
+			       not make a call. */
 	const char *module; /* path of the file, "[vdso]" or name of the kernel module; NULL if
 			       unknown */
 };

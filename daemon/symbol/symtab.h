@@ -43,8 +43,8 @@ bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_ou
 		   uint64_t *start_out);
 
 /*
- * True if a signal handler returns to the address. In a stack with this address, the caller's frame
- * did not make a call but was interrupted by a signal.
+ * True if a signal handler returns to the address. The next frame of a stack with this address is
+ * then of a function that was interrupted by a signal, and did not make a call.
  */
 bool symtab_is_signal(const struct symtab *symtab, uint64_t address);
 

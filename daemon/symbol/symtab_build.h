@@ -29,7 +29,7 @@ struct symtab_arrays {
 	uint64_t base;	  /* address of the first function */
 	uint32_t *starts; /* start addresses of the functions, relative to base */
 	uint32_t *sizes;  /* sizes of the functions in bytes, never 0 */
-	uint32_t *names;  /* offsets of the functions' names in text, or SYMTAB_NAMELESS */
+	uint32_t *names;  /* offsets of the functions' names in `text`, or SYMTAB_NAMELESS */
 	uint32_t *outer;  /* for each function, the index of the nearest function before it that
 			     ends behind its end, or SYMTAB_NO_OUTER */
 	char *text;

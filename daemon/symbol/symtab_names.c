@@ -12,7 +12,8 @@ struct slot {
 /* A hash table with open addressing. Some slots are always free, so that searches end. */
 struct symtab_names {
 	struct slot *slots;
-	size_t n, allocated; /* number of slots in use; number of all slots, a power of two or 0 */
+	size_t n, allocated; /* n: number of slots in use; allocated: number of all slots, a
+				power of two or 0 */
 	size_t text_bytes;
 };
 

@@ -170,8 +170,8 @@ static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const stru
 }
 
 /*
- * Adds rows for frame_dummy() and for register_tm_clones(), to which frame_dummy() jumps and which
- * ends where the destructor begins. Neither function moves sp.
+ * Adds rows for frame_dummy() and for register_tm_clones(). frame_dummy() jumps to
+ * register_tm_clones(), which ends where the destructor begins. Neither function moves sp.
  */
 static int constructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			   uint64_t address, uint64_t destructor)

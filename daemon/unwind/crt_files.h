@@ -21,7 +21,7 @@ struct crt_sections {
 	Elf_Scn *symbols;		     /* section .dynsym or, if there is none, .symtab */
 };
 
-/* Stores the section in crt if it is one of those that struct crt_sections lists. */
+/* If the section is one of those that struct crt_sections lists, stores it in `crt`. */
 void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr *header,
 		    const char *name);
 

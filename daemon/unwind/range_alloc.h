@@ -32,8 +32,8 @@ void range_alloc_fini(struct range_alloc *alloc);
 int range_alloc_take(struct range_alloc *alloc, uint32_t n, uint32_t *first_out);
 
 /*
- * Frees a range that was allocated, as a whole. If out of memory, the range stays allocated for
- * good.
+ * Frees n adjacent indices beginning with `first`, which must all be allocated. When out of memory,
+ * they stay allocated for good.
  */
 void range_alloc_give(struct range_alloc *alloc, uint32_t first, uint32_t n);
 
