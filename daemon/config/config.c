@@ -10,6 +10,7 @@
 
 #include "build_config.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
 #include "daemon/config/ini.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
@@ -97,6 +98,11 @@ static int config_assign(struct config *config, const struct assignment *a,
 	int i = config_key_find(a->section, a->key), r;
 	char why[256];
 
+	if (i < 0 && config_key_is_former(a->section, a->key)) {
+		log_warning("%s: [%s] %s has no effect any more: see [store] tiers",
+			    a->path ? a->path : "-o", a->section, a->key);
+		return 0;
+	}
 	if (i < 0) {
 		config_key_explain(a->section, a->key, why, sizeof(why));
 		return fail_assignment(a, why, false, error);

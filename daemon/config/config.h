@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "daemon/config/tiers.h"
+
 struct config_origin;
 
 /* The C types in which struct config stores the settings, one for each type of settings.def. */
@@ -23,6 +25,7 @@ struct config_origin;
 #define CONFIG_MEMBER_PATH     char *
 #define CONFIG_MEMBER_NAME     char *
 #define CONFIG_MEMBER_WORD     char *
+#define CONFIG_MEMBER_TIERS    struct config_tiers
 #define CONFIG_MEMBER_LIST     char ** /* an array of strings that ends with NULL */
 
 struct config {

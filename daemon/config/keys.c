@@ -29,6 +29,7 @@
 #define NAMES(most)		  .max = (most)
 #define ONE_OF(allowed)		  .words = allowed
 #define YES_OR_NO		  .max = 1
+#define EACH_LONGER		  .max = CONFIG_TIERS_MAX
 #define RELOAD			  true
 #define RESTART			  false
 
@@ -76,6 +77,11 @@ int config_key_find(const char *section, const char *key)
 		    strcmp(config_keys[i].key, key) == 0)
 			return (int)i;
 	return -1;
+}
+
+bool config_key_is_former(const char *section, const char *key)
+{
+	return strcmp(section, "store") == 0 && strcmp(key, "merge_after") == 0;
 }
 
 /*

@@ -20,6 +20,7 @@ enum config_type {
 	CONFIG_NAME,	 /* the name of a group, of at most `max` bytes, stored as char * */
 	CONFIG_WORD,	 /* one of the words in config_key.words, stored as char * */
 	CONFIG_LIST,	 /* at most `max` names, stored as char **, an array that ends with NULL */
+	CONFIG_TIERS,	 /* tiers of the store, stored as struct config_tiers, see tiers.h */
 };
 
 struct config_key {
@@ -53,6 +54,9 @@ extern const size_t config_n_sections;
 
 /* Returns the index of a key in config_keys, or -1 if it does not exist. */
 int config_key_find(const char *section, const char *key);
+
+/* True for a key of an earlier version of stackd. Such a key has no effect any more. */
+bool config_key_is_former(const char *section, const char *key);
 
 /*
  * Writes to `why` that a section or key is unknown, and which names are allowed. For example:

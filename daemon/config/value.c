@@ -13,6 +13,7 @@
 #include "common/quantity.h"
 #include "daemon/config/config.h"
 #include "daemon/config/keys.h"
+#include "daemon/config/tiers.h"
 
 #define BLANKS " \t"
 
@@ -67,13 +68,9 @@ static const struct quantity_syntax *key_syntax(const struct config_key *key)
 	return key->type == CONFIG_SIZE ? &sizes : &counts;
 }
 
-/*
- * Writes the number n to `text`, in the largest unit of which n is a whole multiple. The type of
- * the key says whether the units are of time or of size.
- */
-static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
+/* Writes n to text in the largest unit of the syntax of which n is a whole multiple. */
+static void print_units(const struct quantity_syntax *syntax, uint64_t n, char *text, size_t size)
 {
-	const struct quantity_syntax *syntax = key_syntax(key);
 	size_t i;
 
 	for (i = 0; n && i < syntax->n_units; i++) {
@@ -86,6 +83,22 @@ static void print_quantity(const struct config_key *key, uint64_t n, char *text,
 		}
 	}
 	snprintf(text, size, "%" PRIu64, n);
+}
+
+/* Writes n to text. The type of the key says whether the units are of time or of size. */
+static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
+{
+	print_units(key_syntax(key), n, text, size);
+}
+
+int config_duration_parse(const char *text, size_t length, int64_t *out)
+{
+	return quantity_parse(text, length, &durations, out);
+}
+
+void config_duration_print(int64_t ns, char *text, size_t size)
+{
+	print_units(&durations, (uint64_t)ns, text, size);
 }
 
 static const char *key_expects(const struct config_key *key)
@@ -294,6 +307,8 @@ int config_value_parse(const struct config_key *key, const char *text, struct co
 		return parse_path(key, text, config, why, size);
 	case CONFIG_NAME:
 		return parse_name(key, text, config, why, size);
+	case CONFIG_TIERS:
+		return config_tiers_parse(text, value_at(key, config), why, size);
 	case CONFIG_WORD:
 		return parse_word(key, text, config, why, size);
 	case CONFIG_LIST:
@@ -340,6 +355,9 @@ void config_value_print(const struct config_key *key, const struct config *confi
 	case CONFIG_WORD:
 		fputs(*(char *const *)value, out);
 		break;
+	case CONFIG_TIERS:
+		config_tiers_print(value, out);
+		break;
 	case CONFIG_LIST:
 		print_list(*(char **const *)value, strlen(key->key) + 3, out);
 		break;
@@ -371,6 +389,10 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 		break;
 	case CONFIG_WORD:
 		snprintf(text, size, "one of: %s", key->words);
+		break;
+	case CONFIG_TIERS:
+		snprintf(text, size, "1 to %d tiers LENGTH:KEEP:SHARE, commas between them",
+			 CONFIG_TIERS_MAX);
 		break;
 	case CONFIG_LIST:
 		snprintf(text, size, "at most %" PRIu64 " names, space between them", key->max);

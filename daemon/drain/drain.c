@@ -94,7 +94,13 @@ static void drain_cut_now(struct drain *drain)
 	pthread_cond_broadcast(&drain->cut_done);
 	pthread_mutex_unlock(&drain->lock);
 	drain_stacks_roll(drain);
-	drain->next_ns = begin + drain->config->window_length_ns;
+	/*
+	 * A query that ends the window early does not delay the next cut: the store joins windows
+	 * that are too short, and a crash costs no more than one window of full length.
+	 */
+	if (begin >= drain->period_ns + drain->config->window_length_ns)
+		drain->period_ns = begin;
+	drain->next_ns = drain->period_ns + drain->config->window_length_ns;
 	drain->has_asked_openwait = false;
 }
 
@@ -129,8 +135,7 @@ static bool drain_wait(struct drain *drain)
 	/*
 	 * next_ns is computed each time, because a reload may have changed the length of windows.
 	 */
-	drain->next_ns =
-		drain->cut_wanted ? 0 : drain->last_cut_ns + drain->config->window_length_ns;
+	drain->next_ns = drain->cut_wanted ? 0 : drain->period_ns + drain->config->window_length_ns;
 	pthread_mutex_unlock(&drain->lock);
 	return !stop;
 }
@@ -300,7 +305,8 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	call_budget_init(&drain->budget, options->config->budget_cpu, options->call_cost_ns,
 			 options->rate, clock_ns(CLOCK_MONOTONIC));
 	drain->last_cut_ns = clock_ns(CLOCK_MONOTONIC);
-	drain->next_ns = drain->last_cut_ns + options->config->window_length_ns;
+	drain->period_ns = drain->last_cut_ns;
+	drain->next_ns = drain->period_ns + options->config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;
 	r = drain_open(drain, options->min_wait_ns);
 	if (!r)

@@ -34,6 +34,8 @@ struct drain {
 	bool cut_wanted;
 	uint64_t seq; /* number of the newest finished window; 0: there is none yet */
 	int64_t last_cut_ns;
+	int64_t period_ns; /* the last cut that no client asked for, from which the next one counts
+			    */
 	struct drain_stats stats;
 
 	int wake_fd;		     /* eventfd; a write to it wakes the drain's thread */

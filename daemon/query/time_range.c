@@ -246,6 +246,7 @@ int query_timeline_open(struct recorder *recorder, struct answer *answer, int64_
 		.reader = answer_reader(answer, recorder->store),
 		.run = store_current_run(recorder->store),
 		.boot_id = recorder->boot_id,
+		.window_ns = recorder->config->window_length_ns,
 	};
 	const struct timeline_session session = {
 		.id = info->id,

@@ -18,8 +18,6 @@
  * are evicted together with their stacks, until no window is left.
  */
 #define STACKS_SHARE 2
-/* A time longer than the longest window that compaction (merging windows on disk) makes. */
-#define MERGED_NS (660 * NS_PER_S)
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
  * Tables that take longer are loaded later.
@@ -104,30 +102,28 @@ static int store_path_make(const struct config *config, char **out)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-/* Returns the age in ns at which windows on disk are merged (compacted). It is more than the age up
- * to which memory keeps windows: otherwise a query would count the same window twice, once from
- * memory and once from disk. */
-static int64_t merge_after(const struct config *config)
-{
-	int64_t least = config->window_keep_ns + MERGED_NS;
-
-	return config->store_merge_after_ns > least ? config->store_merge_after_ns : least;
-}
-
 static int recorder_store(struct recorder *recorder, const struct config *config, bool is_read_only)
 {
 	struct store_options options = {
 		.max_size = config->store_max_size,
 		.max_age_ns = config->store_max_age_ns,
-		.compact_after_ns = merge_after(config),
+		.n_tiers = config->store_tiers.n,
+		.window_ns = config->window_length_ns,
 		.boot_id = recorder->boot_id,
 		.is_read_only = is_read_only,
 	};
 	_cleanup_(freep) char *path = NULL;
+	size_t i;
 	int r;
 
 	if (!config->store_enabled)
 		return 0;
+	for (i = 0; i < config->store_tiers.n; i++)
+		options.tiers[i] = (struct store_tier){
+			.length_ns = config->store_tiers.tier[i].length_ns,
+			.keep_ns = config->store_tiers.tier[i].keep_ns,
+			.share = config->store_tiers.tier[i].share,
+		};
 	r = store_path_make(config, &path);
 	if (r)
 		return r;
@@ -207,16 +203,11 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	return r;
 }
 
-/*
- * First sets the age at which windows on disk are compacted (merged), then the limits of windows in
- * memory. In the reverse order, windows that memory may now keep for longer could be compacted too
- * early.
- */
 void recorder_set_limits(struct recorder *recorder)
 {
 	const struct config *config = recorder->config;
 
-	store_compact_later(recorder->store, merge_after(config));
+	store_set_window(recorder->store, config->window_length_ns);
 	history_set_limits(recorder->history, config->window_keep_ns, config->window_max_memory);
 	stack_table_set_max(recorder->stacks, STACKS_SHARE * config->window_max_memory);
 }

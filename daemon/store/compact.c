@@ -7,21 +7,20 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/*
- * The lengths of merged windows. Windows that are older than the setting [store] merge_after are
- * merged into windows of one minute. Windows that are older than 7 times this setting (OLDER) are
- * merged into windows of ten minutes.
- */
-#define MINUTE_NS      (60 * NS_PER_S)
-#define TEN_MINUTES_NS (600 * NS_PER_S)
+enum { PARTS_MAX = 64 /* PARTS_MAX: the most windows that are merged in one step */ };
 
-enum { OLDER = 7, PARTS_MAX = 64 /* PARTS_MAX: the most windows that are merged into one */ };
+/* The shortest time between two windows that are evicted for their age. */
+#define EVICT_EVERY_NS (250 * NS_PER_MS)
 
-/*
- * True if the window `entry` directly follows the window `before` in the same run of stackd. False
- * if the clock was set or the host was suspended in between.
- */
-static bool continues(const struct store_entry *entry, const struct store_entry *before)
+/* Windows of one session and tier that follow one another, oldest first. */
+struct group {
+	struct store_entry *entries;
+	size_t n;	  /* number of windows that can be merged into one; at least 1 */
+	bool is_complete; /* a later window, not of the group, follows */
+	struct tier_row oldest;
+};
+
+bool store_continues(const struct store_entry *entry, const struct store_entry *before)
 {
 	int64_t step = entry->real_offset_ns - before->real_offset_ns;
 	int64_t slept = entry->boot_offset_ns - before->boot_offset_ns;
@@ -31,145 +30,375 @@ static bool continues(const struct store_entry *entry, const struct store_entry 
 }
 
 /*
- * Returns how many windows, beginning with the first, can be merged into one. They must begin in
- * the same period of length_ns, without a break between them.
+ * Returns how many windows, beginning with the first, can be merged into one: they begin in the
+ * same period of length_ns, and there is no break between them.
  */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
 	int64_t slot = store_entry_start(&entries[0]) / length_ns;
 	size_t size = 1;
 
-	while (size < n && size < PARTS_MAX && continues(&entries[size], &entries[size - 1]) &&
+	while (size < n && size < PARTS_MAX &&
+	       store_continues(&entries[size], &entries[size - 1]) &&
 	       store_entry_start(&entries[size]) / length_ns == slot)
 		size++;
 	return size;
 }
 
 /*
- * Deletes the rows of n windows and adds the row of the window merged from them, in the open
- * transaction.
+ * Returns the age of a window. The clock is not trusted for windows of this run of stackd: a wrong
+ * time for a minute must not merge or evict the whole past.
  */
-static int parts_replace_in(struct store *store, struct store_reader *reader,
-			    const struct store_entry *entries, size_t n,
-			    const struct window *window)
+static int64_t age_of(const struct store *store, const struct store_entry *entry)
 {
-	const struct store_names names = store_reader_names(reader);
+	if (entry->run == (uint64_t)store->run)
+		return store->now(CLOCK_MONOTONIC) - entry->end_ns;
+	return store->now(CLOCK_REALTIME) - store_entry_end(entry);
+}
+
+/* Holds the numbers of rows that store_blob_encode() needs to encode a merged window. */
+struct merged_names {
+	struct store_names loaded; /* numbers of the stacks and processes that were loaded */
+	struct store_names added;  /* numbers of processes that were made by folding */
+	struct store *store;
+};
+
+static int merged_stack(void *userdata, struct stack *stack, int64_t *out)
+{
+	struct merged_names *names = userdata;
+	int r = names->loaded.stack_number(names->loaded.userdata, stack, out);
+
+	if (!r && names->store->collect.phase != COLLECT_NONE)
+		r = id_set_add(&names->store->collect.marks.stacks, *out);
+	return r;
+}
+
+static int merged_process(void *userdata, struct process *process, int64_t *out)
+{
+	struct merged_names *names = userdata;
+	int r = names->loaded.process_number(names->loaded.userdata, process, out);
+
+	if (r == -ENOENT)
+		return names->added.process_number(names->added.userdata, process, out);
+	if (!r && names->store->collect.phase != COLLECT_NONE)
+		r = id_set_add(&names->store->collect.marks.processes, *out);
+	return r;
+}
+
+/*
+ * Deletes the rows of the group's windows and adds the row of the window merged from them, in the
+ * open transaction. length_ns is that of the tier to which the merged window belongs.
+ */
+static int group_replace_in(struct store *store, struct store_reader *reader,
+			    const struct group *group, const struct window *window,
+			    int64_t length_ns)
+{
 	struct store_entry entry = store_entry_of(window, window->run);
-	_cleanup_(bytes_fini) struct bytes blob = {}, lost = {};
-	sqlite3_stmt *statement;
+	struct merged_names merged = {
+		.loaded = store_reader_names(reader),
+		.added = store_intern_names(store->intern, group->entries[0].id),
+		.store = store,
+	};
+	const struct store_names names = {
+		.stack_number = merged_stack,
+		.process_number = merged_process,
+		.userdata = &merged,
+	};
+	_cleanup_(bytes_fini) struct bytes blob = {};
 	size_t i;
 	int r = store_blob_encode(window, window->run, &names, &blob);
 
-	entry.id = entries[0].id;
-	for (i = 0; i < n && !r; i++) {
-		statement = store_db_statement(&store->db, STATEMENT_WINDOW_DROP, &r);
-		if (r)
-			return r;
-		sqlite3_bind_int64(statement, 1, entries[i].id);
-		r = store_db_exec(&store->db, statement);
-	}
-	if (r)
-		return r;
-	statement = store_db_statement(&store->db, STATEMENT_WINDOW_ADD, &r);
-	if (r)
-		return r;
-	store_row_bind(statement, &entry, &lost);
-	sqlite3_bind_int64(statement, 19, store_sum(entry.id, blob.data, blob.n));
-	sqlite3_bind_blob(statement, 20, blob.data, (int)blob.n, SQLITE_STATIC);
-	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
+	entry.id = group->entries[0].id;
+	for (i = 0; i < group->n && !r; i++)
+		r = store_tier_drop(store, group->entries[i].id);
+	if (!r)
+		r = store_window_add(store, &entry, &blob);
+	return r ? r : store_tier_add(store, &entry, length_ns, blob.n, 0);
 }
 
-static int parts_replace(struct store *store, struct store_reader *reader,
-			 const struct store_entry *entries, size_t n, const struct window *window)
+/* Ends the transaction of a step: commits it, or rolls it back if r is an error. Returns an errno.
+ */
+static int step_end(struct store *store, int r)
 {
+	if (!r)
+		r = store_db_run(&store->db, "COMMIT");
+	if (!r)
+		return 0;
+	if (!sqlite3_get_autocommit(store->db.handle))
+		store_db_run(&store->db, "ROLLBACK");
+	store_intern_forget(store->intern);
+	store_tiers_sum(store);
+	return r;
+}
+
+static int early_note(struct store *store, const struct group *group, bool is_early)
+{
+	if (!is_early)
+		return 0;
+	return store_tier_note_early(store, group->oldest.tier,
+				     store_entry_end(&group->entries[group->n - 1]));
+}
+
+/* Moves the group's windows to the next tier as they are. */
+static int group_move(struct store *store, const struct group *group, bool is_early)
+{
+	struct tier_row row;
+	size_t i;
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	r = parts_replace_in(store, reader, entries, n, window);
+	for (i = 0; i < group->n && !r; i++) {
+		r = store_tier_get(store, group->entries[i].id, &row);
+		if (!r)
+			r = store_tier_move(store, &row);
+	}
 	if (!r)
-		r = store_db_run(&store->db, "COMMIT");
-	if (r && !sqlite3_get_autocommit(store->db.handle))
-		store_db_run(&store->db, "ROLLBACK");
+		r = early_note(store, group, is_early);
+	return step_end(store, r);
+}
+
+static int group_replace(struct store *store, struct store_reader *reader,
+			 const struct group *group, const struct window *window, bool is_early)
+{
+	size_t tier = group->oldest.tier;
+	const struct store_tier *next = &store->tiers[tier + 1];
+	int64_t own = tier ? store->tiers[tier].length_ns : 0;
+	/* The rest of a period that has more windows than one step merges is merged later. */
+	bool is_part =
+		group->n == PARTS_MAX && window->end_ns - window->start_ns < next->length_ns / 2;
+	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+
+	if (r)
+		return r;
+	r = group_replace_in(store, reader, group, window, is_part ? own : next->length_ns);
+	if (!r)
+		r = early_note(store, group, is_early);
+	r = step_end(store, r);
 	if (r)
 		return r;
 	pthread_mutex_lock(&store->lock);
-	store->stats.compacted += n;
+	store->stats.compacted += group->n;
 	pthread_mutex_unlock(&store->lock);
 	return 0;
 }
 
 /*
- * Replaces n windows by one merged window. Changes nothing and returns 0 if one of the windows is
- * damaged, if only a newer stackd can read all of it, or if a merged count does not fit into its
- * type.
+ * Merges the group's windows into one window of the next tier. Moves them there as they are if one
+ * of them is damaged or has parts that only a newer stackd knows, or if a count would be too large.
  */
-static int group_compact(struct store *store, struct store_reader *reader,
-			 const struct store_entry *entries, size_t n)
+static int group_merge(struct store *store, const struct group *group, bool is_early)
 {
 	struct window *windows[PARTS_MAX] = {}, *window = NULL;
+	struct store_reader *reader = NULL;
 	bool is_partial = false;
 	size_t i;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < n && !r && !is_partial; i++)
-		r = store_reader_load(reader, &entries[i], &windows[i], &is_partial);
+	if (group->n == 1)
+		return group_move(store, group, is_early);
+	r = store_reader_open(store->path, &reader);
+	for (i = 0; i < group->n && !r && !is_partial; i++)
+		r = store_reader_load(reader, &group->entries[i], &windows[i], &is_partial);
 	if (!r && !is_partial)
-		r = store_downsample(windows, n, &window);
+		r = store_downsample(windows, group->n, &window);
 	if (!r && window)
-		r = parts_replace(store, reader, entries, n, window);
+		r = group_replace(store, reader, group, window, is_early);
+	else if (!r || r == -EBADMSG || r == -EOVERFLOW)
+		r = group_move(store, group, is_early);
 	window_unref(window);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < group->n; i++)
 		window_unref(windows[i]);
-	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
+	store_reader_close(reader);
+	return r;
+}
+
+static int entries_read(struct store *store, const struct tier_row *oldest, struct group *group,
+			size_t *n_out)
+{
+	sqlite3_stmt *statement;
+	size_t n = 0;
+	int r;
+
+	group->entries = calloc(PARTS_MAX + 1, sizeof(*group->entries));
+	if (!group->entries)
+		return -ENOMEM;
+	statement = store_db_statement(&store->db, STATEMENT_TIER_GROUP, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, (int64_t)oldest->tier);
+	sqlite3_bind_int64(statement, 2, (int64_t)oldest->session);
+	sqlite3_bind_int64(statement, 3, oldest->id);
+	sqlite3_bind_int64(statement, 4, PARTS_MAX + 1);
+	while (n <= PARTS_MAX && (r = store_db_step(&store->db, statement)) > 0)
+		n += store_row_read(statement, &group->entries[n]) == 0;
+	sqlite3_reset(statement);
+	*n_out = n;
+	return r < 0 ? r : 0;
 }
 
 /*
- * Merges the next group of a session's windows into one window of the length length_ns, if the
- * whole group ended before the time before_ns. The group begins after the window with the id *from.
- * Sets *from to the id of the group's last window.
+ * Finds the oldest windows of a tier that can be merged into one. Returns 0; -ENOENT if the
+ * tier is empty; -EBADMSG if the oldest window cannot be read; or another errno. The caller frees
+ * group->entries.
  */
-static int level_step(struct store *store, struct store_reader *reader, uint64_t session,
-		      int64_t *from, int64_t before_ns, int64_t length_ns)
+static int group_find(struct store *store, size_t tier, struct group *group)
 {
-	_cleanup_(freep) struct store_entry *entries = NULL;
-	size_t n, size;
-	int r = store_reader_after(reader, session, *from, PARTS_MAX + 1, &entries, &n);
+	size_t n = 0;
+	int r = store_tier_oldest(store, tier, &group->oldest);
 
-	/* Wait until the whole group is old enough: otherwise it would be merged in pieces. */
-	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
+	if (!r)
+		r = entries_read(store, &group->oldest, group, &n);
+	if (r)
 		return r;
-	size = group_size(entries, n, length_ns);
-	/*
-	 * Wait until the session has a window after the group: until then, the next window may
-	 * still belong to the group.
-	 */
-	if (size == n)
-		return 0;
-	*from = entries[size - 1].id;
-	return size > 1 ? group_compact(store, reader, entries, size) : 0;
+	if (!n || group->entries[0].id != group->oldest.id)
+		return -EBADMSG;
+	group->n = tier + 1 < store->n_tiers
+			   ? group_size(group->entries, n, store->tiers[tier + 1].length_ns)
+			   : 1;
+	group->is_complete = group->n < n;
+	return 0;
 }
 
-int store_compact_step(struct store *store, int64_t now_ns)
+/* Evicts a window in a transaction of its own. */
+static int evict(struct store *store, const struct tier_row *row, bool is_early, const char *reason,
+		 uint64_t *counter)
 {
-	struct store_reader *reader = NULL;
-	int64_t after_ns;
-	uint64_t session;
+	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+
+	if (r)
+		return r;
+	r = store_evict_window(store, row->id, row->end_ns, reason, counter);
+	if (!r && is_early)
+		r = store_tier_note_early(store, row->tier, row->end_ns);
+	return step_end(store, r);
+}
+
+/* Moves the oldest window of a tier to the next tier as it is. */
+static int oldest_move(struct store *store, const struct tier_row *row)
+{
+	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+
+	return r ? r : step_end(store, store_tier_move(store, row));
+}
+
+/*
+ * Merges the oldest group of a tier that is not the last. Returns 0; -EAGAIN if later windows may
+ * belong to the group; or another errno.
+ */
+static int oldest_merge(struct store *store, size_t tier)
+{
+	struct group group = {};
+	int r = group_find(store, tier, &group);
+
+	if (!r)
+		r = group.is_complete ? group_merge(store, &group, true) : -EAGAIN;
+	else if (r == -EBADMSG)
+		r = oldest_move(store, &group.oldest);
+	free(group.entries);
+	return r;
+}
+
+int store_tier_yield(struct store *store)
+{
+	unsigned int skipped = 0;
+	struct tier_row row;
+	size_t tier;
 	int r;
 
-	pthread_mutex_lock(&store->lock);
-	after_ns = store->compact_after_ns;
-	pthread_mutex_unlock(&store->lock);
-	if (!after_ns)
-		return 0;
-	r = store_reader_open(store->path, &reader);
-	for (session = 0; session < STORE_COMPACTED_SESSIONS && !r; session++) {
-		r = level_step(store, reader, session, &store->compact_from[session][0],
-			       now_ns - after_ns, MINUTE_NS);
-		if (!r)
-			r = level_step(store, reader, session, &store->compact_from[session][1],
-				       now_ns - OLDER * after_ns, TEN_MINUTES_NS);
+	while ((tier = store_tier_over(store, skipped)) + 1 < store->n_tiers) {
+		r = oldest_merge(store, tier);
+		if (r != -EAGAIN)
+			return r;
+		skipped |= 1U << tier;
 	}
-	store_reader_close(reader);
-	return r;
+	if (tier >= store->n_tiers)
+		tier = store_tier_over(store, 0);
+	if (tier >= store->n_tiers)
+		return -ENOENT;
+	r = store_tier_oldest(store, tier, &row);
+	return r ? r
+		 : evict(store, &row, true, "dropped for [store] max_size",
+			 &store->stats.evicted_size);
+}
+
+/*
+ * Evicts the oldest window of the last tier if it is older than that tier, or max_age, allows; but
+ * only four in a second: a clock that is wrong for a moment must not cost the whole past.
+ */
+static int last_step(struct store *store, const struct group *group)
+{
+	int64_t age = age_of(store, &group->entries[0]), now = store->now(CLOCK_MONOTONIC);
+	int r;
+
+	if ((age <= store->tiers[store->n_tiers - 1].keep_ns && age <= store->max_age_ns) ||
+	    now < store->evict_next_ns)
+		return 0;
+	store->evict_next_ns = now + EVICT_EVERY_NS;
+	r = evict(store, &group->oldest, false, "older than [store] max_age",
+		  &store->stats.evicted_age);
+	return r ? r : 1;
+}
+
+/*
+ * True if no window will be added to the group: otherwise it would be merged in pieces. Either a
+ * later window follows, or the session has not been recorded for a long time.
+ */
+static bool is_whole(const struct store *store, size_t tier, const struct group *group)
+{
+	uint64_t session = group->oldest.session;
+
+	return group->is_complete || group->entries[0].run != (uint64_t)store->run ||
+	       session >= STORE_ALWAYS_MAX ||
+	       store->now(CLOCK_MONOTONIC) - store->taken_ns[session] >
+		       2 * store->tiers[tier + 1].length_ns;
+}
+
+/* True if all windows of the group are so old that they belong to the next tier. */
+static bool is_due(const struct store *store, size_t tier, const struct group *group)
+{
+	int64_t age = store->tiers[tier].keep_ns + store->tiers[tier + 1].length_ns;
+
+	return is_whole(store, tier, group) &&
+	       (!store->tiers[tier].share || age_of(store, &group->entries[0]) >= age);
+}
+
+/*
+ * Merges the oldest group of a tier, or evicts the oldest window of the last tier, if it is old
+ * enough. Returns 1 if it did, 0 if nothing is due, or a negative errno.
+ */
+static int tier_step(struct store *store, size_t tier)
+{
+	struct group group = {};
+	bool is_last = tier + 1 == store->n_tiers;
+	int r = group_find(store, tier, &group);
+
+	if (r == -EBADMSG) {
+		r = is_last ? evict(store, &group.oldest, false, "unreadable on disk",
+				    &store->stats.evicted_age)
+			    : oldest_move(store, &group.oldest);
+		r = r ? r : 1;
+	} else if (!r && is_last) {
+		r = last_step(store, &group);
+	} else if (!r && is_due(store, tier, &group)) {
+		r = group_merge(store, &group, false);
+		r = r ? r : 1;
+	}
+	free(group.entries);
+	return r == -ENOENT ? 0 : r;
+}
+
+int store_compact_step(struct store *store)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < store->n_tiers; i++) {
+		size_t tier = store->tier_next++ % store->n_tiers;
+
+		r = tier_step(store, tier);
+		if (r)
+			return r;
+	}
+	return 0;
 }

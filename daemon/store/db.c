@@ -26,8 +26,16 @@ enum {
 	[STATEMENT_##TABLE##_ADD] =                                                               \
 		"INSERT INTO " table " (hash, seen, sum, data) VALUES (?1, ?2, 0, ?3)",           \
 	[STATEMENT_##TABLE##_HEAL] = "UPDATE " table " SET sum = ?2, data = ?3 WHERE id = ?1",    \
-	[STATEMENT_##TABLE##_TOUCH] = "UPDATE " table " SET seen = ?2 WHERE id = ?1",             \
 	[STATEMENT_##TABLE##_GET] = "SELECT data, sum FROM " table " WHERE id = ?1"
+
+#define COLLECTED(ROW, ROWS, rows, columns)                                              \
+	[STATEMENT_##ROWS##_LAST] = "SELECT ifnull(max(id), 0) FROM " rows,              \
+	[STATEMENT_##ROWS##_AFTER] = "SELECT id" columns " FROM " rows " WHERE id > ?1 " \
+				     "AND id <= ?2 AND seen < 9223372036854775807 "      \
+				     "ORDER BY id LIMIT ?3",                             \
+	[STATEMENT_##ROW##_DROP] = "DELETE FROM " rows " WHERE id = ?1"
+
+#define TIER "id, tier, session, start_real_ns, end_real_ns, size, row_limit"
 
 static const char *const sql[STATEMENT_N] = {
 	[STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -42,6 +50,8 @@ static const char *const sql[STATEMENT_N] = {
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
 		"?17, ?18, ?19, ?20)",
 	[STATEMENT_WINDOW_BLOB] = "SELECT blob, blob_sum FROM windows WHERE id = ?1",
+	[STATEMENT_WINDOW_BLOBS_AFTER] =
+		"SELECT id, blob_sum, blob FROM windows WHERE id > ?1 ORDER BY id LIMIT ?2",
 	[STATEMENT_WINDOW_DROP] = "DELETE FROM windows WHERE id = ?1",
 	[STATEMENT_WINDOW_OLDEST] = "SELECT id, end_real_ns FROM windows ORDER BY id LIMIT 1",
 	[STATEMENT_WINDOW_NEWEST] = "SELECT id, end_real_ns FROM windows ORDER BY id DESC LIMIT 1",
@@ -57,8 +67,6 @@ static const char *const sql[STATEMENT_N] = {
 	[STATEMENT_WINDOW_FIRST] = "SELECT start_real_ns FROM windows WHERE probe = ?1 "
 				   "AND session < ?2 ORDER BY start_real_ns LIMIT 1",
 	[STATEMENT_WINDOW_AT] = "SELECT " ENTRY " FROM windows WHERE id = ?1",
-	[STATEMENT_WINDOW_FINE] =
-		"SELECT " ENTRY " FROM windows WHERE id > ?1 AND session = ?3 ORDER BY id LIMIT ?2",
 	[STATEMENT_RUN_ADD] = "INSERT INTO runs (boot_id, version, start_real_ns, alive_real_ns) "
 			      "VALUES (?1, ?2, ?3, ?3)",
 	[STATEMENT_RUN_ALIVE] = "UPDATE runs SET alive_real_ns = ?2 WHERE id = ?1",
@@ -88,9 +96,24 @@ static const char *const sql[STATEMENT_N] = {
 	[STATEMENT_META_SET] =
 		"INSERT OR REPLACE INTO meta (key, number, text) VALUES (?1, ?2, ?3)",
 	[STATEMENT_META_GET] = "SELECT number, text FROM meta WHERE key = ?1",
-	[STATEMENT_STACKS_TRIM] = "DELETE FROM stacks WHERE seen < ?1",
-	[STATEMENT_FRAMES_TRIM] = "DELETE FROM frames WHERE seen < ?1",
-	[STATEMENT_PROCESSES_TRIM] = "DELETE FROM processes WHERE seen < ?1",
+	COLLECTED(STACK, STACKS, "stacks", ", data"),
+	COLLECTED(FRAME, FRAMES, "frames", ""),
+	COLLECTED(PROCESS, PROCESSES, "processes", ""),
+	[STATEMENT_TIER_ADD] =
+		"INSERT OR REPLACE INTO window_tiers (id, tier, length_ns, session, start_real_ns, "
+		"end_real_ns, size, row_limit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[STATEMENT_TIER_GET] = "SELECT " TIER " FROM window_tiers WHERE id = ?1",
+	[STATEMENT_TIER_DROP] = "DELETE FROM window_tiers WHERE id = ?1",
+	[STATEMENT_TIER_MOVE] = "UPDATE window_tiers SET tier = ?2, length_ns = ?3 WHERE id = ?1",
+	[STATEMENT_TIER_OLDEST] =
+		"SELECT " TIER " FROM window_tiers WHERE tier = ?1 ORDER BY id LIMIT 1",
+	[STATEMENT_TIER_NEWEST] =
+		"SELECT " TIER " FROM window_tiers WHERE tier = ?1 ORDER BY id DESC LIMIT 1",
+	[STATEMENT_TIER_GROUP] =
+		"SELECT " ENTRY " FROM windows WHERE id IN (SELECT id FROM window_tiers "
+		"WHERE tier = ?1 AND session = ?2 AND id >= ?3 ORDER BY id LIMIT ?4) ORDER BY id",
+	[STATEMENT_TIER_SUMS] =
+		"SELECT tier, count(*), sum(size), max(row_limit) FROM window_tiers GROUP BY tier",
 	[STATEMENT_PAGES] = "PRAGMA page_count",
 	[STATEMENT_FREE_PAGES] = "PRAGMA freelist_count",
 };

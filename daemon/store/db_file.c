@@ -167,6 +167,8 @@ int store_file_open(struct store *store)
 	r = store_intern_new(&store->db, &store->intern);
 	if (!r)
 		r = run_begin(store);
+	if (!r)
+		r = store_tiers_open(store);
 	if (r) {
 		store_set_problem(store, "%s: %s; windows stay in memory only", store->path,
 				  strerror(-r));
@@ -175,7 +177,6 @@ int store_file_open(struct store *store)
 	}
 	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
 		last_session = 0;
-	store_touch_begin(store);
 	store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = true;
@@ -191,6 +192,7 @@ void store_file_close(struct store *store)
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = false;
 	pthread_mutex_unlock(&store->lock);
+	store_collect_cancel(store);
 	store->intern = store_intern_free(store->intern);
 	store_db_close(&store->db);
 	closep(&store->lock_fd);

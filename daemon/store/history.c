@@ -251,8 +251,6 @@ int history_range(struct history *history, uint64_t session, int64_t since_ns, i
 		    window_overlaps(window, since_ns, until_ns))
 			list.windows[list.n++] = window_ref(window);
 	}
-	if (history->n)
-		list.oldest_seq = (*history_slot(history, 0))->seq;
 	pthread_mutex_unlock(&history->lock);
 	if (!list.windows)
 		return -ENOMEM;

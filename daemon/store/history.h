@@ -26,8 +26,6 @@ struct history;
 struct history_list {
 	struct window **windows;
 	size_t n;
-	/* sequence number of the oldest window in the history; 0: no windows */
-	uint64_t oldest_seq;
 };
 
 struct history_stats {

@@ -18,7 +18,6 @@ enum { KNOWN_MAX = 16384 };
 struct known {
 	uint64_t key[2];
 	int64_t number;
-	int64_t seen;
 	UT_hash_handle hh;
 };
 
@@ -27,8 +26,9 @@ struct store_intern {
 	struct known *frames;
 	struct known *stacks;
 	struct known *processes;
-	int64_t window, touch;
-	struct bytes frame_data; /* buffer for encoding one frame, reused for the next */
+	int64_t window;
+	struct store_marks *marks; /* see store_intern_mark(); NULL: none */
+	struct bytes frame_data;   /* buffer for encoding one frame, reused for the next */
 };
 
 int64_t store_sum(int64_t number, const void *data, size_t size)
@@ -47,28 +47,61 @@ int store_intern_new(struct store_db *db, struct store_intern **out)
 	return 0;
 }
 
-static void known_clear(struct known **set, int64_t before)
+static void known_clear(struct known **set, const struct id_set *keep)
 {
 	struct known *known, *next;
 
 	HASH_ITER (hh, *set, known, next) {
-		if (known->seen >= before)
+		if (keep && id_set_has(keep, known->number))
 			continue;
 		HASH_DEL(*set, known);
 		free(known);
 	}
 }
 
-void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames)
+void store_intern_forget_unmarked(struct store_intern *intern)
 {
-	known_clear(&intern->frames, frames);
-	known_clear(&intern->stacks, window);
-	known_clear(&intern->processes, window);
+	known_clear(&intern->frames, &intern->marks->frames);
+	known_clear(&intern->stacks, &intern->marks->stacks);
+	known_clear(&intern->processes, &intern->marks->processes);
 }
 
 void store_intern_forget(struct store_intern *intern)
 {
-	store_intern_forget_before(intern, INT64_MAX, INT64_MAX);
+	known_clear(&intern->frames, NULL);
+	known_clear(&intern->stacks, NULL);
+	known_clear(&intern->processes, NULL);
+}
+
+void store_intern_mark(struct store_intern *intern, struct store_marks *marks)
+{
+	intern->marks = marks;
+}
+
+void store_marks_clear(struct store_marks *marks)
+{
+	id_set_clear(&marks->stacks);
+	id_set_clear(&marks->frames);
+	id_set_clear(&marks->processes);
+	marks->is_failed = false;
+}
+
+/* Returns the marks of a table, which is named by the first of its statements; NULL: none. */
+static struct id_set *marks_of(struct store_intern *intern, enum store_statement find)
+{
+	if (!intern->marks)
+		return NULL;
+	if (find == STATEMENT_FRAME_FIND)
+		return &intern->marks->frames;
+	return find == STATEMENT_STACK_FIND ? &intern->marks->stacks : &intern->marks->processes;
+}
+
+static void mark(struct store_intern *intern, enum store_statement find, int64_t number)
+{
+	struct id_set *marks = marks_of(intern, find);
+
+	if (marks && id_set_add(marks, number))
+		intern->marks->is_failed = true;
 }
 
 struct store_intern *store_intern_free(struct store_intern *intern)
@@ -92,18 +125,17 @@ static struct known *known_find(struct known **set, const uint64_t *key)
 /*
  * Adds a row to the cache. Does nothing when out of memory: the row is found in the database, too.
  */
-static void known_add(struct known **set, const uint64_t *key, int64_t number, int64_t seen)
+static void known_add(struct known **set, const uint64_t *key, int64_t number)
 {
 	struct known *known;
 
 	if (HASH_COUNT(*set) >= KNOWN_MAX)
-		known_clear(set, INT64_MAX);
+		known_clear(set, NULL);
 	known = calloc(1, sizeof(*known));
 	if (!known)
 		return;
 	memcpy(known->key, key, sizeof(known->key));
 	known->number = number;
-	known->seen = seen;
 	HASH_ADD(hh, *set, key, sizeof(known->key), known);
 	if (!HASH_HAS(known))
 		free(known);
@@ -142,12 +174,12 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 }
 
 /*
- * Finds the row with this hash. If the row is damaged, overwrites it with `data`. Returns -ENOENT
- * if there is no such row. `find` is the statement that finds a row of the table. The statements
- * with the next three numbers add a row, repair a row, and set the `seen` of a row.
+ * Finds the row with this hash, and overwrites it with data if it is damaged. Returns -ENOENT if
+ * there is no such row. `find` is the first of a table's statements, which have consecutive
+ * numbers: find, add, heal.
  */
 static int row_find(struct store_intern *intern, enum store_statement find,
-		    const struct bytes *data, int64_t hash, int64_t *number_out, int64_t *seen_out)
+		    const struct bytes *data, int64_t hash, int64_t *number_out)
 {
 	sqlite3_stmt *statement;
 	int r;
@@ -160,7 +192,6 @@ static int row_find(struct store_intern *intern, enum store_statement find,
 	if (r <= 0)
 		return r ? r : -ENOENT;
 	*number_out = sqlite3_column_int64(statement, 0);
-	*seen_out = sqlite3_column_int64(statement, 1);
 	r = row_judge(statement, *number_out, data);
 	sqlite3_reset(statement);
 	return r == -EBADMSG ? row_heal(intern, find + 2, *number_out, data) : r;
@@ -186,57 +217,36 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
 	return row_heal(intern, find + 2, *number_out, data);
 }
 
-static int row_touch(struct store_intern *intern, enum store_statement find, int64_t number,
-		     int64_t *seen)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	if (intern->window - *seen < intern->touch)
-		return 0;
-	statement = store_db_statement(intern->db, find + 3, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, number);
-	sqlite3_bind_int64(statement, 2, intern->window);
-	*seen = intern->window;
-	return store_db_exec(intern->db, statement);
-}
-
 /*
- * Sets *out to the number of the row that holds `data`, and caches the number. Adds the row if
- * there is none. If the `seen` of the row is too old, sets it to the number of the window that is
- * being written.
+ * Sets *out to the number of the row that holds data, and caches it. Adds the row if there is none.
  */
 static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
 		      const uint64_t *key, const struct bytes *data, int64_t *out)
 {
 	int64_t hash = (int64_t)hash64(HASH64_SEED, data->data, data->n);
-	int64_t seen = intern->window;
 	int r;
 
 	if (data->is_failed)
 		return -ENOMEM;
-	r = row_find(intern, find, data, hash, out, &seen);
+	r = row_find(intern, find, data, hash, out);
 	if (r == -ENOENT)
 		r = row_add(intern, find, data, hash, out);
-	if (!r)
-		r = row_touch(intern, find, *out, &seen);
-	if (!r)
-		known_add(set, key, *out, seen);
-	return r;
+	if (r)
+		return r;
+	mark(intern, find, *out);
+	known_add(set, key, *out);
+	return 0;
 }
 
 static bool is_known(struct store_intern *intern, enum store_statement find, struct known **set,
-		     const uint64_t *key, int64_t *out, int *r)
+		     const uint64_t *key, int64_t *out)
 {
 	struct known *known = known_find(set, key);
 
-	*r = 0;
 	if (!known)
 		return false;
 	*out = known->number;
-	*r = row_touch(intern, find, known->number, &known->seen);
+	mark(intern, find, known->number);
 	return true;
 }
 
@@ -244,7 +254,6 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 {
 	struct bytes *data = &intern->frame_data;
 	uint64_t key[2];
-	int r;
 
 	data->n = 0;
 	bytes_put_u64(data, frame->kind);
@@ -255,15 +264,12 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 	bytes_put_string(data, frame->module);
 	key[0] = hash64(HASH64_SEED, data->data, data->n);
 	key[1] = data->n;
-	if (is_known(intern, STATEMENT_FRAME_FIND, &intern->frames, key, out, &r))
-		return r;
+	if (is_known(intern, STATEMENT_FRAME_FIND, &intern->frames, key, out))
+		return 0;
 	return row_number(intern, STATEMENT_FRAME_FIND, &intern->frames, key, data, out);
 }
 
-/*
- * Encodes a stack as the row numbers of its frames. Adds the rows of new frames. If the `seen` of
- * another frame's row is too old, sets it to the number of the window that is being written.
- */
+/* Encodes a stack as the row numbers of its frames. Adds the rows of new frames. */
 static int stack_encode(struct store_intern *intern, const struct stack *stack, struct bytes *data)
 {
 	int64_t number, last = 0;
@@ -285,6 +291,15 @@ static int stack_encode(struct store_intern *intern, const struct stack *stack, 
 	return 0;
 }
 
+size_t store_stack_frames(struct bytes_reader *in)
+{
+	bytes_get_u64(in); /* flags */
+	bytes_get_u64(in); /* is_idle */
+	bytes_get_u64(in); /* id */
+	bytes_get_u64(in); /* raw_id or place_id */
+	return (size_t)bytes_get_max(in, bytes_left(in));
+}
+
 static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 {
 	uint64_t key[2] = { stack->raw_id, (uint64_t)stack->flags << 1 | stack->is_idle };
@@ -293,15 +308,19 @@ static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 	struct known *known = known_find(&intern->stacks, key);
 	int r;
 
-	if (known && intern->window - known->seen < intern->touch) {
+	/*
+	 * The frames of a marked stack are marked, too, or will be when the rows of stacks are
+	 * read.
+	 */
+	if (known && (!intern->marks || id_set_has(&intern->marks->stacks, known->number))) {
 		*out = known->number;
 		return 0;
 	}
 	r = stack_encode(intern, stack, &data);
 	if (r)
 		return r;
-	if (is_known(intern, STATEMENT_STACK_FIND, &intern->stacks, key, out, &r))
-		return r;
+	if (is_known(intern, STATEMENT_STACK_FIND, &intern->stacks, key, out))
+		return 0;
 	return row_number(intern, STATEMENT_STACK_FIND, &intern->stacks, key, &data, out);
 }
 
@@ -311,7 +330,6 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	struct store_intern *intern = userdata;
 	struct process_info info;
 	uint64_t key[2];
-	int r;
 
 	process_info(process, &info);
 	bytes_put_i64(&data, info.id.pid);
@@ -332,20 +350,14 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 		return -ENOMEM;
 	key[0] = hash64(HASH64_SEED, data.data, data.n);
 	key[1] = data.n;
-	if (is_known(intern, STATEMENT_PROCESS_FIND, &intern->processes, key, out, &r))
-		return r;
+	if (is_known(intern, STATEMENT_PROCESS_FIND, &intern->processes, key, out))
+		return 0;
 	return row_number(intern, STATEMENT_PROCESS_FIND, &intern->processes, key, &data, out);
 }
 
-int64_t store_intern_window(const struct store_intern *intern)
-{
-	return intern->window;
-}
-
-struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch)
+struct store_names store_intern_names(struct store_intern *intern, int64_t window)
 {
 	intern->window = window;
-	intern->touch = touch;
 	return (struct store_names){
 		.stack_number = stack_number,
 		.process_number = process_number,

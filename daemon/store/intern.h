@@ -8,20 +8,25 @@
  * up to a limit. Owned by the writer's thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/store/db.h"
+#include "daemon/store/id_set.h"
 #include "daemon/store/window_blob.h"
 
 /*
- * The column `seen` of a row has the number of a window that used the row. To save writes, the
- * writer updates it ("touches" the row) only when it is at least `touch` windows behind. A row is
- * therefore deleted only when its `seen` is more than `touch` windows before the oldest window. A
- * large `touch` keeps unused rows for longer, and a small store has no space for that. So `touch`
- * grows with the number of windows, in steps that are called touch levels: it is STORE_TOUCH_LEAST
- * at level 0, and twice as large at each next level.
+ * The row numbers of the stacks, frames and processes to which windows refer; all other rows may be
+ * deleted. While it is being collected, a store_intern adds each number that it returns.
  */
-enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 };
+struct store_marks {
+	struct id_set stacks;
+	struct id_set frames;
+	struct id_set processes;
+	bool is_failed; /* out of memory: numbers are missing */
+};
+
+void store_marks_clear(struct store_marks *marks);
 
 struct store_intern;
 
@@ -31,13 +36,15 @@ struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
  * Returns the functions that store_blob_encode() needs to get the row numbers of stacks and
- * processes. `window` is the number that the encoded window will have. If the `seen` of a row is
- * lower than this number by `touch` or more, it is set to this number.
+ * processes. `window` is the number that the encoded window will have.
  */
-struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch);
+struct store_names store_intern_names(struct store_intern *intern, int64_t window);
 
-/* Returns the window number that was passed to store_intern_names() last. */
-int64_t store_intern_window(const struct store_intern *intern);
+/*
+ * From now on adds each number that is returned, and those of the frames of stacks, to *marks;
+ * NULL: not any more.
+ */
+void store_intern_mark(struct store_intern *intern, struct store_marks *marks);
 
 /*
  * Clears the cache. Called after a rollback, because rows in the cache may now be missing in the
@@ -45,11 +52,14 @@ int64_t store_intern_window(const struct store_intern *intern);
  */
 void store_intern_forget(struct store_intern *intern);
 
+/* Removes from the cache the rows that are not marked. Called before they are deleted. */
+void store_intern_forget_unmarked(struct store_intern *intern);
+
 /*
- * Removes from the cache the stacks and processes whose `seen` is below `window`, and the frames
- * whose `seen` is below `frames`. Called before the same rows are deleted from the database.
+ * Reads the encoded row of a stack up to the numbers of its frames, and returns how many frames it
+ * has. Each number is stored as its difference to the one before.
  */
-void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames);
+size_t store_stack_frames(struct bytes_reader *in);
 
 /* Returns the checksum of a row's number and data, or of a window's number and blob. */
 int64_t store_sum(int64_t number, const void *data, size_t size);

@@ -4,27 +4,41 @@
 
 /*
  * Shared by the files behind store.h: the queue and the stats (store.c), the writer's thread
- * (writer.c), the database file (db_file.c), eviction (retention.c), merging of old windows
- * (compact.c) and repair of a damaged file (salvage.c). Any thread may use the queue and the stats
+ * (writer.c), joining of short windows (join.c), the database file (db_file.c), the tiers (tier.c),
+ * making room (retention.c), merging of old windows (compact.c), deletion of unused rows
+ * (collect.c) and repair of a damaged file (salvage.c). Any thread may use the queue and the stats
  * while it holds store.lock. The settings never change. All the rest is used by the writer's thread
  * only.
  */
 
 #include <pthread.h>
 
+#include "daemon/store/collect.h"
 #include "daemon/store/db.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/store.h"
-
-/*
- * Sessions of always-on probes have numbers below this. Only windows of these sessions are merged.
- */
-enum { STORE_COMPACTED_SESSIONS = 16 };
+#include "daemon/store/tier.h"
 
 /* The most sessions that can wait to be written: as many as clients can have running at once. */
 enum { STORE_NOTES_MAX = 64 };
 
-/* A period of which no windows are on disk, because they were dropped, and the reason. */
+/*
+ * HELD_SESSIONS_MAX: the most sessions of which short windows wait to be joined, more than can run
+ * at once; HELD_MAX: the most windows that are joined into one.
+ */
+enum { HELD_SESSIONS_MAX = 96, HELD_MAX = 64 };
+
+/* Sessions of always-on probes have numbers below this. */
+enum { STORE_ALWAYS_MAX = 16 };
+
+/* Short windows of one session that wait to be joined with the windows that follow them. */
+struct store_held {
+	struct window *windows[HELD_MAX]; /* references; each begins where the one before ends */
+	size_t n;			  /* 0: the place is free */
+	int64_t until_ns; /* time of CLOCK_MONOTONIC at which they are written in any case */
+};
+
+/* A period whose windows were dropped, so that they are not on disk, and the reason. */
 struct store_gap {
 	int64_t start_ns; /* in ns since the epoch; equal to end_ns: no gap */
 	int64_t end_ns;
@@ -39,6 +53,9 @@ struct store {
 	uint64_t max_size;
 	int64_t max_age_ns;
 	int64_t sync_every_ns;
+	struct store_tier tiers[STORE_TIERS_MAX];
+	size_t n_tiers;
+	int64_t (*now)(clockid_t clock);
 	bool is_read_only;
 	/* The members from here on are used only while lock is held */
 	pthread_mutex_t lock;
@@ -54,7 +71,7 @@ struct store {
 	bool has_thread;
 	/* period of the windows that were dropped because `queue` was full */
 	struct store_gap missed;
-	int64_t compact_after_ns;
+	int64_t window_ns; /* see struct store_options */
 	struct store_stats stats;
 	/* The members from here on are used by the writer's thread only */
 	pthread_t thread;
@@ -73,20 +90,17 @@ struct store {
 	 * yet.
 	 */
 	int64_t written_always_ns[PROBE_KIND_N];
-	/*
-	 * For the session number i, compact_from[i][0] is the id of the last window that was
-	 * examined for merging into windows of 1 min; compact_from[i][1] is the same for windows of
-	 * 10 min.
-	 */
-	int64_t compact_from[STORE_COMPACTED_SESSIONS][2];
-	unsigned int evicted; /* number of windows evicted since unused rows were last deleted */
-	/*
-	 * touched[i] is the number of the last window that was written at touch level i (see
-	 * intern.h); 0: none
-	 */
-	int64_t touched[STORE_TOUCH_LEVELS];
-	/* the touch level (see intern.h) that is stored in the table `meta`; -1: not known */
-	int touch_noted;
+	struct store_held held[HELD_SESSIONS_MAX];
+	/* by session of an always-on probe: time of CLOCK_MONOTONIC at which a window came last */
+	int64_t taken_ns[STORE_ALWAYS_MAX];
+	struct tier_sums sums[STORE_TIERS_MAX]; /* by tier */
+	size_t tier_next;	/* the tier at which the next step of merging begins to look */
+	int64_t evict_next_ns;	/* time of CLOCK_MONOTONIC before which no window expires */
+	int64_t failed_next_ns; /* time of CLOCK_MONOTONIC before which no work is tried again */
+	struct store_collect collect;
+	int64_t removed_bytes; /* size of the windows removed since a collection last began */
+	bool is_shrinking;     /* windows give way until those on disk have goal_bytes */
+	int64_t goal_bytes;
 };
 
 /* writer.c: runs the writer's thread. `data` is the struct store. */
@@ -113,18 +127,49 @@ int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
 /*
- * retention.c: store_touch() computes the value of `touch` (see intern.h) with which the window
- * number `window` is to be written. store_touch_begin() reads the touch levels from the database.
- * It must be called after the database was opened, and after a rollback.
+ * writer.c: store_window_take() writes a window. On failure it notes a gap; it opens the file first
+ * if necessary. store_window_add() adds the row of an encoded window, in the open transaction.
  */
-int store_touch(struct store *store, int64_t window, int64_t *touch_out);
-void store_touch_begin(struct store *store);
+void store_window_take(struct store *store, struct window *window);
+int store_window_add(struct store *store, const struct store_entry *entry,
+		     const struct bytes *blob);
 
 /*
- * Evicts windows older than max_age, and the oldest windows until `size` more bytes fit into
- * max_size. Runs in the open transaction. now_ns is the time since the epoch.
+ * join.c: windows that are shorter than the setting [window] length, because a query ended them,
+ * are held until the windows that follow make them long enough, and written as one window.
+ * store_join_take() takes the caller's reference. store_join_flush() writes the windows that have
+ * waited for long enough or, if is_all, all of them.
  */
-int store_evict(struct store *store, int64_t now_ns, size_t size);
+void store_join_take(struct store *store, struct window *window);
+void store_join_flush(struct store *store, bool is_all);
+void store_join_free(struct store *store);
+
+/*
+ * retention.c: finds the id and the end of the oldest window. Returns 0, -ENOENT (no windows) or
+ * another errno.
+ */
+int store_oldest(struct store *store, int64_t *id_out, int64_t *end_out);
+
+/* Sets a row of the table `meta`; text may be NULL. */
+int store_meta_set(struct store *store, const char *name, int64_t value, const char *text);
+
+/* Returns how many bytes the tables may take, which is a little less than max_size. */
+uint64_t store_room(const struct store *store);
+
+/* Sets *out to how many bytes the tables take. */
+int store_used_bytes(struct store *store, int64_t *out);
+
+/* Deletes a window in the open transaction, notes why, and counts it. */
+int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,
+		       uint64_t *counter);
+
+/*
+ * Makes room for a window of `size` bytes before it is written, however long that takes. Not in a
+ * transaction, like store_shrink_step(): does a step of what keeps some room free, and returns 1; 0
+ * if there is nothing to do; or a negative errno.
+ */
+int store_make_room(struct store *store, size_t size);
+int store_shrink_step(struct store *store);
 
 /*
  * Evicts some of the oldest windows because the disk is full, although max_age and max_size would
@@ -145,9 +190,21 @@ void store_count(struct store *store);
 int store_salvage(struct store *store);
 
 /*
- * compact.c: merges old windows. In one call, at most one group of windows is merged for each
- * session and each length of merged windows.
+ * compact.c: merges or evicts windows that are older than their tier keeps them: at most one group
+ * of windows. Returns 1 if it did, 0 if nothing is due, or a negative errno.
  */
-int store_compact_step(struct store *store, int64_t now_ns);
+int store_compact_step(struct store *store);
+
+/*
+ * Lets the tier that exceeds its share by most give way: merges its oldest windows into one of the
+ * next tier, or evicts its oldest window. Returns 0, -ENOENT (no windows) or another errno.
+ */
+int store_tier_yield(struct store *store);
+
+/*
+ * True if the window `entry` begins where the window `before` ends, in the same run of stackd, and
+ * the clock was not set and the host not suspended in between.
+ */
+bool store_continues(const struct store_entry *entry, const struct store_entry *before);
 
 #endif

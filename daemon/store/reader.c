@@ -156,21 +156,6 @@ int64_t store_reader_first(struct store_reader *reader, const char *probe, int64
 	return first;
 }
 
-int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id, size_t max,
-		       struct store_entry **out, size_t *n_out)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(&reader->db, STATEMENT_WINDOW_FINE, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, id);
-	sqlite3_bind_int64(statement, 2, (int64_t)max);
-	sqlite3_bind_int64(statement, 3, (int64_t)session);
-	return entries_read(reader, statement, max, out, n_out);
-}
-
 /*
  * True if `window`, which was decoded from the blob of a row, matches `entry`, which was read from
  * the other columns of the row.

@@ -85,10 +85,6 @@ int store_reader_sessions(struct store_reader *reader,
 			  void *userdata, struct store_session *out, size_t max);
 void store_session_fini(struct store_session *session);
 
-/* Lists at most max windows of a session in the order of their ids; only ids above `id`. */
-int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id, size_t max,
-		       struct store_entry **out, size_t *n_out);
-
 /*
  * Loads a window. Returns 0 and *out, to which the caller owns a reference; -EBADMSG if it is
  * damaged; or another errno. Sets *is_partial_out to whether sections of the window were skipped,

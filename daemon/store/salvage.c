@@ -270,6 +270,7 @@ int store_salvage(struct store *store)
 	struct salvage salvage = { .new = &store->db };
 	int r;
 
+	store_collect_cancel(store);
 	if (store->intern)
 		store_intern_forget(store->intern);
 	store_db_close(&store->db);
@@ -284,11 +285,10 @@ int store_salvage(struct store *store)
 		return r;
 	}
 	salvage_run(store, &salvage);
-	memset(store->compact_from, 0, sizeof(store->compact_from));
-	store_touch_begin(store);
+	r = store_tiers_open(store);
 	store_set_notice(store,
 			 "%s: was damaged; moved to %s.broken, %" PRIu64
 			 " windows were saved, at least %" PRIu64 " are lost",
 			 store->path, store->path, salvage.windows, salvage.lost);
-	return 0;
+	return r;
 }

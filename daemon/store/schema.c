@@ -6,9 +6,10 @@
  * release must not change. To change the schema, add a member and raise STORE_SCHEMA.
  *
  * A row of frames, stacks or processes is found by its hash. Its column `seen` has the number of
- * the last window that used it, or of a slightly earlier window: rows with a low number are
- * deleted. `sum` is a checksum of its number and data, which shows damage. A blob is the last
- * column of its table, so that reading the other columns does not have to read past it.
+ * the window for which it was written; up to schema 3, it was updated, and rows were deleted by it.
+ * A row with the highest possible value is never deleted. `sum` is a checksum of its number and
+ * data, which shows damage. A blob is the last column of its table, so that reading the other
+ * columns does not have to read past it.
  */
 const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE runs ("
@@ -50,4 +51,16 @@ const char *const store_schema_steps[STORE_SCHEMA] = {
 	"UPDATE frames SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
 	"UPDATE stacks SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
 	"UPDATE processes SET seen = (SELECT ifnull(max(id), 0) FROM windows);",
+	/*
+	 * A row for each window, with what the writer needs to know to merge and evict windows. It
+	 * is a table of its own, because a new column of `windows` would come after the blob.
+	 * store_tiers_open() adds rows that are missing, also after the database was updated.
+	 * length_ns: the length of the windows into which it was merged; 0: it was recorded or
+	 * joined; -1: of a session that a client started. row_limit: the most rows of each kind
+	 * that it may have; 0: as many as were recorded.
+	 */
+	"CREATE TABLE window_tiers (id INTEGER PRIMARY KEY, tier INTEGER NOT NULL,"
+	" length_ns INTEGER NOT NULL, session INTEGER NOT NULL, start_real_ns INTEGER NOT NULL,"
+	" end_real_ns INTEGER NOT NULL, size INTEGER NOT NULL, row_limit INTEGER NOT NULL);"
+	"CREATE INDEX window_tiers_tier ON window_tiers (tier, id);",
 };

@@ -30,6 +30,7 @@ static struct store *store_free(struct store *store)
 		store->first = (store->first + 1) % STORE_QUEUE_MAX;
 		store->queued--;
 	}
+	store_join_free(store);
 	pthread_cond_destroy(&store->tried);
 	pthread_cond_destroy(&store->wake);
 	pthread_mutex_destroy(&store->lock);
@@ -61,7 +62,10 @@ static struct store *store_new(const struct store_options *options)
 	snprintf(store->boot_id, sizeof(store->boot_id), "%s", options->boot_id);
 	store->max_size = options->max_size;
 	store->max_age_ns = options->max_age_ns;
-	store->compact_after_ns = options->compact_after_ns;
+	memcpy(store->tiers, options->tiers, sizeof(store->tiers));
+	store->n_tiers = options->n_tiers;
+	store->window_ns = options->window_ns;
+	store->now = options->now ? options->now : clock_ns;
 	store->is_read_only = options->is_read_only;
 	store->sync_every_ns = options->sync_every_ns ? options->sync_every_ns : SYNC_EVERY_NS;
 	store->lock_fd = -1;
@@ -180,13 +184,12 @@ void store_add_session(struct store *store, const struct store_session *session)
 	pthread_mutex_unlock(&store->lock);
 }
 
-void store_compact_later(struct store *store, int64_t compact_after_ns)
+void store_set_window(struct store *store, int64_t window_ns)
 {
 	if (!store)
 		return;
 	pthread_mutex_lock(&store->lock);
-	if (store->compact_after_ns && store->compact_after_ns < compact_after_ns)
-		store->compact_after_ns = compact_after_ns;
+	store->window_ns = window_ns;
 	pthread_mutex_unlock(&store->lock);
 }
 

@@ -12,24 +12,50 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "daemon/store/reader.h"
 #include "daemon/window/window.h"
 
 /* The most windows in the queue; a window that finds the queue full is dropped. */
-enum { STORE_QUEUE_MAX = 128 };
+enum { STORE_QUEUE_MAX = 128, STORE_TIERS_MAX = 4 };
 
 struct store;
 
+/* A tier of the history on disk, see [store] tiers. */
+struct store_tier {
+	int64_t length_ns; /* length of its windows; those of the first tier are as recorded */
+	int64_t keep_ns;   /* windows older than this are merged into the next tier, or evicted */
+	uint32_t share;	   /* percentage of max_size that the tier may always use */
+};
+
 struct store_options {
-	const char *path;   /* path of the database; copied */
-	uint64_t max_size;  /* the most bytes that the database may have */
-	int64_t max_age_ns; /* windows older than this are evicted */
-	/* windows older than this are merged into longer ones; 0: never */
-	int64_t compact_after_ns;
+	const char *path;			  /* path of the database; copied */
+	uint64_t max_size;			  /* the most bytes that the database may have */
+	int64_t max_age_ns;			  /* windows older than this are evicted */
+	struct store_tier tiers[STORE_TIERS_MAX]; /* shortest windows first */
+	size_t n_tiers;				  /* at least 1 */
+	/* a shorter window is joined with those that follow it before it is written; 0: none is */
+	int64_t window_ns;
 	const char *boot_id;   /* boot id of the running kernel; copied */
 	bool is_read_only;     /* never write to the disk (option --serve-only) */
 	int64_t sync_every_ns; /* time between syncs, which a power cut may lose; 0: 30 s */
+	/* a clock to use instead of the host's, for tests; NULL: none */
+	int64_t (*now)(clockid_t clock);
+};
+
+struct store_tier_stats {
+	struct store_tier tier;
+	uint64_t windows;
+	uint64_t bytes;	    /* size of its windows, and its part of the rows that they refer to */
+	uint64_t max_bytes; /* its share of max_size */
+	int64_t oldest_ns;  /* start of its oldest window, in ns since the epoch; INT64_MIN: none */
+	int64_t newest_ns;  /* end of its newest window, in ns since the epoch; INT64_MIN: none */
+	/*
+	 * end of the last window that was merged or evicted early, for lack of room, in ns since
+	 * the epoch; INT64_MIN: none
+	 */
+	int64_t early_ns;
 };
 
 struct store_stats {
@@ -62,7 +88,9 @@ struct store_stats {
 	uint64_t compacted;	/* number of windows that were merged into longer ones */
 	uint64_t damaged;	/* number of damaged rows found since the start */
 	uint64_t run;		/* number of this run of stackd in the database; 0: not known yet */
-	uint64_t last_session;	/* the highest session number of all earlier runs in the database */
+	struct store_tier_stats tiers[STORE_TIERS_MAX];
+	size_t n_tiers;
+	uint64_t last_session; /* the highest session number of all earlier runs in the database */
 };
 
 /*
@@ -110,11 +138,8 @@ void store_add(struct store *store, struct window *window);
  */
 void store_add_session(struct store *store, const struct store_session *session);
 
-/*
- * Raises the age at which windows are merged into longer ones. Does nothing if the new age is lower
- * than the present one.
- */
-void store_compact_later(struct store *store, int64_t compact_after_ns);
+/* Changes the window_ns of the options. */
+void store_set_window(struct store *store, int64_t window_ns);
 
 void store_stats(struct store *store, struct store_stats *out);
 

@@ -69,7 +69,7 @@ static int memory_read(struct timeline *timeline, int64_t since_ns)
 	}
 	memory->windows = list.windows;
 	memory->n = list.n;
-	timeline->memory_seq = list.oldest_seq;
+	timeline->memory_from_ns = INT64_MIN;
 	return 0;
 }
 
@@ -104,24 +104,30 @@ static bool oldest_drop(struct store_entry *entries, size_t *n)
 }
 
 /*
- * Removes the entries of windows on disk that are also in memory. Returns the number of entries
- * that are left.
+ * Removes the entries of windows on disk that are in memory, too. A window on disk that was joined
+ * or merged from some that are in memory and some that are not any more stays: those in memory are
+ * left out instead. Returns the number of entries left.
  */
-static size_t in_memory_drop(const struct timeline *timeline, struct store_entry *entries, size_t n)
+static size_t in_memory_drop(struct timeline *timeline, struct store_entry *entries, size_t n)
 {
-	uint64_t run = timeline->source.run, seq = timeline->memory_seq;
+	const struct timeline_list *memory = &timeline->memory;
+	uint64_t run = timeline->source.run;
 	size_t kept = 0, i;
 
-	if (!run || !seq || !is_of_this_run(timeline))
+	if (!run || !memory->n || !is_of_this_run(timeline))
 		return n;
-	for (i = 0; i < n; i++)
-		if (entries[i].run != run || entries[i].seq + entries[i].parts <= seq)
-			entries[kept++] = entries[i];
+	for (i = 0; i < n; i++) {
+		if (entries[i].run == run && entries[i].start_ns >= memory->entries[0].start_ns)
+			continue;
+		if (entries[i].run == run && entries[i].end_ns > timeline->memory_from_ns)
+			timeline->memory_from_ns = entries[i].end_ns;
+		entries[kept++] = entries[i];
+	}
 	return kept;
 }
 
 /* Appends the session's windows in memory that overlap [since_ns, until_ns) to the list. */
-static int memory_append(const struct timeline *timeline, int64_t since_ns, int64_t until_ns,
+static int memory_append(struct timeline *timeline, int64_t since_ns, int64_t until_ns,
 			 struct timeline_list *list)
 {
 	const struct timeline_list *memory = &timeline->memory;
@@ -137,7 +143,8 @@ static int memory_append(const struct timeline *timeline, int64_t since_ns, int6
 	list->n = list->n_stored;
 	for (i = 0; i < memory->n && is_of_this_run(timeline); i++) {
 		if (store_entry_end(&memory->entries[i]) <= since_ns ||
-		    store_entry_start(&memory->entries[i]) >= until_ns)
+		    store_entry_start(&memory->entries[i]) >= until_ns ||
+		    memory->entries[i].start_ns < timeline->memory_from_ns)
 			continue;
 		list->entries[list->n] = memory->entries[i];
 		list->windows[list->n++] = window_ref(memory->windows[i]);

@@ -31,6 +31,8 @@ struct timeline_source {
 	struct store_reader *reader; /* the windows on disk; NULL: there are none */
 	uint64_t run;	     /* number of this run of stackd in the database; 0: not known */
 	const char *boot_id; /* boot id of the running kernel; borrowed */
+	/* length of windows as they are recorded; at least twice as long ones count as merged */
+	int64_t window_ns;
 };
 
 /* The session whose windows a timeline lists; the strings are borrowed. */

@@ -263,7 +263,8 @@ static int64_t window_cover(struct coverage *coverage, const struct store_entry 
 	}
 	if (!out->windows++)
 		out->used_start_ns = start;
-	out->compacted += entry->parts > 1;
+	out->compacted += entry->parts > 1 && entry->end_ns - entry->start_ns >=
+						      2 * coverage->timeline->source.window_ns;
 	if (end > at)
 		out->covered_ns += clamp(end, at, until) - clamp(start, at, until);
 	out->used_end_ns = end > out->used_end_ns ? end : out->used_end_ns;

@@ -17,8 +17,11 @@ struct timeline {
 	struct store_select select; /* selects the session's windows on disk */
 	/* the session's windows in memory; windows[i] is NULL if window i ended before the range */
 	struct timeline_list memory;
-	/* sequence number of the oldest window in memory, of any session; 0: none */
-	uint64_t memory_seq;
+	/*
+	 * windows in memory that begin earlier, by CLOCK_MONOTONIC, are left out: a window on disk,
+	 * which was joined or merged from some that are in memory and some that are not, has them
+	 */
+	int64_t memory_from_ns;
 	struct timeline_list range; /* windows that overlap the range */
 	struct timeline_list later; /* windows after the range, see timeline_read_later() */
 	/* `range` lacks the oldest windows on disk, because a list cannot have all of them */

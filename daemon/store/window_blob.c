@@ -434,3 +434,94 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 	*is_partial_out = is_partial;
 	return 0;
 }
+
+/* The step in which a window is decompressed of which only the first sections are needed. */
+enum { HEAD_STEP = 16 << 10 };
+
+static int numbers_visit(struct bytes_reader *in, int (*on_number)(void *userdata, int64_t number),
+			 void *userdata)
+{
+	uint64_t n = bytes_get_max(in, bytes_left(in)), last = 0;
+	int r = 0;
+
+	for (; n && !r; n--) {
+		last += (uint64_t)bytes_get_i64(in);
+		if (in->is_failed)
+			return -EBADMSG;
+		r = on_number(userdata, (int64_t)last);
+	}
+	return in->is_failed ? -EBADMSG : r;
+}
+
+/*
+ * Finds the two sections of numbers in the first n bytes of a window. Returns 0; or -EAGAIN if they
+ * may be in the bytes that follow.
+ */
+static int sections_find(const uint8_t *data, size_t n, struct bytes_reader *stacks,
+			 struct bytes_reader *processes)
+{
+	struct bytes_reader in = { .at = data, .end = data + n };
+
+	*stacks = *processes = (struct bytes_reader){};
+	while (bytes_left(&in)) {
+		uint64_t tag = bytes_get_u64(&in), version = bytes_get_u64(&in);
+		size_t length = (size_t)bytes_get_u64(&in);
+		const uint8_t *payload;
+
+		if (in.is_failed || length > bytes_left(&in))
+			return -EAGAIN;
+		payload = bytes_get(&in, length);
+		if (version == NUMBERS_VERSION && tag == TAG_STACKS)
+			*stacks = (struct bytes_reader){ .at = payload, .end = payload + length };
+		if (version == NUMBERS_VERSION && tag == TAG_PROCESSES)
+			*processes =
+				(struct bytes_reader){ .at = payload, .end = payload + length };
+		if (stacks->at && processes->at)
+			return 0;
+	}
+	return -EAGAIN;
+}
+
+/* Decompresses the window until both sections of numbers are there. */
+static int head_unpack(const void *data, size_t size, struct bytes *out,
+		       struct bytes_reader *stacks, struct bytes_reader *processes)
+{
+	unsigned long long total = ZSTD_getFrameContentSize(data, size);
+	ZSTD_inBuffer in = { .src = data, .size = size };
+	ZSTD_outBuffer buffer = {};
+	ZSTD_DCtx *zstd;
+	size_t left = 1;
+	int r = -EAGAIN;
+
+	if (total == ZSTD_CONTENTSIZE_UNKNOWN || total == ZSTD_CONTENTSIZE_ERROR ||
+	    total > STORE_BLOB_MAX)
+		return -EBADMSG;
+	out->data = malloc((size_t)total + 1);
+	zstd = ZSTD_createDCtx();
+	buffer.dst = out->data;
+	while (r == -EAGAIN && buffer.pos < total && left && out->data && zstd) {
+		buffer.size =
+			buffer.pos + HEAD_STEP < total ? buffer.pos + HEAD_STEP : (size_t)total;
+		left = ZSTD_decompressStream(zstd, &buffer, &in);
+		if (ZSTD_isError(left) || (buffer.pos < buffer.size && in.pos == in.size))
+			break;
+		r = sections_find(out->data, buffer.pos, stacks, processes);
+	}
+	ZSTD_freeDCtx(zstd);
+	if (!out->data || !zstd)
+		return -ENOMEM;
+	return r == -EAGAIN ? -EBADMSG : r;
+}
+
+int store_blob_numbers(const void *data, size_t size,
+		       int (*on_stack)(void *userdata, int64_t number),
+		       int (*on_process)(void *userdata, int64_t number), void *userdata)
+{
+	_cleanup_(bytes_fini) struct bytes raw = {};
+	struct bytes_reader stacks, processes;
+	int r = head_unpack(data, size, &raw, &stacks, &processes);
+
+	if (!r)
+		r = numbers_visit(&stacks, on_stack, userdata);
+	return r ? r : numbers_visit(&processes, on_process, userdata);
+}

@@ -53,4 +53,12 @@ int store_blob_encode(const struct window *window, uint64_t run, const struct st
 int store_blob_decode(const void *data, size_t size, const struct store_names *names,
 		      struct window **out, bool *is_partial_out);
 
+/*
+ * Calls the functions with the number of each stack and process to which an encoded window refers,
+ * without decoding its rows. Returns 0, -ENOMEM, or -EBADMSG if the bytes are not a window.
+ */
+int store_blob_numbers(const void *data, size_t size,
+		       int (*on_stack)(void *userdata, int64_t number),
+		       int (*on_process)(void *userdata, int64_t number), void *userdata);
+
 #endif

@@ -19,6 +19,13 @@
  */
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
+/*
+ * How long the writer works on old windows before it looks for new ones, and after which time it
+ * tries again if it failed.
+ */
+#define WORK_NS		(20 * NS_PER_MS)
+#define FAILED_AGAIN_NS (30 * NS_PER_S)
+
 enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20 };
 
 /* Adds the gap in store->gap, if any, to the table `gaps`; keeps only its newest GAPS_MAX rows. */
@@ -46,7 +53,7 @@ static int gap_write(struct store *store)
 	return store_db_exec(&store->db, statement);
 }
 
-static int row_write(struct store *store, const struct store_entry *entry, const struct bytes *blob)
+int store_window_add(struct store *store, const struct store_entry *entry, const struct bytes *blob)
 {
 	_cleanup_(bytes_fini) struct bytes lost = {};
 	sqlite3_stmt *statement;
@@ -98,28 +105,22 @@ static void sessions_written(struct store *store, size_t n)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/*
- * Evicts old windows, then writes the window and its new stacks and processes, in the open
- * transaction.
- */
+/* Writes the window and its new stacks and processes, in the open transaction. */
 static int window_write_in(struct store *store, const struct window *window)
 {
 	struct store_entry entry = store_entry_of(window, (uint64_t)store->run);
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	struct store_names names;
-	int64_t touch;
 	int r = store_db_number(&store->db, STATEMENT_WINDOW_NEXT, &entry.id);
 
-	if (!r)
-		r = store_touch(store, entry.id, &touch);
 	if (r)
 		return r;
-	names = store_intern_names(store->intern, entry.id, touch);
+	names = store_intern_names(store->intern, entry.id);
 	r = store_blob_encode(window, entry.run, &names, &blob);
 	if (!r)
-		r = store_evict(store, store_entry_end(&entry), blob.n);
+		r = store_window_add(store, &entry, &blob);
 	if (!r)
-		r = row_write(store, &entry, &blob);
+		r = store_tier_add(store, &entry, 0, blob.n, 0);
 	return r ? r : gap_write(store);
 }
 
@@ -134,9 +135,11 @@ static int statement_run(struct store *store, enum store_statement which)
 
 static int window_try(struct store *store, const struct window *window)
 {
-	int r = statement_run(store, STATEMENT_BEGIN);
+	int r = store_make_room(store, window->bytes);
 	size_t sessions = 0;
 
+	if (!r)
+		r = statement_run(store, STATEMENT_BEGIN);
 	if (r)
 		return r;
 	r = sessions_write(store, &sessions);
@@ -151,7 +154,7 @@ static int window_try(struct store *store, const struct window *window)
 	if (!sqlite3_get_autocommit(store->db.handle))
 		statement_run(store, STATEMENT_ROLLBACK);
 	store_intern_forget(store->intern);
-	store_touch_begin(store);
+	store_tiers_sum(store);
 	return r;
 }
 
@@ -180,7 +183,7 @@ static void window_written(struct store *store, const struct window *window)
 		store->written_always_ns[window->kind] = end;
 	store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
-	store->stats.written++;
+	store->stats.written += window->parts;
 	pthread_mutex_unlock(&store->lock);
 	store_count(store);
 }
@@ -194,12 +197,11 @@ static void window_dropped(struct store *store, const struct window *window, int
 	store_gap_add(&store->gap, window->start_ns + window->real_offset_ns,
 		      window->end_ns + window->real_offset_ns, reason);
 	pthread_mutex_lock(&store->lock);
-	store->stats.dropped_write++;
+	store->stats.dropped_write += window->parts;
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Writes a window from the queue; opens the file first if necessary. On failure notes a gap. */
-static void window_take(struct store *store, struct window *window)
+void store_window_take(struct store *store, struct window *window)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r = -EAGAIN;
@@ -310,26 +312,56 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 	return window;
 }
 
-/* Does the work that is due between two windows: syncs, restarts the log, merges old windows. */
-static void writer_idle(struct store *store)
+/*
+ * Does a part of the work that can wait: makes room, merges old windows, deletes unused rows.
+ * Returns true if more is to be done.
+ */
+static bool work_step(struct store *store)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
+	if (now < store->failed_next_ns)
+		return false;
+	r = store_shrink_step(store);
+	if (!r)
+		r = store_compact_step(store);
+	if (r < 0) {
+		log_err(r, "%s: cannot merge old windows", store->path);
+		store->failed_next_ns = now + FAILED_AGAIN_NS;
+	}
+	return r > 0;
+}
+
+/*
+ * Does the work that is due between two windows: syncs, restarts the log, works for a moment.
+ * Returns how long the writer may sleep if no window comes: if more is to be done, three times as
+ * long as it worked, so that a backlog does not take a CPU.
+ */
+static int64_t writer_idle(struct store *store, bool is_queue_empty)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), took = 0;
+	bool is_more = false;
+
+	store_join_flush(store, false);
 	if (!store->db.handle)
-		return;
+		return NS_PER_S;
 	if (now >= store->sync_next_ns) {
 		store->sync_next_ns = now + store->sync_every_ns;
 		store_sync(store);
 	}
 	log_restart(store, now);
-	r = store_compact_step(store, clock_ns(CLOCK_REALTIME));
-	if (r)
-		log_err(r, "%s: cannot merge old windows", store->path);
+	now = clock_ns(CLOCK_MONOTONIC);
+	while (is_queue_empty && took < WORK_NS && (is_more = work_step(store)))
+		took = clock_ns(CLOCK_MONOTONIC) - now;
+	if (took)
+		store_tiers_count(store);
+	return is_more ? 3 * took : NS_PER_S;
 }
 
 static void writer_stop(struct store *store)
 {
+	store_join_flush(store, true);
 	if (!store->db.handle)
 		return;
 	gap_write(store);
@@ -340,6 +372,7 @@ static void writer_stop(struct store *store)
 void *store_writer_run(void *data)
 {
 	struct store *store = data;
+	int64_t sleep_ns = NS_PER_S;
 	bool is_stopping = false;
 	struct window *window;
 
@@ -350,12 +383,13 @@ void *store_writer_run(void *data)
 	pthread_cond_broadcast(&store->tried);
 	pthread_mutex_unlock(&store->lock);
 	while (!is_stopping) {
-		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + NS_PER_S, &is_stopping);
-		if (window) {
-			window_take(store, window);
-			window_unref(window);
-		}
-		writer_idle(store);
+		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + sleep_ns, &is_stopping);
+		if (window)
+			store_join_take(store, window);
+		/* Windows are written before all other work: more of them may wait. */
+		sleep_ns = writer_idle(store, !window);
+		if (window)
+			sleep_ns = 0;
 	}
 	writer_stop(store);
 	return NULL;

@@ -203,6 +203,8 @@ int main(int argc, char **argv)
 	int64_t now = clock_ns(CLOCK_REALTIME), offset = now - (int64_t)windows * LENGTH_NS, begin;
 	struct store_options options = { .max_size = UINT64_C(8) << 30,
 					 .max_age_ns = INT64_MAX / 4,
+					 .tiers = { { LENGTH_NS, INT64_MAX / 4, 100 } },
+					 .n_tiers = 1,
 					 .boot_id = "bench" };
 	struct store_stats stats;
 	struct rusage usage;

@@ -13,8 +13,11 @@
  * - STORE_SMALL: each window has one thread.
  * - STORE_CHURN: each window has processes of its own.
  * - STORE_TURNS: stacks take turns, see stack_of_turn().
- * - STORE_LATER: no window younger than this many seconds is compacted, whatever MERGE_AFTER_S
- * says.
+ * - STORE_LENGTH: length of the windows in milliseconds; five of them make 5 s if it is 1000, so
+ *   that they are joined. The last ones wait to be joined, and are not waited for.
+ * - STORE_TIERS: "LENGTH:KEEP:SHARE ..." in seconds and percent, instead of the tiers that
+ *   MERGE_AFTER_S makes.
+ * - STORE_STEP: after this many windows the clock is set forward by a minute.
  * - STORE_AHEAD: every second window is one of oncpu that ends an hour later than the others;
  *   "synced" is then that of the others, which are of offcpu.
  * - STORE_DIE: it ends by SIGKILL.
@@ -37,6 +40,9 @@
 #include "daemon/store/store.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
+
+/* After so many windows, other stacks of a turn follow, see stack_of_turn(). */
+enum { TOUCH = 16 };
 
 enum {
 	IMAGES = 40,
@@ -86,11 +92,6 @@ static void known_make(void)
 	}
 }
 
-static uint64_t value(uint64_t seq, uint64_t i)
-{
-	return (seq * 1000003 + i * 7919) % 1000000 + 1;
-}
-
 static int64_t setting(const char *name, int64_t fallback)
 {
 	const char *text = getenv(name);
@@ -98,9 +99,19 @@ static int64_t setting(const char *name, int64_t fallback)
 	return text ? strtoll(text, NULL, 10) : fallback;
 }
 
+static int64_t length_ns(void)
+{
+	return setting("STORE_LENGTH", LENGTH_NS / NS_PER_MS) * NS_PER_MS;
+}
+
+static uint64_t value(uint64_t seq, uint64_t i)
+{
+	return (seq * 1000003 + i * 7919) % 1000000 + 1;
+}
+
 /*
- * Returns, for the first row: a stack that only one window has; and from just before it would be
- * touched again, for as long, another stack that shares a frame with it (7 + 3 * 3 == 4 * 4, see
+ * Returns, for the first row: a stack that only one window has; and some windows later, for as many
+ * windows, another stack that shares a frame with it (7 + 3 * 3 == 4 * 4, see
  * known_make()). The other rows have stacks that do not matter.
  */
 static size_t stack_of_turn(uint64_t seq, uint64_t i)
@@ -109,7 +120,7 @@ static size_t stack_of_turn(uint64_t seq, uint64_t i)
 
 	if (i == 0 && at == 0)
 		return 2 * turn;
-	if (i == 0 && at >= STORE_TOUCH_LEAST - 1 && at < 2 * STORE_TOUCH_LEAST - 1)
+	if (i == 0 && at >= TOUCH - 1 && at < 2 * TOUCH - 1)
 		return 2 * turn + 1;
 	return 450 + i % 8;
 }
@@ -137,6 +148,16 @@ static struct process *process_fresh(uint64_t seq, uint64_t i)
 	return process;
 }
 
+/* Returns the difference of the two clocks, which is the same for all windows of a run. */
+static int64_t real_offset(void)
+{
+	static int64_t offset;
+
+	if (!offset)
+		offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	return offset;
+}
+
 static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 {
 	struct window *window = window_new();
@@ -146,9 +167,9 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 		exit(1);
 	window->seq = seq;
 	window->session = 1;
-	window->start_ns = (int64_t)(seq % 100000000) * LENGTH_NS;
-	window->end_ns = window->start_ns + LENGTH_NS;
-	window->real_offset_ns = end_real_ns - window->end_ns;
+	window->real_offset_ns = real_offset();
+	window->end_ns = end_real_ns - window->real_offset_ns;
+	window->start_ns = window->end_ns - length_ns();
 	for (i = 0; i < (setting("STORE_SMALL", 0) ? 1 : IMAGES); i++) {
 		uint32_t buckets[WAIT_BUCKETS] = { [3] = (uint32_t)value(seq, i) };
 		struct window_image *image = window_add_image(window);
@@ -172,18 +193,53 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 	return window;
 }
 
-static struct store *store_begin(const char *path, uint64_t max_size, int64_t compact_after_ns)
+/*
+ * Sets the tiers: those of STORE_TIERS; or those of MERGE_AFTER_S; or, if that is 0, one that keeps
+ * all windows as they are.
+ */
+static void tiers_set(struct store_options *options, int64_t merge_after_s)
+{
+	const int64_t after_ns = merge_after_s * NS_PER_S,
+		      forever = INT64_C(3650) * 86400 * NS_PER_S;
+	const struct store_tier merging[] = {
+		{ LENGTH_NS, after_ns, 30 },
+		{ 60 * NS_PER_S, 7 * after_ns, 30 },
+		{ 600 * NS_PER_S, forever, 40 },
+	};
+	const char *text = getenv("STORE_TIERS");
+	long long length, keep;
+	unsigned int share;
+	int used;
+
+	options->tiers[0] = (struct store_tier){ LENGTH_NS, forever, 100 };
+	options->n_tiers = 1;
+	if (after_ns) {
+		memcpy(options->tiers, merging, sizeof(merging));
+		options->n_tiers = ARRAY_SIZE(merging);
+	}
+	if (!text)
+		return;
+	options->n_tiers = 0;
+	while (sscanf(text, "%lld:%lld:%u%n", &length, &keep, &share, &used) == 3) {
+		options->tiers[options->n_tiers++] =
+			(struct store_tier){ length * NS_PER_S, keep * NS_PER_S, share };
+		text += used;
+	}
+}
+
+static struct store *store_begin(const char *path, uint64_t max_size, int64_t merge_after_s)
 {
 	struct store_options options = {
 		.path = path,
 		.max_size = max_size,
 		.max_age_ns = INT64_C(3650) * 86400 * NS_PER_S,
-		.compact_after_ns = compact_after_ns,
+		.window_ns = LENGTH_NS,
 		.boot_id = getenv("STORE_BOOT") ? getenv("STORE_BOOT") : "a-boot",
 		.sync_every_ns = setting("STORE_SYNC", 0) * NS_PER_MS,
 	};
 	struct store *store;
 
+	tiers_set(&options, merge_after_s);
 	if (store_start(&options, &store))
 		exit(1);
 	return store;
@@ -195,6 +251,9 @@ static void written_wait(struct store *store, uint64_t n, struct store_stats *st
 	do {
 		usleep(200);
 		store_stats(store, stats);
+		/* Short windows wait for others in the writer's hands. */
+		if (length_ns() < LENGTH_NS && !stats->queued)
+			break;
 	} while (stats->written + stats->dropped_queue + stats->dropped_write < n);
 }
 
@@ -208,7 +267,7 @@ static int64_t now_begin(int64_t merge_after_s)
 /* Returns the number of the window that ended at this time. */
 static uint64_t seq_at(uint64_t first, int64_t begin, int64_t end)
 {
-	return end < begin ? 0 : first + (uint64_t)((end - begin) / LENGTH_NS);
+	return end < begin ? 0 : first + (uint64_t)((end - begin) / length_ns());
 }
 
 /* Makes the window one of the always-on session of oncpu, an hour later. */
@@ -222,22 +281,19 @@ static void window_put_ahead(struct window *window)
 
 static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t merge_after_s)
 {
-	struct store *store = store_begin(path, max_size, merge_after_s * NS_PER_S);
+	struct store *store = store_begin(path, max_size, merge_after_s);
 	uint64_t seq = (uint64_t)(clock_ns(CLOCK_REALTIME) / (100 * NS_PER_US)), n;
 	int64_t begin = now_begin(merge_after_s);
 	struct store_stats stats = {};
-	int64_t end = INT64_MAX;
 
-	if (setting("STORE_LATER", 0)) {
-		store_compact_later(store, setting("STORE_LATER", 0) * NS_PER_S);
-		end = clock_ns(CLOCK_MONOTONIC) + 4 * NS_PER_S;
-	}
 	for (n = 1; count == 0 || n <= count; n++, seq++) {
-		struct window *window = window_make(seq, begin + (int64_t)n * LENGTH_NS);
+		struct window *window = window_make(seq, begin + (int64_t)n * length_ns());
 		int64_t synced_ns;
 
 		if (setting("STORE_AHEAD", 0) && n % 2)
 			window_put_ahead(window);
+		if (n > (uint64_t)setting("STORE_STEP", INT64_MAX))
+			window->real_offset_ns += 60 * NS_PER_S;
 		store_add(store, window);
 		window_unref(window);
 		written_wait(store, n, &stats);
@@ -249,8 +305,8 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		fflush(stdout);
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
 	}
-	/* Wait until all old windows are compacted: a group or two each second. */
-	while (merge_after_s && stats.compacted + 24 < count && clock_ns(CLOCK_MONOTONIC) < end) {
+	/* Wait until all old windows are merged. */
+	while (merge_after_s && stats.compacted + 24 < count) {
 		usleep(100000);
 		store_stats(store, &stats);
 	}

@@ -524,14 +524,15 @@ def test_older(directory):
     path = f"{directory}/stackd.db"
     seqs = set(write(path, 20)["seqs"])
     with sqlite3.connect(path) as db:
-        db.executescript("DROP TABLE sessions; DROP INDEX windows_session; PRAGMA user_version = 1")
+        db.executescript("DROP TABLE sessions; DROP INDEX windows_session; "
+                         "DROP TABLE window_tiers; PRAGMA user_version = 1")
     db.close()
     need(check(path)[:5] == (20, 20, 0, 0, seqs), f"it can be read: {check(path)}")
     result = write(path, 3)
     need(result["written"] == 3 and not result["problem"], f"it is written to: {result}")
     need(check(path)[4] == seqs | set(result["seqs"]), "the old ones and the new ones are there")
     with sqlite3.connect(path) as db:
-        need(db.execute("PRAGMA user_version").fetchone() == (3,), "it has the schema of today")
+        need(db.execute("PRAGMA user_version").fetchone() == (4,), "it has the schema of today")
 
 
 def test_garbage(directory):
@@ -616,12 +617,107 @@ def test_merge(directory):
     need(windows < 60, f"{windows} windows are too many")
 
 
-def test_later(directory):
-    """Windows that memory keeps for longer from now on are not compacted any more."""
-    for later, merged in ((100, True), (100000, False)):
-        result = write(f"{directory}/{later}.db", 60, 512 << 20, 1000, STORE_LATER=str(later))
-        print(f"not before {later} s: {result['merged']} merged")
-        need((result["merged"] > 0) == merged, f"not before {later} s: {result['merged']}")
+def rows(path, sql):
+    with sqlite3.connect(path) as db:
+        found = db.execute(sql).fetchall()
+    db.close()
+    return found
+
+
+def test_join(directory):
+    """Short windows are written as one; what kill -9 costs is less than a window of full length; a
+    step of the clock in between does not hide in a window."""
+    path = f"{directory}/stackd.db"
+    write(path, 23, STORE_LENGTH="1000")
+    need(check(path)[:4] == (5, 23, 0, 0), f"5 rows of 23 windows: {check(path)[:4]}")
+    lengths = [(end - start) // 10**9 for start, end in
+               rows(path, "SELECT start_ns, end_ns FROM windows ORDER BY id")]
+    need(lengths == [5, 5, 5, 5, 3], f"their lengths: {lengths}")
+    killed = f"{directory}/killed.db"
+    write(killed, 23, STORE_LENGTH="1000", STORE_DIE="1")
+    need(check(killed)[:4] == (4, 20, 0, 0), f"4 rows of 20 windows: {check(killed)[:4]}")
+    stepped = f"{directory}/stepped.db"
+    write(stepped, 20, STORE_LENGTH="1000", STORE_STEP="7")
+    found = rows(stepped, "SELECT parts, end_real_ns - start_real_ns FROM windows ORDER BY id")
+    need([parts for parts, _ in found] == [5, 2, 5, 5, 3], f"no row spans the step: {found}")
+    need(all(ns == parts * 10**9 for parts, ns in found), f"each is as long as its parts: {found}")
+
+
+def test_tiers(directory):
+    """A tier that exceeds its share gives way to the next one: the newest windows stay as they are,
+    older ones become longer, and none is lost as long as the last tier has room."""
+    path = f"{directory}/stackd.db"
+    count = 16000
+    result = write(path, count, 16 << 20, STORE_TURNS="1",
+                   STORE_TIERS="5:999999:20 60:9999999:30 600:99999999:50")
+    windows, parts, bad, damaged, seqs = check(path, STORE_TURNS="1")
+    found = dict((tier, (count, size)) for tier, count, size in
+                 rows(path, "SELECT tier, count(*), sum(size) FROM window_tiers GROUP BY tier"))
+    size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
+    print(f"{windows} windows of {parts} parts in {size} bytes, by tier: {found}")
+    need(bad == damaged == 0 and parts == count, f"{parts} parts, {bad} bad, {damaged} damaged")
+    need(size <= 16 << 20, f"{size} bytes are more than 16 MiB")
+    need(windows < count and len(found) > 1, f"old ones were merged: {found}")
+    need(set(result["seqs"][-60:]) <= seqs, "the newest are as they were")
+    early = dict(rows(path, "SELECT key, number FROM meta WHERE key LIKE 'early%'"))
+    need("early0" in early, f"the database says that a tier gave way early: {early}")
+
+
+def test_nothing(directory):
+    """A tier whose share is nothing passes its windows on at once."""
+    path = f"{directory}/stackd.db"
+    write(path, 60, 512 << 20, 1, STORE_TIERS="5:999:0 60:99999:30 600:999999:70",
+          STORE_SHIFT="-100")
+    windows, parts, bad, damaged, _ = check(path)
+    found = rows(path, "SELECT tier, count(*) FROM window_tiers GROUP BY tier")
+    print(f"{windows} windows of {parts}: {found}")
+    need(parts == 60 and bad == damaged == 0, f"{parts} parts, {bad} bad, {damaged} damaged")
+    need(dict(found)[0] <= 12 and dict(found)[1] >= 4, f"they are merged: {found}")
+
+
+def test_step(directory):
+    """A step of the clock within a tier: the windows before and after it are merged apart."""
+    path = f"{directory}/stackd.db"
+    write(path, 240, 512 << 20, 1000, STORE_STEP="100")
+    windows, parts, bad, damaged, _ = check(path)
+    need(parts == 240 and bad == damaged == 0, f"{parts} parts, {bad} bad, {damaged} damaged")
+    found = rows(path, "SELECT start_real_ns, end_real_ns, parts FROM windows ORDER BY id")
+    need(all(end - start == 5 * 10**9 * n for start, end, n in found), f"no row has the step: {found}")
+    gaps = [b[0] - a[1] for a, b in zip(found, found[1:]) if b[0] != a[1]]
+    need(gaps == [60 * 10**9], f"the step is the only gap: {gaps}")
+    need(windows < 60, f"{windows} windows are too many")
+
+
+def test_migrate(directory):
+    """The database of an earlier version is updated, even if stackd is killed meanwhile: its merged
+    and its recorded windows belong to the tiers for their lengths."""
+    old, path = f"{directory}/old.db", f"{directory}/stackd.db"
+    write(old, 400, 512 << 20, 1000)
+    before = check(old)
+    with sqlite3.connect(old) as db:
+        tiers = db.execute("SELECT id, tier FROM window_tiers").fetchall()
+        db.executescript("DROP TABLE window_tiers; PRAGMA user_version = 3")
+    db.close()
+    chance, whole = random.Random(SEED), 0
+    for _ in range(20):
+        shutil.copy(old, path)
+        writer = subprocess.Popen([TOOL, "write", path, "1", str(512 << 20), "1000"],
+                                  stdout=subprocess.PIPE)
+        time.sleep(chance.random() * 0.05)
+        writer.kill()
+        writer.communicate()
+        after = check(path)
+        need(after[1] - before[1] in (0, 1) and after[2:4] == (0, 0), f"nothing is lost: {after}")
+        whole += rows(path, "PRAGMA user_version")[0][0] == 4
+    print(f"{whole} of 20 were updated before the kill")
+    shutil.copy(old, path)
+    need(not write(path, 1, 512 << 20, 0, STORE_TIERS="5:9999999:30 60:99999999:30 600:999999999:40")
+         ["problem"], "it is updated")
+    again = rows(path, "SELECT id, tier FROM window_tiers")
+    need(len(again) == len(tiers) + 1, f"{len(again)} windows have a tier")
+    # A window that is shorter than its tier's, at a break, may be put one tier lower.
+    need(all(dict(again)[i] <= tier for i, tier in tiers), "no window is in a tier too long for it")
+    need(sum(dict(again)[i] == tier for i, tier in tiers) > len(tiers) * 3 // 4, f"{again} {tiers}")
 
 
 def main():

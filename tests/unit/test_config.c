@@ -287,6 +287,75 @@ static void test_ranges(void **state)
 	check_refused("control.group=", "-o control.group=: needs a value");
 }
 
+static void test_tiers(void **state)
+{
+	_cleanup_(config_freep) struct config *config =
+		load_good("store.tiers= 1s:1h:0%,60s:24h:100% ");
+	const struct config_tiers *tiers = &config->store_tiers;
+	char text[128] = "";
+	FILE *f;
+
+	assert_int_equal(tiers->n, 2);
+	assert_int_equal(tiers->tier[0].length_ns, NS_PER_S);
+	assert_int_equal(tiers->tier[0].keep_ns, 3600 * NS_PER_S);
+	assert_int_equal(tiers->tier[0].share, 0);
+	assert_int_equal(tiers->tier[1].share, 100);
+	f = fmemopen(text, sizeof(text), "w");
+	config_tiers_print(tiers, f);
+	fclose(f);
+	assert_string_equal(text, "1s:1h:0%, 1min:1d:100%");
+}
+
+static void test_tiers_refused(void **state)
+{
+	static const struct {
+		const char *text, *reason;
+	} bad[] = {
+		{ "5s", "tier 1 \"5s\": must be LENGTH:KEEP:SHARE, like 60s:24h:35%" },
+		{ "5s:1h:25%,", "tier 2 \"\": must be LENGTH:KEEP:SHARE, like 60s:24h:35%" },
+		{ "5s:1h:25%:1",
+		  "tier 1 \"5s:1h:25%:1\": must be LENGTH:KEEP:SHARE, like 60s:24h:35%" },
+		{ "5:1h:25", "tier 1 \"5:1h:25\": its share must be between 0% and 100%" },
+		{ "5s:1h:101%", "tier 1 \"5s:1h:101%\": its share must be between 0% and 100%" },
+		{ "5s:1h:-1%", "tier 1 \"5s:1h:-1%\": its share must be between 0% and 100%" },
+		{ "1h:2h:9%",
+		  "tier 1 \"1h:2h:9%\": the length of its windows must be between 100ms "
+		  "and 30min" },
+		{ "5s:1s:9%",
+		  "tier 1 \"5s:1s:9%\": the time it reaches back must be between 10s and "
+		  "3650d" },
+		{ "5s:1h:9%, 12s:2h:9%",
+		  "tier 2 \"12s:2h:9%\": the length of its windows must be a "
+		  "multiple of the length in the tier before" },
+		{ "5s:1h:9%, 10s:1h:9%",
+		  "tier 2 \"10s:1h:9%\": must reach further back than the tier before" },
+		{ "5s:1h:60%, 10s:2h:41%",
+		  "tier 2 \"10s:2h:41%\": the shares must not add up to more than 100%" },
+		{ "5s:1h:9%, 10s:2h:0%", "tier 2 \"10s:2h:0%\": the last tier must have a share" },
+		{ "1s:1h:1%,2s:2h:1%,4s:3h:1%,8s:4h:1%,16s:5h:1%",
+		  "tier 5 \"16s:5h:1%\": there may be at most 4 tiers" },
+	};
+	struct config_error error;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct config *config = NULL;
+		char text[128];
+
+		snprintf(text, sizeof(text), "store.tiers=%s", bad[i].text);
+		assert_int_equal(load(text, &config, &error), -EINVAL);
+		assert_non_null(strstr(error.text, bad[i].reason));
+		assert_null(config);
+	}
+}
+
+/* A setting that stackd does not have any more does not keep it from starting. */
+static void test_former_setting(void **state)
+{
+	_cleanup_(config_freep) struct config *config = load_good("store.merge_after=1d");
+
+	assert_int_equal(config->store_tiers.n, 3);
+}
+
 static void test_socket_path_length(void **state)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
@@ -512,6 +581,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_named_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_durations, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranges, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tiers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tiers_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_former_setting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_socket_path_length, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values_of_one_line, setup, teardown),

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_CONFIG_TIERS_H
+#define STACKD_DAEMON_CONFIG_TIERS_H
+
+/*
+ * The setting [store] tiers: how long the windows on disk are, and how far back they reach. Windows
+ * that are older than a tier keeps them are merged into the longer windows of the next tier. Plain
+ * values; any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The most tiers that the setting may have. */
+enum { CONFIG_TIERS_MAX = 4 };
+
+struct config_tier {
+	int64_t length_ns; /* length of the tier's windows */
+	int64_t keep_ns;   /* how far back the tier reaches */
+	uint32_t share;	   /* percentage of [store] max_size that the tier may always use */
+};
+
+struct config_tiers {
+	struct config_tier tier[CONFIG_TIERS_MAX]; /* shortest windows first */
+	size_t n;
+};
+
+/*
+ * Parses text like "5s:1h:25%, 60s:24h:35%". Returns 0 and *out; or -EINVAL and `why`, which names
+ * the tier that is wrong.
+ */
+int config_tiers_parse(const char *text, struct config_tiers *out, char *why, size_t size);
+
+/* Prints the tiers in the form that config_tiers_parse() reads. */
+void config_tiers_print(const struct config_tiers *tiers, FILE *out);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/collect.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/store/bytes.h"
+#include "daemon/store/internal.h"
+
+/* How many rows are looked at in one step. */
+enum { WINDOWS_A_STEP = 16, ROWS_A_STEP = 2000 };
+
+/* The statements and the marks of the phases that delete rows. */
+static const struct phase {
+	enum store_statement last; /* finds the highest row number */
+	enum store_statement list; /* lists rows after a row */
+	enum store_statement drop;
+	size_t marks; /* offset of the rows in use in struct store_marks */
+} phases[COLLECT_PHASES_N] = {
+	[COLLECT_STACKS] = { STATEMENT_STACKS_LAST, STATEMENT_STACKS_AFTER, STATEMENT_STACK_DROP,
+			     offsetof(struct store_marks, stacks) },
+	[COLLECT_FRAMES] = { STATEMENT_FRAMES_LAST, STATEMENT_FRAMES_AFTER, STATEMENT_FRAME_DROP,
+			     offsetof(struct store_marks, frames) },
+	[COLLECT_PROCESSES] = { STATEMENT_PROCESSES_LAST, STATEMENT_PROCESSES_AFTER,
+				STATEMENT_PROCESS_DROP, offsetof(struct store_marks, processes) },
+};
+
+void store_collect_cancel(struct store *store)
+{
+	struct store_collect *collect = &store->collect;
+
+	if (store->intern)
+		store_intern_mark(store->intern, NULL);
+	store_marks_clear(&collect->marks);
+	*collect = (struct store_collect){};
+}
+
+int store_collect_begin(struct store *store)
+{
+	struct store_collect *collect = &store->collect;
+	enum store_collect_phase phase;
+	int r;
+
+	if (collect->phase != COLLECT_NONE)
+		return 0;
+	r = store_db_number(&store->db, STATEMENT_WINDOW_NEXT, &collect->last[COLLECT_WINDOWS]);
+	for (phase = COLLECT_STACKS; phase < COLLECT_PHASES_N && !r; phase++)
+		r = store_db_number(&store->db, phases[phase].last, &collect->last[phase]);
+	if (r)
+		return r;
+	collect->phase = COLLECT_WINDOWS;
+	collect->at = INT64_MIN;
+	store->removed_bytes = 0;
+	store_intern_mark(store->intern, &collect->marks);
+	return 0;
+}
+
+static int on_stack(void *userdata, int64_t number)
+{
+	return id_set_add(&((struct store_marks *)userdata)->stacks, number);
+}
+
+static int on_process(void *userdata, int64_t number)
+{
+	return id_set_add(&((struct store_marks *)userdata)->processes, number);
+}
+
+/* Marks what a window refers to. Nobody can read a damaged window, so its rows need not stay. */
+static int window_mark(struct store_collect *collect, sqlite3_stmt *statement)
+{
+	const void *blob = sqlite3_column_blob(statement, 2);
+	size_t size = (size_t)sqlite3_column_bytes(statement, 2);
+	int r;
+
+	collect->at = sqlite3_column_int64(statement, 0);
+	if (!blob || sqlite3_column_int64(statement, 1) != store_sum(collect->at, blob, size))
+		return 0;
+	r = store_blob_numbers(blob, size, on_stack, on_process, &collect->marks);
+	return r == -EBADMSG ? 0 : r;
+}
+
+/* Marks the rows of the next windows. Returns the number of windows, or a negative errno. */
+static int windows_step(struct store *store)
+{
+	struct store_collect *collect = &store->collect;
+	sqlite3_stmt *statement;
+	int r, n = 0;
+
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_BLOBS_AFTER, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, collect->at);
+	sqlite3_bind_int64(statement, 2, WINDOWS_A_STEP);
+	while ((r = store_db_step(&store->db, statement)) > 0) {
+		r = window_mark(collect, statement);
+		if (r)
+			break;
+		n++;
+	}
+	sqlite3_reset(statement);
+	return r ? r : n;
+}
+
+/* Marks the frames of a stack that is in use. */
+static int frames_mark(struct store_collect *collect, sqlite3_stmt *statement)
+{
+	const uint8_t *data = sqlite3_column_blob(statement, 1);
+	size_t size = (size_t)sqlite3_column_bytes(statement, 1);
+	struct bytes_reader in = { .at = data, .end = data + size };
+	uint64_t last = 0, n = store_stack_frames(&in);
+	int r = 0;
+
+	for (; n && !in.is_failed && !r; n--) {
+		last += (uint64_t)bytes_get_i64(&in);
+		if (!in.is_failed)
+			r = id_set_add(&collect->marks.frames, (int64_t)last);
+	}
+	return r;
+}
+
+/*
+ * Lists the next rows of the phase's table that are not in use. Sets *n_out to the number of rows
+ * looked at. Returns the number of rows listed, or a negative errno.
+ */
+static int unused_list(struct store *store, int64_t *ids, size_t *n_out)
+{
+	struct store_collect *collect = &store->collect;
+	const struct phase *phase = &phases[collect->phase];
+	const struct id_set *marks =
+		(const struct id_set *)(const void *)((const char *)&collect->marks + phase->marks);
+	sqlite3_stmt *statement;
+	int r, n = 0, failed = 0;
+
+	*n_out = 0;
+	statement = store_db_statement(&store->db, phase->list, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, collect->at);
+	sqlite3_bind_int64(statement, 2, collect->last[collect->phase]);
+	sqlite3_bind_int64(statement, 3, ROWS_A_STEP);
+	while (!failed && (r = store_db_step(&store->db, statement)) > 0) {
+		collect->at = sqlite3_column_int64(statement, 0);
+		++*n_out;
+		if (!id_set_has(marks, collect->at))
+			ids[n++] = collect->at;
+		else if (collect->phase == COLLECT_STACKS)
+			failed = frames_mark(collect, statement);
+	}
+	sqlite3_reset(statement);
+	if (failed)
+		return failed;
+	return r < 0 ? r : n;
+}
+
+static int rows_drop(struct store *store, const int64_t *ids, int n)
+{
+	bool is_alone = sqlite3_get_autocommit(store->db.handle);
+	sqlite3_stmt *statement;
+	int r = is_alone ? store_db_run(&store->db, "BEGIN IMMEDIATE") : 0, i;
+
+	for (i = 0; i < n && !r; i++) {
+		statement = store_db_statement(&store->db, phases[store->collect.phase].drop, &r);
+		if (r)
+			break;
+		sqlite3_bind_int64(statement, 1, ids[i]);
+		r = store_db_exec(&store->db, statement);
+	}
+	if (!is_alone)
+		return r;
+	if (!r)
+		r = store_db_run(&store->db, "COMMIT");
+	if (r && !sqlite3_get_autocommit(store->db.handle))
+		store_db_run(&store->db, "ROLLBACK");
+	return r;
+}
+
+/* Deletes the next rows that are not in use. Returns the number of rows looked at, or an errno. */
+static int rows_step(struct store *store)
+{
+	int64_t ids[ROWS_A_STEP];
+	size_t looked;
+	int r, n = unused_list(store, ids, &looked);
+
+	if (n < 0)
+		return n;
+	r = n ? rows_drop(store, ids, n) : 0;
+	return r ? r : (int)looked;
+}
+
+/* Deletes the sessions and runs that no window needs any more. */
+static int sessions_trim(struct store *store)
+{
+	sqlite3_stmt *statement;
+	int64_t oldest, end;
+	int r = store_oldest(store, &oldest, &end);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	statement = store_db_statement(&store->db, STATEMENT_SESSIONS_TRIM, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, end);
+	r = store_db_exec(&store->db, statement);
+	if (r)
+		return r;
+	statement = store_db_statement(&store->db, STATEMENT_RUNS_TRIM, &r);
+	return r ? r : store_db_exec(&store->db, statement);
+}
+
+static int phase_step(struct store *store)
+{
+	struct store_collect *collect = &store->collect;
+	int r = collect->phase == COLLECT_WINDOWS ? windows_step(store) : rows_step(store);
+
+	if (r < 0)
+		return r;
+	if (collect->marks.is_failed)
+		return -ENOMEM;
+	if (r > 0)
+		return 1;
+	collect->at = INT64_MIN;
+	if (++collect->phase == COLLECT_STACKS)
+		store_intern_forget_unmarked(store->intern);
+	if (collect->phase < COLLECT_PHASES_N)
+		return 1;
+	return sessions_trim(store);
+}
+
+int store_collect_step(struct store *store)
+{
+	int r;
+
+	if (store->collect.phase == COLLECT_NONE)
+		return 0;
+	r = phase_step(store);
+	if (r <= 0)
+		store_collect_cancel(store);
+	return r;
+}

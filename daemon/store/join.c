@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/store/downsample.h"
+#include "daemon/store/internal.h"
+
+static int64_t length_of(const struct window *window)
+{
+	return window->end_ns - window->start_ns;
+}
+
+/* Returns the length from which on a window is written as it is; cuts may be a little early. */
+static int64_t length_wanted(struct store *store)
+{
+	int64_t length;
+
+	pthread_mutex_lock(&store->lock);
+	length = store->window_ns;
+	pthread_mutex_unlock(&store->lock);
+	return length - length / 20;
+}
+
+static struct store_held *held_find(struct store *store, uint64_t session)
+{
+	size_t i;
+
+	for (i = 0; i < HELD_SESSIONS_MAX; i++)
+		if (store->held[i].n && store->held[i].windows[0]->session == session)
+			return &store->held[i];
+	return NULL;
+}
+
+static struct store_held *held_place(struct store *store)
+{
+	size_t i;
+
+	for (i = 0; i < HELD_SESSIONS_MAX; i++)
+		if (!store->held[i].n)
+			return &store->held[i];
+	return NULL;
+}
+
+/* Writes the held windows as one, or one by one if they cannot be joined. */
+static void held_write(struct store *store, struct store_held *held)
+{
+	struct window *joined = NULL;
+	size_t i, n = held->n;
+	int r = n > 1 ? store_downsample(held->windows, n, &joined) : 0;
+
+	if (r)
+		log_err(r, "%s: cannot join %zu windows", store->path, n);
+	if (joined)
+		store_window_take(store, joined);
+	for (i = 0; i < n; i++) {
+		if (!joined)
+			store_window_take(store, held->windows[i]);
+		window_unref(held->windows[i]);
+	}
+	window_unref(joined);
+	held->n = 0;
+}
+
+/* True if the window begins where the last held window ends, with no break in between. */
+static bool held_continues(const struct store_held *held, const struct window *window)
+{
+	struct store_entry before = store_entry_of(held->windows[held->n - 1], 0);
+	struct store_entry entry = store_entry_of(window, 0);
+
+	return held->n < HELD_MAX && store_continues(&entry, &before);
+}
+
+void store_join_take(struct store *store, struct window *window)
+{
+	struct store_held *held = held_find(store, window->session);
+	int64_t wanted = length_wanted(store);
+
+	if (window->session < STORE_ALWAYS_MAX)
+		store->taken_ns[window->session] = store->now(CLOCK_MONOTONIC);
+	if (held && !held_continues(held, window)) {
+		held_write(store, held);
+		held = NULL;
+	}
+	if (!held && length_of(window) < wanted)
+		held = held_place(store);
+	if (!held) {
+		store_window_take(store, window);
+		window_unref(window);
+		return;
+	}
+	if (!held->n)
+		held->until_ns = store->now(CLOCK_MONOTONIC) + 2 * wanted;
+	held->windows[held->n++] = window;
+	if (window->end_ns - held->windows[0]->start_ns >= wanted)
+		held_write(store, held);
+}
+
+void store_join_flush(struct store *store, bool is_all)
+{
+	int64_t now = store->now(CLOCK_MONOTONIC);
+	size_t i;
+
+	for (i = 0; i < HELD_SESSIONS_MAX; i++)
+		if (store->held[i].n && (is_all || now >= store->held[i].until_ns))
+			held_write(store, &store->held[i]);
+}
+
+void store_join_free(struct store *store)
+{
+	struct store_held *held;
+
+	for (held = store->held; held < store->held + HELD_SESSIONS_MAX; held++)
+		while (held->n)
+			window_unref(held->windows[--held->n]);
+}
