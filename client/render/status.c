@@ -157,12 +157,38 @@ static void render_history(const struct page *page, const struct wire_status_rep
 		time_format(s->newest, time_same_day(s->oldest, s->newest) ? TIME_CLOCK : TIME_FULL,
 			    newest);
 	}
-	page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "%s of %s each, kept for %s%s%s%s%s",
-		  count_text(s->windows), ns_text(s->window_ns), ns_text(s->keep_ns),
-		  oldest[0] ? ": " : "", oldest, oldest[0] ? " to " : "", newest);
+	if (!oldest[0])
+		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none yet");
+	else
+		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
+			  "%s of %s each in memory, the last %s of at most %s: %s to %s",
+			  count_text(s->windows), ns_text(s->window_ns),
+			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns), oldest, newest);
 }
 
-static void render_store(const struct page *page, const struct wire_store *s)
+/* True if windows that the tier should still have were merged or deleted early. */
+static bool tier_is_short(const struct wire_tier *tier, int64_t now)
+{
+	return tier->early != WIRE_ABSENT && tier->early <= now &&
+	       now - tier->early < tier->keep_ns;
+}
+
+static void render_tier(const struct page *page, const struct wire_tier *tier, int64_t now)
+{
+	char size[32], max[32];
+
+	page_wrap(page, tier_is_short(tier, now) ? STYLE_WARN : STYLE_PLAIN, "", LABEL_WIDTH,
+		  "windows of %s: back %s of %s%s%s; %s, share %s", ns_text(tier->length_ns),
+		  tier->reach_ns == WIRE_ABSENT ? "0s" : ns_text(tier->reach_ns),
+		  ns_text(tier->keep_ns),
+		  tier->rate_reach_ns == WIRE_ABSENT ? "" : ", at this rate ",
+		  tier->rate_reach_ns == WIRE_ABSENT	 ? ""
+		  : tier->rate_reach_ns >= tier->keep_ns ? "all of it"
+							 : ns_text(tier->rate_reach_ns),
+		  size_text(tier->bytes, size), size_text(tier->max_bytes, max));
+}
+
+static void render_store(const struct page *page, const struct wire_store *s, int64_t now)
 {
 	_cleanup_(freep) char *path = NULL, *notice = NULL;
 	char oldest[TERM_TIME_MAX] = "", size[32], max[32];
@@ -179,6 +205,8 @@ static void render_store(const struct page *page, const struct wire_store *s)
 						     : "not written",
 		  count_text(s->windows), size_text(s->bytes, size), size_text(s->max_bytes, max),
 		  oldest[0] ? ", since " : "", oldest);
+	for (size_t i = 0; i < s->tiers.n; i++)
+		render_tier(page, &s->tiers.v[i], now);
 	if (s->dropped > 0)
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s windows did not get there",
 			  count_text(s->dropped));
@@ -317,7 +345,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_health(page, reply, now);
 	render_probe_list(page, &reply->probes, false);
 	render_history(page, reply);
-	render_store(page, reply->store);
+	render_store(page, reply->store, now);
 	render_costs(page, reply, now);
 	render_unwind(page, reply->unwind);
 	render_lost(page, &reply->lost, LABEL_WIDTH);

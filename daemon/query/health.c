@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/query/moment.h"
+#include "daemon/query/reach.h"
 #include "daemon/store/store.h"
 
 /* The losses of one probe for one reason, summed over several windows. */
@@ -110,6 +111,25 @@ static void store_problems(struct recorder *recorder, struct arena *arena, const
 		problems[(*n)++] = arena_strdup(arena, store.problem);
 	if (store.dropped_queue + store.dropped_write)
 		problems[(*n)++] = "some windows were not written to disk: see store";
+	if (store.damaged && clock_ns(CLOCK_REALTIME) - store.damaged_ns < HEALTH_LOSS_NS)
+		problems[(*n)++] = arena_printf(arena,
+						"%" PRIu64 " rows of the database could not be "
+						"read, the last in the last 10 minutes",
+						store.damaged);
+}
+
+static int past_problems(struct recorder *recorder, const struct answer *answer,
+			 const char **problems, size_t *n)
+{
+	static const struct wire_tiers none;
+	const struct wire_store *store = answer->reply.status.store;
+	struct history_stats history;
+
+	if (recorder->is_serve_only)
+		return 0;
+	history_stats(recorder->history, &history);
+	return reach_problems(answer->arena, &history, recorder->config,
+			      store ? &store->tiers : &none, clock_ns(CLOCK_REALTIME), problems, n);
 }
 
 static void cut_problems(struct recorder *recorder, struct arena *arena, const char **problems,
@@ -156,7 +176,9 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 					     "no names of kernel functions: /proc/kallsyms: %s",
 					     strerror(-kernel));
 	store_problems(recorder, answer->arena, problems, &n);
-	r = recent_losses(recorder, answer->arena, problems, &n);
+	r = past_problems(recorder, answer, problems, &n);
+	if (!r)
+		r = recent_losses(recorder, answer->arena, problems, &n);
 	if (r)
 		return r;
 	for (i = 0; i < n; i++)

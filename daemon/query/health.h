@@ -17,15 +17,17 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
 #include "daemon/store/history.h"
+#include "daemon/store/store.h"
 #include "proto/wire.h"
 
 /* Only losses in the last 10 minutes are problems; status.lost also counts older ones. */
 #define HEALTH_LOSS_NS (600 * NS_PER_S)
 
-enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
+enum { HEALTH_MAX_PROBLEMS = 8 + STORE_TIERS_MAX + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
 /*
- * Sets *out to all problems of the daemon. Needs the list of probes in answer->reply.status.
+ * Sets *out to all problems of the daemon. Needs the list of probes and the store in
+ * answer->reply.status.
  * Returns 0 or -ENOMEM.
  */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);

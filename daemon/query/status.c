@@ -10,6 +10,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/query/health.h"
 #include "daemon/query/limits.h"
+#include "daemon/query/reach.h"
 #include "daemon/session/recorder.h"
 
 /* The number of binaries in the reply, and one more row for all other binaries. */
@@ -215,7 +216,7 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
 	};
 	answer->reply.status.store = store;
-	return 0;
+	return reach_tiers(answer->arena, &stats, clock_ns(CLOCK_REALTIME), &store->tiers);
 }
 
 int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
@@ -235,13 +236,13 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 	if (!r)
 		r = losses_make(recorder, answer->arena, &reply->lost);
 	if (!r)
+		r = store_make(recorder, answer);
+	if (!r)
 		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)
 		r = limits_make(recorder, answer->arena, &reply->limits);
 	if (!r)
 		r = unwind_make(recorder, answer);
-	if (!r)
-		r = store_make(recorder, answer);
 	if (r)
 		return r;
 	reply->healthy = reply->problems.n == 0;

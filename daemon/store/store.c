@@ -278,6 +278,8 @@ void store_reader_end(struct store *store, struct store_reader *reader)
 		return;
 	pthread_mutex_lock(&store->lock);
 	store->stats.damaged += store_reader_damaged(reader);
+	if (store_reader_damaged(reader))
+		store->stats.damaged_ns = clock_ns(CLOCK_REALTIME);
 	pthread_mutex_unlock(&store->lock);
 	store_reader_close(reader);
 }

@@ -87,6 +87,7 @@ struct store_stats {
 	uint64_t evicted_size;	/* number of windows evicted because of max_size or a full disk */
 	uint64_t compacted;	/* number of windows that were merged into longer ones */
 	uint64_t damaged;	/* number of damaged rows found since the start */
+	int64_t damaged_ns;	/* when the last of them were found, in ns since the epoch */
 	uint64_t run;		/* number of this run of stackd in the database; 0: not known yet */
 	struct store_tier_stats tiers[STORE_TIERS_MAX];
 	size_t n_tiers;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_REACH_H
+#define STACKD_DAEMON_QUERY_REACH_H
+
+/*
+ * Works out how far back the windows in memory and those on disk reach, for `stackctl status`. No
+ * state; any thread.
+ */
+
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "daemon/session/recorder.h"
+#include "daemon/store/history.h"
+#include "daemon/store/store.h"
+#include "proto/wire.h"
+
+/*
+ * Sets *out to the tiers of the store. now is in ns since the epoch. Returns 0 or -ENOMEM.
+ */
+int reach_tiers(struct arena *arena, const struct store_stats *stats, int64_t now,
+		struct wire_tiers *out);
+
+/*
+ * Appends problems to problems[] and adds their number to *n: one if memory reaches less far back
+ * than [window] keep says because of [window] max_memory, and one for each tier that reaches less
+ * far back than [store] tiers says because of [store] max_size. tiers is the result of
+ * reach_tiers(). At most 1 + STORE_TIERS_MAX problems. Returns 0 or -ENOMEM.
+ */
+int reach_problems(struct arena *arena, const struct history_stats *history,
+		   const struct config *config, const struct wire_tiers *tiers, int64_t now,
+		   const char **problems, size_t *n);
+
+#endif
