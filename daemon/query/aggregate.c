@@ -6,30 +6,15 @@
 
 #include "daemon/query/aggregate_internal.h"
 
-/*
- * Returns an array that the caller frees; NULL when out of memory. Element i has the facts about
- * the thread window->images[i]; it is NULL if the filter leaves this thread out.
- */
-static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
-						const struct window *window)
+/* Returns the facts about an image that the filter selects; NULL for any other image. */
+static const struct aggregate_image_info *info_wanted(const struct aggregate_image_info *infos,
+						      uint32_t image)
 {
-	struct aggregate_image_info **infos, *info;
-	size_t i;
-
-	infos = calloc(window->n_images + 1, sizeof(*infos));
-	for (i = 0; infos && i < window->n_images; i++) {
-		info = aggregate_image_info_get(aggregate, &window->images[i]);
-		if (!info) {
-			free(infos);
-			return NULL;
-		}
-		infos[i] = info->is_wanted ? info : NULL;
-	}
-	return infos;
+	return infos[image].is_wanted ? &infos[image] : NULL;
 }
 
 static void add_images(struct aggregate *aggregate, const struct window *window,
-		       struct aggregate_image_info **infos)
+		       const struct aggregate_image_info *infos)
 {
 	struct aggregate_totals *totals = &aggregate->totals;
 	size_t i;
@@ -37,7 +22,7 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 	for (i = 0; i < window->n_images; i++) {
 		const struct thread_sums *sums = &window->images[i].sums;
 
-		if (!infos[i])
+		if (!infos[i].is_wanted)
 			continue;
 		totals->on_cpu_ns += sums->on_ns;
 		totals->blocked_ns += sums->blocked_ns;
@@ -46,20 +31,20 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 		totals->waits += sums->switches;
 		totals->short_waits += sums->short_count;
 		totals->short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
-		aggregate_add_short(aggregate, &window->images[i], infos[i]);
+		aggregate_add_short(aggregate, &window->images[i], &infos[i]);
 	}
 }
 
 static void add_opens(struct aggregate *aggregate, const struct window *window,
-		      struct aggregate_image_info **infos, struct stack *unread, bool is_last)
+		      const struct aggregate_image_info *infos, struct stack *unread, bool is_last)
 {
-	struct aggregate_image_info *info;
+	const struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_opens; i++) {
 		const struct window_open *open = &window->opens[i];
 
-		info = infos[open->image];
+		info = info_wanted(infos, open->image);
 		if (!info || (open->count && !is_last))
 			continue;
 		if (!open->count)
@@ -75,18 +60,18 @@ static void add_opens(struct aggregate *aggregate, const struct window *window,
 }
 
 static void add_ended(struct aggregate *aggregate, const struct window *window,
-		      struct aggregate_image_info **infos)
+		      const struct aggregate_image_info *infos)
 {
-	struct aggregate_image_info *info;
+	const struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_rows; i++) {
-		info = infos[window->rows[i].image];
+		info = info_wanted(infos, window->rows[i].image);
 		if (info && filter_has_state(aggregate->filter, window->rows[i].state))
 			aggregate_add_row(aggregate, window, i, info);
 	}
 	for (i = 0; i < window->n_spans; i++) {
-		info = infos[window->spans[i].image];
+		info = info_wanted(infos, window->spans[i].image);
 		if (info && filter_has_state(aggregate->filter, window->spans[i].state))
 			aggregate_add_span(aggregate, window, &window->spans[i], info);
 	}
@@ -95,8 +80,9 @@ static void add_ended(struct aggregate *aggregate, const struct window *window,
 static int add_window(struct aggregate *aggregate, const struct window *window, bool is_last,
 		      struct stack *unread)
 {
-	_cleanup_(freep) struct aggregate_image_info **infos = infos_find(aggregate, window);
-	struct aggregate_image_info *info;
+	_cleanup_(freep) struct aggregate_image_info *infos =
+		aggregate_infos_make(aggregate, window);
+	const struct aggregate_image_info *info;
 	size_t i;
 
 	if (!infos)
@@ -107,12 +93,12 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	if (!aggregate->options.open_only)
 		add_ended(aggregate, window, infos);
 	for (i = 0; i < window->n_samples; i++) {
-		info = infos[window->samples[i].image];
+		info = info_wanted(infos, window->samples[i].image);
 		if (info)
 			aggregate_add_sample(aggregate, window, &window->samples[i], info);
 	}
 	for (i = 0; i < window->n_ios; i++) {
-		info = infos[window->ios[i].image];
+		info = info_wanted(infos, window->ios[i].image);
 		if (info)
 			aggregate_add_io(aggregate, window, &window->ios[i], info, is_last);
 	}
@@ -173,19 +159,21 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 static int finish(struct aggregate *aggregate)
 {
 	struct aggregate_group *group, *next;
-	struct aggregate_task *task, *next_task;
-	size_t i = 0;
+	size_t i = 0, k;
 
 	aggregate->array =
-		calloc(HASH_COUNT(aggregate->groups) + 1, sizeof(struct aggregate_group *));
+		calloc(HASH_COUNT(aggregate->groups) + 2, sizeof(struct aggregate_group *));
 	if (!aggregate->array)
 		return -ENOMEM;
 	HASH_ITER (hh, aggregate->groups, group, next)
 		aggregate->array[i++] = group;
-	HASH_ITER (hh, aggregate->threads, task, next_task)
-		aggregate->totals.idle_threads += task->is_idle;
-	aggregate->totals.threads = HASH_COUNT(aggregate->threads);
-	aggregate->totals.processes = HASH_COUNT(aggregate->processes);
+	for (k = 0; k < ARRAY_SIZE(aggregate->rest); k++)
+		if (aggregate->rest[k])
+			aggregate->array[i++] = aggregate->rest[k];
+	aggregate->n_groups = i;
+	aggregate->totals.idle_threads = aggregate_set_marked(&aggregate->threads);
+	aggregate->totals.threads = aggregate_set_count(&aggregate->threads);
+	aggregate->totals.processes = aggregate_set_count(&aggregate->processes);
 	return aggregate->error;
 }
 
@@ -205,8 +193,12 @@ int aggregate_new(const struct timeline_list *list, const struct timeline_list *
 	}
 	aggregate->filter = filter;
 	aggregate->options = *options;
-	index_later(aggregate, later);
-	r = add_windows(aggregate, list, unread);
+	aggregate_groups_limit(aggregate);
+	r = aggregate_seen_init(aggregate);
+	if (!r) {
+		index_later(aggregate, later);
+		r = add_windows(aggregate, list, unread);
+	}
 	if (!r)
 		r = finish(aggregate);
 	if (r) {
@@ -232,8 +224,13 @@ struct aggregate *aggregate_free(struct aggregate *aggregate)
 
 struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n_out)
 {
-	*n_out = HASH_COUNT(aggregate->groups);
+	*n_out = aggregate->n_groups;
 	return aggregate->array;
+}
+
+struct aggregate_others aggregate_others(const struct aggregate *aggregate)
+{
+	return aggregate->others;
 }
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate)

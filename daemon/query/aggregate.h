@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "daemon/base/hash_table.h"
+#include "daemon/query/group_name.h"
 #include "daemon/session/filter.h"
 #include "daemon/store/timeline.h"
 
@@ -25,6 +26,9 @@ enum aggregate_by {
 	AGGREGATE_BY_OPERATION, /* only for iolat: same operation, layer, device and file system */
 	AGGREGATE_BY_WINDOW,	/* only for iolat: same operation, layer and window */
 };
+
+/* The value by which groups are ranked. */
+enum aggregate_rank { AGGREGATE_BY_TOTAL, AGGREGATE_BY_MAX, AGGREGATE_BY_COUNT };
 
 /*
  * The key of a group of waits or samples. It has no padding, so that keys can be compared as bytes.
@@ -38,25 +42,34 @@ struct aggregate_key {
 	uint64_t kernel; /* identifies the kernel stack; 0 if stacks are not part of the key */
 	uint64_t user;
 	uint64_t waker;
+	uint64_t
+		name; /* hash of the cgroup, module or function, where groups are by one of these */
 	char comm[COMM_LEN];
+};
+
+/* The process of a group: one in memory, or the number of one on disk. */
+struct aggregate_process {
+	struct process *process; /* a reference; NULL: see number */
+	int64_t number;		 /* for store_reader_process() */
 };
 
 struct aggregate_group {
 	struct aggregate_key key;
-	/*
-	 * the window_image of any one thread in the group; its `sums` are those of this thread only
-	 */
-	const struct window_image *image;
+	struct aggregate_process process; /* the process of any thread in the group */
+	int32_t tid;			  /* the id of any thread in the group */
+	const char *name; /* the text of which key.name is the hash; NULL if that is 0 */
 	/* references to the stacks of the group; each may be NULL */
 	struct stack *kernel;
 	struct stack *user;
-	/* if key.waker is not 0: the waker, with references to its stacks */
-	struct window_waker waker;
+	/* if key.waker is not 0: the waker, with references to its stacks; else NULL */
+	struct window_waker *waker;
 	uint32_t state; /* the state bits of all waits of the group, combined by OR */
 	bool is_idle;
 	bool is_sample;
 	/* the group is the sum of waits below the minimum length, which have no stack */
 	bool is_short;
+	/* the group is the sum of groups that the query had no room for */
+	bool is_others;
 	uint64_t count;
 	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
 	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */
@@ -98,7 +111,7 @@ struct aggregate_io_key {
 
 struct aggregate_io_group {
 	struct aggregate_io_key key;
-	const struct window_image *image; /* the window_image of any process in the group */
+	struct aggregate_process process; /* any process in the group */
 	/*
 	 * the sums of the group, with references to its stacks; the members image and bucket_* are
 	 * unused
@@ -142,6 +155,24 @@ struct aggregate_options {
 	 * addresses
 	 */
 	bool by_functions;
+	enum group_by group;	  /* groups have this in common, instead of what `by` says */
+	enum aggregate_rank rank; /* decides which groups are given up when memory is full */
+	/*
+	 * Memory for groups of waits and samples, in bytes; 0: no limit. When it is full, the
+	 * smaller half of the groups becomes part of the group is_others, with exact sums.
+	 */
+	size_t max_memory;
+};
+
+/* Says what is in the groups that are marked is_others. */
+struct aggregate_others {
+	uint64_t groups; /* number of groups that were given up; one may have been so repeatedly */
+	/*
+	 * No sum of another group is short by more than this, and no group that is missing has
+	 * more.
+	 */
+	uint64_t bound_ns;
+	uint64_t bound_count;
 };
 
 /*
@@ -167,6 +198,16 @@ struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n
  */
 int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group ***out,
 			size_t *n_out);
+
+/* Returns what is known of the groups that the query had no room for. */
+struct aggregate_others aggregate_others(const struct aggregate *aggregate);
+
+/*
+ * Sets *out to the facts about the process of an image: all that are known if the window has
+ * processes, or those in struct window_owner.
+ */
+void aggregate_image_process(const struct window *window, const struct window_image *image,
+			     struct process_info *out);
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/hash.h"
 #include "daemon/window/idle_wait.h"
 #include "daemon/window/task_state.h"
 
@@ -23,6 +24,7 @@ enum {
 	KEY_SHORT = 1,
 	KEY_WAIT = 2,
 	KEY_SAMPLE = 3,
+	KEY_OTHERS = 4,
 	KEY_IDLE = 0x100,
 	KEY_KILLABLE = 0x200,
 	KEY_THROTTLED = 0x400,
@@ -72,28 +74,60 @@ static uint64_t key_state(const struct aggregate_item *item, bool has_stacks)
 	return (uint64_t)task_state_letter(item->state)[0] | flags;
 }
 
-static void key_init(const struct aggregate *aggregate, const struct aggregate_item *item,
-		     struct aggregate_key *key)
+/*
+ * Returns the hash of a text, of which it keeps a copy; 0 when out of memory, with aggregate->error
+ * set.
+ */
+static uint64_t name_put(struct aggregate *aggregate, const char *text)
 {
-	const struct process_info *process = &item->info->process;
-	enum aggregate_by by = aggregate->options.by;
-	bool has_stacks = by == AGGREGATE_BY_STACK || aggregate->options.open_only;
-	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : item->image->comm;
+	uint64_t hash = hash64_string(HASH64_SEED, text);
+	struct aggregate_name *name;
 
-	memset(key, 0, sizeof(*key));
-	key->pid = (uint64_t)process->id.pid;
-	key->process_start = process->id.start_boot_ns;
-	/*
-	 * The thread is identified by its tid and start time. window_image.uid, the number that
-	 * stackd gave the thread, is not enough: each run of stackd numbers threads from the start
-	 * again.
-	 */
-	if (by == AGGREGATE_BY_THREAD)
-		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;
-	key->state = key_state(item, has_stacks);
-	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
-	if (!has_stacks)
-		return;
+	HASH_FIND(hh, aggregate->names, &hash, sizeof(hash), name);
+	if (name)
+		return hash;
+	name = arena_alloc(aggregate->arena, sizeof(*name));
+	if (name) {
+		name->hash = hash;
+		name->text = arena_strdup(aggregate->arena, text);
+	}
+	if (name && name->text)
+		HASH_ADD(hh, aggregate->names, hash, sizeof(name->hash), name);
+	if (!name || !HASH_HAS(name)) {
+		aggregate->error = -ENOMEM;
+		return 0;
+	}
+	return hash;
+}
+
+static const char *name_text(const struct aggregate *aggregate, uint64_t hash)
+{
+	struct aggregate_name *name;
+
+	HASH_FIND(hh, aggregate->names, &hash, sizeof(hash), name);
+	return name ? name->text : NULL;
+}
+
+/* Sets the key of a group by thread name, cgroup, module or function. */
+static void key_init_named(struct aggregate *aggregate, const struct aggregate_item *item,
+			   struct aggregate_key *key)
+{
+	const char *cgroup = item->info->process.cgroup;
+	enum group_by by = aggregate->options.group;
+
+	key->state = key_state(item, false);
+	if (by == GROUP_BY_COMM)
+		memcpy(key->comm, item->image->comm, strnlen(item->image->comm, sizeof(key->comm)));
+	else if (by == GROUP_BY_CGROUP)
+		key->name = name_put(aggregate, cgroup ? cgroup : "[unknown]");
+	else if (!item->is_short)
+		key->name = name_put(aggregate,
+				     group_name(by, item->kernel, item->user, item->is_sample));
+}
+
+static void key_set_stacks(const struct aggregate *aggregate, const struct aggregate_item *item,
+			   struct aggregate_key *key)
+{
 	if (item->is_sample && aggregate->options.by_functions) {
 		key->kernel = stack_functions(item->kernel);
 		key->user = stack_functions(item->user);
@@ -105,12 +139,223 @@ static void key_init(const struct aggregate *aggregate, const struct aggregate_i
 				     !aggregate->filter->drops_user);
 }
 
-static void group_set_waker(const struct aggregate *aggregate, struct aggregate_group *group,
+static void key_init(struct aggregate *aggregate, const struct aggregate_item *item,
+		     struct aggregate_key *key)
+{
+	const struct process_info *process = &item->info->process;
+	enum aggregate_by by = aggregate->options.by;
+	bool has_stacks = by == AGGREGATE_BY_STACK || aggregate->options.open_only;
+	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : item->image->comm;
+
+	memset(key, 0, sizeof(*key));
+	if (aggregate->options.group) {
+		key_init_named(aggregate, item, key);
+		return;
+	}
+	key->pid = (uint64_t)process->id.pid;
+	key->process_start = process->id.start_boot_ns;
+	/*
+	 * image->uid cannot identify a thread here, because each run of stackd numbers its threads
+	 * from the start again.
+	 */
+	if (by == AGGREGATE_BY_THREAD)
+		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;
+	key->state = key_state(item, has_stacks);
+	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
+	if (has_stacks)
+		key_set_stacks(aggregate, item, key);
+}
+
+/* Memory of the stacks of a group, in bytes: most kernel stacks are those of many groups. */
+enum { STACKS_BYTES = 256, GROUPS_MIN = 64 };
+
+void aggregate_groups_limit(struct aggregate *aggregate)
+{
+	size_t max = aggregate->options.max_memory;
+	size_t size = sizeof(struct aggregate_group) + STACKS_BYTES;
+
+	aggregate->max_groups = max ? max / size : SIZE_MAX;
+	if (aggregate->max_groups < GROUPS_MIN)
+		aggregate->max_groups = GROUPS_MIN;
+}
+
+static void group_release(struct aggregate_group *group)
+{
+	process_unref(group->process.process);
+	stack_unref(group->kernel);
+	stack_unref(group->user);
+	if (!group->waker)
+		return;
+	stack_unref(group->waker->kernel);
+	stack_unref(group->waker->user);
+	*group->waker = (struct window_waker){};
+}
+
+/* Makes a wait the longest one of the group, if it is longer than the one so far. */
+static void group_add_max(struct aggregate_group *group, uint64_t max_ns, int64_t max_end_real_ns,
+			  int32_t max_tid, const char *max_comm)
+{
+	if (max_ns < group->max_ns || (max_ns == group->max_ns && group->max_tid))
+		return;
+	group->max_ns = max_ns;
+	group->max_end_real_ns = max_end_real_ns;
+	group->max_tid = max_tid;
+	memcpy(group->max_comm, max_comm, sizeof(group->max_comm));
+}
+
+static void group_merge(struct aggregate_group *sum, const struct aggregate_group *group)
+{
+	size_t i;
+
+	sum->state |= group->state;
+	sum->count += group->count;
+	sum->on_ns += group->on_ns;
+	sum->blocked_ns += group->blocked_ns;
+	sum->runnable_ns += group->runnable_ns;
+	sum->throttled_ns += group->throttled_ns;
+	sum->open += group->open;
+	sum->open_ns += group->open_ns;
+	sum->unseen += group->unseen;
+	group_add_max(sum, group->max_ns, group->max_end_real_ns, group->max_tid, group->max_comm);
+	for (i = 0; i < WAIT_BUCKETS; i++)
+		sum->buckets[i] += group->buckets[i];
+}
+
+/* Returns the group that has the sums of the groups given up; NULL when out of memory. */
+static struct aggregate_group *rest_get(struct aggregate *aggregate,
+					const struct aggregate_group *like)
+{
+	struct aggregate_group **rest = &aggregate->rest[like->is_idle];
+
+	if (*rest)
+		return *rest;
+	*rest = arena_alloc(aggregate->arena, sizeof(**rest));
+	if (!*rest) {
+		aggregate->error = -ENOMEM;
+		return NULL;
+	}
+	(*rest)->is_others = true;
+	(*rest)->is_idle = like->is_idle;
+	(*rest)->is_sample = like->is_sample;
+	(*rest)->key.state = KEY_OTHERS | (like->is_idle ? KEY_IDLE : 0);
+	memcpy((*rest)->key.comm, "(others)", sizeof("(others)"));
+	return *rest;
+}
+
+/* A group and what it is judged by when some have to be given up. */
+struct ranked {
+	uint64_t rank;
+	struct aggregate_group *group;
+};
+
+static uint64_t rank_of(const struct aggregate *aggregate, const struct aggregate_group *group)
+{
+	switch (aggregate->options.rank) {
+	case AGGREGATE_BY_MAX:
+		return group->max_ns;
+	case AGGREGATE_BY_COUNT:
+		return group->count;
+	default:
+		return group->on_ns + group->blocked_ns + group->runnable_ns;
+	}
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	int r = x->rank < y->rank ? -1 : x->rank > y->rank;
+
+	return r ? r : memcmp(&x->group->key, &y->group->key, sizeof(x->group->key));
+}
+
+static void group_give_up(struct aggregate *aggregate, struct aggregate_group *group)
+{
+	struct aggregate_group *rest = rest_get(aggregate, group);
+	struct window_waker *waker = group->waker;
+
+	if (!rest)
+		return;
+	HASH_DEL(aggregate->groups, group);
+	group_merge(rest, group);
+	group_release(group);
+	*group = (struct aggregate_group){ .waker = waker };
+	group->hh.next = aggregate->spare;
+	aggregate->spare = group;
+	aggregate->others.groups++;
+}
+
+/* Makes the smaller half of the groups a part of the group of others. */
+static void groups_shrink(struct aggregate *aggregate)
+{
+	size_t n = HASH_COUNT(aggregate->groups), i = 0;
+	struct ranked *ranked = calloc(n, sizeof(*ranked));
+	struct aggregate_group *group, *next;
+	uint64_t ns = 0, count = 0, total;
+
+	if (!ranked) {
+		aggregate->error = -ENOMEM;
+		return;
+	}
+	HASH_ITER (hh, aggregate->groups, group, next)
+		ranked[i++] = (struct ranked){ rank_of(aggregate, group), group };
+	qsort(ranked, n, sizeof(*ranked), by_rank);
+	for (i = 0; i < n / 2; i++) {
+		group = ranked[i].group;
+		total = group->on_ns + group->blocked_ns + group->runnable_ns;
+		ns = total > ns ? total : ns;
+		count = group->count > count ? group->count : count;
+		group_give_up(aggregate, group);
+	}
+	/* A group may come back and be given up again: what it lacks then adds up. */
+	aggregate->others.bound_ns += ns;
+	aggregate->others.bound_count += count;
+	free(ranked);
+}
+
+/* Returns a zeroed group, whose waker may be memory to be used again; NULL when out of memory. */
+static struct aggregate_group *group_alloc(struct aggregate *aggregate)
+{
+	struct aggregate_group *group;
+
+	if (HASH_COUNT(aggregate->groups) >= aggregate->max_groups)
+		groups_shrink(aggregate);
+	group = aggregate->spare;
+	if (!group)
+		return arena_alloc(aggregate->arena, sizeof(*group));
+	aggregate->spare = group->hh.next;
+	group->hh.next = NULL;
+	return group;
+}
+
+static void group_set_waker(struct aggregate *aggregate, struct aggregate_group *group,
 			    const struct window_waker *waker)
 {
-	group->waker = *waker;
-	group->waker.kernel = aggregate->filter->drops_kernel ? NULL : stack_ref(waker->kernel);
-	group->waker.user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
+	if (!group->waker)
+		group->waker = arena_alloc(aggregate->arena, sizeof(*group->waker));
+	if (!group->waker) {
+		aggregate->error = -ENOMEM;
+		return;
+	}
+	*group->waker = *waker;
+	group->waker->kernel = aggregate->filter->drops_kernel ? NULL : stack_ref(waker->kernel);
+	group->waker->user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
+}
+
+static void group_describe(struct aggregate *aggregate, struct aggregate_group *group,
+			   const struct aggregate_item *item)
+{
+	group->process = item->info->handle;
+	if (group->process.process)
+		process_ref(group->process.process);
+	group->tid = item->image->tid;
+	group->name = group->key.name ? name_text(aggregate, group->key.name) : NULL;
+	group->is_idle = item->is_idle;
+	group->is_short = item->is_short;
+	group->is_sample = item->is_sample;
+	group->kernel = group->key.kernel ? stack_ref(item->kernel) : NULL;
+	group->user = group->key.user ? stack_ref(item->user) : NULL;
+	if (group->key.waker)
+		group_set_waker(aggregate, group, item->waker);
 }
 
 /* Returns the group of an item; creates it if it does not exist. NULL when out of memory. */
@@ -124,25 +369,18 @@ static struct aggregate_group *group_get(struct aggregate *aggregate,
 	HASH_FIND(hh, aggregate->groups, &key, sizeof(key), group);
 	if (group)
 		return group;
-	group = arena_alloc(aggregate->arena, sizeof(*group));
+	group = group_alloc(aggregate);
 	if (!group) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
 	group->key = key;
-	group->image = &item->info->image;
-	group->is_idle = item->is_idle;
-	group->is_short = item->is_short;
-	group->is_sample = item->is_sample;
 	HASH_ADD(hh, aggregate->groups, key, sizeof(group->key), group);
 	if (!HASH_HAS(group)) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	group->kernel = key.kernel ? stack_ref(item->kernel) : NULL;
-	group->user = key.user ? stack_ref(item->user) : NULL;
-	if (key.waker)
-		group_set_waker(aggregate, group, item->waker);
+	group_describe(aggregate, group, item);
 	return group;
 }
 
@@ -153,8 +391,9 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 
 	if (!group)
 		return NULL;
-	if (item->is_idle && item->info->thread)
-		item->info->thread->is_idle = true;
+	if (item->is_idle && aggregate_set_add(&aggregate->threads, (uint64_t)item->image->tid,
+					       item->image->start_boot_ns, true))
+		aggregate->error = -ENOMEM;
 	/*
 	 * Kernel stacks with the same key differ at most in the frames of the scheduler: keep the
 	 * longer stack, which has these frames.
@@ -170,17 +409,14 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 	group->runnable_ns += item->runnable_ns;
 	group->throttled_ns += item->throttled_ns;
 	window_processes_add(&group->folded, &group->started, item->processes, item->started);
-	if (item->max_ns > group->max_ns || (item->max_ns == group->max_ns && !group->max_tid)) {
-		group->max_ns = item->max_ns;
-		group->max_end_real_ns = item->max_end_real_ns;
-		group->max_tid = item->image->tid;
-		memcpy(group->max_comm, item->image->comm, sizeof(group->max_comm));
-	}
+	group_add_max(group, item->max_ns, item->max_end_real_ns, item->image->tid,
+		      item->image->comm);
 	return group;
 }
 
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
-			  const struct window_sample *sample, struct aggregate_image_info *info)
+			  const struct window_sample *sample,
+			  const struct aggregate_image_info *info)
 {
 	struct aggregate_item item = {
 		.image = &window->images[sample->image],
@@ -203,9 +439,6 @@ void aggregate_groups_free(struct aggregate *aggregate)
 
 	HASH_ITER (hh, aggregate->groups, group, next) {
 		HASH_DEL(aggregate->groups, group);
-		stack_unref(group->kernel);
-		stack_unref(group->user);
-		stack_unref(group->waker.kernel);
-		stack_unref(group->waker.user);
+		group_release(group);
 	}
 }

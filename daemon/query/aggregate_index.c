@@ -5,33 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Finds the thread or process with this id and start time in the table, or adds it. Returns NULL
- * when out of memory.
- */
-static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggregate_task **table,
-				       uint64_t id, uint64_t start)
-{
-	uint64_t key[2] = { id, start };
-	struct aggregate_task *task;
-
-	HASH_FIND(hh, *table, key, sizeof(key), task);
-	if (task)
-		return task;
-	task = arena_alloc(aggregate->arena, sizeof(*task));
-	if (!task) {
-		aggregate->error = -ENOMEM;
-		return NULL;
-	}
-	memcpy(task->key, key, sizeof(key));
-	HASH_ADD(hh, *table, key, sizeof(key), task);
-	if (!HASH_HAS(task)) {
-		aggregate->error = -ENOMEM;
-		return NULL;
-	}
-	return task;
-}
-
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
 					   int64_t start_ns)
 {
@@ -124,63 +97,129 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
 	}
 }
 
-/*
- * Checks whether the filter selects the thread under the name that it has in this window. If so,
- * counts the thread and its process.
- */
-static void info_update(struct aggregate *aggregate, struct aggregate_image_info *info,
-			const struct window_image *image)
+void aggregate_image_process(const struct window *window, const struct window_image *image,
+			     struct process_info *out)
 {
-	const struct process_id *process = &info->process.id;
+	const struct window_owner *owner;
 
-	memcpy(info->comm, image->comm, sizeof(info->comm));
-	info->is_wanted = filter_has_image(aggregate->filter, image, &info->process);
-	if (!info->is_wanted)
+	if (image->process) {
+		process_info(image->process, out);
 		return;
-	info->thread = task_add(aggregate, &aggregate->threads, (uint64_t)image->tid,
-				image->start_boot_ns);
-	task_add(aggregate, &aggregate->processes, (uint64_t)process->pid, process->start_boot_ns);
+	}
+	owner = &window->owners[image->owner];
+	*out = (struct process_info){
+		.id = owner->id,
+		.is_kernel = owner->is_kernel,
+		.is_folded = owner->is_folded,
+		.cgroup = owner->cgroup,
+	};
+	memcpy(out->comm, owner->comm, sizeof(out->comm));
 }
 
-struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
-						      const struct window_image *image)
+static int seen_add(struct aggregate *aggregate, const struct int_list *ids)
 {
-	uint64_t key[2] = { image->uid, (uintptr_t)image->process };
-	struct aggregate_image_info *info;
+	struct aggregate_seen *seen;
+	uint64_t id;
+	size_t i;
 
-	HASH_FIND(hh, aggregate->infos, key, sizeof(key), info);
-	if (info) {
-		/* A thread may change its name from one window to the next. */
-		if (memcmp(info->comm, image->comm, sizeof(info->comm)) != 0)
-			info_update(aggregate, info, image);
-		return info;
+	for (i = 0; i < ids->n; i++) {
+		id = (uint64_t)ids->v[i];
+		HASH_FIND(hh, aggregate->seen, &id, sizeof(id), seen);
+		if (seen)
+			continue;
+		seen = arena_alloc(aggregate->arena, sizeof(*seen));
+		if (!seen)
+			return -ENOMEM;
+		seen->id = id;
+		HASH_ADD(hh, aggregate->seen, id, sizeof(seen->id), seen);
+		if (!HASH_HAS(seen))
+			return -ENOMEM;
 	}
-	info = arena_alloc(aggregate->arena, sizeof(*info));
-	if (!info)
-		return NULL;
-	memcpy(info->key, key, sizeof(key));
-	HASH_ADD(hh, aggregate->infos, key, sizeof(key), info);
-	if (!HASH_HAS(info))
-		return NULL;
-	info->image = *image;
-	process_ref(image->process);
-	process_info(image->process, &info->process);
-	info_update(aggregate, info, image);
-	return info;
+	return 0;
+}
+
+int aggregate_seen_init(struct aggregate *aggregate)
+{
+	const struct wire_filter *wire = aggregate->filter->wire;
+	int r = wire ? seen_add(aggregate, &wire->pids) : 0;
+
+	return r || !wire ? r : seen_add(aggregate, &wire->tids);
+}
+
+const struct aggregate_seen *aggregate_seen_find(const struct aggregate *aggregate, int64_t id)
+{
+	uint64_t key = (uint64_t)id;
+	struct aggregate_seen *seen;
+
+	HASH_FIND(hh, aggregate->seen, &key, sizeof(key), seen);
+	return seen;
+}
+
+/* Notes whether the filter names the ids of an image. */
+static void seen_note(struct aggregate *aggregate, const struct window_image *image,
+		      const struct process_info *process)
+{
+	uint64_t pid = (uint64_t)process->id.pid, tid = (uint64_t)image->tid;
+	struct aggregate_seen *seen;
+
+	HASH_FIND(hh, aggregate->seen, &pid, sizeof(pid), seen);
+	if (seen)
+		seen->is_process = true;
+	HASH_FIND(hh, aggregate->seen, &tid, sizeof(tid), seen);
+	if (!seen || seen->is_thread)
+		return;
+	seen->is_thread = true;
+	seen->pid = process->id.pid;
+	memcpy(seen->comm, process->comm, sizeof(seen->comm));
+}
+
+static int image_count(struct aggregate *aggregate, const struct window_image *image,
+		       const struct process_info *process)
+{
+	int r = aggregate_set_add(&aggregate->threads, (uint64_t)image->tid, image->start_boot_ns,
+				  false);
+
+	return r ? r
+		 : aggregate_set_add(&aggregate->processes, (uint64_t)process->id.pid,
+				     process->id.start_boot_ns, false);
+}
+
+struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
+						  const struct window *window)
+{
+	struct aggregate_image_info *infos = calloc(window->n_images + 1, sizeof(*infos));
+	size_t i;
+	int r = 0;
+
+	for (i = 0; infos && i < window->n_images && !r; i++) {
+		const struct window_image *image = &window->images[i];
+		struct aggregate_image_info *info = &infos[i];
+
+		aggregate_image_process(window, image, &info->process);
+		info->handle.process = image->process;
+		if (!image->process)
+			info->handle.number = window->owners[image->owner].number;
+		if (aggregate->seen)
+			seen_note(aggregate, image, &info->process);
+		info->is_wanted = filter_has_image(aggregate->filter, image, &info->process);
+		if (info->is_wanted)
+			r = image_count(aggregate, image, &info->process);
+	}
+	if (!r)
+		return infos;
+	free(infos);
+	return NULL;
 }
 
 void aggregate_index_free(struct aggregate *aggregate)
 {
 	struct aggregate_wait *wait, *next_wait;
-	struct aggregate_image_info *info, *next_info;
 
 	HASH_ITER (hh, aggregate->waits, wait, next_wait)
 		wait_free(aggregate, wait);
-	HASH_ITER (hh, aggregate->infos, info, next_info) {
-		HASH_DEL(aggregate->infos, info);
-		process_unref(info->image.process);
-	}
+	aggregate_set_fini(&aggregate->threads);
+	aggregate_set_fini(&aggregate->processes);
 	/* Free only the tables here: the memory of their entries is in the arena. */
-	HASH_CLEAR(hh, aggregate->threads);
-	HASH_CLEAR(hh, aggregate->processes);
+	HASH_CLEAR(hh, aggregate->seen);
+	HASH_CLEAR(hh, aggregate->names);
 }

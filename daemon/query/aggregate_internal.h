@@ -16,33 +16,29 @@
 #include "common/arena.h"
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
+#include "daemon/query/aggregate_set.h"
 
-/*
- * A thread or process that the filter selects. It has only one entry, so that it is counted once.
- */
-struct aggregate_task {
-	uint64_t key[2]; /* tid or pid, and the start time */
-	bool is_idle;
+/* What is known of an image of the window that is being aggregated. */
+struct aggregate_image_info {
+	struct process_info process;
+	struct aggregate_process handle; /* borrowed from the window */
+	bool is_wanted;			 /* the filter selects the image */
+};
+
+/* An id that the filter names, and the process or thread that was seen with it. */
+struct aggregate_seen {
+	uint64_t id;
+	bool is_process; /* a process with this pid was seen */
+	bool is_thread;	 /* a thread with this id was seen, of the process that follows */
+	int32_t pid;
+	char comm[COMM_LEN];
 	UT_hash_handle hh;
 };
 
-/*
- * Facts about an image (a thread while it runs one program): its process, and whether the filter
- * selects it. They are looked up once and then used for all windows.
- */
-struct aggregate_image_info {
-	/* number that stackd gave the thread (window_image.uid), and address of its process */
-	uint64_t key[2];
-	struct process_info process;
-	/* the entry of the thread in aggregate.threads; NULL if the filter never selected it */
-	struct aggregate_task *thread;
-	/*
-	 * copy of the window_image in the newest window that has one; has a reference to the
-	 * process
-	 */
-	struct window_image image;
-	char comm[COMM_LEN]; /* the thread name for which is_wanted was determined */
-	bool is_wanted;
+/* A text whose hash is in the keys of groups. */
+struct aggregate_name {
+	uint64_t hash;
+	const char *text;
 	UT_hash_handle hh;
 };
 
@@ -70,11 +66,17 @@ struct aggregate {
 	 */
 	struct arena *arena;
 	struct aggregate_group *groups;
+	size_t n_groups;		/* number of members of `array` */
 	struct aggregate_group **array; /* the members of `groups` as an array, for the caller */
 	struct aggregate_io_group *io_groups;
-	struct aggregate_image_info *infos;
-	struct aggregate_task *threads;
-	struct aggregate_task *processes;
+	struct aggregate_group *spare;	 /* groups that were given up, linked by hh.next */
+	struct aggregate_group *rest[2]; /* the sums of groups given up: busy and idle; or NULL */
+	struct aggregate_others others;
+	size_t max_groups;
+	struct aggregate_name *names;
+	struct aggregate_seen *seen; /* the ids that the filter names */
+	struct aggregate_set threads;
+	struct aggregate_set processes;
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	uint64_t estimated;
@@ -88,7 +90,7 @@ struct aggregate {
 /* Waits or samples of one thread with the same stacks, which are to be added to their group. */
 struct aggregate_item {
 	const struct window_image *image;
-	struct aggregate_image_info *info;
+	const struct aggregate_image_info *info;
 	struct stack *kernel;
 	struct stack *user;
 	const struct window_waker *waker; /* NULL unless the probe records wakers */
@@ -111,11 +113,17 @@ struct aggregate_item {
 /* The functions that follow are in aggregate_index.c. */
 
 /*
- * Returns the facts about an image (a thread while it runs one program). The first call for an
- * image determines them. Returns NULL when out of memory.
+ * Returns an array with the facts about each image of the window, which the caller frees, and
+ * counts the threads and processes that the filter selects. Returns NULL when out of memory.
  */
-struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
-						      const struct window_image *image);
+struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
+						  const struct window *window);
+
+/* Notes the ids that the filter names, for aggregate_seen_find(). Returns 0 or -ENOMEM. */
+int aggregate_seen_init(struct aggregate *aggregate);
+
+/* Returns who was seen with an id that the filter names; NULL if the filter does not name it. */
+const struct aggregate_seen *aggregate_seen_find(const struct aggregate *aggregate, int64_t id);
 
 /*
  * Returns a wait from the table of waits; NULL if the table does not have it. `uid` is the number
@@ -151,30 +159,34 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 				      const struct aggregate_item *item);
 
+/* Sets aggregate->max_groups from the memory that the options allow. */
+void aggregate_groups_limit(struct aggregate *aggregate);
 void aggregate_groups_free(struct aggregate *aggregate);
 
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
-			  const struct window_sample *sample, struct aggregate_image_info *info);
+			  const struct window_sample *sample,
+			  const struct aggregate_image_info *info);
 
 /* The functions that follow are in aggregate_iolat.c. */
 
 /* Adds a row of I/O operations to its group. is_last: the window is the newest one of the list. */
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
-		      const struct window_io *io, struct aggregate_image_info *info, bool is_last);
+		      const struct window_io *io, const struct aggregate_image_info *info,
+		      bool is_last);
 void aggregate_io_groups_free(struct aggregate *aggregate);
 
 /* The functions that follow are in aggregate_waits.c. */
 
 /* Adds the waits of window->rows[i], which all began and ended in the window. */
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
-		       struct aggregate_image_info *info);
+		       const struct aggregate_image_info *info);
 
 /*
  * Adds a wait that began before the window and ended in it. Adds only the part of its time that
  * lies in the window.
  */
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
-			const struct window_span *span, struct aggregate_image_info *info);
+			const struct window_span *span, const struct aggregate_image_info *info);
 
 /*
  * Adds a wait that had not ended at the end of the window. Adds only the part of its time that lies
@@ -184,7 +196,7 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
  * its user stack if that was not read.
  */
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
-			const struct window_open *open, struct aggregate_image_info *info,
+			const struct window_open *open, const struct aggregate_image_info *info,
 			struct stack *unread);
 
 /*
@@ -194,7 +206,8 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
  * them began.
  */
 void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_open *open,
-			       const struct window_image *image, struct aggregate_image_info *info);
+			       const struct window_image *image,
+			       const struct aggregate_image_info *info);
 
 /*
  * Adds the time since the wakeup of a wait to totals.unseen_ns, if the wait had not ended at the
@@ -210,6 +223,6 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
  * sums.
  */
 void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
-			 struct aggregate_image_info *info);
+			 const struct aggregate_image_info *info);
 
 #endif

@@ -48,14 +48,16 @@ static struct aggregate_io_key key_by_operation(const struct aggregate *aggregat
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct aggregate_io_key *key,
 					    const struct window_io *io,
-					    struct aggregate_image_info *info)
+					    const struct aggregate_image_info *info)
 {
 	struct aggregate_io_group *group = calloc(1, sizeof(*group));
 
 	if (!group)
 		return NULL;
 	group->key = *key;
-	group->image = &info->image;
+	group->process = info->handle;
+	if (group->process.process)
+		process_ref(group->process.process);
 	group->io.layer = io->layer;
 	group->io.op = io->op;
 	if (!key->window) {
@@ -75,7 +77,8 @@ static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 }
 
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
-		      const struct window_io *io, struct aggregate_image_info *info, bool is_last)
+		      const struct window_io *io, const struct aggregate_image_info *info,
+		      bool is_last)
 {
 	struct aggregate_io_group *group;
 	struct aggregate_io_key key;
@@ -117,6 +120,7 @@ void aggregate_io_groups_free(struct aggregate *aggregate)
 
 	HASH_ITER (hh, aggregate->io_groups, group, next) {
 		HASH_DEL(aggregate->io_groups, group);
+		process_unref(group->process.process);
 		stack_unref(group->io.kernel);
 		stack_unref(group->io.user);
 		free(group);

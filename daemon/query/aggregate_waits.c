@@ -2,7 +2,7 @@
 #include "daemon/query/aggregate_internal.h"
 
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
-		       struct aggregate_image_info *info)
+		       const struct aggregate_image_info *info)
 {
 	const struct window_row *row = &window->rows[i];
 	struct filter_part part = {
@@ -61,7 +61,7 @@ static uint64_t throttled_overlap(int64_t wake_ns, uint64_t throttled_ns,
 }
 
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
-			const struct window_span *span, struct aggregate_image_info *info)
+			const struct window_span *span, const struct aggregate_image_info *info)
 {
 	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
 	struct aggregate_item item = {
@@ -164,7 +164,7 @@ static void count_open(struct aggregate *aggregate, struct aggregate_group *grou
 }
 
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
-			const struct window_open *open, struct aggregate_image_info *info,
+			const struct window_open *open, const struct aggregate_image_info *info,
 			struct stack *unread)
 {
 	const struct window_image *image = &window->images[open->image];
@@ -198,7 +198,8 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
 }
 
 void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_open *open,
-			       const struct window_image *image, struct aggregate_image_info *info)
+			       const struct window_image *image,
+			       const struct aggregate_image_info *info)
 {
 	bool is_unseen = open->state & STATE_UNSEEN;
 	struct aggregate_item item = {
@@ -234,7 +235,7 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 }
 
 void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
-			 struct aggregate_image_info *info)
+			 const struct aggregate_image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
 	struct aggregate_item item = {

@@ -88,6 +88,7 @@ struct answer_row_options {
 	/* minimum length in ns of the waits that the session records with a stack */
 	int64_t min_wait_ns;
 	bool by_thread;
+	enum group_by group;   /* what the rows have in common, if not a stack, thread or process */
 	bool kernel_addresses; /* true if the client may see kernel addresses */
 };
 
@@ -103,7 +104,15 @@ void answer_step_fini(struct answer *answer);
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out);
 
-/* Sets *row to a row of the process `process` without any of the optional fields. */
+/*
+ * Returns the process of a group, read from disk if necessary; NULL for a group of no process, or
+ * when out of memory.
+ */
+struct process *answer_process(struct answer *answer, const struct aggregate_process *process);
+
+/*
+ * Sets *row to a row of this process, or of none if it is NULL, without any of the optional fields.
+ */
 void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row);
 
 /* Copies n buckets to *out, without the empty ones at the end. Returns 0 or -ENOMEM. */

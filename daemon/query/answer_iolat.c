@@ -136,11 +136,14 @@ static int io_wire(struct arena *arena, const struct aggregate_io_group *group,
 static int row_wire(struct answer *answer, const struct aggregate_io_group *group,
 		    struct answer_stacks *stacks, struct wire_row *row)
 {
+	struct process *process = answer_process(answer, &group->process);
 	const struct window_io *io = &group->io;
 	struct arena *arena = answer->arena;
 	int r;
 
-	answer_row_init(arena, group->image->process, row);
+	if (!process && group->process.number)
+		return -ENOMEM;
+	answer_row_init(arena, process, row);
 	/* always 0 in rows of I/O: row->io has a throttled_ns of its own */
 	row->throttled_ns = 0;
 	if (group->key.window)

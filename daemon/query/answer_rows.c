@@ -3,24 +3,39 @@
 
 #include "common/base.h"
 #include "daemon/query/answer_stacks.h"
+#include "daemon/store/reader.h"
 #include "daemon/window/task_state.h"
 
-void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row)
+struct process *answer_process(struct answer *answer, const struct aggregate_process *process)
+{
+	if (process->process || !process->number || !answer->reader)
+		return process->process;
+	return store_reader_process(answer->reader, process->number);
+}
+
+static struct wire_process process_wire(struct arena *arena, struct process *process)
 {
 	struct process_info info;
 
+	if (!process)
+		return (struct wire_process){ .start = 0, .comm = "" };
 	process_check_exited(process);
 	process_info(process, &info);
+	return (struct wire_process){
+		.pid = info.id.pid,
+		.start = info.start_real_ns,
+		.comm = arena_strdup(arena, info.comm),
+		.exe = info.exe ? arena_strdup(arena, info.exe) : NULL,
+		.cgroup = info.cgroup ? arena_strdup(arena, info.cgroup) : NULL,
+		.kernel = info.is_kernel,
+		.exited = info.has_exited,
+	};
+}
+
+void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row)
+{
 	*row = (struct wire_row){
-		.process = {
-			.pid = info.id.pid,
-			.start = info.start_real_ns,
-			.comm = arena_strdup(arena, info.comm),
-			.exe = info.exe ? arena_strdup(arena, info.exe) : NULL,
-			.cgroup = info.cgroup ? arena_strdup(arena, info.cgroup) : NULL,
-			.kernel = info.is_kernel,
-			.exited = info.has_exited,
-		},
+		.process = process_wire(arena, process),
 		.tid = WIRE_ABSENT,
 		.state_bits = WIRE_ABSENT,
 		.blocked_ns = WIRE_ABSENT,
@@ -119,20 +134,49 @@ static int waker_wire(struct answer_stacks *stacks, const struct window_waker *w
 	return r;
 }
 
-static int row_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
-		    struct wire_row *row)
+/* Sets the key of a row that stands for a thread name, cgroup, module or function. */
+static int row_set_key(struct answer_stacks *stacks, const struct aggregate_group *group,
+		       struct wire_row *row)
 {
+	const struct wire_stack *stack;
+	int r;
+
+	if (group->is_others || stacks->options->group == GROUP_BY_COMM) {
+		row->key = row->comm;
+	} else if (group->name) {
+		row->key = group->name;
+	} else {
+		r = answer_short_stack(stacks, &stack);
+		if (r)
+			return r;
+		row->key = stack->frames.v[0].name;
+	}
+	return 0;
+}
+
+static int row_wire(struct answer *answer, struct answer_stacks *stacks,
+		    const struct aggregate_group *group, struct wire_row *row)
+{
+	bool is_named = stacks->options->group && !group->key.comm[0];
+	struct process *process = answer_process(answer, &group->process);
 	int r = 0;
 
-	answer_row_init(stacks->arena, group->image->process, row);
-	if (stacks->options->by_thread)
-		row->tid = group->image->tid;
-	row->comm = arena_strndup(stacks->arena, group->key.comm, COMM_LEN);
+	if (!process && group->process.number)
+		return -ENOMEM;
+	answer_row_init(stacks->arena, process, row);
+	if (stacks->options->by_thread && !group->is_others)
+		row->tid = group->tid;
+	row->comm = arena_strndup(stacks->arena, is_named ? group->max_comm : group->key.comm,
+				  COMM_LEN);
+	if (group->is_others)
+		row->process.comm = row->comm;
 	row->idle = group->is_idle;
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
 	if (!group->is_sample)
 		r = waits_wire(stacks, group, row);
+	if (!r && stacks->options->group)
+		return row_set_key(stacks, group, row);
 	if (!r && group->is_short)
 		return answer_short_stack(stacks, &row->kernel);
 	if (!r)
@@ -140,7 +184,7 @@ static int row_wire(struct answer_stacks *stacks, const struct aggregate_group *
 	if (!r)
 		r = answer_stack(stacks, group->user, &row->user);
 	if (!r && group->key.waker)
-		r = waker_wire(stacks, &group->waker, &row->waker);
+		r = waker_wire(stacks, group->waker, &row->waker);
 	return r;
 }
 
@@ -154,7 +198,7 @@ int answer_rows(struct answer *answer, struct aggregate_group *const *groups, si
 	if (!rows)
 		return -ENOMEM;
 	for (i = 0; i < n && !r; i++)
-		r = row_wire(stacks, groups[i], &rows[i]);
+		r = row_wire(answer, stacks, groups[i], &rows[i]);
 	answer->reply.snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
 	return r;
 }

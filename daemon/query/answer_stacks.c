@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "common/base.h"
+#include "daemon/store/reader.h"
 
 static const char *const frame_kinds[] = {
 	[FRAME_NATIVE] = "native",	     [FRAME_KERNEL] = "kernel", [FRAME_JIT] = "jit",
@@ -99,8 +100,7 @@ static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *s
 	return 0;
 }
 
-int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
-		 const struct wire_stack **out)
+int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct wire_stack **out)
 {
 	struct answer_stack_entry *entry;
 	int r;
@@ -112,6 +112,9 @@ int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 		*out = &entry->wire;
 		return 0;
 	}
+	r = store_reader_fill(stacks->reader, stack);
+	if (r)
+		return r;
 	entry = arena_alloc(stacks->arena, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;

@@ -22,6 +22,7 @@ struct answer_stack_entry {
 struct answer_stacks {
 	struct arena *arena;
 	const struct answer_row_options *options;
+	struct store_reader *reader; /* reads the frames of stacks on disk; may be NULL */
 	/* a hash table; the memory of its entries is in the arena */
 	struct answer_stack_entry *entries;
 };
@@ -33,8 +34,7 @@ void answer_stacks_fini(struct answer_stacks *stacks);
  * Sets *out to the wire struct of a stack; leaves *out unchanged if stack is NULL. Returns 0 or
  * -ENOMEM.
  */
-int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
-		 const struct wire_stack **out);
+int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct wire_stack **out);
 
 /*
  * Sets *out to a stack with a single frame, whose name says that the row is the sum of the waits

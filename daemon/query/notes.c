@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-enum { NOTES_MAX = 9 };
+enum { NOTES_MAX = 10 };
 
 struct note_list {
 	const char *v[NOTES_MAX];
@@ -74,6 +74,28 @@ static void note_lengths(struct note_list *list, struct arena *arena, const stru
 				    "those from %s%s%s are shown",
 				    from_text, below == INT64_MAX ? "" : " to below ",
 				    below == INT64_MAX ? "" : below_text));
+}
+
+/*
+ * Adds a note if the query had no room for all groups: how many became one row, and how exact the
+ * other rows are.
+ */
+static void note_others(struct note_list *list, struct arena *arena,
+			const struct notes_facts *facts)
+{
+	const struct aggregate_others *others = &facts->others;
+	char bound[DURATION_TEXT_MAX];
+
+	if (!others->groups)
+		return;
+	duration_format((int64_t)others->bound_ns, bound);
+	note_add(list,
+		 arena_printf(arena,
+			      "more rows than [query] max_memory (%zu KiB) has room for: "
+			      "%" PRIu64 " small ones are one row, (others); each other row may "
+			      "lack up to %s or %" PRIu64 " in count; totals are exact",
+			      facts->max_memory / 1024, others->groups, bound,
+			      others->bound_count));
 }
 
 /*
@@ -158,6 +180,7 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 					     "windows on disk that could not be read: %" PRIu64
 					     ", see the gaps",
 					     facts->bad));
+	note_others(&list, arena, facts);
 	if (list.has_failed)
 		return -ENOMEM;
 	*out = (struct wire_strs){};

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/arena.h"
+#include "daemon/query/aggregate.h"
 #include "daemon/session/filter.h"
 #include "proto/wire.h"
 
@@ -35,7 +36,9 @@ struct notes_facts {
 	bool is_late;
 	/* number of windows of the answer that were each merged from several on disk */
 	uint64_t merged;
-	uint64_t bad; /* number of windows on disk that could not be read */
+	uint64_t bad;			/* number of windows on disk that could not be read */
+	struct aggregate_others others; /* the groups that were given up for lack of memory */
+	size_t max_memory;		/* [query] max_memory, in bytes */
 	/* 0, or the negative errno of the attempt to read the names of kernel functions */
 	int kernel_names_error;
 };

@@ -14,6 +14,7 @@
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/unseen.h"
 #include "daemon/session/recorder.h"
+#include "daemon/store/reader.h"
 
 static int losses_make(struct answer *answer)
 {
@@ -147,6 +148,8 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
 		.merged = found->compacted,
 		.bad = found->bad,
+		.others = aggregate_others(answer->aggregate),
+		.max_memory = question->options.max_memory,
 	};
 	struct drain_stats drain;
 	int r;
@@ -165,6 +168,26 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	return r;
 }
 
+/* Says in the reply what the query had no room for, if anything. Returns 0 or -ENOMEM. */
+static int others_make(struct answer *answer)
+{
+	struct aggregate_others others = aggregate_others(answer->aggregate);
+	struct wire_others *wire;
+
+	if (!others.groups)
+		return 0;
+	wire = arena_alloc(answer->arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	*wire = (struct wire_others){
+		.groups = (int64_t)others.groups,
+		.bound_ns = (int64_t)others.bound_ns,
+		.bound_count = (int64_t)others.bound_count,
+	};
+	answer->reply.snapshot.others = wire;
+	return 0;
+}
+
 static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		     const struct wire_snapshot_request *request,
 		     const struct snapshot_question *question, struct answer *answer)
@@ -172,22 +195,58 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 	const struct session_info *info = session_info(answer->session);
 	const struct answer_row_options options = {
 		.min_wait_ns = info->min_wait_ns,
-		.by_thread = question->options.by == AGGREGATE_BY_THREAD && !question->group,
+		.by_thread =
+			question->options.by == AGGREGATE_BY_THREAD && !question->options.group,
+		.group = question->options.group,
 		.kernel_addresses = peer->is_root,
 	};
-	struct answer_stacks stacks = { .arena = answer->arena, .options = &options };
+	struct answer_stacks stacks = {
+		.arena = answer->arena,
+		.options = &options,
+		.reader = answer->reader,
+	};
 	int r;
 
 	if (probe_kind_has(info->kind, PROBE_IO))
 		r = answer_iolat_rows(answer, question, &stacks);
-	else if (question->group)
-		r = snapshot_grouped_rows(answer, question, &stacks);
 	else
 		r = snapshot_rows(answer, question, &stacks);
-	if (!r && request->lines == 1 && !question->group)
+	if (!r && request->lines == 1 && !question->options.group)
 		r = answer_lines(recorder, answer, &stacks);
 	answer_stacks_fini(&stacks);
 	return r;
+}
+
+/* True if the filter selects an image of the window. */
+static bool window_is_wanted(const void *filter, const struct window *window)
+{
+	struct process_info info;
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++) {
+		aggregate_image_process(window, &window->images[i], &info);
+		if (filter_has_image(filter, &window->images[i], &info))
+			return true;
+	}
+	return false;
+}
+
+/* Has windows on disk read with no more than the question needs. */
+static void reader_prepare(struct recorder *recorder, struct answer *answer,
+			   const struct snapshot_question *question)
+{
+	const struct aggregate_options *options = &question->options;
+	struct store_reader *reader = answer_reader(answer, recorder->store);
+	struct store_query query = { .userdata = &question->filter };
+
+	if (question->filter.wire || question->filter.base)
+		query.wants = window_is_wanted;
+	if (options->group == GROUP_BY_MODULE || options->group == GROUP_BY_FUNCTION)
+		query.max_frames = GROUP_FRAMES;
+	else if (options->by_functions && !options->group)
+		query.max_frames = SIZE_MAX;
+	if (reader)
+		store_reader_set_query(reader, &query);
 }
 
 /* Makes the whole reply for answer->session, which must be set. */
@@ -200,8 +259,11 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	int r;
 
 	r = snapshot_question_init(&question, request, answer->session, error);
-	if (!r)
-		r = query_range_open(recorder, answer, &question.range, error);
+	if (r)
+		return r;
+	question.options.max_memory = recorder->config->query_max_memory;
+	reader_prepare(recorder, answer, &question);
+	r = query_range_open(recorder, answer, &question.range, error);
 	if (!r)
 		r = snapshot_aggregate(recorder, answer, &question.filter, &question.options,
 				       peer->is_stream, error);
@@ -214,6 +276,8 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	reply_head(answer);
 	totals_make(answer, session_info(answer->session)->kind);
 	r = notes_add(recorder, answer, &question, &found);
+	if (!r)
+		r = others_make(answer);
 	return r ? r : rows_make(recorder, peer, request, &question, answer);
 }
 

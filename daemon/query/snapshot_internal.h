@@ -12,7 +12,6 @@
 #include <stddef.h>
 
 #include "daemon/query/answer.h"
-#include "daemon/query/group_rows.h"
 #include "daemon/query/time_range.h"
 
 /*
@@ -31,7 +30,6 @@ struct snapshot_question {
 	struct filter filter;
 	struct query_range range;
 	struct aggregate_options options;
-	enum group_by group;
 	enum snapshot_order order;
 	size_t top; /* the maximum number of rows to show; SIZE_MAX for all rows */
 	bool is_reversed;
@@ -47,17 +45,11 @@ int snapshot_question_init(struct snapshot_question *question,
 			   struct wire_error *error);
 
 /*
- * These functions set reply.snapshot.rows to the rows of the answer. They also set the sums of the
- * reply: .shown over these rows, .rest over the rows that are left out, and .idle over the rows
- * that are hidden as idle. Both return 0 or -ENOMEM.
- *
- * snapshot_rows() makes one row of each group. snapshot_grouped_rows() makes one row of all groups
- * with the same thread name, cgroup, module or function (question->group).
+ * Sets reply.snapshot.rows to the rows, and .shown, .rest and .idle to the sums of the rows that
+ * are shown, left out, or hidden as idle. Returns 0 or -ENOMEM.
  */
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
 		  struct answer_stacks *stacks);
-int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question *question,
-			  struct answer_stacks *stacks);
 
 /* Compares two numbers for qsort(), the larger one first. Evaluates its arguments twice. */
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))

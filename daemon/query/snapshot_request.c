@@ -64,7 +64,7 @@ static int by_parse(const char *text, bool is_io, struct snapshot_question *ques
 		if (!(is_io ? by_words[i].is_for_io : by_words[i].is_for_others))
 			break;
 		question->options.by = by_words[i].by;
-		question->group = group_by_parse(text);
+		question->options.group = group_by_parse(text);
 		return 0;
 	}
 	if (is_io)
@@ -162,10 +162,14 @@ int snapshot_question_init(struct snapshot_question *question,
 	question->order = order_default(info->kind, question->options.by);
 	if (!r && request->sort)
 		r = order_parse(request->sort, &question->order, error);
+	if (question->order == SNAPSHOT_BY_MAX)
+		question->options.rank = AGGREGATE_BY_MAX;
+	else if (question->order == SNAPSHOT_BY_COUNT)
+		question->options.rank = AGGREGATE_BY_COUNT;
 	if (!r)
 		r = query_range_resolve(request, session_info(session), session_ended(session),
 					clock_ns(CLOCK_REALTIME), &question->range, error);
-	if (!r && question->options.open_only && question->group)
+	if (!r && question->options.open_only && question->options.group)
 		r = wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				   "%.40s: open waits have rows by stack, thread or process",
 				   request->by);

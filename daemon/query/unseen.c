@@ -22,23 +22,17 @@ enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels: no pid is greate
 
 static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 {
-	const struct aggregate_image_info *info, *next;
+	const struct aggregate_seen *seen = aggregate_seen_find(aggregate, pid);
 
-	HASH_ITER (hh, aggregate->infos, info, next)
-		if (info->process.id.pid == pid)
-			return true;
-	return false;
+	return seen && seen->is_process;
 }
 
-static const struct aggregate_image_info *find_thread(const struct aggregate *aggregate,
-						      int64_t tid)
+/* Returns the thread with this id; NULL if none was seen. */
+static const struct aggregate_seen *find_thread(const struct aggregate *aggregate, int64_t tid)
 {
-	const struct aggregate_image_info *info, *next;
+	const struct aggregate_seen *seen = aggregate_seen_find(aggregate, tid);
 
-	HASH_ITER (hh, aggregate->infos, info, next)
-		if (info->image.tid == tid)
-			return info;
-	return NULL;
+	return seen && seen->is_thread ? seen : NULL;
 }
 
 /*
@@ -58,15 +52,15 @@ static bool process_exists(int64_t pid)
 static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
 			 enum probe_kind kind, bool is_live)
 {
-	const struct aggregate_image_info *info = find_thread(aggregate, pid);
+	const struct aggregate_seen *thread = find_thread(aggregate, pid);
 
-	if (!info && is_live && process_exists(pid))
+	if (!thread && is_live && process_exists(pid))
 		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_unseen(kind));
-	else if (!info)
+	else if (!thread)
 		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
 	else
 		fprintf(out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64, pid,
-			info->process.comm, info->process.id.pid, pid);
+			thread->comm, thread->pid, pid);
 }
 
 /* Writes a phrase for each id of the filter that no window has. Returns the number of these ids. */

@@ -357,6 +357,19 @@ static void stack_decode(struct store_column_context *context, struct bytes_read
 	*member = context->window->is_borrowing ? stack : stack_ref(stack);
 }
 
+/*
+ * Reads which of window->owners is the process of an image, whose member process `member` is.
+ */
+static void owner_decode(struct store_column_context *context, struct bytes_reader *in,
+			 struct process **member)
+{
+	char *image = (char *)member - offsetof(struct window_image, process);
+	uint64_t place = bytes_get_max(in, context->window->n_owners);
+
+	in->is_failed |= place == 0;
+	((struct window_image *)image)->owner = place ? (uint32_t)place - 1 : 0;
+}
+
 static void process_decode(struct store_column_context *context, struct bytes_reader *in,
 			   struct process **member)
 {
@@ -413,7 +426,10 @@ static void member_decode(struct store_column_context *context, enum column_kind
 		stack_decode(context, in, member);
 		break;
 	case COLUMN_PROCESS:
-		process_decode(context, in, member);
+		if (context->has_owners)
+			owner_decode(context, in, member);
+		else
+			process_decode(context, in, member);
 		break;
 	}
 }

@@ -8,6 +8,7 @@
  * one function reads any array. Used by window_blob.c only; one thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,10 @@ struct store_column_context {
 	struct store_table stacks;
 	struct store_table processes;
 	struct store_cuts cuts;
-	int64_t last; /* the previous number of a column of kind COLUMN_DELTA */
+	bool has_owners;	     /* decoding: images get owners in place of processes */
+	bool is_settled;	     /* decoding: the owners of the images are complete */
+	struct bytes_reader numbers; /* decoding for a query: stack numbers, read when wanted */
+	int64_t last;		     /* the previous number of a column of kind COLUMN_DELTA */
 	int error;
 };
 

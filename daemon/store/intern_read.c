@@ -18,10 +18,21 @@ struct loaded_frame {
 };
 
 struct loaded_stack {
-	struct stack stack;
+	struct stack stack; /* is_resolved is false as long as only the head was read */
 	int64_t number;
 	UT_hash_handle hh;
 };
+
+/* The process of a query: what the table of processes has on it. */
+struct loaded_owner {
+	struct window_owner owner;
+	char *cgroup;
+	int64_t number;
+	UT_hash_handle hh;
+};
+
+/* A query forgets stacks and processes that it does not use when it has this many of them. */
+enum { QUERY_KEPT = 8192 };
 
 struct loaded_process {
 	struct process *process;
@@ -38,6 +49,9 @@ struct store_intern_reader {
 	struct loaded_stack *stacks;
 	struct loaded_process *processes;
 	struct loaded_process *numbers;
+	struct loaded_owner *owners;
+	size_t query_frames; /* number of frames that a query wants of each stack */
+	size_t sweep_at; /* number of stacks at which stacks_sweep() looks for unused ones again */
 	uint64_t *damaged;
 };
 
@@ -73,6 +87,17 @@ static void stack_free(struct loaded_stack *stack)
 	free(stack);
 }
 
+static void owners_drop(struct store_intern_reader *interned)
+{
+	struct loaded_owner *owner, *next;
+
+	HASH_ITER (hh, interned->owners, owner, next) {
+		HASH_DEL(interned->owners, owner);
+		free(owner->cgroup);
+		free(owner);
+	}
+}
+
 struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned)
 {
 	struct loaded_process *process, *next_process;
@@ -95,6 +120,7 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 		process_unref(process->process);
 		free(process);
 	}
+	owners_drop(interned);
 	process_table_free(interned->table);
 	free(interned);
 	return NULL;
@@ -187,6 +213,17 @@ static struct frame *frame_of(struct store_intern_reader *interned, int64_t numb
 	return &frame->frame;
 }
 
+/* Decodes what comes before the frames of a stack. */
+static int stack_head(struct bytes_reader *in, struct stack *stack)
+{
+	stack->flags = (unsigned int)bytes_get_max(in, UINT32_MAX);
+	stack->is_idle = bytes_get_max(in, 1) != 0;
+	stack->id = bytes_get_u64(in);
+	stack->raw_id = stack->place_id = bytes_get_u64(in);
+	stack->n_frames = (size_t)bytes_get_max(in, bytes_left(in));
+	return bytes_error(in);
+}
+
 /*
  * Decodes a stack without loading its frames. Sets *numbers_out to an array of the frames' row
  * numbers, which the caller frees.
@@ -196,11 +233,8 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 	uint64_t last = 0;
 	size_t i;
 
-	stack->flags = (unsigned int)bytes_get_max(in, UINT32_MAX);
-	stack->is_idle = bytes_get_max(in, 1) != 0;
-	stack->id = bytes_get_u64(in);
-	stack->raw_id = stack->place_id = bytes_get_u64(in);
-	stack->n_frames = (size_t)bytes_get_max(in, bytes_left(in));
+	if (stack_head(in, stack))
+		return -EBADMSG;
 	*numbers_out = calloc(stack->n_frames + 1, sizeof(**numbers_out));
 	if (!*numbers_out)
 		return -ENOMEM;
@@ -219,7 +253,7 @@ static int stack_lost(struct store_intern_reader *interned, int64_t number, stru
 {
 	(*interned->damaged)++;
 	free(stack->frames);
-	*stack = (struct stack){ .refs = 1, .flags = STACK_IS_LOST, .n_frames = 1 };
+	*stack = (struct stack){ .refs = stack->refs, .flags = STACK_IS_LOST, .n_frames = 1 };
 	stack->id = stack->raw_id = stack->place_id = (uint64_t)number << 32 | UINT32_MAX;
 	stack->functions_id = stack->id;
 	stack->frames = calloc(1, sizeof(*stack->frames));
@@ -229,47 +263,58 @@ static int stack_lost(struct store_intern_reader *interned, int64_t number, stru
 	return stack->frames[0] ? 0 : -ENOMEM;
 }
 
+/* Loads the first n frames. */
 static int stack_frames(struct store_intern_reader *interned, struct stack *stack,
-			const int64_t *numbers)
+			const int64_t *numbers, size_t n)
 {
 	size_t i;
 
-	stack->frames = calloc(stack->n_frames + 1, sizeof(*stack->frames));
+	free(stack->frames);
+	stack->frames = calloc(n + 1, sizeof(*stack->frames));
 	if (!stack->frames)
 		return -ENOMEM;
-	for (i = 0; i < stack->n_frames; i++) {
+	for (i = 0; i < n; i++) {
 		stack->frames[i] = frame_of(interned, numbers[i]);
 		if (!stack->frames[i])
 			return -ENOMEM;
 	}
+	stack->is_resolved = n == stack->n_frames;
+	stack->n_raw = stack->is_resolved ? 0 : n;
+	if (!stack->is_resolved)
+		return 0;
 	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
 	return 0;
 }
 
-static int stack_read(struct store_intern_reader *interned, int64_t number, struct stack *stack)
+/*
+ * Reads a stack with at most max_frames of its frames. Without any, it has all that is needed to
+ * compare it with others.
+ */
+static int stack_read(struct store_intern_reader *interned, int64_t number, size_t max_frames,
+		      struct stack *stack)
 {
 	_cleanup_(freep) int64_t *numbers = NULL;
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
-	int r = -EBADMSG;
+	int r = row_get(interned, STATEMENT_STACK_GET, number, &statement, &in);
 
-	if (HASH_COUNT(interned->stacks) < STORE_STACKS_MAX)
-		r = row_get(interned, STATEMENT_STACK_GET, number, &statement, &in);
 	if (!r) {
-		r = stack_decode(&in, stack, &numbers);
+		r = max_frames ? stack_decode(&in, stack, &numbers) : stack_head(&in, stack);
 		sqlite3_reset(statement);
 	}
-	if (!r)
-		r = stack_frames(interned, stack, numbers);
-	if (r && r != -ENOMEM)
+	if (!r && max_frames)
+		r = stack_frames(interned, stack, numbers,
+				 stack->n_frames < max_frames ? stack->n_frames : max_frames);
+	if (r && r != -ENOMEM) {
 		r = stack_lost(interned, number, stack);
-	stack->is_resolved = true;
+		stack->is_resolved = true;
+	}
 	return r;
 }
 
-static struct stack *stack_of(void *userdata, int64_t number)
+static struct stack *stack_get(struct store_intern_reader *interned, int64_t number,
+			       size_t max_frames)
 {
-	struct store_intern_reader *interned = userdata;
 	struct loaded_stack *stack;
 
 	HASH_FIND(hh, interned->stacks, &number, sizeof(number), stack);
@@ -280,7 +325,7 @@ static struct stack *stack_of(void *userdata, int64_t number)
 		return NULL;
 	stack->number = number;
 	stack->stack.refs = 1;
-	if (stack_read(interned, number, &stack->stack)) {
+	if (stack_read(interned, number, max_frames, &stack->stack)) {
 		stack_free(stack);
 		return NULL;
 	}
@@ -290,6 +335,70 @@ static struct stack *stack_of(void *userdata, int64_t number)
 		return NULL;
 	}
 	return &stack->stack;
+}
+
+static struct stack *stack_of(void *userdata, int64_t number)
+{
+	return stack_get(userdata, number, SIZE_MAX);
+}
+
+/* Frees the frames that no stack has. */
+static void frames_sweep(struct store_intern_reader *interned)
+{
+	struct loaded_stack *stack, *next_stack;
+	struct loaded_frame *frame, *next;
+	size_t i, n;
+
+	HASH_ITER (hh, interned->frames, frame, next)
+		frame->frame.refs = 0;
+	HASH_ITER (hh, interned->stacks, stack, next_stack) {
+		n = stack->stack.is_resolved ? stack->stack.n_frames : stack->stack.n_raw;
+		for (i = 0; i < n; i++)
+			stack->stack.frames[i]->refs = 1;
+	}
+	HASH_ITER (hh, interned->frames, frame, next) {
+		if (frame->frame.refs)
+			continue;
+		HASH_DEL(interned->frames, frame);
+		frame_free(frame);
+	}
+}
+
+/*
+ * Frees the stacks that neither a window nor the caller of the query refers to, once there are
+ * twice as many as were in use the last time.
+ */
+static void stacks_sweep(struct store_intern_reader *interned)
+{
+	struct loaded_stack *stack, *next;
+
+	if (HASH_COUNT(interned->stacks) < interned->sweep_at)
+		return;
+	HASH_ITER (hh, interned->stacks, stack, next) {
+		if (stack->stack.refs > 1)
+			continue;
+		HASH_DEL(interned->stacks, stack);
+		stack_free(stack);
+	}
+	interned->sweep_at = 2 * HASH_COUNT(interned->stacks) + QUERY_KEPT;
+	frames_sweep(interned);
+}
+
+/* Returns a stack with as many frames as the query wants, and with a reference for the caller. */
+static struct stack *stack_of_query(void *userdata, int64_t number)
+{
+	struct store_intern_reader *interned = userdata;
+
+	return stack_ref(stack_get(interned, number, interned->query_frames));
+}
+
+int store_intern_reader_fill(struct store_intern_reader *interned, struct stack *stack)
+{
+	struct loaded_stack *loaded = (struct loaded_stack *)stack;
+
+	if (stack->is_resolved)
+		return 0;
+	return stack_read(interned, loaded->number, SIZE_MAX, stack);
 }
 
 static int process_decode(struct bytes_reader *in, struct process_info *info, char **comm,
@@ -389,4 +498,76 @@ struct store_names store_intern_reader_names(struct store_intern_reader *interne
 		.is_lending = true,
 		.userdata = interned,
 	};
+}
+
+/* Reads what a query needs to know of a process; one that cannot be read is named as such. */
+static int owner_read(struct store_intern_reader *interned, struct loaded_owner *owner)
+{
+	_cleanup_(freep) char *comm = NULL, *exe = NULL;
+	struct process_info info = {};
+	sqlite3_stmt *statement;
+	struct bytes_reader in;
+	int r = row_get(interned, STATEMENT_PROCESS_GET, owner->number, &statement, &in);
+
+	if (!r) {
+		r = process_decode(&in, &info, &comm, &exe, &owner->cgroup);
+		sqlite3_reset(statement);
+	}
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		(*interned->damaged)++;
+		info = (struct process_info){ .comm = "[lost on disk]" };
+	}
+	owner->owner = (struct window_owner){
+		.id = { .pid = info.id.pid, .start_boot_ns = info.id.start_boot_ns },
+		.number = owner->number,
+		.is_kernel = info.is_kernel,
+		.is_folded = info.is_folded,
+	};
+	memcpy(owner->owner.comm, info.comm, sizeof(owner->owner.comm));
+	return 0;
+}
+
+static int owner_of(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out)
+{
+	struct store_intern_reader *interned = userdata;
+	struct loaded_owner *owner;
+
+	if (HASH_COUNT(interned->owners) >= QUERY_KEPT)
+		owners_drop(interned);
+	HASH_FIND(hh, interned->owners, &number, sizeof(number), owner);
+	if (!owner) {
+		owner = calloc(1, sizeof(*owner));
+		if (!owner)
+			return -ENOMEM;
+		owner->number = number;
+		if (!owner_read(interned, owner))
+			HASH_ADD(hh, interned->owners, number, sizeof(owner->number), owner);
+		if (!HASH_HAS(owner)) {
+			free(owner->cgroup);
+			free(owner);
+			return -ENOMEM;
+		}
+	}
+	*out = owner->owner;
+	*cgroup_out = owner->cgroup ? strdup(owner->cgroup) : NULL;
+	return owner->cgroup && !*cgroup_out ? -ENOMEM : 0;
+}
+
+struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,
+						   size_t max_frames)
+{
+	stacks_sweep(interned);
+	interned->query_frames = max_frames;
+	return (struct store_names){
+		.stack = stack_of_query,
+		.owner = owner_of,
+		.userdata = interned,
+	};
+}
+
+struct process *store_intern_reader_process(struct store_intern_reader *interned, int64_t number)
+{
+	return process_of(interned, number);
 }

@@ -25,6 +25,8 @@
 struct store_reader {
 	struct store_db db;
 	struct store_intern_reader *interned;
+	bool is_query; /* windows are loaded as store_reader_set_query() says */
+	struct store_query query;
 	uint64_t damaged;
 };
 
@@ -168,10 +170,22 @@ static bool window_is(const struct window *window, const struct store_entry *ent
 	       window->real_offset_ns == entry->real_offset_ns;
 }
 
+static struct store_names names_get(struct store_reader *reader)
+{
+	struct store_names names;
+
+	if (!reader->is_query)
+		return store_intern_reader_names(reader->interned);
+	names = store_intern_reader_query_names(reader->interned, reader->query.max_frames);
+	names.wants = reader->query.wants;
+	names.wants_userdata = reader->query.userdata;
+	return names;
+}
+
 static int blob_decode(struct store_reader *reader, const struct store_entry *entry,
 		       sqlite3_stmt *statement, struct window **out, bool *is_partial)
 {
-	const struct store_names names = store_intern_reader_names(reader->interned);
+	struct store_names names = names_get(reader);
 	const void *blob = sqlite3_column_blob(statement, 0);
 	size_t size = (size_t)sqlite3_column_bytes(statement, 0);
 	struct window *window;
@@ -210,6 +224,24 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	if (r == -EBADMSG)
 		reader->damaged++;
 	return r;
+}
+
+void store_reader_set_query(struct store_reader *reader, const struct store_query *query)
+{
+	reader->is_query = true;
+	reader->query = *query;
+}
+
+int store_reader_fill(struct store_reader *reader, struct stack *stack)
+{
+	if (!reader || stack->is_resolved)
+		return 0;
+	return store_intern_reader_fill(reader->interned, stack);
+}
+
+struct process *store_reader_process(struct store_reader *reader, int64_t number)
+{
+	return store_intern_reader_process(reader->interned, number);
 }
 
 /*

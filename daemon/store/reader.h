@@ -16,8 +16,8 @@
 #include "daemon/store/entry.h"
 #include "daemon/store/window_blob.h"
 
-/* The most windows that a list has, and the most stacks that a reader loads. */
-enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
+/* The most windows that a list has. */
+enum { STORE_LIST_MAX = 32768 };
 
 /* Selects the windows to list: of an always-on probe, of a client's session, or all. */
 struct store_select {
@@ -92,6 +92,36 @@ void store_session_fini(struct store_session *session);
  */
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
 		      struct window **out, bool *is_partial_out);
+
+/* Says how much of each window a query has loaded. */
+struct store_query {
+	/*
+	 * Number of frames that each stack is loaded with, from the leaf on. As long as a stack
+	 * lacks frames, is_resolved is false and n_raw is the number of frames that it has.
+	 */
+	size_t max_frames;
+	/*
+	 * Decides by the images of a window whether its rows are loaded, too; NULL: all are. May be
+	 * called in another thread.
+	 */
+	bool (*wants)(const void *userdata, const struct window *window);
+	const void *userdata; /* passed to wants */
+};
+
+/*
+ * Makes store_reader_load() load windows for a query: with owners in place of processes, and with
+ * stacks that are freed when they have no reference left.
+ */
+void store_reader_set_query(struct store_reader *reader, const struct store_query *query);
+
+/*
+ * Reads the frames of a stack of a window that was loaded for a query; does nothing for a stack
+ * that has its frames. reader may be NULL then. Returns 0 or a negative errno.
+ */
+int store_reader_fill(struct store_reader *reader, struct stack *stack);
+
+/* Returns the process with this number, borrowed; NULL when out of memory. */
+struct process *store_reader_process(struct store_reader *reader, int64_t number);
 
 /*
  * Finds the gap in the table `gaps` that covers the largest part of [start_ns, end_ns). Sets

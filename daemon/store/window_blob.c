@@ -10,6 +10,7 @@
 #include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/store/columns.h"
+#include "daemon/store/owners.h"
 
 enum {
 	TAG_HEAD = 1,
@@ -17,9 +18,17 @@ enum {
 	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
 	/* struct window_folded; only if rows of the window stand for several processes */
 	TAG_FOLDED = 12,
+	TAG_OWNERS = 13, /* what queries need to know of the processes of the window */
 };
 
-enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, FOLDED_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
+enum {
+	HEAD_VERSION = 1,
+	NUMBERS_VERSION = 1,
+	FOLDED_VERSION = 1,
+	OWNERS_VERSION = 1,
+	ZSTD_LEVEL = 3,
+	BLOCK_HEAD = 8
+};
 
 static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 			const struct bytes *payload)
@@ -144,6 +153,9 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 		folded_encode(&context->window->folded, &payload);
 		section_put(out, TAG_FOLDED, FOLDED_VERSION, &payload);
 	}
+	payload.n = 0;
+	store_owners_encode(&context->processes, context->window, &payload);
+	section_put(out, TAG_OWNERS, OWNERS_VERSION, &payload);
 	for (i = 0; i < context->cuts.n; i++)
 		context->cuts.at[i] += out->n;
 	bytes_put(out, arrays.data, arrays.n);
@@ -305,9 +317,58 @@ static const struct store_section *section_find(uint64_t tag)
 	return NULL;
 }
 
+/* Reads the numbers of the window's processes; for a query, makes owners of them. */
+static int processes_decode(struct store_column_context *context, const struct store_names *names,
+			    struct bytes_reader *in)
+{
+	context->has_owners = names->owner;
+	return names->owner ? store_owners_number(in, context->window)
+			    : numbers_decode(in, names, false, &context->processes);
+}
+
+/*
+ * Called after a section of arrays. Finishes the owners once the images are there. Returns 1 if the
+ * query wants nothing else of the window, 0 if it does, or a negative errno.
+ */
+static int images_decoded(struct store_column_context *context, const struct store_names *names)
+{
+	struct window *window = context->window;
+	int r;
+
+	if (!context->has_owners || context->is_settled || !window->images)
+		return 0;
+	context->is_settled = true;
+	if (window->owner_texts) {
+		store_owners_settle(window);
+	} else {
+		r = store_owners_read(names, window);
+		if (r)
+			return r;
+	}
+	if (names->wants && !names->wants(names->wants_userdata, window))
+		return 1;
+	return context->numbers.at
+		       ? numbers_decode(&context->numbers, names, true, &context->stacks)
+		       : 0;
+}
+
+/*
+ * Reads the numbers of the window's stacks. For a query, only notes where they are: it may want no
+ * row of the window.
+ */
+static int stacks_decode(struct store_column_context *context, const struct store_names *names,
+			 struct bytes_reader *in)
+{
+	if (!names->owner)
+		return numbers_decode(in, names, true, &context->stacks);
+	context->numbers = *in;
+	return 0;
+}
+
 static int section_decode(struct store_column_context *context, const struct store_names *names,
 			  struct bytes_reader *in, bool *is_partial)
 {
+	int r;
 	uint64_t tag = bytes_get_u64(in), version = bytes_get_u64(in);
 	size_t length = (size_t)bytes_get_max(in, bytes_left(in));
 	const uint8_t *payload = bytes_get(in, length);
@@ -320,13 +381,17 @@ static int section_decode(struct store_column_context *context, const struct sto
 	if (tag == TAG_HEAD && version == HEAD_VERSION)
 		return head_decode(&reader, context->window);
 	if (tag == TAG_STACKS && version == NUMBERS_VERSION)
-		return numbers_decode(&reader, names, true, &context->stacks);
+		return stacks_decode(context, names, &reader);
 	if (tag == TAG_PROCESSES && version == NUMBERS_VERSION)
-		return numbers_decode(&reader, names, false, &context->processes);
+		return processes_decode(context, names, &reader);
+	if (tag == TAG_OWNERS && version == OWNERS_VERSION)
+		return names->owner ? store_owners_decode(&reader, context->window) : 0;
 	if (tag == TAG_FOLDED && version == FOLDED_VERSION)
 		return folded_decode(&reader, &context->window->folded);
-	if (n_columns)
-		return store_columns_decode(context, section, n_columns, &reader);
+	if (n_columns) {
+		r = store_columns_decode(context, section, n_columns, &reader);
+		return r ? r : images_decoded(context, names);
+	}
 	*is_partial = true;
 	return 0;
 }
@@ -392,6 +457,8 @@ static int sections_decode(const struct bytes *raw, const struct store_names *na
 		r = section_decode(&context, names, &in, is_partial);
 	if (!r)
 		r = window_check(window);
+	else if (r > 0)
+		r = 0;
 	table_release(&context.stacks, true, is_lent);
 	table_release(&context.processes, false, is_lent);
 	return r;

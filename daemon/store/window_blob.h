@@ -35,6 +35,19 @@ struct store_names {
 	struct process *(*process)(void *userdata, int64_t number);
 	/* stack() and process() lend their results: the caller gets no reference of its own. */
 	bool is_lending;
+	/*
+	 * For queries, or NULL: sets *out, except for its strings, to what is known about a
+	 * process, and *cgroup_out to its cgroup, which the caller frees. Images then get owners in
+	 * place of processes, and process() is not called. owner() is called only for windows that
+	 * an older stackd wrote; others have these facts. Returns 0 or -ENOMEM.
+	 */
+	int (*owner)(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out);
+	/*
+	 * For queries, or NULL: true if the window has an image that the query asks for. If not,
+	 * the window is left with its images only.
+	 */
+	bool (*wants)(const void *userdata, const struct window *window);
+	const void *wants_userdata;
 	void *userdata;
 };
 

@@ -77,6 +77,10 @@ static void window_free(struct window *window)
 		references_drop(window);
 	for (i = 0; i < ARRAY_SIZE(arrays); i++)
 		free(*array_at(window, i));
+	for (i = 0; i < window->n_owner_texts; i++)
+		free(window->owner_texts[i]);
+	free(window->owner_texts);
+	free(window->owners);
 	free(window);
 }
 

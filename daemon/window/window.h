@@ -41,7 +41,8 @@ enum { SESSION_FIRST_ID = 100 };
 struct window_image {
 	uint64_t uid; /* the number that stackd gave the thread; an exec does not change it */
 	uint64_t start_boot_ns;
-	struct process *process; /* owned reference, unless window.is_borrowing is set */
+	/* owned reference, unless window.is_borrowing is set; NULL: see window.owners */
+	struct process *process;
 	struct thread_sums sums;
 	int32_t tid;
 	uint32_t exec_gen;
@@ -49,6 +50,21 @@ struct window_image {
 	uint32_t folded;  /* number of processes that a folded entry stands for; 0: this is a thread
 			   */
 	uint32_t started; /* number of those processes that started within the window */
+	uint32_t owner;	  /* index of the process in window.owners, if process is NULL */
+	uint32_t pad;
+};
+
+/*
+ * The facts about a process that a query needs for each of its images. The rest is read from disk
+ * only for the processes that the answer shows.
+ */
+struct window_owner {
+	struct process_id id; /* without exec_gen */
+	int64_t number;	      /* number of the process in the database */
+	const char *cgroup;   /* a string of the window; NULL: unknown */
+	char comm[COMM_LEN];
+	bool is_kernel;
+	bool is_folded;
 };
 
 /*
@@ -262,6 +278,14 @@ struct window {
 	struct window_member *members; /* sorted by image, then by pid */
 	size_t n_members;
 	struct window_folded folded;
+	/*
+	 * The processes of a window that was read from disk for a query, whose images then have no
+	 * struct process. The strings are in owner_texts, an array of n_owner_texts strings.
+	 */
+	struct window_owner *owners;
+	size_t n_owners;
+	char **owner_texts;
+	size_t n_owner_texts;
 	bool is_borrowing; /* the store owns the stacks and processes and outlives the window */
 	uint64_t lost[WINDOW_LOST_N]; /* number of losses, by enum loss and enum window_loss */
 	uint64_t lost_ns;	      /* total duration of lost waits, in ns */

@@ -48,6 +48,15 @@ static const struct store_names names = {
 	.process = process_of,
 };
 
+static int owner_of(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out)
+{
+	*out = (struct window_owner){ .number = number };
+	*cgroup_out = NULL;
+	return 0;
+}
+
+static const struct store_names query_names = { .stack = stack_of, .owner = owner_of };
+
 static void process_make(void)
 {
 	const struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 5 } };
@@ -59,6 +68,20 @@ static void process_make(void)
 	REQUIRE(process);
 }
 
+static void query_decode(const void *data, size_t size)
+{
+	struct window *window = NULL;
+	bool is_partial = false;
+	int r = store_blob_decode(data, size, &query_names, &window, &is_partial);
+	size_t i;
+
+	REQUIRE(r == 0 || r == -EBADMSG || r == -ENOMEM);
+	REQUIRE(!r == !!window);
+	for (i = 0; window && i < window->n_images; i++)
+		REQUIRE(window->images[i].owner < window->n_owners);
+	window_unref(window);
+}
+
 static void decode(const void *data, size_t size)
 {
 	_cleanup_(bytes_fini) struct bytes again = {};
@@ -68,6 +91,8 @@ static void decode(const void *data, size_t size)
 
 	REQUIRE(r == 0 || r == -EBADMSG || r == -ENOMEM);
 	REQUIRE(!r == !!window);
+	/* A query reads the same bytes in another way. */
+	query_decode(data, size);
 	if (window) {
 		r = store_blob_encode(window, window->run, &names, &again);
 		REQUIRE(r == 0 || r == -E2BIG || r == -ENOMEM);

@@ -71,14 +71,14 @@ def check_forks(daemon):
     program = Program("prog_forker", FORKS, 1).ready().go()
     program.read_until("child_wait")
     program.end()
-    n, whole = waits_in(daemon, "child_wait")
+    n, whole = waits_in(daemon, "child_wait", "--comm", "prog_forker")
     check(n >= 0.99 * FORKS and whole >= 0.99 * n,
           f"{FORKS} forks: {n} waits are named, {whole} of them whole")
 
 
 def check_crowd(daemon):
     program = Program("prog_crowd", CROWD).ready().go().done()
-    n, whole = waits_in(daemon, "crowd_wait")
+    n, whole = waits_in(daemon, "crowd_wait", "--comm", "prog_crowd")
     check(n >= 0.99 * CROWD and whole >= 0.99 * n,
           f"{CROWD} processes: {n} waits are named, {whole} of them whole")
     limit = {l["name"]: l for l in daemon.status()["limits"]}["unwind.mappings"]

@@ -540,6 +540,105 @@ static void test_operations_by_window(void **state)
 	free(groups);
 }
 
+/* Returns the sum of the groups of the thread `uid`; 0 if it has none. */
+static uint64_t sum_of_thread(struct aggregate_group *const *groups, size_t n, uint64_t uid)
+{
+	uint64_t ns = 0;
+
+	while (n--)
+		if (!groups[n]->is_others && groups[n]->tid == NO_PID + (int32_t)uid)
+			ns += groups[n]->blocked_ns;
+	return ns;
+}
+
+/*
+ * Each of the 300 threads waits i us in a window, 20 of them 1000 times as long. With room for 64
+ * groups, the sums are exact, the 20 lack no more than what the bound says, and all are there.
+ */
+static void test_a_limit_on_groups(void **state)
+{
+	uint64_t whole, sums[MANY + 1], got, found = 0;
+	struct aggregate_group **groups;
+	struct aggregate_totals totals;
+	struct aggregate_others others;
+	size_t i, n;
+
+	for (n = 0; n < 3; n++) {
+		for (i = 0; i < MANY; i++) {
+			add_image(n, i + 1, false)->sums.blocked_ns = 7;
+			add_row(n, (uint32_t)i, 1, (i + 1) * (i % 15 ? 1 : 1000) * US, &kernel);
+		}
+	}
+	groups = run(MANY);
+	whole = sum_of(groups, MANY);
+	for (i = 1; i <= MANY; i++)
+		sums[i] = sum_of_thread(groups, MANY, i);
+	totals = *aggregate_totals(aggregate);
+	assert_int_equal(aggregate_others(aggregate).groups, 0);
+
+	options.max_memory = 1;
+	aggregate = aggregate_free(aggregate);
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
+	others = aggregate_others(aggregate);
+	assert_true(n <= 65 && others.groups > MANY - 64 && others.bound_ns > 0);
+	assert_int_equal(sum_of(groups, n), whole);
+	assert_memory_equal(aggregate_totals(aggregate), &totals, sizeof(totals));
+	for (i = 1; i <= MANY; i++) {
+		got = sum_of_thread(groups, n, i);
+		assert_true(got <= sums[i] && sums[i] - got <= others.bound_ns);
+		found += got && (i - 1) % 15 == 0;
+	}
+	assert_int_equal(found, MANY / 15);
+}
+
+/* What is given up is what matters least for the order that is asked for. */
+static void test_a_limit_keeps_the_longest(void **state)
+{
+	struct aggregate_group **groups;
+	size_t i, n, longest = 0;
+
+	for (i = 0; i < MANY; i++) {
+		add_image(0, i + 1, false);
+		add_row(0, (uint32_t)i, i == 10 ? 1 : 5, (i == 10 ? 300 : 100) * US, &kernel);
+	}
+	list.n = 1;
+	options.max_memory = 1;
+	options.rank = AGGREGATE_BY_MAX;
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
+	for (i = 0; i < n; i++)
+		longest += !groups[i]->is_others && groups[i]->max_ns == 300 * US;
+	assert_int_equal(longest, 1);
+	assert_int_equal(sum_of(groups, n), (MANY - 1) * 500 * US + 300 * US);
+}
+
+/* Rows by name are added up under that name, whatever their process and stacks are. */
+static void test_groups_by_name(void **state)
+{
+	struct aggregate_group **groups;
+
+	add_image(0, 1, false);
+	memcpy(add_image(0, 2, false)->comm, "other", 6);
+	add_image(1, 3, false)->sums.short_count = 2;
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 1, 2, 100 * US, &other);
+	add_row(1, 0, 4, 100 * US, &other);
+	options.group = GROUP_BY_COMM;
+	options.by = AGGREGATE_BY_THREAD;
+	groups = run(3);
+	assert_int_equal(sum_of(groups, 3), 700 * US);
+	options.group = GROUP_BY_CGROUP;
+	groups = run(2);
+	assert_string_equal(groups[0]->name, "[unknown]");
+	assert_int_equal(groups[0]->is_short ^ groups[1]->is_short, 1);
+	options.group = GROUP_BY_FUNCTION;
+	options.by = AGGREGATE_BY_STACK;
+	groups = run(2);
+	assert_string_equal(groups[groups[0]->is_short]->name, "[no stack]");
+	assert_null(groups[0]->kernel);
+}
+
 /* Any allocation may fail: aggregating then returns -ENOMEM. */
 static void test_out_of_memory(void **state)
 {
@@ -585,6 +684,9 @@ int main(void)
 		TEST(test_a_filter_sees_each_name),
 		TEST(test_operations),
 		TEST(test_operations_by_window),
+		TEST(test_a_limit_on_groups),
+		TEST(test_a_limit_keeps_the_longest),
+		TEST(test_groups_by_name),
 		TEST(test_out_of_memory),
 	};
 

@@ -129,7 +129,7 @@ static struct aggregate *answer(struct window **list, size_t n, struct aggregate
 	groups = aggregate_groups(aggregate, &found);
 	*group = NULL;
 	for (i = 0; i < found; i++)
-		if (groups[i]->image->uid == 1 && !groups[i]->is_short)
+		if (groups[i]->tid == NO_PID + 1 && !groups[i]->is_short)
 			*group = groups[i];
 	assert_non_null(*group);
 	return aggregate;

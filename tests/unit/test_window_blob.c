@@ -14,7 +14,12 @@
 #include "common/base.h"
 #include "daemon/store/window_blob.h"
 
-enum { NO_PID = 0x3f000000 /* above any pid_max */, NUMBER_FIRST = 1000, IMAGES = 5 };
+enum {
+	NO_PID = 0x3f000000 /* above any pid_max */,
+	NUMBER_FIRST = 1000,
+	IMAGES = 5,
+	TAG_OWNERS = 13 /* as in window_blob.c */
+};
 
 static struct process_table *processes;
 static struct process *process;
@@ -241,21 +246,6 @@ static void test_folded(void **state)
 	window_unref(window);
 }
 
-static void test_an_empty_window(void **state)
-{
-	_cleanup_(bytes_fini) struct bytes bytes = {};
-	struct window *window = window_new(), *back = NULL;
-	bool is_partial = true;
-
-	window->end_ns = 1;
-	window_seal(window);
-	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
-	assert_same(window, back);
-	window_unref(back);
-	window_unref(window);
-}
-
 /* Decompresses a window's bytes, and compresses bytes again. */
 static void unpack(const struct bytes *packed, struct bytes *raw)
 {
@@ -270,6 +260,113 @@ static void pack(const struct bytes *raw, size_t n, struct bytes *packed)
 	packed->capacity = ZSTD_compressBound(n);
 	packed->data = malloc(packed->capacity);
 	packed->n = ZSTD_compress(packed->data, packed->capacity, raw->data, n, 1);
+}
+
+static int owner_of(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out)
+{
+	assert_int_equal(number, 3);
+	*out = (struct window_owner){ .id = { .pid = 77 }, .number = number, .comm = "from table" };
+	*cgroup_out = strdup("/of/table");
+	return 0;
+}
+
+static bool wants_none(const void *userdata, const struct window *window)
+{
+	assert_int_equal(window->n_images, IMAGES);
+	assert_int_equal(window->owners[window->images[0].owner].id.pid, NO_PID);
+	return false;
+}
+
+/* A query gets owners in place of processes, and no rows of a window that it does not want. */
+static void test_owners(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_make(), *back = NULL;
+	struct store_names query = { .stack = stack_of, .owner = owner_of };
+	const struct window_owner *owner;
+	bool is_partial = true;
+	size_t i;
+
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back, &is_partial), 0);
+	assert_false(is_partial);
+	assert_int_equal(back->n_owners, 1);
+	owner = &back->owners[0];
+	assert_int_equal(owner->id.pid, NO_PID);
+	assert_int_equal(owner->id.start_boot_ns, 5);
+	assert_int_equal(owner->number, 3);
+	assert_string_equal(owner->comm, "program");
+	assert_null(owner->cgroup);
+	assert_false(owner->is_kernel || owner->is_folded);
+	assert_int_equal(back->n_images, IMAGES);
+	for (i = 0; i < IMAGES; i++) {
+		assert_null(back->images[i].process);
+		assert_int_equal(back->images[i].owner, 0);
+		assert_int_equal(back->images[i].uid, window->images[i].uid);
+	}
+	assert_int_equal(back->n_rows, window->n_rows);
+	for (i = 0; i < back->n_rows; i++)
+		assert_memory_equal(&back->rows[i], &window->rows[i], sizeof(back->rows[i]));
+	window_unref(back);
+
+	query.wants = wants_none;
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back, &is_partial), 0);
+	assert_int_equal(back->n_images, IMAGES);
+	assert_int_equal(back->n_rows + back->n_spans + back->n_opens + back->n_samples, 0);
+	assert_int_equal(back->end_ns, window->end_ns);
+	window_unref(back);
+	window_unref(window);
+}
+
+/* Windows of an older stackd have no section of owners: these come from the table of processes. */
+static void test_owners_of_old_windows(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {}, old = {};
+	struct window *window = window_make(), *back = NULL;
+	struct store_names query = { .stack = stack_of, .owner = owner_of };
+	struct bytes_reader in;
+	bool is_partial = true;
+
+	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
+	unpack(&packed, &raw);
+	in = (struct bytes_reader){ .at = raw.data, .end = raw.data + raw.n };
+	while (bytes_left(&in)) {
+		const uint8_t *begin = in.at;
+		uint64_t tag = bytes_get_u64(&in);
+
+		bytes_get_u64(&in);
+		bytes_get(&in, bytes_get_u64(&in));
+		if (tag != TAG_OWNERS)
+			bytes_put(&old, begin, (size_t)(in.at - begin));
+	}
+	assert_true(old.n < raw.n);
+	pack(&old, old.n, &packed);
+	assert_int_equal(store_blob_decode(packed.data, packed.n, &query, &back, &is_partial), 0);
+	assert_int_equal(back->n_owners, 1);
+	assert_int_equal(back->owners[0].id.pid, 77);
+	assert_string_equal(back->owners[0].cgroup, "/of/table");
+	assert_int_equal(back->n_rows, window->n_rows);
+	window_unref(back);
+	/* Without a query, these windows are as they were. */
+	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back, &is_partial), 0);
+	assert_same(window, back);
+	window_unref(back);
+	window_unref(window);
+}
+
+static void test_an_empty_window(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_new(), *back = NULL;
+	bool is_partial = true;
+
+	window->end_ns = 1;
+	window_seal(window);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_same(window, back);
+	window_unref(back);
+	window_unref(window);
 }
 
 static int decode(const struct bytes *packed, bool *is_partial)
@@ -368,6 +465,8 @@ int main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_owners_of_old_windows),
 		cmocka_unit_test(test_an_empty_window),
 		cmocka_unit_test(test_an_unknown_section_is_skipped),
 		cmocka_unit_test(test_bad_bytes),
