@@ -11,14 +11,18 @@
 enum { GROUP_LAYER = 1, GROUP_PROCESS };
 
 static const struct compat_option options[] = {
-	{ 'T', "type", "LAYER", NULL, "the layer: syscall (default), vfs, ext4 or blk", GROUP_LAYER,
-	  COMPAT_CHOICE },
-	{ 'p', "pid", "P", "--pid", "only this process", GROUP_PROCESS, COMPAT_NATIVE },
-	{ 'd', "disk", "DISK", "--disk", "only I/O on this disk", 0, COMPAT_NATIVE },
-	{ 'Q', "queued", NULL, "--queued", "with -T blk: include the time in the queue", 0,
+	{ 'T', "type", "LAYER", NULL,
+	  "measure in this layer: syscall (system calls, the default), vfs, ext4 or blk "
+	  "(requests to disks)",
+	  GROUP_LAYER, COMPAT_CHOICE },
+	{ 'p', "pid", "P", "--pid", "include only the process with the process id (pid) P",
+	  GROUP_PROCESS, COMPAT_NATIVE },
+	{ 'd', "disk", "DISK", "--disk", "include only I/O on this disk, such as sda", 0,
 	  COMPAT_NATIVE },
-	{ 'm', "milliseconds", NULL, "--milliseconds", "print milliseconds instead of nanoseconds",
-	  0, COMPAT_NATIVE },
+	{ 'Q', "queued", NULL, "--queued",
+	  "with -T blk: include the time that requests spend in the queue", 0, COMPAT_NATIVE },
+	{ 'm', "milliseconds", NULL, "--milliseconds",
+	  "print the latencies in milliseconds instead of nanoseconds", 0, COMPAT_NATIVE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };

@@ -10,7 +10,11 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-enum { OPTIONS_MAX = 32, FIRST_LONG = 256 };
+enum {
+	OPTIONS_MAX = 32,
+	FIRST_LONG = 256, /* getopt_long() returns FIRST_LONG + i for the long option options[i] */
+	HELP_LEFT = 22,	  /* width of the options in help, in columns */
+};
 
 /* The command line, translated into stackctl's own options for options_parse(). */
 struct native_line {
@@ -258,7 +262,7 @@ static void print_option(FILE *out, const struct compat_option *option)
 	else
 		snprintf(left, sizeof left, "--%s %s", option->name,
 			 option->value ? option->value : "");
-	fprintf(out, "  %-24s %s\n", left, option->help);
+	option_print_help(out, left, HELP_LEFT, option->help);
 }
 
 void compat_print_help(FILE *out, const struct compat_tool *tool)

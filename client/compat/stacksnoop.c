@@ -8,10 +8,14 @@
 #include "common/base.h"
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", 0, COMPAT_NATIVE },
-	{ 's', "offset", NULL, "--offset", "show offsets within functions", 0, COMPAT_NATIVE },
-	{ 'v', "verbose", NULL, "--verbose", "also print the calling command, its pid and the CPU",
+	{ 'p', "pid", "P,..", "--pid",
+	  "include only these processes, by process id (pid), such as 17,42", 0, COMPAT_NATIVE },
+	{ 's', "offset", NULL, "--offset",
+	  "append to each function name the offset of the address within the function, as in "
+	  "read+0x1c",
 	  0, COMPAT_NATIVE },
+	{ 'v', "verbose", NULL, "--verbose",
+	  "also print the name and pid of the calling process, and the CPU", 0, COMPAT_NATIVE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };

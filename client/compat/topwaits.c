@@ -7,18 +7,21 @@
 enum { GROUP_THREADS = 1 };
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", GROUP_THREADS,
+	{ 'p', "pid", "P,..", "--pid",
+	  "include only these processes, by process id (pid), such as 17,42", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 't', "tid", "T,..", "--tid", "only these threads, by thread id", GROUP_THREADS,
-	  COMPAT_NATIVE },
-	{ 'm', "min-block-time", "US", "--min-block-time", "only waits of US microseconds or more",
+	{ 't', "tid", "T,..", "--tid", "include only these threads, by thread id, such as 17,42",
+	  GROUP_THREADS, COMPAT_NATIVE },
+	{ 'm', "min-block-time", "US", "--min-block-time",
+	  "include only waits that took US microseconds or more", 0, COMPAT_NATIVE },
+	{ 'M', "max-block-time", "US", "--max-block-time",
+	  "include only waits that took US microseconds or less", 0, COMPAT_NATIVE },
+	{ 0, "state", "BITS", "--state",
+	  "include only waits of threads in the task state with this number in the kernel, "
+	  "such as 2 (D, uninterruptible)",
 	  0, COMPAT_NATIVE },
-	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
-	  0, COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "only waits in this task state, such as 2 (D)", 0,
-	  COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "has no effect: accepted for compatibility", 0,
-	  COMPAT_STORAGE },
+	{ 0, "stack-storage-size", "N", NULL,
+	  "has no effect; accepted because the original tool has this option", 0, COMPAT_STORAGE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };

@@ -15,118 +15,148 @@
 /* All options of all verbs. A letter stands for the same option in every verb. */
 static const struct option_spec specs[] = {
 	{ 'p', "pid", "P,..", OPTIONS_FILTER, option_read_ids, AT(pids),
-	  "only these processes, by pid" },
+	  "include only these processes, by process id (pid), such as 17,42" },
 	{ 't', "tid", "T,..", OPTIONS_FILTER, option_read_ids, AT(tids),
-	  "only these threads, by thread id" },
+	  "include only these threads, by thread id, such as 17,42" },
 	{ 'u', "user-threads", NULL, OPTIONS_FILTER, option_read_flag, AT(user_threads),
-	  "only threads of programs, not of the kernel" },
+	  "include only threads of programs, not those of the kernel" },
 	{ 'k', "kernel-threads", NULL, OPTIONS_FILTER, option_read_flag, AT(kernel_threads),
-	  "only threads of the kernel" },
+	  "include only threads of the kernel" },
 	{ 'U', "user-stacks", NULL, OPTIONS_FILTER, option_read_flag, AT(user_stacks),
-	  "show only user-space stack frames" },
+	  "include only the user-space frames of each stack" },
 	{ 'K', "kernel-stacks", NULL, OPTIONS_FILTER, option_read_flag, AT(kernel_stacks),
-	  "show only kernel stack frames" },
+	  "include only the kernel frames of each stack" },
 	{ 'm', "min-block-time", "US", OPTIONS_FILTER, option_read_micros, AT(min_block_ns),
-	  "only waits of US microseconds or more" },
+	  "include only waits that took US microseconds or more; US may have a unit, as in "
+	  "10ms" },
 	{ 'M', "max-block-time", "US", OPTIONS_FILTER, option_read_micros, AT(max_block_ns),
-	  "only waits of US microseconds or less" },
+	  "include only waits that took US microseconds or less; US may have a unit, as in "
+	  "10ms" },
 	{ 0, "state", "STATE,..", OPTIONS_FILTER, option_read_states, AT(states),
-	  "only waits in these task states, such as D" },
+	  "include only waits of threads in these task states, such as S (sleeping) or D "
+	  "(uninterruptible)" },
 	{ 0, "comm", "GLOB", OPTIONS_FILTER, option_read_text, AT(comm),
-	  "only threads whose name matches GLOB" },
+	  "include only threads whose name matches the shell pattern GLOB, such as 'kworker*'" },
 	{ 0, "cgroup", "PATH", OPTIONS_FILTER, option_read_text, AT(cgroup),
-	  "only processes in this cgroup or below it" },
+	  "include only processes in the control group PATH or below it, such as "
+	  "/system.slice" },
 	{ 0, "unit", "NAME", OPTIONS_FILTER, option_read_text, AT(unit),
-	  "only processes of this systemd unit" },
+	  "include only processes of the systemd unit NAME, such as ssh.service" },
 	{ 0, "layer", "LAYER", OPTIONS_LAYERS, option_read_text, AT(layer),
-	  "iolat: only this layer, such as vfs or block" },
+	  "with the probe iolat (I/O latency): include only operations in this layer of the "
+	  "kernel, such as vfs or block" },
 	{ 0, "op", "OP", OPTIONS_LAYERS, option_read_text, AT(op),
-	  "iolat: only this operation, such as read" },
+	  "with the probe iolat (I/O latency): include only operations of this kind, such as "
+	  "read, or system calls of this name, such as pread64" },
 	{ 0, "disk", "NAME", OPTIONS_LAYERS, option_read_text, AT(disk),
-	  "iolat: only this disk or partition" },
+	  "with the probe iolat (I/O latency): include only I/O on this disk or partition, "
+	  "such as sda" },
 	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_SNOOP, option_read_cpus, AT(cpus),
-	  "only samples or calls on these CPUs" },
+	  "record only samples and function calls on these CPUs, such as 0,2" },
 	{ 'F', "frequency", "HZ", OPTIONS_SESSION, option_read_positive, AT(frequency),
-	  "oncpu: samples a second per CPU (default 49)" },
+	  "with the probe oncpu (CPU samples): take HZ samples a second on each CPU (default "
+	  "49)" },
 	{ 0, "count", "PERIOD", OPTIONS_SESSION, option_read_positive, AT(period_ns),
-	  "oncpu: take a sample every PERIOD ns" },
+	  "with the probe oncpu (CPU samples): take a sample on each CPU every PERIOD "
+	  "nanoseconds" },
 	{ 0, "event", "cpu-clock|cycles", OPTIONS_SESSION, option_read_choice, AT(event),
-	  "oncpu: the event that triggers a sample" },
+	  "with the probe oncpu (CPU samples): trigger the samples by a timer (cpu-clock) or "
+	  "by the hardware's counter of CPU cycles (cycles)" },
 	{ 'r', "regexp", NULL, OPTIONS_CALLS | OPTIONS_LIST, option_read_flag, AT(regexp),
-	  "the function name is a regular expression" },
+	  "take the given name of a function as a regular expression, such as "
+	  "'^tcp_(send|recv)'" },
 	{ 0, "rate", "N", OPTIONS_CALLS, option_read_positive, AT(rate),
-	  "stacksnoop: print at most N calls a second" },
+	  "with the probe stacksnoop (calls of a function, one by one): print at most N "
+	  "calls a second" },
 	{ 0, "functions", "PATTERN", OPTIONS_LIST, option_read_text, AT(functions),
-	  "list traceable functions that match PATTERN" },
+	  "instead of the probes, list the functions that match PATTERN and can be traced" },
 	{ 0, "for", "D", OPTIONS_START, option_read_length, AT(duration_ns),
-	  "end the session after this time" },
+	  "end the session by itself after the time D, such as 30s or 1h" },
 	{ 0, "name", "NAME", OPTIONS_START, option_read_text, AT(name),
-	  "give the session a name, besides its id" },
+	  "give the session a name, which can be used instead of its id" },
 	{ 0, "duration", "D", OPTIONS_RECORD, option_read_length, AT(duration_ns),
-	  "record for this long, then stop" },
+	  "record for the time D, such as 30s or 5min, then stop" },
 	{ 'i', "interval", "D", OPTIONS_WATCH, option_read_length, AT(interval_ns),
-	  "time between two answers (default 2s)" },
+	  "time from one answer to the next, such as 10s (default 2s)" },
 	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window),
-	  "length of the range up to now, such as 5min" },
+	  "show what happened during the past D; D is a length of time, such as 30s or 5min" },
 	{ 0, "since", "T", OPTIONS_RANGE, option_read_text, AT(since),
-	  "show what happened from time T on" },
+	  "show what happened from the time T on, such as 14:00 or -3min" },
 	{ 0, "until", "T", OPTIONS_RANGE, option_read_text, AT(until),
-	  "show what happened before T; needs --since" },
+	  "show what happened before the time T, such as 14:30; needs --since" },
 	{ 0, "at", "T", OPTIONS_RANGE, option_read_text, AT(at),
-	  "show the recorded window that contains T" },
+	  "show only the recorded window (5 s by default) that contains the time T, such as "
+	  "14:00:30" },
 	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
-	  "order by total time, longest wait or count" },
+	  "order the rows by total time, by the longest wait (max), or by the number of "
+	  "waits or samples (count)" },
 	{ 0, "by", "stack|thread|process|comm|cgroup|module|function", OPTIONS_ORDER,
-	  option_read_choice, AT(by), "what to group rows by (default: stack)" },
+	  option_read_choice, AT(by),
+	  "print one row for each stack (the default), thread, process, thread name (comm), "
+	  "control group, program or library (module), or function" },
 	{ 'n', "top", "N", OPTIONS_STACKS, option_read_top, AT(top),
-	  "how many rows to show (default 20); 0: all" },
+	  "show at most N rows (default 20); 0 shows all rows" },
 	{ 0, "reverse", NULL, OPTIONS_STACKS, option_read_flag, AT(reverse),
-	  "show the same rows, but the smallest first" },
+	  "show the same rows in reverse order: the smallest first (for the verb stuck: the "
+	  "youngest wait first)" },
 	{ 0, "idle", NULL, OPTIONS_STACKS | OPTIONS_SESSION, option_read_flag, AT(idle),
-	  "include idle threads and CPUs" },
+	  "include threads that only wait for new work and, with the probe oncpu (CPU "
+	  "samples), idle CPUs" },
 	{ 0, "strict", NULL, OPTIONS_ONCE, option_read_flag, AT(strict),
-	  "exit with code 5 if any data is missing" },
+	  "exit with code 5 if the answer is incomplete: if it has gaps, or if events were "
+	  "lost" },
 	{ 'f', "folded", NULL, OPTIONS_STACKS, option_read_named_format, 0,
-	  "print one line per stack, for flame graphs" },
+	  "print each stack as one line, the format that programs read to draw flame graphs" },
 	{ 'd', "delimited", NULL, OPTIONS_STACKS, option_read_flag, AT(delimited),
-	  "with -f: put - before the kernel frames" },
+	  "with -f: put a frame named - between the user frames and the kernel frames" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
-	  "add _[k] to the names of kernel functions" },
+	  "append _[k] to the name of each kernel function" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
-	  "iolat: also print histograms of queue times" },
+	  "with the probe iolat (I/O latency): also print histograms of the time that "
+	  "requests spent in the queue" },
 	{ 0, "milliseconds", NULL, OPTIONS_VIEWS, option_read_flag, AT(milliseconds),
-	  "iolat: print times in milliseconds" },
+	  "with the probe iolat (I/O latency): print all times in milliseconds" },
 	{ 0, "breakdown", NULL, OPTIONS_VIEWS, option_read_flag, AT(breakdown),
-	  "iolat: show which layers took the time" },
+	  "with the probe iolat (I/O latency): show for each kind of operation how much of "
+	  "its time each layer of the kernel took" },
 	{ 0, "over-time", NULL, OPTIONS_VIEWS, option_read_flag, AT(over_time),
-	  "iolat: show how latencies change over time" },
+	  "with the probe iolat (I/O latency): show for each kind of operation how its "
+	  "latencies changed from window to window" },
 	{ 0, "chain", NULL, OPTIONS_VIEWS, option_read_flag, AT(chain),
-	  "offwake: also show who woke the waker" },
+	  "with the probe offwake (waits, and who ended them): also show who woke the thread "
+	  "that ended the wait, and so on, for up to 5 steps" },
 	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(offset),
-	  "show offsets within functions" },
+	  "append to each function name the offset of the address within the function, as in "
+	  "read+0x1c" },
 	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(verbose),
-	  "show addresses, and all frames of a stack" },
+	  "show the address of each frame, and all frames of a stack, also those of the "
+	  "scheduler" },
 	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(is_short),
-	  "show function names without arguments" },
+	  "show names of C++ and Rust functions without their arguments" },
 	{ 0, "lines", NULL, OPTIONS_ONCE, option_read_flag, AT(lines),
-	  "show source lines and inlined functions" },
+	  "show the source line of each frame, and functions that were inlined; needs debug "
+	  "information" },
 	{ 0, "output", "FILE|DIR/", OPTIONS_ONCE, option_read_text, AT(output),
-	  "write to FILE, or to a new file in DIR" },
+	  "write the answer to FILE, or to a new file in the directory DIR" },
 	{ 0, "format", FORMAT_NAMES, OPTIONS_FORMAT, option_read_format, 0,
-	  "print the answer in this format" },
-	{ 0, "json", NULL, OPTIONS_FORMAT, option_read_named_format, 0, "same as --format json" },
+	  "print the answer in this format: text for people (the default), folded for flame "
+	  "graphs, json for programs" },
+	{ 0, "json", NULL, OPTIONS_FORMAT, option_read_named_format, 0,
+	  "print the answer as JSON, like --format json" },
 	{ 0, "check", NULL, OPTIONS_CHECK, option_read_flag, AT(check),
-	  "print health on one line; exit with 0 if OK" },
+	  "print the daemon's health on one line, for monitoring; exit with 0 if all is well" },
 	{ 'S', "socket", "PATH", OPTIONS_COMMON, option_read_text, AT(socket),
-	  "socket on which the daemon listens" },
+	  "ask the daemon that listens on the socket PATH" },
 	{ 'h', "help", NULL, OPTIONS_COMMON, option_read_flag, AT(help), "print this text" },
-	{ 0, "version", NULL, OPTIONS_COMMON, option_read_flag, AT(version), "print the version" },
+	{ 0, "version", NULL, OPTIONS_COMMON, option_read_flag, AT(version),
+	  "print the version of stackctl" },
 };
 
 enum {
 	N_SPECS = ARRAY_SIZE(specs),
 	FIRST_LONG = 256, /* getopt_long() returns FIRST_LONG + i for the long option specs[i] */
-	HELP_LEFT = 33,	  /* width of the options in --help, in columns */
+	HELP_LEFT = 27,	  /* width of the options in --help, in columns */
+	HELP_WIDTH = 80,  /* width of a line of help, in columns */
 };
 
 void options_init(struct options *options)
@@ -352,6 +382,38 @@ bool options_name_somebody(const struct options *options)
 	       options->unit;
 }
 
+/* Returns where a line of at most `room` columns of the text ends: at a space, or at its end. */
+static size_t line_end(const char *text, size_t room)
+{
+	size_t n = strlen(text);
+
+	if (n <= room)
+		return n;
+	for (n = room; n > 0 && text[n] != ' '; n--)
+		;
+	return n > 0 ? n : room;
+}
+
+void option_print_help(FILE *out, const char *left, int width, const char *help)
+{
+	size_t room = HELP_WIDTH - 3 - (size_t)width;
+
+	/* If the option is too long for its column, the help text begins on the next line. */
+	if (strlen(left) > (size_t)width)
+		fprintf(out, "  %s\n  %*s", left, width, "");
+	else
+		fprintf(out, "  %-*s", width, left);
+	for (;;) {
+		size_t n = line_end(help, room);
+
+		fprintf(out, " %.*s\n", (int)n, help);
+		help += n + strspn(help + n, " ");
+		if (*help == '\0')
+			return;
+		fprintf(out, "  %*s", width, "");
+	}
+}
+
 void options_print_help(FILE *out, unsigned sets)
 {
 	for (size_t i = 0; i < N_SPECS; i++) {
@@ -363,10 +425,6 @@ void options_print_help(FILE *out, unsigned sets)
 		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
 			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
 			 spec->value ? " " : "", spec->value ? spec->value : "");
-		/* If the option is too long for its column, the help text goes to the next line. */
-		if (strlen(left) > HELP_LEFT)
-			fprintf(out, "  %s\n  %*s %s\n", left, HELP_LEFT, "", spec->help);
-		else
-			fprintf(out, "  %-*s %s\n", HELP_LEFT, left, spec->help);
+		option_print_help(out, left, HELP_LEFT, spec->help);
 	}
 }

@@ -136,7 +136,13 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 /* True if the filter names processes or threads: by id, name, cgroup or unit. */
 bool options_name_somebody(const struct options *options);
 
-/* Prints the options of the groups in `sets` with their help texts, one per line. */
+/*
+ * Prints an option, such as "-p, --pid P,..", and beside it the help text, in as many lines as it
+ * needs. `width` is the width of the column for the option.
+ */
+void option_print_help(FILE *out, const char *left, int width, const char *help);
+
+/* Prints the options of the groups in `sets`, each with its help text. */
 void options_print_help(FILE *out, unsigned sets);
 
 #endif

@@ -9,13 +9,13 @@
 #include "common/base.h"
 
 const struct verb verbs[] = {
-	{ "status", NULL, "show the daemon's health, its cost and its losses",
+	{ "status", NULL, "show the daemon's health, its cost and lost events",
 	  OPTIONS_CHECK | OPTIONS_FORMAT, cmd_status, NULL },
 	{ "probes", NULL, "list the probes: what can be recorded on this host",
 	  OPTIONS_FORMAT | OPTIONS_LIST, cmd_probes, NULL },
-	{ "sessions", NULL, "list the sessions: what is being recorded", OPTIONS_FORMAT,
+	{ "sessions", NULL, "list the sessions: the recordings that run or ran", OPTIONS_FORMAT,
 	  cmd_sessions, NULL },
-	{ "windows", "[PROBE]", "list the time windows that are recorded and kept",
+	{ "windows", "[PROBE]", "list the time windows for which data is kept",
 	  OPTIONS_FORMAT | OPTIONS_RANGE, cmd_windows, NULL },
 	{ "snapshot", "[PROBE]", "show where time went; without PROBE: an overview",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_ORDER |
@@ -32,7 +32,7 @@ const struct verb verbs[] = {
 	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION | OPTIONS_CALLS |
 		  OPTIONS_RECORD | OPTIONS_ORDER | OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS,
 	  cmd_record, NULL },
-	{ "watch", "PROBE", "print what the verb snapshot prints, again and again",
+	{ "watch", "PROBE", "print a new snapshot again and again, until Ctrl-C",
 	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_ORDER |
 		  OPTIONS_STACKS | OPTIONS_VIEWS,
 	  cmd_watch, NULL },
