@@ -17,8 +17,8 @@
 
 #ifndef IO_IS_PLAIN
 /*
- * Turns a number into a pointer at no cost; a load through a bad pointer reads 0. Since 6.2
- * (a35b9af4ec2c).
+ * Turns a number into a pointer that a program may read through. This costs nothing at run time. A
+ * read through a bad pointer returns 0. Since 6.2 (a35b9af4ec2c).
  */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 
@@ -26,7 +26,7 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
 #endif
 
-/* The place of a file: its block device's number, and its file system's magic number. */
+/* Says where a file is: the number of its block device, and the magic number of its file system. */
 struct io_place {
 	__u32 dev;
 	__u32 magic;
@@ -67,8 +67,9 @@ static __always_inline void place_read(struct file *file, struct io_place *place
 }
 
 /*
- * Sets *place to the device and file system of the file that descriptor fd refers to now. If fd was
- * closed and reused since the call began, that is not the file of the call.
+ * Sets *place to the device and file system of the file to which descriptor fd refers now. If the
+ * process has closed fd and opened another file as fd since the system call began, this is not the
+ * file of the call.
  */
 static __always_inline void place_of_descriptor(struct task_struct *task, __u64 fd,
 						struct io_place *place)
@@ -97,8 +98,8 @@ static __always_inline void place_of_descriptor(struct task_struct *task, __u64 
 }
 
 /*
- * Sets *place for the file that a system call works on. `file` is an enum io_call_file, which says
- * where the call has the file's descriptor.
+ * Sets *place for the file that a system call works on. `file` is an enum io_call_file: it says
+ * which argument of the call, or that the result of the call, is the file's descriptor.
  */
 static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,
 					  __u8 file, long ret, struct io_place *place)

@@ -40,7 +40,10 @@ struct io_request {
 	__u32 dev;
 	__u32 op;
 	__u32 requeues;
-	/* index in io_slots, plus 1, of the operation that the request is for; 0: none */
+	/*
+	 * index, plus 1, of the slot in io_slots of the thread whose operation made the request; 0:
+	 * none
+	 */
 	__u32 slot;
 	__u32 generation;
 	__u32 pad;
@@ -55,9 +58,9 @@ _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of 
 #define REQUEST_IS_UNWANTED (1U << 31) /* bit of io_request.flags: the filter rejects it */
 
 /*
- * REQUESTS: number of entries in the table of requests. REQUEST_WAYS: number of entries in which a
- * request may be. BIOS: limit of bios followed in one request; devices take up to 128 or 256
- * segments, and a bio has at least one.
+ * REQUESTS: number of entries in the table of requests. REQUEST_WAYS: a request is in one of this
+ * number of entries, which its address selects. BIOS: limit of bios followed in one request;
+ * devices take up to 128 or 256 segments, and a bio has at least one.
  */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
@@ -73,15 +76,16 @@ struct {
 	__type(value, struct io_request);
 } requests SEC(".maps");
 
-static bool has_bios; /* true: a device without a request queue was seen; most hosts have none */
+/* true: a program has seen a device without a request queue; most hosts have no such device */
+static bool has_bios;
 
-static bool has_held; /* true: a bio was checked against a limit in io.max */
+static bool has_held; /* true: the kernel has checked a bio against a limit in io.max */
 
 /*
- * The bios that were checked against a limit in io.max, by address, each with the process that made
- * it. In these entries, start_ns is when the latest hold began. issue_ns is when it ended, or 0
- * while the bio is held. throttled_ns is how long the bio was held in all. An entry is removed when
- * its bio completes.
+ * The bios that the kernel has checked against a limit in io.max, by address, each with the process
+ * that made it. In these entries, start_ns is the time at which the kernel last began to hold the
+ * bio. issue_ns is the time at which it stopped, or 0 while it holds the bio. throttled_ns is the
+ * total time for which it held the bio. An entry is removed when its bio completes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -105,7 +109,10 @@ static __always_inline struct io_request *request_find(__u64 address)
 		i = request_index(address, way);
 		request = bpf_map_lookup_elem(&requests, &i);
 		if (!request || !request->state)
-			/* the request has no entry, or it would have taken this free one */
+			/*
+			 * request_take() uses the first free entry, so a request behind it has no
+			 * entry
+			 */
 			return NULL;
 		if (request->state == (address | IN_FLIGHT))
 			return request;
@@ -116,8 +123,8 @@ static __always_inline struct io_request *request_find(__u64 address)
 /*
  * Returns an entry for a request that begins: the entry that it had before, or a free entry, or
  * else the entry of another request that is not in flight. NULL if there is none. If the request is
- * marked as in flight already, no program saw its end, because the request ended while the program
- * was busy on that CPU, or in a task that the host hides from BPF.
+ * marked as in flight already, no program saw its end: the end came while the program was busy on
+ * that CPU, or in a task for which the host runs no BPF programs.
  */
 static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 address)
 {
@@ -261,9 +268,9 @@ static __always_inline void request_charge(const struct io_request *request, __u
 }
 
 /*
- * Returns the entry in `throttled` of this bio or of the bio that it was split from, or NULL. A
- * held bio is submitted later by a kernel thread, so only the entry tells which thread made the
- * bio. Sets *is_part if the bio itself has no entry.
+ * Returns the entry in `throttled` of this bio. If the bio has none, it may be a part of a bio that
+ * was split: then sets *is_part and returns the entry of that bio, or NULL. A kernel thread submits
+ * a held bio later, so only the entry tells which thread made the bio.
  */
 static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
@@ -282,8 +289,8 @@ static __always_inline struct io_request *bio_held(const struct bio *bio, bool *
 }
 
 /*
- * Records that a bio is no longer held. The time for which it was held is recorded as an operation
- * of the layer IO_LAYER_THROTTLE.
+ * Records that the kernel no longer holds a bio: adds the time for which it held the bio to a row,
+ * as an operation of the layer IO_LAYER_THROTTLE.
  */
 static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, __u64 now)
 {
@@ -305,7 +312,9 @@ static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, _
 	io_add(row, &t);
 }
 
-/* Copies the identity of a held bio's maker to the request that was made from the bio. */
+/*
+ * Copies the identity of the thread that made a held bio to the request that was made from the bio.
+ */
 static __always_inline void request_resume(struct io_request *request,
 					   const struct io_request *held)
 {
@@ -349,8 +358,9 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 	}
 	if (held) {
 		/*
-		 * A hold usually ends at the event block_bio_queue. For the rest of a split bio the
-		 * kernel has no such event (BIO_TRACE_COMPLETION): its hold ends here.
+		 * The kernel usually stops holding a bio at the event block_bio_queue. If the bio
+		 * is the rest of a split bio, there is no such event (BIO_TRACE_COMPLETION): then
+		 * the time for which it was held ends here.
 		 */
 		if (!is_part)
 			hold_end(cpu, held, start_ns);
@@ -365,9 +375,9 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 
 /*
  * Begins a request. If on_request_start is not attached, no program runs in the task that makes a
- * request. Then the first task that handles the request counts as its maker, even if it only runs
- * the queue, and a rejected request gets an entry, too. Without the entry, a later event would seem
- * to begin a new request.
+ * request. Then the first task that handles the request counts as its maker, even if that task only
+ * runs the queue. A request that the filter rejects gets an entry, too: without it, the next event
+ * of the request would look like the beginning of a new one.
  */
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
@@ -383,8 +393,8 @@ static __always_inline void request_begin(struct cpu *cpu, struct request *rq, _
 }
 
 /*
- * Returns the time at which a request was made, as the kernel noted it. If the kernel keeps no
- * statistics of the disk, returns the present time.
+ * Returns the time at which the kernel made a request. If the kernel keeps no statistics of the
+ * disk, it has not stored this time: then returns the present time.
  */
 static __always_inline __u64 request_made_ns(const struct request *rq)
 {
@@ -394,9 +404,9 @@ static __always_inline __u64 request_made_ns(const struct request *rq)
 }
 
 /*
- * Since 6.5 (5a80bd075f3b). Runs in the task that makes a request, but not for the requests that a
- * flush consists of. Newer kernels set start_time_ns after this event; here it still has the value
- * of an earlier use of the struct.
+ * Since 6.5 (5a80bd075f3b). Runs in the task that makes a request. Does not run for the requests
+ * that the kernel makes to carry out a flush. Newer kernels set start_time_ns after this event;
+ * here it still has the value of an earlier use of the struct.
  */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(on_request_start, struct request *rq)
@@ -437,7 +447,7 @@ int BPF_PROG(on_request_issue, struct request *rq)
 	return 0;
 }
 
-/* Runs when the driver gives a request back, which the kernel then queues again. */
+/* Runs when the driver gives a request back to the kernel, which then queues it again. */
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_request_requeue, struct request *rq)
 {
@@ -488,9 +498,9 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * Records the end of a request. If a flush was not issued itself, the kernel issued a request of
- * its own in its place, so the flush's time counts as time in the device. Any other request that
- * was not issued counts as lost.
+ * Records the end of a request. A request that the driver never got counts as lost, except for a
+ * flush: the kernel gives the driver another request in place of a flush, so the flush's whole time
+ * counts as time in the device.
  */
 static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
 					  __u64 now, bool is_error)
@@ -509,8 +519,9 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
 
 /*
  * Removes the entry of a bio that completes, before the thread that waits for the bio is woken.
- * Returns how long the bio was held in all. If the bio was split and its device has no request
- * queue, the kernel does not report the end of the last hold: such a bio counts as lost.
+ * Returns the total time for which the kernel held the bio. A bio counts as lost if no program saw
+ * the kernel stop holding it: this is so for the last part of a split bio on a device without a
+ * request queue.
  */
 static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 {
@@ -528,8 +539,8 @@ static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 }
 
 /*
- * Removes the entries of the bios that complete with the next `bytes` of a request, as the kernel
- * reports no event for each bio.
+ * Removes the entries of the bios that consist of the next `bytes` bytes of a request. Called when
+ * these bytes complete, as the kernel reports no event for each bio.
  */
 static __noinline void hold_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
 {
@@ -561,7 +572,7 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 	address = pointer_number(cpu, rq);
 	request = request_find(address);
 	if (!request && !has_start && !rq->__data_len && rq->bio) {
-		/* an empty flush has the entry of its bio, see bio_is_flush() */
+		/* for an empty flush, the entry was made for its bio, see bio_is_flush() */
 		address = pointer_number(cpu, rq->bio);
 		request = request_find(address);
 	}
@@ -712,7 +723,10 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	request = request_find(address);
 	if (!request)
 		return 0;
-	/* The bio was split, and its rest was held again after start_ns: leave that time out. */
+	/*
+	 * If the bio was split, the kernel held its rest again after start_ns: do not count that
+	 * time.
+	 */
 	if (throttled_ns > request->throttled_ns)
 		request->start_ns = request->issue_ns += throttled_ns - request->throttled_ns;
 	cpu->counts.ios++;
@@ -721,7 +735,10 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/* Runs when __blk_throtl_bio() returns. The lowest byte of is_held tells if it holds the bio. */
+/*
+ * Runs when __blk_throtl_bio() returns. The lowest byte of is_held is not 0 if the kernel holds the
+ * bio now.
+ */
 SEC("?fexit/__blk_throtl_bio")
 int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 {
@@ -742,8 +759,8 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 
 /*
  * The kernel calls this function only for cgroups with a limit in io.max. The function may hold the
- * bio, before the block_bio_queue event. The bio is noted at entry, as the kernel may release it
- * before the function returns.
+ * bio; the event block_bio_queue comes only after that. This program stores the bio when the
+ * function begins, as the kernel may release the bio before the function returns.
  */
 SEC("?fentry/__blk_throtl_bio")
 int BPF_PROG(on_throttle, struct bio *bio)
@@ -757,7 +774,7 @@ int BPF_PROG(on_throttle, struct bio *bio)
 	if (!cpu)
 		return 0;
 	held = bpf_map_lookup_elem(&throttled, &key);
-	if (held) { /* this is the rest of a bio that was too large for one request */
+	if (held) { /* the kernel checks the rest of a bio that was too large for one request */
 		hold_end(cpu, held, now);
 		held->start_ns = now;
 		held->issue_ns = 0;

@@ -48,7 +48,7 @@ enum io_call_file {
 	IO_FILE_NONE = 0,
 	IO_FILE_FIRST = 0x10,  /* the first argument is the file's descriptor */
 	IO_FILE_RESULT = 0x20, /* the call returns the file's descriptor */
-	IO_FILE_OUT = 0x30,    /* the third argument is the file's descriptor (output of splice) */
+	IO_FILE_OUT = 0x30, /* the third argument is the descriptor of the output file (splice) */
 };
 
 /* Says which argument of a kernel function leads to the file. */
@@ -76,8 +76,8 @@ enum io_argument {
 /* clang-format on */
 
 /*
- * Makes the BPF cookie of a kernel function. A program that is attached to many functions learns
- * from the cookie which of them was called.
+ * Makes the BPF cookie of a kernel function. A program that is attached to many functions finds out
+ * by the cookie which of them was called.
  */
 #define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
 #define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
@@ -89,7 +89,8 @@ enum {
 	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
 	IO_DEPTH = 8,	 /* limit of nested operations of one thread */
 	IO_SLOTS = 4096, /* limit of threads that are in an operation; a power of two */
-	IO_WAYS = 8,	 /* number of slots in which a thread may be */
+	/* a thread has one of this number of slots, which the address of its stack selects */
+	IO_WAYS = 8,
 };
 
 /* These numbers are used in place of a file system's magic number if the file is a device. */
@@ -133,8 +134,8 @@ struct io_longest {
 };
 
 /*
- * How long requests were in the queue, or in the device. 32 bits are enough for each bucket: a
- * window lasts ten minutes at most, and no disk completes 2^32 requests in that time.
+ * How long requests were in the queue, or in the device. Each bucket has 32 bits, which are enough:
+ * a window lasts ten minutes at most, and no disk completes 2^32 requests in that time.
  */
 struct io_part {
 	struct io_longest longest;
@@ -149,7 +150,7 @@ struct io_sums {
 	__u64 count;
 	__u64 total_ns;
 	__u64 own_ns;	   /* total_ns without the time of nested operations of lower layers */
-	__u64 runnable_ns; /* time runnable, waiting for a CPU */
+	__u64 runnable_ns; /* time for which the thread was runnable and waited for a CPU */
 	__u64 asleep_ns;
 	/* part of asleep_ns in which a device handled a request of the operation */
 	__u64 device_ns;
@@ -191,9 +192,10 @@ struct io_times {
 struct io_frame {
 	__u64 start_ns;
 	__u64 below_ns; /* total time of the nested operations that have ended */
-	__u64 file;	/* for return probes, which see no arguments: address of the file; else 0 */
-	__u64 off_mark; /* task_off_mark() when the operation began */
-	__u64 delay_ns; /* sched_info.run_delay when the operation began */
+	/* address of the file, for return probes, which see no arguments; other programs: 0 */
+	__u64 file;
+	__u64 off_mark; /* value of task_off_mark() when the operation began */
+	__u64 delay_ns; /* value of sched_info.run_delay when the operation began */
 	__u16 call;
 	__u8 layer;
 	__u8 op;
@@ -209,11 +211,15 @@ struct io_frame {
 struct io_slot {
 	__u64 stack; /* lowest address of the thread's kernel stack; 0: free slot */
 	__u32 depth; /* number of operations that have not ended */
-	/* serial number of the outermost operation; its requests have it, too */
+	/*
+	 * serial number of the thread's outermost operation; stored in the requests that it makes,
+	 * too
+	 */
 	__u32 generation;
-	__u64 device_ns;      /* time that the device took for the requests that have completed */
-	__u64 queue_ns;	      /* time that the completed requests were queued */
-	__u64 throttled_ns;   /* time that io.max held back the completed requests or bios */
+	__u64 device_ns; /* time for which completed requests of the operation were in the device */
+	__u64 queue_ns;	 /* time for which completed requests of the operation were queued */
+	/* time for which io.max held back completed requests or bios of the operation */
+	__u64 throttled_ns;
 	__u64 leader_boot_ns; /* this and the next three members identify the thread */
 	__u32 tgid;
 	__u32 tid;

@@ -24,14 +24,14 @@ static __always_inline __u32 io_bucket(__u64 ns)
 
 /*
  * Limit of rows in a window that belong to a single process. All further processes share combined
- * rows, for which the map has room beyond this limit. So a host that starts hundreds of programs a
- * second loses their names, but no operation.
+ * rows, for which the map has room beyond this limit. So on a host that starts hundreds of programs
+ * a second, some operations have no process name, but none is lost.
  */
 const volatile __u32 max_rows = 0;
 
 /*
- * Number of rows that a window has, in the lower 32 bits; the upper 32 bits are the epoch of the
- * window. The index is epoch & 1.
+ * Number of rows that a window has, in the lower 32 bits; the upper 32 bits are the number (epoch)
+ * of the window. The index is epoch & 1.
  */
 static __u64 rows_taken[2];
 
@@ -112,7 +112,8 @@ static __always_inline void io_longest(struct io_longest *longest, __u64 ns, __u
 	__u64 max;
 	__u32 i;
 
-	for (i = 0; i < 4; i++) { /* try again if another CPU has set a new longest meanwhile */
+	/* repeat this if another CPU has stored another longest operation meanwhile */
+	for (i = 0; i < 4; i++) {
 		max = longest->ns;
 		if (ns <= max)
 			return;

@@ -3,9 +3,10 @@
 #define STACKD_BPF_IO_TABLE_BPF_H
 
 /*
- * The table of operations that have begun and not ended. The begin of an operation adds a frame to
- * its thread's slot, the end removes it. The slot is found by the address of the thread's kernel
- * stack, which a program in a system call knows from its context without calling a helper.
+ * The table of operations that have begun and not ended. A thread has a slot with a frame for each
+ * of its operations: the beginning of an operation adds the frame, the end removes it. The slot is
+ * found by the address of the thread's kernel stack, which a program in a system call knows from
+ * its context without calling a helper.
  */
 
 #include "io_kernel.h"
@@ -38,10 +39,11 @@ static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 }
 
 /*
- * Returns a pointer as a number. The only arithmetic on pointers that the verifier allows is the
- * difference of two. So this function subtracts the address of `cut` as a pointer, and adds it
- * again as a number that it has read back from memory. An interrupt in between does no harm,
- * because the address of `cut` never changes.
+ * Returns a pointer as a number. The verifier forbids arithmetic on pointers, except for the
+ * difference of two pointers. So this function first subtracts the address of `cut` from the
+ * pointer, which gives a number. Then it adds the address of `cut` as a number: cpu->word has this
+ * address, and a value read from memory counts as a number. Interrupts do no harm, because
+ * cpu->word always gets the same value.
  */
 static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
 {
@@ -55,8 +57,9 @@ static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer
 
 /*
  * Returns the lowest address of a thread's kernel stack as a number. The verifiers of some kernels
- * treat task->stack as a pointer; a value that is read back from memory is a number for all of
- * them. A program that interrupts this one restores the word in memory before it ends.
+ * treat task->stack as a pointer; a value that is read back from memory (here from cpu->stack) is a
+ * number for all of them. A program that interrupts this function restores cpu->stack before it
+ * ends.
  */
 static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *task)
 {
@@ -121,10 +124,10 @@ static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
 }
 
 /*
- * Returns a number that grows only while the thread is off the CPU: while the thread runs,
- * exec_start and sum_exec_runtime grow by the same amount. exec_start comes from the clock of one
- * CPU, which leaves out the CPU's time in interrupts. If the thread moves to another CPU, the
- * result is wrong by the difference of the two clocks.
+ * Returns exec_start - sum_exec_runtime of the thread: this grows only while the thread is off the
+ * CPU, because both members grow by the same amount while it runs. exec_start comes from a clock of
+ * the CPU that does not count time in interrupts. If the thread moves to another CPU, the result is
+ * wrong by the difference of the clocks of the two CPUs.
  */
 static __always_inline __u64 task_off_mark(struct task_struct *task)
 {
@@ -184,7 +187,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->layer = layer;
 	frame->op = op;
 	frame->start_ns = bpf_ktime_get_ns();
-	/* depth is written last: the daemon reads only the frames below it. */
+	/* depth is written last: the daemon reads only frames[0] to frames[depth - 1] */
 	*(volatile __u32 *)&slot->depth = depth + 1;
 }
 

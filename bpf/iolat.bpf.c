@@ -67,7 +67,10 @@ static __always_inline void key_identify(struct io_key *key, struct task_struct 
 	key->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-/* Clears slot->key and slot->times for an operation that ended at end_ns. */
+/*
+ * Clears slot->key and slot->times, and sets slot->times.end_ns, the time at which the operation
+ * ended.
+ */
 static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 {
 	__builtin_memset(&slot->key, 0, sizeof(slot->key));
@@ -76,9 +79,9 @@ static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 }
 
 /*
- * Divides the time that a thread was asleep in an operation by what the operation's requests did
- * meanwhile. Requests may overlap, so the parts are limited: together they are no longer than the
- * time asleep.
+ * Sets which parts of the time asleep in an operation its requests spent in the device, in the
+ * queue, and held back by io.max. Requests may overlap, so the parts are limited: together they are
+ * not longer than the time asleep.
  */
 static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
 {
@@ -152,8 +155,8 @@ __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 }
 
 /*
- * Adds a slow operation to the row of its stacks. For a system call no kernel stack is taken: when
- * the call ends, the kernel stack has only the function of the call itself.
+ * Adds a slow operation to the row for its kernel and user stack. For a system call no kernel stack
+ * is taken: when the call ends, the kernel stack has only the function of the call itself.
  */
 static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct task_struct *task,
 				     const struct io_times *t)
@@ -218,7 +221,10 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	/* these operations have no end: their call did not return (exit, signal) */
+	/*
+	 * the thread's previous system call did not return (exit, signal), so its operations have
+	 * no end
+	 */
 	if (slot->depth) {
 		frames_drop(cpu, slot->depth);
 		slot->depth = 0;
@@ -263,7 +269,8 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 	frame = &slot->frames[0];
 	task = bpf_get_current_task_btf();
 	if (((struct task_struct___io *)task)->thread_info.status & TS_COMPAT) {
-		cpu->counts.filtered++; /* a 32-bit call, whose numbers mean other calls */
+		/* a 32-bit system call: its numbers mean other calls than in 64 bits */
+		cpu->counts.filtered++;
 		return 0;
 	}
 	if (!slot_is_wanted(cpu, slot))
@@ -332,8 +339,8 @@ static __noinline int call_function_end(struct pt_regs___kernel *regs, long ret)
 IO_CALL_FUNCTIONS(CALL_FUNCTION)
 
 /*
- * Drops the operations in which a thread is when it exits, and frees its slot: another thread may
- * soon have its kernel stack.
+ * Drops the operations that an exiting thread has not ended, and frees its slot: another thread may
+ * soon have the same kernel stack.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
@@ -390,7 +397,7 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 
 /*
  * Ends an operation. Returns its slot, in which key and times are set, and sets *file to the file
- * that was noted at the begin of the operation. Returns NULL if the begin was not seen or the
+ * that was stored when the operation began. Returns NULL if no program saw the beginning or the
  * filter rejects the operation.
  */
 static __always_inline struct io_slot *function_close(struct cpu *cpu, struct task_struct *task,
@@ -506,9 +513,9 @@ FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_
 /*
  * Kprobes and kretprobes on the functions that the fentry and fexit programs above trace, for
  * kernels without fentry (it came with 5.5, fec56f5890d9, and is a build option). Since 5.15
- * (7adfc6c9b315) each probe can have a cookie that tells the function, so one pair of programs
- * serves all functions. A return probe does not see the arguments, so the entry probe notes the
- * file.
+ * (7adfc6c9b315) each probe can have a cookie that says which function was called, so one pair of
+ * programs serves all functions. A return probe does not see the arguments, so the entry probe
+ * stores the file.
  */
 SEC("?kprobe")
 int on_function_in(struct pt_regs *ctx)

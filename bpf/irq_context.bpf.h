@@ -33,8 +33,8 @@ static __always_inline void irq_context_leave(__u32 *depth)
 }
 
 /*
- * Clears the depths at a task switch: nothing runs on top of the task then, but an exit may have
- * been missed.
+ * Clears the depths at a task switch: nothing runs on top of the task then, but the programs may
+ * have missed the end of an interrupt.
  */
 static __always_inline void irq_context_clear(struct irq_context *context)
 {

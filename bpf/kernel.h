@@ -33,13 +33,13 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 	unsigned char sched_delayed; /* not 0: asleep, but still on its run queue (since 6.12) */
-	__u64 exec_start;	     /* rq_clock_task() when sum_exec_runtime was last updated */
+	__u64 exec_start; /* value of rq_clock_task() when sum_exec_runtime was last updated */
 	__u64 sum_exec_runtime;
 };
 
 struct sched_info {
 	unsigned long long run_delay;	 /* total time that the task was runnable without a CPU */
-	unsigned long long last_arrival; /* when the task last got a CPU, in rq_clock() */
+	unsigned long long last_arrival; /* time at which the task last got a CPU, by rq_clock() */
 };
 
 typedef struct {
@@ -57,7 +57,7 @@ struct kernfs_node {
 };
 
 struct kernfs_node___6_15 {
-	struct kernfs_node *__parent; /* renamed by 633488947ef6 */
+	struct kernfs_node *__parent; /* the name of `parent` since 6.15 (633488947ef6) */
 };
 
 struct cgroup {
@@ -153,8 +153,8 @@ struct maple_metadata {
 };
 
 /*
- * A leaf of a maple tree, or an inner node without gaps: slot i covers the indexes from above the
- * pivot before it up to pivot i.
+ * A leaf of a maple tree, or an inner node without gaps: slot i is for the indexes that are above
+ * pivot i - 1 and not above pivot i.
  */
 struct maple_range_64 {
 	unsigned long pivot[15];
@@ -226,7 +226,8 @@ struct task_struct {
 	int on_cpu;
 	int on_rq;
 	struct sched_entity se;
-	bool throttled; /* true: off its run queue until there is CPU quota (since 6.18) */
+	/* true: the task is off its run queue until its cgroup has CPU quota again (since 6.18) */
+	bool throttled;
 	struct sched_info sched_info;
 	int exit_state;
 	int pid;
@@ -240,10 +241,12 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct mm_struct *mm;
 	__u64 self_exec_id; /* incremented by each exec; 64 bits since 5.7 */
-	void *ret_stack;    /* return addresses replaced by function_graph */
-	/* Return addresses replaced by fprobes, and since 5.18 by kretprobes. */
+	void *ret_stack;    /* return addresses on the stack that function_graph has replaced */
+	/*
+	 * Return addresses on the stack that fprobes have replaced, and since 5.18 also kretprobes.
+	 */
 	struct llist_head rethooks;
-	/* Return addresses replaced by kretprobes before 5.18. */
+	/* Return addresses on the stack that kretprobes before 5.18 have replaced. */
 	struct llist_head kretprobe_instances;
 };
 

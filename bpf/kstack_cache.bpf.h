@@ -26,7 +26,7 @@
 enum {
 	KSTACK_ENTRIES = 64,
 	KSTACK_FRAMES = 48,
-	KSTACK_WORDS = 512, /* longest stack that the cache takes, words */
+	KSTACK_WORDS = 512, /* words of the longest stack that the cache takes */
 	KSTACK_TRIES = 1024,
 	KSTACK_HINTS = 256,
 };
@@ -38,7 +38,8 @@ struct kstack_entry {
 	__u32 is_known; /* 1: all distances are known, as low and high are equal */
 	__u32 tries;
 	__u64 ip[KSTACK_FRAMES];
-	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES]; /* bounds of each distance, words */
+	/* lower and upper bound of each distance, in words */
+	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES];
 };
 
 struct {

@@ -3,9 +3,9 @@
 #define STACKD_BPF_LAYOUT_H
 
 /*
- * The structs that the programs in the kernel and the daemon pass each other: keys and values of
- * maps, and the records of the ring. Explicit widths and no padding; sizes are asserted. Times are
- * ns of CLOCK_MONOTONIC (bpf_ktime_get_ns) unless the name says boot.
+ * The structs that the programs in the kernel and the daemon share: keys and values of maps, and
+ * the records of the ring. Explicit widths and no padding; sizes are asserted. Times are ns of
+ * CLOCK_MONOTONIC (bpf_ktime_get_ns) unless the name says boot.
  */
 
 #include <linux/types.h>
@@ -15,14 +15,16 @@
 #include "unwind_shared.h"
 
 /*
- * Event counters of one CPU. Tests check by them that each event is in the data, filtered or lost.
+ * Event counters of one CPU. Tests use them to check that each event is in the data, was filtered,
+ * or was counted as lost.
  */
 struct cpu_counts {
-	__u64 switch_ins;    /* all switches to threads other than idle, recorded or not */
-	__u64 waits;	     /* ended waits put into a window's map */
-	__u64 spans;	     /* ended waits of more than one window, sent through the ring */
-	__u64 shorts;	     /* ended waits shorter than the session's minimum, which get no row */
-	__u64 first_seen;    /* switch-ins of unknown threads (in offwake: of awake ones) */
+	__u64 switch_ins; /* all switches to threads other than the idle task, recorded or not */
+	__u64 waits;	  /* ended waits put into a window's map */
+	__u64 spans;	  /* ended waits that lie in several windows, sent through the ring */
+	__u64 shorts;	  /* ended waits shorter than the session's minimum, which get no row */
+	/* switch-ins of threads that were not known (in offwake: not known to be asleep) */
+	__u64 first_seen;
 	__u64 recovered;     /* switch-ins that sched_switch did not show but a later program saw */
 	__u64 hidden;	     /* switch-ins of threads whose switch-out the host hides from BPF */
 	__u64 stacks;	     /* stacks sent through the ring */
@@ -50,9 +52,10 @@ enum thread_status {
 };
 
 enum thread_flags {
-	THREAD_IS_NEW = 1,     /* the thread is new and has not run yet */
-	THREAD_IS_KERNEL = 2,  /* a kernel thread (PF_KTHREAD) */
-	THREAD_IS_SEEDED = 4,  /* found by iterating over tasks; its state began before that */
+	THREAD_IS_NEW = 1,    /* the thread is new and has not run yet */
+	THREAD_IS_KERNEL = 2, /* a kernel thread (PF_KTHREAD) */
+	/* found by the iterator over all tasks; its present state began earlier */
+	THREAD_IS_SEEDED = 4,
 	THREAD_IS_OVER = 8,    /* the thread has ended, but could not be removed from `slots` */
 	THREAD_IS_SHOWN = 16,  /* sched_switch has shown a switch-out of the thread */
 	THREAD_IS_MARKED = 32, /* throttle_mark_ns belongs to the thread's present wait */
@@ -80,8 +83,12 @@ struct thread {
 	struct thread_sums sums;
 	__u32 slot;
 	__u32 exec_gen;
-	struct thread_sums at_cut; /* values of `sums` at the start of the window `epoch` */
-	/* if THREAD_IS_SEEDED: start of its sums, in place of since_ns */
+	/* value of `sums` at the start of the window with the number `epoch` */
+	struct thread_sums at_cut;
+	/*
+	 * if THREAD_IS_SEEDED: the sums include its present state from this time on, not from
+	 * since_ns
+	 */
 	__u64 seeded_ns;
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
@@ -94,7 +101,7 @@ struct thread {
 	__u64 throttle_mark_ns; /* throttled time of throttle_queue when the wait for a CPU began */
 	/* How long the thread's present wait was throttled, until the last window ended. */
 	__u64 open_throttled_ns;
-	__u32 user_looks; /* attempts to read the user stack: number, and time of the last */
+	__u32 user_looks; /* number of attempts to read the user stack, and time of the last one */
 	__u32 tid;
 	__u32 tgid;
 	__u32 seen_cut; /* epoch in which an iteration over tasks last found the thread */
@@ -111,15 +118,18 @@ struct call_pace {
 };
 
 /*
- * Length of the time slices of call_pace.slice_ns. The daemon adjusts call_pace once in that time,
- * if it gets to run.
+ * Length of a time slice, see call_pace.slice_ns. The daemon adjusts call_pace once in each slice,
+ * if it gets the CPU.
  */
 #define CALL_SLICE_NS 100000000ULL
 
-/* Streamed calls may come in a burst, of as many calls as are due in this time. */
+/* After a pause, several calls may be streamed at once: as many as are due in this time. */
 #define CALL_BURST_NS 1000000000ULL
 
-/* One waker in a path of wakers: its ids and name if it is a task, else zeroes. */
+/*
+ * One waker in a path of wakers. If it is a task, the struct has its ids and name; otherwise these
+ * are zero.
+ */
 struct wake_link {
 	__u32 context; /* enum wake_context */
 	__u32 tgid;
@@ -196,10 +206,11 @@ struct wake_sums {
 };
 
 enum {
-	/* by path, and by systemd unit; a wait must be in both cgroups */
+	/* a cgroup given by path, and one given by systemd unit; a thread must be in both */
 	FILTER_CGROUPS = 2,
 	FILTER_STATES = 8,
-	FILTER_CPUS = 1024, /* stackcount and stacksnoop can select only CPUs with lower numbers */
+	/* number of CPUs, from CPU 0 on, that stackcount and stacksnoop can select */
+	FILTER_CPUS = 1024,
 };
 
 struct filter_cgroup {
@@ -236,16 +247,17 @@ struct session_filter {
 };
 
 /*
- * The programs try to read the user stacks of waits that have not ended. These are the numbers of
- * such attempts by result, since the programs were loaded.
+ * The programs try to read the user stacks of waits that have not ended. Each member counts
+ * attempts with one result, since the programs were loaded.
  */
 struct openwait_counts {
-	__u64 looks;   /* user stacks that were read */
-	__u64 whole;   /* user stacks that were walked to the thread's first function */
-	__u64 over;    /* stacks not read, as the pass had reached its limit */
-	__u64 locked;  /* stacks not read, as the process was changing its mappings */
-	__u64 changed; /* stacks given up: the thread ran or the unwind tables changed */
-	__u64 unread;  /* user stacks of which nothing could be read; looks counts them, too */
+	__u64 looks;  /* user stacks that were read */
+	__u64 whole;  /* user stacks that were walked to the thread's first function */
+	__u64 over;   /* stacks not read, as one pass over all tasks had reached its limit */
+	__u64 locked; /* stacks not read, as the process was changing its mappings */
+	/* stacks given up, as the thread ran or the unwind tables changed meanwhile */
+	__u64 changed;
+	__u64 unread; /* user stacks of which nothing could be read; looks counts them, too */
 };
 
 /*
@@ -281,13 +293,13 @@ struct record_stack {
 	struct record_head head;
 	__u64 id;
 	__u64 leader_boot_ns;
-	__u32 tgid; /* 0: it is a kernel stack */
+	__u32 tgid; /* process of a user stack; 0: this is a kernel stack */
 	__u32 exec_gen;
 	__u32 frames;
 	__u32 epoch;
 	/*
-	 * Says which mappings the walk used: a generation of the daemon's segments, or a result of
-	 * mappings_id(); 0: none.
+	 * Says which mappings the walk used: the generation number of the mappings that the daemon
+	 * has of the process, or a result of mappings_id(); 0: none.
 	 */
 	__u64 mappings;
 	__u32 flags; /* enum unwind_flag; 0 for a kernel stack */
@@ -301,12 +313,12 @@ struct record_wait {
 	struct wait_key key;
 	__u64 start_ns;
 	/*
-	 * When the thread was made runnable: end_ns if it was blocked throughout, start_ns if it
-	 * was runnable throughout.
+	 * When the thread was made runnable. This is end_ns if the thread was blocked throughout,
+	 * and start_ns if it was runnable throughout.
 	 */
 	__u64 wake_ns;
 	__u64 end_ns;
-	/* Part of the time since wake_ns in which its cgroup had no CPU quota. */
+	/* Part of the time since wake_ns in which the thread's cgroup had no CPU quota. */
 	__u64 throttled_ns;
 };
 
@@ -314,7 +326,7 @@ struct record_wait {
 struct record_open_stack {
 	struct record_head head;
 	__u64 uid;
-	__u64 since_ns; /* the thread's since_ns, when the wait began */
+	__u64 since_ns; /* start of the wait: the value of the thread's since_ns then */
 	__u64 ustack;
 };
 
@@ -359,17 +371,18 @@ struct record_process {
 	__u32 is_kernel;
 	__u32 epoch; /* the window in which the exec happened */
 	struct thread_sums sums;
-	__u64 exe_name;	  /* id of the path of the new image's file, see record_name; 0: unknown */
-	__u64 exe_inode;  /* its number in the kernel */
+	__u64 exe_name;	 /* id of the path of the new program's file, see record_name; 0: unknown */
+	__u64 exe_inode; /* inode number in the kernel of the new program's file */
 	__u64 group_name; /* id of the path of the process's control group; 0: unknown */
-	__u32 is_known;	  /* the daemon knows the new image's code and has loaded its rows */
+	/* 1: the daemon knows the new program's code and has loaded its unwind rows */
+	__u32 is_known;
 	__u32 pad;
 };
 
 /*
- * A path: of a file as the host's mounts show it, or of a control group. text[] has n bytes: its
- * components, the last one first, each ended by a NUL. A root has none. Sent before the first
- * record of a window that refers to it.
+ * The path of a file, as the host's mounts show it, or of a control group. text[] has n bytes: the
+ * components of the path, the last one first, each ended by a NUL. The path of a root has no
+ * components. In each window, a path is sent before the first record that refers to it.
  */
 struct record_name {
 	struct record_head head;
@@ -380,10 +393,10 @@ struct record_name {
 };
 
 enum {
-	NAME_NONE = 1,	      /* id where there is no path */
-	NAME_SHORT = 96,      /* bytes of text in most records */
-	NAME_BYTES = 1024,    /* no component of a path begins behind this many bytes */
-	NAME_COMPONENT = 256, /* bytes of a component at most, with its NUL */
+	NAME_NONE = 1,	   /* id that means: there is no path */
+	NAME_SHORT = 96,   /* bytes of text[] in a record with a short path; most paths are short */
+	NAME_BYTES = 1024, /* limit: each component of a path begins within this number of bytes */
+	NAME_COMPONENT = 256, /* limit of the bytes of one component, with its NUL */
 };
 
 /*
@@ -395,10 +408,11 @@ struct record_mapping {
 	__u64 leader_boot_ns;
 	__u32 tgid;
 	__u32 exec_gen;
-	__u64 mappings; /* the same id as record_stack.mappings of the stacks that used it */
+	/* equal to record_stack.mappings of the stacks whose walks used this mapping */
+	__u64 mappings;
 	/*
-	 * Generation of the segments that the daemon has of the process. The mapping belongs with
-	 * them.
+	 * The daemon adds the mapping to the mappings of the process that have this generation
+	 * number.
 	 */
 	__u64 generation;
 	struct unwind_mapping_found found;

@@ -23,18 +23,21 @@
 const volatile __u64 hash_seed = 0;
 /* If the ring has more bytes than this, the daemon is woken early. */
 const volatile __u64 ring_wake_bytes = 1 << 20;
-/* If the ring has more bytes than this, stacks are dropped; other records are still sent. */
+/*
+ * If the ring has more bytes than this, the programs send no more stacks; they still send other
+ * records.
+ */
 const volatile __u64 ring_stack_bytes = 3 << 20;
 
 /* The present window, to which events are added. The daemon maps this variable and writes it. */
 struct cut cut;
 
-/* 1: the daemon hears of forks, execs and exits from this probe. */
+/* 1: this probe reports forks, execs and exits to the daemon. */
 const volatile __u8 follows_processes = 0;
 
 /*
- * The map of a window. It is declared by the sizes of key and value: with BTF types, 6.1 refuses to
- * put it into `windows`.
+ * The map of a window. Its declaration has the sizes of key and value: if it had their BTF types,
+ * Linux 6.1 would refuse to put the map into `windows`.
  */
 struct window_map {
 	__uint(type, BPF_MAP_TYPE_HASH);

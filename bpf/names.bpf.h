@@ -3,9 +3,9 @@
 #define STACKD_BPF_NAMES_BPF_H
 
 /*
- * Sends the paths of files and of control groups, as they are at that moment: the daemon could read
- * them from /proc only later, when the process may be gone and the file may have another name. A
- * path is identified by a hash; like a stack, it is sent once a window.
+ * Sends the paths of files and of control groups, as they are at the time of an event: the daemon
+ * could read them from /proc only later, when the process may be gone and the file may have another
+ * name. A path is identified by a hash; like a stack, it is sent once per window.
  */
 
 #include "stack.bpf.h"
@@ -14,16 +14,20 @@
 #include <bpf/bpf_core_read.h>
 
 enum {
-	NAME_LEVELS = 64,	/* directories and mounts above a file */
-	NAME_GROUP_LEVELS = 32, /* groups above a control group */
-	NAME_OF_PATH = 1,	/* start values of the hashes */
+	NAME_LEVELS = 64,	/* limit of the directories and mounts above a file */
+	NAME_GROUP_LEVELS = 32, /* limit of the groups above a control group */
+	/* start values of hashes: of a file's path, and of a control group's path */
+	NAME_OF_PATH = 1,
 	NAME_OF_GROUP = 2,
 };
 
-/* Number of the control group that is the root of those the daemon sees; 0: it sees none. */
+/*
+ * Number of the control group at the root of those that the daemon sees; 0: the daemon sees none.
+ */
 const volatile __u64 cgroup_root = 0;
 
-#define __maybe_unused __attribute__((unused)) /* in programs that only walk stacks */
+/* Some programs include this header, but call none of its functions. */
+#define __maybe_unused __attribute__((unused))
 
 static __always_inline void name_begin(struct name_walk *p, __u64 of, bool has_text)
 {
@@ -71,12 +75,15 @@ static long name_path_step(__u32 i, void *context)
 		p->mount = (__u64)below;
 		return 0;
 	}
-	/* The kernel's own hash of the component and of the directory above. */
+	/*
+	 * d_name.hash_len: the kernel's hash of the name of this component and of the directory
+	 * above it.
+	 */
 	p->id = hash_mix(p->id, BPF_CORE_READ(dentry, d_name.hash_len));
 	if (!name_append(p, BPF_CORE_READ(dentry, d_name.name)))
 		return 1;
 	above = BPF_CORE_READ(dentry, d_parent);
-	/* A file without a directory, as of memfd_create(), has a name nonetheless. */
+	/* A file that is in no directory, such as one of memfd_create(), has a name nonetheless. */
 	p->is_whole = above == dentry;
 	p->at = (__u64)above;
 	return p->is_whole;
@@ -104,7 +111,10 @@ static long name_group_step(__u32 i, void *context)
 	return 0;
 }
 
-/* Reserves, claims, then submits or discards, as STACK_SEND() of stack.bpf.h does. */
+/*
+ * Reserves room in the ring for a path and claims the path, so that only one program sends it in
+ * this window; then submits or discards the record. STACK_SEND() of stack.bpf.h does the same.
+ */
 #define NAME_SEND(room)                                                 \
 	do {                                                            \
 		struct record_name *r;                                  \

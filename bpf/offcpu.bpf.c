@@ -118,8 +118,8 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 }
 
 /*
- * If a wait has ended on this CPU whose stacks have not been taken, records it without stacks: the
- * program that takes them did not run for it.
+ * If a wait has ended on this CPU and its stacks have not been taken, records the wait without
+ * stacks: the program that takes the stacks did not run for it.
  */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
@@ -153,10 +153,10 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 }
 
 /*
- * Returns the state that is kept of a task's thread, or NULL. If it belongs to a thread of another
- * process, the task_struct has been reused: then reports the end of that thread and returns NULL.
- * This happens on hosts that hide tasks from BPF, where neither the end of a thread nor a fork may
- * be seen.
+ * Returns the state that is kept of this task, or NULL. If it is the state of a thread of another
+ * process, the task_struct has been reused: then reports the end of that other thread, and returns
+ * NULL. This happens on hosts that hide tasks from BPF, where the programs may see neither the end
+ * of a thread nor a fork.
  */
 static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_struct *task,
 						__u64 now)
@@ -246,7 +246,8 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 }
 
 /*
- * True if the filter accepts this wait for a row. The thread's sums include the wait in any case.
+ * True if the filter accepts this wait, so that it may get a row. The thread's sums include the
+ * wait in any case.
  */
 static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wait *w)
 {
@@ -264,10 +265,11 @@ static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 }
 
 /*
- * Handles the switch-in of a thread that was thought to be on a CPU already. Some hosts do not run
- * BPF in init's threads, so their switch-outs are not seen. Usually switch_recover() notices that
- * in the next thread on the same CPU. It cannot do so if that thread is hidden from BPF, too, or
- * runs only after init's thread is on another CPU.
+ * Handles the switch-in of a thread that is on a CPU already, according to its state: the programs
+ * have not seen its switch-out. Some hosts do not run BPF in init's threads. Usually
+ * switch_recover() finds out about such a switch-out when it runs in the next thread on the same
+ * CPU. It cannot do so if that thread is hidden from BPF, too, or runs only after init's thread is
+ * on another CPU.
  */
 static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 {
@@ -312,7 +314,9 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	else if (!wait_is_wanted(task, w))
 		cpu->counts.filtered++;
 	else if (is_new)
-		/* A forked thread starts in ret_from_fork, where no program at switch-in runs. */
+		/*
+		 * A forked thread starts in ret_from_fork, where no program that takes stacks runs.
+		 */
 		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
 	else if (stack_hook == HOOK_SWITCH_OUT)
 		wait_record(cpu, w, t->kstack, t->ustack);
@@ -321,8 +325,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 }
 
 /*
- * Records the first switch-in of a new thread late, when the thread leaves its CPU. The switch-in
- * was not seen, as the thread before it on the CPU is hidden from BPF. The kernel's run_delay tells
+ * Records the first switch-in of a new thread late, when the thread leaves its CPU. No program saw
+ * the switch-in, as the thread before it on the CPU is hidden from BPF. The kernel's run_delay says
  * how long the new thread had waited for the CPU.
  */
 static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *task, __u64 since,
@@ -488,8 +492,8 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 
 /*
  * Reads the thread's name again if one of its stacks was just sent, which happens about once a
- * window. Not in the middle of an exec: the task already has its new name then, but the old one is
- * needed until on_exec().
+ * window. Does not read it in the middle of an exec: the task already has its new name then, but
+ * the old one is needed until on_exec().
  */
 static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *task, __u64 stacks)
 {
@@ -663,7 +667,7 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 			start.since_ns = now;
 		start.status = THREAD_BLOCKED;
 		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
-		/* The thread's sums leave out the time before the start of the window. */
+		/* The thread's sums do not include the time before the start of the window. */
 		begin = cut.start_ns[cut.epoch & 1];
 		start.seeded_ns = start.since_ns > begin ? start.since_ns : begin;
 	}
@@ -725,7 +729,7 @@ int on_task(struct bpf_iter__task *ctx)
 			return 0;
 	}
 	t->seen_cut = cut.epoch;
-	/* The thread may have changed its name right before its wait. */
+	/* The thread may have changed its name right before its present wait. */
 	if (!task->on_cpu && t->exec_gen == (__u32)task->self_exec_id)
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	task_early_wake(task, t);

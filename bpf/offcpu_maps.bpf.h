@@ -30,8 +30,8 @@ struct recent {
 };
 
 /*
- * An ended wait of the thread that a CPU has just switched to, until the program at switch-in takes
- * its stacks.
+ * The wait that has just ended on a CPU, in the thread to which the CPU has switched. It is kept
+ * here until the program that runs after the switch-in has taken the thread's stacks.
  */
 struct pending_wait {
 	__u64 task;
@@ -76,7 +76,10 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-/* Indexes of unused elements of `threads`. The daemon fills it with the lowest on top. */
+/*
+ * Indexes of unused elements of `threads`. The daemon pushes the lowest one last, so that it is
+ * taken first.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 16384);

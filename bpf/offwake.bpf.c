@@ -36,8 +36,8 @@
 #include "layout.h"
 
 /*
- * An ended wait of the thread that a CPU has just switched to, until the program at switch-in takes
- * its stacks.
+ * The wait that has just ended on a CPU, in the thread to which the CPU has switched. It is kept
+ * here until the program that runs after the switch-in has taken the thread's stacks.
  */
 struct pending_wake {
 	__u64 task;
@@ -68,12 +68,12 @@ struct cpu {
 #include "wake.bpf.h"
 
 /*
- * A thread that has slept. While it sleeps, its waker writes the entry. At its switch-outs and
- * switch-ins, programs on its own CPU write it.
+ * A thread that has slept. While it sleeps, its waker writes this entry. When it is switched out or
+ * in, programs on its own CPU write it.
  */
 struct sleeper {
 	__u64 since_ns; /* start of the present sleep; 0: the thread is not asleep */
-	__u64 wake_ns;	/* when it was last made runnable; 0: not since its last sleep */
+	__u64 wake_ns;	/* when it was last made runnable; 0: not since its last sleep began */
 	__u64 kstack;	/* id of the thread's kernel stack, if taken at switch-out */
 	__u64 ustack;	/* id of the thread's user stack, if taken at switch-out */
 	__u64 waker_kstack;
@@ -201,8 +201,8 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 }
 
 /*
- * If a wait has ended on this CPU whose stacks have not been taken, counts it as lost: the program
- * at switch-in did not run for it, and its task may have been freed since.
+ * If a wait has ended on this CPU and its stacks have not been taken, counts it as lost: the
+ * program that takes the stacks did not run for it, and its task may have been freed since.
  */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
@@ -215,8 +215,8 @@ static __always_inline void pending_flush(struct cpu *cpu)
 }
 
 /*
- * Sets the waker to WAKE_UNKNOWN, as no program saw who ended this wait; the entry still has an
- * earlier waker.
+ * Sets the waker to WAKE_UNKNOWN: no program saw who ended this wait, and the entry still has the
+ * waker of an earlier wait.
  */
 static __always_inline void waker_forget(struct sleeper *s)
 {
@@ -456,7 +456,9 @@ static __always_inline int timer_leave(void)
 	if (!cpu)
 		return 0;
 	irq_context_leave(&cpu->irq_context.timer);
-	/* If the function of an outer timer still runs, it runs in a softirq, where irq is 0. */
+	/*
+	 * If an outer timer's function still runs, it runs in a softirq; irq was 0 when it began.
+	 */
 	cpu->irq_context.timer_irq = 0;
 	return 0;
 }

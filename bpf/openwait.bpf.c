@@ -32,12 +32,15 @@
 
 enum {
 	PAGE = 4096,
-	COPY_ROUNDS = 24,   /* limit of pieces of one stack that are copied */
-	COPY_READ_MAX = 64, /* largest single read of the walk, bytes */
+	COPY_ROUNDS = 24,   /* limit of the pieces in which one stack is copied */
+	COPY_READ_MAX = 64, /* largest single read of the walk, in bytes */
 	ATTEMPTS = 3,	    /* how often a stack is walked in a pass if the tables keep changing */
-	LOOKS_BITS = 4,	    /* bits of user_looks for the number of attempts; above: seconds */
-	LOOKS_MAX = 10,	    /* limit of the number of attempts; pauses grow from 1 to 512 s */
-	LOOKS_DONE = 15,    /* in place of the number of attempts: the whole stack has been sent */
+	/* bits of user_looks that hold the number of attempts; the bits above hold seconds */
+	LOOKS_BITS = 4,
+	/* limit of the number of attempts; the pauses between them grow from 1 to 512 s */
+	LOOKS_MAX = 10,
+	/* used in place of the number of attempts: the whole stack has been sent */
+	LOOKS_DONE = 15,
 };
 
 /* The daemon sets these three before each pass over all tasks. */
@@ -49,7 +52,10 @@ struct openwait_counts counts;
 __u64 lost[LOST_N];
 __u32 reading_tgid; /* tgid of the process whose memory is being read; 0: none */
 
-/* One word. The daemon increments it before it overwrites tables that a walk may be reading. */
+/*
+ * A version number. The daemon increments it before it overwrites tables that a walk may be
+ * reading.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -123,7 +129,7 @@ static long copy_round(__u32 i, void *context)
 	__u64 from = w->sp;
 
 	if (i) {
-		/* Repeat the last frame, which needed more of the stack. */
+		/* Repeat the last frame, whose step needs more of the stack. */
 		from = copy.missed_at;
 		frames_kept = w->n ? w->n - 1 : 0;
 		w->flags &= UNWIND_IS_FRAME_POINTERS;

@@ -51,7 +51,10 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 	bpf_ringbuf_submit(r, ring_flags());
 }
 
-/* What is known of a new image before the daemon hears of it. */
+/*
+ * Facts about the new program of an exec, which programs collect before the daemon reads the record
+ * of the exec.
+ */
 struct image {
 	__u64 exe_name, exe_inode, group_name;
 	__u32 is_known;
@@ -59,9 +62,9 @@ struct image {
 };
 
 /*
- * Sends the paths of a new image and of its control group, and looks whether the daemon knows the
- * image's code and has loaded its rows. If not, the daemon has to read the file soon: the process
- * may exit within milliseconds.
+ * After an exec, sends the path of the new program and the path of the process's control group.
+ * Finds out whether the daemon knows the new program's code and has loaded its unwind rows. If not,
+ * the daemon has to read the file soon: the process may exit within milliseconds.
  */
 static __noinline void image_look(struct cpu *cpu, struct task_struct *task, struct image *image)
 {
@@ -88,8 +91,8 @@ static __noinline void image_look(struct cpu *cpu, struct task_struct *task, str
 }
 
 /*
- * Sends the mapping of the image's code that image_look() has found, so that the daemon learns by
- * which key the kernel knows it.
+ * Sends the mapping of the new program's code, which image_look() has found. From it, the daemon
+ * learns by which key the kernel knows the code.
  */
 static __noinline void image_send(struct cpu *cpu, struct task_struct *task)
 {
@@ -122,8 +125,8 @@ static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
 }
 
 /*
- * Sends an exec, for probes that keep no state of threads. (offcpu keeps it and has a program of
- * its own.)
+ * Reports an exec, for probes that keep no state of threads. (offcpu keeps such state and reports
+ * execs by a program of its own.)
  */
 static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
 {

@@ -4,8 +4,8 @@
 
 /*
  * The types of a probe that counts samples by process and stacks: the key and the value of its
- * window's map, and what each CPU keeps. maps.bpf.h takes these unless the probe has defined its
- * own before including it.
+ * window's map, and what each CPU keeps. maps.bpf.h uses these types unless the probe has defined
+ * its own before including it.
  */
 
 #include "layout.h"

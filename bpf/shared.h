@@ -12,14 +12,14 @@
 #include "buckets.h"
 #include "unwind_shared.h"
 
-#define STACK_DEPTH 127 /* limit of frames in a kernel stack, and in a user stack */
+#define STACK_DEPTH 127 /* limit of the frames of one stack, kernel or user */
 #define COMM_LEN    16	/* bytes of a thread's name with its NUL, as the kernel's TASK_COMM_LEN */
 
 /* A stack id below STACK_ID_FIRST means that there is no stack, and gives the reason. */
 enum stack_reason {
-	STACK_NONE = 0,	      /* there is none to take, such as a kernel thread's user stack */
-	STACK_FAULT = 1,      /* the stack could not be read */
-	STACK_NEW_THREAD = 2, /* the wait of a new thread for its first run */
+	STACK_NONE = 0,	 /* there is no stack to take, such as the user stack of a kernel thread */
+	STACK_FAULT = 1, /* the stack could not be read */
+	STACK_NEW_THREAD = 2, /* the stack of a new thread, which had not run yet */
 	STACK_NO_HOOK = 3,    /* the program that takes stacks did not run for this wait */
 	STACK_UNREAD = 4,     /* stack of a wait that has not ended; it has not been read yet */
 	STACK_ID_FIRST = 16,
@@ -38,10 +38,11 @@ enum stack_reason {
  * Reasons why something that happened is not in the data. Each is the index of a counter of events.
  */
 enum loss {
-	LOST_WAIT_KEYS,	   /* waits: the window's map was full */
-	LOST_WAIT_RING,	   /* waits of more than one window: the ring was full */
-	LOST_STACK_RING,   /* stacks: the ring was full */
-	LOST_STACK_SEEN,   /* stacks that may be sent again, as the map of sent stacks was full */
+	LOST_WAIT_KEYS,	 /* waits: the window's map was full */
+	LOST_WAIT_RING,	 /* waits that lie in several windows: the ring was full */
+	LOST_STACK_RING, /* stacks: the ring was full */
+	/* stacks that were perhaps sent again, as the map of sent stacks was full */
+	LOST_STACK_SEEN,
 	LOST_THREADS,	   /* switches of threads that had no room in the map of threads */
 	LOST_THREAD_END,   /* final sums of threads that ended: the ring was full */
 	LOST_PROCESS_RING, /* fork, exec and exit events: the ring was full */
@@ -68,7 +69,7 @@ struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 throttled_ns;	 /* part of runnable_ns without CPU quota, except in short waits */
+	__u64 throttled_ns;	 /* part of runnable_ns without CPU quota; leaves out short waits */
 	__u64 switches;		 /* number of switch-outs, as the kernel's nvcsw + nivcsw */
 	__u64 short_count;	 /* number of short waits: waits below the minimum length */
 	__u64 short_blocked_ns;	 /* blocked time of the short waits; blocked_ns includes it */
@@ -98,14 +99,14 @@ enum wake_context {
 enum { WAKE_LINKS = 5 }; /* length of a path of wakers: the waker, the waker's waker and so on */
 
 /*
- * Bit of an id of mappings: some of the mappings were found by walks and were not known to the
- * daemon.
+ * A bit in the id of a set of mappings: the daemon did not know some of these mappings; walks found
+ * them.
  */
 #define MAPPINGS_FOUND (1ULL << 63)
 
 /*
- * In place of an id of mappings: a mapping could not be sent, so it is not known what code the
- * stack went through.
+ * Used in place of the id of a set of mappings: one of them could not be sent, so it is not known
+ * what code the stack went through.
  */
 #define MAPPINGS_LOST MAPPINGS_FOUND
 

@@ -97,9 +97,10 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 	} while (0)
 
 /*
- * True if the daemon should look at the process now, as it may exit soon: it is young, and the walk
- * went through a file that is not known or whose rows are not loaded, or through code made at run
- * time, which only the process can name.
+ * True if the daemon should look at the process at once: the process is young, so it may exit soon,
+ * and the daemon lacks something that walks of its stacks need. The walk went through a file that
+ * the daemon does not know, a file whose rows are not loaded, or code made at run time, which only
+ * the process can name.
  */
 static __always_inline bool owner_is_urgent(const struct stack_owner *owner, __u32 walk)
 {

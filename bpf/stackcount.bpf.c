@@ -67,10 +67,10 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
- * At the first call in a window, counts skipped calls of earlier windows as lost if no call of this
- * window may stand for them. That is so for all calls over a limit. Calls that were skipped at
- * random are lost only if no call at all came in the window before this one: otherwise a call of
- * this window may stand for them, as only chance chose between them.
+ * At the first call in a window, counts as lost the skipped calls of earlier windows for which no
+ * call of this window may stand. Calls that were over a limit are always lost then. Calls that were
+ * skipped at random are lost only if the previous window had no calls at all. If it had some, the
+ * next recorded call may stand for them: only chance decided which of these calls is recorded.
  */
 static __always_inline void calls_begin_window(struct cpu *cpu)
 {
@@ -88,9 +88,9 @@ static __always_inline void calls_begin_window(struct cpu *cpu)
 }
 
 /*
- * Returns 0 if the call is to be skipped, else how many calls it stands for; over all recorded
- * calls these numbers add up to all calls. The choice is random, so that no regular pattern of
- * calls is always recorded or always missed.
+ * Returns 0 if the call is to be skipped, else how many calls it stands for. The sum of these
+ * numbers over all recorded calls is the number of all calls. The choice is random, so that no
+ * regular pattern of calls is always recorded or always missed.
  */
 static __always_inline __u64 call_pick(struct cpu *cpu)
 {
@@ -122,8 +122,8 @@ static __always_inline bool call_is_affordable(struct cpu *cpu, __u64 now)
 }
 
 /*
- * True if a call may be streamed now. After a time without calls, up to CALL_BURST_NS' worth of
- * them may be streamed at once.
+ * True if a call may be streamed now. After a time without calls, several may be streamed at once:
+ * as many as are due in CALL_BURST_NS.
  */
 static __always_inline bool call_is_due(__u64 now)
 {
@@ -156,8 +156,8 @@ static __always_inline long kernel_walk(void *ctx, struct scratch *s, __u64 firs
 	}
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
 	/*
-	 * ip[0] is past the instruction that the probe replaced: set it to the function's own
-	 * address.
+	 * ip[0] is the address behind the instruction that the probe replaced: set it to the
+	 * address of the function itself.
 	 */
 	if (r > 0 && s->ip[0] - first_ip < 32)
 		s->ip[0] = first_ip;
@@ -165,9 +165,9 @@ static __always_inline long kernel_walk(void *ctx, struct scratch *s, __u64 firs
 }
 
 /*
- * Returns the id of the current task's kernel stack. A tracepoint's stack begins with the address
- * that stands for the tracepoint, call_handle() and two of its callers; a function's stack begins
- * with the function. These frames are not in the part of the stack that the cache compares.
+ * Returns the id of the current task's kernel stack. The first frames are not in the part of the
+ * stack that the cache compares. For a tracepoint these are four: the address that stands for the
+ * tracepoint, call_handle() and two of its callers. For a function it is one, that of the function.
  */
 static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
 					  void *top, __u64 hint, __u64 first_ip)
@@ -290,7 +290,7 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 	count = call_pick(cpu);
 	if (!count)
 		return;
-	/* The next recorded call will stand for a refused one, too. */
+	/* The next recorded call will stand for this one, too. */
 	if (!call_is_affordable(cpu, now) || (streams && !call_is_due(now))) {
 		cpu->counts.calls_refused += count;
 		return;

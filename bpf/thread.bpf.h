@@ -37,8 +37,8 @@ static __always_inline struct thread *thread_find(struct cpu *cpu, __u64 task)
 	__u32 *slot, hash;
 
 	/*
-	 * Read back from a map, the pointer is a number: the verifier forbids arithmetic on
-	 * pointers.
+	 * A pointer that is read back from a map is a number to the verifier, which forbids
+	 * arithmetic on pointers.
 	 */
 	*(volatile __u64 *)&cpu->task = task;
 	hash = (__u32) * (volatile __u64 *)&cpu->task;
@@ -189,9 +189,9 @@ static __always_inline bool wake_is_early(const struct thread *t)
 }
 
 /*
- * At a thread's first event in a window, notes its sums as they were at the start of the window. If
- * the thread was off its CPU before the event, it was blocked until wake_ns and runnable from then
- * on.
+ * At a thread's first event in a window, stores in at_cut its sums as they were at the start of the
+ * window. If the thread was off its CPU before the event, it was blocked until wake_ns and runnable
+ * from then on.
  */
 static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
 {

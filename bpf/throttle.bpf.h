@@ -139,9 +139,10 @@ static __always_inline bool throttle_is_out(struct cfs_rq *queue)
 
 /*
  * Sets t->open_throttled_ns: how long the present wait of the thread has been throttled so far. On
- * a CPU that is idle because no thread has quota, rq_clock() stands still, so the time since it
- * stopped is added. The last arrival of the current task on a CPU, which is known in rq_clock() and
- * in CLOCK_MONOTONIC, tells when that was.
+ * a CPU that is idle because no thread has quota, rq_clock() stands still. The time since it
+ * stopped is added: the present time, converted to rq_clock(), minus the value at which it stopped.
+ * The current task's last arrival on a CPU is known in rq_clock() and in CLOCK_MONOTONIC, so it
+ * serves to convert the time.
  */
 static __always_inline void throttle_look(struct cpu *cpu, struct thread *t)
 {

@@ -15,7 +15,7 @@ enum {
 	TRACE_WORDS = 128,
 	TRACE_PARTS = 8,
 	TRACE_BYTES = 8192,
-	/* a word more than this many bytes above the last part begins a new part */
+	/* a word that lies more than this number of bytes above the last part begins a new part */
 	TRACE_GAP = 512,
 };
 

@@ -3,13 +3,14 @@
 #define STACKD_BPF_UNWIND_BPF_H
 
 /*
- * Walks user stacks of code without frame pointers. A walk leaves the frames of the current task,
+ * Walks user stacks of code without frame pointers. A walk stores the frames of the current task,
  * leaf first, in struct unwind_walk, with flags that say how it ended. Unwind rows and mappings
  * come from the daemon, in maps that all programs share. x86-64 only. Needs bpf_loop() (5.17) and
  * bpf_task_pt_regs() (5.15).
  *
- * An includer may define two macros before: UNWIND_READ, the name of its own function that reads
- * the stack, and UNWIND_MARKS_PARTS, 0 if the walk must not write to the tables.
+ * A file that includes this one may define two macros before: UNWIND_READ, the name of its own
+ * function that reads the stack, and UNWIND_MARKS_PARTS, 0 if the walk must not write to the
+ * tables.
  */
 
 #include "kernel.h"
@@ -29,8 +30,8 @@ enum {
 };
 
 /*
- * The words of all unwind tables: their rows, frames and rules, and an entry for each part of a
- * file's code. The daemon sets the size of this map and of the unwind maps that follow.
+ * The words of all unwind tables: their rows, frames and rules, and an entry for each part (32 KiB)
+ * of a file's code. The daemon sets the size of this map and of the unwind maps that follow.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -72,20 +73,24 @@ enum unwind_walker {
 	UNWIND_AT_SWITCH,
 	UNWIND_AT_SAMPLE,
 	UNWIND_AT_WAKING,
-	UNWIND_AT_EXEC, /* no walk: the memory for what is known of a new image */
+	UNWIND_AT_EXEC, /* not for a walk: memory for facts about the new program at an exec */
 	UNWIND_WALKERS,
 };
 
-/* A walk up a path, of a file or of a control group. */
+/* A walk from a file or a control group up its path. */
 struct name_walk {
-	__u64 at;      /* where it is: a struct dentry or struct kernfs_node in the kernel */
-	__u64 mount;   /* the struct mount in the kernel that `at` is in */
-	__u64 id;      /* hash of the components so far */
-	__u32 n;       /* bytes of text */
-	__u8 has_text; /* text is wanted */
-	__u8 is_whole; /* the walk has come to the root */
+	/*
+	 * address in the kernel of the struct dentry or struct kernfs_node that the walk has
+	 * reached
+	 */
+	__u64 at;
+	__u64 mount;   /* address in the kernel of the struct mount that `at` is in */
+	__u64 id;      /* hash of the components that the walk has passed */
+	__u32 n;       /* number of bytes in text[] */
+	__u8 has_text; /* 1: the components are to be stored in text[] */
+	__u8 is_whole; /* 1: the walk has reached the root */
 	__u8 pad[2];
-	char text[NAME_BYTES + NAME_COMPONENT]; /* as in record_name */
+	char text[NAME_BYTES + NAME_COMPONENT]; /* the components of the path, as in record_name */
 };
 
 /*
@@ -136,7 +141,7 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 }
 
 #ifndef UNWIND_MARKS_PARTS
-/* 1: walks mark the parts of tables that they use: the daemon keeps these */
+/* 1: walks mark the parts of the tables that they use, so that the daemon keeps these parts */
 #define UNWIND_MARKS_PARTS 1
 #endif
 
@@ -217,9 +222,10 @@ static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 bit)
 }
 
 /*
- * Sets the walk's current mapping to the one at an address. It is the daemon's segment if that is
- * known to be still mapped, else what the kernel has there: another library may be at the same
- * address by now. False if there is no code.
+ * Finds the mapping at an address and makes it the walk's current mapping. Takes the daemon's
+ * segment for this address if it is known to be still mapped. Otherwise looks up what the kernel
+ * has mapped there, as another library may be there by now. False if there is no code at the
+ * address.
  */
 static __always_inline bool unwind_find(struct unwind_walk *w, __u64 at)
 {
@@ -279,8 +285,8 @@ static __always_inline __u32 unwind_half_word(__u32 index)
 }
 
 /*
- * Finds how to step to the caller from the code at an address. Returns 0 and sets *frame, or
- * returns the enum unwind_flag that says why there is none.
+ * Finds how to step to the caller from the code at an address. Returns 0 and sets *frame. If the
+ * step is not known, returns the enum unwind_flag that says why.
  */
 static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 					       struct unwind_frame *frame)
@@ -505,7 +511,8 @@ static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct 
 }
 
 /*
- * Steps to the caller by a struct unwind_rule, which realigned stacks, vfork and big frames need.
+ * Steps to the caller by a struct unwind_rule. Code that realigns its stack, vfork and big frames
+ * need such rules.
  */
 static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32 bx_words)
 {
@@ -623,9 +630,9 @@ static long unwind_step(__u32 i, void *context)
 }
 
 /*
- * Returns a number that changes whenever the process's mappings do, in its upper half. Before 6.4
- * it is the number of TLB flushes, which changes when mapped pages are unmapped and at some other
- * times.
+ * Returns a number whose upper half changes whenever the process's mappings do. Before 6.4 the
+ * upper half is the number of TLB flushes, which changes when mapped pages are unmapped and at some
+ * other times.
  */
 static __always_inline __u64 unwind_sequence(struct task_struct *task)
 {
@@ -734,7 +741,7 @@ static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task
 	return w;
 }
 
-/* Runs the walk to its end, which leaves n frames in ip[]. False if bpf_loop() failed. */
+/* Runs the walk to its end: ip[] then has n frames. False if bpf_loop() failed. */
 static __always_inline bool unwind_go_on(struct unwind_walk *w)
 {
 	if (w->flags)

@@ -6,8 +6,9 @@
  * Finds what is mapped at an address in the kernel's own list of a process's mappings. Walks need
  * this for code that the daemon has not read from /proc yet: a program right after its exec, a
  * library that was just loaded. If the daemon knows the mapped file, this also finds the file's
- * rows. It takes no lock. bpf_find_vma() (7c7e3d31e785, 5.17) would take one, and a program with
- * interrupts off gets that only once. A mapping that changes while it is read is not found.
+ * rows. The search takes no lock. (bpf_find_vma() (7c7e3d31e785, 5.17) takes one: in a program that
+ * runs with interrupts off, only its first call would succeed.) A mapping that changes while it is
+ * read is not found.
  */
 
 #include "kernel.h"
@@ -20,7 +21,8 @@
 enum {
 	UNWIND_NODE_WORDS = 32, /* 256 bytes, the size of a maple tree node (d4af56c5c7c6, 6.1) */
 	UNWIND_NODE_LEVELS = 8, /* enough: even half-full, nodes of 8 levels hold all mappings */
-	UNWIND_NODE_RANGE = 2,	/* enum maple_type: up to this, nodes are struct maple_range_64 */
+	/* nodes whose enum maple_type is at most this are struct maple_range_64 */
+	UNWIND_NODE_RANGE = 2,
 	UNWIND_NODE_ARANGE = 3,
 	UNWIND_NODE_PIVOTS = 15,
 };
@@ -30,7 +32,7 @@ enum unwind_code_found {
 	UNWIND_CODE_NONE,  /* no code, or a mapping that cannot be reported to the daemon */
 	UNWIND_CODE_NEW,   /* code of a file that the daemon does not know yet */
 	UNWIND_CODE_FOUND, /* code; start, size, bias, table and is_generated describe it */
-	UNWIND_CODE_SAME,  /* the same segment that the daemon has for this address */
+	UNWIND_CODE_SAME,  /* the mapping is the segment that the daemon has for this address */
 };
 
 /*
@@ -47,8 +49,9 @@ struct unwind_search {
 	__u32 n_found;
 	__u32 has_segments; /* 1: the daemon has segments of the process */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
-	__u64 files[UNWIND_FOUND_MAX]; /* the struct file of each in the kernel; 0: none */
-	__u64 file;		       /* that of the mapping in work */
+	/* for each member of found[]: address of its struct file in the kernel; 0: none */
+	__u64 files[UNWIND_FOUND_MAX];
+	__u64 file; /* address in the kernel of the struct file of the mapping that is being read */
 	/*
 	 * Scratch, which is not on the BPF stack, as the limit of 512 bytes is for all callers
 	 * together.
@@ -69,7 +72,10 @@ struct {
 
 #define UNWIND_WORD_OF(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
-/* Returns which slot of the node covers the address. Pivots in use ascend; unused ones are 0. */
+/*
+ * Returns the index of the slot of the node that covers the address. Those pivots of the node that
+ * are in use ascend; the others are 0.
+ */
 static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_arange, __u64 at)
 {
 	__u32 first = is_arange ? UNWIND_WORD_OF(maple_arange_64, pivot)
@@ -80,7 +86,9 @@ static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_
 	__u64 below, slot = 0;
 	__u32 i;
 
-	/* Without branches: each would double the paths that the verifier follows, at each level.
+	/*
+	 * The loop has no branches: at each level of the tree, each branch would double the paths
+	 * that the verifier follows.
 	 */
 	for (i = 0; i < UNWIND_NODE_PIVOTS; i++) {
 		below = s->node[(first + i) & (UNWIND_NODE_WORDS - 1)] - 1;
@@ -101,8 +109,8 @@ static __always_inline __u64 unwind_vma(struct unwind_search *s, __u64 at)
 
 	for (level = 0; level < UNWIND_NODE_LEVELS; level++) {
 		/*
-		 * The root entry need not be a node (xa_is_internal()), but a slot of a node that
-		 * is no leaf always leads to a node.
+		 * The root entry need not be a node (xa_is_internal()). But in a node that is no
+		 * leaf, each slot leads to a node.
 		 */
 		if ((!level && (entry & 3) != 2) || entry <= 4096)
 			return 0;
@@ -180,8 +188,8 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 
 /*
  * Adds the mapping *f, which was found at an address, to the list of mappings to be sent to the
- * daemon. Returns false if the list is full and the daemon has segments of the process: a frame in
- * that mapping could not be named. The next walk finds the mapping again.
+ * daemon. Returns false if the list is full and the daemon has segments of the process: the daemon
+ * could not name a frame in this mapping. The next walk finds the mapping again.
  */
 static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)

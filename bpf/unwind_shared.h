@@ -17,11 +17,13 @@ enum unwind_kind {
 	UNWIND_END,	/* the thread's first function, which has no caller */
 	UNWIND_SP,	/* CFA = sp + 8 * cfa */
 	UNWIND_BP,	/* CFA = bp + 8 * cfa */
-	UNWIND_PLT,	/* a 16-byte PLT entry: CFA = sp + 8, or sp + 16 from byte `cfa` on */
-	UNWIND_SIGNAL,	/* the frame that the kernel made to call a signal handler */
-	UNWIND_RULE,	/* see the struct unwind_rule `cfa` words behind the first frame */
-	UNWIND_FRAME,	/* code known to keep frame pointers */
-	UNWIND_SWITCH,	/* as UNWIND_BP, but the caller's stack is another one, at any address */
+	/* a PLT entry, which has 16 bytes: CFA = sp + 8; from its byte `cfa` on, CFA = sp + 16 */
+	UNWIND_PLT,
+	UNWIND_SIGNAL, /* the frame that the kernel made to call a signal handler */
+	/* described by a struct unwind_rule, which is `cfa` words behind the first frame */
+	UNWIND_RULE,
+	UNWIND_FRAME,  /* code known to keep frame pointers */
+	UNWIND_SWITCH, /* as UNWIND_BP, but the caller is on another stack, at any address */
 };
 
 enum { UNWIND_BX_LOST = 255 };
@@ -54,7 +56,7 @@ enum unwind_cfa_kind {
 };
 
 enum unwind_saved_kind {
-	UNWIND_SAVED_NOT, /* the callee has not changed it */
+	UNWIND_SAVED_NOT, /* the register is not saved: the callee has not changed it */
 	UNWIND_SAVED_CFA, /* saved at CFA + offset */
 	UNWIND_SAVED_BP,  /* saved at bp + offset */
 	UNWIND_SAVED_IN,  /* kept in the register with the number `offset` */
@@ -77,9 +79,9 @@ struct unwind_rule {
 /*
  * A file's code is divided into parts of 32 KiB. A part's unwind rows are loaded only when they are
  * needed, as stacks go through little of a large program. The memory of a loaded part has an entry
- * for each page of 2 KiB and then the rows, half a word each. An entry has the number of the page's
- * rows in its lower bits, and above them the index of the first row, which begins where the page
- * begins. The entry is 0 for pages behind the end of the code.
+ * for each page of 2 KiB, then the rows. Each entry and each row has half a word. The lower bits of
+ * an entry are the number of the page's rows, the bits above are the index of the page's first row,
+ * which begins where the page begins. The entry is 0 for pages behind the end of the code.
  */
 enum {
 	UNWIND_PAGE_SHIFT = 11,
@@ -136,18 +138,19 @@ static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u
 
 /*
  * The mappings of a process since its last exec: n segments, sorted, from index `first` on. The
- * segment in front of them has a generation as its `bias`: if that is not the generation here, the
- * segments have been replaced. An entry that was read while it was being written has a wrong
+ * segment in front of them has a generation number as its `bias`: if it differs from `generation`,
+ * the segments have been replaced. An entry that was read while it was being written has a wrong
  * `check`.
  */
 struct unwind_process {
-	__u64 leader_boot_ns; /* start of the process; 0: known only in ticks, see `ticks` */
+	/* time at which the process started; 0: known only in ticks, see `ticks` */
+	__u64 leader_boot_ns;
 	__u64 ticks;
 	__u64 generation;
 	__u32 tgid;
 	/*
 	 * UNWIND_ANY_EXEC: the number is not known, but no exec was seen since the daemon read the
-	 * process.
+	 * process's mappings.
 	 */
 	__u32 exec_gen;
 	__u32 first;
@@ -224,7 +227,7 @@ enum unwind_flag {
 	UNWIND_IS_WHOLE = 1,	  /* the walk reached the thread's first function */
 	UNWIND_IS_TRUNCATED = 2,  /* the stack has more frames than fit */
 	UNWIND_IS_NO_TABLE = 4,	  /* the rows of a file are not loaded, so the walk ended there */
-	UNWIND_IS_NO_MAPPING = 8, /* an address on the stack is in no known mapping */
+	UNWIND_IS_NO_MAPPING = 8, /* an address on the stack is in no mapping that is known */
 	UNWIND_IS_FAULT = 16,	  /* the stack could not be read further */
 	UNWIND_IS_NO_ROW = 32,	  /* an address has no row, or the stack contradicts its row */
 	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */

@@ -13,7 +13,7 @@
 
 enum {
 	USTACK_ENTRIES = 64,
-	/* number of traces kept one after the other without a use of any of them */
+	/* when this number of traces have been kept and none of them was used, no more are kept */
 	USTACK_TRIES = 8,
 };
 
@@ -24,7 +24,7 @@ struct ustack_entry {
 	struct stack_owner owner;
 	__u64 id; /* id of the stack; 0: none yet */
 	__u32 is_exact;
-	__u32 epoch; /* the window in which the stack was sent */
+	__u32 epoch; /* number of the window in which the stack was sent */
 	__u32 has_trace;
 	__u32 tries;
 	struct unwind_trace trace;
@@ -106,9 +106,9 @@ static __always_inline void ustack_begin(struct ustack_entry *p, const struct un
 }
 
 /*
- * Notes the stack that a walk found. Keeps the trace of the walk if the same stack came twice in a
- * row and is whole: a walk that ended early may get further when the daemon has loaded what it
- * lacked.
+ * Stores which stack a walk found. Keeps the trace of the walk if the same stack came twice in a
+ * row and is whole: a walk that ended early may get further when the daemon has loaded the unwind
+ * rows that it lacked.
  */
 static __always_inline void ustack_note(struct ustack_entry *p, const struct unwind_walk *w,
 					__u64 bp, __u64 id, __u32 epoch)

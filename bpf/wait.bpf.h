@@ -3,8 +3,8 @@
 #define STACKD_BPF_WAIT_BPF_H
 
 /*
- * Functions for all probes of waits: one says whether a task sleeps, the other adds a wait to a
- * row.
+ * Functions for all probes that record waits: one says whether a task sleeps, the other adds a wait
+ * to a row.
  */
 
 #include "kernel.h"

@@ -23,8 +23,8 @@ static __always_inline bool is_entry(__u64 ip)
 }
 
 /*
- * Cuts a stack off behind the entry function of the interrupt. `r` is the size of the stack in
- * bytes, as bpf_get_stack() returned it. Returns the size that is left.
+ * Removes from a stack all frames behind the entry function of the interrupt. `r` is the size of
+ * the stack in bytes, as bpf_get_stack() returned it. Returns the size that is left.
  */
 static __always_inline long wake_truncate(const struct scratch *s, long r)
 {
