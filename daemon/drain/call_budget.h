@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_DRAIN_CALL_BUDGET_H
 
 /*
- * Keeps a session that records calls (stackcount, stacksnoop) within its CPU budget: reads the
- * session's counters ten times a second and decides that one in `every` calls is recorded. Sets
- * is_over if even the lowest rate of recorded calls costs too much. Owned by the drain, used on its
+ * Keeps a session that records calls (stackcount, stacksnoop) within its CPU budget. Reads the
+ * session's counters ten times a second and sets `every`: one call in `every` is recorded. Sets
+ * is_over if even the highest value of `every` costs too much. Owned by the drain, used on its
  * thread only.
  */
 
@@ -29,14 +29,20 @@ struct call_budget {
 				    run_ns does not include it */
 	uint64_t rate; /* maximum number of calls to stream per second; 0: calls are not streamed */
 	struct call_counts last;
-	uint64_t every;		 /* one call in `every` is recorded */
-	uint64_t every_for_load; /* the lowest value of `every` that respects the CPU budget;
-				    `every` is higher if `rate` requires it */
-	uint64_t calls_per_s;	 /* number of calls per second that match the filter, as of the last
-				    update */
+	uint64_t every; /* one call in `every` is recorded */
+	/*
+	 * the value of `every` that the CPU budget alone requires; `every` is higher if `rate`
+	 * requires it
+	 */
+	uint64_t every_for_load;
+	uint64_t calls_per_s; /* number of calls per second that match the filter, as of the last
+				 update */
 	uint64_t load_percent;
-	int64_t over_since_ns; /* time since which the session exceeds its budget although `every`
-				  has its maximum; 0: it does not */
+	/*
+	 * time since which the session exceeds its budget although `every` has its maximum; 0: it
+	 * does not exceed it
+	 */
+	int64_t over_since_ns;
 	bool is_over; /* true if the session has exceeded its budget for too long and has to end */
 };
 

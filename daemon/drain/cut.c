@@ -17,9 +17,9 @@
 #include "daemon/window/stack.h"
 
 /*
- * A new window begins in two steps: the drain reads its start from the clock, then writes its
- * number, and only then the BPF programs use it. This is the maximum accepted time between the two
- * steps. Waits that end in between are counted in the old window.
+ * To begin a new window, the drain reads the clock, writes the time as the window's start, and then
+ * writes the window's number. This is the maximum accepted time between reading the clock and
+ * writing the number. Waits that end during this time are counted in the old window.
  */
 #define CUT_SLACK_NS (50 * NS_PER_US)
 
@@ -155,8 +155,8 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 
 /*
  * A recorded call also stands for the calls that were skipped before it. But when a session ends,
- * there may be calls that were skipped after the last recorded one: returns the number of these for
- * the last window of the session. Returns 0 for any other window.
+ * the last calls may be skipped ones, which no recorded call follows: returns the number of these
+ * for the last window of the session. Returns 0 for any other window.
  */
 static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 {
@@ -298,8 +298,8 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	/*
 	 * windows_settle() has waited for all programs that used the old window, so all records of
 	 * these programs are in the ring buffer. But a program that began later may have reserved a
-	 * record in front of them which it has not committed yet. Wait for this one: records can be
-	 * read in their order only.
+	 * record in front of them without having committed it yet. Wait for this record: records
+	 * can be read in their order only.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
 	window = window_builder_finish(drain->builder);

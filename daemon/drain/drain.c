@@ -141,8 +141,8 @@ static bool drain_wait(struct drain *drain)
 }
 
 /*
- * Measures the CPU cost of recording calls. By this cost, sets the share of calls that the BPF
- * programs record from now on.
+ * Measures the CPU cost of recording calls. Sets the share of calls that the BPF programs record
+ * from now on so that the cost stays within the budget.
  */
 static void drain_keep_budget(struct drain *drain)
 {
@@ -397,8 +397,9 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 }
 
 /*
- * The count `recovered` shows hidden threads only if it is large: when the programs are attached in
- * the middle of a context switch, it grows by one per CPU, too.
+ * Some of the switch-ins that `recovered` counts are not those of hidden threads: if the programs
+ * are attached in the middle of a context switch, the count grows by one per CPU, too. So only a
+ * large count shows that there are hidden threads.
  */
 uint64_t drain_hidden(const struct drain_stats *stats)
 {

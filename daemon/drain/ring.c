@@ -11,8 +11,8 @@
 #include "common/base.h"
 
 /*
- * Time to wait for a record that a BPF program has reserved but not committed. A program that was
- * preempted in between should have run again by then.
+ * Time to wait for a record that a BPF program has reserved but not committed. If the program was
+ * preempted before it could commit the record, it should have run again by then.
  */
 #define COMMIT_TIMEOUT_NS (50 * NS_PER_MS)
 

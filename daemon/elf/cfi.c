@@ -118,13 +118,20 @@ static uint64_t take_address(struct cursor *c, const struct cfi_section *section
 
 /* An entry of a section: a CIE or an FDE. */
 struct entry {
-	struct cursor body; /* the bytes that follow the identifier */
+	struct cursor body; /* the bytes that follow `id` in the entry */
 	size_t offset;	    /* offset of the entry in the section */
-	size_t id_offset;   /* offset of the identifier in the section */
-	uint64_t id;	    /* the identifier, which tells whether the entry is a CIE or an FDE */
+	size_t id_offset;   /* offset of `id` in the section */
+	/*
+	 * CIE id or CIE pointer: the field that says whether the entry is a CIE or an FDE, and to
+	 * which CIE an FDE refers
+	 */
+	uint64_t id;
 };
 
-/* Reads the entry at *offset and sets *offset to the next one. False at the section's end. */
+/*
+ * Reads the entry at *offset, and sets *offset to the offset of the next entry. False at the
+ * section's end.
+ */
 static bool entry_next(const struct cfi_section *section, size_t *offset, struct entry *out)
 {
 	struct cursor c = { section->data + *offset, section->data + section->size, false };
@@ -174,7 +181,7 @@ static void augmentation_read(struct cursor *c, const char *letters, struct cfi_
 			break;
 		case 'B': /* pointer authentication on arm64; it has no data to read */
 			break;
-		default: /* unknown letter: its data is skipped by the caller */
+		default: /* unknown letter: the caller skips its data */
 			return;
 		}
 	}
@@ -192,8 +199,8 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 		i++;
 	if (c->is_bad || i > AUGMENTATION_MAX)
 		return false;
-	if (version == 4 && (take(c, 1) != 8 || take(c, 1) != 0)) /* must be: address size 8,
-								     segment selector size 0 */
+	/* both must be as expected: address size 8, segment selector size 0 */
+	if (version == 4 && (take(c, 1) != 8 || take(c, 1) != 0))
 		return false;
 	cie.code_align = take_uleb(c);
 	cie.data_align = take_sleb(c);
@@ -273,7 +280,7 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 	return r;
 }
 
-/* The state of executing the call frame instructions of one function. */
+/* The state of a run through the call frame instructions of one function. */
 struct machine {
 	const struct cfi_section *section;
 	const struct cfi_cie *cie;
@@ -361,7 +368,7 @@ static void cfa_set_expression(struct machine *m, struct cursor *c)
 
 /*
  * Advances the current address. Before that, calls the callback with the rules that hold from the
- * current address up to the new one.
+ * current address up to the new address.
  */
 static int advance(struct machine *m, uint64_t factored)
 {

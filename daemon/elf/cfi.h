@@ -84,8 +84,9 @@ typedef int (*cfi_registers_fn)(void *userdata, uint64_t address,
 				const struct cfi_registers *registers);
 
 /*
- * Calls `callback` for every function of the section. Skips entries that it cannot parse. Ends at
- * an entry that is longer than the rest of the section. Returns 0, or what the callback returned.
+ * Calls `callback` for every function of the section. Skips entries that it cannot parse. Stops at
+ * an entry whose length is more than the rest of the section. Returns 0, or the result of the
+ * callback.
  */
 int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, void *userdata);
 

@@ -18,8 +18,8 @@
 #define PAGE_BYTES	    4096
 
 /*
- * Opens an ELF file with libelf, which reads it by pread() instead of mapping it. If the file is
- * truncated meanwhile, reading thus gives an error, not SIGBUS.
+ * Opens an ELF file with libelf, which reads it by pread() and does not map it. So if the file is
+ * truncated meanwhile, reading fails with an error and not with SIGBUS.
  */
 Elf *elf_handle_open(const struct elf_source *source)
 {
@@ -92,8 +92,8 @@ static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 }
 
 /*
- * Reads facts from the sections. Ignores damaged ones: a program runs without sections, and nothing
- * is lost but names of functions.
+ * Reads facts from the sections. Ignores damaged sections: a program runs without sections, and
+ * only names of functions are lost.
  */
 static void sections_read(Elf *elf, struct elf_file *file)
 {

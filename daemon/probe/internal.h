@@ -26,7 +26,7 @@ enum { PROBE_MAX_LINKS = 128 };
 
 /*
  * For offcpu and offwake sessions that a client started: maximum number of entries in the BPF map
- * of one window. Events for which the map has no room are counted as lost.
+ * of one window. If the map is full, further events are counted as lost.
  */
 enum { PROBE_SMALL_KEYS = 8192 };
 
@@ -95,7 +95,10 @@ struct probe_ops {
 	 * CPU separately.
 	 */
 	void (*refresh)(struct probe *probe);
-	/* Detaches the programs whose links are not in probe->links. NULL: all links are there. */
+	/*
+	 * Detaches those programs that are attached without a link in probe->links. NULL: there are
+	 * no such programs.
+	 */
 	void (*detach)(struct probe *probe);
 	/*
 	 * Frees the memory that only this kind of probe uses. Does not free the skeleton: the

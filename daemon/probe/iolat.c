@@ -35,7 +35,7 @@ enum {
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
 	FEW_SLOTS = 512,
-	/* factor by which the map of a window is larger if system calls are recorded */
+	/* if system calls are recorded, the map of a window has more entries by this factor */
 	KEYS_WITH_CALLS = 4,
 };
 

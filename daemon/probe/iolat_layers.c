@@ -145,8 +145,8 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 }
 
 /*
- * Runs call(file). True if the test program (see flag_program()) ran during this call; it must be
- * attached already. Also true if this cannot be tested.
+ * Calls call(file). True if the test program (see flag_program()), which the caller has attached,
+ * ran during this call. Also true if this cannot be tested.
  */
 static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 {
@@ -159,10 +159,10 @@ static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 }
 
 /*
- * Tests whether programs can be attached to kernel functions by this method: attaches one to
- * vfs_fsync_range(). 0, or a negative errno. Then tests whether the system calls fsync and
- * fdatasync call this function, because some compilers inline it. Sets *unseen_out to the names of
- * the system calls that do not call it, or to NULL if both do.
+ * Tests whether programs can be attached to kernel functions by this method, by attaching one to
+ * vfs_fsync_range(). Returns a negative errno if not. Otherwise returns 0, and tests whether the
+ * system calls fsync and fdatasync call this function, because some compilers inline it. Sets
+ * *unseen_out to the names of the system calls that do not call it, or to NULL if both do.
  */
 static int method_probe(const struct probe *probe, enum attach_method method,
 			const char **unseen_out)
@@ -240,8 +240,8 @@ static bool hook_is_allowed(const struct probe *probe, const char *hook)
 }
 
 /*
- * Adds a text to layers->blind: no program can be attached to the functions of file systems. If the
- * setting `hook` is not "auto", also marks the probe as refused.
+ * Adds a text to layers->blind, which says that no program can be attached to the functions of file
+ * systems. If the setting `hook` is not "auto", also marks the probe as refused.
  */
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
@@ -359,8 +359,9 @@ static void functions_choose(struct probe *probe)
 }
 
 /*
- * A cgroup's limit io.max may hold a block request back. Selects the programs that measure for how
- * long. These are fentry programs, because a return probe cannot read the bio.
+ * The kernel may hold back a block request because of a cgroup's limit io.max. Selects the programs
+ * that measure the time for which it does so. These are fentry programs, because a return probe
+ * cannot read the bio.
  */
 static void throttle_choose(struct probe *probe)
 {
@@ -435,8 +436,9 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 }
 
 /*
- * Attaches kprobes to all functions of file system i. If the kernel refuses one of them, detaches
- * the others: users would take data of some functions for data of all. 0, or a negative errno.
+ * Attaches kprobes to all functions of file system i. 0, or a negative errno. If the kernel refuses
+ * one of the kprobes, detaches the others, because users would take data of some functions for data
+ * of all.
  */
 static int kprobes_attach(struct probe *probe, size_t i)
 {

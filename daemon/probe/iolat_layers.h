@@ -29,8 +29,9 @@ bool iolat_layers_have_call_functions(const struct probe *probe);
 bool iolat_layers_have_functions(const struct probe *probe);
 
 /*
- * Attaches the kprobes. Called after the programs are loaded. Returns 0 even if the kernel refuses
- * all kprobes, but -EOPNOTSUPP if the settings demand kprobes.
+ * Attaches the kprobes. Called after the programs are loaded. Returns -EOPNOTSUPP if the kernel
+ * refuses all kprobes and the settings demand kprobes; otherwise returns 0, even if the kernel
+ * refuses kprobes.
  */
 int iolat_layers_attach(struct probe *probe);
 

@@ -32,10 +32,10 @@ bool multi_attach_has_functions(void);
 
 /*
  * Attaches the program with the descriptor program_fd to the targets. is_multi is true if the
- * program was loaded as one for many functions at once. Returns 0 if the kernel accepted at least
- * one target; multi_attach_refused() returns the number of the others. On a negative errno nothing
- * is attached. If that is because the kernel refused all targets, `why` (size bytes) gets one line
- * with some of their names.
+ * program was loaded as a program for many functions at once. Returns 0 if the kernel accepted at
+ * least one target; multi_attach_refused() returns the number of the others. On a negative errno
+ * nothing is attached. If the reason is that the kernel refused all targets, `why` (size bytes)
+ * gets one line with some of their names.
  */
 int multi_attach_open(struct broker *broker, int program_fd, const struct targets *targets,
 		      bool is_multi, struct multi_attach **out, char *why, size_t size);

@@ -49,9 +49,9 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	int fd, r;
 
 	/*
-	 * The counter of cycles stands still while a CPU is idle: ask the kernel for a number of
-	 * samples per second of work. The software clock also runs while a CPU is idle: ask for one
-	 * sample per period.
+	 * The hardware counter of cycles stands still while a CPU is idle: ask the kernel for a
+	 * number of samples per second in which the CPU works. The software clock also runs while a
+	 * CPU is idle: ask for one sample per period.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;

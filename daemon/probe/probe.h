@@ -41,8 +41,9 @@ struct probe_program {
 struct probe_status {
 	const char *hook; /* where the probe is attached, as text for users; NULL: it is off */
 	bool is_on;
-	bool is_disabled;   /* true if the settings turn the probe off */
-	const char *reason; /* why the probe is off or does not use the best hook; else NULL */
+	bool is_disabled; /* true if the settings turn the probe off */
+	/* why the probe is off, or why it does not use the best hook; else NULL */
+	const char *reason;
 	const char *blind[PROBE_MAX_BLIND]; /* events that the probe cannot see, as text */
 	size_t n_blind;
 	size_t n_programs;
@@ -57,9 +58,13 @@ struct probe_options {
 	enum probe_kind kind;
 	const struct config *config;
 	struct broker *broker; /* opens perf events for the probe; NULL: the probe gets none */
-	const struct unwind_maps *unwind; /* for walking user stacks; NULL: they have one frame */
-	uint64_t hash_seed;		  /* seed of stack ids; the same in all probes */
-	uint64_t cgroup_root;		  /* cgroup_root() of daemon/host/ */
+	/* maps for walking user stacks; NULL: user stacks have only one frame */
+	const struct unwind_maps *unwind;
+	uint64_t hash_seed; /* seed of stack ids; the same in all probes */
+	/*
+	 * result of cgroup_root(): number of the cgroup at the root of those that the daemon sees
+	 */
+	uint64_t cgroup_root;
 	bool is_disabled;	/* true: disabled by the settings; probe_open() leaves it off */
 	bool is_small;		/* true if a client started the session: its maps are smaller */
 	bool follows_processes; /* true: reports fork, exec and exit; offcpu always does */

@@ -255,8 +255,8 @@ static void dirs_search(struct search *search)
 }
 
 /*
- * Adds those files with the searched name that a process has mapped. The process calls functions in
- * these files, even if they were replaced on disk since then.
+ * Adds the files that a process has mapped and that have the searched name. The process calls
+ * functions in these files, even if they were replaced on disk since then.
  */
 static void mapped_search(struct search *search, int dir_fd, int64_t task)
 {

@@ -113,8 +113,8 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 }
 
 /*
- * Sets the mark of each target that a file of filter_lists[] contains. The file has lines like
- * "vfs_read" and "ext4_sync_fs [ext4]".
+ * Sets marks[i] for each target i whose name is in a file of filter_lists[]. The file has lines
+ * like "vfs_read" and "ext4_sync_fs [ext4]".
  */
 static void list_mark(FILE *f, const struct targets *targets, bool *marks)
 {
@@ -211,8 +211,8 @@ static bool sites_have(const struct sites *sites, uint64_t start)
 }
 
 /*
- * Sets the mark of each target that a file of site_lists[] contains. Sets *is_done_out to false if
- * no such file can be read.
+ * Sets marks[i] for each target i whose code calls ftrace at an address that a file of site_lists[]
+ * contains. Sets *is_done_out to false if no such file can be read.
  */
 static int sites_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {

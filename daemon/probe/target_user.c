@@ -81,7 +81,9 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	return r;
 }
 
-/* True if the file or folder is root's and nobody else may write to it, and is no symbolic link. */
+/*
+ * True if root owns the file or folder, only root may write to it, and it is not a symbolic link.
+ */
 static bool is_roots_alone(const char *path)
 {
 	struct stat st;
@@ -91,10 +93,10 @@ static bool is_roots_alone(const char *path)
 }
 
 /*
- * Checks for a restricted pattern that nobody but root can change the file or put another one in
- * its place: the file and each folder on its path must be root's alone. Stores in *real_out the
- * path without symbolic links; the caller frees it. Returns 0; -ENOMEM; or -EPERM with one line in
- * `why` (size bytes).
+ * Checks for a restricted pattern that only root can change the file or put another one in its
+ * place: is_roots_alone() must be true of the file and of each folder on its path. Stores in
+ * *real_out the path without symbolic links; the caller frees it. Returns 0; -ENOMEM; or -EPERM
+ * with one line in `why` (size bytes).
  */
 static int restricted_check(const struct target_pattern *pattern, const char *path, char **real_out,
 			    char *why, size_t size)

@@ -60,9 +60,10 @@ static bool category_has(const char *events, const char *category, const char *e
 }
 
 /*
- * For kernels whose tracefs cannot be read: guesses whether an event belongs to the category in the
- * pattern. An event whose name begins with sched_ counts as one of the category "sched". If the
- * pattern has no wildcard, always true: the pattern then names a single event.
+ * For kernels whose tracefs cannot be read: guesses by the name of an event whether the event
+ * belongs to the category in the pattern. An event whose name begins with sched_ counts as one of
+ * the category "sched". If the pattern has no wildcard, always true: the pattern then names a
+ * single event.
  */
 static bool category_begins(const struct target_pattern *pattern, const char *event)
 {

@@ -101,8 +101,8 @@ static void programs_wait(void *userdata)
 }
 
 /*
- * Maps n words of the BPF map unwind_words into memory, beginning with word number `first`. NULL on
- * error.
+ * Maps n words of the BPF map unwind_words into the daemon's memory, beginning with word number
+ * `first`. NULL on error.
  */
 static uint64_t *words_map(void *userdata, uint32_t first, uint32_t n)
 {

@@ -177,8 +177,8 @@ static struct unwind_frame frame_of(const struct adding *adding, const struct go
 		break;
 	case WAY_SWITCH:
 		/*
-		 * Walk by bp if the function has saved it. Also if the function never saves it: bp
-		 * then still has the value that it had in the caller.
+		 * Walk by bp if the function has saved it, or if the function never saves it,
+		 * because bp then still has the value that it had in the caller.
 		 */
 		if (is_saved || (step->depth ? adding->saved < 0 : !adding->has_frame))
 			return switched;

@@ -47,7 +47,8 @@ void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr 
 
 /*
  * A function or section, by its addresses. Its code from `moved` to `back` has the unwind frame
- * `inside`. The code before and after that has not moved the stack pointer: the CFA is sp + 8.
+ * `inside`. Before and after this range, the code has not moved the stack pointer: the CFA is sp +
+ * 8.
  */
 struct piece {
 	uint64_t start, moved, back, end;

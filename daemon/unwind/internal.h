@@ -19,7 +19,7 @@
 enum { UNWIND_MISSED_MAX = 64 };
 
 /*
- * Says where the unwind rows of 32 KiB of a file's code (a "part") are in the memory that BPF
+ * Says where the unwind rows of one part (32 KiB) of a file's code are in the memory that BPF
  * programs read. range.n is 0 if they are not loaded.
  */
 struct row_part {
@@ -28,13 +28,17 @@ struct row_part {
 };
 
 /*
- * The compiled unwind rows of a file, in the memory that BPF programs read. Files with equal rows
- * share one struct row_set.
+ * The compiled unwind rows of a file, in the memory that BPF programs read. They consist of a head,
+ * and of one range of rows for each part (32 KiB) of the file's code. Files with equal rows share
+ * one struct row_set.
  */
 struct row_set {
-	struct row_set *next;	  /* next in the list unwind.row_sets */
-	struct unwind_range head; /* words of the head: one for each part of 32 KiB of code,
-				     then frames and rules */
+	struct row_set *next; /* next in the list unwind.row_sets */
+	/*
+	 * the head: one word for each part of the code, which says where its rows are; then frames
+	 * and rules
+	 */
+	struct unwind_range head;
 	struct row_part *parts;
 	uint32_t n_parts;
 	uint32_t n_placed; /* number of words that the loaded parts of the rows take */
@@ -56,8 +60,11 @@ struct unwind_file {
 	int64_t used_ns;     /* time at which a stack walk was last seen to use the file's rows */
 	int64_t retry_ns;    /* time before which the daemon does not try to load the rows */
 	bool is_needed;	     /* a stack walk has ended early, because these rows were not loaded */
-	uint32_t missed[UNWIND_MISSED_MAX]; /* numbers of the parts of the rows that walks have
-					       needed, but that were not loaded */
+	/*
+	 * numbers of the parts (32 KiB) of the file's code whose rows walks have needed, but which
+	 * were not loaded
+	 */
+	uint32_t missed[UNWIND_MISSED_MAX];
 	uint32_t n_missed;
 	bool is_too_big;
 };
@@ -82,9 +89,9 @@ struct unwind {
 	pthread_mutex_t lock;
 	struct unwind_memory memory;
 	/*
-	 * Allocators for three regions of memory: words for the heads of row sets, words for the
-	 * parts of the rows, and segments. Heads have their own region, because a large head would
-	 * not fit between parts.
+	 * Allocators for three regions of memory: heads_alloc for the heads of row sets (see struct
+	 * row_set), parts_alloc for the rows, and segments_alloc for the mappings of processes.
+	 * Heads have a region of their own, because a large head would not fit between rows.
 	 */
 	struct range_alloc heads_alloc, parts_alloc, segments_alloc;
 	struct row_set *row_sets;

@@ -53,8 +53,8 @@ static bool range_equals(struct unwind *unwind, struct unwind_range range, const
 }
 
 /*
- * Returns the range of words that hold the frames and rules: the words of the head behind those for
- * the parts of the rows.
+ * Returns the range of words with the frames and rules. They are in the head of the row set, behind
+ * one word for each part of the code.
  */
 static struct unwind_range frames_of(const struct row_set *set)
 {
@@ -149,13 +149,13 @@ enum victim_rank {
 	UNMAPPED_USED,	 /* a row set whose files no process maps, used recently */
 };
 
-/* How much memory is wanted, and which rows may be evicted to make room. */
+/* Says how much memory is wanted, and which rows may be evicted to make room. */
 struct demand {
 	uint64_t n;	       /* number of words of memory that are wanted */
 	enum victim_rank most; /* last kind of rows, in the order of enum victim_rank, that may
 				  be evicted */
-	bool is_head;	       /* true: memory for the head of a row set is wanted; false:
-				  memory for unwind rows */
+	/* true: memory for the head of a row set (see struct row_set); false: memory for rows */
+	bool is_head;
 };
 
 #define WHOLE_SET UINT32_MAX
@@ -218,8 +218,8 @@ static void victims_add_parts(struct victims *victims, struct row_set *set,
 
 /*
  * Adds the row set to the list of victims, or those parts of it that may be evicted for this
- * demand. If no stack walk has needed the demanded rows yet, only sets may be evicted whose files
- * no process maps and whose rows were not used recently.
+ * demand. If no stack walk has needed the demanded rows yet, a set may be evicted only if no
+ * process maps its files and its rows were not used recently.
  */
 static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
 			const struct demand *demand, int64_t now)

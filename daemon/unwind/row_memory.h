@@ -12,15 +12,15 @@
 #include "daemon/unwind/internal.h"
 
 /*
- * Returns the number of words that are reserved for the heads of row sets, an eighth of the memory.
- * The words behind them are for the parts of the rows.
+ * The memory for unwind rows has two regions: first the heads of all row sets (see struct row_set),
+ * then their rows. Returns the size of the first region in words, an eighth of the memory.
  */
 uint32_t row_memory_heads(const struct unwind *unwind);
 
 /*
  * Returns a reference to a set with these unwind rows: an existing set with equal rows, or else a
- * new set. A new set has only its head in memory (index of the parts, frames, rules), and none of
- * the parts. NULL when out of memory, or when no room could be made for the head.
+ * new set. A new set has only its head in memory (see struct row_set), and none of its rows. NULL
+ * when out of memory, or when no room could be made for the head.
  */
 struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *rows,
 			       const struct unwind_file *file, int64_t now);

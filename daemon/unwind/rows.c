@@ -27,8 +27,8 @@ enum {
 };
 
 /*
- * A function. Its unwind rows are rows[first] to rows[first + n - 1] of the compiler. `number` is
- * the number of functions that were added before it.
+ * A function. Its unwind rows are n members of the compiler's array rows[], from rows[first] on.
+ * `number` is the number of functions that were added before it.
  */
 struct function {
 	uint32_t start, end;
@@ -355,8 +355,8 @@ static int output_fill(struct output *out)
 }
 
 /*
- * Adds the rows of a page (2 KiB of code). The first row stands at the beginning of the page, even
- * if it has the same frame as the end of the page before.
+ * Adds the rows of a page (2 KiB of code). The first row is for the beginning of the page, even if
+ * the end of the page before has the same frame.
  */
 static void page_fill(const struct output *out, uint32_t page, size_t *next,
 		      struct unwind_row *rows, uint32_t *n)

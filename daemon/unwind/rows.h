@@ -32,8 +32,8 @@ struct unwind_extent {
 
 struct unwind_rows {
 	/*
-	 * Array of 8-byte words that holds, in this order: a struct unwind_part for each part (32
-	 * KiB of code); the frames, one word each; the rules, two words each; the rows of the first
+	 * Array of 8-byte words with, in this order: a struct unwind_part for each part (32 KiB) of
+	 * the code; the frames, one word each; the rules, two words each; the rows of the first
 	 * part, the rows of the second part, and so on.
 	 */
 	uint64_t *words;
@@ -80,11 +80,11 @@ void unwind_compiler_freep(struct unwind_compiler **compiler);
 int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_section *section);
 
 /*
- * These four functions add one function row by row. Call unwind_compiler_begin() first, then
- * unwind_compiler_row() for each address at which the frame changes, then unwind_compiler_end(), or
- * unwind_compiler_cancel() to discard the rows. unwind_compiler_begin() returns -ERANGE if the
- * addresses are not code of this file. Rows must have ascending addresses, and their frames must
- * not need a rule.
+ * These four functions add one function of the file row by row. Call unwind_compiler_begin() first,
+ * then unwind_compiler_row() for each address at which the frame changes, then
+ * unwind_compiler_end(), or unwind_compiler_cancel() to discard the rows. unwind_compiler_begin()
+ * returns -ERANGE if the addresses are not code of this file. Rows must have ascending addresses,
+ * and their frames must not need a rule.
  */
 int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint64_t end);
 int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,

@@ -10,8 +10,8 @@
 #include "daemon/unwind/row_memory.h"
 
 /*
- * If unwind rows could not be loaded, because there was too little room or reading failed, the
- * daemon tries it again after this time.
+ * If unwind rows could not be loaded, because there was too little room or because the file could
+ * not be read, the daemon tries again after this time.
  */
 #define RETRY_NS (10 * NS_PER_S)
 /*
@@ -210,8 +210,8 @@ void unwind_file_put(struct unwind_file *file)
 }
 
 /*
- * A stack walk has needed the row for this address. Adds the part of the file's rows that has it to
- * the list of missed parts, unless the part is loaded. The caller holds the lock.
+ * A stack walk has needed the row for this address. If the part (32 KiB) of the code with this
+ * address has no rows loaded, adds it to the list of missed parts. The caller holds the lock.
  */
 static void missed_add(struct unwind_file *file, uint64_t address)
 {

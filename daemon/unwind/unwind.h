@@ -150,9 +150,9 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 
 /*
  * Lets stack walks find the file's rows by a key that the kernel has for each mapping of the file.
- * This works even in processes that the daemon does not know yet. If `file` is NULL, the code was
- * made at run time. `address` is the ELF virtual address of the file offset in the key. When there
- * are too many keys, the oldest one is dropped.
+ * By this key, walks find them even in processes that the daemon does not know yet. If `file` is
+ * NULL, the code was made at run time. `address` is the ELF virtual address of the file offset in
+ * the key. When there are too many keys, the oldest one is dropped.
  */
 void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
 		       const struct unwind_code_key *key, uint64_t address);

@@ -22,7 +22,7 @@
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
 
-/* A device number, and the name that the device has during the present window. */
+/* The number of a device, and the name of the device with this number in the present window. */
 struct device {
 	uint32_t dev;
 	bool is_character;
@@ -279,8 +279,8 @@ static struct window_io *open_row_get(struct window *window, size_t first,
 }
 
 /*
- * Adds one thread's unfinished I/O operations to the rows that count such operations. These rows
- * begin at index `first`.
+ * Adds the unfinished I/O operations of one thread to those rows of the window that count
+ * unfinished operations. These rows begin at index `first`.
  */
 static void slot_to_window(struct window_builder *builder, size_t first, const struct io_slot *slot)
 {

@@ -52,9 +52,9 @@ struct thread_state {
 	uint32_t image;		/* index of the thread's entry in window.images, or IMAGE_NONE */
 	uint64_t open_since_ns; /* start of the wait during which the stack open_ustack was read */
 	uint64_t open_ustack;
-	uint64_t span_start_ns; /* start of the thread's last wait that arrived as a record */
-	bool has_last;	 /* true if `last` is set, because the thread was read for an earlier window
-			  */
+	/* start of the wait whose record arrived last */
+	uint64_t span_start_ns;
+	bool has_last;	 /* true if `last` is set: the thread was read for an earlier window */
 	bool is_missing; /* true if the thread was not found when the last window was built */
 	bool has_ended;
 	int64_t end_ns;

@@ -208,9 +208,10 @@ static bool thread_is_seen(const struct offcpu_builder *builder, const struct th
 }
 
 /*
- * Stores the thread's times for the part of the window in which it ran one program, which exec_gen
- * identifies. *from has the thread's sums at the beginning of this part, *to those at its end:
- * stores the difference. Then copies *to to *from, because the next part begins there.
+ * Stores the time that the thread spent in each state during a part of the window, in which it ran
+ * one program; exec_gen identifies this program. *from has the thread's sums at the beginning of
+ * this part, *to has those at its end: the time is the difference. Then copies *to to *from,
+ * because the next part begins there.
  */
 static void image_sum(struct offcpu_builder *builder, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)

@@ -17,8 +17,8 @@
 #include "daemon/window/window.h"
 
 /*
- * The operations that build the windows of one kind of probe. Those below put_row() are NULL if the
- * kind does not need them.
+ * The operations that build the windows of one kind of probe. The members after put_row() are NULL
+ * if the kind does not need them.
  */
 struct window_builder_ops {
 	size_t size;	   /* size of the builder's own struct, in bytes */
@@ -39,7 +39,7 @@ struct window_builder_ops {
 
 	/*
 	 * add_thread() is called for each thread that is read at the end of a window. add_record()
-	 * is called for each record of the ring buffer, when the record arrives.
+	 * is called when a record of the ring buffer arrives.
 	 */
 	void (*add_thread)(struct window_builder *builder, const struct thread *thread);
 	void (*add_record)(struct window_builder *builder, const struct record_head *record);

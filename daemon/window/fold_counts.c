@@ -7,7 +7,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/window/fold_internal.h"
 
-/* A summed row of I/O operations, while operations are added to it. */
+/* A summed row while it is made: I/O operations are added to it one after the other. */
 struct io_sum {
 	struct window_io io;
 	uint64_t buckets[IO_BUCKETS_N];

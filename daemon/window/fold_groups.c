@@ -13,7 +13,8 @@
  * order has no meaning.
  */
 struct fold_key {
-	uint64_t image; /* fold_image.hash or fold_image.unit */
+	/* fold_image.hash or, in rows of "(others)", the result of fold_image_unit() */
+	uint64_t image;
 	uint64_t state;
 	uint64_t kernel;
 	uint64_t user;
@@ -29,7 +30,8 @@ struct fold_group {
 	size_t n;
 	bool is_idle;
 	bool is_disk;
-	bool is_others; /* true if the items belong to an "(others)" entry already */
+	/* true if the items belong to an entry that is an "(others)" entry already */
+	bool is_others;
 };
 
 struct fold_member {
@@ -51,8 +53,9 @@ static int member_compare(const void *x, const void *y)
 }
 
 /*
- * Compares by rank. Waits that are not idle come before idle ones; of these, more time comes before
- * less; of equal times, uninterruptible sleep (D) comes before other states.
+ * Compares two items or two groups of items, for sorting. Items that are not idle waits come before
+ * idle waits. If both are idle or both are not, the longer time comes first. If the times are
+ * equal, too, uninterruptible sleep (D) comes first.
  */
 static int rank_compare(bool is_idle_a, bool is_idle_b, uint64_t a, uint64_t b, bool is_disk_a,
 			bool is_disk_b)
@@ -85,8 +88,8 @@ static int64_t compare_u64(uint64_t a, uint64_t b)
 }
 
 /*
- * Compares items by rank. Items with is_sum come last, because they are always summed up again.
- * Items of equal rank are ordered by their ids.
+ * Compares items by rank (see rank_compare()). Items with is_sum come last, because they are always
+ * summed up again. Items of equal rank are ordered by their ids.
  */
 static int item_compare(const void *x, const void *y, void *userdata)
 {
@@ -178,8 +181,8 @@ static int target_add(struct fold *fold, const struct fold_item *items, uint32_t
 }
 
 /*
- * Sorts the members by key, and makes one group of all members with the same key. Returns the
- * number of groups.
+ * Sorts members[] by key, and makes one group of all members with the same key. Returns the number
+ * of groups.
  */
 static size_t groups_make(const struct fold *fold, const struct fold_item *items,
 			  struct fold_member *members, size_t n, struct fold_group *groups)

@@ -111,8 +111,8 @@ int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out)
 
 /*
  * Entry `image` of in.images is folded with similar ones. Returns the process that stands for all
- * of them: for processes with the same comm, exe and cgroup, or, if is_others, for all of the
- * cgroup, or, if is_rest as well, for those of several cgroups.
+ * of these. It stands for processes with the same comm, exe and cgroup. If is_others, it stands for
+ * all processes of the cgroup; if is_rest is true, too, for those of several cgroups.
  */
 static struct process *folded_process(const struct fold *fold, uint32_t image, bool is_others,
 				      bool is_rest)
@@ -220,7 +220,7 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 	a->short_runnable_ns += b->short_runnable_ns;
 }
 
-/* Folds an entry of in.images of which no row stays as it is. */
+/* Folds an entry of in.images none of whose rows stay as they are. */
 static int image_fold(struct fold *fold, const struct fold_item *item, bool is_others)
 {
 	const struct window_image *from = &fold->in->images[item->image];
@@ -250,9 +250,10 @@ static int images_fold(struct fold *fold, struct fold_item *items, size_t n)
 }
 
 /*
- * Makes an item of each entry of in.images that is not in out.images so far, and counts these items
- * in *n_out. Exception: entries with is_alone always stay, so they are put into out.images.
- * *kept_out counts the entries that are there in the end. 0 or -ENOMEM.
+ * Makes items of those entries of in.images that are not in out.images so far, and stores the
+ * number of items in *n_out. Entries with is_alone always stay, so this function first puts them
+ * into out.images. Stores in *kept_out how many entries of in.images are in out.images then. 0 or
+ * -ENOMEM.
  */
 static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_out,
 			  size_t *kept_out)
@@ -402,8 +403,8 @@ static int processes_count(struct fold *fold)
 }
 
 /*
- * An entry of `in` that was folded before is now folded into an entry of `out`: appends its members
- * as members of the latter.
+ * An entry of `in` that was folded before is now folded into an entry of `out`: adds the members of
+ * the former to the members of the latter.
  */
 static int members_move(const struct window *in, const struct fold_use *use,
 			struct window_member **members, size_t *n, size_t *capacity)

@@ -42,10 +42,12 @@ struct fold_place {
 	UT_hash_handle hh;
 };
 
-/* Something of entry `from` of in.images was folded into an entry or a row of `out`. */
+/*
+ * Says that something which belongs to entry `from` of in.images was folded into an entry or a row
+ * of `out`.
+ */
 struct fold_use {
-	uint64_t key; /* index of that entry in out.images, or index of that row in the fold_targets
-		       */
+	uint64_t key; /* index in out.images of the entry, or index in fold_targets of the row */
 	uint64_t process; /* identifies the process */
 	uint32_t from;
 	uint32_t processes;
@@ -64,8 +66,12 @@ struct fold {
 	struct window *out;
 	struct fold_image *images; /* data about each entry of in.images */
 	struct fold_place *places;
-	struct fold_place *units; /* units with an "(others)" entry; fold_place.image is not used */
-	struct fold_uses uses;	  /* their keys are indexes in out.images */
+	/*
+	 * units (cgroups) with an "(others)" entry; the member `image` of struct fold_place is not
+	 * used
+	 */
+	struct fold_place *units;
+	struct fold_uses uses; /* their keys are indexes in out.images */
 };
 
 /*
@@ -125,17 +131,17 @@ void fold_images_fini(struct fold *fold);
 int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out);
 
 /*
- * Sets *out to the index in out.images of the entry into which entry `image` of in.images is
- * folded; adds that entry if it is not there. If is_others, this is the "(others)" entry of the
- * unit. 0 or -ENOMEM.
+ * Sets *out to the index of the entry of out.images into which entry `image` of in.images is
+ * folded; adds the entry if out.images does not have it. If is_others is true, the entry is the
+ * "(others)" entry of the unit. 0 or -ENOMEM.
  */
 int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t *out);
 
 /*
- * Returns the unit by whose "(others)" entry `image` of in.images is summed up. At most max_folded
- * units, or 64 if that is more, have such an entry, and all other units share one. The first units
- * for which this is called get one: the order of the calls must not depend on the order of
- * in.images.
+ * Returns the unit (a cgroup) into whose "(others)" entry the entry `image` of in.images is folded.
+ * At most max_folded units, or 64 if that is more, have such an entry, and all other units share
+ * one. The units for which this is called first get an entry: so the order of the calls must not
+ * depend on the order of in.images.
  */
 uint64_t fold_image_unit(struct fold *fold, uint32_t image);
 
@@ -155,8 +161,8 @@ int fold_images_finish(struct fold *fold);
 int fold_members_finish(struct fold *fold);
 
 /*
- * Sorts the uses. Calls add() once for each key and process, even if several uses have both in
- * common: `processes` is the number of processes for which the process stands, and `started` the
+ * Sorts the uses. Calls add() once for each pair of a key and a process, even if several uses have
+ * this pair. `processes` is the number of processes for which the process stands, and `started` the
  * number of those that started within the window.
  */
 void fold_uses_count(struct fold_uses *uses,
@@ -167,8 +173,8 @@ void fold_uses_count(struct fold_uses *uses,
 /* fold_groups.c */
 
 /*
- * Sets is_sum of the items, and sorts them by rank. Items with is_sum come last. Returns the number
- * of the items without is_sum.
+ * Sets is_sum of the items, and sorts the items by rank; those with is_sum come last. Returns the
+ * number of items without is_sum.
  */
 size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n);
 
@@ -193,10 +199,10 @@ int fold_targets_count(struct fold *fold, const struct fold_item *items, size_t 
 int fold_waits(struct fold *fold);
 
 /*
- * fold_preempted.c: lets preempted waits lose their stacks, if there are enough of them. In this
- * case replaces the arrays rows[] and buckets[] of *view by new ones, which the caller frees, and
- * sets *is_changed_out to true. *view is a copy of the window and owns nothing. 0, -ENOMEM or
- * -EOVERFLOW.
+ * fold_preempted.c: removes the stacks of the shortest preempted waits (see
+ * window_fold_limits.preempted_percent). If there are such waits, replaces the arrays rows[] and
+ * buckets[] of *view by new ones, which the caller frees, and sets *is_changed_out to true. *view
+ * is a copy of the window and owns nothing. 0, -ENOMEM or -EOVERFLOW.
  */
 int fold_preempted(struct window *view, unsigned int percent, bool *is_changed_out);
 

@@ -29,9 +29,9 @@ static int time_compare(const void *x, const void *y)
 }
 
 /*
- * Rows of preempted waits lose their stacks if their time is less than *limit_out. Sets it to the
- * highest value for which these rows together have less than `percent` of the time of all such
- * rows; 0 if no row may lose its stacks. Returns 0 or -ENOMEM.
+ * Rows of preempted waits lose their stacks if their time is less than *limit_out. Sets *limit_out
+ * to the highest value for which these rows together have less than `percent` of the time of all
+ * rows of preempted waits; to 0 if no row may lose its stacks. Returns 0 or -ENOMEM.
  */
 static int limit_find(const struct window *window, unsigned int percent, uint64_t *limit_out)
 {
@@ -55,7 +55,7 @@ static int limit_find(const struct window *window, unsigned int percent, uint64_
 		left += times[--n];
 		*limit_out = times[n] + 1;
 	}
-	/* If one of several rows of equal time keeps its stacks, all of them do. */
+	/* Rows of equal time are treated alike: if one of them keeps its stacks, all of them do. */
 	if (n > 0 && *limit_out > times[n - 1])
 		*limit_out = times[n - 1];
 	return 0;

@@ -11,13 +11,16 @@
 /* The array of the window that has the item. */
 enum { FROM_ROWS, FROM_SPANS, FROM_OPENS };
 
-/* A summed row of waits, while waits are added to it. */
+/* A summed row while it is made: waits are added to it one after the other. */
 struct row_sum {
 	struct window_row row;
 	uint64_t buckets[WAIT_BUCKETS];
 };
 
-/* The items that do not stay as they are, of the three arrays one after the other. */
+/*
+ * The items of the three arrays that do not stay as they are: first those of rows[], then of
+ * spans[], then of opens[].
+ */
 struct wait_items {
 	struct fold_item *v;
 	size_t n;
@@ -122,8 +125,9 @@ static size_t span_items(const struct fold *fold, struct fold_item *items)
 }
 
 /*
- * Makes items of the waits that have not ended. Those whose threads have been made runnable get
- * another `extra`, so that they are not summed up with the others: they only wait for a CPU.
+ * Makes items of the waits that have not ended. Waits of threads that have been made runnable get
+ * another value of `extra`, so that they are not summed up with the others: they only wait for a
+ * CPU.
  */
 static size_t open_items(const struct fold *fold, struct fold_item *items)
 {
@@ -423,7 +427,10 @@ int fold_waits(struct fold *fold)
 
 	if (!items)
 		return -ENOMEM;
-	/* Make the items of each array behind those that are left of the previous arrays. */
+	/*
+	 * Put the items of each array behind those items of the previous arrays that are to be
+	 * folded.
+	 */
 	added = row_items(fold, items);
 	r = items_split(fold, items, added, &rest);
 	added = r ? 0 : span_items(fold, items + rest.n);

@@ -18,8 +18,7 @@ struct frame_key {
 	uint64_t file_offset;
 	uint64_t kind;
 	uint64_t name;	 /* hash of the function's name; 0: no name yet */
-	uint64_t module; /* hash of the file's path, because one file may have two paths; 0: no path
-			  */
+	uint64_t module; /* hash of the file's path (one file may have two paths); 0: no path */
 };
 
 struct frame_entry {
@@ -179,7 +178,10 @@ static void stack_free(struct stack_entry *entry)
 	free(entry);
 }
 
-/* Removes the stack from the table's hash; the caller frees it. Called with the lock held. */
+/*
+ * Removes the stack from the table's hash table; the caller frees the stack. Called with the lock
+ * held.
+ */
 static void stack_remove(struct stack_table *table, struct stack_entry *entry)
 {
 	if (table->sweep_next == entry)
@@ -308,7 +310,7 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
-/* Drops the stack if stack_table_sweep() has to drop it, see there. Called with the lock held. */
+/* Drops the stack if stack_table_sweep() has to drop it (see there). Called with the lock held. */
 static void stack_sweep(struct stack_table *table, struct stack_entry *entry, int64_t oldest_ns,
 			int64_t cut_ns)
 {

@@ -47,8 +47,7 @@ struct window_image {
 	int32_t tid;
 	uint32_t exec_gen;
 	char comm[COMM_LEN];
-	uint32_t folded;  /* number of processes that a folded entry stands for; 0: this is a thread
-			   */
+	uint32_t folded;  /* number of processes that a folded entry stands for; 0: a thread */
 	uint32_t started; /* number of those processes that started within the window */
 	uint32_t owner;	  /* index of the process in window.owners, if process is NULL */
 	uint32_t pad;
@@ -286,7 +285,8 @@ struct window {
 	size_t n_owners;
 	char **owner_texts;
 	size_t n_owner_texts;
-	bool is_borrowing; /* the store owns the stacks and processes and outlives the window */
+	/* true: the store owns the stacks and processes, and outlives the window */
+	bool is_borrowing;
 	uint64_t lost[WINDOW_LOST_N]; /* number of losses, by enum loss and enum window_loss */
 	uint64_t lost_ns;	      /* total duration of lost waits, in ns */
 	/*
@@ -371,8 +371,9 @@ static inline uint32_t window_processes(uint32_t processes, uint32_t started)
 }
 
 /*
- * For merging windows: changes the numbers of processes of a folded row or entry by those of one
- * from another window (`others`, `others_started`), as described at struct window_image.
+ * Used when windows are merged. Changes `processes` and `started` of a folded row or entry of the
+ * merged window: takes into account `others` and `others_started`, which are those of the same row
+ * or entry in another window. The rule is described at struct window_image.
  */
 static inline void window_processes_add(uint32_t *processes, uint32_t *started, uint32_t others,
 					uint32_t others_started)
