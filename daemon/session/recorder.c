@@ -18,6 +18,8 @@
  * are evicted together with their stacks, until no window is left.
  */
 #define STACKS_SHARE 2
+/* The number of rows to which windows merged from several on disk are folded. */
+#define STORE_ROWS 500
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
  * Tables that take longer are loaded later.
@@ -108,6 +110,7 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 		.max_size = config->store_max_size,
 		.max_age_ns = config->store_max_age_ns,
 		.n_tiers = config->store_tiers.n,
+		.fold = { .max_rows = STORE_ROWS, .max_folded = STORE_ROWS },
 		.window_ns = config->window_length_ns,
 		.boot_id = recorder->boot_id,
 		.is_read_only = is_read_only,

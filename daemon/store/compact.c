@@ -85,6 +85,39 @@ static int merged_process(void *userdata, struct process *process, int64_t *out)
 	return r;
 }
 
+int store_tier_fold(const struct store *store, size_t tier, struct window *window,
+		    struct window **out)
+{
+	const struct window_fold_limits limits = {
+		.max_rows = store_tier_rows(store, tier),
+		.max_folded = store->fold.max_folded >> store->sums[tier].level,
+		.preempted_percent = store->fold.preempted_percent,
+	};
+
+	return window_fold(window, &limits, out);
+}
+
+/*
+ * Encodes a window that was made from windows on disk, which `reader` has loaded. It will have the
+ * id `id`.
+ */
+static int merged_encode(struct store *store, struct store_reader *reader,
+			 const struct window *window, int64_t id, struct bytes *blob)
+{
+	struct merged_names merged = {
+		.loaded = store_reader_names(reader),
+		.added = store_intern_names(store->intern, id),
+		.store = store,
+	};
+	const struct store_names names = {
+		.stack_number = merged_stack,
+		.process_number = merged_process,
+		.userdata = &merged,
+	};
+
+	return store_blob_encode(window, window->run, &names, blob);
+}
+
 /*
  * Deletes the rows of the group's windows and adds the row of the window merged from them, in the
  * open transaction. length_ns is that of the tier to which the merged window belongs.
@@ -94,26 +127,18 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 			    int64_t length_ns)
 {
 	struct store_entry entry = store_entry_of(window, window->run);
-	struct merged_names merged = {
-		.loaded = store_reader_names(reader),
-		.added = store_intern_names(store->intern, group->entries[0].id),
-		.store = store,
-	};
-	const struct store_names names = {
-		.stack_number = merged_stack,
-		.process_number = merged_process,
-		.userdata = &merged,
-	};
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	size_t i;
-	int r = store_blob_encode(window, window->run, &names, &blob);
+	int r = merged_encode(store, reader, window, group->entries[0].id, &blob);
 
 	entry.id = group->entries[0].id;
 	for (i = 0; i < group->n && !r; i++)
 		r = store_tier_drop(store, group->entries[i].id);
 	if (!r)
 		r = store_window_add(store, &entry, &blob);
-	return r ? r : store_tier_add(store, &entry, length_ns, blob.n, 0);
+	return r ? r
+		 : store_tier_add(store, &entry, length_ns, blob.n,
+				  store_tier_rows(store, group->oldest.tier + 1));
 }
 
 /* Ends the transaction of a step: commits it, or rolls it back if r is an error. Returns an errno.
@@ -183,6 +208,20 @@ static int group_replace(struct store *store, struct store_reader *reader,
 	return 0;
 }
 
+/* Merges the loaded windows of the group into one, folded as the next tier does. */
+static int group_downsample(struct store *store, const struct group *group,
+			    struct window *const *windows, struct window **out)
+{
+	struct window *merged;
+	int r = store_downsample(windows, group->n, &merged);
+
+	if (r)
+		return r;
+	r = store_tier_fold(store, group->oldest.tier + 1, merged, out);
+	window_unref(merged);
+	return r;
+}
+
 /*
  * Merges the group's windows into one window of the next tier. Moves them there as they are if one
  * of them is damaged or has parts that only a newer stackd knows, or if a count would be too large.
@@ -201,7 +240,7 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 	for (i = 0; i < group->n && !r && !is_partial; i++)
 		r = store_reader_load(reader, &group->entries[i], &windows[i], &is_partial);
 	if (!r && !is_partial)
-		r = store_downsample(windows, group->n, &window);
+		r = group_downsample(store, group, windows, &window);
 	if (!r && window)
 		r = group_replace(store, reader, group, window, is_early);
 	else if (!r || r == -EBADMSG || r == -EOVERFLOW)
@@ -213,14 +252,14 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 	return r;
 }
 
-static int entries_read(struct store *store, const struct tier_row *oldest, struct group *group,
-			size_t *n_out)
+static int entries_read(struct store *store, const struct tier_row *oldest, size_t max,
+			struct group *group, size_t *n_out)
 {
 	sqlite3_stmt *statement;
 	size_t n = 0;
 	int r;
 
-	group->entries = calloc(PARTS_MAX + 1, sizeof(*group->entries));
+	group->entries = calloc(max, sizeof(*group->entries));
 	if (!group->entries)
 		return -ENOMEM;
 	statement = store_db_statement(&store->db, STATEMENT_TIER_GROUP, &r);
@@ -229,8 +268,8 @@ static int entries_read(struct store *store, const struct tier_row *oldest, stru
 	sqlite3_bind_int64(statement, 1, (int64_t)oldest->tier);
 	sqlite3_bind_int64(statement, 2, (int64_t)oldest->session);
 	sqlite3_bind_int64(statement, 3, oldest->id);
-	sqlite3_bind_int64(statement, 4, PARTS_MAX + 1);
-	while (n <= PARTS_MAX && (r = store_db_step(&store->db, statement)) > 0)
+	sqlite3_bind_int64(statement, 4, (int64_t)max);
+	while (n < max && (r = store_db_step(&store->db, statement)) > 0)
 		n += store_row_read(statement, &group->entries[n]) == 0;
 	sqlite3_reset(statement);
 	*n_out = n;
@@ -248,7 +287,7 @@ static int group_find(struct store *store, size_t tier, struct group *group)
 	int r = store_tier_oldest(store, tier, &group->oldest);
 
 	if (!r)
-		r = entries_read(store, &group->oldest, group, &n);
+		r = entries_read(store, &group->oldest, PARTS_MAX + 1, group, &n);
 	if (r)
 		return r;
 	if (!n || group->entries[0].id != group->oldest.id)
@@ -299,6 +338,86 @@ static int oldest_merge(struct store *store, size_t tier)
 	return r;
 }
 
+/* Replaces the window of the row by a folded one, or only notes that it has few rows. */
+static int window_replace(struct store *store, struct store_reader *reader,
+			  const struct tier_row *row, const struct window *folded, bool is_changed)
+{
+	struct store_entry entry = store_entry_of(folded, folded->run);
+	_cleanup_(bytes_fini) struct bytes blob = {};
+	uint32_t rows = store_tier_rows(store, row->tier);
+	sqlite3_stmt *statement;
+	int r;
+
+	if (!is_changed)
+		return store_tier_resize(store, row, row->size, rows);
+	r = merged_encode(store, reader, folded, row->id, &blob);
+	if (r)
+		return r;
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_DROP, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, row->id);
+	r = store_db_exec(&store->db, statement);
+	entry.id = row->id;
+	if (!r)
+		r = store_window_add(store, &entry, &blob);
+	return r ? r : store_tier_resize(store, row, (int64_t)blob.n, rows);
+}
+
+/* Folds a window on disk as its tier does now. A window that cannot be read stays as it is. */
+static int row_fold(struct store *store, const struct tier_row *row)
+{
+	struct window *window = NULL, *folded = NULL;
+	struct store_reader *reader = NULL;
+	struct group group = {};
+	bool is_partial = false;
+	size_t n;
+	int r = entries_read(store, row, 1, &group, &n);
+
+	if (!r)
+		r = store_reader_open(store->path, &reader);
+	if (!r && n && group.entries[0].id == row->id)
+		r = store_reader_load(reader, &group.entries[0], &window, &is_partial);
+	if (!r && window && !is_partial)
+		r = store_tier_fold(store, row->tier, window, &folded);
+	if (!r && folded) {
+		r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+		if (!r)
+			r = step_end(store,
+				     window_replace(store, reader, row, folded, folded != window));
+	}
+	window_unref(folded);
+	window_unref(window);
+	store_reader_close(reader);
+	free(group.entries);
+	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
+}
+
+/*
+ * Folds the oldest window of a tier that has more rows than the tier allows now. If there is none,
+ * halves what the tier allows. Returns 0; -ENOENT if that cannot be halved any more; or an errno.
+ */
+static int oldest_fold(struct store *store, size_t tier)
+{
+	struct tier_sums *sums = &store->sums[tier];
+	struct tier_row row;
+	int r = -ENOENT;
+
+	if (!store->fold.max_rows)
+		return -ENOENT;
+	if (sums->level)
+		r = store_tier_widest(store, tier, &row);
+	while (r == -ENOENT && sums->level < STORE_LEVEL_MAX) {
+		sums->level++;
+		sums->folded_to = 0;
+		r = store_tier_widest(store, tier, &row);
+	}
+	if (r)
+		return r;
+	sums->folded_to = row.id;
+	return row_fold(store, &row);
+}
+
 int store_tier_yield(struct store *store)
 {
 	unsigned int skipped = 0;
@@ -306,6 +425,12 @@ int store_tier_yield(struct store *store)
 	size_t tier;
 	int r;
 
+	tier = store_tier_over(store, 0);
+	if (tier < store->n_tiers) {
+		r = oldest_fold(store, tier);
+		if (r != -ENOENT)
+			return r;
+	}
 	while ((tier = store_tier_over(store, skipped)) + 1 < store->n_tiers) {
 		r = oldest_merge(store, tier);
 		if (r != -EAGAIN)

@@ -109,6 +109,10 @@ static const char *const sql[STATEMENT_N] = {
 		"SELECT " TIER " FROM window_tiers WHERE tier = ?1 ORDER BY id LIMIT 1",
 	[STATEMENT_TIER_NEWEST] =
 		"SELECT " TIER " FROM window_tiers WHERE tier = ?1 ORDER BY id DESC LIMIT 1",
+	[STATEMENT_TIER_WIDEST] =
+		"SELECT " TIER " FROM window_tiers WHERE tier = ?1 AND id > ?2 AND session < 100 "
+		"AND (row_limit = 0 OR row_limit > ?3) ORDER BY id LIMIT 1",
+	[STATEMENT_TIER_RESIZE] = "UPDATE window_tiers SET size = ?2, row_limit = ?3 WHERE id = ?1",
 	[STATEMENT_TIER_GROUP] =
 		"SELECT " ENTRY " FROM windows WHERE id IN (SELECT id FROM window_tiers "
 		"WHERE tier = ?1 AND session = ?2 AND id >= ?3 ORDER BY id LIMIT ?4) ORDER BY id",

@@ -55,6 +55,7 @@ struct store {
 	int64_t sync_every_ns;
 	struct store_tier tiers[STORE_TIERS_MAX];
 	size_t n_tiers;
+	struct window_fold_limits fold;
 	int64_t (*now)(clockid_t clock);
 	bool is_read_only;
 	/* The members from here on are used only while lock is held */
@@ -196,10 +197,15 @@ int store_salvage(struct store *store);
 int store_compact_step(struct store *store);
 
 /*
- * Lets the tier that exceeds its share by most give way: merges its oldest windows into one of the
- * next tier, or evicts its oldest window. Returns 0, -ENOENT (no windows) or another errno.
+ * Lets the tier that exceeds its share by most give way: folds its oldest windows to half as many
+ * rows, up to twice; then merges its oldest windows into one of the next tier, or evicts its oldest
+ * window. Returns 0, -ENOENT (no windows) or another errno.
  */
 int store_tier_yield(struct store *store);
+
+/* Folds a window as the tier does now. Sets *out to a reference. Returns 0 or a negative errno. */
+int store_tier_fold(const struct store *store, size_t tier, struct window *window,
+		    struct window **out);
 
 /*
  * True if the window `entry` begins where the window `before` ends, in the same run of stackd, and

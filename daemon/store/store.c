@@ -64,6 +64,7 @@ static struct store *store_new(const struct store_options *options)
 	store->max_age_ns = options->max_age_ns;
 	memcpy(store->tiers, options->tiers, sizeof(store->tiers));
 	store->n_tiers = options->n_tiers;
+	store->fold = options->fold;
 	store->window_ns = options->window_ns;
 	store->now = options->now ? options->now : clock_ns;
 	store->is_read_only = options->is_read_only;

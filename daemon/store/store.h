@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "daemon/store/reader.h"
+#include "daemon/window/fold.h"
 #include "daemon/window/window.h"
 
 /* The most windows in the queue; a window that finds the queue full is dropped. */
@@ -35,6 +36,8 @@ struct store_options {
 	int64_t max_age_ns;			  /* windows older than this are evicted */
 	struct store_tier tiers[STORE_TIERS_MAX]; /* shortest windows first */
 	size_t n_tiers;				  /* at least 1 */
+	/* to what merged windows are folded; a tier without room halves its numbers up to twice */
+	struct window_fold_limits fold;
 	/* a shorter window is joined with those that follow it before it is written; 0: none is */
 	int64_t window_ns;
 	const char *boot_id;   /* boot id of the running kernel; copied */
@@ -46,6 +49,7 @@ struct store_options {
 
 struct store_tier_stats {
 	struct store_tier tier;
+	uint64_t max_rows; /* the max_rows to which its new windows are folded; 0: not folded */
 	uint64_t windows;
 	uint64_t bytes;	    /* size of its windows, and its part of the rows that they refer to */
 	uint64_t max_bytes; /* its share of max_size */

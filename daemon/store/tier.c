@@ -87,8 +87,11 @@ int store_tiers_sum(struct store *store)
 	size_t tier;
 	int r;
 
-	for (tier = 0; tier < store->n_tiers; tier++)
-		store->sums[tier] = (struct tier_sums){ .early_ns = early_get(store, tier) };
+	for (tier = 0; tier < store->n_tiers; tier++) {
+		store->sums[tier].windows = 0;
+		store->sums[tier].bytes = 0;
+		store->sums[tier].early_ns = early_get(store, tier);
+	}
 	statement = store_db_statement(&store->db, STATEMENT_TIER_SUMS, &r);
 	if (r)
 		return r;
@@ -100,49 +103,6 @@ int store_tiers_sum(struct store *store)
 		store->sums[tier].bytes = sqlite3_column_int64(statement, 2);
 	}
 	return r;
-}
-
-int store_tiers_open(struct store *store)
-{
-	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
-
-	if (r)
-		return r;
-	r = rows_repair(store);
-	if (!r)
-		r = store_db_run(&store->db, "COMMIT");
-	if (r && !sqlite3_get_autocommit(store->db.handle))
-		store_db_run(&store->db, "ROLLBACK");
-	return r ? r : store_tiers_sum(store);
-}
-
-int store_tier_add(struct store *store, const struct store_entry *entry, int64_t length_ns,
-		   size_t size, uint32_t row_limit)
-{
-	sqlite3_stmt *statement;
-	size_t tier;
-	int r;
-
-	if (entry->session >= SESSION_FIRST_ID)
-		length_ns = LENGTH_OF_CLIENTS;
-	tier = tier_of(store, length_ns);
-	statement = store_db_statement(&store->db, STATEMENT_TIER_ADD, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, entry->id);
-	sqlite3_bind_int64(statement, 2, (int64_t)tier);
-	sqlite3_bind_int64(statement, 3, length_ns);
-	sqlite3_bind_int64(statement, 4, (int64_t)entry->session);
-	sqlite3_bind_int64(statement, 5, store_entry_start(entry));
-	sqlite3_bind_int64(statement, 6, store_entry_end(entry));
-	sqlite3_bind_int64(statement, 7, (int64_t)size);
-	sqlite3_bind_int64(statement, 8, row_limit);
-	r = store_db_exec(&store->db, statement);
-	if (r)
-		return r;
-	store->sums[tier].windows++;
-	store->sums[tier].bytes += (int64_t)size;
-	return 0;
 }
 
 /* Reads the first row of the statement. Returns 0, -ENOENT or another errno. */
@@ -176,6 +136,79 @@ static int row_get(struct store *store, enum store_statement which, int64_t key,
 		return r;
 	sqlite3_bind_int64(statement, 1, key);
 	return row_read(store, statement, out);
+}
+
+uint32_t store_tier_rows(const struct store *store, size_t tier)
+{
+	uint64_t rows = store->fold.max_rows >> store->sums[tier].level;
+
+	if (!store->fold.max_rows)
+		return 0;
+	return rows > UINT32_MAX ? UINT32_MAX : rows ? (uint32_t)rows : 1;
+}
+
+/* Finds the level of each tier by its newest window, because an earlier run may have halved it. */
+static void levels_get(struct store *store)
+{
+	struct tier_row row;
+	size_t i;
+
+	for (i = 0; i < store->n_tiers; i++) {
+		store->sums[i].level = 0;
+		store->sums[i].folded_to = 0;
+		if (row_get(store, STATEMENT_TIER_NEWEST, (int64_t)i, &row) || !row.row_limit)
+			continue;
+		while (store->sums[i].level < STORE_LEVEL_MAX &&
+		       row.row_limit < store_tier_rows(store, i))
+			store->sums[i].level++;
+	}
+}
+
+int store_tiers_open(struct store *store)
+{
+	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+
+	if (r)
+		return r;
+	r = rows_repair(store);
+	if (!r)
+		r = store_db_run(&store->db, "COMMIT");
+	if (r && !sqlite3_get_autocommit(store->db.handle))
+		store_db_run(&store->db, "ROLLBACK");
+	if (!r)
+		r = store_tiers_sum(store);
+	if (!r)
+		levels_get(store);
+	return r;
+}
+
+int store_tier_add(struct store *store, const struct store_entry *entry, int64_t length_ns,
+		   size_t size, uint32_t row_limit)
+{
+	sqlite3_stmt *statement;
+	size_t tier;
+	int r;
+
+	if (entry->session >= SESSION_FIRST_ID)
+		length_ns = LENGTH_OF_CLIENTS;
+	tier = tier_of(store, length_ns);
+	statement = store_db_statement(&store->db, STATEMENT_TIER_ADD, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, entry->id);
+	sqlite3_bind_int64(statement, 2, (int64_t)tier);
+	sqlite3_bind_int64(statement, 3, length_ns);
+	sqlite3_bind_int64(statement, 4, (int64_t)entry->session);
+	sqlite3_bind_int64(statement, 5, store_entry_start(entry));
+	sqlite3_bind_int64(statement, 6, store_entry_end(entry));
+	sqlite3_bind_int64(statement, 7, (int64_t)size);
+	sqlite3_bind_int64(statement, 8, row_limit);
+	r = store_db_exec(&store->db, statement);
+	if (r)
+		return r;
+	store->sums[tier].windows++;
+	store->sums[tier].bytes += (int64_t)size;
+	return 0;
 }
 
 int store_tier_get(struct store *store, int64_t id, struct tier_row *out)
@@ -251,6 +284,53 @@ int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns)
 	return r;
 }
 
+int store_tier_widest(struct store *store, size_t tier, struct tier_row *out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_TIER_WIDEST, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, (int64_t)tier);
+	sqlite3_bind_int64(statement, 2, store->sums[tier].folded_to);
+	sqlite3_bind_int64(statement, 3, store_tier_rows(store, tier));
+	return row_read(store, statement, out);
+}
+
+int store_tier_resize(struct store *store, const struct tier_row *row, int64_t size,
+		      uint32_t row_limit)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_TIER_RESIZE, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, row->id);
+	sqlite3_bind_int64(statement, 2, size);
+	sqlite3_bind_int64(statement, 3, row_limit);
+	r = store_db_exec(&store->db, statement);
+	if (r)
+		return r;
+	store->sums[row->tier].bytes += size - row->size;
+	store->removed_bytes += row->size - size;
+	return 0;
+}
+
+void store_tiers_relax(struct store *store)
+{
+	size_t i;
+
+	for (i = 0; i < store->n_tiers; i++) {
+		const struct store_tier_stats *stats = &store->stats.tiers[i];
+
+		/* Twice the rows take less than twice the room, and more than that is free. */
+		if (store->sums[i].level && stats->bytes < stats->max_bytes / 3)
+			store->sums[i].level--;
+	}
+}
+
 size_t store_tier_over(const struct store *store, unsigned int skipped)
 {
 	size_t found = store->n_tiers, i;
@@ -278,6 +358,7 @@ static void tier_count(struct store *store, size_t i, int64_t used, int64_t blob
 
 	*out = (struct store_tier_stats){
 		.tier = store->tiers[i],
+		.max_rows = store_tier_rows(store, i),
 		.windows = sums->windows,
 		.max_bytes = store_room(store) * store->tiers[i].share / 100,
 		.oldest_ns = INT64_MIN,

@@ -16,6 +16,8 @@
 
 struct store;
 
+enum { STORE_LEVEL_MAX = 2 };
+
 /* The sums over the windows of one tier. */
 struct tier_sums {
 	uint64_t windows;
@@ -25,6 +27,9 @@ struct tier_sums {
 	 * the epoch; INT64_MIN: none
 	 */
 	int64_t early_ns;
+	/* how often the tier halved the rows of its windows, at most STORE_LEVEL_MAX times */
+	unsigned int level;
+	int64_t folded_to; /* windows up to this id have no more rows than `level` allows */
 };
 
 /* A row of the table `window_tiers`. */
@@ -64,6 +69,22 @@ int store_tier_move(struct store *store, const struct tier_row *row);
 
 /* Reads the row of a window. Returns 0, -ENOENT or another errno. */
 int store_tier_get(struct store *store, int64_t id, struct tier_row *out);
+
+/*
+ * Finds the oldest window of a tier that may have more rows than its level allows. Returns 0,
+ * -ENOENT or another errno.
+ */
+int store_tier_widest(struct store *store, size_t tier, struct tier_row *out);
+
+/* Changes the size and row_limit of a window that was folded. */
+int store_tier_resize(struct store *store, const struct tier_row *row, int64_t size,
+		      uint32_t row_limit);
+
+/* Returns the max_rows to which a tier folds its windows; 0: it does not. */
+uint32_t store_tier_rows(const struct store *store, size_t tier);
+
+/* Lets tiers that have much room again double the rows of their new windows. */
+void store_tiers_relax(struct store *store);
 
 /* Finds the oldest window of a tier. Returns 0, -ENOENT or another errno. */
 int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out);

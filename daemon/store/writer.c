@@ -106,7 +106,7 @@ static void sessions_written(struct store *store, size_t n)
 }
 
 /* Writes the window and its new stacks and processes, in the open transaction. */
-static int window_write_in(struct store *store, const struct window *window)
+static int window_write_in(struct store *store, const struct window *window, uint32_t row_limit)
 {
 	struct store_entry entry = store_entry_of(window, (uint64_t)store->run);
 	_cleanup_(bytes_fini) struct bytes blob = {};
@@ -120,7 +120,7 @@ static int window_write_in(struct store *store, const struct window *window)
 	if (!r)
 		r = store_window_add(store, &entry, &blob);
 	if (!r)
-		r = store_tier_add(store, &entry, 0, blob.n, 0);
+		r = store_tier_add(store, &entry, 0, blob.n, row_limit);
 	return r ? r : gap_write(store);
 }
 
@@ -133,7 +133,7 @@ static int statement_run(struct store *store, enum store_statement which)
 	return r ? r : store_db_exec(&store->db, statement);
 }
 
-static int window_try(struct store *store, const struct window *window)
+static int window_try(struct store *store, const struct window *window, uint32_t row_limit)
 {
 	int r = store_make_room(store, window->bytes);
 	size_t sessions = 0;
@@ -144,7 +144,7 @@ static int window_try(struct store *store, const struct window *window)
 		return r;
 	r = sessions_write(store, &sessions);
 	if (!r)
-		r = window_write_in(store, window);
+		r = window_write_in(store, window, row_limit);
 	if (!r)
 		r = statement_run(store, STATEMENT_COMMIT);
 	if (!r) {
@@ -162,14 +162,22 @@ static int window_try(struct store *store, const struct window *window)
  * Writes the window. If the disk is full, evicts windows and tries again. If the file is damaged,
  * repairs it and tries again.
  */
-static int window_write(struct store *store, const struct window *window)
+static int window_write(struct store *store, struct window *window)
 {
-	int r = window_try(store, window);
+	/* Windows come folded. If the first tier is short of room, they are folded more. */
+	bool is_folded = window->session < SESSION_FIRST_ID && store->sums[0].level;
+	uint32_t row_limit = is_folded ? store_tier_rows(store, 0) : 0;
+	struct window *folded = NULL;
+	int r;
 
+	if (is_folded && store_tier_fold(store, 0, window, &folded) == 0)
+		window = folded;
+	r = window_try(store, window, row_limit);
 	if (r == -ENOSPC && store_evict_some(store) == 0)
-		r = window_try(store, window);
+		r = window_try(store, window, row_limit);
 	else if (r == -EUCLEAN && store_salvage(store) == 0)
-		r = window_try(store, window);
+		r = window_try(store, window, row_limit);
+	window_unref(folded);
 	return r;
 }
 
@@ -349,6 +357,7 @@ static int64_t writer_idle(struct store *store, bool is_queue_empty)
 	if (now >= store->sync_next_ns) {
 		store->sync_next_ns = now + store->sync_every_ns;
 		store_sync(store);
+		store_tiers_relax(store);
 	}
 	log_restart(store, now);
 	now = clock_ns(CLOCK_MONOTONIC);

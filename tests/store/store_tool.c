@@ -17,6 +17,7 @@
  *   that they are joined. The last ones wait to be joined, and are not waited for.
  * - STORE_TIERS: "LENGTH:KEEP:SHARE ..." in seconds and percent, instead of the tiers that
  *   MERGE_AFTER_S makes.
+ * - STORE_FOLD: windows that are merged, or too large for their tier, are folded to this many rows.
  * - STORE_STEP: after this many windows the clock is set forward by a minute.
  * - STORE_AHEAD: every second window is one of oncpu that ends an hour later than the others;
  *   "synced" is then that of the others, which are of offcpu.
@@ -233,6 +234,8 @@ static struct store *store_begin(const char *path, uint64_t max_size, int64_t me
 		.path = path,
 		.max_size = max_size,
 		.max_age_ns = INT64_C(3650) * 86400 * NS_PER_S,
+		.fold = { .max_rows = (size_t)setting("STORE_FOLD", 0),
+			  .max_folded = (size_t)setting("STORE_FOLD", 0) },
 		.window_ns = LENGTH_NS,
 		.boot_id = getenv("STORE_BOOT") ? getenv("STORE_BOOT") : "a-boot",
 		.sync_every_ns = setting("STORE_SYNC", 0) * NS_PER_MS,
@@ -419,7 +422,8 @@ static int do_check(const char *path)
 			bad++;
 			continue;
 		}
-		wrong |= window->parts > 1 ? merged_check(window) : window_check(window);
+		wrong |= window->parts > 1 || window->folded.rows ? merged_check(window)
+								  : window_check(window);
 		parts += window->parts;
 		printf("%" PRIu64 "\n", window->seq);
 		window_unref(window);

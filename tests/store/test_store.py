@@ -663,6 +663,53 @@ def test_tiers(directory):
     need("early0" in early, f"the database says that a tier gave way early: {early}")
 
 
+def test_fold(directory):
+    """Each window has processes of its own, and there is no room for their names: a tier first folds
+    its windows to half as many rows, then to a quarter; no time is lost, and all sums are right."""
+    path, count = f"{directory}/stackd.db", 2500
+    result = write(path, count, 16 << 20, STORE_CHURN="150", STORE_TURNS="1", STORE_FOLD="32",
+                   STORE_TIERS="5:999999:30 60:9999999:30 600:99999999:40")
+    windows, parts, bad, damaged, _ = check(path, STORE_TURNS="1")
+    found = rows(path, "SELECT tier, count(*), sum(size), min(row_limit), max(row_limit) "
+                 "FROM window_tiers GROUP BY tier")
+    size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
+    print(f"{windows} windows of {parts} parts in {size} bytes, by tier: {found}")
+    need(not result["problem"] and bad == damaged == 0, f"{bad} bad, {damaged} damaged: {result}")
+    need(parts == count, f"{count - parts} windows are lost")
+    need(size <= 16 << 20, f"{size} bytes are more than 16 MiB")
+    need(found[0][4] == 0 or found[0][3] in (8, 16), f"the first tier folded windows: {found}")
+    processes = rows(path, "SELECT count(*) FROM processes")[0][0]
+    need(processes < 40 * count // 2, f"names that nobody needs are gone: {processes} are left")
+
+
+def test_interrupt(directory):
+    """kill -9 while windows are merged, folded and unused rows deleted: no time is lost or there
+    twice, and all sums are right."""
+    path, chance, merged = f"{directory}/stackd.db", random.Random(SEED), set()
+    count = 600
+    write(path, count, 64 << 20, STORE_CHURN="300", STORE_TURNS="1", STORE_SHIFT="-200000")
+    for round_number in range(40):
+        # A smaller size in each second round makes room at once, and deletes many rows.
+        writer = subprocess.Popen(
+            [TOOL, "write", path, "0", str(64 << 20 if round_number % 2 else 20 << 20)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, "STORE_TURNS": "1", "STORE_FOLD": "16", "STORE_PACE": "20",
+                 "STORE_TIERS": "5:60:30 60:600:30 600:99999999:40"})
+        writer.stdout.readline()
+        time.sleep(chance.random() * 0.1)
+        writer.kill()
+        writer.communicate()
+        windows, parts, bad, damaged, _ = check(path, STORE_TURNS="1")
+        need(bad == damaged == 0, f"round {round_number}: {bad} bad, {damaged} damaged")
+        need(parts > count, f"round {round_number}: {parts} parts after {count}")
+        spans = rows(path, "SELECT start_real_ns, end_real_ns FROM windows WHERE id <= 600 ORDER BY 1")
+        need(all(a[1] <= b[0] for a, b in zip(spans, spans[1:])), f"round {round_number}: twice")
+        need(sum(b - a for a, b in spans) == 600 * 5 * 10**9, f"round {round_number}: a time is lost")
+        count, _ = parts, merged.add(windows - (parts - 600))
+    print(f"{windows} windows of {parts} parts; {len(merged)} states were seen")
+    need(len(merged) > 10, f"windows were merged between the kills: {merged}")
+
+
 def test_nothing(directory):
     """A tier whose share is nothing passes its windows on at once."""
     path = f"{directory}/stackd.db"
