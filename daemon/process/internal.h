@@ -86,6 +86,10 @@ struct process {
 	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
 	struct maps_version *versions; /* versions of the mappings that stack walks used, newest
 					  first (maps_history.c) */
+	int64_t shown_ns; /* time of CLOCK_BOOTTIME when the mappings were put into the unwinder's
+			     map, under the pid of the process; 0: they are not there */
+	bool has_put;	  /* the daemon has put them there, not a BPF program */
+	bool is_copied;	  /* true only within inherit(): a BPF program has put them there */
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to pending */

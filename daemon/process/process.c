@@ -127,7 +127,13 @@ void process_publish(struct process *process)
 	if (!space || process->has_exited || process->is_kernel || !process_is_newest(process))
 		return;
 	maps_history_add(process);
-	unwind_process_set(space, &owner);
+	if (process->is_copied) {
+		process->shown_ns = (int64_t)process->id.start_boot_ns;
+	} else {
+		unwind_process_set(space, &owner);
+		process->shown_ns = clock_ns(CLOCK_BOOTTIME);
+		process->has_put = true;
+	}
 	process_maps_want_rows(process->maps);
 	process_table_note_files(process->table);
 }
@@ -159,7 +165,8 @@ void process_mark_exited(struct process *process)
 	if (process->has_exited)
 		return;
 	process_set_exited(process);
-	if (unwind && !process->is_kernel)
+	/* What BPF programs have put into the unwinder's map, they also remove at an exit. */
+	if (unwind && process->has_put)
 		unwind_process_drop(unwind, &owner);
 	if (!process->maps)
 		return;

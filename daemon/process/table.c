@@ -202,8 +202,11 @@ static void inherit(struct process *child, const struct process *parent)
 {
 	maps_history_inherit(child, parent);
 	child->is_kernel = parent->is_kernel;
+	/* At the fork, a BPF program copies what is in the unwinder's map for the parent. */
+	child->is_copied = parent->shown_ns && (uint64_t)parent->shown_ns < child->id.start_boot_ns;
 	if (parent->maps)
 		process_set_maps(child, process_maps_ref(parent->maps));
+	child->is_copied = false;
 	if (parent->exe)
 		process_set_text(child, &child->exe, parent->exe);
 	child->exe_dev = parent->exe_dev;
