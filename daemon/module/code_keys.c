@@ -27,7 +27,7 @@ struct module *module_find_code(struct module_registry *registry, const struct u
 	HASH_FIND(hh, registry->codes, key, sizeof(*key), code);
 	if (code) {
 		module = code->module;
-		module->refs++;
+		module_use(module);
 	}
 	pthread_mutex_unlock(&registry->lock);
 	return module;

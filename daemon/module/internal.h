@@ -23,7 +23,7 @@
 #include "daemon/module/module.h"
 #include "daemon/unwind/unwind.h"
 
-#define MODULE_CODES_MAX 512
+#define MODULE_CODES_MAX 4096
 
 struct module_symbols {
 	struct symtab *symtab;
@@ -39,6 +39,8 @@ struct module {
 	struct file_state state; /* state of the file when it was opened; for the vdso, only the
 				    size is set */
 	unsigned refs;
+	int64_t unused_ns; /* time of CLOCK_MONOTONIC since when there is no reference; 0: there is
+			      one, or the module is about to be freed */
 	char *path;
 	uint64_t file_id;
 	bool is_elf;
@@ -88,9 +90,24 @@ struct module_registry {
 					 like others */
 	struct module_stats stats;    /* statistics, without symbol_bytes, which is computed
 					 when it is asked for */
+	size_t n_unused;	      /* number of modules without references */
 	int64_t idle_checked_ns;
 	bool is_over; /* the symbol tables take more than max_memory, and all of them are in use */
 };
+
+/* unused.c; all of them are called with registry.lock held */
+/* Adds a reference to a module that may have none. */
+void module_use(struct module *module);
+/*
+ * Called when the last reference to a module was dropped. Returns the module to be removed: this
+ * one, one that was unused for longer, or NULL.
+ */
+struct module *module_leave(struct module *module);
+/* Returns a module that had no reference since before time_ns; NULL if there is none. */
+struct module *module_unused_before(struct module_registry *registry, int64_t time_ns);
+
+/* module.c: frees the modules that had no reference since before time_ns. */
+void module_registry_drop_unused(struct module_registry *registry, int64_t before_ns);
 
 /* file.c */
 /*

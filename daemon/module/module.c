@@ -45,6 +45,8 @@ void module_registry_stats(struct module_registry *registry, struct module_stats
 {
 	pthread_mutex_lock(&registry->lock);
 	*out = registry->stats;
+	out->modules -= registry->n_unused;
+	out->unused = registry->n_unused;
 	out->symbol_bytes = module_registry_symbol_bytes(registry);
 	pthread_mutex_unlock(&registry->lock);
 }
@@ -98,7 +100,7 @@ static struct module *module_find_ref(struct module_registry *registry,
 	pthread_mutex_lock(&registry->lock);
 	module = module_find(registry, state);
 	if (module)
-		module->refs++;
+		module_use(module);
 	pthread_mutex_unlock(&registry->lock);
 	return module;
 }
@@ -129,41 +131,54 @@ struct module *module_ref(struct module *module)
 }
 
 /*
- * Drops a reference to the module. If it was the last one, removes the module from the registry and
- * returns true; the caller must then call module_destroy() without the lock. Called with
- * registry.lock held.
+ * Removes a module without references from the registry. Called with registry.lock held; the caller
+ * then calls module_destroy() without the lock.
  */
-static bool drop_ref(struct module *module)
+static void module_remove(struct module *module)
 {
 	struct module_registry *registry = module->registry;
 
-	if (--module->refs)
-		return false;
 	HASH_DELETE(hh, registry->modules, module);
 	module_codes_forget(module);
+	registry->n_unused -= module->unused_ns != 0;
 	registry->stats.modules--;
 	registry->stats.files -= module_files(module);
 	if (module->symbols) {
 		module->symbols->modules--;
 		module_symbols_drop_unused(registry, module->symbols);
 	}
-	return true;
 }
 
 struct module *module_unref(struct module *module)
 {
 	struct module_registry *registry;
-	bool is_last;
+	struct module *dropped = NULL;
 
 	if (!module)
 		return NULL;
 	registry = module->registry;
 	pthread_mutex_lock(&registry->lock);
-	is_last = drop_ref(module);
+	if (!--module->refs)
+		dropped = module_leave(module);
+	if (dropped)
+		module_remove(dropped);
 	pthread_mutex_unlock(&registry->lock);
-	if (is_last)
-		module_destroy(module);
+	module_destroyp(&dropped);
 	return NULL;
+}
+
+void module_registry_drop_unused(struct module_registry *registry, int64_t before_ns)
+{
+	struct module *module;
+
+	do {
+		pthread_mutex_lock(&registry->lock);
+		module = module_unused_before(registry, before_ns);
+		if (module)
+			module_remove(module);
+		pthread_mutex_unlock(&registry->lock);
+		module_destroyp(&module);
+	} while (module);
 }
 
 /*
@@ -220,7 +235,7 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 	pthread_mutex_lock(&registry->lock);
 	known = module_find(registry, &module->state);
 	if (known) {
-		known->refs++;
+		module_use(known);
 	} else {
 		HASH_ADD(hh, registry->modules, state, sizeof(module->state), module);
 		if (HASH_HAS(module)) {
@@ -419,6 +434,7 @@ struct module_registry *module_registry_free(struct module_registry *registry)
 			module_unref(module);
 		}
 	}
+	module_registry_drop_unused(registry, INT64_MAX);
 	pthread_mutex_destroy(&registry->lock);
 	remote_mounts_free(registry->mounts);
 	free(registry);

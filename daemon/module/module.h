@@ -12,7 +12,8 @@
  * and read again even if the file is deleted or its mount namespace no longer exists. When the last
  * such process has exited, the symbols are read and the file is closed, because an open file keeps
  * its file system from being unmounted. The symbols of a closed file cannot be read again, so they
- * are evicted only after all others.
+ * are evicted only after all others. A closed module that nothing refers to any more is kept for a
+ * minute, as its program may be started again.
  */
 
 #include <stdbool.h>
@@ -28,7 +29,8 @@ struct unwind_code_key;
 struct unwind_file;
 
 struct module_stats {
-	size_t modules;
+	size_t modules;	     /* number of modules that something refers to */
+	size_t unused;	     /* number of the others, which are kept for a while */
 	size_t files;	     /* number of files that are held open */
 	size_t symbol_bytes; /* memory of the loaded symbol tables, in bytes */
 	uint64_t evictions;  /* number of symbol tables dropped to stay within max_memory */
@@ -177,7 +179,8 @@ struct module *module_find_code(struct module_registry *registry,
 				const struct unwind_code_key *key);
 
 /*
- * Drops symbol tables that can be read again and were not used for idle_ns. Does nothing if it did
+ * Drops symbol tables that can be read again and were not used for idle_ns, and modules to which
+ * nothing has referred for half of that time. Does nothing if it did
  * so less than idle_ns / 8 ago, and may thus be called often.
  */
 void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns);

@@ -39,15 +39,17 @@ static bool is_reloadable(const struct module *module)
 
 static bool is_better_victim(const struct module *a, const struct module *b)
 {
+	if (!a->refs != !b->refs)
+		return !a->refs;
 	if (is_reloadable(a) != is_reloadable(b))
 		return is_reloadable(a);
 	return a->used_ns < b->used_ns;
 }
 
 /*
- * Evicts symbol tables until they take no more than max_memory. Tables that can be read again are
- * evicted first, and among them those that were unused for longest. Tables in use are not evicted.
- * Called with registry.lock held.
+ * Evicts symbol tables until they take no more than max_memory. Tables that no process needs are
+ * evicted first, then those that can be read again, and among them those that were unused for
+ * longest. Tables in use are not evicted. Called with registry.lock held.
  */
 static void symbols_evict(struct module_registry *registry)
 {
@@ -108,6 +110,8 @@ void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns
 		n = symbols_drop_idle(registry, now - idle_ns);
 	}
 	pthread_mutex_unlock(&registry->lock);
+	if (is_due)
+		module_registry_drop_unused(registry, now - idle_ns / 2);
 	if (is_due && registry->unwind)
 		unwind_notice(registry->unwind);
 	if (n)

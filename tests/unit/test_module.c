@@ -327,6 +327,85 @@ static struct module *get(struct module_registry *registry, const char *path)
 	return module;
 }
 
+/* Lets a live process use the module and end, which closes the file. */
+static void use_once(struct module_registry *registry, struct module *module)
+{
+	module_add_live(module);
+	module_drop_live(module);
+	assert_true(module_registry_settle(registry));
+}
+
+static size_t count(struct module_registry *registry)
+{
+	struct module_stats stats;
+
+	module_registry_stats(registry, &stats);
+	return stats.modules + stats.unused;
+}
+
+static void a_program_may_come_again(void **state)
+{
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module = get(registry, full_path);
+	struct module_stats stats;
+	struct symtab *symbols;
+
+	use_once(registry, module);
+	module_unref(module);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.modules, 0);
+	assert_int_equal(stats.unused, 1);
+	assert_int_equal(stats.files, 0);
+	assert_true(stats.symbol_bytes > 0);
+	assert_ptr_equal(get(registry, full_path), module);
+	symbols = module_get_symbols(module);
+	assert_non_null(symbols);
+	module_registry_put_symbols(registry, symbols);
+	use_once(registry, module);
+	module_registry_drop_idle(registry, 0); /* a module with a reference stays */
+	assert_int_equal(count(registry), 1);
+	module_unref(module);
+	assert_int_equal(count(registry), 1);
+	module_registry_drop_idle(registry, 0);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.unused, 0);
+	assert_int_equal(stats.symbol_bytes, 0);
+	module_registry_free(registry);
+}
+
+/* There is a limit of the modules that nothing refers to; the one left first goes first. */
+static void not_all_programs_are_kept(void **state)
+{
+	enum { FILES = 300, KEPT = 256 };
+	char dir[] = "/tmp/test_module.XXXXXX", path[PATH_MAX];
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module;
+
+	assert_non_null(mkdtemp(dir));
+	for (int i = 0; i < FILES; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		copy_to(full_path, path);
+		module = get(registry, path);
+		use_once(registry, module);
+		module_unref(module);
+		assert_int_equal(count(registry), i < KEPT ? i + 1 : KEPT);
+	}
+	module = get(registry, path); /* the last one is still there */
+	assert_int_equal(count(registry), KEPT);
+	use_once(registry, module);
+	module_unref(module);
+	snprintf(path, sizeof(path), "%s/0", dir);
+	module = get(registry, path);
+	assert_int_equal(count(registry), KEPT + 1);
+	module_unref(module);
+	module_registry_free(registry);
+	for (int i = 0; i < FILES; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
 static void equal_files_share_one_table(void **state)
 {
 	char dir[] = "/tmp/test_module.XXXXXX", copy[PATH_MAX];
@@ -562,6 +641,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(reads_build_id_and_segments),
 		cmocka_unit_test(survives_damage),
 		cmocka_unit_test(survives_cutting),
+		cmocka_unit_test(a_program_may_come_again),
+		cmocka_unit_test(not_all_programs_are_kept),
 		cmocka_unit_test(equal_files_share_one_table),
 		cmocka_unit_test(evicts_the_oldest_and_reads_it_again),
 		cmocka_unit_test(drops_what_is_idle_and_reads_it_again),

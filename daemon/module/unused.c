@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "common/base.h"
+#include "daemon/module/internal.h"
+
+/*
+ * Modules without references. A program that is started again and again, as a compiler is, may have
+ * no process for a while: its module is kept, so that its symbols, its rows and the keys of its
+ * code need not be read again. Its file is closed.
+ */
+
+/* Limit of their number. Beyond it the one that was unused for longest is dropped. */
+#define UNUSED_MAX 256
+
+void module_use(struct module *module)
+{
+	if (!module->refs++ && module->unused_ns) {
+		module->unused_ns = 0;
+		module->registry->n_unused--;
+	}
+}
+
+static struct module *unused_longest(struct module_registry *registry)
+{
+	struct module *longest = NULL, *module, *next;
+
+	HASH_ITER (hh, registry->modules, module, next)
+		if (!module->refs && (!longest || module->unused_ns < longest->unused_ns))
+			longest = module;
+	return longest;
+}
+
+struct module *module_leave(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+
+	/* The vdso has no file. A module whose file is open has never been used by a process. */
+	if (module->fd >= 0 || !module->state.inode)
+		return module;
+	module->unused_ns = clock_ns(CLOCK_MONOTONIC);
+	registry->n_unused++;
+	return registry->n_unused > UNUSED_MAX ? unused_longest(registry) : NULL;
+}
+
+struct module *module_unused_before(struct module_registry *registry, int64_t time_ns)
+{
+	struct module *longest = unused_longest(registry);
+
+	return longest && longest->unused_ns < time_ns ? longest : NULL;
+}
