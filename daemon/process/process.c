@@ -165,7 +165,7 @@ void process_mark_exited(struct process *process)
 	if (process->has_exited)
 		return;
 	process_set_exited(process);
-	/* What BPF programs have put into the unwinder's map, they also remove at an exit. */
+	/* BPF programs remove at an exit the entries that they have made in the unwinder's map. */
 	if (unwind && process->has_put)
 		unwind_process_drop(unwind, &owner);
 	if (!process->maps)
