@@ -188,8 +188,8 @@ static int instant_ns(time_t seconds, int64_t ns, int64_t *ns_out)
 }
 
 /*
- * Computes the instant of a local time if daylight saving time is on (isdst 1), is off (0), or is
- * as mktime() guesses (-1). Returns false if the local time does not exist with this isdst.
+ * Computes the instant of a local time. If isdst is 1, daylight saving time is taken to be on; if
+ * it is 0, off; if it is -1, mktime() decides. Returns false if the local time does not exist then.
  */
 static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 {
@@ -207,7 +207,8 @@ static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 /*
  * Finds all instants at which the local clock shows this time, the earlier one first. There are two
  * in the hour that the clock passes twice when daylight saving time ends, and none in the hour that
- * it skips. The last try is with isdst -1, for times at which mktime() accepts neither 1 nor 0.
+ * the clock skips when daylight saving time begins. Tries isdst 1, 0 and at last -1, because there
+ * are times at which mktime() accepts neither 1 nor 0.
  */
 static size_t local_instants(const struct civil *c, time_t found[static 2])
 {

@@ -16,8 +16,8 @@
  * occurs twice because daylight saving time ends.
  */
 enum when_use {
-	WHEN_SINCE, /* a time of day: the last one up to now; of two instants: the earlier */
-	WHEN_UNTIL, /* a time of day: the first one after `after`; of two instants: the later */
+	WHEN_SINCE, /* a time of day is the last one up to now; of two instants: the earlier */
+	WHEN_UNTIL, /* a time of day is the first one after `after`; of two instants: the later */
 	WHEN_AT,    /* the same instant as WHEN_SINCE */
 };
 
@@ -25,8 +25,8 @@ struct when_context {
 	enum when_use use;
 	int64_t now; /* the present time in ns since the epoch */
 	/*
-	 * For WHEN_UNTIL: start of the range in ns since the epoch. INT64_MIN: the range has no
-	 * start, and WHEN_UNTIL selects the same day as WHEN_SINCE.
+	 * Used for WHEN_UNTIL: the start of the range in ns since the epoch. If it is INT64_MIN,
+	 * the range has no start, and a time of day means the same as for WHEN_SINCE.
 	 */
 	int64_t after;
 };

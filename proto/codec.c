@@ -90,7 +90,7 @@ struct parts {
 	const struct record *record; /* describes the struct of the reply */
 	const struct record *member; /* describes the struct of one member of the list */
 	const void *reply;	     /* a copy of the reply; its list is replaced for each part */
-	void *list;		     /* the list in `reply`, such as its struct wire_rows */
+	void *list;		     /* the list inside `reply`, such as its struct wire_rows */
 	const char *v;		     /* the first member of the whole list */
 	size_t n;
 	bool is_stream; /* true: more replies to the same call follow the last part */

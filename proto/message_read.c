@@ -130,8 +130,8 @@ int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 	if (json_tokener_get_parse_end(tokener) != len)
 		return -EBADMSG;
 	/*
-	 * json-c makes one member of two with the same name: the object then has fewer members than
-	 * the text.
+	 * If two members of an object have the same name, json-c keeps only one of them. The object
+	 * then has fewer members than the text.
 	 */
 	if (count_members(object) != survey.members)
 		return -EBADMSG;

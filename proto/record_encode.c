@@ -9,7 +9,7 @@
 #include "proto/json_text.h"
 #include "proto/wire.h"
 
-/* Returns the value of a field, which has the given C type, of the struct at `base`. */
+/* Returns the value of a field of the struct at `base`. `type` is the C type of the field. */
 #define MEMBER(type, base, field)                                                        \
 	({                                                                               \
 		type _value;                                                             \

@@ -89,8 +89,8 @@ static enum exit_code check_complete(const struct options *options, const struct
 	bool is_missing = !samples->has_reply && !error->is_of_filter;
 
 	/*
-	 * The text for people has the reason where the samples would be, so that it needs no
-	 * message.
+	 * No message is needed for the text for people: it says in the place of the samples why
+	 * there are none.
 	 */
 	if (is_missing && (options->strict || !options->format->is_for_people))
 		print_message("no samples: %s", error->text);

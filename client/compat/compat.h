@@ -28,7 +28,7 @@ enum compat_action {
 	COMPAT_TIMESTAMPS,  /* prints the time of day above each answer */
 	COMPAT_STORAGE,	    /* does nothing: stackctl lacks the table whose size it would set */
 	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
-	COMPAT_MISSING,	    /* is refused; `native` says what to use instead */
+	COMPAT_MISSING,	    /* the option is refused; `native` says what to use instead */
 	COMPAT_DURATION,    /* sets the time after which the recording ends */
 	COMPAT_PER_PROCESS, /* lists calls by different processes separately */
 	COMPAT_CHOICE,	    /* stores its value in compat_run.chosen, for the tool's functions */
@@ -39,7 +39,7 @@ struct compat_option {
 	char letter; /* 0: the option has only a long name */
 	const char *name;
 	const char *value;  /* the value's name in help; NULL: the option takes no value */
-	const char *native; /* an option of stackctl, such as "--pid", or a message; may be NULL */
+	const char *native; /* an option of stackctl or a message, as `action` says; may be NULL */
 	const char *help;   /* the option's text in help; NULL: help does not list the option */
 	unsigned group;	    /* only one option of each group may be given; 0: in no group */
 	enum compat_action action;
@@ -52,7 +52,7 @@ struct compat_tool {
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;
-	bool by_process; /* adds up the threads of a process, even if their names differ */
+	bool by_process; /* sums over all threads of a process, even if their names differ */
 	bool with_waker; /* prints the stacks of the waker above those of the waiting thread */
 	/*
 	 * The argument's name in help, if the argument is a function to trace; NULL: the argument
@@ -60,10 +60,7 @@ struct compat_tool {
 	 */
 	const char *pattern;
 	bool has_calls; /* counts calls of functions, and ends with the line "Detaching..." */
-	/*
-	 * Returns what a row adds to the value of the entry to which it belongs; 0: the row is left
-	 * out.
-	 */
+	/* Returns by how much a row increases the value of its entry. 0: the row is left out. */
 	int64_t (*value)(const struct wire_row *row);
 	/* Compares two entries for qsort(), in the order in which they are printed. */
 	int (*compare)(const void *a, const void *b);
@@ -85,7 +82,7 @@ struct compat_tool {
 			    const struct wire_calls *calls);
 };
 
-/* One run of a tool. */
+/* One run of a verb that replaces an older tool. */
 struct compat_run {
 	const struct compat_tool *tool;
 	struct options options;

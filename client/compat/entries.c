@@ -11,7 +11,10 @@ int64_t compat_value_waits(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
 
-	/* These tools print stacks: leave out the row of waits that were too short for a stack. */
+	/*
+	 * These tools print stacks: leave out the row for waits that are recorded without a stack,
+	 * because they were short.
+	 */
 	if (row->count == 0 || (row->state && strcmp(row->state, "-") == 0))
 		return 0;
 	return row->total_ns - open;

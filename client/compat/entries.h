@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_COMPAT_ENTRIES_H
 
 /*
- * Adds up the rows of an answer that an older tool prints as one entry: rows of one task with the
- * same stacks, even if their states differ. Entries borrow the rows; the caller frees the entries.
- * Main thread.
+ * Makes the entries that an older tool prints. An entry is the sum of several rows of an answer:
+ * those of one task with the same stacks, even if their states differ. Entries borrow the rows; the
+ * caller frees the entries. Main thread.
  */
 
 #include <stdbool.h>
@@ -15,14 +15,14 @@
 #include "proto/wire.h"
 
 struct compat_entry {
-	/* one of the rows that were added up; all of them have the same stacks */
+	/* one of the rows of which the entry is the sum; all of them have the same stacks */
 	const struct wire_row *row;
 	int64_t value;	 /* the sum of what compat_tool.value() returns for the rows */
 	int64_t max_ns;	 /* length of the longest wait, in ns */
 	int64_t max_end; /* when the longest wait ended, in ns since 1970; WIRE_ABSENT: not known */
 };
 
-/* The rule by which rows are added up to one entry. */
+/* Says which rows become one entry. */
 enum compat_by {
 	COMPAT_BY_NAME,	   /* rows with the same stacks, process and thread name */
 	COMPAT_BY_PROCESS, /* rows with the same stacks and process */
@@ -30,8 +30,8 @@ enum compat_by {
 };
 
 /*
- * Returns the entries, unsorted. The function `value` returns what a row adds to the value of its
- * entry. If it returns 0, the row is left out.
+ * Returns the entries, unsorted. The function `value` returns by how much a row increases the value
+ * of its entry. If it returns 0, the row is left out.
  */
 struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, enum compat_by by,
 					int64_t (*value)(const struct wire_row *row),

@@ -29,7 +29,9 @@ static void print_header(FILE *out, const struct compat_run *run)
 		fprintf(out, "%-18s %s\n", "TIME(s)", "STACK");
 }
 
-/* Prints the columns in front of a call's frames: the time and, with -v, command, pid and CPU. */
+/*
+ * Prints what stands to the left of a call's frames: the time and, with -v, command, pid and CPU.
+ */
 static void print_left(FILE *out, const struct compat_run *run, const struct wire_call *call,
 		       int64_t since)
 {

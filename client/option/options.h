@@ -4,8 +4,8 @@
 
 /*
  * Parses the words after the verb into checked values. The parser and --help use the same table of
- * options; the bash completion reads --help, and a test compares it with the man page. Texts in the
- * parsed options point into argv; the caller owns both. Main thread.
+ * options; the bash completion reads the output of --help, and a test compares that output with the
+ * man page. Texts in the parsed options point into argv; the caller owns both. Main thread.
  */
 
 #include <stdbool.h>
@@ -22,16 +22,16 @@ enum option_set {
 	OPTIONS_STACKS = 1 << 4,
 	OPTIONS_ORDER = 1 << 5,
 	OPTIONS_CHECK = 1 << 6,
-	OPTIONS_SESSION = 1 << 7, /* what a session records, such as --cpu and --frequency */
+	OPTIONS_SESSION = 1 << 7, /* options that say what a session records, such as --cpu */
 	OPTIONS_START = 1 << 8,
 	OPTIONS_RECORD = 1 << 9,
 	OPTIONS_WATCH = 1 << 10,
-	OPTIONS_CALLS = 1 << 11, /* how to trace functions: --regexp and --rate */
+	OPTIONS_CALLS = 1 << 11, /* options for tracing functions: --regexp and --rate */
 	OPTIONS_LIST = 1 << 12,
-	OPTIONS_SNOOP = 1 << 13,  /* how to print calls, for the verb snoop */
+	OPTIONS_SNOOP = 1 << 13,  /* options of the verb snoop for printing calls */
 	OPTIONS_LAYERS = 1 << 14, /* filters of the probe iolat */
 	OPTIONS_VIEWS = 1 << 15,  /* options that affect only the output of iolat or offwake */
-	OPTIONS_ONCE = 1 << 16,	  /* for verbs that print one answer; the verb watch prints many */
+	OPTIONS_ONCE = 1 << 16,	  /* options for verbs that print one answer; watch prints many */
 };
 
 /* The maximum numbers of members of lists, and the sizes of texts in bytes. */

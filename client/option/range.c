@@ -107,9 +107,9 @@ static int refuse_order(struct options *options, int64_t since, int64_t until)
 }
 
 /*
- * Refuses --until if it is not after --since. A time of day in --until means the first one after
- * --since. If that is on a future day and more than half a day after --since, the user probably
- * swapped the two options.
+ * Refuses --until if it is not after --since. If --until is a time of day, it means the first such
+ * time after --since. If that time is on a future day and more than half a day after --since, the
+ * user has probably swapped the two options, and it is refused, too.
  */
 static int check_until(struct options *options, int64_t now, int64_t since, int64_t until)
 {

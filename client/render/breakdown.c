@@ -15,8 +15,9 @@ struct tree {
 	 */
 	const struct wire_io *io;
 	/*
-	 * Sums over the rows of layer `top`, the uppermost layer that has rows. Only own_ns[] has a
-	 * sum for each layer: the time spent in the layer and not in the layers below it.
+	 * The sums are over the rows of one layer: `top`, the uppermost layer that has rows. Only
+	 * own_ns[] has a sum for each layer: the time spent in that layer, without the time in the
+	 * layers below it.
 	 */
 	int64_t count;
 	int64_t total_ns;

@@ -88,7 +88,7 @@ struct gap_run {
 	size_t n;
 };
 
-/* Returns the run that begins at gap i. */
+/* Returns the run of gaps that begins with gap number i. */
 static struct gap_run gap_run_at(const struct wire_gaps *gaps, size_t i)
 {
 	struct gap_run run = { &gaps->v[i], 1 };
@@ -99,7 +99,8 @@ static struct gap_run gap_run_at(const struct wire_gaps *gaps, size_t i)
 }
 
 /*
- * Returns a run as "14:09:00 to 14:21:55 (12 min 30 s in 3 gaps): REASON", which the caller frees.
+ * Returns a run of gaps as "14:09:00 to 14:21:55 (12 min 30 s in 3 gaps): REASON". The caller frees
+ * the text.
  */
 static char *gap_run_text(const struct gap_run *run, int64_t day)
 {
@@ -130,8 +131,10 @@ static void render_too(const struct view *view, enum style style, const char *la
 	page_wrap(&view->page, style, label, LABEL_WIDTH, "%s", escaped);
 }
 
-/* Prints the gaps that begin at `from` or later, in ns since 1970; a run of gaps of one reason is a
- * line. */
+/*
+ * Prints the gaps that begin at the time `from` (in ns since 1970) or later. Gaps that follow one
+ * another and have the same reason are printed as one line.
+ */
 static void render_gaps(const struct view *view, const struct wire_gaps *gaps, int64_t from,
 			int64_t day)
 {

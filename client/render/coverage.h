@@ -35,8 +35,8 @@ void render_missing_too(const struct view *view, const char *label,
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints the line "lost": how many events were lost for which reasons, or that none were lost. The
- * label "lost" is padded to `indent` columns.
+ * Prints the line with the label "lost": each reason for which events were lost, with their number;
+ * or that none were lost. The label is padded to `indent` columns.
  */
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent);
 

@@ -113,9 +113,9 @@ static void put_io(FILE *out, const struct wire_io *io)
 }
 
 /*
- * Returns the value of the line for a row, in ns. Lower layers and the parts of a disk request have
- * lines of their own. The value of an I/O operation is therefore the time that it spent outside
- * lower layers, and the value of a disk request is 0.
+ * Returns the value of a row's line, in ns. For an I/O operation, that is the time that it spent
+ * outside the layers below, because those have lines of their own. For a disk request it is 0,
+ * because each part of the request has a line of its own.
  */
 static int64_t line_ns(const struct wire_row *row)
 {

@@ -20,7 +20,7 @@ void render_folded(const struct view *view, const struct wire_snapshot_reply *re
 
 /*
  * Prints the waits and the samples of an overview as folded lines. Each line begins with the part
- * of the time that it counts: "on CPU;NAME;...". samples is NULL if there are none.
+ * of the time to which its value belongs: "on CPU;NAME;...". `samples` is NULL if there are none.
  */
 void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
 			    const struct wire_snapshot_reply *samples);

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_RENDER_FORMATS_H
 
 /*
- * The output formats. Each is a file in render/ that defines `const struct format format_NAME`; its
- * NAME is in the list of formats in meson.build, from which the words that --format takes, their
- * help and their completion are made. Constant.
+ * The output formats. Each is a file in render/ that defines `const struct format format_NAME`. Its
+ * NAME is in the list of formats in meson.build. From that list, the values of --format are made
+ * for the parser, for help and for the completion. Constant.
  */
 
 #include <stdbool.h>

@@ -12,9 +12,9 @@
 enum { STARS = 40, MS_SHIFT = 20 };
 
 /*
- * Widths of the columns of the table, in characters: of the operation, and of the file system and
- * device (at least PLACE_LEAST). FIGURES_WIDTH is the width of all columns of numbers together,
- * with the blanks between all columns.
+ * Widths of the table's columns, in characters. OP_WIDTH is for the operation. PLACE_WIDTH is for
+ * the file system and device; that column is never narrower than PLACE_LEAST. FIGURES_WIDTH is for
+ * all columns of numbers together, with the blanks between all columns.
  */
 enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
 
@@ -24,7 +24,7 @@ static const char *const layers[] = {
 #undef X
 };
 
-/* The kinds of operations as numbers, used in the table of system calls. */
+/* A number for each kind of operation. The table of system calls below uses these numbers. */
 enum op {
 #define X(op, word) OP_##op,
 	IO_OP_WORDS(X)

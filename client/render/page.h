@@ -50,26 +50,26 @@ void page_break(const struct page *page);
 struct page page_of_stdout(void);
 
 /*
- * Returns a number as "1,234,567". The text lasts until the eighth later call of count_text(),
- * ns_text() or share_text().
+ * Returns a number as "1,234,567". count_text(), ns_text() and share_text() share eight buffers:
+ * the text is overwritten by the eighth later call of any of them.
  */
 const char *count_text(long long n);
 
 /*
- * Returns a length of time, given in ns, as "1.2 s". The text lasts as long as that of
+ * Returns a length of time, given in ns, as "1.2 s". The text is overwritten like that of
  * count_text().
  */
 const char *ns_text(long long ns);
 
 /*
- * Writes an average number of threads or CPUs, such as "0.04", "1.6" or "48": `ns`, the sum of
- * their times, divided by `length`, the length of the range. Both are in ns.
+ * Writes an average number of threads or CPUs, such as "0.04", "1.6" or "48". It is the quotient of
+ * `ns`, the sum of their times, and `length`, the length of the range. Both are in ns.
  */
 void average_text(int64_t ns, int64_t length, char text[static 32]);
 
 /*
- * Returns part / whole as a percentage, such as "31 %" or "<1 %"; "-" if whole is 0. The text lasts
- * as long as that of count_text().
+ * Returns part / whole as a percentage, such as "31 %" or "<1 %"; "-" if whole is 0. The text is
+ * overwritten like that of count_text().
  */
 const char *share_text(long long part, long long whole);
 

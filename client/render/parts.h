@@ -22,7 +22,7 @@ struct part {
 	 * part.
 	 */
 	const char *nothing;
-	bool is_of_waits; /* true: rows of offcpu have this time; false: rows of oncpu */
+	bool is_of_waits; /* true: this time is in rows of offcpu; false: in rows of oncpu */
 };
 
 enum { PARTS = 4 };

@@ -26,17 +26,17 @@ struct view {
 	bool verbose;
 	bool annotations;
 	bool delimited;
-	bool by_max; /* the title of a row has its longest wait, not the sum of its waits */
+	bool by_max; /* shows the longest wait in a row's title, not the sum of its waits */
 	bool reverse;
-	bool hides_unread; /* the flag "unread" of stacks is not printed */
-	bool hides_kernel; /* kernel frames are not printed, only used to name the wait */
+	bool hides_unread; /* does not print the flag "unread" of stacks */
+	bool hides_kernel; /* uses kernel frames only to name the wait, and does not print them */
 	bool hides_user;   /* prints no user frames */
 	/*
 	 * True if --state, -m or -M was given. These options select which waits are in the rows.
 	 * The totals include all waits.
 	 */
 	bool picks_waits;
-	bool by_stack;	      /* --by was not given: each row is one stack of one process */
+	bool by_stack;	      /* --by was not given, so each row is one stack of one process */
 	bool chain;	      /* prints the whole path of wakers, not only the last waker */
 	bool keeps_scheduler; /* also prints the frames of the scheduler */
 	int frame_indent;     /* columns before frames in layouts of older tools; 0: 4 columns */
@@ -47,8 +47,8 @@ struct view {
 	bool by_process;      /* iolat: each row stands for one process */
 	bool histograms;      /* iolat: prints histograms below the rows */
 	const char *layer;    /* iolat: the value of --layer, or NULL */
-	int64_t top;	      /* limit of entries of `stackctl stuck` and overview; 0: no limit */
-	bool top_is_given;    /* --top was on the command line */
+	int64_t top;	      /* maximum number of entries that are printed; 0: no limit */
+	bool top_is_given;    /* true: --top was on the command line */
 };
 
 /*
@@ -58,9 +58,9 @@ struct view {
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * overview.c: prints the totals. Then prints, for each part of the time, the stacks with the most
- * of it: view->top of them, or all if that is 0. `samples` is NULL if there are none. In that case
- * `why` is the reason, or NULL if the selected threads did not run.
+ * overview.c: prints the totals. Then prints, for each part of the time, the stacks that took the
+ * most of it: view->top stacks, or all if view->top is 0. `samples` is NULL if there are none. In
+ * that case `why` is the reason, or NULL if the selected threads did not run.
  */
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples, const char *why);
@@ -72,8 +72,8 @@ void render_overview(const struct view *view, const struct wire_snapshot_reply *
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * waits.c. render_waits() prints the totals and the rows of an answer of offcpu or offwake.
- * render_totals() prints only the totals, of an answer of offcpu.
+ * waits.c. render_waits() prints an answer of offcpu or offwake: the totals and the rows.
+ * render_totals() prints only the totals of an answer of offcpu.
  */
 void render_waits(const struct view *view, const struct wire_snapshot_reply *reply);
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);

@@ -39,9 +39,9 @@ static bool is_killable(const struct wire_row *row)
 }
 
 /*
- * Returns the state of a row in words that also say more, such as what the thread waits for.
- * Returns NULL if there is no more to say than the state. `kind` is what wait_kind() returned for
- * the row. The caller frees the words.
+ * Returns words for the state of a row and for something that is known besides it, such as what the
+ * thread waits for. Returns NULL if nothing but the state is known. `kind` is what wait_kind()
+ * returned for the row. The caller frees the words.
  */
 static char *specific_words(const struct wire_row *row, const char *kind)
 {

@@ -13,8 +13,9 @@
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
 /*
- * The time in ns that the daemon may take to read a window that has ended. The newest window is
- * late if it ended longer ago than its length plus this time.
+ * The time in ns that the daemon may take to read a window after the window has ended. If the
+ * newest window ended longer ago than the length of a window plus this time, the next window is
+ * late.
  */
 #define LATE_NS NS_PER_S
 
@@ -269,8 +270,8 @@ static double percent_of(int64_t part, int64_t whole)
 }
 
 /*
- * Prints how many user stacks of one program were walked to their root, and how many were cut for
- * which reasons.
+ * Prints a line about the user stacks of one program: which share of them was walked to the root,
+ * and how many were cut short for each reason.
  */
 static void render_walks(const struct page *page, const struct wire_walk *walks)
 {

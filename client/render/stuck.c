@@ -34,8 +34,8 @@ static char *entry_title(const struct view *view, const struct stuck_entry *entr
 }
 
 /*
- * Prints the threads of an entry that has several, as "21087 21088 21089, the same stack". Adds the
- * name of a thread if it differs from that of the process.
+ * Prints the threads of an entry with several threads, as "21087 21088 21089, the same stack". Adds
+ * the name of a thread if it differs from that of the process.
  */
 static void render_threads(const struct view *view, const struct stuck_entry *entry)
 {

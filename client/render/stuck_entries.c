@@ -101,7 +101,7 @@ static enum urgency row_urgency(const struct wire_row *row)
 }
 
 /*
- * Makes entries of the candidates, which are sorted by key and then by age. The oldest wait of an
+ * Makes entries from the candidates, which are sorted by key and then by age. The oldest wait of an
  * entry decides how urgent the entry is.
  */
 static void entries_make(struct stuck_entries *entries, const struct candidate *candidates,

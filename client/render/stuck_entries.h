@@ -16,13 +16,13 @@
 enum urgency {
 	/* it is not known whether the wait is over: the daemon did not see the thread */
 	URGENT_DOUBT,
-	URGENT_IDLE, /* the thread waits for new work; listed only for --idle or a filter */
+	URGENT_IDLE, /* the thread waits for new work; listed only with --idle or a filter */
 	URGENT_OLD,  /* a wait that is neither in doubt, nor idle, nor URGENT_NOW */
 	URGENT_NOW,  /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 
 struct stuck_entry {
-	/* A row for each thread of the entry; the one with the oldest wait comes first. */
+	/* A row for each thread of the entry. The row with the oldest wait comes first. */
 	const struct wire_row *const *rows;
 	size_t n;
 	enum urgency urgency;

@@ -15,9 +15,9 @@ enum {
 };
 
 enum rank {
-	ANY,   /* the function may be anywhere in the stack; the one nearest to the leaf decides */
-	LEAF,  /* of the functions outside the scheduler, it must be the one nearest to the leaf */
-	VAGUE, /* the function decides only if no other function of the stack does */
+	ANY,   /* the function may be any frame; of several, the one nearest to the leaf counts */
+	LEAF,  /* the function must be the leaf, not counting the frames of the scheduler */
+	VAGUE, /* the function counts only if no function of another rank is in the stack */
 };
 
 static const char a_futex[] = "a futex: a lock or a condition of the program";
@@ -154,8 +154,8 @@ static const struct {
 };
 
 /*
- * True if a function's name is the given word, apart from a suffix of the compiler such as
- * ".isra.0".
+ * True if a function's name is `word`. A suffix that the compiler appends, such as ".isra.0", is
+ * ignored.
  */
 static bool is_name(const char *name, const char *word, size_t length)
 {

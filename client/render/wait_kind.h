@@ -19,9 +19,9 @@
 const char *wait_kind(const struct wire_stack *kernel, const struct wire_stack *user);
 
 /*
- * Returns how many frames at the leaf belong to the scheduler, but never the number of all frames.
- * Frames of the scheduler say nothing about the wait, and are missing in stacks that are taken
- * while the thread sleeps.
+ * Returns how many frames of the scheduler a stack begins with, counted from the leaf. If all
+ * frames are of the scheduler, does not count the last one. Frames of the scheduler say nothing
+ * about the wait, and are missing in stacks that are taken while the thread sleeps.
  */
 size_t scheduler_frames(const struct wire_stack *kernel);
 

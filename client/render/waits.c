@@ -22,8 +22,8 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 	const struct wire_totals *t = &reply->totals;
 	/*
 	 * Some waits may be over: the daemon could not look at their threads when the last window
-	 * ended. Such a wait counts as runnable time in the answer. Its time is left out of the
-	 * averages and sums here.
+	 * ended. In the answer, the time of such a wait is part of the runnable time. This function
+	 * leaves it out of averages and sums.
 	 */
 	bool has_doubt = t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns;
 	int64_t doubt = has_doubt ? t->unseen_ns : 0, sure = t->runnable_ns - doubt;
@@ -69,8 +69,8 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 
 /*
  * Returns the longest wait of a row as "2.1 s, ended 03:12:04.123, thread 4250 (io)" or "12 min,
- * still waiting since ..., thread ...". Returns "262 us or more" if a filter by length left only
- * waits whose exact length is not known.
+ * still waiting since ..., thread ...". If a filter by length has left only waits whose exact
+ * length is not known, the text is like "262 us or more".
  */
 static char *longest_text(const struct wire_row *row, const struct wire_range *used)
 {

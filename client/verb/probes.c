@@ -29,8 +29,8 @@ static enum exit_code list_functions(const struct options *options)
 	options->format->functions(&page, &reply);
 	code = output_close(&output);
 	/*
-	 * Formats for programs have these counts in the answer. For people they are printed as
-	 * messages.
+	 * Only the text for people needs messages about functions that are not listed: in the other
+	 * formats the answer has their numbers.
 	 */
 	if (!options->format->is_for_people)
 		return code;

@@ -15,8 +15,8 @@
 #include "common/probe_kind.h"
 
 /*
- * Prints how the recording goes, each second, over the line printed before. Truncates the text to
- * the width of the terminal, so that it stays a single line.
+ * Prints the progress of the recording, once a second, over the line that was printed before.
+ * Truncates the text to the width of the terminal, so that it stays a single line.
  */
 static int on_progress(const struct recording *recording)
 {
@@ -43,8 +43,8 @@ static int on_progress(const struct recording *recording)
 }
 
 /*
- * Prints the whole recorded session. Clears the filter in the options first, because the daemon has
- * applied it during the recording already.
+ * Prints the whole recorded session. First clears the filter in the options, because the daemon has
+ * already applied it while it recorded.
  */
 static enum exit_code print_session(const struct options *options, const char *id)
 {
@@ -59,8 +59,8 @@ static enum exit_code print_session(const struct options *options, const char *i
 	plain.idle = options->idle || options_name_somebody(options);
 	code = snapshot_run_seen(&plain, id, false, &threads);
 	/*
-	 * The daemon refuses pids that do not exist, but accepts a name, cgroup or unit to which no
-	 * thread belongs: report such a name here.
+	 * The daemon refuses pids that do not exist. But it accepts the name of a thread, cgroup or
+	 * unit that does not exist, so report such a name here.
 	 */
 	if (code != EXIT_CODE_OK || threads > 0 ||
 	    (!options->comm && !options->cgroup && !options->unit))

@@ -12,7 +12,7 @@
 
 /*
  * Returns the exit code of `stackctl status --check` when the daemon has not answered. If has_line
- * is true, prints the line of the check for the monitoring system.
+ * is true, also prints the line that a monitoring system reads.
  */
 static enum check_code check_without_answer(enum exit_code code, bool has_line)
 {

@@ -17,7 +17,7 @@ struct compat_tool;
 
 struct verb {
 	const char *name;
-	const char *argument; /* arguments that are not options, for help; NULL: there are none */
+	const char *argument; /* arguments that are no options, as help shows them; may be NULL */
 	const char *summary;
 	unsigned sets; /* the groups of options that the verb takes: bits of enum option_set */
 	enum exit_code (*run)(struct options *options);
