@@ -63,8 +63,7 @@ static const struct option_spec specs[] = {
 	  "with the probe oncpu (CPU samples): trigger the samples by a timer (cpu-clock) or "
 	  "by the hardware's counter of CPU cycles (cycles)" },
 	{ 'r', "regexp", NULL, OPTIONS_CALLS | OPTIONS_LIST, option_read_flag, AT(regexp),
-	  "take the given name of a function as a regular expression, such as "
-	  "'^tcp_(send|recv)'" },
+	  "treat the given function name as a regular expression, such as '^tcp_(send|recv)'" },
 	{ 0, "rate", "N", OPTIONS_CALLS, option_read_positive, AT(rate),
 	  "with the probe stacksnoop (calls of a function, one by one): print at most N "
 	  "calls a second" },
@@ -112,16 +111,16 @@ static const struct option_spec specs[] = {
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
 	  "append _[k] to the name of each kernel function" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
-	  "with the probe iolat (I/O latency): also print histograms of the time that "
-	  "requests spent in the queue" },
+	  "with the probe iolat (I/O latency): also print histograms of how long disk "
+	  "requests were in the queue, and how long they took in all" },
 	{ 0, "milliseconds", NULL, OPTIONS_VIEWS, option_read_flag, AT(milliseconds),
 	  "with the probe iolat (I/O latency): print all times in milliseconds" },
 	{ 0, "breakdown", NULL, OPTIONS_VIEWS, option_read_flag, AT(breakdown),
 	  "with the probe iolat (I/O latency): show for each kind of operation how much of "
 	  "its time each layer of the kernel took" },
 	{ 0, "over-time", NULL, OPTIONS_VIEWS, option_read_flag, AT(over_time),
-	  "with the probe iolat (I/O latency): show for each kind of operation how its "
-	  "latencies changed from window to window" },
+	  "with the probe iolat (I/O latency): draw for each kind of operation a map of its "
+	  "latencies over time" },
 	{ 0, "chain", NULL, OPTIONS_VIEWS, option_read_flag, AT(chain),
 	  "with the probe offwake (waits, and who ended them): also show who woke the thread "
 	  "that ended the wait, and so on, for up to 5 steps" },
