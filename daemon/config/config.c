@@ -230,9 +230,9 @@ static void origin_print(const struct config_origin *origin, char *text, size_t 
 }
 
 /*
- * Returns -EINVAL if the setting named by `shorter`, in the section [window], has a greater value
- * than the setting named by `longer`. The error message names both settings and the places where
- * they were set.
+ * `shorter` and `longer` are names of settings in the section [window]. Returns -EINVAL if the
+ * first has a greater value than the second. The error message names both settings and the places
+ * where they were set.
  */
 static int check_order(const struct config *config, const char *shorter, const char *longer,
 		       int64_t shorter_ns, int64_t longer_ns, struct config_error *error)

@@ -12,8 +12,8 @@
 #define BLANKS " \t"
 
 /*
- * The allowed lengths of windows and of the time for which they are kept. Readers of the database
- * rely on it that no window is longer than an hour.
+ * The allowed lengths of windows, and the allowed times for which a tier keeps them. Readers of the
+ * database assume that no window is longer than an hour.
  */
 #define LENGTH_MIN (100 * NS_PER_MS)
 #define LENGTH_MAX (1800 * NS_PER_S)
@@ -26,7 +26,7 @@ enum { FIELDS = 3, QUOTE = 40 };
 struct piece {
 	const char *text;
 	size_t length;
-	size_t number; /* 1: the first tier */
+	size_t number; /* number of the tier, beginning with 1 */
 };
 
 static int fail(const struct piece *piece, const char *reason, char *why, size_t size)
@@ -37,7 +37,9 @@ static int fail(const struct piece *piece, const char *reason, char *why, size_t
 	return -EINVAL;
 }
 
-/* Parses a percentage such as "25%". Returns false if it is none, or more than 100 %. */
+/*
+ * Parses a percentage such as "25%". Returns false if the text has another form, or is above 100 %.
+ */
 static bool share_parse(const char *text, size_t length, uint32_t *out)
 {
 	uint32_t share = 0;
@@ -84,7 +86,7 @@ static int tier_parse(const struct piece *piece, struct config_tier *out, char *
 	return 0;
 }
 
-/* Checks a tier against the tiers before it. */
+/* Checks that a tier fits the tiers before it. */
 static int tier_check(const struct piece *piece, const struct config_tiers *tiers, char *why,
 		      size_t size)
 {
@@ -107,7 +109,10 @@ static int tier_check(const struct piece *piece, const struct config_tiers *tier
 			    : 0;
 }
 
-/* Sets piece to the part of the text up to the next comma, without blanks around it. */
+/*
+ * Sets *piece to the text up to the next comma, without blanks around it. Returns the text after
+ * the comma, or NULL if there is none.
+ */
 static const char *piece_take(const char *text, struct piece *piece)
 {
 	size_t length = strcspn(text, ",");

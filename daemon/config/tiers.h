@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_CONFIG_TIERS_H
 
 /*
- * The setting [store] tiers: how long the windows on disk are, and how far back they reach. Windows
- * that are older than a tier keeps them are merged into the longer windows of the next tier. Plain
- * values; any thread.
+ * The setting [store] tiers. Each tier says how long its windows on disk are, and up to which age
+ * it keeps them. Older windows are merged into the longer windows of the next tier. Plain values;
+ * any thread.
  */
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { CONFIG_TIERS_MAX = 4 };
 
 struct config_tier {
 	int64_t length_ns; /* length of the tier's windows */
-	int64_t keep_ns;   /* how far back the tier reaches */
+	int64_t keep_ns;   /* the age up to which the tier keeps windows */
 	uint32_t share;	   /* percentage of [store] max_size that the tier may always use */
 };
 
@@ -27,8 +27,8 @@ struct config_tiers {
 };
 
 /*
- * Parses text like "5s:1h:25%, 60s:24h:35%". Returns 0 and *out; or -EINVAL and `why`, which names
- * the tier that is wrong.
+ * Parses text like "5s:1h:25%, 60s:24h:35%". Returns 0 and sets *out; or returns -EINVAL and writes
+ * to `why` which tier is wrong, and why.
  */
 int config_tiers_parse(const char *text, struct config_tiers *out, char *why, size_t size);
 

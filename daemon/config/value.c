@@ -68,7 +68,7 @@ static const struct quantity_syntax *key_syntax(const struct config_key *key)
 	return key->type == CONFIG_SIZE ? &sizes : &counts;
 }
 
-/* Writes n to text in the largest unit of the syntax of which n is a whole multiple. */
+/* Writes the number n to `text`, in the largest unit of `syntax` of which n is a whole multiple. */
 static void print_units(const struct quantity_syntax *syntax, uint64_t n, char *text, size_t size)
 {
 	size_t i;
@@ -85,7 +85,9 @@ static void print_units(const struct quantity_syntax *syntax, uint64_t n, char *
 	snprintf(text, size, "%" PRIu64, n);
 }
 
-/* Writes n to text. The type of the key says whether the units are of time or of size. */
+/*
+ * Writes the number n to `text`. The type of the key says whether n is a time, a size or a count.
+ */
 static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
 	print_units(key_syntax(key), n, text, size);

@@ -8,15 +8,21 @@
 #include "daemon/store/bytes.h"
 #include "daemon/store/internal.h"
 
-/* How many rows are looked at in one step. */
+/*
+ * The most rows that one step of a collection reads: of the table `windows`, and of any other
+ * table.
+ */
 enum { WINDOWS_A_STEP = 16, ROWS_A_STEP = 2000 };
 
-/* The statements and the marks of the phases that delete rows. */
+/*
+ * For each phase that deletes rows of a table: its SQL statements, and where the numbers of the
+ * rows in use are stored.
+ */
 static const struct phase {
 	enum store_statement last; /* finds the highest row number */
-	enum store_statement list; /* lists rows after a row */
+	enum store_statement list; /* lists the rows whose number is above a given one */
 	enum store_statement drop;
-	size_t marks; /* offset of the rows in use in struct store_marks */
+	size_t marks; /* offset in struct store_marks of the set of rows in use */
 } phases[COLLECT_PHASES_N] = {
 	[COLLECT_STACKS] = { STATEMENT_STACKS_LAST, STATEMENT_STACKS_AFTER, STATEMENT_STACK_DROP,
 			     offsetof(struct store_marks, stacks) },
@@ -66,7 +72,10 @@ static int on_process(void *userdata, int64_t number)
 	return id_set_add(&((struct store_marks *)userdata)->processes, number);
 }
 
-/* Marks what a window refers to. Nobody can read a damaged window, so its rows need not stay. */
+/*
+ * Marks the stacks and processes of a window as in use. Skips a damaged window: it cannot be read,
+ * so nothing needs its rows.
+ */
 static int window_mark(struct store_collect *collect, sqlite3_stmt *statement)
 {
 	const void *blob = sqlite3_column_blob(statement, 2);
@@ -80,7 +89,10 @@ static int window_mark(struct store_collect *collect, sqlite3_stmt *statement)
 	return r == -EBADMSG ? 0 : r;
 }
 
-/* Marks the rows of the next windows. Returns the number of windows, or a negative errno. */
+/*
+ * Marks the stacks and processes of the next WINDOWS_A_STEP windows as in use. Returns the number
+ * of these windows, 0 after the last one, or a negative errno.
+ */
 static int windows_step(struct store *store)
 {
 	struct store_collect *collect = &store->collect;
@@ -102,7 +114,7 @@ static int windows_step(struct store *store)
 	return r ? r : n;
 }
 
-/* Marks the frames of a stack that is in use. */
+/* Marks as in use the frames of the stack in the statement's current row. */
 static int frames_mark(struct store_collect *collect, sqlite3_stmt *statement)
 {
 	const uint8_t *data = sqlite3_column_blob(statement, 1);
@@ -120,8 +132,9 @@ static int frames_mark(struct store_collect *collect, sqlite3_stmt *statement)
 }
 
 /*
- * Lists the next rows of the phase's table that are not in use. Sets *n_out to the number of rows
- * looked at. Returns the number of rows listed, or a negative errno.
+ * Examines the next rows of the table of the current phase. Stores the numbers of the rows that are
+ * not in use in ids[], and returns how many these are, or a negative errno. Sets *n_out to the
+ * number of examined rows.
  */
 static int unused_list(struct store *store, int64_t *ids, size_t *n_out)
 {
@@ -175,7 +188,10 @@ static int rows_drop(struct store *store, const int64_t *ids, int n)
 	return r;
 }
 
-/* Deletes the next rows that are not in use. Returns the number of rows looked at, or an errno. */
+/*
+ * Examines the next rows of the table of the current phase, and deletes those that are not in use.
+ * Returns the number of examined rows, or a negative errno.
+ */
 static int rows_step(struct store *store)
 {
 	int64_t ids[ROWS_A_STEP];
@@ -188,7 +204,7 @@ static int rows_step(struct store *store)
 	return r ? r : (int)looked;
 }
 
-/* Deletes the sessions and runs that no window needs any more. */
+/* Deletes the rows of clients' sessions and of runs of stackd that no window needs any more. */
 static int sessions_trim(struct store *store)
 {
 	sqlite3_stmt *statement;

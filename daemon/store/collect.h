@@ -4,8 +4,8 @@
 
 /*
  * Deletes the rows of stacks, frames and processes to which no window refers any more. A collection
- * first reads which rows each window uses, then deletes all others. It is done in short steps, with
- * other work of the writer's thread in between. Owned by that thread.
+ * first reads which rows the windows use, then deletes all others. It is done in short steps,
+ * between which the writer's thread does other work. Used by this thread only.
  */
 
 #include <stdbool.h>
@@ -27,8 +27,11 @@ enum store_collect_phase {
 
 struct store_collect {
 	enum store_collect_phase phase;
-	int64_t at; /* number of the last row of the phase's table that was looked at */
-	/* by phase: the highest number in its table at the beginning; later rows are not looked at
+	/* number of the row that was examined last, in the table of the current phase */
+	int64_t at;
+	/*
+	 * last[phase] is the highest row number in the phase's table at the start of the
+	 * collection; rows that are added later are not examined
 	 */
 	int64_t last[COLLECT_PHASES_N];
 	struct store_marks marks;
@@ -38,12 +41,15 @@ struct store_collect {
 int store_collect_begin(struct store *store);
 
 /*
- * Does a part of the collection. Returns 0 if it is finished, 1 if not, or a negative errno, after
- * which no collection is under way.
+ * Makes the next step of the collection. Returns 0 if the collection is finished, 1 if not, or a
+ * negative errno, after which no collection is under way.
  */
 int store_collect_step(struct store *store);
 
-/* Ends the collection without deleting anything more, because the database was replaced. */
+/*
+ * Ends the collection and deletes nothing more. Called when the database was replaced, or before a
+ * collection is begun anew.
+ */
 void store_collect_cancel(struct store *store);
 
 #endif

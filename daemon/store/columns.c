@@ -145,8 +145,8 @@ static const struct store_column member_columns[] = {
 };
 
 /*
- * Makes one member of store_sections. The last arguments are numbers of columns: the first is that
- * of version 1, the second that of version 2, and so on.
+ * Makes one member of store_sections. The last arguments are the numbers of columns in version 1,
+ * in version 2, and so on.
  */
 #define SECTION(tag, array, columns, ...)                                                  \
 	{                                                                                  \
@@ -165,7 +165,7 @@ const struct store_section store_sections[] = {
 	SECTION(4, images, image_columns, 13, 14, 16), SECTION(5, rows, row_columns, 10, 11, 13),
 	SECTION(6, buckets, bucket_columns, 1),	       SECTION(7, spans, span_columns, 7, 8),
 	SECTION(8, opens, open_columns, 6, 7, 12),     SECTION(9, samples, sample_columns, 5, 7),
-	SECTION(10, wakers, waker_columns, 22), /* n_wakers is n_rows or 0 */
+	SECTION(10, wakers, waker_columns, 22), /* there is a waker for each row, or none at all */
 	SECTION(11, members, member_columns, 2),       SECTION(20, ios, io_columns, 27, 30, 32),
 	SECTION(21, io_buckets, io_bucket_columns, 1), {},
 };
@@ -358,7 +358,8 @@ static void stack_decode(struct store_column_context *context, struct bytes_read
 }
 
 /*
- * Reads which of window->owners is the process of an image, whose member process `member` is.
+ * Reads the index in window->owners of a thread's process, and stores it in the struct
+ * window_image. `member` points to the member `process` of this struct.
  */
 static void owner_decode(struct store_column_context *context, struct bytes_reader *in,
 			 struct process **member)

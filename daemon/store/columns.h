@@ -44,10 +44,15 @@ struct store_column_context {
 	struct store_table stacks;
 	struct store_table processes;
 	struct store_cuts cuts;
-	bool has_owners;	     /* decoding: images get owners in place of processes */
-	bool is_settled;	     /* decoding: the owners of the images are complete */
-	struct bytes_reader numbers; /* decoding for a query: stack numbers, read when wanted */
-	int64_t last;		     /* the previous number of a column of kind COLUMN_DELTA */
+	/* when decoding for a query: window->images refer to window->owners, not to processes */
+	bool has_owners;
+	bool is_settled; /* when decoding for a query: all of window->owners are complete */
+	/*
+	 * when decoding for a query: the row numbers of stacks, which are read only if the query
+	 * wants the rows
+	 */
+	struct bytes_reader numbers;
+	int64_t last; /* the previous number of a column of kind COLUMN_DELTA */
 	int error;
 };
 
@@ -77,14 +82,15 @@ extern const struct store_section store_sections[];
 size_t store_section_columns(const struct store_section *section, uint64_t version);
 
 /*
- * Returns the lowest version of the section that is enough for this window: the columns that only
- * later versions have are 0 in every member of the array.
+ * Returns the lowest version of the section in which no data of the window is lost: the columns
+ * that only later versions have are 0 in every member of the array.
  */
 uint64_t store_section_version(const struct store_section *section, const struct window *window);
 
 /*
- * Encodes the first n_columns columns of a section and appends them to *out. Appends the offsets at
- * which columns end to context->cuts. On failure sets context->error or out->is_failed.
+ * Encodes the first n_columns columns of a section and appends them to *out. Appends to
+ * context->cuts the offsets at which the columns end. On failure sets context->error or
+ * out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  size_t n_columns, struct bytes *out);

@@ -12,11 +12,11 @@ enum { PARTS_MAX = 64 /* PARTS_MAX: the most windows that are merged in one step
 /* The shortest time between two windows that are evicted for their age. */
 #define EVICT_EVERY_NS (250 * NS_PER_MS)
 
-/* Windows of one session and tier that follow one another, oldest first. */
+/* Consecutive windows on disk, of one session and in one tier, oldest first. */
 struct group {
 	struct store_entry *entries;
 	size_t n;	  /* number of windows that can be merged into one; at least 1 */
-	bool is_complete; /* a later window, not of the group, follows */
+	bool is_complete; /* the session has a window after the group in the same tier */
 	struct tier_row oldest;
 };
 
@@ -30,8 +30,8 @@ bool store_continues(const struct store_entry *entry, const struct store_entry *
 }
 
 /*
- * Returns how many windows, beginning with the first, can be merged into one: they begin in the
- * same period of length_ns, and there is no break between them.
+ * Returns how many windows, beginning with the first, can be merged into one. They must begin in
+ * the same period of length_ns, without a break between them.
  */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
@@ -46,8 +46,9 @@ static size_t group_size(const struct store_entry *entries, size_t n, int64_t le
 }
 
 /*
- * Returns the age of a window. The clock is not trusted for windows of this run of stackd: a wrong
- * time for a minute must not merge or evict the whole past.
+ * Returns the age of a window in ns. The age of a window of this run of stackd is measured by
+ * CLOCK_MONOTONIC: if the host's real clock is wrong for a minute, stackd must not merge or evict
+ * all windows.
  */
 static int64_t age_of(const struct store *store, const struct store_entry *entry)
 {
@@ -56,10 +57,14 @@ static int64_t age_of(const struct store *store, const struct store_entry *entry
 	return store->now(CLOCK_REALTIME) - store_entry_end(entry);
 }
 
-/* Holds the numbers of rows that store_blob_encode() needs to encode a merged window. */
+/*
+ * The functions that give store_blob_encode() the row numbers of the stacks and processes of a
+ * merged window.
+ */
 struct merged_names {
-	struct store_names loaded; /* numbers of the stacks and processes that were loaded */
-	struct store_names added;  /* numbers of processes that were made by folding */
+	struct store_names loaded; /* for stacks and processes that the reader has loaded */
+	/* for entries that merging has made to stand for several processes */
+	struct store_names added;
 	struct store *store;
 };
 
@@ -98,8 +103,8 @@ int store_tier_fold(const struct store *store, size_t tier, struct window *windo
 }
 
 /*
- * Encodes a window that was made from windows on disk, which `reader` has loaded. It will have the
- * id `id`.
+ * Encodes a window that was made from windows that `reader` has loaded. `id` is the number that it
+ * will have in the database.
  */
 static int merged_encode(struct store *store, struct store_reader *reader,
 			 const struct window *window, int64_t id, struct bytes *blob)
@@ -120,7 +125,7 @@ static int merged_encode(struct store *store, struct store_reader *reader,
 
 /*
  * Deletes the rows of the group's windows and adds the row of the window merged from them, in the
- * open transaction. length_ns is that of the tier to which the merged window belongs.
+ * open transaction. length_ns is the length of windows in the tier of the merged window.
  */
 static int group_replace_in(struct store *store, struct store_reader *reader,
 			    const struct group *group, const struct window *window,
@@ -141,7 +146,9 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 				  store_tier_rows(store, group->oldest.tier + 1));
 }
 
-/* Ends the transaction of a step: commits it, or rolls it back if r is an error. Returns an errno.
+/*
+ * Ends the open transaction: commits it if r is 0, otherwise rolls it back. Returns 0 or a negative
+ * errno.
  */
 static int step_end(struct store *store, int r)
 {
@@ -164,7 +171,7 @@ static int early_note(struct store *store, const struct group *group, bool is_ea
 				     store_entry_end(&group->entries[group->n - 1]));
 }
 
-/* Moves the group's windows to the next tier as they are. */
+/* Moves the windows of the group to the next tier without merging them. */
 static int group_move(struct store *store, const struct group *group, bool is_early)
 {
 	struct tier_row row;
@@ -189,7 +196,10 @@ static int group_replace(struct store *store, struct store_reader *reader,
 	size_t tier = group->oldest.tier;
 	const struct store_tier *next = &store->tiers[tier + 1];
 	int64_t own = tier ? store->tiers[tier].length_ns : 0;
-	/* The rest of a period that has more windows than one step merges is merged later. */
+	/*
+	 * One step merges at most PARTS_MAX windows. If the period has more, the merged window
+	 * stays in its tier, to be merged again with the others.
+	 */
 	bool is_part =
 		group->n == PARTS_MAX && window->end_ns - window->start_ns < next->length_ns / 2;
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
@@ -208,7 +218,10 @@ static int group_replace(struct store *store, struct store_reader *reader,
 	return 0;
 }
 
-/* Merges the loaded windows of the group into one, folded as the next tier does. */
+/*
+ * Merges the loaded windows of the group into one window. Then folds that (see window_fold()) to
+ * the number of rows that the next tier allows.
+ */
 static int group_downsample(struct store *store, const struct group *group,
 			    struct window *const *windows, struct window **out)
 {
@@ -223,8 +236,9 @@ static int group_downsample(struct store *store, const struct group *group,
 }
 
 /*
- * Merges the group's windows into one window of the next tier. Moves them there as they are if one
- * of them is damaged or has parts that only a newer stackd knows, or if a count would be too large.
+ * Merges the group's windows into one window of the next tier. If one of them is damaged, if only a
+ * newer stackd can read all of it, or if a merged count does not fit into its type, moves the
+ * windows to the next tier without merging them.
  */
 static int group_merge(struct store *store, const struct group *group, bool is_early)
 {
@@ -313,7 +327,7 @@ static int evict(struct store *store, const struct tier_row *row, bool is_early,
 	return step_end(store, r);
 }
 
-/* Moves the oldest window of a tier to the next tier as it is. */
+/* Moves a window to the next tier without merging it. */
 static int oldest_move(struct store *store, const struct tier_row *row)
 {
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
@@ -322,8 +336,8 @@ static int oldest_move(struct store *store, const struct tier_row *row)
 }
 
 /*
- * Merges the oldest group of a tier that is not the last. Returns 0; -EAGAIN if later windows may
- * belong to the group; or another errno.
+ * Merges the oldest group of windows in a tier other than the last one. Returns 0; -EAGAIN if later
+ * windows may belong to the group; or another errno.
  */
 static int oldest_merge(struct store *store, size_t tier)
 {
@@ -338,7 +352,10 @@ static int oldest_merge(struct store *store, size_t tier)
 	return r;
 }
 
-/* Replaces the window of the row by a folded one, or only notes that it has few rows. */
+/*
+ * Replaces a window on disk by the window `folded`, which was made from it. If is_changed is false,
+ * the two are equal: only the row limit of the window on disk is changed.
+ */
 static int window_replace(struct store *store, struct store_reader *reader,
 			  const struct tier_row *row, const struct window *folded, bool is_changed)
 {
@@ -364,7 +381,10 @@ static int window_replace(struct store *store, struct store_reader *reader,
 	return r ? r : store_tier_resize(store, row, (int64_t)blob.n, rows);
 }
 
-/* Folds a window on disk as its tier does now. A window that cannot be read stays as it is. */
+/*
+ * Folds a window on disk to the number of rows that its tier allows now. A window that cannot be
+ * read is not changed.
+ */
 static int row_fold(struct store *store, const struct tier_row *row)
 {
 	struct window *window = NULL, *folded = NULL;
@@ -394,8 +414,9 @@ static int row_fold(struct store *store, const struct tier_row *row)
 }
 
 /*
- * Folds the oldest window of a tier that has more rows than the tier allows now. If there is none,
- * halves what the tier allows. Returns 0; -ENOENT if that cannot be halved any more; or an errno.
+ * Finds the oldest window that has more rows than the tier allows now, and folds it. If no window
+ * has more, halves the number of rows that the tier allows, and tries again. Returns 0; -ENOENT if
+ * the number was halved STORE_LEVEL_MAX times and no window has more rows; or another errno.
  */
 static int oldest_fold(struct store *store, size_t tier)
 {
@@ -448,8 +469,9 @@ int store_tier_yield(struct store *store)
 }
 
 /*
- * Evicts the oldest window of the last tier if it is older than that tier, or max_age, allows; but
- * only four in a second: a clock that is wrong for a moment must not cost the whole past.
+ * Evicts the oldest window of the last tier if its age is above the tier's keep_ns or above
+ * max_age. Evicts at most four windows a second, so that a clock that is wrong for a moment costs
+ * only a few windows.
  */
 static int last_step(struct store *store, const struct group *group)
 {
@@ -466,8 +488,9 @@ static int last_step(struct store *store, const struct group *group)
 }
 
 /*
- * True if no window will be added to the group: otherwise it would be merged in pieces. Either a
- * later window follows, or the session has not been recorded for a long time.
+ * True if the group gets no further windows: a later window follows it, its run of stackd has
+ * ended, or its session has recorded nothing for a long time. A group that gets further windows is
+ * not merged yet, because that would make several windows of one period.
  */
 static bool is_whole(const struct store *store, size_t tier, const struct group *group)
 {
@@ -479,7 +502,10 @@ static bool is_whole(const struct store *store, size_t tier, const struct group 
 		       2 * store->tiers[tier + 1].length_ns;
 }
 
-/* True if all windows of the group are so old that they belong to the next tier. */
+/*
+ * True if the group gets no further windows and all of its windows are old enough for the next
+ * tier.
+ */
 static bool is_due(const struct store *store, size_t tier, const struct group *group)
 {
 	int64_t age = store->tiers[tier].keep_ns + store->tiers[tier + 1].length_ns;
@@ -489,8 +515,9 @@ static bool is_due(const struct store *store, size_t tier, const struct group *g
 }
 
 /*
- * Merges the oldest group of a tier, or evicts the oldest window of the last tier, if it is old
- * enough. Returns 1 if it did, 0 if nothing is due, or a negative errno.
+ * Merges the oldest group of windows of a tier if it is old enough. In the last tier, evicts the
+ * oldest window instead. Returns 1 if it did this, 0 if nothing was old enough, or a negative
+ * errno.
  */
 static int tier_step(struct store *store, size_t tier)
 {

@@ -35,14 +35,14 @@ struct sample_entry {
 
 /*
  * A wait that ended in a later window than it began in, or that had not ended at the end of the
- * last window. The time from from_ns to until_ns is the part of the wait that no row includes yet.
- * Before from_ns, a row that stands for several processes may include it already.
+ * last window. No row includes its time from from_ns to until_ns yet. Its time before from_ns may
+ * already be included in a row that stands for several processes.
  */
 struct wait_entry {
 	/* identifies a wait: number of the thread (window_image.uid), start of the wait in ns */
 	uint64_t key[2];
 	int64_t from_ns;
-	/* end of the part that no row includes yet; equal to from_ns: there is no such part */
+	/* end of the time that no row includes yet; equal to from_ns: there is no such time */
 	int64_t until_ns;
 	UT_hash_handle hh;
 };
@@ -54,7 +54,7 @@ struct downsample {
 	struct wait_entry *waits;
 	struct sample_entry *samples;
 	struct io_entry *ios;
-	/* map[i] is the index in out->images of thread i of the window that is being added */
+	/* while a window is added: its thread i has the index map[i] in out->images */
 	uint32_t *map;
 	struct window_member *members;
 	size_t n_members, members_capacity;
@@ -303,10 +303,10 @@ static struct window_row open_row(const struct window_open *open, uint32_t image
 }
 
 /*
- * Returns the time from which on no row includes this wait of `window` yet. INT64_MIN: no row
- * includes any of it. A row may include an earlier part of the wait: if the wait was folded in an
- * earlier window, its time became part of a row that stands for several processes. If a part that
- * no row includes lies before that window, adds this part to a row.
+ * Returns the time up to which rows already include a wait of `window`; INT64_MIN if they include
+ * no part of it. The rows may include an earlier part: a window in which the wait was folded has
+ * its time in a row that stands for several processes. If there is a part before such a window that
+ * no row includes yet, adds that part to a row.
  */
 static int64_t wait_from(struct downsample *downsample, const struct window *window,
 			 const struct window_open *wait)
@@ -325,7 +325,7 @@ static int64_t wait_from(struct downsample *downsample, const struct window *win
 	return window->start_ns;
 }
 
-/* Adds the time of a wait after from_ns to a row. */
+/* Adds the part of a wait that lies after from_ns to a row. */
 static void span_to_row(struct downsample *downsample, const struct window_span *span,
 			int64_t from_ns)
 {
@@ -434,8 +434,9 @@ static void wait_extend(struct downsample *downsample, const struct window *wind
 
 /*
  * Adds the waits that had not ended at the end of `window`. If this is the last window, the merged
- * window gets them as waits that have not ended. Otherwise, a wait that is also in a later window
- * is left to that window. The time of any other wait within `window` is added to a row.
+ * window gets them as waits that have not ended. Otherwise, if a later window has the wait, too,
+ * the wait is added there. If no later window has it, the time that the wait took in `window` is
+ * added to a row.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {

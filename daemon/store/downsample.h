@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_DOWNSAMPLE_H
 
 /*
- * Merges consecutive windows into one longer window. Adds up equal rows, and keeps the longest wait
- * of each row and when it ended. A wait that spans several of the windows, but lies within the
- * longer one, is added to a row. No state; any thread.
+ * Merges consecutive windows into one longer window. Sums up the counts and times of equal rows. Of
+ * each row, keeps the longest wait and its end. A wait that spans several of the windows, but lies
+ * within the longer one, is added to a row. No state; any thread.
  */
 
 #include <stddef.h>
@@ -24,8 +24,9 @@ int store_downsample(struct window *const *windows, size_t n, struct window **ou
  * -ENOMEM.
  *
  * store_downsample_ios_add() adds the rows of `window` to the sums in *entries, which is NULL at
- * first. If is_last is false, it leaves out rows of operations that have not ended. The process
- * with the index i in `window` has the index images[i] in the merged window.
+ * first. Rows of operations that have not ended are left out if is_last is false. images[]
+ * translates indexes: images[i] is the index in the merged window of the process that `window` has
+ * at index i.
  *
  * store_downsample_ios_finish() appends the sums to the merged window `out` as rows.
  * store_downsample_ios_free() frees the sums.

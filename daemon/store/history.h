@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_HISTORY_H
 
 /*
- * Keeps the windows of the last minutes in memory and returns references to the windows of a range.
- * Evicts windows when they are too old, or when all windows and stacks together take too many
- * bytes; notes when and why. Owned by the recorder; any thread.
+ * Keeps the windows of the last minutes in memory, and returns references to the windows of a
+ * range. Evicts windows when they are too old, or when all windows and stacks together take too
+ * many bytes. Records when and why it evicted the last one. Owned by the recorder; any thread.
  */
 
 #include <stdbool.h>

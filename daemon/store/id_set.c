@@ -9,7 +9,7 @@
 enum { PAGE_BITS = 4096, WORD_BITS = 64 };
 
 struct id_page {
-	int64_t number; /* the page has the numbers from number * PAGE_BITS on */
+	int64_t number; /* bit i of the page stands for the row number `number` * PAGE_BITS + i */
 	uint64_t bits[PAGE_BITS / WORD_BITS];
 	UT_hash_handle hh;
 };

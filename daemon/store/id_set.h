@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_ID_SET_H
 
 /*
- * A set of row numbers, as bits in pages of 4096 numbers: a million numbers that follow one another
- * take 128 KiB. Owned by the writer's thread.
+ * A set of row numbers, stored as bits in pages of 4096 bits each: a million consecutive numbers
+ * take 128 KiB. Used by the writer's thread only.
  */
 
 #include <stdbool.h>

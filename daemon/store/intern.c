@@ -27,8 +27,12 @@ struct store_intern {
 	struct known *stacks;
 	struct known *processes;
 	int64_t window;
-	struct store_marks *marks; /* see store_intern_mark(); NULL: none */
-	struct bytes frame_data;   /* buffer for encoding one frame, reused for the next */
+	/*
+	 * the rows in use, as a running collection finds them, see store_intern_mark(); NULL: no
+	 * collection runs
+	 */
+	struct store_marks *marks;
+	struct bytes frame_data; /* buffer for encoding one frame, reused for the next */
 };
 
 int64_t store_sum(int64_t number, const void *data, size_t size)
@@ -86,7 +90,10 @@ void store_marks_clear(struct store_marks *marks)
 	marks->is_failed = false;
 }
 
-/* Returns the marks of a table, which is named by the first of its statements; NULL: none. */
+/*
+ * Returns the set of the rows in use of a table; NULL: no collection runs. `find` is the statement
+ * that finds a row of this table.
+ */
 static struct id_set *marks_of(struct store_intern *intern, enum store_statement find)
 {
 	if (!intern->marks)
@@ -174,9 +181,9 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 }
 
 /*
- * Finds the row with this hash, and overwrites it with data if it is damaged. Returns -ENOENT if
- * there is no such row. `find` is the first of a table's statements, which have consecutive
- * numbers: find, add, heal.
+ * Finds the row with this hash. If the row is damaged, overwrites it with `data`. Returns -ENOENT
+ * if there is no such row. `find` is the statement that finds a row of the table. The statements
+ * with the next two numbers add a row and repair a row.
  */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out)
@@ -218,7 +225,8 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
 }
 
 /*
- * Sets *out to the number of the row that holds data, and caches it. Adds the row if there is none.
+ * Sets *out to the number of the row that holds `data`, and caches the number. Adds the row if
+ * there is none.
  */
 static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
 		      const uint64_t *key, const struct bytes *data, int64_t *out)
@@ -309,8 +317,8 @@ static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 	int r;
 
 	/*
-	 * The frames of a marked stack are marked, too, or will be when the rows of stacks are
-	 * read.
+	 * If the stack is marked as in use, its frames need not be marked here: they are marked
+	 * already, or the collection marks them when it reads the table of stacks.
 	 */
 	if (known && (!intern->marks || id_set_has(&intern->marks->stacks, known->number))) {
 		*out = known->number;
@@ -341,8 +349,9 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	bytes_put_string(&data, info.exe);
 	bytes_put_string(&data, info.cgroup);
 	/*
-	 * Add this byte only for an entry that stands for several processes (is_folded): the data
-	 * of all other processes, and the hash by which their rows are found, stay as they were.
+	 * Add this byte only for an entry that stands for several processes (is_folded). The data
+	 * of all other processes thus stays the same as in earlier versions of stackd, and so does
+	 * the hash by which their rows are found.
 	 */
 	if (info.is_folded)
 		bytes_put_u64(&data, info.is_folded);

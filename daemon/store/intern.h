@@ -16,8 +16,9 @@
 #include "daemon/store/window_blob.h"
 
 /*
- * The row numbers of the stacks, frames and processes to which windows refer; all other rows may be
- * deleted. While it is being collected, a store_intern adds each number that it returns.
+ * The row numbers of the stacks, frames and processes to which windows refer. All other rows may be
+ * deleted, see collect.h. While a collection runs, a store_intern adds each row number that it
+ * returns.
  */
 struct store_marks {
 	struct id_set stacks;
@@ -41,8 +42,8 @@ struct store_intern *store_intern_free(struct store_intern *intern);
 struct store_names store_intern_names(struct store_intern *intern, int64_t window);
 
 /*
- * From now on adds each number that is returned, and those of the frames of stacks, to *marks;
- * NULL: not any more.
+ * Makes the interner add each row number that it returns to *marks, and for a stack the row numbers
+ * of its frames, too. If `marks` is NULL, the interner stops this.
  */
 void store_intern_mark(struct store_intern *intern, struct store_marks *marks);
 
@@ -52,12 +53,15 @@ void store_intern_mark(struct store_intern *intern, struct store_marks *marks);
  */
 void store_intern_forget(struct store_intern *intern);
 
-/* Removes from the cache the rows that are not marked. Called before they are deleted. */
+/*
+ * Removes from the cache the rows that are not in *marks (see store_intern_mark()). Called before
+ * these rows are deleted.
+ */
 void store_intern_forget_unmarked(struct store_intern *intern);
 
 /*
- * Reads the encoded row of a stack up to the numbers of its frames, and returns how many frames it
- * has. Each number is stored as its difference to the one before.
+ * Reads the encoded row of a stack up to the row numbers of its frames, and returns the number of
+ * frames. Each row number is encoded as the difference from the previous one.
  */
 size_t store_stack_frames(struct bytes_reader *in);
 

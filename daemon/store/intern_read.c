@@ -18,12 +18,12 @@ struct loaded_frame {
 };
 
 struct loaded_stack {
-	struct stack stack; /* is_resolved is false as long as only the head was read */
+	struct stack stack; /* stack.is_resolved is false as long as not all frames were read */
 	int64_t number;
 	UT_hash_handle hh;
 };
 
-/* The process of a query: what the table of processes has on it. */
+/* Facts about a process that a query has read from the table of processes. */
 struct loaded_owner {
 	struct window_owner owner;
 	char *cgroup;
@@ -31,7 +31,7 @@ struct loaded_owner {
 	UT_hash_handle hh;
 };
 
-/* A query forgets stacks and processes that it does not use when it has this many of them. */
+/* When a query has loaded this many stacks or processes, those that it no longer uses are freed. */
 enum { QUERY_KEPT = 8192 };
 
 struct loaded_process {
@@ -50,8 +50,10 @@ struct store_intern_reader {
 	struct loaded_process *processes;
 	struct loaded_process *numbers;
 	struct loaded_owner *owners;
-	size_t query_frames; /* number of frames that a query wants of each stack */
-	size_t sweep_at; /* number of stacks at which stacks_sweep() looks for unused ones again */
+	/* number of frames of each stack that a query loads, beginning with the leaf */
+	size_t query_frames;
+	/* stacks_sweep() looks for unused stacks when this many stacks are loaded */
+	size_t sweep_at;
 	uint64_t *damaged;
 };
 
@@ -213,7 +215,7 @@ static struct frame *frame_of(struct store_intern_reader *interned, int64_t numb
 	return &frame->frame;
 }
 
-/* Decodes what comes before the frames of a stack. */
+/* Decodes the part of a stack's row that precedes the row numbers of its frames. */
 static int stack_head(struct bytes_reader *in, struct stack *stack)
 {
 	stack->flags = (unsigned int)bytes_get_max(in, UINT32_MAX);
@@ -263,7 +265,9 @@ static int stack_lost(struct store_intern_reader *interned, int64_t number, stru
 	return stack->frames[0] ? 0 : -ENOMEM;
 }
 
-/* Loads the first n frames. */
+/*
+ * Loads the first n frames of the stack, beginning with the leaf. numbers[] has their row numbers.
+ */
 static int stack_frames(struct store_intern_reader *interned, struct stack *stack,
 			const int64_t *numbers, size_t n)
 {
@@ -287,8 +291,8 @@ static int stack_frames(struct store_intern_reader *interned, struct stack *stac
 }
 
 /*
- * Reads a stack with at most max_frames of its frames. Without any, it has all that is needed to
- * compare it with others.
+ * Reads a stack and at most max_frames of its frames. If max_frames is 0, the stack still has its
+ * ids, which is enough to compare it with other stacks.
  */
 static int stack_read(struct store_intern_reader *interned, int64_t number, size_t max_frames,
 		      struct stack *stack)
@@ -342,7 +346,7 @@ static struct stack *stack_of(void *userdata, int64_t number)
 	return stack_get(userdata, number, SIZE_MAX);
 }
 
-/* Frees the frames that no stack has. */
+/* Frees the frames that are in no loaded stack. */
 static void frames_sweep(struct store_intern_reader *interned)
 {
 	struct loaded_stack *stack, *next_stack;
@@ -365,8 +369,8 @@ static void frames_sweep(struct store_intern_reader *interned)
 }
 
 /*
- * Frees the stacks that neither a window nor the caller of the query refers to, once there are
- * twice as many as were in use the last time.
+ * Frees the stacks to which neither a window nor the caller of the query refers. Does so only when
+ * the number of stacks is more than twice that after the last time, plus QUERY_KEPT.
  */
 static void stacks_sweep(struct store_intern_reader *interned)
 {
@@ -384,7 +388,7 @@ static void stacks_sweep(struct store_intern_reader *interned)
 	frames_sweep(interned);
 }
 
-/* Returns a stack with as many frames as the query wants, and with a reference for the caller. */
+/* Returns a stack with as many frames as the query wants. The caller owns the reference. */
 static struct stack *stack_of_query(void *userdata, int64_t number)
 {
 	struct store_intern_reader *interned = userdata;
@@ -500,7 +504,10 @@ struct store_names store_intern_reader_names(struct store_intern_reader *interne
 	};
 }
 
-/* Reads what a query needs to know of a process; one that cannot be read is named as such. */
+/*
+ * Reads the facts about a process that a query needs. A process that cannot be read gets the name
+ * [lost on disk].
+ */
 static int owner_read(struct store_intern_reader *interned, struct loaded_owner *owner)
 {
 	_cleanup_(freep) char *comm = NULL, *exe = NULL;

@@ -29,17 +29,20 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
 /*
- * Returns functions that give a query the stacks of the next window, each with its first max_frames
- * frames: stack.n_raw is their number as long as is_resolved is false. Frees stacks of earlier
- * windows that have no reference left.
+ * Returns the functions by which a query reads the next window. They return stacks with their first
+ * max_frames frames. If a stack has more frames, its is_resolved is false, and n_raw is the number
+ * of loaded frames. Frees the stacks of earlier windows to which nothing refers any more.
  */
 struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,
 						   size_t max_frames);
 
-/* Reads the frames of a stack that a query got without them. Returns 0 or an errno. */
+/*
+ * Loads the frames that a stack lacks because it was loaded for a query. Returns 0 or a negative
+ * errno.
+ */
 int store_intern_reader_fill(struct store_intern_reader *interned, struct stack *stack);
 
-/* Returns a process by its number, borrowed; NULL when out of memory. */
+/* Returns the process with this row number, borrowed; NULL when out of memory. */
 struct process *store_intern_reader_process(struct store_intern_reader *interned, int64_t number);
 
 #endif

@@ -23,8 +23,8 @@
 enum { STORE_NOTES_MAX = 64 };
 
 /*
- * HELD_SESSIONS_MAX: the most sessions of which short windows wait to be joined, more than can run
- * at once; HELD_MAX: the most windows that are joined into one.
+ * HELD_SESSIONS_MAX: the most sessions whose short windows wait to be joined. It is more than the
+ * number of sessions that can run at once. HELD_MAX: the most windows that are joined into one.
  */
 enum { HELD_SESSIONS_MAX = 96, HELD_MAX = 64 };
 
@@ -33,12 +33,14 @@ enum { STORE_ALWAYS_MAX = 16 };
 
 /* Short windows of one session that wait to be joined with the windows that follow them. */
 struct store_held {
-	struct window *windows[HELD_MAX]; /* references; each begins where the one before ends */
-	size_t n;			  /* 0: the place is free */
-	int64_t until_ns; /* time of CLOCK_MONOTONIC at which they are written in any case */
+	/* references to the windows; each window begins where the previous one ends */
+	struct window *windows[HELD_MAX];
+	size_t n; /* number of windows; 0: this struct is not in use */
+	/* time of CLOCK_MONOTONIC at which the windows are written, however short they are */
+	int64_t until_ns;
 };
 
-/* A period whose windows were dropped, so that they are not on disk, and the reason. */
+/* A period whose windows were dropped and are therefore not on disk, and why they were dropped. */
 struct store_gap {
 	int64_t start_ns; /* in ns since the epoch; equal to end_ns: no gap */
 	int64_t end_ns;
@@ -72,7 +74,7 @@ struct store {
 	bool has_thread;
 	/* period of the windows that were dropped because `queue` was full */
 	struct store_gap missed;
-	int64_t window_ns; /* see struct store_options */
+	int64_t window_ns; /* windows shorter than this are joined, see struct store_options */
 	struct store_stats stats;
 	/* The members from here on are used by the writer's thread only */
 	pthread_t thread;
@@ -92,15 +94,25 @@ struct store {
 	 */
 	int64_t written_always_ns[PROBE_KIND_N];
 	struct store_held held[HELD_SESSIONS_MAX];
-	/* by session of an always-on probe: time of CLOCK_MONOTONIC at which a window came last */
+	/*
+	 * taken_ns[i]: time of CLOCK_MONOTONIC at which the newest window of the always-on session
+	 * number i arrived
+	 */
 	int64_t taken_ns[STORE_ALWAYS_MAX];
 	struct tier_sums sums[STORE_TIERS_MAX]; /* by tier */
-	size_t tier_next;	/* the tier at which the next step of merging begins to look */
-	int64_t evict_next_ns;	/* time of CLOCK_MONOTONIC before which no window expires */
-	int64_t failed_next_ns; /* time of CLOCK_MONOTONIC before which no work is tried again */
+	/* the tier that store_compact_step() examines first when it is called next */
+	size_t tier_next;
+	/* time of CLOCK_MONOTONIC before which no window is evicted for its age */
+	int64_t evict_next_ns;
+	/*
+	 * time of CLOCK_MONOTONIC before which old windows are not merged, because that has failed
+	 */
+	int64_t failed_next_ns;
 	struct store_collect collect;
-	int64_t removed_bytes; /* size of the windows removed since a collection last began */
-	bool is_shrinking;     /* windows give way until those on disk have goal_bytes */
+	/* bytes of the windows that were deleted since a collection last began */
+	int64_t removed_bytes;
+	/* windows are being merged and evicted until those on disk have at most goal_bytes */
+	bool is_shrinking;
 	int64_t goal_bytes;
 };
 
@@ -128,18 +140,19 @@ int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
 /*
- * writer.c: store_window_take() writes a window. On failure it notes a gap; it opens the file first
- * if necessary. store_window_add() adds the row of an encoded window, in the open transaction.
+ * writer.c: store_window_take() writes a window, and opens the file first if necessary. On failure
+ * it notes a gap. store_window_add() adds the row of an encoded window, in the open transaction.
  */
 void store_window_take(struct store *store, struct window *window);
 int store_window_add(struct store *store, const struct store_entry *entry,
 		     const struct bytes *blob);
 
 /*
- * join.c: windows that are shorter than the setting [window] length, because a query ended them,
- * are held until the windows that follow make them long enough, and written as one window.
- * store_join_take() takes the caller's reference. store_join_flush() writes the windows that have
- * waited for long enough or, if is_all, all of them.
+ * join.c: a window may be shorter than the setting [window] length, because a query ended it. Short
+ * windows are held until the windows that follow make them long enough; then all of them are
+ * written as one window. store_join_take() adds a window and takes over the caller's reference.
+ * store_join_flush() writes the windows that were held for long enough or, if is_all is true, all
+ * windows.
  */
 void store_join_take(struct store *store, struct window *window);
 void store_join_flush(struct store *store, bool is_all);
@@ -151,7 +164,7 @@ void store_join_free(struct store *store);
  */
 int store_oldest(struct store *store, int64_t *id_out, int64_t *end_out);
 
-/* Sets a row of the table `meta`; text may be NULL. */
+/* Sets the row `name` of the table `meta`. `text` may be NULL. */
 int store_meta_set(struct store *store, const char *name, int64_t value, const char *text);
 
 /* Returns how many bytes the tables may take, which is a little less than max_size. */
@@ -165,9 +178,10 @@ int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const ch
 		       uint64_t *counter);
 
 /*
- * Makes room for a window of `size` bytes before it is written, however long that takes. Not in a
- * transaction, like store_shrink_step(): does a step of what keeps some room free, and returns 1; 0
- * if there is nothing to do; or a negative errno.
+ * Both functions free space in the database, and are called without an open transaction.
+ * store_make_room() frees enough space for a window of `size` bytes, however long that takes.
+ * store_shrink_step() does a short step if little space is free. It returns 1 if it did a step, 0
+ * if there is nothing to do, or a negative errno.
  */
 int store_make_room(struct store *store, size_t size);
 int store_shrink_step(struct store *store);
@@ -191,25 +205,29 @@ void store_count(struct store *store);
 int store_salvage(struct store *store);
 
 /*
- * compact.c: merges or evicts windows that are older than their tier keeps them: at most one group
- * of windows. Returns 1 if it did, 0 if nothing is due, or a negative errno.
+ * compact.c: merges or evicts a group of windows if its age is above the keep_ns of its tier; at
+ * most one group in each call. Returns 1 if there was such a group, 0 if not, or a negative errno.
  */
 int store_compact_step(struct store *store);
 
 /*
- * Lets the tier that exceeds its share by most give way: folds its oldest windows to half as many
- * rows, up to twice; then merges its oldest windows into one of the next tier, or evicts its oldest
- * window. Returns 0, -ENOENT (no windows) or another errno.
+ * Shrinks the tier that exceeds its share of the disk by most. At first, folds its oldest windows
+ * to half as many rows, and later to a quarter. After that, merges its oldest windows into one
+ * window of the next tier or, if they cannot be merged, evicts its oldest window. Returns 0,
+ * -ENOENT (no windows) or another errno.
  */
 int store_tier_yield(struct store *store);
 
-/* Folds a window as the tier does now. Sets *out to a reference. Returns 0 or a negative errno. */
+/*
+ * Folds a window to the number of rows that the tier allows now. Sets *out to a reference to the
+ * result. Returns 0 or a negative errno.
+ */
 int store_tier_fold(const struct store *store, size_t tier, struct window *window,
 		    struct window **out);
 
 /*
- * True if the window `entry` begins where the window `before` ends, in the same run of stackd, and
- * the clock was not set and the host not suspended in between.
+ * True if the window `entry` begins where the window `before` ends, and both are of the same run of
+ * stackd. False if the clock was set or the host was suspended between the two windows.
  */
 bool store_continues(const struct store_entry *entry, const struct store_entry *before);
 

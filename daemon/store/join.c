@@ -11,7 +11,10 @@ static int64_t length_of(const struct window *window)
 	return window->end_ns - window->start_ns;
 }
 
-/* Returns the length from which on a window is written as it is; cuts may be a little early. */
+/*
+ * Returns the length in ns at which a window need not be joined with others. It is 5 % less than
+ * the setting [window] length, because a window may end a little early.
+ */
 static int64_t length_wanted(struct store *store)
 {
 	int64_t length;
@@ -42,7 +45,7 @@ static struct store_held *held_place(struct store *store)
 	return NULL;
 }
 
-/* Writes the held windows as one, or one by one if they cannot be joined. */
+/* Writes the held windows of a session as one window, or separately if they cannot be joined. */
 static void held_write(struct store *store, struct store_held *held)
 {
 	struct window *joined = NULL;
@@ -62,7 +65,7 @@ static void held_write(struct store *store, struct store_held *held)
 	held->n = 0;
 }
 
-/* True if the window begins where the last held window ends, with no break in between. */
+/* True if `window` directly follows the last window in `held`, and there is room for it. */
 static bool held_continues(const struct store_held *held, const struct window *window)
 {
 	struct store_entry before = store_entry_of(held->windows[held->n - 1], 0);

@@ -9,10 +9,13 @@
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
 
-/* Bits of an owner in the section. */
+/* Bits in the entry of a process. */
 enum { OWNER_IS_KERNEL = 1, OWNER_IS_FOLDED = 2, OWNER_BITS = 3 };
 
-/* The strings of a section that is being encoded; each is written once, in the order of use. */
+/*
+ * The strings of the section that is being encoded. Each string is written only once, in the order
+ * in which the strings were first used.
+ */
 struct texts {
 	const char **v;
 	size_t n, capacity;
@@ -26,7 +29,10 @@ static size_t text_place(struct texts *texts, const char *text)
 
 	if (!text)
 		return 0;
-	/* Few programs and cgroups are in one window: the last ones used come first. */
+	/*
+	 * Search backwards: a window has few different strings, and the next process often has the
+	 * string that was added last.
+	 */
 	for (i = texts->n; i-- > 0;)
 		if (strcmp(texts->v[i], text) == 0)
 			return i + 1;
@@ -61,7 +67,9 @@ void store_owners_encode(const struct store_table *processes, const struct windo
 	int32_t last_pid = 0;
 	size_t i, n = 0;
 
-	/* The table has the processes in the order of their first images. */
+	/*
+	 * The processes are in the table in the order in which window->images first refers to them.
+	 */
 	for (i = 0; i < window->n_images && n < processes->n; i++) {
 		if (window->images[i].process != processes->items[n])
 			continue;
@@ -147,7 +155,10 @@ void store_owners_settle(struct window *window)
 {
 	size_t i;
 
-	/* From the last image to the first: the first one of each process is the last to be set. */
+	/*
+	 * Here, exec_gen holds the index of a thread of the process. The loop runs backwards, so it
+	 * finally is the index of the first thread in window->images.
+	 */
 	for (i = window->n_images; i-- > 0;)
 		window->owners[window->images[i].owner].id.exec_gen = (uint32_t)i;
 	for (i = 0; i < window->n_owners; i++) {

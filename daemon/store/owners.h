@@ -3,36 +3,41 @@
 #define STACKD_DAEMON_STORE_OWNERS_H
 
 /*
- * The section of an encoded window with what queries need to know of each process: pid, start,
- * name, cgroup. With it, a query can test its filter, and tell processes apart, without reading
- * the processes of the window from their table. Used by window_blob.c only; one thread.
+ * Encodes and decodes a section of a window with the facts about each process that queries need
+ * (struct window_owner): pid, start time, name and cgroup. With these facts, a query can test its
+ * filter and tell processes apart without reading the table of processes. Used by window_blob.c
+ * only; one thread.
  */
 
 #include "daemon/store/bytes.h"
 #include "daemon/store/columns.h"
 #include "daemon/store/window_blob.h"
 
-/* Appends the section's payload for the processes of a window, in the order of the table. */
+/*
+ * Appends the payload of the section to *out. The processes are in the order of the table
+ * `processes`.
+ */
 void store_owners_encode(const struct store_table *processes, const struct window *window,
 			 struct bytes *out);
 
 /*
- * Sets window->owners from the numbers of the window's processes in the database. What the owners
- * are besides is read by store_owners_decode() or store_owners_read(). 0, -EBADMSG or -ENOMEM.
+ * Makes window->owners, with the row number of each process of the window. The other members are
+ * set by store_owners_decode() or store_owners_read(). Returns 0, -EBADMSG or -ENOMEM.
  */
 int store_owners_number(struct bytes_reader *in, struct window *window);
 
-/* Reads the section. Returns 0, -EBADMSG or -ENOMEM. */
+/* Decodes the payload of the section into window->owners. Returns 0, -EBADMSG or -ENOMEM. */
 int store_owners_decode(struct bytes_reader *in, struct window *window);
 
 /*
- * Finishes the owners once the images are decoded: the section has each start as a difference from
- * that of the process's first image.
+ * Called when window->images are decoded. The section has the start time of a process as the
+ * difference from the start time of its first thread; this function adds the two.
  */
 void store_owners_settle(struct window *window);
 
 /*
- * Asks names->owner() for all owners, because the window has no such section. Returns 0 or -ENOMEM.
+ * Sets all of window->owners by calls of names->owner(). Called for a window without this section.
+ * Returns 0 or -ENOMEM.
  */
 int store_owners_read(const struct store_names *names, struct window *window);
 

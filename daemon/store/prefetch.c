@@ -25,8 +25,8 @@ struct store_prefetch {
 	pthread_cond_t changed;
 	/* loaded windows; the window of entries[i] is at index i % READY_MAX */
 	struct ready ready[READY_MAX];
-	size_t loaded; /* entries from this index on are loaded */
-	size_t taken;  /* entries from this index on were given to the caller */
+	size_t loaded; /* the windows of entries from this index on are loaded */
+	size_t taken;  /* the windows of entries from this index on were returned to the caller */
 	bool is_stopping;
 };
 

@@ -25,7 +25,7 @@
 struct store_reader {
 	struct store_db db;
 	struct store_intern_reader *interned;
-	bool is_query; /* windows are loaded as store_reader_set_query() says */
+	bool is_query; /* store_reader_set_query() was called */
 	struct store_query query;
 	uint64_t damaged;
 };

@@ -93,34 +93,35 @@ void store_session_fini(struct store_session *session);
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
 		      struct window **out, bool *is_partial_out);
 
-/* Says how much of each window a query has loaded. */
+/* Selects which parts of each window are loaded for a query. */
 struct store_query {
 	/*
-	 * Number of frames that each stack is loaded with, from the leaf on. As long as a stack
-	 * lacks frames, is_resolved is false and n_raw is the number of frames that it has.
+	 * The most frames of a stack that are loaded, beginning with the leaf. If the stack has
+	 * more frames, its is_resolved is false, and n_raw is the number of loaded frames.
 	 */
 	size_t max_frames;
 	/*
-	 * Decides by the images of a window whether its rows are loaded, too; NULL: all are. May be
-	 * called in another thread.
+	 * Called when the threads of a window (window->images) are loaded. If it returns false, the
+	 * rows of the window are not loaded. NULL: all rows are loaded. May be called in another
+	 * thread.
 	 */
 	bool (*wants)(const void *userdata, const struct window *window);
-	const void *userdata; /* passed to wants */
+	const void *userdata; /* argument of wants() */
 };
 
 /*
- * Makes store_reader_load() load windows for a query: with owners in place of processes, and with
- * stacks that are freed when they have no reference left.
+ * Makes store_reader_load() load windows for a query: instead of processes, they have
+ * window->owners. Their stacks are freed when nothing refers to them any more.
  */
 void store_reader_set_query(struct store_reader *reader, const struct store_query *query);
 
 /*
- * Reads the frames of a stack of a window that was loaded for a query; does nothing for a stack
- * that has its frames. reader may be NULL then. Returns 0 or a negative errno.
+ * If a stack of a window that was loaded for a query lacks frames, loads them. If it lacks none,
+ * does nothing; `reader` may then be NULL. Returns 0 or a negative errno.
  */
 int store_reader_fill(struct store_reader *reader, struct stack *stack);
 
-/* Returns the process with this number, borrowed; NULL when out of memory. */
+/* Returns the process with this row number, borrowed; NULL when out of memory. */
 struct process *store_reader_process(struct store_reader *reader, int64_t number);
 
 /*

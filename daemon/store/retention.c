@@ -13,8 +13,9 @@ enum {
 	EVICT_FULL_SHARE = 8,
 	EVICT_FULL_LEAST = 4,
 	/*
-	 * A tier gives way as soon as less than 1/16 of the room is free, and until 2/16 will be:
-	 * this leaves time to do it in small steps, and makes collections rare.
+	 * When less than 1/16 of the allowed bytes is free, windows are merged or evicted until
+	 * 2/16 will be free. There is thus time to do this in small steps, and unused rows need to
+	 * be deleted only rarely.
 	 */
 	ROOM_PARTS = 16,
 };
@@ -99,8 +100,9 @@ static int64_t blobs_bytes(const struct store *store)
 }
 
 /*
- * Sets how many bytes the encoded windows may have, so that the database will be small enough when
- * the rows that they used are deleted, too: these are taken to shrink in proportion.
+ * Sets goal_bytes: how many bytes of encoded windows may stay, so that the whole database becomes
+ * small enough. Assumes that the other rows, which are deleted when no window uses them, shrink in
+ * the same proportion.
  */
 static void goal_set(struct store *store, int64_t used, int64_t room)
 {
@@ -110,7 +112,7 @@ static void goal_set(struct store *store, int64_t used, int64_t room)
 	store->is_shrinking = true;
 }
 
-/* Runs the collection to its end, after all, because there is no room for the next window. */
+/* Deletes all unused rows now, not in steps, because there is no room for the next window. */
 static int collect_all(struct store *store)
 {
 	int r = store_collect_begin(store);
@@ -121,7 +123,7 @@ static int collect_all(struct store *store)
 	return r;
 }
 
-/* Makes the file at most 512 unused pages shorter if it is larger than max_size. */
+/* If the file is larger than max_size, removes at most 512 unused pages from it. */
 static int vacuum(struct store *store)
 {
 	int64_t pages;
@@ -133,9 +135,9 @@ static int vacuum(struct store *store)
 }
 
 /*
- * Makes room for a window of this size at once. This is rare, because store_shrink_step() keeps
- * some room free: it happens if the database was larger than max_size when it was opened, or grows
- * faster than the steps can follow.
+ * Makes room for a window of `size` bytes at once. This is rarely needed, because
+ * store_shrink_step() keeps some room free. It is needed if the database was larger than max_size
+ * when it was opened, or grows faster than the steps can follow.
  */
 int store_make_room(struct store *store, size_t size)
 {
@@ -149,7 +151,10 @@ int store_make_room(struct store *store, size_t size)
 			r = store_tier_yield(store);
 		if (r && r != -ENOENT)
 			return r;
-		/* A collection that began before windows were removed misses what they used. */
+		/*
+		 * Begin the collection anew: one that began before these windows were removed does
+		 * not delete the rows that only they used.
+		 */
 		store_collect_cancel(store);
 		r = collect_all(store);
 		if (r || !blobs_bytes(store))
@@ -172,7 +177,10 @@ int store_shrink_step(struct store *store)
 		store->is_shrinking = false;
 		return r;
 	}
-	/* Rows that are not used any more may be enough: merging leaves many of them. */
+	/*
+	 * If many windows were merged since the last collection, deleting the rows that only they
+	 * used may free enough space. Otherwise windows have to be removed.
+	 */
 	if (!store->is_shrinking && store->removed_bytes <= blobs_bytes(store) / ROOM_PARTS)
 		goal_set(store, used, room);
 	if (store->is_shrinking && blobs_bytes(store) > store->goal_bytes) {
@@ -186,8 +194,9 @@ int store_shrink_step(struct store *store)
 }
 
 /*
- * Returns how many windows to evict when the disk is full. Not all at once: perhaps another
- * program's temporary file fills the disk, and only for a while.
+ * Returns how many windows to evict when the disk is full. These are only a part of all windows,
+ * because the disk may be full only for a while, for example because of another program's temporary
+ * file.
  */
 static int64_t evict_count(struct store *store)
 {

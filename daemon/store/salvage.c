@@ -62,10 +62,12 @@ static const struct table {
 struct salvage {
 	sqlite3 *old; /* the damaged database */
 	struct store_db *new;
-	sqlite3_stmt *get; /* reads a row of the current table from old */
-	sqlite3_stmt *put; /* inserts into `new` the row that `get` has read */
-	uint64_t windows;  /* number of windows copied */
-	uint64_t lost;	   /* number of windows left out because of a wrong checksum */
+	/* a statement on the database `old`: reads a row of the table that is being copied */
+	sqlite3_stmt *get;
+	/* a statement on the database `new`: inserts the row that `get` has read */
+	sqlite3_stmt *put;
+	uint64_t windows; /* number of windows copied */
+	uint64_t lost;	  /* number of windows left out because of a wrong checksum */
 };
 
 static bool row_is_whole(sqlite3_stmt *row, enum guard guard)

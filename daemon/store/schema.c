@@ -6,9 +6,9 @@
  * release must not change. To change the schema, add a member and raise STORE_SCHEMA.
  *
  * A row of frames, stacks or processes is found by its hash. Its column `seen` has the number of
- * the window for which it was written; up to schema 3, it was updated, and rows were deleted by it.
- * A row with the highest possible value is never deleted. `sum` is a checksum of its number and
- * data, which shows damage. A blob is the last column of its table, so that reading the other
+ * the window for which the row was written. (Up to schema 3, `seen` was updated when a later window
+ * used the row, and rows with a low `seen` were deleted.) `sum` is a checksum of the row's number
+ * and data, which shows damage. A blob is the last column of its table, so that reading the other
  * columns does not have to read past it.
  */
 const char *const store_schema_steps[STORE_SCHEMA] = {
@@ -45,19 +45,21 @@ const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE INDEX windows_session ON windows"
 	" (session, run, start_real_ns, end_real_ns) WHERE session >= 100;",
 	/*
-	 * From schema 3 on, `seen` is updated less often. Without this step, rows of an older
-	 * database would be deleted too early.
+	 * At schema 3, `seen` was updated less often than before, and rows with a low `seen` were
+	 * deleted. Without this step, rows of an older database would have been deleted too early.
 	 */
 	"UPDATE frames SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
 	"UPDATE stacks SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
 	"UPDATE processes SET seen = (SELECT ifnull(max(id), 0) FROM windows);",
 	/*
-	 * A row for each window, with what the writer needs to know to merge and evict windows. It
-	 * is a table of its own, because a new column of `windows` would come after the blob.
-	 * store_tiers_open() adds rows that are missing, also after the database was updated.
-	 * length_ns: the length of the windows into which it was merged; 0: it was recorded or
-	 * joined; -1: of a session that a client started. row_limit: the most rows of each kind
-	 * that it may have; 0: as many as were recorded.
+	 * This table has a row for each window, with the facts that the writer needs to merge and
+	 * evict windows. It is a table of its own, because a new column of `windows` would come
+	 * after the blob. store_tiers_open() adds missing rows, also after an update of the
+	 * database.
+	 *
+	 * length_ns is the length of the windows into which the window was merged; 0 if it was not
+	 * merged; -1 if a client started its session. row_limit is the most rows of each kind that
+	 * the window may have; 0 if it has all that were recorded.
 	 */
 	"CREATE TABLE window_tiers (id INTEGER PRIMARY KEY, tier INTEGER NOT NULL,"
 	" length_ns INTEGER NOT NULL, session INTEGER NOT NULL, start_real_ns INTEGER NOT NULL,"

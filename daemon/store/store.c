@@ -15,7 +15,10 @@
 /* How long store_stop() waits for a disk that does not answer. */
 enum { STOP_S = 4 };
 
-/* The default time between two syncs, which is what a power cut may lose. kill -9 loses nothing. */
+/*
+ * The default time between two syncs. A power cut may lose the windows that were written in this
+ * time; kill -9 loses none.
+ */
 #define SYNC_EVERY_NS (30 * NS_PER_S)
 
 /* Two gaps with the same reason that are at most this far apart become one gap. */

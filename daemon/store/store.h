@@ -23,11 +23,15 @@ enum { STORE_QUEUE_MAX = 128, STORE_TIERS_MAX = 4 };
 
 struct store;
 
-/* A tier of the history on disk, see [store] tiers. */
+/* A tier: windows on disk of a certain length and age, see the setting [store] tiers. */
 struct store_tier {
-	int64_t length_ns; /* length of its windows; those of the first tier are as recorded */
-	int64_t keep_ns;   /* windows older than this are merged into the next tier, or evicted */
-	uint32_t share;	   /* percentage of max_size that the tier may always use */
+	/*
+	 * length of the tier's windows; windows of the first tier have the length with which they
+	 * were recorded
+	 */
+	int64_t length_ns;
+	int64_t keep_ns; /* windows older than this are merged into the next tier, or evicted */
+	uint32_t share;	 /* percentage of max_size that the tier may always use */
 };
 
 struct store_options {
@@ -36,28 +40,37 @@ struct store_options {
 	int64_t max_age_ns;			  /* windows older than this are evicted */
 	struct store_tier tiers[STORE_TIERS_MAX]; /* shortest windows first */
 	size_t n_tiers;				  /* at least 1 */
-	/* to what merged windows are folded; a tier without room halves its numbers up to twice */
+	/*
+	 * limits to which merged windows are folded; a tier that is short of space halves them, at
+	 * most twice
+	 */
 	struct window_fold_limits fold;
-	/* a shorter window is joined with those that follow it before it is written; 0: none is */
+	/*
+	 * windows shorter than this are joined with the windows that follow them before they are
+	 * written; 0: no window is joined
+	 */
 	int64_t window_ns;
-	const char *boot_id;   /* boot id of the running kernel; copied */
-	bool is_read_only;     /* never write to the disk (option --serve-only) */
-	int64_t sync_every_ns; /* time between syncs, which a power cut may lose; 0: 30 s */
-	/* a clock to use instead of the host's, for tests; NULL: none */
+	const char *boot_id; /* boot id of the running kernel; copied */
+	bool is_read_only;   /* never write to the disk (option --serve-only) */
+	/* time between two syncs; a power cut loses at most the windows of this time; 0: 30 s */
+	int64_t sync_every_ns;
+	/* for tests: a function that is called to read the clock; NULL: the host's clock is used */
 	int64_t (*now)(clockid_t clock);
 };
 
 struct store_tier_stats {
 	struct store_tier tier;
-	uint64_t max_rows; /* the max_rows to which its new windows are folded; 0: not folded */
+	/* number of rows to which the tier's new windows are folded; 0: they are not folded */
+	uint64_t max_rows;
 	uint64_t windows;
-	uint64_t bytes;	    /* size of its windows, and its part of the rows that they refer to */
-	uint64_t max_bytes; /* its share of max_size */
+	/* estimated size in bytes of the tier's windows, and of the rows to which they refer */
+	uint64_t bytes;
+	uint64_t max_bytes; /* bytes that the tier may always use: its share of max_size */
 	int64_t oldest_ns;  /* start of its oldest window, in ns since the epoch; INT64_MIN: none */
 	int64_t newest_ns;  /* end of its newest window, in ns since the epoch; INT64_MIN: none */
 	/*
-	 * end of the last window that was merged or evicted early, for lack of room, in ns since
-	 * the epoch; INT64_MIN: none
+	 * end of the last window that was merged or evicted before it was old enough, because room
+	 * was short; in ns since the epoch; INT64_MIN: none
 	 */
 	int64_t early_ns;
 };
@@ -78,8 +91,8 @@ struct store_stats {
 	 */
 	int64_t synced_ns;
 	/*
-	 * One member for each kind of probe: the end of the newest window of the always-on session
-	 * of this kind that would survive a power cut, in ns since the epoch. INT64_MIN: none.
+	 * synced_always_ns[kind] is about the always-on session of this kind of probe: the end of
+	 * its newest window that would survive a power cut, in ns since the epoch. INT64_MIN: none.
 	 */
 	int64_t synced_always_ns[PROBE_KIND_N];
 	size_t queued;	  /* number of windows that wait to be written */
@@ -91,8 +104,8 @@ struct store_stats {
 	uint64_t evicted_size;	/* number of windows evicted because of max_size or a full disk */
 	uint64_t compacted;	/* number of windows that were merged into longer ones */
 	uint64_t damaged;	/* number of damaged rows found since the start */
-	int64_t damaged_ns;	/* when the last of them were found, in ns since the epoch */
-	uint64_t run;		/* number of this run of stackd in the database; 0: not known yet */
+	int64_t damaged_ns; /* time at which a damaged row was found last, in ns since the epoch */
+	uint64_t run;	    /* number of this run of stackd in the database; 0: not known yet */
 	struct store_tier_stats tiers[STORE_TIERS_MAX];
 	size_t n_tiers;
 	uint64_t last_session; /* the highest session number of all earlier runs in the database */
@@ -143,7 +156,7 @@ void store_add(struct store *store, struct window *window);
  */
 void store_add_session(struct store *store, const struct store_session *session);
 
-/* Changes the window_ns of the options. */
+/* Changes window_ns, see struct store_options. */
 void store_set_window(struct store *store, int64_t window_ns);
 
 void store_stats(struct store *store, struct store_stats *out);

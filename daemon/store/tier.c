@@ -9,7 +9,7 @@
 #include "common/base.h"
 #include "daemon/store/internal.h"
 
-/* The length_ns of windows of sessions that clients started. */
+/* The value of the column length_ns for windows of sessions that clients started. */
 #define LENGTH_OF_CLIENTS (-1)
 
 static size_t tier_of(const struct store *store, int64_t length_ns)
@@ -23,7 +23,7 @@ static size_t tier_of(const struct store *store, int64_t length_ns)
 	return tier;
 }
 
-/* Writes the SQL expression that has the value of tier_of(). */
+/* Writes an SQL expression to `text` that computes the same as tier_of(). */
 static void tier_expression(const struct store *store, char *text, size_t size)
 {
 	size_t i, used;
@@ -41,7 +41,10 @@ static int rows_repair(struct store *store)
 	char tier[512], text[1400];
 	int r;
 
-	/* The length of a window that an earlier version merged is close to that of its tier. */
+	/*
+	 * Earlier versions of stackd did not store length_ns. For a window that they merged, take
+	 * the time from its start to its end, which is close to the right value.
+	 */
 	r = store_db_run(
 		&store->db,
 		"INSERT INTO window_tiers (id, tier, length_ns, session, start_real_ns,"
@@ -105,7 +108,7 @@ int store_tiers_sum(struct store *store)
 	return r;
 }
 
-/* Reads the first row of the statement. Returns 0, -ENOENT or another errno. */
+/* Runs the statement and reads its first row. Returns 0, -ENOENT (no row) or another errno. */
 static int row_read(struct store *store, sqlite3_stmt *statement, struct tier_row *out)
 {
 	int r = store_db_step(&store->db, statement);
@@ -147,7 +150,10 @@ uint32_t store_tier_rows(const struct store *store, size_t tier)
 	return rows > UINT32_MAX ? UINT32_MAX : rows ? (uint32_t)rows : 1;
 }
 
-/* Finds the level of each tier by its newest window, because an earlier run may have halved it. */
+/*
+ * Finds the level of each tier (see struct tier_sums) from the row limit of its newest window: an
+ * earlier run of stackd may have raised the level.
+ */
 static void levels_get(struct store *store)
 {
 	struct tier_row row;
@@ -325,7 +331,10 @@ void store_tiers_relax(struct store *store)
 	for (i = 0; i < store->n_tiers; i++) {
 		const struct store_tier_stats *stats = &store->stats.tiers[i];
 
-		/* Twice the rows take less than twice the room, and more than that is free. */
+		/*
+		 * Windows with twice as many rows take less than twice the space, and the tier may
+		 * use three times its present space.
+		 */
 		if (store->sums[i].level && stats->bytes < stats->max_bytes / 3)
 			store->sums[i].level--;
 	}
@@ -349,7 +358,10 @@ size_t store_tier_over(const struct store *store, unsigned int skipped)
 	return found;
 }
 
-/* Sets the stats of one tier; the whole database of `used` bytes has windows of `blobs` bytes. */
+/*
+ * Sets *out to the stats of tier i. All tables together take `used` bytes, of which the encoded
+ * windows of all tiers take `blobs` bytes.
+ */
 static void tier_count(struct store *store, size_t i, int64_t used, int64_t blobs,
 		       struct store_tier_stats *out)
 {

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_STORE_TIER_H
 
 /*
- * The tiers of the windows on disk, see [store] tiers: which windows each of them has, and how much
- * room it takes. The table `window_tiers` has a row for each window. Owned by the writer's thread.
+ * The tiers of windows on disk (see the setting [store] tiers): which windows each tier has, and
+ * how much space it takes. The table `window_tiers` has a row for each window. Used by the writer's
+ * thread only.
  */
 
 #include <stdbool.h>
@@ -23,11 +24,14 @@ struct tier_sums {
 	uint64_t windows;
 	int64_t bytes; /* size of the encoded windows */
 	/*
-	 * end of the last window that was merged or evicted early, for lack of room, in ns since
-	 * the epoch; INT64_MIN: none
+	 * end of the last window that was merged or evicted before it was old enough, because room
+	 * was short; in ns since the epoch; INT64_MIN: none
 	 */
 	int64_t early_ns;
-	/* how often the tier halved the rows of its windows, at most STORE_LEVEL_MAX times */
+	/*
+	 * how often the tier has halved the number of rows that its windows may have, at most
+	 * STORE_LEVEL_MAX times
+	 */
 	unsigned int level;
 	int64_t folded_to; /* windows up to this id have no more rows than `level` allows */
 };
@@ -44,19 +48,22 @@ struct tier_row {
 };
 
 /*
- * Adds the rows of windows that have none, removes those of windows that are gone, works out the
- * tier of each window by the settings, and adds up the sums. Called when the database was opened or
- * replaced. Returns 0 or a negative errno.
+ * Called when the database was opened or replaced. Makes the table `window_tiers` match the table
+ * `windows` by adding and removing rows. Works out the tier of each window from the settings, and
+ * then the sums of each tier. Returns 0 or a negative errno.
  */
 int store_tiers_open(struct store *store);
 
-/* Adds up the sums anew, after a rollback. Returns 0 or a negative errno. */
+/*
+ * Computes the sums of all tiers from the database. Called when it was opened, and after a
+ * rollback. Returns 0 or a negative errno.
+ */
 int store_tiers_sum(struct store *store);
 
 /*
- * Adds the row of a window that is written with an encoded size. length_ns: the length of the
- * windows into which it was merged; 0: it was not. Runs in the open transaction, like the functions
- * that follow.
+ * Adds the row of a window whose encoded size is `size` bytes. length_ns is the length of the
+ * windows into which it was merged; 0 if it was not merged. This function and those that follow run
+ * in the open transaction.
  */
 int store_tier_add(struct store *store, const struct store_entry *entry, int64_t length_ns,
 		   size_t size, uint32_t row_limit);
@@ -64,7 +71,7 @@ int store_tier_add(struct store *store, const struct store_entry *entry, int64_t
 /* Deletes a window. Returns 0 or a negative errno. */
 int store_tier_drop(struct store *store, int64_t id);
 
-/* Moves a window as it is to the next tier. */
+/* Moves a window to the next tier without changing it. */
 int store_tier_move(struct store *store, const struct tier_row *row);
 
 /* Reads the row of a window. Returns 0, -ENOENT or another errno. */
@@ -76,29 +83,33 @@ int store_tier_get(struct store *store, int64_t id, struct tier_row *out);
  */
 int store_tier_widest(struct store *store, size_t tier, struct tier_row *out);
 
-/* Changes the size and row_limit of a window that was folded. */
+/* Stores the new size and row_limit of a window that was folded. */
 int store_tier_resize(struct store *store, const struct tier_row *row, int64_t size,
 		      uint32_t row_limit);
 
-/* Returns the max_rows to which a tier folds its windows; 0: it does not. */
+/* Returns the number of rows to which a tier folds its windows; 0: it does not fold them. */
 uint32_t store_tier_rows(const struct store *store, size_t tier);
 
-/* Lets tiers that have much room again double the rows of their new windows. */
+/* If a tier has much free space again, doubles the number of rows that its new windows may have. */
 void store_tiers_relax(struct store *store);
 
 /* Finds the oldest window of a tier. Returns 0, -ENOENT or another errno. */
 int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out);
 
-/* Notes that windows left a tier early, the last of which ended at end_ns. */
+/*
+ * Notes in the database that windows of a tier were merged or evicted before they were old enough.
+ * end_ns is the end of the last of these windows.
+ */
 int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns);
 
 /*
- * Returns the tier that exceeds its share by most, among those with windows that are not in the
- * mask `skipped`. Returns the number of tiers if there is none.
+ * Returns the index of the tier that exceeds its share by most or, if none does, comes closest to
+ * it. Leaves out empty tiers, and tier i if bit i of `skipped` is set. If no tier is left, returns
+ * the number of tiers.
  */
 size_t store_tier_over(const struct store *store, unsigned int skipped);
 
-/* Sets the tiers of the stats. */
+/* Updates the tiers in store->stats. */
 void store_tiers_count(struct store *store);
 
 #endif

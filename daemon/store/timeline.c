@@ -43,8 +43,8 @@ struct timeline *timeline_close(struct timeline *timeline)
 }
 
 /*
- * Lists the session's windows in memory. For a window that ended at or before since_ns, keeps the
- * entry, but not the window.
+ * Lists the session's windows in memory. Of a window that ended at or before since_ns, only the
+ * entry is kept, without the window itself.
  */
 static int memory_read(struct timeline *timeline, int64_t since_ns)
 {
@@ -104,9 +104,10 @@ static bool oldest_drop(struct store_entry *entries, size_t *n)
 }
 
 /*
- * Removes the entries of windows on disk that are in memory, too. A window on disk that was joined
- * or merged from some that are in memory and some that are not any more stays: those in memory are
- * left out instead. Returns the number of entries left.
+ * Removes the entries of windows on disk that are also in memory. A window on disk may be joined or
+ * merged from several, of which only the later ones are still in memory. Such a window on disk
+ * stays in the list, and the windows in memory that it includes are left out. Returns the number of
+ * entries that are left.
  */
 static size_t in_memory_drop(struct timeline *timeline, struct store_entry *entries, size_t n)
 {

@@ -31,7 +31,10 @@ struct timeline_source {
 	struct store_reader *reader; /* the windows on disk; NULL: there are none */
 	uint64_t run;	     /* number of this run of stackd in the database; 0: not known */
 	const char *boot_id; /* boot id of the running kernel; borrowed */
-	/* length of windows as they are recorded; at least twice as long ones count as merged */
+	/*
+	 * length with which windows are recorded; a window that is at least twice as long counts as
+	 * merged
+	 */
 	int64_t window_ns;
 };
 
@@ -49,9 +52,9 @@ struct timeline_session {
 };
 
 /*
- * Windows of a timeline, oldest first: those on disk, then those in memory. A caller may also make
- * its own list of windows in memory: in such a list, entries and timeline are NULL, and n_stored is
- * 0.
+ * A list of windows, oldest first: those on disk, then those in memory. A caller can also make a
+ * list of its own, of windows in memory only. In such a list, the members `entries` and `timeline`
+ * are NULL, and n_stored is 0.
  */
 struct timeline_list {
 	/* entries[i] describes window i, so that it need not be loaded */

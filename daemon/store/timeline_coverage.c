@@ -84,7 +84,7 @@ static const char *reason_within(const struct coverage *coverage, const struct s
 }
 
 /*
- * Finds out how a run of stackd ended: the run that recorded the window `before`. Sets `reason` to
+ * Finds out how the run of stackd that recorded the window `before` has ended, and sets `reason` to
  * that. Returns false if the store does not know the run, or if the run has not ended. If the
  * session is not being recorded and no later run is known, the boot id of the host shows whether
  * the host was restarted.
@@ -225,8 +225,8 @@ static void gap_first(struct coverage *coverage, const struct store_entry *befor
 }
 
 /*
- * Returns why a window on disk could not be read. Only data that is not as it was written is called
- * damaged.
+ * Returns why a window on disk could not be read. The reason is "damaged" only if the data differs
+ * from what was written.
  */
 static const char *reason_bad(int error)
 {

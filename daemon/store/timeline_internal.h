@@ -18,8 +18,9 @@ struct timeline {
 	/* the session's windows in memory; windows[i] is NULL if window i ended before the range */
 	struct timeline_list memory;
 	/*
-	 * windows in memory that begin earlier, by CLOCK_MONOTONIC, are left out: a window on disk,
-	 * which was joined or merged from some that are in memory and some that are not, has them
+	 * windows in memory that begin before this time of CLOCK_MONOTONIC are left out, because
+	 * they are a part of a window on disk that was joined or merged from them and earlier
+	 * windows
 	 */
 	int64_t memory_from_ns;
 	struct timeline_list range; /* windows that overlap the range */

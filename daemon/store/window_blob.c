@@ -18,7 +18,7 @@ enum {
 	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
 	/* struct window_folded; only if rows of the window stand for several processes */
 	TAG_FOLDED = 12,
-	TAG_OWNERS = 13, /* what queries need to know of the processes of the window */
+	TAG_OWNERS = 13, /* facts about the window's processes that queries need, see owners.h */
 };
 
 enum {
@@ -124,9 +124,9 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 }
 
 /*
- * Encodes all sections. Encoding the arrays also collects the stacks and processes to which they
- * point. The arrays are therefore encoded first, into a buffer. In *out, the numbers of the stacks
- * and processes come before the arrays, because the decoder needs them to read the arrays.
+ * Encodes all sections. The arrays are encoded first, into a buffer, because this also collects the
+ * stacks and processes to which they point. In *out, the row numbers of these stacks and processes
+ * come before the arrays, because the decoder needs them first.
  */
 static int sections_encode(struct store_column_context *context, uint64_t run,
 			   const struct store_names *names, struct bytes *out)
@@ -317,7 +317,10 @@ static const struct store_section *section_find(uint64_t tag)
 	return NULL;
 }
 
-/* Reads the numbers of the window's processes; for a query, makes owners of them. */
+/*
+ * Reads the row numbers of the window's processes. For a query, makes window->owners; otherwise
+ * loads the processes.
+ */
 static int processes_decode(struct store_column_context *context, const struct store_names *names,
 			    struct bytes_reader *in)
 {
@@ -327,8 +330,9 @@ static int processes_decode(struct store_column_context *context, const struct s
 }
 
 /*
- * Called after a section of arrays. Finishes the owners once the images are there. Returns 1 if the
- * query wants nothing else of the window, 0 if it does, or a negative errno.
+ * Called after a section with arrays was decoded. If window->images are decoded and the window is
+ * loaded for a query, completes window->owners. Returns 1 if the query does not need the rest of
+ * the window, 0 if it does, or a negative errno.
  */
 static int images_decoded(struct store_column_context *context, const struct store_names *names)
 {
@@ -353,8 +357,8 @@ static int images_decoded(struct store_column_context *context, const struct sto
 }
 
 /*
- * Reads the numbers of the window's stacks. For a query, only notes where they are: it may want no
- * row of the window.
+ * Loads the stacks of the window. For a query, only stores where their row numbers are, because the
+ * query may need no row of the window.
  */
 static int stacks_decode(struct store_column_context *context, const struct store_names *names,
 			 struct bytes_reader *in)
@@ -502,7 +506,10 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 	return 0;
 }
 
-/* The step in which a window is decompressed of which only the first sections are needed. */
+/*
+ * If only the first sections of a window are needed, it is decompressed in steps of this many
+ * bytes.
+ */
 enum { HEAD_STEP = 16 << 10 };
 
 static int numbers_visit(struct bytes_reader *in, int (*on_number)(void *userdata, int64_t number),
@@ -521,8 +528,8 @@ static int numbers_visit(struct bytes_reader *in, int (*on_number)(void *userdat
 }
 
 /*
- * Finds the two sections of numbers in the first n bytes of a window. Returns 0; or -EAGAIN if they
- * may be in the bytes that follow.
+ * Finds the sections TAG_STACKS and TAG_PROCESSES in the first n bytes of a window. Returns 0, or
+ * -EAGAIN if a section may be in the bytes that follow.
  */
 static int sections_find(const uint8_t *data, size_t n, struct bytes_reader *stacks,
 			 struct bytes_reader *processes)
@@ -549,7 +556,10 @@ static int sections_find(const uint8_t *data, size_t n, struct bytes_reader *sta
 	return -EAGAIN;
 }
 
-/* Decompresses the window until both sections of numbers are there. */
+/*
+ * Decompresses the beginning of the window, up to the later one of the sections TAG_STACKS and
+ * TAG_PROCESSES. Sets *stacks and *processes to these sections.
+ */
 static int head_unpack(const void *data, size_t size, struct bytes *out,
 		       struct bytes_reader *stacks, struct bytes_reader *processes)
 {

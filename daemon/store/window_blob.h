@@ -36,15 +36,16 @@ struct store_names {
 	/* stack() and process() lend their results: the caller gets no reference of its own. */
 	bool is_lending;
 	/*
-	 * For queries, or NULL: sets *out, except for its strings, to what is known about a
-	 * process, and *cgroup_out to its cgroup, which the caller frees. Images then get owners in
-	 * place of processes, and process() is not called. owner() is called only for windows that
-	 * an older stackd wrote; others have these facts. Returns 0 or -ENOMEM.
+	 * NULL unless windows are decoded for a query. Sets *out to the facts about a process, but
+	 * not out->cgroup: *cgroup_out is the cgroup, which the caller frees. If owner() is set,
+	 * window->images refer to window->owners, not to processes, and process() is not called.
+	 * owner() is called only for a window that an older stackd wrote, which does not have the
+	 * facts itself. Returns 0 or -ENOMEM.
 	 */
 	int (*owner)(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out);
 	/*
-	 * For queries, or NULL: true if the window has an image that the query asks for. If not,
-	 * the window is left with its images only.
+	 * NULL unless windows are decoded for a query. Returns true if the window has a thread for
+	 * which the query asks. If not, the rest of the window is not decoded.
 	 */
 	bool (*wants)(const void *userdata, const struct window *window);
 	const void *wants_userdata;
@@ -67,8 +68,9 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 		      struct window **out, bool *is_partial_out);
 
 /*
- * Calls the functions with the number of each stack and process to which an encoded window refers,
- * without decoding its rows. Returns 0, -ENOMEM, or -EBADMSG if the bytes are not a window.
+ * Calls on_stack() with the row number of each stack to which an encoded window refers, and
+ * on_process() with that of each process. Does not decode the rest of the window. Returns 0,
+ * -ENOMEM, or -EBADMSG if the bytes are not a window.
  */
 int store_blob_numbers(const void *data, size_t size,
 		       int (*on_stack)(void *userdata, int64_t number),

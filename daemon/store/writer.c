@@ -20,8 +20,8 @@
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
 /*
- * How long the writer works on old windows before it looks for new ones, and after which time it
- * tries again if it failed.
+ * WORK_NS: how long the writer merges old windows before it looks for new ones. FAILED_AGAIN_NS: if
+ * merging has failed, the writer tries again after this time.
  */
 #define WORK_NS		(20 * NS_PER_MS)
 #define FAILED_AGAIN_NS (30 * NS_PER_S)
@@ -164,7 +164,10 @@ static int window_try(struct store *store, const struct window *window, uint32_t
  */
 static int window_write(struct store *store, struct window *window)
 {
-	/* Windows come folded. If the first tier is short of room, they are folded more. */
+	/*
+	 * The window has been folded before. If the first tier is short of space, it is folded to
+	 * fewer rows here.
+	 */
 	bool is_folded = window->session < SESSION_FIRST_ID && store->sums[0].level;
 	uint32_t row_limit = is_folded ? store_tier_rows(store, 0) : 0;
 	struct window *folded = NULL;
@@ -274,9 +277,9 @@ static void store_sync(struct store *store)
 
 /*
  * Restarts the database's log if it has become long. SQLite does this, too, but only at a moment
- * without readers. When one query followed the other without a pause, the log grew to 200 MiB in 5
- * minutes. This function waits for the readers that are active now, for at most BUSY_MS of db.c; it
- * does not wait for later readers.
+ * without readers: when one query followed the other without a pause, the log grew to 200 MiB in 5
+ * minutes. This function waits until all queries that read now have finished, but at most for
+ * BUSY_MS (see db.c). It does not wait for queries that begin later.
  */
 static void log_restart(struct store *store, int64_t now)
 {
@@ -321,8 +324,8 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 }
 
 /*
- * Does a part of the work that can wait: makes room, merges old windows, deletes unused rows.
- * Returns true if more is to be done.
+ * Does one step of the work that is not urgent: frees space, deletes unused rows, merges old
+ * windows. Returns true if there is more to do.
  */
 static bool work_step(struct store *store)
 {
@@ -342,9 +345,10 @@ static bool work_step(struct store *store)
 }
 
 /*
- * Does the work that is due between two windows: syncs, restarts the log, works for a moment.
- * Returns how long the writer may sleep if no window comes: if more is to be done, three times as
- * long as it worked, so that a backlog does not take a CPU.
+ * Does the work that is due between two windows: syncs, restarts the log, and calls work_step() for
+ * at most WORK_NS. Returns for how long the writer may sleep if no window arrives. If there is more
+ * work to do, that is three times as long as the writer has just worked, so that it does not keep a
+ * CPU busy.
  */
 static int64_t writer_idle(struct store *store, bool is_queue_empty)
 {
@@ -395,7 +399,10 @@ void *store_writer_run(void *data)
 		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + sleep_ns, &is_stopping);
 		if (window)
 			store_join_take(store, window);
-		/* Windows are written before all other work: more of them may wait. */
+		/*
+		 * New windows are written before old ones are merged: do not sleep, as more windows
+		 * may be in the queue.
+		 */
 		sleep_ns = writer_idle(store, !window);
 		if (window)
 			sleep_ns = 0;
