@@ -6,7 +6,10 @@
 
 #include "daemon/query/aggregate_internal.h"
 
-/* Returns the facts about an image that the filter selects; NULL for any other image. */
+/*
+ * Returns the facts about the thread with this index in window->images; NULL if the filter leaves
+ * the thread out.
+ */
 static const struct aggregate_image_info *info_wanted(const struct aggregate_image_info *infos,
 						      uint32_t image)
 {
@@ -155,7 +158,7 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 	}
 }
 
-/* Counts threads and processes in the totals, and makes the array of groups. */
+/* Sets the numbers of threads and processes in the totals, and makes the array of groups. */
 static int finish(struct aggregate *aggregate)
 {
 	struct aggregate_group *group, *next;

@@ -27,7 +27,7 @@ enum aggregate_by {
 	AGGREGATE_BY_WINDOW,	/* only for iolat: same operation, layer and window */
 };
 
-/* The value by which groups are ranked. */
+/* The value by which groups are sorted: total time, longest wait or number of waits. */
 enum aggregate_rank { AGGREGATE_BY_TOTAL, AGGREGATE_BY_MAX, AGGREGATE_BY_COUNT };
 
 /*
@@ -42,22 +42,22 @@ struct aggregate_key {
 	uint64_t kernel; /* identifies the kernel stack; 0 if stacks are not part of the key */
 	uint64_t user;
 	uint64_t waker;
-	uint64_t
-		name; /* hash of the cgroup, module or function, where groups are by one of these */
+	/* hash of the cgroup, module or function if rows are grouped by it; else 0 */
+	uint64_t name;
 	char comm[COMM_LEN];
 };
 
-/* The process of a group: one in memory, or the number of one on disk. */
+/* The process of a group: a struct process in memory, or the number of its row on disk. */
 struct aggregate_process {
-	struct process *process; /* a reference; NULL: see number */
-	int64_t number;		 /* for store_reader_process() */
+	struct process *process; /* reference to the process; NULL: only `number` is known */
+	int64_t number;		 /* number of the row on disk, for store_reader_process() */
 };
 
 struct aggregate_group {
 	struct aggregate_key key;
-	struct aggregate_process process; /* the process of any thread in the group */
-	int32_t tid;			  /* the id of any thread in the group */
-	const char *name; /* the text of which key.name is the hash; NULL if that is 0 */
+	struct aggregate_process process; /* the process of one of the threads in the group */
+	int32_t tid;			  /* the id of one of the threads in the group */
+	const char *name; /* the text whose hash is key.name; NULL if key.name is 0 */
 	/* references to the stacks of the group; each may be NULL */
 	struct stack *kernel;
 	struct stack *user;
@@ -68,7 +68,7 @@ struct aggregate_group {
 	bool is_sample;
 	/* the group is the sum of waits below the minimum length, which have no stack */
 	bool is_short;
-	/* the group is the sum of groups that the query had no room for */
+	/* the group is the sum of groups that did not fit into the query's memory */
 	bool is_others;
 	uint64_t count;
 	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
@@ -79,7 +79,10 @@ struct aggregate_group {
 	uint64_t open_ns;
 	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
-	/* number of processes if the group stands for several, see window_image.folded; else 0 */
+	/*
+	 * number of processes that the group stands for if there are several (see
+	 * window_image.folded); else 0
+	 */
 	uint32_t folded;
 	uint32_t started;
 	uint64_t max_ns; /* length of the longest wait of the group, in ns */
@@ -111,7 +114,7 @@ struct aggregate_io_key {
 
 struct aggregate_io_group {
 	struct aggregate_io_key key;
-	struct aggregate_process process; /* any process in the group */
+	struct aggregate_process process; /* the process of one of the operations in the group */
 	/*
 	 * the sums of the group, with references to its stacks; the members image and bucket_* are
 	 * unused
@@ -155,21 +158,28 @@ struct aggregate_options {
 	 * addresses
 	 */
 	bool by_functions;
-	enum group_by group;	  /* groups have this in common, instead of what `by` says */
-	enum aggregate_rank rank; /* decides which groups are given up when memory is full */
+	/* if set, waits or samples are grouped by this property, and `by` has no effect */
+	enum group_by group;
+	/* when memory is full: the groups with the lowest rank lose their own rows */
+	enum aggregate_rank rank;
 	/*
-	 * Memory for groups of waits and samples, in bytes; 0: no limit. When it is full, the
-	 * smaller half of the groups becomes part of the group is_others, with exact sums.
+	 * Limit in bytes of the memory for groups of waits and samples; 0: no limit. When it is
+	 * reached, the half of the groups with the lowest rank is merged into a group that is
+	 * marked is_others. Idle groups are merged into another one. The sums of both are exact.
 	 */
 	size_t max_memory;
 };
 
-/* Says what is in the groups that are marked is_others. */
+/* Facts about the groups that were merged into groups with is_others. */
 struct aggregate_others {
-	uint64_t groups; /* number of groups that were given up; one may have been so repeatedly */
 	/*
-	 * No sum of another group is short by more than this, and no group that is missing has
-	 * more.
+	 * number of groups that were merged into a group with is_others; a group that appears again
+	 * later may be counted again
+	 */
+	uint64_t groups;
+	/*
+	 * The sum of a group lacks at most this time. A group that is missing in the result had at
+	 * most this time.
 	 */
 	uint64_t bound_ns;
 	uint64_t bound_count;
@@ -177,9 +187,9 @@ struct aggregate_others {
 
 /*
  * Aggregates the windows of `list`. `later` lists the windows after them; the two lists may
- * overlap. A wait that ended in a window of `later` gets the stacks that were taken at its end. A
- * wait that has not ended gets the stack `unread` as its user stack if its user stack was not read.
- * Returns 0 and *out, owned by the caller; or -ENOMEM.
+ * overlap. If a wait ended in a window of `later`, it gets the stacks that were taken at its end.
+ * If a wait has not ended and its user stack was not read, it gets `unread` instead. Returns 0 and
+ * *out, owned by the caller; or -ENOMEM.
  */
 int aggregate_new(const struct timeline_list *list, const struct timeline_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
@@ -199,12 +209,12 @@ struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n
 int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group ***out,
 			size_t *n_out);
 
-/* Returns what is known of the groups that the query had no room for. */
+/* Returns the facts about the groups that did not fit into the query's memory. */
 struct aggregate_others aggregate_others(const struct aggregate *aggregate);
 
 /*
- * Sets *out to the facts about the process of an image: all that are known if the window has
- * processes, or those in struct window_owner.
+ * Sets *out to the facts about a thread's process. `image` is the thread in `window`. If the window
+ * was read from disk for a query, *out has only the facts that struct window_owner has.
  */
 void aggregate_image_process(const struct window *window, const struct window_image *image,
 			     struct process_info *out);
@@ -212,10 +222,10 @@ void aggregate_image_process(const struct window *window, const struct window_im
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 
 /*
- * Returns the number of rows of windows whose times are estimates. A row has only sums, and the
- * exact length of its longest wait. If the filter lets only some of its other waits pass because of
- * their length, the time of these waits is estimated. An estimate is never more than the time of
- * the whole row.
+ * Returns how many rows have times that are estimates. A row has only the sums of its waits, and
+ * the exact length of the longest one. If the filter selects waits by length and only some of the
+ * row's other waits pass, their time is estimated. An estimate is never more than the time of the
+ * whole row.
  */
 uint64_t aggregate_estimated(const struct aggregate *aggregate);
 

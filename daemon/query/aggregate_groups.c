@@ -75,8 +75,8 @@ static uint64_t key_state(const struct aggregate_item *item, bool has_stacks)
 }
 
 /*
- * Returns the hash of a text, of which it keeps a copy; 0 when out of memory, with aggregate->error
- * set.
+ * Returns the hash of a text, and keeps a copy of the text in aggregate->names. When out of memory,
+ * returns 0 and sets aggregate->error.
  */
 static uint64_t name_put(struct aggregate *aggregate, const char *text)
 {
@@ -108,7 +108,9 @@ static const char *name_text(const struct aggregate *aggregate, uint64_t hash)
 	return name ? name->text : NULL;
 }
 
-/* Sets the key of a group by thread name, cgroup, module or function. */
+/*
+ * Sets the key of an item's group if rows are grouped by thread name, cgroup, module or function.
+ */
 static void key_init_named(struct aggregate *aggregate, const struct aggregate_item *item,
 			   struct aggregate_key *key)
 {
@@ -166,7 +168,10 @@ static void key_init(struct aggregate *aggregate, const struct aggregate_item *i
 		key_set_stacks(aggregate, item, key);
 }
 
-/* Memory of the stacks of a group, in bytes: most kernel stacks are those of many groups. */
+/*
+ * STACKS_BYTES: estimated memory of the stacks of one group. It is small because many groups share
+ * a kernel stack. GROUPS_MIN: number of groups that are kept, however low the limit is.
+ */
 enum { STACKS_BYTES = 256, GROUPS_MIN = 64 };
 
 void aggregate_groups_limit(struct aggregate *aggregate)
@@ -191,7 +196,7 @@ static void group_release(struct aggregate_group *group)
 	*group->waker = (struct window_waker){};
 }
 
-/* Makes a wait the longest one of the group, if it is longer than the one so far. */
+/* If this wait is longer than the longest wait of the group so far, stores it as the longest. */
 static void group_add_max(struct aggregate_group *group, uint64_t max_ns, int64_t max_end_real_ns,
 			  int32_t max_tid, const char *max_comm)
 {
@@ -221,7 +226,10 @@ static void group_merge(struct aggregate_group *sum, const struct aggregate_grou
 		sum->buckets[i] += group->buckets[i];
 }
 
-/* Returns the group that has the sums of the groups given up; NULL when out of memory. */
+/*
+ * Groups that do not fit into memory are merged into one of two groups: one for idle groups, one
+ * for the others. Returns the one into which `like` is merged; NULL when out of memory.
+ */
 static struct aggregate_group *rest_get(struct aggregate *aggregate,
 					const struct aggregate_group *like)
 {
@@ -242,7 +250,7 @@ static struct aggregate_group *rest_get(struct aggregate *aggregate,
 	return *rest;
 }
 
-/* A group and what it is judged by when some have to be given up. */
+/* A group and its rank. When memory is full, the groups with the lowest rank are merged. */
 struct ranked {
 	uint64_t rank;
 	struct aggregate_group *group;
@@ -284,7 +292,7 @@ static void group_give_up(struct aggregate *aggregate, struct aggregate_group *g
 	aggregate->others.groups++;
 }
 
-/* Makes the smaller half of the groups a part of the group of others. */
+/* Merges the half of the groups with the lowest rank into the groups of rest_get(). */
 static void groups_shrink(struct aggregate *aggregate)
 {
 	size_t n = HASH_COUNT(aggregate->groups), i = 0;
@@ -306,13 +314,19 @@ static void groups_shrink(struct aggregate *aggregate)
 		count = group->count > count ? group->count : count;
 		group_give_up(aggregate, group);
 	}
-	/* A group may come back and be given up again: what it lacks then adds up. */
+	/*
+	 * A group may appear again after it was merged, and be merged again: the times that it
+	 * lacks then add up.
+	 */
 	aggregate->others.bound_ns += ns;
 	aggregate->others.bound_count += count;
 	free(ranked);
 }
 
-/* Returns a zeroed group, whose waker may be memory to be used again; NULL when out of memory. */
+/*
+ * Returns an empty group, all of whose members but one are 0: `waker` may point to memory that can
+ * be used again. NULL when out of memory.
+ */
 static struct aggregate_group *group_alloc(struct aggregate *aggregate)
 {
 	struct aggregate_group *group;

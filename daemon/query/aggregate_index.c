@@ -155,7 +155,10 @@ const struct aggregate_seen *aggregate_seen_find(const struct aggregate *aggrega
 	return seen;
 }
 
-/* Notes whether the filter names the ids of an image. */
+/*
+ * If the filter names the tid or the pid of this thread, notes that the thread or its process was
+ * seen.
+ */
 static void seen_note(struct aggregate *aggregate, const struct window_image *image,
 		      const struct process_info *process)
 {

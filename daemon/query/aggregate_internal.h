@@ -18,18 +18,18 @@
 #include "daemon/query/aggregate.h"
 #include "daemon/query/aggregate_set.h"
 
-/* What is known of an image of the window that is being aggregated. */
+/* The facts about a thread of the window that is being aggregated. */
 struct aggregate_image_info {
 	struct process_info process;
-	struct aggregate_process handle; /* borrowed from the window */
-	bool is_wanted;			 /* the filter selects the image */
+	struct aggregate_process handle; /* the thread's process; borrowed from the window */
+	bool is_wanted;			 /* the filter selects the thread */
 };
 
-/* An id that the filter names, and the process or thread that was seen with it. */
+/* An id that the filter names, and whether a process or thread with this id was seen. */
 struct aggregate_seen {
 	uint64_t id;
 	bool is_process; /* a process with this pid was seen */
-	bool is_thread;	 /* a thread with this id was seen, of the process that follows */
+	bool is_thread;	 /* a thread with this id was seen; `pid` and `comm` are of its process */
 	int32_t pid;
 	char comm[COMM_LEN];
 	UT_hash_handle hh;
@@ -69,8 +69,13 @@ struct aggregate {
 	size_t n_groups;		/* number of members of `array` */
 	struct aggregate_group **array; /* the members of `groups` as an array, for the caller */
 	struct aggregate_io_group *io_groups;
-	struct aggregate_group *spare;	 /* groups that were given up, linked by hh.next */
-	struct aggregate_group *rest[2]; /* the sums of groups given up: busy and idle; or NULL */
+	/* memory of merged groups that can be used again, linked by hh.next */
+	struct aggregate_group *spare;
+	/*
+	 * the groups into which others were merged when memory was full: [0] not idle, [1] idle;
+	 * NULL: none
+	 */
+	struct aggregate_group *rest[2];
 	struct aggregate_others others;
 	size_t max_groups;
 	struct aggregate_name *names;
@@ -105,7 +110,10 @@ struct aggregate_item {
 	uint64_t throttled_ns;
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
-	/* number of processes if the item stands for several, see window_row.processes; else 0 */
+	/*
+	 * number of processes that the item stands for if there are several (see
+	 * window_row.processes); else 0
+	 */
 	uint32_t processes;
 	uint32_t started;
 };
@@ -113,16 +121,19 @@ struct aggregate_item {
 /* The functions that follow are in aggregate_index.c. */
 
 /*
- * Returns an array with the facts about each image of the window, which the caller frees, and
- * counts the threads and processes that the filter selects. Returns NULL when out of memory.
+ * Counts the threads and processes of the window that the filter selects. Returns an array with the
+ * facts about each member of window->images, which the caller frees; NULL when out of memory.
  */
 struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 						  const struct window *window);
 
-/* Notes the ids that the filter names, for aggregate_seen_find(). Returns 0 or -ENOMEM. */
+/*
+ * Makes the table of the ids that the filter names, for aggregate_seen_find(). Returns 0 or
+ * -ENOMEM.
+ */
 int aggregate_seen_init(struct aggregate *aggregate);
 
-/* Returns who was seen with an id that the filter names; NULL if the filter does not name it. */
+/* Returns the entry of an id that the filter names; NULL if the filter does not name it. */
 const struct aggregate_seen *aggregate_seen_find(const struct aggregate *aggregate, int64_t id);
 
 /*
@@ -159,7 +170,7 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 				      const struct aggregate_item *item);
 
-/* Sets aggregate->max_groups from the memory that the options allow. */
+/* Sets aggregate->max_groups to the number of groups that fit into options.max_memory. */
 void aggregate_groups_limit(struct aggregate *aggregate);
 void aggregate_groups_free(struct aggregate *aggregate);
 
@@ -210,10 +221,9 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 			       const struct aggregate_image_info *info);
 
 /*
- * Adds the time since the wakeup of a wait to totals.unseen_ns, if the wait had not ended at the
- * end of the range and its thread could not be inspected then. Only the time within the window is
- * added. Like the other totals, unseen_ns does not depend on the states and lengths that the filter
- * asks for.
+ * If a wait had not ended at the end of the range and its thread could not be inspected then, adds
+ * the time since the wakeup to totals.unseen_ns, but only the time within the window. Like the
+ * other totals, unseen_ns does not depend on the states and lengths that the filter asks for.
  */
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open);

@@ -6,7 +6,7 @@
 
 enum { SLOTS_MIN = 256, MARK = 1, USED = 2, SAMPLE_BIT = 40 };
 
-/* Returns a hash of both numbers, whose bits are all as good as random. */
+/* Returns a hash of both numbers, all of whose bits are well mixed. */
 static uint64_t mix(uint64_t id, uint64_t start)
 {
 	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15) ^ start;
@@ -16,13 +16,16 @@ static uint64_t mix(uint64_t id, uint64_t start)
 	return hash ^ hash >> 31;
 }
 
-/* True if the set keeps members with this hash at its present shift. */
+/* True if the set keeps members with this hash: one in 2^shift members is kept. */
 static bool is_kept(const struct aggregate_set *set, uint64_t hash)
 {
 	return !(hash >> SAMPLE_BIT & ((UINT64_C(1) << set->shift) - 1));
 }
 
-/* Returns the slot that has the hash, or the free one in which it belongs. */
+/*
+ * Returns the slot that has the hash or, if there is none, the free slot in which the hash would be
+ * stored.
+ */
 static uint64_t *slot_of(const struct aggregate_set *set, uint64_t hash)
 {
 	size_t i = (size_t)(hash >> 2) & (set->capacity - 1);
@@ -32,7 +35,10 @@ static uint64_t *slot_of(const struct aggregate_set *set, uint64_t hash)
 	return &set->slots[i];
 }
 
-/* Moves the members that are kept into a table with this capacity. */
+/*
+ * Moves the members into a table with this capacity, but drops those that are no longer kept after
+ * an increase of `shift`.
+ */
 static int resize(struct aggregate_set *set, size_t capacity)
 {
 	struct aggregate_set next = { .capacity = capacity, .shift = set->shift };

@@ -4,8 +4,8 @@
 
 /*
  * Counts distinct threads or processes in bounded memory. The count is exact up to
- * AGGREGATE_SET_MAX. Beyond that, the set keeps every second, fourth, ... of them, chosen by the
- * hash, and the count is an estimate within about 1 %. One thread.
+ * AGGREGATE_SET_MAX. Above that, the set keeps only the members whose hash has certain bits 0: half
+ * of all members, a fourth, and so on. The count is then an estimate within about 1 %. One thread.
  */
 
 #include <stdbool.h>
@@ -15,16 +15,23 @@
 enum { AGGREGATE_SET_MAX = 1 << 17 };
 
 struct aggregate_set {
-	uint64_t *slots; /* hashes, with the mark in bit 0; 0: the slot is free */
+	/*
+	 * hash table of the members' hashes; bit 0 is 1 if the member is marked; 0: the slot is
+	 * free
+	 */
+	uint64_t *slots;
 	size_t n;
-	size_t capacity;    /* a power of two */
+	size_t capacity;    /* number of slots, a power of two */
 	unsigned int shift; /* one in 2^shift members is kept */
 };
 
-/* Adds a member, given by two numbers that identify it. Returns 0 or -ENOMEM. */
+/*
+ * Adds the member that these two numbers identify. If is_marked is true, marks it. Returns 0 or
+ * -ENOMEM.
+ */
 int aggregate_set_add(struct aggregate_set *set, uint64_t id, uint64_t start, bool is_marked);
 
-/* Returns the number of members, and of those among them that were ever added as marked. */
+/* The first function returns the number of all members, the second the number of marked ones. */
 uint64_t aggregate_set_count(const struct aggregate_set *set);
 uint64_t aggregate_set_marked(const struct aggregate_set *set);
 

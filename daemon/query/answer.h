@@ -37,10 +37,11 @@ struct answer {
 	struct arena *step;
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
-	uint64_t position; /* the next call to send: its position in the stream of calls */
+	uint64_t position; /* position in the stream of the function call that is sent next */
 	/* number of calls that this client has missed and that were not reported to it yet */
 	uint64_t missed;
-	bool kernel_addresses;	   /* true if the client of the stream may see kernel addresses */
+	/* true if the client that reads the stream may see kernel addresses */
+	bool kernel_addresses;
 	struct session **sessions; /* references to the sessions that a reply to Sessions lists */
 	size_t n_sessions;
 	union wire_reply reply; /* only the member that is named after the method is used */
@@ -88,7 +89,8 @@ struct answer_row_options {
 	/* minimum length in ns of the waits that the session records with a stack */
 	int64_t min_wait_ns;
 	bool by_thread;
-	enum group_by group;   /* what the rows have in common, if not a stack, thread or process */
+	/* the property by which rows are grouped, if it is not stack, thread or process */
+	enum group_by group;
 	bool kernel_addresses; /* true if the client may see kernel addresses */
 };
 
@@ -105,13 +107,14 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 		 struct wire_calls *out);
 
 /*
- * Returns the process of a group, read from disk if necessary; NULL for a group of no process, or
- * when out of memory.
+ * Returns the process of a group; reads it from disk if necessary. NULL if the group has no
+ * process, or when out of memory.
  */
 struct process *answer_process(struct answer *answer, const struct aggregate_process *process);
 
 /*
- * Sets *row to a row of this process, or of none if it is NULL, without any of the optional fields.
+ * Sets *row to a row of the process, without any of the optional fields. If `process` is NULL, the
+ * row is of no process.
  */
 void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row);
 

@@ -9,8 +9,8 @@
 #include "daemon/symbol/source_lines.h"
 
 /*
- * True if the frame is the function to which a signal handler returns. The next frame was
- * interrupted by the signal, so its address is not a return address.
+ * True if the frame is the function to which a signal handler returns. The signal interrupted the
+ * function of the next frame, so the address of that frame is not a return address.
  */
 static bool is_trampoline(const struct frame *frame)
 {

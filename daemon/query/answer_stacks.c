@@ -44,9 +44,9 @@ static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire
 }
 
 /*
- * Returns the offset of a frame in its function, or in its file if the function is unknown. Returns
- * WIRE_ABSENT if the file is unknown, too: then the address may be any number, because a walk by
- * frame pointers may follow a pointer that is wrong.
+ * Returns the offset of a frame in its function, or in its file if the function is unknown. If the
+ * file is unknown, too, returns WIRE_ABSENT: the address may then be any number, because a walk by
+ * frame pointers may have followed a wrong pointer.
  */
 static int64_t frame_offset(const struct answer_stacks *stacks, const struct frame *frame)
 {

@@ -31,7 +31,7 @@ struct answer_stacks {
 void answer_stacks_fini(struct answer_stacks *stacks);
 
 /*
- * Sets *out to the wire struct of a stack; leaves *out unchanged if stack is NULL. Returns 0 or
+ * Sets *out to the wire struct of a stack; leaves *out unchanged if `stack` is NULL. Returns 0 or
  * -ENOMEM.
  */
 int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct wire_stack **out);

@@ -22,8 +22,8 @@ enum group_by group_by_parse(const char *text)
 }
 
 /*
- * True for a function of the scheduler. Every wait in the kernel ends in these functions, so a
- * group by them would say nothing.
+ * True for a function of the scheduler. Such functions are the innermost ones of every wait in the
+ * kernel, so grouping by them would say nothing.
  */
 static bool frame_is_scheduler(const struct frame *frame)
 {
@@ -63,9 +63,9 @@ static const struct frame *stack_leaf(const struct stack *stack, bool is_sample)
 }
 
 /*
- * Returns the frame that a wait or sample is grouped by. For a sample, this is the innermost frame
- * of the kernel stack, or of the user stack if there is no kernel stack. For a wait, it is the user
- * frame that waits if it is known, because in the kernel all programs wait in the same few
+ * Returns the frame by which a wait or sample is grouped. For a sample, this is the innermost frame
+ * of the kernel stack, or of the user stack if there is no kernel stack. For a wait, it is the
+ * innermost user frame if that is known, because in the kernel all programs wait in the same few
  * functions.
  */
 static const struct frame *leaf_of(const struct stack *kernel_stack, const struct stack *user_stack,

@@ -26,9 +26,8 @@
 enum { HEALTH_MAX_PROBLEMS = 8 + STORE_TIERS_MAX + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
 /*
- * Sets *out to all problems of the daemon. Needs the list of probes and the store in
- * answer->reply.status.
- * Returns 0 or -ENOMEM.
+ * Sets *out to all problems of the daemon. The members for probes and the store in
+ * answer->reply.status must be set before. Returns 0 or -ENOMEM.
  */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
@@ -40,8 +39,8 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 bool health_host_is_hiding(struct recorder *recorder);
 
 /*
- * Appends problems to problems[] and adds their number to *n: one problem for each probe and each
- * reason for which these windows lost events. `list` has windows from history_lossy(), oldest
+ * Adds a problem to problems[] for each probe and each reason for which the windows of `list` lost
+ * events. Adds the number of these problems to *n. `list` is made by history_lossy(), oldest window
  * first. `now` is in ns since the epoch. `is_hiding` is the result of health_host_is_hiding(); if
  * it is true, the loss of disk requests that BPF does not see is left out. Returns 0 or -ENOMEM.
  */

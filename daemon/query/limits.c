@@ -16,9 +16,9 @@ struct limit_list {
 };
 
 /*
- * Adds one limit to the list. `name` is the key of the configuration that sets the maximum, if
- * there is such a key. `hits` is how often something was dropped, refused or evicted because of the
- * maximum.
+ * Adds one limit to the list. `name` is the key of the configuration that sets the maximum, or
+ * another name if no key does. `hits` is how often something was dropped, refused or evicted
+ * because of the maximum.
  */
 static void limit_add(struct limit_list *list, const char *name, uint64_t max, uint64_t used,
 		      uint64_t hits)
@@ -90,10 +90,7 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "processes", PROCESSES_MAX, processes.processes, processes.table_full);
 	limit_add(list, "symbols.perf_maps", PERF_MAPS_MEMORY_MAX, processes.perf_map_bytes,
 		  processes.perf_refused);
-	/*
-	 * The hits of this limit are the files that were not read because they are on a remote file
-	 * system.
-	 */
+	/* This limit is hit by each file that is not read because it is on a remote file system. */
 	limit_add(list, "symbols.remote", 0, 0, processes.remote);
 	limit_add(list, "symbols.lines_memory", config->symbols_lines_memory, 0, lines.failed);
 }
@@ -106,8 +103,8 @@ static void unwind_limits(struct recorder *recorder, struct limit_list *list)
 	if (!recorder_unwind_stats(recorder, &stats))
 		return;
 	/*
-	 * Only stats.max_bytes of max_memory are for rows of unwind tables. The rest of max_memory
-	 * is in use from the start.
+	 * Rows of unwind tables may take stats.max_bytes, a part of max_memory. The rest of
+	 * max_memory counts as used from the start.
 	 */
 	limit_add(list, "unwind.max_memory", max_memory, max_memory - stats.max_bytes + stats.bytes,
 		  stats.evictions + stats.no_room);

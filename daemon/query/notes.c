@@ -25,9 +25,10 @@ static void note_add(struct note_list *list, const char *note)
 }
 
 /*
- * Returns the least length, in ns, of the waits that are shown although only the histogram bucket
- * of their length is known: such waits are shown or left out by whole buckets. The least length is
- * at least the minimum of the session, because shorter waits are in no bucket.
+ * The exact length of most waits is not known, only the histogram bucket of the length. Such waits
+ * are shown or left out by whole buckets. Returns the length in ns at which the first bucket that
+ * is shown begins, or the session's minimum length if that is greater: shorter waits are in no
+ * bucket.
  */
 static int64_t shown_from(const struct filter *filter, const struct notes_facts *facts)
 {
@@ -37,8 +38,8 @@ static int64_t shown_from(const struct filter *filter, const struct notes_facts 
 }
 
 /*
- * Returns the length, in ns, at which the first histogram bucket begins that is left out because
- * its waits are too long; INT64_MAX: no bucket is left out.
+ * Returns the length in ns at which the last bucket that is shown ends, see shown_from().
+ * INT64_MAX: longer waits are not left out.
  */
 static int64_t shown_below(const struct filter *filter)
 {
@@ -51,9 +52,9 @@ static int64_t shown_below(const struct filter *filter)
 }
 
 /*
- * If the filter selects waits by length, adds a note that says which lengths are shown: a window
- * has the exact length only of the longest wait of each stack, and the histogram bucket of the
- * others.
+ * If the filter selects waits by length, adds a note that says which lengths are shown. The exact
+ * length is known only of the longest wait of each stack; of the others, only the histogram bucket
+ * is known.
  */
 static void note_lengths(struct note_list *list, struct arena *arena, const struct filter *filter,
 			 const struct notes_facts *facts)
@@ -77,8 +78,8 @@ static void note_lengths(struct note_list *list, struct arena *arena, const stru
 }
 
 /*
- * Adds a note if the query had no room for all groups: how many became one row, and how exact the
- * other rows are.
+ * If some groups did not fit into the query's memory, adds a note: how many groups were merged into
+ * one row, and how exact the other rows are.
  */
 static void note_others(struct note_list *list, struct arena *arena,
 			const struct notes_facts *facts)
@@ -99,9 +100,9 @@ static void note_others(struct note_list *list, struct arena *arena,
 }
 
 /*
- * Adds a note if the filter asks for some, but not all, of the waits below the session's minimum
- * length. A window has only one sum of these for each thread, which is shown or left out as a
- * whole.
+ * Adds a note if the filter asks for some, but not all, of the waits that are shorter than the
+ * session's minimum length. A window has only one sum of such waits for each thread, which is shown
+ * or left out as a whole.
  */
 static void note_short_waits(struct note_list *list, struct arena *arena,
 			     const struct filter *filter, const struct notes_facts *facts)

@@ -36,9 +36,10 @@ struct notes_facts {
 	bool is_late;
 	/* number of windows of the answer that were each merged from several on disk */
 	uint64_t merged;
-	uint64_t bad;			/* number of windows on disk that could not be read */
-	struct aggregate_others others; /* the groups that were given up for lack of memory */
-	size_t max_memory;		/* [query] max_memory, in bytes */
+	uint64_t bad; /* number of windows on disk that could not be read */
+	/* facts about the groups that did not fit into the query's memory */
+	struct aggregate_others others;
+	size_t max_memory; /* value of the setting [query] max_memory, in bytes */
 	/* 0, or the negative errno of the attempt to read the names of kernel functions */
 	int kernel_names_error;
 };

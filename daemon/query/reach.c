@@ -6,12 +6,18 @@
 
 #include "common/base.h"
 
-/* A rate is worked out only over at least this time, and from at least this number of windows. */
+/*
+ * The rate at which a tier fills is computed only if its windows cover at least this time, and only
+ * from at least RATE_LEAST_WINDOWS windows.
+ */
 #define RATE_LEAST_NS (300 * NS_PER_S)
 
 enum { RATE_LEAST_WINDOWS = 30, LENGTH_TEXT = 32 };
 
-/* Returns how far back a tier would reach within its share; WIRE_ABSENT if that is not known. */
+/*
+ * Returns how old a tier's windows would become, in ns, if it used all of its share of the disk;
+ * WIRE_ABSENT if that is not known.
+ */
 static int64_t rate_reach(const struct store_tier_stats *tier)
 {
 	int64_t covered = tier->newest_ns - tier->oldest_ns;
@@ -54,7 +60,10 @@ int reach_tiers(struct arena *arena, const struct store_stats *stats, int64_t no
 	return 0;
 }
 
-/* Writes a length of time in the unit that gives it two digits or more: "34 s", "95 min", "3 d". */
+/*
+ * Writes a length of time in the largest unit in which it has at least two digits: "34 s", "95
+ * min", "30 h".
+ */
 static void length_text(int64_t ns, char text[static LENGTH_TEXT])
 {
 	int64_t s = ns / NS_PER_S;
@@ -76,7 +85,10 @@ static int memory_problem(struct arena *arena, const struct history_stats *histo
 	int64_t reach = now - history->evicted_real_ns;
 	char has[LENGTH_TEXT], wanted[LENGTH_TEXT];
 
-	/* What was evicted for its age is older than `keep`, or was at most a window ago. */
+	/*
+	 * A window that was evicted for its age is older than `keep`, or younger by at most the
+	 * length of two windows.
+	 */
 	if (!history->evicted_real_ns || reach < 0 ||
 	    reach >= config->window_keep_ns - 2 * config->window_length_ns)
 		return 0;

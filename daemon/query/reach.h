@@ -15,17 +15,16 @@
 #include "daemon/store/store.h"
 #include "proto/wire.h"
 
-/*
- * Sets *out to the tiers of the store. now is in ns since the epoch. Returns 0 or -ENOMEM.
- */
+/* Sets *out to the tiers of the store. `now` is in ns since the epoch. Returns 0 or -ENOMEM. */
 int reach_tiers(struct arena *arena, const struct store_stats *stats, int64_t now,
 		struct wire_tiers *out);
 
 /*
- * Appends problems to problems[] and adds their number to *n: one if memory reaches less far back
- * than [window] keep says because of [window] max_memory, and one for each tier that reaches less
- * far back than [store] tiers says because of [store] max_size. tiers is the result of
- * reach_tiers(). At most 1 + STORE_TIERS_MAX problems. Returns 0 or -ENOMEM.
+ * Appends problems to problems[], at most 1 + STORE_TIERS_MAX, and adds their number to *n. There
+ * is one problem if [window] max_memory causes windows in memory to be evicted before they reach
+ * the age [window] keep. There is one problem for each tier if [store] max_size causes its windows
+ * to be merged or evicted before they reach the age in [store] tiers. `tiers` is the result of
+ * reach_tiers(). Returns 0 or -ENOMEM.
  */
 int reach_problems(struct arena *arena, const struct history_stats *history,
 		   const struct config *config, const struct wire_tiers *tiers, int64_t now,

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_QUERY_SESSION_REQUEST_H
 
 /*
- * Checks what clients send about sessions: the name of a probe, and the request to start a session,
- * which is also what the store keeps of a session. No state; any thread.
+ * Checks what clients send about sessions: the name of a probe, and the request to start a session.
+ * The store keeps this request with the session. No state; any thread.
  */
 
 #include <sys/types.h>

@@ -168,7 +168,10 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	return r;
 }
 
-/* Says in the reply what the query had no room for, if anything. Returns 0 or -ENOMEM. */
+/*
+ * If some groups did not fit into the query's memory, adds the facts about them to the reply.
+ * Returns 0 or -ENOMEM.
+ */
 static int others_make(struct answer *answer)
 {
 	struct aggregate_others others = aggregate_others(answer->aggregate);
@@ -217,7 +220,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 	return r;
 }
 
-/* True if the filter selects an image of the window. */
+/* True if the filter selects at least one thread of the window. */
 static bool window_is_wanted(const void *filter, const struct window *window)
 {
 	struct process_info info;
@@ -231,7 +234,10 @@ static bool window_is_wanted(const void *filter, const struct window *window)
 	return false;
 }
 
-/* Has windows on disk read with no more than the question needs. */
+/*
+ * Sets up the reader of the store so that it reads only those parts of windows that the question
+ * needs.
+ */
 static void reader_prepare(struct recorder *recorder, struct answer *answer,
 			   const struct snapshot_question *question)
 {

@@ -45,8 +45,9 @@ int snapshot_question_init(struct snapshot_question *question,
 			   struct wire_error *error);
 
 /*
- * Sets reply.snapshot.rows to the rows, and .shown, .rest and .idle to the sums of the rows that
- * are shown, left out, or hidden as idle. Returns 0 or -ENOMEM.
+ * Sets reply.snapshot.rows to the rows of the answer. Also sets the sums of the reply: .shown over
+ * these rows, .rest over the rows that are left out, and .idle over the rows that are hidden as
+ * idle. Returns 0 or -ENOMEM.
  */
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
 		  struct answer_stacks *stacks);
@@ -55,8 +56,8 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))
 
 /*
- * Adds a row with the time total_ns to *rest, which is one of the members shown, rest and idle of
- * the reply.
+ * Counts a row with the time total_ns in *rest: adds 1 to its number of rows, and total_ns to its
+ * time. *rest is one of the members `shown`, `rest` and `idle` of the reply.
  */
 void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns);
 

@@ -44,9 +44,9 @@ void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
 }
 
 /*
- * Moves the groups to be shown to the front, behind them the sums of groups that the query had no
- * room for, and idle groups behind both unless the client asked for them. Sets *n_others to the
- * number of such sums, which are not idle or were asked for. Returns the number of groups to show.
+ * Divides the groups into three parts, in this order: groups to show; groups that are sums of
+ * others (is_others); idle groups of both kinds, unless the client asked for them. Returns the
+ * number of groups in the first part, and sets *n_others to the number in the second part.
  */
 static size_t groups_part(struct aggregate_group **groups, size_t n, bool with_idle,
 			  size_t *n_others)
@@ -87,7 +87,10 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 
 	wanted = groups_part(groups, n, question->with_idle, &n_others);
 	qsort(groups, wanted, sizeof(*groups), compare[question->order]);
-	/* An answer with all rows has the sums of the others, too, so that it adds up. */
+	/*
+	 * If all rows are shown, the sums of merged groups are shown, too, so that the rows add up
+	 * to the totals.
+	 */
 	wanted += n_others;
 	top = question->top < wanted ? question->top : wanted;
 	if (top > wanted - n_others && question->top != SIZE_MAX)

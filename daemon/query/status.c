@@ -13,7 +13,7 @@
 #include "daemon/query/reach.h"
 #include "daemon/session/recorder.h"
 
-/* The number of binaries in the reply, and one more row for all other binaries. */
+/* The maximum number of binaries in the reply; one more row stands for all other binaries. */
 enum { MAX_BINARIES = WALK_STATS_MAX + 1 };
 
 static int64_t rss_bytes(void)

@@ -109,8 +109,8 @@ static void range_align(struct recorder *recorder, struct session *session,
 	int64_t newest = newest_end(recorder, session_info(session));
 
 	/*
-	 * If the newest window ended longer than min_length ago, the thread that reads the probe is
-	 * late: the range stays as it is, and the answer reports a gap.
+	 * If the newest window ended longer than min_length ago, windows are late: the range stays
+	 * as it is, and the answer reports a gap.
 	 */
 	if (newest >= range->until ||
 	    range->until - newest > recorder->config->window_min_length_ns ||

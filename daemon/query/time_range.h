@@ -32,9 +32,9 @@ struct query_range {
 int query_range_check(int64_t since_ns, int64_t until_ns, struct wire_error *error);
 
 /*
- * Computes the time range of a request that is made at now_ns. `ended_ns` is when the session
- * ended, which is the latest end of the range; INT64_MAX while the session runs. Returns 0, or
- * -EINVAL with *error.
+ * Computes the time range of a request that is made at now_ns. ended_ns is when the session ended,
+ * INT64_MAX while it runs; the range ends at this time or earlier. Returns 0, or -EINVAL with
+ * *error.
  */
 int query_range_resolve(const struct wire_snapshot_request *request,
 			const struct session_info *info, int64_t ended_ns, int64_t now_ns,

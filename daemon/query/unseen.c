@@ -27,7 +27,7 @@ static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 	return seen && seen->is_process;
 }
 
-/* Returns the thread with this id; NULL if none was seen. */
+/* Returns the entry of a thread with this id that was seen; NULL if no such thread was seen. */
 static const struct aggregate_seen *find_thread(const struct aggregate *aggregate, int64_t tid)
 {
 	const struct aggregate_seen *seen = aggregate_seen_find(aggregate, tid);
@@ -63,7 +63,10 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 			thread->comm, thread->pid, pid);
 }
 
-/* Writes a phrase for each id of the filter that no window has. Returns the number of these ids. */
+/*
+ * Writes a phrase for each pid or tid of the filter that no window has. Returns how many of them
+ * there are.
+ */
 static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {

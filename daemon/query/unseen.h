@@ -16,7 +16,8 @@
 /*
  * Sets *out to a note about the pids and tids of the filter that no window has; to NULL if there
  * are none. The note is in the memory of the arena. `is_live` is true if the windows were recorded
- * by this daemon: only then the note may say that a process exists now. Returns 0 or -ENOMEM.
+ * by this daemon; the note may say that a process exists now only if `is_live` is true. Returns 0
+ * or -ENOMEM.
  */
 int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
