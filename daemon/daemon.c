@@ -115,8 +115,8 @@ static void on_status(void *userdata)
 }
 
 /*
- * Notifies the watchdog of systemd that the daemon is alive, unless the thread that reads the data
- * of a probe hangs.
+ * Notifies the watchdog of systemd that the daemon is alive. Does not notify it if a thread that
+ * reads the data of a probe hangs.
  */
 static void on_watchdog(void *userdata)
 {

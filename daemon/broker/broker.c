@@ -125,9 +125,9 @@ static int answer_receive(int fd, int *result, int *fd_out)
 }
 
 /*
- * Asks the broker process to open an event, and returns its answer. If there is no answer, returns
- * `refused`. After a failure, the socket is closed and the process is never asked again: if its
- * answer came late, it would be taken for the answer to the next request.
+ * Asks the broker process to open an event. Returns 0 or the negative errno that the process
+ * answers; `refused` if there is no answer. If there is none, the socket is closed and the process
+ * is never asked again: a late answer would be taken for the answer to the next request.
  */
 static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
 		       int *fd_out)

@@ -17,8 +17,8 @@
 enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
 /*
- * The bit of perf_event_attr.config at which, for a uprobe, the offset of the USDT semaphore
- * begins. The kernel shows it in /sys/bus/event_source/devices/uprobe/format.
+ * For a uprobe, the offset of the USDT semaphore begins at this bit of perf_event_attr.config. The
+ * kernel shows the bit in /sys/bus/event_source/devices/uprobe/format.
  */
 enum { COUNTER_SHIFT = 32 };
 

@@ -34,9 +34,9 @@ uint64_t cgroup_root(void)
 }
 
 /*
- * Searches the directory `path`, and all directories below it, for the control group with the
- * number `id`. This is the inode number of the group's directory. Appends the rest of the group's
- * path to `path`, which has room for `size` bytes and is n bytes long.
+ * Searches the directory `path`, and all directories below it, for the control group whose
+ * directory has the inode number `id`. Appends the rest of the group's path to `path`, which has
+ * room for `size` bytes and is n bytes long.
  */
 static int find_below(uint64_t id, char *path, size_t size, size_t n, int depth)
 {

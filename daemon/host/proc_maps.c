@@ -38,7 +38,10 @@ static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 	return true;
 }
 
-/* Copies a path without " (deleted)", and with \012, the only escape in maps, as a newline. */
+/*
+ * Copies a path of /proc/PID/maps. Leaves out " (deleted)" at its end, and replaces \012, the only
+ * escape there, by a newline.
+ */
 static char *path_decode(const char *text, bool *is_deleted_out)
 {
 	size_t n = strlen(text);
@@ -104,7 +107,10 @@ static int mapping_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Removes overlapping mappings: if a mapping changes while maps is read, maps may list it twice. */
+/*
+ * Removes one of two mappings that overlap. If a mapping changes while /proc/PID/maps is read, the
+ * file may list it twice.
+ */
 static void drop_overlaps(struct proc_maps *m)
 {
 	size_t n = 0;

@@ -223,9 +223,9 @@ static int module_new(struct module_registry *registry, const struct file_state 
 
 /*
  * Adds a new module to the registry and returns it. If another thread has added a module of the
- * same file meanwhile, destroys the new module and returns the one of the other thread. If there is
- * no memory, destroys the new module and returns NULL. Sets *is_crowded_out to true if more than
- * files_max files are open.
+ * same file meanwhile, destroys the new module and returns that other one. When out of memory,
+ * destroys the new module and returns NULL. Sets *is_crowded_out to true if more than files_max
+ * files are open.
  */
 static struct module *module_register(struct module *module, bool *is_crowded_out)
 {

@@ -61,8 +61,11 @@ struct process {
 	struct process *next; /* next entry with the same pid, in the list process_images.first */
 	struct process_id id;
 	int64_t start_real_ns;
-	bool is_gen_known; /* true: id is exact, because a probe has reported the process;
-			      false: id was read from /proc */
+	/*
+	 * true: process.id is exact, because a probe has reported the process; false: it was read
+	 * from /proc
+	 */
+	bool is_gen_known;
 	bool is_kernel;
 	bool is_folded;	   /* the entry stands for several processes, see process_see_folded() */
 	bool has_exited;   /* the process has exited, or an exec has replaced its program */
@@ -80,8 +83,10 @@ struct process {
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
 					Both strings are in the list `texts` */
 	uint64_t exe_dev, exe_inode; /* device and inode of the program file; 0 if unknown */
-	uint64_t group_name; /* id of the path of cgroup; 0 if a BPF program has not sent it */
-	bool is_exe_guessed; /* exe may be the program that ran before the last exec */
+	/* id of the path in `cgroup`; 0: a BPF program has not sent the path */
+	uint64_t group_name;
+	/* the string `exe` may name the program that ran before the last exec */
+	bool is_exe_guessed;
 
 	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
 	struct maps_version *versions; /* versions of the mappings that stack walks used, newest
@@ -92,7 +97,7 @@ struct process {
 	bool is_copied;	  /* true only within inherit(): a BPF program has put them there */
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
-	unsigned n_pended;		  /* number of mappings that were ever added to pending */
+	unsigned n_pended;		  /* number of mappings that were ever added to `pending` */
 	int64_t add_ns; /* used by the rate limit in take_share(); each added mapping moves this
 			   time forward */
 
@@ -133,7 +138,10 @@ struct read_request {
 			   up its CPU time */
 };
 
-/* A process to be read when it has reached a certain age; most have exited by then. */
+/*
+ * A process that is to be read from /proc when it has reached a certain age. Most such processes
+ * have exited by then, and need not be read.
+ */
 struct read_later {
 	struct process *process; /* the entry holds a reference */
 	int64_t due_ns;
@@ -276,9 +284,9 @@ struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
 
 /*
- * Defined in maps_history.c: the history of a process's mappings. A stack is named by the mappings
- * that were used to walk it; record_stack.mappings is their id. Old mappings are kept as long as
- * stacks with their id may still arrive.
+ * Defined in maps_history.c: the history of a process's mappings. The functions of a stack are
+ * looked up in the mappings that were used to walk the stack; record_stack.mappings is their id.
+ * Old mappings are kept as long as stacks with their id may still arrive.
  */
 
 /* Adds process.maps to the history: stack walks use these mappings from now on. */
@@ -290,8 +298,8 @@ void maps_history_add(struct process *process);
 void maps_history_note(struct process *process, const struct record_mapping *record,
 		       struct module *module);
 /*
- * Stack walks may have found mappings of files that were not known at that time. Looks for these
- * files again. `id` is record_stack.mappings of the stacks.
+ * Looks again for the files of mappings that stack walks have found, if these files were not known
+ * at the time of the walk. `id` is record_stack.mappings of the stacks.
  */
 void maps_history_settle(struct process *process, uint64_t id);
 /*
@@ -301,8 +309,8 @@ void maps_history_settle(struct process *process, uint64_t id);
 struct process_maps *maps_history_find(const struct process *process, uint64_t id, uint64_t at,
 				       bool *is_final_out);
 /*
- * Copies the newest versions of the mappings in the parent's history to the history of its forked
- * child. Stacks of the child may have been walked by them.
+ * Copies the newest versions of the mappings from the parent's history to the history of its forked
+ * child, because stacks of the child may have been walked with the parent's mappings.
  */
 void maps_history_inherit(struct process *process, const struct process *parent);
 void maps_history_free(struct process *process);
@@ -310,7 +318,7 @@ void maps_history_free(struct process *process);
 /* Defined in read_queue.c: */
 
 /*
- * True if the rate limit of the process allows to read /proc now and look for an unknown mapping.
+ * True if the rate limit of the process allows a read of /proc now, to look for an unknown mapping.
  * Each call that returns true uses up some of the limit.
  */
 bool process_should_read(struct process *process, int64_t now);
@@ -323,8 +331,8 @@ void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat);
 /* Returns the index of the request that is due first; table->n_queued must not be 0. */
 size_t read_queue_first(const struct process_table *table);
 /*
- * Has the process read from /proc when it is some tens of milliseconds older, if it has not exited
- * by then.
+ * Queues the process to be read from /proc when it is some tens of milliseconds older. If it has
+ * exited by then, it is not read.
  */
 void read_queue_add_later(struct process *process);
 /* Queues requests for the processes of read_queue_add_later() that are due and have not exited. */
@@ -371,8 +379,9 @@ int process_reader_start(struct process_table *table);
 void process_reader_stop(struct process_table *table);
 
 /*
- * Defined in table.c. Returns the process that /proc shows with this pid and start time, and adds
- * it if it is new. NULL when out of memory or when the table is full.
+ * Defined in table.c. Returns the process with this pid and start time, which were read from /proc.
+ * Adds the process if it is not in the table. Returns NULL when out of memory or when the table is
+ * full.
  */
 struct process *process_find_or_add_scanned(struct process_table *table, int32_t pid,
 					    uint64_t start_ticks);

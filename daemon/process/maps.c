@@ -12,7 +12,7 @@
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
-#define GONE_MAX 256 /* limit of the mappings kept for one process after they were unmapped */
+#define GONE_MAX 256 /* the most unmapped mappings that are kept for one process */
 
 struct process_maps {
 	atomic_uint refs;
@@ -139,8 +139,9 @@ void process_maps_add_live(struct process_maps *maps)
 }
 
 /*
- * Subtracts one from the number of live processes that use the maps. When it becomes 0, frees
- * maps->space. The mappings themselves stay as long as recorded stacks need them for names.
+ * Subtracts one from the number of live processes that use the maps. When the number becomes 0,
+ * frees maps->space. The mappings themselves stay as long as they are needed to look up the
+ * functions of recorded stacks.
  */
 void process_maps_drop_live(struct process_maps *maps)
 {
@@ -296,9 +297,9 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 }
 
 /*
- * Finds the mappings of files in `before` that no longer exist. Copies them to `maps` and marks the
- * copies as gone. Earlier samples may have addresses in them: in a library that was unloaded since,
- * or in the program that ran before an exec.
+ * Finds the file mappings in `before` that are no longer mapped. Copies them to `maps`, and marks
+ * the copies as gone. Addresses of earlier samples may lie in them: in a library that was unloaded
+ * since, or in the program that ran before an exec.
  */
 static int gone_add(struct process_maps *maps, const struct process_maps *before,
 		    const struct proc_maps *mappings)

@@ -9,8 +9,8 @@
 
 /*
  * A process keeps at most VERSIONS_MAX versions of its mappings. The newest VERSIONS_FEW are kept
- * at any age, older ones only for VERSIONS_KEEP_NS, because a stack gets its names at most one
- * window after the walk.
+ * at any age. Older ones are kept only for VERSIONS_KEEP_NS, because the functions of a stack are
+ * looked up at most one window after the walk.
  */
 #define VERSIONS_MAX	 128
 #define VERSIONS_FEW	 8
@@ -18,7 +18,7 @@
 /* After a fork, the child gets at most this number of versions of the parent's mappings. */
 #define VERSIONS_FORKED 4
 /*
- * Limit of the number of mappings in all versions of one process together, without the newest
+ * Limit of the number of mappings in all versions of one process together, not counting the newest
  * version. Some processes have thousands of mappings.
  */
 #define VERSIONS_ITEMS 32768

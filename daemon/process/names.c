@@ -7,8 +7,8 @@
 #include "daemon/process/internal.h"
 
 /*
- * Limit of the memory of all paths. Beyond it the paths that were sent longest ago are dropped; a
- * process whose path is not known is read from /proc. Some 10,000 paths fit.
+ * Limit of the memory of all paths, enough for some 10,000 of them. When it is reached, the paths
+ * that were sent longest ago are dropped. A process whose path is not known is read from /proc.
  */
 #define NAMES_BYTES_MAX (1024 * 1024)
 
@@ -36,8 +36,8 @@ static void name_drop(struct process_table *table, struct process_name *name)
 }
 
 /*
- * Joins the components, of which the last one comes first, to a path that begins with "/". path has
- * room for n + 2 bytes.
+ * Joins the n bytes of components in `text` to a path that begins with "/". In `text`, the last
+ * component comes first. `path` has room for n + 2 bytes.
  */
 static void path_join(const char *text, size_t n, char *path)
 {

@@ -19,9 +19,8 @@
 #define MISS_NS	  (10 * NS_PER_MS)
 #define NO_MAP_NS (100 * NS_PER_MS)
 /*
- * After a perf map was read, it is not read again for READ_SHARE times as long as reading took. The
- * first read of a process's map is an exception: it takes long, but later reads have only new lines
- * to read.
+ * If reading a perf map took a time T, the map is not read again for READ_SHARE * T. The first read
+ * of a process's map is an exception: it takes long, but later reads have only new lines to read.
  */
 #define READ_SHARE 50
 

@@ -11,8 +11,8 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * Returns process_images.key. No pid has a number with bit 63 set, so keys for entries with pid 0
- * have it.
+ * Returns the hash key of a process's entries, process_images.key. For an entry with pid 0, the key
+ * has bit 63 set, which no pid has.
  */
 static uint64_t images_key(const struct process_id *id)
 {

@@ -58,7 +58,7 @@ struct process_stats {
 				   opened */
 	uint64_t queue_full;	/* number of reads of /proc that were dropped because there were
 				   too many */
-	uint64_t mappings_full; /* how often a process had more mappings than are kept */
+	uint64_t mappings_full; /* how often a process had more mappings than stackd keeps */
 	uint64_t table_full;	/* how often a process was not added because the table was full */
 	size_t dead_bytes;	/* memory of exited processes that are still in the table, in
 				   bytes */
@@ -139,10 +139,10 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 
 /*
  * Finds or adds an entry that stands for all processes with the same is_kernel, comm, exe and
- * cgroup as `shared`. A window adds the figures of such processes together under this entry. The
- * other members of `shared` are not used. The entry is in the table of the process `member`. It has
- * pid 0, and the same id in every run of stackd. The caller owns the reference that is returned;
- * NULL when out of memory or when the table is full.
+ * cgroup as `shared`. A window sums up the data of such processes under this entry. The other
+ * members of `shared` are not used. The entry is in the table of the process `member`. It has pid
+ * 0, and the same id in every run of stackd. The caller owns the reference that is returned; NULL
+ * when out of memory or when the table is full.
  */
 struct process *process_see_folded(struct process *member, const struct process_info *shared);
 
@@ -161,7 +161,7 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 			     const struct process_id *parent, const char *comm,
 			     uint64_t group_name);
 
-/* The facts about a process that a BPF program found at an exec. */
+/* The facts about a process that a BPF program has collected at an exec. */
 struct process_image {
 	uint64_t exe_name;   /* id of the path of the program; 0 if it is not known */
 	uint64_t exe_inode;  /* inode of the program; 0 if it is not known */
@@ -170,9 +170,10 @@ struct process_image {
 };
 
 /*
- * Records an exec: adds the process anew, with the exec generation in id. If its image is known,
- * nothing is read from /proc: stack walks report its mappings. Otherwise its mappings are read at
- * once, and again some milliseconds later, when the dynamic linker has mapped the libraries.
+ * Records an exec: adds the process anew, with the exec generation in `id`. If another process has
+ * mapped the program before (image->is_known), nothing is read from /proc: stack walks report the
+ * mappings. Otherwise the mappings are read at once, and again some milliseconds later, when the
+ * dynamic linker has mapped the libraries.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
 			     const char *comm, const struct process_image *image);

@@ -37,16 +37,19 @@ static void reading_fini(struct reading *reading)
 	process_maps_unref(reading->maps);
 }
 
-/* dev 0: not known. */
+/*
+ * True unless `exe` is known to be another file than the one with this device and inode. A device
+ * or inode of 0 is not known.
+ */
 static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t inode)
 {
 	return !exe->inode || !inode || ((!dev || exe->dev == dev) && exe->inode == inode);
 }
 
 /*
- * Reads the program file (exe) and the mappings, then exe again. If exe has changed, an exec came
- * in between, and the mappings may belong to another program: begins again, with at most READ_TRIES
- * tries.
+ * Reads which file the program is (exe), then the mappings, then exe again. If exe has changed, an
+ * exec has happened meanwhile, and the mappings may belong to another program. In this case it
+ * begins again, with at most READ_TRIES tries.
  */
 static void image_read(int dir_fd, struct reading *reading)
 {
@@ -207,9 +210,10 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 }
 
 /*
- * Adds the CPU time of a request to the budget. Reading the clock of CPU time is a system call, so
- * only some requests are measured; for the others, the average of the measured ones is added.
- * begun_ns is the clock's value when the request began, or 0 if it was not read.
+ * Adds the CPU time of a request to the time that the reader thread has used. Reading the clock of
+ * CPU time is a system call, so only some requests are measured; for the others, the average of the
+ * measured ones is added. begun_ns is the clock's value when the request began, or 0 if it was not
+ * read.
  */
 static void budget_use(struct process_table *table, int64_t begun_ns)
 {

@@ -40,9 +40,10 @@ static struct process *process_find_latest(struct process_table *table, const st
 }
 
 /*
- * Called when a probe has reported a process. Finds its entry if it was added from /proc, and sets
- * the entry's id to the reported one: /proc does not show the exact start time and exec generation.
- * NULL if there is no such entry, or if the report is from after a later exec.
+ * Called when a probe has reported a process. If the process was added from /proc, finds its entry,
+ * and sets the entry's id to the reported one: /proc does not show the exact start time and exec
+ * generation. Returns NULL if there is no such entry, or if the process has done a further exec
+ * before the report.
  */
 static struct process *process_adopt(struct process_table *table, const struct process_id *id)
 {
@@ -255,7 +256,7 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 	process_table_unlock(table);
 }
 
-/* Sets exe and cgroup of a new image. True if nothing of it has to be read from /proc. */
+/* Sets `exe` and `cgroup` of a process after an exec. True if nothing has to be read from /proc. */
 static bool set_image(struct process *process, const struct process_image *image)
 {
 	const char *exe = process_name_find(process->table, image->exe_name);

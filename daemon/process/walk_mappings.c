@@ -29,7 +29,10 @@
 #define ADDED_ITEM_NS	 (100 * NS_PER_US)
 #define ADDED_AT_ONCE_NS (16 * ADDED_EVERY_NS)
 
-/* The mappings of a process are read from /proc at this age, if stack walks have found any. */
+/*
+ * When a stack walk finds a mapping of a process that is at least this old, all mappings of the
+ * process are read from /proc.
+ */
 #define OLD_NS NS_PER_S
 
 /*
@@ -148,7 +151,7 @@ void walk_mappings_open(struct process *process)
 }
 
 /*
- * True if the rate limit of the process allows to add a mapping now. Each call that returns true
+ * True if the rate limit of the process allows adding a mapping now. Each call that returns true
  * uses up some of the limit.
  */
 static bool take_share(struct process *process, int64_t now)
@@ -165,7 +168,8 @@ static bool take_share(struct process *process, int64_t now)
 
 /*
  * True if /proc should be read, so that the unwinder knows the mappings of the process and later
- * walks need not look for them. For most short-lived processes that would come too late.
+ * walks need not look for them. This is not worth it for most short-lived processes, which exit
+ * before the read is finished.
  */
 static bool is_worth_reading(struct process *process, struct module *module, int64_t now)
 {

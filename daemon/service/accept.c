@@ -69,8 +69,10 @@ static void accept_failed(struct server *server, int r)
 	server->is_paused = true;
 }
 
-/* True if the error of accept() concerns only one connection, so that others can still be
- * accepted. */
+/*
+ * True if the error of accept() is about a single connection, and the next connection can still be
+ * accepted.
+ */
 static bool is_of_connection(int error)
 {
 	return error == EINTR || error == ECONNABORTED || error == EPROTO || error == EPERM;

@@ -33,8 +33,8 @@ static void client_free(struct client *client)
 
 /*
  * Frees a client if its handle is closed and no thread of the pool works for it. If a call of the
- * client is still being answered (client->exchange), first lets a thread of the pool end that
- * exchange.
+ * client is still being answered (client->exchange), a thread of the pool first ends this exchange,
+ * and the client is freed after that.
  */
 static void client_release(struct client *client)
 {
@@ -148,8 +148,10 @@ static void client_continue(struct client *client)
 {
 	client->state = CLIENT_IDLE;
 	client->active_ns = uv_hrtime();
-	/* Restart the time limit of an incomplete message: while the reply was unread, the server
-	 * may have stopped reading the message. */
+	/*
+	 * Restart the time limit for an incomplete message: the server may not have read the rest
+	 * of the message while the client had not read its reply.
+	 */
 	client->partial_ns = 0;
 	text_fini(&client->out);
 	if (client->result < 0)
@@ -181,8 +183,8 @@ static void on_written(uv_write_t *write, int status)
 }
 
 /*
- * Makes room for `n` more bytes of output within the limit max_output: disconnects those clients
- * that have left their reply unread for longest.
+ * If n more bytes of output would exceed the limit max_output, disconnects the clients that have
+ * left their replies unread for longest, until the bytes fit.
  */
 static void output_make_room(struct client *client, size_t n)
 {

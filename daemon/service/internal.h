@@ -80,8 +80,8 @@ struct method {
 };
 
 /*
- * Returns the entry of the method with this full name, such as "io.stackd.Status", in the table of
- * methods. NULL if there is no such method.
+ * Finds a method in the table of methods by its full name, such as "io.stackd.Status". Returns NULL
+ * if there is no such method.
  */
 const struct method *method_find(const char *name);
 
@@ -109,8 +109,8 @@ int reply_error(enum wire_error_code code, const char *what, struct text *out);
 int reply_query_error(struct wire_error *error, struct text *out);
 
 /*
- * Appends the error PermissionDenied. The error names the group whose members may call methods of
- * this class.
+ * Appends the error PermissionDenied, which names the group whose members may call methods of this
+ * class.
  */
 int reply_refused(const struct service *service, enum method_class class, struct text *out);
 

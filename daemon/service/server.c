@@ -97,8 +97,8 @@ static void on_sweep(uv_timer_t *timer)
 }
 
 /*
- * Makes the next step of all clients that wait, beginning with the client that connected first: if
- * they all wait for the same thing, only the first one may get it.
+ * Makes the next step of all clients that wait. Begins with the client that connected first,
+ * because all may wait for something that only one can have.
  */
 static void on_tick(uv_timer_t *timer)
 {

@@ -41,8 +41,8 @@ struct server_handler {
 
 	/*
 	 * Ends an exchange. The server calls it for each exchange that was begun, even if the peer
-	 * disconnects early. The reply of the last step is written only after this call.
-	 * `is_written` says whether all bytes of the reply before it were handed to the kernel.
+	 * disconnects early. `is_written` says whether all bytes of the last reply before this call
+	 * were handed to the kernel. The reply of the last step is written only after this call.
 	 */
 	void (*end)(void *exchange, bool is_written);
 };

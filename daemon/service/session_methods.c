@@ -33,10 +33,10 @@ static int start_encode(struct exchange *exchange, bool is_last, struct text *ou
 }
 
 /*
- * Appends the next reply of a Start with `more`. If there are traced calls, the reply has them;
- * otherwise a reply with the state of the session follows once a second. The last reply follows
- * after the end of the session: when all of its traced calls were sent, or when those that are left
- * have waited for LAST_CALLS_NS.
+ * Appends the next reply of a Start with `more`. If there are traced calls, the reply has them. If
+ * there are none, a reply with the state of the session is sent once a second. After the end of the
+ * session, the last reply is sent when all traced calls were sent, or when the rest of them has
+ * waited for LAST_CALLS_NS.
  */
 static int start_stream(struct exchange *exchange, struct text *out)
 {

@@ -141,8 +141,8 @@ static uint32_t comm_prefix(const char *glob, char *out)
 }
 
 /*
- * True if comparing a prefix is enough for this pattern, because the BPF programs compare no more.
- * It is enough if the pattern has no wildcard, or only a * at its end.
+ * The BPF programs compare only the beginning of a thread name. Returns true if that is enough to
+ * tell whether a name matches the pattern: it has no wildcard, or only a * at its end.
  */
 static bool comm_is_prefix(const char *glob)
 {
@@ -284,9 +284,9 @@ bool filter_has_shorts(const struct filter *filter)
 }
 
 /*
- * Sets those buckets of the histogram to 0 whose waits are too short or too long for the filter.
- * Returns the share of the total wait time that is left in the other buckets, on the assumption
- * that each wait has the middle length of its bucket.
+ * If the waits of a bucket are too short or too long for the filter, sets the bucket to 0. Returns
+ * the share of the total wait time that is left in the other buckets, on the assumption that each
+ * wait has the middle length of its bucket.
  */
 static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 {
@@ -306,8 +306,9 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 }
 
 /*
- * Scales the times in `part` down. Their new sum is `share` times the time of all waits but the
- * longest one. If with_max is true, the time of the longest wait is added to that.
+ * Reduces all times in `part` by the same factor. Their new sum is `share` times the time of all
+ * waits but the longest one; if with_max is true, the time of the longest wait is added to this
+ * sum.
  */
 static void part_scale(struct filter_part *part, double share, bool with_max)
 {

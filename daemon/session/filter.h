@@ -20,7 +20,11 @@ struct filter {
 	const struct filter *base;	/* in a query: the session's filter, which applies, too */
 	int64_t min_ns;			/* the shortest wait that passes; 0: no minimum */
 	int64_t max_ns;			/* the longest wait that passes; INT64_MAX: no maximum */
-	uint32_t states; /* task states requested by name: bit mask by task_state_index() */
+	/*
+	 * task states requested by name: bit 1 << N for the state with the index N, see
+	 * task_state_index()
+	 */
+	uint32_t states;
 	/*
 	 * task states requested by number: mask of kernel state bits; a state passes if it has one
 	 * of these bits
@@ -63,9 +67,10 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 bool filter_has_state(const struct filter *filter, uint32_t state);
 bool filter_has_duration(const struct filter *filter, uint64_t ns);
 
-/* True if the filter limits neither task states nor the shortest wait. Very short waits get no
- * rows: they are recorded only in sums without task states. The sums pass if this is true, and are
- * left out otherwise. */
+/*
+ * Very short waits get no rows: they are recorded only in sums, without task states. Returns true
+ * if the filter lets these sums pass, because it limits neither task states nor the shortest wait.
+ */
 bool filter_has_shorts(const struct filter *filter);
 
 /* Sums over the waits of one row. After filter_row(), sums over only those waits whose length the
@@ -82,9 +87,9 @@ struct filter_part {
 };
 
 /*
- * Limits the sums to the waits whose length the filter lets pass. Estimates them, since only the
- * length of the longest wait is known exactly; for the other waits, only their bucket is known.
- * Never increases a sum. False if no wait is left.
+ * Limits the sums in *part to the waits whose length the filter lets pass. The exact length is
+ * known only of the longest wait; of the others only the bucket is known, so the sums are
+ * estimates. Never increases a sum. Returns false if no wait is left.
  */
 bool filter_row(const struct filter *filter, struct filter_part *part);
 

@@ -16,7 +16,7 @@ enum form { TEXT, NUMBER, LIST };
 #define NUMBER_FIELD(member) #member, NUMBER, offsetof(struct wire_filter, member)
 #define LIST_FIELD(member)   #member, LIST, offsetof(struct wire_filter, member.n)
 
-/* A trait that no kind of probe has. A rule that demands it refuses its field for every kind. */
+/* A trait that no kind of probe has. A rule with this trait refuses its field for every kind. */
 #define NONE (1U << 31)
 
 #define BOTH (FILTER_OF_SESSION | FILTER_OF_QUERY)

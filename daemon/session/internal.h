@@ -37,7 +37,8 @@ struct session {
 	uint64_t map_bytes;
 	uint64_t last_seq;
 	int64_t ended_real_ns;
-	int64_t due_ns;	  /* CLOCK_MONOTONIC time at which the session has to end, or INT64_MAX */
+	/* time of CLOCK_MONOTONIC at which the session has to end; INT64_MAX: no such time */
+	int64_t due_ns;
 	char reason[256]; /* why stackd ended the session early; empty if it did not */
 };
 

@@ -57,9 +57,9 @@ struct recorder {
 };
 
 /*
- * Checks that this process may record on this kernel. Returns 0; or a negative errno, and then
- * writes one line of text with the cause to `reason`, which has `size` bytes. If is_serve_only,
- * always returns 0.
+ * Checks that this process may record on this kernel. Returns 0 or a negative errno; always 0 if
+ * is_serve_only is true. After a failure, `reason`, which has `size` bytes, is one line of text
+ * with the cause.
  */
 int recorder_check(const struct recorder *recorder, char *reason, size_t size);
 
@@ -71,8 +71,10 @@ int recorder_check(const struct recorder *recorder, char *reason, size_t size);
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);
 
-/* Logs one line for each always-on probe after the start: by which hook in the kernel it records,
- * or why it is off. */
+/*
+ * Called after the start. Logs one line for each always-on probe: which hook in the kernel it uses,
+ * or why it is off.
+ */
 void recorder_log_probes(struct recorder *recorder);
 
 /* Writes a status line for systemd: for each probe, its events per second since the last status

@@ -32,8 +32,8 @@ struct sessions {
 	size_t n;
 	size_t capacity;
 	/*
-	 * number of sessions that are being started; the limit of sessions includes them, but the
-	 * list does not have them yet
+	 * number of sessions that are being started: they count against the limit of sessions, but
+	 * are not in the list yet
 	 */
 	size_t starting;
 	uint64_t next_id;
@@ -57,8 +57,10 @@ static bool session_is_over(struct session *session)
 	return stats.is_over;
 }
 
-/* Returns a reference to a session that has to end now, or NULL. If another session has to end
- * before *next_out, sets *next_out to that time. */
+/*
+ * Returns a reference to a session that has to end now. If there is none, returns NULL, and makes
+ * sure that *next_out is not later than the time at which the first session has to end.
+ */
 static struct session *session_due(struct sessions *sessions, int64_t now, int64_t *next_out)
 {
 	struct session *session;
@@ -172,8 +174,10 @@ static bool has_cycles(const char *event)
 	return strcmp(event, "cycles") == 0;
 }
 
-/* True if some always-on session reports fork, exec and exit for all sessions. Looks only at kinds
- * of probe that come before `end` in the enum. */
+/*
+ * True if an always-on session reports fork, exec and exit, so that no other session has to.
+ * Considers only kinds of probe that come before `end` in the enum.
+ */
 static bool processes_are_followed(const struct sessions *sessions, enum probe_kind end)
 {
 	enum probe_kind kind;
@@ -272,8 +276,8 @@ static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire
 }
 
 /*
- * Adds a newly started session to the list. If `session` is NULL, the start has failed, and the
- * limit of sessions no longer includes it.
+ * Called when the start of a session is finished. Adds the session to the list. If `session` is
+ * NULL, the start has failed, and the session no longer counts against the limit.
  */
 static int slot_settle(struct sessions *sessions, struct session *session)
 {

@@ -335,8 +335,7 @@ int session_stop_over(struct session *session, uint64_t budget_percent)
 	return stop_for(session, why);
 }
 
-/* Holds session->lock while drain_cut() runs, so that no other thread frees session->drain
- * meanwhile. */
+/* While drain_cut() runs, session->lock is held, so that no other thread frees session->drain. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 {
 	int r = 0;

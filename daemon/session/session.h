@@ -155,9 +155,9 @@ void sessions_list_free(struct session **list, size_t n);
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out);
 
 /*
- * Finds, among the always-on sessions that run, the one whose last cut is oldest. (At a cut, all
- * data was read and the window ends.) Returns the time of this cut (CLOCK_MONOTONIC, ns); INT64_MAX
- * if no always-on session runs.
+ * A "cut" reads all data of a probe and ends the current window. Finds the always-on session whose
+ * last cut is oldest, and returns the time of that cut (CLOCK_MONOTONIC, ns). Returns INT64_MAX if
+ * no always-on session runs.
  */
 int64_t sessions_last_drained_ns(struct sessions *sessions);
 
@@ -176,9 +176,11 @@ int session_stop(struct session *session);
  * then gives this as the reason. */
 int session_stop_untold(struct session *session);
 
-/* Ends the current window (the data recorded since the last cut) of a running session, as
- * drain_cut() does. If the session has ended, only sets *seq_out to the number of its last
- * window. */
+/*
+ * Ends the current window of a running session, as drain_cut() does, so that everything recorded up
+ * to now can be queried. If the session has ended, only sets *seq_out to the number of its last
+ * window.
+ */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 
 /* Copies the session's counts of events and losses, from its start up to now or up to its end. */
@@ -218,7 +220,7 @@ void session_probe_status(struct session *session, struct probe_status *out);
 /* Returns the size in bytes of the maps of the session's probe; 0 after the session's end. */
 uint64_t session_map_bytes(struct session *session);
 
-/* True while the session records. */
+/* True while the session is recording. */
 bool session_is_on(struct session *session);
 
 struct session *session_ref(struct session *session);

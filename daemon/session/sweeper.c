@@ -13,12 +13,16 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* How often the sweeper's thread checks whether a sweep is due. This is more often than sweeps are
- * made, because a reload of the settings may shorten their interval. */
+/*
+ * Time between two checks whether a sweep is due. It is shorter than the time between two sweeps,
+ * because a reload of the settings may shorten that.
+ */
 #define TICK_NS NS_PER_S
 
-/* How long stacks to which nothing refers are kept, so that the symbols of a rare stack are not
- * looked up anew each time that it appears. */
+/*
+ * Stacks to which nothing refers are kept for this long. Otherwise the symbols of a rare stack
+ * would have to be looked up again each time that it appears.
+ */
 #define STACK_KEEP_NS (60 * NS_PER_S)
 
 /*
@@ -42,8 +46,8 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct process_sweep sweep;
 
 	/*
-	 * Events after the last cut (the time up to which all data was read) may still be unread.
-	 * So take the time of the cut as the present time.
+	 * `cut` is the time up to which the data of all probes was read. Later events may still be
+	 * unread, so take `cut` as the present time.
 	 */
 	if (cut < now)
 		now = cut;

@@ -236,7 +236,9 @@ static int unit_find(const char *path, const char *name, uint32_t depth, struct 
 	return r;
 }
 
-/* Finds the cgroups that the filter names, and stores them in session->cgroups. */
+/*
+ * Finds the cgroups and systemd units that the filter names, and stores them in session->cgroups.
+ */
 static int cgroups_check(struct session *session, struct wire_error *error)
 {
 	const struct wire_filter *wire = session->filter.wire;

@@ -19,8 +19,9 @@
 #define FUNCTION_BYTES_MAX (64 * 1024)
 #define SYMBOLS_MAX	   2000000 /* limit of the number of symbols; a kernel has about 150,000 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
-#define NAMELESS	   UINT32_MAX /* no name: the entry only marks the end of the one before */
-#define MODULES_MAX	   UINT16_MAX
+/* the entry has no name and only marks the end of the entry before it */
+#define NAMELESS    UINT32_MAX
+#define MODULES_MAX UINT16_MAX
 
 struct kernel_module {
 	char *name;
@@ -189,8 +190,8 @@ static int line_read(struct reader *reader, char *text)
 	if (!line.module && !strcmp(line.name, "_etext"))
 		reader->core_end = line.address;
 	/*
-	 * Skip __pfx_ and __cfi_ symbols: they name the padding before functions, which some
-	 * kernels have before each function.
+	 * Skip __pfx_ and __cfi_ symbols: they name the padding that some kernels have before each
+	 * function.
 	 */
 	if (!strncmp(line.name, "__pfx_", 6) || !strncmp(line.name, "__cfi_", 6))
 		return 0;

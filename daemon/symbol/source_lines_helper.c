@@ -123,8 +123,10 @@ static int actions_fill(posix_spawn_file_actions_t *actions,
 	return -r;
 }
 
-/* Fills attributes by which the child starts with no signal blocked or ignored, even if the calling
- * thread blocks or ignores signals. */
+/*
+ * Sets attributes that make the child start with no signal blocked or ignored, even if the calling
+ * thread blocks or ignores signals.
+ */
 static int attributes_fill(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;

@@ -11,7 +11,8 @@
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
-#define OUTWARD_MAX 64 /* limit of enclosing functions to search; only hostile files have more */
+/* the most enclosing functions that are tried for an address; only hostile files have more */
+#define OUTWARD_MAX 64
 
 /* The symbol table of a file, and a cache of the demangled names that were looked up. */
 struct symtab {

@@ -156,9 +156,9 @@ static void signals_take(const struct symtab_builder *builder, struct symtab_arr
 }
 
 /*
- * For each function, finds the nearest function before it that ends behind its end, and stores the
- * index of that function in outer[]. When function i is found not to contain an address, the search
- * continues with the function outer[i].
+ * For each function i, sets outer[i] to the index of the nearest earlier function whose end is
+ * higher. If a search finds that function i does not contain the address, it goes on with function
+ * outer[i].
  */
 static void outer_link(struct symtab_arrays *a)
 {

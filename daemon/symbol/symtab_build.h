@@ -30,8 +30,11 @@ struct symtab_arrays {
 	uint32_t *starts; /* start addresses of the functions, relative to base */
 	uint32_t *sizes;  /* sizes of the functions in bytes, never 0 */
 	uint32_t *names;  /* offsets of the functions' names in `text`, or SYMTAB_NAMELESS */
-	uint32_t *outer;  /* for each function, the index of the nearest function before it that
-			     ends behind its end, or SYMTAB_NO_OUTER */
+	/*
+	 * outer[i] is the index of the nearest function before function i whose end is higher than
+	 * that of function i, or SYMTAB_NO_OUTER
+	 */
+	uint32_t *outer;
 	char *text;
 	size_t text_size;
 	struct symtab_range signals[4]; /* address ranges to which signal handlers return */
