@@ -18,7 +18,10 @@
  * are evicted together with their stacks, until no window is left.
  */
 #define STACKS_SHARE 2
-/* The number of rows to which windows merged from several on disk are folded. */
+/*
+ * The number of rows to which windows merged from several on disk are folded. Windows in memory are
+ * folded to half and to a quarter of it when memory is short.
+ */
 #define STORE_ROWS 500
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
@@ -27,6 +30,9 @@
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
 /* The longest time that the start of the daemon waits for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
+
+static const struct window_fold_limits tier_limits = { .max_rows = STORE_ROWS,
+						       .max_folded = STORE_ROWS };
 
 static void boot_id_read(char *id, size_t size)
 {
@@ -73,6 +79,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
+	if (!r)
+		history_set_fold(recorder->history, &tier_limits);
 	sink.userdata = recorder->history;
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
@@ -110,7 +118,7 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 		.max_size = config->store_max_size,
 		.max_age_ns = config->store_max_age_ns,
 		.n_tiers = config->store_tiers.n,
-		.fold = { .max_rows = STORE_ROWS, .max_folded = STORE_ROWS },
+		.fold = tier_limits,
 		.window_ns = config->window_length_ns,
 		.boot_id = recorder->boot_id,
 		.is_read_only = is_read_only,

@@ -17,6 +17,12 @@ enum { EVICT_FOR_STACKS = 4 };
  */
 #define RECENT_NS (30 * NS_PER_S)
 
+/*
+ * FOLD_LEVELS: how often a window is folded to half of its rows; FOLDS_A_WINDOW: the most windows
+ * that are folded for one that is added, so that this takes a few milliseconds.
+ */
+enum { FOLD_LEVELS = 2, FOLDS_A_WINDOW = 4 };
+
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
@@ -28,6 +34,9 @@ struct history {
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
+	struct window_fold_limits fold; /* see history_set_fold() */
+	/* the oldest n_folded[i] windows have been folded i + 1 times, or need not be */
+	size_t n_folded[FOLD_LEVELS];
 	/* ring of evicted windows, of which only times and loss counts are kept */
 	struct window *lossy[HISTORY_LOSSY_MAX];
 	size_t lossy_first;
@@ -130,6 +139,7 @@ static void losses_keep(struct history *history, const struct window *window)
 static void history_evict(struct history *history, bool by_bytes)
 {
 	struct window *window = *history_slot(history, 0);
+	size_t i;
 
 	losses_keep(history, window);
 	history->bytes -= window->bytes;
@@ -139,6 +149,8 @@ static void history_evict(struct history *history, bool by_bytes)
 		history->stats.evicted_for_bytes++;
 	history->first = (history->first + 1) % history->capacity;
 	history->n--;
+	for (i = 0; i < FOLD_LEVELS; i++)
+		history->n_folded[i] -= history->n_folded[i] > 0;
 	window_unref(window);
 }
 
@@ -166,18 +178,100 @@ static bool oldest_is_recent(struct history *history, int64_t now_ns)
 	return (*history_slot(history, 0))->end_ns > now_ns - RECENT_NS;
 }
 
+void history_set_fold(struct history *history, const struct window_fold_limits *limits)
+{
+	history->fold = *limits;
+}
+
+/*
+ * Returns the window to fold next, and the level to which; NULL if all but the recent ones are
+ * folded. First all windows are folded once, the oldest first.
+ */
+static struct window *fold_next(struct history *history, int64_t now_ns, size_t *level_out)
+{
+	struct window *window;
+	size_t level;
+
+	for (level = 0; level < FOLD_LEVELS && history->fold.max_rows; level++) {
+		while (history->n_folded[level] < history->n) {
+			window = *history_slot(history, history->n_folded[level]);
+			if (window->end_ns > now_ns - RECENT_NS)
+				break;
+			history->n_folded[level]++;
+			*level_out = level;
+			if (window->session < SESSION_FIRST_ID)
+				return window;
+		}
+	}
+	return NULL;
+}
+
+static void window_replace(struct history *history, struct window *window, struct window *folded)
+{
+	size_t i;
+
+	for (i = 0; i < history->n; i++) {
+		struct window **slot = history_slot(history, i);
+
+		if (*slot != window)
+			continue;
+		history->bytes += folded->bytes - window->bytes;
+		history->stats.folded++;
+		*slot = window_ref(folded);
+		window_unref(window);
+		return;
+	}
+}
+
+/*
+ * Folds some of the oldest windows if all windows and stacks take too many bytes. Called with the
+ * lock held, which it releases while it folds, so that queries need not wait. Returns true if more
+ * windows can be folded.
+ */
+static bool history_fold(struct history *history, int64_t now_ns, size_t more_bytes)
+{
+	struct window *window, *folded;
+	size_t n, level = 0;
+
+	for (n = 0; n < FOLDS_A_WINDOW && history->bytes + more_bytes > history->max_bytes; n++) {
+		window = fold_next(history, now_ns, &level);
+		if (!window)
+			return false;
+		window_ref(window);
+		const struct window_fold_limits limits = {
+			.max_rows = history->fold.max_rows >> (level + 1),
+			.max_folded = history->fold.max_folded >> (level + 1),
+			.preempted_percent = history->fold.preempted_percent,
+		};
+
+		pthread_mutex_unlock(&history->lock);
+		if (window_fold(window, &limits, &folded))
+			folded = window_ref(window);
+		pthread_mutex_lock(&history->lock);
+		if (folded != window)
+			window_replace(history, window, folded);
+		window_unref(folded);
+		window_unref(window);
+	}
+	return true;
+}
+
 static void history_make_room(struct history *history, const struct window *window,
 			      size_t stack_bytes)
 {
-	size_t i;
+	size_t i, max = history->max_bytes;
 
 	while (history->n > 0 &&
 	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
 		history_evict(history, false);
+	/* As long as folding goes on, it may take a quarter more: stacks are freed a little later.
+	 */
+	if (history_fold(history, window->end_ns, window->bytes + stack_bytes))
+		max += max / 4;
 	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
 		history_evict(history, true);
 	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
-		    history->bytes + window->bytes + stack_bytes > history->max_bytes &&
+		    history->bytes + window->bytes + stack_bytes > max &&
 		    !oldest_is_recent(history, window->end_ns);
 	     i++)
 		history_evict(history, true);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/window/fold.h"
 #include "daemon/window/window.h"
 
 /*
@@ -31,6 +32,7 @@ struct history_list {
 struct history_stats {
 	size_t windows;
 	size_t bytes;
+	uint64_t folded;	    /* number of windows that were folded because of max_bytes */
 	uint64_t evicted_for_bytes; /* number of windows evicted because of max_bytes */
 	int64_t first_real_ns; /* start of the first window ever added, in ns since the epoch */
 	/* end of the window evicted last, in ns since the epoch; 0: none */
@@ -51,6 +53,13 @@ struct history *history_free(struct history *history);
  * so each call evicts only a few windows because of stack_bytes.
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
+
+/*
+ * Sets the limits to half and to a quarter of which the oldest windows are folded when max_bytes is
+ * reached, before any window is evicted. Windows of sessions that clients started are not folded.
+ * Must be called before the first window is added; without it, windows are only evicted.
+ */
+void history_set_fold(struct history *history, const struct window_fold_limits *limits);
 
 /*
  * Evicts the oldest quarter of the windows, but none of the last 30 s. Called when memory is short.

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -46,6 +47,91 @@ static struct history_stats stats(struct history *history)
 
 	history_stats(history, &out);
 	return out;
+}
+
+enum { ROWS = 200 };
+
+/* Adds a window in which 200 processes with the same name wait once each, for 1 ms. */
+static void add_crowd(struct history *history, struct process_table *processes, uint64_t seq)
+{
+	struct process_info info = { .comm = "crowd" };
+	struct window *window = window_new();
+	size_t i;
+
+	window->seq = seq;
+	window->session = 1;
+	window->start_ns = (int64_t)seq * 5 * NS_PER_S;
+	window->end_ns = window->start_ns + 5 * NS_PER_S;
+	window->real_offset_ns = OFFSET;
+	for (i = 0; i < ROWS; i++) {
+		struct window_image *image = window_add_image(window);
+		struct window_row *row = window_add_row(window);
+
+		info.id.pid = (int32_t)(0x3f000000 + i);
+		info.id.start_boot_ns = 1 + i;
+		image->uid = 1 + i;
+		image->tid = info.id.pid;
+		image->process = process_table_add_stored(processes, &info);
+		memcpy(image->comm, "crowd", 6);
+		row->image = (uint32_t)i;
+		row->count = 1;
+		row->state = 1;
+		row->blocked_ns = NS_PER_MS;
+	}
+	window_seal(window);
+	history_add(history, window, 0);
+}
+
+/* Returns the number of windows in memory, after checking that none of their time is lost. */
+static size_t crowds_check(struct history *history)
+{
+	struct history_list list;
+	uint64_t blocked_ns;
+	size_t i, k, n;
+
+	assert_int_equal(history_range(history, 0, INT64_MIN, INT64_MAX, &list), 0);
+	for (i = 0; i < list.n; i++) {
+		blocked_ns = 0;
+		for (k = 0; k < list.windows[i]->n_rows; k++)
+			blocked_ns += list.windows[i]->rows[k].blocked_ns;
+		assert_int_equal(blocked_ns, ROWS * NS_PER_MS);
+	}
+	n = list.n;
+	history_list_fini(&list);
+	return n;
+}
+
+/* Adds 100 windows to a history that has room for a quarter of them. */
+static size_t crowds_add(const struct window_fold_limits *limits)
+{
+	const size_t bytes = ROWS * (sizeof(struct window_image) + sizeof(struct window_row));
+	struct process_table *processes;
+	struct history *history;
+	uint64_t seq;
+	size_t n;
+
+	assert_int_equal(process_table_new_stored(&processes), 0);
+	assert_int_equal(history_new(2000 * NS_PER_S, 25 * bytes, &history), 0);
+	if (limits)
+		history_set_fold(history, limits);
+	for (seq = 1; seq <= 100; seq++)
+		add_crowd(history, processes, seq);
+	n = crowds_check(history);
+	assert_true(stats(history).bytes <= 25 * bytes);
+	assert_int_equal(stats(history).evicted_for_bytes, 100 - n);
+	assert_int_equal(stats(history).folded > 0, limits != NULL);
+	history_free(history);
+	process_table_free(processes);
+	return n;
+}
+
+/* When memory is short, old windows are folded before any is evicted. */
+static void test_fold(void **state)
+{
+	const struct window_fold_limits limits = { .max_rows = 40, .max_folded = 40 };
+
+	assert_true(crowds_add(NULL) <= 25);
+	assert_int_equal(crowds_add(&limits), 100);
 }
 
 static void test_order_survives_growth(void **state)
@@ -234,6 +320,7 @@ static void test_losses_outlive_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fold),
 		cmocka_unit_test(test_order_survives_growth),
 		cmocka_unit_test(test_order_survives_growth_after_eviction),
 		cmocka_unit_test(test_range_is_half_open),
