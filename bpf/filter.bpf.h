@@ -33,8 +33,8 @@ struct {
 } filter_tids SEC(".maps");
 
 /*
- * True if the filter accepts the thread, by its pid, its tid and whether it is a kernel thread. No
- * state is kept of a rejected thread.
+ * True if the filter accepts the thread's pid, its tid, and its kind (kernel thread or user
+ * thread). No state is kept of a thread that is rejected.
  */
 static __always_inline bool filter_has_thread(struct task_struct *task)
 {
@@ -120,8 +120,8 @@ static __always_inline bool filter_has_moment(struct task_struct *task)
 }
 
 /*
- * True if the filter accepts waits in this state. The daemon's filter_has_state() must decide
- * alike.
+ * True if the filter accepts waits in this state. The daemon's filter_has_state() must give the
+ * same result.
  */
 static __always_inline bool filter_has_state(__u32 state)
 {

@@ -27,7 +27,8 @@ const volatile bool has_start = false;
  * after the completion, for the next use of that struct.
  */
 struct io_request {
-	__u64 state; /* request's address, plus IN_FLIGHT until it ends; 0: free entry */
+	/* address of the request, plus IN_FLIGHT until the request ends; 0: free entry */
+	__u64 state;
 	__u64 start_ns;
 	__u64 issue_ns; /* when the driver got the request; 0: the driver does not have it */
 	__u64 throttled_ns;
@@ -152,7 +153,9 @@ static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 ad
 	return NULL;
 }
 
-/* Marks a request as completed. It keeps its entry until another request needs the entry. */
+/*
+ * Marks a request as completed. Its entry stays in the table until another request needs the entry.
+ */
 static __always_inline void request_leave(struct io_request *request, __u64 address)
 {
 	*(volatile __u64 *)&request->state = address;
@@ -207,9 +210,9 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 }
 
 /*
- * If a kernel thread made the bio to write back a cgroup's data, returns that cgroup. NULL if the
- * kernel does not know the cgroup, or if it is the root, to which the kernel charges all I/O that
- * it cannot attribute.
+ * Returns the cgroup whose data a kernel thread writes back by this bio, or NULL if there is none
+ * or the kernel does not know it. NULL also for the root cgroup, because the kernel charges to it
+ * all I/O that it cannot attribute.
  */
 static __always_inline struct cgroup *bio_writer(struct task_struct *task, struct bio *bio)
 {

@@ -98,8 +98,11 @@ enum {
 #define IO_MAGIC_BLOCK	   2U /* a block device, opened as such */
 
 enum io_key_flags {
-	IO_KEY_IS_KERNEL = 1, /* the operations are those of a kernel thread */
-	/* Slow operations, in rows by stack. The rows without stacks include them, too. */
+	IO_KEY_IS_KERNEL = 1, /* the row has operations of a kernel thread */
+	/*
+	 * The row has slow operations with the same stacks. Rows without stacks count these
+	 * operations, too.
+	 */
 	IO_KEY_IS_SLOW = 2,
 	IO_KEY_IS_REST = 4, /* the row combines the processes that got no row of their own */
 };
@@ -226,7 +229,7 @@ struct io_slot {
 	__u32 exec_gen;
 	__u32 flags; /* enum io_slot_flags */
 	/*
-	 * Buffers for the operation that is about to end: the BPF stack has too little room for
+	 * Buffers for the program at the end of an operation: the BPF stack has too little room for
 	 * them.
 	 */
 	struct io_key key;

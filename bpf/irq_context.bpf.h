@@ -23,8 +23,8 @@ static __always_inline void irq_context_enter(__u32 *depth)
 }
 
 /*
- * Notes that the CPU leaves an interrupt, a softirq or a timer. *depth is 0 if the CPU entered it
- * before the programs were attached.
+ * Decrements *depth when the CPU leaves an interrupt, a softirq or a timer. *depth is 0 already if
+ * the CPU entered it before the programs were attached.
  */
 static __always_inline void irq_context_leave(__u32 *depth)
 {

@@ -23,7 +23,8 @@ struct rq {
 /* The run queue of a cgroup on one CPU. The last two members exist since Linux 6.6. */
 struct cfs_rq {
 	struct rq *rq;
-	int throttle_count; /* not 0 while this group or one above it is out of CPU quota */
+	/* not 0 while this cgroup, or one above it, has used up its CPU quota */
+	int throttle_count;
 	__u64 throttled_clock_pelt;
 	__u64 throttled_clock_pelt_time;
 	__u64 throttled_clock_self;

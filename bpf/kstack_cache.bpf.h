@@ -263,8 +263,8 @@ static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, 
 }
 
 /*
- * Sends the stack that the kernel walked, notes it in the cache and returns its id. `size` is the
- * size of its frames in bytes, or a negative errno.
+ * Sends the stack that the kernel's walk found, stores it in the cache and returns its id. `size`
+ * is the size of the stack's frames in bytes, or a negative errno.
  */
 static __always_inline __u64 kstack_learn(struct kstack_lookup *look, struct cpu *cpu,
 					  struct task_struct *task, long size)

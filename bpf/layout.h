@@ -25,23 +25,24 @@ struct cpu_counts {
 	__u64 shorts;	  /* ended waits shorter than the session's minimum, which get no row */
 	/* switch-ins of threads that were not known (in offwake: not known to be asleep) */
 	__u64 first_seen;
-	__u64 recovered;     /* switch-ins that sched_switch did not show but a later program saw */
-	__u64 hidden;	     /* switch-ins of threads whose switch-out the host hides from BPF */
-	__u64 stacks;	     /* stacks sent through the ring */
-	__u64 stacks_late;   /* waits recorded with STACK_NO_HOOK in place of a stack */
-	__u64 pendings;	     /* 1 while an ended wait has no stack yet, else 0 */
-	__u64 lost_ns;	     /* total time of the waits that were lost */
-	__u64 filtered;	     /* switch-ins, samples, calls or I/O that the filter rejected */
-	__u64 samples;	     /* all samples or calls, recorded or not */
-	__u64 samples_idle;  /* samples of the idle task, which are not recorded */
-	__u64 samples_kept;  /* samples or calls put into a window's map */
-	__u64 streamed;	     /* calls sent to the daemon one by one */
-	__u64 call_ns;	     /* time spent in the programs that record calls */
-	__u64 calls_passed;  /* calls skipped at random; the next recorded call stands for them */
-	__u64 calls_refused; /* calls over a limit; the next recorded call stands for them */
-	__u64 ios;	     /* all ends of followed I/O operations, recorded or not */
-	__u64 ios_kept;	     /* I/O operations put into a window's map */
-	__u64 ios_unseen;    /* ended I/O operations whose begin was not seen */
+	__u64 recovered;    /* switch-ins that sched_switch did not show but a later program saw */
+	__u64 hidden;	    /* switch-ins of threads whose switch-out the host hides from BPF */
+	__u64 stacks;	    /* stacks sent through the ring */
+	__u64 stacks_late;  /* waits recorded with STACK_NO_HOOK in place of a stack */
+	__u64 pendings;	    /* 1 while an ended wait has no stack yet, else 0 */
+	__u64 lost_ns;	    /* total time of the waits that were lost */
+	__u64 filtered;	    /* switch-ins, samples, calls or I/O that the filter rejected */
+	__u64 samples;	    /* all samples or calls, recorded or not */
+	__u64 samples_idle; /* samples of the idle task, which are not recorded */
+	__u64 samples_kept; /* samples or calls put into a window's map */
+	__u64 streamed;	    /* calls sent to the daemon one by one */
+	__u64 call_ns;	    /* time spent in the programs that record calls */
+	__u64 calls_passed; /* calls skipped at random; the next recorded call stands for them */
+	/* calls skipped as a limit was reached; the next recorded call stands for them */
+	__u64 calls_refused;
+	__u64 ios;	  /* all ends of followed I/O operations, recorded or not */
+	__u64 ios_kept;	  /* I/O operations put into a window's map */
+	__u64 ios_unseen; /* ended I/O operations whose beginning no program saw */
 	__u64 lost[LOST_N];
 };
 
@@ -99,12 +100,13 @@ struct thread {
 	__u64 user_since_ns;	/* start of the wait for which user_looks is valid */
 	__u64 throttle_queue;	/* if THREAD_IS_MARKED: address of the cfs_rq that it waits on */
 	__u64 throttle_mark_ns; /* throttled time of throttle_queue when the wait for a CPU began */
-	/* How long the thread's present wait was throttled, until the last window ended. */
+	/* How long the thread's present wait had been throttled when the last window ended. */
 	__u64 open_throttled_ns;
 	__u32 user_looks; /* number of attempts to read the user stack, and time of the last one */
 	__u32 tid;
 	__u32 tgid;
-	__u32 seen_cut; /* epoch in which an iteration over tasks last found the thread */
+	/* number (epoch) of the window in which an iterator last found the thread */
+	__u32 seen_cut;
 	char comm[COMM_LEN];
 };
 

@@ -510,7 +510,7 @@ static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *
 
 /*
  * Takes the stacks of the current thread, which has just been switched to, and records its pending
- * wait. Inlined, as each kernel stack would have a frame more to unwind otherwise.
+ * wait. Inlined, because otherwise each kernel stack would have one more frame to unwind.
  */
 static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
 {

@@ -17,9 +17,9 @@
 __u64 next_uid;
 
 /*
- * A small cache per CPU of the slots of threads. A hash lookup is a call, which is expensive with
- * return mitigations; an array lookup is inlined. The slot itself tells whether it is still the
- * task's.
+ * A small cache per CPU, which has the slots of some threads. A hash lookup is a call, which is
+ * expensive with return mitigations; an array lookup is inlined. A slot in the cache may belong to
+ * another task by now, so the address of the task in the slot is checked.
  */
 enum { RECENT = 16 };
 

@@ -366,8 +366,8 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 }
 
 /*
- * Notes the waker of a thread. sched_waking runs in the waker (sched_wakeup may run on another
- * CPU). It fires only for tasks that are not running, so the last sched_waking before a switch-in
+ * Stores the waker of a thread. sched_waking runs in the waker (sched_wakeup may run on another
+ * CPU). sched_waking comes only for tasks that are not running, so the last one before a switch-in
  * is the wakeup that ended the sleep.
  */
 SEC("tp_btf/sched_waking")

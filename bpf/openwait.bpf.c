@@ -34,7 +34,8 @@ enum {
 	PAGE = 4096,
 	COPY_ROUNDS = 24,   /* limit of the pieces in which one stack is copied */
 	COPY_READ_MAX = 64, /* largest single read of the walk, in bytes */
-	ATTEMPTS = 3,	    /* how often a stack is walked in a pass if the tables keep changing */
+	/* how often a stack is walked in one pass, if the tables change during each walk */
+	ATTEMPTS = 3,
 	/* bits of user_looks that hold the number of attempts; the bits above hold seconds */
 	LOOKS_BITS = 4,
 	/* limit of the number of attempts; the pauses between them grow from 1 to 512 s */

@@ -32,7 +32,7 @@ struct cpu {
 	struct cpu_counts counts;
 	__u64 busy;  /* 1 while a call is being recorded, which uses the scratch buffers */
 	__u64 skip;  /* number of calls that are still to be skipped */
-	__u64 epoch; /* epoch of the window in which the last call happened */
+	__u64 epoch; /* number (epoch) of the window in which the last call happened */
 	__u64 slice_start_ns;
 	__u64 slice_ns; /* time spent on recording in the present time slice */
 };

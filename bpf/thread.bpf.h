@@ -173,10 +173,10 @@ static __always_inline __u64 thread_from(const struct thread *t)
 
 /*
  * A thread that is about to sleep may be woken up to this many ns before its switch-out. Each sleep
- * ends with a sched_waking. If none came after the switch-out, the thread was woken before it: the
- * thread had left its run queue already, and the waker waited until the thread was off its CPU
- * (on_cpu in try_to_wake_up). Such a sleep has no length. If the last sched_waking before the
- * switch-out is older than EARLY_NS, there was a later one that was hidden from BPF, as on some
+ * ends with a sched_waking, so if none came after the switch-out, the thread was woken before it.
+ * (The thread had left its run queue already, and the waker waited until the thread was off its
+ * CPU, see on_cpu in try_to_wake_up().) Such a sleep has no length. If the last sched_waking came
+ * more than EARLY_NS before the switch-out, a later one was hidden from BPF, as happens on some
  * hosts.
  */
 enum { EARLY_NS = 1000000 };

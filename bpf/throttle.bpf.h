@@ -3,9 +3,9 @@
 #define STACKD_BPF_THROTTLE_BPF_H
 
 /*
- * Measures for how much of a wait the thread's cgroup was throttled (had no CPU quota). It notes
- * the run queue's throttled time when the thread leaves its CPU or is woken, and takes the
- * difference when the thread runs again. Called under the run-queue lock.
+ * Measures for how much of a wait the thread's cgroup was throttled (had no CPU quota). Reads the
+ * run queue's throttled time when the thread leaves its CPU or is woken, and again when the thread
+ * runs again; the difference is the result. Called under the run-queue lock.
  */
 
 #include <bpf/bpf_core_read.h>
@@ -71,7 +71,10 @@ static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 	return sum;
 }
 
-/* Notes the queue's throttled time so far, when the thread begins to wait for a CPU. */
+/*
+ * Stores the throttled time of the run queue at the moment when the thread begins to wait for a
+ * CPU.
+ */
 static __always_inline void throttle_mark(struct thread *t, struct task_struct *task)
 {
 	struct cfs_rq *queue = task->se.cfs_rq;
@@ -82,8 +85,8 @@ static __always_inline void throttle_mark(struct thread *t, struct task_struct *
 }
 
 /*
- * Notes the run queue's throttled time for a runnable thread that leaves its CPU. Since 6.18 it
- * does so only for a throttled thread, and reads one byte for any other.
+ * Stores the throttled time of the run queue when a runnable thread leaves its CPU. Since Linux
+ * 6.18, does so only if the thread is throttled; for any other thread, it only reads one byte.
  */
 static __always_inline void throttle_leave(struct thread *t, struct task_struct *task)
 {
@@ -100,7 +103,8 @@ static __always_inline void throttle_leave(struct thread *t, struct task_struct 
 }
 
 /*
- * Notes the run queue's throttled time for a thread that was put on the queue. Runs in the waker.
+ * Stores the throttled time of the run queue when a woken thread has been put on the queue. Runs in
+ * the waker.
  */
 static __always_inline void throttle_wake(struct thread *t, struct task_struct *task)
 {
@@ -110,8 +114,8 @@ static __always_inline void throttle_wake(struct thread *t, struct task_struct *
 
 /*
  * Returns how long the queue was throttled between wake_ns and end_ns, in a wait of a thread with
- * THREAD_IS_MARKED. Adds that time to the thread's sums. `epoch` is the window of the thread's
- * previous event.
+ * THREAD_IS_MARKED. Adds that time to the thread's sums. `epoch` is the number of the window in
+ * which the thread had its previous event.
  */
 static __noinline __u64 throttle_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
 {

@@ -103,9 +103,10 @@ enum unwind_bx { UNWIND_BX_START, UNWIND_BX_NONE, UNWIND_BX_READ };
 struct unwind_walk {
 	__u64 ip[UNWIND_DEPTH + 1];
 	__u64 pc, sp, bp;
-	__u64 bp_at;		 /* address that bp was read from, or an enum unwind_bp */
-	__u64 bx, bx_at;	 /* bx_at: address to read bx from if needed, or enum unwind_bx */
-	__u64 generation;	 /* generation of the process's segments; 0: it has none */
+	__u64 bp_at;	 /* address that bp was read from, or an enum unwind_bp */
+	__u64 bx, bx_at; /* bx_at: address to read bx from if needed, or enum unwind_bx */
+	/* number of the daemon's set of segments for the process; 0: there is none */
+	__u64 generation;
 	__u64 sequence;		 /* unwind_sequence() of the process's mappings */
 	__u64 regs;		 /* address of the task's struct pt_regs, in the kernel */
 	__u64 start, size, bias; /* the mapping that the last frame is in */
@@ -346,7 +347,10 @@ static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 c
 	return cfa > w->sp && !(cfa & 7);
 }
 
-/* Notes where the frame at cfa saved bx. The walk reads bx only if it is needed, which is rare. */
+/*
+ * Stores the address at which the frame at cfa saved bx. The walk reads bx only if it needs it,
+ * which is rare.
+ */
 static __always_inline void unwind_note_bx(struct unwind_walk *w, __u64 cfa, __u32 bx)
 {
 	if (bx)

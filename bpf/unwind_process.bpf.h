@@ -9,8 +9,8 @@
 #include "unwind.bpf.h"
 
 /*
- * Gives a forked process its parent's mappings. The daemon may read those of the child only after
- * the child's first wait.
+ * Gives a forked process its parent's mappings, because the child may wait for the first time
+ * before the daemon has read the child's mappings.
  */
 static __always_inline void unwind_note_fork(struct task_struct *parent, struct task_struct *child)
 {

@@ -197,8 +197,8 @@ struct unwind_code {
 };
 
 /*
- * Returns a hash of key and code. If the kernel reuses an entry for another key while it is read,
- * the reader notices it by this hash.
+ * Returns a hash of key and code. If the kernel reuses the entry for another key while a program
+ * reads the entry, the program notices it by this hash.
  */
 static inline __u64 unwind_code_check(const struct unwind_code_key *key,
 				      const struct unwind_code *code)

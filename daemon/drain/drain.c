@@ -42,8 +42,8 @@
 #define OPENWAIT_STOP_NS NS_PER_S
 
 /*
- * Requests that the user stacks of waits that have not ended are read, and waits up to timeout_ns
- * until they are. Any thread.
+ * Requests that the user stacks of waits that have not ended are read, and waits for up to
+ * timeout_ns until they have been read. Any thread.
  */
 static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 {
@@ -95,8 +95,9 @@ static void drain_cut_now(struct drain *drain)
 	pthread_mutex_unlock(&drain->lock);
 	drain_stacks_roll(drain);
 	/*
-	 * A query that ends the window early does not delay the next cut: the store joins windows
-	 * that are too short, and a crash costs no more than one window of full length.
+	 * If a query ends the window early, the next window still ends at the time that was planned
+	 * before. The store joins windows that are too short, and a crash costs no more than one
+	 * window of full length.
 	 */
 	if (begin >= drain->period_ns + drain->config->window_length_ns)
 		drain->period_ns = begin;

@@ -34,8 +34,11 @@ struct drain {
 	bool cut_wanted;
 	uint64_t seq; /* number of the newest finished window; 0: there is none yet */
 	int64_t last_cut_ns;
-	int64_t period_ns; /* the last cut that no client asked for, from which the next one counts
-			    */
+	/*
+	 * time of the last cut (end of a window) that was not made for a client; the next one is
+	 * due one window length later
+	 */
+	int64_t period_ns;
 	struct drain_stats stats;
 
 	int wake_fd;		     /* eventfd; a write to it wakes the drain's thread */
@@ -52,8 +55,7 @@ struct drain {
 	struct call_budget budget; /* CPU budget; used by stackcount and stacksnoop only */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* reads stacks during waits; NULL unless offcpu */
-	bool has_asked_openwait; /* true if `openwait` has been asked for the stacks of this window
-				  */
+	bool has_asked_openwait; /* true if `openwait` was asked for the stacks of this window */
 	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
 	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */
 	int n_cpus;

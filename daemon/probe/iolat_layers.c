@@ -380,9 +380,9 @@ static void throttle_choose(struct probe *probe)
 }
 
 /*
- * Chooses the highest layer of the I/O path that is recorded. For the always-on session it is a
- * setting, because programs on system calls also slow down reads of pipes and sockets. A client's
- * session records all layers.
+ * Chooses the highest layer of the I/O path that is recorded. For the session that is always on,
+ * this is a setting, because programs on system calls also slow down reads of pipes and sockets. A
+ * client's session records all layers.
  */
 static void top_choose(struct probe *probe)
 {

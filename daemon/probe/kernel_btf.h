@@ -15,7 +15,7 @@ struct btf;
 
 /*
  * Keeps the kernel's types in memory until kernel_btf_release(). Each call needs a release of its
- * own. The other functions of this header may be called only between the two.
+ * own. The other functions of this header may be called only between this call and its release.
  */
 void kernel_btf_hold(void);
 void kernel_btf_release(void);

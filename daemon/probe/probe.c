@@ -48,8 +48,8 @@ int probe_map_fd(const struct probe *probe, const char *name)
 
 /*
  * Creates the two maps of windows: programs write to one map while the daemon reads the other. A
- * third map, "windows", contains both; libbpf needs a template for its inner maps and gets the
- * first of the two, because libbpf 1.1 cannot resize a template that it makes itself.
+ * third map, "windows", contains both. libbpf needs a template for the maps in it, and gets the
+ * first of the two maps, because libbpf 1.1 cannot resize a template that it makes itself.
  */
 static int window_maps_create(struct probe *probe, const struct probe_sizes *sizes)
 {

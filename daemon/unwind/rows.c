@@ -14,9 +14,11 @@ enum {
 	PADDING_MAX = 15, /* limit in bytes of a gap between two functions that counts as padding */
 	ENTRY_BYTES = 32, /* assumed size in bytes of the program's start code if it has no call
 			     frame information, as in musl and Go */
-	ENTRY_BYTES_ALONE = 64, /* if no more than this number of bytes without call frame
-				   information follow the program's start, all of them count as
-				   its start code, as in ld.so */
+	/*
+	 * if at most this number of bytes without call frame information follow the program's
+	 * start, all of them count as its start code, as in ld.so
+	 */
+	ENTRY_BYTES_ALONE = 64,
 	RULES_MAX = 256, /* limit of the number of rules of one file; real files have some dozen */
 	FRAMES_MAX = UINT16_MAX, /* limit of the number of frames of one file; libLLVM has 2,000 */
 	FRAME_SLOTS = 1 << 17,	 /* number of slots of the hash table of frames */

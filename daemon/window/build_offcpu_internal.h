@@ -96,8 +96,8 @@ void threads_to_images(struct offcpu_builder *builder);
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns);
 
 /*
- * Returns the index in window.images of the thread whose waits have this key. IMAGE_NONE if the
- * thread is unknown, or when out of memory; then counts `count` waits as lost.
+ * Returns the index in window.images of the thread whose waits have this key. If the thread is
+ * unknown, or when out of memory, counts `count` waits as lost and returns IMAGE_NONE.
  */
 uint32_t wait_image(struct offcpu_builder *builder, const struct wait_key *key, uint64_t count);
 

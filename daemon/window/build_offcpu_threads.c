@@ -191,9 +191,9 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window, so that its sums are final. It may be one whose end_ns
- * is slightly after the end of the window: if its last context switch began in the window, this
- * switch was counted in the window. The thread's epoch is then still that of this window.
+ * True if the thread ended in this window, so that its sums are final. Its end_ns may be slightly
+ * after the end of the window: if its last context switch began in the window, the switch was
+ * counted in the window, and the thread's epoch is still that of this window.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {

@@ -148,8 +148,8 @@ static struct fold_key key_of(const struct fold *fold, const struct fold_item *i
 }
 
 /*
- * Returns the key by which items are summed up by unit and state. Separates idle waits from others,
- * because the summed row has no stacks from which that could be seen.
+ * Returns the key of the summed row for items of the same unit (cgroup) and state. Idle waits get a
+ * key of their own, because a summed row has no stacks that would show which waits are idle.
  */
 static struct fold_key key_of_others(struct fold *fold, const struct fold_item *item)
 {
@@ -227,7 +227,8 @@ static int groups_place(struct fold *fold, struct fold_item *items,
 }
 
 /*
- * Appends to *targets summed rows for the items of these groups: one row for each unit and state.
+ * Appends to *targets summed rows for the items of these groups: one row for each unit (cgroup) and
+ * state.
  */
 static int others_place(struct fold *fold, struct fold_item *items,
 			const struct fold_member *members, const struct fold_group *groups,

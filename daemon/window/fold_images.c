@@ -13,8 +13,8 @@
 enum { UNITS_LEAST = 64 };
 
 /*
- * Used in place of a unit that may not have an "(others)" entry of its own: all such units share
- * one.
+ * Used in place of a unit (cgroup) that may not have an "(others)" entry of its own: all such units
+ * share one.
  */
 #define UNIT_REST UINT64_C(1)
 

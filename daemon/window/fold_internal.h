@@ -21,11 +21,10 @@
 /* Data about one entry of in.images, which is a thread or stands for several processes. */
 struct fold_image {
 	struct process_info process;
-	uint64_t hash; /* equal for entries that may be folded into one */
-	uint64_t unit; /* equal for entries that may be folded into one "(others)": those of one
-			  cgroup */
-	uint32_t kept; /* index in out.images if the entry stays as it is; FOLD_NONE: it is not
-			  there */
+	uint64_t hash; /* hash; equal for entries that may be folded into one */
+	/* hash; equal for entries that may share one "(others)" entry: those of one cgroup */
+	uint64_t unit;
+	uint32_t kept; /* index of the entry in out.images if it stays as it is, else FOLD_NONE */
 	bool is_alone; /* true: the entry is no process, but stands for CPUs or for a cgroup; it
 			  always stays */
 	bool is_others;
@@ -145,12 +144,12 @@ int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t
  */
 uint64_t fold_image_unit(struct fold *fold, uint32_t image);
 
-/* Notes that the item was folded into entry `image` of out.images. 0 or -ENOMEM. */
+/* Records that the item was folded into entry `image` of out.images. 0 or -ENOMEM. */
 int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item);
 
 /*
- * Keeps or folds the entries of in.images of which no row stays as it is, with their times. 0 or
- * -ENOMEM.
+ * Decides about those entries of in.images of which no row stays as it is: keeps the entries with
+ * the most CPU time, with their times, and folds the others. 0 or -ENOMEM.
  */
 int fold_images_finish(struct fold *fold);
 

@@ -54,13 +54,13 @@ struct window_image {
 };
 
 /*
- * The facts about a process that a query needs for each of its images. The rest is read from disk
- * only for the processes that the answer shows.
+ * The facts about a process that a query needs for the entries of the process in window.images.
+ * Other facts are read from disk only for the processes that the answer shows.
  */
 struct window_owner {
-	struct process_id id; /* without exec_gen */
+	struct process_id id; /* the member exec_gen is not set */
 	int64_t number;	      /* number of the process in the database */
-	const char *cgroup;   /* a string of the window; NULL: unknown */
+	const char *cgroup;   /* one of window.owner_texts; NULL: unknown */
 	char comm[COMM_LEN];
 	bool is_kernel;
 	bool is_folded;
@@ -278,8 +278,9 @@ struct window {
 	size_t n_members;
 	struct window_folded folded;
 	/*
-	 * The processes of a window that was read from disk for a query, whose images then have no
-	 * struct process. The strings are in owner_texts, an array of n_owner_texts strings.
+	 * The processes of a window that was read from disk for a query. In such a window,
+	 * window_image.process is NULL. The strings are in owner_texts, an array of n_owner_texts
+	 * strings.
 	 */
 	struct window_owner *owners;
 	size_t n_owners;
@@ -364,7 +365,10 @@ void window_seal(struct window *window);
 /* Returns the text by which clients describe a reason for loss (enum loss or enum window_loss). */
 const char *window_loss_name(unsigned int loss);
 
-/* Returns how many processes a folded row or entry stands for. Both arguments are members of it. */
+/*
+ * Returns how many processes a folded row or entry stands for. Both arguments are members of this
+ * row or entry.
+ */
 static inline uint32_t window_processes(uint32_t processes, uint32_t started)
 {
 	return processes > started ? processes : started;
