@@ -3,9 +3,8 @@
 #define STACKD_BPF_IO_PLACE_BPF_H
 
 /*
- * Finds the device and the file system of a file, given its descriptor, inode or struct file.
- * IO_IS_PLAIN is defined for kernels before 6.2. Each load from kernel memory is then a helper
- * call.
+ * Finds the device and the file system of a file, given its descriptor, inode or struct file. If
+ * IO_IS_PLAIN is defined, as for kernels before 6.2, each load from kernel memory is a helper call.
  */
 
 #include "io_kernel.h"

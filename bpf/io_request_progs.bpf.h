@@ -336,9 +336,9 @@ static __always_inline void request_resume(struct io_request *request,
 }
 
 /*
- * Makes the entry of a new request or bio. Returns NULL if there is no room or the filter rejects
- * it. If `remembers` is true, however, a rejected request gets an entry that is marked
- * REQUEST_IS_UNWANTED.
+ * Makes the entry of a new request or bio and returns it. Returns NULL if there is no room, or if
+ * the filter rejects the request. If `remembers` is true, a rejected request gets an entry
+ * nevertheless, which is marked REQUEST_IS_UNWANTED; then, too, the result is NULL.
  */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
 						       struct bio *bio, __u64 start_ns,
@@ -422,7 +422,8 @@ int BPF_PROG(on_request_start, struct request *rq)
 }
 
 /*
- * Loaded before 6.5 only. Begins a request that goes to an I/O scheduler before the driver gets it.
+ * Loaded only on Linux before 6.5. Begins a request that goes to an I/O scheduler before the driver
+ * gets it.
  */
 SEC("?tp_btf/block_rq_insert")
 int BPF_PROG(on_request_insert, struct request *rq)

@@ -439,7 +439,8 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 }
 
 /*
- * Begins the first wait of a new task. An entry under the task's address belongs to a freed task.
+ * Begins the first wait of a new task. If there is an entry under the task's address, it belongs to
+ * a freed task.
  */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)

@@ -4,7 +4,7 @@
 
 /*
  * Identifies stacks by content: a stack's id is a 64-bit hash of its frames. The frames themselves
- * are sent through the ring once a window. An id is never reused for other frames.
+ * are sent through the ring once per window. An id is never reused for other frames.
  */
 
 #include "maps.bpf.h"

@@ -142,8 +142,8 @@ static __always_inline bool call_is_due(__u64 now)
 }
 
 /*
- * Has the kernel walk the stack into s, with the traced function as first frame. Returns the bytes
- * of the frames, or a negative errno.
+ * Has the kernel walk the stack into s, with the traced function as first frame. Returns the size
+ * of the frames in bytes, or a negative errno.
  */
 static __always_inline long kernel_walk(void *ctx, struct scratch *s, __u64 first_ip)
 {

@@ -29,9 +29,9 @@ static __always_inline bool throttle_is_by_queue(void)
 }
 
 /*
- * Returns how long the queue has been throttled in all. Since 6.6 (677ea015f231) the kernel counts
- * that by rq_clock(), before by the clock of load averages, which runs slower on a CPU at reduced
- * speed.
+ * Returns the total time for which the queue has been throttled. Since 6.6 (677ea015f231) the
+ * kernel measures it by rq_clock(). Older kernels measure it by the clock of load averages, which
+ * runs slower on a CPU at reduced speed.
  */
 static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 {

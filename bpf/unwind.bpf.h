@@ -158,8 +158,8 @@ static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 #endif
 
 /*
- * Returns bp and records in the trace that the walk depends on it. Most walks do not, as bp is
- * rarely a frame pointer.
+ * Returns bp and records in the trace that the walk depends on it. Most walks do not depend on it,
+ * as bp is rarely a frame pointer.
  */
 static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 {
@@ -193,8 +193,9 @@ static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u6
 
 /*
  * Returns the bit of struct unwind_process.seen for segment i, or 32 if it has none. Only the
- * lowest 8 and the highest 24 segments have one: programs are mapped lowest and the libraries they
- * are linked with highest; what is loaded later lies between and is least often in stacks.
+ * lowest 8 and the highest 24 segments have one. Programs are mapped at the lowest addresses, and
+ * the libraries that they are linked with at the highest. Code that is loaded later lies between
+ * these, and is least often in stacks.
  */
 static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 i)
 {
@@ -716,9 +717,9 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 	w->n = 0;
 	w->flags = 0;
 	/*
-	 * In a system call pc is behind the syscall instruction, which may be the last one of its
-	 * function. The instruction also leaves pc in cx. At the start of a signal handler and
-	 * after an exec cx is not pc, and pc is the next instruction.
+	 * In a system call, pc is behind the syscall instruction, which may be the last one of its
+	 * function; this instruction also copies pc to cx. At the start of a signal handler and
+	 * after an exec, cx differs from pc, and pc is the next instruction.
 	 */
 	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	if (regs->cs == UNWIND_USER_CS)

@@ -53,14 +53,15 @@ struct unwind_search {
 	__u64 files[UNWIND_FOUND_MAX];
 	__u64 file; /* address in the kernel of the struct file of the mapping that is being read */
 	/*
-	 * Scratch, which is not on the BPF stack, as the limit of 512 bytes is for all callers
-	 * together.
+	 * Memory for one use at a time. It is not on the BPF stack, as the limit of 512 bytes is
+	 * for all callers together.
 	 */
 	struct unwind_code code;
 };
 
 /*
- * Code that the daemon knows, by the identity that it has in the kernel. Only the daemon writes it.
+ * The code that the daemon knows: finds a struct unwind_code by the key by which the kernel
+ * identifies the code. Only the daemon writes it.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

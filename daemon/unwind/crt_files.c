@@ -14,13 +14,16 @@ enum {
 	JUMP_BYTES = 5,
 	MAKE_BYTES_MAX = 1024, /* limit in bytes of makecontext(), which has 380 */
 	LEA_BYTES = 7,
-	START_BYTES_MAX = 32, /* limit in bytes of the code to which the first function on a stack
-				 of makecontext() returns; it has 26 */
+	/*
+	 * limit in bytes of the code to which the first function on a stack made by makecontext()
+	 * returns; it has 26
+	 */
+	START_BYTES_MAX = 32,
 	HLT = 0xf4,
 };
 
 /*
- * The beginning of the code to which the first function on a stack of makecontext() returns:
+ * The beginning of the code to which the first function on a stack made by makecontext() returns:
  * mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je
  */
 #define START_CODE "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"
@@ -244,7 +247,7 @@ static int end_add(struct unwind_compiler *compiler, uint64_t start, uint64_t en
 }
 
 /*
- * Adds rows that end stack walks in the code to which the first function on a stack of
+ * Adds rows that end stack walks in the code to which the first function on a stack made by
  * makecontext() returns. The byte before this code gets a row, too, because walks look up the byte
  * before a return address. libc's own call frame information cannot be used: it says that this code
  * has a caller, and has nothing for that byte.

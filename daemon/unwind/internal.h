@@ -45,9 +45,12 @@ struct row_set {
 	uint64_t hash;	   /* hash of the contents of the rows */
 	int64_t used_ns;   /* time at which a stack walk was last seen to have used these rows */
 	unsigned int refs; /* number of files that share these rows */
-	unsigned int live; /* number of references to the files that share these rows, all
-			      together; valid only while rows are evicted */
-	bool is_used;	   /* a walk has used these rows; valid only inside row_memory_notice() */
+	/*
+	 * total number of references to the files that share these rows; valid only while rows are
+	 * evicted
+	 */
+	unsigned int live;
+	bool is_used; /* a walk has used these rows; valid only inside row_memory_notice() */
 };
 
 struct unwind_file {

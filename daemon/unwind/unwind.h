@@ -140,10 +140,10 @@ bool unwind_file_is_wanted(struct unwind_file *file);
 
 /*
  * Loads unwind rows into the memory that BPF programs read. To make room, evicts other rows in this
- * order: rows of files that no process maps, rows that were never used, rows that were not used for
- * longest. If there is still too little room, loads only rows that stack walks have needed. `error`
- * is the negative errno with which compiling the rows failed, or 0. took_ns is the CPU time that
- * compiling took.
+ * order: rows of files that no process maps, rows that were never used, rows that have not been
+ * used for the longest time. If there is still too little room, loads only rows that stack walks
+ * have needed. `error` is the negative errno with which compiling the rows failed, or 0. took_ns is
+ * the CPU time that compiling took.
  */
 void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
 		      int64_t took_ns);

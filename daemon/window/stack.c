@@ -322,8 +322,8 @@ static void stack_sweep(struct stack_table *table, struct stack_entry *entry, in
 }
 
 /*
- * Makes room for a new stack: calls relieve(), which drops old windows, then drops the stacks that
- * only those windows referred to. Called with the lock held; releases it during relieve().
+ * Makes room for a new stack: first calls relieve(), which drops old windows; then drops the stacks
+ * to which only those windows referred. Called with the lock held; releases it during relieve().
  */
 static void old_windows_drop(struct stack_table *table)
 {
