@@ -62,8 +62,8 @@ static bool read_char(const char **p, char c)
 }
 
 /*
- * Reads the given word in small or capital letters. False if another word stands there, or a letter
- * or digit follows.
+ * Reads the given word, in small or capital letters. Returns false if the text has another word
+ * there, or if a letter or a digit follows the word.
  */
 static bool read_word(const char **p, const char *word)
 {

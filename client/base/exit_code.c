@@ -21,7 +21,10 @@ static const struct {
 	{ ERROR_FAILED, EXIT_CODE_IO },
 	{ ERROR_INVALID_PARAMETER, EXIT_CODE_USAGE },
 	{ ERROR_PERMISSION_DENIED, EXIT_CODE_REFUSED },
-	/* The daemon's version differs from that of stackctl: the user has given no wrong value. */
+	/*
+	 * This error means that the daemon has another version than stackctl, not that a value is
+	 * wrong.
+	 */
 	{ ERROR_METHOD_NOT_FOUND, EXIT_CODE_IO },
 	{ ERROR_METHOD_NOT_IMPLEMENTED, EXIT_CODE_IO },
 	{ ERROR_INTERFACE_NOT_FOUND, EXIT_CODE_IO },

@@ -47,15 +47,16 @@ struct call_error {
 };
 
 /*
- * Makes a call like call_run(), but stores an error that the daemon sends in *error and does not
+ * Makes a call like call_run(). But if the daemon sends an error, stores it in *error and does not
  * report it. The caller has set *error to zeroes, and frees error->text.
  */
 enum exit_code call_try(const struct options *options, const struct text *request,
 			reply_handler handler, void *context, struct call_error *error);
 
 /*
- * Makes a call that starts or stops a session. With is_stream the call lasts as long as the session
- * does, and ends with EXIT_CODE_IO once the program that reads standard output has exited.
+ * Makes a call that starts or stops a session. If is_stream is true, the call lasts as long as the
+ * session does; it ends earlier, with EXIT_CODE_IO, if the program that reads standard output
+ * exits.
  */
 enum exit_code call_start(const struct options *options, const struct text *request, bool is_stream,
 			  reply_handler handler, void *context);
@@ -69,8 +70,8 @@ enum exit_code call_follow(const struct options *options, const struct text *req
 			   reply_handler handler, void *context);
 
 /*
- * From now on, SIGINT and SIGTERM do not end the program, until call_release_signals() is called.
- * They end a call that waits for a reply. That call then returns as it does after its last reply.
+ * From now on until call_release_signals(), SIGINT and SIGTERM do not end the program. Instead,
+ * they end a call that waits for a reply: it returns as it does after its last reply.
  */
 void call_catch_signals(void);
 

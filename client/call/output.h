@@ -33,9 +33,9 @@ enum exit_code output_open(struct output *output, const char *target, const char
 			   const char *suffix, int64_t now);
 
 /*
- * Writes what the buffer of standard output holds. Returns 0; or -EIO if this write or an earlier
- * one failed, after a message that says why. There is no message when the reader of a pipe has
- * exited, as head does.
+ * Writes what the buffer of standard output holds. Returns 0. If this write or an earlier one
+ * failed, prints a message that says why, and returns -EIO. Prints no message if the reader of a
+ * pipe has exited, as head does.
  */
 int output_flush(FILE *out);
 

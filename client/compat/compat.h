@@ -26,7 +26,7 @@ enum compat_action {
 	COMPAT_NATIVE,	    /* does the same as stackctl's option whose name is in `native` */
 	COMPAT_INTERVAL,    /* sets the interval at which answers are printed */
 	COMPAT_TIMESTAMPS,  /* prints the time of day above each answer */
-	COMPAT_STORAGE,	    /* does nothing: stackctl lacks the table whose size it would set */
+	COMPAT_STORAGE,	    /* does nothing; in the tool it sets the size of a table */
 	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
 	COMPAT_MISSING,	    /* the option is refused; `native` says what to use instead */
 	COMPAT_DURATION,    /* sets the time after which the recording ends */
@@ -55,8 +55,8 @@ struct compat_tool {
 	bool by_process; /* sums over all threads of a process, even if their names differ */
 	bool with_waker; /* prints the stacks of the waker above those of the waiting thread */
 	/*
-	 * The argument's name in help, if the argument is a function to trace; NULL: the argument
-	 * is a time in seconds.
+	 * If the tool's argument is a function to trace: the name of that argument in help. NULL:
+	 * the argument is a time in seconds.
 	 */
 	const char *pattern;
 	bool has_calls; /* counts calls of functions, and ends with the line "Detaching..." */

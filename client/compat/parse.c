@@ -208,7 +208,10 @@ static void option_to_letter(char *message, const struct compat_option *option)
 	memmove(at + 2, at + n, strlen(at + n) + 1);
 }
 
-/* Replaces names of stackctl's options in a message by the tool's own, as "--pid" by "-p". */
+/*
+ * Replaces the names of stackctl's options in a message by the names that the tool has for them:
+ * "--pid" becomes "-p".
+ */
 static void message_to_letters(struct compat_run *run)
 {
 	char message[OPTION_MESSAGE_MAX], *hint;

@@ -58,8 +58,8 @@ static int refuse_future(struct options *options, const char *name, const char *
 }
 
 /*
- * Prints a message if a time of day was taken as that of another day. For example, at 06:30 the
- * time 07:00 means yesterday's, but the user may have meant today's.
+ * Prints a message if a time of day was taken to be on another day than today. For example, at
+ * 06:30 the time 07:00 is taken to be yesterday's, but the user may have meant today's.
  */
 static void note_day(const char *name, const char *text, int64_t ns, int64_t now)
 {

@@ -120,8 +120,8 @@ static bool shows_module(const struct wire_frame *frame)
 }
 
 /*
- * Returns a frame as "name  (module)", or as "name" if it has no module or both are wider than
- * `room` columns. The text is escaped; the caller frees it.
+ * Returns a frame as "name (module)". Leaves the module out if the frame has none, or if name and
+ * module together are wider than `room` columns. The text is escaped; the caller frees it.
  */
 static char *frame_text(const struct view *view, const struct wire_frame *frame, bool is_kernel,
 			size_t room)
@@ -156,8 +156,8 @@ static bool frames_are_equal(const struct view *view, const struct wire_frame *a
 }
 
 /*
- * Returns how many frames in a row, beginning with frame `first`, are equal. In a stack that could
- * not be walked properly, 100 frames may be equal.
+ * Returns how many frames in a row are equal, beginning with frame number `first`. In a stack that
+ * could not be walked properly, 100 frames may be equal.
  */
 static size_t count_equal(const struct view *view, const struct wire_stack *stack, size_t first)
 {
@@ -221,8 +221,8 @@ static bool is_placeholder(const struct wire_stack *stack)
 }
 
 /*
- * Returns how many lines the frames from frame `first` on take. Equal frames in a row take one
- * line.
+ * Returns in how many lines the frames are printed, beginning with frame number `first`. Equal
+ * frames in a row are printed in one line.
  */
 static size_t count_lines(const struct view *view, const struct wire_stack *stack, size_t first)
 {

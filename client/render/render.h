@@ -39,7 +39,7 @@ struct view {
 	bool by_stack;	      /* --by was not given, so each row is one stack of one process */
 	bool chain;	      /* prints the whole path of wakers, not only the last waker */
 	bool keeps_scheduler; /* also prints the frames of the scheduler */
-	int frame_indent;     /* columns before frames in layouts of older tools; 0: 4 columns */
+	int frame_indent;     /* indentation of frames in layouts of older tools; 0: 4 columns */
 	bool milliseconds;    /* iolat: prints figures in ms */
 	bool queued;	      /* iolat: also prints histograms of the time in the queue */
 	bool breakdown;	      /* iolat: prints trees of layers */

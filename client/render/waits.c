@@ -94,8 +94,8 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 }
 
 /*
- * Prints how much of a row's time was blocked and how much ready, unless less than 1 % was ready.
- * Then prints how much of the time was throttled.
+ * Prints how much of a row's time was blocked and how much was ready, unless less than 1 % was
+ * ready. In any case prints how much of the time was throttled, if any was.
  */
 static void render_split(const struct view *view, const struct wire_row *row)
 {
@@ -112,7 +112,7 @@ static void render_split(const struct view *view, const struct wire_row *row)
 
 /*
  * Prints the number of waits in a row, their total and average, and how many have not ended.
- * row->count has only those that have ended.
+ * row->count is the number of those that have ended.
  */
 static void render_lengths(const struct view *view, const struct wire_row *row, const char *longest)
 {
