@@ -152,8 +152,8 @@ static int parts_encode_next(const struct parts *parts, size_t *next, size_t siz
 	return 0;
 }
 
-int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *next, size_t size,
-			       struct text *out)
+int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, bool has_next, size_t *next,
+			       size_t size, struct text *out)
 {
 	struct wire_snapshot_reply copy = *reply;
 	const struct parts parts = {
@@ -163,7 +163,7 @@ int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *
 		.list = &copy.rows,
 		.v = (const char *)reply->rows.v,
 		.n = reply->rows.n,
-		.is_stream = reply->cursor,
+		.is_stream = has_next || reply->cursor,
 	};
 
 	return parts_encode_next(&parts, next, size, out);

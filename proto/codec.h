@@ -79,12 +79,12 @@ WIRE_REPLIES(CODEC_DECLARE_REPLY)
  * Appends one part of an answer that is sent as several replies. The part has the rows (or windows)
  * from number *next on: at least one, and as many as fit in `size` bytes. All other members are the
  * same in each part. `continues` is set in all parts but the last, and in all parts if the answer
- * has a cursor. *next is set to the number of the next row, which is reply->rows.n
- * (reply->windows.n) after the last one. Returns -EMSGSIZE, with *next and out unchanged, if one
- * row does not fit in VARLINK_MAX_REPLY.
+ * has a cursor or has_next is true. *next is set to the number of the next row, which is
+ * reply->rows.n (reply->windows.n) after the last one. Returns -EMSGSIZE, with *next and out
+ * unchanged, if one row does not fit in VARLINK_MAX_REPLY.
  */
-int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *next, size_t size,
-			       struct text *out);
+int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, bool has_next, size_t *next,
+			       size_t size, struct text *out);
 int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *next, size_t size,
 			      struct text *out);
 

@@ -37,7 +37,7 @@ C_NAMES = {
 }
 
 # Methods whose reply has the same parameters as the reply of another method, and the same struct.
-SAME_REPLY = {"Follow": "Snapshot"}
+SAME_REPLY = {"Follow": "Snapshot", "Overview": "Snapshot"}
 
 TOKEN = re.compile(r"\s+|(?P<comment>#[^\n]*)|(?P<token>->|\?|\[\]|[A-Za-z][A-Za-z0-9_.]*|[(),:])")
 

@@ -36,45 +36,59 @@ static enum exit_code check_options(const struct options *options)
 	return EXIT_CODE_USAGE;
 }
 
-/*
- * Asks a probe for all of its rows, because the row with the most runnable time may be far down in
- * the daemon's order by total time. If the daemon sends an error, stores it in *error. If `error`
- * is NULL, prints it instead.
- */
-static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
-			    const char *probe, struct call_error *error,
-			    struct collection *collection)
+/* The two answers of an overview. */
+struct answers {
+	struct collection waits;
+	struct collection samples;
+	const char *missing; /* why there are no samples; NULL: there are, or nobody ran */
+};
+
+/* Adds a reply to the answer about its probe. To be used as a reply_handler. */
+static int answers_add(const struct varlink_message *message, void *context)
 {
+	struct answers *answers = context;
+	struct wire_snapshot_reply reply;
+	int r = snapshot_reply_decode(message, answers->waits.arena, &reply, NULL);
+
+	if (r < 0)
+		return r;
+	if (strcmp(reply.probe, "oncpu") != 0)
+		return collection_add_reply(&answers->waits, &reply);
+	answers->missing = reply.missing;
+	if (reply.missing || reply.coverage.windows == 0)
+		return 0;
+	return collection_add_reply(&answers->samples, &reply);
+}
+
+/* Returns how many rows of each part to ask for; 0: all. */
+static int64_t rows_to_ask(const struct options *options)
+{
+	if (options->format->has_all_rows)
+		return 0;
+	if (options->top != WIRE_ABSENT)
+		return options->top;
+	return options->format->is_for_people ? STACKS_DEFAULT : 0;
+}
+
+static enum exit_code fetch(const struct options *options, const struct snapshot_request *request,
+			    struct answers *answers)
+{
+	const struct wire_overview_request overview = {
+		.window_ns = request->request.window_ns,
+		.since_ns = request->request.since_ns,
+		.until_ns = request->request.until_ns,
+		.filter = request->request.filter,
+		.top = rows_to_ask(options),
+		.idle = request->request.idle,
+	};
 	enum exit_code code;
 	struct text text;
 
-	request->request.probe = probe;
-	request->request.top = 0;
 	text_init(&text, VARLINK_MAX_REPLY);
-	snapshot_request_encode(&request->request, VARLINK_MORE, &text);
-	code = error ? call_try(options, &text, collection_add, collection, error)
-		     : call_run(options, &text, collection_add, collection);
+	overview_request_encode(&overview, VARLINK_MORE, &text);
+	code = call_run(options, &text, answers_add, answers);
 	text_fini(&text);
 	return code;
-}
-
-/*
- * Asks for the samples in the time that the waits cover. There may be none: the probe may be off,
- * or the process hardly ran. Leaves out filters by the length or state of waits, because samples
- * have neither.
- */
-static enum exit_code fetch_samples(const struct options *options, struct snapshot_request *request,
-				    const struct collection *waits, struct call_error *error,
-				    struct collection *samples)
-{
-	const struct wire_range *used = &waits->reply.coverage.used;
-
-	request->request.window_ns = WIRE_ABSENT;
-	request->request.since_ns = used->start;
-	request->request.until_ns = used->end;
-	request->filter.min_block_ns = request->filter.max_block_ns = WIRE_ABSENT;
-	request->filter.states = (struct wire_strs){ 0 };
-	return fetch(options, request, "oncpu", error, samples);
 }
 
 /*
@@ -82,18 +96,17 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
  * the threads that the filter selects did not run.
  */
 static enum exit_code check_complete(const struct options *options, const struct collection *waits,
-				     const struct collection *samples,
-				     const struct call_error *error)
+				     const struct collection *samples, const char *missing)
 {
 	enum exit_code code = snapshot_check_complete(options, "waits", &waits->reply), of_samples;
-	bool is_missing = !samples->has_reply && !error->is_of_filter;
+	bool is_missing = missing != NULL;
 
 	/*
 	 * No message is needed for the text for people: it says in the place of the samples why
 	 * there are none.
 	 */
 	if (is_missing && (options->strict || !options->format->is_for_people))
-		print_message("no samples: %s", error->text);
+		print_message("no samples: %s", missing);
 	if (is_missing && options->strict)
 		return EXIT_CODE_PARTIAL;
 	if (!samples->has_reply)
@@ -102,10 +115,10 @@ static enum exit_code check_complete(const struct options *options, const struct
 	return code != EXIT_CODE_OK ? code : of_samples;
 }
 
-static enum exit_code print(const struct options *options, const struct collection *waits,
-			    const struct collection *samples, const struct call_error *error,
+static enum exit_code print(const struct options *options, const struct answers *answers,
 			    int64_t now)
 {
+	const struct collection *samples = &answers->samples;
 	struct output output;
 	struct view view;
 	enum exit_code code;
@@ -115,46 +128,38 @@ static enum exit_code print(const struct options *options, const struct collecti
 		return code;
 	view = snapshot_view(options, output.out);
 	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
-	options->format->overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL,
-				  error->is_of_filter ? NULL : error->text);
+	options->format->overview(&view, &answers->waits.reply,
+				  samples->has_reply ? &samples->reply : NULL, answers->missing);
 	code = output_close(&output);
-	return code != EXIT_CODE_OK ? code : check_complete(options, waits, samples, error);
+	return code != EXIT_CODE_OK
+		       ? code
+		       : check_complete(options, &answers->waits, samples, answers->missing);
 }
 
-static enum exit_code run(struct options *options, struct collection *waits,
-			  struct collection *samples)
+static enum exit_code run(struct options *options, struct answers *answers)
 {
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	struct snapshot_request request;
-	struct call_error error = { 0 };
 	enum exit_code code;
 
 	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
-	code = fetch(options, &request, "offcpu", NULL, waits);
-	if (code != EXIT_CODE_OK)
-		return code;
-	code = fetch_samples(options, &request, waits, &error, samples);
-	/* Print the waits even if there are no samples, unless the call itself failed. */
-	if (code == EXIT_CODE_OK || error.text)
-		code = print(options, waits, samples, &error, now);
-	free(error.text);
-	return code;
+	code = fetch(options, &request, answers);
+	return code == EXIT_CODE_OK ? print(options, answers, now) : code;
 }
 
 enum exit_code overview_run(struct options *options)
 {
-	struct collection waits = { .arena = must(arena_new()) };
-	struct collection samples = { .arena = must(arena_new()) };
+	struct arena *arena = must(arena_new());
+	struct answers answers = { .waits.arena = arena, .samples.arena = arena };
 	enum exit_code code = check_options(options);
 
 	if (code == EXIT_CODE_OK)
-		code = run(options, &waits, &samples);
-	free(waits.rows);
-	free(samples.rows);
-	arena_free(waits.arena);
-	arena_free(samples.arena);
+		code = run(options, &answers);
+	free(answers.waits.rows);
+	free(answers.samples.rows);
+	arena_free(arena);
 	return code;
 }

@@ -52,6 +52,21 @@ static int check_rows(const struct wire_snapshot_reply *reply)
 	return 0;
 }
 
+int collection_add_reply(struct collection *c, const struct wire_snapshot_reply *reply)
+{
+	int r = check_rows(reply);
+
+	if (r == 0)
+		r = add_rows(c, &reply->rows);
+	if (r < 0)
+		return r;
+	if (!c->has_reply)
+		c->reply = *reply;
+	c->has_reply = true;
+	c->reply.rows = (struct wire_rows){ c->rows, c->n };
+	return 0;
+}
+
 int collection_add(const struct varlink_message *message, void *context)
 {
 	struct collection *c = context;
@@ -59,19 +74,7 @@ int collection_add(const struct varlink_message *message, void *context)
 	int r;
 
 	r = snapshot_reply_decode(message, c->arena, &reply, NULL);
-	if (r < 0)
-		return r;
-	r = check_rows(&reply);
-	if (r < 0)
-		return r;
-	r = add_rows(c, &reply.rows);
-	if (r < 0)
-		return r;
-	if (!c->has_reply)
-		c->reply = reply;
-	c->has_reply = true;
-	c->reply.rows = (struct wire_rows){ c->rows, c->n };
-	return 0;
+	return r < 0 ? r : collection_add_reply(c, &reply);
 }
 
 void snapshot_filter_init(struct snapshot_request *request, const struct options *options)

@@ -52,6 +52,9 @@ struct collection {
 	bool has_reply;
 };
 
+/* Adds a decoded reply, whose memory is in the arena of the collection. Returns 0 or an errno. */
+int collection_add_reply(struct collection *c, const struct wire_snapshot_reply *reply);
+
 struct varlink_message;
 
 /* Adds a reply to the collection that `context` points to. To be used as a reply_handler. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
@@ -42,6 +43,21 @@ static void render_ranked(const struct view *view, const struct part *part,
 }
 
 /*
+ * Sets *n and *ns to the number of rows that the daemon has in a part of the time, and their sum,
+ * if the answer says so: it may have only the first rows.
+ */
+static void part_sums(const struct part *part, const struct wire_snapshot_reply *reply, size_t *n,
+		      int64_t *ns)
+{
+	for (size_t i = 0; i < reply->parts.n; i++) {
+		if (strcmp(reply->parts.v[i].name, part->name) != 0)
+			continue;
+		*n = (size_t)reply->parts.v[i].rows;
+		*ns = reply->parts.v[i].total_ns;
+	}
+}
+
+/*
  * Prints one part of the time, such as "blocked", and the stacks that took most of it. If no stack
  * has time in this part, prints the reason `why`, unless `why` is NULL.
  */
@@ -49,7 +65,7 @@ static void render_part(const struct view *view, const struct part *part,
 			const struct wire_snapshot_reply *reply, const char *why)
 {
 	struct ranked *ranked = must(calloc(reply->rows.n + 1, sizeof *ranked));
-	size_t n = 0, shown;
+	size_t n = 0, n_all = 0, shown;
 	int64_t whole = 0;
 
 	for (size_t i = 0; i < reply->rows.n; i++) {
@@ -60,6 +76,8 @@ static void render_part(const struct view *view, const struct part *part,
 		ranked[n++] = (struct ranked){ &reply->rows.v[i], ns };
 		whole += ns;
 	}
+	n_all = n;
+	part_sums(part, reply, &n_all, &whole);
 	qsort(ranked, n, sizeof *ranked, compare_ranked);
 	shown = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n;
 	if (n == 0 && !part->nothing) {
@@ -73,7 +91,8 @@ static void render_part(const struct view *view, const struct part *part,
 	else
 		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH,
 			  "%s%s, %zu of %zu stack%s", ns_text(whole),
-			  part->is_of_waits ? "" : " by samples", shown, n, n == 1 ? "" : "s");
+			  part->is_of_waits ? "" : " by samples", shown, n_all,
+			  n_all == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
 		render_ranked(view, part, &ranked[i], whole);
 	free(ranked);

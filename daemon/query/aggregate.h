@@ -70,6 +70,7 @@ struct aggregate_group {
 	bool is_short;
 	/* the group is the sum of groups that did not fit into the query's memory */
 	bool is_others;
+	bool is_first; /* for the caller: the group is among the first ones of a part of the time */
 	uint64_t count;
 	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
 	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */

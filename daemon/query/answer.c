@@ -60,6 +60,11 @@ void answer_freep(struct answer **answer)
 	*answer = answer_free(*answer);
 }
 
+bool answer_has_next(const struct answer *answer)
+{
+	return answer->has_next;
+}
+
 const union wire_reply *answer_reply(const struct answer *answer)
 {
 	return &answer->reply;

@@ -44,6 +44,7 @@ struct answer {
 	bool kernel_addresses;
 	struct session **sessions; /* references to the sessions that a reply to Sessions lists */
 	size_t n_sessions;
+	bool has_next;		/* another answer follows, see query_overview_next() */
 	union wire_reply reply; /* only the member that is named after the method is used */
 };
 

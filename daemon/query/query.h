@@ -45,6 +45,16 @@ typedef int query_function(struct recorder *recorder, const struct query_peer *p
 #define QUERY_DECLARE(method) query_function query_##method;
 WIRE_METHODS(QUERY_DECLARE)
 
+/*
+ * Replaces an answer of query_overview() by the one that follows it. Returns 1; 0 if there is none;
+ * or a negative errno, with the answer unchanged.
+ */
+int query_overview_next(struct recorder *recorder, const struct query_peer *peer,
+			const struct wire_overview_request *request, struct answer **answer);
+
+/* True if another answer of query_overview() follows this one. */
+bool answer_has_next(const struct answer *answer);
+
 /* Returns the reply of an answer. The member of the union that is named after the method is set. */
 const union wire_reply *answer_reply(const struct answer *answer);
 

@@ -257,10 +257,10 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 
 /* Makes the whole reply for answer->session, which must be set. */
 static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
-			 const struct wire_snapshot_request *request, struct answer *answer,
-			 struct wire_error *error)
+			 const struct wire_snapshot_request *request, bool by_parts,
+			 struct answer *answer, struct wire_error *error)
 {
-	struct snapshot_question question = {};
+	struct snapshot_question question = { .by_parts = by_parts };
 	struct timeline_coverage found = {};
 	int r;
 
@@ -287,10 +287,10 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	return r ? r : rows_make(recorder, peer, request, &question, answer);
 }
 
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
-		   struct answer **out, struct wire_error *error)
+int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
+		    const struct wire_snapshot_request *request, bool by_parts, struct answer **out,
+		    struct wire_error *error)
 {
-	const struct wire_snapshot_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
 
@@ -298,10 +298,16 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer, con
 		return -ENOMEM;
 	r = session_find(recorder, request, answer, error);
 	if (!r)
-		r = snapshot_make(recorder, peer, request, answer, error);
+		r = snapshot_make(recorder, peer, request, by_parts, answer, error);
 	if (r)
 		return r;
 	store_reader_rest(answer->reader);
 	*out = TAKE(answer);
 	return 0;
+}
+
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
+{
+	return snapshot_answer(recorder, peer, params, false, out, error);
 }

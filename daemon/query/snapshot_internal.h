@@ -33,6 +33,7 @@ struct snapshot_question {
 	enum snapshot_order order;
 	size_t top; /* the maximum number of rows to show; SIZE_MAX for all rows */
 	bool is_reversed;
+	bool by_parts; /* an overview: `top` is for each part of the time, see wire_part */
 	bool with_idle;
 };
 
@@ -51,6 +52,14 @@ int snapshot_question_init(struct snapshot_question *question,
  */
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
 		  struct answer_stacks *stacks);
+
+/*
+ * Makes the answer to a Snapshot request; with by_parts, to that of an overview about one probe.
+ * Returns the same as query_snapshot().
+ */
+int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
+		    const struct wire_snapshot_request *request, bool by_parts, struct answer **out,
+		    struct wire_error *error);
 
 /* Compares two numbers for qsort(), the larger one first. Evaluates its arguments twice. */
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))

@@ -5,6 +5,7 @@
 
 #include "common/base.h"
 #include "daemon/query/snapshot_internal.h"
+#include "daemon/session/session.h"
 
 static uint64_t group_total(const struct aggregate_group *group)
 {
@@ -73,6 +74,112 @@ static size_t groups_part(struct aggregate_group **groups, size_t n, bool with_i
 	return wanted;
 }
 
+static uint64_t throttled_of(const struct aggregate_group *group)
+{
+	return group->throttled_ns < group->runnable_ns ? group->throttled_ns : group->runnable_ns;
+}
+
+static uint64_t runnable_of(const struct aggregate_group *group)
+{
+	return group->runnable_ns - throttled_of(group);
+}
+
+static uint64_t blocked_of(const struct aggregate_group *group)
+{
+	return group->blocked_ns;
+}
+
+static int by_throttled(const void *x, const void *y)
+{
+	const struct aggregate_group *const *a = x, *const *b = y;
+	int r = COMPARE_DESCENDING(throttled_of(*a), throttled_of(*b));
+
+	return r ? r : by_total(x, y);
+}
+
+static int by_runnable(const void *x, const void *y)
+{
+	const struct aggregate_group *const *a = x, *const *b = y;
+	int r = COMPARE_DESCENDING(runnable_of(*a), runnable_of(*b));
+
+	return r ? r : by_total(x, y);
+}
+
+static int by_blocked(const void *x, const void *y)
+{
+	const struct aggregate_group *const *a = x, *const *b = y;
+	int r = COMPARE_DESCENDING(blocked_of(*a), blocked_of(*b));
+
+	return r ? r : by_total(x, y);
+}
+
+static int by_first(const void *x, const void *y)
+{
+	const struct aggregate_group *const *a = x, *const *b = y;
+	int r = (int)(*b)->is_first - (int)(*a)->is_first;
+
+	return r ? r : by_total(x, y);
+}
+
+/* The parts of the time of threads that an overview has. */
+static const struct overview_part {
+	const char *name;
+	bool is_of_samples;
+	uint64_t (*ns)(const struct aggregate_group *group);
+	int (*compare)(const void *a, const void *b);
+} overview_parts[] = {
+	{ "on CPU", true, group_total, by_total },
+	{ "runnable", false, runnable_of, by_runnable },
+	{ "throttled", false, throttled_of, by_throttled },
+	{ "blocked", false, blocked_of, by_blocked },
+};
+
+/*
+ * Marks the first `top` of the n groups in one part of the time, and sums up that part over
+ * n + n_others groups.
+ */
+static struct wire_part part_make(const struct overview_part *part, struct aggregate_group **groups,
+				  size_t n, size_t n_others, size_t top)
+{
+	struct wire_part wire = { .name = part->name };
+	uint64_t ns;
+	size_t i;
+
+	qsort(groups, n, sizeof(*groups), part->compare);
+	for (i = 0; i < n + n_others; i++) {
+		ns = part->ns(groups[i]);
+		if (i < n && i < top && ns)
+			groups[i]->is_first = true;
+		wire.rows += ns > 0;
+		wire.total_ns += (int64_t)ns;
+	}
+	return wire;
+}
+
+/*
+ * Moves the groups that an overview shows to the front, and sets reply.snapshot.parts. Returns the
+ * number of groups to show, or -ENOMEM.
+ */
+static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups, size_t n,
+			  size_t n_others, size_t top)
+{
+	bool is_of_samples = probe_kind_has(session_info(answer->session)->kind, PROBE_SAMPLES);
+	struct wire_part *parts =
+		arena_array(answer->arena, ARRAY_SIZE(overview_parts), sizeof(*parts));
+	size_t i, n_parts = 0, first = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(overview_parts); i++)
+		if (overview_parts[i].is_of_samples == is_of_samples)
+			parts[n_parts++] = part_make(&overview_parts[i], groups, n, n_others, top);
+	answer->reply.snapshot.parts = (struct wire_parts){ .v = parts, .n = n_parts };
+	qsort(groups, n, sizeof(*groups), by_first);
+	while (first < n && groups[first]->is_first)
+		first++;
+	return (ssize_t)first;
+}
+
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
 		  struct answer_stacks *stacks)
 {
@@ -84,9 +191,14 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	size_t n, i, wanted, top, n_others;
 	struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n), *group;
+	ssize_t first = 0;
 
 	wanted = groups_part(groups, n, question->with_idle, &n_others);
 	qsort(groups, wanted, sizeof(*groups), compare[question->order]);
+	if (question->by_parts)
+		first = parts_make(answer, groups, wanted, n_others, question->top);
+	if (first < 0)
+		return -ENOMEM;
 	/*
 	 * If all rows are shown, the sums of merged groups are shown, too, so that the rows add up
 	 * to the totals.
@@ -95,6 +207,8 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 	top = question->top < wanted ? question->top : wanted;
 	if (top > wanted - n_others && question->top != SIZE_MAX)
 		top = wanted - n_others;
+	if (question->by_parts && question->top != SIZE_MAX)
+		top = (size_t)first;
 	for (i = 0; i < n; i++)
 		snapshot_rest_add(i < top      ? &reply->shown
 				  : i < wanted ? &reply->rest

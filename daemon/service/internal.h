@@ -55,6 +55,7 @@ struct exchange {
 	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;
+	bool has_replied;    /* for Overview: the first reply has been made */
 	int64_t due_ns;	     /* for Start with `more`: CLOCK_MONOTONIC time of the next reply */
 	bool is_bound;	     /* the session that was started ends when the exchange ends */
 	bool is_unconfirmed; /* the session that was started ends if the reply cannot be written */
@@ -134,6 +135,7 @@ int reply_rows(struct exchange *exchange, struct text *out);
 /* Functions for the members query and reply of struct method. */
 query_function snapshot_query;
 int snapshot_reply(struct exchange *exchange, struct text *out);
+int overview_reply(struct exchange *exchange, struct text *out);
 int windows_reply(struct exchange *exchange, struct text *out);
 int start_reply(struct exchange *exchange, struct text *out);
 int follow_reply(struct exchange *exchange, struct text *out);

@@ -97,6 +97,8 @@ const struct method *method_find(const char *name)
 		{ &method_windows, METHOD_QUERY, .query = query_windows, .reply = windows_reply },
 		{ &method_snapshot, METHOD_QUERY, .query = snapshot_query,
 		  .reply = snapshot_reply },
+		{ &method_overview, METHOD_QUERY, .needs_more = true, .query = query_overview,
+		  .reply = overview_reply },
 		{ &method_follow, METHOD_QUERY, .needs_more = true, .reply = follow_reply },
 		{ &method_functions, METHOD_CONTROL, .is_slow = true, .query = query_functions },
 		{ &method_start, METHOD_CONTROL, .is_slow = true, .query = query_start,

@@ -60,7 +60,8 @@ static int reply_truncated_row(struct exchange *exchange, const struct wire_snap
 	 * Only answers of the method Follow have a cursor. Follow sends other replies after the
 	 * last row.
 	 */
-	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor;
+	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor &&
+		       !answer_has_next(exchange->answer);
 	unsigned flags = is_last ? 0 : VARLINK_CONTINUES;
 	size_t kernel = row->kernel ? row->kernel->frames.n : 0;
 	size_t user = row->user ? row->user->frames.n : 0;
@@ -87,7 +88,8 @@ int reply_rows(struct exchange *exchange, struct text *out)
 	const struct wire_snapshot_reply *reply = &answer_reply(exchange->answer)->snapshot;
 	int r;
 
-	r = snapshot_reply_encode_part(reply, &exchange->next, SERVICE_PART, out);
+	r = snapshot_reply_encode_part(reply, answer_has_next(exchange->answer), &exchange->next,
+				       SERVICE_PART, out);
 	if (r == -EMSGSIZE && exchange->next < reply->rows.n)
 		r = reply_truncated_row(exchange, reply, out);
 	if (r < 0)
@@ -110,6 +112,27 @@ int snapshot_reply(struct exchange *exchange, struct text *out)
 {
 	return exchange->call->more ? reply_rows(exchange, out)
 				    : reply_answer_or_refuse(exchange, out);
+}
+
+/* Appends a reply with the next part of the answers of an overview, which follow one another. */
+int overview_reply(struct exchange *exchange, struct text *out)
+{
+	struct query_peer peer = query_peer_of(exchange);
+	int r = 0;
+
+	if (exchange->has_replied &&
+	    exchange->next >= answer_reply(exchange->answer)->snapshot.rows.n)
+		r = query_overview_next(exchange->service->recorder, &peer, exchange->request,
+					&exchange->answer);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		exchange->next = 0;
+	exchange->has_replied = true;
+	r = reply_rows(exchange, out);
+	if (r < 0)
+		return r;
+	return r == SERVER_MORE || answer_has_next(exchange->answer) ? SERVER_MORE : 0;
 }
 
 int windows_reply(struct exchange *exchange, struct text *out)

@@ -38,11 +38,11 @@ def row(**other):
         **other}
 
 
-def snapshot(rows, complete=True):
+def snapshot(rows, complete=True, probe="offcpu"):
     span = {"start": time(T0), "end": time(T0 + 30 * 10**9)}
     rest = {"rows": 0, "threads": 0, "total_ns": 0}
     return {
-        "probe": "offcpu", "hook": "h", "min_wait_ns": 100000,
+        "probe": probe, "hook": "h", "min_wait_ns": 100000,
         "coverage": {"asked": span, "used": span, "asked_ns": 30 * 10**9,
                      "covered_ns": 30 * 10**9, "windows": 6, "gaps": [], "complete": complete},
         "totals": {"processes": 1, "threads": 1, "on_cpu_ns": 1, "runnable_ns": 0,
@@ -204,21 +204,24 @@ class Client(unittest.TestCase):
 
     def test_overview(self):
         ready = row(state="R", blocked_ns=0, runnable_ns=10**9, total_ns=10**9, comm="worker")
-        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(), ready])}]
+        waits = {"name": "runnable", "rows": 70, "total_ns": 5 * 10**9}
+        self.answer_overview({"parameters": snapshot([row(), ready], probe="oncpu")},
+                             rows=[row(), ready], parts=[waits])
         code, out, err = self.run_it("snapshot", "-p", "4242")
         self.assertEqual((code, err), (0, ""))
-        asked = [call["parameters"] for call in self.daemon.calls]
-        self.assertEqual([a["probe"] for a in asked], ["offcpu", "oncpu"])
-        self.assertEqual([a["top"] for a in asked], [0, 0])
-        self.assertEqual([a["filter"]["pids"] for a in asked], [[4242], [4242]])
-        self.assertEqual((asked[1]["since_ns"], asked[1]["until_ns"]), (T0, T0 + 30 * 10**9))
+        self.assertEqual([call["method"] for call in self.daemon.calls], ["io.stackd.Overview"])
+        asked = self.daemon.calls[0]["parameters"]
+        self.assertEqual((asked["top"], asked["filter"]["pids"]), (5, [4242]))
         parts = re.findall(r"^(on CPU|runnable|blocked) +(.*stacks?)$", out, re.M)
         self.assertEqual([name for name, _ in parts], ["on CPU", "runnable", "blocked"])
-        self.assertIn("1 of 1 stack", parts[1][1])
+        # The daemon knows how many there are: it sends no more than what is shown.
+        self.assertEqual("5 s, 1 of 70 stacks", parts[1][1])
+        self.assertIn("  20 %\n", out)
         self.assertIn("1 of 1 stack", parts[2][1])
         self.assertLess(out.index("worker (pid 4242"), out.rindex("db (pid 4242)"))
         code, out, _ = self.run_it("snapshot", "--json")
         self.assertEqual(code, 0)
+        self.assertEqual(self.daemon.calls[-1]["parameters"]["top"], 0)
         both = json.loads(out)
         self.assertEqual(both.keys(), {"waits", "samples"})
         self.assertEqual([r["comm"] for r in both["waits"]["rows"]], ["db", "worker"])
@@ -227,7 +230,8 @@ class Client(unittest.TestCase):
 
     def test_overview_folded(self):
         ready = row(state="R", blocked_ns=0, runnable_ns=10**9, total_ns=10**9, comm="worker")
-        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(), ready])}]
+        self.answer_overview({"parameters": snapshot([row(), ready], probe="oncpu")},
+                             rows=[row(), ready])
         code, out, err = self.run_it("snapshot", "-f", "-p", "4242")
         self.assertEqual((code, err), (0, ""))
         towers = {}
@@ -239,14 +243,21 @@ class Client(unittest.TestCase):
         self.assertEqual(towers["runnable"], [("worker", 1000000)])
         self.assertEqual([comm for comm, _ in towers["blocked"]], ["db"])
         asked = [call["parameters"] for call in self.daemon.calls]
-        self.assertEqual([a["idle"] for a in asked], [True, True])
+        self.assertEqual([(a["idle"], a["top"]) for a in asked], [(True, 0)])
 
-    def answer_overview(self, samples):
-        self.daemon.replies["Snapshot"] = lambda asked: [
-            {"parameters": snapshot([row()])} if asked["probe"] == "offcpu" else samples]
+    def answer_overview(self, samples, rows=None, parts=()):
+        """Answers with waits, then with `samples`: a reply, None to disconnect, or the reason why
+        there are none ("" where no thread of the filter ran)."""
+        waits = snapshot(rows or [row()])
+        waits["parts"] = list(parts)
+        if isinstance(samples, str):
+            empty = snapshot([], probe="oncpu")
+            empty["coverage"]["windows"] = 0
+            samples = {"parameters": {**empty, **({"missing": samples} if samples else {})}}
+        self.daemon.replies["Overview"] = [{"parameters": waits, "continues": True}, samples]
 
     def test_overview_of_lost_samples(self):
-        self.answer_overview({"parameters": snapshot([row()], complete=False)})
+        self.answer_overview({"parameters": snapshot([row()], complete=False, probe="oncpu")})
         code, out, err = self.run_it("snapshot")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("\nlost       nothing\nsamples    lost, stacks: 3\n", out)
@@ -255,19 +266,17 @@ class Client(unittest.TestCase):
 
     def test_overview_without_samples(self):
         why = "the probe oncpu is off, and no window of it"
-        for failed in (error("io.stackd.NoData", what="range", message=why),
-                       error("io.stackd.Failed", what="w", message=why)):
-            self.answer_overview(failed)
-            code, out, err = self.run_it("snapshot")
-            self.assertEqual((code, err), (0, ""))
-            self.assertIn(f"\non CPU     no samples: {why}\n", out)
-            self.assertIn("db (pid 4242)", out)
-            code, out, err = self.run_it("snapshot", "--json")
-            self.assertEqual((code, err), (0, f"stackctl: no samples: {why}\n"))
-            self.assertIsNone(json.loads(out)["samples"])
-            self.check(["snapshot", "--strict"], 5, f"no samples: {why}\n")
+        self.answer_overview(why)
+        code, out, err = self.run_it("snapshot")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn(f"\non CPU     no samples: {why}\n", out)
+        self.assertIn("db (pid 4242)", out)
+        code, out, err = self.run_it("snapshot", "--json")
+        self.assertEqual((code, err), (0, f"stackctl: no samples: {why}\n"))
+        self.assertIsNone(json.loads(out)["samples"])
+        self.check(["snapshot", "--strict"], 5, f"no samples: {why}\n")
         # Threads that did not run are in no sample: nothing is missing then.
-        self.answer_overview(error("io.stackd.NoData", what="filter", message="nobody ran"))
+        self.answer_overview("")
         for words in (["--strict"], ["--strict", "-f"]):
             code, _, err = self.run_it("snapshot", *words)
             self.assertEqual((code, err), (0, ""))
@@ -276,7 +285,7 @@ class Client(unittest.TestCase):
         self.check(["snapshot"], 7, "the daemon closed the connection")
 
     def test_overview_of_nobody(self):
-        self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="filter", message="no")]
+        self.daemon.replies["Overview"] = [error("io.stackd.NoData", what="filter", message="no")]
         self.check(["snapshot", "-p", "1"], 4, "no")
 
     def test_by(self):

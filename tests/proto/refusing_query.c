@@ -22,6 +22,17 @@ int query_refuse(struct wire_error *error)
 
 WIRE_METHODS(REFUSE)
 
+WEAK int query_overview_next(struct recorder *recorder, const struct query_peer *peer,
+			     const struct wire_overview_request *request, struct answer **answer)
+{
+	return 0;
+}
+
+WEAK bool answer_has_next(const struct answer *answer)
+{
+	return false;
+}
+
 WEAK int answer_start_refresh(struct answer *answer)
 {
 	return 0;

@@ -564,7 +564,7 @@ static void test_parts_make_the_whole(void **state)
 	reply.rows = (struct wire_rows){ rows, n };
 	text_init(&text, SIZE_MAX);
 	do {
-		assert_int_equal(snapshot_reply_encode_part(&reply, &next, size, &text), 0);
+		assert_int_equal(snapshot_reply_encode_part(&reply, false, &next, size, &text), 0);
 		parts++;
 	} while (next < n);
 	assert_true(parts > 10 && parts < n);
@@ -586,7 +586,7 @@ static void test_a_row_that_never_fits(void **state)
 	((struct wire_row *)reply.rows.v)[1].comm = name;
 	text_init(&text, SIZE_MAX);
 	text_put_str(&text, "before");
-	assert_int_equal(snapshot_reply_encode_part(&reply, &next, 8192, &text), -EMSGSIZE);
+	assert_int_equal(snapshot_reply_encode_part(&reply, false, &next, 8192, &text), -EMSGSIZE);
 	assert_int_equal(next, 1);
 	assert_int_equal(text.len, strlen("before"));
 	assert_int_equal(text.error, 0);
