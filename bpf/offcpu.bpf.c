@@ -561,7 +561,7 @@ static __always_inline void thread_exec(struct thread *t, struct task_struct *ta
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
-/* Copies the identity and the sums that the thread had before its exec to *r. */
+/* Copies to *r the identity and the sums that the thread had before its exec. */
 static __always_inline void thread_leave_image(struct record_process *r, struct thread *t)
 {
 	__u64 now = bpf_ktime_get_ns();

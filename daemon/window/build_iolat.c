@@ -82,7 +82,7 @@ static void devices_forget(struct window_builder *builder)
 }
 
 /*
- * Copies the name of the device with the number key->dev to `out`. Reads each name from sysfs once
+ * Copies to `out` the name of the device with the number key->dev. Reads each name from sysfs once
  * per window.
  */
 static void device_name(struct iolat_builder *builder, const struct io_key *key, char *out)

@@ -404,7 +404,7 @@ static int processes_count(struct fold *fold)
 
 /*
  * An entry of `in` that was folded before is now folded into an entry of `out`: adds the members of
- * the former to the members of the latter.
+ * the entry of `in` to those of the entry of `out`.
  */
 static int members_move(const struct window *in, const struct fold_use *use,
 			struct window_member **members, size_t *n, size_t *capacity)

@@ -23,7 +23,7 @@ static uint64_t thread_uid(const struct sample_key *key)
 }
 
 /*
- * Reads the present name of a process from /proc into `out`. Leaves `out` as it is if the process
+ * Reads into `out` the present name of a process, from /proc. Leaves `out` as it is if the process
  * has exited.
  */
 static void comm_read(const struct process_id *id, char *out)
@@ -99,7 +99,7 @@ static int writer_fill(struct image_cache *cache, uint64_t cgroup, struct window
 	return r ? r : made_up_fill(cache, &info, image);
 }
 
-/* Adds an entry to the cache that maps this key to the last entry of window.images. */
+/* Adds an entry to the cache. The entry maps this key to the last entry of window.images. */
 static int cached_image_add(struct image_cache *cache, const struct window *window,
 			    const uint64_t key[static 3])
 {
