@@ -193,9 +193,21 @@ static void render_doubtful_waits(const struct view *view, const struct wire_tot
 			count_text(totals->unseen), totals->unseen == 1 ? "" : "s");
 }
 
+void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent)
+{
+	if (!folded)
+		return;
+	page_wrap(page, STYLE_PLAIN, "folded", indent,
+		  "%s rows and threads of %s processes, %s in all, are in rows for several "
+		  "processes",
+		  count_text(folded->rows), count_text(folded->processes),
+		  ns_text(folded->total_ns));
+}
+
 static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
+	render_fold(&view->page, reply->folded, LABEL_WIDTH);
 	render_doubtful_waits(view, &reply->totals);
 	for (size_t i = 0; i < reply->notes.n; i++) {
 		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);

@@ -40,6 +40,9 @@ void render_moment(const struct view *view, const struct wire_snapshot_reply *re
  */
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent);
 
+/* Prints what was folded as one line; nothing if folded is NULL. */
+void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
+
 /* Returns how many events were lost, summed up over all reasons. */
 int64_t lost_count(const struct wire_losts *lost);
 

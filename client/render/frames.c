@@ -289,7 +289,12 @@ char *row_title(const struct view *view, const struct wire_row *row)
 	 * be read.
 	 */
 	process = name_escape(row->process.comm);
-	if (row->tid == WIRE_ABSENT) {
+	if (row->folded > 0) {
+		if (process[0] != '\0' && strcmp(comm, process) != 0)
+			of = ", threads of ";
+		r = asprintf(&title, "%s (%s process%s like it%s%s)", comm, count_text(row->folded),
+			     row->folded == 1 ? "" : "es", of, of[0] ? process : "");
+	} else if (row->tid == WIRE_ABSENT) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = ", of ";
 		r = asprintf(&title, "%s (%s %" PRId64 "%s%s%s)", comm, kind, row->process.pid, of,

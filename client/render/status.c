@@ -350,6 +350,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_costs(page, reply, now);
 	render_unwind(page, reply->unwind);
 	render_lost(page, &reply->lost, LABEL_WIDTH);
+	render_fold(page, reply->folded, LABEL_WIDTH);
 	render_limits(page, &reply->limits);
 }
 

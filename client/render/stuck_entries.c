@@ -46,6 +46,9 @@ static char *key_text(const struct view *view, const struct wire_row *row)
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 
+	/* Rows of several processes all have the pid 0. */
+	if (row->folded > 0)
+		fprintf(out, "%s %s\n", row->comm, row->process.comm);
 	fprintf(out, "%" PRId64 " %" PRId64 " %s %d %d %d\n", row->process.pid, row->process.start,
 		row->state, row_is_uninterruptible(row), row_is_in_doubt(row), row->idle);
 	if (row->kernel)

@@ -301,6 +301,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->resolver = options->resolver;
 	drain->tick = options->tick;
 	drain->session = options->session;
+	drain->folding = options->folding;
 	drain->follows_processes = options->follows_processes;
 	drain->calls = options->calls ? call_stream_ref(options->calls) : NULL;
 	call_budget_init(&drain->budget, options->config->budget_cpu, options->call_cost_ns,

@@ -61,8 +61,9 @@ struct drain_options {
 				   `processes` */
 	bool may_be_short; /* true if the session may end soon: user stacks of waits are then read
 			      at its start, too */
-	struct call_stream *calls; /* stream that gets the calls; NULL: calls are not streamed */
-	uint64_t rate;		   /* maximum number of calls streamed per second */
+	enum window_folding folding; /* stored in each of the windows */
+	struct call_stream *calls;   /* stream that gets the calls; NULL: calls are not streamed */
+	uint64_t rate;		     /* maximum number of calls streamed per second */
 	uint64_t call_cost_ns; /* stackcount, stacksnoop: time per call that the kernel takes to get
 				  to the BPF program */
 };

@@ -49,6 +49,7 @@ struct drain {
 	struct resolver *resolver;
 	struct tick *tick;
 	uint64_t session;
+	enum window_folding folding;
 	bool follows_processes;
 	struct window_builder *builder;
 	struct call_stream *calls; /* reference to the stream; NULL if calls are not streamed */

@@ -90,6 +90,7 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 
 	if (!infos)
 		return -ENOMEM;
+	window_folded_add(&aggregate->folded, &window->folded);
 	add_images(aggregate, window, infos);
 	if (is_last || !aggregate->options.open_only)
 		add_opens(aggregate, window, infos, unread, is_last);
@@ -158,6 +159,19 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 	}
 }
 
+/* Counts the processes of folded images in the totals. Each has at least one thread. */
+static void count_folded(struct aggregate *aggregate)
+{
+	const struct aggregate_folded *folded, *next;
+	uint32_t more;
+
+	HASH_ITER (hh, aggregate->folded_images, folded, next) {
+		more = window_processes(folded->processes, folded->started) - 1;
+		aggregate->totals.threads += more;
+		aggregate->totals.processes += more;
+	}
+}
+
 /* Sets the numbers of threads and processes in the totals, and makes the array of groups. */
 static int finish(struct aggregate *aggregate)
 {
@@ -177,6 +191,7 @@ static int finish(struct aggregate *aggregate)
 	aggregate->totals.idle_threads = aggregate_set_marked(&aggregate->threads);
 	aggregate->totals.threads = aggregate_set_count(&aggregate->threads);
 	aggregate->totals.processes = aggregate_set_count(&aggregate->processes);
+	count_folded(aggregate);
 	return aggregate->error;
 }
 
@@ -234,6 +249,11 @@ struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n
 struct aggregate_others aggregate_others(const struct aggregate *aggregate)
 {
 	return aggregate->others;
+}
+
+const struct window_folded *aggregate_folded(const struct aggregate *aggregate)
+{
+	return &aggregate->folded;
 }
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate)

@@ -220,6 +220,9 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate);
 void aggregate_image_process(const struct window *window, const struct window_image *image,
 			     struct process_info *out);
 
+/* Returns what was folded in the windows, as merging them does. */
+const struct window_folded *aggregate_folded(const struct aggregate *aggregate);
+
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 
 /*

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/window/fold.h"
+
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
 					   int64_t start_ns)
 {
@@ -187,6 +189,127 @@ static int image_count(struct aggregate *aggregate, const struct window_image *i
 				     process->id.start_boot_ns, false);
 }
 
+/* Notes a folded image that is selected. Returns NULL when out of memory. */
+static struct aggregate_folded *folded_note(struct aggregate *aggregate,
+					    const struct window_image *image)
+{
+	struct aggregate_folded *folded;
+
+	HASH_FIND(hh, aggregate->folded_images, &image->uid, sizeof(image->uid), folded);
+	if (!folded) {
+		folded = arena_alloc(aggregate->arena, sizeof(*folded));
+		if (!folded)
+			return NULL;
+		folded->uid = image->uid;
+		memcpy(folded->comm, image->comm, sizeof(folded->comm));
+		HASH_ADD(hh, aggregate->folded_images, uid, sizeof(folded->uid), folded);
+		if (!HASH_HAS(folded))
+			return NULL;
+	}
+	return folded;
+}
+
+static void member_add(struct aggregate *aggregate, int64_t pid,
+		       const struct aggregate_folded *folded)
+{
+	size_t i;
+
+	for (i = 0; i < aggregate->n_members; i++)
+		if (aggregate->members[i].pid == pid && aggregate->members[i].folded == folded)
+			return;
+	if (i < AGGREGATE_MEMBERS_MAX)
+		aggregate->members[aggregate->n_members++] =
+			(struct aggregate_member){ pid, folded };
+}
+
+/*
+ * Selects the images that a process with this pid was folded into: only "(others)", or all but
+ * these. Returns the number of images, or -ENOMEM.
+ */
+static int member_select(struct aggregate *aggregate, const struct window *window, int64_t pid,
+			 bool is_others, struct aggregate_image_info *infos)
+{
+	struct aggregate_folded *folded;
+	uint32_t i;
+	int n = 0;
+
+	for (i = 0; i < window->n_images; i++) {
+		const struct window_image *image = &window->images[i];
+
+		if (!image->folded || (strcmp(image->comm, WINDOW_OTHERS) == 0) != is_others ||
+		    !filter_has_member(aggregate->filter, window, i, &infos[i].process,
+				       (int32_t)pid))
+			continue;
+		folded = folded_note(aggregate, image);
+		if (!folded ||
+		    (!infos[i].is_wanted && image_count(aggregate, image, &infos[i].process)))
+			return -ENOMEM;
+		infos[i].is_wanted = true;
+		member_add(aggregate, pid, folded);
+		n++;
+	}
+	return n;
+}
+
+static bool has_process(const struct window *window, const struct aggregate_image_info *infos,
+			int64_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++)
+		if (infos[i].process.id.pid == pid)
+			return true;
+	return false;
+}
+
+/*
+ * Selects folded images for each pid of the filter whose process has no image of its own in the
+ * window: those that the process was folded into, or if there is none the "(others)" that it is a
+ * part of. Returns 0 or -ENOMEM.
+ */
+static int members_select(struct aggregate *aggregate, const struct window *window,
+			  struct aggregate_image_info *infos)
+{
+	const struct wire_filter *wire = aggregate->filter->wire;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; wire && window->n_members && i < wire->pids.n && i < AGGREGATE_MEMBERS_MAX;
+	     i++) {
+		int64_t pid = wire->pids.v[i];
+
+		if (has_process(window, infos, pid))
+			continue;
+		r = member_select(aggregate, window, pid, false, infos);
+		if (!r)
+			r = member_select(aggregate, window, pid, true, infos);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Adds the numbers of processes of the folded images that are selected. Returns 0 or -ENOMEM. */
+static int folded_count(struct aggregate *aggregate, const struct window *window,
+			const struct aggregate_image_info *infos)
+{
+	struct aggregate_folded *folded;
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++) {
+		const struct window_image *image = &window->images[i];
+
+		if (!image->folded || !infos[i].is_wanted)
+			continue;
+		folded = folded_note(aggregate, image);
+		if (!folded)
+			return -ENOMEM;
+		window_processes_add(&folded->processes, &folded->started, image->folded,
+				     image->started);
+	}
+	return 0;
+}
+
 struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 						  const struct window *window)
 {
@@ -208,6 +331,10 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 		if (info->is_wanted)
 			r = image_count(aggregate, image, &info->process);
 	}
+	if (infos && !r)
+		r = members_select(aggregate, window, infos);
+	if (infos && !r)
+		r = folded_count(aggregate, window, infos);
 	if (!r)
 		return infos;
 	free(infos);
@@ -224,5 +351,6 @@ void aggregate_index_free(struct aggregate *aggregate)
 	aggregate_set_fini(&aggregate->processes);
 	/* Free only the tables here: the memory of their entries is in the arena. */
 	HASH_CLEAR(hh, aggregate->seen);
+	HASH_CLEAR(hh, aggregate->folded_images);
 	HASH_CLEAR(hh, aggregate->names);
 }

@@ -57,6 +57,23 @@ struct aggregate_wait {
 	UT_hash_handle hh;
 };
 
+/* A folded image that the filter selects, of all windows. */
+struct aggregate_folded {
+	uint64_t uid; /* window_image.uid */
+	uint32_t processes;
+	uint32_t started;
+	char comm[COMM_LEN];
+	UT_hash_handle hh;
+};
+
+/* A pid of the filter, and a folded image that a process with this pid is a part of. */
+struct aggregate_member {
+	int64_t pid;
+	const struct aggregate_folded *folded;
+};
+
+enum { AGGREGATE_MEMBERS_MAX = 64 };
+
 struct aggregate {
 	const struct filter *filter;
 	struct aggregate_options options;
@@ -84,6 +101,10 @@ struct aggregate {
 	struct aggregate_set processes;
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
+	struct window_folded folded; /* what was folded in all windows */
+	struct aggregate_folded *folded_images;
+	struct aggregate_member members[AGGREGATE_MEMBERS_MAX]; /* the first ones that were found */
+	size_t n_members;
 	uint64_t estimated;
 	int64_t end_ns; /* end of the newest window */
 	uint64_t run;	/* number of the run of stackd that recorded the window being read */

@@ -70,6 +70,27 @@ const union wire_reply *answer_reply(const struct answer *answer)
 	return &answer->reply;
 }
 
+int answer_folded(struct arena *arena, const struct window_folded *folded,
+		  const struct wire_folded **out)
+{
+	struct wire_folded *wire;
+
+	if (!folded->rows)
+		return 0;
+	wire = arena_alloc(arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	*wire = (struct wire_folded){
+		.rows = (int64_t)folded->rows,
+		.processes = (int64_t)(folded->processes > folded->started ? folded->processes
+									   : folded->started),
+		.total_ns = (int64_t)folded->ns,
+		.unlisted = (int64_t)folded->unlisted,
+	};
+	*out = wire;
+	return 0;
+}
+
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)
 {
 	struct wire_lost *losts = arena_array(arena, WINDOW_LOST_N, sizeof(*losts));

@@ -151,6 +151,8 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 	row->comm = row->process.comm;
 	row->count = (int64_t)io->count;
 	row->total_ns = (int64_t)io->total_ns;
+	if (io->processes && group->key.process_start)
+		row->folded = window_processes(io->processes, io->started);
 	row->max_ns = (int64_t)io->max_ns;
 	if (io->max_ns) {
 		row->max_end = group->max_end_real_ns;

@@ -48,6 +48,7 @@ void answer_row_init(struct arena *arena, struct process *process, struct wire_r
 		.max_end = WIRE_ABSENT,
 		.max_tid = WIRE_ABSENT,
 		.window = WIRE_ABSENT,
+		.folded = WIRE_ABSENT,
 	};
 }
 
@@ -171,6 +172,8 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	if (group->is_others)
 		row->process.comm = row->comm;
 	row->idle = group->is_idle;
+	if (group->folded && !group->is_others && !stacks->options->group)
+		row->folded = window_processes(group->folded, group->started);
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
 	if (!group->is_sample)

@@ -280,6 +280,10 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (r)
 		return r;
 	reply_head(answer);
+	r = answer_folded(answer->arena, aggregate_folded(answer->aggregate),
+			  &answer->reply.snapshot.folded);
+	if (r)
+		return r;
 	totals_make(answer, session_info(answer->session)->kind);
 	r = notes_add(recorder, answer, &question, &found);
 	if (!r)

@@ -219,6 +219,18 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 	return reach_tiers(answer->arena, &stats, clock_ns(CLOCK_REALTIME), &store->tiers);
 }
 
+static int folded_make(struct recorder *recorder, struct answer *answer)
+{
+	const struct window_folded folded = {
+		.rows = recorder->folds.rows,
+		.processes = recorder->folds.processes,
+		.ns = recorder->folds.ns,
+		.unlisted = recorder->folds.unlisted,
+	};
+
+	return answer_folded(answer->arena, &folded, &answer->reply.status.folded);
+}
+
 int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		 struct answer **out, struct wire_error *error)
 {
@@ -237,6 +249,8 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 		r = losses_make(recorder, answer->arena, &reply->lost);
 	if (!r)
 		r = store_make(recorder, answer);
+	if (!r)
+		r = folded_make(recorder, answer);
 	if (!r)
 		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)

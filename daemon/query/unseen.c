@@ -46,6 +46,29 @@ static bool process_exists(int64_t pid)
 }
 
 /*
+ * Says that the process or thread may be one of those that were folded. A window lists the folded
+ * processes up to a limit, and no threads.
+ */
+static void describe_doubt(FILE *out, const struct aggregate *aggregate, bool is_process)
+{
+	const struct window_folded *folded = aggregate_folded(aggregate);
+
+	if (is_process && folded->unlisted)
+		fprintf(out, ", but %" PRIu64 " processes were folded that are not listed",
+			folded->unlisted);
+	else if (!is_process && folded->rows)
+		fprintf(out,
+			", but %" PRIu64 " processes were folded, whose threads are not listed",
+			folded->processes > folded->started ? folded->processes : folded->started);
+}
+
+static void describe_nobody(FILE *out, const struct aggregate *aggregate, int64_t pid)
+{
+	fprintf(out, "no process %" PRId64 " was seen in the range", pid);
+	describe_doubt(out, aggregate, true);
+}
+
+/*
  * Describes a pid that no window has. The user may have given the tid of a thread by mistake,
  * because `top -H` prints tids.
  */
@@ -57,10 +80,39 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 	if (!thread && is_live && process_exists(pid))
 		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_unseen(kind));
 	else if (!thread)
-		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
+		describe_nobody(out, aggregate, pid);
 	else
 		fprintf(out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64, pid,
 			thread->comm, thread->pid, pid);
+}
+
+/* Returns the first folded processes that a process with this pid is a part of; NULL: none. */
+static const struct aggregate_member *find_member(const struct aggregate *aggregate, int64_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < aggregate->n_members; i++)
+		if (aggregate->members[i].pid == pid)
+			return &aggregate->members[i];
+	return NULL;
+}
+
+/* Says that rows of the answer stand for more processes than the one that was asked for. */
+static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_t pid)
+{
+	const struct aggregate_member *member = find_member(aggregate, pid), *end;
+	const char *between = "";
+
+	end = aggregate->members + aggregate->n_members;
+	fprintf(out, "process %" PRId64 " was folded: its rows are the sums of ", pid);
+	for (; member < end; member++) {
+		if (member->pid != pid)
+			continue;
+		fprintf(out, "%s%" PRIu32 " processes like it (%.16s)", between,
+			window_processes(member->folded->processes, member->folded->started),
+			member->folded->comm);
+		between = " and ";
+	}
 }
 
 /*
@@ -73,16 +125,22 @@ static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 	size_t i, n = 0;
 
 	for (i = 0; i < filter->pids.n && i < CHECKED_MAX; i++) {
-		if (saw_process(aggregate, filter->pids.v[i]) || n++ >= NAMED_MAX)
+		bool is_folded = find_member(aggregate, filter->pids.v[i]) != NULL;
+
+		if ((!is_folded && saw_process(aggregate, filter->pids.v[i])) || n++ >= NAMED_MAX)
 			continue;
 		fputs(n > 1 ? "; " : "", out);
-		describe_pid(out, aggregate, filter->pids.v[i], kind, is_live);
+		if (is_folded)
+			describe_folded(out, aggregate, filter->pids.v[i]);
+		else
+			describe_pid(out, aggregate, filter->pids.v[i], kind, is_live);
 	}
 	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
 		if (find_thread(aggregate, filter->tids.v[i]) || n++ >= NAMED_MAX)
 			continue;
 		fprintf(out, "%sno thread %" PRId64 " was seen in the range", n > 1 ? "; " : "",
 			filter->tids.v[i]);
+		describe_doubt(out, aggregate, false);
 	}
 	if (n > NAMED_MAX)
 		fprintf(out, "; and %zu more were not seen", n - NAMED_MAX);

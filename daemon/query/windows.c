@@ -42,7 +42,9 @@ static int window_wire(struct answer *answer, const struct store_entry *entry,
 		.probe = probe_kind_name(info->kind),
 		.session = arena_strdup(answer->arena, info->id_text),
 	};
-	return out->session ? answer_losses(answer->arena, entry->lost, &out->lost) : -ENOMEM;
+	if (!out->session || answer_folded(answer->arena, &entry->folded, &out->folded))
+		return -ENOMEM;
+	return answer_losses(answer->arena, entry->lost, &out->lost);
 }
 
 static int windows_add(struct listing *listing)

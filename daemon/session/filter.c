@@ -227,16 +227,17 @@ static bool cgroup_has_unit(const char *cgroup, const char *unit)
 	return false;
 }
 
-bool filter_has_image(const struct filter *filter, const struct window_image *image,
-		      const struct process_info *info)
+/* True if the filter selects the image; if any_pid, pids do not matter. */
+static bool image_matches(const struct filter *filter, const struct window_image *image,
+			  const struct process_info *info, bool any_pid)
 {
 	const struct wire_filter *wire = filter->wire;
 
-	if (filter->base && !filter_has_image(filter->base, image, info))
+	if (filter->base && !image_matches(filter->base, image, info, any_pid))
 		return false;
 	if (!wire)
 		return true;
-	if (!ints_have(&wire->pids, info->id.pid))
+	if (!any_pid && !ints_have(&wire->pids, info->id.pid))
 		return false;
 	if (!filter->knows_threads && !ints_have(&wire->tids, image->tid))
 		return false;
@@ -252,6 +253,32 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 	if (wire->cgroup && !cgroup_is_under(info->cgroup, wire->cgroup))
 		return false;
 	return !wire->unit || cgroup_has_unit(info->cgroup, wire->unit);
+}
+
+bool filter_has_image(const struct filter *filter, const struct window_image *image,
+		      const struct process_info *info)
+{
+	return image_matches(filter, image, info, false);
+}
+
+static int member_compare(const void *x, const void *y)
+{
+	const struct window_member *a = x, *b = y;
+
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+bool filter_has_member(const struct filter *filter, const struct window *window, uint32_t image,
+		       const struct process_info *info, int32_t pid)
+{
+	const struct window_member wanted = { .image = image, .pid = pid };
+
+	return window->n_members &&
+	       bsearch(&wanted, window->members, window->n_members, sizeof(wanted),
+		       member_compare) &&
+	       image_matches(filter, &window->images[image], info, true);
 }
 
 bool filter_has_state(const struct filter *filter, uint32_t state)

@@ -62,6 +62,13 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
  * an error if no thread matches. */
 bool filter_selects_threads(const struct filter *filter);
 
+/*
+ * True if the image of the window is folded, a process with this pid is a part of it, and the
+ * filter would select the image if it named no pids.
+ */
+bool filter_has_member(const struct filter *filter, const struct window *window, uint32_t image,
+		       const struct process_info *info, int32_t pid);
+
 bool filter_has_image(const struct filter *filter, const struct window_image *image,
 		      const struct process_info *info);
 bool filter_has_state(const struct filter *filter, uint32_t state);

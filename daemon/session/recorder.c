@@ -11,6 +11,7 @@
 #include "daemon/config/keys.h"
 #include "daemon/session/sweeper.h"
 #include "daemon/store/store.h"
+#include "daemon/window/fold.h"
 
 /*
  * The table of stacks may take this many times the memory limit of windows. The number is above 1
@@ -23,6 +24,9 @@
  * folded to half and to a quarter of it when memory is short.
  */
 #define STORE_ROWS 500
+/* Windows of sessions that clients start may have this multiple of the rows: a client that asks for
+ * a session wants its details. */
+#define CLIENT_ROWS 32
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
  * Tables that take longer are loaded later.
@@ -62,9 +66,52 @@ static void on_stacks_full(void *userdata)
 	history_shrink(userdata);
 }
 
+static void folds_count(struct recorder_folds *folds, const struct window_folded *folded)
+{
+	if (!folded->rows)
+		return;
+	folds->windows++;
+	folds->processes += folded->processes;
+	folds->rows += folded->rows;
+	folds->ns += folded->ns;
+	folds->unlisted += folded->unlisted;
+}
+
+/*
+ * Folds a window whose stacks have names, which needs them to know stacks that are equal. Takes
+ * over the reference and returns one to the folded window, or to the same window if there is no
+ * memory.
+ */
+static struct window *recorder_fold(struct recorder *recorder, struct window *window)
+{
+	const struct config *config = recorder->config;
+	const size_t times = window->folding == WINDOW_FOLD_ALL	   ? 1
+			     : window->folding == WINDOW_FOLD_ROWS ? CLIENT_ROWS
+								   : 0;
+	const struct window_fold_limits limits = {
+		.max_rows = times * config->window_max_rows,
+		.max_folded = times * config->window_max_folded,
+		.preempted_percent = window->folding == WINDOW_FOLD_ALL
+					     ? (unsigned int)config->window_preempted
+					     : 0,
+	};
+	struct window *folded;
+	int r = window_fold(window, &limits, &folded);
+
+	if (r) {
+		log_err(r, "fold a window");
+		return window;
+	}
+	window_unref(window);
+	folds_count(&recorder->folds, &folded->folded);
+	return folded;
+}
+
 static void on_resolved(void *userdata, struct window *window, size_t referred_bytes)
 {
-	history_add(userdata, window, referred_bytes);
+	struct recorder *recorder = userdata;
+
+	history_add(recorder->history, recorder_fold(recorder, window), referred_bytes);
 }
 
 static int recorder_tables(struct recorder *recorder, const struct config *config)
@@ -81,7 +128,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 				&recorder->history);
 	if (!r)
 		history_set_fold(recorder->history, &tier_limits);
-	sink.userdata = recorder->history;
+	sink.userdata = recorder;
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
 	if (!r)

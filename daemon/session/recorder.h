@@ -33,6 +33,15 @@ struct recorder_rates {
 
 struct sweeper;
 
+/* What was folded since the start, see daemon/window/fold.h. Any thread may read it. */
+struct recorder_folds {
+	_Atomic uint64_t windows;   /* number of windows of which something was folded */
+	_Atomic uint64_t processes; /* number of processes, of each window anew */
+	_Atomic uint64_t rows;
+	_Atomic uint64_t ns;
+	_Atomic uint64_t unlisted;
+};
+
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker; /* the privileged helper process; borrowed, set before the start, may
@@ -52,6 +61,7 @@ struct recorder {
 	struct sweeper *sweeper; /* NULL if is_serve_only */
 	struct source_lines_helper *lines;
 	struct recorder_rates rates; /* used by the main thread only */
+	struct recorder_folds folds;
 	int64_t started_real_ns;
 	char boot_id[40];
 };

@@ -211,6 +211,19 @@ static int status_keep(struct session *session)
 	return is_kept ? 0 : -ENOMEM;
 }
 
+/*
+ * Returns how windows of the session are folded. A session that promises exact counts, or that a
+ * client started for some processes or threads, is not.
+ */
+static enum window_folding session_folding(const struct session_info *info)
+{
+	const struct wire_filter *wire = info->filter->wire;
+
+	if (probe_kind_has(info->kind, PROBE_COUNTS) || (wire && (wire->pids.n || wire->tids.n)))
+		return WINDOW_FOLD_NONE;
+	return info->is_always ? WINDOW_FOLD_ALL : WINDOW_FOLD_ROWS;
+}
+
 int session_begin(struct session *session, const struct sessions_options *sessions, char *reason,
 		  size_t size)
 {
@@ -226,6 +239,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 		.min_wait_ns = session->info.min_wait_ns,
 		.follows_processes = session->notes_processes,
 		.may_be_short = !session->info.is_always,
+		.folding = session_folding(&session->info),
 		.rate = session->info.rate,
 		.call_cost_ns = call_cost(session),
 	};

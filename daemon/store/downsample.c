@@ -544,7 +544,6 @@ static int samples_finish(struct downsample *downsample)
 
 static void window_sum(struct window *out, const struct window *window)
 {
-	const struct window_folded *folded = &window->folded;
 	unsigned int i;
 
 	for (i = 0; i < WINDOW_LOST_N; i++)
@@ -553,12 +552,7 @@ static void window_sum(struct window *out, const struct window *window)
 	out->switch_ins += window->switch_ins;
 	out->sampled += window->sampled;
 	out->parts += window->parts;
-	out->folded.rows += folded->rows;
-	out->folded.ns += folded->ns;
-	out->folded.unlisted += folded->unlisted;
-	out->folded.started += folded->started;
-	if (folded->processes > out->folded.processes)
-		out->folded.processes = folded->processes;
+	window_folded_add(&out->folded, &window->folded);
 }
 
 static int downsample_run(struct downsample *downsample, struct window *const *windows, size_t n)

@@ -29,6 +29,7 @@ struct store_entry {
 	uint64_t opens;
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
+	struct window_folded folded;
 	int bad; /* 0, or the negative errno with which loading the window failed */
 };
 
@@ -64,6 +65,7 @@ static inline struct store_entry store_entry_of(const struct window *window, uin
 		.threads = window->n_images,
 		.opens = window->n_opens,
 		.bytes = window->bytes,
+		.folded = window->folded,
 	};
 	unsigned int i;
 

@@ -44,6 +44,24 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 	return store_sum(sum, lost, size);
 }
 
+/* The names under which the numbers of struct window_folded are stored beside the losses. */
+static const struct {
+	const char *name;
+	size_t offset;
+} folded_names[] = {
+	{ "folded: rows", offsetof(struct window_folded, rows) },
+	{ "folded: processes", offsetof(struct window_folded, processes) },
+	{ "folded: started", offsetof(struct window_folded, started) },
+	{ "folded: ns", offsetof(struct window_folded, ns) },
+	{ "folded: unlisted", offsetof(struct window_folded, unlisted) },
+};
+
+/* Returns the number with this index in folded_names. */
+static uint64_t *folded_number(const struct store_entry *entry, size_t i)
+{
+	return (uint64_t *)((uintptr_t)&entry->folded + folded_names[i].offset);
+}
+
 /*
  * Encodes the name of each loss, not its number (enum window_loss), which can change from one
  * version of stackd to the next.
@@ -58,6 +76,24 @@ static void lost_encode(const struct store_entry *entry, struct bytes *out)
 		bytes_put_string(out, window_loss_name(i));
 		bytes_put_u64(out, entry->lost[i]);
 	}
+	for (i = 0; i < ARRAY_SIZE(folded_names) && entry->folded.rows; i++) {
+		bytes_put_string(out, folded_names[i].name);
+		bytes_put_u64(out, *folded_number(entry, i));
+	}
+}
+
+/* Sets the number with this name. False if the name is that of a loss. */
+static bool folded_decode(struct store_entry *entry, const char *name, uint64_t count)
+{
+	size_t i;
+
+	for (i = 0; name && i < ARRAY_SIZE(folded_names); i++) {
+		if (strcmp(name, folded_names[i].name) == 0) {
+			*folded_number(entry, i) = count;
+			return true;
+		}
+	}
+	return false;
 }
 
 static void lost_decode(struct store_entry *entry, const void *data, size_t size)
@@ -69,6 +105,8 @@ static void lost_decode(struct store_entry *entry, const void *data, size_t size
 		_cleanup_(freep) char *name = bytes_get_string(&in);
 		uint64_t count = bytes_get_u64(&in);
 
+		if (folded_decode(entry, name, count))
+			continue;
 		for (i = 0; i < WINDOW_LOST_N; i++)
 			if (name && strcmp(name, window_loss_name(i)) == 0)
 				break;

@@ -28,6 +28,7 @@ static struct window *head_copy(const struct window *in)
 	out->seq = in->seq;
 	out->parts = in->parts;
 	out->session = in->session;
+	out->folding = in->folding;
 	out->kind = in->kind;
 	out->start_ns = in->start_ns;
 	out->end_ns = in->end_ns;

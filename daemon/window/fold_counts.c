@@ -91,19 +91,99 @@ static int samples_sum(struct fold *fold, struct fold_item *items, size_t n)
 	return r;
 }
 
-int fold_samples(struct fold *fold)
+static uint64_t stack_id(const struct stack *stack)
+{
+	return stack ? stack->id : 0;
+}
+
+static int stack_id_compare(const struct fold_item *a, const struct fold_item *b)
+{
+	uint64_t x = stack_id(a->kernel), y = stack_id(b->kernel);
+
+	if (x == y) {
+		x = stack_id(a->user);
+		y = stack_id(b->user);
+	}
+	return x < y ? -1 : x > y;
+}
+
+/* Sorts samples of one image with equal functions next to each other. */
+static int function_compare(const void *x, const void *y)
+{
+	const struct fold_item *a = x, *b = y;
+	int r;
+
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
+	r = memcmp(a->places, b->places, sizeof(a->places));
+	if (r)
+		return r;
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	return stack_id_compare(a, b);
+}
+
+/*
+ * Adds up the samples of one image that differ only in the addresses within functions, as answers
+ * do: each address would take a row. *view gets an array of samples of its own, which the caller
+ * frees. 0 or -ENOMEM.
+ */
+static int samples_merge(const struct fold *fold, struct fold_item *items, struct window *view)
+{
+	size_t i, n = 0;
+
+	view->samples = calloc(view->n_samples + 1, sizeof(*view->samples));
+	if (!view->samples)
+		return -ENOMEM;
+	qsort(items, view->n_samples, sizeof(*items), function_compare);
+	for (i = 0; i < view->n_samples; i++) {
+		const struct window_sample *sample = &fold->in->samples[items[i].source];
+
+		if (i == 0 || items[i].image != items[i - 1].image ||
+		    items[i].processes != items[i - 1].processes ||
+		    memcmp(items[i].places, items[i - 1].places, sizeof(items[i].places)) != 0) {
+			view->samples[n++] = *sample;
+			continue;
+		}
+		view->samples[n - 1].count += sample->count;
+		view->samples[n - 1].on_ns += sample->on_ns;
+	}
+	view->n_samples = n;
+	return 0;
+}
+
+static int samples_fold(struct fold *fold, struct fold_item *items)
 {
 	size_t n = fold->in->n_samples, stay, i;
-	_cleanup_(freep) struct fold_item *items = calloc(n + 1, sizeof(*items));
+	int r = 0;
+
+	sample_items(fold, items);
+	stay = fold_items_choose(fold, items, n, false);
+	for (i = 0; i < stay && !r; i++)
+		r = sample_keep(fold, items[i].source);
+	return r ? r : samples_sum(fold, items + stay, n - stay);
+}
+
+int fold_samples(struct fold *fold)
+{
+	const struct window *in = fold->in;
+	_cleanup_(freep) struct fold_item *items = calloc(in->n_samples + 1, sizeof(*items));
+	struct window view = *in;
 	int r = 0;
 
 	if (!items)
 		return -ENOMEM;
-	sample_items(fold, items);
-	stay = fold_items_choose(fold, items, n);
-	for (i = 0; i < stay && !r; i++)
-		r = sample_keep(fold, items[i].source);
-	return r ? r : samples_sum(fold, items + stay, n - stay);
+	if (in->n_samples > fold->limits->max_rows) {
+		sample_items(fold, items);
+		r = samples_merge(fold, items, &view);
+		fold->in = &view;
+	}
+	if (!r)
+		r = samples_fold(fold, items);
+	fold->in = in;
+	if (view.samples != in->samples)
+		free(view.samples);
+	return r;
 }
 
 /*
@@ -226,7 +306,7 @@ int fold_ios(struct fold *fold)
 	if (!items)
 		return -ENOMEM;
 	io_items(fold, items);
-	stay = fold_items_choose(fold, items, n);
+	stay = fold_items_choose(fold, items, n, false);
 	for (i = 0; i < stay && !r; i++)
 		r = io_keep(fold, items[i].source);
 	return r ? r : ios_sum(fold, items + stay, n - stay);

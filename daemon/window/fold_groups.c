@@ -28,6 +28,7 @@ struct fold_group {
 	uint64_t ns;
 	size_t first; /* index of its first item in the sorted list */
 	size_t n;
+	bool is_first; /* the group has a sum of its own although others have a higher rank */
 	bool is_idle;
 	bool is_disk;
 	/* true if the items belong to an entry that is an "(others)" entry already */
@@ -72,6 +73,8 @@ static int group_compare(const void *x, const void *y)
 	const struct fold_group *a = x, *b = y;
 	int r = rank_compare(a->is_idle, b->is_idle, a->ns, b->ns, a->is_disk, b->is_disk);
 
+	if (a->is_first != b->is_first)
+		return b->is_first - a->is_first;
 	if (a->is_others != b->is_others)
 		return a->is_others - b->is_others;
 	return r ? r : key_compare(&a->key, &b->key);
@@ -97,6 +100,8 @@ static int item_compare(const void *x, const void *y, void *userdata)
 	const struct fold_item *a = x, *b = y;
 	int64_t r;
 
+	if (a->is_first != b->is_first)
+		return b->is_first - a->is_first;
 	if (a->is_sum != b->is_sum)
 		return a->is_sum - b->is_sum;
 	r = rank_compare(a->is_idle, b->is_idle, a->ns, b->ns, a->is_disk, b->is_disk);
@@ -128,11 +133,34 @@ size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t 
 	return whole;
 }
 
-size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n)
+/*
+ * Returns how many of n_busy things that are not idle are among the first max, when at least a
+ * quarter of these is for idle ones: long idle waits matter more than short busy ones.
+ */
+static size_t busy_share(size_t n_busy, size_t n_idle, size_t max)
 {
-	size_t whole = fold_items_sort(fold, items, n);
+	size_t idle = max / 4 < n_idle ? max / 4 : n_idle;
 
-	return whole < fold->limits->max_rows ? whole : fold->limits->max_rows;
+	return n_busy < max - idle ? n_busy : max - idle;
+}
+
+size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n,
+			 bool is_busy_first)
+{
+	size_t whole = fold_items_sort(fold, items, n), max = fold->limits->max_rows;
+	size_t busy = 0, i, n_first;
+
+	if (whole <= max || is_busy_first)
+		return whole < max ? whole : max;
+	while (busy < whole && !items[busy].is_idle)
+		busy++;
+	n_first = busy_share(busy, whole - busy, max);
+	for (i = 0; i < n_first; i++)
+		items[i].is_first = true;
+	for (i = busy; i < busy + max - n_first; i++)
+		items[i].is_first = true;
+	qsort_r(items, n, sizeof(*items), item_compare, (void *)fold);
+	return max;
 }
 
 static struct fold_key key_of(const struct fold *fold, const struct fold_item *item)
@@ -256,12 +284,35 @@ static int others_place(struct fold *fold, struct fold_item *items,
 	return groups_place(fold, items, rest, others, n, true, targets);
 }
 
+/* Sorts the groups so that those with a sum of their own come first; returns their number. */
+static size_t groups_choose(const struct fold *fold, struct fold_group *groups, size_t n)
+{
+	size_t max = fold->limits->max_folded, busy = 0, whole = 0, n_first, i;
+
+	if (!n)
+		return 0;
+	qsort(groups, n, sizeof(*groups), group_compare);
+	while (busy < n && !groups[busy].is_others && !groups[busy].is_idle)
+		busy++;
+	for (whole = busy; whole < n && !groups[whole].is_others;)
+		whole++;
+	if (whole <= max)
+		return whole;
+	n_first = busy_share(busy, whole - busy, max);
+	for (i = 0; i < n_first; i++)
+		groups[i].is_first = true;
+	for (i = busy; i < busy + max - n_first; i++)
+		groups[i].is_first = true;
+	qsort(groups, n, sizeof(*groups), group_compare);
+	return max;
+}
+
 int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
 		     struct fold_targets *targets)
 {
 	_cleanup_(freep) struct fold_member *members = calloc(n + 1, sizeof(*members));
 	_cleanup_(freep) struct fold_group *groups = calloc(n + 1, sizeof(*groups));
-	size_t i, n_groups, whole = 0;
+	size_t i, n_groups, whole;
 	int r;
 
 	if (!members || !groups)
@@ -269,10 +320,7 @@ int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
 	for (i = 0; i < n; i++)
 		members[i] = (struct fold_member){ key_of(fold, &items[i]), (uint32_t)i };
 	n_groups = n ? groups_make(fold, items, members, n, groups) : 0;
-	if (n_groups)
-		qsort(groups, n_groups, sizeof(*groups), group_compare);
-	while (whole < n_groups && whole < fold->limits->max_folded && !groups[whole].is_others)
-		whole++;
+	whole = groups_choose(fold, groups, n_groups);
 	r = groups_place(fold, items, members, groups, whole, false, targets);
 	return r ? r
 		 : others_place(fold, items, members, groups + whole, n_groups - whole, targets);

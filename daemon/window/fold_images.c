@@ -296,7 +296,7 @@ int fold_images_finish(struct fold *fold)
 	if (r)
 		return r;
 	stay = fold_items_sort(fold, items, n);
-	if (stay > max - kept)
+	if (kept >= max || stay > max - kept)
 		stay = kept < max ? max - kept : 0;
 	for (i = 0; i < n && !r; i++) {
 		items[i].waker = 0;

@@ -96,9 +96,10 @@ struct fold_item {
 	uint32_t target; /* index of the summed row to which the item is added; FOLD_NONE: it stays
 			    as it is */
 	bool is_idle;
-	bool is_disk; /* true for a wait in uninterruptible sleep */
-	bool is_sum;  /* true if it is always summed up: it was folded before, or it belongs to no
-			 single process */
+	bool is_disk;  /* true for a wait in uninterruptible sleep */
+	bool is_first; /* it stays as it is although others have a higher rank */
+	bool is_sum;   /* true if it is always summed up: it was folded before, or it belongs to no
+			  single process */
 };
 
 /* A summed row of the folded window. */
@@ -178,10 +179,12 @@ void fold_uses_count(struct fold_uses *uses,
 size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n);
 
 /*
- * Sorts the items as fold_items_sort() does. Returns how many of them, from the first one on, stay
- * as they are: at most max_rows, and none with is_sum.
+ * Sorts the items, and returns the number of those that stay as they are, which come first: at most
+ * max_rows, and none that is a sum already. A quarter of them is for idle items, unless
+ * is_busy_first.
  */
-size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n);
+size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n,
+			 bool is_busy_first);
 
 /*
  * Assigns each item to a summed row. Appends these rows to *targets, which the caller frees. 0 or

@@ -379,7 +379,7 @@ static int opens_sum(struct fold *fold, struct fold_item *items, size_t n)
 static int items_split(struct fold *fold, struct fold_item *items, size_t n,
 		       struct wait_items *rest)
 {
-	size_t stay = fold_items_choose(fold, items, n), i;
+	size_t stay = fold_items_choose(fold, items, n, n && items[0].array == FROM_OPENS), i;
 	int r = 0;
 
 	for (i = 0; i < stay && !r; i++)

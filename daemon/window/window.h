@@ -244,8 +244,16 @@ enum window_loss {
 	WINDOW_LOST_N,
 };
 
+/* Whether the window is folded when its stacks have names, see fold.h. */
+enum window_folding {
+	WINDOW_FOLD_NONE,
+	WINDOW_FOLD_ROWS, /* only if it has too many rows */
+	WINDOW_FOLD_ALL,  /* also its preempted waits lose their stacks if they are short */
+};
+
 struct window {
 	_Atomic unsigned int refs;
+	enum window_folding folding;
 	uint64_t run;	/* number of the daemon's run; in each run, seq begins at 1 */
 	uint64_t seq;	/* number of the window; if several were merged, of the first one */
 	uint32_t parts; /* number of windows that were merged into this one; 1: not merged */
@@ -385,6 +393,17 @@ static inline void window_processes_add(uint32_t *processes, uint32_t *started, 
 	if (others > *processes)
 		*processes = others;
 	*started += others_started;
+}
+
+/* Adds what was folded in another window. */
+static inline void window_folded_add(struct window_folded *sum, const struct window_folded *folded)
+{
+	sum->rows += folded->rows;
+	sum->ns += folded->ns;
+	sum->unlisted += folded->unlisted;
+	sum->started += folded->started;
+	if (folded->processes > sum->processes)
+		sum->processes = folded->processes;
 }
 
 /* Returns the length of the part of [from, to) that lies within [start, end), in ns. */

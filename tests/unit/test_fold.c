@@ -456,7 +456,7 @@ static void test_sums_are_conserved(void **state)
 {
 	static const size_t limits[][2] = { { 200, 100 }, { 50, 400 }, { 1, 1 }, { 30, 0 } };
 	struct window *window = window_make(3000, 600), *out;
-	size_t i;
+	size_t i, k, images;
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
 		out = fold(window, limits[i][0], limits[i][1]);
@@ -464,6 +464,10 @@ static void test_sums_are_conserved(void **state)
 		assert_true(out->n_rows <= limits[i][0] + limits[i][1] + 10 * UNITS * 2 * 2);
 		assert_true(out->n_spans <= limits[i][0]);
 		assert_true(out->folded.rows > 0);
+		for (k = images = 0; k < out->n_images; k++)
+			images += !out->images[k].folded;
+		/* Those of rows that stay, and the kernel's idle process. */
+		assert_true(images <= 5 * limits[i][0] + 1);
 		window_unref(out);
 	}
 	window_unref(window);

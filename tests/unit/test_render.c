@@ -452,6 +452,36 @@ static void assert_title(const struct wire_row *row, const char *expected)
 	free(title);
 }
 
+/* A row of several processes has their number in place of a pid. */
+static void test_titles_of_folded_rows(void **state)
+{
+	struct wire_row row = row_of_db();
+
+	row.process.pid = 0;
+	row.folded = 1;
+	assert_title(&row, "db (1 process like it)");
+	row.folded = 1234;
+	assert_title(&row, "db (1,234 processes like it)");
+	row.comm = "worker";
+	assert_title(&row, "worker (1,234 processes like it, threads of db)");
+}
+
+/* What was folded is one line, or none. */
+static void test_what_was_folded(void **state)
+{
+	struct wire_folded folded = { .rows = 1500, .processes = 300, .total_ns = 2 * NS_PER_S };
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text = rendered(render_text, (struct view){ .top = 1 }, &reply);
+
+	assert_null(strstr(text, "folded"));
+	free(text);
+	reply.folded = &folded;
+	text = rendered(render_text, (struct view){ .top = 1 }, &reply);
+	assert_non_null(strstr(text, "\nfolded     1,500 rows and threads of 300 processes, "));
+	free(text);
+}
+
 /* Some hosts hide the process init, but not its threads. */
 static void test_titles_without_a_process_name(void **state)
 {
@@ -986,6 +1016,8 @@ int main(void)
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_stuck_cuts_stacks),
+		cmocka_unit_test(test_titles_of_folded_rows),
+		cmocka_unit_test(test_what_was_folded),
 		cmocka_unit_test(test_titles_without_a_process_name),
 		cmocka_unit_test(test_folded_sum),
 		cmocka_unit_test(test_folded_hostile),

@@ -99,6 +99,37 @@ static void test_all_were_seen(void **state)
 	assert_note(&filter, NULL);
 }
 
+/* Asked for by pid, a folded process is found in the image that it is a part of. */
+static void test_a_folded_process(void **state)
+{
+	static const int64_t pids[] = { NOBODY, NOBODY + 1 }, tids[] = { NOBODY };
+	const struct process_info shared = { .comm = "cc1", .exe = "/bin/cc1" };
+	struct wire_filter filter = { .pids = { pids, 2 } };
+	struct window_image *image = window_add_image(window);
+	struct aggregate *aggregate;
+
+	image->process = process_see_folded(window->images[0].process, &shared);
+	memcpy(image->comm, "cc1", 4);
+	image->folded = 3;
+	image->started = 37;
+	*window_add_member(window) = (struct window_member){ .image = 2, .pid = NOBODY };
+	window->folded = (struct window_folded){ .rows = 9, .started = 37, .unlisted = 4 };
+
+	assert_note(&filter, "process 1056964610 was folded: its rows are the sums of 37 processes "
+			     "like it (cc1); no process 1056964611 was seen in the range, but 4 "
+			     "processes were folded that are not listed");
+	aggregate = aggregate_of(&filter);
+	assert_int_equal(aggregate_totals(aggregate)->processes, 37);
+	aggregate_free(aggregate);
+	filter.comm = "ld";
+	aggregate = aggregate_of(&filter);
+	assert_int_equal(aggregate_totals(aggregate)->processes, 0);
+	aggregate_free(aggregate);
+	filter = (struct wire_filter){ .tids = { tids, 1 } };
+	assert_note(&filter, "no thread 1056964610 was seen in the range, but 37 processes were "
+			     "folded, whose threads are not listed");
+}
+
 static void test_some_were_not(void **state)
 {
 	static const int64_t pids[] = { PID, NOBODY, THREAD }, tids[] = { NOBODY, THREAD };
@@ -179,6 +210,7 @@ static void test_moments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_all_were_seen),	TEST(test_a_folded_process),
 		TEST(test_all_were_seen),	TEST(test_some_were_not),
 		TEST(test_many_were_not),	TEST(test_nobody_was_seen),
 		TEST(test_an_existing_process), TEST(test_moments),
