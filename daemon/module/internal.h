@@ -39,8 +39,11 @@ struct module {
 	struct file_state state; /* state of the file when it was opened; for the vdso, only the
 				    size is set */
 	unsigned refs;
-	int64_t unused_ns; /* time of CLOCK_MONOTONIC since when there is no reference; 0: there is
-			      one, or the module is about to be freed */
+	/*
+	 * time of CLOCK_MONOTONIC at which the last reference was dropped; 0: there are references,
+	 * or the module is about to be freed
+	 */
+	int64_t unused_ns;
 	char *path;
 	uint64_t file_id;
 	bool is_elf;
@@ -95,18 +98,18 @@ struct module_registry {
 	bool is_over; /* the symbol tables take more than max_memory, and all of them are in use */
 };
 
-/* unused.c; all of them are called with registry.lock held */
-/* Adds a reference to a module that may have none. */
+/* Defined in unused.c. These functions are called with registry.lock held. */
+/* Adds a reference to a module, even if it has no references yet. */
 void module_use(struct module *module);
 /*
- * Called when the last reference to a module was dropped. Returns the module to be removed: this
- * one, one that was unused for longer, or NULL.
+ * Called when the last reference to a module was dropped. Returns the module that has to be removed
+ * now: this module, another one that has been unused for longer, or NULL.
  */
 struct module *module_leave(struct module *module);
-/* Returns a module that had no reference since before time_ns; NULL if there is none. */
+/* Returns a module whose last reference was dropped before time_ns; NULL if there is none. */
 struct module *module_unused_before(struct module_registry *registry, int64_t time_ns);
 
-/* module.c: frees the modules that had no reference since before time_ns. */
+/* Defined in module.c. Frees the modules whose last reference was dropped before before_ns. */
 void module_registry_drop_unused(struct module_registry *registry, int64_t before_ns);
 
 /* file.c */

@@ -29,9 +29,9 @@ struct unwind_code_key;
 struct unwind_file;
 
 struct module_stats {
-	size_t modules;	     /* number of modules that something refers to */
-	size_t unused;	     /* number of the others, which are kept for a while */
-	size_t files;	     /* number of files that are held open */
+	size_t modules; /* number of modules that something refers to */
+	size_t unused;	/* number of modules to which nothing refers; they are kept for a while */
+	size_t files;	/* number of files that are held open */
 	size_t symbol_bytes; /* memory of the loaded symbol tables, in bytes */
 	uint64_t evictions;  /* number of symbol tables dropped to stay within max_memory */
 	uint64_t unreadable; /* number of files that could not be opened or parsed, or exceeded a
@@ -179,9 +179,9 @@ struct module *module_find_code(struct module_registry *registry,
 				const struct unwind_code_key *key);
 
 /*
- * Drops symbol tables that can be read again and were not used for idle_ns, and modules to which
- * nothing has referred for half of that time. Does nothing if it did
- * so less than idle_ns / 8 ago, and may thus be called often.
+ * Drops symbol tables that can be read again and were not used for idle_ns. Also drops modules to
+ * which nothing has referred for half of that time. May be called often: if the last time was less
+ * than idle_ns / 8 ago, it does nothing.
  */
 void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns);
 

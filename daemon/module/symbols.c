@@ -47,9 +47,9 @@ static bool is_better_victim(const struct module *a, const struct module *b)
 }
 
 /*
- * Evicts symbol tables until they take no more than max_memory. Tables that no process needs are
- * evicted first, then those that can be read again, and among them those that were unused for
- * longest. Tables in use are not evicted. Called with registry.lock held.
+ * Evicts symbol tables until they take no more than max_memory. First evicts tables that no process
+ * needs, then tables that can be read again, then the others; of each kind, those that were unused
+ * for longest come first. Tables in use are not evicted. Called with registry.lock held.
  */
 static void symbols_evict(struct module_registry *registry)
 {

@@ -3,12 +3,15 @@
 #include "daemon/module/internal.h"
 
 /*
- * Modules without references. A program that is started again and again, as a compiler is, may have
- * no process for a while: its module is kept, so that its symbols, its rows and the keys of its
- * code need not be read again. Its file is closed.
+ * Modules without references. A program that is started again and again, such as a compiler, may
+ * have no process for a while. Its module is then kept, so that its symbols, its unwind rows and
+ * the keys of its code need not be read again. Its file is closed.
  */
 
-/* Limit of their number. Beyond it the one that was unused for longest is dropped. */
+/*
+ * The most modules without references. When there are more, the one that was unused for longest is
+ * dropped.
+ */
 #define UNUSED_MAX 256
 
 void module_use(struct module *module)
@@ -33,7 +36,10 @@ struct module *module_leave(struct module *module)
 {
 	struct module_registry *registry = module->registry;
 
-	/* The vdso has no file. A module whose file is open has never been used by a process. */
+	/*
+	 * Keep only a module whose file was closed after use: the vdso has no file, and a module
+	 * with an open file was never used by a process.
+	 */
 	if (module->fd >= 0 || !module->state.inode)
 		return module;
 	module->unused_ns = clock_ns(CLOCK_MONOTONIC);

@@ -91,10 +91,14 @@ struct process {
 	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
 	struct maps_version *versions; /* versions of the mappings that stack walks used, newest
 					  first (maps_history.c) */
-	int64_t shown_ns; /* time of CLOCK_BOOTTIME when the mappings were put into the unwinder's
-			     map, under the pid of the process; 0: they are not there */
-	bool has_put;	  /* the daemon has put them there, not a BPF program */
-	bool is_copied;	  /* true only within inherit(): a BPF program has put them there */
+	/*
+	 * time of CLOCK_BOOTTIME at which the process's entry was added to the unwinder's BPF map;
+	 * 0: it has no entry there
+	 */
+	int64_t shown_ns;
+	bool has_put; /* the daemon has added the entry, not a BPF program */
+	/* a BPF program has copied the entry from that of the parent; used only within inherit() */
+	bool is_copied;
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to `pending` */
@@ -153,14 +157,14 @@ struct process_table {
 	pthread_cond_t files_wake; /* wakes the thread `files` */
 	pthread_t reader, files;   /* `reader` reads /proc, `files` reads big files */
 	bool has_reader, has_files, is_stopping;
-	/* True if there is new work for the thread since it last looked for work; see wake.c. */
+	/* true: there is work that the thread has not looked at yet, see wake.c */
 	bool reader_has_rows, reader_has_request, files_has_work;
 	int64_t reader_until_ns;	   /* time at which `reader` wakes up by itself; INT64_MAX:
 					      never; 0: it is not asleep, or was woken */
 	bool is_files_asleep;		   /* the thread `files` sleeps, and was not woken */
 	struct process_images *images;	   /* hash table of all processes, by pid */
 	struct process_name *names;	   /* hash table of the paths that BPF programs sent */
-	size_t names_bytes;		   /* memory of these paths */
+	size_t names_bytes;		   /* memory of the paths in `names`, in bytes */
 	struct process_images *sweep_next; /* the entry with which the current sweep continues;
 					      NULL: none is left, or no sweep is running */
 	struct module_registry *registry;  /* the modules that processes map; has its own lock */

@@ -39,8 +39,8 @@ struct walk_mapping {
  */
 struct maps_version {
 	struct maps_version *next; /* next older version */
-	uint64_t id;		   /* id of this version, as in record_stack.mappings of its
-				      stacks */
+	/* id of this version; record_stack.mappings of a stack is the id of its version */
+	uint64_t id;
 	bool is_published;	   /* the unwinder had mappings of the process when the stacks
 				      were walked */
 	struct process_maps *maps; /* the unwinder's mappings; NULL: none, or dropped since */

@@ -165,7 +165,10 @@ void process_mark_exited(struct process *process)
 	if (process->has_exited)
 		return;
 	process_set_exited(process);
-	/* BPF programs remove at an exit the entries that they have made in the unwinder's map. */
+	/*
+	 * The entry of the process in the unwinder's map: if a BPF program has added it, a BPF
+	 * program removes it at the exit.
+	 */
 	if (unwind && process->has_put)
 		unwind_process_drop(unwind, &owner);
 	if (!process->maps)

@@ -94,8 +94,11 @@ struct walk_stats {
 	const char *exe; /* path of the program, valid as long as the table exists; NULL:
 			    statistics of all programs that have no entry of their own */
 	uint64_t stacks;
-	uint64_t ends[WALK_ENDS]; /* number of stacks, by how their walk ended; the index is enum
-				     walk_end */
+	/*
+	 * ends[N] is the number of stacks whose walk ended in the way that N of enum walk_end
+	 * stands for
+	 */
+	uint64_t ends[WALK_ENDS];
 };
 
 /*
@@ -147,8 +150,8 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 struct process *process_see_folded(struct process *member, const struct process_info *shared);
 
 /*
- * Records the path of a file or of a control group under an id by which later calls refer to it.
- * text: the n bytes of record_name.text.
+ * Records the path of a file or of a control group under an id, by which later calls refer to the
+ * path. `text` has the n bytes of record_name.text.
  */
 void process_table_note_name(struct process_table *table, uint64_t id, const char *text, size_t n);
 
@@ -219,10 +222,13 @@ struct process_sweep {
 	 * exit may have been lost.
 	 */
 	int64_t lost_ns;
-	int64_t dead_ns;  /* processes that exited before this time and are not referenced are
-			     removed */
-	int64_t named_ns; /* the mappings of processes that exited before this time are dropped,
-			     because all stacks from before this time have got their names */
+	int64_t dead_ns; /* processes that exited before this time and are not referenced are
+			    removed */
+	/*
+	 * the mappings of processes that exited before this time are dropped, because the functions
+	 * of all stacks from before this time have been looked up
+	 */
+	int64_t named_ns;
 };
 
 /*

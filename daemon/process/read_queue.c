@@ -12,8 +12,9 @@
 #define READ_QUIET_NS	  (5 * NS_PER_S)
 
 /*
- * Age at which read_queue_add_later() has a process read: nine of ten short-lived processes have
- * exited by then. The reader is woken for many of them at once, every LATER_BATCH_NS at most.
+ * read_queue_add_later() causes a process to be read when it has this age: nine of ten short-lived
+ * processes have exited by then. The reader thread is woken for many of them at once, at most every
+ * LATER_BATCH_NS.
  */
 #define LATER_NS       (60 * NS_PER_MS)
 #define LATER_BATCH_NS (40 * NS_PER_MS)

@@ -27,9 +27,9 @@ static const char *path_of(struct process *process, const struct process_map *ma
 }
 
 /*
- * Finds the name of code made at run time in the perf map as it was last read. The hash
- * symbol->file_id then covers the name, too, because the program may later make other code at the
- * same address.
+ * Finds the name of code that was made at run time. Looks for it in the perf map as that was last
+ * read. The hash symbol->file_id then covers the name, too, because the program may later make
+ * other code at the same address.
  */
 static enum process_miss jit_name(struct process *process, uint64_t address, bool is_call,
 				  struct symbol *symbol)

@@ -203,7 +203,10 @@ static void inherit(struct process *child, const struct process *parent)
 {
 	maps_history_inherit(child, parent);
 	child->is_kernel = parent->is_kernel;
-	/* At the fork, a BPF program copies what is in the unwinder's map for the parent. */
+	/*
+	 * At a fork, a BPF program copies the parent's entry in the unwinder's map, if the parent
+	 * has one at that time.
+	 */
 	child->is_copied = parent->shown_ns && (uint64_t)parent->shown_ns < child->id.start_boot_ns;
 	if (parent->maps)
 		process_set_maps(child, process_maps_ref(parent->maps));

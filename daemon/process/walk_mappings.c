@@ -42,7 +42,8 @@
 struct pending_mappings {
 	size_t n;
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
-	uint64_t names[UNWIND_FOUND_MAX]; /* id of the path of each; 0: not known */
+	/* names[i] is the id of the path of mapping i; 0: not known */
+	uint64_t names[UNWIND_FOUND_MAX];
 };
 
 /*

@@ -117,8 +117,8 @@ struct aggregate_io_group {
 	struct aggregate_io_key key;
 	struct aggregate_process process; /* the process of one of the operations in the group */
 	/*
-	 * the sums of the group, with references to its stacks; the members image and bucket_* are
-	 * unused
+	 * the sums of the group, with references to its stacks; the members `image` and bucket_*
+	 * are not used
 	 */
 	struct window_io io;
 	int64_t max_end_real_ns;

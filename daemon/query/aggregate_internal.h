@@ -51,7 +51,7 @@ struct aggregate_wait {
 	/* reference to the user stack that was read before the wait ended; NULL: none was read */
 	struct stack *user;
 	bool has_span;
-	bool is_open_at_end; /* the wait had not ended when the last window did */
+	bool is_open_at_end; /* the wait had not ended at the end of the last window */
 	bool is_unseen;	     /* the thread could not be inspected at the end of the last window */
 	bool is_counted;     /* the wait was already counted in totals.open_waits */
 	UT_hash_handle hh;

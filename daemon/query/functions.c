@@ -8,8 +8,8 @@
 #include "daemon/session/recorder.h"
 
 /*
- * The maximum number of function names in one reply; more could make it longer than the longest
- * message.
+ * The maximum number of function names in one reply. With more, the reply could exceed the maximum
+ * length of a message.
  */
 enum { NAMES_MAX = 5000 };
 

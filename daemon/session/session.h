@@ -201,9 +201,11 @@ const char *session_file(const struct session *session);
  * streams no calls. */
 struct call_stream *session_calls(struct session *session);
 
-/* Finds all functions or tracepoints that match a pattern; the caller frees *out. With
- * is_restricted, refuses functions of programs that only root may trace, see target_find_user().
- * Returns 0, -ENOMEM, or another negative errno with *error filled. */
+/*
+ * Finds all functions or tracepoints that match a pattern; the caller frees *out. If is_restricted
+ * is true, refuses functions of programs that only root may trace, see target_find_user(). Returns
+ * 0, -ENOMEM, or another negative errno with *error filled.
+ */
 int targets_search(const char *text, bool is_regex, bool is_restricted,
 		   const struct target_tasks *tasks, struct targets *out, struct wire_error *error);
 

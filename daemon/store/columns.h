@@ -17,7 +17,7 @@
 
 /*
  * All stacks, or all processes, to which the arrays of one window point. The encoded window has
- * numbers instead of pointers: 1 plus the index in items, or 0 for NULL.
+ * numbers instead of pointers: 1 plus the index in `items`, or 0 for NULL.
  */
 struct store_table {
 	struct store_table_entry *entries; /* hash table; the key is the pointer to the item */
@@ -73,8 +73,8 @@ struct store_section {
 };
 
 /*
- * All sections; a section of size 0 ends the list. The array `images` comes first, because the
- * other arrays have indexes into it.
+ * All sections; a section of size 0 ends the list. The array `images` (the threads of a window)
+ * comes first, because the other arrays have indexes into it.
  */
 extern const struct store_section store_sections[];
 

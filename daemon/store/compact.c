@@ -62,8 +62,9 @@ static int64_t age_of(const struct store *store, const struct store_entry *entry
  * merged window.
  */
 struct merged_names {
-	struct store_names loaded; /* for stacks and processes that the reader has loaded */
-	/* for entries that merging has made to stand for several processes */
+	/* gives the row numbers of stacks and processes that the reader has loaded */
+	struct store_names loaded;
+	/* gives the row numbers of entries that merging has made to stand for several processes */
 	struct store_names added;
 	struct store *store;
 };

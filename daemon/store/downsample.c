@@ -161,8 +161,8 @@ static struct row_entry *row_get(struct downsample *downsample, const struct win
 
 /*
  * Adds the counts and times of `row` to the sum of the rows with the same thread, state, stacks and
- * waker. The sum borrows the stacks. row->image must already be an index into the images of the
- * merged window.
+ * waker. The sum borrows the stacks. row->image must already be the index that the thread has in
+ * the merged window.
  */
 static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
@@ -281,7 +281,7 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 
 /*
  * Returns a row with the time that a wait took between from_ns and until_ns. `image` is the index
- * of the wait's thread in the images of the merged window.
+ * of the wait's thread in the merged window.
  */
 static struct window_row open_row(const struct window_open *open, uint32_t image, int64_t from_ns,
 				  int64_t until_ns)

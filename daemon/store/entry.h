@@ -47,7 +47,7 @@ static inline int64_t store_entry_end(const struct store_entry *entry)
 
 /*
  * Returns the entry that describes a window. `run` is the number of the run of stackd that recorded
- * the window: a window that is not on disk yet does not have it.
+ * the window; a window in memory does not have this number before it is on disk.
  */
 static inline struct store_entry store_entry_of(const struct window *window, uint64_t run)
 {

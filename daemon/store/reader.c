@@ -17,8 +17,8 @@
 #include "daemon/store/window_row.h"
 
 /*
- * Longer than any window: the setting [window] length allows at most 10 min, and a merged window
- * takes less than 20 min.
+ * No window is longer than this. The setting [window] length is at most 10 min. The length of
+ * windows in [store] tiers is at most 30 min, and a merged window takes less than twice that.
  */
 #define LONGEST_NS (3600 * NS_PER_S)
 

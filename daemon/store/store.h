@@ -135,8 +135,8 @@ struct store_session {
 int store_start(const struct store_options *options, struct store **out);
 
 /*
- * Waits, at most for timeout_ns, until the thread has tried to open the file, because the stats are
- * incomplete before. Does nothing if store is NULL.
+ * Waits until the thread has tried to open the file, but at most for timeout_ns. Until then, the
+ * stats are incomplete. Does nothing if `store` is NULL.
  */
 void store_wait(struct store *store, int64_t timeout_ns);
 

@@ -271,7 +271,7 @@ static int64_t window_cover(struct coverage *coverage, const struct store_entry 
 	return end > at ? end : at;
 }
 
-/* Adds each window of the range to the coverage, and the time between two windows as a gap. */
+/* Adds each window of the range to the coverage. Adds the time between two windows as a gap. */
 static void coverage_walk(struct coverage *coverage, int64_t since, int64_t until,
 			  struct timeline_coverage *out)
 {
