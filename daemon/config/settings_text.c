@@ -82,8 +82,8 @@ static void put_conf_section(const struct form *form, const struct config_sectio
 }
 
 /*
- * Writes the key and its default, commented out: if the default has several lines, each begins with
- * a #.
+ * Writes the key and its default as a comment: each line begins with a #, because the default may
+ * have several lines.
  */
 static void put_conf_key(const struct form *form, const struct config_key *key,
 			 const struct config *defaults)

@@ -11,16 +11,16 @@
 #include <stdint.h>
 
 /*
- * Opens a path below the directory root_fd with O_PATH and flags. Symbolic links cannot lead
- * outside root_fd, and magic links of /proc are not followed. resolve: further RESOLVE_* flags for
- * openat2(). Returns an fd or a negative errno.
+ * Opens a path below the directory root_fd with O_PATH and `flags`. Symbolic links cannot lead
+ * outside root_fd, and magic links of /proc are not followed. `resolve` has further RESOLVE_* flags
+ * for openat2(). Returns an fd or a negative errno.
  */
 int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve);
 
 /*
- * Opens the file of path_fd, a descriptor opened with O_PATH, for reading. flags: further flags for
- * open(). path_fd stays open. Does not wait for the other end of a FIFO. Returns an fd or a
- * negative errno.
+ * Opens the file of path_fd, a descriptor opened with O_PATH, for reading. `flags` has further
+ * flags for open(). path_fd stays open. Does not wait for the other end of a FIFO. Returns an fd or
+ * a negative errno.
  */
 int open_path_fd(int path_fd, int flags);
 

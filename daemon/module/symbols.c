@@ -120,10 +120,10 @@ void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns
 
 /*
  * Adds a symbol table to the registry. If the registry has an equal table already, frees the new
- * one and returns the other: equal files may exist at several paths, for example in a container
- * image that was unpacked twice. The contents are compared, because anybody can write the same
- * build-id into another file. NULL when out of memory; the new table is then freed. Called with
- * registry.lock held.
+ * one and returns that of the registry. Equal files may exist at several paths, for example in a
+ * container image that was unpacked twice. The contents are compared, because anybody can write the
+ * same build-id into another file. When out of memory, frees the new table and returns NULL. Called
+ * with registry.lock held.
  */
 static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
 {

@@ -342,8 +342,8 @@ static uint64_t last_line_hash(int fd, const struct perf_map *map)
 }
 
 /*
- * True if the file has only grown since `before` was read from it: the last line of `before` is
- * still at the same offset.
+ * `before` is the map that was read from the file last time. True if the file has only grown since
+ * then: the last line of the map is still at the same offset.
  */
 static bool is_continued(int fd, const struct perf_map *before)
 {

@@ -33,8 +33,8 @@ int loop_new(struct loop **out);
 
 /*
  * Frees the loop. First waits until all handles are closed and all work in the pool is done;
- * callbacks may still be called meanwhile. The caller has to free timers and servers before. NULL
- * is allowed.
+ * callbacks may still be called meanwhile. Before this call, the caller has to free timers and
+ * servers. NULL is allowed.
  */
 struct loop *loop_free(struct loop *loop);
 void loop_freep(struct loop **loop);

@@ -23,10 +23,10 @@ struct server_handler {
 	void *userdata;
 
 	/*
-	 * Begins an exchange (a call and its replies) for a message. Returns 0 with *exchange_out.
-	 * On a negative errno, the server closes the connection (-EMSGSIZE: the message is nested
-	 * too deeply or has too many values). peer stays valid until the exchange has ended;
-	 * message (len bytes and a NUL) is valid only during this call.
+	 * Begins an exchange (a call and its replies) for a message. Returns 0 with *exchange_out,
+	 * or a negative errno: the server then closes the connection (-EMSGSIZE: the message is
+	 * nested too deeply or has too many values). `peer` stays valid until the exchange has
+	 * ended. `message` (len bytes and a NUL) is valid only during this call.
 	 */
 	int (*begin)(void *userdata, struct server_peer *peer, const char *message, size_t len,
 		     void **exchange_out);

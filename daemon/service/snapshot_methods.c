@@ -48,8 +48,8 @@ static int row_truncate(struct arena *arena, const struct wire_row *row, size_t 
 }
 
 /*
- * Appends a reply with only the next row, which is too long for a reply. Truncates the stacks of
- * the row until it fits.
+ * Called if the next row alone is too long for a reply. Truncates the stacks of the row until it
+ * fits, and appends a reply with this row.
  */
 static int reply_truncated_row(struct exchange *exchange, const struct wire_snapshot_reply *reply,
 			       struct text *out)

@@ -45,7 +45,9 @@ int server_socket_listen(const char *path, const char *group, int *fd_out);
 /* Returns 0 if fd is a Unix stream socket that listens, else a negative errno. */
 int server_socket_check(int fd);
 
-/* Fills *out with the process at the other end of fd. Does not set the members id and is_bound. */
+/*
+ * Fills *out with the process at the other end of fd. Does not set the members `id` and is_bound.
+ */
 int server_peer_get(int fd, struct server_peer *out);
 void server_peer_fini(struct server_peer *peer);
 

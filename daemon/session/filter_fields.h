@@ -21,7 +21,8 @@ enum filter_use {
 
 /*
  * Refuses a filter that sets a field which this kind of probe does not allow. Returns 0, or -EINVAL
- * with *error filled, which names the kinds that allow the field. wire may be NULL: no filter.
+ * with *error filled, which names the kinds that allow the field. `wire` is NULL if there is no
+ * filter.
  */
 int filter_fields_check(const struct wire_filter *wire, enum probe_kind kind, enum filter_use use,
 			struct wire_error *error);

@@ -20,8 +20,8 @@
  */
 #define STACKS_SHARE 2
 /*
- * The number of rows to which windows merged from several on disk are folded. Windows in memory are
- * folded to half and to a quarter of it when memory is short.
+ * The number of rows to which windows are folded that were merged from several on disk. When memory
+ * is short, windows in memory are folded to half and to a quarter of this number.
  */
 #define STORE_ROWS 500
 /* Windows of sessions that clients start may have this multiple of the rows: a client that asks for

@@ -239,7 +239,7 @@ static struct store_table_entry *table_add(struct store_table *table, void *item
 }
 
 /*
- * Returns 1 plus the index of the item in the table; adds the item if it is new. Returns 0 if item
+ * Returns 1 plus the index of `item` in the table; adds the item if it is new. Returns 0 if `item`
  * is NULL.
  */
 static uint64_t table_place(struct store_column_context *context, struct store_table *table,

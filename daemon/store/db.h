@@ -101,10 +101,10 @@ struct store_db {
 };
 
 /*
- * Opens the database at path; a writer also creates the file and the tables that are missing.
+ * Opens the database at `path`; a writer also creates the file and the tables that are missing.
  * Returns 0; -EUCLEAN: the file is damaged; -EPROTONOSUPPORT: the schema is newer than
  * STORE_SCHEMA, and db->schema has its version; -ENODATA: a reader found a file without tables; or
- * another errno. After a failure db is closed.
+ * another errno. After a failure `db` is closed.
  */
 int store_db_open(struct store_db *db, const char *path, bool is_writer);
 void store_db_close(struct store_db *db);

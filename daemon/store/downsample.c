@@ -482,8 +482,8 @@ static int members_add(struct downsample *downsample, const struct window *windo
 }
 
 /*
- * Adds the waker of the row that was just added to the merged window. waker is NULL if the row has
- * none.
+ * Adds the waker of the row that was just added to the merged window. `waker` is NULL if the row
+ * has none.
  */
 static int waker_finish(struct downsample *downsample, const struct window_waker *waker)
 {

@@ -18,8 +18,8 @@ enum { EVICT_FOR_STACKS = 4 };
 #define RECENT_NS (30 * NS_PER_S)
 
 /*
- * FOLD_LEVELS: how often a window is folded to half of its rows; FOLDS_A_WINDOW: the most windows
- * that are folded for one that is added, so that this takes a few milliseconds.
+ * FOLD_LEVELS: how often a window may be folded to half of its rows. FOLDS_A_WINDOW: the most
+ * windows that are folded when a window is added; more would take longer than a few milliseconds.
  */
 enum { FOLD_LEVELS = 2, FOLDS_A_WINDOW = 4 };
 
@@ -34,8 +34,12 @@ struct history {
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
-	struct window_fold_limits fold; /* see history_set_fold() */
-	/* the oldest n_folded[i] windows have been folded i + 1 times, or need not be */
+	/* limits to which windows are folded, see history_set_fold() */
+	struct window_fold_limits fold;
+	/*
+	 * number of the oldest windows that have been folded at least i + 1 times, or need not be
+	 * folded again
+	 */
 	size_t n_folded[FOLD_LEVELS];
 	/* ring of evicted windows, of which only times and loss counts are kept */
 	struct window *lossy[HISTORY_LOSSY_MAX];
@@ -184,8 +188,9 @@ void history_set_fold(struct history *history, const struct window_fold_limits *
 }
 
 /*
- * Returns the window to fold next, and the level to which; NULL if all but the recent ones are
- * folded. First all windows are folded once, the oldest first.
+ * Returns the window that is to be folded next, the oldest one first. Sets *level_out to 0 if it is
+ * to be folded to half, to 1 if to a quarter. All windows but the recent ones are folded once
+ * before any is folded twice. Returns NULL if none is left.
  */
 static struct window *fold_next(struct history *history, int64_t now_ns, size_t *level_out)
 {
@@ -224,9 +229,9 @@ static void window_replace(struct history *history, struct window *window, struc
 }
 
 /*
- * Folds some of the oldest windows if all windows and stacks take too many bytes. Called with the
- * lock held, which it releases while it folds, so that queries need not wait. Returns true if more
- * windows can be folded.
+ * If all windows and stacks together take too many bytes, folds some of the oldest windows. Called
+ * with the lock held; releases the lock while it folds, so that queries need not wait. Returns true
+ * if more windows can be folded.
  */
 static bool history_fold(struct history *history, int64_t now_ns, size_t more_bytes)
 {
@@ -264,7 +269,9 @@ static void history_make_room(struct history *history, const struct window *wind
 	while (history->n > 0 &&
 	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
 		history_evict(history, false);
-	/* As long as folding goes on, it may take a quarter more: stacks are freed a little later.
+	/*
+	 * As long as windows can be folded, windows and stacks may exceed max_bytes by a quarter,
+	 * because stacks are freed only some time after the folding.
 	 */
 	if (history_fold(history, window->end_ns, window->bytes + stack_bytes))
 		max += max / 4;

@@ -55,9 +55,10 @@ struct history *history_free(struct history *history);
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
 /*
- * Sets the limits to half and to a quarter of which the oldest windows are folded when max_bytes is
- * reached, before any window is evicted. Windows of sessions that clients started are not folded.
- * Must be called before the first window is added; without it, windows are only evicted.
+ * Sets the limits of folding. When max_bytes is reached, the oldest windows are folded to half and
+ * then to a quarter of these limits, before any window is evicted. Windows of sessions that clients
+ * started are not folded. Must be called before the first window is added; if it is not called,
+ * windows are not folded.
  */
 void history_set_fold(struct history *history, const struct window_fold_limits *limits);
 

@@ -15,8 +15,8 @@
 struct store_intern_reader;
 
 /*
- * Creates a reader that adds 1 to *damaged for each row that is missing or damaged; damaged must
- * outlive the reader. Returns 0 or -ENOMEM.
+ * Creates a reader that adds 1 to *damaged for each row that is missing or damaged. The pointer
+ * `damaged` must stay valid as long as the reader lives. Returns 0 or -ENOMEM.
  */
 int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out);

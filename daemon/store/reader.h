@@ -141,7 +141,10 @@ int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run
  */
 int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t size);
 
-/* Sets the members windows, bytes, oldest_ns and newest_ns of *out to what the database has now. */
+/*
+ * Sets the members `windows`, `bytes`, oldest_ns and newest_ns of *out to what the database has
+ * now.
+ */
 void store_reader_count(struct store_reader *reader, struct store_stats *out);
 
 /*

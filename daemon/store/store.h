@@ -167,11 +167,13 @@ void store_stats(struct store *store, struct store_stats *out);
  */
 void store_stats_read(struct store *store, struct store_reader *reader, struct store_stats *out);
 
-/* Returns the number of this run of stackd in the database; 0: not known, or store is NULL. */
+/* Returns the number of this run of stackd in the database; 0: not known, or `store` is NULL. */
 uint64_t store_current_run(struct store *store);
 const char *store_path(const struct store *store);
 
-/* Opens a reader. Returns 0, -ENODATA (store is NULL or its file is not open) or another errno. */
+/*
+ * Opens a reader. Returns 0, -ENODATA (`store` is NULL or its file is not open) or another errno.
+ */
 int store_reader_begin(struct store *store, struct store_reader **out);
 
 /*

@@ -23,8 +23,8 @@ struct kallsyms;
 int kallsyms_load(const char *path, struct kallsyms **out);
 
 /*
- * Finds the function of an address. If is_call is true, the address is a return address: the
- * function of the byte before it is found. The offsets in *symbol_out are those of the address
+ * Finds the function of an address. If is_call is true, the address is a return address; finds the
+ * function that contains the byte before it. The offsets in *symbol_out are those of the address
  * itself. Returns false if no function covers the address; *symbol_out then has only the kind, and
  * the address as file_offset.
  */
