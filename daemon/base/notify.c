@@ -44,8 +44,8 @@ void notify_reloading(void)
 	char state[64];
 
 	/*
-	 * With Type=notify-reload, systemd needs the time to distinguish this reload from an
-	 * earlier one.
+	 * With Type=notify-reload, systemd needs the time at which this reload began, to
+	 * distinguish it from an earlier one.
 	 */
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
 		 clock_ns(CLOCK_MONOTONIC) / NS_PER_US);

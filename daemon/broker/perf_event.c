@@ -136,7 +136,10 @@ int perf_request_check(const struct perf_request *request)
 	return is_good ? 0 : -EINVAL;
 }
 
-/* Opens an event, disabled, on CPU number cpu. Returns its descriptor or a negative errno. */
+/*
+ * Opens an event on the CPU with the number `cpu`. The event is disabled at first. Returns its
+ * descriptor or a negative errno.
+ */
 static int event_open(struct perf_event_attr *attr, int cpu)
 {
 	long fd;

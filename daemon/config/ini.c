@@ -49,8 +49,8 @@ static int fail_file(const char *path, int r, const char *what, struct config_er
 }
 
 /*
- * Refuses directories, because the error of reading one does not explain the mistake, and pipes,
- * because reading one could block the start. Accepts /dev/null as an empty file.
+ * Refuses directories and pipes: the error of reading a directory would not explain the mistake,
+ * and reading a pipe could block the start. Accepts /dev/null as an empty file.
  */
 static int check_kind(const char *path, const struct stat *st, struct config_error *error)
 {

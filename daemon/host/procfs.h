@@ -40,8 +40,8 @@ struct procfs_exe {
 };
 
 /*
- * Reads the path, device and inode of the file that the process executes (/proc/PID/exe). -ENOENT
- * for kernel threads and for processes that are exiting.
+ * Reads the path, device and inode of the file that the process executes (/proc/PID/exe). Returns
+ * -ENOENT for kernel threads and for processes that are exiting.
  */
 int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 
@@ -52,9 +52,9 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 
 /*
- * Finds the path of the file to which fd, a descriptor of stackd itself, refers, even if the file
- * is deleted. Writes it to `path`, which has room for PATH_MAX bytes. Returns 0 or a negative
- * errno.
+ * Finds the path of the file that fd refers to, even if the file is deleted. fd is a descriptor of
+ * stackd itself. Writes the path to `path`, which has room for PATH_MAX bytes. Returns 0 or a
+ * negative errno.
  */
 int procfs_read_fd(int fd, char *path);
 

@@ -167,8 +167,8 @@ struct unwind_file *module_unwind(const struct module *module);
 void module_learn_code(struct module *module, const struct unwind_code_key *key);
 
 /*
- * Opens a file by the inode number in the key, which not all file systems support, and records the
- * key for the file's module. Returns a reference to the module, or NULL if opening fails or the
+ * Opens a file by the inode number in the key, and records the key for the file's module. Not all
+ * file systems support this. Returns a reference to the module, or NULL if opening fails or the
  * file has changed.
  */
 struct module *module_open_code(struct module_registry *registry,

@@ -48,8 +48,11 @@ struct maps_version {
 	struct process_maps *walk_maps; /* those mappings of walked[] whose file is known; NULL:
 					   none */
 	size_t n_walked;
-	struct walk_mapping *walked; /* the n_walked mappings that walks found; room for
-					UNWIND_FOUND_MAX. NULL: none, as in most versions */
+	/*
+	 * array of the n_walked mappings that walks found, with room for UNWIND_FOUND_MAX; NULL:
+	 * walks have found none, as for most versions
+	 */
+	struct walk_mapping *walked;
 };
 
 static struct maps_version *version_find(const struct process *process, uint64_t id)

@@ -42,8 +42,8 @@ static struct aggregate_io_key key_by_operation(const struct aggregate *aggregat
 }
 
 /*
- * Adds the group of an I/O row. Takes over the layer, operation, device and stacks of the row; the
- * sums are 0. Returns NULL when out of memory.
+ * Adds a group for an I/O row. Copies the layer, operation, device and stacks of the row; the sums
+ * of the new group are 0. Returns NULL when out of memory.
  */
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct aggregate_io_key *key,

@@ -18,7 +18,10 @@ struct answer_stack_entry {
 	UT_hash_handle hh;
 };
 
-/* All stacks of one answer. The caller sets arena and options and leaves entries NULL. */
+/*
+ * All stacks of one answer. The caller sets the members `arena` and `options`, and leaves `entries`
+ * NULL.
+ */
 struct answer_stacks {
 	struct arena *arena;
 	const struct answer_row_options *options;

@@ -91,8 +91,8 @@ struct client {
 	bool is_reading;
 
 	/*
-	 * The call that is being answered. While state is CLIENT_WORKING, only a thread of the pool
-	 * may use the members from message to result.
+	 * The call that is being answered. While `state` is CLIENT_WORKING, only a thread of the
+	 * pool may use the members from `message` to `result`.
 	 */
 	char *message;
 	size_t message_len;

@@ -73,7 +73,7 @@ struct method {
 	query_function *query;
 
 	/*
-	 * Appends the next reply to out. Returns SERVER_MORE or SERVER_WAIT if another step has to
+	 * Appends the next reply to *out. Returns SERVER_MORE or SERVER_WAIT if another step has to
 	 * follow, 0 after the last reply, or a negative errno if the daemon failed. NULL: the
 	 * method has one reply, which is the whole answer.
 	 */
@@ -115,7 +115,7 @@ int reply_query_error(struct wire_error *error, struct text *out);
  */
 int reply_refused(const struct service *service, enum method_class class, struct text *out);
 
-/* Appends the error Failed to out, and logs the reason, which is a negative errno. */
+/* Appends the error `Failed` to *out. Logs the reason, which is a negative errno. */
 int reply_failed(const struct exchange *exchange, int reason, struct text *out);
 
 /* Appends a reply with the whole answer. No other reply follows. */

@@ -14,10 +14,10 @@
 #include <sys/types.h>
 
 /*
- * The process at the other end of a connection. pid, uid and groups are those that the kernel
- * recorded when the process connected. `id` is the number of the connection and is never reused.
- * `is_bound` means that a session ends when the exchange ends; the server never closes such a
- * connection to make room for another. The handler sets it, on any thread.
+ * The process at the other end of a connection. The members `pid`, `uid` and `groups` are those
+ * that the kernel recorded when the process connected. `id` is the number of the connection and is
+ * never reused. `is_bound` means that a session ends when the exchange ends; the server never
+ * closes such a connection to make room for another. The handler sets `is_bound`, on any thread.
  */
 struct server_peer {
 	uint64_t id;

@@ -55,8 +55,10 @@ struct session_request {
 	uint64_t period_ns;    /* time from sample to sample; 0 if not given */
 	const char *event;     /* "cpu-clock" or "cycles"; NULL: the event in the settings */
 	bool with_idle;	       /* idle CPUs are sampled too */
-	/* The members function, is_regex and rate are only for kinds with the trait
-	 * PROBE_FUNCTIONS. */
+	/*
+	 * The members `function`, is_regex and `rate` are only for kinds with the trait
+	 * PROBE_FUNCTIONS.
+	 */
 	const char *function; /* pattern of the functions to trace, see target.h */
 	bool is_regex;
 	/* the most calls per second that are sent to a client; only with PROBE_STREAMS */

@@ -79,8 +79,8 @@ const struct source_frame *source_lines_find(const struct source_lines *lines, u
 					     uint64_t address, size_t *n_out);
 
 /*
- * Makes up to SOURCE_LINES_NOTES_MAX sentences that tell the client for which files source lines
- * are missing, and why. Returns 0 or -ENOMEM.
+ * Makes sentences, at most SOURCE_LINES_NOTES_MAX, that tell the client for which files source
+ * lines are missing, and why. Returns 0 or -ENOMEM.
  */
 enum { SOURCE_LINES_NOTES_MAX = 3 };
 int source_lines_notes(const struct source_lines *lines, const char **notes, size_t *n_out);
