@@ -54,6 +54,12 @@ static __always_inline bool name_append(struct name_walk *p, const void *from)
 	return true;
 }
 
+/* True if no process can see the mount. */
+static __always_inline bool is_hidden(const struct mount *mount)
+{
+	return (__u64)BPF_CORE_READ(mount, mnt_ns) >= -4096ULL;
+}
+
 /*
  * Goes one step up a path, as prepend_path() of the kernel does: to the directory above, or from
  * the root of a mount to the place where it is mounted.
@@ -67,8 +73,7 @@ static long name_path_step(__u32 i, void *context)
 	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root)) {
 		below = BPF_CORE_READ(mount, mnt_parent);
 		if (below == mount) {
-			/* A layer of an overlay is mounted where no process can see it. */
-			p->is_whole = (__u64)BPF_CORE_READ(mount, mnt_ns) < -4096ULL;
+			p->is_whole = !is_hidden(mount);
 			return 1;
 		}
 		p->at = (__u64)BPF_CORE_READ(mount, mnt_mountpoint);
@@ -152,12 +157,33 @@ static __always_inline bool name_is_sent(__u64 id)
 	return sent && *sent == cut.epoch;
 }
 
-static __always_inline bool name_walk_path(struct name_walk *p, struct file *file, bool has_text)
+static __always_inline void name_start(struct name_walk *p, const struct path *path)
+{
+	p->first = (__u64)BPF_CORE_READ(path, dentry);
+	p->first_mount = (__u64)BPF_CORE_READ(path, mnt) - bpf_core_field_offset(struct mount, mnt);
+}
+
+/*
+ * Lets the walk begin at a file. A program in an overlay is mapped from the file in a layer, which
+ * is mounted where no process can see it, but which knows the file of the overlay.
+ */
+static __always_inline void name_start_file(struct name_walk *p, struct file *file)
+{
+	struct backing_file *backing = (void *)file;
+	struct dentry *dentry;
+
+	name_start(p, &file->f_path);
+	dentry = (void *)p->first;
+	if (bpf_core_field_exists(backing->user_path) && is_hidden((void *)p->first_mount) &&
+	    BPF_CORE_READ(dentry, d_parent) != dentry)
+		name_start(p, &backing->user_path);
+}
+
+static __always_inline bool name_walk_path(struct name_walk *p, bool has_text)
 {
 	name_begin(p, NAME_OF_PATH, has_text);
-	p->at = (__u64)BPF_CORE_READ(file, f_path.dentry);
-	p->mount =
-		(__u64)BPF_CORE_READ(file, f_path.mnt) - bpf_core_field_offset(struct mount, mnt);
+	p->at = p->first;
+	p->mount = p->first_mount;
 	bpf_loop(NAME_LEVELS, name_path_step, &p, 0);
 	return p->is_whole;
 }
@@ -168,11 +194,14 @@ static __always_inline bool name_walk_path(struct name_walk *p, struct file *fil
  */
 static __noinline __u64 name_file(struct cpu *cpu, struct name_walk *p, struct file *file)
 {
-	if (!cpu || !p || !file || !name_walk_path(p, file, false))
+	if (!cpu || !p || !file)
+		return 0;
+	name_start_file(p, file);
+	if (!name_walk_path(p, false))
 		return 0;
 	if (name_is_sent(p->id))
 		return p->id;
-	if (!name_walk_path(p, file, true) || !name_send(cpu, p))
+	if (!name_walk_path(p, true) || !name_send(cpu, p))
 		return 0;
 	return p->id;
 }

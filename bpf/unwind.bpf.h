@@ -84,11 +84,12 @@ struct name_walk {
 	 * reached
 	 */
 	__u64 at;
-	__u64 mount;   /* address in the kernel of the struct mount that `at` is in */
-	__u64 id;      /* hash of the components that the walk has passed */
-	__u32 n;       /* number of bytes in text[] */
-	__u8 has_text; /* 1: the components are to be stored in text[] */
-	__u8 is_whole; /* 1: the walk has reached the root */
+	__u64 mount;		  /* address in the kernel of the struct mount that `at` is in */
+	__u64 first, first_mount; /* where the walk up a path begins */
+	__u64 id;		  /* hash of the components that the walk has passed */
+	__u32 n;		  /* number of bytes in text[] */
+	__u8 has_text;		  /* 1: the components are to be stored in text[] */
+	__u8 is_whole;		  /* 1: the walk has reached the root */
 	__u8 pad[2];
 	char text[NAME_BYTES + NAME_COMPONENT]; /* the components of the path, as in record_name */
 };

@@ -40,9 +40,22 @@ def forks():
         return next(int(line.split()[1]) for line in f if line.startswith("processes "))
 
 
+class Daemon(harness.Daemon):
+    """A stackd that may be of another version than stackctl."""
+
+    def _wait_ready(self, seconds=30):
+        def ready():
+            try:
+                return self.status()
+            except OSError:
+                return None
+
+        harness.wait_until(ready, seconds, "the daemon to answer")
+
+
 class Stackd:
     def __init__(self, name, binary):
-        self.name, self.daemon = name, harness.Daemon(binary=binary)
+        self.name, self.daemon = name, Daemon(binary=binary)
 
     def begin(self):
         self.times = cpu_ns(self.daemon.process.pid)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shows the names of their moment in a storm of 1,000 execs a second. Known programs run as they
 are, then as copies, under new names, by hard links, in a directory that was renamed, with another
-program under an old name, below a mount, and in another mount namespace, one right after the other.
-Every row has the path that was executed, and the functions of the file that was there."""
+program under an old name, below a mount, in another mount namespace, in overlays of one directory,
+and in a control group, one right after the other. Every row has the path that was executed, the
+functions of the file that was there, and the control group."""
 
 from harness import *
 
@@ -29,19 +30,35 @@ def paths(directory, letter="p"):
     return [os.path.join(directory, f"{letter}{i:02}") for i in range(PROGRAMS)]
 
 
-def storm(what, programs, function, before=()):
-    """Runs the programs; notes which path and function each pid has to have."""
+def storm(what, programs, function, before=(), cgroup=None):
+    """Runs the programs; notes which path, function and cgroup each pid has to have."""
     argv = [*before, prog("prog_storm"), RATE, COUNT, *programs]
     result = run([str(a) for a in argv], timeout=60)
     if result.code != 0:
         raise AssertionError(str(result))
     for line in result.out.splitlines():
         pid, path = line.split(" ", 1)
-        truth[int(pid)] = (what, path, function)
+        truth[int(pid)] = (what, path, function, cgroup)
+
+
+def make_group():
+    """Makes a control group in another one; returns its directory and its path, or None."""
+    with open("/proc/mounts", encoding="ascii") as f:
+        mounts = [line.split()[1] for line in f if line.split()[2] == "cgroup2"]
+    path = f"/stackd-test-{os.getpid()}/inner"
+    try:
+        os.makedirs(mounts[0] + path)
+    except (IndexError, OSError):
+        return None
+    atexit.register(os.removedirs, mounts[0] + path)
+    return mounts[0] + path, path
 
 
 truth = {}
-daemon = Daemon("window.max_memory=128M", "probe.offcpu.max_keys=131072")
+begin = time.time_ns()
+daemon = Daemon(
+    "window.max_memory=256M", "query.max_memory=256M", "probe.offcpu.max_keys=131072"
+)
 top = make_temp_dir()
 one, two = make(f"{top}/one", "prog_tick"), make(f"{top}/two", "prog_tock")
 storm("at first", paths(one), "tick")
@@ -70,25 +87,47 @@ file_over = f'for f in "$1"/p*; do {mount} --bind "$f" "$2/${{f##*/}}" || exit; 
 hidden[6] = file_over
 storm("below mounts", paths(one), "tock", before=hidden)
 
+# In both overlays the programs are the same files of one layer, as in containers of one image.
+script = (f'mkdir "$2" && {mount} -t tmpfs none "$2" && mkdir "$2/up" "$2/work" "$2/top" && '
+          f'{mount} -t overlay -o "lowerdir=$1,upperdir=$2/up,workdir=$2/work" none "$2/top" && '
+          'shift 2 && exec "$@"')
+for name in ("five", "six"):
+    layers = [unshare, "-m", "--propagation", "private", "sh", "-c", script, "sh", one,
+              f"{top}/{name}"]
+    if name == "five" and run([*layers, "true"]).code != 0:
+        print("no overlay can be mounted here: left out")
+        break
+    shutil.rmtree(f"{top}/{name}", ignore_errors=True)
+    storm(f"in overlay {name}", paths(f"{top}/{name}/top"), "tick", before=layers)
+
+group = make_group()
+if group:
+    inside = ["sh", "-c", f'echo $$ > "{group[0]}/cgroup.procs" && exec "$@"', "sh"]
+    storm("in a control group", paths(one), "tick", before=inside, cgroup=group[1])
+else:
+    print("no control group can be made here: left out")
+
 snapshot = daemon.snapshot("--window", "60s")
 seen, named = {}, {}
 wrong = []
 for row in snapshot["rows"]:
     process = row["process"]
-    what, path, function = truth.get(process["pid"], (None, None, None))
-    # Rows from before the exec are those of a fork of prog_storm.
-    if not what or process["comm"] == "prog_storm":
+    what, path, function, cgroup = truth.get(process["pid"], (None, None, None, None))
+    # Rows from before the exec are those of a fork of prog_storm. A pid may have been used before.
+    if not what or process["comm"] == "prog_storm" or process["start"]["ns"] < begin:
         continue
     seen.setdefault(what, set()).add(process["pid"])
     if process.get("exe") != path or process["comm"] != os.path.basename(path):
         wrong.append((what, path, process))
+    if cgroup and process.get("cgroup") != cgroup:
+        wrong.append((what, cgroup, process))
     for frame in (row.get("user") or {}).get("frames", []):
         if frame.get("name") in ("tick", "tock") or frame.get("module", "").startswith(top):
             named.setdefault(what, set()).add(process["pid"])
             if frame.get("module") != path or frame.get("name") in {"tick", "tock"} - {function}:
                 wrong.append((what, path, frame))
-for what in dict.fromkeys(what for what, _, _ in truth.values()):
-    total = sum(w == what for w, _, _ in truth.values())
+for what in dict.fromkeys(values[0] for values in truth.values()):
+    total = sum(values[0] == what for values in truth.values())
     rows, names = len(seen.get(what, ())), len(named.get(what, ()))
     check(rows > 0.9 * total, f"{what}: {rows} of {total} processes have a row")
     # At first, a file is read while its first process may have ended already.
