@@ -159,7 +159,10 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 	}
 }
 
-/* Counts the processes of folded images in the totals. Each has at least one thread. */
+/*
+ * Adds to the totals the processes that were folded: those for which one entry of window->images
+ * stands. Each of them has at least one thread.
+ */
 static void count_folded(struct aggregate *aggregate)
 {
 	const struct aggregate_folded *folded, *next;

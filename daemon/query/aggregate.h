@@ -70,7 +70,11 @@ struct aggregate_group {
 	bool is_short;
 	/* the group is the sum of groups that did not fit into the query's memory */
 	bool is_others;
-	bool is_first; /* for the caller: the group is among the first ones of a part of the time */
+	/*
+	 * used by the caller: the group has one of the highest times in a part of the overview, see
+	 * part_make()
+	 */
+	bool is_first;
 	uint64_t count;
 	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
 	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */
@@ -220,7 +224,7 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate);
 void aggregate_image_process(const struct window *window, const struct window_image *image,
 			     struct process_info *out);
 
-/* Returns what was folded in the windows, as merging them does. */
+/* Returns the sums of window->folded over the windows, as in a window merged from them. */
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate);
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);

@@ -189,7 +189,10 @@ static int image_count(struct aggregate *aggregate, const struct window_image *i
 				     process->id.start_boot_ns, false);
 }
 
-/* Notes a folded image that is selected. Returns NULL when out of memory. */
+/*
+ * Notes that the filter selects an entry of window->images that stands for several processes.
+ * Returns NULL when out of memory.
+ */
 static struct aggregate_folded *folded_note(struct aggregate *aggregate,
 					    const struct window_image *image)
 {
@@ -223,8 +226,9 @@ static void member_add(struct aggregate *aggregate, int64_t pid,
 }
 
 /*
- * Selects the images that a process with this pid was folded into: only "(others)", or all but
- * these. Returns the number of images, or -ENOMEM.
+ * Selects the entries of window->images that stand for several processes, one of which has this
+ * pid. If is_others is true, only entries with the name "(others)"; otherwise only entries with
+ * other names. Returns their number, or -ENOMEM.
  */
 static int member_select(struct aggregate *aggregate, const struct window *window, int64_t pid,
 			 bool is_others, struct aggregate_image_info *infos)
@@ -263,9 +267,9 @@ static bool has_process(const struct window *window, const struct aggregate_imag
 }
 
 /*
- * Selects folded images for each pid of the filter whose process has no image of its own in the
- * window: those that the process was folded into, or if there is none the "(others)" that it is a
- * part of. Returns 0 or -ENOMEM.
+ * For each pid of the filter that has no entry of its own in window->images, selects the entries
+ * that stand for several processes, one of which has this pid. Selects an entry "(others)" only if
+ * there is no other such entry. Returns 0 or -ENOMEM.
  */
 static int members_select(struct aggregate *aggregate, const struct window *window,
 			  struct aggregate_image_info *infos)
@@ -289,7 +293,10 @@ static int members_select(struct aggregate *aggregate, const struct window *wind
 	return 0;
 }
 
-/* Adds the numbers of processes of the folded images that are selected. Returns 0 or -ENOMEM. */
+/*
+ * For each selected entry of window->images that stands for several processes, adds the number of
+ * these. Returns 0 or -ENOMEM.
+ */
 static int folded_count(struct aggregate *aggregate, const struct window *window,
 			const struct aggregate_image_info *infos)
 {

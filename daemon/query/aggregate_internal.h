@@ -57,7 +57,10 @@ struct aggregate_wait {
 	UT_hash_handle hh;
 };
 
-/* A folded image that the filter selects, of all windows. */
+/*
+ * An entry of window->images that stands for several processes and is selected by the filter. The
+ * numbers are sums over all windows.
+ */
 struct aggregate_folded {
 	uint64_t uid; /* window_image.uid */
 	uint32_t processes;
@@ -66,7 +69,9 @@ struct aggregate_folded {
 	UT_hash_handle hh;
 };
 
-/* A pid of the filter, and a folded image that a process with this pid is a part of. */
+/*
+ * A pid of the filter, and an entry that stands for several processes, one of which has this pid.
+ */
 struct aggregate_member {
 	int64_t pid;
 	const struct aggregate_folded *folded;
@@ -101,7 +106,7 @@ struct aggregate {
 	struct aggregate_set processes;
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
-	struct window_folded folded; /* what was folded in all windows */
+	struct window_folded folded; /* the sums of window->folded over all windows */
 	struct aggregate_folded *folded_images;
 	struct aggregate_member members[AGGREGATE_MEMBERS_MAX]; /* the first ones that were found */
 	size_t n_members;

@@ -65,7 +65,10 @@ struct store_reader *answer_reader(struct answer *answer, struct store *store);
  */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
 
-/* Sets *out to what was folded; leaves it NULL if nothing was. Returns 0 or -ENOMEM. */
+/*
+ * Sets *out to the numbers of folded rows and processes, or to NULL if nothing was folded. Returns
+ * 0 or -ENOMEM.
+ */
 int answer_folded(struct arena *arena, const struct window_folded *folded,
 		  const struct wire_folded **out);
 

@@ -6,7 +6,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/query/snapshot_internal.h"
 
-/* Returns the request of an overview as one about the waits. */
+/* Returns a Snapshot request for the waits of an overview. */
 static struct wire_snapshot_request waits_request(const struct wire_overview_request *request)
 {
 	return (struct wire_snapshot_request){
@@ -89,7 +89,10 @@ int query_overview_next(struct recorder *recorder, const struct query_peer *peer
 	samples.since_ns = used.start;
 	samples.until_ns = used.end;
 	if (request->filter) {
-		/* Samples have neither lengths nor states. */
+		/*
+		 * Leave out the parts of the filter about lengths and states, which samples do not
+		 * have.
+		 */
 		filter = *request->filter;
 		filter.min_block_ns = filter.max_block_ns = WIRE_ABSENT;
 		filter.states = (struct wire_strs){};
@@ -103,7 +106,10 @@ int query_overview_next(struct recorder *recorder, const struct query_peer *peer
 	}
 	if (r)
 		return r;
-	/* The filter that the answer was made with ends here: its rows do not refer to it. */
+	/*
+	 * `next` was made with `filter`, a variable of this function. This is safe, because the
+	 * rows of an answer do not refer to the filter.
+	 */
 	answer_free(*answer);
 	*answer = next;
 	return 1;

@@ -46,8 +46,8 @@ typedef int query_function(struct recorder *recorder, const struct query_peer *p
 WIRE_METHODS(QUERY_DECLARE)
 
 /*
- * Replaces an answer of query_overview() by the one that follows it. Returns 1; 0 if there is none;
- * or a negative errno, with the answer unchanged.
+ * Replaces an answer of query_overview() by the next answer. Returns 1; 0 if there is no next one;
+ * or a negative errno, and leaves the answer unchanged.
  */
 int query_overview_next(struct recorder *recorder, const struct query_peer *peer,
 			const struct wire_overview_request *request, struct answer **answer);

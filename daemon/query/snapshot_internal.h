@@ -33,7 +33,11 @@ struct snapshot_question {
 	enum snapshot_order order;
 	size_t top; /* the maximum number of rows to show; SIZE_MAX for all rows */
 	bool is_reversed;
-	bool by_parts; /* an overview: `top` is for each part of the time, see wire_part */
+	/*
+	 * the request is for an overview: `top` is the number of rows for each part of the time,
+	 * see wire_part
+	 */
+	bool by_parts;
 	bool with_idle;
 };
 
@@ -54,8 +58,8 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		  struct answer_stacks *stacks);
 
 /*
- * Makes the answer to a Snapshot request; with by_parts, to that of an overview about one probe.
- * Returns the same as query_snapshot().
+ * Makes the answer to a Snapshot request. If by_parts is true, makes the answer for one probe of an
+ * overview. Returns the same as query_snapshot().
  */
 int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		    const struct wire_snapshot_request *request, bool by_parts, struct answer **out,

@@ -121,7 +121,7 @@ static int by_first(const void *x, const void *y)
 	return r ? r : by_total(x, y);
 }
 
-/* The parts of the time of threads that an overview has. */
+/* The parts into which an overview divides the time of threads. */
 static const struct overview_part {
 	const char *name;
 	bool is_of_samples;
@@ -135,8 +135,8 @@ static const struct overview_part {
 };
 
 /*
- * Marks the first `top` of the n groups in one part of the time, and sums up that part over
- * n + n_others groups.
+ * Marks the `top` groups, of the first n, that have the most time of this kind (such as blocked).
+ * Returns the sum of this time over all n + n_others groups.
  */
 static struct wire_part part_make(const struct overview_part *part, struct aggregate_group **groups,
 				  size_t n, size_t n_others, size_t top)
@@ -158,7 +158,7 @@ static struct wire_part part_make(const struct overview_part *part, struct aggre
 
 /*
  * Moves the groups that an overview shows to the front, and sets reply.snapshot.parts. Returns the
- * number of groups to show, or -ENOMEM.
+ * number of these groups, or -ENOMEM.
  */
 static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups, size_t n,
 			  size_t n_others, size_t top)

@@ -46,8 +46,8 @@ static bool process_exists(int64_t pid)
 }
 
 /*
- * Says that the process or thread may be one of those that were folded. A window lists the folded
- * processes up to a limit, and no threads.
+ * Writes that the process or thread may belong to processes that were folded. A window lists the
+ * pids of folded processes only up to a limit, and never their threads.
  */
 static void describe_doubt(FILE *out, const struct aggregate *aggregate, bool is_process)
 {
@@ -86,7 +86,9 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 			thread->comm, thread->pid, pid);
 }
 
-/* Returns the first folded processes that a process with this pid is a part of; NULL: none. */
+/*
+ * Returns the first entry that stands for several processes, one of which has this pid; NULL: none.
+ */
 static const struct aggregate_member *find_member(const struct aggregate *aggregate, int64_t pid)
 {
 	size_t i;
@@ -97,7 +99,7 @@ static const struct aggregate_member *find_member(const struct aggregate *aggreg
 	return NULL;
 }
 
-/* Says that rows of the answer stand for more processes than the one that was asked for. */
+/* Writes that the rows of the answer stand for more processes than the one that was asked for. */
 static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_t pid)
 {
 	const struct aggregate_member *member = find_member(aggregate, pid), *end;

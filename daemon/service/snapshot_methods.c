@@ -114,7 +114,10 @@ int snapshot_reply(struct exchange *exchange, struct text *out)
 				    : reply_answer_or_refuse(exchange, out);
 }
 
-/* Appends a reply with the next part of the answers of an overview, which follow one another. */
+/*
+ * Appends a reply with the next part of an overview, which consists of several answers, one after
+ * the other.
+ */
 int overview_reply(struct exchange *exchange, struct text *out)
 {
 	struct query_peer peer = query_peer_of(exchange);

@@ -227,7 +227,10 @@ static bool cgroup_has_unit(const char *cgroup, const char *unit)
 	return false;
 }
 
-/* True if the filter selects the image; if any_pid, pids do not matter. */
+/*
+ * True if the filter selects the thread `image`. If any_pid is true, ignores the pids in the
+ * filter.
+ */
 static bool image_matches(const struct filter *filter, const struct window_image *image,
 			  const struct process_info *info, bool any_pid)
 {

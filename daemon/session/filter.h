@@ -63,8 +63,8 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 bool filter_selects_threads(const struct filter *filter);
 
 /*
- * True if the image of the window is folded, a process with this pid is a part of it, and the
- * filter would select the image if it named no pids.
+ * True if the entry `image` of window->images stands for several processes, one of which has this
+ * pid, and the filter would select the entry if it named no pids.
  */
 bool filter_has_member(const struct filter *filter, const struct window *window, uint32_t image,
 		       const struct process_info *info, int32_t pid);

@@ -24,8 +24,10 @@
  * is short, windows in memory are folded to half and to a quarter of this number.
  */
 #define STORE_ROWS 500
-/* Windows of sessions that clients start may have this multiple of the rows: a client that asks for
- * a session wants its details. */
+/*
+ * Windows of a client's session may have this many times as many rows as windows of always-on
+ * sessions, because a client that starts a session wants its details.
+ */
 #define CLIENT_ROWS 32
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
@@ -78,9 +80,9 @@ static void folds_count(struct recorder_folds *folds, const struct window_folded
 }
 
 /*
- * Folds a window whose stacks have names, which needs them to know stacks that are equal. Takes
- * over the reference and returns one to the folded window, or to the same window if there is no
- * memory.
+ * Folds a window. Its stacks must have names, by which equal stacks are found. Takes over the
+ * caller's reference. Returns a reference to the folded window, or to the same window if there is
+ * no memory.
  */
 static struct window *recorder_fold(struct recorder *recorder, struct window *window)
 {

@@ -33,10 +33,11 @@ struct recorder_rates {
 
 struct sweeper;
 
-/* What was folded since the start, see daemon/window/fold.h. Any thread may read it. */
+/* Counts of what was folded since the start, see daemon/window/fold.h. Any thread may read them. */
 struct recorder_folds {
-	_Atomic uint64_t windows;   /* number of windows of which something was folded */
-	_Atomic uint64_t processes; /* number of processes, of each window anew */
+	_Atomic uint64_t windows; /* number of windows of which something was folded */
+	/* number of folded processes; a process counts once for each window */
+	_Atomic uint64_t processes;
 	_Atomic uint64_t rows;
 	_Atomic uint64_t ns;
 	_Atomic uint64_t unlisted;

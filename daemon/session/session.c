@@ -212,8 +212,8 @@ static int status_keep(struct session *session)
 }
 
 /*
- * Returns how windows of the session are folded. A session that promises exact counts, or that a
- * client started for some processes or threads, is not.
+ * Returns how windows of the session are folded. Windows are not folded if the session promises
+ * exact counts, or if a client started it for certain processes or threads.
  */
 static enum window_folding session_folding(const struct session_info *info)
 {

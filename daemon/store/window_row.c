@@ -44,7 +44,10 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 	return store_sum(sum, lost, size);
 }
 
-/* The names under which the numbers of struct window_folded are stored beside the losses. */
+/*
+ * The names of the members of struct window_folded in the column of losses, where they are stored,
+ * too.
+ */
 static const struct {
 	const char *name;
 	size_t offset;
@@ -56,7 +59,7 @@ static const struct {
 	{ "folded: unlisted", offsetof(struct window_folded, unlisted) },
 };
 
-/* Returns the number with this index in folded_names. */
+/* Returns a pointer to the member of entry->folded whose name is folded_names[i]. */
 static uint64_t *folded_number(const struct store_entry *entry, size_t i)
 {
 	return (uint64_t *)((uintptr_t)&entry->folded + folded_names[i].offset);
@@ -82,7 +85,10 @@ static void lost_encode(const struct store_entry *entry, struct bytes *out)
 	}
 }
 
-/* Sets the number with this name. False if the name is that of a loss. */
+/*
+ * Sets the member of entry->folded that has this name to `count`. Returns false if `name` is the
+ * name of a loss.
+ */
 static bool folded_decode(struct store_entry *entry, const char *name, uint64_t count)
 {
 	size_t i;
