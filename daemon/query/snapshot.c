@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -255,26 +256,47 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 		store_reader_set_query(reader, &query);
 }
 
-/* Makes the whole reply for answer->session, which must be set. */
-static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
-			 const struct wire_snapshot_request *request, bool by_parts,
-			 struct answer *answer, struct wire_error *error)
-{
-	struct snapshot_question question = { .by_parts = by_parts };
-	struct timeline_coverage found = {};
-	int r;
+/*
+ * The most queries that read windows at the same time, because each may use [query] max_memory and
+ * some more. Others wait for their turn.
+ */
+enum { READING_MAX = 2 };
 
-	r = snapshot_question_init(&question, request, answer->session, error);
-	if (r)
-		return r;
-	question.options.max_memory = recorder->config->query_max_memory;
-	reader_prepare(recorder, answer, &question);
-	r = query_range_open(recorder, answer, &question.range, error);
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned int reading; /* number of queries that read windows now */
+} turns = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
+
+static void turn_wait(void)
+{
+	pthread_mutex_lock(&turns.lock);
+	while (turns.reading == READING_MAX)
+		pthread_cond_wait(&turns.changed, &turns.lock);
+	turns.reading++;
+	pthread_mutex_unlock(&turns.lock);
+}
+
+static void turn_end(void)
+{
+	pthread_mutex_lock(&turns.lock);
+	turns.reading--;
+	pthread_cond_signal(&turns.changed);
+	pthread_mutex_unlock(&turns.lock);
+}
+
+/* Reads the windows of the range, and makes all of the reply from them. */
+static int reply_make(struct recorder *recorder, const struct query_peer *peer,
+		      const struct wire_snapshot_request *request,
+		      struct snapshot_question *question, struct answer *answer,
+		      struct wire_error *error)
+{
+	struct timeline_coverage found = {};
+	int r = snapshot_aggregate(recorder, answer, &question->filter, &question->options,
+				   peer->is_stream, error);
+
 	if (!r)
-		r = snapshot_aggregate(recorder, answer, &question.filter, &question.options,
-				       peer->is_stream, error);
-	if (!r)
-		r = query_range_coverage(answer, &question.range, &found);
+		r = query_range_coverage(answer, &question->range, &found);
 	if (!r)
 		r = losses_make(answer);
 	if (r)
@@ -285,10 +307,32 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);
-	r = notes_add(recorder, answer, &question, &found);
+	r = notes_add(recorder, answer, question, &found);
 	if (!r)
 		r = others_make(answer);
-	return r ? r : rows_make(recorder, peer, request, &question, answer);
+	return r ? r : rows_make(recorder, peer, request, question, answer);
+}
+
+/* Makes the whole reply for answer->session, which must be set. */
+static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
+			 const struct wire_snapshot_request *request, bool by_parts,
+			 struct answer *answer, struct wire_error *error)
+{
+	struct snapshot_question question = { .by_parts = by_parts };
+	int r;
+
+	r = snapshot_question_init(&question, request, answer->session, error);
+	if (r)
+		return r;
+	question.options.max_memory = recorder->config->query_max_memory;
+	reader_prepare(recorder, answer, &question);
+	r = query_range_open(recorder, answer, &question.range, error);
+	if (r)
+		return r;
+	turn_wait();
+	r = reply_make(recorder, peer, request, &question, answer, error);
+	turn_end();
+	return r;
 }
 
 int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measures questions about many minutes of churn: time, CPU and memory of the daemon and of
+stackctl. Give --base BUILD, a build of an earlier version, to have both in one run.
+
+The history is that of a storm of short-lived processes which stackd records for --seconds, written
+--copies times one after the other, so that it covers 20 minutes by default. DB (--db) is a recorded
+database to use instead.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+QUESTIONS = (
+    ("overview, 20 min", ["snapshot", "--window", "20min"], 1.0),
+    ("offcpu top 20, 15 min", ["snapshot", "offcpu", "--window", "15min"], 0.5),
+    ("offcpu, one process, 20 min", ["snapshot", "offcpu", "--window", "20min", "-p", "PID"], None),
+    ("by function, 15 min", ["snapshot", "offcpu", "--window", "15min", "--by", "function"], None),
+    ("oncpu top 20, 15 min", ["snapshot", "oncpu", "--window", "15min"], None),
+    ("JSON of all rows, 5 min", ["snapshot", "offcpu", "--window", "5min", "--json"], None),
+)
+CLIENTS = 20
+
+
+def record(build, directory, seconds):
+    path = f"{directory}/recorded.db"
+    argv = [f"{build}/daemon/stackd", "-o", f"control.socket={directory}/recorded.sock",
+            "-o", f"store.path={path}"]
+    daemon = subprocess.Popen(argv)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        subprocess.run(["sh", "-c", "cat /etc/passwd | sort | head -1 > /dev/null"], check=False)
+    daemon.terminate()
+    daemon.wait()
+    return path
+
+
+class Served:
+    """A daemon that answers questions from a copy of the database."""
+
+    def __init__(self, build, directory, database, name):
+        self.ctl = f"{build}/client/stackctl"
+        self.socket = f"{directory}/{name}.sock"
+        path = f"{directory}/{name}.db"
+        shutil.copy(database, path)
+        argv = [f"{build}/daemon/stackd", "--serve-only", "-o", f"control.socket={self.socket}",
+                "-o", f"store.path={path}"]
+        self.process = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+        while not os.path.exists(self.socket):
+            time.sleep(0.01)
+        self.floor = self.memory()
+
+    def memory(self):
+        """Returns the most memory that the daemon had, in MiB."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
+            return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmHWM"))
+
+    def cpu(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def start(self, argv):
+        return subprocess.Popen([self.ctl, "-S", self.socket, *argv], stdout=subprocess.DEVNULL)
+
+    def ask(self, argv):
+        """Returns (seconds, CPU seconds of the daemon, MiB of stackctl)."""
+        cpu, begin = self.cpu(), time.monotonic()
+        client = self.start(argv)
+        _, status, usage = os.wait4(client.pid, 0)
+        took = time.monotonic() - begin
+        if status not in (0, 4 << 8):
+            print(f"{argv}: exit {status >> 8}")
+        return took, self.cpu() - cpu, usage.ru_maxrss / 1024
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def some_pid(served):
+    """Returns a process that is in the history."""
+    done = subprocess.run([served.ctl, "-S", served.socket, "snapshot", "offcpu", "--window",
+                           "1min", "-n", "50"], capture_output=True, text=True, check=True)
+    pids = [word.split(")")[0].split(",")[0] for word in done.stdout.split("(pid ")[1:]]
+    return pids[-1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", nargs="?", default=f"{HERE}/../../build")
+    parser.add_argument("--base", help="build of an earlier version")
+    parser.add_argument("--db", help="a recorded database")
+    parser.add_argument("--seconds", type=int, default=240)
+    parser.add_argument("--copies", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=500, help="fold windows to it; 0: do not")
+    args = parser.parse_args()
+    directory = tempfile.mkdtemp(prefix="bench-history-")
+    try:
+        recorded = args.db or record(args.build, directory, args.seconds)
+        for round_number in range(args.rounds):
+            path = f"{directory}/history.db"
+            subprocess.run(["rm", "-f", path, f"{path}-wal", f"{path}-shm", f"{path}.lock"], check=True)
+            subprocess.run([f"{args.build}/tests/bench/churn_replay", recorded, path,
+                            str(args.copies), str(args.rows)], check=True)
+            for name, build in (("base", args.base), ("ours", args.build)):
+                if build:
+                    report(build, directory, path, name)
+    finally:
+        shutil.rmtree(directory)
+
+
+def report(build, directory, path, name):
+    for label, argv, goal in QUESTIONS:
+        served = Served(build, directory, path, name)
+        argv = [some_pid(served) if word == "PID" else word for word in argv]
+        served.stop()
+        served = Served(build, directory, path, name)
+        took, cpu, client = served.ask(argv)
+        text = f" (goal {goal} s)" if goal else ""
+        print(f"{name} {label:28} {took:6.2f} s{text}, CPU {cpu:5.2f} s, daemon +"
+              f"{served.memory() - served.floor:5.0f} MiB, stackctl {client:4.0f} MiB", flush=True)
+        served.stop()
+    served = Served(build, directory, path, name)
+    begin = time.monotonic()
+    clients = [served.start(["snapshot", "offcpu", "--window", "15min"]) for _ in range(CLIENTS)]
+    codes = [client.wait() for client in clients]
+    print(f"{name} {CLIENTS} clients at once: {time.monotonic() - begin:.2f} s, daemon "
+          f"{served.memory():.0f} MiB (goal 128), exit codes {set(codes)}", flush=True)
+    served.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
