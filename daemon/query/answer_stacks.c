@@ -74,7 +74,8 @@ static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *s
 	};
 	struct wire_frame *frames =
 		arena_array(stacks->arena, stack->n_frames + 1, sizeof(*frames));
-	bool has_address = stack->ip && (stack->process || stacks->options->kernel_addresses);
+	bool has_address = stack->ip && !stack->is_merged &&
+			   (stack->process || stacks->options->kernel_addresses);
 	size_t i, skipped = stack->n_raw > stack->n_frames ? stack->n_raw - stack->n_frames : 0;
 
 	if (!frames)

@@ -282,19 +282,21 @@ static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_
 }
 
 /*
- * Some entries of in.images have no row that stays as it is. Of these, keeps the entries with the
- * most CPU time, up to twice max_rows entries in all, and folds the others. Without this, a thread
- * that always runs would be folded, because it has no waits.
+ * Keeps the images of which no row stays, those with the most CPU time first, up to max_rows images
+ * in all, and folds the others. Without this, a thread that never waits would not be seen in a
+ * window of waits. A window with up to twice max_rows images keeps all.
  */
 int fold_images_finish(struct fold *fold)
 {
 	_cleanup_(freep) struct fold_item *items = calloc(fold->in->n_images + 1, sizeof(*items));
-	size_t max = 2 * fold->limits->max_rows, n = 0, kept = 0, stay, i;
+	size_t max = fold->limits->max_rows, n = 0, kept = 0, stay, i;
 	uint32_t out;
 	int r = items ? images_collect(fold, items, &n, &kept) : -ENOMEM;
 
 	if (r)
 		return r;
+	if (fold->in->n_images <= 2 * max)
+		max *= 2;
 	stay = fold_items_sort(fold, items, n);
 	if (kept >= max || stay > max - kept)
 		stay = kept < max ? max - kept : 0;

@@ -13,6 +13,7 @@
 #include "daemon/process/process.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/symbol/kallsyms_line.h"
+#include "daemon/window/generated.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
 #include "daemon/window/window.h"
@@ -289,7 +290,7 @@ static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, st
 static void stack_resolve(struct resolver *resolver, struct stack *stack)
 {
 	struct symbol symbols[STACK_DEPTH];
-	size_t i, first = 0, n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
+	size_t i, left, first = 0, n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
 	struct frame *frame;
 	char name[128];
 
@@ -304,7 +305,9 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	}
 	if (!stack->process)
 		kernel_first_frame(symbols, n, &first, name, sizeof(name));
-	for (i = first; i < n; i++) {
+	left = stack->process ? generated_merge(symbols, n) : n;
+	stack->is_merged = left < n;
+	for (i = first; i < left; i++) {
 		frame = stack_table_frame(resolver->stacks, &symbols[i]);
 		if (!frame) {
 			stack->flags |= STACK_IS_TRUNCATED;

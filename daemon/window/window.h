@@ -217,7 +217,7 @@ struct window_member {
 };
 
 /* Maximum number of entries in window.members. */
-enum { WINDOW_MEMBERS_MAX = 16384 };
+enum { WINDOW_MEMBERS_MAX = 8192 };
 
 /*
  * What was folded in a window. If windows are merged, the merged window has the totals of these

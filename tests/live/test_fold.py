@@ -36,7 +36,8 @@ def check_rows(reply):
     check(len(exes) == 1, f"the rows have one program: {exes}")
     check(not any(row["process"]["exited"] for row in folded), "folded rows have not exited")
     alike = sum(row.get("folded") or 1 for row in rows)
-    check(alike == COUNT, f"{alike} processes in rows with the wait")
+    # Where a row is of several windows, a process that began before its window may not count.
+    check(COUNT * 0.8 <= alike <= COUNT, f"{alike} processes in rows with the wait")
     # A walk may end early in a process whose files are not known yet.
     whole = sum(row["count"] for row in rows if "main" in frame_names(row))
     check(whole >= COUNT * 0.8, f"{whole} waits have their stack up to main")

@@ -8,6 +8,7 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "daemon/window/generated.h"
 #include "daemon/window/stack_id.h"
 
 enum { FILE_ID = 7, START = 0x1000 };
@@ -87,6 +88,34 @@ static void test_callers_and_depth(void **state)
 	assert_true(stack_functions_id_of(a, 1) != stack_functions_id_of(a, 2));
 }
 
+/* Code without a name and without a file is one frame, at whatever addresses it is. */
+static void test_generated_code(void **state)
+{
+	struct symbol symbols[] = {
+		{ .kind = FRAME_JIT, .module = "[anon]", .file_id = 7, .file_offset = 0x1000 },
+		{ .kind = FRAME_JIT, .module = "[heap]", .file_id = 7, .file_offset = 0x2000 },
+		{ .kind = FRAME_JIT, .module = "[anon]", .file_id = 8, .name = "js:main" },
+		{ .kind = FRAME_JIT, .module = "[anon]", .file_id = 7, .file_offset = 0x1004 },
+		{ .kind = FRAME_JIT, .module = "/app/cache", .file_id = 9, .file_offset = 0x10 },
+		{ .kind = FRAME_NATIVE, .file_offset = 0x30 },
+		{ .kind = FRAME_NATIVE, .file_offset = 0x34 },
+	};
+	const struct symbol *first = &symbols[0], *again = &symbols[2];
+
+	assert_int_equal(generated_merge(symbols, ARRAY_SIZE(symbols)), 6);
+	assert_string_equal(first->name, "[generated code]");
+	assert_int_equal(first->kind, FRAME_JIT);
+	assert_int_equal(first->file_id, again->file_id);
+	assert_int_equal(first->file_offset, again->file_offset);
+	assert_string_equal(again->name, first->name);
+	assert_string_equal(again->module, first->module);
+	assert_string_equal(symbols[1].name, "js:main");
+	assert_null(symbols[3].name);
+	assert_int_equal(symbols[4].file_offset, 0x30);
+	assert_int_equal(symbols[5].file_offset, 0x34);
+	assert_int_equal(generated_merge(symbols, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +123,7 @@ int main(void)
 		cmocka_unit_test(test_code_without_a_name),
 		cmocka_unit_test(test_what_is_no_code),
 		cmocka_unit_test(test_callers_and_depth),
+		cmocka_unit_test(test_generated_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
