@@ -41,7 +41,12 @@ def forks():
 
 
 class Daemon(harness.Daemon):
-    """A stackd that may be of another version than stackctl."""
+    """A stackd with its default settings, which may be of another version than stackctl."""
+
+    def start(self, *rest, **kwargs):
+        at = self.argv.index("window.max_rows=0")
+        del self.argv[at - 1:at + 1]
+        super().start(*rest, **kwargs)
 
     def _wait_ready(self, seconds=30):
         def ready():
