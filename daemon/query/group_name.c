@@ -54,7 +54,7 @@ static const struct frame *stack_leaf(const struct stack *stack, bool is_sample)
 	if (stack->flags & STACK_IS_AMBIGUOUS)
 		return &ambiguous;
 	/* A stack that was loaded for a query may have only its first frames, see store_query. */
-	n = stack->is_resolved ? stack->n_frames : stack->n_raw;
+	n = stack->is_partial ? stack->n_raw : stack->n_frames;
 	if (!n || !stack->frames)
 		return NULL;
 	while (!is_sample && i + 1 < n && frame_is_scheduler(stack->frames[i]))

@@ -18,7 +18,7 @@ struct loaded_frame {
 };
 
 struct loaded_stack {
-	struct stack stack; /* stack.is_resolved is false as long as not all frames were read */
+	struct stack stack; /* stack.is_partial is true as long as not all frames were read */
 	int64_t number;
 	UT_hash_handle hh;
 };
@@ -274,6 +274,7 @@ static int stack_frames(struct store_intern_reader *interned, struct stack *stac
 	size_t i;
 
 	free(stack->frames);
+	stack->n_raw = 0;
 	stack->frames = calloc(n + 1, sizeof(*stack->frames));
 	if (!stack->frames)
 		return -ENOMEM;
@@ -282,9 +283,10 @@ static int stack_frames(struct store_intern_reader *interned, struct stack *stac
 		if (!stack->frames[i])
 			return -ENOMEM;
 	}
-	stack->is_resolved = n == stack->n_frames;
-	stack->n_raw = stack->is_resolved ? 0 : n;
-	if (!stack->is_resolved)
+	stack->is_partial = n < stack->n_frames;
+	stack->is_resolved = !stack->is_partial;
+	stack->n_raw = stack->is_partial ? n : 0;
+	if (stack->is_partial)
 		return 0;
 	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
 	return 0;
@@ -304,6 +306,7 @@ static int stack_read(struct store_intern_reader *interned, int64_t number, size
 
 	if (!r) {
 		r = max_frames ? stack_decode(&in, stack, &numbers) : stack_head(&in, stack);
+		stack->is_partial = true;
 		sqlite3_reset(statement);
 	}
 	if (!r && max_frames)
@@ -356,7 +359,7 @@ static void frames_sweep(struct store_intern_reader *interned)
 	HASH_ITER (hh, interned->frames, frame, next)
 		frame->frame.refs = 0;
 	HASH_ITER (hh, interned->stacks, stack, next_stack) {
-		n = stack->stack.is_resolved ? stack->stack.n_frames : stack->stack.n_raw;
+		n = stack->stack.is_partial ? stack->stack.n_raw : stack->stack.n_frames;
 		for (i = 0; i < n; i++)
 			stack->stack.frames[i]->refs = 1;
 	}
@@ -400,7 +403,7 @@ int store_intern_reader_fill(struct store_intern_reader *interned, struct stack 
 {
 	struct loaded_stack *loaded = (struct loaded_stack *)stack;
 
-	if (stack->is_resolved)
+	if (!stack->is_partial)
 		return 0;
 	return stack_read(interned, loaded->number, SIZE_MAX, stack);
 }

@@ -30,7 +30,7 @@ struct store_names store_intern_reader_names(struct store_intern_reader *interne
 
 /*
  * Returns the functions by which a query reads the next window. They return stacks with their first
- * max_frames frames. If a stack has more frames, its is_resolved is false, and n_raw is the number
+ * max_frames frames. If a stack has more frames, its is_partial is true, and n_raw is the number
  * of loaded frames. Frees the stacks of earlier windows to which nothing refers any more.
  */
 struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,

@@ -234,7 +234,7 @@ void store_reader_set_query(struct store_reader *reader, const struct store_quer
 
 int store_reader_fill(struct store_reader *reader, struct stack *stack)
 {
-	if (!reader || stack->is_resolved)
+	if (!reader || !stack->is_partial)
 		return 0;
 	return store_intern_reader_fill(reader->interned, stack);
 }

@@ -97,7 +97,7 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 struct store_query {
 	/*
 	 * The most frames of a stack that are loaded, beginning with the leaf. If the stack has
-	 * more frames, its is_resolved is false, and n_raw is the number of loaded frames.
+	 * more frames, its is_partial is true, and n_raw is the number of loaded frames.
 	 */
 	size_t max_frames;
 	/*

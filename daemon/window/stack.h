@@ -63,9 +63,10 @@ struct stack {
 	uint64_t mappings; /* version of the process's memory mappings when the stack was taken */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: when true, n_frames and frames[] may be read */
-	bool is_merged; /* frames of generated code are one frame: ip and frames do not match */
-	bool is_idle;	/* true if the stack shows a thread that waits for work, see [idle] in
-			   stackd.conf */
+	bool is_merged;	 /* frames of generated code are one frame: ip and frames do not match */
+	bool is_partial; /* read from disk with only its first n_raw frames, see store_query */
+	bool is_idle;	 /* true if the stack shows a thread that waits for work, see [idle] in
+			    stackd.conf */
 	_Atomic unsigned int refs;
 	int64_t seen_ns; /* time at which stack_table_put() or stack_table_get() last returned this
 			    stack */

@@ -18,12 +18,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 QUESTIONS = (
-    ("overview, 20 min", ["snapshot", "--window", "20min"], 1.0),
-    ("offcpu top 20, 15 min", ["snapshot", "offcpu", "--window", "15min"], 0.5),
-    ("offcpu, one process, 20 min", ["snapshot", "offcpu", "--window", "20min", "-p", "PID"], None),
-    ("by function, 15 min", ["snapshot", "offcpu", "--window", "15min", "--by", "function"], None),
-    ("oncpu top 20, 15 min", ["snapshot", "oncpu", "--window", "15min"], None),
-    ("JSON of all rows, 5 min", ["snapshot", "offcpu", "--window", "5min", "--json"], None),
+    ("overview, 20 min", 20, ["snapshot"], 1.0),
+    ("offcpu top 20, 15 min", 15, ["snapshot", "offcpu"], 0.5),
+    ("offcpu, one process, 20 min", 20, ["snapshot", "offcpu", "-p", "PID"], None),
+    ("by function, 15 min", 15, ["snapshot", "offcpu", "--by", "function"], None),
+    ("oncpu top 20, 15 min", 15, ["snapshot", "oncpu"], None),
+    ("JSON of all rows, 5 min", 5, ["snapshot", "offcpu", "--json"], None),
 )
 CLIENTS = 20
 
@@ -84,10 +84,15 @@ class Served:
         self.process.wait()
 
 
-def some_pid(served):
+def minutes(end, n):
+    """Returns the options for the n minutes before the end of the history."""
+    return ["--since", f"@{end - 60 * n}", "--until", f"@{end}"]
+
+
+def some_pid(served, end):
     """Returns a process that is in the history."""
-    done = subprocess.run([served.ctl, "-S", served.socket, "snapshot", "offcpu", "--window",
-                           "1min", "-n", "50"], capture_output=True, text=True, check=True)
+    done = subprocess.run([served.ctl, "-S", served.socket, "snapshot", "offcpu", "-n", "50",
+                           *minutes(end, 1)], capture_output=True, text=True, check=True)
     pids = [word.split(")")[0].split(",")[0] for word in done.stdout.split("(pid ")[1:]]
     return pids[-1]
 
@@ -110,17 +115,19 @@ def main():
             subprocess.run(["rm", "-f", path, f"{path}-wal", f"{path}-shm", f"{path}.lock"], check=True)
             subprocess.run([f"{args.build}/tests/bench/churn_replay", recorded, path,
                             str(args.copies), str(args.rows)], check=True)
+            end = int(time.time())
             for name, build in (("base", args.base), ("ours", args.build)):
                 if build:
-                    report(build, directory, path, name)
+                    report(build, directory, path, name, end)
     finally:
         shutil.rmtree(directory)
 
 
-def report(build, directory, path, name):
-    for label, argv, goal in QUESTIONS:
+def report(build, directory, path, name, end):
+    for label, length, argv, goal in QUESTIONS:
         served = Served(build, directory, path, name)
-        argv = [some_pid(served) if word == "PID" else word for word in argv]
+        argv = [some_pid(served, end) if word == "PID" else word for word in argv]
+        argv += minutes(end, length)
         served.stop()
         served = Served(build, directory, path, name)
         took, cpu, client = served.ask(argv)
@@ -130,7 +137,8 @@ def report(build, directory, path, name):
         served.stop()
     served = Served(build, directory, path, name)
     begin = time.monotonic()
-    clients = [served.start(["snapshot", "offcpu", "--window", "15min"]) for _ in range(CLIENTS)]
+    argv = ["snapshot", "offcpu", *minutes(end, 15)]
+    clients = [served.start(argv) for _ in range(CLIENTS)]
     codes = [client.wait() for client in clients]
     print(f"{name} {CLIENTS} clients at once: {time.monotonic() - begin:.2f} s, daemon "
           f"{served.memory():.0f} MiB (goal 128), exit codes {set(codes)}", flush=True)

@@ -74,8 +74,10 @@ static void test_samples(void **state)
 
 static void test_stacks_that_are_not_whole(void **state)
 {
-	struct stack part = { .n_frames = 3, .n_raw = 2, .frames = waiting_frames };
-	struct stack none = { .n_frames = 3 };
+	struct stack part = {
+		.is_partial = true, .n_frames = 3, .n_raw = 2, .frames = waiting_frames
+	};
+	struct stack none = { .is_partial = true, .n_frames = 3 };
 	struct stack twice = in_read;
 
 	/* Only the frames that were loaded are looked at. */
