@@ -78,6 +78,7 @@ struct store_tier_stats {
 struct store_stats {
 	bool is_writing;
 	bool is_read_only;
+	bool is_working;   /* windows are being merged or folded, or unused rows deleted */
 	char problem[320]; /* text: what is wrong now; empty: nothing is wrong */
 	char notice[320];  /* text: the last problem that stackd repaired; empty: none */
 	uint64_t bytes;	   /* size of the database and its log, in bytes */

@@ -369,6 +369,9 @@ static int64_t writer_idle(struct store *store, bool is_queue_empty)
 		took = clock_ns(CLOCK_MONOTONIC) - now;
 	if (took)
 		store_tiers_count(store);
+	pthread_mutex_lock(&store->lock);
+	store->stats.is_working = is_more || !is_queue_empty;
+	pthread_mutex_unlock(&store->lock);
 	return is_more ? 3 * took : NS_PER_S;
 }
 
