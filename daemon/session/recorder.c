@@ -20,11 +20,6 @@
  */
 #define STACKS_SHARE 2
 /*
- * The number of rows to which windows are folded that were merged from several on disk. When memory
- * is short, windows in memory are folded to half and to a quarter of this number.
- */
-#define STORE_ROWS 500
-/*
  * Windows of a client's session may have this many times as many rows as windows of always-on
  * sessions, because a client that starts a session wants its details.
  */
@@ -36,9 +31,6 @@
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
 /* The longest time that the start of the daemon waits for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
-
-static const struct window_fold_limits tier_limits = { .max_rows = STORE_ROWS,
-						       .max_folded = STORE_ROWS };
 
 static void boot_id_read(char *id, size_t size)
 {
@@ -66,6 +58,20 @@ static void recorder_unwind(struct recorder *recorder, const struct config *conf
 static void on_stacks_full(void *userdata)
 {
 	history_shrink(userdata);
+}
+
+/*
+ * Returns the limits to which windows of always-on probes are folded. The store folds windows that
+ * it merges to them; where room is short, windows on disk and in memory are folded to half and to a
+ * quarter of these numbers.
+ */
+static struct window_fold_limits fold_limits(const struct config *config)
+{
+	return (struct window_fold_limits){
+		.max_rows = config->window_max_rows,
+		.max_folded = config->window_max_folded,
+		.preempted_percent = (unsigned int)config->window_preempted,
+	};
 }
 
 static void folds_count(struct recorder_folds *folds, const struct window_folded *folded)
@@ -118,6 +124,7 @@ static void on_resolved(void *userdata, struct window *window, size_t referred_b
 
 static int recorder_tables(struct recorder *recorder, const struct config *config)
 {
+	const struct window_fold_limits limits = fold_limits(config);
 	struct window_sink sink = { on_resolved, NULL };
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
@@ -129,7 +136,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
 	if (!r)
-		history_set_fold(recorder->history, &tier_limits);
+		history_set_fold(recorder->history, &limits);
 	sink.userdata = recorder;
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
@@ -167,7 +174,7 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 		.max_size = config->store_max_size,
 		.max_age_ns = config->store_max_age_ns,
 		.n_tiers = config->store_tiers.n,
-		.fold = tier_limits,
+		.fold = fold_limits(config),
 		.window_ns = config->window_length_ns,
 		.boot_id = recorder->boot_id,
 		.is_read_only = is_read_only,

@@ -7,7 +7,8 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-enum { PARTS_MAX = 64 /* PARTS_MAX: the most windows that are merged in one step */ };
+/* PARTS_MAX: the most windows that are merged in one step. MEMBERS_A_ROW: see members_trim(). */
+enum { PARTS_MAX = 64, MEMBERS_A_ROW = 2 };
 
 /* The shortest time between two windows that are evicted for their age. */
 #define EVICT_EVERY_NS (250 * NS_PER_MS)
@@ -220,6 +221,21 @@ static int group_replace(struct store *store, struct store_reader *reader,
 }
 
 /*
+ * Leaves out pids of folded processes beyond MEMBERS_A_ROW for each row that the tier allows, and
+ * counts them: a window of ten minutes would have more bytes for these than for its rows. The
+ * window was made by this thread and is not shared yet.
+ */
+static void members_trim(const struct store *store, size_t tier, struct window *window)
+{
+	size_t most = MEMBERS_A_ROW * (size_t)store_tier_rows(store, tier);
+
+	if (!most || window->n_members <= most)
+		return;
+	window->folded.unlisted += window->n_members - most;
+	window->n_members = most;
+}
+
+/*
  * Merges the loaded windows of the group into one window. Then folds that (see window_fold()) to
  * the number of rows that the next tier allows.
  */
@@ -233,6 +249,8 @@ static int group_downsample(struct store *store, const struct group *group,
 		return r;
 	r = store_tier_fold(store, group->oldest.tier + 1, merged, out);
 	window_unref(merged);
+	if (!r)
+		members_trim(store, group->oldest.tier + 1, *out);
 	return r;
 }
 
