@@ -79,8 +79,8 @@ int record_decode_strict(const struct record *record, struct json_object *object
 			 struct arena *arena, void *out, struct codec_error *error);
 
 /*
- * Copies a struct to *to, and all that it points to into the arena. Returns 0, or -ENOMEM with *to
- * undefined.
+ * Copies the struct at `from` to `to`. Everything that the struct points to is copied into the
+ * arena. Returns 0, or -ENOMEM; the struct at `to` is then undefined.
  */
 int record_copy(const struct record *record, const void *from, struct arena *arena, void *to);
 

@@ -49,6 +49,7 @@ char *text_fit(const char *text, size_t columns);
  */
 char *name_shorten(const char *name);
 
+/* How time_format() prints a time; each comment shows an example. */
 enum time_style {
 	TIME_FULL,	/* 2026-03-09 14:00:00 CET */
 	TIME_DAY,	/* 2026-03-09 14:00:00 */

@@ -96,8 +96,8 @@ static const struct option_spec specs[] = {
 	{ 'n', "top", "N", OPTIONS_STACKS, option_read_top, AT(top),
 	  "show at most N rows (default 20); 0 shows all rows" },
 	{ 0, "reverse", NULL, OPTIONS_STACKS, option_read_flag, AT(reverse),
-	  "show the same rows in reverse order: the smallest first (for the verb stuck: the "
-	  "youngest wait first)" },
+	  "show the same rows in reverse order: the smallest first; with `stackctl stuck`, the "
+	  "newest wait first" },
 	{ 0, "idle", NULL, OPTIONS_STACKS | OPTIONS_SESSION, option_read_flag, AT(idle),
 	  "include threads that only wait for new work and, with the probe oncpu (CPU "
 	  "samples), idle CPUs" },

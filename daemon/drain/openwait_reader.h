@@ -36,7 +36,7 @@ struct openwait_stats {
 				0: none */
 	struct openwait_counts counts;
 	struct probe_program program; /* data about the BPF program; set if it is loaded */
-	uint64_t lost[LOST_N];	      /* number of records lost because the ring buffer was full */
+	uint64_t lost[LOST_N];	      /* number of records lost, by reason (enum loss) */
 };
 
 /*

@@ -192,9 +192,9 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 
 /*
  * Finds the address at which the code starts. Up to Go 1.25 this address is in the table's header;
- * in a position-independent file it is in a relocation of the header. If neither has it, tries the
- * start of .text. This is right if the function at the program's entry then has the name that Go
- * gives to this function.
+ * in a position-independent file it is in a relocation of the header. If neither has it, assumes
+ * the start of .text, and returns false unless the table then has the function START_NAME at the
+ * program's entry.
  */
 static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)
 {

@@ -154,12 +154,12 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 						  const struct window *window);
 
 /*
- * Makes the table of the ids that the filter names, for aggregate_seen_find(). Returns 0 or
- * -ENOMEM.
+ * Makes a table with an entry for each process id and thread id in the filter. An entry
+ * says whether a process or thread with this id was seen. Returns 0 or -ENOMEM.
  */
 int aggregate_seen_init(struct aggregate *aggregate);
 
-/* Returns the entry of an id that the filter names; NULL if the filter does not name it. */
+/* Returns the entry of a process id or thread id; NULL if the filter does not have this id. */
 const struct aggregate_seen *aggregate_seen_find(const struct aggregate *aggregate, int64_t id);
 
 /*

@@ -104,7 +104,7 @@ struct client {
 	size_t writing;	 /* how many bytes of `out` are counted in counters.output */
 
 	/* The times below are values of uv_hrtime(), in ns. */
-	uint64_t active_ns;  /* time of the last read, or of the end of the last step */
+	uint64_t active_ns;  /* when bytes last arrived from the client, or an answer to it ended */
 	uint64_t partial_ns; /* start of the time limit for an incomplete message; 0: none is
 				incomplete */
 	uint64_t write_ns;   /* time at which writing of `out` began */

@@ -130,8 +130,9 @@ struct session_past {
 	uint64_t period_ns;
 };
 
-/* Makes an object for a session of an earlier run, which queries can use. Returns 0 with a
- * reference in *out, -ENOMEM, or -EINVAL with *error filled for a bad request. */
+/* Makes a struct session for a session that an earlier run of stackd recorded, so that queries can
+ * read its windows. Returns 0 with a reference in *out, -ENOMEM, or -EINVAL with *error filled for
+ * a bad request. */
 int session_new_past(const struct session_past *past, struct session **out,
 		     struct wire_error *error);
 

@@ -15,14 +15,14 @@
  */
 #define RETRY_NS (10 * NS_PER_S)
 /*
- * Missed rows are those that a stack walk needed but that were not loaded. After missed rows of a
- * file were loaded, no missed rows are loaded for this multiple of the time that loading took.
+ * Missed rows are those that a stack walk needed but that were not loaded. If loading the missed
+ * rows of a file took a time t, the next missed rows of any file are loaded AGAIN_FACTOR * t later.
  */
 #define AGAIN_FACTOR 32
 /*
- * The limit of the words that the rows of one file may take is never lower than this. The memory
- * for rows may be smaller; it then holds only some rows of a large file. The rows of libLLVM have
- * 500,000 words.
+ * The unwind rows of one file may have at least this many words of 8 bytes, even if the memory for
+ * the rows of all files is smaller: that memory then holds only some rows of a large file. The rows
+ * of libLLVM, a large one, have 500,000 words.
  */
 #define MAX_WORDS_MIN (1024 * 1024)
 

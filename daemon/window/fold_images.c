@@ -220,7 +220,7 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 	a->short_runnable_ns += b->short_runnable_ns;
 }
 
-/* Folds an entry of in.images none of whose rows stay as they are. */
+/* Folds an entry of in.images, after all of its rows were folded into rows of other entries. */
 static int image_fold(struct fold *fold, const struct fold_item *item, bool is_others)
 {
 	const struct window_image *from = &fold->in->images[item->image];

@@ -108,7 +108,7 @@ struct stack_table_stats {
 	size_t bytes;	    /* memory of stacks, frames and names, in bytes */
 	uint64_t ambiguous; /* number of ids that stand for two different stacks */
 	uint64_t unknown;   /* number of requests for a stack whose frames never arrived */
-	uint64_t full;	    /* number of stacks rejected because the table had max_bytes */
+	uint64_t full;	    /* number of stacks rejected because the table was full */
 };
 
 /*

@@ -54,8 +54,8 @@ struct window_image {
 };
 
 /*
- * The facts about a process that a query needs for the entries of the process in window.images.
- * Other facts are read from disk only for the processes that the answer shows.
+ * Holds what a query needs to know about a process of the window, even if the answer does not show
+ * that process. Everything else about a process is read from disk only if the answer shows it.
  */
 struct window_owner {
 	struct process_id id; /* the member exec_gen is not set */
