@@ -136,12 +136,6 @@ struct file {
 	struct path f_path;
 };
 
-/* A file in a layer of an overlay that is mapped (since 6.5); user_path: since 6.8. */
-struct backing_file {
-	struct file file;
-	struct path user_path; /* path of the file of the overlay */
-};
-
 struct vm_operations_struct;
 struct mm_struct;
 

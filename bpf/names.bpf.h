@@ -26,6 +26,9 @@ enum {
  */
 const volatile __u64 cgroup_root = 0;
 
+/* 1: the kernel keeps the path of an overlay's file behind the file of a layer. */
+const volatile __u8 has_user_path = 0;
+
 /* Some programs include this header, but call none of its functions. */
 #define __maybe_unused __attribute__((unused))
 
@@ -165,18 +168,19 @@ static __always_inline void name_start(struct name_walk *p, const struct path *p
 
 /*
  * Lets the walk begin at a file. A program in an overlay is mapped from the file in a layer, which
- * is mounted where no process can see it, but which knows the file of the overlay.
+ * is mounted where no process can see it. Since 6.8 the path of the file of the overlay lies behind
+ * such a file, in struct backing_file. This struct must not be named here: libbpf would look for it
+ * in kernel modules where the kernel has none, which needs CAP_SYS_ADMIN.
  */
 static __always_inline void name_start_file(struct name_walk *p, struct file *file)
 {
-	struct backing_file *backing = (void *)file;
 	struct dentry *dentry;
 
 	name_start(p, &file->f_path);
 	dentry = (void *)p->first;
-	if (bpf_core_field_exists(backing->user_path) && is_hidden((void *)p->first_mount) &&
+	if (has_user_path && is_hidden((void *)p->first_mount) &&
 	    BPF_CORE_READ(dentry, d_parent) != dentry)
-		name_start(p, &backing->user_path);
+		name_start(p, (void *)file + bpf_core_type_size(struct file));
 }
 
 static __always_inline bool name_walk_path(struct name_walk *p, bool has_text)

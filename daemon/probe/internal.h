@@ -164,6 +164,9 @@ struct probe {
 		return skel->bss ? &skel->bss->cut : NULL;                                         \
 	}
 
+/* True if the kernel's struct backing_file ends with the path of the file of an overlay. */
+bool probe_has_user_path(void);
+
 /*
  * Sets the variables that the BPF programs of all kinds of probes have. `size` is the size of the
  * ring buffer in bytes.
@@ -172,6 +175,7 @@ struct probe {
 	do {                                                                      \
 		(rodata)->hash_seed = (probe)->options.hash_seed;                 \
 		(rodata)->cgroup_root = (probe)->options.cgroup_root;             \
+		(rodata)->has_user_path = probe_has_user_path();                  \
 		(rodata)->follows_processes = (probe)->options.follows_processes; \
 		(rodata)->ring_wake_bytes = (size) / 4;                           \
 		(rodata)->ring_stack_bytes = (size) - (size) / 4;                 \

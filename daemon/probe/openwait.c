@@ -63,6 +63,7 @@ static void skeleton_configure(struct openwait *skel, const struct probe *probe)
 	uint32_t ring = bpf_map__max_entries(bpf_object__find_map_by_name(probe->object, "ring"));
 
 	skel->rodata->hash_seed = probe->options.hash_seed;
+	skel->rodata->has_user_path = probe_has_user_path();
 	skel->rodata->ring_wake_bytes = ring / 4;
 	skel->rodata->ring_stack_bytes = ring - ring / 4;
 }

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 
 #include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/broker/broker.h"
+#include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
@@ -101,6 +103,13 @@ static int followers_choose(struct probe *probe)
 	for (i = 0; probe->options.follows_processes && i < ARRAY_SIZE(followers) && !r; i++)
 		r = bpf_program__set_autoload(follower(probe, i), true);
 	return r;
+}
+
+/* From 6.5 to 6.7 it has the path in the layer instead, and the file that of the overlay. */
+bool probe_has_user_path(void)
+{
+	return kernel_btf_has("backing_file", BTF_KIND_STRUCT) &&
+	       !kernel_btf_has_member("backing_file", "real_path");
 }
 
 int probe_prepare(struct probe *probe, const struct probe_sizes *sizes)
