@@ -194,8 +194,8 @@ class Daemon:
         self.store = os.path.join(self.dir, "stackd.db")
         self.argv += ["-o", f"store.path={self.store}"]
         # What a test sees of its own programs must not depend on how busy the rest of the host is.
-        # Tests of folding set other limits.
-        self.argv += ["-o", "window.max_rows=0"]
+        # Tests of folding and of the memory of queries set other limits.
+        self.argv += ["-o", "window.max_rows=0", "-o", "query.max_memory=1G"]
         for override in overrides:
             self.argv += ["-o", override]
         if start:
