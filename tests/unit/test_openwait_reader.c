@@ -89,6 +89,15 @@ static void hang(bool hangs)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+/* Waits until the reader's thread hangs in its first pass. */
+static void hanging_wait(void)
+{
+	pthread_mutex_lock(&fake.lock);
+	while (!fake.runs)
+		pthread_cond_wait(&fake.changed, &fake.lock);
+	pthread_mutex_unlock(&fake.lock);
+}
+
 static void test_a_pass_is_waited_for(void **state)
 {
 	const struct openwait_pass pass = { .epoch = 3, .min_ns = 4, .max_looks = 5 };
@@ -159,6 +168,8 @@ static void test_one_that_hangs_is_left_behind(void **state)
 
 	hang(true);
 	assert_false(openwait_reader_pass(reader, &pass, SHORT_NS));
+	/* A thread that has not begun the pass yet would end at once, without hanging. */
+	hanging_wait();
 	openwait_reader_stop(reader, SHORT_NS);
 	assert_false(fake.is_freed);
 	/* The thread frees what it owns once it goes on. */
