@@ -48,14 +48,6 @@ _stackctl()
 		_pids
 		return
 		;;
-	--layer)
-		_stackctl_complete syscall vfs fs block throttled queue device
-		return
-		;;
-	--op)
-		_stackctl_complete read write sync open flush discard submit other
-		return
-		;;
 	--disk)
 		_stackctl_complete "$(ls /sys/class/block 2>/dev/null)"
 		return
@@ -85,7 +77,8 @@ _stackctl()
 	-*)
 		local value=$(_stackctl_value "$verb" "$prev")
 		if [[ $value == *'|'* ]]; then
-			_stackctl_complete ${value//|/ }
+			# A word in capitals stands for a value that help cannot list.
+			_stackctl_complete "$(tr '|' '\n' <<<"$value" | grep -v '^[A-Z]*$')"
 		fi
 		[[ $value ]] && return
 		;;
@@ -98,8 +91,7 @@ _stackctl()
 	fi
 	case $verb in
 	'' | help) _stackctl_complete "$(_stackctl_verbs)" ;;
-	windows) _stackctl_complete offcpu oncpu offwake ;;
-	snapshot) _stackctl_complete offcpu oncpu iolat ;;
+	windows | snapshot) _stackctl_complete offcpu oncpu offwake iolat ;;
 	start | record | watch)
 		_stackctl_complete offcpu oncpu offwake iolat stackcount stacksnoop
 		;;

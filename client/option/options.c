@@ -8,9 +8,13 @@
 #include "client/option/suggest.h"
 #include "client/render/formats.h"
 #include "common/base.h"
+#include "common/io_words.h"
 #include "proto/wire.h"
 
 #define AT(m) offsetof(struct options, m)
+
+/* "|word": the words of a list make "|read|write"; one is added to skip the first bar. */
+#define CHOICE(constant, word) "|" word
 
 /* All options of all verbs. A letter stands for the same option in every verb. */
 static const struct option_spec specs[] = {
@@ -42,12 +46,12 @@ static const struct option_spec specs[] = {
 	  "/system.slice" },
 	{ 0, "unit", "NAME", OPTIONS_FILTER, option_read_text, AT(unit),
 	  "include only processes of the systemd unit NAME, such as ssh.service" },
-	{ 0, "layer", "LAYER", OPTIONS_LAYERS, option_read_text, AT(layer),
+	{ 0, "layer", IO_LAYER_WORDS(CHOICE) + 1, OPTIONS_LAYERS, option_read_text, AT(layer),
 	  "with the probe iolat (I/O latency): include only operations in this layer of the "
-	  "kernel, such as vfs or block" },
-	{ 0, "op", "OP", OPTIONS_LAYERS, option_read_text, AT(op),
-	  "with the probe iolat (I/O latency): include only operations of this kind, such as "
-	  "read, or system calls of this name, such as pread64" },
+	  "kernel" },
+	{ 0, "op", IO_OP_WORDS(CHOICE) "|CALL" + 1, OPTIONS_LAYERS, option_read_text, AT(op),
+	  "with the probe iolat (I/O latency): include only operations of this kind, or system "
+	  "calls of the name CALL, such as pread64" },
 	{ 0, "disk", "NAME", OPTIONS_LAYERS, option_read_text, AT(disk),
 	  "with the probe iolat (I/O latency): include only I/O on this disk or partition, "
 	  "such as sda" },
