@@ -38,44 +38,6 @@ bool target_glob(const char *glob, const char *text)
 	return *glob == '\0';
 }
 
-/*
- * Returns the position of the error in a regular expression, counted from 1. regerror() does not
- * tell it. Therefore cuts characters off the end until the rest compiles: the error is at the
- * character after that rest.
- */
-static size_t regex_position(const char *text)
-{
-	size_t n = strlen(text);
-	_cleanup_(freep) char *part = strdup(text);
-	regex_t regex;
-
-	while (part && n > 0) {
-		part[--n] = '\0';
-		if (n == 0 || regcomp(&regex, part, REG_EXTENDED | REG_NOSUB) == 0)
-			break;
-	}
-	if (part && n > 0)
-		regfree(&regex);
-	return n + 1;
-}
-
-static int regex_make(struct target_pattern *pattern, char *why, size_t size)
-{
-	char text[128];
-	int r = regcomp(&pattern->regex, pattern->name, REG_EXTENDED | REG_NOSUB);
-
-	if (!r) {
-		pattern->is_regex = true;
-		return 0;
-	}
-	regerror(r, &pattern->regex, text, sizeof(text));
-	if (r == REG_ESPACE)
-		return -ENOMEM;
-	snprintf(why, size, "%.200s is no regular expression: %s, at character %zu", pattern->name,
-		 text, regex_position(pattern->name));
-	return -EINVAL;
-}
-
 /* Returns a copy of the text before the next colon and moves *text behind that colon. NULL if there
  * is no colon. */
 static char *part_take(const char **text)
@@ -154,7 +116,7 @@ int target_parse(const char *text, bool is_regex, struct target_pattern *out, ch
 	if (r == -EINVAL)
 		malformed(text, why, size);
 	if (!r && is_regex)
-		r = regex_make(out, why, size);
+		r = regex_new(out->name, &out->regex, why, size);
 	if (!r && !is_regex && out->kind != TARGET_USER &&
 	    strpbrk(out->name, out->kind == TARGET_USDT ? NO_NAME : NO_NAME ":"))
 		r = malformed(text, why, size);
@@ -165,8 +127,7 @@ int target_parse(const char *text, bool is_regex, struct target_pattern *out, ch
 
 void target_pattern_fini(struct target_pattern *pattern)
 {
-	if (pattern->is_regex)
-		regfree(&pattern->regex);
+	regex_free(pattern->regex);
 	free(pattern->scope);
 	free(pattern->name);
 	*pattern = (struct target_pattern){};
@@ -174,8 +135,8 @@ void target_pattern_fini(struct target_pattern *pattern)
 
 bool target_fits(const struct target_pattern *pattern, const char *name)
 {
-	if (pattern->is_regex)
-		return regexec(&pattern->regex, name, 0, NULL, 0) == 0;
+	if (pattern->regex)
+		return regex_fits(pattern->regex, name);
 	return target_glob(pattern->name, name);
 }
 

@@ -8,10 +8,11 @@
  * take seconds.
  */
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "daemon/probe/regex.h"
 
 enum target_kind {
 	TARGET_FUNCTION,   /* a kernel function, as in vfs_* or p:vfs_* */
@@ -26,10 +27,9 @@ struct target_pattern {
 	enum target_kind kind;
 	char *scope; /* tracepoint's category, or name of the program or library; may be NULL */
 	char *name;
-	/* True: `name` is a POSIX extended regular expression, which may match a part of a
-	 * function's name. False: `name` is a whole name in which * stands for any text. */
-	bool is_regex;
-	regex_t regex;
+	/* `name` as a regular expression, which may match a part of a function's name. NULL: `name`
+	 * is a whole name in which * stands for any text. */
+	struct regex *regex;
 	/* True: the user is not root. See target_find_user(). */
 	bool is_restricted;
 };
@@ -66,7 +66,10 @@ int target_parse(const char *text, bool is_regex, struct target_pattern *out, ch
 		 size_t size);
 void target_pattern_fini(struct target_pattern *pattern);
 
-/* True if the pattern matches the name of a function or tracepoint. */
+/*
+ * True if the pattern matches the name of a function or tracepoint. After a search with a regular
+ * expression, regex_is_costly() says whether the result is valid.
+ */
 bool target_fits(const struct target_pattern *pattern, const char *name);
 
 /* True if the text matches the pattern `glob`, in which * stands for any text. */

@@ -69,7 +69,7 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	struct finder finder = { pattern, out };
 	int r = 0;
 
-	if (!pattern->is_regex && strncmp(pattern->name, "0x", 2) == 0)
+	if (!pattern->regex && strncmp(pattern->name, "0x", 2) == 0)
 		return address_find(fd, pattern, out);
 	if (pattern->kind == TARGET_USER)
 		r = elf_functions(fd, out->path, on_function, &finder);
@@ -106,7 +106,7 @@ static int restricted_check(const struct target_pattern *pattern, const char *pa
 	bool is_good = real && is_roots_alone(real) && is_roots_alone("/");
 	char *slash;
 
-	if (!pattern->is_regex && strncmp(pattern->name, "0x", 2) == 0) {
+	if (!pattern->regex && strncmp(pattern->name, "0x", 2) == 0) {
 		snprintf(why, size, "%.60s: only root may trace an address; name a function",
 			 pattern->name);
 		return -EPERM;

@@ -70,7 +70,7 @@ static bool category_begins(const struct target_pattern *pattern, const char *ev
 	char prefix[128];
 	size_t n;
 
-	if (!pattern->is_regex && !strchr(pattern->name, '*'))
+	if (!pattern->regex && !strchr(pattern->name, '*'))
 		return true;
 	for (n = strcspn(event, "_"); event[n] == '_' && n < sizeof(prefix);
 	     n += 1 + strcspn(event + n + 1, "_")) {

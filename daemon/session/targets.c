@@ -38,6 +38,14 @@ int targets_search(const char *text, bool is_regex, bool is_restricted,
 		r = target_find_user(&pattern, tasks, out, why, sizeof(why));
 		break;
 	}
+	if (!r && pattern.regex && regex_is_costly(pattern.regex)) {
+		targets_fini(out);
+		snprintf(why, sizeof(why),
+			 "the regular expression %.200s takes too long to match; name more of the "
+			 "function, or use fewer repetitions",
+			 pattern.name);
+		r = -EINVAL;
+	}
 	target_pattern_fini(&pattern);
 	return r && why[0] ? invalid(error, why) : r;
 }

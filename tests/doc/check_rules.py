@@ -67,6 +67,7 @@ DOORS = {
         "daemon/elf", "daemon/symbol", "daemon/unwind", "daemon/module"),
     r"lzma\.h": ("daemon/elf",),
     r"libiberty/": ("daemon/symbol",),
+    r"pcre2\.h": ("daemon/probe",),
     r"systemd/": ("daemon/base",),
     r"sqlite3|zstd": ("daemon/store",),
 }

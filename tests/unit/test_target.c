@@ -69,10 +69,61 @@ static void test_malformed(void **state)
 
 static void test_regex_position(void **state)
 {
-	check_refused("a[b", true, "at character 2");
-	check_refused("vfs_(read|write", true, "at character 5");
-	check_refused("(ab)[c", true, "at character 5");
-	check_refused("u:c:m[", true, "at character 2");
+	check_refused("a[b", true, "at its end");
+	check_refused("vfs_(read|write", true, "at its end");
+	check_refused("ab)c", true, "at character 3");
+	check_refused("+a", true, "at character 1");
+	check_refused("u:c:m[", true, "at its end");
+}
+
+/*
+ * Expressions that would take gigabytes to compile are refused, and a search with one that would
+ * take hours to match ends at a limit, which is not the same as a search without a match.
+ */
+static void test_regex_limits(void **state)
+{
+	static const char *const slow[] = {
+		"(.*)(.*)(.*)(.*)(.*)\\1\\2\\3\\4\\5[yz]$",
+		"(a*)*(a*)*(a*)*(a*)*[bc]",
+		"(a|aa)+[bc]",
+		"((a?){1,50}){1,50}[bc]",
+	};
+	char name[64] = "", why[512], text[300];
+
+	check_refused("((((a{1,200}){1,200}){1,200}){1,200})", true, "too large");
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	check_refused(text, true, "longer than 256 bytes");
+	memset(name, 'a', sizeof(name) - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
+		struct target_pattern pattern;
+
+		assert_int_equal(target_parse(slow[i], true, &pattern, why, sizeof(why)), 0);
+		assert_false(regex_is_costly(pattern.regex));
+		assert_false(target_fits(&pattern, name));
+		if (!regex_is_costly(pattern.regex))
+			fail_msg("%s met no limit", slow[i]);
+		/* The search is over: nothing matches any more. */
+		assert_false(target_fits(&pattern, "a_zz"));
+		target_pattern_fini(&pattern);
+	}
+}
+
+/* Names that each take a moment only take too long when there are very many of them. */
+static void test_regex_time(void **state)
+{
+	struct target_pattern pattern;
+	char name[61] = "", why[512];
+	size_t n;
+
+	memset(name, 'a', sizeof(name) - 1);
+	assert_int_equal(target_parse(".*a.*a.*[bc]", true, &pattern, why, sizeof(why)), 0);
+	assert_false(target_fits(&pattern, name));
+	assert_false(regex_is_costly(pattern.regex));
+	for (n = 1; n < 100000000 && !regex_is_costly(pattern.regex); n++)
+		target_fits(&pattern, name);
+	assert_true(regex_is_costly(pattern.regex));
+	target_pattern_fini(&pattern);
 }
 
 /* Anchored, with * for anything; a regular expression fits anywhere. */
@@ -249,6 +300,8 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_regex_position),
+		cmocka_unit_test(test_regex_limits),
+		cmocka_unit_test(test_regex_time),
 		cmocka_unit_test(test_fits),
 		cmocka_unit_test(test_one_address_once),
 		cmocka_unit_test(test_user),
