@@ -97,8 +97,8 @@ static __always_inline void place_of_descriptor(struct task_struct *task, __u64 
 }
 
 /*
- * Sets *place for the file that a system call works on. `file` is an enum io_call_file: it says
- * which argument of the call, or that the result of the call, is the file's descriptor.
+ * Sets *place for the file that a system call works on. `file`, an enum io_call_file, says where
+ * the file's descriptor is: in an argument of the call, or in its result.
  */
 static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,
 					  __u8 file, long ret, struct io_place *place)

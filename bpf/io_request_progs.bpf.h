@@ -42,8 +42,8 @@ struct io_request {
 	__u32 op;
 	__u32 requeues;
 	/*
-	 * index, plus 1, of the slot in io_slots of the thread whose operation made the request; 0:
-	 * none
+	 * says which slot of io_slots has the operation that this request was made for: the slot's
+	 * index plus 1; 0: there is no such operation
 	 */
 	__u32 slot;
 	__u32 generation;
@@ -59,9 +59,10 @@ _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of 
 #define REQUEST_IS_UNWANTED (1U << 31) /* bit of io_request.flags: the filter rejects it */
 
 /*
- * REQUESTS: number of entries in the table of requests. REQUEST_WAYS: a request is in one of this
- * number of entries, which its address selects. BIOS: limit of bios followed in one request;
- * devices take up to 128 or 256 segments, and a bio has at least one.
+ * REQUESTS: number of entries in the table of requests. REQUEST_WAYS: the address of a request
+ * selects this number of adjacent entries, and the request is in one of them. BIOS: maximum number
+ * of bios followed in one request. Devices take up to 128 or 256 segments per request, and each bio
+ * has at least one segment.
  */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
@@ -111,8 +112,8 @@ static __always_inline struct io_request *request_find(__u64 address)
 		request = bpf_map_lookup_elem(&requests, &i);
 		if (!request || !request->state)
 			/*
-			 * request_take() uses the first free entry, so a request behind it has no
-			 * entry
+			 * request_take() fills the entries in this order, and a used entry never
+			 * becomes free again: so a request cannot be in an entry behind a free one
 			 */
 			return NULL;
 		if (request->state == (address | IN_FLIGHT))
@@ -123,9 +124,10 @@ static __always_inline struct io_request *request_find(__u64 address)
 
 /*
  * Returns an entry for a request that begins: the entry that it had before, or a free entry, or
- * else the entry of another request that is not in flight. NULL if there is none. If the request is
- * marked as in flight already, no program saw its end: the end came while the program was busy on
- * that CPU, or in a task for which the host runs no BPF programs.
+ * else the entry of another request that is not in flight. NULL if there is none. If the request's
+ * old entry is still marked as in flight, no program saw the end of that use. Either the program
+ * for the end was already running on that CPU, so that the kernel skipped it; or the end came in a
+ * task in which the host runs no BPF programs (some hosts exclude init and the idle tasks).
  */
 static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 address)
 {
@@ -271,9 +273,10 @@ static __always_inline void request_charge(const struct io_request *request, __u
 }
 
 /*
- * Returns the entry in `throttled` of this bio. If the bio has none, it may be a part of a bio that
- * was split: then sets *is_part and returns the entry of that bio, or NULL. A kernel thread submits
- * a held bio later, so only the entry tells which thread made the bio.
+ * Looks for a bio in the map `throttled`, and returns its entry. A bio without an entry may have
+ * been split from another bio: then sets *is_part, and returns the entry of that other bio. NULL if
+ * it has no entry either. The caller learns from the entry which thread made the bio: a held bio is
+ * submitted later by a kernel thread.
  */
 static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
@@ -362,8 +365,8 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 	if (held) {
 		/*
 		 * The kernel usually stops holding a bio at the event block_bio_queue. If the bio
-		 * is the rest of a split bio, there is no such event (BIO_TRACE_COMPLETION): then
-		 * the time for which it was held ends here.
+		 * is the remainder of a split bio, there is no such event (BIO_TRACE_COMPLETION):
+		 * then the time for which it was held ends here.
 		 */
 		if (!is_part)
 			hold_end(cpu, held, start_ns);
@@ -728,8 +731,8 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	if (!request)
 		return 0;
 	/*
-	 * If the bio was split, the kernel held its rest again after start_ns: do not count that
-	 * time.
+	 * If the bio was split, the kernel held its remainder again, after start_ns. Move both
+	 * times forward by this delay, so that it does not count as time in the device.
 	 */
 	if (throttled_ns > request->throttled_ns)
 		request->start_ns = request->issue_ns += throttled_ns - request->throttled_ns;
@@ -778,7 +781,7 @@ int BPF_PROG(on_throttle, struct bio *bio)
 	if (!cpu)
 		return 0;
 	held = bpf_map_lookup_elem(&throttled, &key);
-	if (held) { /* the kernel checks the rest of a bio that was too large for one request */
+	if (held) { /* the bio was too large for one request: the kernel now checks its remainder */
 		hold_end(cpu, held, now);
 		held->start_ns = now;
 		held->issue_ns = 0;

@@ -41,8 +41,8 @@ enum io_op {
 };
 
 /*
- * Says where a system call has the descriptor of its file. io_calls[] combines it with an enum
- * io_op.
+ * Says where the descriptor of a system call's file is: in an argument of the call, or in its
+ * result. io_calls[] combines it with an enum io_op.
  */
 enum io_call_file {
 	IO_FILE_NONE = 0,
@@ -89,7 +89,10 @@ enum {
 	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
 	IO_DEPTH = 8,	 /* limit of nested operations of one thread */
 	IO_SLOTS = 4096, /* limit of threads that are in an operation; a power of two */
-	/* a thread has one of this number of slots, which the address of its stack selects */
+	/*
+	 * the address of a thread's kernel stack selects this number of adjacent slots, and the
+	 * thread has one of them
+	 */
 	IO_WAYS = 8,
 };
 

@@ -39,11 +39,11 @@ static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 }
 
 /*
- * Returns a pointer as a number. The verifier forbids arithmetic on pointers, except for the
- * difference of two pointers. So this function first subtracts the address of `cut` from the
- * pointer, which gives a number. Then it adds the address of `cut` as a number: cpu->word has this
- * address, and a value read from memory counts as a number. Interrupts do no harm, because
- * cpu->word always gets the same value.
+ * Turns a pointer into a number with the same value. The verifier forbids arithmetic on pointers.
+ * It accepts the difference of two pointers, which is a number for it, and so is each value that
+ * was read from memory. So this function computes pointer - &cut + cpu->word: `cut` is a global
+ * variable, and cpu->word holds its address. A program that interrupts this function does no harm,
+ * because it stores the same value in cpu->word.
  */
 static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
 {

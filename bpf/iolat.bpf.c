@@ -79,9 +79,10 @@ static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 }
 
 /*
- * Sets which parts of the time asleep in an operation its requests spent in the device, in the
- * queue, and held back by io.max. Requests may overlap, so the parts are limited: together they are
- * not longer than the time asleep.
+ * Splits up t->asleep_ns, the time for which the thread slept in an operation: sets for how long
+ * the operation's requests were in the device, in the queue, or held back by io.max. Requests may
+ * overlap in time. If their times add up to more than asleep_ns, the time in the device counts
+ * first, then the time in the queue, and the excess is dropped.
  */
 static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
 {

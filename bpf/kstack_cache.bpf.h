@@ -38,7 +38,9 @@ struct kstack_entry {
 	__u32 is_known; /* 1: all distances are known, as low and high are equal */
 	__u32 tries;
 	__u64 ip[KSTACK_FRAMES];
-	/* lower and upper bound of each distance, in words */
+	/*
+	 * lower and upper bound of the distance of each return address from the context, in words
+	 */
 	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES];
 };
 
@@ -105,8 +107,9 @@ struct kstack_search {
 
 /*
  * One iteration of bpf_loop(): compares word i of the copied stack, counted from the lowest
- * address, with the return address that is searched for. If they are equal, raises the lower bound
- * of its distance to i.
+ * address, with the return address that is searched for. If they are equal, this address is at
+ * least i words from the context: i becomes its lower bound, unless the present one is higher. The
+ * search goes on with the next return address.
  */
 static long kstack_search_up(__u32 i, void *context)
 {
@@ -127,8 +130,9 @@ static long kstack_search_up(__u32 i, void *context)
 
 /*
  * One iteration of bpf_loop(), from the top of the copied stack down: compares a word with the
- * return address that is searched for. If they are equal, lowers the upper bound of its distance to
- * the word's index.
+ * return address that is searched for. If they are equal, the word's index becomes the upper bound
+ * of this address, unless the present one is lower. The search goes on with the return address
+ * before it.
  */
 static long kstack_search_down(__u32 i, void *context)
 {

@@ -25,10 +25,15 @@ struct cpu_counts {
 	__u64 shorts;	  /* ended waits shorter than the session's minimum, which get no row */
 	/* switch-ins of threads that were not known (in offwake: not known to be asleep) */
 	__u64 first_seen;
-	__u64 recovered;    /* switch-ins that sched_switch did not show but a later program saw */
-	__u64 hidden;	    /* switch-ins of threads whose switch-out the host hides from BPF */
-	__u64 stacks;	    /* stacks sent through the ring */
-	__u64 stacks_late;  /* waits recorded with STACK_NO_HOOK in place of a stack */
+	__u64 recovered; /* switch-ins that sched_switch did not show but a later program saw */
+	/*
+	 * switch-ins of threads of which sched_switch never showed a switch-out: some hosts run no
+	 * BPF programs in some threads, such as init's
+	 */
+	__u64 hidden;
+	__u64 stacks; /* stacks sent through the ring */
+	/* waits recorded without a stack, as the program that takes stacks did not run for them */
+	__u64 stacks_late;
 	__u64 pendings;	    /* 1 while an ended wait has no stack yet, else 0 */
 	__u64 lost_ns;	    /* total time of the waits that were lost */
 	__u64 filtered;	    /* switch-ins, samples, calls or I/O that the filter rejected */
@@ -97,12 +102,13 @@ struct thread {
 	__u64 ustack;		/* id of the wait's user stack if taken at switch-out */
 	__u64 open_since_ns;	/* start of the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;	/* id of the kernel stack of a wait that has not ended */
-	__u64 user_since_ns;	/* start of the wait for which user_looks is valid */
+	__u64 user_since_ns;	/* user_looks belongs to the wait that began at this time */
 	__u64 throttle_queue;	/* if THREAD_IS_MARKED: address of the cfs_rq that it waits on */
 	__u64 throttle_mark_ns; /* throttled time of throttle_queue when the wait for a CPU began */
 	/* How long the thread's present wait had been throttled when the last window ended. */
 	__u64 open_throttled_ns;
-	__u32 user_looks; /* number of attempts to read the user stack, and time of the last one */
+	/* number of attempts to read the wait's user stack, and time of the last attempt */
+	__u32 user_looks;
 	__u32 tid;
 	__u32 tgid;
 	/* number (epoch) of the window in which an iterator last found the thread */
@@ -226,8 +232,8 @@ struct session_filter {
 	__u64 max_wait_ns; /* longest wait that is recorded; 0: no limit */
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
 	/*
-	 * The states that the filter can name, each as task state bits; 0: unused. A wait has the
-	 * first state in this array whose bits are all set in the state of the wait.
+	 * The task state bits of each state that a filter can name; 0: unused. A wait is in the
+	 * first of these states whose bits are all set in the task state of the waiting thread.
 	 */
 	__u32 state_order[FILTER_STATES];
 	__u32 states;	  /* bit i is set if the state in state_order[i] is wanted */
@@ -249,17 +255,18 @@ struct session_filter {
 };
 
 /*
- * The programs try to read the user stacks of waits that have not ended. Each member counts
- * attempts with one result, since the programs were loaded.
+ * Counts the attempts to read the user stacks of waits that have not ended, by result, since the
+ * programs were loaded.
  */
 struct openwait_counts {
-	__u64 looks;  /* user stacks that were read */
-	__u64 whole;  /* user stacks that were walked to the thread's first function */
-	__u64 over;   /* stacks not read, as one pass over all tasks had reached its limit */
-	__u64 locked; /* stacks not read, as the process was changing its mappings */
-	/* stacks given up, as the thread ran or the unwind tables changed meanwhile */
+	__u64 looks;  /* attempts that gave a stack, even if it has only its innermost address */
+	__u64 whole;  /* part of `looks`: the stack was walked to the thread's first function */
+	__u64 over;   /* attempts not made, as one pass over all tasks had reached its limit */
+	__u64 locked; /* attempts not made, as the process was changing its mappings */
+	/* attempts given up, as the thread ran or the unwind tables changed meanwhile */
 	__u64 changed;
-	__u64 unread; /* user stacks of which nothing could be read; looks counts them, too */
+	/* stack walks that could not read the stack's memory: they found only the thread's pc */
+	__u64 unread;
 };
 
 /*

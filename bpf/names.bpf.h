@@ -26,7 +26,10 @@ enum {
  */
 const volatile __u64 cgroup_root = 0;
 
-/* 1: the kernel keeps the path of an overlay's file behind the file of a layer. */
+/*
+ * 1: for a mapped file of an overlay, the kernel stores the path in the overlay directly behind the
+ * struct file (struct backing_file, since 6.8), see name_start_file().
+ */
 const volatile __u8 has_user_path = 0;
 
 /* Some programs include this header, but call none of its functions. */
@@ -167,10 +170,11 @@ static __always_inline void name_start(struct name_walk *p, const struct path *p
 }
 
 /*
- * Lets the walk begin at a file. A program in an overlay is mapped from the file in a layer, which
- * is mounted where no process can see it. Since 6.8 the path of the file of the overlay lies behind
- * such a file, in struct backing_file. This struct must not be named here: libbpf would look for it
- * in kernel modules where the kernel has none, which needs CAP_SYS_ADMIN.
+ * Sets where the walk up a file's path begins. A program in an overlay is mapped from a file of one
+ * of the layers: f_path is then the path in that layer, which is mounted where no process can see
+ * it. Since 6.8 the path in the overlay lies directly behind the struct file, as the second member
+ * of struct backing_file. BPF programs must not refer to struct backing_file by name: if the kernel
+ * lacks it, libbpf searches all kernel modules for it, which needs CAP_SYS_ADMIN.
  */
 static __always_inline void name_start_file(struct name_walk *p, struct file *file)
 {

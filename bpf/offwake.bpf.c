@@ -457,7 +457,8 @@ static __always_inline int timer_leave(void)
 		return 0;
 	irq_context_leave(&cpu->irq_context.timer);
 	/*
-	 * If an outer timer's function still runs, it runs in a softirq; irq was 0 when it began.
+	 * If this timer interrupted the function of another one, that function runs in a softirq,
+	 * and irq was 0 when it began: restore this value.
 	 */
 	cpu->irq_context.timer_irq = 0;
 	return 0;

@@ -91,8 +91,9 @@ static __noinline void image_look(struct cpu *cpu, struct task_struct *task, str
 }
 
 /*
- * Sends the mapping of the new program's code, which image_look() has found. From it, the daemon
- * learns by which key the kernel knows the code.
+ * Sends the mapping of the new program's code, which image_look() has found. It includes the struct
+ * unwind_code_key by which programs in the kernel identify this code. The daemon uses the key to
+ * make the file's unwind rows known to stack walks.
  */
 static __noinline void image_send(struct cpu *cpu, struct task_struct *task)
 {

@@ -29,8 +29,16 @@ enum stack_reason {
 #define STATE_PREEMPTED (1U << 31) /* runnable all along: the thread was preempted or yielded */
 #define STATE_SEEDED	(1U << 30) /* asleep since before tracing, so its start is approximate */
 #define STATE_NEW	(1U << 29) /* a new thread that waits for its first run */
-#define STATE_UNSEEN	(1U << 28) /* set by the daemon: wait not seen when the window ended */
-#define STATE_IDLE	(1U << 26) /* set by the daemon: idle waits, summed up without their stacks */
+/*
+ * Set by the daemon: when the window ended, the iterator over all tasks did not find the thread, so
+ * the wait may have ended unnoticed.
+ */
+#define STATE_UNSEEN (1U << 28)
+/*
+ * Set by the daemon in a row that sums up idle waits, see wait_is_idle(). The row has no stacks, so
+ * only this bit shows that the waits were idle.
+ */
+#define STATE_IDLE	(1U << 26)
 #define STATE_THROTTLED (1U << 27) /* with STATE_PREEMPTED: its cgroup had no CPU quota left */
 #define STATE_TASK_MASK 0xffffU
 

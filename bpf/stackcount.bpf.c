@@ -67,10 +67,11 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
- * At the first call in a window, counts as lost the skipped calls of earlier windows for which no
- * call of this window may stand. Calls that were over a limit are always lost then. Calls that were
- * skipped at random are lost only if the previous window had no calls at all. If it had some, the
- * next recorded call may stand for them: only chance decided which of these calls is recorded.
+ * Counts skipped calls of earlier windows as lost, at the CPU's first call in a window. A recorded
+ * call stands for the calls that were skipped since the last recorded one, but not for all those of
+ * earlier windows. Calls that were skipped because a limit was reached are lost. Calls that were
+ * skipped at random are lost only if the CPU had no calls in the previous window. If it had some,
+ * the next recorded call stands for them: it is chosen at random from the calls of both windows.
  */
 static __always_inline void calls_begin_window(struct cpu *cpu)
 {

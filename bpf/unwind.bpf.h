@@ -106,7 +106,10 @@ struct unwind_walk {
 	__u64 pc, sp, bp;
 	__u64 bp_at;	 /* address that bp was read from, or an enum unwind_bp */
 	__u64 bx, bx_at; /* bx_at: address to read bx from if needed, or enum unwind_bx */
-	/* number of the daemon's set of segments for the process; 0: there is none */
+	/*
+	 * number of the set of segments that the daemon has stored for the process's mappings; 0:
+	 * there is none
+	 */
 	__u64 generation;
 	__u64 sequence;		 /* unwind_sequence() of the process's mappings */
 	__u64 regs;		 /* address of the task's struct pt_regs, in the kernel */
@@ -653,8 +656,9 @@ static __always_inline __u64 unwind_sequence(struct task_struct *task)
 }
 
 /*
- * Finds the daemon's segments of the task's process. Ignores them if they belong to an earlier
- * process with that pid, or to the program before an exec.
+ * Finds the segments (struct unwind_segment) in which the daemon has stored the mappings of the
+ * task's process. Ignores them if they belong to an earlier process with that pid, or to the
+ * program before an exec.
  */
 static __always_inline void unwind_find_process(struct unwind_walk *w, struct task_struct *task)
 {
@@ -718,9 +722,10 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 	w->n = 0;
 	w->flags = 0;
 	/*
-	 * In a system call, pc is behind the syscall instruction, which may be the last one of its
-	 * function; this instruction also copies pc to cx. At the start of a signal handler and
-	 * after an exec, cx differs from pc, and pc is the next instruction.
+	 * In a system call, pc is behind the syscall instruction, and this may be the last
+	 * instruction of its function: pc is not exact then. The syscall instruction copies pc to
+	 * cx, so that both are equal. At the start of a signal handler and after an exec, they
+	 * differ, and pc is exact: it is the next instruction.
 	 */
 	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	if (regs->cs == UNWIND_USER_CS)

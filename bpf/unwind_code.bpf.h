@@ -47,7 +47,7 @@ struct unwind_search {
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
-	__u32 has_segments; /* 1: the daemon has segments of the process */
+	__u32 has_segments; /* 1: the daemon has stored segments for the process's mappings */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 	/* for each member of found[]: address of its struct file in the kernel; 0: none */
 	__u64 files[UNWIND_FOUND_MAX];
@@ -188,9 +188,12 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 }
 
 /*
- * Adds the mapping *f, which was found at an address, to the list of mappings to be sent to the
- * daemon. Returns false if the list is full and the daemon has segments of the process: the daemon
- * could not name a frame in this mapping. The next walk finds the mapping again.
+ * Adds *f, a mapping that the walk has found, to s->found[], the list of mappings to be sent to the
+ * daemon. If the list is full and the daemon has stored segments for the process's mappings,
+ * returns false, and the walk ends here: the daemon names the functions of this stack only by these
+ * segments and the list, so it could not name one in *f. The next walk finds *f again. If the
+ * daemon has no segments, returns true even if the list is full: the daemon can look for *f in
+ * /proc.
  */
 static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)

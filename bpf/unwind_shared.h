@@ -20,7 +20,10 @@ enum unwind_kind {
 	/* a PLT entry, which has 16 bytes: CFA = sp + 8; from its byte `cfa` on, CFA = sp + 16 */
 	UNWIND_PLT,
 	UNWIND_SIGNAL, /* the frame that the kernel made to call a signal handler */
-	/* described by a struct unwind_rule, which is `cfa` words behind the first frame */
+	/*
+	 * a frame that struct unwind_frame cannot express: a struct unwind_rule describes it, `cfa`
+	 * words behind the first struct unwind_frame of the file's table
+	 */
 	UNWIND_RULE,
 	UNWIND_FRAME,  /* code known to keep frame pointers */
 	UNWIND_SWITCH, /* as UNWIND_BP, but the caller is on another stack, at any address */
