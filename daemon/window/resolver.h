@@ -30,8 +30,8 @@ struct window_sink {
 
 /*
  * Starts the resolver and its thread. All pointers are borrowed and must outlive the resolver.
- * idle_functions is a list of function names that ends with NULL: a stack that contains one is
- * marked as idle. 0, or a negative errno.
+ * idle_functions is a list of function names that ends with NULL: a user stack is marked as idle if
+ * its leaf is one of them, a kernel stack if any of its functions is. 0, or a negative errno.
  */
 int resolver_new(struct process_table *processes, struct stack_table *stacks,
 		 const struct window_sink *sink, char *const *idle_functions,
