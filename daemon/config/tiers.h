@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The most tiers that the setting may have. */
+/* Maximum number of tiers in the setting. */
 enum { CONFIG_TIERS_MAX = 4 };
 
 struct config_tier {

@@ -53,8 +53,8 @@ struct probe_ops {
 	/* Returns the maximum number of entries in the BPF map of one window. */
 	uint64_t (*keys_max)(const struct probe_options *options);
 	/*
-	 * If this is true and the kernel denies permission for this kind of probe, it permits no
-	 * BPF tracing at all.
+	 * True: if the kernel denies permission for a probe of this kind, it permits no BPF tracing
+	 * at all. probe_open() then fails; for other kinds, it returns a probe that is off.
 	 */
 	bool is_essential;
 
@@ -164,7 +164,10 @@ struct probe {
 		return skel->bss ? &skel->bss->cut : NULL;                                         \
 	}
 
-/* True if the kernel's struct backing_file ends with the path of the file of an overlay. */
+/*
+ * True if the kernel's struct backing_file stores, directly behind the struct file, the path that a
+ * mapped file has in an overlay (since 6.8).
+ */
 bool probe_has_user_path(void);
 
 /*

@@ -19,7 +19,7 @@
 /*
  * RING: size of the ring buffer in bytes; it may be small, because a sample has at most two new
  * stacks. SEEN: number of entries in the map of stacks that were sent before. MAX_SAMPLE_KEYS: in a
- * session of a client, the most entries that the map of one window may have.
+ * session of a client, the maximum number of entries in the map of one window.
  */
 enum { RING = 512 << 10, SEEN = 4096, MAX_SAMPLE_KEYS = 65536 };
 
@@ -49,9 +49,10 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	int fd, r;
 
 	/*
-	 * The hardware counter of cycles stands still while a CPU is idle: ask the kernel for a
-	 * number of samples per second in which the CPU works. The software clock also runs while a
-	 * CPU is idle: ask for one sample per period.
+	 * With the hardware counter of cycles, ask the kernel for a frequency: a number of samples
+	 * for each second in which the CPU is busy, because the counter stands still while the CPU
+	 * is idle. With the software clock, ask for one sample per period: this clock also runs
+	 * while the CPU is idle.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;

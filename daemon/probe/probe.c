@@ -105,7 +105,10 @@ static int followers_choose(struct probe *probe)
 	return r;
 }
 
-/* From 6.5 to 6.7 it has the path in the layer instead, and the file that of the overlay. */
+/*
+ * From 6.5 to 6.7, struct backing_file is the other way round: the file's f_path is the path in the
+ * overlay, and the member behind the file is the path in the layer (real_path).
+ */
 bool probe_has_user_path(void)
 {
 	return kernel_btf_has("backing_file", BTF_KIND_STRUCT) &&

@@ -67,9 +67,13 @@ struct process {
 	 */
 	bool is_gen_known;
 	bool is_kernel;
-	bool is_folded;	   /* the entry stands for several processes, see process_see_folded() */
-	bool has_exited;   /* the process has exited, or an exec has replaced its program */
-	bool is_unchecked; /* stored: process_check_exited() has not looked for it in /proc yet */
+	bool is_folded;	 /* the entry stands for several processes, see process_see_folded() */
+	bool has_exited; /* the process has exited, or an exec has replaced its program */
+	/*
+	 * true: the process was read back from disk, and process_check_exited() has not looked in
+	 * /proc yet whether it still runs
+	 */
+	bool is_unchecked;
 	bool is_late;	   /* the process was counted in process_table.too_late */
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
 	int64_t added_ns;  /* time of CLOCK_MONOTONIC when the process was added to the table */

@@ -12,7 +12,8 @@
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
-#define GONE_MAX 256 /* the most unmapped mappings that are kept for one process */
+/* maximum number of mappings of one process that are kept after they were unmapped */
+#define GONE_MAX 256
 
 struct process_maps {
 	atomic_uint refs;

@@ -64,7 +64,7 @@ void process_table_note_name(struct process_table *table, uint64_t id, const cha
 	struct process_name *name, *old;
 
 	if (n && text[n - 1])
-		return; /* no such record is ever sent */
+		return; /* the text does not end with a NUL: the BPF programs send no such record */
 	name = malloc(bytes);
 	if (!name)
 		return;

@@ -95,8 +95,8 @@ struct walk_stats {
 			    statistics of all programs that have no entry of their own */
 	uint64_t stacks;
 	/*
-	 * ends[N] is the number of stacks whose walk ended in the way that N of enum walk_end
-	 * stands for
+	 * ends[N] is the number of stacks to whose walk the value N of enum walk_end applies; one
+	 * stack may be counted under several values
 	 */
 	uint64_t ends[WALK_ENDS];
 };
@@ -143,9 +143,9 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 /*
  * Finds or adds an entry that stands for all processes with the same is_kernel, comm, exe and
  * cgroup as `shared`. A window sums up the data of such processes under this entry. The other
- * members of `shared` are not used. The entry is in the table of the process `member`. It has pid
- * 0, and the same id in every run of stackd. The caller owns the reference that is returned; NULL
- * when out of memory or when the table is full.
+ * members of `shared` are not used. The entry is added to the process table that has the process
+ * `member`. It has pid 0, and the same id in every run of stackd. The caller owns the reference
+ * that is returned; NULL when out of memory or when the table is full.
  */
 struct process *process_see_folded(struct process *member, const struct process_info *shared);
 

@@ -3,9 +3,11 @@
 #include "daemon/process/internal.h"
 
 /*
- * Wakes the two threads of the table. A thread is woken only if it sleeps and there is work for it.
- * It is woken only once, after the lock was released, because otherwise it would wake up and wait
- * for the lock.
+ * Wakes the threads `reader` and `files` of the process table. The process_table_note_*() functions
+ * of this file only note that there is work. process_table_unlock() then signals each thread that
+ * sleeps and has work. It does so after it has released the lock, because a thread that is woken
+ * earlier would have to wait for the lock. It signals a sleeping thread only once, even if more
+ * work is noted before the thread runs.
  */
 
 void process_table_note_files(struct process_table *table)

@@ -11,7 +11,10 @@
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
-/* the most enclosing functions that are tried for an address; only hostile files have more */
+/*
+ * maximum number of functions nested in each other that are tried for an address, from the
+ * innermost one outwards; only hostile files nest functions deeper
+ */
 #define OUTWARD_MAX 64
 
 /* The symbol table of a file, and a cache of the demangled names that were looked up. */

@@ -79,8 +79,10 @@ struct unwind_dead {
 };
 
 /*
- * An entry of a BPF map. The kernel has a key for each mapping; by this key, stack walks find the
- * unwind rows of the mapping in the map.
+ * Stands for an entry of the BPF map unwind_codes: code of a mapped file that the daemon knows. If
+ * a stack walk comes to a mapping that the daemon has not read from /proc, it makes a struct
+ * unwind_code_key from the kernel's data about the mapping. The map's entry with this key says
+ * where the unwind rows are.
  */
 struct unwind_known_code {
 	UT_hash_handle hh; /* links the entry into the hash table unwind.codes */
@@ -101,8 +103,11 @@ struct unwind {
 	struct unwind_file **files; /* indexed by unwind_file.table; [0] is not used */
 	struct unwind_dead *dead;
 	struct unwind_known_code *codes; /* hash table by key */
-	int64_t again_ns;	   /* until this time, no further rows are loaded for files of which
-				      some rows are loaded */
+	/*
+	 * time before which no further rows of a file are loaded if some of its rows are loaded
+	 * already: limits the CPU time that this takes, see AGAIN_FACTOR
+	 */
+	int64_t again_ns;
 	uint64_t generation;	   /* number (generation) of the newest address space */
 	struct unwind_stats stats; /* statistics, without the members that unwind_stats()
 				      computes */

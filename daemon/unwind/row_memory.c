@@ -217,9 +217,11 @@ static void victims_add_parts(struct victims *victims, struct row_set *set,
 }
 
 /*
- * Adds the row set to the list of victims, or those parts of it that may be evicted for this
- * demand. If no stack walk has needed the demanded rows yet, a set may be evicted only if no
- * process maps its files and its rows were not used recently.
+ * Adds to the list of victims what may be evicted of this row set to meet the demand. This is the
+ * whole set if no process maps its files. If a process does, or if the set was used recently, it is
+ * each part that was not used recently. demand->most sets a limit: if no stack walk has needed the
+ * demanded rows yet, only whole sets are evicted that no process maps and that were not used
+ * recently.
  */
 static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
 			const struct demand *demand, int64_t now)

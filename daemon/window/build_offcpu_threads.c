@@ -191,9 +191,10 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window, so that its sums are final. Its end_ns may be slightly
- * after the end of the window: if its last context switch began in the window, the switch was
- * counted in the window, and the thread's epoch is still that of this window.
+ * True if the thread ended in this window, so that its sums are final. A thread may also count as
+ * ended in this window if its end_ns is slightly later: its last context switch began before the
+ * window ended, and was counted in this window. The thread's epoch shows this, because it is not
+ * yet builder->base.epoch, the number of the next window.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {

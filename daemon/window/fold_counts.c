@@ -107,7 +107,10 @@ static int stack_id_compare(const struct fold_item *a, const struct fold_item *b
 	return x < y ? -1 : x > y;
 }
 
-/* Sorts samples of one image with equal functions next to each other. */
+/*
+ * Compares samples for sorting: puts samples of one entry of window.images next to each other if
+ * their stacks have the same functions.
+ */
 static int function_compare(const void *x, const void *y)
 {
 	const struct fold_item *a = x, *b = y;
@@ -124,9 +127,10 @@ static int function_compare(const void *x, const void *y)
 }
 
 /*
- * Adds up the samples of one image that differ only in the addresses within functions, as answers
- * do: each address would take a row. *view gets an array of samples of its own, which the caller
- * frees. 0 or -ENOMEM.
+ * Adds up samples of the same entry of window.images if their stacks have the same functions and
+ * differ only in the addresses within these functions. Answers add up such samples anyway, and
+ * otherwise each address would take one of the rows that may stay. *view gets an array of samples
+ * of its own, which the caller frees. 0 or -ENOMEM.
  */
 static int samples_merge(const struct fold *fold, struct fold_item *items, struct window *view)
 {

@@ -28,7 +28,12 @@ struct fold_group {
 	uint64_t ns;
 	size_t first; /* index of its first item in the sorted list */
 	size_t n;
-	bool is_first; /* the group has a sum of its own although others have a higher rank */
+	/*
+	 * There are too many groups, and this one was chosen to get a summed row of its own. It
+	 * comes first when groups are sorted, even before groups of a higher rank: some rows are
+	 * reserved for idle waits.
+	 */
+	bool is_first;
 	bool is_idle;
 	bool is_disk;
 	/* true if the items belong to an entry that is an "(others)" entry already */
@@ -134,8 +139,10 @@ size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t 
 }
 
 /*
- * Returns how many of n_busy things that are not idle are among the first max, when at least a
- * quarter of these is for idle ones: long idle waits matter more than short busy ones.
+ * Shares out `max` rows among n_busy items (or groups) that are not idle and n_idle idle ones.
+ * Returns the number of rows for those that are not idle. A quarter of the rows is reserved for
+ * idle items, if there are enough of them: long idle waits matter more than short waits that are
+ * not idle.
  */
 static size_t busy_share(size_t n_busy, size_t n_idle, size_t max)
 {

@@ -110,9 +110,10 @@ int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out)
 }
 
 /*
- * Entry `image` of in.images is folded with similar ones. Returns the process that stands for all
- * of these. It stands for processes with the same comm, exe and cgroup. If is_others, it stands for
- * all processes of the cgroup; if is_rest is true, too, for those of several cgroups.
+ * Returns the process that stands for the process of entry `image` of in.images after this entry is
+ * folded. It stands for all processes with the same comm, exe and cgroup. If is_others is true, it
+ * stands for processes of the cgroup, whatever their comm and exe are. If is_rest is also true, it
+ * stands for processes of several cgroups.
  */
 static struct process *folded_process(const struct fold *fold, uint32_t image, bool is_others,
 				      bool is_rest)
@@ -220,7 +221,7 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 	a->short_runnable_ns += b->short_runnable_ns;
 }
 
-/* Folds an entry of in.images, after all of its rows were folded into rows of other entries. */
+/* Folds an entry of in.images of which no row was kept: adds its times to another entry. */
 static int image_fold(struct fold *fold, const struct fold_item *item, bool is_others)
 {
 	const struct window_image *from = &fold->in->images[item->image];
@@ -282,9 +283,11 @@ static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_
 }
 
 /*
- * Keeps the images of which no row stays, those with the most CPU time first, up to max_rows images
- * in all, and folds the others. Without this, a thread that never waits would not be seen in a
- * window of waits. A window with up to twice max_rows images keeps all.
+ * Decides about those entries of in.images (threads or processes) of which no row was kept. Keeps
+ * the ones with the most CPU time, until max_rows entries of in.images are kept in all, and folds
+ * the others. If all of them were folded, a thread that never waits would be missing in a window of
+ * waits. If in.images has at most twice max_rows entries, none of them is folded, unless it was
+ * folded before.
  */
 int fold_images_finish(struct fold *fold)
 {
@@ -363,8 +366,8 @@ static int pid_compare(const void *x, const void *y)
 }
 
 /*
- * Returns the pids of the processes of which something was folded before, sorted. The caller frees
- * them.
+ * Returns a sorted array of the pids of processes that have rows or entries which were folded
+ * before. The caller frees the array.
  */
 static int32_t *pids_before(const struct window *in)
 {
@@ -379,8 +382,8 @@ static int32_t *pids_before(const struct window *in)
 }
 
 /*
- * Adds to window.folded the number of processes of which something is folded now, but nothing was
- * before.
+ * Adds to window.folded the number of processes of which rows or entries are folded now for the
+ * first time.
  */
 static int processes_count(struct fold *fold)
 {
@@ -405,8 +408,9 @@ static int processes_count(struct fold *fold)
 }
 
 /*
- * An entry of `in` that was folded before is now folded into an entry of `out`: adds the members of
- * the entry of `in` to those of the entry of `out`.
+ * Appends to *members the processes (window_member) of an entry of in.images that was folded
+ * before, and so stands for several processes. The entry is now folded into another entry, of
+ * out.images: this one gets them.
  */
 static int members_move(const struct window *in, const struct fold_use *use,
 			struct window_member **members, size_t *n, size_t *capacity)

@@ -96,10 +96,15 @@ struct fold_item {
 	uint32_t target; /* index of the summed row to which the item is added; FOLD_NONE: it stays
 			    as it is */
 	bool is_idle;
-	bool is_disk;  /* true for a wait in uninterruptible sleep */
-	bool is_first; /* it stays as it is although others have a higher rank */
-	bool is_sum;   /* true if it is always summed up: it was folded before, or it belongs to no
-			  single process */
+	bool is_disk; /* true for a wait in uninterruptible sleep */
+	/*
+	 * There are too many items, and this one was chosen to stay as it is. It comes first when
+	 * items are sorted, even before items of a higher rank: some rows are reserved for idle
+	 * waits.
+	 */
+	bool is_first;
+	bool is_sum; /* true if it is always summed up: it was folded before, or it belongs to no
+			single process */
 };
 
 /* A summed row of the folded window. */
@@ -179,9 +184,9 @@ void fold_uses_count(struct fold_uses *uses,
 size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n);
 
 /*
- * Sorts the items, and returns the number of those that stay as they are, which come first: at most
- * max_rows, and none that is a sum already. A quarter of them is for idle items, unless
- * is_busy_first.
+ * Sorts the items so that those that stay as they are come first, and returns their number. It is
+ * at most max_rows, and none of them is a sum already. If there are too many items, a quarter of
+ * max_rows is reserved for idle items, unless is_busy_first is true.
  */
 size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n,
 			 bool is_busy_first);

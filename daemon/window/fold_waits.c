@@ -428,8 +428,9 @@ int fold_waits(struct fold *fold)
 	if (!items)
 		return -ENOMEM;
 	/*
-	 * Put the items of each array behind those items of the previous arrays that are to be
-	 * folded.
+	 * items[] is filled with the items of rows[], spans[] and opens[], one array after the
+	 * other. After each array, items_split() moves those items that are to be folded to the
+	 * front of items[]; the items of the next array are put behind them.
 	 */
 	added = row_items(fold, items);
 	r = items_split(fold, items, added, &rest);

@@ -63,7 +63,11 @@ struct stack {
 	uint64_t mappings; /* version of the process's memory mappings when the stack was taken */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: when true, n_frames and frames[] may be read */
-	bool is_merged;	 /* frames of generated code are one frame: ip and frames do not match */
+	/*
+	 * true: each run of frames of generated (JIT) code was merged into one frame, so that the
+	 * addresses in ip[] do not correspond to the entries of frames[]
+	 */
+	bool is_merged;
 	bool is_partial; /* read from disk with only its first n_raw frames, see store_query */
 	bool is_idle;	 /* true if the stack shows a thread that waits for work, see [idle] in
 			    stackd.conf */

@@ -30,13 +30,14 @@ enum { SESSION_FIRST_ID = 100 };
  * within this window.
  *
  * If a window has too many rows, small ones are folded: summed up over several processes. A folded
- * entry stands for these processes. Its tid is 0, its process is one of process_see_folded(), and
+ * entry stands for these processes. Its tid is 0, its process was made by process_see_folded(), and
  * its sums are the totals of the threads that it stands for.
  *
  * If several windows are merged, the same process may be in each of them, but it starts in only
- * one. A merged entry therefore has the largest `folded` of these windows, but the total of
- * `started`; the same holds for `processes` and `started` of a merged row. The number to show is
- * the larger of the two, see window_processes().
+ * one. A total of `folded` would count it several times, so a merged entry has the largest `folded`
+ * of these windows. A total of `started` counts it once, so a merged entry has this total. Each of
+ * the two numbers is at most the number of different processes, so the larger one is shown, see
+ * window_processes(). The same holds for `processes` and `started` of a merged row.
  */
 struct window_image {
 	uint64_t uid; /* the number that stackd gave the thread; an exec does not change it */
@@ -244,11 +245,11 @@ enum window_loss {
 	WINDOW_LOST_N,
 };
 
-/* Whether the window is folded when its stacks have names, see fold.h. */
+/* Says how the window is folded, once the functions of its stacks have names. See fold.h. */
 enum window_folding {
 	WINDOW_FOLD_NONE,
-	WINDOW_FOLD_ROWS, /* only if it has too many rows */
-	WINDOW_FOLD_ALL,  /* also its preempted waits lose their stacks if they are short */
+	WINDOW_FOLD_ROWS, /* rows are folded if there are too many */
+	WINDOW_FOLD_ALL,  /* as WINDOW_FOLD_ROWS, and stacks of short preempted waits are dropped */
 };
 
 struct window {
