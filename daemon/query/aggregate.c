@@ -160,8 +160,9 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 }
 
 /*
- * Adds to the totals the processes that were folded: those for which one entry of window->images
- * stands. Each of them has at least one thread.
+ * Adds folded processes to the totals. A folded entry of window->images stands for several
+ * processes, but the totals count it as one process with one thread so far. Adds its other
+ * processes, each with one thread, because a process has at least one.
  */
 static void count_folded(struct aggregate *aggregate)
 {

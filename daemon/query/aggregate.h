@@ -169,8 +169,9 @@ struct aggregate_options {
 	enum aggregate_rank rank;
 	/*
 	 * Limit in bytes of the memory for groups of waits and samples; 0: no limit. When it is
-	 * reached, the half of the groups with the lowest rank is merged into a group that is
-	 * marked is_others. Idle groups are merged into another one. The sums of both are exact.
+	 * reached, half of the groups are merged: those with the lowest rank. The idle ones among
+	 * them are merged into one group, the others into another group. These two groups are
+	 * marked is_others, and their sums are exact.
 	 */
 	size_t max_memory;
 };
@@ -183,8 +184,9 @@ struct aggregate_others {
 	 */
 	uint64_t groups;
 	/*
-	 * The sum of a group lacks at most this time. A group that is missing in the result had at
-	 * most this time.
+	 * A group that was merged may appear again later. Therefore the sum of a group in the
+	 * result may be too small, by at most bound_ns. A group that is missing in the result had
+	 * at most bound_ns. bound_count is the same for the number of waits or samples.
 	 */
 	uint64_t bound_ns;
 	uint64_t bound_count;
@@ -193,8 +195,8 @@ struct aggregate_others {
 /*
  * Aggregates the windows of `list`. `later` lists the windows after them; the two lists may
  * overlap. If a wait ended in a window of `later`, it gets the stacks that were taken at its end.
- * If a wait has not ended and its user stack was not read, it gets `unread` instead. Returns 0 and
- * *out, owned by the caller; or -ENOMEM.
+ * `unread` is a stack that says that a stack was not read; a wait that has not ended gets it in
+ * place of a user stack that was not read. Returns 0 and *out, owned by the caller; or -ENOMEM.
  */
 int aggregate_new(const struct timeline_list *list, const struct timeline_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
@@ -230,10 +232,10 @@ const struct window_folded *aggregate_folded(const struct aggregate *aggregate);
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 
 /*
- * Returns how many rows have times that are estimates. A row has only the sums of its waits, and
- * the exact length of the longest one. If the filter selects waits by length and only some of the
- * row's other waits pass, their time is estimated. An estimate is never more than the time of the
- * whole row.
+ * Returns how many rows have times that are estimates. A row has the sum of the times of its waits,
+ * but only the longest wait's own length. If the filter selects waits by length, and selects only
+ * some of a row's waits, the time of the selected waits is estimated. An estimate is never more
+ * than the time of the whole row.
  */
 uint64_t aggregate_estimated(const struct aggregate *aggregate);
 

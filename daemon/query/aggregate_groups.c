@@ -315,7 +315,7 @@ static void groups_shrink(struct aggregate *aggregate)
 		group_give_up(aggregate, group);
 	}
 	/*
-	 * A group may appear again after it was merged, and be merged again: the times that it
+	 * A group may appear again after it was merged, and be merged again. The times that it
 	 * lacks then add up.
 	 */
 	aggregate->others.bound_ns += ns;
@@ -324,8 +324,8 @@ static void groups_shrink(struct aggregate *aggregate)
 }
 
 /*
- * Returns an empty group, all of whose members but one are 0: `waker` may point to memory that can
- * be used again. NULL when out of memory.
+ * Returns an empty group: all members are 0, except that `waker` may point to memory that can be
+ * used again. Returns NULL when out of memory.
  */
 static struct aggregate_group *group_alloc(struct aggregate *aggregate)
 {

@@ -190,8 +190,8 @@ static int image_count(struct aggregate *aggregate, const struct window_image *i
 }
 
 /*
- * Notes that the filter selects an entry of window->images that stands for several processes.
- * Returns NULL when out of memory.
+ * Notes that the filter selects a folded entry of window->images: one that stands for several
+ * processes. Returns NULL when out of memory.
  */
 static struct aggregate_folded *folded_note(struct aggregate *aggregate,
 					    const struct window_image *image)
@@ -226,9 +226,9 @@ static void member_add(struct aggregate *aggregate, int64_t pid,
 }
 
 /*
- * Selects the entries of window->images that stand for several processes, one of which has this
- * pid. If is_others is true, only entries with the name "(others)"; otherwise only entries with
- * other names. Returns their number, or -ENOMEM.
+ * Selects the folded entries of window->images that stand for the process with this pid, among
+ * others. If is_others is true, selects only entries with the name "(others)"; otherwise only
+ * entries with other names. Returns their number, or -ENOMEM.
  */
 static int member_select(struct aggregate *aggregate, const struct window *window, int64_t pid,
 			 bool is_others, struct aggregate_image_info *infos)
@@ -267,9 +267,9 @@ static bool has_process(const struct window *window, const struct aggregate_imag
 }
 
 /*
- * For each pid of the filter that has no entry of its own in window->images, selects the entries
- * that stand for several processes, one of which has this pid. Selects an entry "(others)" only if
- * there is no other such entry. Returns 0 or -ENOMEM.
+ * For each pid of the filter that has no entry of its own in window->images, selects the folded
+ * entries that stand for this process, among others. Selects an entry with the name "(others)" only
+ * if no entry with another name stands for the process. Returns 0 or -ENOMEM.
  */
 static int members_select(struct aggregate *aggregate, const struct window *window,
 			  struct aggregate_image_info *infos)
@@ -294,8 +294,8 @@ static int members_select(struct aggregate *aggregate, const struct window *wind
 }
 
 /*
- * For each selected entry of window->images that stands for several processes, adds the number of
- * these. Returns 0 or -ENOMEM.
+ * For each selected folded entry of window->images, adds the number of processes that it stands for
+ * to the entry's sum in aggregate->folded_images. Returns 0 or -ENOMEM.
  */
 static int folded_count(struct aggregate *aggregate, const struct window *window,
 			const struct aggregate_image_info *infos)

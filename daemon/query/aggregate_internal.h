@@ -108,7 +108,11 @@ struct aggregate {
 	struct aggregate_totals totals;
 	struct window_folded folded; /* the sums of window->folded over all windows */
 	struct aggregate_folded *folded_images;
-	struct aggregate_member members[AGGREGATE_MEMBERS_MAX]; /* the first ones that were found */
+	/*
+	 * pairs of a pid that the filter names and a folded entry that stands for its process; at
+	 * most AGGREGATE_MEMBERS_MAX, those that were found first
+	 */
+	struct aggregate_member members[AGGREGATE_MEMBERS_MAX];
 	size_t n_members;
 	uint64_t estimated;
 	int64_t end_ns; /* end of the newest window */
@@ -227,10 +231,12 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
 
 /*
  * Adds a wait that had not ended at the end of the window. Adds only the part of its time that lies
- * in the window; if the query is only for waits that have not ended, adds all of its time instead.
+ * in the window. If the query is only for waits that have not ended, adds all of the wait's time
+ * instead.
+ *
  * If the wait ended in a later window, the item gets the stacks that were taken at its end, which
- * are complete. Otherwise it gets the kernel stack that was taken during the wait, and `unread` as
- * its user stack if that was not read.
+ * are complete. Otherwise, the item gets the kernel stack and the user stack that were taken during
+ * the wait. If the user stack of a user thread was not read, the item gets `unread` in its place.
  */
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, const struct aggregate_image_info *info,
@@ -247,9 +253,10 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 			       const struct aggregate_image_info *info);
 
 /*
- * If a wait had not ended at the end of the range and its thread could not be inspected then, adds
- * the time since the wakeup to totals.unseen_ns, but only the time within the window. Like the
- * other totals, unseen_ns does not depend on the states and lengths that the filter asks for.
+ * Adds to totals.unseen_ns the time of a wait that may have ended unseen: the wait had not ended at
+ * the end of the range, and its thread could not be inspected at that moment. Adds only the time
+ * since the thread was woken, and only the part that lies in the window. Like the other totals,
+ * unseen_ns does not depend on the states and lengths that the filter asks for.
  */
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open);

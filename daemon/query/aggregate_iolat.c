@@ -84,9 +84,10 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	struct aggregate_io_key key;
 
 	/*
-	 * Skip operations that had not ended at the end of an earlier window: an operation that
-	 * ended later is counted in a later window, and one that has not ended is in the last
-	 * window, too.
+	 * An operation that has not ended may be in several windows. Groups by window count it in
+	 * each of these windows; other groups count it only once. So skip it in all windows but the
+	 * last: it is also in the window in which it ended or, if it has not ended, in the last
+	 * window.
 	 */
 	if (io->open && !is_last && aggregate->options.by != AGGREGATE_BY_WINDOW)
 		return;

@@ -6,7 +6,7 @@
 
 enum { SLOTS_MIN = 256, MARK = 1, USED = 2, SAMPLE_BIT = 40 };
 
-/* Returns a hash of both numbers, all of whose bits are well mixed. */
+/* Returns a hash of `id` and `start`. All bits of the hash are well mixed. */
 static uint64_t mix(uint64_t id, uint64_t start)
 {
 	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15) ^ start;

@@ -17,8 +17,8 @@
 #include "proto/wire.h"
 
 /*
- * The maximum number of function calls in one reply. If all of more calls had the deepest stacks,
- * the reply could exceed the maximum length of a message.
+ * The maximum number of function calls in one reply. If a reply had more calls, and each call had
+ * the deepest possible stacks, the reply could exceed the maximum length of a message.
  */
 enum { CALLS_A_REPLY = 16 };
 

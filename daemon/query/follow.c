@@ -132,8 +132,8 @@ static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 
 /*
  * Handles an interval without a new window; clears the *error of the query. If the session has
- * ended, returns an error, which ends the stream: the query has waited for the last window, so no
- * window will follow. Otherwise returns 0.
+ * ended, returns an error, which ends the stream: a query waits until the session's last window is
+ * finished, so no window can follow. Otherwise returns 0.
  */
 static int follow_nothing(const struct query_follow *follow, bool has_ended,
 			  struct wire_error *error)

@@ -60,8 +60,9 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
 			/*
-			 * LOST_IO_PROCESS is not a loss: it is the number of operations that were
-			 * counted in a row that several processes share.
+			 * Operations that LOST_IO_PROCESS counts are not lost. They were counted in
+			 * a row that several processes share, because the window had no room for
+			 * more rows.
 			 */
 			if (!sum.count || loss == LOST_IO_PROCESS ||
 			    (is_hiding && loss == LOST_IO_UNSEEN))

@@ -32,9 +32,10 @@ enum { HEALTH_MAX_PROBLEMS = 8 + STORE_TIERS_MAX + PROBE_KIND_N * (2 + WINDOW_LO
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
- * True if the host hides some threads from BPF while they run, see drain_hidden(). iolat cannot see
- * disk requests that end during that time. This is not listed as a problem, because nothing can be
- * done about it; `stackctl probes` and the notes of answers mention it.
+ * True if the host hides some threads from BPF: it runs no BPF programs in such a thread, see
+ * drain_hidden(). iolat then misses disk requests that are issued or end while such a thread is on
+ * the CPU. This is not listed as a problem, because nothing can be done about it; `stackctl probes`
+ * and the notes of answers mention it.
  */
 bool health_host_is_hiding(struct recorder *recorder);
 

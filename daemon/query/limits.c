@@ -12,7 +12,7 @@ struct limit_list {
 	struct wire_limit *v;
 	size_t n;
 	size_t capacity;
-	int error; /* 0, or -ENOMEM if there was no memory for a limit */
+	int error; /* 0, or -ENOMEM if `v` could not be extended */
 };
 
 /*
@@ -103,8 +103,9 @@ static void unwind_limits(struct recorder *recorder, struct limit_list *list)
 	if (!recorder_unwind_stats(recorder, &stats))
 		return;
 	/*
-	 * Rows of unwind tables may take stats.max_bytes, a part of max_memory. The rest of
-	 * max_memory counts as used from the start.
+	 * max_memory has two parts. The first part, stats.max_bytes, is for rows of unwind tables,
+	 * which take stats.bytes now. The second part is for other BPF maps, and counts as used
+	 * from the start.
 	 */
 	limit_add(list, "unwind.max_memory", max_memory, max_memory - stats.max_bytes + stats.bytes,
 		  stats.evictions + stats.no_room);

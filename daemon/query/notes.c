@@ -25,10 +25,11 @@ static void note_add(struct note_list *list, const char *note)
 }
 
 /*
- * The exact length of most waits is not known, only the histogram bucket of the length. Such waits
- * are shown or left out by whole buckets. Returns the length in ns at which the first bucket that
- * is shown begins, or the session's minimum length if that is greater: shorter waits are in no
- * bucket.
+ * Returns the length in ns from which on waits are shown. The exact length of most waits is not
+ * known, only the histogram bucket that counts the wait, so all waits of a bucket are shown or
+ * none. Usually the result is the length at which the first bucket that is shown begins. If the
+ * session's minimum length is greater, the result is the minimum length, because shorter waits are
+ * not in the histogram.
  */
 static int64_t shown_from(const struct filter *filter, const struct notes_facts *facts)
 {
@@ -38,8 +39,8 @@ static int64_t shown_from(const struct filter *filter, const struct notes_facts 
 }
 
 /*
- * Returns the length in ns at which the last bucket that is shown ends, see shown_from().
- * INT64_MAX: longer waits are not left out.
+ * Returns the length in ns below which waits are shown: the one at which the last bucket that is
+ * shown ends, see shown_from(). INT64_MAX if no wait is left out because it is too long.
  */
 static int64_t shown_below(const struct filter *filter)
 {

@@ -107,8 +107,9 @@ int query_overview_next(struct recorder *recorder, const struct query_peer *peer
 	if (r)
 		return r;
 	/*
-	 * `next` was made with `filter`, a variable of this function. This is safe, because the
-	 * rows of an answer do not refer to the filter.
+	 * The request from which `next` was made refers to the local variable `filter`. The caller
+	 * may nevertheless use `next` later, because the rows of an answer do not refer to the
+	 * filter.
 	 */
 	answer_free(*answer);
 	*answer = next;

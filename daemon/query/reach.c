@@ -7,8 +7,8 @@
 #include "common/base.h"
 
 /*
- * The rate at which a tier fills is computed only if its windows cover at least this time, and only
- * from at least RATE_LEAST_WINDOWS windows.
+ * Minimum time that the windows of a tier must cover. If they cover less, or if there are fewer
+ * than RATE_LEAST_WINDOWS windows, the rate at which the tier fills is not computed.
  */
 #define RATE_LEAST_NS (300 * NS_PER_S)
 
@@ -86,8 +86,9 @@ static int memory_problem(struct arena *arena, const struct history_stats *histo
 	char has[LENGTH_TEXT], wanted[LENGTH_TEXT];
 
 	/*
-	 * A window that was evicted for its age is older than `keep`, or younger by at most the
-	 * length of two windows.
+	 * `reach` is how long ago the window that was evicted last ended. If it is at least `keep`,
+	 * nothing is wrong. If it is less by at most the length of two windows, that is not worth a
+	 * message.
 	 */
 	if (!history->evicted_real_ns || reach < 0 ||
 	    reach >= config->window_keep_ns - 2 * config->window_length_ns)

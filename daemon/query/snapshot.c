@@ -257,8 +257,9 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 }
 
 /*
- * The most queries that read windows at the same time, because each may use [query] max_memory and
- * some more. Others wait for their turn.
+ * The maximum number of queries that read windows at the same time; other queries wait for their
+ * turn. The number is small because each query may use as much memory as [query] max_memory allows,
+ * and a little more.
  */
 enum { READING_MAX = 2 };
 

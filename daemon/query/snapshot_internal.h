@@ -34,8 +34,8 @@ struct snapshot_question {
 	size_t top; /* the maximum number of rows to show; SIZE_MAX for all rows */
 	bool is_reversed;
 	/*
-	 * the request is for an overview: `top` is the number of rows for each part of the time,
-	 * see wire_part
+	 * the request is for an overview, which divides the time into parts, such as "blocked" (see
+	 * wire_part). `top` is then the number of rows to show for each part
 	 */
 	bool by_parts;
 	bool with_idle;

@@ -45,9 +45,11 @@ void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
 }
 
 /*
- * Divides the groups into three parts, in this order: groups to show; groups that are sums of
- * others (is_others); idle groups of both kinds, unless the client asked for them. Returns the
- * number of groups in the first part, and sets *n_others to the number in the second part.
+ * Sorts the groups into three sections of the array, in this order: first the groups to show; then
+ * the groups with is_others, which are sums of groups that did not fit into memory; last the idle
+ * groups, unless the client asked for them. An idle group is in the last section even if it has
+ * is_others. Returns the number of groups in the first section, and sets *n_others to the number in
+ * the second section.
  */
 static size_t groups_part(struct aggregate_group **groups, size_t n, bool with_idle,
 			  size_t *n_others)
@@ -135,8 +137,9 @@ static const struct overview_part {
 };
 
 /*
- * Marks the `top` groups, of the first n, that have the most time of this kind (such as blocked).
- * Returns the sum of this time over all n + n_others groups.
+ * Returns the sums of one part of the time, such as "blocked", over all n + n_others groups. Sorts
+ * the first n groups by their time in this part, and sets is_first of the `top` groups that have
+ * the most.
  */
 static struct wire_part part_make(const struct overview_part *part, struct aggregate_group **groups,
 				  size_t n, size_t n_others, size_t top)

@@ -13,7 +13,10 @@
 #include "daemon/query/reach.h"
 #include "daemon/session/recorder.h"
 
-/* The maximum number of binaries in the reply; one more row stands for all other binaries. */
+/*
+ * The maximum number of rows about binaries in the reply. One of them stands for all binaries that
+ * have no row of their own.
+ */
 enum { MAX_BINARIES = WALK_STATS_MAX + 1 };
 
 static int64_t rss_bytes(void)

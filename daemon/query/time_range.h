@@ -21,8 +21,12 @@ struct query_range {
 	bool is_to_now;
 	/* the request gave a length of time, so `since` was computed from `until` */
 	bool is_length;
-	bool is_whole; /* the range is a whole session, even if the clock was set while it ran */
-	bool is_late;  /* the current window did not end in time, so its data is missing */
+	/*
+	 * the range is a whole session of a client: it has all windows of the session, even if the
+	 * clock was set while they were recorded
+	 */
+	bool is_whole;
+	bool is_late; /* the current window did not end in time, so its data is missing */
 };
 
 /*

@@ -336,9 +336,9 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 }
 
 /*
- * Reduces all times in `part` by the same factor. Their new sum is `share` times the time of all
- * waits but the longest one; if with_max is true, the time of the longest wait is added to this
- * sum.
+ * Reduces all times in `part` by the same factor, as an estimate of the waits that the filter
+ * selects. The longest wait took max_ns. The reduced sum of blocked_ns and runnable_ns is `share`
+ * times the time that all other waits took. If with_max is true, it also includes max_ns.
  */
 static void part_scale(struct filter_part *part, double share, bool with_max)
 {

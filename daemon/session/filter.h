@@ -63,8 +63,9 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 bool filter_selects_threads(const struct filter *filter);
 
 /*
- * True if the entry `image` of window->images stands for several processes, one of which has this
- * pid, and the filter would select the entry if it named no pids.
+ * True if the entry `image` of window->images is folded (stands for several processes), one of its
+ * processes has this pid, and the entry passes the filter. The pids that the filter names are
+ * ignored.
  */
 bool filter_has_member(const struct filter *filter, const struct window *window, uint32_t image,
 		       const struct process_info *info, int32_t pid);

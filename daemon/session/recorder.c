@@ -61,9 +61,9 @@ static void on_stacks_full(void *userdata)
 }
 
 /*
- * Returns the limits to which windows of always-on probes are folded. The store folds windows that
- * it merges to them; where room is short, windows on disk and in memory are folded to half and to a
- * quarter of these numbers.
+ * Returns the limits to which windows of always-on probes are folded. When the store merges
+ * windows, it folds the merged window to these limits. Where room is short, windows on disk and in
+ * memory are folded to half of these limits, and then to a quarter.
  */
 static struct window_fold_limits fold_limits(const struct config *config)
 {

@@ -170,7 +170,11 @@ static uint64_t call_cost(const struct session *session)
 		[TARGET_FUNCTION] = 100,
 		[TARGET_TRACEPOINT] = 20,
 		[TARGET_USER] = 1000,
-		[TARGET_USDT] = 500, /* less than TARGET_USER: the replaced instruction is a nop */
+		/*
+		 * cheaper than TARGET_USER: the probed instruction is a nop, which the kernel
+		 * emulates instead of executing it in a single step
+		 */
+		[TARGET_USDT] = 500,
 	};
 
 	return costs_ns[session->targets.kind];

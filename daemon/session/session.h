@@ -39,7 +39,8 @@ struct sessions_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	struct tick *tick;  /* set by sessions_new(), which also ends it */
+	/* the thread that wakes the drains; started by sessions_new(), ended by sessions_free() */
+	struct tick *tick;
 	bool is_serve_only; /* nothing is recorded, only queries are answered */
 };
 
@@ -61,7 +62,7 @@ struct session_request {
 	 */
 	const char *function; /* pattern of the functions to trace, see target.h */
 	bool is_regex;
-	/* the most calls per second that are sent to a client; only with PROBE_STREAMS */
+	/* maximum number of calls per second that are sent to a client; only with PROBE_STREAMS */
 	uint64_t rate;
 	uid_t uid;
 };
@@ -93,7 +94,7 @@ struct session_info {
 	const char *function; /* pattern of the traced functions; NULL for kinds without
 				 PROBE_FUNCTIONS */
 	bool is_regex;
-	/* the most calls per second that are sent to a client; only with PROBE_STREAMS */
+	/* maximum number of calls per second that are sent to a client; only with PROBE_STREAMS */
 	uint64_t rate;
 };
 
