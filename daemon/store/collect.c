@@ -9,8 +9,9 @@
 #include "daemon/store/internal.h"
 
 /*
- * The most rows that one step of a collection reads: of the table `windows`, and of any other
- * table.
+ * A collection reads tables and deletes unused rows, in short steps. WINDOWS_A_STEP: maximum number
+ * of rows of the table `windows` that one step reads. ROWS_A_STEP: maximum number of rows of any
+ * other table.
  */
 enum { WINDOWS_A_STEP = 16, ROWS_A_STEP = 2000 };
 

@@ -258,8 +258,8 @@ static uint64_t table_place(struct store_column_context *context, struct store_t
 }
 
 /*
- * Writes a time: 0 for INT64_MAX (never), else 1 and the time since the window's start, which is a
- * small number and takes few bytes.
+ * Writes a time. For INT64_MAX (never), writes the number 0. For any other time, writes two
+ * numbers: 1, then the time since the window's start, which is usually small and takes few bytes.
  */
 static void time_encode(const struct window *window, int64_t time, struct bytes *out)
 {

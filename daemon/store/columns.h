@@ -46,10 +46,14 @@ struct store_column_context {
 	struct store_cuts cuts;
 	/* when decoding for a query: window->images refer to window->owners, not to processes */
 	bool has_owners;
-	bool is_settled; /* when decoding for a query: all of window->owners are complete */
 	/*
-	 * when decoding for a query: the row numbers of stacks, which are read only if the query
-	 * wants the rows
+	 * when decoding for a query: all members of the entries of window->owners are set, see
+	 * images_decoded()
+	 */
+	bool is_settled;
+	/*
+	 * when decoding for a query: the numbers that the window's stacks have in the database,
+	 * still encoded. They are decoded, and the stacks loaded, only if the query uses the window
 	 */
 	struct bytes_reader numbers;
 	int64_t last; /* the previous number of a column of kind COLUMN_DELTA */

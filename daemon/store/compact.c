@@ -7,7 +7,10 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/* PARTS_MAX: the most windows that are merged in one step. MEMBERS_A_ROW: see members_trim(). */
+/*
+ * PARTS_MAX: maximum number of windows that are merged in one step. MEMBERS_A_ROW: see
+ * members_trim().
+ */
 enum { PARTS_MAX = 64, MEMBERS_A_ROW = 2 };
 
 /* The shortest time between two windows that are evicted for their age. */
@@ -65,7 +68,10 @@ static int64_t age_of(const struct store *store, const struct store_entry *entry
 struct merged_names {
 	/* gives the row numbers of stacks and processes that the reader has loaded */
 	struct store_names loaded;
-	/* gives the row numbers of entries that merging has made to stand for several processes */
+	/*
+	 * gives the row numbers of the other processes: folding the merged window has made them, to
+	 * stand for several processes each; adds their rows to the database
+	 */
 	struct store_names added;
 	struct store *store;
 };
@@ -221,9 +227,10 @@ static int group_replace(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Leaves out pids of folded processes beyond MEMBERS_A_ROW for each row that the tier allows, and
- * counts them: a window of ten minutes would have more bytes for these than for its rows. The
- * window was made by this thread and is not shared yet.
+ * Limits the number of pids in window->members, which lists the folded processes, to MEMBERS_A_ROW
+ * times the number of rows that the tier allows. Counts the pids that are left out in
+ * window->folded.unlisted. Without the limit, the pids of a window of ten minutes would take more
+ * bytes than its rows. The window was made by this thread and is not shared yet.
  */
 static void members_trim(const struct store *store, size_t tier, struct window *window)
 {

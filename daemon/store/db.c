@@ -8,7 +8,7 @@
 
 enum {
 	BUSY_MS = 2000,
-	MAX_LENGTH = 32 << 20 /* MAX_LENGTH: the most bytes of a blob or SQL statement */
+	MAX_LENGTH = 32 << 20 /* MAX_LENGTH: maximum size of a blob or SQL statement in bytes */
 };
 
 /*

@@ -11,8 +11,8 @@
 
 struct image_entry {
 	/*
-	 * identifies a thread in one program: the thread's number (uid), the process, the thread's
-	 * name
+	 * identifies a thread and the program that it runs: the thread's number (uid), which an
+	 * exec does not change; its process, which an exec changes; its name
 	 */
 	uint64_t key[4];
 	uint32_t image;
@@ -34,15 +34,19 @@ struct sample_entry {
 };
 
 /*
- * A wait that ended in a later window than it began in, or that had not ended at the end of the
- * last window. No row includes its time from from_ns to until_ns yet. Its time before from_ns may
- * already be included in a row that stands for several processes.
+ * A wait that is in several windows: it ended in a later window than it began in, or had not ended
+ * at the end of the last window. The rows of the merged window do not include the wait's time from
+ * from_ns to until_ns yet. They may include time before from_ns: if the wait was folded in an
+ * earlier window, that window has its time in a row that stands for several processes.
  */
 struct wait_entry {
 	/* identifies a wait: number of the thread (window_image.uid), start of the wait in ns */
 	uint64_t key[2];
 	int64_t from_ns;
-	/* end of the time that no row includes yet; equal to from_ns: there is no such time */
+	/*
+	 * end of the time that no row includes yet; if it is equal to from_ns, there is no such
+	 * time
+	 */
 	int64_t until_ns;
 	UT_hash_handle hh;
 };
@@ -303,10 +307,14 @@ static struct window_row open_row(const struct window_open *open, uint32_t image
 }
 
 /*
- * Returns the time up to which rows already include a wait of `window`; INT64_MIN if they include
- * no part of it. The rows may include an earlier part: a window in which the wait was folded has
- * its time in a row that stands for several processes. If there is a part before such a window that
- * no row includes yet, adds that part to a row.
+ * Returns the time from which on no row of the merged window includes the wait yet. `wait` is a
+ * wait of `window`. Returns INT64_MIN if no window has folded rows, because then no row includes
+ * any part of the wait.
+ *
+ * A wait may be folded in some windows and not in others. A window in which it was folded has its
+ * time in a row that stands for several processes. If it was folded in the window just before
+ * `window`, but not in an earlier one, the time from entry->from_ns to entry->until_ns is in no row
+ * yet and lies before the folded part. This function then adds that time to a row.
  */
 static int64_t wait_from(struct downsample *downsample, const struct window *window,
 			 const struct window_open *wait)
@@ -433,10 +441,11 @@ static void wait_extend(struct downsample *downsample, const struct window *wind
 }
 
 /*
- * Adds the waits that had not ended at the end of `window`. If this is the last window, the merged
- * window gets them as waits that have not ended. Otherwise, if a later window has the wait, too,
- * the wait is added there. If no later window has it, the time that the wait took in `window` is
- * added to a row.
+ * Handles the waits that had not ended at the end of `window`. If this is the last window, adds
+ * them to the merged window as waits that have not ended. In an earlier window, there are two
+ * cases. If the wait ended in a later window, or is in the last window, only notes its time in
+ * `window`, because the wait is added with that later window. Otherwise, adds its time in `window`
+ * to a row. Skips folded waits of earlier windows, because rows include their time already.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {

@@ -25,8 +25,7 @@ int store_downsample(struct window *const *windows, size_t n, struct window **ou
  *
  * store_downsample_ios_add() adds the rows of `window` to the sums in *entries, which is NULL at
  * first. Rows of operations that have not ended are left out if is_last is false. images[]
- * translates indexes: images[i] is the index in the merged window of the process that `window` has
- * at index i.
+ * translates indexes of threads: window->images[i] has the index images[i] in the merged window.
  *
  * store_downsample_ios_finish() appends the sums to the merged window `out` as rows.
  * store_downsample_ios_free() frees the sums.

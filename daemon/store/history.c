@@ -7,7 +7,10 @@
 
 #include "common/base.h"
 
-/* The most windows that history_add() evicts in one call because stacks take too much memory. */
+/*
+ * The maximum number of windows that history_add() evicts in one call because stacks take too much
+ * memory.
+ */
 enum { EVICT_FOR_STACKS = 4 };
 
 /*
@@ -37,8 +40,8 @@ struct history {
 	/* limits to which windows are folded, see history_set_fold() */
 	struct window_fold_limits fold;
 	/*
-	 * number of the oldest windows that have been folded at least i + 1 times, or need not be
-	 * folded again
+	 * n_folded[i]: all windows with an index below this have been folded at least i + 1 times,
+	 * or must not be folded. The oldest window has the index 0
 	 */
 	size_t n_folded[FOLD_LEVELS];
 	/* ring of evicted windows, of which only times and loss counts are kept */
@@ -188,9 +191,9 @@ void history_set_fold(struct history *history, const struct window_fold_limits *
 }
 
 /*
- * Returns the window that is to be folded next, the oldest one first. Sets *level_out to 0 if it is
- * to be folded to half, to 1 if to a quarter. All windows but the recent ones are folded once
- * before any is folded twice. Returns NULL if none is left.
+ * Returns the window to fold next, the oldest one first. Sets *level_out to 0 if the window is to
+ * be folded to half of the limits, to 1 if to a quarter. All windows but the recent ones are folded
+ * to half before any window is folded to a quarter. Returns NULL if no window is left to fold.
  */
 static struct window *fold_next(struct history *history, int64_t now_ns, size_t *level_out)
 {

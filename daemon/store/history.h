@@ -16,8 +16,8 @@
 #include "daemon/window/window.h"
 
 /*
- * The most evicted windows whose loss counts are kept. Even if all probes lose events in every
- * window of 5 s, this is enough for ten minutes.
+ * The maximum number of evicted windows whose loss counts are kept. Even if all probes lose events
+ * in every window of 5 s, this is enough for ten minutes.
  */
 enum { HISTORY_LOSSY_MAX = 1024 };
 

@@ -10,8 +10,8 @@
 #include "daemon/base/hash_table.h"
 
 /*
- * The most rows of one table that the cache has. A full cache is emptied; its rows are in the
- * database.
+ * The maximum number of rows of one table that the cache has. A full cache is emptied; its rows are
+ * in the database.
  */
 enum { KNOWN_MAX = 16384 };
 
@@ -182,8 +182,9 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 
 /*
  * Finds the row with this hash. If the row is damaged, overwrites it with `data`. Returns -ENOENT
- * if there is no such row. `find` is the statement that finds a row of the table. The statements
- * with the next two numbers add a row and repair a row.
+ * if there is no such row. `find` is the statement of a table that finds a row, such as
+ * STATEMENT_FRAME_FIND. In the enum, the next two statements add a row to this table and repair a
+ * row of it.
  */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out)
@@ -304,7 +305,7 @@ size_t store_stack_frames(struct bytes_reader *in)
 	bytes_get_u64(in); /* flags */
 	bytes_get_u64(in); /* is_idle */
 	bytes_get_u64(in); /* id */
-	bytes_get_u64(in); /* raw_id or place_id */
+	bytes_get_u64(in); /* raw_id or place_id, see stack_encode() */
 	return (size_t)bytes_get_max(in, bytes_left(in));
 }
 

@@ -372,8 +372,9 @@ static void frames_sweep(struct store_intern_reader *interned)
 }
 
 /*
- * Frees the stacks to which neither a window nor the caller of the query refers. Does so only when
- * the number of stacks is more than twice that after the last time, plus QUERY_KEPT.
+ * Frees the stacks to which neither a window nor the caller of the query refers. Does nothing
+ * before the number of stacks has reached sweep_at: twice the number that the previous sweep left,
+ * plus QUERY_KEPT.
  */
 static void stacks_sweep(struct store_intern_reader *interned)
 {

@@ -19,12 +19,16 @@
 #include "daemon/store/store.h"
 #include "daemon/store/tier.h"
 
-/* The most sessions that can wait to be written: as many as clients can have running at once. */
+/*
+ * The maximum number of sessions that wait to be written. It is the number of sessions that clients
+ * can have running at once.
+ */
 enum { STORE_NOTES_MAX = 64 };
 
 /*
- * HELD_SESSIONS_MAX: the most sessions whose short windows wait to be joined. It is more than the
- * number of sessions that can run at once. HELD_MAX: the most windows that are joined into one.
+ * HELD_SESSIONS_MAX: maximum number of sessions whose short windows wait to be joined. It is more
+ * than the number of sessions that can run at once. HELD_MAX: maximum number of windows that are
+ * joined into one.
  */
 enum { HELD_SESSIONS_MAX = 96, HELD_MAX = 64 };
 
@@ -85,7 +89,11 @@ struct store {
 	int64_t run;	      /* number of this run of stackd, its id in the table `runs` */
 	int64_t open_next_ns; /* time of CLOCK_MONOTONIC at which to try again to open the file */
 	int64_t sync_next_ns; /* time of CLOCK_MONOTONIC at which to sync the file next */
-	int64_t log_next_ns;  /* time of CLOCK_MONOTONIC before which the log is not restarted */
+	/*
+	 * time of CLOCK_MONOTONIC before which the database's write-ahead log is not truncated
+	 * again, see log_restart()
+	 */
+	int64_t log_next_ns;
 	int64_t written_real_ns; /* end of the window written last, in ns since the epoch */
 	/*
 	 * One member for each kind of probe: the end of the window that was written last for the
@@ -211,10 +219,10 @@ int store_salvage(struct store *store);
 int store_compact_step(struct store *store);
 
 /*
- * Shrinks the tier that exceeds its share of the disk by most. At first, folds its oldest windows
- * to half as many rows, and later to a quarter. After that, merges its oldest windows into one
- * window of the next tier or, if they cannot be merged, evicts its oldest window. Returns 0,
- * -ENOENT (no windows) or another errno.
+ * Shrinks the tier whose windows take the most bytes in proportion to the tier's share of the disk.
+ * At first, folds the tier's oldest windows to half as many rows, and later to a quarter. After
+ * that, merges its oldest windows into one window of the next tier or, if they cannot be merged,
+ * evicts its oldest window. Returns 0, -ENOENT (no windows) or another errno.
  */
 int store_tier_yield(struct store *store);
 

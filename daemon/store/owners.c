@@ -156,8 +156,9 @@ void store_owners_settle(struct window *window)
 	size_t i;
 
 	/*
-	 * Here, exec_gen holds the index of a thread of the process. The loop runs backwards, so it
-	 * finally is the index of the first thread in window->images.
+	 * A window_owner does not use id.exec_gen. Until the end of this function, this member
+	 * holds an index instead: that of the process's first thread in window->images. The loop
+	 * runs backwards, so that the first thread is stored last.
 	 */
 	for (i = window->n_images; i-- > 0;)
 		window->owners[window->images[i].owner].id.exec_gen = (uint32_t)i;

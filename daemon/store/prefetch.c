@@ -8,7 +8,8 @@
 #include "common/base.h"
 
 /*
- * The most windows that may be loaded before the query takes them; a window may take several MiB.
+ * The maximum number of windows that are loaded before the query takes them. A window may take
+ * several MiB.
  */
 enum { READY_MAX = 4 };
 

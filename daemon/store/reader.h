@@ -16,7 +16,7 @@
 #include "daemon/store/entry.h"
 #include "daemon/store/window_blob.h"
 
-/* The most windows that a list has. */
+/* The maximum number of windows in a list. */
 enum { STORE_LIST_MAX = 32768 };
 
 /* Selects the windows to list: of an always-on probe, of a client's session, or all. */
@@ -96,8 +96,8 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 /* Selects which parts of each window are loaded for a query. */
 struct store_query {
 	/*
-	 * The most frames of a stack that are loaded, beginning with the leaf. If the stack has
-	 * more frames, its is_partial is true, and n_raw is the number of loaded frames.
+	 * The maximum number of frames of a stack that are loaded, beginning with the leaf. If the
+	 * stack has more frames, its is_partial is true, and n_raw is the number of loaded frames.
 	 */
 	size_t max_frames;
 	/*

@@ -13,8 +13,8 @@
 #include "daemon/store/window_row.h"
 
 /*
- * The most row numbers that are tried in one table: if the table is damaged, its last row number
- * may be wrong and huge.
+ * The maximum number of row numbers that are tried in one table: if the table is damaged, its last
+ * row number may be wrong and huge.
  */
 #define IDS_MAX 4000000
 

@@ -57,9 +57,10 @@ const char *const store_schema_steps[STORE_SCHEMA] = {
 	 * after the blob. store_tiers_open() adds missing rows, also after an update of the
 	 * database.
 	 *
-	 * length_ns is the length of the windows into which the window was merged; 0 if it was not
-	 * merged; -1 if a client started its session. row_limit is the most rows of each kind that
-	 * the window may have; 0 if it has all that were recorded.
+	 * length_ns says which tier the window is in: it is the length of that tier's windows; 0
+	 * for the first tier. It is -1 if a client started the window's session. row_limit is the
+	 * maximum number of rows of each kind that the window may have; 0 if the window has all
+	 * rows that were recorded.
 	 */
 	"CREATE TABLE window_tiers (id INTEGER PRIMARY KEY, tier INTEGER NOT NULL,"
 	" length_ns INTEGER NOT NULL, session INTEGER NOT NULL, start_real_ns INTEGER NOT NULL,"

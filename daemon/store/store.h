@@ -18,7 +18,10 @@
 #include "daemon/window/fold.h"
 #include "daemon/window/window.h"
 
-/* The most windows in the queue; a window that finds the queue full is dropped. */
+/*
+ * STORE_QUEUE_MAX: maximum number of windows in the queue. A window that finds the queue full is
+ * dropped.
+ */
 enum { STORE_QUEUE_MAX = 128, STORE_TIERS_MAX = 4 };
 
 struct store;
@@ -36,7 +39,7 @@ struct store_tier {
 
 struct store_options {
 	const char *path;			  /* path of the database; copied */
-	uint64_t max_size;			  /* the most bytes that the database may have */
+	uint64_t max_size;			  /* maximum size of the database in bytes */
 	int64_t max_age_ns;			  /* windows older than this are evicted */
 	struct store_tier tiers[STORE_TIERS_MAX]; /* shortest windows first */
 	size_t n_tiers;				  /* at least 1 */

@@ -62,8 +62,8 @@ int store_tiers_sum(struct store *store);
 
 /*
  * Adds the row of a window whose encoded size is `size` bytes. length_ns is the length of the
- * windows into which it was merged; 0 if it was not merged. This function and those that follow run
- * in the open transaction.
+ * windows in its tier; 0 for the first tier. This function and those that follow run in the open
+ * transaction.
  */
 int store_tier_add(struct store *store, const struct store_entry *entry, int64_t length_ns,
 		   size_t size, uint32_t row_limit);
@@ -103,9 +103,9 @@ int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out);
 int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns);
 
 /*
- * Returns the index of the tier that exceeds its share by most or, if none does, comes closest to
- * it. Leaves out empty tiers, and tier i if bit i of `skipped` is set. If no tier is left, returns
- * the number of tiers.
+ * Returns the index of the tier whose windows take the most bytes in proportion to the tier's share
+ * of the disk. Leaves out empty tiers, and tier i if bit i of `skipped` is set. If no tier is left,
+ * returns the number of tiers.
  */
 size_t store_tier_over(const struct store *store, unsigned int skipped);
 

@@ -18,7 +18,7 @@
 #include "daemon/store/entry.h"
 #include "daemon/window/window.h"
 
-/* The most gaps that a timeline lists; further gaps are left out. */
+/* The maximum number of gaps that a timeline lists; further gaps are left out. */
 enum { TIMELINE_GAPS_MAX = 1024 };
 
 struct history;

@@ -48,8 +48,8 @@ static int entries_sort(struct coverage *coverage)
 
 /*
  * True if, by the monotonic clock, this run of stackd recorded another window between the windows
- * `before` and `after`. By the real clock, that window is not between them, because the real clock
- * was set.
+ * `before` and `after`. The list of windows is sorted by the real clock and has no window between
+ * the two, so the real clock was set in the meantime.
  */
 static bool is_elsewhere(const struct coverage *coverage, const struct store_entry *before,
 			 const struct store_entry *after)

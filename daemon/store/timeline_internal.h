@@ -18,9 +18,8 @@ struct timeline {
 	/* the session's windows in memory; windows[i] is NULL if window i ended before the range */
 	struct timeline_list memory;
 	/*
-	 * windows in memory that begin before this time of CLOCK_MONOTONIC are left out, because
-	 * they are a part of a window on disk that was joined or merged from them and earlier
-	 * windows
+	 * windows in memory that begin before this time of CLOCK_MONOTONIC are left out, because a
+	 * window on disk includes them: it was joined or merged from earlier windows and them
 	 */
 	int64_t memory_from_ns;
 	struct timeline_list range; /* windows that overlap the range */

@@ -357,8 +357,8 @@ static int images_decoded(struct store_column_context *context, const struct sto
 }
 
 /*
- * Loads the stacks of the window. For a query, only stores where their row numbers are, because the
- * query may need no row of the window.
+ * Loads the stacks of the window. For a query, only notes where `in` has the numbers of the stacks
+ * in the database, because the query may not use the window.
  */
 static int stacks_decode(struct store_column_context *context, const struct store_names *names,
 			 struct bytes_reader *in)

@@ -18,7 +18,10 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window.h"
 
-/* The most bytes of a window before compression. A larger window is neither written nor read. */
+/*
+ * The maximum size of a window in bytes before compression. A larger window is neither written nor
+ * read.
+ */
 #define STORE_BLOB_MAX (16U << 20)
 
 /*

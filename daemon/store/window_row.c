@@ -45,8 +45,8 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 }
 
 /*
- * The names of the members of struct window_folded in the column of losses, where they are stored,
- * too.
+ * The names under which the members of struct window_folded are stored. They are stored in the
+ * column of losses, beside the counts of losses.
  */
 static const struct {
 	const char *name;

@@ -276,10 +276,10 @@ static void store_sync(struct store *store)
 }
 
 /*
- * Restarts the database's log if it has become long. SQLite does this, too, but only at a moment
- * without readers: when one query followed the other without a pause, the log grew to 200 MiB in 5
- * minutes. This function waits until all queries that read now have finished, but at most for
- * BUSY_MS (see db.c). It does not wait for queries that begin later.
+ * Truncates the database's write-ahead log if it has become long. SQLite itself starts the log over
+ * only at a moment without readers: when one query followed the other without a pause, the log grew
+ * to 200 MiB in 5 minutes. This function waits until all queries that read now have finished, but
+ * at most for BUSY_MS (see db.c). It does not wait for queries that begin later.
  */
 static void log_restart(struct store *store, int64_t now)
 {
@@ -345,10 +345,10 @@ static bool work_step(struct store *store)
 }
 
 /*
- * Does the work that is due between two windows: syncs, restarts the log, and calls work_step() for
- * at most WORK_NS. Returns for how long the writer may sleep if no window arrives. If there is more
- * work to do, that is three times as long as the writer has just worked, so that it does not keep a
- * CPU busy.
+ * Does the work that is due between two windows: syncs, truncates the log, and calls work_step()
+ * for at most WORK_NS if the queue is empty. Returns for how long the writer may sleep if no window
+ * arrives. If there is more work to do, that is three times as long as the writer has just worked,
+ * so that it does not keep a CPU busy.
  */
 static int64_t writer_idle(struct store *store, bool is_queue_empty)
 {
@@ -403,8 +403,8 @@ void *store_writer_run(void *data)
 		if (window)
 			store_join_take(store, window);
 		/*
-		 * New windows are written before old ones are merged: do not sleep, as more windows
-		 * may be in the queue.
+		 * If a window has just been written, look into the queue again without sleeping: it
+		 * may have more windows, which are to be written before old ones are merged.
 		 */
 		sleep_ns = writer_idle(store, !window);
 		if (window)
