@@ -158,8 +158,8 @@ char *text_fit(const char *text, size_t columns)
 	head = bytes_before(text, left);
 	skip = bytes_before(text, all - right);
 	/*
-	 * If the end of the name is one column too wide, it begins with a character of two columns:
-	 * drop that character.
+	 * The name may have been cut in the middle of a character of two columns. Its end then
+	 * begins with the whole character and is one column too wide: drop the character.
 	 */
 	if (text_columns(text + skip) > right)
 		skip += bytes_before(text + skip, 2);

@@ -40,7 +40,11 @@ static enum exit_code check_options(const struct options *options)
 struct answers {
 	struct collection waits;
 	struct collection samples;
-	const char *missing; /* why there are no samples; NULL: there are, or nobody ran */
+	/*
+	 * why there are no samples; NULL if there are some, or if there are none because no
+	 * selected thread ran
+	 */
+	const char *missing;
 };
 
 /* Adds a reply to the answer about its probe. To be used as a reply_handler. */

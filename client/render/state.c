@@ -39,9 +39,9 @@ static bool is_killable(const struct wire_row *row)
 }
 
 /*
- * Returns words for the state of a row and for something that is known besides it, such as what the
- * thread waits for. Returns NULL if nothing but the state is known. `kind` is what wait_kind()
- * returned for the row. The caller frees the words.
+ * Returns words that describe more than the state of a row: they also say what the thread waits
+ * for, or whether a signal can end the wait, for example. Returns NULL if only the state is known.
+ * `kind` is what wait_kind() returned for the row. The caller frees the words.
  */
 static char *specific_words(const struct wire_row *row, const char *kind)
 {

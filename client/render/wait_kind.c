@@ -17,7 +17,7 @@ enum {
 enum rank {
 	ANY,   /* the function may be any frame; of several, the one nearest to the leaf counts */
 	LEAF,  /* the function must be the leaf, not counting the frames of the scheduler */
-	VAGUE, /* the function counts only if no function of another rank is in the stack */
+	VAGUE, /* the function counts only if no function counts as ANY or LEAF */
 };
 
 static const char a_futex[] = "a futex: a lock or a condition of the program";

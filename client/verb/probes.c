@@ -29,8 +29,8 @@ static enum exit_code list_functions(const struct options *options)
 	options->format->functions(&page, &reply);
 	code = output_close(&output);
 	/*
-	 * Only the text for people needs messages about functions that are not listed: in the other
-	 * formats the answer has their numbers.
+	 * Only the text for people needs the messages below, about functions that are not in the
+	 * list. The other formats print the members `count` and `forbidden` of the reply.
 	 */
 	if (!options->format->is_for_people)
 		return code;

@@ -154,9 +154,10 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 }
 
 /*
- * A recorded call also stands for the calls that were skipped before it. But when a session ends,
- * the last calls may be skipped ones, which no recorded call follows: returns the number of these
- * for the last window of the session. Returns 0 for any other window.
+ * Returns the number of calls that were skipped and for which no recorded call will stand; 0 unless
+ * this is the last window of the session. A recorded call stands for itself and for the calls that
+ * were skipped before it. When the session ends, no recorded call follows the calls that were
+ * skipped last.
  */
 static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 {
@@ -296,10 +297,10 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	if (r)
 		log_err(r, "read the window's map");
 	/*
-	 * windows_settle() has waited for all programs that used the old window, so all records of
-	 * these programs are in the ring buffer. But a program that began later may have reserved a
-	 * record in front of them without having committed it yet. Wait for this record: records
-	 * can be read in their order only.
+	 * windows_settle() has waited for all programs that used the old window, so these programs
+	 * have committed their records. But records are read in the order in which they were
+	 * reserved, and a program that uses the new window may have reserved an earlier record that
+	 * it has not committed yet. Wait for that record.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
 	window = window_builder_finish(drain->builder);

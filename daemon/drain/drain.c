@@ -274,9 +274,10 @@ static struct drain *drain_new(void)
 
 /*
  * Begins the first window. Then runs the task iterator, a BPF program that adds all existing
- * threads to the table of threads. The kernel stores when a thread got its CPU, but by another
- * clock than the programs use. To convert such times, the iterator needs one time in both clocks:
- * that at which this thread gets a CPU again after a short sleep.
+ * threads to the table of threads. The kernel stores when a thread last got a CPU, but by another
+ * clock than the BPF programs use. To convert such times, the iterator needs one moment whose time
+ * is known by both clocks. Therefore this thread sleeps shortly: when it gets a CPU again, the
+ * kernel and the BPF programs both store the time.
  */
 static int drain_begin(struct drain *drain)
 {
@@ -399,9 +400,10 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 }
 
 /*
- * Some of the switch-ins that `recovered` counts are not those of hidden threads: if the programs
- * are attached in the middle of a context switch, the count grows by one per CPU, too. So only a
- * large count shows that there are hidden threads.
+ * `recovered` counts switch-ins that sched_switch did not show to the programs. Usually the reason
+ * is a hidden thread: the host runs no BPF programs when this thread leaves its CPU. But each CPU
+ * may also add one when the programs are attached in the middle of a context switch. So only a
+ * count well above the number of CPUs shows that there are hidden threads.
  */
 uint64_t drain_hidden(const struct drain_stats *stats)
 {

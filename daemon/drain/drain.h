@@ -90,8 +90,8 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
 void drain_stats(struct drain *drain, struct drain_stats *out);
 
 /*
- * offcpu: some hosts hide threads from BPF. Returns how many context switches of such threads were
- * noticed; 0 if the host hides none.
+ * offcpu: some hosts hide threads from BPF: they run no BPF programs in such a thread. Returns how
+ * many context switches of hidden threads were noticed; 0 if the host hides none.
  */
 uint64_t drain_hidden(const struct drain_stats *stats);
 

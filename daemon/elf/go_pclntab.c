@@ -193,8 +193,8 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 /*
  * Finds the address at which the code starts. Up to Go 1.25 this address is in the table's header;
  * in a position-independent file it is in a relocation of the header. If neither has it, assumes
- * the start of .text, and returns false unless the table then has the function START_NAME at the
- * program's entry.
+ * that the code starts where .text starts. Then checks this assumption: the function at the
+ * program's entry must have the name START_NAME in the table. Returns false if it has not.
  */
 static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)
 {

@@ -180,8 +180,8 @@ struct module *module_find_code(struct module_registry *registry,
 
 /*
  * Drops symbol tables that can be read again and were not used for idle_ns. Also drops modules to
- * which nothing has referred for half of that time. May be called often: if the last time was less
- * than idle_ns / 8 ago, it does nothing.
+ * which nothing has referred for half of that time. May be called often: a call does nothing if an
+ * earlier call did this less than idle_ns / 8 ago.
  */
 void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns);
 

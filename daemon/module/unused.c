@@ -9,8 +9,8 @@
  */
 
 /*
- * The most modules without references. When there are more, the one that was unused for longest is
- * dropped.
+ * The maximum number of modules without references that are kept. If there are more, the module
+ * that has been unused for the longest time is dropped.
  */
 #define UNUSED_MAX 256
 
@@ -37,8 +37,9 @@ struct module *module_leave(struct module *module)
 	struct module_registry *registry = module->registry;
 
 	/*
-	 * Keep only a module whose file was closed after use: the vdso has no file, and a module
-	 * with an open file was never used by a process.
+	 * Keep the module only if it has a file and the file is closed. A file is closed when the
+	 * last process that maps it has ended. So a file that is still open was never mapped by a
+	 * process that the daemon followed. The vdso has no file.
 	 */
 	if (module->fd >= 0 || !module->state.inode)
 		return module;

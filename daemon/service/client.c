@@ -149,8 +149,9 @@ static void client_continue(struct client *client)
 	client->state = CLIENT_IDLE;
 	client->active_ns = uv_hrtime();
 	/*
-	 * Restart the time limit for an incomplete message: the server may not have read the rest
-	 * of the message while the client had not read its reply.
+	 * While the server answered a call, it may have stopped reading from the client, see
+	 * client_pace(). If a message is incomplete now, that is not the client's fault. So the
+	 * time limit for the rest of the message begins anew.
 	 */
 	client->partial_ns = 0;
 	text_fini(&client->out);

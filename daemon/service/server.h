@@ -41,8 +41,9 @@ struct server_handler {
 
 	/*
 	 * Ends an exchange. The server calls it for each exchange that was begun, even if the peer
-	 * disconnects early. `is_written` says whether all bytes of the last reply before this call
-	 * were handed to the kernel. The reply of the last step is written only after this call.
+	 * disconnects early. After the last step, the server calls it before it writes the reply of
+	 * that step. `is_written` is about the last reply that was written before the call: true if
+	 * all of its bytes were handed to the kernel, false if not or if there was no such reply.
 	 */
 	void (*end)(void *exchange, bool is_written);
 };

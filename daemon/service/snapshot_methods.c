@@ -57,8 +57,8 @@ static int reply_truncated_row(struct exchange *exchange, const struct wire_snap
 	struct wire_snapshot_reply part = *reply;
 	const struct wire_row *row = &reply->rows.v[exchange->next];
 	/*
-	 * Only answers of the method Follow have a cursor. Follow sends other replies after the
-	 * last row.
+	 * Only answers of the method Follow have a cursor. Follow sends one answer after the other,
+	 * so a reply with the last row of such an answer is not the last reply.
 	 */
 	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor &&
 		       !answer_has_next(exchange->answer);

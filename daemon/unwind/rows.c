@@ -57,7 +57,11 @@ struct unwind_compiler {
 	uint16_t *frame_slots; /* hash table of indices into frames[]; 0: the slot is free */
 	struct unwind_rule *rules;
 	size_t n_rules;
-	bool is_signal; /* signal handlers return to the function that is being compiled */
+	/*
+	 * the function that is being compiled is a signal trampoline, to which signal handlers
+	 * return
+	 */
+	bool is_signal;
 };
 
 static uint32_t pages_of(const struct unwind_extent *extent)
@@ -312,8 +316,8 @@ static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 }
 
 /*
- * Adds rows for the code from `start` to `end`, which no function covers. If the program starts in
- * this code, the rows make stack walks end at its start code.
+ * Adds rows for the code from `start` to `end`, which no function covers. If the program's entry
+ * point is in this range, also adds a row that makes stack walks end at the entry point.
  */
 static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
@@ -325,7 +329,10 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	if (r || extent->entry < extent->base || entry < start || entry >= end)
 		return r;
 	r = output_add(out, (uint32_t)entry, out->entry);
-	/* Only ENTRY_BYTES belong to the start code; other code follows it. */
+	/*
+	 * Only ENTRY_BYTES from the entry point on are the program's start code; other code
+	 * follows.
+	 */
 	if (!r && end - entry > ENTRY_BYTES_ALONE)
 		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, gap);
 	return r;
@@ -374,8 +381,9 @@ static void page_fill(const struct output *out, uint32_t page, size_t *next,
 }
 
 /*
- * Writes the rows of one part (32 KiB of code) to the array `halves` of half words, which have 4
- * bytes: an entry for each page of the code, then the rows. Returns the number of rows.
+ * Fills the memory of one part, which is 32 KiB of code. `halves` is this memory as an array of
+ * half words of 4 bytes each. Writes one entry for each page of the part, and then the rows of all
+ * pages. Returns the number of rows.
  */
 static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_t n_pages,
 			  size_t *next, uint32_t *halves)

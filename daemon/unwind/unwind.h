@@ -51,8 +51,10 @@ struct unwind_memory {
 	bool (*get)(void *userdata, uint32_t tgid, struct unwind_process *out);
 	void (*drop)(void *userdata, uint32_t tgid);
 	uint32_t n_codes; /* limit of the number of keys that put_code() stores */
-	/* Stores where the unwind rows of the code with this key are. Returns 0 or a negative
-	 * errno. */
+	/*
+	 * Stores an entry of the BPF map by which walks find the unwind rows of mapped code: `key`
+	 * identifies the code, `code` says which table has its rows. Returns 0 or a negative errno.
+	 */
 	int (*put_code)(void *userdata, const struct unwind_code_key *key,
 			const struct unwind_code *code);
 	void (*drop_code)(void *userdata, const struct unwind_code_key *key);
@@ -69,8 +71,11 @@ struct unwind_stats {
 				32 KiB of its code */
 	uint64_t no_room;    /* how often rows were not loaded because no room could be made */
 	uint64_t unreadable; /* how often a file's call frame information was not readable */
-	uint64_t max_segments, segments; /* max_segments: limit of the number of segments;
-					    segments: how many are in use */
+	/*
+	 * max_segments: length of the array unwind_memory.segments, which has a segment for each
+	 * executable mapping of a process; segments: number of segments in use
+	 */
+	uint64_t max_segments, segments;
 	uint64_t segments_full; /* number of address spaces that could not be added, because too few
 				   segments were free */
 	uint64_t processes_full; /* how often the entry of a process could not be stored */
@@ -95,9 +100,12 @@ struct unwind_mapping {
 	uint64_t address;	  /* ELF virtual address of the byte that is mapped at `start` */
 	struct unwind_file *file; /* the mapped file; NULL: there are no rows for the mapping */
 	bool is_generated;	  /* code generated at run time; walks use frame pointers */
-	uint64_t state; /* hash of the mapped file's state, made by unwind_state_of(). Walks use
-			   the file's rows only if the file that is mapped has the same hash; 0:
-			   walks do not check this */
+	/*
+	 * hash that identifies the mapped file, its contents and its address, made by
+	 * unwind_state_of(). If it is not 0, a walk uses the rows only if the kernel's data about
+	 * the present mapping have the same hash
+	 */
+	uint64_t state;
 };
 
 /* Makes an unwinder. The caller still owns the memory, which must outlive the unwinder. Returns 0
@@ -149,10 +157,10 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 		      int64_t took_ns);
 
 /*
- * Lets stack walks find the file's rows by a key that the kernel has for each mapping of the file.
- * By this key, walks find them even in processes that the daemon does not know yet. If `file` is
- * NULL, the code was made at run time. `address` is the ELF virtual address of the file offset in
- * the key. When there are too many keys, the oldest one is dropped.
+ * Lets stack walks find the rows of `file` by `key`, which BPF programs can make from the kernel's
+ * data about a mapping. So walks find the rows even in processes that the daemon does not know yet.
+ * If `file` is NULL, the key is that of code made at run time. `address` is the ELF virtual address
+ * of the byte at key->offset in the file. When there are too many keys, the oldest one is dropped.
  */
 void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
 		       const struct unwind_code_key *key, uint64_t address);
