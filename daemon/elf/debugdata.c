@@ -17,14 +17,13 @@
 #define UNPACKED_BYTES_MIN (256 * 1024)
 #define DECODER_BYTES_MAX \
 	(72 * 1024 * 1024) /* memory limit; unpacking takes 65 MiB after xz -9, usually 9 MiB */
-#define SECTIONS_MAX 65536
 
 static Elf_Data *packed_find(Elf *elf)
 {
 	Elf_Scn *section = NULL;
-	size_t n, names;
+	size_t names;
 
-	if (elf_getshdrnum(elf, &n) < 0 || n > SECTIONS_MAX || elf_getshdrstrndx(elf, &names) < 0)
+	if (elf_getshdrstrndx(elf, &names) < 0)
 		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *name;
@@ -32,11 +31,11 @@ static Elf_Data *packed_find(Elf *elf)
 
 		if (!gelf_getshdr(section, &header))
 			return NULL;
-		if (header.sh_type != SHT_PROGBITS || header.sh_size > PACKED_BYTES_MAX)
+		if (header.sh_type != SHT_PROGBITS)
 			continue;
-		name = elf_strptr(elf, names, header.sh_name);
+		name = elf_handle_string(elf, names, header.sh_name);
 		if (name && !strcmp(name, ".gnu_debugdata"))
-			return elf_rawdata(section, NULL);
+			return elf_handle_bytes(section, PACKED_BYTES_MAX);
 	}
 	return NULL;
 }

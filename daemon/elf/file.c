@@ -13,36 +13,8 @@
 #include "daemon/elf/handle.h"
 
 #define NOTES_BYTES_MAX	    (64 * 1024) /* limit of a note segment; usual: a few hundred bytes */
-#define SECTIONS_MAX	    65536
 #define DEBUGLINK_BYTES_MAX 4096
 #define PAGE_BYTES	    4096
-
-/*
- * Opens an ELF file with libelf, which reads it by pread() and does not map it. So if the file is
- * truncated meanwhile, reading fails with an error and not with SIGBUS.
- */
-Elf *elf_handle_open(const struct elf_source *source)
-{
-	Elf *elf;
-
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return NULL;
-	if (source->image) /* the cast is safe: libelf writes to the image only in elf_update() */
-		elf = elf_memory((char *)(uintptr_t)source->image, source->image_size);
-	else
-		elf = elf_begin(source->fd, ELF_C_READ, NULL);
-	if (elf && elf_kind(elf) != ELF_K_ELF) {
-		elf_end(elf);
-		return NULL;
-	}
-	return elf;
-}
-
-void elf_handle_endp(Elf **elf)
-{
-	if (*elf)
-		elf_end(*elf);
-}
 
 static void notes_read(Elf *elf, const GElf_Phdr *phdr, struct elf_file *file)
 {
@@ -75,7 +47,7 @@ static void notes_read(Elf *elf, const GElf_Phdr *phdr, struct elf_file *file)
  */
 static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 {
-	Elf_Data *data = elf_rawdata(section, NULL);
+	Elf_Data *data = elf_handle_bytes(section, DEBUGLINK_BYTES_MAX);
 	const char *name;
 	size_t n, at;
 
@@ -98,9 +70,9 @@ static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 static void sections_read(Elf *elf, struct elf_file *file)
 {
 	Elf_Scn *section = NULL;
-	size_t n, names;
+	size_t names;
 
-	if (elf_getshdrnum(elf, &n) < 0 || n > SECTIONS_MAX || elf_getshdrstrndx(elf, &names) < 0)
+	if (elf_getshdrstrndx(elf, &names) < 0)
 		return;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *name;
@@ -110,10 +82,9 @@ static void sections_read(Elf *elf, struct elf_file *file)
 			return;
 		if (header.sh_type == SHT_SYMTAB)
 			file->has_symtab = true;
-		if (header.sh_type != SHT_PROGBITS || header.sh_flags & SHF_ALLOC ||
-		    header.sh_size > DEBUGLINK_BYTES_MAX)
+		if (header.sh_type != SHT_PROGBITS || header.sh_flags & SHF_ALLOC)
 			continue;
-		name = elf_strptr(elf, names, header.sh_name);
+		name = elf_handle_string(elf, names, header.sh_name);
 		if (name && !strcmp(name, ".gnu_debuglink"))
 			debuglink_read(section, file);
 	}

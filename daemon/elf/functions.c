@@ -9,7 +9,7 @@
 #include "daemon/elf/file.h"
 #include "daemon/elf/handle.h"
 
-enum { SYMBOLS_MAX = 4 << 20 };
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024) /* size limit of a section of symbols or strings */
 
 struct walk {
 	const struct elf_file *file; /* file with the code; its debug file may have the names */
@@ -48,17 +48,22 @@ static int symbol_visit(const struct walk *walk, const GElf_Sym *symbol, const c
 static int section_walk(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 			const struct walk *walk)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = elf_handle_entries(section, SYMBOL_BYTES_MAX);
 	size_t i, n = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+	GElf_Shdr strings;
 	GElf_Sym symbol;
 	int r = 0;
 
-	if (!data || n > SYMBOLS_MAX)
+	if (header->sh_size > SYMBOL_BYTES_MAX ||
+	    (gelf_getshdr(elf_getscn(elf, header->sh_link), &strings) &&
+	     strings.sh_size > SYMBOL_BYTES_MAX))
+		return -E2BIG;
+	if (!data)
 		return 0;
 	for (i = 0; i < n && !r; i++)
 		if (gelf_getsym(data, (int)i, &symbol))
 			r = symbol_visit(walk, &symbol,
-					 elf_strptr(elf, header->sh_link, symbol.st_name));
+					 elf_handle_string(elf, header->sh_link, symbol.st_name));
 	return r;
 }
 

@@ -11,7 +11,6 @@
 #define FUNCTIONS_MAX	     (1024 * 1024) /* limit; the largest real programs have 200,000 */
 #define RELOCATION_BYTES_MAX (64 * 1024 * 1024)
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
-#define SECTIONS_MAX	     65536
 #define ALIGNMENT	     8
 #define TABLES_MAX	     4 /* limit of the tables that are tried in one section */
 #define START_NAME	     "_rt0_amd64_linux"
@@ -171,6 +170,7 @@ int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *func
  */
 static uint64_t relocated(Elf *elf, uint64_t address)
 {
+	uint64_t left = RELOCATION_BYTES_MAX;
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	GElf_Rela rela;
@@ -178,10 +178,10 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 	while ((section = elf_nextscn(elf, section))) {
 		Elf_Data *data;
 
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA ||
-		    header.sh_size > RELOCATION_BYTES_MAX)
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA)
 			continue;
-		data = elf_getdata(section, NULL);
+		data = elf_handle_entries(section, left);
+		left -= data ? header.sh_size : 0;
 		for (int i = 0; data && data->d_buf && gelf_getrela(data, i, &rela); i++)
 			if (rela.r_offset == address &&
 			    GELF_R_TYPE(rela.r_info) == R_X86_64_RELATIVE)
@@ -247,13 +247,13 @@ struct sections {
 static void sections_find(Elf *elf, struct sections *out)
 {
 	Elf_Scn *section = NULL;
-	size_t n, names;
+	size_t names;
 	GElf_Shdr header;
 
-	if (elf_getshdrnum(elf, &n) < 0 || n > SECTIONS_MAX || elf_getshdrstrndx(elf, &names) < 0)
+	if (elf_getshdrstrndx(elf, &names) < 0)
 		return;
 	while ((section = elf_nextscn(elf, section)) && gelf_getshdr(section, &header)) {
-		const char *name = elf_strptr(elf, names, header.sh_name);
+		const char *name = elf_handle_string(elf, names, header.sh_name);
 
 		if (!name)
 			continue;
@@ -282,7 +282,9 @@ bool go_pclntab_open(Elf *elf, struct go_pclntab *out, bool *is_go_out)
 	sections_find(elf, &sections);
 	*is_go_out = sections.is_go || sections.table;
 	section = sections.table ? sections.table : sections.is_go ? sections.mixed : NULL;
-	data = section && gelf_getshdr(section, &header) ? elf_rawdata(section, NULL) : NULL;
+	data = section && gelf_getshdr(section, &header)
+		       ? elf_handle_bytes(section, TABLE_BYTES_MAX)
+		       : NULL;
 	if (!data || !data->d_buf)
 		return false;
 	for (; at < data->d_size && n < TABLES_MAX; at += ALIGNMENT) {

@@ -109,12 +109,12 @@ static int note_visit(const struct walk *walk, const char *desc, size_t size)
 
 static int notes_walk(Elf_Scn *section, const struct walk *walk)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = elf_handle_entries(section, NOTES_BYTES_MAX);
 	size_t offset = 0, name_offset, desc_offset;
 	GElf_Nhdr note;
 	int r = 0;
 
-	if (!data || data->d_size > NOTES_BYTES_MAX)
+	if (!data)
 		return -EBADMSG;
 	while (!r && (offset = gelf_getnote(data, offset, &note, &name_offset, &desc_offset)) > 0) {
 		const char *bytes = data->d_buf;
@@ -137,8 +137,9 @@ static Elf_Scn *section_find(Elf *elf, const char *name, GElf_Shdr *header)
 	if (elf_getshdrstrndx(elf, &names) < 0)
 		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
-		found = gelf_getshdr(section, header) ? elf_strptr(elf, names, header->sh_name)
-						      : NULL;
+		found = gelf_getshdr(section, header)
+				? elf_handle_string(elf, names, header->sh_name)
+				: NULL;
 		if (found && strcmp(found, name) == 0)
 			return section;
 	}

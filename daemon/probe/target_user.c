@@ -152,6 +152,7 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 		snprintf(why, size, "%.300s: %s", path,
 			 r == -ENOEXEC	 ? "not a program or library (ELF)"
 			 : r == -EBADMSG ? "a broken ELF file"
+			 : r == -E2BIG	 ? "more than 64 MiB of symbols: trace it by address"
 					 : strerror(-r));
 		return r;
 	}

@@ -14,7 +14,6 @@
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* size limit of a section of symbols or strings */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit in bytes of the section .eh_frame */
-#define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* limit of the functions that are read from .eh_frame */
 
 /* The sections of one ELF file from which symbols are read. */
@@ -38,8 +37,7 @@ static void section_note(struct symtab_builder *builder, struct sections *sectio
 		sections->symtab = section;
 	if (header->sh_type == SHT_DYNSYM && !sections->dynsym)
 		sections->dynsym = section;
-	if (header->sh_type != SHT_NOBITS && header->sh_size <= FRAME_BYTES_MAX && name &&
-	    !strcmp(name, ".eh_frame")) {
+	if (header->sh_type != SHT_NOBITS && name && !strcmp(name, ".eh_frame")) {
 		sections->frames = section;
 		sections->frames_address = header->sh_addr;
 	}
@@ -61,8 +59,6 @@ static int sections_read(struct symtab_builder *builder, Elf *elf, struct sectio
 
 	if (elf_getshdrnum(elf, &n_sections) < 0)
 		return -EBADMSG;
-	if (n_sections > SECTIONS_MAX)
-		return -E2BIG;
 	if (elf_getshdrstrndx(elf, &names) < 0)
 		names = 0;
 	if (!builder->code)
@@ -75,7 +71,7 @@ static int sections_read(struct symtab_builder *builder, Elf *elf, struct sectio
 		if (!gelf_getshdr(section, &header))
 			return -EBADMSG;
 		section_note(builder, &sections, section, &header,
-			     names ? elf_strptr(elf, names, header.sh_name) : NULL);
+			     names ? elf_handle_string(elf, names, header.sh_name) : NULL);
 	}
 	if (builder->n_files == 1)
 		qsort(builder->code, builder->n_code, sizeof(struct symtab_range), range_compare);
@@ -144,8 +140,8 @@ static int symbols_read(struct symtab_builder *builder, Elf *elf, Elf_Scn *secti
 		return -EBADMSG;
 	if (header.sh_size > SYMBOL_BYTES_MAX || string_header.sh_size > SYMBOL_BYTES_MAX)
 		return -E2BIG;
-	data = elf_getdata(section, NULL);
-	strings = elf_getdata(string_section, NULL);
+	data = elf_handle_entries(section, SYMBOL_BYTES_MAX);
+	strings = elf_handle_entries(string_section, SYMBOL_BYTES_MAX);
 	if (!data || !strings)
 		return -EBADMSG;
 	if (!data->d_buf || !strings->d_buf)
@@ -182,7 +178,7 @@ static int on_function(void *userdata, const struct cfi_function *function)
 
 static int frames_read(struct symtab_builder *builder, const struct sections *sections)
 {
-	Elf_Data *data = sections->frames ? elf_rawdata(sections->frames, NULL) : NULL;
+	Elf_Data *data = elf_handle_bytes(sections->frames, FRAME_BYTES_MAX);
 	struct cfi_section frames = { .address = sections->frames_address };
 	int class = gelf_getclass(sections->elf);
 	int r;

@@ -17,7 +17,6 @@
 
 /* Sections of call frame information larger than this are not read; that of libLLVM has 5 MiB. */
 #define SECTION_BYTES_MAX (128 * 1024 * 1024)
-#define SECTIONS_MAX	  65536
 #define PAGE_BYTES	  4096
 
 /*
@@ -72,17 +71,15 @@ static int sections_find(Elf *elf, struct sections *out)
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	const char *name;
-	size_t names, n;
+	size_t names;
 
 	*out = (struct sections){ 0 };
-	if (elf_getshdrnum(elf, &n) < 0 || elf_getshdrstrndx(elf, &names) < 0)
+	if (elf_getshdrstrndx(elf, &names) < 0)
 		return -EBADMSG;
-	if (n > SECTIONS_MAX)
-		return -E2BIG;
 	while ((section = elf_nextscn(elf, section))) {
 		if (!gelf_getshdr(section, &header))
 			return -EBADMSG;
-		name = elf_strptr(elf, names, header.sh_name);
+		name = elf_handle_string(elf, names, header.sh_name);
 		if (!name)
 			continue;
 		if (header.sh_type == SHT_NOBITS || header.sh_size > SECTION_BYTES_MAX)
@@ -105,7 +102,7 @@ static int sections_find(Elf *elf, struct sections *out)
  */
 static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 {
-	Elf_Data *data = dynsym ? elf_getdata(dynsym, NULL) : NULL;
+	Elf_Data *data = elf_handle_entries(dynsym, SECTION_BYTES_MAX);
 	GElf_Shdr header;
 	GElf_Sym symbol;
 	const char *name;
@@ -115,7 +112,7 @@ static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
 		if (GELF_ST_TYPE(symbol.st_info) != STT_OBJECT)
 			continue;
-		name = elf_strptr(elf, header.sh_link, symbol.st_name);
+		name = elf_handle_string(elf, header.sh_link, symbol.st_name);
 		if (name && !strncmp(name, V8_PREFIX, strlen(V8_PREFIX)))
 			return true;
 	}
@@ -125,15 +122,15 @@ static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint64_t address,
 		       bool is_debug)
 {
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	Elf_Data *data = elf_handle_bytes(section, SECTION_BYTES_MAX);
 	struct cfi_section cfi = { .address = address, .is_debug = is_debug };
 
 	/*
-	 * .debug_frame may have been decompressed: elf_getdata() returns the decompressed bytes,
-	 * while elf_rawdata() would return those in the file.
+	 * .debug_frame may have been decompressed: elf_handle_bytes() would return the bytes in the
+	 * file.
 	 */
-	if (section && is_debug)
-		data = elf_getdata(section, NULL);
+	if (is_debug)
+		data = elf_handle_entries(section, SECTION_BYTES_MAX);
 	if (!data || !data->d_buf || data->d_size > SECTION_BYTES_MAX)
 		return 0;
 	cfi.data = data->d_buf;

@@ -6,11 +6,13 @@
 
 #include "bpf/unwind_shared.h"
 #include "common/base.h"
+#include "daemon/elf/handle.h"
 
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
-	SECTION_BYTES_MAX = 4096, /* limit in bytes of .init and .fini, which have about 30 */
-	FUNCTION_BYTES_MAX = 128, /* limit in bytes of a function of crtbegin.o (about 60) */
+	ARRAY_BYTES_MAX = 1 << 20, /* limit in bytes of .init_array and .fini_array */
+	SECTION_BYTES_MAX = 4096,  /* limit in bytes of .init and .fini, which have about 30 */
+	FUNCTION_BYTES_MAX = 128,  /* limit in bytes of a function of crtbegin.o (about 60) */
 	JUMP_BYTES = 5,
 	MAKE_BYTES_MAX = 1024, /* limit in bytes of makecontext(), which has 380 */
 	LEA_BYTES = 7,
@@ -40,11 +42,9 @@ void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr 
 		crt->constructors = section;
 	else if (header->sh_type == SHT_FINI_ARRAY)
 		crt->destructors = section;
-	else if (header->sh_type == SHT_PROGBITS && header->sh_size <= SECTION_BYTES_MAX &&
-		 !strcmp(name, ".init"))
+	else if (header->sh_type == SHT_PROGBITS && !strcmp(name, ".init"))
 		crt->init = section;
-	else if (header->sh_type == SHT_PROGBITS && header->sh_size <= SECTION_BYTES_MAX &&
-		 !strcmp(name, ".fini"))
+	else if (header->sh_type == SHT_PROGBITS && !strcmp(name, ".fini"))
 		crt->fini = section;
 }
 
@@ -85,7 +85,7 @@ static size_t mark_size(const uint8_t *code, size_t size)
 /* Adds rows for .init or .fini if its code is: sub $8,%rsp; calls; add $8,%rsp; ret */
 static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
 {
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	Elf_Data *data = elf_handle_bytes(section, SECTION_BYTES_MAX);
 	struct piece piece = { .inside = { .kind = UNWIND_SP, .cfa = 2 } };
 	const uint8_t *code;
 	GElf_Shdr header;
@@ -112,7 +112,7 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
  */
 static uint64_t first_of(Elf_Scn *section)
 {
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	Elf_Data *data = elf_handle_bytes(section, ARRAY_BYTES_MAX);
 	uint64_t first = 0;
 
 	if (data && data->d_buf && data->d_size >= sizeof(first))
@@ -218,7 +218,7 @@ int crt_files_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_f
 
 static bool function_find(Elf *elf, Elf_Scn *symbols, const char *wanted, GElf_Sym *out)
 {
-	Elf_Data *data = symbols ? elf_getdata(symbols, NULL) : NULL;
+	Elf_Data *data = elf_handle_entries(symbols, SYMBOL_BYTES_MAX);
 	GElf_Shdr header;
 	const char *name;
 
@@ -227,7 +227,7 @@ static bool function_find(Elf *elf, Elf_Scn *symbols, const char *wanted, GElf_S
 	for (int i = 0; gelf_getsym(data, i, out); i++) {
 		if (GELF_ST_TYPE(out->st_info) != STT_FUNC || out->st_shndx == SHN_UNDEF)
 			continue;
-		name = elf_strptr(elf, header.sh_link, out->st_name);
+		name = elf_handle_string(elf, header.sh_link, out->st_name);
 		if (name && !strcmp(name, wanted))
 			return true;
 	}
