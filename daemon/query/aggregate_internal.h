@@ -70,7 +70,8 @@ struct aggregate_folded {
 };
 
 /*
- * A pid of the filter, and an entry that stands for several processes, one of which has this pid.
+ * A pid that the filter names, and a folded entry that stands for the process with this pid, among
+ * others.
  */
 struct aggregate_member {
 	int64_t pid;

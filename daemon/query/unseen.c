@@ -87,7 +87,8 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 }
 
 /*
- * Returns the first entry that stands for several processes, one of which has this pid; NULL: none.
+ * Returns the first member of aggregate->members with this pid, which says that the process is in a
+ * folded entry (one that stands for several processes); NULL if there is none.
  */
 static const struct aggregate_member *find_member(const struct aggregate *aggregate, int64_t pid)
 {
@@ -99,7 +100,10 @@ static const struct aggregate_member *find_member(const struct aggregate *aggreg
 	return NULL;
 }
 
-/* Writes that the rows of the answer stand for more processes than the one that was asked for. */
+/*
+ * Writes that the process with this pid was folded: the rows of the answer stand for other
+ * processes, too.
+ */
 static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_t pid)
 {
 	const struct aggregate_member *member = find_member(aggregate, pid), *end;

@@ -21,8 +21,9 @@ enum { EVICT_FOR_STACKS = 4 };
 #define RECENT_NS (30 * NS_PER_S)
 
 /*
- * FOLD_LEVELS: how often a window may be folded to half of its rows. FOLDS_A_WINDOW: the most
- * windows that are folded when a window is added; more would take longer than a few milliseconds.
+ * FOLD_LEVELS: how often a window may be folded to half of its rows. FOLDS_A_WINDOW: maximum number
+ * of windows that are folded when a window is added; more would take longer than a few
+ * milliseconds.
  */
 enum { FOLD_LEVELS = 2, FOLDS_A_WINDOW = 4 };
 

@@ -26,8 +26,8 @@ size_t task_state_index(uint32_t state);
 
 /*
  * Returns the kernel's task state bits for the state with this index. A state may have several
- * bits, and two states may have a bit in common: a thread is in the first state all of whose bits
- * are set.
+ * bits, and two states may have a bit in common. The state of a thread is the first state whose
+ * bits are all set.
  */
 uint32_t task_state_bits(size_t index);
 
