@@ -6,6 +6,7 @@
 #include "client/base/term.h"
 #include "client/render/coverage.h"
 #include "client/render/parts.h"
+#include "client/render/pressure.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -110,6 +111,7 @@ void render_overview(const struct view *view, const struct wire_snapshot_reply *
 	if (samples)
 		render_missing_too(view, "samples", waits, samples);
 	render_totals(view, waits);
+	render_pressure(view, waits->pressure);
 	inner.keeps_scheduler = true;
 	render_part(&inner, &parts[0], samples ? samples : &no_rows, reason);
 	for (size_t i = 1; i < PARTS; i++)

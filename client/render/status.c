@@ -7,6 +7,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/pressure.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -348,6 +349,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_history(page, reply);
 	render_store(page, reply->store, now);
 	render_costs(page, reply, now);
+	render_pressure_source(page, reply->pressure, LABEL_WIDTH);
 	render_unwind(page, reply->unwind);
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	render_fold(page, reply->folded, LABEL_WIDTH);

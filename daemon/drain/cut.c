@@ -317,6 +317,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);
+	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &window->pressure);
 	window_seal(window);
 	*out = window;
 	return 0;

@@ -72,6 +72,7 @@ static void drain_cut_now(struct drain *drain)
 	drain->stats.last_ns = begin + took;
 	drain->stats.threads = drain->threads;
 	drain->stats.stale = drain->stale;
+	pressure_meter_stats(drain->pressure, &drain->stats.pressure);
 	if (drain->keys > drain->stats.keys_max)
 		drain->stats.keys_max = drain->keys;
 	if (took > drain->stats.cut_max_ns)
@@ -245,6 +246,7 @@ static struct drain *drain_free(struct drain *drain)
 		tick_remove(drain->tick, drain->ring);
 	drain_ring_close(drain->ring);
 	drain_stacks_fini(drain);
+	pressure_meter_free(drain->pressure);
 	window_unref(drain->last_window);
 	window_builder_free(drain->builder);
 	call_stream_unref(drain->calls);
@@ -281,7 +283,11 @@ static struct drain *drain_new(void)
  */
 static int drain_begin(struct drain *drain)
 {
+	struct window_pressure none = {};
+
 	drain_bump_epoch(probe_cut(drain->probe));
+	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &none);
+	pressure_meter_stats(drain->pressure, &drain->stats.pressure);
 	if (!drain_has_threads(drain))
 		return 0;
 	usleep(1000);
@@ -290,6 +296,7 @@ static int drain_begin(struct drain *drain)
 
 int drain_start(const struct drain_options *options, struct drain **out)
 {
+	const struct pressure_meter_options pressure = { .with_units = options->reads_units };
 	struct drain *drain = drain_new();
 	int r;
 
@@ -312,6 +319,8 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->next_ns = drain->period_ns + options->config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;
 	r = drain_open(drain, options->min_wait_ns);
+	if (!r)
+		r = pressure_meter_new(&pressure, &drain->pressure);
 	if (!r)
 		r = drain_begin(drain);
 	if (!r && drain_has_threads(drain))

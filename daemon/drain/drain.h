@@ -14,6 +14,7 @@
 
 #include "bpf/layout.h"
 #include "daemon/drain/openwait_reader.h"
+#include "daemon/drain/pressure_meter.h"
 #include "daemon/window/window.h"
 
 struct call_stream;
@@ -44,6 +45,7 @@ struct drain_stats {
 			 calls as possible are recorded */
 	struct cpu_counts counts;	/* the BPF programs' counters, as read at the last cut */
 	struct openwait_stats openwait; /* offcpu: results of reading stacks during waits */
+	struct pressure_stats pressure; /* the last reading of the pressure on the host */
 };
 
 /* All pointers are borrowed and must outlive the drain. */
@@ -62,6 +64,7 @@ struct drain_options {
 	bool may_be_short; /* true if the session may end soon: user stacks of waits are then read
 			      at its start, too */
 	enum window_folding folding; /* stored in each of the windows */
+	bool reads_units;	     /* true if the windows have the pressure of units */
 	struct call_stream *calls;   /* stream that gets the calls; NULL: calls are not streamed */
 	uint64_t rate;		     /* maximum number of calls streamed per second */
 	uint64_t call_cost_ns; /* stackcount, stacksnoop: time per call that the kernel takes to get

@@ -56,6 +56,7 @@ struct drain {
 	struct call_budget budget; /* CPU budget; used by stackcount and stacksnoop only */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* reads stacks during waits; NULL unless offcpu */
+	struct pressure_meter *pressure;  /* measures the pressure in each window */
 	bool has_asked_openwait; /* true if `openwait` was asked for the stacks of this window */
 	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
 	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */

@@ -91,6 +91,8 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	if (!infos)
 		return -ENOMEM;
 	window_folded_add(&aggregate->folded, &window->folded);
+	if (window_pressure_add(&aggregate->pressure, &window->pressure))
+		return -ENOMEM;
 	add_images(aggregate, window, infos);
 	if (is_last || !aggregate->options.open_only)
 		add_opens(aggregate, window, infos, unread, is_last);
@@ -239,6 +241,7 @@ struct aggregate *aggregate_free(struct aggregate *aggregate)
 	aggregate_io_groups_free(aggregate);
 	aggregate_index_free(aggregate);
 	free(aggregate->array);
+	window_pressure_fini(&aggregate->pressure);
 	arena_free(aggregate->arena);
 	free(aggregate);
 	return NULL;
@@ -258,6 +261,11 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate)
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate)
 {
 	return &aggregate->folded;
+}
+
+const struct window_pressure *aggregate_pressure(const struct aggregate *aggregate)
+{
+	return &aggregate->pressure;
 }
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate)

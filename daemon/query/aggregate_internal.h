@@ -107,7 +107,8 @@ struct aggregate {
 	struct aggregate_set processes;
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
-	struct window_folded folded; /* the sums of window->folded over all windows */
+	struct window_folded folded;	 /* the sums of window->folded over all windows */
+	struct window_pressure pressure; /* the sums of window->pressure over all windows */
 	struct aggregate_folded *folded_images;
 	/*
 	 * pairs of a pid that the filter names and a folded entry that stands for its process; at

@@ -7,6 +7,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/process/perf_map.h"
+#include "daemon/query/answer_pressure.h"
 
 struct limit_list {
 	struct wire_limit *v;
@@ -57,6 +58,7 @@ static void probe_limits(struct recorder *recorder, struct limit_list *list)
 {
 	const struct config *config = recorder->config;
 	struct drain_stats offcpu, oncpu, iolat;
+	struct pressure_stats units = {};
 	uint64_t refused;
 	size_t running;
 
@@ -64,12 +66,15 @@ static void probe_limits(struct recorder *recorder, struct limit_list *list)
 	session_stats(sessions_always(recorder->sessions, PROBE_ONCPU), &oncpu);
 	session_stats(sessions_always(recorder->sessions, PROBE_IOLAT), &iolat);
 	sessions_count(recorder->sessions, &running, &refused);
+	answer_pressure_stats(recorder, &units);
 	limit_add(list, "probe.offcpu.max_threads", config->offcpu_max_threads, offcpu.threads,
 		  offcpu.lost[LOST_THREADS]);
 	limit_add(list, "probe.offcpu.max_keys", config->offcpu_max_keys, offcpu.keys_max,
 		  offcpu.lost[LOST_WAIT_KEYS]);
 	limit_add(list, "probe.offcpu.max_open_stacks", config->offcpu_max_open_stacks,
 		  offcpu.openwait.max_looks, offcpu.openwait.counts.over);
+	limit_add(list, "pressure.max_units", config->pressure_max_units, units.units,
+		  units.beyond);
 	limit_add(list, "control.max_sessions", config->control_max_sessions, running, refused);
 	limit_add(list, "probe.oncpu.max_keys", config->oncpu_max_keys, oncpu.keys_max,
 		  oncpu.lost[LOST_SAMPLE_KEYS]);

@@ -8,6 +8,7 @@
 #include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_iolat.h"
+#include "daemon/query/answer_pressure.h"
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/notes.h"
 #include "daemon/query/session_request.h"
@@ -305,6 +306,9 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	reply_head(answer);
 	r = answer_folded(answer->arena, aggregate_folded(answer->aggregate),
 			  &answer->reply.snapshot.folded);
+	if (!r)
+		r = answer_pressure(answer->arena, aggregate_pressure(answer->aggregate),
+				    &answer->reply.snapshot.pressure);
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);

@@ -8,6 +8,7 @@
 #include "build_config.h"
 #include "common/base.h"
 #include "daemon/query/answer.h"
+#include "daemon/query/answer_pressure.h"
 #include "daemon/query/health.h"
 #include "daemon/query/limits.h"
 #include "daemon/query/reach.h"
@@ -254,6 +255,8 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 		r = store_make(recorder, answer);
 	if (!r)
 		r = folded_make(recorder, answer);
+	if (!r)
+		r = answer_pressure_source(recorder, answer->arena, &reply->pressure);
 	if (!r)
 		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)

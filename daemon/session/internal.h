@@ -29,6 +29,8 @@ struct session {
 	uint64_t hash_seed;
 	/* this probe reports fork, exec and exit to stackd, because no other probe does */
 	bool notes_processes;
+	/* the windows of this session have the pressure of units, because no others do */
+	bool reads_units;
 	pthread_rwlock_t lock; /* guards the members below; they change when the session ends */
 	struct probe *probe;   /* the open probe; NULL once the session has ended */
 	struct drain *drain;   /* reads the probe; NULL after the end or if the probe is off */

@@ -188,6 +188,17 @@ static bool processes_are_followed(const struct sessions *sessions, enum probe_k
 	return false;
 }
 
+/* True if no session of a kind that comes before `end` in the enum is always on. */
+static bool is_first(const struct sessions *sessions, enum probe_kind end)
+{
+	enum probe_kind kind;
+
+	for (kind = 0; kind < end; kind++)
+		if (session_is_on(sessions->always[kind]))
+			return false;
+	return true;
+}
+
 static int always_start(struct sessions *sessions, enum probe_kind kind, char *reason, size_t size)
 {
 	const struct config *config = sessions->options.config;
@@ -204,6 +215,7 @@ static int always_start(struct sessions *sessions, enum probe_kind kind, char *r
 	session->info.with_cycles = has_cycles(config->oncpu_event);
 	session->info.until_real_ns = INT64_MAX;
 	session->notes_processes = !processes_are_followed(sessions, kind);
+	session->reads_units = is_first(sessions, kind);
 	sessions->always[kind] = session;
 	return session_begin(session, &sessions->options, reason, size);
 }

@@ -244,6 +244,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 		.follows_processes = session->notes_processes,
 		.may_be_short = !session->info.is_always,
 		.folding = session_folding(&session->info),
+		.reads_units = session->reads_units,
 		.rate = session->info.rate,
 		.call_cost_ns = call_cost(session),
 	};

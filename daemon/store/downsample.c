@@ -551,7 +551,7 @@ static int samples_finish(struct downsample *downsample)
 	return 0;
 }
 
-static void window_sum(struct window *out, const struct window *window)
+static int window_sum(struct window *out, const struct window *window)
 {
 	unsigned int i;
 
@@ -562,6 +562,7 @@ static void window_sum(struct window *out, const struct window *window)
 	out->sampled += window->sampled;
 	out->parts += window->parts;
 	window_folded_add(&out->folded, &window->folded);
+	return window_pressure_add(&out->pressure, &window->pressure);
 }
 
 static int downsample_run(struct downsample *downsample, struct window *const *windows, size_t n)
@@ -582,8 +583,9 @@ static int downsample_run(struct downsample *downsample, struct window *const *w
 	out->boot_offset_ns = windows[n - 1]->boot_offset_ns;
 	out->parts = 0;
 	for (i = 0; i < n && !r; i++) {
-		window_sum(out, windows[i]);
-		r = images_add(downsample, windows[i]);
+		r = window_sum(out, windows[i]);
+		if (!r)
+			r = images_add(downsample, windows[i]);
 		if (!r)
 			r = members_add(downsample, windows[i]);
 		if (!r)

@@ -11,6 +11,7 @@
 #include "daemon/base/io_names.h"
 #include "daemon/store/columns.h"
 #include "daemon/store/owners.h"
+#include "daemon/store/pressure_section.h"
 
 enum {
 	TAG_HEAD = 1,
@@ -18,7 +19,8 @@ enum {
 	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
 	/* struct window_folded; only if rows of the window stand for several processes */
 	TAG_FOLDED = 12,
-	TAG_OWNERS = 13, /* facts about the window's processes that queries need, see owners.h */
+	TAG_OWNERS = 13,   /* facts about the window's processes that queries need, see owners.h */
+	TAG_PRESSURE = 30, /* struct window_pressure; only if it was read, or cannot be */
 };
 
 enum {
@@ -152,6 +154,11 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 		payload.n = 0;
 		folded_encode(&context->window->folded, &payload);
 		section_put(out, TAG_FOLDED, FOLDED_VERSION, &payload);
+	}
+	if (context->window->pressure.state) {
+		payload.n = 0;
+		store_pressure_encode(&context->window->pressure, &payload);
+		section_put(out, TAG_PRESSURE, STORE_PRESSURE_VERSION, &payload);
 	}
 	payload.n = 0;
 	store_owners_encode(&context->processes, context->window, &payload);
@@ -392,6 +399,8 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return names->owner ? store_owners_decode(&reader, context->window) : 0;
 	if (tag == TAG_FOLDED && version == FOLDED_VERSION)
 		return folded_decode(&reader, &context->window->folded);
+	if (tag == TAG_PRESSURE && version == STORE_PRESSURE_VERSION)
+		return store_pressure_decode(&reader, &context->window->pressure);
 	if (n_columns) {
 		r = store_columns_decode(context, section, n_columns, &reader);
 		return r ? r : images_decoded(context, names);

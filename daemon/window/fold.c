@@ -39,6 +39,10 @@ static struct window *head_copy(const struct window *in)
 	out->lost_ns = in->lost_ns;
 	out->switch_ins = in->switch_ins;
 	out->sampled = in->sampled;
+	if (window_pressure_add(&out->pressure, &in->pressure)) {
+		window_unref(out);
+		return NULL;
+	}
 	return out;
 }
 

@@ -81,6 +81,7 @@ static void window_free(struct window *window)
 		free(window->owner_texts[i]);
 	free(window->owner_texts);
 	free(window->owners);
+	window_pressure_fini(&window->pressure);
 	free(window);
 }
 
@@ -291,7 +292,7 @@ void window_seal(struct window *window)
 	size_t i, n;
 	void **array, *trimmed;
 
-	window->bytes = sizeof(*window);
+	window->bytes = sizeof(*window) + window_pressure_bytes(&window->pressure);
 	for (i = 0; i < ARRAY_SIZE(arrays); i++) {
 		array = array_at(window, i);
 		n = *(size_t *)((char *)window + arrays[i].n);

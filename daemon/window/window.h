@@ -17,6 +17,7 @@
 #include "common/probe_kind.h"
 #include "daemon/process/process.h"
 #include "daemon/window/stack.h"
+#include "daemon/window/window_pressure.h"
 
 /*
  * The lowest number of a session that a client started. Sessions that are always on have lower
@@ -286,6 +287,7 @@ struct window {
 	struct window_member *members; /* sorted by image, then by pid */
 	size_t n_members;
 	struct window_folded folded;
+	struct window_pressure pressure;
 	/*
 	 * The processes of a window that was read from disk for a query. In such a window,
 	 * window_image.process is NULL. The strings are in owner_texts, an array of n_owner_texts

@@ -412,8 +412,8 @@ static void test_unknown_names(void **state)
 	check_refused(
 		"windows.length=5s",
 		"-o windows.length: unknown section, did you mean \"window\"? allowed: window "
-		"store control query symbols unwind probe.offcpu probe.oncpu probe.offwake probe.stackcount "
-		"probe.stacksnoop budget probe.iolat idle");
+		"store control pressure query symbols unwind probe.offcpu probe.oncpu "
+		"probe.offwake probe.stackcount probe.stacksnoop budget probe.iolat idle");
 	check_refused("window.xyzzyxyz=1", "-o window.xyzzyxyz: unknown key; allowed: length "
 					   "min_length keep max_memory max_rows "
 					   "max_folded preempted");

@@ -81,6 +81,19 @@ static void sample_add(size_t n, uint32_t image, uint64_t count)
 	sample->user = stack_ref(&user);
 }
 
+/* The unit /all is in each window, the others are in one window each. */
+static void pressure_set(struct window_pressure *pressure, size_t i)
+{
+	const struct pressure stalled = { .some_ns = { i + 1, 10, 0 }, .full_ns = { 0, i, 0 } };
+	char other[] = { '/', (char)('x' - i), '\0' };
+
+	pressure->state = pressure->units_state = PRESSURE_READ;
+	pressure->ns = pressure->units_ns = LENGTH_NS + i;
+	pressure->stalled = stalled;
+	window_pressure_add_unit(pressure, strdup("/all"), &stalled);
+	window_pressure_add_unit(pressure, strdup(other), &stalled);
+}
+
 static int set_up(void **state)
 {
 	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 5 }, .comm = "known" };
@@ -97,6 +110,7 @@ static int set_up(void **state)
 		windows[i]->end_ns = windows[i]->start_ns + LENGTH_NS;
 		windows[i]->real_offset_ns = NS_PER_S;
 		windows[i]->lost[0] = i;
+		pressure_set(&windows[i]->pressure, i);
 		/* The order differs from window to window. */
 		image_add(i, 1 + i % 2);
 		image_add(i, 2 - i % 2);
@@ -135,6 +149,27 @@ static struct aggregate *answer(struct window **list, size_t n, struct aggregate
 	return aggregate;
 }
 
+static void assert_same_pressure(const struct aggregate *before, const struct aggregate *after)
+{
+	const struct window_pressure *a = aggregate_pressure(before),
+				     *b = aggregate_pressure(after);
+	size_t i;
+
+	assert_int_equal(a->state, PRESSURE_READ);
+	assert_int_equal(a->ns, WINDOWS * LENGTH_NS + 3);
+	assert_int_equal(b->ns, a->ns);
+	assert_int_equal(a->stalled.some_ns[PRESSURE_CPU], 1 + 2 + 3);
+	assert_memory_equal(&a->stalled, &b->stalled, sizeof(a->stalled));
+	assert_int_equal(a->n_units, 1 + WINDOWS);
+	assert_int_equal(b->n_units, a->n_units);
+	for (i = 0; i < a->n_units; i++) {
+		assert_string_equal(a->units[i].path, b->units[i].path);
+		assert_memory_equal(&a->units[i].stalled, &b->units[i].stalled,
+				    sizeof(a->units[i].stalled));
+	}
+	assert_int_equal(a->units[0].stalled.some_ns[PRESSURE_IO], 10 * WINDOWS);
+}
+
 /* Compares the sums of thread 1 and of all threads. */
 static void assert_same_answer(void)
 {
@@ -144,6 +179,7 @@ static void assert_same_answer(void)
 
 	assert_int_equal(store_downsample(windows, WINDOWS, &window), 0);
 	after = answer(&window, 1, &after_group);
+	assert_same_pressure(before, after);
 	assert_int_equal(window->parts, WINDOWS);
 	assert_int_equal(window->seq, 10);
 	assert_int_equal(window->lost[0], 0 + 1 + 2);

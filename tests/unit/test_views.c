@@ -278,6 +278,43 @@ static void test_overview(void **state)
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
+static void test_pressure(void **state)
+{
+	static const struct wire_stall cpu = { .some_ppm = 123000 };
+	static const struct wire_stall io = { .some_ppm = 400000, .full_ppm = 306000 };
+	static const struct wire_stall none = {}, little = { .some_ppm = 1200 };
+	static const struct wire_unit_pressure units[] = {
+		{ .cgroup = "/system.slice/db\x1b.service", .io = { .some_ppm = 380000 } },
+		{ .cgroup = "/system.slice/low.service", .cpu = { .some_ppm = 9999 } },
+	};
+	struct wire_pressure pressure = { .cpu = &cpu, .io = &io, .memory = &none };
+	struct overview o;
+	struct printer p;
+
+	overview_init(&o);
+	o.waits.pressure = &pressure;
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "\npressure   cpu 12 %, io 40 % (full 31 %), memory 0 %\n", NULL);
+	pressure.units = (struct wire_unit_pressures)LIST(units);
+	pressure.memory = &little;
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p,
+		      "\npressure   cpu 12 %, io 40 % (full 31 %), memory 0.1 %; most: "
+		      "db\\x1b.service io\n           38 %\n",
+		      NULL);
+	pressure.units = (struct wire_unit_pressures){};
+	pressure.units_missing = "no cgroups\x1b";
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "\n           of units not known: no cgroups\\x1b\n", NULL);
+	pressure = (struct wire_pressure){ .missing = "no PSI" };
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "\npressure   not known: no PSI\n", NULL);
+}
+
 /* Losses of samples are printed apart from those of waits; a note of both is printed once. */
 static void test_overview_of_lost_samples(void **state)
 {
@@ -598,6 +635,7 @@ int main(void)
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview),
+		cmocka_unit_test(test_pressure),
 		cmocka_unit_test(test_filters_of_sessions),
 		cmocka_unit_test(test_places_of_io_rows),
 		cmocka_unit_test(test_overview_of_lost_samples),

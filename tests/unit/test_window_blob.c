@@ -110,6 +110,12 @@ static struct window *window_make(void)
 	window->boot_offset_ns = -3;
 	window->lost[WINDOW_LOST_MEMORY] = 12;
 	window->lost[0] = 1;
+	window->pressure.state = PRESSURE_READ;
+	window->pressure.ns = 5 * NS_PER_S;
+	window->pressure.stalled.some_ns[PRESSURE_IO] = 77;
+	assert_int_equal(window_pressure_add_unit(&window->pressure, strdup("/a.service"),
+						  &window->pressure.stalled),
+			 0);
 	window->switch_ins = 1 << 20;
 	for (i = 0; i < IMAGES; i++) {
 		image = window_add_image(window);
@@ -170,6 +176,12 @@ static void assert_same(const struct window *a, const struct window *b)
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->sampled, b->sampled);
 	assert_int_equal(a->bytes, b->bytes);
+	assert_int_equal(a->pressure.state, b->pressure.state);
+	assert_int_equal(a->pressure.ns, b->pressure.ns);
+	assert_memory_equal(&a->pressure.stalled, &b->pressure.stalled, sizeof(struct pressure));
+	assert_int_equal(a->pressure.n_units, b->pressure.n_units);
+	for (i = 0; i < a->pressure.n_units; i++)
+		assert_string_equal(a->pressure.units[i].path, b->pressure.units[i].path);
 }
 
 static void test_round_trip(void **state)

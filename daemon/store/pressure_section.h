@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_PRESSURE_SECTION_H
+#define STACKD_DAEMON_STORE_PRESSURE_SECTION_H
+
+/*
+ * Encodes the pressure in a window as the payload of a section of window_blob.c, and decodes it. No
+ * state; any thread.
+ */
+
+#include "daemon/store/bytes.h"
+#include "daemon/window/window_pressure.h"
+
+enum { STORE_PRESSURE_VERSION = 1 };
+
+void store_pressure_encode(const struct window_pressure *pressure, struct bytes *out);
+
+/*
+ * Decodes into *pressure, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller calls
+ * window_pressure_fini() in any case.
+ */
+int store_pressure_decode(struct bytes_reader *in, struct window_pressure *pressure);
+
+#endif
