@@ -9,29 +9,8 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
-#include "daemon/base/hash.h"
-#include "daemon/base/hash_table.h"
 #include "daemon/window/stack_id.h"
-
-struct frame_key {
-	uint64_t file_id;
-	uint64_t file_offset;
-	uint64_t kind;
-	uint64_t name;	 /* hash of the function's name; 0: no name yet */
-	uint64_t module; /* hash of the file's path (one file may have two paths); 0: no path */
-};
-
-struct frame_entry {
-	struct frame frame;
-	struct frame_key key;
-	UT_hash_handle hh; /* handle in the hash table stack_table.frames */
-};
-
-struct stack_entry {
-	struct stack stack;
-	struct stack_entry *next; /* next entry in the list stack_table.dropped */
-	UT_hash_handle hh;	  /* handle in stack_table.stacks; the key is stack.raw_id */
-};
+#include "daemon/window/stack_internal.h"
 
 /*
  * relieve() drops old windows to free memory, which takes milliseconds. If a call has freed little,
@@ -41,30 +20,6 @@ struct stack_entry {
 
 /* A sweep looks at this many stacks, then releases the lock and pauses for other threads. */
 enum { SWEEP_AT_ONCE = 1024, SWEEP_PAUSE_US = 200 };
-
-enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
-
-struct stack_table {
-	pthread_mutex_t lock;
-	struct stack_entry *stacks;
-	struct stack_entry *sweep_next; /* next stack of the sweep in progress, or NULL */
-	struct stack_entry *dropped;	/* list of stacks that were removed from the table but are
-					   still referenced */
-	struct frame_entry *frames;
-	/*
-	 * Stacks with a single made-up frame, which says why there is no stack. The index is an
-	 * enum stack_reason, LOST_KERNEL or LOST_USER.
-	 */
-	struct stack pseudo[PSEUDOS];
-	size_t bytes;
-	size_t max_bytes;
-	void (*relieve)(void *userdata);
-	void *relieve_data;
-	int64_t relieve_after_ns; /* earliest time at which relieve() may be called again */
-	uint64_t ambiguous;
-	uint64_t unknown;
-	uint64_t full;
-};
 
 /*
  * Number of times that this thread asked for a stack whose frames never arrived. Counted per
@@ -141,30 +96,6 @@ void stack_table_set_max(struct stack_table *table, size_t max_bytes)
 	pthread_mutex_unlock(&table->lock);
 }
 
-static size_t frame_bytes(const struct frame *frame)
-{
-	return sizeof(struct frame_entry) + (frame->name ? strlen(frame->name) + 1 : 0) +
-	       (frame->module ? strlen(frame->module) + 1 : 0);
-}
-
-static void frame_free(struct frame_entry *entry)
-{
-	free(entry->frame.name);
-	free(entry->frame.module);
-	free(entry);
-}
-
-static void frame_release(struct stack_table *table, struct frame *frame)
-{
-	struct frame_entry *entry = (struct frame_entry *)frame;
-
-	if (--frame->refs > 0)
-		return;
-	HASH_DEL(table->frames, entry);
-	table->bytes -= frame_bytes(frame);
-	frame_free(entry);
-}
-
 static size_t stack_bytes(size_t n_raw)
 {
 	return sizeof(struct stack_entry) + n_raw * (sizeof(uint64_t) + sizeof(void *));
@@ -197,7 +128,7 @@ static void stack_release(struct stack_table *table, struct stack_entry *entry)
 
 	stack_remove(table, entry);
 	for (i = 0; i < stack->n_frames; i++)
-		frame_release(table, stack->frames[i]);
+		stack_frame_release(table, stack->frames[i]);
 	stack_free(entry);
 }
 
@@ -429,63 +360,6 @@ struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool i
 	stack_ref(stack);
 	pthread_mutex_unlock(&table->lock);
 	return stack;
-}
-
-static struct frame_entry *frame_entry_new(const struct frame_key *key, const struct symbol *symbol)
-{
-	struct frame_entry *entry = calloc(1, sizeof(*entry));
-
-	if (!entry)
-		return NULL;
-	entry->key = *key;
-	entry->frame.kind = symbol->kind;
-	entry->frame.file_id = symbol->file_id;
-	entry->frame.file_offset = symbol->file_offset;
-	entry->frame.name_offset = symbol->name_offset;
-	entry->frame.name = symbol->name ? strdup(symbol->name) : NULL;
-	entry->frame.module = symbol->module ? strdup(symbol->module) : NULL;
-	if ((symbol->name && !entry->frame.name) || (symbol->module && !entry->frame.module)) {
-		frame_free(entry);
-		return NULL;
-	}
-	return entry;
-}
-
-static struct frame_entry *frame_add(struct stack_table *table, const struct frame_key *key,
-				     const struct symbol *symbol)
-{
-	struct frame_entry *entry = frame_entry_new(key, symbol);
-
-	if (!entry)
-		return NULL;
-	HASH_ADD(hh, table->frames, key, sizeof(*key), entry);
-	if (!HASH_HAS(entry)) {
-		frame_free(entry);
-		return NULL;
-	}
-	table->bytes += frame_bytes(&entry->frame);
-	return entry;
-}
-
-struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol)
-{
-	struct frame_key key = {
-		.file_id = symbol->file_id,
-		.file_offset = symbol->file_offset,
-		.kind = symbol->kind,
-		.name = symbol->name ? hash64_string(HASH64_SEED, symbol->name) : 0,
-		.module = symbol->module ? hash64_string(HASH64_SEED, symbol->module) : 0,
-	};
-	struct frame_entry *entry;
-
-	pthread_mutex_lock(&table->lock);
-	HASH_FIND(hh, table->frames, &key, sizeof(key), entry);
-	if (!entry)
-		entry = frame_add(table, &key, symbol);
-	if (entry)
-		entry->frame.refs++;
-	pthread_mutex_unlock(&table->lock);
-	return entry ? &entry->frame : NULL;
 }
 
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/base/hash.h"
+#include "daemon/window/stack_internal.h"
+
+static size_t frame_bytes(const struct frame *frame)
+{
+	return sizeof(struct frame_entry) + (frame->name ? strlen(frame->name) + 1 : 0) +
+	       (frame->module ? strlen(frame->module) + 1 : 0);
+}
+
+static void frame_free(struct frame_entry *entry)
+{
+	free(entry->frame.name);
+	free(entry->frame.module);
+	free(entry);
+}
+
+void stack_frame_release(struct stack_table *table, struct frame *frame)
+{
+	struct frame_entry *entry = (struct frame_entry *)frame;
+
+	if (--frame->refs > 0)
+		return;
+	HASH_DEL(table->frames, entry);
+	table->bytes -= frame_bytes(frame);
+	frame_free(entry);
+}
+
+static struct frame_entry *frame_entry_new(const struct frame_key *key, const struct symbol *symbol)
+{
+	struct frame_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->key = *key;
+	entry->frame.kind = symbol->kind;
+	entry->frame.file_id = symbol->file_id;
+	entry->frame.file_offset = symbol->file_offset;
+	entry->frame.name_offset = symbol->name_offset;
+	entry->frame.name = symbol->name ? strdup(symbol->name) : NULL;
+	entry->frame.module = symbol->module ? strdup(symbol->module) : NULL;
+	if ((symbol->name && !entry->frame.name) || (symbol->module && !entry->frame.module)) {
+		frame_free(entry);
+		return NULL;
+	}
+	return entry;
+}
+
+static struct frame_entry *frame_add(struct stack_table *table, const struct frame_key *key,
+				     const struct symbol *symbol)
+{
+	struct frame_entry *entry = frame_entry_new(key, symbol);
+
+	if (!entry)
+		return NULL;
+	HASH_ADD(hh, table->frames, key, sizeof(*key), entry);
+	if (!HASH_HAS(entry)) {
+		frame_free(entry);
+		return NULL;
+	}
+	table->bytes += frame_bytes(&entry->frame);
+	return entry;
+}
+
+struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol)
+{
+	struct frame_key key = {
+		.file_id = symbol->file_id,
+		.file_offset = symbol->file_offset,
+		.kind = symbol->kind,
+		.name = symbol->name ? hash64_string(HASH64_SEED, symbol->name) : 0,
+		.module = symbol->module ? hash64_string(HASH64_SEED, symbol->module) : 0,
+	};
+	struct frame_entry *entry;
+
+	pthread_mutex_lock(&table->lock);
+	HASH_FIND(hh, table->frames, &key, sizeof(key), entry);
+	if (!entry)
+		entry = frame_add(table, &key, symbol);
+	if (entry)
+		entry->frame.refs++;
+	pthread_mutex_unlock(&table->lock);
+	return entry ? &entry->frame : NULL;
+}
