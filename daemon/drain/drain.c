@@ -79,8 +79,7 @@ static void drain_cut_now(struct drain *drain)
 		drain->stats.cut_max_ns = took;
 	pthread_mutex_unlock(&drain->lock);
 	if (!r) {
-		window_unref(drain->last_window);
-		drain->last_window = window_ref(window);
+		drain_stacks_hold_opens(drain, window);
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
 	/*
@@ -247,7 +246,6 @@ static struct drain *drain_free(struct drain *drain)
 	drain_ring_close(drain->ring);
 	drain_stacks_fini(drain);
 	pressure_meter_free(drain->pressure);
-	window_unref(drain->last_window);
 	window_builder_free(drain->builder);
 	call_stream_unref(drain->calls);
 	closep(&drain->wake_fd);

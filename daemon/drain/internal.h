@@ -76,10 +76,10 @@ struct drain {
 	 */
 	struct held_stacks held[2];
 	/*
-	 * The newest finished window. It has references to the kernel stacks of waits that have not
-	 * ended, and so keeps these stacks: the BPF programs send such a stack only once per wait.
+	 * The stacks of waits that had not ended at the end of the newest finished window: the BPF
+	 * programs send such a stack only once per wait.
 	 */
-	struct window *last_window;
+	struct held_stacks opens;
 };
 
 /*
@@ -93,7 +93,9 @@ void drain_on_record(void *context, void *data, size_t size);
  * window has been built.
  */
 void drain_stacks_roll(struct drain *drain);
-/* Drops all references in held[]. */
+/* Replaces the references in opens by those to the stacks of the waits in window.opens. */
+void drain_stacks_hold_opens(struct drain *drain, const struct window *window);
+/* Drops all references in held[] and opens. */
 void drain_stacks_fini(struct drain *drain);
 
 /*

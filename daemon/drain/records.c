@@ -64,12 +64,16 @@ static void handle_walk(struct drain *drain, struct process *process,
  * until the stack's window is built. When out of memory, drops the reference: the stack may then be
  * freed too early.
  */
-static void stack_hold(struct held_stacks *held, struct stack *stack)
+static void held_add(struct held_stacks *held, struct stack *stack)
 {
-	if (array_reserve(held->v, held->capacity, held->n + 1))
+	if (!stack)
+		return;
+	if (array_reserve(held->v, held->capacity, held->n + 1)) {
 		stack_unref(stack);
-	else
-		held->v[held->n++] = stack;
+		return;
+	}
+	stack_hold(stack);
+	held->v[held->n++] = stack;
 }
 
 static void held_fini(struct held_stacks *held)
@@ -77,7 +81,7 @@ static void held_fini(struct held_stacks *held)
 	size_t i;
 
 	for (i = 0; i < held->n; i++)
-		stack_unref(held->v[i]);
+		stack_release_hold(held->v[i]);
 	free(held->v);
 	*held = (struct held_stacks){};
 }
@@ -89,10 +93,24 @@ void drain_stacks_roll(struct drain *drain)
 	drain->held[0] = (struct held_stacks){};
 }
 
+void drain_stacks_hold_opens(struct drain *drain, const struct window *window)
+{
+	struct held_stacks opens = {};
+	size_t i;
+
+	for (i = 0; i < window->n_opens; i++) {
+		held_add(&opens, stack_ref(window->opens[i].kernel));
+		held_add(&opens, stack_ref(window->opens[i].user));
+	}
+	held_fini(&drain->opens);
+	drain->opens = opens;
+}
+
 void drain_stacks_fini(struct drain *drain)
 {
 	held_fini(&drain->held[0]);
 	held_fini(&drain->held[1]);
+	held_fini(&drain->opens);
 }
 
 static void handle_stack(struct drain *drain, const struct record_stack *record)
@@ -132,7 +150,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 			return;
 		}
 	}
-	stack_hold(&drain->held[0], stack);
+	held_add(&drain->held[0], stack);
 }
 
 static void handle_process(struct drain *drain, const struct record_process *record)

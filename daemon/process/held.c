@@ -8,12 +8,24 @@
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
+/* Returns process->held, and makes it if it is NULL; NULL when out of memory. */
+static struct process_held *held_get(struct process *process)
+{
+	if (!process->held)
+		process->held = calloc(1, sizeof(*process->held));
+	return process->held;
+}
+
 /*
  * Appends the mappings `maps` to held->maps and takes a reference to them. Does nothing if they are
  * the last entry there already. Called with table.lock held. Returns 0 or -ENOMEM.
  */
-static int maps_add(struct process_held *held, struct process_maps *maps)
+static int maps_add(struct process *process, struct process_maps *maps)
 {
+	struct process_held *held = held_get(process);
+
+	if (!held)
+		return -ENOMEM;
 	if (held->n_maps && held->maps[held->n_maps - 1] == maps)
 		return 0;
 	if (array_reserve(held->maps, held->maps_capacity, held->n_maps + 1))
@@ -31,7 +43,7 @@ const struct process_maps *process_hold_maps(struct process *process, uint64_t m
 	pthread_mutex_lock(&process->table->lock);
 	maps = mappings ? maps_history_find(process, mappings, address, is_final_out)
 			: process->maps;
-	if (maps && maps_add(&process->held, maps))
+	if (maps && maps_add(process, maps))
 		maps = NULL;
 	pthread_mutex_unlock(&process->table->lock);
 	return maps;
@@ -39,7 +51,7 @@ const struct process_maps *process_hold_maps(struct process *process, uint64_t m
 
 static struct symtab *symbols_find(const struct process_held *held, const struct module *module)
 {
-	for (size_t i = 0; i < held->n_symbols; i++) {
+	for (size_t i = 0; held && i < held->n_symbols; i++) {
 		if (held->symbols[i].module == module)
 			return held->symbols[i].symtab;
 	}
@@ -49,11 +61,11 @@ static struct symtab *symbols_find(const struct process_held *held, const struct
 struct symtab *process_hold_symbols(struct process *process, struct module *module)
 {
 	struct process_table *table = process->table;
-	struct process_held *held = &process->held;
 	struct symtab *symtab, *spare = NULL;
+	struct process_held *held;
 
 	pthread_mutex_lock(&table->lock);
-	symtab = symbols_find(held, module);
+	symtab = symbols_find(process->held, module);
 	pthread_mutex_unlock(&table->lock);
 	if (symtab)
 		return symtab;
@@ -61,9 +73,11 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 	if (!spare)
 		return NULL;
 	pthread_mutex_lock(&table->lock);
+	held = held_get(process);
 	symtab = symbols_find(held, module); /* another thread may have added the module's
 						symbols meanwhile */
-	if (!symtab && !array_reserve(held->symbols, held->symbols_capacity, held->n_symbols + 1)) {
+	if (held && !symtab &&
+	    !array_reserve(held->symbols, held->symbols_capacity, held->n_symbols + 1)) {
 		symtab = TAKE(spare);
 		held->symbols[held->n_symbols++] = (struct held_symbols){ module, symtab };
 	}
@@ -75,11 +89,12 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 
 const struct perf_map *process_hold_perf_map(struct process *process)
 {
-	struct process_held *held = &process->held;
+	struct process_held *held;
 	struct perf_map *map;
 
 	pthread_mutex_lock(&process->table->lock);
-	map = process->perf;
+	held = process->perf ? held_get(process) : NULL;
+	map = held ? process->perf : NULL;
 	if (map && (!held->n_perf_maps || held->perf_maps[held->n_perf_maps - 1] != map)) {
 		if (array_reserve(held->perf_maps, held->perf_maps_capacity, held->n_perf_maps + 1))
 			map = NULL;
@@ -92,7 +107,7 @@ const struct perf_map *process_hold_perf_map(struct process *process)
 
 const char *process_hold_name(struct process *process, const char *path, uint64_t start)
 {
-	struct process_held *held = &process->held;
+	struct process_held *held;
 	const char *slash = strrchr(path, '/');
 	char *name;
 	int r;
@@ -100,7 +115,8 @@ const char *process_hold_name(struct process *process, const char *path, uint64_
 	if (asprintf(&name, "%s+fn_%" PRIx64, slash ? slash + 1 : path, start) < 0)
 		return NULL;
 	pthread_mutex_lock(&process->table->lock);
-	r = array_reserve(held->names, held->names_capacity, held->n_names + 1);
+	held = held_get(process);
+	r = held ? array_reserve(held->names, held->names_capacity, held->n_names + 1) : -ENOMEM;
 	if (!r)
 		held->names[held->n_names++] = name;
 	pthread_mutex_unlock(&process->table->lock);
@@ -111,10 +127,12 @@ const char *process_hold_name(struct process *process, const char *path, uint64_
 
 struct process_held process_held_take(struct process *process)
 {
-	struct process_held held = process->held;
+	struct process_held *held = TAKE(process->held), taken = { 0 };
 
-	process->held = (struct process_held){ 0 };
-	return held;
+	if (held)
+		taken = *held;
+	free(held);
+	return taken;
 }
 
 void process_held_put(struct process_table *table, struct process_held *held)

@@ -9,9 +9,9 @@
  * module's load lock and before the registry's lock.
  *
  * The source files form layers, listed here from the lowest to the highest. Each file calls only
- * files of lower layers: maps, perf_map < maps_history, held, names, wake < process < read_queue <
- * walk_mappings < perf_reader < reader < table < scan, sweep, stored. symbolize.c, which names
- * addresses, calls held.c, and asks perf_reader.c whether a perf map is stale.
+ * files of lower layers: maps, perf_map < maps_history, held, names, texts, wake < process <
+ * read_queue < walk_mappings < perf_reader < reader < table < scan, sweep, stored. symbolize.c,
+ * which names addresses, calls held.c, and asks perf_reader.c whether a perf map is stale.
  */
 
 #include <pthread.h>
@@ -26,15 +26,6 @@
 
 #define READ_QUEUE_MAX 1024
 #define READ_LATER_MAX 4096
-
-/*
- * A string to which process.exe or process.cgroup points, or pointed earlier. An old string is kept
- * as long as the process is referenced, because a caller may still use it.
- */
-struct process_text {
-	struct process_text *next; /* next in the list process.texts */
-	char text[];
-};
 
 struct held_symbols {
 	struct module *module;
@@ -83,9 +74,9 @@ struct process {
 			      has exited */
 	size_t dead_bytes; /* memory of this process that is counted in process_table.dead_bytes */
 	char comm[16];
-	struct process_text *texts;
+	struct old_text *old_texts;  /* strings of `exe` and `cgroup` from before, see texts.c */
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
-					Both strings are in the list `texts` */
+					Only process_set_text() changes them */
 	uint64_t exe_dev, exe_inode; /* device and inode of the program file; 0 if unknown */
 	/* id of the path in `cgroup`; 0: a BPF program has not sent the path */
 	uint64_t group_name;
@@ -121,7 +112,7 @@ struct process {
 	bool had_perf;		      /* a perf map of the process has been read before */
 	int64_t perf_checked_ns, perf_due_ns;
 
-	struct process_held held;
+	struct process_held *held; /* NULL: no references are held, as for most processes */
 
 	struct walk_stats *walks; /* statistics of stack walks of the program with the path
 				     walks_exe */
@@ -167,6 +158,7 @@ struct process_table {
 					      never; 0: it is not asleep, or was woken */
 	bool is_files_asleep;		   /* the thread `files` sleeps, and was not woken */
 	struct process_images *images;	   /* hash table of all processes, by pid */
+	struct process_text *texts;	   /* hash table of paths, see texts.c */
 	struct process_name *names;	   /* hash table of the paths that BPF programs sent */
 	size_t names_bytes;		   /* memory of the paths in `names`, in bytes */
 	struct process_images *sweep_next; /* the entry with which the current sweep continues;
@@ -178,6 +170,7 @@ struct process_table {
 	size_t first_later, n_later;
 	size_t n_processes;
 	size_t dead_bytes; /* memory of exited processes that are still in the table, in bytes */
+	size_t referred_bytes; /* see process_table_referred_bytes() */
 	uint64_t too_late, queue_full, mappings_full, table_full, perf_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
@@ -230,11 +223,19 @@ void process_set_maps(struct process *process, struct process_maps *maps);
  * of the mapped files to be loaded soon.
  */
 void process_publish(struct process *process);
+/* Defined in texts.c: */
+
 /*
- * Sets *field, which is process.exe or process.cgroup, to a copy of the string `value`. When out of
- * memory, *field keeps its old value.
+ * Sets *field, which is process.exe or process.cgroup, to a copy of the string `value`, or to NULL
+ * if `value` is NULL. When out of memory, *field keeps its old value.
  */
 void process_set_text(struct process *process, const char **field, const char *value);
+/*
+ * Drops the strings from before, which callers may have used as long as they had a reference to the
+ * process.
+ */
+void process_drop_old_texts(struct process *process);
+void process_texts_free(struct process_table *table);
 
 /* Defined in names.c: */
 

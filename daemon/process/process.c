@@ -138,22 +138,14 @@ void process_publish(struct process *process)
 	process_table_note_files(process->table);
 }
 
-static size_t process_bytes(const struct process *process)
-{
-	size_t bytes = sizeof(*process);
-
-	for (const struct process_text *text = process->texts; text; text = text->next)
-		bytes += sizeof(*text) + strlen(text->text) + 1;
-	return bytes;
-}
-
 void process_set_exited(struct process *process)
 {
 	if (process->has_exited)
 		return;
 	process->has_exited = true;
 	process->exited_ns = clock_ns(CLOCK_MONOTONIC);
-	process->dead_bytes = process_bytes(process);
+	/* The strings are not counted, because many processes share them. */
+	process->dead_bytes = sizeof(*process) + sizeof(struct process_images);
 	process->table->dead_bytes += process->dead_bytes;
 }
 
@@ -192,41 +184,6 @@ void process_set_maps(struct process *process, struct process_maps *maps)
 	process_maps_unref(old);
 }
 
-void process_set_text(struct process *process, const char **field, const char *value)
-{
-	struct process_text *text;
-
-	if (*field && !strcmp(*field, value))
-		return;
-	for (text = process->texts; text; text = text->next) {
-		if (!strcmp(text->text, value)) {
-			*field = text->text;
-			return;
-		}
-	}
-	text = malloc(sizeof(*text) + strlen(value) + 1);
-	if (!text)
-		return;
-	strcpy(text->text, value);
-	text->next = process->texts;
-	process->texts = text;
-	*field = text->text;
-}
-
-static void texts_drop_outdated(struct process *process)
-{
-	for (struct process_text **p = &process->texts; *p;) {
-		struct process_text *text = *p;
-
-		if (text->text == process->exe || text->text == process->cgroup) {
-			p = &text->next;
-		} else {
-			*p = text->next;
-			free(text);
-		}
-	}
-}
-
 void process_forget_code(struct process *process)
 {
 	process->maps = process_maps_unref(process->maps);
@@ -241,8 +198,9 @@ void process_remove(struct process *process)
 	process_mark_exited(process);
 	process_forget_code(process);
 	process->table->dead_bytes -= process->dead_bytes;
-	process->exe = process->cgroup = NULL;
-	texts_drop_outdated(process);
+	process_set_text(process, &process->exe, NULL);
+	process_set_text(process, &process->cgroup, NULL);
+	process_drop_old_texts(process);
 	free(process);
 }
 
@@ -264,12 +222,22 @@ struct process *process_unref(struct process *process)
 	table = process->table;
 	pthread_mutex_lock(&table->lock);
 	if (!--process->refs) {
-		texts_drop_outdated(process);
+		process_drop_old_texts(process);
 		held = process_held_take(process);
 	}
 	pthread_mutex_unlock(&table->lock);
 	process_held_put(table, &held);
 	return NULL;
+}
+
+bool process_has_exited(struct process *process)
+{
+	bool has_exited;
+
+	pthread_mutex_lock(&process->table->lock);
+	has_exited = process->has_exited && !process->is_folded;
+	pthread_mutex_unlock(&process->table->lock);
+	return has_exited;
 }
 
 void process_info(struct process *process, struct process_info *out)

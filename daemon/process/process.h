@@ -62,6 +62,7 @@ struct process_stats {
 	uint64_t table_full;	/* how often a process was not added because the table was full */
 	size_t dead_bytes;	/* memory of exited processes that are still in the table, in
 				   bytes */
+	size_t referred_bytes;	/* see process_table_referred_bytes() */
 	size_t perf_map_bytes;	/* memory of perf maps, which name code made at run time, in
 				   bytes */
 	uint64_t perf_refused;	/* number of processes whose perf map has another owner, or is
@@ -239,8 +240,11 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 
 void process_table_stats(struct process_table *table, struct process_stats *out);
 
-/* Returns the same as process_stats.dead_bytes, at less cost than process_table_stats(). */
-size_t process_table_dead_bytes(struct process_table *table);
+/*
+ * Returns the memory of those exited processes to which windows referred when the last sweep looked
+ * at them, in bytes.
+ */
+size_t process_table_referred_bytes(struct process_table *table);
 
 /*
  * Makes a table for processes that were read back from disk. It has no threads. Returns 0 or
@@ -265,6 +269,12 @@ void process_check_exited(struct process *process);
 
 struct process *process_ref(struct process *process);
 struct process *process_unref(struct process *process);
+
+/*
+ * True if the process has exited, or an exec has replaced its program. False for an entry that
+ * stands for several processes.
+ */
+bool process_has_exited(struct process *process);
 
 /* Copies the known facts about a process; the strings stay valid while the reference is held. */
 void process_info(struct process *process, struct process_info *out);

@@ -23,35 +23,43 @@ static bool is_in_proc(const struct process_id *id)
 	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
 }
 
-static void sweep_exited(struct process *process, const struct process_sweep *sweep)
+/* Returns the memory of the process if windows refer to it; else 0. */
+static size_t sweep_exited(struct process *process, const struct process_sweep *sweep)
 {
 	if (!process->refs && process->exited_ns < sweep->dead_ns &&
-	    process->seen_ns < sweep->dead_ns)
+	    process->seen_ns < sweep->dead_ns) {
 		process_remove(process);
-	else if (process->exited_ns < sweep->named_ns)
+		return 0;
+	}
+	if (process->exited_ns < sweep->named_ns)
 		process_forget_code(process);
+	/* Stacks that wait for their window may refer to a process that has exited just now. */
+	return process->refs && process->exited_ns < sweep->dead_ns ? process->dead_bytes : 0;
 }
 
 /*
  * Removes the processes with this pid that have exited, or drops their mappings. A process that was
  * not seen for a long time is a suspect: the report of its exit may have been lost. Stores
- * references to such processes in suspects[].
+ * references to such processes in suspects[]. Returns the memory of exited processes to which
+ * windows refer.
  */
-static void sweep_images(struct process_images *images, const struct process_sweep *sweep,
-			 struct process **suspects, size_t *n_suspects)
+static size_t sweep_images(struct process_images *images, const struct process_sweep *sweep,
+			   struct process **suspects, size_t *n_suspects)
 {
 	struct process *next;
+	size_t bytes = 0;
 
 	for (struct process *p = images->first; p; p = next) {
 		next = p->next;
 		if (p->has_exited) {
-			sweep_exited(p, sweep);
+			bytes += sweep_exited(p, sweep);
 		} else if (!p->refs && p->seen_ns < sweep->lost_ns &&
 			   *n_suspects < SWEEP_CHECKS_MAX) {
 			p->refs++;
 			suspects[(*n_suspects)++] = p;
 		}
 	}
+	return bytes;
 }
 
 /*
@@ -62,7 +70,7 @@ static void sweep_images(struct process_images *images, const struct process_swe
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)
 {
-	size_t n = 0, i;
+	size_t n = 0, bytes = 0, i;
 
 	pthread_mutex_lock(&table->lock);
 	table->sweep_next = table->images;
@@ -71,12 +79,13 @@ static size_t sweep_table(struct process_table *table, const struct process_swee
 			struct process_images *images = table->sweep_next;
 
 			table->sweep_next = images->hh.next;
-			sweep_images(images, sweep, suspects, &n);
+			bytes += sweep_images(images, sweep, suspects, &n);
 		}
 		pthread_mutex_unlock(&table->lock);
 		usleep(SWEEP_PAUSE_US);
 		pthread_mutex_lock(&table->lock);
 	}
+	table->referred_bytes = bytes;
 	pthread_mutex_unlock(&table->lock);
 	return n;
 }

@@ -230,7 +230,7 @@ static bool set_group(struct process *process, uint64_t group_name)
 	if (path)
 		process_set_text(process, &process->cgroup, path);
 	else if (group_name == NAME_NONE)
-		process->cgroup = NULL;
+		process_set_text(process, &process->cgroup, NULL);
 	return path || group_name == NAME_NONE;
 }
 
@@ -409,18 +409,19 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
 		.dead_bytes = table->dead_bytes,
+		.referred_bytes = table->referred_bytes,
 		.perf_map_bytes = perf_maps_bytes(),
 		.perf_refused = table->perf_refused,
 	};
 	pthread_mutex_unlock(&table->lock);
 }
 
-size_t process_table_dead_bytes(struct process_table *table)
+size_t process_table_referred_bytes(struct process_table *table)
 {
 	size_t bytes;
 
 	pthread_mutex_lock(&table->lock);
-	bytes = table->dead_bytes;
+	bytes = table->referred_bytes;
 	pthread_mutex_unlock(&table->lock);
 	return bytes;
 }
@@ -477,6 +478,7 @@ struct process_table *process_table_free(struct process_table *table)
 	}
 	walk_stats_free(table);
 	process_names_free(table);
+	process_texts_free(table);
 	module_registry_free(table->registry);
 	pthread_cond_destroy(&table->wake);
 	pthread_cond_destroy(&table->files_wake);

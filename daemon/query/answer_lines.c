@@ -145,12 +145,12 @@ int answer_lines(struct recorder *recorder, struct answer *answer, struct answer
 	if (r)
 		return r;
 	HASH_ITER (hh, stacks->entries, entry, next)
-		if (!r && entry->stack->process)
+		if (!r && entry->stack->is_user)
 			r = stack_lines_add(lines, entry->stack);
 	if (!r)
 		r = source_lines_run(lines, recorder->lines);
 	HASH_ITER (hh, stacks->entries, entry, next)
-		if (!r && entry->stack->process)
+		if (!r && entry->stack->is_user)
 			r = stack_expand(answer->arena, lines, entry);
 	if (!r)
 		r = source_lines_notes(lines, notes, &n_notes);

@@ -50,7 +50,7 @@ static void window_limits(struct recorder *recorder, struct limit_list *list)
 	process_table_stats(recorder->processes, &processes);
 	history_stats(recorder->history, &history);
 	limit_add(list, "window.max_memory", recorder->config->window_max_memory,
-		  history.bytes + stacks.bytes + processes.dead_bytes,
+		  history.bytes + stacks.referred_bytes + processes.referred_bytes,
 		  history.evicted_for_bytes + stacks.full);
 }
 

@@ -63,7 +63,7 @@ static void on_stacks_full(void *userdata)
 /*
  * Returns the limits to which windows of always-on probes are folded. When the store merges
  * windows, it folds the merged window to these limits. Where room is short, windows on disk and in
- * memory are folded to half of these limits, and then to a quarter.
+ * memory are folded to a part of these limits.
  */
 static struct window_fold_limits fold_limits(const struct config *config)
 {
@@ -119,7 +119,14 @@ static void on_resolved(void *userdata, struct window *window, size_t referred_b
 {
 	struct recorder *recorder = userdata;
 
-	history_add(recorder->history, recorder_fold(recorder, window), referred_bytes);
+	window = recorder_fold(recorder, window);
+	/*
+	 * A process that has exited sends no more stacks, and those that it has sent take much
+	 * memory. A client that starts a session gets all details.
+	 */
+	if (window->session < SESSION_FIRST_ID)
+		window_share_stacks(window, recorder->stacks);
+	history_add(recorder->history, window, referred_bytes);
 }
 
 static int recorder_tables(struct recorder *recorder, const struct config *config)

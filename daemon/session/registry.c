@@ -490,3 +490,24 @@ int64_t sessions_last_drained_ns(struct sessions *sessions)
 	}
 	return last;
 }
+
+int64_t sessions_built_ns(struct sessions *sessions)
+{
+	struct drain_stats stats;
+	struct session **list;
+	int64_t built = INT64_MAX, cut;
+	size_t n, i;
+
+	if (sessions_list(sessions, &list, &n))
+		return 0;
+	for (i = 0; i < n; i++) {
+		if (!session_runs(list[i]))
+			continue;
+		session_stats(list[i], &stats);
+		cut = stats.last_ns - stats.cut_ns; /* the time at which the last cut began */
+		if (cut < built)
+			built = cut;
+	}
+	sessions_list_free(list, n);
+	return built;
+}

@@ -165,6 +165,13 @@ void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *re
  */
 int64_t sessions_last_drained_ns(struct sessions *sessions);
 
+/*
+ * Returns a time (CLOCK_MONOTONIC, ns): everything that the running sessions, also those of
+ * clients, recorded before this time is in windows that have been built. INT64_MAX if no session
+ * runs.
+ */
+int64_t sessions_built_ns(struct sessions *sessions);
+
 const struct session_info *session_info(const struct session *session);
 
 /* Returns when the session ended, in ns since the epoch; INT64_MAX while it runs. */

@@ -13,10 +13,7 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/*
- * Time between two checks whether a sweep is due. It is shorter than the time between two sweeps,
- * because a reload of the settings may shorten that.
- */
+/* Time between two checks whether a sweep is due. */
 #define TICK_NS NS_PER_S
 
 /*
@@ -26,9 +23,10 @@
 #define STACK_KEEP_NS (60 * NS_PER_S)
 
 /*
- * The records of a process may still be in the ring buffer of a probe for this long after its exit.
+ * A process is kept for this long after the windows of all sessions have its exit, in case a record
+ * was delayed.
  */
-#define RECORDS_LATE_NS (10 * NS_PER_S)
+#define RECORDS_LATE_NS NS_PER_S
 
 struct sweeper {
 	struct sweeper_options options;
@@ -36,29 +34,47 @@ struct sweeper {
 	pthread_mutex_t lock; /* guards is_stopping */
 	pthread_cond_t stopping;
 	bool is_stopping;
+	int64_t swept_ns; /* when the last sweep began */
+	int64_t built_ns; /* sessions_built_ns() at that time */
 };
 
-static void tables_sweep(const struct sweeper_options *options)
+/*
+ * Sweeps the tables. `built` is the result of sessions_built_ns(). Later events may not be in a
+ * window yet, so the sweep takes `built` as the present time.
+ */
+static void tables_sweep(const struct sweeper_options *options, int64_t built, int64_t named)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	int64_t cut = sessions_last_drained_ns(options->sessions);
-	struct resolver_stats names;
-	struct process_sweep sweep;
-
-	/*
-	 * `cut` is the time up to which the data of all probes was read. Later events may still be
-	 * unread, so take `cut` as the present time.
-	 */
-	if (cut < now)
-		now = cut;
-	resolver_stats(options->resolver, &names);
-	sweep = (struct process_sweep){
-		.lost_ns = now - STACK_KEEP_NS,
-		.dead_ns = now - 2 * options->config->window_length_ns - RECORDS_LATE_NS,
-		.named_ns = (names.named_ns < now ? names.named_ns : now) - RECORDS_LATE_NS,
+	const struct process_sweep sweep = {
+		.lost_ns = built - STACK_KEEP_NS,
+		.dead_ns = built - RECORDS_LATE_NS,
+		.named_ns = (named < built ? named : built) - RECORDS_LATE_NS,
 	};
-	stack_table_sweep(options->stacks, STACK_KEEP_NS, now);
+
+	stack_table_sweep(options->stacks, STACK_KEEP_NS, built);
 	process_table_sweep(options->processes, &sweep);
+}
+
+/*
+ * Sweeps the tables if windows of all sessions have been built and folded since the last sweep:
+ * much that these windows needed is then no longer referred to. If that takes longer than the
+ * length of a window, sweeps them anyway.
+ */
+static void sweep_if_due(struct sweeper *sweeper)
+{
+	const struct sweeper_options *options = &sweeper->options;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t built = sessions_built_ns(options->sessions);
+	struct resolver_stats names;
+
+	if (built > now)
+		built = now;
+	resolver_stats(options->resolver, &names);
+	if (now - sweeper->swept_ns < options->config->window_length_ns &&
+	    (built == sweeper->built_ns || names.named_ns < built))
+		return;
+	tables_sweep(options, built, names.named_ns);
+	sweeper->swept_ns = now;
+	sweeper->built_ns = built;
 }
 
 /* Sleeps for TICK_NS. False if the sweeper is to stop. */
@@ -80,16 +96,10 @@ static bool sweeper_wait(struct sweeper *sweeper)
 static void *sweeper_run(void *data)
 {
 	struct sweeper *sweeper = data;
-	int64_t swept = clock_ns(CLOCK_MONOTONIC);
 
-	while (sweeper_wait(sweeper)) {
-		int64_t now = clock_ns(CLOCK_MONOTONIC);
-
-		if (now - swept < sweeper->options.config->window_length_ns)
-			continue;
-		tables_sweep(&sweeper->options);
-		swept = now;
-	}
+	sweeper->swept_ns = clock_ns(CLOCK_MONOTONIC);
+	while (sweeper_wait(sweeper))
+		sweep_if_due(sweeper);
 	return NULL;
 }
 

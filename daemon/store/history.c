@@ -25,7 +25,7 @@ enum { EVICT_FOR_STACKS = 4 };
  * of windows that are folded when a window is added; more would take longer than a few
  * milliseconds.
  */
-enum { FOLD_LEVELS = 2, FOLDS_A_WINDOW = 4 };
+enum { FOLD_LEVELS = 3, FOLDS_A_WINDOW = 4 };
 
 struct history {
 	pthread_mutex_t lock;
@@ -36,6 +36,7 @@ struct history {
 	size_t n;
 	size_t bytes;
 	size_t max_bytes;
+	size_t stack_bytes; /* stack_bytes of history_add() when it last evicted because of it */
 	int64_t keep_ns;
 	uint64_t newest_seq;
 	/* limits to which windows are folded, see history_set_fold() */
@@ -193,8 +194,9 @@ void history_set_fold(struct history *history, const struct window_fold_limits *
 
 /*
  * Returns the window to fold next, the oldest one first. Sets *level_out to 0 if the window is to
- * be folded to half of the limits, to 1 if to a quarter. All windows but the recent ones are folded
- * to half before any window is folded to a quarter. Returns NULL if no window is left to fold.
+ * be folded to half of the limits, to 1 if to a quarter, and so on. All windows but the recent ones
+ * are folded to half before any window is folded to a quarter. Returns NULL if no window is left to
+ * fold.
  */
 static struct window *fold_next(struct history *history, int64_t now_ns, size_t *level_out)
 {
@@ -265,10 +267,31 @@ static bool history_fold(struct history *history, int64_t now_ns, size_t more_by
 	return true;
 }
 
+/*
+ * Evicts a few windows if windows and stacks together take more than max_bytes. The memory of
+ * stacks is measured only now and then, and evicting a window does not change it before the next
+ * time. So does nothing if it has not been measured since the last eviction.
+ */
+static void history_evict_for_stacks(struct history *history, const struct window *window,
+				     size_t stack_bytes, size_t max_bytes)
+{
+	size_t i;
+
+	if (stack_bytes == history->stack_bytes)
+		return;
+	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
+		    history->bytes + window->bytes + stack_bytes > max_bytes &&
+		    !oldest_is_recent(history, window->end_ns);
+	     i++) {
+		history_evict(history, true);
+		history->stack_bytes = stack_bytes;
+	}
+}
+
 static void history_make_room(struct history *history, const struct window *window,
 			      size_t stack_bytes)
 {
-	size_t i, max = history->max_bytes;
+	size_t max = history->max_bytes;
 
 	while (history->n > 0 &&
 	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
@@ -281,11 +304,7 @@ static void history_make_room(struct history *history, const struct window *wind
 		max += max / 4;
 	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
 		history_evict(history, true);
-	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
-		    history->bytes + window->bytes + stack_bytes > max &&
-		    !oldest_is_recent(history, window->end_ns);
-	     i++)
-		history_evict(history, true);
+	history_evict_for_stacks(history, window, stack_bytes, max);
 }
 
 void history_shrink(struct history *history)

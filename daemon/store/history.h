@@ -49,16 +49,17 @@ struct history *history_free(struct history *history);
 
 /*
  * Adds a window, taking over the caller's reference, and evicts old windows. stack_bytes is the
- * size of all stacks in memory. Stacks are freed only some time after their windows were evicted,
- * so each call evicts only a few windows because of stack_bytes.
+ * memory of the stacks and processes to which windows refer, as it was last measured. These are
+ * freed only some time after their windows were evicted, so each call evicts only a few windows
+ * because of stack_bytes, and none if the value has not changed since.
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
 /*
- * Sets the limits of folding. When max_bytes is reached, the oldest windows are folded to half and
- * then to a quarter of these limits, before any window is evicted. Windows of sessions that clients
- * started are not folded. Must be called before the first window is added; if it is not called,
- * windows are not folded.
+ * Sets the limits of folding. When max_bytes is reached, the oldest windows are folded to half,
+ * then to a quarter and to an eighth of these limits, before any window is evicted. Windows of
+ * sessions that clients started are not folded. Must be called before the first window is added; if
+ * it is not called, windows are not folded.
  */
 void history_set_fold(struct history *history, const struct window_fold_limits *limits);
 

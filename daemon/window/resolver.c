@@ -346,12 +346,13 @@ static struct item *resolver_take(struct resolver *resolver)
 }
 
 /*
- * Returns how many bytes of memory are in use because windows refer to them: those of all stacks,
- * and those of processes that have exited.
+ * Returns how many bytes of memory are in use because windows refer to them: those of stacks, and
+ * those of processes that have exited.
  */
 static size_t referred_bytes(struct resolver *resolver)
 {
-	return stack_table_bytes(resolver->stacks) + process_table_dead_bytes(resolver->processes);
+	return stack_table_referred_bytes(resolver->stacks) +
+	       process_table_referred_bytes(resolver->processes);
 }
 
 static void *resolver_run(void *data)

@@ -18,8 +18,19 @@
  */
 #define RELIEVE_EVERY_NS (100 * NS_PER_MS)
 
-/* A sweep looks at this many stacks, then releases the lock and pauses for other threads. */
-enum { SWEEP_AT_ONCE = 1024, SWEEP_PAUSE_US = 200 };
+/*
+ * A sweep looks at SWEEP_AT_ONCE stacks, then releases the lock and pauses for other threads.
+ * Stacks without references may take 1 / IDLE_SHARE of the table's limit.
+ */
+enum { SWEEP_AT_ONCE = 1024, SWEEP_PAUSE_US = 200, IDLE_SHARE = 16 };
+
+/* The limits of one sweep, and the memory of the stacks that it has kept so far, in bytes. */
+struct sweep {
+	int64_t oldest_ns; /* stacks without references that were not used since then are freed */
+	int64_t cut_ns;	   /* stacks used since then are kept, see stack_table_sweep() */
+	size_t idle_bytes; /* stacks without references */
+	size_t referred_bytes;
+};
 
 /*
  * Number of times that this thread asked for a stack whose frames never arrived. Counted per
@@ -96,16 +107,19 @@ void stack_table_set_max(struct stack_table *table, size_t max_bytes)
 	pthread_mutex_unlock(&table->lock);
 }
 
-static size_t stack_bytes(size_t n_raw)
+static size_t stack_bytes(size_t n_raw, size_t n_frames)
 {
-	return sizeof(struct stack_entry) + n_raw * (sizeof(uint64_t) + sizeof(void *));
+	return sizeof(struct stack_entry) + n_raw * sizeof(uint64_t) + n_frames * sizeof(void *);
+}
+
+size_t stack_entry_bytes(const struct stack_entry *entry)
+{
+	return stack_bytes(entry->n_raw, entry->n_frames);
 }
 
 static void stack_free(struct stack_entry *entry)
 {
 	process_unref(entry->stack.process);
-	free(entry->stack.frames);
-	free(entry->stack.ip);
 	free(entry);
 }
 
@@ -118,7 +132,7 @@ static void stack_remove(struct stack_table *table, struct stack_entry *entry)
 	if (table->sweep_next == entry)
 		table->sweep_next = entry->hh.next;
 	HASH_DEL(table->stacks, entry);
-	table->bytes -= stack_bytes(entry->stack.n_raw);
+	table->bytes -= stack_entry_bytes(entry);
 }
 
 static void stack_release(struct stack_table *table, struct stack_entry *entry)
@@ -166,6 +180,7 @@ struct stack_table *stack_table_free(struct stack_table *table)
 		return NULL;
 	HASH_ITER (hh, table->stacks, entry, next)
 		stack_release(table, entry);
+	stack_shared_sweep(table, true);
 	dropped_sweep(table, true);
 	for (i = 0; i < PSEUDOS; i++) {
 		if (table->pseudo[i].n_frames) {
@@ -179,20 +194,17 @@ struct stack_table *stack_table_free(struct stack_table *table)
 	return NULL;
 }
 
-static struct stack_entry *stack_entry_new(uint64_t raw_id, const uint64_t *ip, size_t n)
+struct stack_entry *stack_entry_new(uint64_t raw_id, size_t n_raw, size_t n_frames)
 {
-	struct stack_entry *entry = calloc(1, sizeof(*entry));
+	struct stack_entry *entry = calloc(1, stack_bytes(n_raw, n_frames));
 
 	if (!entry)
 		return NULL;
-	entry->stack.ip = malloc((n ? n : 1) * sizeof(*ip));
-	entry->stack.frames = calloc(n ? n : 1, sizeof(struct frame *));
-	if (!entry->stack.ip || !entry->stack.frames) {
-		stack_free(entry);
-		return NULL;
-	}
-	memcpy(entry->stack.ip, ip, n * sizeof(*ip));
-	entry->stack.n_raw = n;
+	entry->n_raw = n_raw;
+	entry->n_frames = n_frames;
+	entry->stack.ip = n_raw ? (uint64_t *)(entry + 1) : NULL;
+	entry->stack.frames = (struct frame **)((uint64_t *)(entry + 1) + n_raw);
+	entry->stack.n_raw = n_raw;
 	entry->stack.raw_id = raw_id;
 	entry->stack.refs = 1;
 	return entry;
@@ -200,7 +212,7 @@ static struct stack_entry *stack_entry_new(uint64_t raw_id, const uint64_t *ip, 
 
 static bool is_full(const struct stack_table *table, size_t n_raw)
 {
-	return table->bytes + stack_bytes(n_raw) > table->max_bytes;
+	return table->bytes + stack_bytes(n_raw, n_raw) > table->max_bytes;
 }
 
 static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
@@ -212,16 +224,20 @@ static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 		table->full++;
 		return NULL;
 	}
-	entry = stack_entry_new(raw_id, ip, n);
+	/* Even a stack without addresses needs room for a frame: it may be marked as lost. */
+	entry = stack_entry_new(raw_id, n, n ? n : 1);
 	if (!entry)
 		return NULL;
+	if (n)
+		memcpy(entry->stack.ip, ip, n * sizeof(*ip));
 	HASH_ADD(hh, table->stacks, stack.raw_id, sizeof(raw_id), entry);
 	if (!HASH_HAS(entry)) {
 		stack_free(entry);
 		return NULL;
 	}
 	entry->stack.process = process ? process_ref(process) : NULL;
-	table->bytes += stack_bytes(n);
+	entry->stack.is_user = process != NULL;
+	table->bytes += stack_entry_bytes(entry);
 	return entry;
 }
 
@@ -234,22 +250,38 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 				    struct process *process, const uint64_t *ip, size_t n)
 {
 	if (stack->n_raw == n && stack->process == process &&
-	    memcmp(stack->ip, ip, n * sizeof(*ip)) == 0)
+	    (!n || memcmp(stack->ip, ip, n * sizeof(*ip)) == 0))
 		return;
 	if (!(stack->flags & STACK_IS_AMBIGUOUS))
 		table->ambiguous++;
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
-/* Drops the stack if stack_table_sweep() has to drop it (see there). Called with the lock held. */
-static void stack_sweep(struct stack_table *table, struct stack_entry *entry, int64_t oldest_ns,
-			int64_t cut_ns)
+/*
+ * True if a stack without references that was not used since the cut is to be freed: it will not be
+ * used again, or not soon, or such stacks take too much memory.
+ */
+static bool is_useless(const struct stack_table *table, const struct stack_entry *entry,
+		       const struct sweep *sweep)
+{
+	return entry->stack.seen_ns < sweep->oldest_ns ||
+	       sweep->idle_bytes + stack_entry_bytes(entry) > table->max_bytes / IDLE_SHARE ||
+	       (entry->stack.process && process_has_exited(entry->stack.process));
+}
+
+/* Frees the stack if stack_table_sweep() has to free it (see there). Called with the lock held. */
+static void stack_sweep(struct stack_table *table, struct stack_entry *entry, struct sweep *sweep)
 {
 	const struct stack *stack = &entry->stack;
 
-	if (stack->refs == 1 && stack->is_resolved && stack->seen_ns < cut_ns &&
-	    (stack->seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
+	if (stack->refs > 1 + stack->holds)
+		sweep->referred_bytes += stack_entry_bytes(entry);
+	if (stack->refs > 1 || !stack->is_resolved || stack->seen_ns >= sweep->cut_ns)
+		return;
+	if (is_useless(table, entry, sweep))
 		stack_release(table, entry);
+	else
+		sweep->idle_bytes += stack_entry_bytes(entry);
 }
 
 /*
@@ -259,6 +291,7 @@ static void stack_sweep(struct stack_table *table, struct stack_entry *entry, in
 static void old_windows_drop(struct stack_table *table)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct sweep sweep = { .oldest_ns = INT64_MAX, .cut_ns = INT64_MAX };
 	struct stack_entry *entry, *next;
 
 	if (!table->relieve || now < table->relieve_after_ns)
@@ -269,7 +302,8 @@ static void old_windows_drop(struct stack_table *table)
 	table->relieve(table->relieve_data);
 	pthread_mutex_lock(&table->lock);
 	HASH_ITER (hh, table->stacks, entry, next)
-		stack_sweep(table, entry, INT64_MIN, INT64_MAX);
+		stack_sweep(table, entry, &sweep);
+	stack_shared_sweep(table, false);
 	dropped_sweep(table, false);
 	table->relieve_after_ns = now;
 	if (table->bytes > table->max_bytes / 8 * 7)
@@ -364,7 +398,7 @@ struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool i
 
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns)
 {
-	int64_t oldest = clock_ns(CLOCK_MONOTONIC) - keep_ns;
+	struct sweep sweep = { clock_ns(CLOCK_MONOTONIC) - keep_ns, cut_ns, 0, 0 };
 	struct stack_entry *entry;
 	size_t i;
 
@@ -374,7 +408,7 @@ void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_n
 	while (table->sweep_next) {
 		for (i = 0; i < SWEEP_AT_ONCE && (entry = table->sweep_next); i++) {
 			table->sweep_next = entry->hh.next;
-			stack_sweep(table, entry, oldest, cut_ns);
+			stack_sweep(table, entry, &sweep);
 		}
 		/*
 		 * Release the lock for a moment: the end of a window must not wait until the whole
@@ -384,6 +418,8 @@ void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_n
 		usleep(SWEEP_PAUSE_US);
 		pthread_mutex_lock(&table->lock);
 	}
+	sweep.referred_bytes += stack_shared_sweep(table, false);
+	table->referred_bytes = sweep.referred_bytes + table->frame_bytes;
 	pthread_mutex_unlock(&table->lock);
 }
 
@@ -394,6 +430,7 @@ void stack_table_stats(struct stack_table *table, struct stack_table_stats *out)
 		.stacks = HASH_COUNT(table->stacks),
 		.frames = HASH_COUNT(table->frames),
 		.bytes = table->bytes,
+		.referred_bytes = table->referred_bytes,
 		.ambiguous = table->ambiguous,
 		.unknown = table->unknown,
 		.full = table->full,
@@ -406,14 +443,25 @@ uint64_t stack_unknown_here(void)
 	return unknown_here;
 }
 
-size_t stack_table_bytes(struct stack_table *table)
+size_t stack_table_referred_bytes(struct stack_table *table)
 {
 	size_t bytes;
 
 	pthread_mutex_lock(&table->lock);
-	bytes = table->bytes;
+	bytes = table->referred_bytes;
 	pthread_mutex_unlock(&table->lock);
 	return bytes;
+}
+
+void stack_hold(struct stack *stack)
+{
+	atomic_fetch_add(&stack->holds, 1);
+}
+
+void stack_release_hold(struct stack *stack)
+{
+	atomic_fetch_sub(&stack->holds, 1);
+	stack_unref(stack);
 }
 
 struct stack *stack_ref(struct stack *stack)

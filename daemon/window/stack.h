@@ -58,11 +58,13 @@ struct stack {
 	 * the same place_id, whether the stack was taken during the wait or at its end.
 	 */
 	uint64_t place_id;
-	uint64_t functions_id;	 /* hash of the functions, see stack_functions_id_of() */
-	struct process *process; /* process of a user stack; NULL: this is a kernel stack */
+	uint64_t functions_id; /* hash of the functions, see stack_functions_id_of() */
+	/* process of a user stack; NULL: this is a kernel stack, or one of several processes */
+	struct process *process;
 	uint64_t mappings; /* version of the process's memory mappings when the stack was taken */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: when true, n_frames and frames[] may be read */
+	bool is_user;		  /* a user stack that was recorded since the daemon started */
 	/*
 	 * true: each run of frames of generated (JIT) code was merged into one frame, so that the
 	 * addresses in ip[] do not correspond to the entries of frames[]
@@ -72,13 +74,14 @@ struct stack {
 	bool is_idle;	 /* true if the stack shows a thread that waits for work, see [idle] in
 			    stackd.conf */
 	_Atomic unsigned int refs;
+	_Atomic unsigned int holds; /* number of those references that stack_hold() has marked */
 	int64_t seen_ns; /* time at which stack_table_put() or stack_table_get() last returned this
 			    stack */
 	size_t n_raw;
 	size_t n_frames; /* number of entries in frames[]; frames of tracing code are left out */
 	struct frame **frames;
 	uint64_t *ip; /* n_raw addresses; the last n_frames of them belong to the entries of
-			 frames[] */
+			 frames[]. NULL: the addresses are not known */
 };
 
 /*
@@ -109,15 +112,15 @@ struct stack_table;
 struct stack_table_stats {
 	size_t stacks;
 	size_t frames;
-	size_t bytes;	    /* memory of stacks, frames and names, in bytes */
-	uint64_t ambiguous; /* number of ids that stand for two different stacks */
-	uint64_t unknown;   /* number of requests for a stack whose frames never arrived */
-	uint64_t full;	    /* number of stacks rejected because the table was full */
+	size_t bytes;	       /* memory of stacks, frames and names, in bytes */
+	size_t referred_bytes; /* see stack_table_referred_bytes() */
+	uint64_t ambiguous;    /* number of ids that stand for two different stacks */
+	uint64_t unknown;      /* number of requests for a stack whose frames never arrived */
+	uint64_t full;	       /* number of stacks rejected because the table was full */
 };
 
 /*
- * Makes an empty table that may take up to max_bytes. At max_bytes, new stacks are rejected. Above
- * half of max_bytes, stack_table_sweep() drops unreferenced stacks regardless of their age. 0, or
+ * Makes an empty table that may take up to max_bytes. At max_bytes, new stacks are rejected. 0, or
  * -ENOMEM.
  */
 int stack_table_new(size_t max_bytes, struct stack_table **out);
@@ -163,10 +166,18 @@ struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool i
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
 
 /*
- * Drops unreferenced stacks that were not used for keep_ns. If the table takes over half of
- * max_bytes, drops unreferenced stacks of any age. Keeps stacks used since cut_ns, the start of the
- * open window (CLOCK_MONOTONIC): that window may refer to them, and the BPF programs send each
- * stack only once per window.
+ * Returns a stack with the same frames and flags as `stack`, a user stack with names, and a
+ * reference to it for the caller. All stacks with these frames and flags share this one, whatever
+ * their process is. It has no addresses and no process. NULL if the stack cannot be shared or when
+ * out of memory.
+ */
+struct stack *stack_table_share(struct stack_table *table, struct stack *stack);
+
+/*
+ * Frees stacks without references: those that were not used for keep_ns, those of processes that
+ * have exited, and others if such stacks take more than a sixteenth of max_bytes. Keeps stacks used
+ * since cut_ns, the start of the open window (CLOCK_MONOTONIC): that window may refer to them, and
+ * the BPF programs send each stack only once per window.
  */
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns);
 
@@ -175,8 +186,19 @@ void stack_table_stats(struct stack_table *table, struct stack_table_stats *out)
 /* Returns how many times the calling thread asked for a stack whose frames never arrived. */
 uint64_t stack_unknown_here(void);
 
-/* Returns stack_table_stats.bytes at less cost than stack_table_stats(). */
-size_t stack_table_bytes(struct stack_table *table);
+/*
+ * Returns the memory of all frames, and of the stacks to which windows referred when the last sweep
+ * looked at them, in bytes.
+ */
+size_t stack_table_referred_bytes(struct stack_table *table);
+
+/*
+ * Marks one of the caller's references as one that keeps the stack only until its window is built.
+ * Such references do not count in stack_table_referred_bytes(). stack_release_hold() drops such a
+ * reference.
+ */
+void stack_hold(struct stack *stack);
+void stack_release_hold(struct stack *stack);
 
 struct stack *stack_ref(struct stack *stack);
 struct stack *stack_unref(struct stack *stack);

@@ -29,6 +29,7 @@ void stack_frame_release(struct stack_table *table, struct frame *frame)
 		return;
 	HASH_DEL(table->frames, entry);
 	table->bytes -= frame_bytes(frame);
+	table->frame_bytes -= frame_bytes(frame);
 	frame_free(entry);
 }
 
@@ -65,6 +66,7 @@ static struct frame_entry *frame_add(struct stack_table *table, const struct fra
 		return NULL;
 	}
 	table->bytes += frame_bytes(&entry->frame);
+	table->frame_bytes += frame_bytes(&entry->frame);
 	return entry;
 }
 

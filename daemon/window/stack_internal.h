@@ -4,7 +4,7 @@
 
 /*
  * Private header of the files that implement stack.h. stack.c has the stacks, stack_frames.c their
- * frames. Functions are called with stack_table.lock held.
+ * frames, stack_share.c the shared stacks. Functions are called with stack_table.lock held.
  */
 
 #include <pthread.h>
@@ -16,6 +16,7 @@
 #include "daemon/base/hash_table.h"
 #include "daemon/window/stack.h"
 
+/* Indexes of the table's made-up stacks, behind those of enum stack_reason. */
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 
 struct frame_key {
@@ -35,7 +36,9 @@ struct frame_entry {
 struct stack_entry {
 	struct stack stack;
 	struct stack_entry *next; /* next entry in the list stack_table.dropped */
-	UT_hash_handle hh;	  /* handle in stack_table.stacks; the key is stack.raw_id */
+	size_t n_raw, n_frames;	  /* room in stack.ip and in stack.frames */
+	/* handle in stack_table.stacks or stack_table.shared; the key is stack.raw_id */
+	UT_hash_handle hh;
 };
 
 struct stack_table {
@@ -45,12 +48,15 @@ struct stack_table {
 	struct stack_entry *dropped;	/* list of stacks that were removed from the table but are
 					   still referenced */
 	struct frame_entry *frames;
+	struct stack_entry *shared; /* see stack_table_share() */
 	/*
 	 * Stacks with a single made-up frame, which says why there is no stack. The index is an
 	 * enum stack_reason, LOST_KERNEL or LOST_USER.
 	 */
 	struct stack pseudo[PSEUDOS];
 	size_t bytes;
+	size_t frame_bytes;    /* part of `bytes` that frames and names take */
+	size_t referred_bytes; /* see stack_table_referred_bytes() */
 	size_t max_bytes;
 	void (*relieve)(void *userdata);
 	void *relieve_data;
@@ -59,6 +65,19 @@ struct stack_table {
 	uint64_t unknown;
 	uint64_t full;
 };
+
+/*
+ * Makes a stack with room for n_raw addresses and n_frames frames; NULL when out of memory. The
+ * arrays are part of the entry, so free() frees them, too.
+ */
+struct stack_entry *stack_entry_new(uint64_t raw_id, size_t n_raw, size_t n_frames);
+/* Returns the memory that an entry takes which stack_entry_new() made, in bytes. */
+size_t stack_entry_bytes(const struct stack_entry *entry);
+/*
+ * Frees the shared stacks without references or, if is_end is true, all of them. Returns the memory
+ * of those that are left, in bytes.
+ */
+size_t stack_shared_sweep(struct stack_table *table, bool is_end);
 
 /*
  * Drops the reference that a stack has to one of its frames. Frees the frame if no other stack has

@@ -45,6 +45,39 @@ static void references_drop(struct window *window)
 	STACKS_UNREF(window, ios);
 }
 
+/*
+ * Replaces a user stack of a process that has exited by the shared stack that equals it. Takes over
+ * the reference to the old stack. Leaves *stack as it is if it cannot be shared.
+ */
+static void stack_share(struct stack **stack, struct stack_table *table)
+{
+	struct stack *shared;
+
+	if (!*stack || !(*stack)->process || !process_has_exited((*stack)->process))
+		return;
+	shared = stack_table_share(table, *stack);
+	if (!shared)
+		return;
+	stack_unref(*stack);
+	*stack = shared;
+}
+
+#define STACKS_SHARE(window, member, table)        \
+	for (i = 0; i < (window)->n_##member; i++) \
+		stack_share(&(window)->member[i].user, table);
+
+void window_share_stacks(struct window *window, struct stack_table *table)
+{
+	size_t i;
+
+	STACKS_SHARE(window, rows, table);
+	STACKS_SHARE(window, spans, table);
+	STACKS_SHARE(window, opens, table);
+	STACKS_SHARE(window, samples, table);
+	STACKS_SHARE(window, wakers, table);
+	STACKS_SHARE(window, ios, table);
+}
+
 #define ARRAY(member)                                                                 \
 	{                                                                             \
 		offsetof(struct window, member), offsetof(struct window, n_##member), \

@@ -369,6 +369,13 @@ void window_io_add_buckets(const struct window *window, const struct window_io *
 void window_io_add(struct window_io *sum, const struct window_io *io);
 
 /*
+ * Replaces user stacks of processes that have exited by stacks that all such processes share, see
+ * stack_table_share(). Their addresses within the process are lost. All stacks must have names, and
+ * no other thread may use the window yet.
+ */
+void window_share_stacks(struct window *window, struct stack_table *table);
+
+/*
  * Frees the spare capacity of the arrays and sets window.bytes. No members may be added afterwards.
  */
 void window_seal(struct window *window);

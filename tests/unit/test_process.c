@@ -765,6 +765,15 @@ static void the_kernels_own_are_told_apart(void **state)
 	process_unref(process);
 }
 
+/* Returns the memory of exited processes. */
+static size_t dead_bytes(void)
+{
+	struct process_stats stats;
+
+	process_table_stats(table, &stats);
+	return stats.dead_bytes;
+}
+
 /* Sweeps processes that exited longer than keep_ns ago. */
 static void sweep(int64_t keep_ns)
 {
@@ -783,14 +792,19 @@ static void the_dead_are_counted_once(void **state)
 	third = process_table_see(table, &id, true, "third");
 	id.exec_gen = 1;
 	first = process_table_see(table, &id, true, "first");
-	assert_true(process_table_dead_bytes(table) > 0);
+	assert_true(dead_bytes() > 0);
 	id.exec_gen = 3;
 	process_table_note_exit(table, &id);
 	process_unref(first);
 	process_unref(second);
+	sweep(0);
+	/* Only the third one is still referred to. */
+	assert_int_equal(process_table_referred_bytes(table), dead_bytes());
+	assert_true(dead_bytes() > 0);
 	process_unref(third);
 	sweep(0);
-	assert_int_equal(process_table_dead_bytes(table), 0);
+	assert_int_equal(dead_bytes(), 0);
+	assert_int_equal(process_table_referred_bytes(table), 0);
 }
 
 static void what_named_the_dead_goes(void **state)
@@ -803,11 +817,11 @@ static void what_named_the_dead_goes(void **state)
 	struct symbol symbol;
 
 	wait_until_read(process);
-	assert_int_equal(process_table_dead_bytes(table), 0);
+	assert_int_equal(dead_bytes(), 0);
 	over.named_ns = clock_ns(CLOCK_MONOTONIC);
 	end(&child);
 	process_table_note_exit(table, &child.id);
-	assert_true(process_table_dead_bytes(table) > 0);
+	assert_true(dead_bytes() > 0);
 	process_table_sweep(table, &over);
 	assert_function(process, child.address, "process_fixture_function", program);
 	process_release_symbols(process);
@@ -882,7 +896,7 @@ static void sweeping_lets_others_in(void **state)
 	sweep(0);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.processes, 0);
-	assert_int_equal(process_table_dead_bytes(table), 0);
+	assert_int_equal(dead_bytes(), 0);
 }
 
 static atomic_bool is_over;

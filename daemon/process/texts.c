@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/process/internal.h"
+
+/*
+ * The paths of programs and cgroups, which process.exe and process.cgroup point to. The table has
+ * each of them once, however many processes have it.
+ */
+
+struct process_text {
+	UT_hash_handle hh; /* links the string into the hash table process_table.texts */
+	size_t refs;
+	char text[];
+};
+
+/*
+ * A string to which process.exe or process.cgroup pointed earlier. It is kept as long as the
+ * process is referenced, because a caller may still use it.
+ */
+struct old_text {
+	struct old_text *next; /* next in the list process.old_texts */
+	const char *text;
+};
+
+/* Returns the table's copy of the string and adds a reference to it; NULL when out of memory. */
+static const char *text_get(struct process_table *table, const char *value)
+{
+	size_t n = strlen(value);
+	struct process_text *text;
+
+	HASH_FIND(hh, table->texts, value, n, text);
+	if (!text) {
+		text = calloc(1, sizeof(*text) + n + 1);
+		if (!text)
+			return NULL;
+		memcpy(text->text, value, n + 1);
+		HASH_ADD_KEYPTR(hh, table->texts, text->text, n, text);
+		if (!HASH_HAS(text)) {
+			free(text);
+			return NULL;
+		}
+	}
+	text->refs++;
+	return text->text;
+}
+
+static void text_put(struct process_table *table, const char *value)
+{
+	struct process_text *text =
+		(struct process_text *)((uintptr_t)value - offsetof(struct process_text, text));
+
+	if (--text->refs)
+		return;
+	HASH_DELETE(hh, table->texts, text);
+	free(text);
+}
+
+/*
+ * Drops the reference to a string that the process no longer points to, later if a caller may still
+ * use the string. When out of memory, the string stays as long as the table.
+ */
+static void text_retire(struct process *process, const char *value)
+{
+	struct old_text *old;
+
+	if (!process->refs) {
+		text_put(process->table, value);
+		return;
+	}
+	old = malloc(sizeof(*old));
+	if (!old)
+		return;
+	*old = (struct old_text){ process->old_texts, value };
+	process->old_texts = old;
+}
+
+void process_set_text(struct process *process, const char **field, const char *value)
+{
+	const char *before = *field, *after = NULL;
+
+	if (before && value && !strcmp(before, value))
+		return;
+	if (value) {
+		after = text_get(process->table, value);
+		if (!after)
+			return;
+	}
+	*field = after;
+	if (before)
+		text_retire(process, before);
+}
+
+void process_drop_old_texts(struct process *process)
+{
+	struct old_text *old;
+
+	while ((old = process->old_texts)) {
+		process->old_texts = old->next;
+		text_put(process->table, old->text);
+		free(old);
+	}
+}
+
+void process_texts_free(struct process_table *table)
+{
+	struct process_text *text, *next;
+
+	HASH_ITER (hh, table->texts, text, next) {
+		HASH_DELETE(hh, table->texts, text);
+		free(text);
+	}
+}
