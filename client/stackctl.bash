@@ -21,9 +21,16 @@ _stackctl_value()
 		sed -nE "s/^ +(-., )?($2|$2, --[[:alpha:]-]+) ([^ ]+).*/\3/p"
 }
 
+# Offers those of the words, one a line in each argument, that begin with what was typed. Not by
+# compgen -W, which would run a command in a word: others choose the names of control groups.
 _stackctl_complete()
 {
-	COMPREPLY=($(compgen -W "$*" -- "$cur"))
+	local word
+
+	COMPREPLY=()
+	while IFS= read -r word; do
+		[[ $word && $word == "$cur"* ]] && COMPREPLY+=("$(printf '%q' "$word")")
+	done < <(printf '%s\n' "$@")
 }
 
 _stackctl()
@@ -78,7 +85,7 @@ _stackctl()
 		local value=$(_stackctl_value "$verb" "$prev")
 		if [[ $value == *'|'* ]]; then
 			# A word in capitals stands for a value that help cannot list.
-			_stackctl_complete "$(tr '|' '\n' <<<"$value" | grep -v '^[A-Z]*$')"
+			_stackctl_complete $(tr '|' '\n' <<<"$value" | grep -v '^[A-Z]*$')
 		fi
 		[[ $value ]] && return
 		;;
@@ -86,15 +93,15 @@ _stackctl()
 	$split && return
 
 	if [[ $cur == -* ]]; then
-		_stackctl_complete "$(_stackctl_options "$verb")"
+		_stackctl_complete $(_stackctl_options "$verb")
 		return
 	fi
 	case $verb in
-	'' | help) _stackctl_complete "$(_stackctl_verbs)" ;;
+	'' | help) _stackctl_complete $(_stackctl_verbs) ;;
 	windows | snapshot) _stackctl_complete offcpu oncpu offwake iolat ;;
 	start | record | watch)
 		_stackctl_complete offcpu oncpu offwake iolat stackcount stacksnoop
 		;;
-	*) _stackctl_complete "$(_stackctl_options "$verb")" ;;
+	*) _stackctl_complete $(_stackctl_options "$verb") ;;
 	esac
 } && complete -F _stackctl stackctl
