@@ -244,10 +244,14 @@ struct task_struct {
 	__u64 self_exec_id; /* incremented by each exec; 64 bits since 5.7 */
 	void *ret_stack;    /* return addresses on the stack that function_graph has replaced */
 	/*
-	 * Return addresses on the stack that fprobes have replaced, and since 5.18 also kretprobes.
+	 * The original return addresses of functions whose return addresses on the stack were
+	 * replaced by fprobes or, since Linux 5.18, by kretprobes.
 	 */
 	struct llist_head rethooks;
-	/* Return addresses on the stack that kretprobes before 5.18 have replaced. */
+	/*
+	 * Before Linux 5.18: the original return addresses of functions whose return addresses on
+	 * the stack were replaced by kretprobes.
+	 */
 	struct llist_head kretprobe_instances;
 };
 

@@ -101,7 +101,11 @@ static __always_inline bool kstack_is_unchanged(const struct kstack_entry *c,
 struct kstack_search {
 	struct kstack_entry *entry;
 	struct kstack_words *stack;
-	__u32 first; /* index of the first frame whose return address lies above the context */
+	/*
+	 * index of the first frame whose return address is on the stack at a higher address than
+	 * the BPF program's context
+	 */
+	__u32 first;
 	__u32 pad;
 };
 
@@ -232,7 +236,11 @@ struct kstack_lookup {
 	struct kstack_words *stack;
 	struct scratch *frames; /* buffer for the frames of the kernel's own walk */
 	__u64 hint;
-	__u32 first; /* index of the first frame whose return address lies above the context */
+	/*
+	 * index of the first frame whose return address is on the stack at a higher address than
+	 * the BPF program's context
+	 */
+	__u32 first;
 	bool is_read;
 };
 

@@ -36,7 +36,7 @@ static enum exit_code check_options(const struct options *options)
 	return EXIT_CODE_USAGE;
 }
 
-/* The two answers of an overview. */
+/* Answers that an overview shows together: waits (offcpu) and CPU samples (oncpu). */
 struct answers {
 	struct collection waits;
 	struct collection samples;

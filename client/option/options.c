@@ -64,13 +64,14 @@ static const struct option_spec specs[] = {
 	  "with the probe oncpu (CPU samples): take a sample on each CPU every PERIOD "
 	  "nanoseconds" },
 	{ 0, "event", "cpu-clock|cycles", OPTIONS_SESSION, option_read_choice, AT(event),
-	  "with the probe oncpu (CPU samples): trigger the samples by a timer (cpu-clock) or "
-	  "by the hardware's counter of CPU cycles (cycles)" },
+	  "with the probe oncpu (CPU samples): take samples by a timer (cpu-clock, the "
+	  "default), or each time the CPU has run so many cycles (cycles) that there are HZ "
+	  "samples a second, or PERIOD cycles" },
 	{ 'r', "regexp", NULL, OPTIONS_CALLS | OPTIONS_LIST, option_read_flag, AT(regexp),
 	  "treat the given function name as a regular expression, such as '^tcp_(send|recv)'" },
 	{ 0, "rate", "N", OPTIONS_CALLS, option_read_positive, AT(rate),
 	  "with the probe stacksnoop (calls of a function, one by one): print at most N "
-	  "calls a second" },
+	  "calls a second and count the rest (default: [probe.stacksnoop] rate)" },
 	{ 0, "functions", "PATTERN", OPTIONS_LIST, option_read_text, AT(functions),
 	  "instead of the probes, list the functions that match PATTERN and can be traced" },
 	{ 0, "for", "D", OPTIONS_START, option_read_length, AT(duration_ns),
@@ -82,7 +83,8 @@ static const struct option_spec specs[] = {
 	{ 'i', "interval", "D", OPTIONS_WATCH, option_read_length, AT(interval_ns),
 	  "time from one answer to the next, such as 10s (default 2s)" },
 	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window),
-	  "show what happened during the past D; D is a length of time, such as 30s or 5min" },
+	  "show what happened during the past D, such as 30s or 5min (default: snapshot 30s, "
+	  "stuck 1s, windows all time)" },
 	{ 0, "since", "T", OPTIONS_RANGE, option_read_text, AT(since),
 	  "show what happened from the time T on, such as 14:00 or -3min" },
 	{ 0, "until", "T", OPTIONS_RANGE, option_read_text, AT(until),
@@ -91,8 +93,8 @@ static const struct option_spec specs[] = {
 	  "show only the recorded window (5 s by default) that contains the time T, such as "
 	  "14:00:30" },
 	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
-	  "order the rows by total time, by the longest wait (max), or by the number of "
-	  "waits or samples (count)" },
+	  "order the rows by total time (the default), by the longest wait (max), or by the "
+	  "number of waits or samples (count)" },
 	{ 0, "by", "stack|thread|process|comm|cgroup|module|function", OPTIONS_ORDER,
 	  option_read_choice, AT(by),
 	  "print one row for each stack (the default), thread, process, thread name (comm), "

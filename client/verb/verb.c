@@ -49,10 +49,10 @@ const struct verb verbs[] = {
 	  &compat_stackcount },
 	{ "stacksnoop", "FUNCTION", "print calls of a function; works like bcc's stacksnoop", 0,
 	  NULL, &compat_stacksnoop },
-	{ "topwaits", "[SEC]", "record the longest waits; works like the tool topwaits", 0, NULL,
+	{ "topwaits", "[SEC]", "print the longest waits, with the options of topwaits", 0, NULL,
 	  &compat_topwaits },
-	{ "IOStackBreakdown", "[SEC]", "record I/O latencies; works like IOStackBreakdown", 0, NULL,
-	  &compat_iostack },
+	{ "IOStackBreakdown", "[SEC]", "print I/O latencies by layer, as IOStackBreakdown does", 0,
+	  NULL, &compat_iostack },
 	{ "help", "VERB", "print the options of a verb", 0, cmd_help, NULL },
 };
 

@@ -115,7 +115,7 @@ struct probe {
 	struct probe_options options;
 	const struct probe_ops *ops;
 	uint64_t max_keys;		 /* maximum number of entries in the map of one window */
-	struct probe_skeleton *skeleton; /* struct that bpftool generated for this kind */
+	struct probe_skeleton *skeleton; /* struct that bpftool generated for this kind of probe */
 	struct bpf_object *object;	 /* BPF object of the skeleton */
 	struct cut *cut;
 	struct bpf_link *links[PROBE_MAX_LINKS];

@@ -102,7 +102,7 @@ struct aggregate {
 	struct aggregate_others others;
 	size_t max_groups;
 	struct aggregate_name *names;
-	struct aggregate_seen *seen; /* the ids that the filter names */
+	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
 	struct aggregate_set processes;
 	struct aggregate_wait *waits;
@@ -117,7 +117,7 @@ struct aggregate {
 	struct aggregate_member members[AGGREGATE_MEMBERS_MAX];
 	size_t n_members;
 	uint64_t estimated;
-	int64_t end_ns; /* end of the newest window */
+	int64_t end_ns; /* end of the newest window that was added up */
 	uint64_t run;	/* number of the run of stackd that recorded the window being read */
 	/* end of the newest window that was recorded in the same run as the window being read */
 	int64_t run_end_ns;

@@ -14,7 +14,7 @@
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* size limit of a section of symbols or strings */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit in bytes of the section .eh_frame */
-#define NAMELESS_MAX	 (1024 * 1024) /* limit of the functions that are read from .eh_frame */
+#define NAMELESS_MAX	 (1024 * 1024) /* maximum number of functions that are read from .eh_frame */
 
 /* The sections of one ELF file from which symbols are read. */
 struct sections {
