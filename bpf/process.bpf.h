@@ -52,8 +52,8 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 }
 
 /*
- * Facts about the new program of an exec, which programs collect before the daemon reads the record
- * of the exec.
+ * Facts about the program that a process has just started by exec. BPF programs collect them at the
+ * exec, because the daemon reads the record of the exec later.
  */
 struct image {
 	__u64 exe_name, exe_inode, group_name;

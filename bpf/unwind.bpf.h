@@ -107,8 +107,8 @@ struct unwind_walk {
 	__u64 bp_at;	 /* address that bp was read from, or an enum unwind_bp */
 	__u64 bx, bx_at; /* bx_at: address to read bx from if needed, or enum unwind_bx */
 	/*
-	 * number of the set of segments that the daemon has stored for the process's mappings; 0:
-	 * there is none
+	 * version of the process's mappings that the walk uses: the daemon gives each new set of
+	 * mappings a new number; 0: it has stored no mappings of the process
 	 */
 	__u64 generation;
 	__u64 sequence;		 /* unwind_sequence() of the process's mappings */

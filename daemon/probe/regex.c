@@ -115,7 +115,7 @@ bool regex_fits(struct regex *regex, const char *name)
 	}
 	r = pcre2_match(regex->code, (PCRE2_SPTR)name, strlen(name), 0, 0, regex->data,
 			regex->limits);
-	/* Other errors than "no match" come from the limits, or from memory that is not there. */
+	/* An error other than "no match" says that a limit was reached, or that malloc() failed. */
 	regex->is_costly = r < 0 && r != PCRE2_ERROR_NOMATCH;
 	return r >= 0;
 }

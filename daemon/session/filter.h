@@ -90,7 +90,8 @@ struct filter_part {
 	uint64_t throttled_ns;
 	uint64_t max_ns; /* longest wait in ns; if has_max is false, only a lower bound */
 	bool has_max;
-	bool is_estimate; /* the times are estimates, because only some waits of the row pass */
+	bool is_estimate; /* the times are estimates, because the filter selects only some of the
+			     row's waits */
 	uint64_t buckets[WAIT_BUCKETS];
 };
 

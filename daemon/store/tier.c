@@ -42,8 +42,10 @@ static int rows_repair(struct store *store)
 	int r;
 
 	/*
-	 * Earlier versions of stackd did not store length_ns. For a window that they merged, take
-	 * the time from its start to its end, which is close to the right value.
+	 * Earlier versions of stackd did not store length_ns, the length that a tier's windows
+	 * have. A window as it was recorded gets 0. A window that was merged from others (parts >
+	 * 1) gets the time from its start to its end, which is that length unless windows were
+	 * missing.
 	 */
 	r = store_db_run(
 		&store->db,

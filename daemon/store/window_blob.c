@@ -127,8 +127,8 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 
 /*
  * Encodes all sections. The arrays are encoded first, into a buffer, because this also collects the
- * stacks and processes to which they point. In *out, the row numbers of these stacks and processes
- * come before the arrays, because the decoder needs them first.
+ * stacks and processes to which they point. In *out, the numbers that these stacks and processes
+ * have in the database come before the arrays, because the decoder needs them first.
  */
 static int sections_encode(struct store_column_context *context, uint64_t run,
 			   const struct store_names *names, struct bytes *out)

@@ -30,7 +30,8 @@ struct file {
 	struct code_address *first, *last;
 	uint32_t n;
 	int fds[2];   /* descriptors of the file itself and of its separate debug file; -1: none */
-	bool is_done; /* the file needs no further child: it was read, or it cannot be read */
+	bool is_done; /* the file was read, or it cannot be read: no further child process is
+			 started for it */
 	bool has_lines;
 	UT_hash_handle hh;
 };

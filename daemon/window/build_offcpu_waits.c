@@ -76,9 +76,10 @@ static void open_add(struct offcpu_builder *builder, const struct wait_key *key,
 }
 
 /*
- * Adds a wait that ended only after the window, as one that had not ended. Uses the record of the
- * wait, because the thread may have run again before it was read. Also adds a wait that had lasted
- * for less than min_wait_ns when the window ended: it reached min_wait_ns afterwards.
+ * Adds a wait that ended after the window, as one that had not ended within it. The facts come from
+ * the record that was written when the wait ended: the thread's state, which was read at the cut,
+ * may already be that of a later wait. A wait that was shorter than min_wait_ns at the end of the
+ * window is added, too, because its record exists only if it became that long.
  */
 static void wait_to_open(struct offcpu_builder *builder, const struct record_wait *wait)
 {

@@ -52,8 +52,9 @@ enum { RESOLVER_MAX_STACKS = 65536, RESOLVER_MAX_WINDOWS = 64 };
 struct resolver_stats {
 	size_t stacks;		  /* number of stacks in the queue now */
 	size_t windows;		  /* number of windows in the queue now */
-	uint64_t stacks_dropped;  /* number of stacks rejected since the start */
-	uint64_t windows_dropped; /* number of windows rejected since the start */
+	uint64_t stacks_dropped;  /* number of stacks that did not fit into the queue, since stackd
+				     started */
+	uint64_t windows_dropped; /* number of windows that did not fit, since stackd started */
 	int64_t named_ns;	  /* stacks queued before this time have names; CLOCK_MONOTONIC */
 };
 
