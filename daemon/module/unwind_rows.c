@@ -34,10 +34,12 @@ void module_unwind_init(struct module *module)
 }
 
 /*
- * Compiles the unwind rows of the module. Returns -ESTALE if the file was overwritten, and may have
- * other code than was mapped. Called with load_lock held, so that the file stays open.
+ * Compiles the unwind rows of the module; only the wanted ones if `wanted` is not NULL. Returns
+ * -ESTALE if the file was overwritten, and may have other code than was mapped. Called with
+ * load_lock held, so that the file stays open.
  */
-static int rows_read(struct module *module, struct unwind_rows *rows)
+static int rows_read(struct module *module, const struct unwind_wanted *wanted,
+		     struct unwind_rows *rows)
 {
 	size_t max_words = unwind_max_words(module->registry->unwind);
 	struct elf_source source = { .fd = module->fd };
@@ -46,33 +48,42 @@ static int rows_read(struct module *module, struct unwind_rows *rows)
 
 	if (module->fd < 0) {
 		source = module_vdso_source(module->state.size);
-		return compile_elf(&source, &module->elf, NULL, max_words, rows);
+		return compile_elf(&source, &module->elf, NULL, max_words, wanted, rows);
 	}
 	if (fstat(module->fd, &st) < 0)
 		return -errno;
 	state = file_state_of(&st);
 	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
-	return compile_elf(&source, &module->elf, DEBUG_DIR, max_words, rows);
+	return compile_elf(&source, &module->elf, DEBUG_DIR, max_words, wanted, rows);
+}
+
+/*
+ * Compiles and loads the unwind rows of the module. If some of them are loaded already, does so
+ * only for those that stack walks have missed. Called with load_lock held.
+ */
+static void rows_load(struct module *module)
+{
+	int64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct unwind_rows rows = { 0 };
+	struct unwind_wanted wanted;
+	bool is_partial = unwind_file_missed(module->unwind, &wanted);
+	const struct unwind_wanted *some = is_partial ? &wanted : NULL;
+	int r = rows_read(module, some, &rows);
+
+	unwind_file_load(module->unwind, some, &rows, r, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
+	unwind_rows_fini(&rows);
+	unwind_wanted_fini(&wanted);
 }
 
 void module_unwind_load(struct module *module)
 {
-	struct unwind_rows rows = { 0 };
-	int64_t begun;
-	int r;
-
 	if (!module->unwind)
 		return;
 	pthread_mutex_lock(&module->load_lock);
 	/* The unwind rows of a closed file are read when the file is opened again. */
-	if ((module->fd >= 0 || !module->state.inode) && unwind_file_is_wanted(module->unwind)) {
-		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		r = rows_read(module, &rows);
-		unwind_file_load(module->unwind, &rows, r,
-				 clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
-		unwind_rows_fini(&rows);
-	}
+	if ((module->fd >= 0 || !module->state.inode) && unwind_file_is_wanted(module->unwind))
+		rows_load(module);
 	pthread_mutex_unlock(&module->load_lock);
 }
 

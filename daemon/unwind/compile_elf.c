@@ -191,7 +191,7 @@ static void extent_complete(struct unwind_extent *extent, Elf *elf, const struct
 }
 
 int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
-		size_t max_words, struct unwind_rows *out)
+		size_t max_words, const struct unwind_wanted *wanted, struct unwind_rows *out)
 {
 	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
@@ -213,6 +213,8 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	has_go = go_pclntab_open(elf, &go, &is_go);
 	extent_complete(&extent, elf, &sections, is_go && !has_go, header.e_entry);
 	r = unwind_compiler_new(&extent, max_words, &compiler);
+	if (!r && wanted)
+		r = unwind_compiler_limit(compiler, wanted);
 	if (r)
 		return r;
 	/*

@@ -22,9 +22,10 @@ bool compile_elf_extent(const struct elf_file *file, struct unwind_extent *out);
  * debug file by build id under debug_dir (NULL: does not look). The caller owns the rows. Returns
  * -ENODATA when there is no call frame information, -ENOEXEC when the file is not an x86-64 ELF
  * file, -EBADMSG when it is broken, -E2BIG when the rows need more than max_words or a limit is
- * exceeded, or -ENOMEM.
+ * exceeded, or -ENOMEM. If `wanted` is not NULL, compiles only the wanted parts, as
+ * unwind_compiler_limit() says.
  */
 int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
-		size_t max_words, struct unwind_rows *out);
+		size_t max_words, const struct unwind_wanted *wanted, struct unwind_rows *out);
 
 #endif

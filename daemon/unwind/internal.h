@@ -40,8 +40,9 @@ struct row_set {
 	 */
 	struct unwind_range head;
 	struct row_part *parts;
-	uint32_t n_parts;
+	uint32_t n_parts, n_frames;
 	uint32_t n_placed; /* number of words that the loaded parts of the rows take */
+	uint64_t n_all;	   /* number of words that all parts of the rows take */
 	uint64_t hash;	   /* hash of the contents of the rows */
 	int64_t used_ns;   /* time at which a stack walk was last seen to have used these rows */
 	unsigned int refs; /* number of files that share these rows */

@@ -14,6 +14,12 @@
  */
 #define KEEP_USED_NS (5 * NS_PER_S)
 
+/*
+ * To evict rows, all parts of all files have to be looked at. So that this is not done for each
+ * part that is loaded, an eviction frees one of SPARE_SHARE words of the memory in addition.
+ */
+#define SPARE_SHARE 128
+
 uint32_t row_memory_heads(const struct unwind *unwind)
 {
 	return unwind->memory.n_words / 8;
@@ -152,6 +158,8 @@ enum victim_rank {
 /* Says how much memory is wanted, and which rows may be evicted to make room. */
 struct demand {
 	uint64_t n;	       /* number of words of memory that are wanted */
+	uint64_t spare;	       /* number of words that are freed in addition, if this evicts
+				  nothing but parts that were not used recently */
 	enum victim_rank most; /* last kind of rows, in the order of enum victim_rank, that may
 				  be evicted */
 	/* true: memory for the head of a row set (see struct row_set); false: memory for rows */
@@ -321,9 +329,16 @@ static uint64_t free_words(const struct unwind *unwind)
 	return unwind->memory.n_words - row_memory_heads(unwind) - unwind->parts_alloc.used;
 }
 
+/* True if the demand is met when `dropped` words are freed, so that the victim is not evicted. */
+static bool is_met(const struct demand *demand, uint64_t dropped, const struct victim *victim)
+{
+	return dropped >= demand->n &&
+	       (victim->rank > PART_UNUSED || dropped >= demand->n + demand->spare);
+}
+
 /*
- * Evicts rows until demand->n words are freed or nothing else may be evicted. Returns false if
- * nothing was evicted. May wait some 10 ms for running BPF programs to end.
+ * Evicts rows until the demand is met or nothing else may be evicted. Returns false if nothing was
+ * evicted. May wait some 10 ms for running BPF programs to end.
  */
 static bool evict(struct unwind *unwind, const struct unwind_file *by, const struct demand *demand,
 		  int64_t now)
@@ -334,7 +349,7 @@ static bool evict(struct unwind *unwind, const struct unwind_file *by, const str
 
 	if (victims_find(unwind, by, demand, now, &victims))
 		return false;
-	for (size_t i = 0; i < victims.n && dropped < demand->n; i++) {
+	for (size_t i = 0; i < victims.n && !is_met(demand, dropped, &victims.v[i]); i++) {
 		if (!victim_hide(unwind, &victims.v[i]))
 			continue;
 		dropped += victims.v[i].n;
@@ -358,6 +373,7 @@ static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool
 	struct range_alloc *space = is_head ? &unwind->heads_alloc : &unwind->parts_alloc;
 	struct demand demand = {
 		.n = range->n,
+		.spare = is_head ? 0 : unwind->memory.n_words / SPARE_SHARE,
 		.is_head = is_head,
 		.most = by->is_needed ? UNMAPPED_USED : UNMAPPED_UNUSED,
 	};
@@ -397,7 +413,13 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	set = calloc(1, sizeof(*set));
 	if (!set)
 		return NULL;
-	*set = (struct row_set){ .hash = hash, .refs = 1, .n_parts = rows->n_parts };
+	*set = (struct row_set){
+		.hash = hash,
+		.refs = 1,
+		.n_parts = rows->n_parts,
+		.n_frames = rows->n_frames,
+		.n_all = rows->n_words - unwind_rows_head(rows),
+	};
 	set->parts = calloc(set->n_parts, sizeof(*set->parts));
 	set->head.n = (uint32_t)unwind_rows_head(rows);
 	if (set->parts && range_take(unwind, file, true, now, &set->head)) {
@@ -453,18 +475,18 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 }
 
 /*
- * Loads the parts of the unwind rows that stack walks have needed but did not find. False if one of
- * them did not fit into memory.
+ * Loads the parts with these numbers, which stack walks have needed but did not find. False if one
+ * of them did not fit into memory.
  */
-static bool missed_place(const struct filling *filling)
+static bool missed_place(const struct filling *filling, const uint32_t *missed, size_t n)
 {
 	struct row_set *set = filling->set;
 	struct unwind_file *file = filling->file;
 	struct unwind_range range;
 	bool is_placed = true;
 
-	for (uint32_t i = 0; i < file->n_missed; i++) {
-		uint32_t part = file->missed[i];
+	for (size_t i = 0; i < n; i++) {
+		uint32_t part = missed[i];
 
 		if (part >= set->n_parts || set->parts[part].range.n)
 			continue;
@@ -475,6 +497,21 @@ static bool missed_place(const struct filling *filling)
 		else
 			is_placed = false;
 	}
+	return is_placed;
+}
+
+/* Loads the wanted parts of the unwind rows. False if one of them did not fit into memory. */
+static bool wanted_place(struct filling *filling, const struct unwind_wanted *wanted)
+{
+	struct unwind *unwind = filling->file->unwind;
+	struct unwind_range parts = { filling->set->head.first, filling->set->n_parts };
+	bool is_placed;
+
+	filling->parts = (struct unwind_part *)words_map(unwind, parts);
+	if (!filling->parts)
+		return false;
+	is_placed = missed_place(filling, wanted->parts, wanted->n);
+	words_unmap(unwind, (uint64_t *)filling->parts, parts);
 	return is_placed;
 }
 
@@ -545,19 +582,47 @@ static void absent_place(const struct filling *filling)
 	}
 }
 
-bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
+int row_memory_frames(struct unwind *unwind, const struct row_set *set, struct unwind_wanted *out)
+{
+	struct unwind_range range = frames_of(set);
+	uint64_t *mapped = words_map(unwind, range);
+
+	if (!mapped)
+		return -ENOMEM;
+	out->frames = malloc(range.n * sizeof(*out->frames));
+	if (out->frames)
+		memcpy(out->frames, mapped, range.n * sizeof(*mapped));
+	words_unmap(unwind, mapped, range);
+	if (!out->frames)
+		return -ENOMEM;
+	out->n_frames = set->n_frames;
+	out->n_rules = (range.n - set->n_frames) / 2;
+	out->hash = set->hash;
+	return 0;
+}
+
+bool row_memory_has_room(const struct unwind *unwind, const struct row_set *set)
+{
+	return set->n_all - set->n_placed <= free_words(unwind);
+}
+
+bool row_memory_fill(struct unwind_file *file, const struct unwind_wanted *wanted,
+		     const struct unwind_rows *rows, int64_t now)
 {
 	struct unwind *unwind = file->unwind;
 	struct row_set *set = file->set;
 	struct unwind_range parts = { set->head.first, set->n_parts };
 	struct filling filling = { .file = file, .set = set, .rows = rows, .now = now };
-	uint64_t n = absent_words(set, rows), n_free = free_words(unwind);
 	struct demand demand = {
-		.n = n - n_free,
 		.most = file->is_needed ? PART_NEVER_USED : UNMAPPED_UNUSED,
 	};
 	bool is_first = !set->n_placed, is_placed;
+	uint64_t n, n_free = free_words(unwind);
 
+	if (wanted)
+		return wanted_place(&filling, wanted);
+	n = absent_words(set, rows);
+	demand.n = n - n_free;
 	/*
 	 * When unwind rows of a file are loaded for the first time, it is not known which of them
 	 * stack walks will use. Make room for all of them by evicting rows of other files that are
@@ -568,7 +633,7 @@ bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, i
 	filling.parts = (struct unwind_part *)words_map(unwind, parts);
 	if (!filling.parts)
 		return false;
-	is_placed = missed_place(&filling);
+	is_placed = missed_place(&filling, file->missed, file->n_missed);
 	n = absent_words(set, rows);
 	if (n <= free_words(unwind) ? !absent_place_at_once(&filling) : is_first && file->is_needed)
 		absent_place(&filling);

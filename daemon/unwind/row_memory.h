@@ -35,9 +35,20 @@ void row_memory_put(struct unwind *unwind, struct row_set *set);
  * Loads the parts of the file's unwind rows that stack walks have needed but did not find. If there
  * is too little room, evicts rows that were not used recently. Then loads the other parts if there
  * is room for them. At the first load of the file, also evicts rows that were never used, to make
- * room for all its parts. Returns false if a part that walks have needed did not fit.
+ * room for all its parts. If `wanted` is not NULL, loads only those parts of which it has the
+ * numbers. Returns false if a part that walks have needed did not fit.
  */
-bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now);
+bool row_memory_fill(struct unwind_file *file, const struct unwind_wanted *wanted,
+		     const struct unwind_rows *rows, int64_t now);
+
+/*
+ * Copies what the rows of the set that are compiled later have to agree with: its frames and rules.
+ * Stores them in *out. Returns 0 or -ENOMEM.
+ */
+int row_memory_frames(struct unwind *unwind, const struct row_set *set, struct unwind_wanted *out);
+
+/* True if there is room for all rows of the set that are not loaded. */
+bool row_memory_has_room(const struct unwind *unwind, const struct row_set *set);
 
 /* Collects the "used" marks that stack walks have set in the rows since the last call, and clears
  * the marks. */

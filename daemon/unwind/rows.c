@@ -58,6 +58,13 @@ struct unwind_compiler {
 	struct unwind_rule *rules;
 	size_t n_rules;
 	/*
+	 * For each part of the code, whether its functions are compiled; NULL: those of all parts
+	 * are. If it is not NULL, the frames and rules are those of an earlier table, which had
+	 * n_known_frames and n_known_rules of them.
+	 */
+	bool *is_near;
+	size_t n_known_frames, n_known_rules;
+	/*
 	 * the function that is being compiled is a signal trampoline, to which signal handlers
 	 * return
 	 */
@@ -67,6 +74,11 @@ struct unwind_compiler {
 static uint32_t pages_of(const struct unwind_extent *extent)
 {
 	return (uint32_t)((extent->size + PAGE - 1) >> UNWIND_PAGE_SHIFT);
+}
+
+static uint32_t parts_of(uint32_t n_pages)
+{
+	return (n_pages + UNWIND_PART_PAGES - 1) / UNWIND_PART_PAGES;
 }
 
 int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
@@ -107,6 +119,7 @@ struct unwind_compiler *unwind_compiler_free(struct unwind_compiler *compiler)
 	free(compiler->frames);
 	free(compiler->frame_slots);
 	free(compiler->rules);
+	free(compiler->is_near);
 	free(compiler);
 	return NULL;
 }
@@ -165,6 +178,70 @@ static int frame_number(struct unwind_compiler *compiler, const struct unwind_fr
 	return 0;
 }
 
+/* Adds the frames and rules of an earlier table, in the order that they have there. */
+static int frames_take(struct unwind_compiler *compiler, const struct unwind_wanted *wanted)
+{
+	const struct unwind_frame *frames = (const struct unwind_frame *)wanted->frames;
+	uint32_t number, rule;
+
+	if (!wanted->n_frames || wanted->n_frames > FRAMES_MAX || wanted->n_rules > RULES_MAX)
+		return -EBADMSG;
+	for (uint32_t i = 1; i < wanted->n_frames; i++) {
+		struct unwind_frame frame = frames[i];
+		int r;
+
+		if (frame.kind == UNWIND_RULE) {
+			rule = (uint32_t)(frame.cfa - (int32_t)wanted->n_frames) / 2;
+			if (rule >= wanted->n_rules)
+				return -EBADMSG;
+			frame.cfa = (int32_t)rule;
+		}
+		r = frame_number(compiler, &frame, &number);
+		if (r || number != i)
+			return r ? r : -EBADMSG;
+	}
+	memcpy(compiler->rules, frames + wanted->n_frames,
+	       wanted->n_rules * sizeof(*compiler->rules));
+	compiler->n_rules = compiler->n_known_rules = wanted->n_rules;
+	compiler->n_known_frames = wanted->n_frames;
+	return 0;
+}
+
+int unwind_compiler_limit(struct unwind_compiler *compiler, const struct unwind_wanted *wanted)
+{
+	const struct unwind_extent *extent = &compiler->extent;
+	uint32_t n_parts = parts_of(pages_of(extent)), first, last;
+	/*
+	 * The functions of the neighbours of a part are needed as well: whether code belongs to a
+	 * function, to padding or to a large gap depends on where other functions begin and end.
+	 */
+	uint32_t reach = 1 + (extent->kept_bytes_min >> UNWIND_PART_SHIFT);
+
+	compiler->is_near = calloc(n_parts, sizeof(*compiler->is_near));
+	if (!compiler->is_near)
+		return -ENOMEM;
+	for (size_t i = 0; i < wanted->n; i++) {
+		if (wanted->parts[i] >= n_parts)
+			return -EBADMSG;
+		first = wanted->parts[i] > reach ? wanted->parts[i] - reach : 0;
+		last = n_parts - 1 - wanted->parts[i] > reach ? wanted->parts[i] + reach
+							      : n_parts - 1;
+		memset(compiler->is_near + first, true, last - first + 1);
+	}
+	return frames_take(compiler, wanted);
+}
+
+/* True if the rows of a function are needed. Its addresses are relative to the base. */
+static bool is_needed(const struct unwind_compiler *compiler, uint32_t start, uint32_t end)
+{
+	if (!compiler->is_near)
+		return true;
+	for (uint32_t i = start >> UNWIND_PART_SHIFT; i <= (end - 1) >> UNWIND_PART_SHIFT; i++)
+		if (compiler->is_near[i])
+			return true;
+	return false;
+}
+
 int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
 			const struct unwind_frame *frame)
 {
@@ -209,6 +286,8 @@ int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint
 
 	if (start < extent->base || end > extent->base + extent->size || end <= start)
 		return -ERANGE;
+	if (!is_needed(compiler, (uint32_t)(start - extent->base), (uint32_t)(end - extent->base)))
+		return -ERANGE;
 	if (compiler->n_functions >= compiler->max_words)
 		return -E2BIG;
 	if (array_reserve(compiler->functions, compiler->functions_capacity,
@@ -251,7 +330,7 @@ static int on_function(void *userdata, const struct cfi_function *found)
 
 	if (r == -ERANGE)
 		return 0; /* the linker has dropped the function, or the address is not in the
-			     file's code */
+			     file's code, or the function is not wanted */
 	if (r)
 		return r;
 	compiler->is_signal = found->cie->is_signal;
@@ -400,11 +479,6 @@ static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_
 	return n;
 }
 
-static uint32_t parts_of(uint32_t n_pages)
-{
-	return (n_pages + UNWIND_PART_PAGES - 1) / UNWIND_PART_PAGES;
-}
-
 static uint32_t parts_fill(const struct output *out, uint32_t n_pages, struct unwind_rows *rows)
 {
 	struct unwind_part *parts = (struct unwind_part *)rows->words;
@@ -506,6 +580,10 @@ int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows 
 		r = frame_number(compiler, &kept, &output.gap);
 	if (!r)
 		r = frame_number(compiler, &end, &output.entry);
+	if (!r && compiler->is_near &&
+	    (compiler->n_frames != compiler->n_known_frames ||
+	     compiler->n_rules != compiler->n_known_rules))
+		r = -ESTALE;
 	if (r)
 		return r;
 	output.rows = calloc(most, sizeof(*output.rows));
@@ -519,6 +597,13 @@ int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows 
 		r = rows_encode(&output, out);
 	free(output.rows);
 	return r;
+}
+
+void unwind_wanted_fini(struct unwind_wanted *wanted)
+{
+	free(wanted->parts);
+	free(wanted->frames);
+	*wanted = (struct unwind_wanted){ 0 };
 }
 
 void unwind_rows_fini(struct unwind_rows *rows)

@@ -59,6 +59,21 @@ static inline size_t unwind_rows_head(const struct unwind_rows *rows)
  */
 size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t *n_out);
 
+/*
+ * Says which parts of a table to compile, where the whole table was compiled before. It has the
+ * frames and rules of that earlier table, so that the rows of the parts can refer to them by the
+ * same numbers.
+ */
+struct unwind_wanted {
+	uint32_t *parts; /* array of the numbers of the parts */
+	size_t n;
+	uint64_t *frames; /* the n_frames frames of the table, then its rules */
+	uint32_t n_frames, n_rules;
+	uint64_t hash; /* identifies the table among all tables of the file */
+};
+
+void unwind_wanted_fini(struct unwind_wanted *wanted);
+
 struct unwind_compiler;
 struct unwind_frame;
 
@@ -73,6 +88,13 @@ struct unwind_compiler *unwind_compiler_free(struct unwind_compiler *compiler);
 void unwind_compiler_freep(struct unwind_compiler **compiler);
 
 /*
+ * Makes the compiler leave out all functions that do not matter for the rows of the wanted parts.
+ * The parts of the resulting table that are not wanted have no meaning. Must be called before any
+ * function is added. Returns -EBADMSG if the frames are not those of a table, or -ENOMEM.
+ */
+int unwind_compiler_limit(struct unwind_compiler *compiler, const struct unwind_wanted *wanted);
+
+/*
  * Adds the functions of a section of call frame information. If functions overlap, their common
  * code belongs to the one that starts later; if they start at the same address, it belongs to the
  * one that was added first. Returns -E2BIG when there are too many functions or rows, or -ENOMEM.
@@ -83,8 +105,8 @@ int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_secti
  * These four functions add one function of the file row by row. Call unwind_compiler_begin() first,
  * then unwind_compiler_row() for each address at which the frame changes, then
  * unwind_compiler_end(), or unwind_compiler_cancel() to discard the rows. unwind_compiler_begin()
- * returns -ERANGE if the addresses are not code of this file. Rows must have ascending addresses,
- * and their frames must not need a rule.
+ * returns -ERANGE if the addresses are not code of this file, or if the function is not wanted.
+ * Rows must have ascending addresses, and their frames must not need a rule.
  */
 int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint64_t end);
 int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
@@ -95,7 +117,8 @@ void unwind_compiler_cancel(struct unwind_compiler *compiler);
 /*
  * Makes the table of all functions that were added. The caller owns the words of the table. Returns
  * -ENODATA when no function was added and code without call frame information does not keep frame
- * pointers; -E2BIG when the table exceeds max_words; or -ENOMEM.
+ * pointers; -E2BIG when the table exceeds max_words; -ESTALE when wanted parts have other frames
+ * than the earlier table; or -ENOMEM.
  */
 int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out);
 

@@ -275,34 +275,75 @@ static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 	__atomic_store_n(&table->state, UNWIND_LOADED, __ATOMIC_RELEASE);
 }
 
+bool unwind_file_missed(struct unwind_file *file, struct unwind_wanted *out)
+{
+	struct unwind *unwind = file->unwind;
+	bool is_partial;
+
+	*out = (struct unwind_wanted){ 0 };
+	pthread_mutex_lock(&unwind->lock);
+	is_partial = file->set && file->n_missed && !row_memory_has_room(unwind, file->set);
+	if (is_partial) {
+		out->parts = calloc(file->n_missed, sizeof(*out->parts));
+		is_partial = out->parts && !row_memory_frames(unwind, file->set, out);
+	}
+	if (is_partial) {
+		memcpy(out->parts, file->missed, file->n_missed * sizeof(*out->parts));
+		out->n = file->n_missed;
+	}
+	pthread_mutex_unlock(&unwind->lock);
+	if (!is_partial)
+		unwind_wanted_fini(out);
+	return is_partial;
+}
+
+/* Drops those parts from the list of missed parts that are loaded by now. */
+static void missed_drop_loaded(struct unwind_file *file)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; file->set && i < file->n_missed; i++)
+		if (file->missed[i] < file->set->n_parts &&
+		    !file->set->parts[file->missed[i]].range.n)
+			file->missed[n++] = file->missed[i];
+	file->n_missed = n;
+}
+
 /*
  * Loads as many of the file's unwind rows as fit into memory. Returns false if nothing was loaded,
  * or if a part that stack walks have needed did not fit.
  */
-static bool file_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
+static bool file_fill(struct unwind_file *file, const struct unwind_wanted *wanted,
+		      const struct unwind_rows *rows, int64_t now)
 {
 	struct unwind *unwind = file->unwind;
 	bool is_new = !file->set, is_placed;
 
+	/*
+	 * The rows that the wanted parts belong to may have been evicted meanwhile. Then they are
+	 * all compiled when the next stack walk misses them.
+	 */
+	if (wanted && (is_new || file->set->hash != wanted->hash))
+		return true;
 	if (is_new)
 		file->set = row_memory_get(unwind, rows, file, now);
 	if (!file->set)
 		return false;
 	if (file->is_needed)
 		file->used_ns = file->set->used_ns = now;
-	is_placed = row_memory_fill(file, rows, now);
+	is_placed = row_memory_fill(file, wanted, rows, now);
 	if (!file->set->n_placed && !file->is_needed) {
 		row_memory_put(unwind, TAKE(file->set));
 		return false;
 	}
 	if (is_new)
 		table_show(file, rows);
-	file->n_missed = is_placed ? 0 : file->n_missed;
+	missed_drop_loaded(file);
 	return is_placed;
 }
 
-void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
-		      int64_t took_ns)
+void unwind_file_load(struct unwind_file *file, const struct unwind_wanted *wanted,
+		      const struct unwind_rows *rows, int error, int64_t took_ns)
 {
 	struct unwind *unwind = file->unwind;
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -319,7 +360,7 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 		file->retry_ns = INT64_MAX;
 	} else if (error) {
 		unwind->stats.unreadable++;
-	} else if (file_fill(file, rows, now)) {
+	} else if (file_fill(file, wanted, rows, now)) {
 		file->retry_ns = 0;
 		unwind->stats.loads++;
 		unwind->stats.load_ns += (uint64_t)took_ns;

@@ -147,14 +147,23 @@ bool unwind_file_is_needed(struct unwind_file *file);
 bool unwind_file_is_wanted(struct unwind_file *file);
 
 /*
- * Loads unwind rows into the memory that BPF programs read. To make room, evicts other rows in this
+ * Finds out which parts of the file's rows have to be compiled because stack walks have missed
+ * them. Returns false if all rows have to be compiled: none of them is loaded, or there is room for
+ * all of them, or memory is short. Otherwise fills in *out; the caller frees it by
+ * unwind_wanted_fini().
+ */
+bool unwind_file_missed(struct unwind_file *file, struct unwind_wanted *out);
+
+/*
+ * Loads unwind rows into the memory that BPF programs read. If `wanted` is not NULL, only the
+ * wanted parts of the rows were compiled. To make room, evicts other rows in this
  * order: rows of files that no process maps, rows that were never used, rows that have not been
  * used for the longest time. If there is still too little room, loads only rows that stack walks
  * have needed. `error` is the negative errno with which compiling the rows failed, or 0. took_ns is
  * the CPU time that compiling took.
  */
-void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
-		      int64_t took_ns);
+void unwind_file_load(struct unwind_file *file, const struct unwind_wanted *wanted,
+		      const struct unwind_rows *rows, int error, int64_t took_ns);
 
 /*
  * Lets stack walks find the rows of `file` by `key`, which BPF programs can make from the kernel's

@@ -64,6 +64,28 @@ static void rows_check(const struct unwind_rows *rows)
 	}
 }
 
+/* Compiles one part of the file again, as the daemon does when the part was evicted. */
+static void part_compile(const struct elf_source *source, const struct elf_file *file,
+			 const struct unwind_rows *rows)
+{
+	uint32_t part = rows->n_rows % rows->n_parts;
+	struct unwind_wanted wanted = {
+		.parts = &part,
+		.n = 1,
+		.frames = rows->words + unwind_rows_frames(rows),
+		.n_frames = rows->n_frames,
+		.n_rules = rows->n_rules,
+	};
+	struct unwind_rows some;
+
+	if (compile_elf(source, file, NULL, WORDS_MAX, &wanted, &some))
+		return;
+	REQUIRE(some.n_parts == rows->n_parts);
+	REQUIRE(some.n_frames == rows->n_frames && some.n_rules == rows->n_rules);
+	rows_check(&some);
+	unwind_rows_fini(&some);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_source source = { .fd = -1, .image = data, .image_size = size };
@@ -72,11 +94,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = elf_file_read(&source, &file);
 
 	if (r == 0) {
-		r = compile_elf(&source, &file, NULL, WORDS_MAX, &rows);
+		r = compile_elf(&source, &file, NULL, WORDS_MAX, NULL, &rows);
 		REQUIRE(r == 0 || r == -ENODATA || r == -ENOEXEC || r == -EBADMSG || r == -E2BIG ||
 			r == -ENOMEM);
-		if (r == 0)
+		if (r == 0) {
 			rows_check(&rows);
+			part_compile(&source, &file, &rows);
+		}
 		unwind_rows_fini(&rows);
 	}
 	elf_file_fini(&file);

@@ -112,8 +112,12 @@ static struct unwind_file *file_get(struct unwind *unwind, uint64_t inode)
 	return file;
 }
 
-/* Makes rows with n_parts parts of n words each; all words have this value. */
-static void file_load_parts(struct unwind_file *file, uint32_t n_parts, uint32_t n, uint64_t value)
+/*
+ * Makes rows with n_parts parts of n words each; all words have this value. Loads only the wanted
+ * parts if `wanted` is not NULL.
+ */
+static void file_load_some(struct unwind_file *file, const struct unwind_wanted *wanted,
+			   uint32_t n_parts, uint32_t n, uint64_t value)
 {
 	uint64_t words[WORDS];
 	struct unwind_part *parts = (struct unwind_part *)words;
@@ -125,7 +129,12 @@ static void file_load_parts(struct unwind_file *file, uint32_t n_parts, uint32_t
 		words[i] = value;
 	for (uint32_t i = 0; i < n_parts; i++)
 		parts[i] = (struct unwind_part){ .at = 2 * (n_parts + 1 + i * n) };
-	unwind_file_load(file, &rows, 0, 0);
+	unwind_file_load(file, wanted, &rows, 0, 0);
+}
+
+static void file_load_parts(struct unwind_file *file, uint32_t n_parts, uint32_t n, uint64_t value)
+{
+	file_load_some(file, NULL, n_parts, n, value);
 }
 
 /* Makes rows with one part of n words. */
@@ -181,10 +190,10 @@ static void test_errors(void **state)
 	struct unwind *unwind = start();
 	struct unwind_file *none = file_get(unwind, 1), *big = file_get(unwind, 2);
 
-	unwind_file_load(none, NULL, -ENODATA, 0);
+	unwind_file_load(none, NULL, NULL, -ENODATA, 0);
 	assert_int_equal(kernel.tables[1].state, UNWIND_NO_ROWS);
 	assert_false(unwind_file_is_wanted(none));
-	unwind_file_load(big, NULL, -E2BIG, 0);
+	unwind_file_load(big, NULL, NULL, -E2BIG, 0);
 	unwind_file_need(big, 0x1000);
 	assert_false(unwind_file_is_wanted(big)); /* it cannot get smaller */
 	unwind_free(unwind);
@@ -262,6 +271,49 @@ static void test_parts(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(has_part(2, i, 2));
 	assert_int_equal(kernel.tables[1].state, UNWIND_ABSENT);
+	unwind_free(unwind);
+}
+
+/* Checks that missed parts can be compiled and loaded alone, without the others. */
+static void test_wanted_parts(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *big = file_get(unwind, 2);
+	const uint64_t bytes = 1 << UNWIND_PART_SHIFT;
+	struct unwind_wanted wanted;
+
+	assert_false(unwind_file_missed(big, &wanted)); /* none is loaded */
+	unwind_file_need(a, 0x1000);
+	file_load(a, 42, 1);
+	unwind_file_need(big, 0x1000);
+	file_load_parts(big, 4, 20, 2);
+	assert_true(has_part(2, 0, 2));
+	assert_false(unwind_file_missed(big, &wanted)); /* none is missed */
+	unwind_file_need(big, 0x1000 + 2 * bytes + 8);
+	assert_true(unwind_file_missed(big, &wanted));
+	assert_int_equal(wanted.n, 1);
+	assert_int_equal(wanted.parts[0], 2);
+	assert_int_equal(wanted.n_frames, 1);
+	assert_int_equal(wanted.n_rules, 0);
+	assert_int_equal(wanted.frames[0], 2);
+
+	/* What is missed meanwhile was not compiled, so it is not loaded. */
+	unwind_file_need(big, 0x1000 + 3 * bytes + 8);
+	unwind_notice(unwind);
+	file_load_some(big, &wanted, 4, 20, 2);
+	assert_true(has_part(2, 2, 2));
+	assert_false(has_part(2, 3, 2));
+	unwind_wanted_fini(&wanted);
+	assert_true(unwind_file_missed(big, &wanted));
+	assert_int_equal(wanted.n, 1);
+	assert_int_equal(wanted.parts[0], 3);
+
+	/* Parts of another table are not mixed with those that are loaded. */
+	wanted.hash++;
+	file_load_some(big, &wanted, 4, 20, 2);
+	assert_false(has_part(2, 3, 2));
+	unwind_wanted_fini(&wanted);
+
 	unwind_free(unwind);
 }
 
@@ -399,10 +451,11 @@ static void test_codes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),	   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_eviction),   cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_used_parts), cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_drop),	   cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_tables),	     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_used_parts),   cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_drop),	     cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_wanted_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -312,7 +313,7 @@ static void test_start_files(void **state)
 	uint32_t at;
 
 	assert_int_equal(elf_file_read(&source, &file), 0);
-	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, &rows), 0);
+	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, NULL, &rows), 0);
 	assert_true(compile_elf_extent(&file, &extent));
 	at = place_of(&extent, _init);
 	check_row(&rows, at, UNWIND_SP, 1, 0);
@@ -331,6 +332,101 @@ static void test_start_files(void **state)
 	unwind_rows_fini(&rows);
 	elf_file_fini(&file);
 	close(source.fd);
+}
+
+/* Sets *wanted to one part of a table that was compiled before. */
+static void want(const struct unwind_rows *rows, uint32_t *part, struct unwind_wanted *wanted)
+{
+	*wanted = (struct unwind_wanted){
+		.parts = part,
+		.n = 1,
+		.frames = rows->words + unwind_rows_frames(rows),
+		.n_frames = rows->n_frames,
+		.n_rules = rows->n_rules,
+	};
+}
+
+static void check_parts(const char *path)
+{
+	struct elf_source source = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	struct unwind_rows rows, some;
+	struct unwind_wanted wanted;
+	struct elf_file file;
+	uint32_t n, n_some;
+
+	assert_int_equal(elf_file_read(&source, &file), 0);
+	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, NULL, &rows), 0);
+	for (uint32_t i = 0; i < rows.n_parts; i++) {
+		size_t first = unwind_rows_part(&rows, i, &n), first_some;
+
+		want(&rows, &i, &wanted);
+		assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, &wanted, &some), 0);
+		assert_int_equal(some.n_parts, rows.n_parts);
+		/* Functions far away are left out. */
+		assert_true(rows.n_parts < 20 || some.n_rows < rows.n_rows / 2);
+		first_some = unwind_rows_part(&some, i, &n_some);
+		assert_int_equal(n_some, n);
+		assert_memory_equal(some.words + first_some, rows.words + first, 8 * (size_t)n);
+		unwind_rows_fini(&some);
+	}
+	unwind_rows_fini(&rows);
+	elf_file_fini(&file);
+	close(source.fd);
+}
+
+/* A part that is compiled alone is the same as the part of the whole table, in any file. */
+static void test_wanted_parts(void **state)
+{
+	Dl_info libc;
+
+	assert_true(dladdr(&stdin, &libc));
+	check_parts("/proc/self/exe");
+	check_parts(libc.dli_fname);
+}
+
+/* Frames that are not those of the file's table are refused, or found to be others. */
+static void test_wanted_errors(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x20000 };
+	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
+	struct unwind_wanted wanted;
+	struct builder b = { .n = 0 };
+	struct cfi_section section;
+	struct unwind_rows rows, some;
+	uint32_t part = 0;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x40, 0x20, "\x41\x0e\x10");
+	PUT_FDE(&b, BASE + 0xb00, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	section = (struct cfi_section){ .data = b.bytes, .size = b.n };
+
+	want(&rows, &part, &wanted);
+	wanted.n_frames = 0;
+	assert_int_equal(unwind_compiler_new(&extent, WORDS_MAX, &compiler), 0);
+	assert_int_equal(unwind_compiler_limit(compiler, &wanted), -EBADMSG);
+	compiler = unwind_compiler_free(compiler);
+
+	want(&rows, &part, &wanted);
+	wanted.n_rules = 0; /* a frame refers to the rule */
+	assert_int_equal(unwind_compiler_new(&extent, WORDS_MAX, &compiler), 0);
+	assert_int_equal(unwind_compiler_limit(compiler, &wanted), -EBADMSG);
+	compiler = unwind_compiler_free(compiler);
+
+	want(&rows, &part, &wanted);
+	part = 4; /* the file has parts 0 to 3 */
+	assert_int_equal(unwind_compiler_new(&extent, WORDS_MAX, &compiler), 0);
+	assert_int_equal(unwind_compiler_limit(compiler, &wanted), -EBADMSG);
+	compiler = unwind_compiler_free(compiler);
+
+	part = 0;
+	wanted.n_frames = 1; /* an earlier table of a file with other functions */
+	wanted.n_rules = 0;
+	assert_int_equal(unwind_compiler_new(&extent, WORDS_MAX, &compiler), 0);
+	assert_int_equal(unwind_compiler_limit(compiler, &wanted), 0);
+	assert_int_equal(unwind_compiler_add(compiler, &section), 0);
+	assert_int_equal(unwind_compiler_finish(compiler, &some), -ESTALE);
+	unwind_rows_fini(&rows);
 }
 
 /*
@@ -361,7 +457,7 @@ static void test_changed(void **state)
 			changed.image_size = seed % size;
 		if (elf_file_read(&changed, &file))
 			continue;
-		if (!compile_elf(&changed, &file, NULL, WORDS_MAX, &rows)) {
+		if (!compile_elf(&changed, &file, NULL, WORDS_MAX, NULL, &rows)) {
 			tables++;
 			assert_true(compile_elf_extent(&file, &extent));
 			assert_true(rows.n_words <= WORDS_MAX);
@@ -387,6 +483,8 @@ int main(void)
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_start_files),
+		cmocka_unit_test(test_wanted_parts),
+		cmocka_unit_test(test_wanted_errors),
 		cmocka_unit_test(test_changed),
 	};
 

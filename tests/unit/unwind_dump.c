@@ -86,7 +86,7 @@ int main(int argc, char *argv[])
 	r = elf_file_read(&source, &file);
 	begin = clock_ns(CLOCK_MONOTONIC);
 	if (!r)
-		r = compile_elf(&source, &file, NULL, UINT32_MAX / 8, &rows);
+		r = compile_elf(&source, &file, NULL, UINT32_MAX / 8, NULL, &rows);
 	begin = clock_ns(CLOCK_MONOTONIC) - begin;
 	if (r) {
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
