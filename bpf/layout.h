@@ -22,7 +22,8 @@ struct cpu_counts {
 	__u64 switch_ins; /* all switches to threads other than the idle task, recorded or not */
 	__u64 waits;	  /* ended waits put into a window's map */
 	__u64 spans;	  /* ended waits that lie in several windows, sent through the ring */
-	__u64 shorts;	  /* ended waits shorter than the session's minimum, which get no row */
+	__u64 shorts;	  /* ended waits that were only summed by thread, as they were short */
+	__u64 sampled;	  /* those of them that were also put into a window's map, see sample.h */
 	/* switch-ins of threads that were not known (in offwake: not known to be asleep) */
 	__u64 first_seen;
 	__u64 recovered; /* switch-ins that sched_switch did not show but a later program saw */
@@ -275,6 +276,11 @@ struct openwait_counts {
  */
 struct cut {
 	__u64 start_ns[2]; /* start of the window, at index epoch & 1 */
+	/*
+	 * At the same index: waits shorter than this are recorded by the rule in sample.h. 0: they
+	 * are recorded if they are not shorter than the session's minimum.
+	 */
+	__u64 sample_below_ns[2];
 	__u32 epoch;
 	__u32 pad;
 };

@@ -3,7 +3,8 @@
  * The programs of the off-CPU probe (stage 1 in the README). A wait lasts from a thread's
  * switch-out to its next switch-in. It is blocked time until the thread is made runnable, and
  * runnable time from then on. Ended waits of at least min_wait_ns get stacks and a row in the
- * window's map; shorter ones are only summed by thread.
+ * window's map; shorter ones are only summed by thread. If the window has a sample_below_ns, that
+ * is the limit instead, and some of the shorter waits get a row, too, see sample.h.
  *
  * | hook                       | program          | in                    | maps it writes    |
  * |----------------------------|------------------|-----------------------|-------------------|
@@ -85,18 +86,19 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
 static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
 				  __u64 ustack)
 {
+	__u64 below = w->sample_below_ns;
 	struct wait_key key = {
 		.uid = w->uid,
 		.kstack = kstack,
 		.ustack = ustack,
 		.exec_gen = w->exec_gen,
-		.state = w->state,
+		.state = below ? w->state | STATE_SAMPLED : w->state,
 	};
 	__u32 slot = cut.epoch & 1;
 	struct wait_sums *row;
 	void *window;
 
-	if (w->start_ns < cut.start_ns[slot]) {
+	if (!below && w->start_ns < cut.start_ns[slot]) {
 		wait_send(cpu, &key, w);
 		return 0;
 	}
@@ -106,6 +108,14 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 		return 0;
 	}
 	row = wait_row(window, &key);
+	if (below) {
+		if (row)
+			wait_sums_add_sampled(row, w->start_ns, w->wake_ns, w->end_ns, below,
+					      sample_random(&cpu->random));
+		cpu->counts.sampled += !!row;
+		cpu->counts.lost[LOST_SAMPLES] += !row;
+		return 0;
+	}
 	if (!row) {
 		cpu->counts.lost[LOST_WAIT_KEYS]++;
 		cpu->counts.lost_ns += w->end_ns - w->start_ns;
@@ -203,15 +213,37 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 }
 
 /*
- * Ends a wait and adds its blocked and its runnable time to the thread's sums. Returns true and
- * sets *w if the wait was not shorter than the minimum.
+ * True if a short wait is to be recorded, as the coin says. Not inlined, because it is used only in
+ * windows with a sample_below_ns.
  */
-static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending_wait *w)
+static __noinline bool wait_is_sampled(struct cpu *cpu, __u64 ns, __u64 below)
+{
+	if (!cpu->random)
+		cpu->random = (__u64)bpf_get_prandom_u32() << 1 | 1;
+	return sample_has(sample_random(&cpu->random), ns, below);
+}
+
+/*
+ * True if the wait is only summed by thread, unless the coin of sample.h picks it. A wait that
+ * began before the window is recorded from min_wait_ns on in any case: the windows before have it
+ * as an open wait, and there is at most one such wait for each thread.
+ */
+static __always_inline bool wait_is_short(__u64 ns, __u64 since, __u32 slot)
+{
+	return ns < min_wait_ns || (ns < cut.sample_below_ns[slot] && since >= cut.start_ns[slot]);
+}
+
+/*
+ * Ends a wait and adds its blocked and its runnable time to the thread's sums. Returns true and
+ * sets *w if the wait is to be recorded with its stacks: it was not short, or the coin picked it.
+ */
+static __always_inline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now,
+				     struct pending_wait *w)
 {
 	__u64 since = t->since_ns, from = thread_from(t), wake = t->wake_ns;
-	__u64 end = now > since ? now : since;
-	bool is_short = end - since < min_wait_ns;
-	__u32 epoch = t->epoch;
+	__u64 end = now > since ? now : since, below = 0;
+	__u32 epoch = t->epoch, slot = cut.epoch & 1;
+	bool is_short = wait_is_short(end - since, since, slot);
 
 	if (t->status == THREAD_RUNNABLE || wake_is_early(t))
 		wake = since;
@@ -234,8 +266,14 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	t->status = THREAD_ON_CPU;
 	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED | THREAD_IS_MARKED);
 	thread_done(t);
-	if (is_short)
-		return false;
+	if (is_short) {
+		cpu->counts.shorts++;
+		below = cut.sample_below_ns[slot];
+		if (!below || !wait_is_sampled(cpu, end - since, below))
+			return false;
+		w->throttled_ns = 0;
+	}
+	w->sample_below_ns = below;
 	w->uid = t->uid;
 	w->start_ns = since;
 	w->wake_ns = wake;
@@ -261,7 +299,8 @@ static __always_inline bool wait_is_wanted(struct task_struct *task, const struc
 static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 {
 	cpu->pending.task = key;
-	cpu->counts.pendings = 1;
+	/* A sampled wait is in counts.shorts already. */
+	cpu->counts.pendings = !cpu->pending.sample_below_ns;
 }
 
 /*
@@ -309,10 +348,10 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		return;
 	}
 	is_new = t->flags & THREAD_IS_NEW;
-	if (!wait_end(t, now, w))
-		cpu->counts.shorts++;
-	else if (!wait_is_wanted(task, w))
-		cpu->counts.filtered++;
+	if (!wait_end(cpu, t, now, w))
+		return;
+	if (!wait_is_wanted(task, w))
+		cpu->counts.filtered += !w->sample_below_ns;
 	else if (is_new)
 		/*
 		 * A forked thread starts in ret_from_fork, where no program that takes stacks runs.

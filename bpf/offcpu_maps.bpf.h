@@ -40,6 +40,8 @@ struct pending_wait {
 	__u64 wake_ns;
 	__u64 end_ns;
 	__u64 throttled_ns;
+	/* if the wait is short and was picked by the coin of sample.h: the limit then; else 0 */
+	__u64 sample_below_ns;
 	__u32 state;
 	__u32 exec_gen;
 };
@@ -47,6 +49,7 @@ struct pending_wait {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
+	__u64 random;  /* state of sample_random(); 0: not used yet */
 	__u64 running; /* address of the task that was last switched to */
 	__u64 task;    /* used by thread_find() to turn a pointer into a number */
 	struct recent recent[RECENT];

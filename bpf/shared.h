@@ -38,7 +38,9 @@ enum stack_reason {
  * Set by the daemon in a row that sums up idle waits, see wait_is_idle(). The row has no stacks, so
  * only this bit shows that the waits were idle.
  */
-#define STATE_IDLE	(1U << 26)
+#define STATE_IDLE (1U << 26)
+/* With any state: a row of waits recorded by sample.h, whose count and times are estimates. */
+#define STATE_SAMPLED	(1U << 25)
 #define STATE_THROTTLED (1U << 27) /* with STATE_PREEMPTED: its cgroup had no CPU quota left */
 #define STATE_TASK_MASK 0xffffU
 
@@ -68,6 +70,7 @@ enum loss {
 	LOST_IO_DEPTH,	   /* I/O operations nested deeper than a thread has room for */
 	LOST_IO_REQUESTS,  /* block requests: the table of those in flight was full */
 	LOST_IO_UNSEEN,	   /* block requests whose issue or completion no program saw */
+	LOST_SAMPLES,	   /* sampled short waits: the window's map was full; sums include them */
 	LOST_IO_PROCESS,   /* I/O operations counted in the combined row of several processes */
 	LOST_N,
 };
@@ -77,9 +80,13 @@ struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 throttled_ns;	 /* part of runnable_ns without CPU quota; leaves out short waits */
-	__u64 switches;		 /* number of switch-outs, as the kernel's nvcsw + nivcsw */
-	__u64 short_count;	 /* number of short waits: waits below the minimum length */
+	__u64 throttled_ns; /* part of runnable_ns without CPU quota; leaves out short waits */
+	__u64 switches;	    /* number of switch-outs, as the kernel's nvcsw + nivcsw */
+	/*
+	 * Number of short waits: those below the session's minimum length and, if a window has a
+	 * sample_below_ns, those below that. They are all in these sums, also those with a row.
+	 */
+	__u64 short_count;
 	__u64 short_blocked_ns;	 /* blocked time of the short waits; blocked_ns includes it */
 	__u64 short_runnable_ns; /* runnable time of the short waits; runnable_ns includes it */
 };

@@ -14,6 +14,7 @@
 
 #include "buckets.h"
 #include "layout.h"
+#include "sample.h"
 
 /* True if the task sleeps. Since 6.12 a sleeping task may stay on its run queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)
@@ -38,6 +39,31 @@ static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns,
 	}
 	if (bucket < WAIT_BUCKETS)
 		row->buckets[bucket]++;
+}
+
+/* Adds a wait that was picked by the coin of sample.h, with its weight. max_ns is a real length. */
+static __always_inline void wait_sums_add_sampled(struct wait_sums *row, __u64 start_ns,
+						  __u64 wake_ns, __u64 end_ns, __u64 below,
+						  __u32 random)
+{
+	__u64 ns = end_ns - start_ns, blocked_ns, weight;
+	__u32 bucket = wait_bucket(ns);
+
+	if (!ns)
+		return;
+	blocked_ns = sample_part(wake_ns - start_ns, ns, below);
+	weight = sample_weight(random, ns, below);
+	row->count += weight;
+	row->blocked_ns += blocked_ns;
+	row->runnable_ns += below - blocked_ns;
+	if (ns > row->max_ns) {
+		row->max_ns = ns;
+		row->max_end_ns = end_ns;
+	}
+	if (bucket < WAIT_BUCKETS) {
+		weight += row->buckets[bucket];
+		row->buckets[bucket] = weight < 0xffffffff ? weight : 0xffffffff;
+	}
 }
 
 #endif

@@ -60,7 +60,13 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 	page_wrap(&view->page, STYLE_PLAIN, "waits", LABEL_WIDTH, "%s%s%s", count_text(t->waits),
 		  t->open_waits > 0 ? ", not ended yet: " : "",
 		  t->open_waits > 0 ? count_text(t->open_waits) : "");
-	if (t->short_waits > 0)
+	if (reply->sample_below_ns > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s of them under %s, %s together: only some of these are recorded, and "
+			  "stand for all; ~ marks what they tell",
+			  count_text(t->short_waits), ns_text(reply->sample_below_ns),
+			  ns_text(t->short_ns));
+	else if (t->short_waits > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
 			  "%s more under %s, %s together, are counted without a stack",
 			  count_text(t->short_waits), ns_text(reply->min_wait_ns),
@@ -110,6 +116,12 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->throttled_ns));
 }
 
+/* Returns the sign before a count or total that is an estimate, or in part one. */
+static const char *about(const struct wire_row *row)
+{
+	return row->sampled_ns > 0 ? "~" : "";
+}
+
 /*
  * Prints the number of waits in a row, their total and average, and how many have not ended.
  * row->count is the number of those that have ended.
@@ -119,13 +131,14 @@ static void render_lengths(const struct view *view, const struct wire_row *row, 
 	int64_t n = row->count + row->open, average = n > 0 ? row->total_ns / n : 0;
 	bool has_longest = row->max_ns > 0 && !view->by_max;
 
-	if (n == 1 && has_longest)
+	if (n == 1 && has_longest && !*about(row))
 		page_wrap(&view->page, row->open > 0 ? STYLE_WARN : STYLE_PLAIN, "", ROW_INDENT,
 			  "1 wait: %s", longest);
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
-			  "%s wait%s, %s in all, average %s%s%s", count_text(n), n == 1 ? "" : "s",
-			  ns_text(row->total_ns), ns_text(average), has_longest ? "; longest " : "",
+			  "%s%s wait%s, %s%s in all, average %s%s%s%s", about(row), count_text(n),
+			  n == 1 ? "" : "s", about(row), ns_text(row->total_ns), about(row),
+			  ns_text(average), has_longest ? "; longest " : "",
 			  has_longest ? longest : "");
 	if (row->open > 0 && n > 1)
 		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
@@ -147,7 +160,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	int r;
 
 	r = view->by_max ? asprintf(&right, "%s longest", ns_text(row->max_ns))
-			 : asprintf(&right, "%s  %5s", ns_text(row->total_ns),
+			 : asprintf(&right, "%s%s  %5s", about(row), ns_text(row->total_ns),
 				    share_text(row->total_ns, whole));
 	must(r < 0 ? NULL : right);
 	page_break(&view->page);

@@ -279,11 +279,14 @@ int drain_cut_window(struct drain *drain, struct window **out)
 {
 	struct cut *cut = probe_cut(drain->probe);
 	unsigned int slot = cut->epoch & 1;
-	int64_t start = (int64_t)cut->start_ns[slot], end = drain_bump_epoch(cut);
+	int64_t start = (int64_t)cut->start_ns[slot], end;
+	int64_t below = (int64_t)cut->sample_below_ns[slot];
 	struct window *window;
 	bool has_all;
 	int r;
 
+	cut->sample_below_ns[!slot] = probe_sample_below(drain->probe);
+	end = drain_bump_epoch(cut);
 	r = windows_settle(drain);
 	if (r)
 		return log_err(r, "wait for programs to leave the window");
@@ -314,6 +317,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;
 	window->folding = drain->folding;
+	window->sample_below_ns = below;
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);

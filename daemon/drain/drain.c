@@ -281,9 +281,11 @@ static struct drain *drain_new(void)
  */
 static int drain_begin(struct drain *drain)
 {
+	struct cut *cut = probe_cut(drain->probe);
 	struct window_pressure none = {};
 
-	drain_bump_epoch(probe_cut(drain->probe));
+	cut->sample_below_ns[(cut->epoch + 1) & 1] = probe_sample_below(drain->probe);
+	drain_bump_epoch(cut);
 	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &none);
 	pressure_meter_stats(drain->pressure, &drain->stats.pressure);
 	if (!drain_has_threads(drain))

@@ -50,6 +50,11 @@ struct probe_ops {
 	 * waits.
 	 */
 	int64_t (*min_wait)(const struct config *config);
+	/*
+	 * Returns the setting for probe_set_sample_below(). NULL: this kind of probe records no
+	 * wait by chance.
+	 */
+	int64_t (*sample_below)(const struct config *config);
 	/* Returns the maximum number of entries in the BPF map of one window. */
 	uint64_t (*keys_max)(const struct probe_options *options);
 	/*
@@ -118,6 +123,7 @@ struct probe {
 	struct probe_skeleton *skeleton; /* struct that bpftool generated for this kind of probe */
 	struct bpf_object *object;	 /* BPF object of the skeleton */
 	struct cut *cut;
+	_Atomic uint64_t sample_below_ns; /* see probe_set_sample_below() */
 	struct bpf_link *links[PROBE_MAX_LINKS];
 	size_t n_links;
 	struct bpf_link *iterator;

@@ -23,6 +23,11 @@ int64_t probe_min_wait(enum probe_kind kind, const struct config *config)
 	return kinds[kind]->min_wait ? kinds[kind]->min_wait(config) : 0;
 }
 
+int64_t probe_sample_below_setting(enum probe_kind kind, const struct config *config)
+{
+	return kinds[kind]->sample_below ? kinds[kind]->sample_below(config) : 0;
+}
+
 /* Sets probe->reason for a probe that the settings disable: tells the user how to get its data. */
 static void explain_disabled(struct probe *probe)
 {
@@ -48,6 +53,7 @@ int probe_open(const struct probe_options *options, struct probe **out, char *re
 	libbpf_log_setup();
 	probe->options = *options;
 	probe->ops = ops;
+	probe_set_sample_below(probe, (uint64_t)options->sample_below_ns);
 	probe->window_fds[0] = probe->window_fds[1] = -1;
 	if (options->is_disabled) {
 		explain_disabled(probe);

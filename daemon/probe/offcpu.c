@@ -160,6 +160,11 @@ static int64_t offcpu_min_wait(const struct config *config)
 	return config->offcpu_min_wait_ns;
 }
 
+static int64_t offcpu_sample_below(const struct config *config)
+{
+	return config->offcpu_sample_below_ns;
+}
+
 static uint64_t offcpu_keys_max(const struct probe_options *options)
 {
 	return options->is_small ? PROBE_SMALL_KEYS : options->config->offcpu_max_keys;
@@ -170,6 +175,7 @@ PROBE_SKELETON(offcpu)
 const struct probe_ops probe_offcpu_ops = {
 	.is_enabled = offcpu_is_enabled,
 	.min_wait = offcpu_min_wait,
+	.sample_below = offcpu_sample_below,
 	.keys_max = offcpu_keys_max,
 	.is_essential = true,
 	.open = offcpu_open,

@@ -12,6 +12,7 @@
 #include <bpf/btf.h>
 
 #include "bpf/layout.h"
+#include "bpf/sample.h"
 #include "common/base.h"
 #include "daemon/broker/broker.h"
 #include "daemon/probe/kernel_btf.h"
@@ -443,6 +444,22 @@ uint64_t probe_map_bytes(const struct probe *probe)
 struct cut *probe_cut(const struct probe *probe)
 {
 	return probe->cut;
+}
+
+void probe_set_sample_below(struct probe *probe, uint64_t below_ns)
+{
+	uint64_t min_wait_ns = (uint64_t)probe->options.min_wait_ns;
+
+	if (below_ns && below_ns < min_wait_ns)
+		below_ns = min_wait_ns;
+	if (below_ns > SAMPLE_BELOW_MAX)
+		below_ns = min_wait_ns < SAMPLE_BELOW_MAX ? SAMPLE_BELOW_MAX : 0;
+	probe->sample_below_ns = probe->ops->sample_below ? below_ns : 0;
+}
+
+uint64_t probe_sample_below(const struct probe *probe)
+{
+	return probe->sample_below_ns;
 }
 
 int probe_cpus_fd(const struct probe *probe)

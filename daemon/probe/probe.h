@@ -73,6 +73,7 @@ struct probe_options {
 	const struct int_list *tids;	     /* threads to record; NULL or empty: all */
 	int64_t min_wait_ns; /* waits shorter than this are not recorded; used by kinds of probes
 				with the flag PROBE_WAITS */
+	int64_t sample_below_ns; /* first value for probe_set_sample_below() */
 	/*
 	 * The members `period_ns`, `cpus`, `with_cycles` and `with_idle` are used by kinds of
 	 * probes with the flag PROBE_SAMPLES.
@@ -97,6 +98,12 @@ bool probe_is_enabled(enum probe_kind kind, const struct config *config);
  * say. 0 if the kind has no waits.
  */
 int64_t probe_min_wait(enum probe_kind kind, const struct config *config);
+
+/*
+ * Returns the length in ns below which this kind of probe records only some waits, chosen at
+ * random, as the settings say. 0: it records all waits, or those of at least probe_min_wait().
+ */
+int64_t probe_sample_below_setting(enum probe_kind kind, const struct config *config);
 
 /*
  * Checks that this process may use BPF on this kernel. Returns 0, -EPERM or -EOPNOTSUPP; on an
@@ -130,6 +137,18 @@ uint64_t probe_missed(const struct probe *probe);
 
 /* Returns how many bytes the kernel charges for the probe's own maps. */
 uint64_t probe_map_bytes(const struct probe *probe);
+
+/*
+ * offcpu: from the next window on, a wait that is shorter than below_ns is recorded with its stacks
+ * with the probability length / below_ns, and then counts as below_ns; see bpf/sample.h. below_ns
+ * is raised to the probe's minimum length and limited to SAMPLE_BELOW_MAX. 0: no wait below the
+ * minimum length is recorded with its stacks, and all others are. Other kinds of probes ignore the
+ * value. Any thread. To begin a window now, use drain_cut().
+ */
+void probe_set_sample_below(struct probe *probe, uint64_t below_ns);
+
+/* Returns the length in ns that the next window will have as its sample_below_ns. Any thread. */
+uint64_t probe_sample_below(const struct probe *probe);
 
 /*
  * probe_cut() returns the struct from which the programs read the number and the start of the open

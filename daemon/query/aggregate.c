@@ -34,7 +34,9 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 		totals->waits += sums->switches;
 		totals->short_waits += sums->short_count;
 		totals->short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
-		aggregate_add_short(aggregate, &window->images[i], &infos[i]);
+		totals->sampled_ns += window->images[i].estimate.blocked_ns +
+				      window->images[i].estimate.runnable_ns;
+		aggregate_add_short(aggregate, window, &window->images[i], &infos[i]);
 	}
 }
 
@@ -93,6 +95,8 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	window_folded_add(&aggregate->folded, &window->folded);
 	if (window_pressure_add(&aggregate->pressure, &window->pressure))
 		return -ENOMEM;
+	if (window->sample_below_ns > aggregate->sample_below_ns)
+		aggregate->sample_below_ns = window->sample_below_ns;
 	add_images(aggregate, window, infos);
 	if (is_last || !aggregate->options.open_only)
 		add_opens(aggregate, window, infos, unread, is_last);
@@ -178,6 +182,23 @@ static void count_folded(struct aggregate *aggregate)
 	}
 }
 
+/*
+ * Removes from aggregate->array the groups of short waits of which nothing is left, because other
+ * groups have all of it.
+ */
+static void shorts_drop(struct aggregate *aggregate)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < aggregate->n_groups; i++) {
+		const struct aggregate_group *group = aggregate->array[i];
+
+		if (!group->is_short || group->count || group->blocked_ns || group->runnable_ns)
+			aggregate->array[n++] = aggregate->array[i];
+	}
+	aggregate->n_groups = n;
+}
+
 /* Sets the numbers of threads and processes in the totals, and makes the array of groups. */
 static int finish(struct aggregate *aggregate)
 {
@@ -194,6 +215,8 @@ static int finish(struct aggregate *aggregate)
 		if (aggregate->rest[k])
 			aggregate->array[i++] = aggregate->rest[k];
 	aggregate->n_groups = i;
+	aggregate_estimates_settle(aggregate);
+	shorts_drop(aggregate);
 	aggregate->totals.idle_threads = aggregate_set_marked(&aggregate->threads);
 	aggregate->totals.threads = aggregate_set_count(&aggregate->threads);
 	aggregate->totals.processes = aggregate_set_count(&aggregate->processes);
@@ -271,6 +294,11 @@ const struct window_pressure *aggregate_pressure(const struct aggregate *aggrega
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate)
 {
 	return &aggregate->totals;
+}
+
+int64_t aggregate_sample_below(const struct aggregate *aggregate)
+{
+	return aggregate->sample_below_ns;
 }
 
 uint64_t aggregate_estimated(const struct aggregate *aggregate)

@@ -80,7 +80,17 @@ struct aggregate_group {
 	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */
 	uint64_t runnable_ns;
 	uint64_t throttled_ns; /* time without CPU quota, a part of runnable_ns */
-	uint64_t open;	       /* number of waits that have not ended */
+	/*
+	 * the part of count, blocked_ns and runnable_ns that is an estimate: of short waits, only
+	 * some were recorded, see bpf/sample.h
+	 */
+	struct window_estimate sampled;
+	/*
+	 * while windows are added: what is to be taken from the sums of short waits in this group
+	 * at the end, because `sampled` of other groups has it
+	 */
+	struct window_estimate deducted;
+	uint64_t open; /* number of waits that have not ended */
 	uint64_t open_ns;
 	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
@@ -141,6 +151,7 @@ struct aggregate_totals {
 	/* number of waits shorter than the minimum length, which are recorded only as sums */
 	uint64_t short_waits;
 	uint64_t short_ns;
+	uint64_t sampled_ns; /* the estimate of short_ns by the short waits that were recorded */
 	uint64_t open_waits;
 	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
@@ -233,6 +244,9 @@ const struct window_pressure *aggregate_pressure(const struct aggregate *aggrega
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate);
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
+
+/* Returns the greatest window->sample_below_ns of the windows. 0: no waits were sampled. */
+int64_t aggregate_sample_below(const struct aggregate *aggregate);
 
 /*
  * Returns how many rows have times that are estimates. A row has the sum of the times of its waits,

@@ -218,6 +218,8 @@ static void group_merge(struct aggregate_group *sum, const struct aggregate_grou
 	sum->blocked_ns += group->blocked_ns;
 	sum->runnable_ns += group->runnable_ns;
 	sum->throttled_ns += group->throttled_ns;
+	window_estimate_add(&sum->sampled, &group->sampled);
+	window_estimate_add(&sum->deducted, &group->deducted);
 	sum->open += group->open;
 	sum->open_ns += group->open_ns;
 	sum->unseen += group->unseen;
@@ -422,6 +424,8 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 	group->blocked_ns += item->blocked_ns;
 	group->runnable_ns += item->runnable_ns;
 	group->throttled_ns += item->throttled_ns;
+	window_estimate_add(&group->sampled, &item->sampled);
+	window_estimate_add(&group->deducted, &item->deducted);
 	window_processes_add(&group->folded, &group->started, item->processes, item->started);
 	group_add_max(group, item->max_ns, item->max_end_real_ns, item->image->tid,
 		      item->image->comm);

@@ -117,8 +117,9 @@ struct aggregate {
 	struct aggregate_member members[AGGREGATE_MEMBERS_MAX];
 	size_t n_members;
 	uint64_t estimated;
-	int64_t end_ns; /* end of the newest window that was added up */
-	uint64_t run;	/* number of the run of stackd that recorded the window being read */
+	int64_t sample_below_ns; /* the greatest window->sample_below_ns */
+	int64_t end_ns;		 /* end of the newest window that was added up */
+	uint64_t run; /* number of the run of stackd that recorded the window being read */
 	/* end of the newest window that was recorded in the same run as the window being read */
 	int64_t run_end_ns;
 	int error; /* 0, or the negative errno of the first failure */
@@ -140,6 +141,8 @@ struct aggregate_item {
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
 	uint64_t throttled_ns;
+	struct window_estimate sampled;	 /* see aggregate_group.sampled */
+	struct window_estimate deducted; /* see aggregate_group.deducted */
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
 	/*
@@ -264,10 +267,22 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 			  const struct window_open *open);
 
 /*
- * Adds the waits of a thread that are shorter than the minimum length. The window has only their
- * sums.
+ * Adds the waits of a thread that are shorter than the minimum length, or than the window's
+ * sample_below_ns. The window has only their sums, and rows that stand for an estimate of a part of
+ * them.
  */
-void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
-			 const struct aggregate_image_info *info);
+void aggregate_add_short(struct aggregate *aggregate, const struct window *window,
+			 const struct window_image *image, const struct aggregate_image_info *info);
+
+/* The function that follows is in aggregate_estimates.c. */
+
+/*
+ * Takes from the groups of short waits what other groups have by an estimate: the sum of all groups
+ * in aggregate->array is then exact. What is left of a group of short waits is what no recorded
+ * wait stands for. If the estimate is higher than the exact sum, that would be less than nothing:
+ * then takes the excess from the other groups of short waits and, if they have not enough, from the
+ * estimates, in proportion.
+ */
+void aggregate_estimates_settle(struct aggregate *aggregate);
 
 #endif

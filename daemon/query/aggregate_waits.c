@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/query/aggregate_internal.h"
 
+/*
+ * True if the exact sums of short waits are shown, not the estimates that rows have of their parts.
+ * Both would be the same waits. Rows without stacks need no estimates, unless the filter asks for
+ * something that the sums do not tell.
+ */
+static bool uses_sums(const struct aggregate *aggregate, const struct window *window)
+{
+	enum group_by group = aggregate->options.group;
+	enum aggregate_by by = aggregate->options.by;
+
+	if (!probe_kind_has(window->kind, PROBE_OPEN_WAITS) ||
+	    !filter_has_all_shorts(aggregate->filter))
+		return false;
+	if (group)
+		return group == GROUP_BY_COMM || group == GROUP_BY_CGROUP;
+	return by == AGGREGATE_BY_THREAD || by == AGGREGATE_BY_PROCESS;
+}
+
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
 		       const struct aggregate_image_info *info)
 {
@@ -16,7 +34,7 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 	struct aggregate_item item = {
 		.image = &window->images[row->image],
 		.info = info,
-		.state = row->state,
+		.state = row->state & ~STATE_SAMPLED,
 		.waker = window_row_waker(window, i),
 		.processes = row->processes,
 		.started = row->started,
@@ -24,6 +42,8 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 	struct aggregate_group *group;
 	unsigned int k;
 
+	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
+		return;
 	window_row_add_buckets(window, row, part.buckets);
 	if (!filter_row(aggregate->filter, &part))
 		return;
@@ -32,6 +52,12 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 	item.blocked_ns = part.blocked_ns;
 	item.runnable_ns = part.runnable_ns;
 	item.throttled_ns = part.throttled_ns;
+	if (row->state & STATE_SAMPLED)
+		item.sampled = (struct window_estimate){
+			.count = part.count,
+			.blocked_ns = part.blocked_ns,
+			.runnable_ns = part.runnable_ns,
+		};
 	item.max_ns = part.max_ns;
 	item.max_end_real_ns = part.has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
 	aggregate_item_set_stacks(aggregate, &item, row->kernel, row->user);
@@ -234,8 +260,8 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 	aggregate->totals.unseen_ns += open->whole_runnable_ns;
 }
 
-void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
-			 const struct aggregate_image_info *info)
+void aggregate_add_short(struct aggregate *aggregate, const struct window *window,
+			 const struct window_image *image, const struct aggregate_image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
 	struct aggregate_item item = {
@@ -249,7 +275,9 @@ void aggregate_add_short(struct aggregate *aggregate, const struct window_image 
 		.started = image->started,
 	};
 
-	if (sums->short_count && filter_has_shorts(aggregate->filter) &&
+	if (!uses_sums(aggregate, window))
+		item.deducted = image->estimate;
+	if ((sums->short_count || image->estimate.count) && filter_has_shorts(aggregate->filter) &&
 	    !aggregate->options.open_only)
 		aggregate_add(aggregate, &item);
 }

@@ -94,8 +94,8 @@ struct session;
 int answer_session(struct arena *arena, struct session *session, struct wire_session *out);
 
 struct answer_row_options {
-	/* minimum length in ns of the waits that the session records with a stack */
-	int64_t min_wait_ns;
+	/* length in ns of the shortest wait that is always recorded with its stack */
+	int64_t short_below_ns;
 	bool by_thread;
 	/* the property by which rows are grouped, if it is not stack, thread or process */
 	enum group_by group;

@@ -41,6 +41,8 @@ void answer_row_init(struct arena *arena, struct process *process, struct wire_r
 		.blocked_ns = WIRE_ABSENT,
 		.runnable_ns = WIRE_ABSENT,
 		.throttled_ns = WIRE_ABSENT,
+		.sampled = WIRE_ABSENT,
+		.sampled_ns = WIRE_ABSENT,
 		.open = WIRE_ABSENT,
 		.open_ns = WIRE_ABSENT,
 		.unseen = WIRE_ABSENT,
@@ -78,6 +80,10 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 	row->runnable_ns = (int64_t)group->runnable_ns;
 	/* Only the probe offwake records wakers, and it does not record throttling. */
 	row->throttled_ns = group->key.waker ? WIRE_ABSENT : (int64_t)group->throttled_ns;
+	if (group->sampled.count || group->sampled.blocked_ns || group->sampled.runnable_ns) {
+		row->sampled = (int64_t)group->sampled.count;
+		row->sampled_ns = (int64_t)(group->sampled.blocked_ns + group->sampled.runnable_ns);
+	}
 	row->open = (int64_t)group->open;
 	row->open_ns = (int64_t)group->open_ns;
 	row->unseen = group->unseen ? (int64_t)group->unseen : WIRE_ABSENT;

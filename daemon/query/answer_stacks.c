@@ -139,7 +139,7 @@ int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **o
 {
 	struct wire_stack *stack = arena_alloc(stacks->arena, sizeof(*stack));
 	struct wire_frame *frame = arena_alloc(stacks->arena, sizeof(*frame));
-	int64_t us = stacks->options->min_wait_ns / NS_PER_US;
+	int64_t us = stacks->options->short_below_ns / NS_PER_US;
 
 	if (!stack || !frame)
 		return -ENOMEM;

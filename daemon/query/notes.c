@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-enum { NOTES_MAX = 10 };
+enum { NOTES_MAX = 11 };
 
 struct note_list {
 	const char *v[NOTES_MAX];
@@ -131,6 +131,22 @@ static void note_short_waits(struct note_list *list, struct arena *arena,
 					    minimum, asked));
 }
 
+/* If waits were recorded by chance, adds a note that says which, and which figures are exact. */
+static void note_sampled(struct note_list *list, struct arena *arena,
+			 const struct notes_facts *facts)
+{
+	char below[DURATION_TEXT_MAX];
+
+	if (!facts->sample_below_ns || facts->open_only)
+		return;
+	duration_format(facts->sample_below_ns, below);
+	note_add(list, arena_printf(arena,
+				    "of the waits under %s, only some are recorded, the longer the "
+				    "likelier, and stand for all: their times by stack are "
+				    "estimates; those by thread, and all totals, are exact",
+				    below));
+}
+
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)
 {
 	const char **all = arena_array(arena, notes->n + n + 1, sizeof(*all));
@@ -161,6 +177,7 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 		note_add(&list, "where a stack has waits both inside and outside of the lengths "
 				"asked for, their time is an estimate");
 	note_short_waits(&list, arena, filter, facts);
+	note_sampled(&list, arena, facts);
 	if (facts->is_late)
 		note_add(&list, "stackd is too busy to end its open window in time: the newest "
 				"data is missing");

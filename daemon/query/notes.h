@@ -19,6 +19,11 @@
 struct notes_facts {
 	/* waits shorter than this are recorded without stack, state and exact length */
 	int64_t min_wait_ns;
+	/*
+	 * if not 0: waits shorter than this were recorded by chance, and rows have estimates of
+	 * them; min_wait_ns and short_waits are then 0
+	 */
+	int64_t sample_below_ns;
 	/* number of waits below min_wait_ns in the threads that the filter selects */
 	uint64_t short_waits;
 	/*

@@ -48,7 +48,7 @@ static struct answer *missing_make(const struct wire_error *error)
 	reply = &answer->reply.snapshot;
 	reply->probe = probe_kind_name(PROBE_ONCPU);
 	reply->hook = "none";
-	reply->min_wait_ns = reply->period_ns = WIRE_ABSENT;
+	reply->min_wait_ns = reply->sample_below_ns = reply->period_ns = WIRE_ABSENT;
 	reply->totals = (struct wire_totals){
 		.samples = WIRE_ABSENT,
 		.runnable_ns = WIRE_ABSENT,
@@ -57,6 +57,7 @@ static struct answer *missing_make(const struct wire_error *error)
 		.waits = WIRE_ABSENT,
 		.short_waits = WIRE_ABSENT,
 		.short_ns = WIRE_ABSENT,
+		.sampled_ns = WIRE_ABSENT,
 		.open_waits = WIRE_ABSENT,
 		.cpus = WIRE_ABSENT,
 		.unseen = WIRE_ABSENT,

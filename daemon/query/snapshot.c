@@ -54,6 +54,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.throttled_ns = value_if(has_open_waits, throttled_ns),
 		.short_waits = value_if(has_open_waits, totals->short_waits),
 		.short_ns = value_if(has_open_waits, totals->short_ns),
+		.sampled_ns = value_if(totals->sampled_ns > 0, totals->sampled_ns),
 		.open_waits = value_if(has_open_waits, totals->open_waits),
 		.unseen = value_if(totals->unseen > 0, totals->unseen),
 		.unseen_ns = value_if(totals->unseen_ns > 0, totals->unseen_ns),
@@ -113,6 +114,8 @@ static void reply_head(struct answer *answer)
 	reply->session = info->id_text;
 	reply->hook = status.hook ? status.hook : "none";
 	reply->min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT;
+	reply->sample_below_ns = value_if(aggregate_sample_below(answer->aggregate) > 0,
+					  (uint64_t)aggregate_sample_below(answer->aggregate));
 	reply->period_ns = value_if(probe_kind_has(info->kind, PROBE_SAMPLES), info->period_ns);
 }
 
@@ -140,9 +143,11 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		     const struct timeline_coverage *found)
 {
 	const struct session_info *info = session_info(answer->session);
+	int64_t below = aggregate_sample_below(answer->aggregate);
 	struct notes_facts facts = {
-		.min_wait_ns = probe_kind_has_waits(info->kind) ? info->min_wait_ns : 0,
-		.short_waits = aggregate_totals(answer->aggregate)->short_waits,
+		.min_wait_ns = probe_kind_has_waits(info->kind) && !below ? info->min_wait_ns : 0,
+		.short_waits = below ? 0 : aggregate_totals(answer->aggregate)->short_waits,
+		.sample_below_ns = below,
 		.has_estimates = aggregate_estimated(answer->aggregate) > 0,
 		.open_only = question->options.open_only,
 		.is_late = question->range.is_late,
@@ -198,8 +203,9 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		     const struct snapshot_question *question, struct answer *answer)
 {
 	const struct session_info *info = session_info(answer->session);
+	int64_t below = aggregate_sample_below(answer->aggregate);
 	const struct answer_row_options options = {
-		.min_wait_ns = info->min_wait_ns,
+		.short_below_ns = below > info->min_wait_ns ? below : info->min_wait_ns,
 		.by_thread =
 			question->options.by == AGGREGATE_BY_THREAD && !question->options.group,
 		.group = question->options.group,

@@ -313,6 +313,12 @@ bool filter_has_shorts(const struct filter *filter)
 	       (!filter->base || filter_has_shorts(filter->base));
 }
 
+bool filter_has_all_shorts(const struct filter *filter)
+{
+	return filter_has_shorts(filter) && filter->max_ns == INT64_MAX &&
+	       (!filter->base || filter_has_all_shorts(filter->base));
+}
+
 /*
  * If the waits of a bucket are too short or too long for the filter, sets the bucket to 0. Returns
  * the share of the total wait time that is left in the other buckets, on the assumption that each

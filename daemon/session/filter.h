@@ -81,6 +81,9 @@ bool filter_has_duration(const struct filter *filter, uint64_t ns);
  */
 bool filter_has_shorts(const struct filter *filter);
 
+/* True if the filter lets these sums pass and would let each of the waits in them pass, too. */
+bool filter_has_all_shorts(const struct filter *filter);
+
 /* Sums over the waits of one row. After filter_row(), sums over only those waits whose length the
  * filter lets pass. */
 struct filter_part {

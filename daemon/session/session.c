@@ -131,6 +131,17 @@ int session_new_past(const struct session_past *past, struct session **out,
 	return 0;
 }
 
+/*
+ * Returns the length below which the session records waits by chance. A session that asks for a
+ * minimum length gets all waits of that length and none below it.
+ */
+static int64_t sample_below(const struct session *session, const struct config *config)
+{
+	if (session->filter.min_ns)
+		return 0;
+	return probe_sample_below_setting(session->info.kind, config);
+}
+
 static void probe_options_init(const struct session *session,
 			       const struct sessions_options *sessions,
 			       const struct session_filter *programs, struct probe_options *out)
@@ -152,6 +163,7 @@ static void probe_options_init(const struct session *session,
 		.tids = wire ? &wire->tids : NULL,
 		.cpus = wire ? &wire->cpus : NULL,
 		.min_wait_ns = info->min_wait_ns,
+		.sample_below_ns = sample_below(session, sessions->config),
 		.period_ns = info->period_ns,
 		.with_cycles = info->with_cycles,
 		.with_idle = info->with_idle,

@@ -55,6 +55,9 @@ static const struct store_column image_columns[] = {
 	COLUMN(struct window_image, U64, sums.throttled_ns),
 	COLUMN(struct window_image, U32, folded),
 	COLUMN(struct window_image, U32, started),
+	COLUMN(struct window_image, U64, estimate.count),
+	COLUMN(struct window_image, U64, estimate.blocked_ns),
+	COLUMN(struct window_image, U64, estimate.runnable_ns),
 };
 
 static const struct store_column row_columns[] = {
@@ -162,12 +165,17 @@ static const struct store_column member_columns[] = {
  * again. Tags 1 to 3 are in window_blob.c.
  */
 const struct store_section store_sections[] = {
-	SECTION(4, images, image_columns, 13, 14, 16), SECTION(5, rows, row_columns, 10, 11, 13),
-	SECTION(6, buckets, bucket_columns, 1),	       SECTION(7, spans, span_columns, 7, 8),
-	SECTION(8, opens, open_columns, 6, 7, 12),     SECTION(9, samples, sample_columns, 5, 7),
+	SECTION(4, images, image_columns, 13, 14, 16, 19),
+	SECTION(5, rows, row_columns, 10, 11, 13),
+	SECTION(6, buckets, bucket_columns, 1),
+	SECTION(7, spans, span_columns, 7, 8),
+	SECTION(8, opens, open_columns, 6, 7, 12),
+	SECTION(9, samples, sample_columns, 5, 7),
 	SECTION(10, wakers, waker_columns, 22), /* there is a waker for each row, or none at all */
-	SECTION(11, members, member_columns, 2),       SECTION(20, ios, io_columns, 27, 30, 32),
-	SECTION(21, io_buckets, io_bucket_columns, 1), {},
+	SECTION(11, members, member_columns, 2),
+	SECTION(20, ios, io_columns, 27, 30, 32),
+	SECTION(21, io_buckets, io_bucket_columns, 1),
+	{},
 };
 
 size_t store_section_columns(const struct store_section *section, uint64_t version)

@@ -85,6 +85,7 @@ static int image_place(struct downsample *downsample, const struct window_image 
 		return -ENOMEM;
 	*added = *image;
 	added->sums = (struct thread_sums){};
+	added->estimate = (struct window_estimate){};
 	added->folded = added->started = 0;
 	process_ref(image->process);
 	entry = calloc(1, sizeof(*entry));
@@ -125,6 +126,7 @@ static int images_add(struct downsample *downsample, const struct window *window
 			return r;
 		added = &downsample->out->images[downsample->map[i]];
 		sums_add(&added->sums, &window->images[i].sums);
+		window_estimate_add(&added->estimate, &window->images[i].estimate);
 		window_processes_add(&added->folded, &added->started, window->images[i].folded,
 				     window->images[i].started);
 	}
@@ -561,6 +563,8 @@ static int window_sum(struct window *out, const struct window *window)
 	out->switch_ins += window->switch_ins;
 	out->sampled += window->sampled;
 	out->parts += window->parts;
+	if (window->sample_below_ns > out->sample_below_ns)
+		out->sample_below_ns = window->sample_below_ns;
 	window_folded_add(&out->folded, &window->folded);
 	return window_pressure_add(&out->pressure, &window->pressure);
 }

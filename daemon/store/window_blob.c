@@ -21,6 +21,7 @@ enum {
 	TAG_FOLDED = 12,
 	TAG_OWNERS = 13,   /* facts about the window's processes that queries need, see owners.h */
 	TAG_PRESSURE = 30, /* struct window_pressure; only if it was read, or cannot be */
+	TAG_SAMPLING = 14, /* window.sample_below_ns; only if it is not 0 */
 };
 
 enum {
@@ -28,6 +29,7 @@ enum {
 	NUMBERS_VERSION = 1,
 	FOLDED_VERSION = 1,
 	OWNERS_VERSION = 1,
+	SAMPLING_VERSION = 1,
 	ZSTD_LEVEL = 3,
 	BLOCK_HEAD = 8
 };
@@ -160,6 +162,11 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 		store_pressure_encode(&context->window->pressure, &payload);
 		section_put(out, TAG_PRESSURE, STORE_PRESSURE_VERSION, &payload);
 	}
+	if (context->window->sample_below_ns) {
+		payload.n = 0;
+		bytes_put_i64(&payload, context->window->sample_below_ns);
+		section_put(out, TAG_SAMPLING, SAMPLING_VERSION, &payload);
+	}
 	payload.n = 0;
 	store_owners_encode(&context->processes, context->window, &payload);
 	section_put(out, TAG_OWNERS, OWNERS_VERSION, &payload);
@@ -291,6 +298,12 @@ static int folded_decode(struct bytes_reader *in, struct window_folded *folded)
 	return in->is_failed ? -EBADMSG : 0;
 }
 
+static int sampling_decode(struct bytes_reader *in, struct window *window)
+{
+	window->sample_below_ns = bytes_get_i64(in);
+	return in->is_failed || window->sample_below_ns < 0 ? -EBADMSG : 0;
+}
+
 static int numbers_decode(struct bytes_reader *in, const struct store_names *names, bool is_stacks,
 			  struct store_table *table)
 {
@@ -401,6 +414,8 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return folded_decode(&reader, &context->window->folded);
 	if (tag == TAG_PRESSURE && version == STORE_PRESSURE_VERSION)
 		return store_pressure_decode(&reader, &context->window->pressure);
+	if (tag == TAG_SAMPLING && version == SAMPLING_VERSION)
+		return sampling_decode(&reader, context->window);
 	if (n_columns) {
 		r = store_columns_decode(context, section, n_columns, &reader);
 		return r ? r : images_decoded(context, names);

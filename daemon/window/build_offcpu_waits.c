@@ -3,6 +3,18 @@
 
 #include <errno.h>
 
+/* Adds a row of sampled waits to the estimate for its thread, see struct window_estimate. */
+static void estimate_add(struct window_image *image, const struct wait_sums *sums)
+{
+	const struct window_estimate estimate = {
+		.count = sums->count,
+		.blocked_ns = sums->blocked_ns,
+		.runnable_ns = sums->runnable_ns,
+	};
+
+	window_estimate_add(&image->estimate, &estimate);
+}
+
 int wait_row_to_window(struct window_builder *base, const void *row_key, const void *value)
 {
 	struct offcpu_builder *builder = (struct offcpu_builder *)base;
@@ -16,6 +28,8 @@ int wait_row_to_window(struct window_builder *base, const void *row_key, const v
 	row = window_add_row(base->window);
 	if (!row)
 		return -ENOMEM;
+	if (key->state & STATE_SAMPLED)
+		estimate_add(&base->window->images[image], sums);
 	row->image = image;
 	row->state = key->state;
 	row->kernel = stack_table_get(base->options.stacks, key->kstack, false);

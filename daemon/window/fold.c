@@ -34,6 +34,7 @@ static struct window *head_copy(const struct window *in)
 	out->end_ns = in->end_ns;
 	out->real_offset_ns = in->real_offset_ns;
 	out->boot_offset_ns = in->boot_offset_ns;
+	out->sample_below_ns = in->sample_below_ns;
 	out->folded = in->folded;
 	memcpy(out->lost, in->lost, sizeof(out->lost));
 	out->lost_ns = in->lost_ns;

@@ -233,6 +233,7 @@ static int image_fold(struct fold *fold, const struct fold_item *item, bool is_o
 	if (r)
 		return r;
 	sums_add(&fold->out->images[place].sums, &from->sums);
+	window_estimate_add(&fold->out->images[place].estimate, &from->estimate);
 	fold->out->folded.rows += !from->folded;
 	return fold_use_add(fold, place, &use);
 }

@@ -360,6 +360,7 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_IO_REQUESTS] = "requests: the map of those in flight was full",
 		[LOST_IO_PROCESS] = "processes of operations: all are counted, but together",
 		[LOST_IO_UNSEEN] = "requests whose issue or end was not seen",
+		[LOST_SAMPLES] = "stacks of sampled waits: the window's map was full",
 		[LOST_NO_MAP] = "waits: no map for the window",
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived, or found no room",

@@ -26,6 +26,17 @@
 enum { SESSION_FIRST_ID = 100 };
 
 /*
+ * The part of a thread's short waits that rows with STATE_SAMPLED stand for, by an estimate: the
+ * counts and times of these rows. Their expected value is that of the thread's sums.short_count and
+ * so on, which are exact.
+ */
+struct window_estimate {
+	uint64_t count;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+};
+
+/*
  * A thread while it runs one program. If the thread calls exec, it gets another entry in
  * window.images. `sums` has the time that the thread spent in each state while it ran this program,
  * within this window.
@@ -46,6 +57,7 @@ struct window_image {
 	/* owned reference, unless window.is_borrowing is set; NULL: see window.owners */
 	struct process *process;
 	struct thread_sums sums;
+	struct window_estimate estimate;
 	int32_t tid;
 	uint32_t exec_gen;
 	char comm[COMM_LEN];
@@ -70,8 +82,10 @@ struct window_owner {
 
 /*
  * Waits that ended in the window and have the same thread (`image`), stacks and state. In windows
- * of offcpu, they also began in the window; struct window_span has the waits that began earlier.
- * bucket_mask and bucket_first tell where the histogram of the waits' lengths is, see
+ * of offcpu, they also began in the window; struct window_span has the waits that began earlier. If
+ * the state has STATE_SAMPLED, the row stands for short waits, of which only some were recorded:
+ * its count, times and histogram are estimates, see bpf/sample.h. max_ns is the length of a real
+ * wait. bucket_mask and bucket_first tell where the histogram of the waits' lengths is, see
  * window_row_add_buckets().
  */
 struct window_row {
@@ -264,6 +278,11 @@ struct window {
 	int64_t start_ns;
 	int64_t end_ns;
 	int64_t real_offset_ns;
+	/*
+	 * Waits shorter than this were recorded by the rule in bpf/sample.h. 0: no waits were. In a
+	 * merged window, the greatest value of the windows that were merged.
+	 */
+	int64_t sample_below_ns;
 	int64_t boot_offset_ns; /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time for which the host
 				   was suspended */
 	struct window_image *images;
@@ -403,6 +422,14 @@ static inline void window_processes_add(uint32_t *processes, uint32_t *started, 
 	if (others > *processes)
 		*processes = others;
 	*started += others_started;
+}
+
+static inline void window_estimate_add(struct window_estimate *sum,
+				       const struct window_estimate *estimate)
+{
+	sum->count += estimate->count;
+	sum->blocked_ns += estimate->blocked_ns;
+	sum->runnable_ns += estimate->runnable_ns;
 }
 
 /* Adds what was folded in another window. */

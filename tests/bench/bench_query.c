@@ -147,7 +147,7 @@ struct took {
 
 static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 {
-	static const struct answer_row_options rows = { .min_wait_ns = 100 * NS_PER_US };
+	static const struct answer_row_options rows = { .short_below_ns = 100 * NS_PER_US };
 	_cleanup_(answer_freep) struct answer *answer = must(answer_new());
 	struct answer_stacks stacks = { .arena = answer->arena, .options = &rows };
 	const struct timeline_source source = { .history = bench->history };

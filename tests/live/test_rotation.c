@@ -31,10 +31,13 @@ struct sums {
 	uint64_t samples;
 	uint64_t sampled; /* samples, as the windows count them */
 	uint64_t waits;
+	uint64_t picked_ns; /* short waits that were recorded by chance, each as sample_below_ns */
 	uint64_t spans;
 	uint64_t shorts;
 	uint64_t lost;
 };
+
+static uint64_t sample_below_ns; /* setting [probe.offcpu] sample_below of the daemon */
 
 /*
  * Starts perf bench where it is installed; any two tasks that pass a byte back and forth would do.
@@ -70,8 +73,12 @@ static void window_sum(const struct window *window, struct sums *sums)
 {
 	size_t k;
 
-	for (k = 0; k < window->n_rows; k++)
-		sums->waits += window->rows[k].count;
+	for (k = 0; k < window->n_rows; k++) {
+		if (window->rows[k].state & STATE_SAMPLED)
+			sums->picked_ns += window->rows[k].blocked_ns + window->rows[k].runnable_ns;
+		else
+			sums->waits += window->rows[k].count;
+	}
 	sums->spans += window->n_spans;
 	for (k = 0; k < window->n_images; k++)
 		sums->shorts += window->images[k].sums.short_count;
@@ -159,6 +166,8 @@ static void test_sums_equal_the_counter(void **state)
 			 ENOUGH_SWITCHES, &sums, &stats);
 	assert_true(stats.counts.switch_ins >= ENOUGH_SWITCHES);
 	check_waits(&sums, &stats);
+	assert_int_equal(stats.counts.sampled > 0, sample_below_ns > 0);
+	assert_int_equal(sums.picked_ns, stats.counts.sampled * sample_below_ns);
 }
 
 static void check_samples(const struct sums *sums, const struct drain_stats *stats)
@@ -265,15 +274,16 @@ static void test_sessions_equal_their_counters(void **state)
 	session_filter_check(*state, &wakes, check_wakes);
 }
 
-static struct config *config_of(const char *min_wait, const char *hook)
+static struct config *config_of(const char *min_wait, const char *hook, const char *below)
 {
 	static const struct config_paths none;
 	struct config_error error;
 	struct config *config;
-	char wait[64], way[64];
+	char wait[64], way[64], sample[64];
 	char *overrides[] = {
 		wait,
 		way,
+		sample,
 		"window.length=10min",
 		"window.keep=1h",
 		"window.max_memory=1G",
@@ -285,16 +295,20 @@ static struct config *config_of(const char *min_wait, const char *hook)
 
 	snprintf(wait, sizeof(wait), "probe.offcpu.min_wait=%s", min_wait);
 	snprintf(way, sizeof(way), "probe.offcpu.hook=%s", hook);
+	snprintf(sample, sizeof(sample), "probe.offcpu.sample_below=%s", below);
 	if (!config_load_from(&none, overrides, ARRAY_SIZE(overrides), &config, &error))
 		return config;
 	fprintf(stderr, "%s\n", error.text);
 	return NULL;
 }
 
-/* Runs all tests with this min_wait and this hook: with every wait's stacks, or with none. */
-static int run(const char *min_wait, const char *hook)
+/*
+ * Runs all tests with this min_wait, hook and sample_below: with every wait's stacks, with none, or
+ * with those of some.
+ */
+static int run(const char *min_wait, const char *hook, const char *below)
 {
-	_cleanup_(config_freep) struct config *config = config_of(min_wait, hook);
+	_cleanup_(config_freep) struct config *config = config_of(min_wait, hook, below);
 	struct recorder recorder = {};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(test_sums_equal_the_counter, &recorder),
@@ -309,6 +323,7 @@ static int run(const char *min_wait, const char *hook)
 		return EXIT_FAILURE;
 	config->offwake_min_wait_ns = config->offcpu_min_wait_ns;
 	config->window_min_length_ns = 0;
+	sample_below_ns = (uint64_t)config->offcpu_sample_below_ns;
 	r = recorder_start(config, &recorder, reason, sizeof(reason));
 	if (r || !session_is_on(sessions_always(recorder.sessions, PROBE_OFFCPU))) {
 		fprintf(stderr, "skipped: %s\n", reason[0] ? reason : "the probe is off");
@@ -325,8 +340,10 @@ int main(void)
 	int r;
 
 	log_setup(LOG_TARGET_STDERR, LOG_WARNING);
-	r = run("100us", "auto");
+	r = run("100us", "auto", "0");
 	if (!r)
-		r = run("0us", "auto");
-	return r ? r : run("0us", "switch_out");
+		r = run("0us", "auto", "0");
+	if (!r)
+		r = run("20us", "auto", "300us");
+	return r ? r : run("0us", "switch_out", "0");
 }

@@ -12,6 +12,7 @@
 
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
+#include "daemon/window/task_state.h"
 
 #define US	  NS_PER_US
 #define LENGTH_NS (1000 * US)
@@ -443,6 +444,131 @@ static void test_short_waits_have_a_group(void **state)
 	run(0);
 }
 
+/* Adds a row for short waits of which some were recorded, and its part of the thread's estimate. */
+static void add_sampled(size_t n, uint32_t image, uint64_t count, uint64_t ns, struct stack *k)
+{
+	struct window_image *thread = &windows[n]->images[image];
+
+	add_row(n, image, count, ns, k);
+	windows[n]->rows[windows[n]->n_rows - 1].state |= STATE_SAMPLED;
+	thread->estimate.count += count;
+	thread->estimate.blocked_ns += count * ns;
+	if (windows[n]->sample_below_ns < (int64_t)(100 * US))
+		windows[n]->sample_below_ns = 100 * US;
+}
+
+static void add_shorts(size_t n, uint64_t uid, uint64_t count, uint64_t blocked_ns)
+{
+	add_image(n, uid, false)->sums = (struct thread_sums){
+		.blocked_ns = blocked_ns,
+		.short_count = count,
+		.short_blocked_ns = blocked_ns,
+	};
+}
+
+/* The group with this stack; the group of short waits if `k` is NULL. */
+static struct aggregate_group *group_with(struct stack *k)
+{
+	struct aggregate_group **groups;
+	size_t n, i;
+
+	groups = aggregate_groups(aggregate, &n);
+	for (i = 0; i < n; i++)
+		if (groups[i]->kernel == k)
+			return groups[i];
+	fail();
+	return NULL;
+}
+
+/* An estimate is shown as a part of its row, and the sum of all rows is the exact one. */
+static void test_sampled_waits_are_not_counted_twice(void **state)
+{
+	struct aggregate_group **groups;
+
+	add_shorts(0, 1, 10, 400 * US);
+	add_row(0, 0, 1, 500 * US, &kernel);
+	add_sampled(0, 0, 6, 50 * US, &kernel);
+	add_sampled(0, 0, 1, 40 * US, &other);
+	groups = run(3);
+	assert_int_equal(sum_of(groups, 3), 900 * US);
+	assert_int_equal(group_with(&kernel)->blocked_ns, 800 * US);
+	assert_int_equal(group_with(&kernel)->count, 7);
+	assert_int_equal(group_with(&kernel)->sampled.blocked_ns, 300 * US);
+	assert_int_equal(group_with(&kernel)->sampled.count, 6);
+	assert_int_equal(group_with(&kernel)->max_ns, 500 * US);
+	assert_string_equal(task_state_letter(group_with(&kernel)->state), "S");
+	assert_int_equal(group_with(&other)->sampled.blocked_ns, 40 * US);
+	assert_true(group_with(NULL)->is_short);
+	assert_int_equal(group_with(NULL)->blocked_ns, 60 * US);
+	assert_int_equal(group_with(NULL)->count, 3);
+	assert_int_equal(aggregate_totals(aggregate)->short_ns, 400 * US);
+	assert_int_equal(aggregate_totals(aggregate)->sampled_ns, 340 * US);
+	assert_int_equal(aggregate_sample_below(aggregate), 100 * US);
+}
+
+/* By chance an estimate is too high: no row has less than nothing, and the sum stays exact. */
+static void test_estimates_above_the_sum(void **state)
+{
+	struct aggregate_group **groups;
+
+	add_shorts(0, 1, 9, 400 * US);
+	add_sampled(0, 0, 9, 50 * US, &kernel);
+	/* Another thread's estimate is too low by more: it makes up for the first one. */
+	add_shorts(1, 2, 20, 500 * US);
+	add_sampled(1, 0, 4, 50 * US, &other);
+	groups = run(3);
+	assert_int_equal(group_with(&kernel)->blocked_ns, 450 * US);
+	assert_int_equal(group_with(&other)->blocked_ns, 200 * US);
+	assert_int_equal(group_with(NULL)->blocked_ns, 250 * US);
+	assert_int_equal(sum_of(groups, 3), 900 * US);
+	/* Nobody makes up for it: the estimates are reduced in proportion. */
+	add_image(2, 3, false);
+	add_sampled(2, 0, 20, 50 * US, &unread);
+	groups = run(3);
+	assert_int_equal(sum_of(groups, 3), 900 * US);
+	/* 900 of 1650 */
+	assert_in_range(group_with(&other)->blocked_ns, 109 * US, 110 * US);
+	assert_in_range(group_with(&kernel)->blocked_ns, 245 * US, 246 * US);
+	assert_int_equal(group_with(&kernel)->sampled.blocked_ns, group_with(&kernel)->blocked_ns);
+}
+
+/* Rows without stacks need no estimates, unless the filter asks for what only those tell. */
+static void test_threads_have_exact_sums(void **state)
+{
+	struct aggregate_group **groups;
+
+	add_shorts(0, 1, 10, 400 * US);
+	add_sampled(0, 0, 9, 50 * US, &kernel);
+	options.by = AGGREGATE_BY_THREAD;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 400 * US);
+	assert_int_equal(groups[0]->count, 10);
+	assert_int_equal(groups[0]->sampled.blocked_ns, 0);
+	filter.min_ns = 20 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 450 * US);
+	assert_int_equal(groups[0]->sampled.blocked_ns, 450 * US);
+	assert_int_equal(groups[0]->count, 9);
+}
+
+/* Groups that are merged for lack of memory keep what is to be taken from their sums. */
+static void test_estimates_within_a_limit_of_memory(void **state)
+{
+	struct aggregate_group **groups;
+	size_t i, n;
+
+	for (i = 0; i < MANY; i++) {
+		add_shorts(0, i + 1, 10, 400 * US);
+		add_sampled(0, (uint32_t)i, 1 + i % 13, 50 * US, &kernel);
+	}
+	options.max_memory = 1;
+	aggregate = aggregate_free(aggregate);
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
+	assert_true(aggregate_others(aggregate).groups > 0);
+	assert_int_equal(sum_of(groups, n), MANY * 400 * US);
+}
+
 static void test_a_filter_sees_each_name(void **state)
 {
 	struct wire_filter wire = {
@@ -681,6 +807,10 @@ int main(void)
 		TEST(test_kernel_threads_are_idle),
 		TEST(test_ambiguous_stacks_stand_alone),
 		TEST(test_short_waits_have_a_group),
+		TEST(test_sampled_waits_are_not_counted_twice),
+		TEST(test_estimates_above_the_sum),
+		TEST(test_threads_have_exact_sums),
+		TEST(test_estimates_within_a_limit_of_memory),
 		TEST(test_a_filter_sees_each_name),
 		TEST(test_operations),
 		TEST(test_operations_by_window),

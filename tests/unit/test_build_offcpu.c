@@ -393,6 +393,31 @@ static void test_unseen_waits(void **state)
 	window_unref(window);
 }
 
+/* A row of sampled waits is a part of what its thread's short waits are estimated to be. */
+static void test_sampled_rows_are_an_estimate(void **state)
+{
+	struct wait_key key = { .uid = 1, .kstack = STACK_FAULT, .state = 1 | STATE_SAMPLED };
+	struct wait_sums sums = { .count = 4, .blocked_ns = 150, .runnable_ns = 50, .max_ns = 90 };
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1900, 1);
+	struct window *window;
+
+	t.sums = (struct thread_sums){ .blocked_ns = 200, .short_count = 5 };
+	begin(1);
+	window_builder_add_thread(builder, &t);
+	window_builder_add(builder, &key, &sums);
+	key.kstack = STACK_NONE;
+	window_builder_add(builder, &key, &sums);
+	key.state = 1;
+	window_builder_add(builder, &key, &sums);
+	window = finish();
+	assert_int_equal(window->n_rows, 3);
+	assert_int_equal(window->rows[0].state, 1 | STATE_SAMPLED);
+	assert_int_equal(window->images[0].estimate.count, 8);
+	assert_int_equal(window->images[0].estimate.blocked_ns, 300);
+	assert_int_equal(window->images[0].estimate.runnable_ns, 100);
+	window_unref(window);
+}
+
 /* A user stack that is read during a wait belongs to that wait, not to the thread's next one. */
 static void test_user_stack_of_open_wait(void **state)
 {
@@ -663,6 +688,7 @@ int main(void)
 		TEST(test_unseen_threads_are_forgotten),
 		TEST(test_a_wait_over_cuts),
 		TEST(test_unseen_waits),
+		TEST(test_sampled_rows_are_an_estimate),
 		TEST(test_user_stack_of_open_wait),
 		TEST(test_a_wait_that_ends_after_the_cut),
 		TEST(test_young_waits),

@@ -32,6 +32,7 @@ static void image_add(size_t n, uint64_t uid)
 	image->tid = NO_PID + (int32_t)uid;
 	image->process = process_ref(process);
 	image->sums = (struct thread_sums){ .on_ns = 10 * uid, .switches = 3, .short_count = 2 };
+	image->estimate = (struct window_estimate){ 1, 20 * uid, 3 };
 	memcpy(image->comm, "thread", 7);
 }
 
@@ -111,6 +112,7 @@ static int set_up(void **state)
 		windows[i]->real_offset_ns = NS_PER_S;
 		windows[i]->lost[0] = i;
 		pressure_set(&windows[i]->pressure, i);
+		windows[i]->sample_below_ns = i == 1 ? 180 * US : 0;
 		/* The order differs from window to window. */
 		image_add(i, 1 + i % 2);
 		image_add(i, 2 - i % 2);
@@ -183,6 +185,7 @@ static void assert_same_answer(void)
 	assert_int_equal(window->parts, WINDOWS);
 	assert_int_equal(window->seq, 10);
 	assert_int_equal(window->lost[0], 0 + 1 + 2);
+	assert_int_equal(window->sample_below_ns, 180 * US);
 	assert_int_equal(window->end_ns - window->start_ns, WINDOWS * LENGTH_NS);
 	assert_memory_equal(aggregate_totals(before), aggregate_totals(after),
 			    sizeof(*aggregate_totals(before)));

@@ -122,6 +122,7 @@ static void images_make(struct window *window)
 			.short_blocked_ns = 50,
 			.short_runnable_ns = 1,
 		};
+		image->estimate = (struct window_estimate){ i, random_below(99), 5 };
 	}
 }
 
@@ -369,6 +370,11 @@ static void counts_tally(const struct window *window, struct tallies *out)
 				    s->switches, s->short_count, s->short_blocked_ns,
 				    s->short_runnable_ns },
 		      8);
+		tally(out, image_key(window, (uint32_t)i, false) + 2,
+		      (uint64_t[]){ window->images[i].estimate.count,
+				    window->images[i].estimate.blocked_ns,
+				    window->images[i].estimate.runnable_ns },
+		      3);
 	}
 }
 

@@ -258,6 +258,28 @@ static void test_folded(void **state)
 	window_unref(window);
 }
 
+/* What was sampled takes room only where something was. */
+static void test_sampled(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_make(), *back = NULL;
+	uint64_t versions = versions_sum(window);
+	bool is_partial = true;
+
+	window->sample_below_ns = 180 * NS_PER_US;
+	window->images[3].estimate = (struct window_estimate){ 1, UINT64_MAX, 3 };
+	window->rows[2].state = STATE_SAMPLED | 1;
+	/* From 2 to 4: images; a new one. */
+	assert_int_equal(versions_sum(window), versions + 2 + 1);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_false(is_partial);
+	assert_same(window, back);
+	assert_int_equal(back->sample_below_ns, 180 * NS_PER_US);
+	window_unref(back);
+	window_unref(window);
+}
+
 /* Decompresses a window's bytes, and compresses bytes again. */
 static void unpack(const struct bytes *packed, struct bytes *raw)
 {
@@ -477,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_sampled),
 		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_owners_of_old_windows),
 		cmocka_unit_test(test_an_empty_window),

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Waits below sample_below are recorded by chance. 20 runs of a seeded mixture of waits of 5 us to
+20 ms: what the rows say of short waits is an estimate whose error is what the rule promises, each
+longer wait is recorded, and the sums of each thread are exact. A function that waits for 50 us has
+its name and its time."""
+
+import math
+
+from harness import *
+
+RUNS, COUNT = 20, 4000
+BELOW = 200_000
+SHORT = ["wait_5us", "wait_20us", "wait_50us", "wait_100us"]
+LONG = ["wait_500us", "wait_2ms", "wait_20ms"]
+
+
+def check_spread(errors, label):
+    """errors: the differences between estimates and truth, in standard deviations. Their squares
+    are 1 on average, and that of n squares spreads by about sqrt(2 / n)."""
+    n = len(errors)
+    square = sum(e * e for e in errors) / n
+    mean = sum(errors) / n
+    worst = max(abs(e) for e in errors)
+    check(worst < 4.5, f"{label}: the worst of {n} errors is {worst:.2f} sigma")
+    check(abs(mean) < 4 / math.sqrt(n), f"{label}: on average {mean:.2f} sigma")
+    check(abs(square - 1) < 4 * math.sqrt(2 / n),
+          f"{label}: the spread is {math.sqrt(square):.2f} of what the rule says")
+
+
+def rows_of(snapshot, pid, name):
+    return [row for row in rows_with(snapshot, name) if row["process"]["pid"] == pid]
+
+
+def sampled(rows):
+    return sum(row.get("sampled_ns") or 0 for row in rows)
+
+
+def check_short(program, snapshot, name):
+    """Returns the error of a row's time in standard deviations."""
+    truth = program.value(name)
+    rows = rows_of(snapshot, program.pid, name)
+    # Waits that a busy host made longer than the limit are recorded as they are.
+    short_ns = truth["ns"] - (row_sum(rows) - sampled(rows))
+    variance = short_ns * BELOW - truth["squares_us2"] * 1e6
+    return (row_sum(rows) - truth["ns"]) / math.sqrt(variance)
+
+
+def check_long(program, snapshot, name):
+    truth = program.value(name)
+    rows = rows_of(snapshot, program.pid, name)
+    count = sum(row["count"] - (row.get("sampled") or 0) for row in rows)
+    check(count >= truth["count"], f"{program.pid}: {name}: {count} of {truth['count']} waits")
+    # A call may have a short wait beside the long one.
+    check_near(row_sum(rows), truth["ns"], 0.01, f"{program.pid}: {name}: its time",
+               slack=BELOW + 2 * sampled(rows))
+
+
+def check_runs(programs, snapshot):
+    errors = []
+    for name in SHORT:
+        some = [check_short(program, snapshot, name) for program in programs]
+        mean = sum(some) / len(some)
+        check(abs(mean) < 4 / math.sqrt(len(some)), f"{name}: {mean:.2f} sigma on average")
+        errors += some
+    check_spread(errors, "all lengths")
+    for name in LONG:
+        for program in programs:
+            check_long(program, snapshot, name)
+
+
+def check_sums(programs, snapshot, daemon):
+    totals = snapshot["totals"]
+    check(snapshot["sample_below_ns"] == BELOW, "the answer says which waits were sampled")
+    off_cpu = totals["blocked_ns"] + totals["runnable_ns"]
+    check_near(sum(row["total_ns"] for row in snapshot["rows"]), off_cpu, 0.0001,
+               "the rows add up to the exact total", slack=1_000_000)
+    sigma = math.sqrt(totals["short_ns"] * BELOW)
+    off = (totals["sampled_ns"] - totals["short_ns"]) / sigma
+    check(abs(off) < 4, f"the estimate of all short waits is off by {off:.2f} sigma")
+    threads = daemon.snapshot("--window", "5min", "-n", "0", "--by", "thread")["rows"]
+    check(not any(row.get("sampled_ns") for row in threads), "threads: exact sums")
+    for program in programs:
+        truth = sum(program.value(name)["ns"] for name in SHORT + LONG)
+        mine = sum(row["total_ns"] for row in threads if row["tid"] == program.pid)
+        check(mine >= truth * 0.99, f"{program.pid}: {mine} ns in all, {truth} in its functions")
+
+
+def check_text(programs, daemon):
+    text = daemon.ctl("snapshot", "offcpu", "--window", "5min", "--idle", "-n", "0").out
+    check("~" in text and "only some of these" in text, "text: estimates are marked")
+    folded = daemon.folded("--window", "5min", "--idle", "-p", programs[0].pid)
+    snapshot = daemon.snapshot("--window", "5min", "-p", programs[0].pid)
+    totals = snapshot["totals"]
+    off_cpu = (totals["blocked_ns"] + totals["runnable_ns"]) / 1000
+    check_near(sum(folded.values()), off_cpu, 0.001, "folded: the sum is the exact total, us")
+
+
+def check_many(daemon):
+    """A function that waits for some 50 us, many times."""
+    program = Program("prog_mixture", 99, 130000, 0, BELOW // 1000, "wait_50us").ready().go().done()
+    truth = program.value("wait_50us")
+    program.end()
+    snapshot = daemon.snapshot("--window", "5min", "-n", "0", "-p", program.pid)
+    rows = rows_of(snapshot, program.pid, "wait_50us")
+    check_near(row_sum(rows), truth["ns"], 0.02,
+               f"wait_50us, {truth['count']} times: its time")
+    check("run_mixture" in frame_names(rows[0]) and "main" in frame_names(rows[0]),
+          f"its stack: {frame_names(rows[0])}")
+    check_nothing_lost(snapshot, "many")
+
+
+need_live()
+daemon = Daemon(f"probe.offcpu.sample_below={BELOW // 1000}us", "window.length=1s")
+programs = []
+for run_number in range(RUNS):
+    args = (run_number, COUNT, run_number % 2, BELOW // 1000)
+    programs.append(Program("prog_mixture", *args).ready().go().done())
+    programs[-1].end()
+snapshot = daemon.snapshot("--window", "5min", "-n", "0")
+check_runs(programs, snapshot)
+check_sums(programs, snapshot, daemon)
+check_text(programs, daemon)
+check_many(daemon)
+check(daemon.stop() == 0, "the daemon ends with 0 at SIGTERM")
+finish()
