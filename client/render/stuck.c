@@ -90,7 +90,7 @@ static void render_entry(const struct view *view, const struct stuck_entry *entr
 }
 
 static void render_summary(const struct view *view, const struct wire_snapshot_reply *reply,
-			   size_t urgent)
+			   const struct stuck_entries *entries)
 {
 	if (reply->rows.n == 0) {
 		page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH,
@@ -98,12 +98,12 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 		return;
 	}
 	page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH, "%s thread%s",
-		  count_text((long long)reply->rows.n), reply->rows.n == 1 ? "" : "s");
-	if (urgent > 0)
+		  count_text((long long)entries->waits), entries->waits == 1 ? "" : "s");
+	if (entries->urgent > 0)
 		page_wrap(&view->page, STYLE_WARN, "", LABEL_WIDTH,
 			  "%s uninterruptible (D) for 5 s or more: not even kill -9 ends these; "
 			  "shown first",
-			  count_text((long long)urgent));
+			  count_text((long long)entries->urgent));
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
 			  "none is uninterruptible (D) for 5 s or more; the oldest come first");
@@ -139,7 +139,7 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 	n = view->top > 0 && entries.n > (size_t)view->top ? (size_t)view->top : entries.n;
 	render_moment(view, reply);
 	render_unread(view, &reply->rows);
-	render_summary(view, reply, entries.urgent);
+	render_summary(view, reply, &entries);
 	inner.hides_unread = true;
 	for (size_t i = 0; i < n; i++)
 		render_entry(&inner, &entries.v[view->reverse ? n - 1 - i : i],

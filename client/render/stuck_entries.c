@@ -103,6 +103,12 @@ static enum urgency row_urgency(const struct wire_row *row)
 	return row_is_uninterruptible(row) && row->max_ns >= URGENT_NS ? URGENT_NOW : URGENT_OLD;
 }
 
+/* Returns the number of waits for which the row stands: several if processes were folded. */
+static size_t row_waits(const struct wire_row *row)
+{
+	return row->open > 1 ? (size_t)row->open : 1;
+}
+
 /*
  * Makes entries from the candidates, which are sorted by key and then by age. The oldest wait of an
  * entry decides how urgent the entry is.
@@ -136,7 +142,9 @@ void stuck_entries_init(struct stuck_entries *entries, const struct view *view,
 	entries_make(entries, candidates, rows->n);
 	qsort(entries->v, entries->n, sizeof *entries->v, compare_entries);
 	for (size_t i = 0; i < rows->n; i++) {
-		entries->urgent += row_urgency(&rows->v[i]) == URGENT_NOW;
+		entries->waits += row_waits(&rows->v[i]);
+		if (row_urgency(&rows->v[i]) == URGENT_NOW)
+			entries->urgent += row_waits(&rows->v[i]);
 		free(candidates[i].key);
 	}
 	free(candidates);

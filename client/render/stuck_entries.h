@@ -31,6 +31,7 @@ struct stuck_entry {
 struct stuck_entries {
 	struct stuck_entry *v;
 	size_t n;
+	size_t waits;  /* number of threads; a row of folded processes stands for several */
 	size_t urgent; /* number of threads whose waits are URGENT_NOW */
 	const struct wire_row **rows;
 };

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that waits which have not ended are all in `stuck` when they were folded: how many they are,
+how long the oldest one lasts, and what they wait for."""
+
+from harness import *
+
+COUNT, ROWS = 60, 10
+
+
+def waiting(text):
+    """Returns the number of threads that wait, as text says it."""
+    found = re.search(r"^waiting +([\d,]+) threads?$", text, re.M)
+    return int(found[1].replace(",", "")) if found else None
+
+
+def check_rows(rows, least_ns):
+    """The children are in rows of several processes, which have no pid. The parent waits, too."""
+    folded = [row for row in rows if (row.get("folded") or 0) > 1]
+    check(len(rows) < COUNT // 2, f"{len(rows)} rows for {COUNT} processes")
+    check(row_sum(rows, "open") == COUNT + 1, f"{row_sum(rows, 'open')} waits of them all")
+    check(row_sum(folded, "open") >= COUNT - ROWS, f"{row_sum(folded, 'open')} of them are folded")
+    check(all(row["process"]["pid"] == 0 for row in folded), "folded rows have no pid")
+    check(all("read" in frame_names(row) for row in folded), "they have the stack of the wait")
+    check(all(row["max_ns"] >= least_ns for row in rows), f"all have waited for {least_ns} ns")
+
+
+need_live()
+daemon = Daemon("window.length=1s", f"window.max_rows={ROWS}", "window.max_folded=5000")
+program = Program("prog_crowd", COUNT).ready().go().done()
+began = time.monotonic()
+time.sleep(2)
+daemon.cut()
+least_ns = int((time.monotonic() - began - 1) * NS_PER_S)
+args = ("stuck", "--idle", "--comm", "prog_crowd")
+check_rows(daemon.ctl_json(*args)["rows"], least_ns)
+text = daemon.ctl(*args).out
+check(waiting(text) == COUNT + 1, f"text has the number of threads: {waiting(text)}")
+check(re.search(r"^prog_crowd \(\d+ processes like it\) ", text, re.M), "and of processes")
+check("S waits for data from a pipe" in text, "and what they wait for")
+
+# The parent ends, and with it all of its children.
+program.end()
+daemon.cut()
+check(not daemon.ctl_json(*args)["rows"], "nobody waits any more")
+daemon.stop()
+finish()
