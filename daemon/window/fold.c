@@ -8,11 +8,24 @@
 #include "common/base.h"
 #include "daemon/window/fold_internal.h"
 
-/* True if the window has too many members of one of its arrays. */
-static bool is_too_large(const struct window *window, size_t max)
+static bool has_many_images(const struct window *window, const struct window_fold_limits *limits)
 {
+	size_t n = 0, i;
+
+	if (!limits->max_images)
+		return window->n_images > 2 * limits->max_rows;
+	for (i = 0; i < window->n_images; i++)
+		n += !window->images[i].folded;
+	return n > limits->max_images;
+}
+
+/* True if the window has too many members of one of its arrays. */
+static bool is_too_large(const struct window *window, const struct window_fold_limits *limits)
+{
+	size_t max = limits->max_rows;
+
 	return window->n_rows > max || window->n_spans > max || window->n_opens > max ||
-	       window->n_samples > max || window->n_ios > max || window->n_images > 2 * max;
+	       window->n_samples > max || window->n_ios > max || has_many_images(window, limits);
 }
 
 /*
@@ -52,6 +65,8 @@ static int fold_run(struct fold *fold)
 	int r = fold_images_init(fold);
 
 	if (!r)
+		r = fold_images_limit(fold);
+	if (!r)
 		r = fold_waits(fold);
 	if (!r)
 		r = fold_samples(fold);
@@ -90,7 +105,7 @@ int window_fold(struct window *window, const struct window_fold_limits *limits, 
 		r = fold_preempted(&view, limits->preempted_percent, &is_changed);
 	if (r)
 		return r;
-	if (is_changed || (limits->max_rows && is_too_large(&view, limits->max_rows)))
+	if (is_changed || (limits->max_rows && is_too_large(&view, limits)))
 		r = window_rebuild(&view, limits, out);
 	else
 		*out = window_ref(window);

@@ -27,6 +27,12 @@ struct window_fold_limits {
 	 */
 	size_t max_folded;
 	/*
+	 * At most this number of entries of window.images are threads of their own; the other
+	 * threads are folded with all of their rows. 0: a thread that has a row which stays as it
+	 * is has an entry, and so have up to max_rows threads without such a row.
+	 */
+	size_t max_images;
+	/*
 	 * The shortest rows of preempted waits lose their stacks, as long as such rows together
 	 * have less than this percentage of the time of all preempted waits. 0: all rows keep their
 	 * stacks.

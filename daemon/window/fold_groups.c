@@ -96,8 +96,8 @@ static int64_t compare_u64(uint64_t a, uint64_t b)
 }
 
 /*
- * Compares items by rank (see rank_compare()). Items with is_sum come last, because they are always
- * summed up again. Items of equal rank are ordered by their ids.
+ * Compares items by rank (see rank_compare()). Items with is_summed come last. Items of equal rank
+ * are ordered by their ids.
  */
 static int item_compare(const void *x, const void *y, void *userdata)
 {
@@ -107,8 +107,8 @@ static int item_compare(const void *x, const void *y, void *userdata)
 
 	if (a->is_first != b->is_first)
 		return b->is_first - a->is_first;
-	if (a->is_sum != b->is_sum)
-		return a->is_sum - b->is_sum;
+	if (a->is_summed != b->is_summed)
+		return a->is_summed - b->is_summed;
 	r = rank_compare(a->is_idle, b->is_idle, a->ns, b->ns, a->is_disk, b->is_disk);
 	if (!r)
 		r = compare_u64(fold->in->images[a->image].uid, fold->in->images[b->image].uid);
@@ -129,11 +129,15 @@ size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t 
 {
 	size_t whole = 0, i;
 
-	for (i = 0; i < n; i++)
-		items[i].is_sum = items[i].processes || fold->images[items[i].image].is_alone;
+	for (i = 0; i < n; i++) {
+		const struct fold_image *image = &fold->images[items[i].image];
+
+		items[i].is_sum = items[i].processes || image->is_alone;
+		items[i].is_summed = items[i].is_sum || image->is_small;
+	}
 	if (n)
 		qsort_r(items, n, sizeof(*items), item_compare, (void *)fold);
-	while (whole < n && !items[whole].is_sum)
+	while (whole < n && !items[whole].is_summed)
 		items[whole++].target = FOLD_NONE;
 	return whole;
 }

@@ -8,6 +8,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
 #include "daemon/window/fold_internal.h"
+#include "daemon/window/idle_wait.h"
 
 /* This number of units may each have an "(others)" entry, even if max_folded is lower. */
 enum { UNITS_LEAST = 64 };
@@ -146,7 +147,7 @@ static int image_add(struct fold *fold, uint32_t image, bool is_others, bool is_
 	added->process = process;
 	memcpy(added->comm, comm, strnlen(comm, COMM_LEN));
 	added->start_boot_ns = info.id.start_boot_ns;
-	added->uid = hash64(added->start_boot_ns, added->comm, sizeof(added->comm));
+	added->uid = window_folded_uid(added);
 	added->exec_gen = info.id.exec_gen;
 	return 0;
 }
@@ -188,6 +189,148 @@ uint64_t fold_image_unit(struct fold *fold, uint32_t image)
 		       HASH_COUNT(fold->units) < UNITS_LEAST))
 		place = place_add(&fold->units, from->unit, 0);
 	return place ? place->key : UNIT_REST;
+}
+
+/*
+ * The time of one thread's rows, waits, samples and I/O operations (its items), by which
+ * fold_images_limit() ranks the threads.
+ */
+struct image_time {
+	uint64_t uid;
+	uint64_t busy_ns;
+	uint64_t idle_ns;
+	uint32_t image; /* index in in.images */
+	bool has_items; /* the thread has items; their time may be 0 */
+};
+
+/* Sorts threads with more time first; those of equal time by their numbers. */
+static int time_compare(uint64_t a, uint64_t b, const struct image_time *x,
+			const struct image_time *y)
+{
+	if (a != b)
+		return a > b ? -1 : 1;
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	return x->image < y->image ? -1 : x->image > y->image;
+}
+
+static int busy_compare(const void *x, const void *y)
+{
+	const struct image_time *a = x, *b = y;
+
+	return time_compare(a->busy_ns, b->busy_ns, a, b);
+}
+
+static int idle_compare(const void *x, const void *y)
+{
+	const struct image_time *a = x, *b = y;
+
+	return time_compare(a->idle_ns, b->idle_ns, a, b);
+}
+
+/*
+ * Adds an item's time to that of its thread. A wait counts with at most the length of the window,
+ * so that waits of many days do not outrank all others.
+ */
+static void time_add(const struct window *in, struct image_time *time, uint64_t ns, bool is_idle)
+{
+	uint64_t most = (uint64_t)(in->end_ns - in->start_ns);
+
+	if (ns > most)
+		ns = most;
+	time->has_items = true;
+	if (is_idle)
+		time->idle_ns += ns;
+	else
+		time->busy_ns += ns;
+}
+
+static bool is_idle(const struct fold *fold, uint32_t image, uint32_t state,
+		    const struct stack *kernel, const struct stack *user)
+{
+	return wait_is_idle(state, fold->images[image].process.is_kernel, kernel, user);
+}
+
+static void waits_time(const struct fold *fold, struct image_time *times)
+{
+	const struct window *in = fold->in;
+	size_t i;
+
+	for (i = 0; i < in->n_rows; i++) {
+		const struct window_row *row = &in->rows[i];
+
+		time_add(in, &times[row->image], row->blocked_ns + row->runnable_ns,
+			 is_idle(fold, row->image, row->state, row->kernel, row->user));
+	}
+	for (i = 0; i < in->n_spans; i++) {
+		const struct window_span *span = &in->spans[i];
+
+		time_add(in, &times[span->image], (uint64_t)(span->end_ns - span->start_ns),
+			 is_idle(fold, span->image, span->state, span->kernel, span->user));
+	}
+	for (i = 0; i < in->n_opens; i++) {
+		const struct window_open *open = &in->opens[i];
+
+		time_add(in, &times[open->image], (uint64_t)(in->end_ns - open->start_ns),
+			 is_idle(fold, open->image, open->state, open->kernel, open->user));
+	}
+}
+
+static void counts_time(const struct fold *fold, struct image_time *times)
+{
+	const struct window *in = fold->in;
+	size_t i;
+
+	for (i = 0; i < in->n_samples; i++)
+		time_add(in, &times[in->samples[i].image],
+			 in->samples[i].on_ns ? in->samples[i].on_ns : in->samples[i].count, false);
+	for (i = 0; i < in->n_ios; i++)
+		time_add(in, &times[in->ios[i].image],
+			 in->ios[i].total_ns ? in->ios[i].total_ns : in->ios[i].oldest_ns, false);
+}
+
+/*
+ * Moves the threads that have items, and were not folded before, to the front of times[]. Returns
+ * their number.
+ */
+static size_t times_pack(const struct fold *fold, struct image_time *times)
+{
+	const struct window *in = fold->in;
+	size_t i, n = 0;
+
+	for (i = 0; i < in->n_images; i++) {
+		if (!times[i].has_items || in->images[i].folded || fold->images[i].is_alone)
+			continue;
+		times[n] = times[i];
+		times[n].uid = in->images[i].uid;
+		times[n++].image = (uint32_t)i;
+	}
+	return n;
+}
+
+int fold_images_limit(struct fold *fold)
+{
+	_cleanup_(freep) struct image_time *times = NULL;
+	size_t max = fold->limits->max_images, busy = max - max / 4, n, i;
+
+	if (!max)
+		return 0;
+	times = calloc(fold->in->n_images + 1, sizeof(*times));
+	if (!times)
+		return -ENOMEM;
+	waits_time(fold, times);
+	counts_time(fold, times);
+	n = times_pack(fold, times);
+	if (n <= max)
+		return 0;
+	qsort(times, n, sizeof(*times), busy_compare);
+	/* Where fewer threads are busy, more idle ones stay. */
+	while (busy && !times[busy - 1].busy_ns)
+		busy--;
+	qsort(times + busy, n - busy, sizeof(*times), idle_compare);
+	for (i = max; i < n; i++)
+		fold->images[times[i].image].is_small = true;
+	return 0;
 }
 
 int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item)
@@ -238,13 +381,31 @@ static int image_fold(struct fold *fold, const struct fold_item *item, bool is_o
 	return fold_use_add(fold, place, &use);
 }
 
-/* Folds the entries of in.images for which the items were made. */
+/* True if out.images has an entry for processes with the comm, exe and cgroup of this one. */
+static bool has_place(const struct fold *fold, uint32_t image)
+{
+	struct fold_place *place;
+
+	HASH_FIND(hh, fold->places, &fold->images[image].hash, sizeof(place->key), place);
+	return place;
+}
+
+/*
+ * Folds the entries of in.images for which the items were made. If max_images is set, only rows and
+ * waits may need an entry of their own for a comm.
+ */
 static int images_fold(struct fold *fold, struct fold_item *items, size_t n)
 {
 	struct fold_targets targets = {};
 	size_t i;
-	int r = fold_items_group(fold, items, n, &targets);
+	int r = 0;
 
+	if (fold->limits->max_images) {
+		for (i = 0; i < n && !r; i++)
+			r = image_fold(fold, &items[i], !has_place(fold, items[i].image));
+		return r;
+	}
+	r = fold_items_group(fold, items, n, &targets);
 	for (i = 0; i < n && !r; i++)
 		r = image_fold(fold, &items[i], targets.v[items[i].target].is_others);
 	free(targets.v);
@@ -285,22 +446,25 @@ static int images_collect(struct fold *fold, struct fold_item *items, size_t *n_
 
 /*
  * Decides about those entries of in.images (threads or processes) of which no row was kept. Keeps
- * the ones with the most CPU time, until max_rows entries of in.images are kept in all, and folds
+ * the ones with the most CPU time, until max_images entries of in.images are kept in all, and folds
  * the others. If all of them were folded, a thread that never waits would be missing in a window of
- * waits. If in.images has at most twice max_rows entries, none of them is folded, unless it was
- * folded before.
+ * waits. If max_images is 0, max_rows entries are kept in its place; and if in.images has at most
+ * twice max_rows entries, none of them is folded, unless it was folded before.
  */
 int fold_images_finish(struct fold *fold)
 {
 	_cleanup_(freep) struct fold_item *items = calloc(fold->in->n_images + 1, sizeof(*items));
-	size_t max = fold->limits->max_rows, n = 0, kept = 0, stay, i;
+	size_t max = fold->limits->max_images, n = 0, kept = 0, stay, i;
 	uint32_t out;
 	int r = items ? images_collect(fold, items, &n, &kept) : -ENOMEM;
 
 	if (r)
 		return r;
-	if (fold->in->n_images <= 2 * max)
-		max *= 2;
+	if (!max) {
+		max = fold->limits->max_rows;
+		if (fold->in->n_images <= 2 * max)
+			max *= 2;
+	}
 	stay = fold_items_sort(fold, items, n);
 	if (kept >= max || stay > max - kept)
 		stay = kept < max ? max - kept : 0;

@@ -28,6 +28,8 @@ struct fold_image {
 	bool is_alone; /* true: the entry is no process, but stands for CPUs or for a cgroup; it
 			  always stays */
 	bool is_others;
+	bool is_small; /* true: nothing of the entry stays as it is, because enough others have more
+			  time, see fold_images_limit() */
 	bool has_started; /* true if the entry's process started within the window */
 };
 
@@ -103,8 +105,8 @@ struct fold_item {
 	 * waits.
 	 */
 	bool is_first;
-	bool is_sum; /* true if it is always summed up: it was folded before, or it belongs to no
-			single process */
+	bool is_sum;	/* true if it was folded before, or belongs to no single process */
+	bool is_summed; /* true if it is always summed up: is_sum, or its image is small */
 };
 
 /* A summed row of the folded window. */
@@ -150,6 +152,13 @@ int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t
  */
 uint64_t fold_image_unit(struct fold *fold, uint32_t image);
 
+/*
+ * If more than max_images threads have rows, waits, samples or I/O operations, sets is_small in the
+ * entries of those that have the least time. A quarter of the threads that stay is for idle ones.
+ * 0 or -ENOMEM.
+ */
+int fold_images_limit(struct fold *fold);
+
 /* Records that the item was folded into entry `image` of out.images. 0 or -ENOMEM. */
 int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item);
 
@@ -178,14 +187,14 @@ void fold_uses_count(struct fold_uses *uses,
 /* fold_groups.c */
 
 /*
- * Sets is_sum of the items, and sorts the items by rank; those with is_sum come last. Returns the
- * number of items without is_sum.
+ * Sets is_sum and is_summed of the items, and sorts the items by rank; those with is_summed come
+ * last. Returns the number of items without is_summed.
  */
 size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n);
 
 /*
  * Sorts the items so that those that stay as they are come first, and returns their number. It is
- * at most max_rows, and none of them is a sum already. If there are too many items, a quarter of
+ * at most max_rows, and none of them is always summed up. If there are too many items, a quarter of
  * max_rows is reserved for idle items, unless is_busy_first is true.
  */
 size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n,

@@ -213,6 +213,11 @@ int window_set_members(struct window *window, struct window_member *members, siz
 	return 0;
 }
 
+uint64_t window_folded_uid(const struct window_image *image)
+{
+	return hash64(image->start_boot_ns, image->comm, sizeof(image->comm));
+}
+
 const struct window_waker *window_row_waker(const struct window *window, size_t row)
 {
 	return row < window->n_wakers ? &window->wakers[row] : NULL;

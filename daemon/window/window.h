@@ -347,6 +347,9 @@ struct window_waker *window_add_waker(struct window *window);
 struct window_io *window_add_io(struct window *window);
 struct window_member *window_add_member(struct window *window);
 
+/* Returns the uid of a folded entry, which follows from its start_boot_ns and comm. */
+uint64_t window_folded_uid(const struct window_image *image);
+
 /*
  * Sorts `members`, removes duplicates, and stores them in the window, which must have no members
  * yet. Counts those beyond WINDOW_MEMBERS_MAX in window.folded.unlisted. 0, or -ENOMEM.

@@ -437,13 +437,23 @@ static void assert_same_window(const struct window *a, const struct window *b)
 	assert_memory_equal(&a->folded, &b->folded, sizeof(a->folded));
 }
 
-static struct window *fold(struct window *window, size_t max_rows, size_t max_folded)
+static struct window *fold_images(struct window *window, size_t max_rows, size_t max_folded,
+				  size_t max_images)
 {
-	const struct window_fold_limits limits = { .max_rows = max_rows, .max_folded = max_folded };
+	const struct window_fold_limits limits = {
+		.max_rows = max_rows,
+		.max_folded = max_folded,
+		.max_images = max_images,
+	};
 	struct window *out = NULL;
 
 	assert_int_equal(window_fold(window, &limits, &out), 0);
 	return out;
+}
+
+static struct window *fold(struct window *window, size_t max_rows, size_t max_folded)
+{
+	return fold_images(window, max_rows, max_folded, 0);
 }
 
 static void test_a_small_window_stays(void **state)
@@ -553,8 +563,56 @@ static void test_the_order_does_not_matter(void **state)
 	window_unref(window);
 }
 
-/* The top 20 by comm and stack are those of the window before, with the same sums. */
-static void test_the_top_stays(void **state)
+/* Returns the number of threads of the window, without the kernel's idle process. */
+static size_t threads_count(const struct window *window)
+{
+	size_t n = 0, i;
+
+	for (i = 0; i < window->n_images; i++)
+		n += window->images[i].tid && !window->images[i].folded &&
+		     window->images[i].process != process[PIDS];
+	return n;
+}
+
+/*
+ * Not more threads stay than the limit says. All sums are the same, and a second time nothing
+ * changes. The threads with the most time stay, and the order has no influence.
+ */
+static void test_few_images(void **state)
+{
+	static const size_t limits[] = { 1, 20, 60 };
+	struct window *window = window_make(3000, 600), *out, *again;
+	size_t i, k;
+
+	for (i = 0; i < 40; i++) {
+		window->rows[i].image = 7;
+		window->rows[i].state = 2;
+		window->rows[i].blocked_ns = 4 * NS_PER_S;
+	}
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		out = fold_images(window, 100, 100, limits[i]);
+		assert_conserved(window, out);
+		assert_in_range(threads_count(out), 1, limits[i]);
+		for (k = 0; k < out->n_images && out->images[k].uid != 77 + 7; k++)
+			;
+		assert_true(k < out->n_images);
+		again = fold_images(out, 100, 100, limits[i]);
+		assert_same_window(out, again);
+		window_unref(again);
+		shuffle(window);
+		again = fold_images(window, 100, 100, limits[i]);
+		assert_same_window(out, again);
+		window_unref(again);
+		window_unref(out);
+	}
+	window_unref(window);
+}
+
+/*
+ * The top 20 by comm and stack are those of the window before, with the same sums, however few
+ * threads stay.
+ */
+static void assert_top_stays(size_t max_images)
 {
 	static struct tallies before, after;
 	struct window *window, *out;
@@ -565,7 +623,7 @@ static void test_the_top_stays(void **state)
 	for (i = 0; i < STACKS; i++)
 		stacks[i].is_idle = false;
 	window = window_make(6000, 500);
-	out = fold(window, 300, 300);
+	out = fold_images(window, 300, 300, max_images);
 
 	memset(&before, 0, sizeof(before));
 	memset(&after, 0, sizeof(after));
@@ -584,6 +642,12 @@ static void test_the_top_stays(void **state)
 	}
 	window_unref(out);
 	window_unref(window);
+}
+
+static void test_the_top_stays(void **state)
+{
+	assert_top_stays(0);
+	assert_top_stays(30);
 }
 
 /* Waits that are not idle stay, though idle ones are longer; D comes first among equal ones. */
@@ -755,6 +819,7 @@ int main(void)
 		TEST(test_sums_are_conserved),
 		TEST(test_folding_twice),
 		TEST(test_the_order_does_not_matter),
+		TEST(test_few_images),
 		TEST(test_the_top_stays),
 		TEST(test_ranks),
 		TEST(test_open_waits),
