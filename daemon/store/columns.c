@@ -11,6 +11,7 @@
 
 enum column_kind {
 	COLUMN_U64,
+	COLUMN_UID, /* window_image.uid; 0 for a folded entry, see store_images_complete() */
 	COLUMN_U32,
 	COLUMN_DELTA, /* an int32_t, written as the difference from the previous member of the array
 		       */
@@ -39,7 +40,7 @@ struct store_table_entry {
 	}
 
 static const struct store_column image_columns[] = {
-	COLUMN(struct window_image, U64, uid),
+	COLUMN(struct window_image, UID, uid),
 	COLUMN(struct window_image, U64, start_boot_ns),
 	COLUMN(struct window_image, PROCESS, process),
 	COLUMN(struct window_image, I32, tid),
@@ -190,7 +191,7 @@ static bool column_is_empty(const struct store_section *section, const struct wi
 	const char *base = (const char *)window;
 	const char *members = *(char *const *)(base + section->array);
 	size_t n = *(const size_t *)(base + section->n), i;
-	size_t size = section->columns[column].kind == COLUMN_U64 ? 8 : 4;
+	size_t size = section->columns[column].kind <= COLUMN_UID ? 8 : 4;
 	uint64_t value = 0;
 
 	for (i = 0; i < n && !value; i++)
@@ -278,6 +279,27 @@ static void time_encode(const struct window *window, int64_t time, struct bytes 
 		bytes_put_i64(out, (int64_t)delta);
 }
 
+/*
+ * Returns the number to write for a window_image.uid; `member` points to it. The uid of a folded
+ * entry is a hash, of which each byte would take space.
+ */
+static uint64_t uid_number(const void *member)
+{
+	const struct window_image *image =
+		(const void *)((const char *)member - offsetof(struct window_image, uid));
+
+	return image->folded && image->uid == window_folded_uid(image) ? 0 : image->uid;
+}
+
+void store_images_complete(struct window *window)
+{
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++)
+		if (!window->images[i].uid && window->images[i].folded)
+			window->images[i].uid = window_folded_uid(&window->images[i]);
+}
+
 static void member_encode(struct store_column_context *context, enum column_kind kind,
 			  const void *member, struct bytes *out)
 {
@@ -286,6 +308,9 @@ static void member_encode(struct store_column_context *context, enum column_kind
 	switch (kind) {
 	case COLUMN_U64:
 		bytes_put_u64(out, *(const uint64_t *)member);
+		break;
+	case COLUMN_UID:
+		bytes_put_u64(out, uid_number(member));
 		break;
 	case COLUMN_U32:
 	case COLUMN_IMAGE:
@@ -399,6 +424,7 @@ static void member_decode(struct store_column_context *context, enum column_kind
 
 	switch (kind) {
 	case COLUMN_U64:
+	case COLUMN_UID:
 		*(uint64_t *)member = bytes_get_u64(in);
 		break;
 	case COLUMN_U32:

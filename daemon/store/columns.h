@@ -106,6 +106,12 @@ void store_columns_encode(struct store_column_context *context, const struct sto
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
 			 size_t n_columns, struct bytes_reader *in);
 
+/*
+ * Called when window->images are decoded: sets the uid of folded entries, which is not written
+ * because it follows from their other members.
+ */
+void store_images_complete(struct window *window);
+
 void store_table_fini(struct store_table *table);
 
 #endif

@@ -101,11 +101,8 @@ static int merged_process(void *userdata, struct process *process, int64_t *out)
 int store_tier_fold(const struct store *store, size_t tier, struct window *window,
 		    struct window **out)
 {
-	const struct window_fold_limits limits = {
-		.max_rows = store_tier_rows(store, tier),
-		.max_folded = store->fold.max_folded >> store->sums[tier].level,
-		.preempted_percent = store->fold.preempted_percent,
-	};
+	const struct window_fold_limits limits =
+		store_fold_limits(&store->fold, store->sums[tier].level);
 
 	return window_fold(window, &limits, out);
 }

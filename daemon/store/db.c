@@ -118,6 +118,9 @@ static const char *const sql[STATEMENT_N] = {
 		"WHERE tier = ?1 AND session = ?2 AND id >= ?3 ORDER BY id LIMIT ?4) ORDER BY id",
 	[STATEMENT_TIER_SUMS] =
 		"SELECT tier, count(*), sum(size), max(row_limit) FROM window_tiers GROUP BY tier",
+	[STATEMENT_TIER_LENGTHS] =
+		"SELECT length_ns, count(*), sum(size), min(start_real_ns), max(end_real_ns) "
+		"FROM window_tiers GROUP BY length_ns",
 	[STATEMENT_PAGES] = "PRAGMA page_count",
 	[STATEMENT_FREE_PAGES] = "PRAGMA freelist_count",
 };
@@ -366,4 +369,16 @@ int store_db_number(struct store_db *db, enum store_statement which, int64_t *ou
 	*out = sqlite3_column_int64(statement, 0);
 	sqlite3_reset(statement);
 	return 0;
+}
+
+int store_db_used_bytes(struct store_db *db, int64_t *out)
+{
+	int64_t pages, free_pages;
+	int r = store_db_number(db, STATEMENT_PAGES, &pages);
+
+	if (!r)
+		r = store_db_number(db, STATEMENT_FREE_PAGES, &free_pages);
+	if (!r)
+		*out = (pages - free_pages) * STORE_PAGE;
+	return r;
 }

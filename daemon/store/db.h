@@ -89,10 +89,14 @@ enum store_statement {
 	STATEMENT_TIER_RESIZE,
 	STATEMENT_TIER_GROUP,
 	STATEMENT_TIER_SUMS,
+	STATEMENT_TIER_LENGTHS,
 	STATEMENT_PAGES,
 	STATEMENT_FREE_PAGES,
 	STATEMENT_N,
 };
+
+/* Size of a page of the database in bytes. */
+enum { STORE_PAGE = 4096 };
 
 struct store_db {
 	sqlite3 *handle;
@@ -135,6 +139,12 @@ int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
  * is no row; or another errno.
  */
 int store_db_number(struct store_db *db, enum store_statement which, int64_t *out);
+
+/*
+ * Sets *out to the size in bytes of all pages of the database that are in use. Returns 0 or a
+ * negative errno.
+ */
+int store_db_used_bytes(struct store_db *db, int64_t *out);
 
 /* Returns the negative errno for a result code of SQLite; 0 if the code is not an error. */
 int store_db_errno(struct store_db *db, int code);

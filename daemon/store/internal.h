@@ -32,6 +32,15 @@ enum { STORE_NOTES_MAX = 64 };
  */
 enum { HELD_SESSIONS_MAX = 96, HELD_MAX = 64 };
 
+/* The most ends of answers, and ends of joined windows, that the store remembers. */
+enum { MARKS_MAX = 512 };
+
+/* The latest times that were added, in ns since the epoch. Zeroed: none. */
+struct store_times {
+	int64_t ns[MARKS_MAX];
+	size_t next; /* index of the time that is replaced next */
+};
+
 /* Sessions of always-on probes have numbers below this. */
 enum { STORE_ALWAYS_MAX = 16 };
 
@@ -79,6 +88,8 @@ struct store {
 	/* period of the windows that were dropped because `queue` was full */
 	struct store_gap missed;
 	int64_t window_ns; /* windows shorter than this are joined, see struct store_options */
+	struct store_times marks;  /* see store_mark() */
+	struct store_times joined; /* ends of windows that were joined with the next one */
 	struct store_stats stats;
 	/* The members from here on are used by the writer's thread only */
 	pthread_t thread;
@@ -177,9 +188,6 @@ int store_meta_set(struct store *store, const char *name, int64_t value, const c
 
 /* Returns how many bytes the tables may take, which is a little less than max_size. */
 uint64_t store_room(const struct store *store);
-
-/* Sets *out to how many bytes the tables take. */
-int store_used_bytes(struct store *store, int64_t *out);
 
 /* Deletes a window in the open transaction, notes why, and counts it. */
 int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,

@@ -11,6 +11,11 @@ static int64_t length_of(const struct window *window)
 	return window->end_ns - window->start_ns;
 }
 
+static int64_t end_of(const struct window *window)
+{
+	return window->end_ns + window->real_offset_ns;
+}
+
 /*
  * Returns the length in ns at which a window need not be joined with others. It is 5 % less than
  * the setting [window] length, because a window may end a little early.
@@ -45,12 +50,64 @@ static struct store_held *held_place(struct store *store)
 	return NULL;
 }
 
-/* Writes the held windows of a session as one window, or separately if they cannot be joined. */
-static void held_write(struct store *store, struct store_held *held)
+static int64_t *time_find(struct store_times *times, int64_t ns)
+{
+	size_t i;
+
+	for (i = 0; i < MARKS_MAX; i++)
+		if (times->ns[i] == ns)
+			return &times->ns[i];
+	return NULL;
+}
+
+static void time_add(struct store_times *times, int64_t ns)
+{
+	times->ns[times->next++ % MARKS_MAX] = ns;
+}
+
+bool store_mark(struct store *store, int64_t last_ns, int64_t end_ns)
+{
+	int64_t *last;
+	bool is_free;
+
+	if (!store || store->is_read_only)
+		return true;
+	pthread_mutex_lock(&store->lock);
+	is_free = !time_find(&store->joined, end_ns);
+	if (is_free) {
+		last = last_ns ? time_find(&store->marks, last_ns) : NULL;
+		if (last)
+			*last = end_ns;
+		else
+			time_add(&store->marks, end_ns);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return is_free;
+}
+
+/*
+ * Returns how many windows of windows[n], from the first on, may be joined: up to the first one at
+ * whose end an answer of a stream ended.
+ */
+static size_t run_length(struct store *store, struct window *const *windows, size_t n)
+{
+	size_t length = 1, i;
+
+	pthread_mutex_lock(&store->lock);
+	while (length < n && !time_find(&store->marks, end_of(windows[length - 1])))
+		length++;
+	for (i = 0; i + 1 < length; i++)
+		time_add(&store->joined, end_of(windows[i]));
+	pthread_mutex_unlock(&store->lock);
+	return length;
+}
+
+/* Writes these windows as one window, or separately if they cannot be joined. */
+static void run_write(struct store *store, struct window **windows, size_t n)
 {
 	struct window *joined = NULL;
-	size_t i, n = held->n;
-	int r = n > 1 ? store_downsample(held->windows, n, &joined) : 0;
+	size_t i;
+	int r = n > 1 ? store_downsample(windows, n, &joined) : 0;
 
 	if (r)
 		log_err(r, "%s: cannot join %zu windows", store->path, n);
@@ -58,10 +115,21 @@ static void held_write(struct store *store, struct store_held *held)
 		store_window_take(store, joined);
 	for (i = 0; i < n; i++) {
 		if (!joined)
-			store_window_take(store, held->windows[i]);
-		window_unref(held->windows[i]);
+			store_window_take(store, windows[i]);
+		window_unref(windows[i]);
 	}
 	window_unref(joined);
+}
+
+/* Writes the held windows of a session. */
+static void held_write(struct store *store, struct store_held *held)
+{
+	size_t from, n;
+
+	for (from = 0; from < held->n; from += n) {
+		n = run_length(store, held->windows + from, held->n - from);
+		run_write(store, held->windows + from, n);
+	}
 	held->n = 0;
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/store/intern_read.h"
 #include "daemon/store/session_row.h"
 #include "daemon/store/store.h"
+#include "daemon/store/tier.h"
 #include "daemon/store/window_row.h"
 
 /*
@@ -419,6 +420,52 @@ void store_reader_count(struct store_reader *reader, struct store_stats *out)
 	out->windows = (uint64_t)windows;
 	out->oldest_ns = end_get(reader, STATEMENT_WINDOW_OLDEST);
 	out->newest_ns = end_get(reader, STATEMENT_WINDOW_NEWEST);
+}
+
+/* Adds the windows of one length, of which the statement has a row, to the stats of their tier. */
+static void tier_add(sqlite3_stmt *statement, struct store_tier_stats *tier)
+{
+	int64_t start = sqlite3_column_int64(statement, 3);
+	int64_t end = sqlite3_column_int64(statement, 4);
+
+	tier->windows += (uint64_t)sqlite3_column_int64(statement, 1);
+	tier->bytes += (uint64_t)sqlite3_column_int64(statement, 2);
+	if (tier->oldest_ns == INT64_MIN || start < tier->oldest_ns)
+		tier->oldest_ns = start;
+	if (end > tier->newest_ns)
+		tier->newest_ns = end;
+}
+
+int store_reader_tiers(struct store_reader *reader, const struct store_tier *tiers, size_t n,
+		       struct store_tier_stats *out)
+{
+	uint64_t blobs = 0;
+	sqlite3_stmt *statement;
+	int64_t used = 0;
+	size_t i;
+	int r;
+
+	for (i = 0; i < n; i++)
+		out[i] = (struct store_tier_stats){
+			.tier = tiers[i],
+			.oldest_ns = INT64_MIN,
+			.newest_ns = INT64_MIN,
+			.early_ns = store_tier_early(&reader->db, i),
+		};
+	statement = store_db_statement(&reader->db, STATEMENT_TIER_LENGTHS, &r);
+	if (r)
+		return r;
+	while ((r = store_db_step(&reader->db, statement)) > 0)
+		tier_add(statement,
+			 &out[store_tier_of(tiers, n, sqlite3_column_int64(statement, 0))]);
+	if (!r)
+		r = store_db_used_bytes(&reader->db, &used);
+	for (i = 0; i < n; i++)
+		blobs += out[i].bytes;
+	/* All rows count for the tiers in proportion to their windows. */
+	for (i = 0; i < n && blobs; i++)
+		out[i].bytes = (uint64_t)((double)used * (double)out[i].bytes / (double)blobs);
+	return r;
 }
 
 struct store_names store_reader_names(struct store_reader *reader)

@@ -34,6 +34,8 @@ struct store_select {
 struct store_reader;
 struct store_session;
 struct store_stats;
+struct store_tier;
+struct store_tier_stats;
 
 /* One run of stackd, from its start until it stopped or was killed. */
 struct store_run {
@@ -146,6 +148,14 @@ int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t s
  * now.
  */
 void store_reader_count(struct store_reader *reader, struct store_stats *out);
+
+/*
+ * Sets out[] to the stats of the n tiers, without the members max_rows and max_bytes. Returns 0 or
+ * a negative errno, -EUCLEAN if an earlier version of stackd wrote the database, which had no
+ * tiers.
+ */
+int store_reader_tiers(struct store_reader *reader, const struct store_tier *tiers, size_t n,
+		       struct store_tier_stats *out);
 
 /*
  * Returns functions that give the row numbers of the stacks and processes that this reader has

@@ -7,7 +7,6 @@
 #include "daemon/store/internal.h"
 
 enum {
-	PAGE = 4096, /* size of a page of the database in bytes */
 	/* When the disk is full, 1/8 of all windows are evicted at once; at least 4, at most 64. */
 	EVICT_FULL_MOST = 64,
 	EVICT_FULL_SHARE = 8,
@@ -77,18 +76,6 @@ int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const ch
 	return 0;
 }
 
-int store_used_bytes(struct store *store, int64_t *out)
-{
-	int64_t pages, free_pages;
-	int r = store_db_number(&store->db, STATEMENT_PAGES, &pages);
-
-	if (!r)
-		r = store_db_number(&store->db, STATEMENT_FREE_PAGES, &free_pages);
-	if (!r)
-		*out = (pages - free_pages) * PAGE;
-	return r;
-}
-
 static int64_t blobs_bytes(const struct store *store)
 {
 	int64_t bytes = 0;
@@ -129,7 +116,7 @@ static int vacuum(struct store *store)
 	int64_t pages;
 	int r = store_db_number(&store->db, STATEMENT_PAGES, &pages);
 
-	if (r || pages * PAGE <= (int64_t)store->max_size)
+	if (r || pages * STORE_PAGE <= (int64_t)store->max_size)
 		return r;
 	return store_db_run(&store->db, "PRAGMA incremental_vacuum(512)");
 }
@@ -144,7 +131,7 @@ int store_make_room(struct store *store, size_t size)
 	int64_t room = (int64_t)store_room(store) - (int64_t)(4 * size), used;
 	int r;
 
-	while ((r = store_used_bytes(store, &used)) == 0 && used > room) {
+	while ((r = store_db_used_bytes(&store->db, &used)) == 0 && used > room) {
 		if (!store->is_shrinking)
 			goal_set(store, used, room);
 		while (!r && blobs_bytes(store) > store->goal_bytes)
@@ -172,7 +159,7 @@ int store_shrink_step(struct store *store)
 		r = store_collect_step(store);
 		return r < 0 ? r : 1;
 	}
-	r = store_used_bytes(store, &used);
+	r = store_db_used_bytes(&store->db, &used);
 	if (r || used <= room - room / ROOM_PARTS) {
 		store->is_shrinking = false;
 		return r;

@@ -27,8 +27,6 @@
  */
 #define NUMBERS_SKIPPED "100000000"
 
-#define PAGE 4096
-
 /*
  * The largest size of a database in bytes: twice the highest max_size that [store] allows. A larger
  * size in a file's header is due to damage.
@@ -249,7 +247,7 @@ static void file_lengthen(const char *path)
 		return;
 	if (fstat(fd, &st) == 0 && pread(fd, pages, sizeof(pages), 28) == sizeof(pages)) {
 		wanted = ((int64_t)pages[0] << 24 | pages[1] << 16 | pages[2] << 8 | pages[3]) *
-			 PAGE;
+			 STORE_PAGE;
 		if (st.st_size < wanted && wanted <= LENGTH_MAX && ftruncate(fd, wanted) < 0)
 			log_err(-errno, "%s: cannot lengthen the file", path);
 	}

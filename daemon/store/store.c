@@ -207,9 +207,18 @@ void store_stats(struct store *store, struct store_stats *out)
 
 void store_stats_read(struct store *store, struct store_reader *reader, struct store_stats *out)
 {
+	size_t i;
+
 	store_stats(store, out);
-	if (reader && store->is_read_only)
-		store_reader_count(reader, out);
+	if (!reader || !store->is_read_only)
+		return;
+	store_reader_count(reader, out);
+	/* A database of an earlier version of stackd has no tiers. */
+	if (store_reader_tiers(reader, store->tiers, store->n_tiers, out->tiers))
+		return;
+	out->n_tiers = store->n_tiers;
+	for (i = 0; i < out->n_tiers; i++)
+		out->tiers[i].max_bytes = store_room(store) * store->tiers[i].share / 100;
 }
 
 uint64_t store_current_run(struct store *store)

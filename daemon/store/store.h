@@ -61,6 +61,16 @@ struct store_options {
 	int64_t (*now)(clockid_t clock);
 };
 
+/* A tier halves the number of rows of its windows at most this number of times. */
+enum { STORE_LEVEL_MAX = 2 };
+
+/*
+ * Returns the limits to which a tier folds its windows if it has halved their rows `level` times.
+ * `fold` has the limits without that.
+ */
+struct window_fold_limits store_fold_limits(const struct window_fold_limits *fold,
+					    unsigned int level);
+
 struct store_tier_stats {
 	struct store_tier tier;
 	/* number of rows to which the tier's new windows are folded; 0: they are not folded */
@@ -161,6 +171,15 @@ void store_add(struct store *store, struct window *window);
 void store_add_session(struct store *store, const struct store_session *session);
 
 /* Changes window_ns, see struct store_options. */
+/*
+ * Called when an answer of a stream ends at end_ns, in ns since the epoch: windows before and after
+ * this time are not joined into one. Thus a client that asks for what follows the answer gets only
+ * that, even after stackd was restarted. last_ns is the end of the stream's previous answer, for
+ * which this is no longer needed; 0: there is none. Returns false if windows before and after
+ * end_ns have been joined already.
+ */
+bool store_mark(struct store *store, int64_t last_ns, int64_t end_ns);
+
 void store_set_window(struct store *store, int64_t window_ns);
 
 void store_stats(struct store *store, struct store_stats *out);

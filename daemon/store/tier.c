@@ -12,18 +12,18 @@
 /* The value of the column length_ns for windows of sessions that clients started. */
 #define LENGTH_OF_CLIENTS (-1)
 
-static size_t tier_of(const struct store *store, int64_t length_ns)
+size_t store_tier_of(const struct store_tier *tiers, size_t n, int64_t length_ns)
 {
-	size_t tier = store->n_tiers - 1;
+	size_t tier = n - 1;
 
 	if (length_ns == LENGTH_OF_CLIENTS)
 		return tier;
-	while (tier && length_ns < store->tiers[tier].length_ns)
+	while (tier && length_ns < tiers[tier].length_ns)
 		tier--;
 	return tier;
 }
 
-/* Writes an SQL expression to `text` that computes the same as tier_of(). */
+/* Writes an SQL expression to `text` that computes the same as store_tier_of(). */
 static void tier_expression(const struct store *store, char *text, size_t size)
 {
 	size_t i, used;
@@ -68,7 +68,7 @@ static void early_name(size_t tier, char *name, size_t size)
 	snprintf(name, size, "early%zu", tier);
 }
 
-static int64_t early_get(struct store *store, size_t tier)
+int64_t store_tier_early(struct store_db *db, size_t tier)
 {
 	int64_t end = INT64_MIN;
 	sqlite3_stmt *statement;
@@ -76,11 +76,11 @@ static int64_t early_get(struct store *store, size_t tier)
 	int r;
 
 	early_name(tier, name, sizeof(name));
-	statement = store_db_statement(&store->db, STATEMENT_META_GET, &r);
+	statement = store_db_statement(db, STATEMENT_META_GET, &r);
 	if (r)
 		return end;
 	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-	if (store_db_step(&store->db, statement) > 0)
+	if (store_db_step(db, statement) > 0)
 		end = sqlite3_column_int64(statement, 0);
 	sqlite3_reset(statement);
 	return end;
@@ -95,7 +95,7 @@ int store_tiers_sum(struct store *store)
 	for (tier = 0; tier < store->n_tiers; tier++) {
 		store->sums[tier].windows = 0;
 		store->sums[tier].bytes = 0;
-		store->sums[tier].early_ns = early_get(store, tier);
+		store->sums[tier].early_ns = store_tier_early(&store->db, tier);
 	}
 	statement = store_db_statement(&store->db, STATEMENT_TIER_SUMS, &r);
 	if (r)
@@ -143,13 +143,29 @@ static int row_get(struct store *store, enum store_statement which, int64_t key,
 	return row_read(store, statement, out);
 }
 
+/*
+ * Threads are halved twice as often as rows: a thread takes several times the bytes of a row, and
+ * the name of its process as many again. The sums by comm and stack do not depend on the threads.
+ */
+struct window_fold_limits store_fold_limits(const struct window_fold_limits *fold,
+					    unsigned int level)
+{
+	struct window_fold_limits limits = *fold;
+
+	if (!fold->max_rows)
+		return limits;
+	limits.max_rows = fold->max_rows >> level ? fold->max_rows >> level : 1;
+	limits.max_folded = fold->max_folded >> level;
+	if (level)
+		limits.max_images = fold->max_rows >> 2 * level ? fold->max_rows >> 2 * level : 1;
+	return limits;
+}
+
 uint32_t store_tier_rows(const struct store *store, size_t tier)
 {
-	uint64_t rows = store->fold.max_rows >> store->sums[tier].level;
+	uint64_t rows = store_fold_limits(&store->fold, store->sums[tier].level).max_rows;
 
-	if (!store->fold.max_rows)
-		return 0;
-	return rows > UINT32_MAX ? UINT32_MAX : rows ? (uint32_t)rows : 1;
+	return rows > UINT32_MAX ? UINT32_MAX : (uint32_t)rows;
 }
 
 /*
@@ -199,7 +215,7 @@ int store_tier_add(struct store *store, const struct store_entry *entry, int64_t
 
 	if (entry->session >= SESSION_FIRST_ID)
 		length_ns = LENGTH_OF_CLIENTS;
-	tier = tier_of(store, length_ns);
+	tier = store_tier_of(store->tiers, store->n_tiers, length_ns);
 	statement = store_db_statement(&store->db, STATEMENT_TIER_ADD, &r);
 	if (r)
 		return r;
@@ -394,7 +410,7 @@ void store_tiers_count(struct store *store)
 	int64_t used = 0, blobs = 0;
 	size_t i;
 
-	store_used_bytes(store, &used);
+	store_db_used_bytes(&store->db, &used);
 	for (i = 0; i < store->n_tiers; i++)
 		blobs += store->sums[i].bytes;
 	for (i = 0; i < store->n_tiers; i++)

@@ -5,19 +5,18 @@
 /*
  * The tiers of windows on disk (see the setting [store] tiers): which windows each tier has, and
  * how much space it takes. The table `window_tiers` has a row for each window. Used by the writer's
- * thread only.
+ * thread only, except for the first two functions.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/store/db.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/store.h"
 
 struct store;
-
-enum { STORE_LEVEL_MAX = 2 };
 
 /* The sums over the windows of one tier. */
 struct tier_sums {
@@ -46,6 +45,19 @@ struct tier_row {
 	int64_t size;
 	uint32_t row_limit;
 };
+
+/*
+ * Returns the index of the tier that has windows of this length; length_ns is the value of this
+ * name in the table `window_tiers`. `n` is the number of tiers, at least 1. Any thread may call
+ * this.
+ */
+size_t store_tier_of(const struct store_tier *tiers, size_t n, int64_t length_ns);
+
+/*
+ * Reads from the database the time early_ns of a tier (see struct tier_sums). Called by the thread
+ * to which the connection belongs.
+ */
+int64_t store_tier_early(struct store_db *db, size_t tier);
 
 /*
  * Called when the database was opened or replaced. Makes the table `window_tiers` match the table

@@ -418,6 +418,8 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return sampling_decode(&reader, context->window);
 	if (n_columns) {
 		r = store_columns_decode(context, section, n_columns, &reader);
+		if (!r && section == store_sections)
+			store_images_complete(context->window);
 		return r ? r : images_decoded(context, names);
 	}
 	*is_partial = true;

@@ -426,6 +426,10 @@ def test_follow(directory):
     path = f"{directory}/stackd.db"
     write(path, 12, STORE_SHIFT="-3600")
     with Served(directory, path) as server:
+        tiers = server.call("Status")[1]["store"]["tiers"]
+        need([tier["windows"] for tier in tiers] == [12, 0, 0], f"all are in the first tier: {tiers}")
+        need(tiers[0]["bytes"] > 0 and tiers[0]["reach_ns"] >= 3000 * 10**9,
+             f"its size and reach: {tiers[0]}")
         first = server.windows()["windows"][0]["start"]["ns"]
         last = server.windows()["windows"][-1]["end"]["ns"]
         for pids, is_there in (([1], False), ([0x3f000000], True)):
@@ -636,6 +640,11 @@ def test_join(directory):
     killed = f"{directory}/killed.db"
     write(killed, 23, STORE_LENGTH="1000", STORE_DIE="1")
     need(check(killed)[:4] == (4, 20, 0, 0), f"4 rows of 20 windows: {check(killed)[:4]}")
+    # Where an answer of a stream ended, a row ends: the stream goes on from there after a restart.
+    marked = f"{directory}/marked.db"
+    write(marked, 20, STORE_LENGTH="1000", STORE_MARK="3")
+    found = [parts for parts, in rows(marked, "SELECT parts FROM windows ORDER BY id")]
+    need(found == [3, 2] * 4, f"rows end where answers ended: {found}")
     stepped = f"{directory}/stepped.db"
     write(stepped, 20, STORE_LENGTH="1000", STORE_STEP="7")
     found = rows(stepped, "SELECT parts, end_real_ns - start_real_ns FROM windows ORDER BY id")
