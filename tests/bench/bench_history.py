@@ -5,12 +5,14 @@ stackctl. Give --base BUILD, a build of an earlier version, to have both in one 
 
 The history is that of a storm of short-lived processes which stackd records for --seconds, written
 --copies times one after the other, so that it covers 20 minutes by default. DB (--db) is a recorded
-database to use instead.
+database to use instead. With --month, the questions are about an hour, a day and 30 days of the
+database that bench_month has made.
 """
 
 import argparse
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,13 @@ QUESTIONS = (
     ("by function, 15 min", 15, ["snapshot", "offcpu", "--by", "function"], None),
     ("oncpu top 20, 15 min", 15, ["snapshot", "oncpu"], None),
     ("JSON of all rows, 5 min", 5, ["snapshot", "offcpu", "--json"], None),
+)
+HOUR, DAY, MONTH = 60, 1440, 43200  # in minutes
+MONTH_QUESTIONS = (
+    ("offcpu top 20, an hour", HOUR, ["snapshot", "offcpu"], 0.3),
+    ("offcpu top 20, a day", DAY, ["snapshot", "offcpu"], None),
+    ("offcpu top 20, 30 days", MONTH, ["snapshot", "offcpu"], 1.0),
+    ("overview, 30 days", MONTH, ["snapshot"], None),
 )
 CLIENTS = 20
 
@@ -102,6 +111,7 @@ def main():
     parser.add_argument("build", nargs="?", default=f"{HERE}/../../build")
     parser.add_argument("--base", help="build of an earlier version")
     parser.add_argument("--db", help="a recorded database")
+    parser.add_argument("--month", help="a database that bench_month has made; nothing else is done")
     parser.add_argument("--seconds", type=int, default=240)
     parser.add_argument("--copies", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
@@ -109,6 +119,12 @@ def main():
     args = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="bench-history-")
     try:
+        if args.month:
+            with sqlite3.connect(args.month) as db:
+                end = db.execute("SELECT max(end_real_ns) FROM windows").fetchone()[0]
+            for _ in range(args.rounds):
+                questions(args.build, directory, args.month, "month", end // 10**9, MONTH_QUESTIONS)
+            return
         recorded = args.db or record(args.build, directory, args.seconds)
         for round_number in range(args.rounds):
             path = f"{directory}/history.db"
@@ -123,8 +139,8 @@ def main():
         shutil.rmtree(directory)
 
 
-def report(build, directory, path, name, end):
-    for label, length, argv, goal in QUESTIONS:
+def questions(build, directory, path, name, end, asked):
+    for label, length, argv, goal in asked:
         served = Served(build, directory, path, name)
         argv = [some_pid(served, end) if word == "PID" else word for word in argv]
         argv += minutes(end, length)
@@ -135,6 +151,10 @@ def report(build, directory, path, name, end):
         print(f"{name} {label:28} {took:6.2f} s{text}, CPU {cpu:5.2f} s, daemon +"
               f"{served.memory() - served.floor:5.0f} MiB, stackctl {client:4.0f} MiB", flush=True)
         served.stop()
+
+
+def report(build, directory, path, name, end):
+    questions(build, directory, path, name, end, QUESTIONS)
     served = Served(build, directory, path, name)
     begin = time.monotonic()
     argv = ["snapshot", "offcpu", *minutes(end, 15)]

@@ -6,13 +6,19 @@
  * that were not there all the time are new ones, and stacks that only one window had are new
  * stacks, one in five of them with a frame that is new, too.
  *
+ * Before that, it compares the 20 greatest by comm and stacks of each five minutes of the recording
+ * with those of the folded windows, and those of all of it with those of one merged window.
+ *
  * To be done within minutes, all but the last day is written in windows of ten minutes, and all but
  * the last hours in windows of one minute, made by the functions that the store uses. The last
  * hours are windows of 5 s, folded as they are when they are recorded.
  *
  * A scale of 10 simulates a tenth of it all: 3 days, 51 MiB, tiers that reach a tenth as far back.
+ * A level of 1 or 2 begins with windows whose rows the store has halved so many times: it would
+ * come to that by itself, but only after a long time. "steady" leaves out all processes that began
+ * after the recording: what is left is a host where processes do not come and go.
  *
- * Arguments: a database, an empty directory, scale (1).
+ * Arguments: a database, an empty directory, scale (1), level (0), steady.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,16 +31,32 @@
 #include "daemon/base/hash_table.h"
 #include "daemon/store/downsample.h"
 #include "daemon/store/store.h"
+#include "tests/bench/month_top.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 #define MINUTE_NS (60 * NS_PER_S)
 #define HOUR_NS	  (3600 * NS_PER_S)
 
 /* LOOP: the most 5 s windows of a probe that are replayed; LOOP_LEAST: the least. */
-enum { PROBES = 3, LOOP = 120, LOOP_LEAST = 24, ROWS = 500, NEW_FRAMES = 5, DAY = 24 };
+enum {
+	PROBES = 3,
+	LOOP = 120,
+	LOOP_LEAST = 24,
+	MINUTE = 12, /* windows of 5 s in a minute */
+	RANGE = 5,   /* minutes of a range whose 20 greatest are compared */
+	ROWS = 500,
+	PREEMPTED = 3,
+	MEMBERS_A_ROW = 2, /* pids of folded processes, as in compact.c */
+	NEW_FRAMES = 5,
+	DAY = 24,
+};
 
 static const enum probe_kind kinds[PROBES] = { PROBE_OFFCPU, PROBE_ONCPU, PROBE_IOLAT };
-static const struct window_fold_limits limits = { .max_rows = ROWS, .max_folded = ROWS };
+static const struct window_fold_limits limits = {
+	.max_rows = ROWS,
+	.max_folded = ROWS,
+	.preempted_percent = PREEMPTED,
+};
 
 /* A process or stack of the recording, and the one that stands for it in this turn of the loop. */
 struct known {
@@ -50,7 +72,8 @@ struct probe {
 	size_t n;
 	struct window *minutes[LOOP];
 	size_t n_minutes;
-	struct window *ten; /* all windows as one */
+	struct window *ten;		     /* all windows as one */
+	struct top_sums real[LOOP / MINUTE]; /* each minute of the windows as they were recorded */
 };
 
 static struct probe probes[PROBES];
@@ -59,6 +82,9 @@ static struct process_table *processes;
 static uint64_t turn, next_seq = 1;
 static uint64_t wanted; /* the number of windows that the open store should have written */
 static int64_t now_ns, scale = 1;
+static unsigned int level;
+static bool is_steady;
+static uint64_t recorded_boot_ns; /* when the recording began, in ns since the boot */
 
 static int64_t now(clockid_t clock)
 {
@@ -219,12 +245,15 @@ static void window_seen(const struct window *window, uint64_t number)
 	}
 }
 
-static struct window *merge(struct window **windows, size_t n)
+static struct window *merge(struct window **windows, size_t n, unsigned int times)
 {
+	const struct window_fold_limits halved = store_fold_limits(&limits, times);
 	struct window *merged, *folded;
 
 	check(store_downsample(windows, n, &merged), "merge");
-	check(window_fold(merged, &limits, &folded), "fold");
+	check(window_fold(merged, &halved, &folded), "fold");
+	if (folded->n_members > MEMBERS_A_ROW * halved.max_rows)
+		folded->n_members = MEMBERS_A_ROW * halved.max_rows;
 	window_unref(merged);
 	return folded;
 }
@@ -277,43 +306,126 @@ static void put(struct store *store, struct window *window)
 	}
 }
 
+#define KEEP_STEADY(array)                                                          \
+	do {                                                                        \
+		size_t kept = 0, k;                                                 \
+                                                                                    \
+		for (k = 0; k < window->n_##array; k++) {                           \
+			if (map[window->array[k].image] == UINT32_MAX) {            \
+				stack_unref(window->array[k].kernel);               \
+				stack_unref(window->array[k].user);                 \
+				continue;                                           \
+			}                                                           \
+			window->array[kept] = window->array[k];                     \
+			window->array[kept].image = map[window->array[kept].image]; \
+			kept++;                                                     \
+		}                                                                   \
+		window->n_##array = kept;                                           \
+	} while (0)
+
+/*
+ * Leaves out the processes that began after the recording, if that is wanted. Takes over the window
+ * and returns another.
+ */
+static struct window *steady(struct window *window)
+{
+	uint32_t *map = must(calloc(window->n_images + 1, sizeof(*map)));
+	struct window *copy;
+	size_t i, n = 0;
+
+	if (!is_steady) {
+		free(map);
+		return window;
+	}
+	for (i = 0; i < window->n_images; i++) {
+		struct process_info info;
+
+		process_info(window->images[i].process, &info);
+		map[i] = UINT32_MAX;
+		if (info.id.start_boot_ns > recorded_boot_ns) {
+			process_unref(window->images[i].process);
+			continue;
+		}
+		map[i] = (uint32_t)n;
+		window->images[n++] = window->images[i];
+	}
+	window->n_images = n;
+	KEEP_STEADY(rows);
+	KEEP_STEADY(spans);
+	KEEP_STEADY(opens);
+	KEEP_STEADY(samples);
+	KEEP_STEADY(ios);
+	free(map);
+	check(store_downsample(&window, 1, &copy), "copy a window");
+	window_unref(window);
+	return copy;
+}
+
+/*
+ * Adds the windows of a minute to the sums of the recording: as one window, in which a wait that
+ * went on in several windows is one, as in those that the store merges.
+ */
+static void minute_sum(struct window **unfolded, struct top_sums *sums)
+{
+	struct window *merged;
+	size_t i;
+
+	check(store_downsample(unfolded, MINUTE, &merged), "merge");
+	top_add(sums, merged);
+	window_unref(merged);
+	for (i = 0; i < MINUTE; i++)
+		window_unref(unfolded[i]);
+}
+
 /*
  * Reads the recording, folds its windows as stackd does, and writes them to another database, from
  * which they are read back: this leaves out the stacks of rows that were folded.
  */
-static size_t recording_fold(const char *from, const char *to, enum probe_kind kind)
+static void recording_fold(const char *from, const char *to, struct probe *probe,
+			   enum probe_kind kind)
 {
 	const struct store_select select = { .probe = probe_kind_name(kind) };
 	struct store *store = store_begin(to, false);
-	struct store_reader *last = NULL;
+	struct store_reader *reader = NULL, *last = NULL;
+	struct window *unfolded[MINUTE], *folded;
 	struct store_entry *entries;
 	size_t n, i, kept = 0;
+	bool is_partial;
 
+	recorded_boot_ns = 0;
 	for (i = 0, n = 1; i < n && kept < LOOP; i++) {
-		struct store_reader *reader;
-		struct window *window, *folded;
-		bool is_partial;
+		struct window **window = &unfolded[kept % MINUTE];
 
-		check(store_reader_open(from, &reader), from);
+		if (!reader)
+			check(store_reader_open(from, &reader), from);
 		check(store_reader_list(reader, &select, INT64_MIN, INT64_MAX, 1 << 16, &entries,
 					&n),
 		      from);
-		check(store_reader_load(reader, &entries[i], &window, &is_partial), from);
-		/* Leave out short ones, and the first, in which stackd reads what runs. */
-		if (i && window->end_ns - window->start_ns > LENGTH_NS / 2) {
-			check(window_fold(window, &limits, &folded), "fold");
-			put(store, folded);
-			kept++;
-		}
-		window_unref(window);
-		/* The writer may still hold the window for a moment, but not the one before. */
-		store_reader_close(last);
-		last = reader;
+		check(store_reader_load(reader, &entries[i], window, &is_partial), from);
 		free(entries);
+		if (!recorded_boot_ns)
+			recorded_boot_ns =
+				(uint64_t)((*window)->end_ns + (*window)->boot_offset_ns);
+		/* Leave out short ones, and the first, in which stackd reads what runs. */
+		if (!i || (*window)->end_ns - (*window)->start_ns <= LENGTH_NS / 2) {
+			window_unref(*window);
+			continue;
+		}
+		*window = steady(*window);
+		check(window_fold(*window, &limits, &folded), "fold");
+		put(store, folded);
+		if (++kept % MINUTE)
+			continue;
+		minute_sum(unfolded, &probe->real[kept / MINUTE - 1]);
+		/* The writer may still hold the last window for a moment, but none before. */
+		store_reader_close(last);
+		last = TAKE(reader);
 	}
+	while (kept % MINUTE)
+		window_unref(unfolded[--kept % MINUTE]);
 	store_stop(store);
 	store_reader_close(last);
-	return kept;
+	store_reader_close(reader);
 }
 
 static void recording_load(const char *path, struct probe *probe, enum probe_kind kind)
@@ -338,14 +450,79 @@ static void recording_load(const char *path, struct probe *probe, enum probe_kin
 			select.probe);
 		exit(1);
 	}
-	for (i = 0; i + 12 <= probe->n; i += 12)
-		probe->minutes[probe->n_minutes++] = merge(&probe->windows[i], 12);
-	probe->ten = merge(probe->minutes, probe->n_minutes);
+	for (i = 0; i + MINUTE <= probe->n; i += MINUTE)
+		probe->minutes[probe->n_minutes++] = merge(&probe->windows[i], MINUTE, level);
+	probe->ten = merge(probe->minutes, probe->n_minutes, level);
 	printf("%s: %zu windows; the windows of 5 s, a minute, ten minutes have %zu, %zu, %zu rows\n",
 	       select.probe, probe->n,
 	       probe->windows[0]->n_rows + probe->windows[0]->n_samples + probe->windows[0]->n_ios,
 	       probe->minutes[0]->n_rows + probe->minutes[0]->n_samples + probe->minutes[0]->n_ios,
 	       probe->ten->n_rows + probe->ten->n_samples + probe->ten->n_ios);
+}
+
+/*
+ * Compares the first TOP of each range of RANGE minutes with those of folded windows: of 5 s (times
+ * < 0), or of a minute, after the store has halved their rows so many times.
+ */
+static void ranges_print(struct probe *probe, int times)
+{
+	struct top_sums folded[LOOP / MINUTE] = {}, a, b;
+	struct top_result result = {};
+	struct window *minute;
+	size_t i, k;
+
+	for (i = 0; i < probe->n_minutes; i++) {
+		for (k = 0; k < MINUTE && times < 0; k++)
+			top_add(&folded[i], probe->windows[i * MINUTE + k]);
+		if (times < 0)
+			continue;
+		minute = merge(&probe->windows[i * MINUTE], MINUTE, (unsigned int)times);
+		top_add(&folded[i], minute);
+		window_unref(minute);
+	}
+	for (i = 0; i + RANGE <= probe->n_minutes; i++) {
+		a = b = (struct top_sums){};
+		for (k = i; k < i + RANGE; k++) {
+			top_add_sums(&a, &probe->real[k]);
+			top_add_sums(&b, &folded[k]);
+		}
+		top_compare(&a, &b, &result);
+		top_clear(&a);
+		top_clear(&b);
+	}
+	for (i = 0; i < probe->n_minutes; i++)
+		top_clear(&folded[i]);
+	printf(" %zu of %zu (%.2f %%)", result.same, result.ranges, 100 * result.worst);
+}
+
+static void tops_print(struct probe *probe, const char *name)
+{
+	struct top_sums real = {}, folded = {};
+	struct top_result result = {};
+	struct window *ten;
+	size_t i;
+	int times;
+
+	printf("%s: ranges with the same top %d, and the largest difference: 5 s:", name, TOP);
+	ranges_print(probe, -1);
+	for (times = 0; times <= STORE_LEVEL_MAX; times++) {
+		printf("; a minute, %d rows:", ROWS >> times);
+		ranges_print(probe, times);
+	}
+	for (i = 0; i < probe->n_minutes; i++)
+		top_add_sums(&real, &probe->real[i]);
+	for (times = 0; times <= STORE_LEVEL_MAX; times++) {
+		ten = merge(probe->minutes, probe->n_minutes, (unsigned int)times);
+		top_add(&folded, ten);
+		result = (struct top_result){};
+		top_compare(&real, &folded, &result);
+		printf("; one window, %d rows: %s (%.2f %%)", ROWS >> times,
+		       result.same ? "yes" : "no", 100 * result.worst);
+		top_clear(&folded);
+		window_unref(ten);
+	}
+	printf("\n");
+	top_clear(&real);
 }
 
 /* Lets the store find the tiers of all windows by their lengths when it opens the database next. */
@@ -394,13 +571,16 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(path, sizeof(path), "%s/month.db", argv[2]);
 	scale = argc > 3 ? strtoll(argv[3], NULL, 10) : 1;
+	level = argc > 4 ? (unsigned int)strtoul(argv[4], NULL, 10) : 0;
+	is_steady = argc > 5 && strcmp(argv[5], "steady") == 0;
 	fine_ns = 2 * HOUR_NS / scale;
 	day_ns = DAY * HOUR_NS / scale;
 	now_ns = 1000 * DAY * HOUR_NS;
 	for (i = 0; i < PROBES; i++) {
 		snprintf(folded[i], sizeof(folded[i]), "%s/%zu.db", argv[2], i);
-		recording_fold(argv[1], folded[i], kinds[i]);
+		recording_fold(argv[1], folded[i], &probes[i], kinds[i]);
 		recording_load(folded[i], &probes[i], kinds[i]);
+		tops_print(&probes[i], probe_kind_name(kinds[i]));
 	}
 	begin = now_ns - 30 * day_ns;
 	turn_next();
