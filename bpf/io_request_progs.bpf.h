@@ -78,7 +78,7 @@ struct {
 	__type(value, struct io_request);
 } requests SEC(".maps");
 
-/* true: a program has seen a device without a request queue; most hosts have no such device */
+/* true: a BPF program has seen a device without a request queue; most hosts have no such device */
 static bool has_bios;
 
 static bool has_held; /* true: the kernel has checked a bio against a limit in io.max */

@@ -87,7 +87,7 @@ enum io_argument {
 enum {
 	IO_CALLS = 512,	 /* size of tables that are indexed by system call number */
 	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
-	IO_DEPTH = 8,	 /* limit of nested operations of one thread */
+	IO_DEPTH = 8,	 /* maximum number of nested operations of one thread */
 	IO_SLOTS = 4096, /* limit of threads that are in an operation; a power of two */
 	/*
 	 * the address of a thread's kernel stack selects this number of adjacent slots, and the
@@ -103,8 +103,8 @@ enum {
 enum io_key_flags {
 	IO_KEY_IS_KERNEL = 1, /* the row has operations of a kernel thread */
 	/*
-	 * The row has slow operations with the same stacks. Rows without stacks count these
-	 * operations, too.
+	 * The row counts only slow operations, and its key has their stacks. Each slow operation is
+	 * also counted in a row that has neither this flag nor stacks.
 	 */
 	IO_KEY_IS_SLOW = 2,
 	IO_KEY_IS_REST = 4, /* the row combines the processes that got no row of their own */
@@ -197,7 +197,7 @@ struct io_times {
 /* One operation of a thread that has begun and not ended. */
 struct io_frame {
 	__u64 start_ns;
-	__u64 below_ns; /* total time of the nested operations that have ended */
+	__u64 below_ns; /* total time of the ended operations that were nested in this one */
 	/* address of the file, for return probes, which see no arguments; other programs: 0 */
 	__u64 file;
 	__u64 off_mark; /* value of task_off_mark() when the operation began */

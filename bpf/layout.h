@@ -43,8 +43,12 @@ struct cpu_counts {
 	__u64 samples_kept; /* samples or calls put into a window's map */
 	__u64 streamed;	    /* calls sent to the daemon one by one */
 	__u64 call_ns;	    /* time spent in the programs that record calls */
-	__u64 calls_passed; /* calls skipped at random; the next recorded call stands for them */
-	/* calls skipped as a limit was reached; the next recorded call stands for them */
+	__u64 calls_passed; /* calls skipped at random, as only one in `every` is recorded; the next
+			       recorded call stands for them */
+	/*
+	 * calls skipped because the CPU budget or the rate limit was reached; the next recorded
+	 * call stands for them
+	 */
 	__u64 calls_refused;
 	__u64 ios;	  /* all ends of followed I/O operations, recorded or not */
 	__u64 ios_kept;	  /* I/O operations put into a window's map */
@@ -262,8 +266,9 @@ struct session_filter {
 struct openwait_counts {
 	__u64 looks;  /* attempts that gave a stack, even if it has only its innermost address */
 	__u64 whole;  /* part of `looks`: the stack was walked to the thread's first function */
-	__u64 over;   /* attempts not made, as one pass over all tasks had reached its limit */
-	__u64 locked; /* attempts not made, as the process was changing its mappings */
+	__u64 over;   /* stacks not read, because one pass over all tasks had read as many as it may
+			 (pass_max_looks) */
+	__u64 locked; /* stacks not read, because the process was changing its mappings */
 	/* attempts given up, as the thread ran or the unwind tables changed meanwhile */
 	__u64 changed;
 	/* stack walks that could not read the stack's memory: they found only the thread's pc */

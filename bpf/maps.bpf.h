@@ -71,8 +71,8 @@ struct {
 } ring SEC(".maps");
 
 /*
- * Each kind of program has a buffer of its own, as a program at switch-in can interrupt an
- * iterator.
+ * Each kind of BPF program has a buffer of its own, as a program that runs at switch-in can
+ * interrupt an iterator.
  */
 enum scratch_kind { SCRATCH_SWITCH, SCRATCH_ITERATOR, SCRATCH_WAKING, SCRATCH_N };
 

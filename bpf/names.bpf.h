@@ -14,7 +14,7 @@
 #include <bpf/bpf_core_read.h>
 
 enum {
-	NAME_LEVELS = 64,	/* limit of the directories and mounts above a file */
+	NAME_LEVELS = 64,	/* maximum number of levels (directories and mounts) above a file */
 	NAME_GROUP_LEVELS = 32, /* limit of the groups above a control group */
 	/* start values of hashes: of a file's path, and of a control group's path */
 	NAME_OF_PATH = 1,

@@ -496,7 +496,10 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	if (!cpu || !filter_has_thread(task))
 		return 0;
 	thread_renew(cpu, task, &start);
-	/* The new task's cgroup may be out of CPU quota before the task has run at all. */
+	/*
+	 * The new task's cgroup may be out of CPU quota already: store the run queue's throttled
+	 * time before the task's first run, as after a wakeup.
+	 */
 	t = throttle_is_by_queue() ? thread_find(cpu, (__u64)task) : NULL;
 	if (t)
 		throttle_wake(t, task);

@@ -38,7 +38,10 @@ enum {
 	ATTEMPTS = 3,
 	/* bits of user_looks that hold the number of attempts; the bits above hold seconds */
 	LOOKS_BITS = 4,
-	/* limit of the number of attempts; the pauses between them grow from 1 to 512 s */
+	/*
+	 * maximum number of attempts to read the user stack of one wait; the pauses between the
+	 * attempts grow from 1 to 512 s
+	 */
 	LOOKS_MAX = 10,
 	/* used in place of the number of attempts: the whole stack has been sent */
 	LOOKS_DONE = 15,
@@ -46,7 +49,7 @@ enum {
 
 /* The daemon sets these three before each pass over all tasks. */
 __u64 pass_min_ns;    /* least age in ns of a wait whose stack is read */
-__u64 pass_max_looks; /* limit of user stacks to read in the pass */
+__u64 pass_max_looks; /* maximum number of user stacks to read in one pass */
 __u64 pass_looks;     /* number of user stacks read in the pass so far */
 
 struct openwait_counts counts;

@@ -165,7 +165,11 @@ static __always_inline __u64 span_ns(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
-/* Returns the time from which the thread's present state is included in its sums. */
+/*
+ * Returns the time from which on the thread's present state counts in its sums. That is the start
+ * of the state. If the state began before tracing, it is the start of the window in which the
+ * thread was added, or a later time.
+ */
 static __always_inline __u64 thread_from(const struct thread *t)
 {
 	return t->flags & THREAD_IS_SEEDED ? t->seeded_ns : t->since_ns;

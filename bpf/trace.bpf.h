@@ -15,17 +15,21 @@ enum {
 	TRACE_WORDS = 128,
 	TRACE_PARTS = 8,
 	TRACE_BYTES = 8192,
-	/* a word that lies more than this number of bytes above the last part begins a new part */
+	/*
+	 * a word that lies more than this number of bytes above the last recorded range of the
+	 * stack begins a new range
+	 */
 	TRACE_GAP = 512,
 };
 
 /*
- * The words that a walk depended on, grouped into parts of the stack. To compare the words later,
- * each part is copied by one read. The copies of all parts are stored one after the other.
+ * The words of the user stack that a walk depended on, grouped into ranges of the stack ("parts").
+ * To compare the words later, each range is copied by one read. The copies of all ranges are stored
+ * one after the other.
  */
 struct unwind_trace {
 	__u64 value[TRACE_WORDS];
-	__u64 from[TRACE_PARTS]; /* stack address of each part */
+	__u64 from[TRACE_PARTS]; /* stack address at which each range begins */
 	__u16 at[TRACE_WORDS];	 /* position of each word in the copy, in words */
 	__u16 part[TRACE_PARTS]; /* position of each part in the copy, in bytes */
 	__u32 n, n_parts;

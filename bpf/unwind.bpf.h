@@ -25,7 +25,7 @@
 
 enum {
 	UNWIND_DEPTH = 127,
-	UNWIND_SEGMENT_STEPS = 12, /* steps of a binary search among the segments of a process */
+	UNWIND_SEGMENT_STEPS = 12, /* maximum steps of a binary search in a process's segments */
 	UNWIND_USER_CS = 0x33,	   /* value of cs in 64-bit code of user space */
 };
 
@@ -66,7 +66,7 @@ struct {
 } unwind_processes SEC(".maps");
 
 /*
- * Each kind of program has a struct unwind_walk of its own, as a sampler may interrupt another
+ * Each kind of BPF program has a struct unwind_walk of its own, as a sampler may interrupt another
  * program's walk.
  */
 enum unwind_walker {

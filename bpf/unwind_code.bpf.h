@@ -189,11 +189,11 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 
 /*
  * Adds *f, a mapping that the walk has found, to s->found[], the list of mappings to be sent to the
- * daemon. If the list is full and the daemon has stored segments for the process's mappings,
- * returns false, and the walk ends here: the daemon names the functions of this stack only by these
- * segments and the list, so it could not name one in *f. The next walk finds *f again. If the
- * daemon has no segments, returns true even if the list is full: the daemon can look for *f in
- * /proc.
+ * daemon. Returns false if the walk has to end here. This is so if the list is full, and the daemon
+ * has segments (its copy of the process's mappings): the daemon names the functions of this stack
+ * by the segments and the list only, so it could not name a function in *f. A later walk finds *f
+ * again. If the list is full but the daemon has no segments, returns true: the daemon can then look
+ * for *f in /proc.
  */
 static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)

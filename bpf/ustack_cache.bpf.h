@@ -13,7 +13,10 @@
 
 enum {
 	USTACK_ENTRIES = 64,
-	/* when this number of traces have been kept and none of them was used, no more are kept */
+	/*
+	 * if this number of traces have been kept one after the other, and none of them was used,
+	 * no more traces are kept
+	 */
 	USTACK_TRIES = 8,
 };
 

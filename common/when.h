@@ -17,7 +17,8 @@
  */
 enum when_use {
 	WHEN_SINCE, /* a time of day is the last one up to now; of two instants: the earlier */
-	WHEN_UNTIL, /* a time of day is the first one after `after`; of two instants: the later */
+	WHEN_UNTIL, /* the end of a range: a time of day is the first such time after `after`; if
+		       the local time occurs twice, the later of the two instants is taken */
 	WHEN_AT,    /* the same instant as WHEN_SINCE */
 };
 

@@ -129,7 +129,10 @@ static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t
 	return 0;
 }
 
-/* Appends a part with the next members of the list. Appends nothing if it fails. */
+/*
+ * Appends a reply with as many of the list's next members as fit into it. Appends nothing if it
+ * fails.
+ */
 static int parts_encode_next(const struct parts *parts, size_t *next, size_t size, struct text *out)
 {
 	size_t n = 0, len = out->len;

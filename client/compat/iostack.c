@@ -56,7 +56,7 @@ static const char *type_of(const struct compat_run *run)
 	return run->chosen[GROUP_LAYER] ? run->chosen[GROUP_LAYER] : "syscall";
 }
 
-/* True if names[i] is the name that the tool has for the operation of a row. */
+/* True if names[i] is the name that the original tool has for the operation of a row. */
 static bool row_has_name(const struct compat_run *run, const struct wire_io *io, size_t i)
 {
 	const char *layer = names[i].layer;

@@ -57,8 +57,8 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
 	fputs(", the same stack", out);
 	/*
-	 * The title has the length of the longest wait. Print the range of lengths only if they
-	 * differ by more than 5 %.
+	 * The title has the length of the longest wait. Print the range of the waits' lengths only
+	 * if the longest and the shortest differ by more than 5 %.
 	 */
 	if (oldest - youngest > oldest / 20)
 		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));

@@ -57,7 +57,8 @@ struct drain {
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* reads stacks during waits; NULL unless offcpu */
 	struct pressure_meter *pressure;  /* measures the pressure in each window */
-	bool has_asked_openwait; /* true if `openwait` was asked for the stacks of this window */
+	bool has_asked_openwait; /* true if `openwait` was already asked to read the stacks of waits
+				    that have not ended when this window ends */
 	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
 	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */
 	int n_cpus;
@@ -89,8 +90,8 @@ struct drain {
 void drain_on_record(void *context, void *data, size_t size);
 
 /*
- * Drops the references in held[1], then moves those of held[0] to held[1]. To be called when a
- * window has been built.
+ * Drops the references to stacks in held[1], then moves those of held[0] to held[1]. To be called
+ * when a window has been built.
  */
 void drain_stacks_roll(struct drain *drain);
 /* Replaces the references in opens by those to the stacks of the waits in window.opens. */

@@ -110,9 +110,10 @@ static int compare_path(const void *path, const void *unit)
 }
 
 /*
- * Sets *stalled to the pressure of a unit since the last reading. A unit that was not there at the
- * last reading is new, so that its totals are those since then. Returns false if that is not known,
- * because not all units were read then.
+ * Sets *stalled to the pressure of a unit since the last reading. If the last reading did not find
+ * the unit, the unit is new, and its totals are its pressure since then. Returns false if the
+ * pressure is not known: the last reading left out some units, perhaps this one, or a total is now
+ * lower than it was.
  */
 static bool unit_stalled(const struct pressure_meter *meter, const struct pressure_unit *unit,
 			 struct pressure *stalled)
@@ -154,7 +155,10 @@ static uint32_t units_state(const struct pressure_meter *meter, const struct pre
 		return PRESSURE_NO_CGROUP2;
 	if (r)
 		return PRESSURE_UNREADABLE;
-	/* Without PSI, control groups have no such files. */
+	/*
+	 * Without PSI (pressure stall information) in the kernel, control groups have no files with
+	 * the pressure.
+	 */
 	if (!units->n && units->unreadable)
 		return meter->stats.state == PRESSURE_NO_PSI ? PRESSURE_NO_PSI
 							     : PRESSURE_UNREADABLE;

@@ -24,7 +24,8 @@ struct pressure_meter_options {
 
 struct pressure_stats {
 	uint32_t state;	      /* of the host, at the last reading: enum pressure_state */
-	uint32_t units_state; /* of the units */
+	uint32_t units_state; /* state of the pressure of units at the last reading: enum
+				 pressure_state */
 	uint64_t units;	      /* number of units that were read */
 	uint64_t beyond;      /* number of units that were not read, because there were too many */
 	uint64_t unreadable;  /* number of units that could not be read */
@@ -36,9 +37,10 @@ int pressure_meter_new(const struct pressure_meter_options *options, struct pres
 struct pressure_meter *pressure_meter_free(struct pressure_meter *meter);
 
 /*
- * Reads the totals, of at most max_units units. Sets *out, which must be empty, to the pressure
- * since the previous call; of units, has only those with pressure. The first call begins the first
- * window: it sets nothing but states. If there is no memory, the pressure is that of fewer units.
+ * Reads the totals of the host, and of at most max_units units. Sets *out, which must be empty, to
+ * the pressure since the previous call. *out lists only units with pressure. The first call only
+ * begins the first window: of *out, it sets only whether the pressure can be read. When memory is
+ * short, *out has fewer units.
  */
 void pressure_meter_read(struct pressure_meter *meter, size_t max_units,
 			 struct window_pressure *out);

@@ -20,7 +20,8 @@ struct go_pclntab {
 	size_t size;
 	uint64_t base; /* ELF virtual address of the code; function starts are relative to it */
 	uint64_t n_functions;
-	uint64_t names, steps, functions; /* offsets of these three lists in data */
+	uint64_t names, steps, functions; /* offsets in `data` of the lists of names, of steps
+					     (changes of sp) and of functions */
 	bool is_1_20;			  /* the table was written by Go 1.20 or later */
 };
 

@@ -10,10 +10,11 @@
 #include "common/base.h"
 
 /* Programs with debug information have some 40 sections and 15 segments. */
-#define SECTIONS_MAX	  65536
-#define SEGMENTS_MAX	  4096
-#define NAMES_BYTES_MAX	  (1024 * 1024)	     /* limit of the names of all sections */
-#define STRINGS_BYTES_MAX (64 * 1024 * 1024) /* limit of a section of strings */
+#define SECTIONS_MAX	65536
+#define SEGMENTS_MAX	4096
+#define NAMES_BYTES_MAX (1024 * 1024) /* limit of the names of all sections */
+/* maximum size of a string table (.strtab, .dynstr), in bytes */
+#define STRINGS_BYTES_MAX (64 * 1024 * 1024)
 
 /* The fields of an ELF header that say how much libelf will allocate. */
 struct header {
@@ -90,7 +91,10 @@ static bool is_limited(const struct elf_source *source)
 	uint64_t size;
 	size_t link;
 
-	/* A number of segments that is in the first section (PN_XNUM) is above the limit, too. */
+	/*
+	 * If e_phnum is PN_XNUM (0xffff), the number of segments is in the first section header
+	 * instead. PN_XNUM is above the limit, so such a file is refused, too.
+	 */
 	if (!header_read(source, &header) || header.n_segments > SEGMENTS_MAX)
 		return false;
 	if (!header.sections || !section_read(source, &header, 0, &size, &link))

@@ -30,7 +30,8 @@ struct multi_attach {
 	const struct targets *targets;
 	int program_fd;
 	unsigned long *addresses; /* addresses of the targets; NULL outside multi_open() */
-	unsigned long *counters;  /* counters of the targets; NULL outside multi_open() */
+	unsigned long *counters;  /* file offsets of the targets' USDT semaphores (counters); NULL
+				     outside multi_open() */
 	int *fds; /* one fd per target; -1: the target is not attached, or is attached by the fd of
 		     an earlier target */
 	size_t n;

@@ -22,7 +22,7 @@ enum { OPENWAIT_REASON = 192 };
 struct openwait_pass {
 	uint32_t epoch;	    /* number of the open window */
 	uint64_t min_ns;    /* minimum length of a wait whose stack is read, in ns */
-	uint64_t max_looks; /* maximum number of stacks that the pass reads */
+	uint64_t max_looks; /* maximum number of user stacks that the pass reads */
 };
 
 /*

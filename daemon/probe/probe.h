@@ -62,7 +62,8 @@ struct probe_options {
 	const struct unwind_maps *unwind;
 	uint64_t hash_seed; /* seed of stack ids; the same in all probes */
 	/*
-	 * result of cgroup_root(): number of the cgroup at the root of those that the daemon sees
+	 * the result of cgroup_root(): the number of the cgroup that is the root of the hierarchy
+	 * as the daemon sees it
 	 */
 	uint64_t cgroup_root;
 	bool is_disabled;	/* true: disabled by the settings; probe_open() leaves it off */

@@ -93,7 +93,7 @@ struct regex *regex_free(struct regex *regex)
 	return NULL;
 }
 
-/* True if all names together have taken too much CPU time. */
+/* True if matching the pattern against all names together has taken too much CPU time. */
 static bool is_over_time(struct regex *regex)
 {
 	if (regex->names++ % CPU_INTERVAL)

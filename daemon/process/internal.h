@@ -149,7 +149,7 @@ struct read_later {
 struct process_table {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;	   /* wakes the thread `reader`; its clock is CLOCK_MONOTONIC */
-	pthread_cond_t files_wake; /* wakes the thread `files` */
+	pthread_cond_t files_wake; /* wakes the thread `files`, which reads big files */
 	pthread_t reader, files;   /* `reader` reads /proc, `files` reads big files */
 	bool has_reader, has_files, is_stopping;
 	/* true: there is work that the thread has not looked at yet, see wake.c */

@@ -75,7 +75,10 @@ void process_table_note_name(struct process_table *table, uint64_t id, const cha
 	old = name_find(table, id);
 	if (old)
 		name_drop(table, old);
-	/* The hash lists its entries in the order in which they were added: the oldest is first. */
+	/*
+	 * The hash table lists its entries in the order in which they were added: the oldest is
+	 * first.
+	 */
 	while (table->names && table->names_bytes + bytes > NAMES_BYTES_MAX)
 		name_drop(table, table->names);
 	HASH_ADD(hh, table->names, id, sizeof(id), name);

@@ -57,7 +57,10 @@ static struct process *process_adopt(struct process_table *table, const struct p
 		p->id = *id;
 		p->is_gen_known = true;
 		p->is_exe_guessed = true;
-		/* Mappings may have changed since /proc was read. */
+		/*
+		 * The mappings in the table may be out of date: queue the process for another read
+		 * of /proc.
+		 */
 		if (!p->has_exited && !p->is_kernel)
 			read_queue_add(p, 0, true);
 		return p;
@@ -472,8 +475,8 @@ struct process_table *process_table_free(struct process_table *table)
 		for (; process; process = older) {
 			older = process->next;
 			process_release_symbols(process);
-			process_remove(process); /* this also frees `images` after its last
-						    process */
+			process_remove(process); /* this also frees `images` when it removes the
+						    last process of `images` */
 		}
 	}
 	walk_stats_free(table);

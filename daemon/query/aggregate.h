@@ -187,7 +187,10 @@ struct aggregate_options {
 	size_t max_memory;
 };
 
-/* Facts about the groups that were merged into groups with is_others. */
+/*
+ * Facts about the groups that did not fit into the query's memory, and were merged into the groups
+ * that are marked is_others.
+ */
 struct aggregate_others {
 	/*
 	 * number of groups that were merged into a group with is_others; a group that appears again
@@ -195,9 +198,10 @@ struct aggregate_others {
 	 */
 	uint64_t groups;
 	/*
-	 * A group that was merged may appear again later. Therefore the sum of a group in the
-	 * result may be too small, by at most bound_ns. A group that is missing in the result had
-	 * at most bound_ns. bound_count is the same for the number of waits or samples.
+	 * A group may have been merged into a group marked is_others, and may then appear again.
+	 * Therefore the sum of a group in the result may be too small, by at most bound_ns. A group
+	 * that is not in the result had a sum of at most bound_ns. bound_count is the same for the
+	 * number of waits or samples.
 	 */
 	uint64_t bound_ns;
 	uint64_t bound_count;

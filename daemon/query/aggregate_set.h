@@ -26,8 +26,8 @@ struct aggregate_set {
 };
 
 /*
- * Adds the member that these two numbers identify. If is_marked is true, marks it. Returns 0 or
- * -ENOMEM.
+ * Adds a member to the set; `id` and `start` together identify it. If is_marked is true, the member
+ * counts in aggregate_set_marked() from now on. Returns 0 or -ENOMEM.
  */
 int aggregate_set_add(struct aggregate_set *set, uint64_t id, uint64_t start, bool is_marked);
 

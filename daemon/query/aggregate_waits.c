@@ -163,8 +163,8 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 		return;
 	}
 	/*
-	 * If the user stack was read at any time during a wait that has not ended, the last window
-	 * has this stack.
+	 * The wait has not ended. If its user stack was read in any window, the wait's entry in the
+	 * last window has this stack.
 	 */
 	if (!user && wait && wait->is_open_at_end)
 		user = wait->user;

@@ -30,8 +30,8 @@ int answer_pressure(struct arena *arena, const struct window_pressure *pressure,
 bool answer_pressure_stats(struct recorder *recorder, struct pressure_stats *out);
 
 /*
- * Sets *out to what stackd reads of the pressure now; to NULL if no probe is always on. Returns 0
- * or -ENOMEM.
+ * Sets *out to how stackd reads the pressure: which files are missing, how many units it reads, and
+ * how long the last reading took. Sets *out to NULL if no probe is always on. Returns 0 or -ENOMEM.
  */
 int answer_pressure_source(struct recorder *recorder, struct arena *arena,
 			   const struct wire_pressure_source **out);

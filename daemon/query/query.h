@@ -83,7 +83,7 @@ void answer_start_end(struct answer *answer);
  */
 void answer_start_give_up(struct answer *answer);
 
-/* True while the session that the request started runs. */
+/* True while the session that this request (Start) has started still runs. */
 bool answer_start_runs(const struct answer *answer);
 
 /* Resets the number of missed calls to 0. Called after a reply with this number was sent. */

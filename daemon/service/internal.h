@@ -69,7 +69,10 @@ struct method {
 	bool is_slow;	 /* the first step may take seconds */
 	bool needs_more; /* a call without the flag `more` is refused */
 
-	/* Makes exchange->answer from the decoded request. NULL: `reply` needs no answer. */
+	/*
+	 * Makes exchange->answer from the decoded request. NULL if the member `reply` needs no
+	 * answer.
+	 */
 	query_function *query;
 
 	/*

@@ -183,8 +183,8 @@ static uint64_t call_cost(const struct session *session)
 		[TARGET_TRACEPOINT] = 20,
 		[TARGET_USER] = 1000,
 		/*
-		 * cheaper than TARGET_USER: the probed instruction is a nop, which the kernel
-		 * emulates instead of executing it in a single step
+		 * A probe of USDT is cheaper than one of TARGET_USER: the probed instruction is a
+		 * nop, which the kernel emulates instead of executing it in a single step.
 		 */
 		[TARGET_USDT] = 500,
 	};

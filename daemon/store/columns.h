@@ -52,8 +52,8 @@ struct store_column_context {
 	 */
 	bool is_settled;
 	/*
-	 * when decoding for a query: the numbers that the window's stacks have in the database,
-	 * still encoded. They are decoded, and the stacks loaded, only if the query uses the window
+	 * when decoding for a query: the row numbers of the window's stacks in the database, still
+	 * encoded. They are decoded, and the stacks loaded, only if the query uses the window
 	 */
 	struct bytes_reader numbers;
 	int64_t last; /* the previous number of a column of kind COLUMN_DELTA */

@@ -8,7 +8,8 @@
 #include "daemon/store/window_row.h"
 
 /*
- * PARTS_MAX: maximum number of windows that are merged in one step. MEMBERS_A_ROW: see
+ * PARTS_MAX: maximum number of windows that are merged in one step. MEMBERS_A_ROW: maximum number
+ * of pids of folded processes in a window, for each row that the window may have, see
  * members_trim().
  */
 enum { PARTS_MAX = 64, MEMBERS_A_ROW = 2 };

@@ -309,14 +309,14 @@ static struct window_row open_row(const struct window_open *open, uint32_t image
 }
 
 /*
- * Returns the time from which on no row of the merged window includes the wait yet. `wait` is a
- * wait of `window`. Returns INT64_MIN if no window has folded rows, because then no row includes
- * any part of the wait.
+ * Returns the start of the time that no row of the merged window includes yet, of a wait that lasts
+ * until the end of `window` or ends in it. Returns INT64_MIN if no window has folded rows, because
+ * then no row includes any time of the wait.
  *
- * A wait may be folded in some windows and not in others. A window in which it was folded has its
- * time in a row that stands for several processes. If it was folded in the window just before
- * `window`, but not in an earlier one, the time from entry->from_ns to entry->until_ns is in no row
- * yet and lies before the folded part. This function then adds that time to a row.
+ * A wait may be folded in some windows and not in others. If a window has folded it, a row that
+ * stands for several processes includes its time in that window. There may be windows before such a
+ * window in which the wait was not folded: no row includes the time from entry->from_ns to
+ * entry->until_ns yet. This function then adds that time to a row.
  */
 static int64_t wait_from(struct downsample *downsample, const struct window *window,
 			 const struct window_open *wait)

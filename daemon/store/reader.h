@@ -112,8 +112,8 @@ struct store_query {
 };
 
 /*
- * Makes store_reader_load() load windows for a query: instead of processes, they have
- * window->owners. Their stacks are freed when nothing refers to them any more.
+ * Makes store_reader_load() load windows for a query: the windows have window->owners in place of
+ * processes. A stack of such a window is freed when nothing refers to it any more.
  */
 void store_reader_set_query(struct store_reader *reader, const struct store_query *query);
 

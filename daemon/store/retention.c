@@ -212,8 +212,8 @@ static int oldest_evict(struct store *store, int64_t n)
 }
 
 /*
- * Restarts the database's log first: a deletion needs space in the log, and the full disk has no
- * space to lengthen it.
+ * Evicts several windows at once because the disk is full. First restarts the database's log: a
+ * deletion has to be written to the log, and on a full disk the log cannot become longer.
  */
 int store_evict_some(struct store *store)
 {

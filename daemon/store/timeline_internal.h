@@ -18,8 +18,9 @@ struct timeline {
 	/* the session's windows in memory; windows[i] is NULL if window i ended before the range */
 	struct timeline_list memory;
 	/*
-	 * windows in memory that begin before this time of CLOCK_MONOTONIC are left out, because a
-	 * window on disk includes them: it was joined or merged from earlier windows and them
+	 * Windows in memory that begin before this time of CLOCK_MONOTONIC are left out: a window
+	 * on disk includes them, because it was made by joining or merging them with earlier
+	 * windows.
 	 */
 	int64_t memory_from_ns;
 	struct timeline_list range; /* windows that overlap the range */

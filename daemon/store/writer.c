@@ -165,8 +165,8 @@ static int window_try(struct store *store, const struct window *window, uint32_t
 static int window_write(struct store *store, struct window *window)
 {
 	/*
-	 * The window has been folded before. If the first tier is short of space, it is folded to
-	 * fewer rows here.
+	 * The window was folded once already, in memory. If the first tier is short of space, fold
+	 * the window again here, to fewer rows.
 	 */
 	bool is_folded = window->session < SESSION_FIRST_ID && store->sums[0].level;
 	uint32_t row_limit = is_folded ? store_tier_rows(store, 0) : 0;

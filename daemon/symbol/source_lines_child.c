@@ -212,7 +212,8 @@ static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
 		if (--head.frames > 0)
 			r = frame_write(out, name_of(&scopes[i], buffer), &line);
 		else
-			head.frames = 1; /* skip the frames that exceed LINES_CHILD_DEPTH_MAX */
+			head.frames = 1; /* LINES_CHILD_DEPTH_MAX is reached: skip this function and
+					    those after it */
 		line = call_of(&scopes[i], unit);
 	}
 	return r ? r : frame_write(out, NULL, &line);

@@ -43,7 +43,8 @@ struct lines_child_head {
 struct lines_child_file {
 	uint32_t n;	   /* number of addresses of this file in the request */
 	uint8_t has_file;  /* the file itself is open, at the first of its two descriptors */
-	uint8_t has_debug; /* its debug file is open, at the second of its two descriptors */
+	uint8_t has_debug; /* the separate debug file of this file is open, at the second of the two
+			      descriptors */
 	uint8_t pad[2];
 };
 

@@ -10,11 +10,11 @@
 
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
-	ARRAY_BYTES_MAX = 1 << 20, /* limit in bytes of .init_array and .fini_array */
+	ARRAY_BYTES_MAX = 1 << 20, /* maximum size in bytes of .init_array and of .fini_array */
 	SECTION_BYTES_MAX = 4096,  /* limit in bytes of .init and .fini, which have about 30 */
 	FUNCTION_BYTES_MAX = 128,  /* limit in bytes of a function of crtbegin.o (about 60) */
 	JUMP_BYTES = 5,
-	MAKE_BYTES_MAX = 1024, /* limit in bytes of makecontext(), which has 380 */
+	MAKE_BYTES_MAX = 1024, /* maximum size in bytes of makecontext(), which has 380 */
 	LEA_BYTES = 7,
 	/*
 	 * limit in bytes of the code to which the first function on a stack made by makecontext()

@@ -105,8 +105,9 @@ struct unwind {
 	struct unwind_dead *dead;
 	struct unwind_known_code *codes; /* hash table by key */
 	/*
-	 * time before which no further rows of a file are loaded if some of its rows are loaded
-	 * already: limits the CPU time that this takes, see AGAIN_FACTOR
+	 * The earliest time at which missed rows are loaded. Missed rows are those that a stack
+	 * walk needed, of a file of which only some rows are loaded. The time between two such
+	 * loads limits their CPU time, see AGAIN_FACTOR.
 	 */
 	int64_t again_ns;
 	uint64_t generation;	   /* number (generation) of the newest address space */

@@ -26,8 +26,11 @@ struct unwind_extent {
 			   none */
 	bool keeps_frame_pointers; /* True: code without call frame information keeps frame
 				      pointers, as that of Go and V8 does */
-	uint32_t kept_bytes_min;   /* size in bytes of the smallest piece of code to which
-				      keeps_frame_pointers applies */
+	/*
+	 * used if keeps_frame_pointers is true: code without call frame information counts as code
+	 * with frame pointers only if it has at least this many bytes in a row
+	 */
+	uint32_t kept_bytes_min;
 };
 
 struct unwind_rows {

@@ -50,7 +50,7 @@ struct unwind_memory {
 	/* Copies the entry of a process from the BPF map. False if the process has none. */
 	bool (*get)(void *userdata, uint32_t tgid, struct unwind_process *out);
 	void (*drop)(void *userdata, uint32_t tgid);
-	uint32_t n_codes; /* limit of the number of keys that put_code() stores */
+	uint32_t n_codes; /* maximum number of keys that put_code() may store */
 	/*
 	 * Stores an entry of the BPF map by which walks find the unwind rows of mapped code: `key`
 	 * identifies the code, `code` says which table has its rows. Returns 0 or a negative errno.
@@ -67,9 +67,13 @@ struct unwind_stats {
 	uint64_t max_bytes, bytes; /* max_bytes: size of the memory for rows; bytes: how much of
 				      it is in use */
 	size_t tables;		   /* number of files whose unwind rows are loaded */
-	uint64_t evictions;  /* number of evictions; each evicts all rows of a file, or those of
-				32 KiB of its code */
-	uint64_t no_room;    /* how often rows were not loaded because no room could be made */
+	uint64_t evictions; /* number of evictions; each evicts all rows of a file, or those of
+			       32 KiB of its code */
+	/*
+	 * How often unwind rows of a file were not loaded for lack of room: there were too many
+	 * files, the file had too many rows, or rows in use left no room.
+	 */
+	uint64_t no_room;
 	uint64_t unreadable; /* how often a file's call frame information was not readable */
 	/*
 	 * max_segments: length of the array unwind_memory.segments, which has a segment for each
@@ -78,7 +82,8 @@ struct unwind_stats {
 	uint64_t max_segments, segments;
 	uint64_t segments_full; /* number of address spaces that could not be added, because too few
 				   segments were free */
-	uint64_t processes_full; /* how often the entry of a process could not be stored */
+	uint64_t processes_full; /* how often the entry of a process could not be stored in the BPF
+				    map of processes */
 	uint64_t load_ns, loads; /* load_ns: CPU time spent on reading and compiling rows;
 				    loads: number of loads */
 };

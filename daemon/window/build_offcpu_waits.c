@@ -192,8 +192,8 @@ void threads_to_opens(struct offcpu_builder *builder)
 	uint32_t last_cut = 0;
 
 	/*
-	 * Find the last window for which the task iterator ran. This need not be the present
-	 * window: the iterator may have failed.
+	 * Find the last window for which the task iterator (the BPF program that visits all
+	 * threads) ran. This need not be the present window: the iterator may have failed.
 	 */
 	HASH_ITER (hh, builder->threads, state, next)
 		if (state->thread.seen_cut > last_cut)

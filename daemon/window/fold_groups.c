@@ -143,10 +143,10 @@ size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t 
 }
 
 /*
- * Shares out `max` rows among n_busy items (or groups) that are not idle and n_idle idle ones.
- * Returns the number of rows for those that are not idle. A quarter of the rows is reserved for
- * idle items, if there are enough of them: long idle waits matter more than short waits that are
- * not idle.
+ * Shares out `max` rows among items (rows or threads to be folded) or groups of items: n_busy of
+ * them are not idle, n_idle are idle. Returns the number of rows for those that are not idle. A
+ * quarter of the rows is reserved for idle items, if there are enough of them: long idle waits
+ * matter more than short waits that are not idle.
  */
 static size_t busy_share(size_t n_busy, size_t n_idle, size_t max)
 {
@@ -295,7 +295,10 @@ static int others_place(struct fold *fold, struct fold_item *items,
 	return groups_place(fold, items, rest, others, n, true, targets);
 }
 
-/* Sorts the groups so that those with a sum of their own come first; returns their number. */
+/*
+ * Sorts the groups so that those that get a summed row of their own come first. Returns their
+ * number.
+ */
 static size_t groups_choose(const struct fold *fold, struct fold_group *groups, size_t n)
 {
 	size_t max = fold->limits->max_folded, busy = 0, whole = 0, n_first, i;

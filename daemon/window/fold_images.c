@@ -573,9 +573,9 @@ static int processes_count(struct fold *fold)
 }
 
 /*
- * Appends to *members the processes (window_member) of an entry of in.images that was folded
- * before, and so stands for several processes. The entry is now folded into another entry, of
- * out.images: this one gets them.
+ * Appends to *members the processes (window_member) of use->from. This is the index of an entry of
+ * in.images that was folded before, and so stands for several processes. That entry is now folded
+ * into the entry use->key of out.images, which gets its processes.
  */
 static int members_move(const struct window *in, const struct fold_use *use,
 			struct window_member **members, size_t *n, size_t *capacity)

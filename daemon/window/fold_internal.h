@@ -22,7 +22,7 @@
 struct fold_image {
 	struct process_info process;
 	uint64_t hash; /* hash; equal for entries that may be folded into one */
-	/* hash; equal for entries that may share one "(others)" entry: those of one cgroup */
+	/* hash of the cgroup; equal for entries that may share one "(others)" entry */
 	uint64_t unit;
 	uint32_t kept; /* index of the entry in out.images if it stays as it is, else FOLD_NONE */
 	bool is_alone; /* true: the entry is no process, but stands for CPUs or for a cgroup; it
@@ -38,7 +38,8 @@ struct fold_image {
  * index `image`.
  */
 struct fold_place {
-	uint64_t key; /* fold_image.hash or fold_image.unit */
+	uint64_t key; /* hash of the entry or, for "(others)" entries, of its unit: fold_image.hash
+			 or fold_image.unit */
 	uint32_t image;
 	UT_hash_handle hh;
 };
@@ -48,7 +49,8 @@ struct fold_place {
  * of `out`.
  */
 struct fold_use {
-	uint64_t key; /* index in out.images of the entry, or index in fold_targets of the row */
+	uint64_t key; /* Index of the entry of out.images into which it was folded. While a row is
+			 made from several rows: index of that row in fold_targets. */
 	uint64_t process; /* identifies the process */
 	uint32_t from;
 	uint32_t processes;
@@ -72,7 +74,7 @@ struct fold {
 	 * used
 	 */
 	struct fold_place *units;
-	struct fold_uses uses; /* their keys are indexes in out.images */
+	struct fold_uses uses; /* the member `key` of each is an index in out.images */
 };
 
 /*

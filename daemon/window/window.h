@@ -62,7 +62,7 @@ struct window_image {
 	uint32_t exec_gen;
 	char comm[COMM_LEN];
 	uint32_t folded;  /* number of processes that a folded entry stands for; 0: a thread */
-	uint32_t started; /* number of those processes that started within the window */
+	uint32_t started; /* how many of `folded` started within the window */
 	uint32_t owner;	  /* index of the process in window.owners, if process is NULL */
 	uint32_t pad;
 };
@@ -103,7 +103,7 @@ struct window_row {
 	uint32_t bucket_mask;
 	uint32_t bucket_first;
 	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
-	uint32_t started;   /* number of those processes that started within the window */
+	uint32_t started;   /* how many of `processes` started within the window */
 };
 
 /*
@@ -157,7 +157,7 @@ struct window_open {
 	uint32_t count; /* number of waits whose time is in rows[]; 0: one wait, whose time is in no
 			   row */
 	uint32_t processes; /* number of processes that a folded entry stands for; 0: not folded */
-	uint32_t started;   /* number of those processes that started within the window */
+	uint32_t started;   /* how many of `processes` started within the window */
 	uint32_t pad;
 };
 
@@ -172,7 +172,7 @@ struct window_sample {
 	uint64_t on_ns;
 	uint32_t image;
 	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
-	uint32_t started;   /* number of those processes that started within the window */
+	uint32_t started;   /* how many of `processes` started within the window */
 	uint32_t pad;
 };
 
@@ -219,7 +219,7 @@ struct window_io {
 	int32_t max_tid;
 	int32_t oldest_tid;
 	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
-	uint32_t started;   /* number of those processes that started within the window */
+	uint32_t started;   /* how many of `processes` started within the window */
 	char device[WINDOW_DEVICE_LEN]; /* the device's name when the window ended; "": no device */
 };
 
@@ -244,13 +244,14 @@ struct window_folded {
 			  others */
 	uint64_t processes; /* number of processes of which something was folded; in a merged
 			       window, the largest of these numbers */
-	uint64_t started;   /* number of those processes that started within the window */
+	uint64_t started;   /* how many of `processes` started within the window */
 	uint64_t ns;	    /* total time of the rows that were folded */
-	uint64_t unlisted;  /* number of those processes that are not in window.members */
+	uint64_t unlisted;  /* how many of `processes` are not in window.members */
 };
 
 enum window_loss {
-	WINDOW_LOST_MISSED_RUNS = LOST_N, /* events missed while the BPF program was running */
+	WINDOW_LOST_MISSED_RUNS = LOST_N, /* events that the kernel did not pass to a BPF program,
+					     because the program was running on that CPU already */
 	WINDOW_LOST_STACK_FRAMES,	  /* requests for stacks whose frames never arrived */
 	WINDOW_LOST_MEMORY,	  /* events dropped for lack of memory, or because there were
 				     PROCESSES_MAX processes */
@@ -260,7 +261,10 @@ enum window_loss {
 	WINDOW_LOST_N,
 };
 
-/* Says how the window is folded, once the functions of its stacks have names. See fold.h. */
+/*
+ * Says whether window_fold() folds the window, and how. A window is folded after the functions of
+ * its stacks have got names. See fold.h.
+ */
 enum window_folding {
 	WINDOW_FOLD_NONE,
 	WINDOW_FOLD_ROWS, /* rows are folded if there are too many */

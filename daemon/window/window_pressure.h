@@ -17,8 +17,8 @@
 
 /* Says whether pressure was read and, if not, why. The numbers are in databases. */
 enum pressure_state {
-	PRESSURE_NOT_ASKED =
-		0, /* an older stackd made the window, or another probe has the units */
+	PRESSURE_NOT_ASKED = 0, /* pressure was not read: the window was made by an older stackd, or
+				   only windows of another probe have the pressure of units */
 	PRESSURE_READ = 1,
 	PRESSURE_NO_PSI = 2,	 /* the kernel has no PSI, or was booted with psi=0 */
 	PRESSURE_NO_CGROUP2 = 3, /* units: no hierarchy of cgroup v2 is mounted */
