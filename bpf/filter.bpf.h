@@ -4,9 +4,9 @@
 
 /*
  * Decides which threads and waits a session records. The filter's settings are constants that the
- * daemon sets before it loads the programs, so an unused setting costs nothing at run time. If the
- * filter has a pattern for names, the programs compare only the part before the first wildcard; the
- * daemon compares the whole pattern later.
+ * daemon sets before it loads the BPF programs, so an unused setting costs nothing at run time. If
+ * the filter has a pattern for names, the programs compare only the part before the first wildcard;
+ * the daemon compares the whole pattern later.
  */
 
 #include "kernel.h"

@@ -3,7 +3,7 @@
 #define STACKD_BPF_FOLLOW_PROGS_BPF_H
 
 /*
- * Programs that report forks, execs and exits of processes to the daemon. The daemon loads them
+ * BPF programs that report forks, execs and exits of processes to the daemon. The daemon loads them
  * unless another probe reports these events already. The probe offcpu does not use them: it has
  * programs of its own for these events.
  */

@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_REQUEST_PROGS_BPF_H
 
 /*
- * iolat's programs for block requests and bios, the layers below the file systems. When a request
- * ends, they also add its time to the operation that it was made for, such as a read(). A bio is
- * "held" while a limit in its cgroup's io.max delays it. Included by iolat.bpf.c only.
+ * iolat's BPF programs for block requests and bios, the layers below the file systems. When a
+ * request ends, they also add its time to the operation that it was made for, such as a read(). A
+ * bio is "held" while a limit in its cgroup's io.max delays it. Included by iolat.bpf.c only.
  */
 
 #include "io_kernel.h"
@@ -757,7 +757,8 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 	held = bpf_map_lookup_elem(&throttled, &key);
 	if (!held)
 		return 0;
-	if (held->throttled_ns) /* the bio was held after an earlier check: keep its entry */
+	if (held->throttled_ns) /* io.max held the bio already before this check: keep its entry,
+				   which has the time for which the bio was held */
 		held->issue_ns = held->start_ns;
 	else
 		bpf_map_delete_elem(&throttled, &key);
@@ -766,7 +767,7 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 
 /*
  * The kernel calls this function only for cgroups with a limit in io.max. The function may hold the
- * bio; the event block_bio_queue comes only after that. This program stores the bio when the
+ * bio; the event block_bio_queue comes only after that. This BPF program stores the bio when the
  * function begins, as the kernel may release the bio before the function returns.
  */
 SEC("?fentry/__blk_throtl_bio")

@@ -76,8 +76,8 @@ enum io_argument {
 /* clang-format on */
 
 /*
- * Makes the BPF cookie of a kernel function. A program that is attached to many functions finds out
- * by the cookie which of them was called.
+ * Makes the BPF cookie of a kernel function. A BPF program that is attached to many functions finds
+ * out by the cookie which of them was called.
  */
 #define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
 #define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
@@ -88,7 +88,7 @@ enum {
 	IO_CALLS = 512,	 /* size of tables that are indexed by system call number */
 	IO_BUCKETS = 64, /* number of buckets: bucket i has [2^i, 2^(i+1)) ns, the first also 0 */
 	IO_DEPTH = 8,	 /* maximum number of nested operations of one thread */
-	IO_SLOTS = 4096, /* limit of threads that are in an operation; a power of two */
+	IO_SLOTS = 4096, /* maximum number of threads that are in an operation; a power of two */
 	/*
 	 * the address of a thread's kernel stack selects this number of adjacent slots, and the
 	 * thread has one of them

@@ -191,7 +191,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	*(volatile __u32 *)&slot->depth = depth + 1;
 }
 
-/* Counts n operations as ended at an unknown time, as no program saw their ends. */
+/* Counts n operations as ended at an unknown time, as no BPF program saw their ends. */
 static __always_inline void frames_drop(struct cpu *cpu, __u32 n)
 {
 	cpu->counts.ios += n;

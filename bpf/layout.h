@@ -26,7 +26,8 @@ struct cpu_counts {
 	__u64 sampled;	  /* those of them that were also put into a window's map, see sample.h */
 	/* switch-ins of threads that were not known (in offwake: not known to be asleep) */
 	__u64 first_seen;
-	__u64 recovered; /* switch-ins that sched_switch did not show but a later program saw */
+	__u64 recovered; /* switch-ins that sched_switch did not show but a BPF program that ran
+			    later in the switch did */
 	/*
 	 * switch-ins of threads of which sched_switch never showed a switch-out: some hosts run no
 	 * BPF programs in some threads, such as init's
@@ -42,7 +43,7 @@ struct cpu_counts {
 	__u64 samples_idle; /* samples of the idle task, which are not recorded */
 	__u64 samples_kept; /* samples or calls put into a window's map */
 	__u64 streamed;	    /* calls sent to the daemon one by one */
-	__u64 call_ns;	    /* time spent in the programs that record calls */
+	__u64 call_ns;	    /* time spent in the BPF programs that record calls */
 	__u64 calls_passed; /* calls skipped at random, as only one in `every` is recorded; the next
 			       recorded call stands for them */
 	/*
@@ -416,7 +417,7 @@ enum {
 	NAME_NONE = 1,	   /* id that means: there is no path */
 	NAME_SHORT = 96,   /* bytes of text[] in a record with a short path; most paths are short */
 	NAME_BYTES = 1024, /* limit: each component of a path begins within this number of bytes */
-	NAME_COMPONENT = 256, /* limit of the bytes of one component, with its NUL */
+	NAME_COMPONENT = 256, /* maximum number of bytes of one component, with its NUL */
 };
 
 /*

@@ -15,7 +15,7 @@
 
 enum {
 	NAME_LEVELS = 64,	/* maximum number of levels (directories and mounts) above a file */
-	NAME_GROUP_LEVELS = 32, /* limit of the groups above a control group */
+	NAME_GROUP_LEVELS = 32, /* maximum number of levels above a control group */
 	/* start values of hashes: of a file's path, and of a control group's path */
 	NAME_OF_PATH = 1,
 	NAME_OF_GROUP = 2,

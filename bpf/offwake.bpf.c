@@ -343,8 +343,8 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 }
 
 /*
- * Writes a sleeper's path of wakers: this waker first and, if it is a thread, the waker's own path
- * behind it.
+ * Writes into *s the path of wakers of a thread that is being woken: first its waker, which is
+ * running now, and then, if the waker is a thread, the waker's own path of wakers.
  */
 static __always_inline void waker_link(struct sleeper *s, __u32 context)
 {

@@ -21,7 +21,7 @@
 /*
  * 0: walks do not mark the parts of unwind tables that they use. The daemon does not wait for
  * sleepable programs before it reuses a table's memory, so a mark could overwrite other data. After
- * a walk, this program checks by unwind_version whether the tables that it read have changed.
+ * a walk, this BPF program checks by unwind_version whether the tables that it read have changed.
  */
 #define UNWIND_MARKS_PARTS 0
 
@@ -32,7 +32,7 @@
 
 enum {
 	PAGE = 4096,
-	COPY_ROUNDS = 24,   /* limit of the pieces in which one stack is copied */
+	COPY_ROUNDS = 24,   /* maximum number of pieces in which one stack is copied */
 	COPY_READ_MAX = 64, /* largest single read of the walk, in bytes */
 	/* how often a stack is walked in one pass, if the tables change during each walk */
 	ATTEMPTS = 3,

@@ -127,7 +127,7 @@ static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
 
 /*
  * Reports an exec, for probes that keep no state of threads. (offcpu keeps such state and reports
- * execs by a program of its own.)
+ * execs by a BPF program of its own.)
  */
 static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
 {

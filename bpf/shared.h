@@ -12,7 +12,7 @@
 #include "buckets.h"
 #include "unwind_shared.h"
 
-#define STACK_DEPTH 127 /* limit of the frames of one stack, kernel or user */
+#define STACK_DEPTH 127 /* maximum number of frames of one stack, kernel or user */
 #define COMM_LEN    16	/* bytes of a thread's name with its NUL, as the kernel's TASK_COMM_LEN */
 
 /* A stack id below STACK_ID_FIRST means that there is no stack, and gives the reason. */
@@ -91,7 +91,7 @@ struct thread_sums {
 	__u64 short_runnable_ns; /* runnable time of the short waits; runnable_ns includes it */
 };
 
-/* Limit of tracepoints in one session: each needs a program of its own. */
+/* Maximum number of tracepoints in one session: each needs a BPF program of its own. */
 #define TRACEPOINTS_MAX 32
 
 /*
@@ -111,7 +111,8 @@ enum wake_context {
 	WAKE_CONTEXTS,
 };
 
-enum { WAKE_LINKS = 5 }; /* length of a path of wakers: the waker, the waker's waker and so on */
+/* maximum length of a path of wakers: the waker, the waker's waker and so on */
+enum { WAKE_LINKS = 5 };
 
 /*
  * A bit in the id of a set of mappings: the daemon did not know some of these mappings; walks found

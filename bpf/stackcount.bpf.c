@@ -356,8 +356,8 @@ int on_user_function(struct pt_regs *ctx)
 }
 
 /*
- * Defines the program of a tracepoint. Each tracepoint needs one, as before 6.10 (68ca5d4eebb8) a
- * program cannot know which tracepoint ran it.
+ * Defines the BPF program of a tracepoint. Each tracepoint needs one, as before 6.10 (68ca5d4eebb8)
+ * a program cannot know which tracepoint ran it.
  */
 #define ON_TRACEPOINT(n)                                        \
 	SEC("?tp_btf")                                          \

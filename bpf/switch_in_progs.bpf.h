@@ -3,8 +3,8 @@
 #define STACKD_BPF_SWITCH_IN_PROGS_BPF_H
 
 /*
- * The programs that run in a thread to which the CPU has just switched. Which of them the daemon
- * loads depends on the enum stack_hook.
+ * The BPF programs that run in a thread to which the CPU has just switched. Which of them the
+ * daemon loads depends on the enum stack_hook.
  */
 
 #include "kernel.h"

@@ -353,8 +353,8 @@ static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 c
 }
 
 /*
- * Stores the address at which the frame at cfa saved bx. The walk reads bx only if it needs it,
- * which is rare.
+ * Stores the address at which the frame at cfa saved bx. The walk reads bx from there only if it
+ * needs the value, which is rare.
  */
 static __always_inline void unwind_note_bx(struct unwind_walk *w, __u64 cfa, __u32 bx)
 {

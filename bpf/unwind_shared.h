@@ -238,7 +238,7 @@ enum unwind_flag {
 
 #define UNWIND_ANY_EXEC	    0xffffffffU
 #define UNWIND_TICK_NS	    10000000ULL /* unit of a process's start time in /proc */
-#define UNWIND_SEGMENTS_MAX 4096	/* limit of executable mappings in one process */
+#define UNWIND_SEGMENTS_MAX 4096	/* maximum executable mappings of a process */
 
 _Static_assert(sizeof(struct unwind_row) == 4, "a row is half a word");
 _Static_assert(sizeof(struct unwind_frame) == 8, "a frame is a word");

@@ -160,8 +160,9 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
 		/*
-		 * Idle threads are included if the filter names processes or threads, and in
-		 * formats for programs, where each row says whether it is idle.
+		 * Idle threads are included if the filter names processes or threads. They are also
+		 * included in formats that other programs read, where each row says whether it is
+		 * idle.
 		 */
 		.idle = options->idle || !options->format->is_for_people ||
 			options_name_somebody(options),

@@ -14,7 +14,8 @@
 
 struct folded_line {
 	char *text;
-	int64_t ns;  /* the value of the line, in ns; each call of a function counts as 1000 ns */
+	int64_t ns;  /* the value of the line in ns, which is printed in us; each call of a function
+			counts as 1000 ns, and so is printed as 1 */
 	size_t rank; /* number of the line in the order in which lines were added */
 };
 

@@ -110,8 +110,8 @@ static size_t row_waits(const struct wire_row *row)
 }
 
 /*
- * Makes entries from the candidates, which are sorted by key and then by age. The oldest wait of an
- * entry decides how urgent the entry is.
+ * Makes entries from the candidates, which are sorted by key and then by age. An entry stands for
+ * all waits with the same key. Its oldest wait decides how urgent the entry is.
  */
 static void entries_make(struct stuck_entries *entries, const struct candidate *candidates,
 			 size_t n)

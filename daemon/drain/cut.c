@@ -94,9 +94,9 @@ static void threads_read(struct drain *drain)
 		drain->threads++;
 		if (thread_is_stale(&thread, epoch)) {
 			/*
-			 * The thread has ended unnoticed. Remove it from the table: the programs
-			 * look up threads there by the address of their task_struct, and another
-			 * thread may soon have this address.
+			 * The thread has ended unnoticed. Remove it from the table: the BPF
+			 * programs look up threads there by the address of their task_struct, and
+			 * another thread may soon have this address.
 			 */
 			probe_drop_thread(drain->probe, &slots[i]);
 			drain->stale++;

@@ -59,7 +59,7 @@ struct drain {
 	struct pressure_meter *pressure;  /* measures the pressure in each window */
 	bool has_asked_openwait; /* true if `openwait` was already asked to read the stacks of waits
 				    that have not ended when this window ends */
-	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
+	struct cpu_counts *cpus; /* buffer for the BPF programs' counters: one struct per CPU */
 	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */
 	int n_cpus;
 	struct cpu_counts last; /* counters summed over all CPUs when the last window ended */

@@ -181,7 +181,7 @@ static void augmentation_read(struct cursor *c, const char *letters, struct cfi_
 			break;
 		case 'B': /* pointer authentication on arm64; it has no data to read */
 			break;
-		default: /* unknown letter: the caller skips its data */
+		default: /* unknown augmentation letter: the caller skips its data */
 			return;
 		}
 	}

@@ -26,7 +26,8 @@ struct cfi_section {
 
 enum cfi_rule_kind {
 	CFI_SAME,	/* the register still has the value that it had in the caller */
-	CFI_UNDEFINED,	/* the caller's value is lost; as the rule of the pc: there is no caller */
+	CFI_UNDEFINED,	/* the caller's value is lost; if this is the rule of the pc, the function
+			   has no caller */
 	CFI_OFFSET,	/* the caller's value is saved in memory at CFA + offset */
 	CFI_REGISTER,	/* the caller's value is in another register; `offset` is the number of
 			   this register */

@@ -14,7 +14,7 @@
 
 #define ELF_BUILD_ID_MAX   64
 #define ELF_SEGMENTS_MAX   256
-#define ELF_NAME_BYTES_MAX 4096 /* limit of a name with its NUL; longer names are ignored */
+#define ELF_NAME_BYTES_MAX 4096 /* maximum size of a name with its NUL; a longer one is ignored */
 
 /*
  * Says where the bytes of an ELF file are: in memory at `image` or, if `image` is NULL, in the file

@@ -12,7 +12,7 @@
 #define RELOCATION_BYTES_MAX (64 * 1024 * 1024)
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
 #define ALIGNMENT	     8
-#define TABLES_MAX	     4 /* limit of the tables that are tried in one section */
+#define TABLES_MAX	     4 /* maximum number of candidates for the table in one section */
 #define START_NAME	     "_rt0_amd64_linux"
 
 /*

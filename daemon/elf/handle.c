@@ -12,7 +12,7 @@
 /* Programs with debug information have some 40 sections and 15 segments. */
 #define SECTIONS_MAX	65536
 #define SEGMENTS_MAX	4096
-#define NAMES_BYTES_MAX (1024 * 1024) /* limit of the names of all sections */
+#define NAMES_BYTES_MAX (1024 * 1024) /* maximum size of the names of all sections, in bytes */
 /* maximum size of a string table (.strtab, .dynstr), in bytes */
 #define STRINGS_BYTES_MAX (64 * 1024 * 1024)
 

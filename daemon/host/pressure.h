@@ -25,8 +25,9 @@ struct pressure {
 };
 
 /*
- * Reads the totals out of the text of a pressure file. Leaves *full_ns at 0 if the text has no such
- * line, as that of CPUs before 5.13. Returns 0, or -EBADMSG if the text is no pressure file.
+ * Reads the totals out of the text of a pressure file. Leaves *full_ns at 0 if the text has no line
+ * "full", as the file of the CPUs before Linux 5.13. Returns 0, or -EBADMSG if the text is no
+ * pressure file.
  */
 int pressure_parse(const char *text, uint64_t *some_ns, uint64_t *full_ns);
 

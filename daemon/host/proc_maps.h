@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 /*
- * limit of the mappings that are read from one process; if a JIT makes more, the others are left
- * out
+ * maximum number of mappings that are read from one process; if a JIT makes more, the others are
+ * left out
  */
 #define PROC_MAPS_MAX 65536
 

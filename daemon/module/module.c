@@ -16,8 +16,8 @@
 #include "daemon/module/internal.h"
 
 /*
- * Limit of the number of files that are held open. Above it, a new file is closed as soon as it was
- * read.
+ * Maximum number of files that are held open. If so many are open, a new file is closed as soon as
+ * it was read.
  */
 #define FILES_MAX 1024
 

@@ -19,8 +19,8 @@ static struct module *module_of(struct module_registry *registry, uint64_t file_
 }
 
 /*
- * If a module holds the file with this identity open, duplicates its descriptor and that of its
- * debug file.
+ * If a loaded module has the file with this identity open, duplicates the descriptors of that file
+ * and of its debug file.
  */
 static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
 		      int *debug_fd)

@@ -40,7 +40,7 @@ enum {
 };
 
 /*
- * Selects the programs that see the beginning and the end of each I/O operation of a thread. If
+ * Selects the BPF programs that see the beginning and the end of each I/O operation of a thread. If
  * none is selected, the probe records block requests, but not the operations that caused them.
  */
 static int operations_choose(struct probe *probe)

@@ -49,9 +49,9 @@ static const struct {
 static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
 
 /*
- * How programs are attached to the functions of a file system. METHOD_ABSENT: the kernel does not
- * have the file system. METHOD_NONE: no method works. A file system has only one method: with two,
- * each operation would be counted twice.
+ * How BPF programs are attached to the functions of a file system. METHOD_ABSENT: the kernel does
+ * not have the file system. METHOD_NONE: no method works. A file system has only one method: with
+ * two, each operation would be counted twice.
  */
 enum attach_method { METHOD_ABSENT, METHOD_NONE, METHOD_FENTRY, METHOD_KPROBE };
 
@@ -109,7 +109,7 @@ static int flag_program(int flag_map, uint32_t btf_id)
 }
 
 /*
- * Attaches a test program, see flag_program(), to a kernel function by fentry. Returns the
+ * Attaches a BPF program as a test, see flag_program(), to a kernel function by fentry. Returns the
  * descriptor of the link, which keeps the program attached, or a negative errno.
  */
 static int fentry_try(const char *function, int flag_map)
@@ -381,8 +381,8 @@ static void throttle_choose(struct probe *probe)
 
 /*
  * Chooses the highest layer of the I/O path that is recorded. For the session that is always on,
- * this is a setting, because programs on system calls also slow down reads of pipes and sockets. A
- * client's session records all layers.
+ * this is a setting, because BPF programs on system calls also slow down reads of pipes and
+ * sockets. A client's session records all layers.
  */
 static void top_choose(struct probe *probe)
 {

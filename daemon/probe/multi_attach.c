@@ -44,7 +44,7 @@ struct multi_attach {
 };
 
 /*
- * The argument of the bpf() system call that links a program to many addresses of a file (Linux
+ * The argument of the bpf() system call that links a BPF program to many addresses of a file (Linux
  * 6.6, 89ae89f53d20). The headers and the libbpf of Debian 12 do not define it.
  */
 struct uprobe_multi {
@@ -101,7 +101,7 @@ static int try_load(enum bpf_attach_type type)
 }
 
 /*
- * Attaches a program to an address at which no function starts, as a test. If the error is not
+ * Attaches a BPF program to an address at which no function starts, as a test. If the error is not
  * -EOPNOTSUPP, the kernel has looked at the address: it can attach a program to many functions.
  */
 bool multi_attach_has_kernel(void)
@@ -117,8 +117,8 @@ bool multi_attach_has_kernel(void)
 }
 
 /*
- * Attaches a program to a directory, as a test. If the error is -EBADF, the kernel has looked at
- * the path: it can attach a program to many addresses of a file.
+ * Attaches a BPF program to a directory, as a test. If the error is -EBADF, the kernel has looked
+ * at the path: it can attach a program to many addresses of a file.
  */
 bool multi_attach_has_user(void)
 {
@@ -200,8 +200,8 @@ static int multi_open(struct multi_attach *calls)
 }
 
 /*
- * Attaches the program to one target by a perf event, without a BPF link, which would take a second
- * descriptor per target.
+ * Attaches the BPF program to one target by a perf event, without a BPF link, which would take a
+ * second descriptor per target.
  */
 static int event_open(struct multi_attach *calls, const struct target *target, int *fd_out)
 {

@@ -24,10 +24,10 @@ struct multi_attach;
  */
 bool multi_attach_has_kernel(void);
 
-/* True if the kernel can attach a program to many addresses of a file at once (Linux 6.6). */
+/* True if the kernel can attach a BPF program to many addresses of a file at once (Linux 6.6). */
 bool multi_attach_has_user(void);
 
-/* True if the kernel can attach a program to kernel functions in any way. */
+/* True if the kernel can attach a BPF program to kernel functions in any way. */
 bool multi_attach_has_functions(void);
 
 /*

@@ -106,7 +106,7 @@ static int threads_prepare(struct probe *probe)
 }
 
 /*
- * Attaches the program on sched_switch last, because waits begin there. The hook that takes the
+ * Attaches the BPF program on sched_switch last, because waits begin there. The hook that takes the
  * stack of a wait, and the programs that see who wakes a thread, must be attached before the first
  * wait begins.
  */

@@ -157,8 +157,8 @@ static int list_fill(struct probe *probe, const char *name, const struct int_lis
 
 /*
  * Puts the two maps of windows into slots 0 and 1 of the map of maps. Also fills its slot 2, which
- * no program reads: a later update of this slot makes the kernel wait for running programs. Then
- * puts the ids of the session's filter into their maps.
+ * no BPF program reads: a later update of this slot makes the kernel wait for running programs.
+ * Then puts the ids of the session's filter into their maps.
  */
 static int maps_fill(struct probe *probe)
 {

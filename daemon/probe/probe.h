@@ -132,7 +132,8 @@ void probe_status(const struct probe *probe, struct probe_status *out);
 void probe_refresh(struct probe *probe);
 
 /*
- * Returns how many events the programs of the probe have missed in all; see probe_program.missed.
+ * Returns how many events the BPF programs of the probe have missed in all; see
+ * probe_program.missed.
  */
 uint64_t probe_missed(const struct probe *probe);
 
@@ -171,8 +172,8 @@ uint64_t probe_max_threads(const struct probe *probe);
 
 /*
  * iolat: returns an array of *n_out slots, one for each thread that may have an I/O operation in
- * progress. BPF programs may change it at any time. Returns NULL and sets *n_out to 0 for other
- * kinds of probes, or if only block requests are recorded.
+ * progress. BPF programs may change the array at any time. Returns NULL and sets *n_out to 0 for
+ * other kinds of probes, or if only block requests are recorded.
  */
 const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out);
 

@@ -26,8 +26,8 @@ int switch_hook_configure(struct probe *probe, struct bpf_program *sched_exit,
 			  struct bpf_program *finish_switch);
 
 /*
- * Attaches the program that probe->hook needs: `sched_exit` or `finish_switch`. Attaches none for
- * HOOK_SWITCH_OUT: with this hook, the program on sched_switch takes the stacks, and the caller
+ * Attaches the BPF program that probe->hook needs: `sched_exit` or `finish_switch`. Attaches none
+ * for HOOK_SWITCH_OUT: with this hook, the program on sched_switch takes the stacks, and the caller
  * attaches that program.
  */
 int switch_hook_attach(struct probe *probe, struct bpf_program *sched_exit,

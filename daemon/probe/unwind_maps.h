@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_PROBE_UNWIND_MAPS_H
 
 /*
- * The BPF maps that hold unwind tables: with them, the programs of all probes walk user stacks.
+ * The BPF maps that hold unwind tables: with them, the BPF programs of all probes walk user stacks.
  * There is one set of these maps for all probes. They are mapped into memory, where daemon/unwind/
  * fills them. Owned by the recorder; opened on the main thread.
  */

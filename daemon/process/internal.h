@@ -152,7 +152,9 @@ struct process_table {
 	pthread_cond_t files_wake; /* wakes the thread `files`, which reads big files */
 	pthread_t reader, files;   /* `reader` reads /proc, `files` reads big files */
 	bool has_reader, has_files, is_stopping;
-	/* true: there is work that the thread has not looked at yet, see wake.c */
+	/*
+	 * true: the thread `reader` or `files` has work that it has not looked at yet, see wake.c
+	 */
 	bool reader_has_rows, reader_has_request, files_has_work;
 	int64_t reader_until_ns;	   /* time at which `reader` wakes up by itself; INT64_MAX:
 					      never; 0: it is not asleep, or was woken */

@@ -18,8 +18,8 @@
 /* After a fork, the child gets at most this number of versions of the parent's mappings. */
 #define VERSIONS_FORKED 4
 /*
- * Limit of the number of mappings in all versions of one process together, not counting the newest
- * version. Some processes have thousands of mappings.
+ * Maximum number of mappings in all versions of one process's mappings together, not counting the
+ * newest version. Some processes have thousands of mappings.
  */
 #define VERSIONS_ITEMS 32768
 
@@ -41,8 +41,11 @@ struct maps_version {
 	struct maps_version *next; /* next older version */
 	/* id of this version; record_stack.mappings of a stack is the id of its version */
 	uint64_t id;
-	bool is_published;	   /* the unwinder had mappings of the process when the stacks
-				      were walked */
+	/*
+	 * true: the unwinder had mappings of the process, which are those of this version; false:
+	 * only stack walks found mappings
+	 */
+	bool is_published;
 	struct process_maps *maps; /* the unwinder's mappings; NULL: none, or dropped since */
 	int64_t made_ns;
 	struct process_maps *walk_maps; /* those mappings of walked[] whose file is known; NULL:

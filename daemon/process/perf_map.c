@@ -189,8 +189,8 @@ static int memory_charge(struct perf_map *map, size_t bytes)
 }
 
 /*
- * Enlarges the arrays of the map: to text_size bytes for names, and to n functions. If the
- * allocation fails, the memory stays counted until the map is freed.
+ * Enlarges the arrays of the map: to text_size bytes for names, and to n functions. If an
+ * allocation fails, its bytes still count as used by the map until the map is freed.
  */
 static int reserve(struct perf_map *map, size_t text_size, size_t n)
 {

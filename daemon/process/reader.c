@@ -10,7 +10,7 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
-#define READ_TRIES 3 /* limit of tries to read a process that does an exec during each try */
+#define READ_TRIES 3 /* maximum tries to read a process that does an exec during each try */
 
 /*
  * When reading /proc has taken BUDGET_NS of CPU time within BUDGET_PERIOD_NS, repeated reads of the

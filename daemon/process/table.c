@@ -207,8 +207,8 @@ static void inherit(struct process *child, const struct process *parent)
 	maps_history_inherit(child, parent);
 	child->is_kernel = parent->is_kernel;
 	/*
-	 * At a fork, a BPF program copies the parent's entry in the unwinder's map, if the parent
-	 * has one at that time.
+	 * At a fork, a BPF program copies the parent's entry in the unwinder's map for the child,
+	 * if the parent has an entry by then.
 	 */
 	child->is_copied = parent->shown_ns && (uint64_t)parent->shown_ns < child->id.start_boot_ns;
 	if (parent->maps)

@@ -80,8 +80,8 @@ static uint64_t throttled_overlap(int64_t wake_ns, uint64_t throttled_ns,
 				  const struct window *window)
 {
 	/*
-	 * throttled_ns is 0 for a thread that is blocked. Its wake_ns is INT64_MAX, and a sum with
-	 * it would overflow.
+	 * For a thread that is still blocked, throttled_ns is 0 and wake_ns is INT64_MAX: a sum
+	 * with wake_ns would overflow.
 	 */
 	return throttled_ns ? overlap(wake_ns, wake_ns + (int64_t)throttled_ns, window) : 0;
 }

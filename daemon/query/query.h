@@ -91,9 +91,9 @@ void answer_start_clear_missed(struct answer *answer);
 
 /*
  * A stream of answers, one per interval, each about the time since the previous one.
- * query_follow_next() returns 1 and sets *out to the next answer. It returns 0 if that is not due,
- * or if there is no new window yet. A negative errno means that the stream has ended; *error is
- * then filled as by other queries.
+ * query_follow_next() returns 1 and sets *out to the next answer. It returns 0 if the next answer
+ * is not due yet, or if there is no new window. A negative errno means that the stream has ended;
+ * *error is then filled as by other queries.
  */
 struct query_follow;
 int query_follow_new(struct recorder *recorder, const struct query_peer *peer,

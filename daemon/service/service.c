@@ -12,7 +12,7 @@
 
 /*
  * Greatest number of threads of the pool that make the first step of slow methods at the same time.
- * Slow methods load programs into the kernel or remove them. The other threads of the pool stay
+ * Slow methods load BPF programs into the kernel or remove them. The other threads of the pool stay
  * free for clients that only query.
  */
 enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };

@@ -27,7 +27,10 @@ struct session {
 	struct call_stream *calls; /* calls for clients to read; NULL without PROBE_STREAMS */
 	size_t n_functions;
 	uint64_t hash_seed;
-	/* this probe reports fork, exec and exit to stackd, because no other probe does */
+	/*
+	 * true: this probe reports fork, exec and exit to stackd, because no other probe that is on
+	 * does
+	 */
 	bool notes_processes;
 	/* the windows of this session have the pressure of units, because no others do */
 	bool reads_units;

@@ -226,8 +226,10 @@ struct arena;
  * stackd ended the session. Sets *out to NULL if there is no remark. Returns 0 or -ENOMEM. */
 int session_note(struct session *session, struct arena *arena, const char **out);
 
-/* Reads the state of the session's probe. After the end of the session, the state still names the
- * hook but lists no programs. */
+/*
+ * Reads the state of the session's probe. After the end of the session, the state still names the
+ * hook but lists no BPF programs.
+ */
 void session_probe_status(struct session *session, struct probe_status *out);
 
 /* Returns the size in bytes of the maps of the session's probe; 0 after the session's end. */

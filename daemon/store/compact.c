@@ -14,7 +14,7 @@
  */
 enum { PARTS_MAX = 64, MEMBERS_A_ROW = 2 };
 
-/* The shortest time between two windows that are evicted for their age. */
+/* The minimum time between two evictions of windows that are too old. */
 #define EVICT_EVERY_NS (250 * NS_PER_MS)
 
 /* Consecutive windows on disk, of one session and in one tier, oldest first. */

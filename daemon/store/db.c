@@ -137,7 +137,10 @@ int store_db_errno(struct store_db *db, int code)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	/* SQLite returns these codes if the tables do not match the schema version. */
+	/*
+	 * SQLite also returns these codes if the tables are not those that the database's schema
+	 * version promises.
+	 */
 	case SQLITE_ERROR:
 	case SQLITE_MISMATCH:
 	case SQLITE_CONSTRAINT:

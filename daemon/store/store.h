@@ -34,7 +34,8 @@ struct store_tier {
 	 */
 	int64_t length_ns;
 	int64_t keep_ns; /* windows older than this are merged into the next tier, or evicted */
-	uint32_t share;	 /* percentage of max_size that the tier may always use */
+	uint32_t share;	 /* the share of the disk that the tier may always use, as a percentage of
+			    max_size */
 };
 
 struct store_options {

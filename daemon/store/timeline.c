@@ -43,8 +43,8 @@ struct timeline *timeline_close(struct timeline *timeline)
 }
 
 /*
- * Lists the session's windows in memory. Of a window that ended at or before since_ns, only the
- * entry is kept, without the window itself.
+ * Lists the session's windows in memory. Keeps references only to windows that ended after
+ * since_ns; of earlier windows, keeps only the description (struct store_entry).
  */
 static int memory_read(struct timeline *timeline, int64_t since_ns)
 {

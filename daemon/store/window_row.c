@@ -86,8 +86,8 @@ static void lost_encode(const struct store_entry *entry, struct bytes *out)
 }
 
 /*
- * Sets the member of entry->folded that has this name to `count`. Returns false if `name` is the
- * name of a loss.
+ * Sets to `count` the member of entry->folded whose name is `name`. Returns false if there is none:
+ * `name` is then the name of a loss.
  */
 static bool folded_decode(struct store_entry *entry, const char *name, uint64_t count)
 {

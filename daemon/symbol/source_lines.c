@@ -11,8 +11,8 @@
 #include "daemon/symbol/source_lines_helper.h"
 
 /*
- * Limit of the number of child processes for one answer to a client. When a child fails while it
- * reads a file, another child is started for the remaining files.
+ * Maximum number of child processes for one answer to a client. When a child fails while it reads a
+ * file, another child is started for the remaining files.
  */
 enum { RUNS_MAX = 4 };
 

@@ -19,8 +19,8 @@ enum {
 	LINES_CHILD_FIRST_FD = 5, /* number that the first file's descriptor has in the child */
 	LINES_CHILD_FILES_MAX = 128,
 	LINES_CHILD_ADDRESSES_MAX = 65536,
-	LINES_CHILD_DEPTH_MAX = 32, /* limit of the number of frames of one address: functions
-				       that are inlined into each other */
+	LINES_CHILD_DEPTH_MAX = 32, /* maximum number of frames of one address: functions that are
+				       inlined into each other */
 	LINES_CHILD_TEXT_MAX = 4096,
 };
 

@@ -11,11 +11,11 @@
 #include "daemon/symbol/symtab_builder.h"
 
 /*
- * Limit in bytes of the names of all functions together. The names take more memory here than in
- * the file, where several names can share bytes.
+ * Maximum size in bytes of the names of all functions together. The names take more memory here
+ * than in the file, where several names can share bytes.
  */
 #define TEXT_BYTES_MAX (256 * 1024 * 1024)
-/* Limit in bytes of the size that is assumed for a function if the file gives no size. */
+/* Maximum size in bytes that is assumed for a function if the file gives no size. */
 #define SIZELESS_BYTES_MAX 4096
 
 static int name_compare(const struct symtab_candidate *x, const struct symtab_candidate *y)
@@ -88,8 +88,8 @@ static void sizeless_extend(struct symtab_builder *builder)
 		if (end - item->start > SIZELESS_BYTES_MAX)
 			end = item->start + SIZELESS_BYTES_MAX;
 		item->end = end;
-		item->name_size |= UINT16_C(0x8000); /* marks the function as one without a
-							size, for the second loop */
+		item->name_size |= UINT16_C(0x8000); /* marks the function as one without a size,
+							which the loop below looks at */
 	}
 	for (size_t i = 0; i < builder->n; i++) {
 		struct symtab_candidate *item = &builder->items[i];

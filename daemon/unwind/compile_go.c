@@ -13,8 +13,8 @@ enum {
 	WORD = 8,
 	CODE_BYTES = 64 * 1024, /* size in bytes of the buffer for code of the file */
 	SAVE_BYTES = 8,		/* size in bytes of the longest instruction that saves bp */
-	STEPS_FACTOR = 16, /* limit of the bytes that are read from Go's table, as a multiple of its
-			      size */
+	STEPS_FACTOR = 16, /* maximum number of bytes that are read from Go's table, as a multiple
+			      of the table's size */
 	STEPS_SPARE = 1 << 16,
 	NOWHERE = -1,
 };

@@ -11,14 +11,14 @@
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
 	ARRAY_BYTES_MAX = 1 << 20, /* maximum size in bytes of .init_array and of .fini_array */
-	SECTION_BYTES_MAX = 4096,  /* limit in bytes of .init and .fini, which have about 30 */
-	FUNCTION_BYTES_MAX = 128,  /* limit in bytes of a function of crtbegin.o (about 60) */
+	SECTION_BYTES_MAX = 4096,  /* maximum bytes of .init and of .fini, which have about 30 */
+	FUNCTION_BYTES_MAX = 128, /* maximum size in bytes of a function of crtbegin.o (about 60) */
 	JUMP_BYTES = 5,
 	MAKE_BYTES_MAX = 1024, /* maximum size in bytes of makecontext(), which has 380 */
 	LEA_BYTES = 7,
 	/*
-	 * limit in bytes of the code to which the first function on a stack made by makecontext()
-	 * returns; it has 26
+	 * maximum size in bytes of the code to which the first function on a stack made by
+	 * makecontext() returns; that code has 26
 	 */
 	START_BYTES_MAX = 32,
 	HLT = 0xf4,

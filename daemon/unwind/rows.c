@@ -11,7 +11,8 @@
 #include "daemon/unwind/rule.h"
 
 enum {
-	PADDING_MAX = 15, /* limit in bytes of a gap between two functions that counts as padding */
+	/* a gap of at most this many bytes between two functions counts as padding */
+	PADDING_MAX = 15,
 	ENTRY_BYTES = 32, /* assumed size in bytes of the program's start code if it has no call
 			     frame information, as in musl and Go */
 	/*
@@ -19,8 +20,8 @@ enum {
 	 * start, all of them count as its start code, as in ld.so
 	 */
 	ENTRY_BYTES_ALONE = 64,
-	RULES_MAX = 256, /* limit of the number of rules of one file; real files have some dozen */
-	FRAMES_MAX = UINT16_MAX, /* limit of the number of frames of one file; libLLVM has 2,000 */
+	RULES_MAX = 256, /* maximum number of rules of one file; real files have some dozen */
+	FRAMES_MAX = UINT16_MAX, /* maximum number of frames of one file; libLLVM has 2,000 */
 	FRAME_SLOTS = 1 << 17,	 /* number of slots of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
 	CODE_FACTOR = 16, /* limit of the bytes of CFI instructions that are executed, as a multiple

@@ -191,8 +191,8 @@ int fold_samples(struct fold *fold)
 }
 
 /*
- * Rows of I/O operations can be summed up only if certain values are equal. Returns a hash of these
- * values, without the stacks.
+ * Returns a hash of the values that must be equal in rows of I/O operations that are summed up into
+ * one row. The hash does not include the stacks.
  */
 static uint64_t io_extra(const struct window_io *io)
 {

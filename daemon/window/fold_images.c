@@ -10,7 +10,7 @@
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"
 
-/* This number of units may each have an "(others)" entry, even if max_folded is lower. */
+/* At least this number of units may each have an "(others)" entry, even if max_folded is lower. */
 enum { UNITS_LEAST = 64 };
 
 /*

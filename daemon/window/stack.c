@@ -296,7 +296,7 @@ static void old_windows_drop(struct stack_table *table)
 
 	if (!table->relieve || now < table->relieve_after_ns)
 		return;
-	/* Keep other threads from calling relieve() until this call has ended. */
+	/* Keeps other threads from calling relieve() as long as this call runs without the lock. */
 	table->relieve_after_ns = INT64_MAX;
 	pthread_mutex_unlock(&table->lock);
 	table->relieve(table->relieve_data);
