@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "daemon/probe/internal.h"
+#include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
@@ -63,7 +64,9 @@ static void skeleton_configure(struct openwait *skel, const struct probe *probe)
 	uint32_t ring = bpf_map__max_entries(bpf_object__find_map_by_name(probe->object, "ring"));
 
 	skel->rodata->hash_seed = probe->options.hash_seed;
+	kernel_btf_hold();
 	skel->rodata->has_user_path = probe_has_user_path();
+	kernel_btf_release();
 	skel->rodata->ring_wake_bytes = ring / 4;
 	skel->rodata->ring_stack_bytes = ring - ring / 4;
 }

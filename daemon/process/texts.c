@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/hash.h"
 #include "daemon/process/internal.h"
 
 /*
@@ -25,19 +26,27 @@ struct old_text {
 	const char *text;
 };
 
+/* Returns the hash of a string in process_table.texts. The default one is for keys of whole words.
+ */
+static unsigned int text_hash(const char *value, size_t n)
+{
+	return (unsigned int)hash64(HASH64_SEED, value, n);
+}
+
 /* Returns the table's copy of the string and adds a reference to it; NULL when out of memory. */
 static const char *text_get(struct process_table *table, const char *value)
 {
 	size_t n = strlen(value);
+	unsigned int hash = text_hash(value, n);
 	struct process_text *text;
 
-	HASH_FIND(hh, table->texts, value, n, text);
+	HASH_FIND_BYHASHVALUE(hh, table->texts, value, n, hash, text);
 	if (!text) {
 		text = calloc(1, sizeof(*text) + n + 1);
 		if (!text)
 			return NULL;
 		memcpy(text->text, value, n + 1);
-		HASH_ADD_KEYPTR(hh, table->texts, text->text, n, text);
+		HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->texts, text->text, n, hash, text);
 		if (!HASH_HAS(text)) {
 			free(text);
 			return NULL;

@@ -2,6 +2,7 @@
 #include "daemon/session/sweeper.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,6 +29,13 @@
  */
 #define RECORDS_LATE_NS NS_PER_S
 
+/*
+ * When a sweep ends and the allocator has more free memory than this, in bytes, that memory is
+ * returned to the kernel: the next window of a host with many processes needs it, but few hosts
+ * have many all the time.
+ */
+#define MEMORY_SPARE ((size_t)4 << 20)
+
 struct sweeper {
 	struct sweeper_options options;
 	pthread_t thread;
@@ -52,6 +60,8 @@ static void tables_sweep(const struct sweeper_options *options, int64_t built, i
 
 	stack_table_sweep(options->stacks, STACK_KEEP_NS, built);
 	process_table_sweep(options->processes, &sweep);
+	if (mallinfo2().fordblks > MEMORY_SPARE)
+		malloc_trim(0);
 }
 
 /*

@@ -19,6 +19,8 @@ enum { EVICT_FOR_STACKS = 4 };
  * kept for some time after their last use.
  */
 #define RECENT_NS (30 * NS_PER_S)
+/* If windows are kept for a short time only, not more than this part of the time is recent. */
+#define RECENT_SHARE 8
 
 /*
  * FOLD_LEVELS: how often a window may be folded to half of its rows. FOLDS_A_WINDOW: maximum number
@@ -182,9 +184,17 @@ static int history_grow(struct history *history)
 	return 0;
 }
 
+/* True if the window is one of the recent ones, which are neither folded nor evicted for stacks. */
+static bool is_recent(const struct history *history, const struct window *window, int64_t now_ns)
+{
+	int64_t recent_ns = history->keep_ns / RECENT_SHARE;
+
+	return window->end_ns > now_ns - (recent_ns < RECENT_NS ? recent_ns : RECENT_NS);
+}
+
 static bool oldest_is_recent(struct history *history, int64_t now_ns)
 {
-	return (*history_slot(history, 0))->end_ns > now_ns - RECENT_NS;
+	return is_recent(history, *history_slot(history, 0), now_ns);
 }
 
 void history_set_fold(struct history *history, const struct window_fold_limits *limits)
@@ -206,7 +216,7 @@ static struct window *fold_next(struct history *history, int64_t now_ns, size_t 
 	for (level = 0; level < FOLD_LEVELS && history->fold.max_rows; level++) {
 		while (history->n_folded[level] < history->n) {
 			window = *history_slot(history, history->n_folded[level]);
-			if (window->end_ns > now_ns - RECENT_NS)
+			if (is_recent(history, window, now_ns))
 				break;
 			history->n_folded[level]++;
 			*level_out = level;

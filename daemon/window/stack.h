@@ -175,7 +175,7 @@ struct stack *stack_table_share(struct stack_table *table, struct stack *stack);
 
 /*
  * Frees stacks without references: those that were not used for keep_ns, those of processes that
- * have exited, and others if such stacks take more than a sixteenth of max_bytes. Keeps stacks used
+ * have exited, and others if such stacks take more than 1/32 of max_bytes. Keeps stacks used
  * since cut_ns, the start of the open window (CLOCK_MONOTONIC): that window may refer to them, and
  * the BPF programs send each stack only once per window.
  */

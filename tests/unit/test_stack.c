@@ -243,8 +243,8 @@ static void test_few_are_kept_for_later(void **state)
 		resolve(stack, "name");
 	}
 	stack_table_sweep(table, INT64_C(3600) * 1000000000, INT64_MAX);
-	assert_true(stats().bytes <= LIMIT / 16 + 8192);
-	assert_true(stats().bytes > LIMIT / 16 - 8192);
+	assert_true(stats().bytes <= LIMIT / 32 + 8192);
+	assert_true(stats().bytes > LIMIT / 32 - 8192);
 }
 
 /* Returns the memory to which windows refer, after a sweep. */
