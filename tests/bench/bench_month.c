@@ -72,8 +72,14 @@ struct probe {
 	size_t n;
 	struct window *minutes[LOOP];
 	size_t n_minutes;
-	struct window *ten;		     /* all windows as one */
-	struct top_sums real[LOOP / MINUTE]; /* each minute of the windows as they were recorded */
+	struct window *ten; /* all windows as one */
+	/*
+	 * For each minute, sums of the windows as they were recorded: one by one, and merged into
+	 * one window, in which a wait that went on in several of them is one.
+	 */
+	struct top_sums real[LOOP / MINUTE];
+	struct top_sums real_merged[LOOP / MINUTE];
+	struct top_sums real_whole; /* all minutes, merged into one window */
 };
 
 static struct probe probes[PROBES];
@@ -362,19 +368,20 @@ static struct window *steady(struct window *window)
 }
 
 /*
- * Adds the windows of a minute to the sums of the recording: as one window, in which a wait that
- * went on in several windows is one, as in those that the store merges.
+ * Adds the windows of a minute to the sums of the recording. Returns these windows merged into one.
  */
-static void minute_sum(struct window **unfolded, struct top_sums *sums)
+static struct window *minute_sum(struct probe *probe, struct window **unfolded, size_t minute)
 {
 	struct window *merged;
 	size_t i;
 
 	check(store_downsample(unfolded, MINUTE, &merged), "merge");
-	top_add(sums, merged);
-	window_unref(merged);
-	for (i = 0; i < MINUTE; i++)
+	top_add(&probe->real_merged[minute], merged);
+	for (i = 0; i < MINUTE; i++) {
+		top_add(&probe->real[minute], unfolded[i]);
 		window_unref(unfolded[i]);
+	}
+	return merged;
 }
 
 /*
@@ -386,8 +393,8 @@ static void recording_fold(const char *from, const char *to, struct probe *probe
 {
 	const struct store_select select = { .probe = probe_kind_name(kind) };
 	struct store *store = store_begin(to, false);
-	struct store_reader *reader = NULL, *last = NULL;
-	struct window *unfolded[MINUTE], *folded;
+	struct window *unfolded[MINUTE], *minutes[LOOP / MINUTE], *folded;
+	struct store_reader *reader = NULL;
 	struct store_entry *entries;
 	size_t n, i, kept = 0;
 	bool is_partial;
@@ -416,16 +423,17 @@ static void recording_fold(const char *from, const char *to, struct probe *probe
 		put(store, folded);
 		if (++kept % MINUTE)
 			continue;
-		minute_sum(unfolded, &probe->real[kept / MINUTE - 1]);
-		/* The writer may still hold the last window for a moment, but none before. */
-		store_reader_close(last);
-		last = TAKE(reader);
+		minutes[kept / MINUTE - 1] = minute_sum(probe, unfolded, kept / MINUTE - 1);
+		reader = NULL; /* it stays open: it owns the stacks */
+	}
+	if (kept >= MINUTE) {
+		check(store_downsample(minutes, kept / MINUTE, &folded), "merge");
+		top_add(&probe->real_whole, folded);
+		window_unref(folded);
 	}
 	while (kept % MINUTE)
 		window_unref(unfolded[--kept % MINUTE]);
 	store_stop(store);
-	store_reader_close(last);
-	store_reader_close(reader);
 }
 
 static void recording_load(const char *path, struct probe *probe, enum probe_kind kind)
@@ -483,7 +491,7 @@ static void ranges_print(struct probe *probe, int times)
 	for (i = 0; i + RANGE <= probe->n_minutes; i++) {
 		a = b = (struct top_sums){};
 		for (k = i; k < i + RANGE; k++) {
-			top_add_sums(&a, &probe->real[k]);
+			top_add_sums(&a, times < 0 ? &probe->real[k] : &probe->real_merged[k]);
 			top_add_sums(&b, &folded[k]);
 		}
 		top_compare(&a, &b, &result);
@@ -497,10 +505,9 @@ static void ranges_print(struct probe *probe, int times)
 
 static void tops_print(struct probe *probe, const char *name)
 {
-	struct top_sums real = {}, folded = {};
+	struct top_sums folded = {};
 	struct top_result result = {};
 	struct window *ten;
-	size_t i;
 	int times;
 
 	printf("%s: ranges with the same top %d, and the largest difference: 5 s:", name, TOP);
@@ -509,20 +516,17 @@ static void tops_print(struct probe *probe, const char *name)
 		printf("; a minute, %d rows:", ROWS >> times);
 		ranges_print(probe, times);
 	}
-	for (i = 0; i < probe->n_minutes; i++)
-		top_add_sums(&real, &probe->real[i]);
 	for (times = 0; times <= STORE_LEVEL_MAX; times++) {
 		ten = merge(probe->minutes, probe->n_minutes, (unsigned int)times);
 		top_add(&folded, ten);
 		result = (struct top_result){};
-		top_compare(&real, &folded, &result);
+		top_compare(&probe->real_whole, &folded, &result);
 		printf("; one window, %d rows: %s (%.2f %%)", ROWS >> times,
 		       result.same ? "yes" : "no", 100 * result.worst);
 		top_clear(&folded);
 		window_unref(ten);
 	}
 	printf("\n");
-	top_clear(&real);
 }
 
 /* Lets the store find the tiers of all windows by their lengths when it opens the database next. */

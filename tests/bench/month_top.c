@@ -33,10 +33,9 @@ static void add_key(struct top_sums *sums, uint64_t key, uint64_t ns)
 }
 
 static void add(struct top_sums *sums, const struct window_image *image, uint64_t state,
-		const struct stack *kernel, const struct stack *user, uint64_t ns)
+		uint64_t kernel, uint64_t user, uint64_t ns)
 {
-	const uint64_t words[] = { state, kernel ? stack_place(kernel) : 0,
-				   user ? stack_place(user) : 0 };
+	const uint64_t words[] = { state, kernel, user };
 
 	/* What was summed up without stacks counts for the total only. */
 	if (image->folded && strcmp(image->comm, WINDOW_OTHERS) == 0)
@@ -66,7 +65,8 @@ static void add_wait(struct top_sums *sums, const struct window *window, uint32_
 
 	process_info(window->images[image].process, &process);
 	if (!wait_is_idle(state, process.is_kernel, kernel, user))
-		add(sums, &window->images[image], state & ~STATE_SEEDED, kernel, user, ns);
+		add(sums, &window->images[image], state & ~(STATE_SEEDED | STATE_UNSEEN),
+		    stack_place(kernel), stack_place(user), ns);
 }
 
 void top_add(struct top_sums *sums, const struct window *window)
@@ -98,7 +98,8 @@ void top_add(struct top_sums *sums, const struct window *window)
 
 		/* Samples of a CPU without a process are its idle time. */
 		if (window->images[sample->image].tid || window->images[sample->image].folded)
-			add(sums, &window->images[sample->image], 0, sample->kernel, sample->user,
+			add(sums, &window->images[sample->image], 0,
+			    stack_functions(sample->kernel), stack_functions(sample->user),
 			    sample->on_ns);
 	}
 	for (i = 0; i < window->n_ios; i++)
