@@ -16,9 +16,10 @@
  * A scale of 10 simulates a tenth of it all: 3 days, 51 MiB, tiers that reach a tenth as far back.
  * A level of 1 or 2 begins with windows whose rows the store has halved so many times: it would
  * come to that by itself, but only after a long time. "steady" leaves out all processes that began
- * after the recording: what is left is a host where processes do not come and go.
+ * after the recording: what is left is a host where processes do not come and go. A list such as
+ * ",postgres,nginx," also leaves out all other programs, but no kernel thread.
  *
- * Arguments: a database, an empty directory, scale (1), level (0), steady.
+ * Arguments: a database, an empty directory, scale (1), level (0), "steady", list of programs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,6 +91,7 @@ static uint64_t wanted; /* the number of windows that the open store should have
 static int64_t now_ns, scale = 1;
 static unsigned int level;
 static bool is_steady;
+static const char *comms;	  /* names of the programs that stay, between commas; NULL: all */
 static uint64_t recorded_boot_ns; /* when the recording began, in ns since the boot */
 
 static int64_t now(clockid_t clock)
@@ -329,6 +331,15 @@ static void put(struct store *store, struct window *window)
 		window->n_##array = kept;                                           \
 	} while (0)
 
+/* True for a kernel thread, and for a process whose comm is listed. */
+static bool is_wanted(const struct process_info *info)
+{
+	char name[COMM_LEN + 3];
+
+	snprintf(name, sizeof(name), ",%.*s,", COMM_LEN, info->comm);
+	return !comms || info->is_kernel || strstr(comms, name);
+}
+
 /*
  * Leaves out the processes that began after the recording, if that is wanted. Takes over the window
  * and returns another.
@@ -348,7 +359,7 @@ static struct window *steady(struct window *window)
 
 		process_info(window->images[i].process, &info);
 		map[i] = UINT32_MAX;
-		if (info.id.start_boot_ns > recorded_boot_ns) {
+		if (info.id.start_boot_ns > recorded_boot_ns || !is_wanted(&info)) {
 			process_unref(window->images[i].process);
 			continue;
 		}
@@ -577,6 +588,7 @@ int main(int argc, char **argv)
 	scale = argc > 3 ? strtoll(argv[3], NULL, 10) : 1;
 	level = argc > 4 ? (unsigned int)strtoul(argv[4], NULL, 10) : 0;
 	is_steady = argc > 5 && strcmp(argv[5], "steady") == 0;
+	comms = argc > 6 ? argv[6] : NULL;
 	fine_ns = 2 * HOUR_NS / scale;
 	day_ns = DAY * HOUR_NS / scale;
 	now_ns = 1000 * DAY * HOUR_NS;
