@@ -350,8 +350,9 @@ void store_tiers_relax(struct store *store)
 		const struct store_tier_stats *stats = &store->stats.tiers[i];
 
 		/*
-		 * Windows with twice as many rows take less than twice the space. The tier uses
-		 * less than a third of its share, so its windows may have twice as many rows again.
+		 * Windows with twice as many rows and four times as many threads take less than
+		 * three times the space. The tier uses less than a third of its share, so its
+		 * windows may have as many again.
 		 */
 		if (store->sums[i].level && stats->bytes < stats->max_bytes / 3)
 			store->sums[i].level--;

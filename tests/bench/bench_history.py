@@ -28,8 +28,11 @@ QUESTIONS = (
     ("JSON of all rows, 5 min", 5, ["snapshot", "offcpu", "--json"], None),
 )
 HOUR, DAY, MONTH = 60, 1440, 43200  # in minutes
+# The last number says how long before the end of the history the range ends.
 MONTH_QUESTIONS = (
-    ("offcpu top 20, an hour", HOUR, ["snapshot", "offcpu"], 0.3),
+    ("offcpu top 20, the last hour", HOUR, ["snapshot", "offcpu"], None),
+    ("the same, of windows of 1 min", HOUR, ["snapshot", "offcpu"], 0.3, 3 * HOUR),
+    ("the same, of windows of 10 min", HOUR, ["snapshot", "offcpu"], 0.3, 2 * DAY),
     ("offcpu top 20, a day", DAY, ["snapshot", "offcpu"], None),
     ("offcpu top 20, 30 days", MONTH, ["snapshot", "offcpu"], 1.0),
     ("overview, 30 days", MONTH, ["snapshot"], None),
@@ -140,10 +143,10 @@ def main():
 
 
 def questions(build, directory, path, name, end, asked):
-    for label, length, argv, goal in asked:
+    for label, length, argv, goal, *ago in asked:
         served = Served(build, directory, path, name)
         argv = [some_pid(served, end) if word == "PID" else word for word in argv]
-        argv += minutes(end, length)
+        argv += minutes(end - 60 * sum(ago), length)
         served.stop()
         served = Served(build, directory, path, name)
         took, cpu, client = served.ask(argv)
