@@ -4,7 +4,9 @@
  * it. A sleep begins at the thread's switch-out. At sched_waking the waker's identity, context and
  * stacks are noted in the sleeper's entry, and at the switch-in the wait is recorded with them. An
  * entry also has the waker's own last waker, and so on, so a wait has a path of wakers. A wait
- * in which the thread was blocked for less than min_wait_ns is only counted.
+ * in which the thread was blocked for less than min_wait_ns is only counted. If the window has a
+ * sample_below_ns, waits shorter than that, from switch-out to switch-in, are recorded by the rule
+ * in sample.h instead.
  *
  * | hook                          | program                | in                    | writes       |
  * |-------------------------------|------------------------|-----------------------|--------------|
@@ -44,6 +46,8 @@ struct pending_wake {
 	__u64 start_ns;
 	__u64 wake_ns;
 	__u64 end_ns;
+	/* if the wait is short and was picked by the coin of sample.h: the limit then; else 0 */
+	__u64 sample_below_ns;
 	__u32 state;
 	__u32 pad;
 };
@@ -51,6 +55,7 @@ struct pending_wake {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wake pending;
+	__u64 random; /* state of sample_random(); 0: not used yet */
 	struct irq_context irq_context;
 };
 
@@ -79,7 +84,11 @@ struct sleeper {
 	__u64 waker_kstack;
 	__u64 waker_ustack;
 	__u32 state;
-	__u32 pad;
+	/*
+	 * The random number of the present wait for sample_has(). One number decides at the wakeup
+	 * and at the switch-in, so that a wait whose waker's stacks were taken is recorded.
+	 */
+	__u32 random;
 	struct wake_link links[WAKE_LINKS];
 };
 
@@ -188,9 +197,17 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 	key.waker_kstack = s->waker_kstack;
 	key.waker_ustack = s->waker_ustack;
 	key.path = wake_path(s->links);
-	key.state = w->state;
+	key.state = w->sample_below_ns ? w->state | STATE_SAMPLED : w->state;
 	if (window)
 		row = wake_row(window, &key, task, s);
+	if (w->sample_below_ns) {
+		if (row)
+			wait_sums_add_sampled(&row->sums, w->start_ns, w->wake_ns, w->end_ns,
+					      w->sample_below_ns, sample_random(&cpu->random));
+		cpu->counts.sampled += !!row;
+		cpu->counts.lost[LOST_SAMPLES] += !row;
+		return;
+	}
 	if (!row) {
 		cpu->counts.lost[window ? LOST_WAIT_KEYS : LOST_NO_MAP]++;
 		cpu->counts.lost_ns += w->end_ns - w->start_ns;
@@ -210,8 +227,18 @@ static __always_inline void pending_flush(struct cpu *cpu)
 		return;
 	cpu->pending.task = 0;
 	cpu->counts.pendings = 0;
+	if (cpu->pending.sample_below_ns)
+		return; /* it is in counts.shorts */
 	cpu->counts.lost[LOST_NO_HOOK]++;
 	cpu->counts.lost_ns += cpu->pending.end_ns - cpu->pending.start_ns;
+}
+
+/* Returns a random number for sample_has(). */
+static __always_inline __u32 random_take(struct cpu *cpu)
+{
+	if (!cpu->random)
+		cpu->random = (__u64)bpf_get_prandom_u32() << 1 | 1;
+	return sample_random(&cpu->random);
 }
 
 /*
@@ -236,8 +263,10 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
 	struct pending_wake *w = &cpu->pending;
 	__u64 since = s->since_ns, wake = s->wake_ns;
 
-	if (!wake)
+	if (!wake) {
 		waker_forget(s);
+		s->random = cut.sample_below_ns[cut.epoch & 1] ? random_take(cpu) : 0;
+	}
 	if (!wake || wake > now)
 		wake = now;
 	w->start_ns = since;
@@ -246,6 +275,26 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
 	w->state = s->state;
 	s->since_ns = 0;
 	s->wake_ns = 0;
+}
+
+/*
+ * True if the wait in cpu->pending is to be recorded. If it is a short one that was picked by the
+ * coin, sets the pending wait's sample_below_ns. Counts short waits.
+ */
+static __always_inline bool wait_is_recorded(struct cpu *cpu, const struct sleeper *s)
+{
+	__u64 below = cut.sample_below_ns[cut.epoch & 1];
+	struct pending_wake *w = &cpu->pending;
+	__u64 ns = w->end_ns - w->start_ns;
+
+	w->sample_below_ns = 0;
+	if (below ? ns >= below : w->wake_ns - w->start_ns >= min_wait_ns)
+		return true;
+	cpu->counts.shorts++;
+	if (!below || !sample_has(s->random, ns, below))
+		return false;
+	w->sample_below_ns = below;
+	return true;
 }
 
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
@@ -261,15 +310,15 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	sleep_end(cpu, s, now);
 	if (!filter_has_thread(task)) {
 		cpu->counts.filtered++;
-	} else if (w->wake_ns - w->start_ns < min_wait_ns) {
-		cpu->counts.shorts++;
+	} else if (!wait_is_recorded(cpu, s)) {
+		return;
 	} else if (!wait_is_wanted(task, w)) {
-		cpu->counts.filtered++;
+		cpu->counts.filtered += !w->sample_below_ns;
 	} else if (stack_hook == HOOK_SWITCH_OUT) {
 		wake_record(cpu, task, s, s->kstack, s->ustack);
 	} else {
 		w->task = key;
-		cpu->counts.pendings = 1;
+		cpu->counts.pendings = !w->sample_below_ns;
 	}
 }
 
@@ -366,6 +415,23 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 }
 
 /*
+ * True if the stacks of the waker are to be taken: the thread has been blocked for so long that its
+ * wait will be recorded. If waits are sampled, the wait may be recorded without them, since it may
+ * last longer before the thread gets a CPU.
+ */
+static __always_inline bool waker_is_wanted(struct cpu *cpu, struct sleeper *s, __u64 since,
+					    __u64 now)
+{
+	__u64 below = cut.sample_below_ns[cut.epoch & 1], ns;
+
+	if (!below)
+		return !min_wait_ns || (since && now - since >= min_wait_ns);
+	s->random = random_take(cpu);
+	ns = since && now > since ? now - since : 0;
+	return ns >= below || sample_has(s->random, ns, below);
+}
+
+/*
  * Stores the waker of a thread. sched_waking runs in the waker (sched_wakeup may run on another
  * CPU). sched_waking comes only for tasks that are not running, so the last one before a switch-in
  * is the wakeup that ended the sleep.
@@ -388,7 +454,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	context = wake_context(&cpu->irq_context);
 	waker_link(s, context);
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
-	if ((!min_wait_ns || (since && now - since >= min_wait_ns)) && filter_has_thread(task))
+	if (waker_is_wanted(cpu, s, since, now) && filter_has_thread(task))
 		waker_stacks(ctx, cpu, s, context);
 	s->wake_ns = now;
 	return 0;

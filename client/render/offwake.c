@@ -102,11 +102,21 @@ void render_wake_totals(const struct view *view, const struct wire_snapshot_repl
 	const struct wire_totals *t = &reply->totals;
 	_cleanup_(freep) char *hook = name_escape(reply->hook);
 
+	bool is_sampled = reply->sample_below_ns > 0;
+	const char *about = t->sampled_ns > 0 ? "~" : "";
+
 	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
-		  "%s thread%s of %s process%s that waited %s or more", count_text(t->threads),
+		  "%s thread%s of %s process%s%s%s%s", count_text(t->threads),
 		  t->threads == 1 ? "" : "s", count_text(t->processes),
-		  t->processes == 1 ? "" : "es", ns_text(reply->min_wait_ns));
+		  t->processes == 1 ? "" : "es", is_sampled ? "" : " that waited ",
+		  is_sampled ? "" : ns_text(reply->min_wait_ns), is_sampled ? "" : " or more");
 	page_wrap(&view->page, STYLE_PLAIN, "waits", RENDER_LABEL_WIDTH,
-		  "%s that ended, %s blocked and %s runnable in all", count_text(t->waits),
-		  ns_text(t->blocked_ns), ns_text(t->runnable_ns));
+		  "%s%s that ended, %s%s blocked and %s%s runnable in all", about,
+		  count_text(t->waits), about, ns_text(t->blocked_ns), about,
+		  ns_text(t->runnable_ns));
+	if (is_sampled)
+		page_wrap(&view->page, STYLE_PLAIN, "", RENDER_LABEL_WIDTH,
+			  "only some of those under %s are recorded, and stand for all; ~ marks "
+			  "what they tell",
+			  ns_text(reply->sample_below_ns));
 }

@@ -109,6 +109,11 @@ static int64_t offwake_min_wait(const struct config *config)
 	return config->offwake_min_wait_ns;
 }
 
+static int64_t offwake_sample_below(const struct config *config)
+{
+	return config->offwake_sample_below_ns;
+}
+
 static uint64_t offwake_keys_max(const struct probe_options *options)
 {
 	return options->is_small ? PROBE_SMALL_KEYS : options->config->offwake_max_keys;
@@ -119,6 +124,7 @@ PROBE_SKELETON(offwake)
 const struct probe_ops probe_offwake_ops = {
 	.is_enabled = offwake_is_enabled,
 	.min_wait = offwake_min_wait,
+	.sample_below = offwake_sample_below,
 	.keys_max = offwake_keys_max,
 	.open = offwake_open,
 	.configure = offwake_configure,

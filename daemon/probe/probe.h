@@ -141,11 +141,11 @@ uint64_t probe_missed(const struct probe *probe);
 uint64_t probe_map_bytes(const struct probe *probe);
 
 /*
- * offcpu: from the next window on, a wait that is shorter than below_ns is recorded with its stacks
- * with the probability length / below_ns, and then counts as below_ns; see bpf/sample.h. below_ns
- * is raised to the probe's minimum length and limited to SAMPLE_BELOW_MAX. 0: no wait below the
- * minimum length is recorded with its stacks, and all others are. Other kinds of probes ignore the
- * value. Any thread. To begin a window now, use drain_cut().
+ * offcpu, offwake: from the next window on, a wait that is shorter than below_ns is recorded with
+ * its stacks with the probability length / below_ns, and then counts as below_ns; see bpf/sample.h.
+ * below_ns is raised to the probe's minimum length and limited to SAMPLE_BELOW_MAX. 0: no wait
+ * below the minimum length is recorded with its stacks, and all others are. Other kinds of probes
+ * ignore the value. Any thread. To begin a window now, use drain_cut().
  */
 void probe_set_sample_below(struct probe *probe, uint64_t below_ns);
 

@@ -275,6 +275,8 @@ void aggregate_add_short(struct aggregate *aggregate, const struct window *windo
 		.started = image->started,
 	};
 
+	if (!probe_kind_has(window->kind, PROBE_OPEN_WAITS))
+		return; /* offwake has no exact sums */
 	if (!uses_sums(aggregate, window))
 		item.deducted = image->estimate;
 	if ((sums->short_count || image->estimate.count) && filter_has_shorts(aggregate->filter) &&

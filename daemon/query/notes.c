@@ -140,11 +140,14 @@ static void note_sampled(struct note_list *list, struct arena *arena,
 	if (!facts->sample_below_ns || facts->open_only)
 		return;
 	duration_format(facts->sample_below_ns, below);
-	note_add(list, arena_printf(arena,
-				    "of the waits under %s, only some are recorded, the longer the "
-				    "likelier, and stand for all: their times by stack are "
-				    "estimates; those by thread, and all totals, are exact",
-				    below));
+	note_add(list,
+		 arena_printf(arena,
+			      "of the waits under %s, only some are recorded, the longer the "
+			      "likelier, and stand for all: %s",
+			      below,
+			      facts->has_no_sums ? "their times, and the totals, are estimates"
+						 : "their times by stack are estimates; those by "
+						   "thread, and all totals, are exact"));
 }
 
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)

@@ -24,6 +24,8 @@ struct notes_facts {
 	 * them; min_wait_ns and short_waits are then 0
 	 */
 	int64_t sample_below_ns;
+	/* the probe is offwake, which has no sums of waits that were not recorded */
+	bool has_no_sums;
 	/* number of waits below min_wait_ns in the threads that the filter selects */
 	uint64_t short_waits;
 	/*

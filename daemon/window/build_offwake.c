@@ -42,12 +42,22 @@ static void waker_fill(struct stack_table *stacks, const struct wake_key *key,
 
 /*
  * Copies the counts and times of the waits to the row, and adds them to the sums of the waiting
- * thread.
+ * thread. If the row stands for short waits of which only some were recorded, these sums are
+ * estimates, too.
  */
 static void sums_fill(struct window_builder *builder, const struct wait_sums *sums,
 		      struct window_row *row)
 {
-	struct thread_sums *all = &builder->window->images[row->image].sums;
+	struct window_image *image = &builder->window->images[row->image];
+	struct thread_sums *all = &image->sums;
+	const struct window_estimate estimate = {
+		.count = sums->count,
+		.blocked_ns = sums->blocked_ns,
+		.runnable_ns = sums->runnable_ns,
+	};
+
+	if (row->state & STATE_SAMPLED)
+		window_estimate_add(&image->estimate, &estimate);
 
 	row->count = sums->count;
 	row->blocked_ns = sums->blocked_ns;

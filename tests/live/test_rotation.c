@@ -37,7 +37,7 @@ struct sums {
 	uint64_t lost;
 };
 
-static uint64_t sample_below_ns; /* setting [probe.offcpu] sample_below of the daemon */
+static uint64_t sample_below_ns; /* setting sample_below of offcpu and offwake */
 
 /*
  * Starts perf bench where it is installed; any two tasks that pass a byte back and forth would do.
@@ -208,8 +208,9 @@ static void check_wakes(const struct sums *sums, const struct drain_stats *stats
 		      (uint64_t)counts->switch_ins, (uint64_t)counts->first_seen,
 		      (uint64_t)counts->filtered, sums->waits, (uint64_t)counts->shorts, lost);
 	assert_true(counts->switch_ins >= ENOUGH_SWITCHES);
-	assert_true(sums->waits > 100);
+	assert_true(sums->waits + counts->sampled > 100);
 	assert_int_equal(sums->waits, counts->waits);
+	assert_int_equal(sums->picked_ns, counts->sampled * sample_below_ns);
 	assert_int_equal(sums->waits + counts->shorts + lost + counts->pendings +
 				 counts->first_seen + counts->filtered,
 			 counts->switch_ins);
@@ -322,6 +323,7 @@ static int run(const char *min_wait, const char *hook, const char *below)
 	if (!config)
 		return EXIT_FAILURE;
 	config->offwake_min_wait_ns = config->offcpu_min_wait_ns;
+	config->offwake_sample_below_ns = config->offcpu_sample_below_ns;
 	config->window_min_length_ns = 0;
 	sample_below_ns = (uint64_t)config->offcpu_sample_below_ns;
 	r = recorder_start(config, &recorder, reason, sizeof(reason));

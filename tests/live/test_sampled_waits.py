@@ -110,6 +110,32 @@ def check_many(daemon):
     check_nothing_lost(snapshot, "many")
 
 
+def check_wakers(daemon):
+    """offwake records short waits by the same rule."""
+    program = Program("prog_mixture", 7, 130000, 0, BELOW // 1000, "wait_50us").ready().go().done()
+    truth = program.value("wait_50us")
+    program.end()
+    daemon.cut("offwake")
+    snapshot = daemon.ctl_json("snapshot", "offwake", "--window", "5min", "--idle", "-n", "0",
+                               "-p", str(program.pid))
+    rows = rows_of(snapshot, program.pid, "wait_50us")
+    if not check(rows, "offwake: wait_50us has its name"):
+        return
+    # What is no sleep, offwake does not have: preemptions by other programs.
+    other = rows_of(daemon.snapshot("--window", "5min", "-n", "0", "-p", program.pid),
+                    program.pid, "wait_50us")
+    preempted = row_sum([row for row in other if row["state"] != "S"])
+    check_near(row_sum(rows), truth["ns"] - preempted, 0.03, "offwake: wait_50us: its time")
+    check(sampled(rows) > 0.5 * row_sum(rows), "offwake: the row says what of it is an estimate")
+    mine = [row for row in rows if row["waker"]["path"][0].get("pid") == program.pid]
+    check_near(row_sum(mine), row_sum(rows), 0.02, "offwake: the peer woke it")
+    check(snapshot["totals"]["sampled_ns"] > 0, "offwake: the totals say so, too")
+    check(any("estimates" in note for note in snapshot["notes"]), "offwake: a note says so")
+    check("~" in daemon.ctl("snapshot", "offwake", "--window", "5min", "--idle").out,
+          "offwake: the text marks estimates")
+    check_nothing_lost(snapshot, "offwake")
+
+
 need_live()
 daemon = Daemon(f"probe.offcpu.sample_below={BELOW // 1000}us", "window.length=1s")
 programs = []
@@ -123,4 +149,8 @@ check_sums(programs, snapshot, daemon)
 check_text(programs, daemon)
 check_many(daemon)
 check(daemon.stop() == 0, "the daemon ends with 0 at SIGTERM")
+wakers = Daemon(f"probe.offcpu.sample_below={BELOW // 1000}us", "probe.offwake.enabled=yes",
+                f"probe.offwake.sample_below={BELOW // 1000}us")
+check_wakers(wakers)
+check(wakers.stop() == 0, "the daemon of offwake ends with 0 at SIGTERM")
 finish()
