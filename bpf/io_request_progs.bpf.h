@@ -112,8 +112,9 @@ static __always_inline struct io_request *request_find(__u64 address)
 		request = bpf_map_lookup_elem(&requests, &i);
 		if (!request || !request->state)
 			/*
-			 * request_take() fills the entries in this order, and a used entry never
-			 * becomes free again: so a request cannot be in an entry behind a free one
+			 * The request is not in the table. request_take() fills the entries in this
+			 * order, and a used entry never becomes free again: so no request is in an
+			 * entry behind a free one.
 			 */
 			return NULL;
 		if (request->state == (address | IN_FLIGHT))

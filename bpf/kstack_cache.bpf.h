@@ -191,8 +191,8 @@ static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_
 }
 
 /*
- * True if a tracer (fgraph, rethook, kretprobe) has replaced return addresses on the task's stack,
- * so that distances cannot be learned from it.
+ * True if a tracer (fgraph, rethook, kretprobe) has replaced return addresses on the task's stack.
+ * The cache cannot learn from such a stack where the return addresses are.
  */
 static __always_inline bool kstack_is_traced(struct task_struct *task)
 {

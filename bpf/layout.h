@@ -47,8 +47,8 @@ struct cpu_counts {
 	__u64 calls_passed; /* calls skipped at random, as only one in `every` is recorded; the next
 			       recorded call stands for them */
 	/*
-	 * calls skipped because the CPU budget or the rate limit was reached; the next recorded
-	 * call stands for them
+	 * calls skipped because the CPU budget or the rate limit was reached; the next call that is
+	 * recorded in the same window stands for them
 	 */
 	__u64 calls_refused;
 	__u64 ios;	  /* all ends of followed I/O operations, recorded or not */

@@ -67,11 +67,11 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
- * Counts skipped calls of earlier windows as lost, at the CPU's first call in a window. A recorded
- * call stands for the calls that were skipped since the last recorded one, but not for all those of
- * earlier windows. Calls that were skipped because a limit was reached are lost. Calls that were
- * skipped at random are lost only if the CPU had no calls in the previous window. If it had some,
- * the next recorded call stands for them: it is chosen at random from the calls of both windows.
+ * Called for each call. At the CPU's first call in a window, decides about the calls that were
+ * skipped in earlier windows: no call was recorded after them that could stand for them. If they
+ * were skipped because a limit was reached, counts them as lost. If they were skipped at random,
+ * counts them as lost only if the CPU had no calls in the previous window. If it had some, the next
+ * recorded call stands for them: it is chosen at random from the calls of both windows.
  */
 static __always_inline void calls_begin_window(struct cpu *cpu)
 {

@@ -137,7 +137,7 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 	thread_init(t, slot, task, start);
 	r = bpf_map_update_elem(&slots, &key, &slot, BPF_NOEXIST);
 	if (r) {
-		if (r != -17 /* EEXIST: another CPU was first */)
+		if (r != -17 /* -EEXIST: another CPU has added the thread first */)
 			cpu->counts.lost[LOST_THREADS]++;
 		slot_release(t);
 		return NULL;

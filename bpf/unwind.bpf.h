@@ -89,7 +89,7 @@ struct name_walk {
 	__u64 id;		  /* hash of the components that the walk has passed */
 	__u32 n;		  /* number of bytes in text[] */
 	__u8 has_text;		  /* 1: the components are to be stored in text[] */
-	__u8 is_whole;		  /* 1: the walk has reached the root */
+	__u8 is_whole;		  /* 1: the walk has reached the root of the path */
 	__u8 pad[2];
 	char text[NAME_BYTES + NAME_COMPONENT]; /* the components of the path, as in record_name */
 };

@@ -122,7 +122,7 @@ static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t
 			break;
 		if (used + scratch.len + 1 > VARLINK_MAX_REPLY)
 			return -EMSGSIZE;
-		used += scratch.len + 1; /* 1 is for the comma after the member */
+		used += scratch.len + 1; /* one byte for the comma after the member */
 		n++;
 	}
 	*n_out = n;

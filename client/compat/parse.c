@@ -222,7 +222,10 @@ static void message_to_letters(struct compat_run *run)
 	for (size_t i = 0; i < run->tool->n_options; i++)
 		if (run->tool->options[i].action == COMPAT_NATIVE && run->tool->options[i].letter)
 			option_to_letter(message, &run->tool->options[i]);
-	/* Remove the hint at --comm, an option that these tools do not have. */
+	/*
+	 * Cut the hint at --comm off the message: the tools that stackctl imitates do not have this
+	 * option.
+	 */
 	hint = strstr(message, "; a name goes to --comm");
 	if (hint)
 		*hint = '\0';

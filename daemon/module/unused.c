@@ -37,9 +37,9 @@ struct module *module_leave(struct module *module)
 	struct module_registry *registry = module->registry;
 
 	/*
-	 * Keep the module only if it has a file and the file is closed. A file is closed when the
-	 * last process that maps it has ended. So a file that is still open was never mapped by a
-	 * process that the daemon followed. The vdso has no file.
+	 * Keep the module only if it has a file, and the daemon has closed the file. The daemon
+	 * closes a file when the last process that maps it has ended. So a file that is still open
+	 * was never mapped by a process that the daemon followed. The vdso has no file.
 	 */
 	if (module->fd >= 0 || !module->state.inode)
 		return module;

@@ -156,13 +156,13 @@ struct process_table {
 	 * true: the thread `reader` or `files` has work that it has not looked at yet, see wake.c
 	 */
 	bool reader_has_rows, reader_has_request, files_has_work;
-	int64_t reader_until_ns;	   /* time at which `reader` wakes up by itself; INT64_MAX:
-					      never; 0: it is not asleep, or was woken */
-	bool is_files_asleep;		   /* the thread `files` sleeps, and was not woken */
-	struct process_images *images;	   /* hash table of all processes, by pid */
-	struct process_text *texts;	   /* hash table of paths, see texts.c */
-	struct process_name *names;	   /* hash table of the paths that BPF programs sent */
-	size_t names_bytes;		   /* memory of the paths in `names`, in bytes */
+	int64_t reader_until_ns;       /* time at which `reader` wakes up by itself; INT64_MAX:
+					  never; 0: it is not asleep, or was woken */
+	bool is_files_asleep;	       /* true: the thread `files` sleeps, and was not woken yet */
+	struct process_images *images; /* hash table of all processes, by pid */
+	struct process_text *texts;    /* hash table of paths, see texts.c */
+	struct process_name *names;    /* hash table of the paths that BPF programs sent */
+	size_t names_bytes;	       /* memory of the paths in `names`, in bytes */
 	struct process_images *sweep_next; /* the entry with which the current sweep continues;
 					      NULL: none is left, or no sweep is running */
 	struct module_registry *registry;  /* the modules that processes map; has its own lock */

@@ -23,7 +23,7 @@ static const struct phase {
 	enum store_statement last; /* finds the highest row number */
 	enum store_statement list; /* lists the rows whose number is above a given one */
 	enum store_statement drop;
-	size_t marks; /* offset in struct store_marks of the set of rows in use */
+	size_t marks; /* offset in struct store_marks of the set of the table's rows in use */
 } phases[COLLECT_PHASES_N] = {
 	[COLLECT_STACKS] = { STATEMENT_STACKS_LAST, STATEMENT_STACKS_AFTER, STATEMENT_STACK_DROP,
 			     offsetof(struct store_marks, stacks) },

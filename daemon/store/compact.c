@@ -109,8 +109,8 @@ int store_tier_fold(const struct store *store, size_t tier, struct window *windo
 }
 
 /*
- * Encodes a window that was made from windows that `reader` has loaded. `id` is the number that it
- * will have in the database.
+ * Encodes a window that was made from windows that `reader` has loaded. `id` is the number that the
+ * new window will have in the database.
  */
 static int merged_encode(struct store *store, struct store_reader *reader,
 			 const struct window *window, int64_t id, struct bytes *blob)

@@ -15,8 +15,8 @@ enum { STORE_PRESSURE_VERSION = 1 };
 void store_pressure_encode(const struct window_pressure *pressure, struct bytes *out);
 
 /*
- * Decodes into *pressure, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller calls
- * window_pressure_fini() in any case.
+ * Decodes the pressure in a window into *pressure, which must be empty. Returns 0, -EBADMSG or
+ * -ENOMEM; the caller calls window_pressure_fini() in any case.
  */
 int store_pressure_decode(struct bytes_reader *in, struct window_pressure *pressure);
 

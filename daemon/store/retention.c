@@ -139,8 +139,8 @@ int store_make_room(struct store *store, size_t size)
 		if (r && r != -ENOENT)
 			return r;
 		/*
-		 * Begin the collection anew: one that began before these windows were removed does
-		 * not delete the rows that only they used.
+		 * Begin the collection of unused rows anew: a collection that began before these
+		 * windows were removed does not delete the rows that only they used.
 		 */
 		store_collect_cancel(store);
 		r = collect_all(store);

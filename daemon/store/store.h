@@ -136,7 +136,9 @@ struct store_session {
 	const char *name;    /* name of the session; NULL: it has none */
 	const char *request; /* parameters with which the client called Start, as JSON */
 	int64_t since_ns;    /* when the session began, in ns since the epoch */
-	/* end of its newest window on disk, in ns since the epoch; INT64_MIN: none */
+	/*
+	 * end of the session's newest window on disk, in ns since the epoch; INT64_MIN: it has none
+	 */
 	int64_t ended_ns;
 	uint32_t uid;
 	int64_t min_wait_ns;

@@ -41,7 +41,8 @@ struct timeline_source {
 /* The session whose windows a timeline lists; the strings are borrowed. */
 struct timeline_session {
 	uint64_t id;  /* number of the session */
-	uint64_t run; /* the earlier run of stackd that recorded the session; 0: this run */
+	uint64_t run; /* number of the earlier run of stackd that recorded the session; 0: this run
+			 recorded it */
 	/*
 	 * name of an always-on probe, whose windows of all runs are listed; NULL: a client's
 	 * session

@@ -19,7 +19,7 @@
 #include "daemon/base/log.h"
 #include "daemon/symbol/source_lines_child.h"
 
-/* Limit of the time for which a child runs, and also of its CPU time. */
+/* Maximum time for which a child runs, and also its maximum CPU time. */
 #define RUN_NS (5 * NS_PER_S)
 
 #define REPLY_MAX (UINT64_C(16) << 20)

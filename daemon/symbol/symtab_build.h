@@ -41,7 +41,9 @@ struct symtab_arrays {
 	size_t n_signals;
 };
 
-/* Makes the arrays for symtab_load(), and returns the same errors. */
+/*
+ * Makes the arrays of the symbol table for symtab_load(). Returns the same errors as symtab_load().
+ */
 int symtab_build(const struct elf_source *source, const struct symtab_aids *aids,
 		 struct symtab_arrays *out);
 

@@ -63,7 +63,8 @@ struct unwind_file {
 	struct row_set *set; /* the file's unwind rows; NULL: not loaded */
 	int64_t used_ns;     /* time at which a stack walk was last seen to use the file's rows */
 	int64_t retry_ns;    /* time before which the daemon does not try to load the rows */
-	bool is_needed;	     /* a stack walk has ended early, because these rows were not loaded */
+	bool is_needed; /* true: a stack walk has ended early, because unwind rows of this file were
+			   not loaded */
 	/*
 	 * numbers of the parts (32 KiB) of the file's code whose rows walks have needed, but which
 	 * were not loaded

@@ -236,8 +236,8 @@ struct window_member {
 enum { WINDOW_MEMBERS_MAX = 8192 };
 
 /*
- * What was folded in a window. If windows are merged, the merged window has the totals of these
- * numbers, except for `processes`.
+ * Says how much was folded in a window. A merged window has the sums of these numbers over its
+ * windows, except for `processes`, see there.
  */
 struct window_folded {
 	uint64_t rows; /* number of rows, waits and entries of window.images that were folded into

@@ -38,9 +38,9 @@ struct window_unit {
 struct window_pressure {
 	uint64_t ns;		 /* time from the reading before to the one at the window's end */
 	struct pressure stalled; /* of the host, within that time */
-	uint64_t units_ns;	 /* the same time, if units were read */
-	uint32_t state;		 /* of the host: enum pressure_state */
-	uint32_t units_state;	 /* of the units: enum pressure_state */
+	uint64_t units_ns;	 /* time between the two readings of the units, if they were read */
+	uint32_t state;		 /* state of the host's pressure: enum pressure_state */
+	uint32_t units_state;	 /* state of the pressure of units: enum pressure_state */
 	uint64_t beyond;     /* number of units that were not read, because there were too many */
 	uint64_t unreadable; /* number of units that could not be read */
 	struct window_unit *units; /* sorted by path */
