@@ -46,6 +46,7 @@ struct module {
 	int64_t unused_ns;
 	char *path;
 	uint64_t file_id;
+	uint64_t key; /* see module_key() */
 	bool is_elf;
 	struct elf_file elf;
 	/* registry.lock protects the members from here to next_wanting: */

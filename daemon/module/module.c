@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "common/base.h"
+#include "daemon/base/hash.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
@@ -216,6 +217,7 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
 	module->file_id = module_identity(&module->elf, state);
+	module->key = hash64_string(hash64(HASH64_SEED, state, sizeof(*state)), path);
 	module_unwind_init(module);
 	*out = TAKE(module);
 	return 0;
@@ -402,6 +404,11 @@ const char *module_path(const struct module *module)
 uint64_t module_file_id(const struct module *module)
 {
 	return module->file_id;
+}
+
+uint64_t module_key(const struct module *module)
+{
+	return module->key;
 }
 
 bool module_is_elf(const struct module *module)

@@ -194,6 +194,11 @@ bool module_registry_settle(struct module_registry *registry);
 /* Returns the path of the module's file, which the module owns. */
 const char *module_path(const struct module *module);
 uint64_t module_file_id(const struct module *module);
+/*
+ * Returns a hash of the file's state (see struct file_state) and of its path. Two modules with the
+ * same key give the same symbols.
+ */
+uint64_t module_key(const struct module *module);
 bool module_is_elf(const struct module *module);
 
 /*

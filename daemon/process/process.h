@@ -299,6 +299,21 @@ enum process_miss {
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out);
 
+/* A place in a mapped ELF file. All processes that map the file by the same path have the place. */
+struct process_place {
+	uint64_t file;	 /* hash that identifies the file and its path; 0: it is no such place */
+	uint64_t offset; /* ELF virtual address, of the last byte of the call if is_call is true */
+	bool is_call;	 /* the address was looked up as a return address */
+};
+
+/*
+ * Finds the places of n addresses of a stack, leaf first, each of them except for the first as a
+ * return address. `mappings` is as for process_lookup(). For equal places with a symbol that has a
+ * name, process_lookup() finds equal symbols.
+ */
+void process_places(struct process *process, uint64_t mappings, const uint64_t *addresses, size_t n,
+		    struct process_place *places_out);
+
 /*
  * Reads, in the calling thread, the data that process_lookup() lacked. `mappings` is the argument
  * of that call, and `miss` is its result. Reading mappings is rate limited, and works only while

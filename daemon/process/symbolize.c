@@ -131,6 +131,49 @@ static const struct process_map *map_find(struct process *process, uint64_t mapp
 	return maps ? process_maps_find(maps, at) : NULL;
 }
 
+/* Does the same as map_find(), but takes no reference. Called with table.lock held. */
+static const struct process_map *map_find_locked(const struct process *process, uint64_t mappings,
+						 uint64_t at)
+{
+	bool is_final = false;
+	const struct process_maps *maps =
+		mappings ? maps_history_find(process, mappings, at, &is_final) : process->maps;
+	const struct process_map *map = maps ? process_maps_find(maps, at) : NULL;
+
+	if (map && is_final && map->is_gone)
+		return NULL;
+	if (map || is_final || !process->maps)
+		return map;
+	return process_maps_find(process->maps, at);
+}
+
+static void place_find(const struct process *process, uint64_t mappings, uint64_t at,
+		       struct process_place *place)
+{
+	const struct process_map *map;
+
+	place->file = 0;
+	map = at < USER_ADDRESS_MIN ? NULL : map_find_locked(process, mappings, at);
+	if (!map || !map->module || map->is_name_guessed || map->kind == MAP_GENERATED ||
+	    !module_is_elf(map->module))
+		return;
+	place->file = module_key(map->module);
+	if (map->name)
+		place->file = hash64_string(place->file, map->name);
+	place->offset = module_address(map->module, at - map->start + map->pgoff);
+}
+
+void process_places(struct process *process, uint64_t mappings, const uint64_t *addresses, size_t n,
+		    struct process_place *places_out)
+{
+	pthread_mutex_lock(&process->table->lock);
+	for (size_t i = 0; i < n; i++) {
+		places_out[i].is_call = i > 0;
+		place_find(process, mappings, addresses[i] - (i > 0), &places_out[i]);
+	}
+	pthread_mutex_unlock(&process->table->lock);
+}
+
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out)
 {

@@ -13,6 +13,7 @@
 #include "daemon/process/process.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/symbol/kallsyms_line.h"
+#include "daemon/window/frame_cache.h"
 #include "daemon/window/generated.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
@@ -56,7 +57,8 @@ struct resolver {
 	struct stack_table *stacks;
 	struct window_sink sink;
 	char *const *idle_functions;
-	struct kallsyms *kernel; /* symbols of the kernel; used by the resolver's thread only */
+	struct frame_cache *frames; /* used by the resolver's thread only */
+	struct kallsyms *kernel;    /* symbols of the kernel; used by the resolver's thread only */
 	struct kallsyms *kernel_before; /* symbols before the last reload; the stack that is being
 					   resolved may point to them */
 	int64_t kernel_loaded_ns;
@@ -287,37 +289,107 @@ static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, st
 	}
 }
 
-static void stack_resolve(struct resolver *resolver, struct stack *stack)
+/*
+ * Puts frames with these symbols into the stack. known[i] is the frame of symbols[i], or NULL if it
+ * has to be looked up; `known` may be NULL.
+ */
+static void frames_add(struct resolver *resolver, struct stack *stack, const struct symbol *symbols,
+		       struct frame *const *known, size_t n)
 {
-	struct symbol symbols[STACK_DEPTH];
-	size_t i, left, first = 0, n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
 	struct frame *frame;
-	char name[128];
+	size_t i;
 
-	if (stack->is_resolved)
-		return;
 	for (i = 0; i < n; i++) {
-		if (stack->process)
-			user_lookup(stack, stack->ip[i], i > 0 && !symbols[i - 1].is_signal,
-				    &symbols[i]);
+		frame = known ? known[i] : NULL;
+		if (frame)
+			stack_table_ref_frame(resolver->stacks, frame);
 		else
-			kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
-	}
-	if (!stack->process)
-		kernel_first_frame(symbols, n, &first, name, sizeof(name));
-	left = stack->process ? generated_merge(symbols, n) : n;
-	stack->is_merged = left < n;
-	for (i = first; i < left; i++) {
-		frame = stack_table_frame(resolver->stacks, &symbols[i]);
+			frame = stack_table_frame(resolver->stacks, &symbols[i]);
 		if (!frame) {
 			stack->flags |= STACK_IS_TRUNCATED;
 			break;
 		}
 		stack->frames[stack->n_frames++] = frame;
 	}
-	if (stack->process)
-		process_release_symbols(stack->process);
+}
+
+static void kernel_stack_resolve(struct resolver *resolver, struct stack *stack, size_t n)
+{
+	struct symbol symbols[STACK_DEPTH];
+	size_t i, first;
+	char name[128];
+
+	for (i = 0; i < n; i++)
+		kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
+	kernel_first_frame(symbols, n, &first, name, sizeof(name));
+	frames_add(resolver, stack, symbols + first, NULL, n - first);
 	resolver->kernel_before = kallsyms_free(resolver->kernel_before);
+}
+
+/*
+ * Returns the symbol of a frame from the cache. Its strings are valid while the cache or a stack
+ * has the frame.
+ */
+static struct symbol symbol_of(const struct frame *frame, bool is_signal)
+{
+	return (struct symbol){
+		.kind = frame->kind,
+		.file_id = frame->file_id,
+		.file_offset = frame->file_offset,
+		.name = frame->name,
+		.name_offset = frame->name_offset,
+		.is_signal = is_signal,
+		.module = frame->module,
+	};
+}
+
+/*
+ * Names the frames of a user stack. Frames that are in the cache are not looked up again: a new
+ * process that runs a known program has the same frames, only at other addresses.
+ */
+static void user_stack_resolve(struct resolver *resolver, struct stack *stack, size_t n)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct process_place places[STACK_DEPTH];
+	struct symbol symbols[STACK_DEPTH];
+	struct frame *known[STACK_DEPTH];
+	bool is_call, is_signal = false;
+	size_t i, left;
+
+	process_places(stack->process, stack->mappings, stack->ip, n, places);
+	for (i = 0; i < n; i++) {
+		is_call = i > 0 && !symbols[i - 1].is_signal;
+		/* The place is that of a return address. */
+		if (i > 0 && !is_call)
+			places[i].file = 0;
+		known[i] = places[i].file
+				   ? frame_cache_get(resolver->frames, &places[i], now, &is_signal)
+				   : NULL;
+		if (known[i])
+			symbols[i] = symbol_of(known[i], is_signal);
+		else
+			user_lookup(stack, stack->ip[i], is_call, &symbols[i]);
+	}
+	left = generated_merge(symbols, n);
+	stack->is_merged = left < n;
+	frames_add(resolver, stack, symbols, stack->is_merged ? NULL : known, left);
+	for (i = 0; i < stack->n_frames && !stack->is_merged; i++)
+		if (!known[i] && places[i].file && symbols[i].name)
+			frame_cache_put(resolver->frames, &places[i], stack->frames[i], now,
+					symbols[i].is_signal);
+	process_release_symbols(stack->process);
+}
+
+static void stack_resolve(struct resolver *resolver, struct stack *stack)
+{
+	size_t n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
+
+	if (stack->is_resolved)
+		return;
+	if (stack->process)
+		user_stack_resolve(resolver, stack, n);
+	else
+		kernel_stack_resolve(resolver, stack, n);
 	stack_finish(resolver, stack);
 }
 
@@ -391,6 +463,11 @@ int resolver_new(struct process_table *processes, struct stack_table *stacks,
 
 	if (!resolver)
 		return -ENOMEM;
+	resolver->frames = frame_cache_new(stacks);
+	if (!resolver->frames) {
+		free(resolver);
+		return -ENOMEM;
+	}
 	resolver->processes = processes;
 	resolver->stacks = stacks;
 	resolver->sink = *sink;
@@ -402,6 +479,7 @@ int resolver_new(struct process_table *processes, struct stack_table *stacks,
 	if (r) {
 		pthread_cond_destroy(&resolver->added);
 		pthread_mutex_destroy(&resolver->lock);
+		frame_cache_free(resolver->frames);
 		free(resolver);
 		return -r;
 	}
@@ -420,6 +498,7 @@ struct resolver *resolver_free(struct resolver *resolver)
 	pthread_mutex_unlock(&resolver->lock);
 	pthread_join(resolver->thread, NULL);
 	kallsyms_free(resolver->kernel);
+	frame_cache_free(resolver->frames);
 	pthread_cond_destroy(&resolver->added);
 	pthread_mutex_destroy(&resolver->lock);
 	free(resolver);

@@ -166,6 +166,13 @@ struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool i
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
 
 /*
+ * Adds a reference to a frame of the table. The caller must put the frame into a stack, or drop the
+ * reference by stack_table_drop_frame().
+ */
+void stack_table_ref_frame(struct stack_table *table, struct frame *frame);
+void stack_table_drop_frame(struct stack_table *table, struct frame *frame);
+
+/*
  * Returns a stack with the same frames and flags as `stack`, a user stack with names, and a
  * reference to it for the caller. All stacks with these frames and flags share this one, whatever
  * their process is. It has no addresses and no process. NULL if the stack cannot be shared or when

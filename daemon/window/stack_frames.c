@@ -90,3 +90,17 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 	pthread_mutex_unlock(&table->lock);
 	return entry ? &entry->frame : NULL;
 }
+
+void stack_table_ref_frame(struct stack_table *table, struct frame *frame)
+{
+	pthread_mutex_lock(&table->lock);
+	frame->refs++;
+	pthread_mutex_unlock(&table->lock);
+}
+
+void stack_table_drop_frame(struct stack_table *table, struct frame *frame)
+{
+	pthread_mutex_lock(&table->lock);
+	stack_frame_release(table, frame);
+	pthread_mutex_unlock(&table->lock);
+}

@@ -227,10 +227,20 @@ static void names_survive_the_file(void **state)
 	process_unref(process);
 }
 
+static struct process_place place_of(struct process *process, uint64_t address)
+{
+	struct process_place place;
+
+	process_places(process, 0, &address, 1, &place);
+	assert_false(place.is_call);
+	return place;
+}
+
 static void a_file_is_named_as_each_has_it_mapped(void **state)
 {
 	char path[] = "/tmp/test_process.XXXXXX", link_path[] = "/tmp/test_process.link.XXXXXX";
 	struct process *process, *linked, *renamed;
+	struct process_place place;
 	struct child a, b, c;
 	int fd = mkstemp(link_path);
 
@@ -252,6 +262,15 @@ static void a_file_is_named_as_each_has_it_mapped(void **state)
 	assert_function(process, a.address, "process_fixture_function", path);
 	assert_function(linked, b.address, "process_fixture_function", link_path);
 	assert_function(renamed, c.address, "process_fixture_function", link_path);
+	/* An address is the same place only in processes that have the file by the same path. */
+	place = place_of(process, a.address);
+	assert_int_not_equal(place.file, 0);
+	assert_int_equal(place_of(process, a.address + 1).file, place.file);
+	assert_int_equal(place_of(process, a.address + 1).offset, place.offset + 1);
+	assert_int_equal(place_of(linked, b.address).offset, place.offset);
+	assert_int_not_equal(place_of(linked, b.address).file, place.file);
+	assert_int_equal(place_of(renamed, c.address).file, place_of(linked, b.address).file);
+	assert_int_equal(place_of(process, 0x7000).file, 0);
 	unlink(link_path);
 	end(&a);
 	end(&b);

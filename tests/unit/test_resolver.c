@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base.h"
+#include "daemon/window/frame_cache.h"
 #include "daemon/window/resolver.h"
 #include "daemon/window/window.h"
 
@@ -120,10 +121,59 @@ static void test_the_queue_has_an_end(void **state)
 	process_table_free(processes);
 }
 
+/* Frames of the cache keep their place, also that of a call, and go when they are looked up again.
+ */
+static void test_frames_are_cached(void **state)
+{
+	const struct process_place place = { .file = 7, .offset = 0x1000, .is_call = true };
+	const struct symbol symbol = { .kind = FRAME_NATIVE, .file_id = 1, .name = "f" };
+	const struct symbol other = { .kind = FRAME_NATIVE, .file_id = 1, .name = "g" };
+	struct process_place near = place;
+	struct stack_table_stats stats;
+	struct stack_table *stacks;
+	struct frame_cache *cache;
+	struct frame *f, *g;
+	bool is_signal = false;
+
+	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
+	cache = frame_cache_new(stacks);
+	f = stack_table_frame(stacks, &symbol);
+	g = stack_table_frame(stacks, &other);
+	assert_null(frame_cache_get(cache, &place, 0, &is_signal));
+	frame_cache_put(cache, &place, f, 0, true);
+	assert_ptr_equal(frame_cache_get(cache, &place, 0, &is_signal), f);
+	assert_true(is_signal);
+	near.is_call = false; /* the byte may belong to another function */
+	assert_null(frame_cache_get(cache, &near, 0, &is_signal));
+	near = place;
+	near.file++;
+	assert_null(frame_cache_get(cache, &near, 0, &is_signal));
+	near = place;
+	near.offset++;
+	assert_null(frame_cache_get(cache, &near, 0, &is_signal));
+	assert_null(frame_cache_get(cache, &place, 60 * NS_PER_S, &is_signal));
+
+	/* The cache has references: f goes with the entry, g with the cache. */
+	stack_table_drop_frame(stacks, f);
+	stack_table_stats(stacks, &stats);
+	assert_int_equal(stats.frames, 2);
+	frame_cache_put(cache, &place, g, 60 * NS_PER_S, false);
+	stack_table_drop_frame(stacks, g);
+	stack_table_stats(stacks, &stats);
+	assert_int_equal(stats.frames, 1);
+	assert_ptr_equal(frame_cache_get(cache, &place, 61 * NS_PER_S, &is_signal), g);
+	assert_false(is_signal);
+	frame_cache_free(cache);
+	stack_table_stats(stacks, &stats);
+	assert_int_equal(stats.frames, 0);
+	stack_table_free(stacks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_queue_has_an_end),
+		cmocka_unit_test(test_frames_are_cached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
