@@ -3,7 +3,7 @@
 #define STACKD_BPF_KERNEL_H
 
 /*
- * The kernel types that the programs read, with only the members they read. libbpf adjusts each
+ * The kernel types that the BPF programs read, with only the members they read. libbpf adjusts each
  * access to the layout of the running kernel (CO-RE), so the order of members here is of no
  * importance.
  */

@@ -35,11 +35,12 @@ struct kstack_entry {
 	__u64 id;
 	__u32 epoch; /* the window in which the stack was last sent */
 	__u32 n;
-	__u32 is_known; /* 1: all distances are known, as low and high are equal */
+	__u32 is_known; /* 1: low[i] equals high[i] for every i */
 	__u32 tries;
 	__u64 ip[KSTACK_FRAMES];
 	/*
-	 * lower and upper bound of the distance of each return address from the context, in words
+	 * Return address i lies between low[i] and high[i] words above the BPF program's context,
+	 * which is on the same stack.
 	 */
 	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES];
 };

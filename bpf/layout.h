@@ -23,8 +23,11 @@ struct cpu_counts {
 	__u64 waits;	  /* ended waits put into a window's map */
 	__u64 spans;	  /* ended waits that lie in several windows, sent through the ring */
 	__u64 shorts;	  /* ended waits that were only summed by thread, as they were short */
-	__u64 sampled;	  /* those of them that were also put into a window's map, see sample.h */
-	/* switch-ins of threads that were not known (in offwake: not known to be asleep) */
+	__u64 sampled; /* those of `shorts` that were also put into a window's map, see sample.h */
+	/*
+	 * first switch-ins of threads whose switch-out was not seen (in offwake: the beginning of
+	 * whose sleep was not seen)
+	 */
 	__u64 first_seen;
 	__u64 recovered; /* switch-ins that sched_switch did not show but a BPF program that ran
 			    later in the switch did */
@@ -34,7 +37,7 @@ struct cpu_counts {
 	 */
 	__u64 hidden;
 	__u64 stacks; /* stacks sent through the ring */
-	/* waits recorded without a stack, as the program that takes stacks did not run for them */
+	/* waits recorded without a stack: the BPF program that takes stacks did not run for them */
 	__u64 stacks_late;
 	__u64 pendings;	    /* 1 while an ended wait has no stack yet, else 0 */
 	__u64 lost_ns;	    /* total time of the waits that were lost */

@@ -24,7 +24,7 @@ const volatile __u64 hash_seed = 0;
 /* If the ring has more bytes than this, the daemon is woken early. */
 const volatile __u64 ring_wake_bytes = 1 << 20;
 /*
- * If the ring has more bytes than this, the programs send no more stacks; they still send other
+ * If the ring has more bytes than this, the BPF programs send no more stacks; they still send other
  * records.
  */
 const volatile __u64 ring_stack_bytes = 3 << 20;

@@ -100,7 +100,9 @@ static long name_path_step(__u32 i, void *context)
 	return p->is_whole;
 }
 
-/* Goes to the group above, up to the root of those that the daemon sees. */
+/*
+ * Goes up to the parent of a control group; stops at the root of the groups that the daemon sees.
+ */
 static long name_group_step(__u32 i, void *context)
 {
 	struct name_walk *p = *(struct name_walk **)context;

@@ -354,7 +354,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		cpu->counts.filtered += !w->sample_below_ns;
 	else if (is_new)
 		/*
-		 * A forked thread starts in ret_from_fork, where no program that takes stacks runs.
+		 * A forked thread starts in ret_from_fork, where no BPF program can take its
+		 * stacks.
 		 */
 		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
 	else if (stack_hook == HOOK_SWITCH_OUT)
@@ -364,9 +365,9 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 }
 
 /*
- * Records the first switch-in of a new thread late, when the thread leaves its CPU. No program saw
- * the switch-in, as the thread before it on the CPU is hidden from BPF. The kernel's run_delay says
- * how long the new thread had waited for the CPU.
+ * Records the first switch-in of a new thread late, when the thread leaves its CPU. No BPF program
+ * saw the switch-in, because the host runs no BPF programs in the thread that was on the CPU
+ * before. The kernel's run_delay says how long the new thread had waited for the CPU.
  */
 static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *task, __u64 since,
 					 __u64 now)

@@ -51,7 +51,8 @@ struct cpu {
 	struct pending_wait pending;
 	__u64 random;  /* state of sample_random(); 0: not used yet */
 	__u64 running; /* address of the task that was last switched to */
-	__u64 task;    /* used by thread_find() to turn a pointer into a number */
+	__u64 task;    /* scratch: thread_find() writes a task's address here and reads it back as a
+			  number */
 	struct recent recent[RECENT];
 };
 

@@ -133,7 +133,10 @@ static long copy_round(__u32 i, void *context)
 	__u64 from = w->sp;
 
 	if (i) {
-		/* Repeat the last frame, whose step needs more of the stack. */
+		/*
+		 * The walk stopped at a frame whose step needs memory outside the copy. Copy the
+		 * stack from there, and repeat the step.
+		 */
 		from = copy.missed_at;
 		frames_kept = w->n ? w->n - 1 : 0;
 		w->flags &= UNWIND_IS_FRAME_POINTERS;

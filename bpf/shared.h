@@ -27,7 +27,7 @@ enum stack_reason {
 
 /* Bits of a wait's state that lie above the kernel's own task state bits. */
 #define STATE_PREEMPTED (1U << 31) /* runnable all along: the thread was preempted or yielded */
-#define STATE_SEEDED	(1U << 30) /* asleep since before tracing, so its start is approximate */
+#define STATE_SEEDED	(1U << 30) /* slept before tracing began: the wait's start is estimated */
 #define STATE_NEW	(1U << 29) /* a new thread that waits for its first run */
 /*
  * Set by the daemon: when the window ended, the iterator over all tasks did not find the thread, so
@@ -48,7 +48,7 @@ enum stack_reason {
  * Reasons why something that happened is not in the data. Each is the index of a counter of events.
  */
 enum loss {
-	LOST_WAIT_KEYS,	 /* waits: the window's map was full */
+	LOST_WAIT_KEYS,	 /* waits with a new key: the window's map was full */
 	LOST_WAIT_RING,	 /* waits that lie in several windows: the ring was full */
 	LOST_STACK_RING, /* stacks: the ring was full */
 	/* stacks that were perhaps sent again, as the map of sent stacks was full */
@@ -87,8 +87,9 @@ struct thread_sums {
 	 * sample_below_ns, those below that. They are all in these sums, also those with a row.
 	 */
 	__u64 short_count;
-	__u64 short_blocked_ns;	 /* blocked time of the short waits; blocked_ns includes it */
-	__u64 short_runnable_ns; /* runnable time of the short waits; runnable_ns includes it */
+	__u64 short_blocked_ns; /* blocked time of the waits in short_count, a part of blocked_ns */
+	__u64 short_runnable_ns; /* runnable time of the waits in short_count, a part of runnable_ns
+				  */
 };
 
 /* Maximum number of tracepoints in one session: each needs a BPF program of its own. */
@@ -103,7 +104,7 @@ enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
 /* The context that a wakeup comes from. */
 enum wake_context {
 	WAKE_NONE,    /* no waker: the path of wakers ends before this link */
-	WAKE_UNKNOWN, /* no program saw the wakeup */
+	WAKE_UNKNOWN, /* no BPF program saw the wakeup */
 	WAKE_TASK,
 	WAKE_IRQ, /* an interrupt; the interrupted thread has no part in the wakeup */
 	WAKE_SOFTIRQ,
@@ -115,14 +116,14 @@ enum wake_context {
 enum { WAKE_LINKS = 5 };
 
 /*
- * A bit in the id of a set of mappings: the daemon did not know some of these mappings; walks found
- * them.
+ * A bit in the id of a set of mappings: some mappings of the set were not known to the daemon, but
+ * were found by stack walks.
  */
 #define MAPPINGS_FOUND (1ULL << 63)
 
 /*
- * Used in place of the id of a set of mappings: one of them could not be sent, so it is not known
- * what code the stack went through.
+ * Used in place of the id of a set of mappings if one of the mappings could not be sent to the
+ * daemon: addresses of the stack may then belong to a file that is not known.
  */
 #define MAPPINGS_LOST MAPPINGS_FOUND
 

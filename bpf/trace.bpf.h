@@ -34,12 +34,15 @@ struct unwind_trace {
 	__u16 part[TRACE_PARTS]; /* position of each part in the copy, in bytes */
 	__u32 n, n_parts;
 	__u32 bytes;	  /* size of all parts together, in bytes */
-	__u32 is_partial; /* 1: the walk depended on more than is recorded here */
+	__u32 is_partial; /* 1: the walk also depended on data that this struct lacks */
 	__u32 has_bp;	  /* 1: the walk depended on the value of bp in the first frame */
 	__u32 pad;
 };
 
-/* Adds a word that the walk depends on: `value`, which the walk read at address `from`. */
+/*
+ * Records in the trace that the walk depends on a word of the stack: it read `value` at the address
+ * `from`.
+ */
 static __always_inline void trace_add(struct unwind_trace *t, __u64 from, __u64 value)
 {
 	__u32 i = t->n, part = (t->n_parts - 1) & (TRACE_PARTS - 1), begin = t->part[part];

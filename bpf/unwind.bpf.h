@@ -702,7 +702,8 @@ static __always_inline bool unwind_has_memory(struct task_struct *task)
 }
 
 /*
- * Sets the walk to the task's user-space registers. For 32-bit code returns false and sets a flag.
+ * Begins a walk at the task's user-space registers. Returns false for a task that runs 32-bit code,
+ * which cannot be walked: the walk then has one frame, and UNWIND_IS_NO_ROW in its flags.
  */
 static __always_inline bool unwind_start(struct unwind_walk *w, struct task_struct *task,
 					 struct pt_regs___kernel *regs)

@@ -121,7 +121,7 @@ struct unwind_segment {
 	__u64 start;
 	__u64 end;
 	__u64 bias;
-	__u64 state; /* unwind_state_of() of the mapped file; 0: not known */
+	__u64 state; /* hash that unwind_state_of() returns for the mapped file; 0: not known */
 	__u32 table;
 	__u32 is_generated; /* 1: code made at run time, walked only by frame pointers */
 };
@@ -227,12 +227,12 @@ enum { UNWIND_FOUND_MAX = 4 };
 
 /* How a walk ended, and how far its frames can be trusted. */
 enum unwind_flag {
-	UNWIND_IS_WHOLE = 1,	  /* the walk reached the thread's first function */
-	UNWIND_IS_TRUNCATED = 2,  /* the stack has more frames than fit */
-	UNWIND_IS_NO_TABLE = 4,	  /* the rows of a file are not loaded, so the walk ended there */
-	UNWIND_IS_NO_MAPPING = 8, /* an address on the stack is in no mapping that is known */
-	UNWIND_IS_FAULT = 16,	  /* the stack could not be read further */
-	UNWIND_IS_NO_ROW = 32,	  /* an address has no row, or the stack contradicts its row */
+	UNWIND_IS_WHOLE = 1,	       /* the walk reached the thread's first function */
+	UNWIND_IS_TRUNCATED = 2,       /* the stack has more frames than fit */
+	UNWIND_IS_NO_TABLE = 4,	       /* the walk ended in a file without loaded unwind rows */
+	UNWIND_IS_NO_MAPPING = 8,      /* an address on the stack is in no mapping that is known */
+	UNWIND_IS_FAULT = 16,	       /* the stack could not be read further */
+	UNWIND_IS_NO_ROW = 32,	       /* an address has no row, or the stack contradicts its row */
 	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */
 };
 

@@ -23,8 +23,9 @@ static __always_inline bool is_entry(__u64 ip)
 }
 
 /*
- * Removes from a stack all frames behind the entry function of the interrupt. `r` is the size of
- * the stack in bytes, as bpf_get_stack() returned it. Returns the size that is left.
+ * Removes from a stack the callers of an interrupt's entry function, which are the interrupted
+ * code. `r` is the size of the stack in bytes, as bpf_get_stack() returned it. Returns the size of
+ * the rest.
  */
 static __always_inline long wake_truncate(const struct scratch *s, long r)
 {

@@ -19,7 +19,7 @@ struct quantity_unit {
 struct quantity_syntax {
 	const struct quantity_unit *units;
 	size_t n_units;
-	int64_t bare_factor; /* factor for a number without a unit */
+	int64_t bare_factor; /* a number without a unit is multiplied by this */
 	bool has_fractions;  /* numbers such as 1.5 are allowed */
 	bool has_spaces;     /* spaces are allowed before a number and before its unit */
 };

@@ -23,7 +23,7 @@ struct wire_error {
 struct wire_error_shape {
 	const char *name;  /* full name: "io.stackd.NoData" */
 	const char *first; /* name of the first parameter; NULL: the error has none */
-	bool is_limit;	   /* true: the first parameter is the number wire_error.limit */
+	bool is_limit;	   /* the first parameter is a number, from wire_error.limit */
 	bool has_message;
 };
 

@@ -26,12 +26,12 @@ enum compat_action {
 	COMPAT_NATIVE,	    /* does the same as stackctl's option whose name is in `native` */
 	COMPAT_INTERVAL,    /* sets the interval at which answers are printed */
 	COMPAT_TIMESTAMPS,  /* prints the time of day above each answer */
-	COMPAT_STORAGE,	    /* does nothing; in the tool it sets the size of a table */
+	COMPAT_STORAGE,	    /* has no effect; in the older tool it sets the size of a table */
 	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
 	COMPAT_MISSING,	    /* the option is refused; `native` says what to use instead */
 	COMPAT_DURATION,    /* sets the time after which the recording ends */
 	COMPAT_PER_PROCESS, /* lists calls by different processes separately */
-	COMPAT_CHOICE,	    /* stores its value in compat_run.chosen, for the tool's functions */
+	COMPAT_CHOICE,	    /* stores its value in compat_run.chosen, where the tool reads it */
 	COMPAT_HELP,
 };
 

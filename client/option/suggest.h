@@ -14,8 +14,8 @@ struct suggestion {
 	size_t length;	  /* how many characters of `word` are compared */
 	const char *best; /* the nearest known word so far; NULL: none is near enough */
 	/*
-	 * How far `best` is from `word`: the number of letters to change, add or remove, or 1 if
-	 * `best` begins with `word`. While best is NULL, the largest distance that is allowed.
+	 * Number of letters to change, add or remove to make `best` from `word`, or 1 if `best`
+	 * begins with `word`. While best is NULL, the largest number that a known word may need.
 	 */
 	size_t distance;
 };

@@ -22,7 +22,10 @@ enum urgency {
 };
 
 struct stuck_entry {
-	/* A row for each thread of the entry. The row with the oldest wait comes first. */
+	/*
+	 * The rows of the threads that this entry shows, one for each thread. The row with the
+	 * oldest wait comes first.
+	 */
 	const struct wire_row *const *rows;
 	size_t n;
 	enum urgency urgency;

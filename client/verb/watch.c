@@ -91,7 +91,7 @@ static int print_answer(const struct watch *watch)
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
-	/* The text is first printed into memory. It has the width and the colours of the screen. */
+	/* The text is printed into memory first, with the width and the colours of the screen. */
 	struct view view = snapshot_view(&options, is_screen ? stdout : out);
 
 	view.page.out = out;

@@ -200,8 +200,8 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 	number = ++reader->asked;
 	pthread_cond_broadcast(&reader->changed);
 	/*
-	 * Do not wait if a pass is in progress and has been running for long: the pass for this
-	 * caller could not end in time either.
+	 * Do not wait if the present pass over all threads has been running for long: the pass for
+	 * this caller begins after it, and could not end in time either.
 	 */
 	if (reader->begun != reader->ended &&
 	    clock_ns(CLOCK_MONOTONIC) - reader->began_ns > HELD_UP_NS)

@@ -14,7 +14,7 @@ struct pressure_meter {
 	char host_dir[256];
 	char cgroup_dir[512]; /* "": cgroup v2 is not mounted */
 	bool with_units;
-	bool has_units;		     /* `units` has all units that there were at the last reading */
+	bool has_units;		     /* the last reading skipped no unit, so `units` lacks none */
 	int64_t at_ns;		     /* time of the last reading, CLOCK_MONOTONIC; 0: none yet */
 	int64_t units_ns;	     /* the same for units */
 	struct pressure host;	     /* the totals at the last reading */

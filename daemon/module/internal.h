@@ -115,8 +115,8 @@ void module_registry_drop_unused(struct module_registry *registry, int64_t befor
 
 /* file.c */
 /*
- * Returns the hash that identifies a file in stored data: a hash of its build-id or, if it has
- * none, of its state.
+ * Returns the hash that identifies a file in stored data: a hash of its build-id. For a file
+ * without a build-id, a hash of its device, inode, size and time of change.
  */
 uint64_t module_identity(const struct elf_file *elf, const struct file_state *state);
 /* Returns the vdso of the daemon as an ELF file in memory; `size` is its size in bytes. */

@@ -20,8 +20,8 @@
 
 /*
  * WORKERS: maximum number of threads that attach or detach functions at the same time; each waits
- * for one or two RCU grace periods per function. NAMES_MAX: maximum number of refused functions
- * that are named.
+ * for one or two RCU grace periods per function. NAMES_MAX: maximum number of functions that are
+ * named in the message about functions that the kernel refused.
  */
 enum { WORKERS = 16, NAMES_MAX = 5 };
 

@@ -82,8 +82,8 @@ static size_t threads_size(const struct probe *probe)
 
 /*
  * Maps the array of threads into memory. Marks all its slots as free: pushes their numbers to the
- * stack of free slots, the highest number first. The programs then take the lowest numbers first,
- * so that they touch few pages of the array.
+ * stack of free slots, the highest number first. The BPF programs then take the lowest numbers
+ * first, so that they touch few pages of the array.
  */
 static int threads_prepare(struct probe *probe)
 {

@@ -107,8 +107,9 @@ static int followers_choose(struct probe *probe)
 }
 
 /*
- * From 6.5 to 6.7, struct backing_file is the other way round: the file's f_path is the path in the
- * overlay, and the member behind the file is the path in the layer (real_path).
+ * From 6.5 to 6.7, the two paths are the other way round than since 6.8: the file's f_path is the
+ * path in the overlay, and the member of struct backing_file behind the file is the path in the
+ * layer (real_path).
  */
 bool probe_has_user_path(void)
 {

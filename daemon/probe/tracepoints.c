@@ -147,7 +147,7 @@ static int kernel_search(const struct finder *finder, char *why, size_t size)
 }
 
 /*
- * Sets the address of each tracepoint to that of the kernel function that calls the programs
+ * Sets the address of each tracepoint to that of the kernel function that calls the BPF programs
  * attached to the tracepoint. Drops tracepoints without such a function, which are not compiled
  * into the kernel.
  */

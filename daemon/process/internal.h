@@ -346,7 +346,10 @@ size_t read_queue_first(const struct process_table *table);
  * exited by then, it is not read.
  */
 void read_queue_add_later(struct process *process);
-/* Queues requests for the processes of read_queue_add_later() that are due and have not exited. */
+/*
+ * Queues requests to read the processes that read_queue_add_later() put off, if they are old enough
+ * now and have not exited.
+ */
 void read_queue_move_due(struct process_table *table);
 /* Returns when read_queue_move_due() has to be called next; INT64_MAX: no process is waiting. */
 int64_t read_queue_later_ns(const struct process_table *table);

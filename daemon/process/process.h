@@ -175,9 +175,9 @@ struct process_image {
 
 /*
  * Records an exec: adds the process anew, with the exec generation in `id`. If another process has
- * mapped the program before (image->is_known), nothing is read from /proc: stack walks report the
- * mappings. Otherwise the mappings are read at once, and again some milliseconds later, when the
- * dynamic linker has mapped the libraries.
+ * mapped the program before (image->is_known), /proc is not read now: stack walks report each
+ * mapping that they come across. Otherwise the mappings are read at once, and again some
+ * milliseconds later, when the dynamic linker has mapped the libraries.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
 			     const char *comm, const struct process_image *image);
@@ -284,8 +284,8 @@ enum process_miss {
 	PROCESS_NO_MISS,      /* nothing is missing, or nothing that could be read */
 	PROCESS_MISS_MAPPING, /* a mapping: no known mapping has the address, but /proc/PID/maps
 				 may have one */
-	PROCESS_MISS_JIT,     /* a perf map: the one that was read last is stale, or has no name
-				 for code made at run time */
+	PROCESS_MISS_JIT,     /* a perf map: the last one that was read is stale, or has no name for
+				 code made at run time */
 };
 
 /*

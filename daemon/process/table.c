@@ -252,7 +252,11 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 		set_comm(process, comm);
 		if (from && !process->maps)
 			inherit(process, from);
-		/* A child may begin in another cgroup: clone3() with CLONE_INTO_CGROUP (5.7). */
+		/*
+		 * A child may begin in another cgroup than its parent (clone3() with
+		 * CLONE_INTO_CGROUP, 5.7). If the path of this cgroup is not known, the child is
+		 * read from /proc.
+		 */
 		is_read = !process->exe;
 		if (group_name && process->group_name && group_name != process->group_name)
 			is_read |= !set_group(process, group_name);

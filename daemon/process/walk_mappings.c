@@ -59,8 +59,8 @@ static bool is_mapped_as(const struct process_map *map, const struct unwind_mapp
 /*
  * True if is_mapped_as() is true and both mappings are of the same file. A layered file system
  * (such as overlayfs) has no device of its own: its major number is 0, and /proc may show another
- * inode for a file than the walk found. There, the same address and offset are enough if `map` was
- * read from /proc just now.
+ * inode for a file than the stack walk found. There, the same address and offset are enough if
+ * `map` was read from /proc just now.
  */
 static bool is_same_file(const struct process_map *map, const struct unwind_mapping_found *found,
 			 bool is_just_read)

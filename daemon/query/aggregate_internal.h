@@ -146,8 +146,8 @@ struct aggregate_item {
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
 	/*
-	 * number of processes that the item stands for if there are several (see
-	 * window_row.processes); else 0
+	 * number of processes whose waits or samples are added up in the item, if there are several
+	 * (see window_row.processes); else 0
 	 */
 	uint32_t processes;
 	uint32_t started;
@@ -156,8 +156,8 @@ struct aggregate_item {
 /* The functions that follow are in aggregate_index.c. */
 
 /*
- * Counts the threads and processes of the window that the filter selects. Returns an array with the
- * facts about each member of window->images, which the caller frees; NULL when out of memory.
+ * Counts the threads and processes of the window that the filter selects. Returns an array with an
+ * element for each member of window->images, which the caller frees; NULL when out of memory.
  */
 struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 						  const struct window *window);

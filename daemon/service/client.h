@@ -100,7 +100,8 @@ struct client {
 	struct text out;
 	bool is_written; /* all bytes of the newest reply were handed to the kernel */
 	int result;	 /* the last result of begin() or step() of struct server_handler */
-	bool is_ending;	 /* the client is closed, and the work in the pool only ends its exchange */
+	bool is_ending;	 /* the client is closed; the thread pool is ending its exchange, not
+			    answering */
 	size_t writing;	 /* how many bytes of `out` are counted in counters.output */
 
 	/* The times below are values of uv_hrtime(), in ns. */

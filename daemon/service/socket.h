@@ -16,8 +16,9 @@
 /*
  * The process at the other end of a connection. The members `pid`, `uid` and `groups` are those
  * that the kernel recorded when the process connected. `id` is the number of the connection and is
- * never reused. `is_bound` means that a session ends when the exchange ends; the server never
- * closes such a connection to make room for another. The handler sets `is_bound`, on any thread.
+ * never reused. `is_bound` means that the client has started a session that ends together with the
+ * client's call; the server never closes such a connection to make room for another. The handler of
+ * the call sets `is_bound`, on any thread.
  */
 struct server_peer {
 	uint64_t id;

@@ -197,8 +197,10 @@ int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 /* Copies the session's counts of events and losses, from its start up to now or up to its end. */
 void session_stats(struct session *session, struct drain_stats *out);
 
-/* Returns how many events the session's programs have counted, including those that the filter
- * drops. probe_kind_events() returns the word for these events, such as "switches". */
+/*
+ * Returns how many events the session's BPF programs have counted, including those that the filter
+ * drops. probe_kind_events() returns the word for these events, such as "switches".
+ */
 uint64_t session_events(const struct session *session, const struct drain_stats *stats);
 
 /* Returns how many functions the session traces or, after its end, traced. */

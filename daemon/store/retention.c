@@ -88,8 +88,8 @@ static int64_t blobs_bytes(const struct store *store)
 
 /*
  * Sets goal_bytes: how many bytes of encoded windows may stay, so that the whole database becomes
- * small enough. Assumes that the other rows, which are deleted when no window uses them, shrink in
- * the same proportion.
+ * small enough. Assumes that the tables of stacks, frames and processes, whose rows are deleted
+ * when no window uses them, shrink in the same proportion.
  */
 static void goal_set(struct store *store, int64_t used, int64_t room)
 {

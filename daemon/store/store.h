@@ -42,7 +42,7 @@ struct store_options {
 	const char *path;			  /* path of the database; copied */
 	uint64_t max_size;			  /* maximum size of the database in bytes */
 	int64_t max_age_ns;			  /* windows older than this are evicted */
-	struct store_tier tiers[STORE_TIERS_MAX]; /* shortest windows first */
+	struct store_tier tiers[STORE_TIERS_MAX]; /* sorted by window length, shortest first */
 	size_t n_tiers;				  /* at least 1 */
 	/*
 	 * limits to which merged windows are folded; a tier that is short of space halves them, at

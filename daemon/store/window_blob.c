@@ -20,7 +20,7 @@ enum {
 	/* struct window_folded; only if rows of the window stand for several processes */
 	TAG_FOLDED = 12,
 	TAG_OWNERS = 13,   /* facts about the window's processes that queries need, see owners.h */
-	TAG_PRESSURE = 30, /* struct window_pressure; only if it was read, or cannot be */
+	TAG_PRESSURE = 30, /* struct window_pressure; left out if the pressure was not to be read */
 	TAG_SAMPLING = 14, /* window.sample_below_ns; only if it is not 0 */
 };
 

@@ -32,7 +32,8 @@ struct store_names {
 	int (*stack_number)(void *userdata, struct stack *stack, int64_t *out);
 	int (*process_number)(void *userdata, struct process *process, int64_t *out);
 	/*
-	 * stack() and process() return a substitute for an unknown number; NULL when out of memory.
+	 * stack() and process() take the number of a row in the database. If there is no such row,
+	 * they return a substitute. NULL when out of memory.
 	 */
 	struct stack *(*stack)(void *userdata, int64_t number);
 	struct process *(*process)(void *userdata, int64_t number);
@@ -71,9 +72,9 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 		      struct window **out, bool *is_partial_out);
 
 /*
- * Calls on_stack() with the row number of each stack to which an encoded window refers, and
- * on_process() with that of each process. Does not decode the rest of the window. Returns 0,
- * -ENOMEM, or -EBADMSG if the bytes are not a window.
+ * Calls on_stack() for each stack to which an encoded window refers, and on_process() for each
+ * process, with the number of its row in the database. Does not decode the rest of the window.
+ * Returns 0, -ENOMEM, or -EBADMSG if the bytes are not a window.
  */
 int store_blob_numbers(const void *data, size_t size,
 		       int (*on_stack)(void *userdata, int64_t number),

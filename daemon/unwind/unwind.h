@@ -118,7 +118,7 @@ struct unwind_mapping {
 int unwind_new(const struct unwind_memory *memory, struct unwind **out);
 struct unwind *unwind_free(struct unwind *unwind);
 void unwind_stats(struct unwind *unwind, struct unwind_stats *out);
-/* Returns the largest number of words that the rows of one file may take. */
+/* Returns the maximum number of words (8 bytes) that the unwind rows of one file may take. */
 size_t unwind_max_words(const struct unwind *unwind);
 
 /*

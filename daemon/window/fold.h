@@ -16,9 +16,9 @@
 
 struct window_fold_limits {
 	/*
-	 * The folded window has at most this number of rows that stay as they are. The same limit
-	 * applies to waits that have not ended, to waits that began in an earlier window, to
-	 * samples, and to I/O operations. 0: the window is not folded.
+	 * The folded window keeps at most this number of rows as they are; the others are added up.
+	 * The same limit applies to waits that have not ended, to waits that began in an earlier
+	 * window, to samples, and to I/O operations. 0: the window is not folded.
 	 */
 	size_t max_rows;
 	/*

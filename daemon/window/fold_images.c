@@ -364,7 +364,10 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 	a->short_runnable_ns += b->short_runnable_ns;
 }
 
-/* Folds an entry of in.images of which no row was kept: adds its times to another entry. */
+/*
+ * Folds the entry of a thread in in.images, if the folded window keeps no row of this thread: adds
+ * the entry's times to an entry of out.images that stands for several threads.
+ */
 static int image_fold(struct fold *fold, const struct fold_item *item, bool is_others)
 {
 	const struct window_image *from = &fold->in->images[item->image];

@@ -91,8 +91,8 @@ struct fold_item {
 			       device */
 	uint32_t image;	    /* index in in.images */
 	uint32_t state;
-	uint32_t processes; /* number of processes that the item stands for, if it was folded
-			       before; else 0 */
+	uint32_t processes; /* number of processes whose data was added up in the item when it was
+			       folded before; else 0 */
 	uint32_t started;
 	uint32_t array;	 /* the array that the item is from: FROM_ROWS and so on in fold_waits.c,
 			    else 0 */
@@ -177,8 +177,8 @@ int fold_images_finish(struct fold *fold);
 int fold_members_finish(struct fold *fold);
 
 /*
- * Sorts the uses. Calls add() once for each pair of a key and a process, even if several uses have
- * this pair. `processes` is the number of processes for which the process stands, and `started` the
+ * Sorts `uses`, and calls add() once for each different pair of a key and a process in it.
+ * `processes` is the number of processes that the process of the pair stands for, and `started` the
  * number of those that started within the window.
  */
 void fold_uses_count(struct fold_uses *uses,

@@ -18,8 +18,8 @@ struct row_sum {
 };
 
 /*
- * The items of the three arrays that do not stay as they are: first those of rows[], then of
- * spans[], then of opens[].
+ * The items to be folded: first those made of rows[], then those of spans[], then those of opens[].
+ * Items that the folded window keeps as they are do not belong to it.
  */
 struct wait_items {
 	struct fold_item *v;

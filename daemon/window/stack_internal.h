@@ -60,7 +60,7 @@ struct stack_table {
 	size_t max_bytes;
 	void (*relieve)(void *userdata);
 	void *relieve_data;
-	int64_t relieve_after_ns; /* earliest time at which relieve() may be called again */
+	int64_t relieve_after_ns; /* relieve() frees memory; it is not called before this time */
 	uint64_t ambiguous;
 	uint64_t unknown;
 	uint64_t full;

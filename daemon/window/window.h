@@ -300,7 +300,7 @@ struct window {
 	struct window_sample *samples;
 	size_t n_samples;
 	struct window_waker *wakers;
-	size_t n_wakers; /* n_rows in windows of offwake, else 0 */
+	size_t n_wakers; /* equal to n_rows in windows of offwake; 0 in others */
 	struct window_io *ios;
 	size_t n_ios;
 	uint64_t *io_buckets;

@@ -60,7 +60,7 @@ int window_pressure_add(struct window_pressure *sum, const struct window_pressur
 int window_pressure_add_unit(struct window_pressure *pressure, char *path,
 			     const struct pressure *stalled);
 
-/* Returns the memory that the units take, in bytes. */
+/* Returns the memory that the data about units (control groups) takes, in bytes. */
 size_t window_pressure_bytes(const struct window_pressure *pressure);
 void window_pressure_fini(struct window_pressure *pressure);
 
