@@ -56,7 +56,7 @@ struct io_request {
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
 
 #define IN_FLIGHT	    1ULL       /* bit of io_request.state: the request has not ended */
-#define REQUEST_IS_UNWANTED (1U << 31) /* bit of io_request.flags: the filter rejects it */
+#define REQUEST_IS_UNWANTED (1U << 31) /* in io_request.flags: the filter rejects the request */
 
 /*
  * REQUESTS: number of entries in the table of requests. REQUEST_WAYS: the address of a request
@@ -381,10 +381,10 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 }
 
 /*
- * Begins a request. If on_request_start is not attached, no program runs in the task that makes a
- * request. Then the first task that handles the request counts as its maker, even if that task only
- * runs the queue. A request that the filter rejects gets an entry, too: without it, the next event
- * of the request would look like the beginning of a new one.
+ * Begins a request. If on_request_start is not attached, no BPF program runs in the task that makes
+ * a request. Then the first task that handles the request counts as its maker, even if that task
+ * only runs the queue. A request that the filter rejects gets an entry, too: without it, the next
+ * event of the request would look like the beginning of a new one.
  */
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)

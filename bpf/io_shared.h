@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_SHARED_H
 
 /*
- * The structs that iolat's programs and the daemon share: keys and sums of I/O operations by layer,
- * and the table of the operations that have not ended. Times are ns of CLOCK_MONOTONIC. No padding;
- * sizes are asserted.
+ * The structs that iolat's BPF programs and the daemon share: keys and sums of I/O operations by
+ * layer, and the table of the operations that have not ended. Times are ns of CLOCK_MONOTONIC. No
+ * padding; sizes are asserted.
  */
 
 #include <linux/types.h>
@@ -209,10 +209,10 @@ struct io_frame {
 };
 
 /*
- * A slot has the operations of one thread that have not ended. A program finds the slot by the
+ * A slot has the operations of one thread that have not ended. A BPF program finds the slot by the
  * thread's kernel stack, whose address it knows without a call. Only the thread itself writes its
- * slot, except for device_ns, queue_ns and throttled_ns: programs at the end of a request add to
- * these on any CPU. Another thread may take over a slot without operations.
+ * slot, except for device_ns, queue_ns and throttled_ns: BPF programs at the end of a request add
+ * to these on any CPU. Another thread may take over a slot without operations.
  */
 struct io_slot {
 	__u64 stack; /* lowest address of the thread's kernel stack; 0: free slot */

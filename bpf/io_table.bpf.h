@@ -5,8 +5,8 @@
 /*
  * The table of operations that have begun and not ended. A thread has a slot with a frame for each
  * of its operations: the beginning of an operation adds the frame, the end removes it. The slot is
- * found by the address of the thread's kernel stack, which a program in a system call knows from
- * its context without calling a helper.
+ * found by the address of the thread's kernel stack, which a BPF program in a system call knows
+ * from its context without calling a helper.
  */
 
 #include "io_kernel.h"

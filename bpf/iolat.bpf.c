@@ -308,9 +308,9 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 }
 
 /*
- * The alternative to sys_enter and sys_exit: programs attached to the kernel functions of the
- * followed system calls, so that other calls are not slowed. The two tracepoints cost every
- * system call of every process 121 ns, as the kernel takes its slow path (syscall_trace_enter()).
+ * The alternative to sys_enter and sys_exit: BPF programs attached to the kernel functions of the
+ * followed system calls, so that other calls are not slowed. The two tracepoints cost every system
+ * call of every process 121 ns, as the kernel takes its slow path (syscall_trace_enter()).
  * Tracepoints of single system calls would cost all other calls 47 ns, and a followed call 596 ns
  * instead of 267.
  */
@@ -512,10 +512,10 @@ FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_op
 FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_file_open)
 
 /*
- * Kprobes and kretprobes on the functions that the fentry and fexit programs above trace, for
- * kernels without fentry (it came with 5.5, fec56f5890d9, and is a build option). Since 5.15
+ * Kprobes and kretprobes on the functions that the BPF programs above trace by fentry and fexit,
+ * for kernels without fentry (it came with 5.5, fec56f5890d9, and is a build option). Since 5.15
  * (7adfc6c9b315) each probe can have a cookie that says which function was called, so one pair of
- * programs serves all functions. A return probe does not see the arguments, so the entry probe
+ * BPF programs serves all functions. A return probe does not see the arguments, so the entry probe
  * stores the file.
  */
 SEC("?kprobe")

@@ -52,7 +52,7 @@ struct {
 	__type(value, struct kstack_entry);
 } kstack_cache SEC(".maps");
 
-/* A copy of the kernel stack, from the program's context up to user space's registers. */
+/* A copy of the kernel stack, from the BPF program's context up to user space's registers. */
 struct kstack_words {
 	__u64 word[2 * KSTACK_WORDS];
 	__u64 base, top; /* first and last address, as numbers: the verifier restricts pointers */
@@ -170,8 +170,8 @@ static __always_inline bool kstack_is_known(const struct kstack_entry *c, __u32 
 }
 
 /*
- * Narrows an entry's bounds by a search in the copied stack. False if the copy does not have all
- * return addresses of the entry.
+ * Narrows an entry's bounds low[] and high[]: searches for the entry's return addresses in the
+ * copied stack. False if one of them is not there.
  */
 static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_words *s,
 					  __u32 first)

@@ -3,9 +3,9 @@
 #define STACKD_BPF_LAYOUT_H
 
 /*
- * The structs that the programs in the kernel and the daemon share: keys and values of maps, and
- * the records of the ring. Explicit widths and no padding; sizes are asserted. Times are ns of
- * CLOCK_MONOTONIC (bpf_ktime_get_ns) unless the name says boot.
+ * The structs that the BPF programs and the daemon share: keys and values of maps, and the records
+ * of the ring. Explicit widths and no padding; sizes are asserted. Times are ns of CLOCK_MONOTONIC
+ * (bpf_ktime_get_ns) unless the name says boot.
  */
 
 #include <linux/types.h>
@@ -69,11 +69,11 @@ enum thread_status {
 enum thread_flags {
 	THREAD_IS_NEW = 1,    /* the thread is new and has not run yet */
 	THREAD_IS_KERNEL = 2, /* a kernel thread (PF_KTHREAD) */
-	/* found by the iterator over all tasks; its present state began earlier */
+	/* the iterator over all tasks found the thread, whose present state began earlier */
 	THREAD_IS_SEEDED = 4,
 	THREAD_IS_OVER = 8,    /* the thread has ended, but could not be removed from `slots` */
 	THREAD_IS_SHOWN = 16,  /* sched_switch has shown a switch-out of the thread */
-	THREAD_IS_MARKED = 32, /* throttle_mark_ns belongs to the thread's present wait */
+	THREAD_IS_MARKED = 32, /* throttle_mark_ns was set for the thread's present wait */
 };
 
 /*
@@ -90,9 +90,10 @@ struct thread {
 	__u64 task; /* address of the task_struct; 0: the slot is free */
 	__u64 uid;  /* number of the thread, not reused while the programs are loaded */
 	__u64 since_ns;
-	__u64 wake_ns; /* when it was last made runnable, maybe before its present wait */
+	__u64 wake_ns; /* when the thread was last made runnable, maybe before its present wait */
 	__u32 status;
-	__u32 wait_state; /* state of its wait: task state bits at switch-out, and STATE_ bits */
+	__u32 wait_state; /* state of the thread's wait: task state bits at switch-out, and STATE_
+			     bits */
 	__u32 flags;
 	__u32 epoch;
 	struct thread_sums sums;
@@ -130,7 +131,7 @@ struct call_pace {
 	/* One call in `every` is recorded, chosen at random, and stands for the others. */
 	__u64 every;
 	__u64 interval_ns; /* average time between streamed calls; 0 if the session streams none */
-	__u64 next_ns;	   /* when the last streamed call was due; only the programs write it */
+	__u64 next_ns;	   /* when the last streamed call was due; only BPF programs write it */
 	__u64 slice_ns;	   /* time that a CPU may spend on recording in each CALL_SLICE_NS */
 };
 
@@ -246,7 +247,7 @@ struct session_filter {
 	 */
 	__u32 state_order[FILTER_STATES];
 	__u32 states;	  /* bit i is set if the state in state_order[i] is wanted */
-	__u32 state_bits; /* task state bits; a wait with any of them is wanted */
+	__u32 state_bits; /* a wait whose task state has one of these bits is wanted */
 	/* Length of the literal prefix in comm; includes the NUL if the name must end there. */
 	__u32 comm_len;
 	__u8 user_threads;
@@ -410,7 +411,7 @@ struct record_process {
  */
 struct record_name {
 	struct record_head head;
-	__u64 id; /* a hash; never NAME_NONE or 0 */
+	__u64 id; /* id of the path: a hash, never NAME_NONE or 0 */
 	__u32 n;
 	__u32 pad;
 	char text[];

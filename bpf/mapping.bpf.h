@@ -12,8 +12,8 @@
 #include "unwind.bpf.h"
 
 /*
- * Returns an id of the mappings that a walk used: the daemon's mappings of the process and those
- * that the walk found.
+ * Returns an id of the set of mappings that a stack walk used: those of the process that the daemon
+ * knows, and those that the walk itself found.
  */
 static __always_inline __u64 mappings_id(struct unwind_walk *w, const struct stack_owner *owner)
 {

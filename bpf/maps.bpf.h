@@ -48,7 +48,7 @@ struct window_map {
 
 /*
  * The maps of windows: slots 0 and 1 take turns. The daemon updates slot 2 only to wait until all
- * programs that may still use the old map have ended.
+ * BPF programs that may still use the map of the previous window have ended.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);

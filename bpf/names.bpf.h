@@ -32,7 +32,7 @@ const volatile __u64 cgroup_root = 0;
  */
 const volatile __u8 has_user_path = 0;
 
-/* Some programs include this header, but call none of its functions. */
+/* Some BPF programs include this header, but call none of its functions. */
 #define __maybe_unused __attribute__((unused))
 
 static __always_inline void name_begin(struct name_walk *p, __u64 of, bool has_text)

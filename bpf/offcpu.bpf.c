@@ -129,7 +129,7 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 
 /*
  * If a wait has ended on this CPU and its stacks have not been taken, records the wait without
- * stacks: the program that takes the stacks did not run for it.
+ * stacks: the BPF program that takes the stacks did not run for it.
  */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
@@ -461,8 +461,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 /*
  * Runs when a woken thread has been put on a run queue, maybe later than sched_waking and on
- * another CPU. Loaded only if the throttled time of the run queue is needed at this moment, as each
- * wait then costs one more program run.
+ * another CPU. Loaded only if the throttled time of the run queue is needed at this moment, because
+ * it adds the run of a BPF program to each wait.
  */
 SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
@@ -509,8 +509,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 
 /*
  * Handles a switch that sched_switch did not show: the task was running before tracing began, or
- * the task before it is hidden from BPF. Ends the CPU time of the task that was last seen on this
- * CPU.
+ * the host runs no BPF programs in the task before it. Ends the CPU time of the task that was last
+ * seen on this CPU.
  */
 static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 {

@@ -31,7 +31,7 @@ struct recent {
 
 /*
  * The wait that has just ended on a CPU, in the thread to which the CPU has switched. It is kept
- * here until the program that runs after the switch-in has taken the thread's stacks.
+ * here until a BPF program, which runs after the switch-in, has taken the thread's stacks.
  */
 struct pending_wait {
 	__u64 task;

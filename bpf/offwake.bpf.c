@@ -74,7 +74,7 @@ struct cpu {
 
 /*
  * A thread that has slept. While it sleeps, its waker writes this entry. When it is switched out or
- * in, programs on its own CPU write it.
+ * in, BPF programs on its own CPU write the entry.
  */
 struct sleeper {
 	__u64 since_ns; /* start of the present sleep; 0: the thread is not asleep */
@@ -531,9 +531,9 @@ static __always_inline int timer_leave(void)
 }
 
 /*
- * Run before and after the function of an expired timer. Timers and hrtimers have programs of their
- * own: an hrtimer's interrupt may come while a timer's program runs, and the kernel skips a program
- * that is already running on the CPU (__bpf_trace_run), which would leave the depth wrong.
+ * Run before and after the function of an expired timer. Timers and hrtimers have BPF programs of
+ * their own: an hrtimer's interrupt may come while a timer's program runs, and the kernel skips a
+ * program that is already running on the CPU (__bpf_trace_run), which would leave the depth wrong.
  */
 SEC("raw_tp")
 int on_timer_entry(void *ctx)

@@ -316,7 +316,8 @@ static __always_inline bool thread_is_wanted(struct thread *t)
 }
 
 /*
- * The daemon runs this in a thread that does nothing else, as the program may hang in a page fault.
+ * The daemon runs this BPF program in a thread that does nothing else, because the program may hang
+ * in a page fault.
  */
 SEC("iter.s/task")
 int on_open_wait(struct bpf_iter__task *ctx)

@@ -61,7 +61,7 @@ enum loss {
 	LOST_MISSED_IN,	   /* switch-ins of threads that were not known to be off the CPU */
 	LOST_NO_MAP,	   /* waits, samples or I/O: no map for the window (never expected) */
 	LOST_SAMPLE_KEYS,  /* samples or calls: the window's map was full */
-	LOST_NO_HOOK,	   /* offwake's waits: the program that takes stacks did not run */
+	LOST_NO_HOOK,	   /* waits of offwake: the BPF program that takes stacks did not run */
 	LOST_CALL_NESTED,  /* calls that interrupted the recording of another call on that CPU */
 	LOST_CALL_RING,	   /* streamed calls: the ring was full */
 	LOST_CALL_HELD,	   /* skipped calls that no later recorded call stands for */
@@ -87,8 +87,8 @@ struct thread_sums {
 	 * sample_below_ns, those below that. They are all in these sums, also those with a row.
 	 */
 	__u64 short_count;
-	__u64 short_blocked_ns; /* blocked time of the waits in short_count, a part of blocked_ns */
-	__u64 short_runnable_ns; /* runnable time of the waits in short_count, a part of runnable_ns
+	__u64 short_blocked_ns;	 /* blocked time of the waits in short_count, part of blocked_ns */
+	__u64 short_runnable_ns; /* runnable time of the waits in short_count, part of runnable_ns
 				  */
 };
 

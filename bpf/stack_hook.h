@@ -9,7 +9,7 @@
 
 enum stack_hook {
 	HOOK_SCHED_EXIT,    /* tp_btf/sched_exit_tp, 6.18: in the resumed thread, interrupts on */
-	HOOK_FINISH_SWITCH, /* kprobe of finish_task_switch: the same point on older kernels */
+	HOOK_FINISH_SWITCH, /* kprobe of finish_task_switch: in the resumed thread, before 6.18 */
 	HOOK_SWITCH_OUT,    /* tp_btf/sched_switch: before the wait, when its length is not known */
 	HOOK_N,
 };

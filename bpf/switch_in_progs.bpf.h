@@ -13,7 +13,7 @@
 #include <bpf/bpf_tracing.h>
 
 /*
- * Defines both programs at switch-in, which call handler(ctx, task).
+ * Defines the BPF programs at switch-in, which call handler(ctx, task).
  *
  * sched_exit_tp exists since 6.18. It is a bare tracepoint, and also fires without a switch, with
  * is_switch false. finish_task_switch is static and often named finish_task_switch.isra.0; the

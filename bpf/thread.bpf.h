@@ -116,8 +116,8 @@ static __always_inline void slot_release(struct thread *t)
 }
 
 /*
- * Adds a thread with the state in `start`. Returns NULL if there is no room or another CPU has just
- * added the thread.
+ * Adds an entry for a thread, in the state that `start` describes. Returns NULL if there is no room
+ * or another CPU has just added the thread.
  */
 static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
 					    const struct thread_start *start)
@@ -146,8 +146,8 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 }
 
 /*
- * Adds a task that was just created. If there is an entry under its address, it belongs to a freed
- * task and is overwritten.
+ * Adds an entry for a task that was just created. If there is an entry with the task's address
+ * already, it belongs to a freed task and is overwritten.
  */
 static __noinline void thread_renew(struct cpu *cpu, struct task_struct *task,
 				    const struct thread_start *start)

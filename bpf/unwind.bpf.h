@@ -175,8 +175,8 @@ static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 }
 
 /*
- * Sets the current mapping of the walk, and marks the mapping's table as used. False if there is no
- * table with that number.
+ * Makes a mapping the current one of the walk, and marks the unwind table with this number as used.
+ * False if there is no such table.
  */
 static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u64 size, __u64 bias,
 					__u32 number, __u32 is_generated)
@@ -331,7 +331,9 @@ static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 	return 0;
 }
 
-/* Sets the walk to its next frame, the caller, with these register values. */
+/*
+ * Makes the caller's frame the present frame of the walk. The arguments are the caller's registers.
+ */
 static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 bp,
 					 __u64 bp_at)
 {

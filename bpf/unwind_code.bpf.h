@@ -6,9 +6,9 @@
  * Finds what is mapped at an address in the kernel's own list of a process's mappings. Walks need
  * this for code that the daemon has not read from /proc yet: a program right after its exec, a
  * library that was just loaded. If the daemon knows the mapped file, this also finds the file's
- * rows. The search takes no lock. (bpf_find_vma() (7c7e3d31e785, 5.17) takes one: in a program that
- * runs with interrupts off, only its first call would succeed.) A mapping that changes while it is
- * read is not found.
+ * unwind rows. The search takes no lock. (bpf_find_vma() (7c7e3d31e785, 5.17) takes one: in a BPF
+ * program that runs with interrupts off, only its first call would succeed.) A mapping that changes
+ * while it is read is not found.
  */
 
 #include "kernel.h"
@@ -30,8 +30,8 @@ enum {
 /* The results of a search for what is mapped at an address. */
 enum unwind_code_found {
 	UNWIND_CODE_NONE,  /* no code, or a mapping that cannot be reported to the daemon */
-	UNWIND_CODE_NEW,   /* code of a file that the daemon does not know yet */
-	UNWIND_CODE_FOUND, /* code; start, size, bias, table and is_generated describe it */
+	UNWIND_CODE_NEW,   /* code, but of a file that the daemon does not know yet */
+	UNWIND_CODE_FOUND, /* code: start, size, bias, table and is_generated have been set */
 	UNWIND_CODE_SAME,  /* the mapping is the segment that the daemon has for this address */
 };
 

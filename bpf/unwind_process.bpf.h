@@ -30,7 +30,7 @@ static __always_inline void unwind_note_fork(struct task_struct *parent, struct 
 	p.tgid = tgid;
 	p.leader_boot_ns = child->group_leader->start_boottime;
 	p.exec_gen = (__u32)child->self_exec_id;
-	p.seen = 0; /* the child's memory has sequence numbers of its own */
+	p.seen = 0; /* a sequence number of the parent's mappings means nothing in the child */
 	p.check = unwind_check(&p);
 	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
 }

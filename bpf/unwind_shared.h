@@ -3,10 +3,10 @@
 #define STACKD_BPF_UNWIND_SHARED_H
 
 /*
- * The tables by which programs in the kernel walk user stacks: rows compiled from call frame
- * information (CFI), where the rows are, and what each process has mapped. The daemon writes the
- * tables through shared memory and the programs read them. All integers have explicit widths, and
- * there is no padding. A word has 8 bytes.
+ * The tables by which BPF programs walk user stacks: rows compiled from call frame information
+ * (CFI), where the rows are, and what each process has mapped. The daemon writes the tables through
+ * shared memory and the BPF programs read them. All integers have explicit widths, and there is no
+ * padding. A word has 8 bytes.
  */
 
 #include <linux/types.h>
@@ -90,13 +90,13 @@ enum {
 	UNWIND_PAGE_SHIFT = 11,
 	UNWIND_PART_SHIFT = 15,
 	UNWIND_PART_PAGES = 1 << (UNWIND_PART_SHIFT - UNWIND_PAGE_SHIFT),
-	UNWIND_ROWS_BITS = 12, /* bits of a page's entry for its number of rows (at most 2048) */
+	UNWIND_ROWS_BITS = 12, /* number of bits for the number of a page's rows (at most 2048) */
 	UNWIND_ROW_STEPS = 12, /* steps that a binary search among the rows of a page needs */
 };
 
 struct unwind_part {
 	__u32 at;   /* index of the part's memory, in half words; 0: not loaded */
-	__u32 used; /* set to 1 by walks, cleared by the daemon */
+	__u32 used; /* 1: a stack walk has used the part; the daemon clears it */
 };
 
 enum unwind_state {
@@ -152,8 +152,8 @@ struct unwind_process {
 	__u64 generation;
 	__u32 tgid;
 	/*
-	 * UNWIND_ANY_EXEC: the number is not known, but no exec was seen since the daemon read the
-	 * process's mappings.
+	 * Number of the process's execs (self_exec_id). UNWIND_ANY_EXEC: it is not known, but no
+	 * exec was seen since the daemon read the process's mappings.
 	 */
 	__u32 exec_gen;
 	__u32 first;

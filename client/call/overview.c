@@ -64,7 +64,7 @@ static int answers_add(const struct varlink_message *message, void *context)
 	return collection_add_reply(&answers->samples, &reply);
 }
 
-/* Returns how many rows of each part to ask for; 0: all. */
+/* Returns how many rows of each part of the overview to ask for; 0: all. */
 static int64_t rows_to_ask(const struct options *options)
 {
 	if (options->format->has_all_rows)

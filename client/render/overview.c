@@ -44,9 +44,9 @@ static void render_ranked(const struct view *view, const struct part *part,
 }
 
 /*
- * Sets *n to the number of rows that have time in this part, and *ns to the sum of this time, over
- * all rows that the daemon has. reply->rows may have only the first of them. If reply->parts does
- * not have the part, changes nothing.
+ * Sets *n to the number of rows that have time in one part of the overview, and *ns to the sum of
+ * this time, over all rows that the daemon has. reply->rows may have only the first of them. If
+ * reply->parts does not have the part, changes nothing.
  */
 static void part_sums(const struct part *part, const struct wire_snapshot_reply *reply, size_t *n,
 		      int64_t *ns)

@@ -15,7 +15,7 @@
 
 struct part {
 	const char *name;
-	/* Returns how much of a row's time belongs to this part, in ns. */
+	/* Returns how much of a row's time belongs to this part of the overview, in ns. */
 	int64_t (*time)(const struct wire_row *row);
 	/*
 	 * Text to print if an answer has no time in this part. NULL: nothing is printed for the

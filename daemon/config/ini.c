@@ -20,7 +20,7 @@ struct reader {
 	const char *path;
 	char *rest;		/* the part of the file that has not been parsed yet; ends with
 				   a NUL */
-	unsigned int next_line; /* the number of the first line in rest */
+	unsigned int next_line; /* line number of the first line in `rest` */
 	char section[64];
 	config_assign_fn assign;
 	void *user;

@@ -122,7 +122,7 @@ int drain_visit_tasks(struct drain *drain)
 
 /*
  * Waits until no BPF program uses the old window's map any more. To wait, updates an entry of a map
- * of maps: the kernel completes such an update only after an RCU grace period. No program reads
+ * of maps: the kernel completes such an update only after an RCU grace period. No BPF program reads
  * this entry.
  */
 static int windows_settle(struct drain *drain)

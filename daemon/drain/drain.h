@@ -30,7 +30,7 @@ struct drain_stats {
 	uint64_t cuts;
 	int64_t cut_ns; /* last cut (end of a window): time from its beginning until the window was
 			   built, in ns */
-	int64_t cut_max_ns; /* longest cut so far, measured in the same way, in ns */
+	int64_t cut_max_ns; /* longest time that a cut has taken so far, measured as cut_ns */
 	int64_t last_ns;    /* time at which the last cut ended, CLOCK_MONOTONIC */
 	uint64_t threads;   /* number of threads in the BPF programs' table at the last cut */
 	uint64_t keys_max;  /* largest number of entries that the map of one window had */

@@ -29,8 +29,8 @@ struct openwait_reader {
 	pthread_cond_t changed;
 	struct openwait_pass pass;
 	uint64_t asked; /* number of passes requested so far */
-	uint64_t begun; /* value that `asked` had when the latest pass began */
-	uint64_t ended; /* value that `asked` had at the beginning of the latest pass that has ended
+	uint64_t begun; /* number of passes that had been requested when the latest pass began */
+	uint64_t ended; /* number of passes that had been requested when the latest ended pass began
 			 */
 	int64_t began_ns; /* time at which the last pass began */
 	bool is_stopping;

@@ -17,8 +17,8 @@ struct pressure_meter {
 	bool has_units;		     /* the last reading skipped no unit, so `units` lacks none */
 	int64_t at_ns;		     /* time of the last reading, CLOCK_MONOTONIC; 0: none yet */
 	int64_t units_ns;	     /* the same for units */
-	struct pressure host;	     /* the totals at the last reading */
-	struct pressure_units units; /* the totals at the last reading */
+	struct pressure host;	     /* the host's totals at the last reading */
+	struct pressure_units units; /* the units' totals at the last reading */
 	struct pressure_stats stats;
 };
 
@@ -59,8 +59,8 @@ static void subtract(struct pressure *totals, const struct pressure *before)
 }
 
 /*
- * True if none of the totals is lower than before. The kernel's totals never fall, unless they are
- * those of another group.
+ * True if none of the totals is lower than before. Totals of the kernel never fall, so `before` is
+ * of another control group if one is lower.
  */
 static bool has_grown(const struct pressure *totals, const struct pressure *before)
 {

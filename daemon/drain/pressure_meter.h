@@ -17,7 +17,7 @@
 struct pressure_meter;
 
 struct pressure_meter_options {
-	const char *host_dir;	/* directory of the files of the host; NULL: /proc/pressure */
+	const char *host_dir;	/* directory with the host's pressure files; NULL: /proc/pressure */
 	const char *cgroup_dir; /* where cgroup v2 is mounted; NULL: look it up */
 	bool with_units;	/* also measure the pressure of units */
 };

@@ -22,7 +22,8 @@ struct drain_ring {
 	struct ring_buffer *ring;
 	drain_ring_fn record_fn;
 	void *context;
-	uint64_t end;	 /* position of the producer when the current reading of the buffer began */
+	uint64_t end;	 /* position up to which the ring buffer was filled when the current reading
+			    began */
 	char *positions; /* the ring buffer's first two pages: the positions of its consumer and of
 			    its producer */
 	size_t page;

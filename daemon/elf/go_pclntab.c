@@ -8,7 +8,7 @@
 
 #define MAGIC_1_18	     UINT32_C(0xfffffff0)
 #define MAGIC_1_20	     UINT32_C(0xfffffff1)
-#define FUNCTIONS_MAX	     (1024 * 1024) /* limit; the largest real programs have 200,000 */
+#define FUNCTIONS_MAX	     (1024 * 1024) /* maximum; the largest programs have 200,000 */
 #define RELOCATION_BYTES_MAX (64 * 1024 * 1024)
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
 #define ALIGNMENT	     8

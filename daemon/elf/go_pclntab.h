@@ -27,7 +27,7 @@ struct go_pclntab {
 
 struct go_function {
 	uint64_t start, end; /* ELF virtual addresses; end is excluded */
-	const char *name;    /* never empty, has no NUL at the end */
+	const char *name;    /* name of the function: never empty, no NUL at the end */
 	size_t name_size;
 	uint32_t steps; /* offset in the list of steps; 0: no steps, because it is not a Go
 			   function */

@@ -40,7 +40,7 @@ int pressure_read(int dir_fd, const char *suffix, struct pressure *out);
 
 struct pressure_unit {
 	uint64_t id; /* number of the control group in the kernel, which no later group gets */
-	char *path;  /* of the control group, such as /system.slice/cron.service; owned */
+	char *path;  /* path of the control group, such as /system.slice/cron.service; owned */
 	struct pressure totals;
 };
 

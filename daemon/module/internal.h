@@ -96,7 +96,7 @@ struct module_registry {
 					 when it is asked for */
 	size_t n_unused;	      /* number of modules without references */
 	int64_t idle_checked_ns;
-	bool is_over; /* the symbol tables take more than max_memory, and all of them are in use */
+	bool is_over; /* all symbol tables are in use, and take more than max_memory */
 };
 
 /* Defined in unused.c. These functions are called with registry.lock held. */

@@ -69,8 +69,8 @@ struct probe_ops {
 	 */
 	int (*open)(struct probe_skeleton **out);
 	/*
-	 * Sets variables and the sizes of maps, and selects the programs to load. Called before the
-	 * programs are loaded.
+	 * Sets variables and the sizes of maps, and selects the BPF programs to load. Called before
+	 * the programs are loaded.
 	 */
 	int (*configure)(struct probe *probe);
 	/*
@@ -231,12 +231,12 @@ int probe_attach_one(struct probe *probe, struct bpf_program *program);
  */
 int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
 
-/* Attaches a program to the tracepoint of this name. 0 or negative errno. */
+/* Attaches a BPF program to the raw tracepoint of this name. 0 or negative errno. */
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
 
 /*
- * Attaches a program to a kprobe, which the broker process opens. One program may be attached to
- * several kprobes: by reading `cookie` it knows which of them was hit. 0, or a negative errno.
+ * Attaches a BPF program to a kprobe, which the broker process opens. One program may be attached
+ * to several kprobes: by reading `cookie` it knows which of them was hit. 0, or a negative errno.
  */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie);

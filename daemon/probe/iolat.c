@@ -138,7 +138,7 @@ static int iolat_attach(struct probe *probe)
 
 	bpf_object__for_each_program(program, probe->object)
 	{
-		/* Skip the kprobe programs: iolat_layers_attach() attaches them. */
+		/* Skip the BPF programs for kprobes: iolat_layers_attach() attaches them. */
 		if (r || !bpf_program__autoload(program) || program == last ||
 		    program == skel->progs.on_function_in || program == skel->progs.on_function_out)
 			continue;

@@ -359,9 +359,9 @@ static void functions_choose(struct probe *probe)
 }
 
 /*
- * The kernel may hold back a block request because of a cgroup's limit io.max. Selects the programs
- * that measure the time for which it does so. These are fentry programs, because a return probe
- * cannot read the bio.
+ * The kernel may hold back a block request because of a cgroup's limit io.max. Selects the BPF
+ * programs that measure the time for which it does so. These are fentry programs, because a return
+ * probe cannot read the bio.
  */
 static void throttle_choose(struct probe *probe)
 {

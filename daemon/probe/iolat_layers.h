@@ -29,7 +29,7 @@ bool iolat_layers_have_call_functions(const struct probe *probe);
 bool iolat_layers_have_functions(const struct probe *probe);
 
 /*
- * Attaches the kprobes. Called after the programs are loaded. Returns -EOPNOTSUPP if the kernel
+ * Attaches the kprobes. Called after the BPF programs are loaded. Returns -EOPNOTSUPP if the kernel
  * refuses all kprobes and the settings demand kprobes; otherwise returns 0, even if the kernel
  * refuses kprobes.
  */

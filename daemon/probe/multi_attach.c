@@ -87,7 +87,9 @@ static int kprobe_link(int program_fd, const unsigned long *addresses, size_t n)
 	return bpf_link_create(program_fd, 0, BPF_TRACE_KPROBE_MULTI, &options);
 }
 
-/* Loads a program that does nothing, for a test. Returns its descriptor, or a negative errno. */
+/*
+ * Loads a BPF program that does nothing, for a test. Returns its descriptor, or a negative errno.
+ */
 static int try_load(enum bpf_attach_type type)
 {
 	const struct bpf_insn insns[] = {

@@ -41,7 +41,10 @@ int multi_attach_open(struct broker *broker, int program_fd, const struct target
 		      bool is_multi, struct multi_attach **out, char *why, size_t size);
 struct multi_attach *multi_attach_close(struct multi_attach *calls);
 
-/* Return how many functions the program is attached to, and how many the kernel refused. */
+/*
+ * Return how many functions the BPF program is attached to, and how many functions the kernel
+ * refused.
+ */
 size_t multi_attach_attached(const struct multi_attach *calls);
 size_t multi_attach_refused(const struct multi_attach *calls);
 

@@ -76,7 +76,7 @@ static int marks_attach(struct probe *probe)
 }
 
 /*
- * Attaches the program on sched_switch last, because waits begin there: the hook that takes the
+ * Attaches the BPF program on sched_switch last, because waits begin there: the hook that takes the
  * stack of a wait must be attached before the first wait begins.
  */
 static int offwake_attach(struct probe *probe)

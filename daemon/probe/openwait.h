@@ -38,7 +38,7 @@ struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait);
  */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass);
 
-/* Fills *out with the kernel's data about the program, such as its run time. */
+/* Fills *out with the kernel's data about the BPF program, such as its run time. */
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out);
 
 /*

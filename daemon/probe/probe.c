@@ -19,7 +19,7 @@
 #include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
-/* Names of the programs in bpf/follow_progs.bpf.h, which report fork, exec and exit. */
+/* Names of the BPF programs in bpf/follow_progs.bpf.h, which report fork, exec and exit. */
 static const char *const followers[] = { "on_fork", "on_exec", "on_exit" };
 
 void probe_fail(struct probe *probe, const char *format, ...)

@@ -32,9 +32,11 @@ enum { PROBE_MAX_PROGRAMS = 128, PROBE_MAX_BLIND = 8 };
 struct probe_program {
 	const char *name;
 	const char *hook;
-	uint64_t runs;	 /* number of runs; 0 unless kernel.bpf_stats_enabled is set */
+	uint64_t runs;	 /* number of runs of the BPF program; 0 unless kernel.bpf_stats_enabled is
+			    set */
 	uint64_t run_ns; /* time of all runs, ns; 0 unless kernel.bpf_stats_enabled is set */
-	uint64_t missed; /* events missed because the program was running (recursion_misses) */
+	uint64_t missed; /* events missed because the BPF program was already running
+			    (recursion_misses) */
 	uint32_t verified_insns;
 };
 

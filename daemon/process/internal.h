@@ -92,7 +92,10 @@ struct process {
 	 */
 	int64_t shown_ns;
 	bool has_put; /* the daemon has added the entry, not a BPF program */
-	/* a BPF program has copied the entry from that of the parent; used only within inherit() */
+	/*
+	 * a BPF program has copied the parent's entry for this process when it was forked; used
+	 * only within inherit()
+	 */
 	bool is_copied;
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */

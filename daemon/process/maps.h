@@ -29,9 +29,9 @@ struct process_map {
 	dev_t dev;
 	uint64_t inode;
 	enum map_kind kind;
-	bool is_gone;	       /* no longer mapped; kept to name the addresses of earlier samples */
-	bool is_skipped;       /* the file is remote or not a regular file; opening it is not tried
-				  again */
+	bool is_gone;	 /* no longer mapped here; kept to name the addresses of old samples */
+	bool is_skipped; /* the file is remote or not a regular file; opening it is not tried
+			    again */
 	struct module *module; /* module of the mapped file; NULL: no file, or it is not open */
 	char *name;	       /* "[vdso]", "[anon]" or the file's path; NULL: the name is
 				  module_path() */

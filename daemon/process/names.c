@@ -44,7 +44,7 @@ static void path_join(const char *text, size_t n, char *path)
 	char *at = path;
 
 	for (size_t end = n, begin; end; end = begin) {
-		begin = end - 1; /* the NUL of the component */
+		begin = end - 1; /* the NUL that ends the component */
 		while (begin && text[begin - 1])
 			begin--;
 		if (text[begin] == '/')

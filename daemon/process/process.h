@@ -281,7 +281,7 @@ void process_info(struct process *process, struct process_info *out);
 
 /* Says which data process_lookup() lacked to name an address. process_refresh() can read it. */
 enum process_miss {
-	PROCESS_NO_MISS,      /* nothing is missing, or nothing that could be read */
+	PROCESS_NO_MISS,      /* nothing is missing, or what is missing could not be read */
 	PROCESS_MISS_MAPPING, /* a mapping: no known mapping has the address, but /proc/PID/maps
 				 may have one */
 	PROCESS_MISS_JIT,     /* a perf map: the last one that was read is stale, or has no name for

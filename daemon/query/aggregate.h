@@ -176,7 +176,7 @@ struct aggregate_options {
 	bool by_functions;
 	/* if set, waits or samples are grouped by this property, and `by` has no effect */
 	enum group_by group;
-	/* when memory is full: the groups with the lowest rank lose their own rows */
+	/* the value by which groups are ranked when memory is full: the lowest are merged */
 	enum aggregate_rank rank;
 	/*
 	 * Limit in bytes of the memory for groups of waits and samples; 0: no limit. When it is

@@ -28,8 +28,8 @@ struct aggregate_image_info {
 /* An id that the filter names, and whether a process or thread with this id was seen. */
 struct aggregate_seen {
 	uint64_t id;
-	bool is_process; /* a process with this pid was seen */
-	bool is_thread;	 /* a thread with this id was seen; `pid` and `comm` are of its process */
+	bool is_process; /* a process with this pid is in a window */
+	bool is_thread; /* a thread with this id is in a window; its process has `pid` and `comm` */
 	int32_t pid;
 	char comm[COMM_LEN];
 	UT_hash_handle hh;
@@ -46,7 +46,10 @@ struct aggregate_name {
 struct aggregate_wait {
 	/* number that stackd gave the thread (window_image.uid), and start of the wait in ns */
 	uint64_t key[2];
-	/* if has_span: when and how the wait ended; a copy with references to its stacks */
+	/*
+	 * if has_span is true: a copy of the window_span that has the end of the wait, with
+	 * references to its stacks
+	 */
 	struct window_span span;
 	/* reference to the user stack that was read before the wait ended; NULL: none was read */
 	struct stack *user;

@@ -30,7 +30,7 @@ struct filter {
 	 * of these bits
 	 */
 	uint32_t state_bits;
-	bool has_states; /* the filter names task states; no others pass */
+	bool has_states; /* only waits in a state that the filter names pass */
 	bool has_preempted;
 	bool drops_kernel; /* the filter leaves kernel stacks out */
 	bool drops_user;   /* the filter leaves user stacks out */

@@ -30,7 +30,7 @@ static const struct rule {
 	unsigned int uses;   /* bits of enum filter_use: the requests that the rule is for */
 	unsigned int traits; /* the traits (bits of enum probe_trait) that a kind must have to allow
 				this field */
-	/* error text for kinds without these traits; it is put after the name of the kind */
+	/* error text for a kind that lacks one of `traits`; it is put after the kind's name */
 	const char *lack;
 } rules[] = {
 	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,

@@ -335,7 +335,7 @@ static int64_t wait_from(struct downsample *downsample, const struct window *win
 	return window->start_ns;
 }
 
-/* Adds the part of a wait that lies after from_ns to a row. */
+/* Adds to a row the part of a wait that lies after from_ns. */
 static void span_to_row(struct downsample *downsample, const struct window_span *span,
 			int64_t from_ns)
 {

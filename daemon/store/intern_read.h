@@ -29,9 +29,10 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
 /*
- * Returns the functions by which a query reads the next window. They return stacks with their first
- * max_frames frames. If a stack has more frames, its is_partial is true, and n_raw is the number
- * of loaded frames. Frees the stacks of earlier windows to which nothing refers any more.
+ * Returns the functions that give a query the stacks and processes of the next window that it
+ * decodes. The stacks have their first max_frames frames. If a stack has more frames, its
+ * is_partial is true, and n_raw is the number of loaded frames. Also frees the stacks of earlier
+ * windows to which nothing refers any more.
  */
 struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,
 						   size_t max_frames);

@@ -21,8 +21,9 @@ void store_owners_encode(const struct store_table *processes, const struct windo
 			 struct bytes *out);
 
 /*
- * Makes window->owners, with the row number of each process of the window. The other members are
- * set by store_owners_decode() or store_owners_read(). Returns 0, -EBADMSG or -ENOMEM.
+ * Makes window->owners, and sets in it the number of each process: that of the process's row in the
+ * database. The other members of struct window_owner are set by store_owners_decode() or
+ * store_owners_read(). Returns 0, -EBADMSG or -ENOMEM.
  */
 int store_owners_number(struct bytes_reader *in, struct window *window);
 

@@ -80,7 +80,8 @@ struct store_tier_stats {
 	/* estimated size in bytes of the tier's windows, and of the rows to which they refer */
 	uint64_t bytes;
 	uint64_t max_bytes; /* bytes that the tier may always use: its share of max_size */
-	int64_t oldest_ns;  /* start of its oldest window, in ns since the epoch; INT64_MIN: none */
+	int64_t oldest_ns;  /* start of the tier's oldest window, in ns since the epoch; INT64_MIN:
+			       none */
 	int64_t newest_ns;  /* end of its newest window, in ns since the epoch; INT64_MIN: none */
 	/*
 	 * end of the last window that was merged or evicted before it was old enough, because room

@@ -90,7 +90,7 @@ int store_tier_move(struct store *store, const struct tier_row *row);
 int store_tier_get(struct store *store, int64_t id, struct tier_row *out);
 
 /*
- * Finds the oldest window of a tier that may have more rows than its level allows. Returns 0,
+ * Finds the oldest window of a tier that may have more rows than the tier allows now. Returns 0,
  * -ENOENT or another errno.
  */
 int store_tier_widest(struct store *store, size_t tier, struct tier_row *out);

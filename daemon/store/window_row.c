@@ -9,7 +9,7 @@
 #include "daemon/store/intern.h"
 
 enum {
-	NUMBERS = 13, /* number of columns with plain numbers: columns 0 to 12 */
+	NUMBERS = 13, /* columns 0 to 12 have one number each */
 	COLUMN_LOST = 13,
 	COLUMN_PROBE = 14,
 	COLUMN_SUM = 15,

@@ -71,7 +71,7 @@ struct adding {
 	struct code *code;
 	enum way way;
 	bool has_frame; /* one of the function's steps moves sp; only set if `way` is WAY_SWITCH */
-	bool is_moved;	/* an earlier step in Go's table has moved sp */
+	bool is_moved;	/* a step before the present one in Go's table has moved sp */
 	int64_t saved;	/* code address from which on bp is saved below the return address; or
 			   NOWHERE */
 };

@@ -44,7 +44,8 @@ struct row_set {
 	uint32_t n_placed; /* number of words that the loaded parts of the rows take */
 	uint64_t n_all;	   /* number of words that all parts of the rows take */
 	uint64_t hash;	   /* hash of the contents of the rows */
-	int64_t used_ns;   /* time at which a stack walk was last seen to have used these rows */
+	int64_t used_ns;   /* time at which the daemon last found that a stack walk had used these
+			      rows */
 	unsigned int refs; /* number of files that share these rows */
 	/*
 	 * total number of references to the files that share these rows; valid only while rows are

@@ -151,7 +151,7 @@ void row_memory_notice(struct unwind *unwind, int64_t now)
 enum victim_rank {
 	UNMAPPED_UNUSED, /* a row set whose files no process maps, not used recently */
 	PART_NEVER_USED, /* a part of a row set that no stack walk has ever used */
-	PART_UNUSED,	 /* a part of a row set, used before but not recently */
+	PART_UNUSED,	 /* a part of a row set that stack walks have used, but not recently */
 	UNMAPPED_USED,	 /* a row set whose files no process maps, used recently */
 };
 

@@ -57,8 +57,8 @@ static inline size_t unwind_rows_head(const struct unwind_rows *rows)
 }
 
 /*
- * Returns the index of the word at which the rows of this part begin. Stores their number of words
- * in *n_out.
+ * Returns the index of the word at which the rows of part number `part` begin. Stores in *n_out how
+ * many words these rows take.
  */
 size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t *n_out);
 

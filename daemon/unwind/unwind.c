@@ -263,7 +263,7 @@ bool unwind_file_is_wanted(struct unwind_file *file)
 	return is_wanted;
 }
 
-/* Makes the file's rows visible to stack walks. */
+/* Makes the file's unwind rows visible to stack walks. */
 static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 {
 	struct unwind_table *table = table_of(file);

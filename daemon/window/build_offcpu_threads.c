@@ -191,10 +191,10 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window, so that its sums are final. A thread may also count as
- * ended in this window if its end_ns is slightly later: its last context switch began before the
- * window ended, and was counted in this window. The thread's epoch shows this, because it is not
- * yet builder->base.epoch, the number of the next window.
+ * True if the thread ended in this window, so that its sums are final. end_ns may also be slightly
+ * later than the end of the window: the thread's last context switch began before the end and was
+ * counted in this window. In that case the thread's epoch is not builder->base.epoch, the number of
+ * the next window.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {
@@ -260,8 +260,8 @@ static void thread_share(struct offcpu_builder *builder, struct thread_state *st
 			     ? t->sums
 			     : thread_sums_at(t, builder->base.epoch, builder->base.end_ns);
 	/*
-	 * If the thread was not read for the previous window, for example for lack of memory, take
-	 * its sums at the end of that window from at_cut.
+	 * If the thread was not read for the previous window, for example for lack of memory, its
+	 * sums at the end of that window are in at_cut.
 	 */
 	if (!state->has_last && t->epoch + 1 == builder->base.epoch)
 		state->last = t->at_cut;

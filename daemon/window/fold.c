@@ -19,7 +19,7 @@ static bool has_many_images(const struct window *window, const struct window_fol
 	return n > limits->max_images;
 }
 
-/* True if the window has too many members of one of its arrays. */
+/* True if one of the window's arrays has more members than `limits` allow. */
 static bool is_too_large(const struct window *window, const struct window_fold_limits *limits)
 {
 	size_t max = limits->max_rows;

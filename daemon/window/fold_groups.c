@@ -22,7 +22,7 @@ struct fold_key {
 	uint64_t extra;
 };
 
-/* Items with the same key. */
+/* Items with equal keys, which may become one summed row. */
 struct fold_group {
 	struct fold_key key;
 	uint64_t ns;

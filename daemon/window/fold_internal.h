@@ -82,21 +82,21 @@ struct fold {
  * operation, or an entry of window.images.
  */
 struct fold_item {
-	uint64_t ns; /* time by which items are ranked: the largest ones stay as they are */
+	uint64_t ns; /* items are ranked by this time; those with most time stay as they are */
 	struct stack *kernel;
 	struct stack *user;
 	uint64_t places[2]; /* ids of the kernel stack and of the user stack */
 	uint64_t waker;	    /* hash of the waker, see window_waker_id(); 0: none */
 	uint64_t extra;	    /* hash of what else the items of a summed row have in common, such as a
 			       device */
-	uint32_t image;	    /* index in in.images */
+	uint32_t image;	    /* index of the item's thread in in.images */
 	uint32_t state;
 	uint32_t processes; /* number of processes whose data was added up in the item when it was
 			       folded before; else 0 */
 	uint32_t started;
 	uint32_t array;	 /* the array that the item is from: FROM_ROWS and so on in fold_waits.c,
 			    else 0 */
-	uint32_t source; /* index of the item in that array */
+	uint32_t source; /* index of the item in the array that the member `array` names */
 	uint32_t target; /* index of the summed row to which the item is added; FOLD_NONE: it stays
 			    as it is */
 	bool is_idle;
@@ -128,7 +128,7 @@ struct fold_targets {
 	size_t n, capacity;
 };
 
-/* fold_images.c */
+/* Defined in fold_images.c: */
 
 int fold_images_init(struct fold *fold);
 void fold_images_fini(struct fold *fold);

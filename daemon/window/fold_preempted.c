@@ -61,7 +61,7 @@ static int limit_find(const struct window *window, unsigned int percent, uint64_
 	return 0;
 }
 
-/* True if this row loses its stacks. */
+/* True if this row is to lose its stacks: its time is below `limit`, in ns. */
 static bool is_dropped(const struct window_row *row, uint64_t limit)
 {
 	return has_stacks(row) && row_ns(row) < limit;

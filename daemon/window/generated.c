@@ -3,7 +3,10 @@
 
 #include <stdbool.h>
 
-/* Code in a file that is no ELF file has a module with a path, and offsets that mean something. */
+/*
+ * True for code without a name that was made at run time and lies in no file. (Code in a file that
+ * is not ELF has the file's path as its module, and an offset in the file.)
+ */
 static bool is_nameless(const struct symbol *symbol)
 {
 	return symbol->kind == FRAME_JIT && !symbol->name && symbol->module &&

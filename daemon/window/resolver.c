@@ -262,7 +262,10 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	stack->id = stack_id_of(stack->frames, stack->n_frames);
 	stack->place_id = stack_id_of(stack->frames + skip, stack->n_frames - skip);
 	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
-	/* A user stack that was truncated got the flag when it arrived. */
+	/*
+	 * A kernel stack that fills the buffer may have lost frames. User stacks have the flag
+	 * already.
+	 */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
 	stack->is_idle = stack_is_idle(resolver, stack);

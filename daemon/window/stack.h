@@ -85,9 +85,9 @@ struct stack {
 };
 
 /*
- * Returns an id of the stack. Rows of a window with the same id are shown as one group. If two
- * different stacks have the same raw_id, the id is that raw_id, so that they are a group of their
- * own. 0 for NULL.
+ * Returns the id by which rows of a window are grouped: rows whose stacks have the same id are
+ * shown as one group. This is place_id, except if raw_id stands for two different stacks: raw_id is
+ * returned then, which no other stack has, so that these two are not shown with others. 0 for NULL.
  */
 static inline uint64_t stack_place(const struct stack *stack)
 {

@@ -32,7 +32,7 @@ enum { WINDOW_UNITS_MAX = 1024 };
 /* A unit with pressure in the window; see pressure_read_units() for what counts as a unit. */
 struct window_unit {
 	char *path;
-	struct pressure stalled; /* within the window */
+	struct pressure stalled; /* the unit's pressure within the window */
 };
 
 struct window_pressure {
