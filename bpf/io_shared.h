@@ -172,8 +172,8 @@ struct io_sums {
 	struct io_longest longest;
 	__u64 buckets[IO_BUCKETS];
 	/*
-	 * Only rows of IO_LAYER_BLOCK use these two members. Such rows have no other times than
-	 * queue_ns and device_ns.
+	 * `queue` and `device` are used only in rows of IO_LAYER_BLOCK. Such rows have no other
+	 * times than queue_ns and device_ns.
 	 */
 	struct io_part queue;
 	struct io_part device;

@@ -13,7 +13,7 @@
 struct irq_context {
 	__u32 irq;	 /* nesting depth of interrupts */
 	__u32 softirq;	 /* nesting depth of softirqs */
-	__u32 timer;	 /* number of nested functions of expired timers */
+	__u32 timer;	 /* nesting depth of functions of expired timers */
 	__u32 timer_irq; /* value of irq when the innermost timer's function began */
 };
 

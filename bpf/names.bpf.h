@@ -225,7 +225,10 @@ static __always_inline __u64 name_group_id(struct task_struct *task)
 			BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id));
 }
 
-/* Does what name_group_id() does, and sends the path as name_file() does; 0 if that fails. */
+/*
+ * Returns the id of the path of a task's control group, like name_group_id(), and sends the path if
+ * it was not sent yet. Returns 0 if that fails.
+ */
 static __maybe_unused __noinline __u64 name_group(struct cpu *cpu, struct name_walk *p,
 						  struct task_struct *task)
 {

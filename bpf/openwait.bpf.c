@@ -34,7 +34,9 @@ enum {
 	PAGE = 4096,
 	COPY_ROUNDS = 24,   /* maximum number of pieces in which one stack is copied */
 	COPY_READ_MAX = 64, /* largest single read of the walk, in bytes */
-	/* how often a stack is walked in one pass, if the tables change during each walk */
+	/*
+	 * limit of the walks of one stack in one pass, if the unwind tables change during each walk
+	 */
 	ATTEMPTS = 3,
 	/* bits of user_looks that hold the number of attempts; the bits above hold seconds */
 	LOOKS_BITS = 4,

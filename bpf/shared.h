@@ -87,9 +87,8 @@ struct thread_sums {
 	 * sample_below_ns, those below that. They are all in these sums, also those with a row.
 	 */
 	__u64 short_count;
-	__u64 short_blocked_ns;	 /* blocked time of the waits in short_count, part of blocked_ns */
-	__u64 short_runnable_ns; /* runnable time of the waits in short_count, part of runnable_ns
-				  */
+	__u64 short_blocked_ns;	 /* blocked time of the short_count waits, part of blocked_ns */
+	__u64 short_runnable_ns; /* runnable time of the short_count waits, part of runnable_ns */
 };
 
 /* Maximum number of tracepoints in one session: each needs a BPF program of its own. */

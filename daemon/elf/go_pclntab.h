@@ -29,7 +29,7 @@ struct go_function {
 	uint64_t start, end; /* ELF virtual addresses; end is excluded */
 	const char *name;    /* name of the function: never empty, no NUL at the end */
 	size_t name_size;
-	uint32_t steps; /* offset in the list of steps; 0: no steps, because it is not a Go
+	uint32_t steps; /* offset of the function's steps in the list of all steps; 0: not a Go
 			   function */
 	bool is_first;	/* the function starts a thread or goroutine, so it has no caller */
 	bool writes_sp; /* the function moves sp in ways that its steps do not show */

@@ -22,7 +22,8 @@ int unwind_maps_open(uint64_t max_memory, struct unwind_maps **out);
 struct unwind_maps *unwind_maps_close(struct unwind_maps *maps);
 
 /*
- * Returns the memory of the maps, which daemon/unwind/ fills; borrowed until the maps are closed.
+ * Returns the memory of the BPF maps, which daemon/unwind/ fills; borrowed until the maps are
+ * closed.
  */
 const struct unwind_memory *unwind_maps_memory(const struct unwind_maps *maps);
 

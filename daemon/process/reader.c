@@ -88,7 +88,10 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
  */
 static bool is_of_image(const struct process *process, const struct reading *reading)
 {
-	/* On a layered file system, /proc may show another inode than BPF programs. */
+	/*
+	 * On a layered file system, /proc may show another inode than BPF programs see, so compare
+	 * the paths, too.
+	 */
 	bool is_same_path = process->exe && !process->exe_dev && reading->exe.path &&
 			    !strcmp(process->exe, reading->exe.path);
 

@@ -230,7 +230,8 @@ static void group_merge(struct aggregate_group *sum, const struct aggregate_grou
 
 /*
  * Groups that do not fit into memory are merged into one of two groups: one for idle groups, one
- * for the others. Returns the one into which `like` is merged; NULL when out of memory.
+ * for the others. Returns that one of the two into which the group `like` is to be merged; NULL
+ * when out of memory.
  */
 static struct aggregate_group *rest_get(struct aggregate *aggregate,
 					const struct aggregate_group *like)

@@ -120,8 +120,8 @@ static void reply_head(struct answer *answer)
 }
 
 /*
- * Adds a note for each kind of event that the probe cannot see. For the probe iolat, these may be a
- * large part of all events.
+ * Adds a note for each kind of event that the probe cannot see. The probe iolat may miss a large
+ * part of all events.
  */
 static int blind_notes_add(struct answer *answer)
 {

@@ -203,8 +203,8 @@ static int group_replace(struct store *store, struct store_reader *reader,
 	const struct store_tier *next = &store->tiers[tier + 1];
 	int64_t own = tier ? store->tiers[tier].length_ns : 0;
 	/*
-	 * One step merges at most PARTS_MAX windows. If the period has more, the merged window
-	 * stays in its tier, to be merged again with the others.
+	 * One step merges at most PARTS_MAX windows. If the period has more windows, the merged
+	 * window stays in its tier, to be merged again with the others.
 	 */
 	bool is_part =
 		group->n == PARTS_MAX && window->end_ns - window->start_ns < next->length_ns / 2;
@@ -241,8 +241,8 @@ static void members_trim(const struct store *store, size_t tier, struct window *
 }
 
 /*
- * Merges the loaded windows of the group into one window. Then folds that (see window_fold()) to
- * the number of rows that the next tier allows.
+ * Merges the loaded windows of the group into one window. Then folds the merged window (see
+ * window_fold()) to the number of rows that the next tier allows.
  */
 static int group_downsample(struct store *store, const struct group *group,
 			    struct window *const *windows, struct window **out)

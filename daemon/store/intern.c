@@ -319,7 +319,7 @@ static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 
 	/*
 	 * If the stack is marked as in use, its frames need not be marked here: they are marked
-	 * already, or the collection marks them when it reads the table of stacks.
+	 * already, or will be when the collection of unused rows reads the table of stacks.
 	 */
 	if (known && (!intern->marks || id_set_has(&intern->marks->stacks, known->number))) {
 		*out = known->number;

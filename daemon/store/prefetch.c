@@ -32,8 +32,8 @@ struct store_prefetch {
 };
 
 /*
- * Waits until the ring has room for another window. Returns false if all are loaded, or if the
- * thread has to stop.
+ * Waits until the ring has room for another window. Returns false if all windows are loaded, or if
+ * the thread has to stop.
  */
 static bool place_wait(struct store_prefetch *prefetch)
 {

@@ -17,8 +17,8 @@ struct source_lines;
 struct source_lines_helper;
 
 struct source_lines_stats {
-	uint64_t runs;	 /* number of requests to run a child process */
-	uint64_t failed; /* number of these requests that failed: the child exceeded a limit of
+	uint64_t runs;	 /* number of tries to run a child process, failed ones included */
+	uint64_t failed; /* number of failed tries: the child exceeded a limit of
 			    time or memory, the child could not be started, or another child ran
 			    for too long */
 };

@@ -25,7 +25,7 @@
 #define REPLY_MAX (UINT64_C(16) << 20)
 
 struct source_lines_helper {
-	pthread_mutex_t lock; /* held while a child runs: only one at a time takes memory */
+	pthread_mutex_t lock; /* held while a child runs, so that only one takes memory */
 	pthread_mutex_t stats_lock;
 	struct source_lines_stats stats;
 	uint64_t max_memory;

@@ -122,8 +122,9 @@ void unwind_stats(struct unwind *unwind, struct unwind_stats *out);
 size_t unwind_max_words(const struct unwind *unwind);
 
 /*
- * Collects the "used" marks that stack walks set in the rows, and clears the marks. Must be called
- * periodically, because eviction compares the times at which rows were last seen to be used.
+ * Collects the "used" marks that stack walks set in the parts of the unwind rows, and clears the
+ * marks. Must be called periodically, because eviction compares the times at which rows were last
+ * seen to be used.
  */
 void unwind_notice(struct unwind *unwind);
 
@@ -146,8 +147,8 @@ void unwind_file_need(struct unwind_file *file, uint64_t address);
 bool unwind_file_is_needed(struct unwind_file *file);
 
 /*
- * True if rows of the file should be loaded now: stack walks need rows that are not loaded, and the
- * last attempt to load rows was long enough ago.
+ * True if unwind rows of the file should be loaded now: stack walks need rows that are not loaded,
+ * and the last attempt to load rows was long enough ago.
  */
 bool unwind_file_is_wanted(struct unwind_file *file);
 

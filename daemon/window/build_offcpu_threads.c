@@ -7,7 +7,8 @@
 #include "common/base.h"
 
 /*
- * Frees the thread's past identities that are marked as old, then marks the remaining ones as old.
+ * Frees the identities that the thread had before an exec, if they are marked as old. Then marks
+ * the others as old.
  */
 static void past_identities_age(struct thread_state *state)
 {
