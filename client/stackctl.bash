@@ -55,6 +55,10 @@ _stackctl()
 		_pids
 		return
 		;;
+	--each)
+		_stackctl_complete window 10s 1min
+		return
+		;;
 	--disk)
 		_stackctl_complete "$(ls /sys/class/block 2>/dev/null)"
 		return

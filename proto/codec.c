@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "proto/json_text.h"
 #include "proto/record.h"
 
 int method_call_encode(const struct wire_method *method, const void *request, unsigned flags,
@@ -84,16 +85,15 @@ WIRE_REPLIES(CODEC_DEFINE_REPLY)
 
 /*
  * A reply that is sent in parts. Each part is a message with some members of the reply's one long
- * list, such as the rows of a snapshot.
+ * list, such as the windows of a list of windows.
  */
 struct parts {
 	const struct record *record; /* describes the struct of the reply */
 	const struct record *member; /* describes the struct of one member of the list */
 	const void *reply;	     /* a copy of the reply; its list is replaced for each part */
-	void *list;		     /* the list inside `reply`, such as its struct wire_rows */
+	void *list;		     /* the list inside `reply`, such as its struct wire_windows */
 	const char *v;		     /* the first member of the whole list */
 	size_t n;
-	bool is_stream; /* true: more replies to the same call follow the last part */
 };
 
 /*
@@ -144,7 +144,7 @@ static int parts_encode_next(const struct parts *parts, size_t *next, size_t siz
 		return r;
 	part = (struct record_list){ (char *)parts->v + *next * parts->member->size, n };
 	memcpy(parts->list, &part, sizeof(part));
-	is_last = *next + n == parts->n && !parts->is_stream;
+	is_last = *next + n == parts->n;
 	r = varlink_reply_encode(parts->record, parts->reply, is_last ? 0 : VARLINK_CONTINUES, out);
 	if (r < 0) {
 		out->len = len;
@@ -155,21 +155,76 @@ static int parts_encode_next(const struct parts *parts, size_t *next, size_t siz
 	return 0;
 }
 
-int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, bool has_next, size_t *next,
-			       size_t size, struct text *out)
-{
-	struct wire_snapshot_reply copy = *reply;
-	const struct parts parts = {
-		.record = &record_snapshot_reply,
-		.member = &record_row,
-		.reply = &copy,
-		.list = &copy.rows,
-		.v = (const char *)reply->rows.v,
-		.n = reply->rows.n,
-		.is_stream = has_next || reply->cursor,
-	};
+/*
+ * The end of a reply whose last member is a list, and the same end in a reply that others follow.
+ */
+static const char message_end[] = "]}}", message_continues[] = "]},\"continues\":true}";
 
-	return parts_encode_next(&parts, next, size, out);
+int snapshot_part_begin(const struct wire_snapshot_reply *reply, struct text *out)
+{
+	struct wire_snapshot_reply head = *reply;
+
+	head.rows = (struct wire_rows){};
+	varlink_reply_encode(&record_snapshot_reply, &head, 0, out);
+	/* The rows are the last member: take the end of the message off again, with its NUL. */
+	if (out->error == 0)
+		out->len -= sizeof(message_end);
+	return out->error;
+}
+
+int snapshot_part_add(const struct wire_row *row, struct text *out)
+{
+	size_t len = out->len;
+
+	if (len > 0 && out->data[len - 1] != '[')
+		text_put_str(out, ",");
+	record_encode(&record_row, row, out);
+	if (out->error == 0 && out->limit - out->len < sizeof(message_continues))
+		out->error = -EMSGSIZE;
+	if (out->error != -EMSGSIZE)
+		return out->error;
+	out->len = len;
+	out->error = 0;
+	return -EMSGSIZE;
+}
+
+int snapshot_part_end(bool continues, struct text *out)
+{
+	text_put_str(out, continues ? message_continues : message_end);
+	text_put(out, "", 1);
+	return out->error;
+}
+
+int snapshot_print_begin(const struct wire_snapshot_reply *reply, bool is_pretty, struct text *out)
+{
+	struct wire_snapshot_reply head = *reply;
+
+	head.rows = (struct wire_rows){};
+	parameters_print(&record_snapshot_reply, &head, is_pretty, out);
+	/* The rows are the last member: take the ends of the list and of the document off again. */
+	if (out->error == 0)
+		out->len -= strlen(is_pretty ? "]\n}" : "]}");
+	return out->error;
+}
+
+int snapshot_print_rows(const struct wire_rows *rows, size_t n_before, bool is_pretty,
+			struct text *out)
+{
+	out->indent = is_pretty ? 2 : -1;
+	for (size_t i = 0; i < rows->n && out->error == 0; i++) {
+		if (n_before + i > 0)
+			text_put_str(out, ",");
+		json_put_break(out);
+		record_encode(&record_row, &rows->v[i], out);
+	}
+	out->indent = -1;
+	return out->error;
+}
+
+int snapshot_print_end(size_t n_before, bool is_pretty, struct text *out)
+{
+	text_put_str(out, !is_pretty ? "]}" : n_before > 0 ? "\n\t]\n}" : "]\n}");
+	return out->error;
 }
 
 int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *next, size_t size,

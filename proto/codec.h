@@ -76,15 +76,33 @@ WIRE_REQUESTS(CODEC_DECLARE_REQUEST)
 WIRE_REPLIES(CODEC_DECLARE_REPLY)
 
 /*
- * Appends one part of an answer that is sent as several replies. The part has the rows (or windows)
- * from number *next on: at least one, and as many as fit in `size` bytes. All other members are the
- * same in each part. `continues` is set in all parts but the last, and in all parts if the answer
- * has a cursor or has_next is true. *next is set to the number of the next row, which is
- * reply->rows.n (reply->windows.n) after the last one. Returns -EMSGSIZE, with *next and out
- * unchanged, if one row does not fit in VARLINK_MAX_REPLY.
+ * Append a reply of Snapshot, Overview or Follow, or one of the several replies of a long answer.
+ * snapshot_part_begin() appends all members of the reply but its rows, snapshot_part_add() one row,
+ * and snapshot_part_end() the end of the message, with the flag `continues` if more replies follow.
+ * snapshot_part_add() returns -EMSGSIZE, with out unchanged, if the message would become longer
+ * than out->limit. All return out->error otherwise.
  */
-int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, bool has_next, size_t *next,
-			       size_t size, struct text *out);
+int snapshot_part_begin(const struct wire_snapshot_reply *reply, struct text *out);
+int snapshot_part_add(const struct wire_row *row, struct text *out);
+int snapshot_part_end(bool continues, struct text *out);
+
+/*
+ * Append an answer as one JSON document, as snapshot_reply_print() does, when its rows are not
+ * known all at once: begin() appends the beginning of the document, rows() the next rows, end() the
+ * end. n_before is the number of rows that were appended so far. Return out->error.
+ */
+int snapshot_print_begin(const struct wire_snapshot_reply *reply, bool is_pretty, struct text *out);
+int snapshot_print_rows(const struct wire_rows *rows, size_t n_before, bool is_pretty,
+			struct text *out);
+int snapshot_print_end(size_t n_before, bool is_pretty, struct text *out);
+
+/*
+ * Appends one part of a list of windows that is sent as several replies. The part has the windows
+ * from number *next on: at least one, and as many as fit in `size` bytes. The gaps are the same in
+ * each part. `continues` is set in all parts but the last. *next is set to the number of the next
+ * window, which is reply->windows.n after the last one. Returns -EMSGSIZE, with *next and out
+ * unchanged, if one window does not fit in VARLINK_MAX_REPLY.
+ */
 int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *next, size_t size,
 			      struct text *out);
 

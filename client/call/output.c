@@ -11,6 +11,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
+#include "client/call/spool.h"
 #include "common/base.h"
 
 static enum exit_code fail(struct output *output, const char *path)
@@ -106,6 +107,18 @@ enum exit_code output_open(struct output *output, const char *target, const char
 	if (stat(output->path, &st) == 0 && !S_ISREG(st.st_mode))
 		return open_in_place(output);
 	return open_temporary(output);
+}
+
+void output_be_patient(struct output *output)
+{
+	FILE *out;
+	struct stat st;
+
+	if (output->out != stdout || fstat(STDOUT_FILENO, &st) < 0 || S_ISREG(st.st_mode))
+		return;
+	out = fflush(stdout) == 0 ? spool_open(STDOUT_FILENO) : NULL;
+	if (out)
+		output->out = out;
 }
 
 /* Closes standard output, a device or a pipe. */

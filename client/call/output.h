@@ -33,6 +33,12 @@ enum exit_code output_open(struct output *output, const char *target, const char
 			   const char *suffix, int64_t now);
 
 /*
+ * Replaces output->out by a stream that does not wait long for the reader of standard output, see
+ * spool.h. Does nothing for a file.
+ */
+void output_be_patient(struct output *output);
+
+/*
  * Writes what the buffer of standard output holds. Returns 0. If this write or an earlier one
  * failed, prints a message that says why, and returns -EIO. Prints no message if the reader of a
  * pipe has exited, as head does.

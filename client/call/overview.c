@@ -10,8 +10,10 @@
 #include "client/call/call.h"
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
+#include "client/call/stream.h"
 #include "client/option/options.h"
 #include "client/render/formats.h"
+#include "client/render/iolat.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
@@ -28,6 +30,8 @@ static enum exit_code check_options(const struct options *options)
 		what = "--by";
 	else if (options->reverse)
 		what = "--reverse";
+	else if (options->each_ns != WIRE_ABSENT)
+		what = "--each";
 	if (!what)
 		return EXIT_CODE_OK;
 	value = options->sort ? options->sort : options->by;
@@ -36,15 +40,13 @@ static enum exit_code check_options(const struct options *options)
 	return EXIT_CODE_USAGE;
 }
 
-/* Answers that an overview shows together: waits (offcpu) and CPU samples (oncpu). */
+/* The answers of an overview. */
 struct answers {
 	struct collection waits;
 	struct collection samples;
-	/*
-	 * why there are no samples; NULL if there are some, or if there are none because no
-	 * selected thread ran
-	 */
-	const char *missing;
+	struct collection io;
+	const char *no_samples; /* why there are no samples; NULL: there are, or nobody ran */
+	const char *no_io;	/* why there is no I/O; NULL: there is, or nobody did any */
 };
 
 /* Adds a reply to the answer about its probe. To be used as a reply_handler. */
@@ -53,15 +55,20 @@ static int answers_add(const struct varlink_message *message, void *context)
 	struct answers *answers = context;
 	struct wire_snapshot_reply reply;
 	int r = snapshot_reply_decode(message, answers->waits.arena, &reply, NULL);
+	bool is_io;
 
 	if (r < 0)
 		return r;
-	if (strcmp(reply.probe, "oncpu") != 0)
+	is_io = reply_is_iolat(&reply);
+	if (!is_io && strcmp(reply.probe, "oncpu") != 0)
 		return collection_add_reply(&answers->waits, &reply);
-	answers->missing = reply.missing;
+	if (is_io)
+		answers->no_io = reply.missing;
+	else
+		answers->no_samples = reply.missing;
 	if (reply.missing || reply.coverage.windows == 0)
 		return 0;
-	return collection_add_reply(&answers->samples, &reply);
+	return collection_add_reply(is_io ? &answers->io : &answers->samples, &reply);
 }
 
 /* Returns how many rows of each part of the overview to ask for; 0: all. */
@@ -74,8 +81,8 @@ static int64_t rows_to_ask(const struct options *options)
 	return options->format->is_for_people ? STACKS_DEFAULT : 0;
 }
 
-static enum exit_code fetch(const struct options *options, const struct snapshot_request *request,
-			    struct answers *answers)
+static void request_encode(const struct options *options, const struct snapshot_request *request,
+			   struct text *out)
 {
 	const struct wire_overview_request overview = {
 		.window_ns = request->request.window_ns,
@@ -84,45 +91,53 @@ static enum exit_code fetch(const struct options *options, const struct snapshot
 		.filter = request->request.filter,
 		.top = rows_to_ask(options),
 		.idle = request->request.idle,
+		/* Folded lines add up to the time of threads, and I/O is a part of that. */
+		.io = !options->format->has_only_stacks,
 	};
-	enum exit_code code;
-	struct text text;
 
-	text_init(&text, VARLINK_MAX_REPLY);
-	overview_request_encode(&overview, VARLINK_MORE, &text);
-	code = call_run(options, &text, answers_add, answers);
-	text_fini(&text);
-	return code;
+	overview_request_encode(&overview, VARLINK_MORE, out);
 }
 
 /*
- * Checks, if --strict was given, that both answers are complete. Missing samples are no fault if
- * the threads that the filter selects did not run.
+ * Checks, if --strict was given, that the answers are complete. Missing samples are no fault if the
+ * threads that the filter selects did not run, and missing I/O is none: the probe may be off.
  */
-static enum exit_code check_complete(const struct options *options, const struct collection *waits,
-				     const struct collection *samples, const char *missing)
+static enum exit_code check_complete(const struct options *options, const struct overview *overview)
 {
-	enum exit_code code = snapshot_check_complete(options, "waits", &waits->reply), of_samples;
-	bool is_missing = missing != NULL;
+	enum exit_code code = snapshot_check_complete(options, "waits", overview->waits), more;
+	bool is_missing = overview->no_samples != NULL;
 
 	/*
 	 * No message is needed for the text for people: it says in the place of the samples why
 	 * there are none.
 	 */
 	if (is_missing && (options->strict || !options->format->is_for_people))
-		print_message("no samples: %s", missing);
+		print_message("no samples: %s", overview->no_samples);
+	if (overview->no_io && !options->format->is_for_people)
+		print_message("no I/O: %s", overview->no_io);
 	if (is_missing && options->strict)
 		return EXIT_CODE_PARTIAL;
-	if (!samples->has_reply)
-		return code;
-	of_samples = snapshot_check_complete(options, "samples", &samples->reply);
-	return code != EXIT_CODE_OK ? code : of_samples;
+	if (overview->samples) {
+		more = snapshot_check_complete(options, "samples", overview->samples);
+		code = code != EXIT_CODE_OK ? code : more;
+	}
+	if (overview->io) {
+		more = snapshot_check_complete(options, "I/O", overview->io);
+		code = code != EXIT_CODE_OK ? code : more;
+	}
+	return code;
 }
 
 static enum exit_code print(const struct options *options, const struct answers *answers,
 			    int64_t now)
 {
-	const struct collection *samples = &answers->samples;
+	const struct overview overview = {
+		.waits = &answers->waits.reply,
+		.samples = answers->samples.has_reply ? &answers->samples.reply : NULL,
+		.io = answers->io.has_reply ? &answers->io.reply : NULL,
+		.no_samples = answers->no_samples,
+		.no_io = answers->no_io,
+	};
 	struct output output;
 	struct view view;
 	enum exit_code code;
@@ -132,38 +147,77 @@ static enum exit_code print(const struct options *options, const struct answers 
 		return code;
 	view = snapshot_view(options, output.out);
 	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
-	options->format->overview(&view, &answers->waits.reply,
-				  samples->has_reply ? &samples->reply : NULL, answers->missing);
+	options->format->overview(&view, &overview);
 	code = output_close(&output);
-	return code != EXIT_CODE_OK
-		       ? code
-		       : check_complete(options, &answers->waits, samples, answers->missing);
+	return code != EXIT_CODE_OK ? code : check_complete(options, &overview);
 }
 
-static enum exit_code run(struct options *options, struct answers *answers)
+/* Prints the answers when all replies have arrived. */
+static enum exit_code run_whole(const struct options *options, const struct text *request,
+				int64_t now)
 {
-	int64_t now = clock_ns(CLOCK_REALTIME);
-	struct snapshot_request request;
-	enum exit_code code;
+	struct arena *arena = must(arena_new());
+	struct answers answers = { .waits.arena = arena,
+				   .samples.arena = arena,
+				   .io.arena = arena };
+	enum exit_code code = call_run(options, request, answers_add, &answers);
 
-	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
-		print_message("%s", options->message);
-		return EXIT_CODE_USAGE;
-	}
-	code = fetch(options, &request, answers);
-	return code == EXIT_CODE_OK ? print(options, answers, now) : code;
+	if (code == EXIT_CODE_OK)
+		code = print(options, &answers, now);
+	free(answers.waits.rows);
+	free(answers.samples.rows);
+	free(answers.io.rows);
+	arena_free(arena);
+	return code;
+}
+
+/* Returns the reply, or NULL if it is in the place of an answer that does not exist. */
+static const struct wire_snapshot_reply *reply_if_any(const struct wire_snapshot_reply *reply)
+{
+	return reply && !reply->missing && reply->coverage.windows > 0 ? reply : NULL;
+}
+
+/* Prints the answers while their replies arrive. */
+static enum exit_code run_stream(const struct options *options, const struct text *request,
+				 int64_t now)
+{
+	_cleanup_(stream_fini) struct stream stream = {
+		.options = options,
+		.stem = "overview",
+		.kind = STREAM_OVERVIEW,
+		.now = now,
+	};
+	enum exit_code code = stream_run(&stream, request);
+	const struct wire_snapshot_reply *samples = stream_reply(&stream, "oncpu");
+	const struct wire_snapshot_reply *io = stream_reply(&stream, "iolat");
+	const struct overview overview = {
+		.waits = stream_reply(&stream, NULL),
+		.samples = reply_if_any(samples),
+		.io = reply_if_any(io),
+		.no_samples = samples ? samples->missing : NULL,
+		.no_io = io ? io->missing : NULL,
+	};
+
+	return code == EXIT_CODE_OK ? check_complete(options, &overview) : code;
 }
 
 enum exit_code overview_run(struct options *options)
 {
-	struct arena *arena = must(arena_new());
-	struct answers answers = { .waits.arena = arena, .samples.arena = arena };
+	int64_t now = clock_ns(CLOCK_REALTIME);
 	enum exit_code code = check_options(options);
+	struct snapshot_request request;
+	struct text text;
 
-	if (code == EXIT_CODE_OK)
-		code = run(options, &answers);
-	free(answers.waits.rows);
-	free(answers.samples.rows);
-	arena_free(arena);
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
+		print_message("%s", options->message);
+		return EXIT_CODE_USAGE;
+	}
+	text_init(&text, VARLINK_MAX_REPLY);
+	request_encode(options, &request, &text);
+	code = options->format->stream_new ? run_stream(options, &text, now)
+					   : run_whole(options, &text, now);
+	text_fini(&text);
 	return code;
 }

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_CALL_OVERVIEW_H
 
 /*
- * The overview of `stackctl snapshot` without a probe. Asks the probes offcpu and oncpu where the
- * time of a host, a process or a unit went, and prints both answers as one. If it fails, it prints
- * a message on standard error before it returns. Main thread.
+ * The overview of `stackctl snapshot` without a probe. Asks the probes offcpu, oncpu and iolat
+ * where the time of a host, a process or a unit went, and prints the answers as one. If it fails,
+ * it prints a message on standard error before it returns. Main thread.
  */
 
 #include "client/base/exit_code.h"

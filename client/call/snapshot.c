@@ -11,6 +11,7 @@
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
+#include "client/call/stream.h"
 #include "client/option/options.h"
 #include "client/option/range.h"
 #include "client/render/coverage.h"
@@ -21,7 +22,7 @@
 #include "common/probe_kind.h"
 #include "proto/codec.h"
 
-enum { TOP_DEFAULT = 20, TOP_ALL = 0 };
+enum { TOP_DEFAULT = 20, TOP_OF_SLICE = 1, TOP_ALL = 0 };
 
 _Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->states) == OPTION_STATES_MAX,
 	       "a request holds as many states as an option");
@@ -38,11 +39,8 @@ static int add_rows(struct collection *c, const struct wire_rows *rows)
 	return 0;
 }
 
-/*
- * Refuses rows in which a field is missing that the functions of render/ rely on: the operation in
- * a row of iolat, and the state in a row of waits.
- */
-static int check_rows(const struct wire_snapshot_reply *reply)
+/* The fields are the operation in a row of iolat, and the state in a row of waits. */
+int collection_check_reply(const struct wire_snapshot_reply *reply)
 {
 	for (size_t i = 0; i < reply->rows.n; i++)
 		if (reply_is_iolat(reply)    ? !reply->rows.v[i].io
@@ -52,9 +50,14 @@ static int check_rows(const struct wire_snapshot_reply *reply)
 	return 0;
 }
 
+bool collection_is_whole(const struct collection *c)
+{
+	return c->has_reply && (int64_t)c->n >= c->reply.shown.rows;
+}
+
 int collection_add_reply(struct collection *c, const struct wire_snapshot_reply *reply)
 {
-	int r = check_rows(reply);
+	int r = collection_check_reply(reply);
 
 	if (r == 0)
 		r = add_rows(c, &reply->rows);
@@ -113,6 +116,8 @@ static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 		return TOP_ALL;
 	if (options->top != WIRE_ABSENT)
 		return options->top;
+	if (options->each_ns != WIRE_ABSENT && options->format->is_for_people)
+		return TOP_OF_SLICE;
 	return options->format->is_for_people ? TOP_DEFAULT : TOP_ALL;
 }
 
@@ -170,6 +175,7 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.addresses = options->lines || options->verbose || options->offset
 				     ? 1
 				     : WIRE_BOOL_ABSENT,
+		.each_ns = options->each_ns,
 	};
 	return 0;
 }
@@ -258,29 +264,57 @@ enum exit_code snapshot_run(struct options *options, const char *probe, bool is_
 	return snapshot_run_seen(options, probe, is_stuck, &threads);
 }
 
-enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
-				 int64_t *threads_out)
+/* Prints the answer while its replies arrive. */
+static enum exit_code run_stream(const struct options *options, const char *stem,
+				 const struct text *request, int64_t now, int64_t *threads_out)
+{
+	_cleanup_(stream_fini) struct stream stream = {
+		.options = options,
+		.stem = stem,
+		.now = now,
+	};
+	enum exit_code code = stream_run(&stream, request);
+	const struct wire_snapshot_reply *reply = stream_reply(&stream, NULL);
+
+	*threads_out = reply ? reply->totals.threads : 0;
+	return code == EXIT_CODE_OK ? snapshot_check_complete(options, NULL, reply) : code;
+}
+
+/* Prints the answer when all replies have arrived. */
+static enum exit_code run_whole(const struct options *options, const char *probe, bool is_stuck,
+				const struct text *request, int64_t now, int64_t *threads_out)
 {
 	struct collection collection = { .arena = must(arena_new()) };
-	int64_t now = clock_ns(CLOCK_REALTIME);
-	struct snapshot_request request;
-	enum exit_code code;
-	struct text text;
+	enum exit_code code = call_run(options, request, collection_add, &collection);
 
-	if (snapshot_request_init(&request, options, probe, is_stuck, now) < 0) {
-		print_message("%s", options->message);
-		arena_free(collection.arena);
-		*threads_out = 0;
-		return EXIT_CODE_USAGE;
-	}
-	text_init(&text, VARLINK_MAX_REPLY);
-	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
-	code = call_run(options, &text, collection_add, &collection);
-	text_fini(&text);
 	if (code == EXIT_CODE_OK)
 		code = print(options, probe, is_stuck, &collection.reply, now);
 	*threads_out = collection.has_reply ? collection.reply.totals.threads : 0;
 	free(collection.rows);
 	arena_free(collection.arena);
+	return code;
+}
+
+enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
+				 int64_t *threads_out)
+{
+	bool is_stream = options->format->stream_new && !(is_stuck && options->format->stuck);
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct snapshot_request request;
+	enum exit_code code;
+	struct text text;
+
+	*threads_out = 0;
+	if (snapshot_request_init(&request, options, probe, is_stuck, now) < 0) {
+		print_message("%s", options->message);
+		return EXIT_CODE_USAGE;
+	}
+	text_init(&text, VARLINK_MAX_REPLY);
+	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
+	if (is_stream)
+		code = run_stream(options, is_stuck ? "stuck" : probe, &text, now, threads_out);
+	else
+		code = run_whole(options, probe, is_stuck, &text, now, threads_out);
+	text_fini(&text);
 	return code;
 }

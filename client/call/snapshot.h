@@ -52,6 +52,15 @@ struct collection {
 	bool has_reply;
 };
 
+/*
+ * Refuses a reply whose rows lack a field that the functions of render/ rely on. Returns 0 or
+ * -EINVAL.
+ */
+int collection_check_reply(const struct wire_snapshot_reply *reply);
+
+/* True if all rows of the answer have arrived. */
+bool collection_is_whole(const struct collection *c);
+
 /* Adds a decoded reply, whose memory is in the arena of the collection. Returns 0 or an errno. */
 int collection_add_reply(struct collection *c, const struct wire_snapshot_reply *reply);
 

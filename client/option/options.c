@@ -92,6 +92,9 @@ static const struct option_spec specs[] = {
 	{ 0, "at", "T", OPTIONS_RANGE, option_read_text, AT(at),
 	  "show only the recorded window (5 s by default) that contains the time T, such as "
 	  "14:00:30" },
+	{ 0, "each", "D|window", OPTIONS_SLICES, option_read_each, AT(each_ns),
+	  "print a line for each part of the range that is D long, such as 10s, or for each "
+	  "recorded window: how many threads ran and waited, and the row with the most time" },
 	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
 	  "order the rows by total time (the default), by the longest wait (max), or by the "
 	  "number of waits or samples (count)" },
@@ -176,6 +179,7 @@ void options_init(struct options *options)
 		.rate = WIRE_ABSENT,
 		.duration_ns = WIRE_ABSENT,
 		.interval_ns = WIRE_ABSENT,
+		.each_ns = WIRE_ABSENT,
 	};
 }
 
@@ -335,6 +339,16 @@ static int check_together(struct options *options)
 	if (options->over_time && (options->by || options->breakdown))
 		return option_complain(options, "--over-time has rows of its own: without --%s",
 				       options->by ? "by" : "breakdown");
+	if (options->each_ns != WIRE_ABSENT && options->format->has_only_stacks)
+		return option_complain(options, "--each has no %s output: text or json",
+				       options->format->name);
+	if (options->each_ns != WIRE_ABSENT &&
+	    (options->over_time || options->breakdown || options->reverse || options->lines))
+		return option_complain(options, "--each prints lines of its own: without --%s",
+				       options->over_time   ? "over-time"
+				       : options->breakdown ? "breakdown"
+				       : options->reverse   ? "reverse"
+							    : "lines");
 	if (options->cgroup && options->cgroup[0] != '/')
 		return option_complain(
 			options, "--cgroup %s: begins with /, as in /system.slice/ssh.service",

@@ -32,6 +32,7 @@ enum option_set {
 	OPTIONS_LAYERS = 1 << 14, /* filters of the probe iolat */
 	OPTIONS_VIEWS = 1 << 15,  /* options that affect only the output of iolat or offwake */
 	OPTIONS_ONCE = 1 << 16,	  /* options for verbs that print one answer; watch prints many */
+	OPTIONS_SLICES = 1 << 17, /* --each */
 };
 
 /* The maximum numbers of members of lists, and the sizes of texts in bytes. */
@@ -81,6 +82,7 @@ struct options {
 	const char *functions; /* pattern of functions that `stackctl probes` lists */
 	int64_t duration_ns;   /* value of --for or --duration */
 	int64_t interval_ns;
+	int64_t each_ns; /* value of --each; 0: a slice for each window */
 	const char *name;
 	int64_t min_block_ns;
 	int64_t max_block_ns;

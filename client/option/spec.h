@@ -46,6 +46,7 @@ int option_read_ids(struct options *options, const struct option_spec *spec, con
 int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_positive(struct options *options, const struct option_spec *spec,
 			 const char *value);
+int option_read_each(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_length(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_micros(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_states(struct options *options, const struct option_spec *spec, const char *value);

@@ -138,6 +138,16 @@ int option_read_length(struct options *options, const struct option_spec *spec, 
 	return read_time(options, spec, value, NS_PER_S, "30s, 5min or 1h 30min");
 }
 
+int option_read_each(struct options *options, const struct option_spec *spec, const char *value)
+{
+	if (strcmp(value, "window") == 0) {
+		options->each_ns = 0;
+		return 0;
+	}
+	return read_time(options, spec, value, NS_PER_S,
+			 "10s, 5min, or window, for each recorded window,");
+}
+
 int option_read_micros(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_time(options, spec, value, NS_PER_US, "500 (microseconds), 10ms or 2s");

@@ -16,14 +16,26 @@ struct folded_line {
 	char *text;
 	int64_t ns;  /* the value of the line in ns, which is printed in us; each call of a function
 			counts as 1000 ns, and so is printed as 1 */
-	size_t rank; /* number of the line in the order in which lines were added */
+	size_t rank; /* lines are printed in the order of their ranks */
 };
 
-/* The lines that have been added and not printed yet. Initialised with zeroes. */
+/* The rank of a line is its tower, in the bits from TOWER_SHIFT on, and the number of the line. */
+enum { TOWER_SHIFT = 56 };
+
+/*
+ * The lines that have been added and not printed yet. When they take LINES_BYTES, those with equal
+ * text are merged; if that does not halve them, all are printed. The same text may then be printed
+ * again later: programs that read folded lines add them up. Initialised with zeroes.
+ */
 struct folded {
 	struct folded_line *lines;
 	size_t n, capacity;
+	size_t rank;  /* number of lines that have been added */
+	size_t bytes; /* length of the texts of all lines */
+	int64_t rest; /* a part of a microsecond that is to be added to the next line, in ns */
 };
+
+enum { LINES_BYTES = 4 * 1024 * 1024 };
 
 /*
  * Programs that read folded lines split them at each ; and at the last space. This function
@@ -188,81 +200,159 @@ static size_t merge_lines(struct folded_line *lines, size_t n)
 	return kept;
 }
 
-static void folded_add(struct folded *folded, const struct view *view, const char *root,
-		       const struct wire_row *row, int64_t ns)
+static void folded_merge(struct folded *folded)
 {
-	if (array_reserve(folded->lines, folded->capacity, folded->n + 1) < 0)
-		must(NULL);
-	folded->lines[folded->n] =
-		(struct folded_line){ line_text(view, root, row), ns, folded->n };
-	folded->n++;
+	folded->n = merge_lines(folded->lines, folded->n);
+	folded->bytes = 0;
+	for (size_t i = 0; i < folded->n; i++)
+		folded->bytes += strlen(folded->lines[i].text);
 }
 
+/* Prints all lines, and removes them. */
 static void folded_print(struct folded *folded, FILE *out)
 {
-	size_t n = merge_lines(folded->lines, folded->n);
-	int64_t rest = 0;
-
-	for (size_t i = 0; i < n; i++) {
+	folded_merge(folded);
+	for (size_t i = 0; i < folded->n; i++) {
 		/*
 		 * Add the remainder of the division to the next line, so that the sum of all lines
 		 * is exact to 1 us.
 		 */
-		int64_t us = (folded->lines[i].ns + rest) / NS_PER_US;
+		int64_t ns = folded->lines[i].ns + folded->rest, us = ns / NS_PER_US;
 
-		rest = (folded->lines[i].ns + rest) % NS_PER_US;
+		folded->rest = ns % NS_PER_US;
 		if (us > 0)
 			fprintf(out, "%s %" PRId64 "\n", folded->lines[i].text, us);
 		free(folded->lines[i].text);
 	}
+	folded->n = folded->bytes = 0;
+}
+
+static void folded_fini(struct folded *folded)
+{
 	free(folded->lines);
 	*folded = (struct folded){ 0 };
 }
 
-void render_folded(const struct view *view, const struct wire_snapshot_reply *reply)
+/*
+ * Adds a line for a row, with `root` in front unless it is NULL. Lines are printed by `tower`, and
+ * those of one tower in the order in which they were added.
+ */
+static void folded_add(struct folded *folded, const struct view *view, size_t tower,
+		       const char *root, const struct wire_row *row, int64_t ns)
+{
+	struct folded_line *line;
+
+	if (array_reserve(folded->lines, folded->capacity, folded->n + 1) < 0)
+		must(NULL);
+	line = &folded->lines[folded->n++];
+	*line = (struct folded_line){ line_text(view, root, row), ns,
+				      tower << TOWER_SHIFT | folded->rank++ };
+	folded->bytes += strlen(line->text);
+	if (folded->bytes < LINES_BYTES)
+		return;
+	folded_merge(folded);
+	if (folded->bytes >= LINES_BYTES / 2)
+		folded_print(folded, view->page.out);
+}
+
+/* Adds the rows of an answer. */
+static void answer_add(struct folded *folded, const struct view *view,
+		       const struct wire_snapshot_reply *reply)
 {
 	bool has_calls = reply_has_calls(reply);
-	struct folded folded = { 0 };
 
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		const struct wire_row *row = &reply->rows.v[i];
 
-		folded_add(&folded, view, NULL, row,
+		folded_add(folded, view, 0, NULL, row,
 			   has_calls ? row->count * NS_PER_US : line_ns(row));
 	}
-	folded_print(&folded, view->page.out);
 }
 
-void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
-			    const struct wire_snapshot_reply *samples)
+static bool is_of_samples(const struct wire_snapshot_reply *reply)
 {
-	const struct wire_row unsampled = { .comm = "[no samples]" };
-	struct folded folded = { 0 };
-
-	if (!samples)
-		folded_add(&folded, view, parts[0].name, &unsampled, waits->totals.on_cpu_ns);
-	for (size_t k = 0; k < PARTS; k++) {
-		const struct wire_snapshot_reply *reply = parts[k].is_of_waits ? waits : samples;
-
-		for (size_t i = 0; reply && i < reply->rows.n; i++) {
-			const struct wire_row *row = &reply->rows.v[i];
-			int64_t ns = parts[k].time(row);
-
-			if (ns > 0)
-				folded_add(&folded, view, parts[k].name, row, ns);
-		}
-	}
-	folded_print(&folded, view->page.out);
+	return strcmp(reply->probe, "oncpu") == 0;
 }
 
 /*
- * Prints the waits and the samples of an overview as folded lines. Ignores `why`, the reason for
- * missing samples, because folded lines have no room for messages.
+ * Adds the rows of one answer of an overview. Their lines begin with the part of the time to which
+ * their value belongs: "on CPU;NAME;...".
  */
-static void print_overview(const struct view *view, const struct wire_snapshot_reply *waits,
-			   const struct wire_snapshot_reply *samples, const char *why)
+static void overview_add(struct folded *folded, const struct view *view,
+			 const struct wire_snapshot_reply *reply)
 {
-	render_overview_folded(view, waits, samples);
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		const struct wire_row *row = &reply->rows.v[i];
+
+		for (size_t k = 0; k < PARTS; k++) {
+			bool is_here = parts[k].is_of_waits != is_of_samples(reply);
+			int64_t ns = is_here ? parts[k].time(row) : 0;
+
+			if (ns > 0)
+				folded_add(folded, view, k, parts[k].name, row, ns);
+		}
+	}
+}
+
+/* Adds the time on CPUs, of which there are no samples, as one line. */
+static void unsampled_add(struct folded *folded, const struct view *view, int64_t on_cpu_ns)
+{
+	const struct wire_row unsampled = { .comm = "[no samples]" };
+
+	folded_add(folded, view, 0, parts[0].name, &unsampled, on_cpu_ns);
+}
+
+void render_folded(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	struct folded folded = { 0 };
+
+	answer_add(&folded, view, reply);
+	folded_print(&folded, view->page.out);
+	folded_fini(&folded);
+}
+
+/* An answer, or an overview, that is printed while its replies arrive. */
+struct folded_stream {
+	const struct view *view;
+	struct folded folded;
+	bool is_overview;
+	bool has_samples;
+	int64_t on_cpu_ns; /* for an overview: the time on CPUs that the waits say */
+};
+
+static void *stream_new(const struct view *view, enum stream_kind kind)
+{
+	struct folded_stream *stream = must(calloc(1, sizeof(*stream)));
+
+	stream->view = view;
+	stream->is_overview = kind == STREAM_OVERVIEW;
+	return stream;
+}
+
+static void stream_add(void *opaque, const struct wire_snapshot_reply *reply, bool is_first)
+{
+	struct folded_stream *stream = opaque;
+
+	if (!stream->is_overview) {
+		answer_add(&stream->folded, stream->view, reply);
+		return;
+	}
+	if (is_of_samples(reply))
+		stream->has_samples = !reply->missing && reply->coverage.windows > 0;
+	else if (is_first)
+		stream->on_cpu_ns = reply->totals.on_cpu_ns;
+	overview_add(&stream->folded, stream->view, reply);
+}
+
+static void stream_end(void *opaque, bool is_whole)
+{
+	struct folded_stream *stream = opaque;
+
+	if (is_whole && stream->is_overview && !stream->has_samples)
+		unsampled_add(&stream->folded, stream->view, stream->on_cpu_ns);
+	folded_print(&stream->folded, stream->view->page.out);
+	folded_fini(&stream->folded);
+	free(stream);
 }
 
 const struct format format_folded = {
@@ -271,5 +361,7 @@ const struct format format_folded = {
 	.has_all_rows = true,
 	.has_only_stacks = true,
 	.snapshot = render_folded,
-	.overview = print_overview,
+	.stream_new = stream_new,
+	.stream_add = stream_add,
+	.stream_end = stream_end,
 };

@@ -18,13 +18,6 @@
  */
 void render_folded(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/*
- * Prints the waits and the samples of an overview as folded lines. Each line begins with the part
- * of the time to which its value belongs: "on CPU;NAME;...". `samples` is NULL if there are none.
- */
-void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
-			    const struct wire_snapshot_reply *samples);
-
 /* Prints a name as an element of a folded line: replaces the characters that separate elements. */
 void folded_put_name(FILE *out, const char *name);
 

@@ -16,6 +16,9 @@
 #include "client/render/render.h"
 #include "proto/wire.h"
 
+/* What is printed while it arrives: an answer, an overview, or the answers of slices. */
+enum stream_kind { STREAM_ANSWER, STREAM_OVERVIEW, STREAM_SLICES };
+
 struct format {
 	const char *name;   /* the value of --format that selects this format */
 	const char *suffix; /* extension of the files that --output DIR/ makes, without the dot */
@@ -38,12 +41,23 @@ struct format {
 	 */
 	void (*snapshot)(const struct view *view, const struct wire_snapshot_reply *reply);
 	void (*stuck)(const struct view *view, const struct wire_snapshot_reply *reply);
+	/* Prints an overview. NULL where stream_new() is not. */
+	void (*overview)(const struct view *view, const struct overview *overview);
 	/*
-	 * Prints an overview. `samples` is NULL if there are none. In that case `why` is the
-	 * reason, or NULL if the selected threads did not run.
+	 * Prints the answers of n slices of a range, oldest first. NULL where stream_new() is not.
 	 */
-	void (*overview)(const struct view *view, const struct wire_snapshot_reply *waits,
-			 const struct wire_snapshot_reply *samples, const char *why);
+	void (*slices)(const struct view *view, const struct wire_snapshot_reply *const *slices,
+		       size_t n);
+	/*
+	 * These print answers while their replies arrive. Of one answer, they print the same as
+	 * snapshot(). stream_new() returns a stream, which borrows the view.
+	 * stream_add() prints the rows of a reply; is_first is true for the first reply of each
+	 * answer. stream_end() frees the stream, and prints the end if all replies have come. NULL:
+	 * the format needs the whole answer.
+	 */
+	void *(*stream_new)(const struct view *view, enum stream_kind kind);
+	void (*stream_add)(void *stream, const struct wire_snapshot_reply *reply, bool is_first);
+	void (*stream_end)(void *stream, bool is_whole);
 	void (*call)(const struct view *view, const struct wire_call *call);
 	void (*status)(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 	void (*probes)(const struct page *page, const struct wire_probes_reply *reply);

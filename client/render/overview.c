@@ -5,6 +5,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/iolat.h"
 #include "client/render/parts.h"
 #include "client/render/pressure.h"
 #include "client/render/render.h"
@@ -100,26 +101,106 @@ static void render_part(const struct view *view, const struct part *part,
 	free(ranked);
 }
 
-void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
-		     const struct wire_snapshot_reply *samples, const char *why)
+/* Prints a row of I/O: the process, the operation and where it went to; and its figures. */
+static void render_operation(const struct view *view, const struct wire_row *row, int64_t whole)
 {
+	const struct wire_io *io = row->io;
+	_cleanup_(freep) char *who = row_title(view, row), *place = io_place(io), *title = NULL,
+			      *right = NULL;
+	char p50[32], p99[32], longest[32];
+	int r = asprintf(&title, "%s  %s  %s", who, io->op, place);
+
+	must(r < 0 ? NULL : title);
+	r = asprintf(&right, "%s  %5s", ns_text(row->total_ns), share_text(row->total_ns, whole));
+	must(r < 0 ? NULL : right);
+	page_pair(&view->page, STYLE_PLAIN, title, right);
+	page_wrap(&view->page, STYLE_PLAIN, "", 2,
+		  "%s times: half within %s, 99 %% within %s, "
+		  "longest %s%s",
+		  count_text(row->count), io_figure(io->p50_ns, false, p50),
+		  io_figure(io->p99_ns, false, p99), io_figure(row->max_ns, false, longest),
+		  io->open > 0 ? "; some have not ended" : "");
+}
+
+/* Prints the processes with the most time in one layer of I/O. */
+static void render_io_layer(const struct view *view, const char *label, const char *meaning,
+			    const struct wire_part *part, const struct wire_rows *rows)
+{
+	int64_t top = view->top, shown = top > 0 && top < part->rows ? top : part->rows;
+
+	page_break(&view->page);
+	page_wrap(&view->page, STYLE_BOLD, label, RENDER_LABEL_WIDTH, "%s %s, %s of %s row%s",
+		  ns_text(part->total_ns), meaning, count_text(shown), count_text(part->rows),
+		  part->rows == 1 ? "" : "s");
+	for (size_t i = 0; i < rows->n && shown > 0; i++) {
+		if (strcmp(rows->v[i].io->layer, part->name) != 0)
+			continue;
+		render_operation(view, &rows->v[i], part->total_ns);
+		shown--;
+	}
+}
+
+/*
+ * Prints the processes that did I/O: in the uppermost layer that is recorded, and at the disks. The
+ * times of layers overlap.
+ */
+static void render_io(const struct view *view, const struct overview *overview)
+{
+	_cleanup_(freep) char *why = overview->no_io ? name_escape(overview->no_io) : NULL;
+	static const struct wire_parts nothing;
+	const struct wire_parts *layers = overview->io ? &overview->io->parts : &nothing;
+	bool has_upper = false;
+
+	for (size_t i = 0; i < layers->n; i++) {
+		const struct wire_part *part = &layers->v[i];
+
+		if (strcmp(part->name, "block") == 0)
+			render_io_layer(view, "disks", "in requests to disks", part,
+					&overview->io->rows);
+		else if (!has_upper)
+			render_io_layer(view, "I/O",
+					strcmp(part->name, "syscall") == 0 ? "in system calls"
+									   : "in files",
+					part, &overview->io->rows);
+		has_upper = true;
+	}
+	if (has_upper)
+		return;
+	page_break(&view->page);
+	page_wrap(&view->page, STYLE_BOLD, "I/O", RENDER_LABEL_WIDTH, "%s%s",
+		  why ? "not known: " : "none", why ? why : "");
+}
+
+void render_overview(const struct view *view, const struct overview *overview)
+{
+	const struct wire_snapshot_reply *waits = overview->waits, *samples = overview->samples;
 	static const struct wire_snapshot_reply no_rows;
-	_cleanup_(freep) char *reason = why ? name_escape(why) : NULL;
+	_cleanup_(freep) char *reason =
+		overview->no_samples ? name_escape(overview->no_samples) : NULL;
+	struct wire_snapshot_reply io;
 	struct view inner = *view;
 
 	render_coverage(view, waits);
 	if (samples)
 		render_missing_too(view, "samples", waits, samples);
+	if (overview->io) {
+		/* Its notes, what the probe cannot see, are left to `snapshot iolat`. */
+		io = *overview->io;
+		io.notes = (struct wire_strs){};
+		render_missing_too(view, "I/O", waits, &io);
+	}
 	render_totals(view, waits);
 	render_pressure(view, waits->pressure);
 	inner.keeps_scheduler = true;
 	render_part(&inner, &parts[0], samples ? samples : &no_rows, reason);
 	for (size_t i = 1; i < PARTS; i++)
 		render_part(view, &parts[i], waits, NULL);
+	render_io(view, overview);
 	page_break(&view->page);
 	if (waits->idle.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
 			  count_text(waits->idle.threads), waits->idle.threads == 1 ? "" : "s");
-	page_wrap(&view->page, STYLE_PLAIN, "", 0,
-		  "more: stackctl snapshot offcpu, stackctl snapshot oncpu");
+	page_wrap(
+		&view->page, STYLE_PLAIN, "", 0,
+		"more: stackctl snapshot offcpu, stackctl snapshot oncpu, stackctl snapshot iolat");
 }

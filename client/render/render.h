@@ -57,13 +57,30 @@ struct view {
  */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
+/* The answers of an overview. `samples` and `io` are NULL if there are none. */
+struct overview {
+	const struct wire_snapshot_reply *waits;
+	const struct wire_snapshot_reply *samples;
+	const struct wire_snapshot_reply *io;
+	/* why there are no samples; NULL: the selected threads did not run */
+	const char *no_samples;
+	/* why there is no I/O; NULL: the selected processes did none */
+	const char *no_io;
+};
+
 /*
  * overview.c: prints the totals. Then prints, for each part of the time, the stacks that took the
- * most of it: view->top stacks, or all if view->top is 0. `samples` is NULL if there are none. In
- * that case `why` is the reason, or NULL if the selected threads did not run.
+ * most of it: view->top stacks, or all if view->top is 0. Then the same for the processes that did
+ * I/O.
  */
-void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
-		     const struct wire_snapshot_reply *samples, const char *why);
+void render_overview(const struct view *view, const struct overview *overview);
+
+/*
+ * slices.c: prints the answers of n slices of a range, oldest first, as a table with a line for
+ * each: how many threads ran and waited on average, and the first rows of the answer.
+ */
+void render_slices(const struct view *view, const struct wire_snapshot_reply *const *slices,
+		   size_t n);
 
 /*
  * stuck.c: prints which threads wait at the end of the range: first those in long uninterruptible

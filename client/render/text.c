@@ -29,6 +29,7 @@ const struct format format_text = {
 	.snapshot = render_text,
 	.stuck = render_stuck,
 	.overview = render_overview,
+	.slices = render_slices,
 	.call = render_call,
 	.status = render_status,
 	.probes = render_probes,

@@ -19,7 +19,7 @@ const struct verb verbs[] = {
 	  OPTIONS_FORMAT | OPTIONS_RANGE, cmd_windows, NULL },
 	{ "snapshot", "[PROBE]", "show where time went; without PROBE: an overview",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_ORDER |
-		  OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS,
+		  OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS | OPTIONS_SLICES,
 	  cmd_snapshot, NULL },
 	{ "stuck", NULL, "show who is waiting right now, how long and for what",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ONCE,

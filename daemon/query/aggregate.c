@@ -116,18 +116,18 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 }
 
 /*
- * Aggregates the windows of the list, the newest one first. Only the newest window has the waits
- * that have not ended by the end of the range, and these must be known before the other windows are
- * read.
+ * Aggregates the windows [first, end) of the list, the newest one first. Only the newest window has
+ * the waits that have not ended by the end of the range, and these must be known before the other
+ * windows are read.
  */
-static int add_windows(struct aggregate *aggregate, const struct timeline_list *list,
-		       struct stack *unread)
+static int add_windows(struct aggregate *aggregate, const struct timeline_list *list, size_t first,
+		       size_t end, struct stack *unread)
 {
 	bool is_last = true;
 	size_t i;
 	int r = 0;
 
-	for (i = list->n; i-- > 0 && !r;) {
+	for (i = end; i-- > first && !r;) {
 		struct window *window = timeline_window(list, i);
 
 		if (!window)
@@ -228,6 +228,14 @@ int aggregate_new(const struct timeline_list *list, const struct timeline_list *
 		  const struct filter *filter, const struct aggregate_options *options,
 		  struct stack *unread, struct aggregate **out)
 {
+	return aggregate_new_part(list, 0, list->n, later, NULL, filter, options, unread, out);
+}
+
+int aggregate_new_part(const struct timeline_list *list, size_t first, size_t end,
+		       const struct timeline_list *later, struct aggregate *newer,
+		       const struct filter *filter, const struct aggregate_options *options,
+		       struct stack *unread, struct aggregate **out)
+{
 	struct aggregate *aggregate = calloc(1, sizeof(*aggregate));
 	int r;
 
@@ -243,8 +251,11 @@ int aggregate_new(const struct timeline_list *list, const struct timeline_list *
 	aggregate_groups_limit(aggregate);
 	r = aggregate_seen_init(aggregate);
 	if (!r) {
-		index_later(aggregate, later);
-		r = add_windows(aggregate, list, unread);
+		if (newer)
+			aggregate_waits_take(aggregate, newer);
+		else
+			index_later(aggregate, later);
+		r = add_windows(aggregate, list, first, end, unread);
 	}
 	if (!r)
 		r = finish(aggregate);

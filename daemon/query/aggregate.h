@@ -135,6 +135,11 @@ struct aggregate_io_group {
 	 * are not used
 	 */
 	struct window_io io;
+	/*
+	 * the group is the sum of the groups of one layer that did not fit into the query's memory
+	 */
+	bool is_others;
+	bool is_first; /* used by the caller, like the member of struct aggregate_group */
 	int64_t max_end_real_ns;
 	uint64_t buckets[IO_BUCKETS_N];
 	UT_hash_handle hh; /* links the group into the hash table aggregate.io_groups */
@@ -179,10 +184,10 @@ struct aggregate_options {
 	/* the value by which groups are ranked when memory is full: the lowest are merged */
 	enum aggregate_rank rank;
 	/*
-	 * Limit in bytes of the memory for groups of waits and samples; 0: no limit. When it is
-	 * reached, half of the groups are merged: those with the lowest rank. The idle ones among
-	 * them are merged into one group, the others into another group. These two groups are
-	 * marked is_others, and their sums are exact.
+	 * Limit in bytes of the memory for groups; 0: no limit. When it is reached, half of the
+	 * groups are merged: those with the lowest rank. The idle ones among them are merged into
+	 * one group, the others into another group, and groups of I/O into one for each layer.
+	 * These groups are marked is_others, and their sums are exact.
 	 */
 	size_t max_memory;
 };
@@ -219,10 +224,24 @@ int aggregate_new(const struct timeline_list *list, const struct timeline_list *
 struct aggregate *aggregate_free(struct aggregate *aggregate);
 
 /*
+ * Does what aggregate_new() does for the windows [first, end) of `list`. `newer` is the aggregate
+ * of the windows after them, from which it takes what is known about waits that end there; `later`
+ * is then not read. NULL: these windows are the newest of the list. If windows are aggregated in
+ * parts, each of them is read once.
+ */
+int aggregate_new_part(const struct timeline_list *list, size_t first, size_t end,
+		       const struct timeline_list *later, struct aggregate *newer,
+		       const struct filter *filter, const struct aggregate_options *options,
+		       struct stack *unread, struct aggregate **out);
+
+/*
  * Returns an array of the groups of waits and samples, in no particular order. The aggregate owns
  * the array; the caller may sort it in place.
  */
 struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n_out);
+
+/* Drops the stacks of a group that is not needed any more, because its row was sent. */
+void aggregate_group_give_stacks(struct aggregate_group *group);
 
 /*
  * Sets *out to an array of the groups of operations, in no particular order, which the caller

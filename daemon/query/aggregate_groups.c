@@ -174,26 +174,37 @@ static void key_init(struct aggregate *aggregate, const struct aggregate_item *i
  */
 enum { STACKS_BYTES = 256, GROUPS_MIN = 64 };
 
+/* Returns the number of groups of this size that fit into max_memory, or SIZE_MAX if that is 0. */
+static size_t groups_in(size_t max_memory, size_t size)
+{
+	size_t n = max_memory ? max_memory / (size + STACKS_BYTES) : SIZE_MAX;
+
+	return n > GROUPS_MIN ? n : GROUPS_MIN;
+}
+
 void aggregate_groups_limit(struct aggregate *aggregate)
 {
 	size_t max = aggregate->options.max_memory;
-	size_t size = sizeof(struct aggregate_group) + STACKS_BYTES;
 
-	aggregate->max_groups = max ? max / size : SIZE_MAX;
-	if (aggregate->max_groups < GROUPS_MIN)
-		aggregate->max_groups = GROUPS_MIN;
+	aggregate->max_groups = groups_in(max, sizeof(struct aggregate_group));
+	aggregate->max_io_groups = groups_in(max, sizeof(struct aggregate_io_group));
 }
 
-static void group_release(struct aggregate_group *group)
+void aggregate_group_give_stacks(struct aggregate_group *group)
 {
-	process_unref(group->process.process);
-	stack_unref(group->kernel);
-	stack_unref(group->user);
+	stack_unref(TAKE(group->kernel));
+	stack_unref(TAKE(group->user));
 	if (!group->waker)
 		return;
 	stack_unref(group->waker->kernel);
 	stack_unref(group->waker->user);
 	*group->waker = (struct window_waker){};
+}
+
+static void group_release(struct aggregate_group *group)
+{
+	process_unref(group->process.process);
+	aggregate_group_give_stacks(group);
 }
 
 /* If this wait is longer than the longest wait of the group so far, stores it as the longest. */

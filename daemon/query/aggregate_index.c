@@ -99,6 +99,23 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
 	}
 }
 
+void aggregate_waits_take(struct aggregate *aggregate, struct aggregate *newer)
+{
+	struct aggregate_wait *wait, *next;
+
+	aggregate->waits = TAKE(newer->waits);
+	HASH_ITER (hh, aggregate->waits, wait, next) {
+		if (!wait->has_span) {
+			/* It had not ended: the windows to read now have it, too, if it is theirs.
+			 */
+			wait_free(aggregate, wait);
+			continue;
+		}
+		stack_unref(TAKE(wait->user));
+		wait->is_open_at_end = wait->is_unseen = wait->is_counted = false;
+	}
+}
+
 void aggregate_image_process(const struct window *window, const struct window_image *image,
 			     struct process_info *out)
 {

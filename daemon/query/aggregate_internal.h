@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/io_shared.h"
 #include "common/arena.h"
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
@@ -95,6 +96,8 @@ struct aggregate {
 	size_t n_groups;		/* number of members of `array` */
 	struct aggregate_group **array; /* the members of `groups` as an array, for the caller */
 	struct aggregate_io_group *io_groups;
+	/* the groups into which others were merged, by layer; NULL: none of the layer was */
+	struct aggregate_io_group *io_rest[IO_LAYERS];
 	/* memory of merged groups that can be used again, linked by hh.next */
 	struct aggregate_group *spare;
 	/*
@@ -104,6 +107,7 @@ struct aggregate {
 	struct aggregate_group *rest[2];
 	struct aggregate_others others;
 	size_t max_groups;
+	size_t max_io_groups;
 	struct aggregate_name *names;
 	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
@@ -193,6 +197,12 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
  */
 void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window);
 
+/*
+ * Moves the waits that ended in the windows of `newer`, or after them, to the table of waits of an
+ * aggregate of earlier windows.
+ */
+void aggregate_waits_take(struct aggregate *aggregate, struct aggregate *newer);
+
 void aggregate_index_free(struct aggregate *aggregate);
 
 /* The functions that follow are in aggregate_groups.c. */
@@ -208,7 +218,10 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 				      const struct aggregate_item *item);
 
-/* Sets aggregate->max_groups to the number of groups that fit into options.max_memory. */
+/*
+ * Sets aggregate->max_groups and max_io_groups to the numbers of groups that fit into
+ * options.max_memory.
+ */
 void aggregate_groups_limit(struct aggregate *aggregate);
 void aggregate_groups_free(struct aggregate *aggregate);
 

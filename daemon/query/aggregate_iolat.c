@@ -41,6 +41,101 @@ static struct aggregate_io_key key_by_operation(const struct aggregate *aggregat
 	return key;
 }
 
+static void group_free(struct aggregate_io_group *group)
+{
+	process_unref(group->process.process);
+	stack_unref(group->io.kernel);
+	stack_unref(group->io.user);
+	free(group);
+}
+
+static void group_merge(struct aggregate_io_group *sum, const struct aggregate_io_group *group)
+{
+	size_t i;
+
+	if (group->io.max_ns > sum->io.max_ns)
+		sum->max_end_real_ns = group->max_end_real_ns;
+	window_io_add(&sum->io, &group->io);
+	for (i = 0; i < IO_BUCKETS_N; i++)
+		sum->buckets[i] += group->buckets[i];
+}
+
+/*
+ * Merges a group into the sum of the groups of its layer that did not fit into memory, and frees
+ * it.
+ */
+static void group_give_up(struct aggregate *aggregate, struct aggregate_io_group *group)
+{
+	uint32_t layer = group->io.layer < IO_LAYERS ? group->io.layer : 0;
+	struct aggregate_io_group **rest = &aggregate->io_rest[layer];
+
+	if (!*rest) {
+		*rest = calloc(1, sizeof(**rest));
+		if (!*rest) {
+			aggregate->error = -ENOMEM;
+			return;
+		}
+		(*rest)->is_others = true;
+		(*rest)->io.layer = group->io.layer;
+	}
+	HASH_DEL(aggregate->io_groups, group);
+	group_merge(*rest, group);
+	group_free(group);
+	aggregate->others.groups++;
+}
+
+static uint64_t rank_of(const struct aggregate *aggregate, const struct aggregate_io_group *group)
+{
+	switch (aggregate->options.rank) {
+	case AGGREGATE_BY_MAX:
+		return group->io.max_ns;
+	case AGGREGATE_BY_COUNT:
+		return group->io.count;
+	default:
+		return group->io.total_ns + group->io.oldest_ns;
+	}
+}
+
+/* A group and its rank. When memory is full, the groups with the lowest rank are merged. */
+struct ranked {
+	uint64_t rank;
+	struct aggregate_io_group *group;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	int r = x->rank < y->rank ? -1 : x->rank > y->rank;
+
+	return r ? r : memcmp(&x->group->key, &y->group->key, sizeof(x->group->key));
+}
+
+/* Merges the half of the groups with the lowest rank. */
+static void groups_shrink(struct aggregate *aggregate)
+{
+	size_t n = HASH_COUNT(aggregate->io_groups), i = 0;
+	_cleanup_(freep) struct ranked *ranked = calloc(n, sizeof(*ranked));
+	struct aggregate_io_group *group, *next;
+	uint64_t ns = 0, count = 0;
+
+	if (!ranked) {
+		aggregate->error = -ENOMEM;
+		return;
+	}
+	HASH_ITER (hh, aggregate->io_groups, group, next)
+		ranked[i++] = (struct ranked){ rank_of(aggregate, group), group };
+	qsort(ranked, n, sizeof(*ranked), by_rank);
+	for (i = 0; i < n / 2; i++) {
+		group = ranked[i].group;
+		ns = group->io.total_ns > ns ? group->io.total_ns : ns;
+		count = group->io.count > count ? group->io.count : count;
+		group_give_up(aggregate, group);
+	}
+	/* A group that appears again may be merged again: the times that it lacks then add up. */
+	aggregate->others.bound_ns += ns;
+	aggregate->others.bound_count += count;
+}
+
 /*
  * Adds a group for an I/O row. Copies the layer, operation, device and stacks of the row; the sums
  * of the new group are 0. Returns NULL when out of memory.
@@ -50,8 +145,11 @@ static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct window_io *io,
 					    const struct aggregate_image_info *info)
 {
-	struct aggregate_io_group *group = calloc(1, sizeof(*group));
+	struct aggregate_io_group *group;
 
+	if (HASH_COUNT(aggregate->io_groups) >= aggregate->max_io_groups)
+		groups_shrink(aggregate);
+	group = calloc(1, sizeof(*group));
 	if (!group)
 		return NULL;
 	group->key = *key;
@@ -118,27 +216,31 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 void aggregate_io_groups_free(struct aggregate *aggregate)
 {
 	struct aggregate_io_group *group, *next;
+	size_t i;
 
 	HASH_ITER (hh, aggregate->io_groups, group, next) {
 		HASH_DEL(aggregate->io_groups, group);
-		process_unref(group->process.process);
-		stack_unref(group->io.kernel);
-		stack_unref(group->io.user);
-		free(group);
+		group_free(group);
 	}
+	for (i = 0; i < IO_LAYERS; i++)
+		free(aggregate->io_rest[i]);
 }
 
 int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group ***out,
 			size_t *n_out)
 {
 	struct aggregate_io_group **array, *group, *next;
-	size_t n = 0;
+	size_t n = 0, i;
 
-	array = calloc(HASH_COUNT(aggregate->io_groups) + 1, sizeof(struct aggregate_io_group *));
+	array = calloc(HASH_COUNT(aggregate->io_groups) + IO_LAYERS + 1,
+		       sizeof(struct aggregate_io_group *));
 	if (!array)
 		return -ENOMEM;
 	HASH_ITER (hh, aggregate->io_groups, group, next)
 		array[n++] = group;
+	for (i = 0; i < IO_LAYERS; i++)
+		if (aggregate->io_rest[i])
+			array[n++] = aggregate->io_rest[i];
 	*out = array;
 	*n_out = n;
 	return 0;

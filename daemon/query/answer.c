@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/query/snapshot_internal.h"
 #include "daemon/session/session.h"
 #include "daemon/store/store.h"
 
@@ -40,16 +41,23 @@ void answer_step_fini(struct answer *answer)
 		call_fini(&answer->taken[--answer->n_taken]);
 }
 
+void answer_aggregate_free(struct answer *answer)
+{
+	answer_source_fini(answer);
+	answer->aggregate = aggregate_free(answer->aggregate);
+}
+
 struct answer *answer_free(struct answer *answer)
 {
 	if (!answer)
 		return NULL;
-	aggregate_free(answer->aggregate);
+	answer_aggregate_free(answer);
 	session_unref(answer->session);
 	sessions_list_free(answer->sessions, answer->n_sessions);
 	timeline_close(answer->timeline);
 	store_reader_end(answer->store, answer->reader);
 	answer_step_fini(answer);
+	slices_free(answer->slices);
 	arena_free(answer->arena);
 	free(answer);
 	return NULL;

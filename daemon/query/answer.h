@@ -22,6 +22,31 @@
  */
 enum { CALLS_A_REPLY = 16 };
 
+struct answer_row_options {
+	/* length in ns of the shortest wait that is always recorded with its stack */
+	int64_t short_below_ns;
+	bool by_thread;
+	/* the property by which rows are grouped, if it is not stack, thread or process */
+	enum group_by group;
+	bool kernel_addresses; /* true if the client may see kernel addresses */
+};
+
+struct answer_stacks;
+struct slices;
+
+/*
+ * The source of the rows of a snapshot. Rows are made when they are sent: all together, with
+ * their stacks and names, they may need many times the memory of the groups.
+ */
+struct answer_source {
+	struct aggregate_group **groups; /* groups of waits or samples, in the order of the rows */
+	struct aggregate_io_group **io_groups; /* groups of I/O instead; owned by the answer */
+	size_t n;			       /* number of rows */
+	size_t n_released; /* the groups of these rows have given up their stacks */
+	struct answer_row_options options;
+	struct answer_stacks *stacks; /* the stacks of the rows that were made; in answer.arena */
+};
+
 struct answer {
 	struct arena *arena; /* memory for the strings and arrays of the reply */
 	/* the windows of the session in the range of the request; NULL: none */
@@ -30,11 +55,10 @@ struct answer {
 	struct store_reader *reader; /* reader of the store; NULL: not opened, or nothing to read */
 	struct aggregate *aggregate;
 	struct session *session; /* reference to the session that the answer is about; NULL: none */
-	/*
-	 * Used for a stream of function calls only: `step` is the memory of the latest reply, and
-	 * `taken` has the calls in that reply.
-	 */
+	struct answer_source source;
+	/* memory of the rows, or of the function calls, that the latest reply has */
 	struct arena *step;
+	/* used for a stream of function calls only: the calls in the latest reply */
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
 	uint64_t position; /* position in the stream of the function call that is sent next */
@@ -44,12 +68,20 @@ struct answer {
 	bool kernel_addresses;
 	struct session **sessions; /* references to the sessions that a reply to Sessions lists */
 	size_t n_sessions;
-	bool has_next;		/* another answer follows, see query_overview_next() */
+	struct slices *slices; /* the question of a snapshot; NULL: the answer is no snapshot */
+	/* another answer follows, see query_overview_next() and query_snapshot_next() */
+	bool has_next;
+	/* of an answer of an overview: its probe, and the time that the whole overview is about */
+	enum probe_kind overview_kind;
+	struct wire_range overview_range;
 	union wire_reply reply; /* only the member that is named after the method is used */
 };
 
 /* Returns an empty answer, or NULL when out of memory. */
 struct answer *answer_new(void);
+
+/* Frees the sums from which rows are made. The rest of the reply stays valid. */
+void answer_aggregate_free(struct answer *answer);
 
 struct store;
 
@@ -93,17 +125,6 @@ struct session;
  */
 int answer_session(struct arena *arena, struct session *session, struct wire_session *out);
 
-struct answer_row_options {
-	/* length in ns of the shortest wait that is always recorded with its stack */
-	int64_t short_below_ns;
-	bool by_thread;
-	/* the property by which rows are grouped, if it is not stack, thread or process */
-	enum group_by group;
-	bool kernel_addresses; /* true if the client may see kernel addresses */
-};
-
-struct answer_stacks;
-
 /* Frees the memory and the calls of the latest reply of a stream of calls. */
 void answer_step_fini(struct answer *answer);
 
@@ -129,8 +150,19 @@ void answer_row_init(struct arena *arena, struct process *process, struct wire_r
 /* Copies n buckets to *out, without the empty ones at the end. Returns 0 or -ENOMEM. */
 int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out);
 
-/* Sets answer->reply.snapshot.rows to n rows, one for each group. Returns 0 or -ENOMEM. */
-int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
-		struct answer_stacks *stacks);
+/*
+ * Makes answer->source ready to make rows. The caller sets the groups and their number. Returns 0
+ * or -ENOMEM.
+ */
+int answer_source_init(struct answer *answer, const struct answer_row_options *options);
+
+/*
+ * Makes all rows at once and sets answer->reply.snapshot.rows to them, because something needs the
+ * stacks of all rows together. Returns 0 or -ENOMEM.
+ */
+int answer_rows_make(struct answer *answer);
+
+/* Frees what answer->source has. */
+void answer_source_fini(struct answer *answer);
 
 #endif

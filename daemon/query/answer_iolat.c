@@ -104,7 +104,7 @@ static int io_wire(struct arena *arena, const struct aggregate_io_group *group,
 		return -ENOMEM;
 	*wire = (struct wire_io){
 		.layer = io_layer_name(io->layer),
-		.op = op_text(arena, io),
+		.op = group->is_others ? "(others)" : op_text(arena, io),
 		.filesystem = filesystem_text(arena, io->magic),
 		.device =
 			io->device[0] ? arena_strndup(arena, io->device, WINDOW_DEVICE_LEN) : NULL,
@@ -133,17 +133,19 @@ static int io_wire(struct arena *arena, const struct aggregate_io_group *group,
 	return wire->op && wire->layer ? 0 : -ENOMEM;
 }
 
-static int row_wire(struct answer *answer, const struct aggregate_io_group *group,
-		    struct answer_stacks *stacks, struct wire_row *row)
+int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *group,
+		     struct answer_stacks *stacks, struct wire_row *row)
 {
 	struct process *process = answer_process(answer, &group->process);
 	const struct window_io *io = &group->io;
-	struct arena *arena = answer->arena;
+	struct arena *arena = stacks->arena;
 	int r;
 
 	if (!process && group->process.number)
 		return -ENOMEM;
 	answer_row_init(arena, process, row);
+	if (group->is_others)
+		row->process.comm = "(others)";
 	/* always 0 in rows of I/O: row->io has a throttled_ns of its own */
 	row->throttled_ns = 0;
 	if (group->key.window)
@@ -166,8 +168,83 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 	return r ? r : answer_stack(stacks, io->user, &row->user);
 }
 
-int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
-		      struct answer_stacks *stacks)
+/*
+ * Moves the groups that are sums of others (is_others) to the end. Returns the number of the other
+ * groups.
+ */
+static size_t others_last(struct aggregate_io_group **groups, size_t n)
+{
+	struct aggregate_io_group *group;
+	size_t n_own = 0, i;
+
+	for (i = 0; i < n; i++) {
+		group = groups[i];
+		if (group->is_others)
+			continue;
+		groups[i] = groups[n_own];
+		groups[n_own++] = group;
+	}
+	return n_own;
+}
+
+static int by_layer(const void *x, const void *y)
+{
+	const struct aggregate_io_group *const *a = x, *const *b = y;
+	int r = ((*a)->io.layer > (*b)->io.layer) - ((*a)->io.layer < (*b)->io.layer);
+
+	return r ? r : by_total(x, y);
+}
+
+static int by_first(const void *x, const void *y)
+{
+	const struct aggregate_io_group *const *a = x, *const *b = y;
+	int r = (int)(*b)->is_first - (int)(*a)->is_first;
+
+	return r ? r : by_layer(x, y);
+}
+
+/* Adds a group to the sums of its layer. Returns its number among the groups of the layer, from 0.
+ */
+static size_t part_add(struct wire_part *part, const struct aggregate_io_group *group)
+{
+	part->total_ns += (int64_t)group->io.total_ns;
+	return (size_t)part->rows++;
+}
+
+/*
+ * Sets reply.snapshot.parts to the sums of each layer. If `top` is not 0, sorts the first n groups
+ * so that those with the most time in each layer, at most `top` of them, are in front. Returns
+ * their number, or -ENOMEM.
+ */
+static ssize_t parts_make(struct answer *answer, struct aggregate_io_group **groups, size_t n_own,
+			  size_t n, size_t top)
+{
+	struct wire_part sums[IO_LAYERS] = {},
+			 *parts = arena_array(answer->arena, IO_LAYERS, sizeof(*parts));
+	size_t i, n_parts = 0, first = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	if (top)
+		qsort(groups, n_own, sizeof(*groups), by_layer);
+	for (i = 0; i < n; i++)
+		if (groups[i]->io.layer < IO_LAYERS &&
+		    part_add(&sums[groups[i]->io.layer], groups[i]) < top && i < n_own)
+			groups[i]->is_first = true;
+	for (i = 0; i < IO_LAYERS; i++) {
+		sums[i].name = io_layer_name((enum io_layer)i);
+		if (sums[i].rows)
+			parts[n_parts++] = sums[i];
+	}
+	answer->reply.snapshot.parts = (struct wire_parts){ .v = parts, .n = n_parts };
+	if (top)
+		qsort(groups, n_own, sizeof(*groups), by_first);
+	while (first < n_own && groups[first]->is_first)
+		first++;
+	return (ssize_t)first;
+}
+
+int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
 		[SNAPSHOT_BY_TOTAL] = by_total,
@@ -176,23 +253,34 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 		[SNAPSHOT_BY_WINDOW] = by_window,
 	};
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
-	_cleanup_(freep) struct aggregate_io_group **groups = NULL;
-	struct wire_row *rows;
-	size_t n, top, i;
+	struct aggregate_io_group **groups, *group;
+	size_t n, n_own, top, i;
+	ssize_t first = 0;
 	int r = aggregate_io_groups(answer->aggregate, &groups, &n);
 
 	if (r)
 		return r;
-	qsort(groups, n, sizeof(*groups), compare[question->order]);
-	top = question->top < n ? question->top : n;
+	answer->source.io_groups = groups;
+	n_own = others_last(groups, n);
+	qsort(groups, n_own, sizeof(*groups), compare[question->order]);
+	/* The sums of merged groups are shown if all rows are, as by snapshot_rows(). */
+	top = question->top == SIZE_MAX ? n : question->top < n_own ? question->top : n_own;
+	if (question->has_parts)
+		first = parts_make(answer, groups, n_own, n,
+				   question->by_parts && question->top != SIZE_MAX ? question->top
+										   : 0);
+	if (first < 0)
+		return -ENOMEM;
+	if (question->by_parts && question->top != SIZE_MAX)
+		top = (size_t)first;
 	for (i = 0; i < n; i++)
 		snapshot_rest_add(i < top ? &reply->shown : &reply->rest,
 				  (int64_t)groups[i]->io.total_ns);
-	rows = arena_array(answer->arena, top + 1, sizeof(*rows));
-	r = rows ? 0 : -ENOMEM;
-	for (i = 0; i < top && !r; i++)
-		r = row_wire(answer, groups[question->is_reversed ? top - 1 - i : i], stacks,
-			     &rows[i]);
-	reply->rows = (struct wire_rows){ .v = rows, .n = top };
-	return r;
+	for (i = 0; question->is_reversed && i < top / 2; i++) {
+		group = groups[i];
+		groups[i] = groups[top - 1 - i];
+		groups[top - 1 - i] = group;
+	}
+	answer->source.n = top;
+	return 0;
 }

@@ -14,11 +14,14 @@
 struct snapshot_question;
 
 /*
- * Sets reply.snapshot.rows to the rows, .shown to the sums of these rows, and .rest to the sums of
- * the rows that are left out. Returns 0 or -ENOMEM.
+ * Selects and sorts the groups of the rows. Sets reply.snapshot.shown to the sums of these rows,
+ * and .rest to the sums of the rows that are left out. Returns 0 or -ENOMEM.
  */
-int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
-		      struct answer_stacks *stacks);
+int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question);
+
+/* Sets *row to the row of a group. Returns 0 or -ENOMEM. */
+int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *group,
+		     struct answer_stacks *stacks, struct wire_row *row);
 
 /*
  * Estimates a percentile of the lengths of operations, in ns, from IO_BUCKETS_N buckets. Assumes

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/query/answer_iolat.h"
 #include "daemon/query/answer_stacks.h"
+#include "daemon/query/snapshot_internal.h"
 #include "daemon/store/reader.h"
 #include "daemon/window/task_state.h"
 
@@ -197,17 +200,85 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	return r;
 }
 
-int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
-		struct answer_stacks *stacks)
+int answer_source_init(struct answer *answer, const struct answer_row_options *options)
 {
+	struct answer_source *source = &answer->source;
+
+	source->options = *options;
+	source->stacks = arena_alloc(answer->arena, sizeof(*source->stacks));
+	if (!source->stacks)
+		return -ENOMEM;
+	source->stacks->options = &source->options;
+	source->stacks->reader = answer->reader;
+	return 0;
+}
+
+void answer_source_fini(struct answer *answer)
+{
+	if (answer->source.stacks)
+		answer_stacks_fini(answer->source.stacks);
+	free(answer->source.io_groups);
+	answer->source = (struct answer_source){};
+}
+
+static int source_row(struct answer *answer, size_t i, struct wire_row *row)
+{
+	struct answer_source *source = &answer->source;
+
+	if (source->io_groups)
+		return answer_iolat_row(answer, source->io_groups[i], source->stacks, row);
+	return row_wire(answer, source->stacks, source->groups[i], row);
+}
+
+int answer_rows_make(struct answer *answer)
+{
+	size_t n = answer->source.n, i;
 	struct wire_row *rows = arena_array(answer->arena, n + 1, sizeof(*rows));
-	size_t i;
 	int r = 0;
 
 	if (!rows)
 		return -ENOMEM;
+	answer->source.stacks->arena = answer->arena;
 	for (i = 0; i < n && !r; i++)
-		r = row_wire(answer, stacks, groups[i], &rows[i]);
+		r = source_row(answer, i, &rows[i]);
 	answer->reply.snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
 	return r;
+}
+
+size_t answer_n_rows(const struct answer *answer)
+{
+	return answer->source.n;
+}
+
+int answer_row(struct answer *answer, size_t i, const struct wire_row **out)
+{
+	struct wire_row *row;
+	int r;
+
+	if (answer->reply.snapshot.rows.v) {
+		*out = &answer->reply.snapshot.rows.v[i];
+		return 0;
+	}
+	if (!answer->step)
+		answer->step = arena_new();
+	answer->source.stacks->arena = answer->step;
+	row = answer->step ? arena_alloc(answer->step, sizeof(*row)) : NULL;
+	r = row ? source_row(answer, i, row) : -ENOMEM;
+	if (!r)
+		*out = row;
+	return r;
+}
+
+void answer_rows_sent(struct answer *answer, size_t n)
+{
+	struct answer_source *source = &answer->source;
+
+	if (answer->step)
+		answer_stacks_fini(source->stacks);
+	answer->step = arena_free(answer->step);
+	for (; source->n_released < n; source->n_released++)
+		if (source->groups)
+			aggregate_group_give_stacks(source->groups[source->n_released]);
+	if (n == source->n && !(answer->slices && answer->slices->n))
+		store_reader_rest(answer->reader);
 }

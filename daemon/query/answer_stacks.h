@@ -19,8 +19,8 @@ struct answer_stack_entry {
 };
 
 /*
- * All stacks of one answer. The caller sets the members `arena` and `options`, and leaves `entries`
- * NULL.
+ * The stacks of the rows that an answer has made. The caller sets the members `arena` and
+ * `options`, and leaves `entries` NULL.
  */
 struct answer_stacks {
 	struct arena *arena;

@@ -98,6 +98,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 		.idle = request->idle,
 		.lines = WIRE_BOOL_ABSENT,
 		.addresses = WIRE_BOOL_ABSENT,
+		.each_ns = WIRE_ABSENT,
 	};
 	*out = follow;
 	return 0;

@@ -94,8 +94,8 @@ static void note_others(struct note_list *list, struct arena *arena,
 	note_add(list,
 		 arena_printf(arena,
 			      "more rows than [query] max_memory (%zu KiB) has room for: "
-			      "%" PRIu64 " small ones are one row, (others); each other row may "
-			      "lack up to %s or %" PRIu64 " in count; totals are exact",
+			      "%" PRIu64 " small ones are summed up as (others); each other row "
+			      "may lack up to %s or %" PRIu64 " in count; totals are exact",
 			      facts->max_memory / 1024, others->groups, bound,
 			      others->bound_count));
 }

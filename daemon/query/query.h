@@ -47,16 +47,42 @@ WIRE_METHODS(QUERY_DECLARE)
 
 /*
  * Replaces an answer of query_overview() by the next answer. Returns 1; 0 if there is no next one;
- * or a negative errno, and leaves the answer unchanged.
+ * or a negative errno, after which the answer can only be freed.
  */
 int query_overview_next(struct recorder *recorder, const struct query_peer *peer,
 			const struct wire_overview_request *request, struct answer **answer);
 
-/* True if another answer of query_overview() follows this one. */
+/*
+ * Replaces an answer of query_snapshot() by that of the slice before it, if the request has
+ * each_ns. Returns 1, 0 if there is none, or a negative errno, after which the answer can only be
+ * freed.
+ */
+int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
+			const struct wire_snapshot_request *request, struct answer **answer);
+
+/* True if another answer of query_overview() or query_snapshot() follows this one. */
 bool answer_has_next(const struct answer *answer);
 
-/* Returns the reply of an answer. The member of the union that is named after the method is set. */
+/*
+ * Returns the reply of an answer. The member of the union that is named after the method is set.
+ * The rows of a snapshot are not in it, see answer_row().
+ */
 const union wire_reply *answer_reply(const struct answer *answer);
+
+/* Returns the number of rows of a snapshot. */
+size_t answer_n_rows(const struct answer *answer);
+
+/*
+ * Makes row number i of a snapshot. It is valid until answer_rows_sent() is called. Returns 0 or a
+ * negative errno.
+ */
+int answer_row(struct answer *answer, size_t i, const struct wire_row **out);
+
+/*
+ * Frees the memory of all rows that were made. Rows before number n are not asked for again. After
+ * the last row, also lets go of the database.
+ */
+void answer_rows_sent(struct answer *answer, size_t n);
 
 /*
  * Puts the function calls that the session recorded since the last reply into the next reply, as

@@ -18,13 +18,13 @@
 #include "daemon/session/recorder.h"
 #include "daemon/store/reader.h"
 
-static int losses_make(struct answer *answer)
+static int losses_make(struct answer *answer, const struct slice *slice)
 {
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	uint64_t lost[WINDOW_LOST_N] = {};
 	int r;
 
-	timeline_losses(answer->timeline, lost);
+	timeline_losses(answer->timeline, slice->first, slice->end, lost);
 	r = answer_losses(answer->arena, lost, &reply->lost);
 	reply->coverage.complete = reply->coverage.gaps.n == 0 && reply->lost.n == 0;
 	return r;
@@ -64,17 +64,23 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 	};
 }
 
+/*
+ * Sets answer->aggregate to the sums of the slice. `newer` are those of the slices after it; NULL
+ * if there are none. A filter that selects no thread is an error only if there is but one slice.
+ */
 static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
-			      const struct filter *filter, const struct aggregate_options *options,
-			      bool is_stream, struct wire_error *error)
+			      const struct slice *slice, struct aggregate *newer, bool is_alone,
+			      struct wire_error *error)
 {
 	const struct session_info *info = session_info(answer->session);
+	const struct filter *filter = &answer->slices->question.filter;
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
-	int r = aggregate_new(timeline_range(answer->timeline), timeline_later(answer->timeline),
-			      filter, options, unread, &answer->aggregate);
+	int r = aggregate_new_part(timeline_range(answer->timeline), slice->first, slice->end,
+				   timeline_later(answer->timeline), newer, filter,
+				   &answer->slices->question.options, unread, &answer->aggregate);
 
 	stack_unref(unread);
-	if (!r && !is_stream && filter_selects_threads(filter) &&
+	if (!r && is_alone && filter_selects_threads(filter) &&
 	    !aggregate_totals(answer->aggregate)->threads)
 		return unseen_error(answer->aggregate, filter->wire, info->kind,
 				    !recorder->is_serve_only, error);
@@ -212,21 +218,19 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.group = question->options.group,
 		.kernel_addresses = peer->is_root,
 	};
-	struct answer_stacks stacks = {
-		.arena = answer->arena,
-		.options = &options,
-		.reader = answer->reader,
-	};
-	int r;
+	int r = answer_source_init(answer, &options);
 
+	if (r)
+		return r;
 	if (probe_kind_has(info->kind, PROBE_IO))
-		r = answer_iolat_rows(answer, question, &stacks);
+		r = answer_iolat_rows(answer, question);
 	else
-		r = snapshot_rows(answer, question, &stacks);
-	if (!r && request->lines == 1 && !question->options.group)
-		r = answer_lines(recorder, answer, &stacks);
-	answer_stacks_fini(&stacks);
-	return r;
+		r = snapshot_rows(answer, question);
+	if (r || request->lines != 1 || question->options.group)
+		return r;
+	/* All source lines are looked up together, so all rows are made here. */
+	r = answer_rows_make(answer);
+	return r ? r : answer_lines(recorder, answer, answer->source.stacks);
 }
 
 /* True if the filter selects at least one thread of the window. */
@@ -294,22 +298,27 @@ static void turn_end(void)
 	pthread_mutex_unlock(&turns.lock);
 }
 
-/* Reads the windows of the range, and makes all of the reply from them. */
+/*
+ * Reads the windows of the next slice, and makes the reply from them. `newer` is as in
+ * snapshot_aggregate().
+ */
 static int reply_make(struct recorder *recorder, const struct query_peer *peer,
-		      const struct wire_snapshot_request *request,
-		      struct snapshot_question *question, struct answer *answer,
-		      struct wire_error *error)
+		      const struct wire_snapshot_request *request, struct aggregate *newer,
+		      struct answer *answer, struct wire_error *error)
 {
+	const struct snapshot_question *question = &answer->slices->question;
+	const struct slice *slice = &answer->slices->v[--answer->slices->n];
+	bool is_alone = request->each_ns == WIRE_ABSENT && !peer->is_stream;
 	struct timeline_coverage found = {};
-	int r = snapshot_aggregate(recorder, answer, &question->filter, &question->options,
-				   peer->is_stream, error);
+	int r = snapshot_aggregate(recorder, answer, slice, newer, is_alone, error);
 
 	if (!r)
-		r = query_range_coverage(answer, &question->range, &found);
+		r = query_slice_coverage(answer, slice, &found);
 	if (!r)
-		r = losses_make(answer);
+		r = losses_make(answer, slice);
 	if (r)
 		return r;
+	answer->has_next = answer->slices->n > 0;
 	reply_head(answer);
 	r = answer_folded(answer->arena, aggregate_folded(answer->aggregate),
 			  &answer->reply.snapshot.folded);
@@ -325,24 +334,38 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	return r ? r : rows_make(recorder, peer, request, question, answer);
 }
 
-/* Makes the whole reply for answer->session, which must be set. */
-static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
-			 const struct wire_snapshot_request *request, bool by_parts,
-			 struct answer *answer, struct wire_error *error)
+/* Checks the request about answer->session, which must be set, and finds the windows of its range.
+ */
+static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_request *request,
+			 bool by_parts, struct answer *answer, struct wire_error *error)
 {
-	struct snapshot_question question = { .by_parts = by_parts };
+	struct snapshot_question *question;
 	int r;
 
-	r = snapshot_question_init(&question, request, answer->session, error);
+	answer->slices = calloc(1, sizeof(*answer->slices));
+	if (!answer->slices)
+		return -ENOMEM;
+	question = &answer->slices->question;
+	question->by_parts = by_parts;
+	question->has_parts = by_parts || request->each_ns != WIRE_ABSENT;
+	r = snapshot_question_init(question, request, answer->session, error);
 	if (r)
 		return r;
-	question.options.max_memory = recorder->config->query_max_memory;
-	reader_prepare(recorder, answer, &question);
-	r = query_range_open(recorder, answer, &question.range, error);
-	if (r)
-		return r;
+	question->options.max_memory = recorder->config->query_max_memory;
+	reader_prepare(recorder, answer, question);
+	r = query_range_open(recorder, answer, &question->range, error);
+	return r ? r
+		 : slices_make(timeline_range(answer->timeline), request->each_ns, answer->slices);
+}
+
+static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
+			 const struct wire_snapshot_request *request, struct aggregate *newer,
+			 struct answer *answer, struct wire_error *error)
+{
+	int r;
+
 	turn_wait();
-	r = reply_make(recorder, peer, request, &question, answer, error);
+	r = reply_make(recorder, peer, request, newer, answer, error);
 	turn_end();
 	return r;
 }
@@ -358,12 +381,41 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		return -ENOMEM;
 	r = session_find(recorder, request, answer, error);
 	if (!r)
-		r = snapshot_make(recorder, peer, request, by_parts, answer, error);
+		r = snapshot_open(recorder, request, by_parts, answer, error);
+	if (!r)
+		r = snapshot_make(recorder, peer, request, NULL, answer, error);
 	if (r)
 		return r;
-	store_reader_rest(answer->reader);
 	*out = TAKE(answer);
 	return 0;
+}
+
+int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
+			const struct wire_snapshot_request *request, struct answer **answer)
+{
+	struct wire_error error = { .limit = WIRE_ABSENT };
+	struct answer *last = *answer, *next;
+	struct aggregate *newer;
+	int r;
+
+	if (!last->has_next)
+		return 0;
+	next = answer_new();
+	if (!next)
+		return -ENOMEM;
+	next->session = session_ref(last->session);
+	next->store = last->store;
+	next->reader = TAKE(last->reader);
+	next->timeline = TAKE(last->timeline);
+	next->slices = TAKE(last->slices);
+	newer = TAKE(last->aggregate);
+	/* The next answer needs only what the last one knows about waits. */
+	answer_free(last);
+	*answer = next;
+	r = snapshot_make(recorder, peer, request, newer, next, &error);
+	aggregate_free(newer);
+	wire_error_clear(&error);
+	return r ? r : 1;
 }
 
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,

@@ -5,7 +5,7 @@
 /*
  * Private to the files that answer a Snapshot request: snapshot_request.c checks the request,
  * snapshot.c aggregates the windows and fills everything in the reply but the rows, snapshot_rows.c
- * and answer_iolat.c make the rows. No state of its own; each answer is made by one thread.
+ * and answer_iolat.c select the rows. No state of its own; each answer is made by one thread.
  */
 
 #include <stdbool.h>
@@ -38,8 +38,33 @@ struct snapshot_question {
 	 * wire_part). `top` is then the number of rows to show for each part
 	 */
 	bool by_parts;
+	bool has_parts; /* the answer has the sums of the parts, too */
 	bool with_idle;
 };
+
+/* A part of the range of a question that gets an answer of its own. */
+struct slice {
+	size_t first; /* the windows [first, end) of the range are its windows */
+	size_t end;
+	int64_t since_ns; /* in ns since the epoch, like until_ns */
+	int64_t until_ns;
+};
+
+/* A question whose range is answered in slices, the newest first. */
+struct slices {
+	struct snapshot_question question;
+	struct slice *v; /* the slices, the oldest first */
+	size_t n;	 /* number of slices that were not answered yet */
+};
+
+/*
+ * Divides a range into slices. each_ns is WIRE_ABSENT: one slice; 0: a slice for each window; else
+ * the length of the slices, which begin at multiples of it since the epoch. A window belongs to the
+ * slice in which its middle lies. A slice without windows is left out: its time belongs to the
+ * slice after it. The caller frees slices->v. Returns 0 or -ENOMEM.
+ */
+int slices_make(const struct timeline_list *list, int64_t each_ns, struct slices *slices);
+struct slices *slices_free(struct slices *slices);
 
 /*
  * Checks a Snapshot request about this session and translates it to *question. Returns 0, or a
@@ -50,12 +75,11 @@ int snapshot_question_init(struct snapshot_question *question,
 			   struct wire_error *error);
 
 /*
- * Sets reply.snapshot.rows to the rows of the answer. Also sets the sums of the reply: .shown over
- * these rows, .rest over the rows that are left out, and .idle over the rows that are hidden as
- * idle. Returns 0 or -ENOMEM.
+ * Selects and sorts the groups of the rows of the answer. Also sets the sums of the reply: .shown
+ * over these rows, .rest over the rows that are left out, and .idle over the rows that are hidden
+ * as idle. Returns 0 or -ENOMEM.
  */
-int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
-		  struct answer_stacks *stacks);
+int snapshot_rows(struct answer *answer, const struct snapshot_question *question);
 
 /*
  * Makes the answer to a Snapshot request. If by_parts is true, makes the answer for one probe of an

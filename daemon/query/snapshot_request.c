@@ -145,6 +145,9 @@ int snapshot_question_init(struct snapshot_question *question,
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "top",
 				      "%" PRId64 " is not a number of rows; 0 means all",
 				      request->top);
+	if (request->each_ns != WIRE_ABSENT && request->each_ns < 0)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "each_ns",
+				      "each_ns: a length, or 0 for each window");
 	question_set_options(question, request, info->kind);
 
 	r = kind_check(info, request, error);

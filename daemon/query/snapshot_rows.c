@@ -137,9 +137,9 @@ static const struct overview_part {
 };
 
 /*
- * Returns the sums of one part of the time, such as "blocked", over all n + n_others groups. Sorts
- * the first n groups by their time in this part, and sets is_first of the `top` groups that have
- * the most.
+ * Returns the sums of one part of the time, such as "blocked", over all n + n_others groups. Unless
+ * `top` is 0, sorts the first n groups by their time in this part, and sets is_first of the `top`
+ * groups that have the most.
  */
 static struct wire_part part_make(const struct overview_part *part, struct aggregate_group **groups,
 				  size_t n, size_t n_others, size_t top)
@@ -148,7 +148,8 @@ static struct wire_part part_make(const struct overview_part *part, struct aggre
 	uint64_t ns;
 	size_t i;
 
-	qsort(groups, n, sizeof(*groups), part->compare);
+	if (top)
+		qsort(groups, n, sizeof(*groups), part->compare);
 	for (i = 0; i < n + n_others; i++) {
 		ns = part->ns(groups[i]);
 		if (i < n && i < top && ns)
@@ -177,14 +178,14 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups
 		if (overview_parts[i].is_of_samples == is_of_samples)
 			parts[n_parts++] = part_make(&overview_parts[i], groups, n, n_others, top);
 	answer->reply.snapshot.parts = (struct wire_parts){ .v = parts, .n = n_parts };
-	qsort(groups, n, sizeof(*groups), by_first);
+	if (top)
+		qsort(groups, n, sizeof(*groups), by_first);
 	while (first < n && groups[first]->is_first)
 		first++;
 	return (ssize_t)first;
 }
 
-int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
-		  struct answer_stacks *stacks)
+int snapshot_rows(struct answer *answer, const struct snapshot_question *question)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
 		[SNAPSHOT_BY_TOTAL] = by_total,
@@ -198,8 +199,9 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 
 	wanted = groups_part(groups, n, question->with_idle, &n_others);
 	qsort(groups, wanted, sizeof(*groups), compare[question->order]);
-	if (question->by_parts)
-		first = parts_make(answer, groups, wanted, n_others, question->top);
+	if (question->has_parts)
+		first = parts_make(answer, groups, wanted, n_others,
+				   question->by_parts ? question->top : 0);
 	if (first < 0)
 		return -ENOMEM;
 	/*
@@ -224,5 +226,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		groups[i] = groups[top - 1 - i];
 		groups[top - 1 - i] = group;
 	}
-	return answer_rows(answer, groups, top, stacks);
+	answer->source.groups = groups;
+	answer->source.n = top;
+	return 0;
 }

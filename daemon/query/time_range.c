@@ -6,6 +6,7 @@
 
 #include "common/base.h"
 #include "daemon/query/moment.h"
+#include "daemon/query/snapshot_internal.h"
 #include "daemon/store/store.h"
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
@@ -279,14 +280,14 @@ int query_range_open(struct recorder *recorder, struct answer *answer, struct qu
 	return timeline_read_later(answer->timeline, range->until);
 }
 
-int query_range_coverage(struct answer *answer, const struct query_range *range,
+int query_slice_coverage(struct answer *answer, const struct slice *slice,
 			 struct timeline_coverage *found)
 {
 	struct wire_coverage *coverage = &answer->reply.snapshot.coverage;
 	struct wire_gap *gaps;
 	size_t i;
-	int r = timeline_coverage(answer->timeline, answer->arena, range->since, range->until,
-				  found);
+	int r = timeline_coverage_of(answer->timeline, answer->arena, slice->first, slice->end,
+				     slice->since_ns, slice->until_ns, found);
 
 	if (r)
 		return r;
@@ -299,9 +300,9 @@ int query_range_coverage(struct answer *answer, const struct query_range *range,
 			.end = found->gaps[i].end_ns,
 			.reason = found->gaps[i].reason,
 		};
-	coverage->asked = (struct wire_range){ range->since, range->until };
+	coverage->asked = (struct wire_range){ slice->since_ns, slice->until_ns };
 	coverage->used = (struct wire_range){ found->used_start_ns, found->used_end_ns };
-	coverage->asked_ns = range->until - range->since;
+	coverage->asked_ns = slice->until_ns - slice->since_ns;
 	coverage->covered_ns = found->covered_ns;
 	coverage->windows = (int64_t)found->windows;
 	coverage->gaps = (struct wire_gaps){ .v = gaps, .n = found->n_gaps };

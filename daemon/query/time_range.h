@@ -59,11 +59,13 @@ int query_range_open(struct recorder *recorder, struct answer *answer, struct qu
 int query_timeline_open(struct recorder *recorder, struct answer *answer, int64_t since_ns,
 			int64_t until_ns);
 
+struct slice;
+
 /*
- * Fills answer->reply.snapshot.coverage, except for `complete`. To be called after all windows were
- * read. Returns 0 or -ENOMEM.
+ * Fills answer->reply.snapshot.coverage, except for `complete`. To be called after all windows of
+ * the slice were read. Returns 0 or -ENOMEM.
  */
-int query_range_coverage(struct answer *answer, const struct query_range *range,
+int query_slice_coverage(struct answer *answer, const struct slice *slice,
 			 struct timeline_coverage *found);
 
 #endif

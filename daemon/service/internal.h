@@ -17,8 +17,12 @@
 #include "daemon/service/service.h"
 #include "proto/codec.h"
 
-/* Size in bytes of one reply when a long answer is sent in several replies. */
-enum { SERVICE_PART = 256 * 1024 };
+/*
+ * Sizes in bytes of one reply when a long answer is sent in several replies. Rows of a snapshot are
+ * added to a reply until they have SERVICE_ROWS bytes. A reply with a list of windows has at most
+ * SERVICE_WINDOWS bytes, many of which may be gaps, which each reply repeats.
+ */
+enum { SERVICE_ROWS = 64 * 1024, SERVICE_WINDOWS = 256 * 1024 };
 
 /*
  * Classes of methods, by who may call them: everyone who can connect; the members of the query
@@ -55,7 +59,7 @@ struct exchange {
 	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;
-	bool has_replied;    /* for Overview: the first reply has been made */
+	bool has_replied;    /* for Snapshot and Overview: the first reply has been made */
 	int64_t due_ns;	     /* for Start with `more`: CLOCK_MONOTONIC time of the next reply */
 	bool is_bound;	     /* the session that was started ends when the exchange ends */
 	bool is_unconfirmed; /* the session that was started ends if the reply cannot be written */
@@ -126,12 +130,13 @@ int reply_answer(struct exchange *exchange, struct text *out);
 
 /*
  * Appends a reply with the whole answer, or the error ExpectedMore if it is too long for one reply.
+ * Not for snapshots, whose rows are made one by one.
  */
 int reply_answer_or_refuse(struct exchange *exchange, struct text *out);
 
 /*
- * Appends a reply with the next rows of a snapshot. Returns SERVER_MORE if rows are left, 0 if not,
- * or a negative errno.
+ * Makes the next rows of a snapshot and appends a reply with them. Returns SERVER_MORE if rows are
+ * left, 0 if not, or a negative errno.
  */
 int reply_rows(struct exchange *exchange, struct text *out);
 

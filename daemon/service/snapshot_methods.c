@@ -48,21 +48,12 @@ static int row_truncate(struct arena *arena, const struct wire_row *row, size_t 
 }
 
 /*
- * Called if the next row alone is too long for a reply. Truncates the stacks of the row until it
- * fits, and appends a reply with this row.
+ * Called if a row alone is too long for a reply. Truncates the stacks of the row until it fits, and
+ * adds it to the reply.
  */
-static int reply_truncated_row(struct exchange *exchange, const struct wire_snapshot_reply *reply,
-			       struct text *out)
+static int row_add_truncated(struct exchange *exchange, const struct wire_row *row,
+			     struct text *out)
 {
-	struct wire_snapshot_reply part = *reply;
-	const struct wire_row *row = &reply->rows.v[exchange->next];
-	/*
-	 * Only answers of the method Follow have a cursor. Follow sends one answer after the other,
-	 * so a reply with the last row of such an answer is not the last reply.
-	 */
-	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor &&
-		       !answer_has_next(exchange->answer);
-	unsigned flags = is_last ? 0 : VARLINK_CONTINUES;
 	size_t kernel = row->kernel ? row->kernel->frames.n : 0;
 	size_t user = row->user ? row->user->frames.n : 0;
 	size_t max_frames = kernel > user ? kernel : user;
@@ -74,27 +65,69 @@ static int reply_truncated_row(struct exchange *exchange, const struct wire_snap
 		r = row_truncate(exchange->arena, row, max_frames, &truncated);
 		if (r < 0)
 			return r;
-		part.rows = (struct wire_rows){ &truncated, 1 };
-		text_reset(out);
-		r = snapshot_reply_encode(&part, flags, out);
+		r = snapshot_part_add(&truncated, out);
 	} while (r == -EMSGSIZE && max_frames > 0);
-	if (r == 0)
-		exchange->next++;
 	return r;
+}
+
+/*
+ * Adds rows to the reply in `out`, from number exchange->next on, until they have `size` bytes or
+ * no other row fits. Adds at least one, unless none is left. Frees the rows again.
+ */
+static int rows_add(struct exchange *exchange, size_t size, struct text *out)
+{
+	size_t first = exchange->next, start = out->len, n = answer_n_rows(exchange->answer);
+	const struct wire_row *row;
+	int r = 0;
+
+	while (exchange->next < n && out->len - start < size) {
+		r = answer_row(exchange->answer, exchange->next, &row);
+		if (r == 0)
+			r = snapshot_part_add(row, out);
+		if (r == -EMSGSIZE && exchange->next == first && exchange->call->more)
+			r = row_add_truncated(exchange, row, out);
+		if (r < 0)
+			break;
+		exchange->next++;
+	}
+	answer_rows_sent(exchange->answer, exchange->next);
+	return r == -EMSGSIZE && exchange->next > first ? 0 : r;
 }
 
 int reply_rows(struct exchange *exchange, struct text *out)
 {
 	const struct wire_snapshot_reply *reply = &answer_reply(exchange->answer)->snapshot;
-	int r;
+	bool is_last;
+	int r = snapshot_part_begin(reply, out);
 
-	r = snapshot_reply_encode_part(reply, answer_has_next(exchange->answer), &exchange->next,
-				       SERVICE_PART, out);
-	if (r == -EMSGSIZE && exchange->next < reply->rows.n)
-		r = reply_truncated_row(exchange, reply, out);
+	if (r == 0)
+		r = rows_add(exchange, SERVICE_ROWS, out);
 	if (r < 0)
 		return r;
-	return exchange->next < reply->rows.n ? SERVER_MORE : 0;
+	is_last = exchange->next == answer_n_rows(exchange->answer);
+	/*
+	 * Only answers of the method Follow have a cursor. Follow sends other replies after the
+	 * last row.
+	 */
+	r = snapshot_part_end(!is_last || reply->cursor || answer_has_next(exchange->answer), out);
+	return r < 0 ? r : is_last ? 0 : SERVER_MORE;
+}
+
+/* Appends a reply with all rows, or the error ExpectedMore if they do not fit into one reply. */
+static int reply_all_rows(struct exchange *exchange, struct text *out)
+{
+	const struct wire_snapshot_reply *reply = &answer_reply(exchange->answer)->snapshot;
+	size_t n = answer_n_rows(exchange->answer);
+	int r = snapshot_part_begin(reply, out);
+
+	if (r == 0)
+		r = rows_add(exchange, SIZE_MAX, out);
+	if (r == 0 && exchange->next == n)
+		return snapshot_part_end(false, out);
+	if (r < 0 && r != -EMSGSIZE)
+		return r;
+	text_reset(out);
+	return reply_error(ERROR_EXPECTED_MORE, NULL, out);
 }
 
 int snapshot_query(struct recorder *recorder, const struct query_peer *peer, const void *params,
@@ -108,25 +141,26 @@ int snapshot_query(struct recorder *recorder, const struct query_peer *peer, con
 	return query_snapshot(recorder, peer, request, out, error);
 }
 
-int snapshot_reply(struct exchange *exchange, struct text *out)
+/* Replaces the answer by the next one. Returns 1, 0 if there is none, or a negative errno. */
+static int answer_replace(struct exchange *exchange)
 {
-	return exchange->call->more ? reply_rows(exchange, out)
-				    : reply_answer_or_refuse(exchange, out);
+	struct recorder *recorder = exchange->service->recorder;
+	struct query_peer peer = query_peer_of(exchange);
+
+	if (exchange->method->wire == &method_overview)
+		return query_overview_next(recorder, &peer, exchange->request, &exchange->answer);
+	return query_snapshot_next(recorder, &peer, exchange->request, &exchange->answer);
 }
 
 /*
- * Appends a reply with the next part of an overview, which consists of several answers, one after
- * the other.
+ * Appends a reply with the next rows of several answers, which are sent one after the other.
  */
-int overview_reply(struct exchange *exchange, struct text *out)
+static int reply_answers(struct exchange *exchange, struct text *out)
 {
-	struct query_peer peer = query_peer_of(exchange);
 	int r = 0;
 
-	if (exchange->has_replied &&
-	    exchange->next >= answer_reply(exchange->answer)->snapshot.rows.n)
-		r = query_overview_next(exchange->service->recorder, &peer, exchange->request,
-					&exchange->answer);
+	if (exchange->has_replied && exchange->next >= answer_n_rows(exchange->answer))
+		r = answer_replace(exchange);
 	if (r < 0)
 		return r;
 	if (r > 0)
@@ -138,6 +172,22 @@ int overview_reply(struct exchange *exchange, struct text *out)
 	return r == SERVER_MORE || answer_has_next(exchange->answer) ? SERVER_MORE : 0;
 }
 
+int snapshot_reply(struct exchange *exchange, struct text *out)
+{
+	const struct wire_snapshot_request *request = exchange->request;
+
+	if (exchange->call->more)
+		return reply_answers(exchange, out);
+	if (request->each_ns != WIRE_ABSENT)
+		return reply_error(ERROR_EXPECTED_MORE, NULL, out);
+	return reply_all_rows(exchange, out);
+}
+
+int overview_reply(struct exchange *exchange, struct text *out)
+{
+	return reply_answers(exchange, out);
+}
+
 int windows_reply(struct exchange *exchange, struct text *out)
 {
 	const struct wire_windows_reply *reply = &answer_reply(exchange->answer)->windows;
@@ -145,7 +195,7 @@ int windows_reply(struct exchange *exchange, struct text *out)
 
 	if (!exchange->call->more)
 		return reply_answer_or_refuse(exchange, out);
-	r = windows_reply_encode_part(reply, &exchange->next, SERVICE_PART, out);
+	r = windows_reply_encode_part(reply, &exchange->next, SERVICE_WINDOWS, out);
 	if (r < 0)
 		return r;
 	return exchange->next < reply->windows.n ? SERVER_MORE : 0;

@@ -331,12 +331,12 @@ int64_t timeline_memory_evicted(const struct timeline *timeline)
 	return stats.evicted_real_ns;
 }
 
-void timeline_losses(const struct timeline *timeline, uint64_t *lost)
+void timeline_losses(const struct timeline *timeline, size_t first, size_t end, uint64_t *lost)
 {
 	unsigned int k;
 	size_t i;
 
-	for (i = 0; i < timeline->range.n; i++)
+	for (i = first; i < end; i++)
 		for (k = 0; k < WINDOW_LOST_N && !timeline->range.entries[i].bad; k++)
 			lost[k] += timeline->range.entries[i].lost[k];
 }

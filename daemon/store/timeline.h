@@ -136,8 +136,11 @@ bool timeline_has_memory(const struct timeline *timeline);
  */
 int64_t timeline_memory_evicted(const struct timeline *timeline);
 
-/* Adds the loss counts of the range's readable windows to the counts in lost[WINDOW_LOST_N]. */
-void timeline_losses(const struct timeline *timeline, uint64_t *lost);
+/*
+ * Adds the loss counts of the readable windows [first, end) of the range to the counts in
+ * lost[WINDOW_LOST_N].
+ */
+void timeline_losses(const struct timeline *timeline, size_t first, size_t end, uint64_t *lost);
 
 /*
  * Works out how much of [since_ns, until_ns) the windows of the range cover, and why each gap is
@@ -146,5 +149,9 @@ void timeline_losses(const struct timeline *timeline, uint64_t *lost);
  */
 int timeline_coverage(struct timeline *timeline, struct arena *arena, int64_t since_ns,
 		      int64_t until_ns, struct timeline_coverage *out);
+
+/* Does what timeline_coverage() does, but knows only the windows [first, end) of the range. */
+int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t first, size_t end,
+			 int64_t since_ns, int64_t until_ns, struct timeline_coverage *out);
 
 #endif

@@ -18,6 +18,7 @@ struct coverage {
 	struct arena *arena;
 	const struct store_entry **entries; /* the range's windows, sorted by start */
 	size_t n;
+	bool has_oldest; /* `entries` has the oldest window of the range */
 	struct timeline_gap *gaps;
 	size_t n_gaps;
 	int error;
@@ -31,17 +32,17 @@ static int by_start(const void *a, const void *b)
 	return p < q ? -1 : p > q;
 }
 
-static int entries_sort(struct coverage *coverage)
+static int entries_sort(struct coverage *coverage, size_t first, size_t end)
 {
 	const struct timeline_list *list = &coverage->timeline->range;
 	size_t i;
 
-	coverage->entries = calloc(list->n + 1, sizeof(struct store_entry *));
+	coverage->entries = calloc(end - first + 1, sizeof(struct store_entry *));
 	if (!coverage->entries)
 		return -ENOMEM;
-	for (i = 0; i < list->n; i++)
-		coverage->entries[i] = &list->entries[i];
-	coverage->n = list->n;
+	for (i = first; i < end; i++)
+		coverage->entries[i - first] = &list->entries[i];
+	coverage->n = end - first;
 	qsort(coverage->entries, coverage->n, sizeof(struct store_entry *), by_start);
 	return 0;
 }
@@ -217,7 +218,7 @@ static void gap_between(struct coverage *coverage, const struct store_entry *bef
 static void gap_first(struct coverage *coverage, const struct store_entry *before,
 		      const struct store_entry *first, int64_t since)
 {
-	if (coverage->timeline->is_truncated)
+	if (coverage->timeline->is_truncated && coverage->has_oldest)
 		gap_add(coverage, since, store_entry_start(first),
 			"more windows than one answer reads: ask for a shorter range");
 	else
@@ -304,10 +305,20 @@ static void coverage_walk(struct coverage *coverage, int64_t since, int64_t unti
 int timeline_coverage(struct timeline *timeline, struct arena *arena, int64_t since_ns,
 		      int64_t until_ns, struct timeline_coverage *out)
 {
-	struct coverage coverage = { .timeline = timeline, .arena = arena };
+	return timeline_coverage_of(timeline, arena, 0, timeline->range.n, since_ns, until_ns, out);
+}
+
+int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t first, size_t end,
+			 int64_t since_ns, int64_t until_ns, struct timeline_coverage *out)
+{
+	struct coverage coverage = {
+		.timeline = timeline,
+		.arena = arena,
+		.has_oldest = first == 0,
+	};
 	struct timeline_coverage result = { .used_end_ns = INT64_MIN };
-	size_t capacity = 2 * timeline->range.n + 2;
-	int r = entries_sort(&coverage);
+	size_t capacity = 2 * (end - first) + 2;
+	int r = entries_sort(&coverage, first, end);
 
 	if (r)
 		return r;

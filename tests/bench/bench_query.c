@@ -149,7 +149,6 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 {
 	static const struct answer_row_options rows = { .short_below_ns = 100 * NS_PER_US };
 	_cleanup_(answer_freep) struct answer *answer = must(answer_new());
-	struct answer_stacks stacks = { .arena = answer->arena, .options = &rows };
 	const struct timeline_source source = { .history = bench->history };
 	const struct timeline_session session = {};
 	const struct timeline_list none = {};
@@ -167,9 +166,10 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 	aggregated = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	groups = aggregate_groups(answer->aggregate, &took->groups);
 	qsort(groups, took->groups, sizeof(*groups), by_total);
-	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &stacks))
+	answer->source.groups = groups;
+	answer->source.n = took->groups < TOP ? took->groups : TOP;
+	if (answer_source_init(answer, &rows) || answer_rows_make(answer))
 		must(NULL);
-	answer_stacks_fini(&stacks);
 	took->windows = timeline_range(answer->timeline)->n;
 	took->aggregate_ns = aggregated - begin;
 	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - aggregated;

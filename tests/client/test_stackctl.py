@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import stat
 import struct
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time as clock
 import unittest
 import fcntl
 
@@ -145,6 +147,88 @@ class Client(unittest.TestCase):
         self.assertEqual(out, "".join(f"c{i};main;{'N' * 200};schedule 3000000\n"
                                       for i in range(3)))
 
+    LARGE = 300
+
+    def large(self):
+        """Sets an answer of 20 MB, in replies of 64 KiB. Returns its rows, and a list to which the
+        number of each reply is added when it is asked for."""
+        rows = [row(comm=f"c{i}") for i in range(128)]
+        text = [json.dumps(r) for r in rows]
+        taken = []
+
+        def replies(parameters):
+            head = json.dumps(snapshot([]))[:-2]
+            for k in range(self.LARGE):
+                taken.append(k)
+                more = ',"continues":true' if k + 1 < self.LARGE else ""
+                yield f'{{"parameters":{head}{",".join(text)}]}}{more}}}'.encode() + b"\0"
+
+        self.daemon.replies["Snapshot"] = replies
+        return rows, taken
+
+    def start(self, *words, **how):
+        environment = {**os.environ, "STACKD_SOCKET": self.socket, "TZ": "UTC"}
+        return subprocess.Popen([STACKCTL, *words], env=environment, **how)
+
+    def test_a_large_answer_takes_little_memory(self):
+        """It is printed whole with 16 MiB of data, which the kernel enforces."""
+        rows, _ = self.large()
+        limit = None if self.is_sanitized() else lambda: resource.setrlimit(
+            resource.RLIMIT_DATA, (16 << 20, 16 << 20))
+        for words in (["--json"], ["-f"]):
+            with tempfile.TemporaryFile() as file:
+                client = self.start("snapshot", "offcpu", *words, stdout=file, preexec_fn=limit)
+                self.assertEqual(client.wait(timeout=30), 0)
+                file.seek(0)
+                text = file.read().decode()
+            if words == ["--json"]:
+                self.assertGreater(len(text), 10 << 20)
+                got = [(r["comm"], len(r["user"]["frames"])) for r in json.loads(text)["rows"]]
+                self.assertTrue(got == self.LARGE * [(r["comm"], 2) for r in rows])
+            else:
+                sums = dict(line.split(" ") for line in text.splitlines())
+                self.assertEqual(sums, {f"c{i};main;{'N' * 200};schedule": str(3000000 * self.LARGE)
+                                        for i in range(128)})
+
+    @staticmethod
+    def is_sanitized():
+        with open(STACKCTL, "rb") as file:
+            return b"__asan_init" in file.read()
+
+    def test_a_reader_that_is_slow(self):
+        """All replies are taken from the daemon, although nobody reads the output yet."""
+        rows, taken = self.large()
+        client = self.start("snapshot", "offcpu", "--json", stdout=subprocess.PIPE)
+        end = clock.monotonic() + 30
+        while len(taken) < self.LARGE and clock.monotonic() < end:
+            clock.sleep(0.05)
+        self.assertEqual(len(taken), self.LARGE)
+        out, _ = client.communicate(timeout=30)
+        self.assertEqual(client.returncode, 0)
+        self.assertEqual(len(json.loads(out)["rows"]), self.LARGE * len(rows))
+
+    def test_a_reader_that_goes_away(self):
+        """The call ends when the program that reads the output has exited."""
+        _, taken = self.large()
+        self.LARGE = 100000
+        client = self.start("snapshot", "offcpu", "--json", stdout=subprocess.PIPE)
+        self.assertTrue(client.stdout.read(1000))
+        client.stdout.close()
+        self.assertEqual(client.wait(timeout=30), 7)
+        self.assertLess(len(taken), self.LARGE)
+
+    def test_an_answer_that_breaks_off(self):
+        """What was printed is no whole document, and no file appears."""
+        path = self.directory.name + "/broken.json"
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row()]), "continues": True}, None]
+        code, out, err = self.run_it("snapshot", "offcpu", "--json")
+        self.assertEqual(code, 7)
+        self.assertIn("closed the connection", err)
+        with self.assertRaises(ValueError):
+            json.loads(out)
+        self.assertEqual(self.run_it("snapshot", "offcpu", "--json", "--output", path)[0], 7)
+        self.assertEqual(os.listdir(self.directory.name), ["sock"])
+
     def test_json_is_the_reply(self):
         want = snapshot([row(tid=5, max_tid=7)])
         self.daemon.replies["Snapshot"] = [{"parameters": want}]
@@ -223,7 +307,8 @@ class Client(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertEqual(self.daemon.calls[-1]["parameters"]["top"], 0)
         both = json.loads(out)
-        self.assertEqual(both.keys(), {"waits", "samples"})
+        self.assertEqual(both.keys(), {"waits", "samples", "io"})
+        self.assertIsNone(both["io"])
         self.assertEqual([r["comm"] for r in both["waits"]["rows"]], ["db", "worker"])
         for words in (["--sort", "max"], ["--by", "thread"], ["--reverse"]):
             self.check(["snapshot", *words], 1, "snapshot offcpu " + " ".join(words))

@@ -14,6 +14,7 @@
 struct answer {
 	struct arena *arena;
 	union wire_reply reply;
+	const struct wire_row *row; /* of a snapshot; NULL: it has none */
 };
 
 static int answer_new(struct answer **out)
@@ -67,8 +68,19 @@ static int row_make(struct answer *answer, const struct wire_snapshot_request *r
 		.probe = probe,
 		.session = probe,
 		.hook = "",
-		.rows = { row, 1 },
 	};
+	answer->row = row;
+	return 0;
+}
+
+size_t answer_n_rows(const struct answer *answer)
+{
+	return answer->row ? 1 : 0;
+}
+
+int answer_row(struct answer *answer, size_t i, const struct wire_row **out)
+{
+	*out = answer->row;
 	return 0;
 }
 

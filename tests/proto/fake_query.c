@@ -18,6 +18,8 @@ struct answer {
 	struct recorder *recorder;
 	struct arena *arena;
 	union wire_reply reply;
+	size_t n_rows;
+	struct arena *step; /* memory of the rows that were made */
 };
 
 static struct answer *answer_new(struct recorder *recorder)
@@ -41,6 +43,7 @@ struct answer *answer_free(struct answer *answer)
 	if (!answer)
 		return NULL;
 	atomic_fetch_sub(&answer->recorder->answers, 1);
+	arena_free(answer->step);
 	arena_free(answer->arena);
 	free(answer);
 	return NULL;
@@ -121,7 +124,6 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer, con
 	const struct timespec delay = { .tv_nsec = 300 * NS_PER_MS };
 	size_t n = request->top == WIRE_ABSENT ? 1 : (size_t)request->top;
 	struct answer *answer;
-	struct wire_row *rows;
 
 	atomic_fetch_add(&recorder->snapshots, 1);
 	if (strcmp(request->probe, FAKE_BROKEN) == 0)
@@ -133,9 +135,6 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer, con
 	answer = answer_new(recorder);
 	if (!answer)
 		return -ENOMEM;
-	rows = arena_array(answer->arena, n, sizeof(*rows));
-	for (size_t i = 0; i < n; i++)
-		row_make(answer->arena, request->probe, i, &rows[i]);
 	answer->reply.snapshot = (struct wire_snapshot_reply){
 		.probe = arena_strdup(answer->arena, request->probe),
 		.session = "offcpu",
@@ -143,8 +142,8 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer, con
 		.min_wait_ns = request->window_ns == WIRE_ABSENT ? 0 : request->window_ns,
 		.coverage = { .asked = { a_time, a_time }, .used = { a_time, a_time } },
 		.totals = { .threads = (int64_t)n },
-		.rows = { rows, n },
 	};
+	answer->n_rows = n;
 	*out = answer;
 	return 0;
 }
@@ -205,6 +204,29 @@ int query_sessions(struct recorder *recorder, const struct query_peer *peer, con
 const union wire_reply *answer_reply(const struct answer *answer)
 {
 	return &answer->reply;
+}
+
+size_t answer_n_rows(const struct answer *answer)
+{
+	return answer->n_rows;
+}
+
+int answer_row(struct answer *answer, size_t i, const struct wire_row **out)
+{
+	struct wire_row *row;
+
+	if (!answer->step)
+		answer->step = arena_new();
+	row = arena_alloc(answer->step, sizeof(*row));
+	row_make(answer->step, answer->reply.snapshot.probe, i, row);
+	atomic_fetch_add(&answer->recorder->rows, 1);
+	*out = row;
+	return 0;
+}
+
+void answer_rows_sent(struct answer *answer, size_t n)
+{
+	answer->step = arena_free(answer->step);
 }
 
 static int session_begin(struct recorder *recorder, struct answer **out)

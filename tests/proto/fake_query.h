@@ -23,6 +23,7 @@ enum { FAKE_FRAMES = 20 };
 struct recorder {
 	atomic_int answers;	/* answers that were made and not freed */
 	atomic_int snapshots;	/* Snapshots requested so far */
+	atomic_int rows;	/* rows that were made so far */
 	int64_t windows;	/* number of windows in the answer to Windows */
 	atomic_bool is_held;	/* Start with FAKE_SLOW or FAKE_BEGINS does not return */
 	atomic_int starting;	/* calls of Start that have not returned */

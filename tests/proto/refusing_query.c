@@ -28,6 +28,12 @@ WEAK int query_overview_next(struct recorder *recorder, const struct query_peer 
 	return 0;
 }
 
+WEAK int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
+			     const struct wire_snapshot_request *request, struct answer **answer)
+{
+	return 0;
+}
+
 WEAK bool answer_has_next(const struct answer *answer)
 {
 	return false;
@@ -82,4 +88,18 @@ WEAK int query_follow_next(struct query_follow *follow, struct answer **out,
 WEAK struct query_follow *query_follow_free(struct query_follow *follow)
 {
 	return NULL;
+}
+
+WEAK size_t answer_n_rows(const struct answer *answer)
+{
+	return 0;
+}
+
+WEAK int answer_row(struct answer *answer, size_t i, const struct wire_row **out)
+{
+	return -ENOMEM;
+}
+
+WEAK void answer_rows_sent(struct answer *answer, size_t n)
+{
 }

@@ -245,7 +245,7 @@ static void test_all_output_is_bounded(void **state)
 	struct fixture *fixture;
 	struct peer peers[16];
 
-	options.max_output = 2 * 1024 * 1024;
+	options.max_output = 512 * 1024;
 	fixture = fixture_start(&options);
 	for (size_t i = 0; i < ARRAY_SIZE(peers); i++) {
 		peer_connect(&peers[i], fixture_path(fixture));
@@ -253,7 +253,7 @@ static void test_all_output_is_bounded(void **state)
 	}
 	WAIT_FOR(fixture_stats(fixture).output_hits >= 8);
 	assert_in_range(fixture_stats(fixture).output_hits, 8, 15);
-	assert_true(fixture_stats(fixture).output <= 2 * 1024 * 1024);
+	assert_true(fixture_stats(fixture).output <= 512 * 1024);
 	good_peer_is_served(fixture);
 	for (size_t i = 0; i < ARRAY_SIZE(peers); i++)
 		peer_close(&peers[i]);

@@ -231,6 +231,58 @@ static void test_a_stream_is_the_whole(void **state)
 	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
 }
 
+/* Each reply has 64 KiB of rows, and the last of these rows. */
+static void test_replies_are_small(void **state)
+{
+	struct env *env = *state;
+	size_t bytes = 0, most = 0;
+	bool is_more = true;
+
+	peer_call(&env->peer, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":5000"));
+	while (is_more) {
+		struct json_object *reply = peer_reply(&env->peer);
+		size_t n = strlen(json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN));
+
+		is_more = is_continued(reply);
+		bytes += n;
+		most = n > most ? n : most;
+		json_object_put(reply);
+	}
+	assert_true(bytes > 10 << 20);
+	assert_in_range(most, 64 << 10, 80 << 10);
+}
+
+/*
+ * While a client does not read, no more rows are made than fit into the socket. When it goes away,
+ * the answer is freed.
+ */
+static void test_rows_are_made_as_they_are_read(void **state)
+{
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	int made = -1, before;
+	struct peer slow;
+
+	peer_connect(&slow, fixture_path(env->fixture));
+	peer_call(&slow, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":50000"));
+	WAIT_FOR(atomic_load(&recorder->rows) > 0);
+	do {
+		before = made;
+		sleep_ms(200);
+		made = atomic_load(&recorder->rows);
+	} while (made != before);
+	assert_in_range(made, 1, 1000);
+	/* Others are answered meanwhile. */
+	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
+	for (int i = 0; i < 20; i++)
+		json_object_put(peer_reply(&slow));
+	assert_true(atomic_load(&recorder->rows) > made + 1);
+	peer_close(&slow);
+	WAIT_FOR(atomic_load(&recorder->answers) == 0);
+	assert_int_equal(atomic_load(&recorder->answers), 0);
+	assert_true(atomic_load(&recorder->rows) < 2000);
+}
+
 static void test_no_rows_are_one_reply(void **state)
 {
 	struct json_object *reply = ask(*state, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":0"));
@@ -592,6 +644,8 @@ int main(void)
 		TEST(test_status_has_all_limits),
 		TEST(test_names_become_utf8),
 		TEST(test_a_stream_is_the_whole),
+		TEST(test_replies_are_small),
+		TEST(test_rows_are_made_as_they_are_read),
 		TEST(test_no_rows_are_one_reply),
 		TEST(test_too_large_for_one_reply),
 		TEST(test_windows_stream),

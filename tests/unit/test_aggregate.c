@@ -666,6 +666,51 @@ static void test_operations_by_window(void **state)
 	free(groups);
 }
 
+/*
+ * Each of 300 processes does I/O in two layers, 10 of them 1000 times as long. With room for 64
+ * groups, the sums of each layer are exact, and the 10 lack no more than the bound says.
+ */
+static void test_a_limit_on_operations(void **state)
+{
+	struct window_io io = { .op = 1, .count = 2 };
+	uint64_t sums[2] = {}, whole[2] = {}, others[2] = {}, found = 0;
+	struct aggregate_io_group **groups;
+	struct aggregate_others bound;
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < MANY; i++) {
+		add_image(0, i + 1, false);
+		for (io.layer = 2; io.layer < 4; io.layer++) {
+			io.total_ns = (i + 1) * (i % 30 == 7 ? 1000 : 1) * US;
+			io.max_ns = io.total_ns;
+			io.image = i;
+			whole[io.layer - 2] += io.total_ns;
+			add_io(0, &io);
+		}
+	}
+	options.by = AGGREGATE_BY_PROCESS;
+	options.max_memory = 1;
+	list.n = 1;
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	assert_int_equal(aggregate_io_groups(aggregate, &groups, &n), 0);
+	bound = aggregate_others(aggregate);
+	assert_in_range(n, 20, 64 + 2);
+	for (i = 0; i < n; i++) {
+		sums[groups[i]->io.layer - 2] += groups[i]->io.total_ns;
+		others[groups[i]->io.layer - 2] += groups[i]->is_others;
+		found += !groups[i]->is_others &&
+			 groups[i]->io.total_ns + bound.bound_ns >= 8000 * US;
+	}
+	assert_memory_equal(sums, whole, sizeof(sums));
+	assert_int_equal(others[0], 1);
+	assert_int_equal(others[1], 1);
+	assert_true(bound.groups > MANY && bound.bound_ns > 0 && bound.bound_ns < 8000 * US);
+	assert_true(found >= 20);
+	assert_int_equal(aggregate_totals(aggregate)->operations, 4 * MANY);
+	free(groups);
+}
+
 /* Returns the sum of the groups of the thread `uid`; 0 if it has none. */
 static uint64_t sum_of_thread(struct aggregate_group *const *groups, size_t n, uint64_t uid)
 {
@@ -814,6 +859,7 @@ int main(void)
 		TEST(test_a_filter_sees_each_name),
 		TEST(test_operations),
 		TEST(test_operations_by_window),
+		TEST(test_a_limit_on_operations),
 		TEST(test_a_limit_on_groups),
 		TEST(test_a_limit_keeps_the_longest),
 		TEST(test_groups_by_name),

@@ -560,11 +560,18 @@ static void test_parts_make_the_whole(void **state)
 		rows[i].count = (int64_t)i;
 	}
 	reply.totals.threads = 77;
-	reply.cursor = NULL; /* a reply with a cursor is part of a stream */
 	reply.rows = (struct wire_rows){ rows, n };
 	text_init(&text, SIZE_MAX);
 	do {
-		assert_int_equal(snapshot_reply_encode_part(&reply, false, &next, size, &text), 0);
+		size_t end = text.len + size;
+		int r = snapshot_part_begin(&reply, &text);
+
+		text.limit = end;
+		while (next < n && (r = snapshot_part_add(&rows[next], &text)) == 0)
+			next++;
+		assert_true(r == 0 || r == -EMSGSIZE);
+		assert_int_equal(snapshot_part_end(next < n, &text), 0);
+		text.limit = SIZE_MAX;
 		parts++;
 	} while (next < n);
 	assert_true(parts > 10 && parts < n);
@@ -578,19 +585,62 @@ static void test_a_row_that_never_fits(void **state)
 	struct wire_snapshot_reply reply;
 	char *name = arena_alloc(arena, VARLINK_MAX_REPLY + 1);
 	int64_t seed = 0;
-	size_t next = 1;
+	struct wire_row row;
 	struct text text;
+	size_t len;
 
 	fill(&record_snapshot_reply, &reply, arena, &seed);
+	reply.totals.threads = 77;
+	((struct wire_row *)reply.rows.v)[0].count = 0;
 	memset(name, 'x', VARLINK_MAX_REPLY);
-	((struct wire_row *)reply.rows.v)[1].comm = name;
-	text_init(&text, SIZE_MAX);
-	text_put_str(&text, "before");
-	assert_int_equal(snapshot_reply_encode_part(&reply, false, &next, 8192, &text), -EMSGSIZE);
-	assert_int_equal(next, 1);
-	assert_int_equal(text.len, strlen("before"));
-	assert_int_equal(text.error, 0);
+	row = reply.rows.v[0];
+	row.comm = name;
+	text_init(&text, VARLINK_MAX_REPLY);
+	assert_int_equal(snapshot_part_begin(&reply, &text), 0);
+	assert_int_equal(snapshot_part_add(&reply.rows.v[0], &text), 0);
+	len = text.len;
+	assert_int_equal(snapshot_part_add(&row, &text), -EMSGSIZE);
+	assert_int_equal(text.len, len);
+	assert_int_equal(snapshot_part_end(false, &text), 0);
+	parts_decode(&text, VARLINK_MAX_REPLY, 1, arena);
 	text_fini(&text);
+}
+
+/* An answer that is printed piece by piece is the same document as the whole. */
+static void test_printed_pieces_make_the_whole(void **state)
+{
+	_cleanup_(arena_freep) struct arena *arena = arena_new();
+	struct wire_snapshot_reply reply;
+	struct wire_row rows[5];
+	struct text whole, pieces;
+	int64_t seed = 0;
+
+	fill(&record_snapshot_reply, &reply, arena, &seed);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		fill(&record_row, &rows[i], arena, &seed);
+	text_init(&whole, SIZE_MAX);
+	text_init(&pieces, SIZE_MAX);
+	for (size_t k = 0; k < 8; k++) {
+		bool is_pretty = k % 2;
+		size_t n = k / 2 == 3 ? ARRAY_SIZE(rows) : k / 2, at = 0;
+
+		reply.rows = (struct wire_rows){ rows, n };
+		text_reset(&whole);
+		text_reset(&pieces);
+		assert_int_equal(snapshot_reply_print(&reply, is_pretty, &whole), 0);
+		assert_int_equal(snapshot_print_begin(&reply, is_pretty, &pieces), 0);
+		for (size_t piece = 0; piece < 3; piece++) {
+			struct wire_rows some = { rows + at, piece == 2 ? n - at : n / 3 };
+
+			assert_int_equal(snapshot_print_rows(&some, at, is_pretty, &pieces), 0);
+			at += some.n;
+		}
+		assert_int_equal(snapshot_print_end(n, is_pretty, &pieces), 0);
+		assert_int_equal(whole.len, pieces.len);
+		assert_memory_equal(whole.data, pieces.data, whole.len);
+	}
+	text_fini(&whole);
+	text_fini(&pieces);
 }
 
 static void test_print(void **state)
@@ -625,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_the_limit_holds),
 		cmocka_unit_test(test_parts_make_the_whole),
 		cmocka_unit_test(test_a_row_that_never_fits),
+		cmocka_unit_test(test_printed_pieces_make_the_whole),
 		cmocka_unit_test(test_print),
 	};
 

@@ -549,12 +549,12 @@ static void test_an_unreadable_window_is_a_gap(void **state)
 	entry.lost[LOST_WAIT_KEYS] = 4;
 	memory_add_entry(place, &entry);
 	list = list_open(place, S(2000), S(2010));
-	timeline_losses(place->timeline, lost);
+	timeline_losses(place->timeline, 0, timeline_range(place->timeline)->n, lost);
 	assert_int_equal(lost[LOST_WAIT_KEYS], 7);
 	assert_null(timeline_window(list, 0));
 	window_unref(timeline_window(list, 1));
 	memset(lost, 0, sizeof(lost));
-	timeline_losses(place->timeline, lost);
+	timeline_losses(place->timeline, 0, timeline_range(place->timeline)->n, lost);
 	assert_int_equal(lost[LOST_WAIT_KEYS], 4);
 	assert_int_equal(timeline_coverage(place->timeline, place->arena, S(2000), S(2010),
 					   &place->coverage),

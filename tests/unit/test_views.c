@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "client/render/folded.h"
+#include "client/render/formats.h"
 #include "client/render/iolat.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
@@ -233,13 +234,13 @@ static void test_wakes(void **state)
  * Makes an answer about waits, with a row that was blocked and one that was ready and throttled,
  * and an answer about samples of the same time.
  */
-struct overview {
+struct overview_fixture {
 	struct wire_row rows[2];
 	struct wire_row sample;
 	struct wire_snapshot_reply waits, samples;
 };
 
-static void overview_init(struct overview *o)
+static void overview_init(struct overview_fixture *o)
 {
 	o->rows[0] = o->rows[1] = o->sample = row_of_db();
 	o->rows[1].comm = "worker";
@@ -254,14 +255,27 @@ static void overview_init(struct overview *o)
 	o->samples.totals.samples = 200;
 }
 
+static void overview_text(const struct view *view, const struct wire_snapshot_reply *waits,
+			  const struct wire_snapshot_reply *samples, const char *no_samples)
+{
+	const struct overview overview = {
+		.waits = waits,
+		.samples = samples,
+		.no_samples = no_samples,
+		.no_io = "off",
+	};
+
+	render_overview(view, &overview);
+}
+
 static void test_overview(void **state)
 {
-	struct overview o;
+	struct overview_fixture o;
 	struct printer p;
 
 	overview_init(&o);
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\non CPU     4 s by samples, 1 of 1 stack\n", "db (pid 4242)",
 		      "4 s  100 %\n", "\nrunnable   600 ms, 1 of 1 stack\n", "worker",
 		      "\nthrottled  400 ms,", "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)",
@@ -269,12 +283,12 @@ static void test_overview(void **state)
 	o.waits.rows.n = 0;
 	o.samples.rows.n = 0;
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited for a CPU\n",
 		      "\nblocked    no waits but idle ones\n", NULL);
 	/* There is no answer about samples if no sample found the process. */
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, NULL, NULL);
+	overview_text(&p.view, &o.waits, NULL, NULL);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
@@ -288,18 +302,18 @@ static void test_pressure(void **state)
 		{ .cgroup = "/system.slice/low.service", .cpu = { .some_ppm = 9999 } },
 	};
 	struct wire_pressure pressure = { .cpu = &cpu, .io = &io, .memory = &none };
-	struct overview o;
+	struct overview_fixture o;
 	struct printer p;
 
 	overview_init(&o);
 	o.waits.pressure = &pressure;
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\npressure   cpu 12 %, io 40 % (full 31 %), memory 0 %\n", NULL);
 	pressure.units = (struct wire_unit_pressures)LIST(units);
 	pressure.memory = &little;
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p,
 		      "\npressure   cpu 12 %, io 40 % (full 31 %), memory 0.1 %; most: "
 		      "db\\x1b.service io\n           38 %\n",
@@ -307,11 +321,11 @@ static void test_pressure(void **state)
 	pressure.units = (struct wire_unit_pressures){};
 	pressure.units_missing = "no cgroups\x1b";
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\n           of units not known: no cgroups\\x1b\n", NULL);
 	pressure = (struct wire_pressure){ .missing = "no PSI" };
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\npressure   not known: no PSI\n", NULL);
 }
 
@@ -322,7 +336,7 @@ static void test_overview_of_lost_samples(void **state)
 						{ T0, T0 + 2 * NS_PER_S, "samples\x1b", NULL } };
 	static const struct wire_lost lost[] = { { "stacks", 0 }, { "rows\x1b", 141579 } };
 	static const char *const notes[] = { "of both", "of samples" };
-	struct overview o;
+	struct overview_fixture o;
 	struct printer p;
 
 	overview_init(&o);
@@ -332,7 +346,7 @@ static void test_overview_of_lost_samples(void **state)
 	o.samples.lost = (struct wire_losts)LIST(lost);
 	o.samples.notes = (struct wire_strs)LIST(notes);
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p,
 		      "stackd was killed\nlost       nothing\nnote       of both\n"
 		      "samples    gap, 03:10:10 to 03:10:12 (2 s): samples\\x1b\n"
@@ -341,9 +355,20 @@ static void test_overview_of_lost_samples(void **state)
 		      "seen ",
 		      NULL);
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, NULL, "the probe oncpu is off: by\x1b [probes]");
+	overview_text(&p.view, &o.waits, NULL, "the probe oncpu is off: by\x1b [probes]");
 	printer_check(&p, "\non CPU     no samples: the probe oncpu is off: by\\x1b [probes]\n",
 		      "\nrunnable   600 ms,", NULL);
+}
+
+static void overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
+			    const struct wire_snapshot_reply *samples)
+{
+	void *stream = format_folded.stream_new(view, STREAM_OVERVIEW);
+
+	format_folded.stream_add(stream, waits, true);
+	if (samples)
+		format_folded.stream_add(stream, samples, true);
+	format_folded.stream_end(stream, true);
 }
 
 /* There is a tower for each part of the time, and the towers add up to the sums. */
@@ -353,19 +378,19 @@ static void test_overview_folded(void **state)
 		"runnable;worker;main;wait_for_pipe 600000\n"
 		"throttled;worker;main;wait_for_pipe 400000\n"
 		"blocked;db;main;wait_for_pipe;anon_pipe_read;schedule 3000000\n";
-	struct overview o;
+	struct overview_fixture o;
 	struct printer p;
 	char text[512];
 
 	overview_init(&o);
 	printer_open(&p, (struct view){ 0 });
-	render_overview_folded(&p.view, &o.waits, &o.samples);
+	overview_folded(&p.view, &o.waits, &o.samples);
 	snprintf(text, sizeof text,
 		 "on CPU;db;main;wait_for_pipe;anon_pipe_read;schedule 4000000\n%s", waits);
 	printer_check_whole(&p, text);
 	/* Without samples, the time on CPUs is still known, without stacks. */
 	printer_open(&p, (struct view){ 0 });
-	render_overview_folded(&p.view, &o.waits, NULL);
+	overview_folded(&p.view, &o.waits, NULL);
 	snprintf(text, sizeof text, "on CPU;[no samples] 4000000\n%s", waits);
 	printer_check_whole(&p, text);
 }

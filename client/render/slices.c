@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/iolat.h"
+#include "client/render/render.h"
+#include "common/base.h"
+
+enum { TIME_WIDTH = 8, COLUMN_WIDTH = 9, COLUMNS = 3, SHARE_WIDTH = 5 };
+
+/* A column of figures: its head, and the figure of a slice, see figure_of(). */
+struct column {
+	const char *head;
+	enum { OF_NOTHING, OF_ON_CPU, OF_PARTS, OF_COUNT } kind;
+	const char *parts[2]; /* for OF_PARTS: names of the parts whose times are added up */
+};
+
+static const struct column of_waits[COLUMNS] = {
+	{ "on CPU", OF_ON_CPU, {} },
+	{ "runnable", OF_PARTS, { "runnable", "throttled" } },
+	{ "blocked", OF_PARTS, { "blocked" } },
+};
+static const struct column of_samples[COLUMNS] = { { "on CPU", OF_ON_CPU, {} } };
+static const struct column of_calls[COLUMNS] = { { "calls/s", OF_COUNT, {} } };
+static const struct column of_io[COLUMNS] = {
+	{ "I/O per s", OF_COUNT, {} },
+	{ "fs", OF_PARTS, { "fs" } },
+	{ "disks", OF_PARTS, { "block" } },
+};
+
+static const struct column *columns_of(const struct wire_snapshot_reply *reply)
+{
+	return reply_is_iolat(reply)	 ? of_io
+	       : reply_has_calls(reply)	 ? of_calls
+	       : reply_is_sampled(reply) ? of_samples
+					 : of_waits;
+}
+
+static int64_t part_ns(const struct wire_snapshot_reply *reply, const char *name)
+{
+	for (size_t i = 0; name && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, name) == 0)
+			return reply->parts.v[i].total_ns;
+	return 0;
+}
+
+/* Writes the figure of a slice: an average number of threads, or a number of events a second. */
+static void figure_of(const struct column *column, const struct wire_snapshot_reply *reply,
+		      char text[static 32])
+{
+	int64_t length = coverage_length(&reply->coverage), count;
+
+	switch (column->kind) {
+	case OF_ON_CPU:
+		average_text(reply->totals.on_cpu_ns, length, text);
+		break;
+	case OF_PARTS:
+		average_text(part_ns(reply, column->parts[0]) + part_ns(reply, column->parts[1]),
+			     length, text);
+		break;
+	case OF_COUNT:
+		count = reply_is_iolat(reply) ? reply->totals.ios : reply->totals.calls;
+		snprintf(text, 32, "%s",
+			 count_text(length > 0 ? (long long)((double)count * NS_PER_S /
+								     (double)length +
+							     0.5)
+					       : 0));
+		break;
+	case OF_NOTHING:
+		text[0] = '\0';
+		break;
+	}
+}
+
+/* Returns what a row says in a line: who, and what it waits for or does. The caller frees it. */
+static char *row_words(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *title = row->io ? NULL : row_title(view, row), *more = NULL;
+	char *words = NULL;
+	int r;
+
+	if (row->io) {
+		more = io_place(row->io);
+		r = asprintf(&words, "%s %s, %s", row->io->layer, row->io->op, more);
+	} else if (row->state && !row->key && strcmp(row->state, "-") != 0) {
+		more = state_words(row);
+		r = asprintf(&words, "%s: %s", title, more);
+	} else {
+		return TAKE(title);
+	}
+	return must(r < 0 ? NULL : words);
+}
+
+/* Returns the share of a row in the time, or in the calls, of all rows of its slice. */
+static const char *row_share(const struct wire_snapshot_reply *reply, const struct wire_row *row)
+{
+	if (reply_has_calls(reply))
+		return share_text(row->count, reply->totals.calls);
+	if (row->io)
+		return share_text(row->total_ns, part_ns(reply, row->io->layer));
+	return share_text(row->total_ns, reply->shown.total_ns + reply->rest.total_ns);
+}
+
+static void put_row(const struct view *view, const struct wire_snapshot_reply *reply,
+		    const struct wire_row *row, int indent)
+{
+	_cleanup_(freep) char *words = row_words(view, row), *fitted = NULL;
+	size_t room = view->page.width > (size_t)indent + SHARE_WIDTH + 12
+			      ? view->page.width - (size_t)indent - SHARE_WIDTH - 2
+			      : 10;
+
+	fitted = view->page.cuts_names ? text_fit(words, room) : must(strdup(words));
+	fprintf(view->page.out, "%*s  %s\n", SHARE_WIDTH, row_share(reply, row), fitted);
+}
+
+static void render_gaps(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_gaps *gaps = &reply->coverage.gaps;
+	char start[TERM_TIME_MAX];
+
+	for (size_t i = 0; i < gaps->n; i++) {
+		_cleanup_(freep) char *reason = name_escape(gaps->v[i].reason);
+
+		time_format(gaps->v[i].start, TIME_CLOCK, start);
+		page_wrap(&view->page, STYLE_WARN, start, TIME_WIDTH + 2, "gap of %s: %s",
+			  ns_text(gaps->v[i].end - gaps->v[i].start), reason);
+	}
+}
+
+static void render_slice(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct column *columns = columns_of(reply);
+	char start[TERM_TIME_MAX], figure[32];
+	int indent = TIME_WIDTH;
+
+	render_gaps(view, reply);
+	if (reply->coverage.windows == 0)
+		return;
+	time_format(reply->coverage.used.start, TIME_CLOCK, start);
+	fputs(start, view->page.out);
+	for (size_t i = 0; i < COLUMNS && columns[i].kind != OF_NOTHING; i++) {
+		figure_of(&columns[i], reply, figure);
+		fprintf(view->page.out, " %*s", COLUMN_WIDTH, figure);
+		indent += COLUMN_WIDTH + 1;
+	}
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		fprintf(view->page.out, "%*s ", i > 0 ? indent : 0, "");
+		put_row(view, reply, &reply->rows.v[i], indent + 1);
+	}
+	if (reply->rows.n == 0)
+		fputc('\n', view->page.out);
+}
+
+static void render_head(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct column *columns = columns_of(reply);
+
+	fprintf(view->page.out, "%-*s", TIME_WIDTH, "from");
+	for (size_t i = 0; i < COLUMNS && columns[i].kind != OF_NOTHING; i++)
+		fprintf(view->page.out, " %*s", COLUMN_WIDTH, columns[i].head);
+	fprintf(view->page.out, " %*s  most of it\n", SHARE_WIDTH, "");
+}
+
+/* Prints what was lost in all slices together, and in how many of them. */
+static void render_losses(const struct view *view, const struct wire_snapshot_reply *const *slices,
+			  size_t n)
+{
+	int64_t lost = 0, count;
+	size_t of = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		count = lost_count(&slices[i]->lost);
+		lost += count;
+		of += count > 0;
+	}
+	if (lost == 0)
+		page_wrap(&view->page, STYLE_PLAIN, "lost", RENDER_LABEL_WIDTH, "nothing");
+	else
+		page_wrap(&view->page, STYLE_WARN, "lost", RENDER_LABEL_WIDTH,
+			  "%s events in %zu of %zu lines; without --each, their reasons are shown",
+			  count_text(lost), of, n);
+}
+
+void render_slices(const struct view *view, const struct wire_snapshot_reply *const *slices,
+		   size_t n)
+{
+	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
+	const struct wire_coverage *first, *last;
+
+	if (n == 0)
+		return;
+	first = &slices[0]->coverage;
+	last = &slices[n - 1]->coverage;
+	time_format(first->used.start, TIME_DAY, start);
+	time_format(last->used.end, TIME_FULL, end);
+	page_wrap(&view->page, STYLE_BOLD, "time", RENDER_LABEL_WIDTH, "%s to %s (%s)", start, end,
+		  ns_text(last->used.end - first->used.start));
+	render_losses(view, slices, n);
+	if (!reply_has_calls(slices[0]))
+		page_wrap(&view->page, STYLE_PLAIN, "figures", RENDER_LABEL_WIDTH,
+			  "how many threads at a time, on average%s",
+			  columns_of(slices[0]) == of_waits ? "; idle waits are left out" : "");
+	page_break(&view->page);
+	render_head(view, slices[0]);
+	for (size_t i = 0; i < n; i++)
+		render_slice(view, slices[i]);
+}

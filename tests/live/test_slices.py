@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that the parts of a range (--each) add up to the range, that each part is answered as if it
+had been asked for alone, and that the overview says who did I/O.
+"""
+
+import os
+import subprocess
+import re
+
+import harness as h
+
+h.need_live()
+
+# The windows stay in memory: on disk, several may become one between two questions.
+daemon = h.Daemon("window.length=1s", "window.max_memory=256M", "probe.oncpu.frequency=199")
+LOOP = "import time\nwhile True: time.sleep(0.01); sum(range(100000))"
+worker = h.spawn(["python3", "-c", LOOP], stdout=subprocess.DEVNULL)
+writer = h.spawn(["sh", "-c", f"while :; do dd if=/dev/zero of={os.getcwd()}/slices.tmp bs=64k count=16"
+                  " conv=fsync 2> /dev/null; done"])
+start = daemon.cut()
+h.wait_until(lambda: daemon.cut() > start + 6 * h.NS_PER_S, 60, "six seconds")
+end = min(daemon.cut(probe) for probe in ("offcpu", "oncpu")) // h.NS_PER_S
+RANGE = ["--since", f"@{end - 5}", "--until", f"@{end}"]
+h.stop_process(writer)
+os.unlink("slices.tmp")
+
+# The parts of a range add up to the range, and each is answered as if it had been asked for.
+SUMS = ("on_cpu_ns", "runnable_ns", "blocked_ns", "waits", "short_waits", "samples")
+
+
+def by_row(answer):
+    """Returns the sums of an answer's rows by process and thread name. A wait that has ended since
+    another answer was made may have got another stack."""
+    sums = {}
+    for row in answer["rows"]:
+        key = (row["process"]["pid"], row["process"]["start"]["ns"], row["comm"])
+        old = sums.get(key, (0, 0, 0))
+        sums[key] = (old[0] + row["total_ns"], old[1] + row["count"], old[2] + row.get("open", 0))
+    return sums
+
+
+for probe in ("offcpu", "oncpu"):
+    whole = daemon.ctl_json("snapshot", probe, *RANGE)
+    for each in ("window", "2s"):
+        slices = daemon.ctl_json("snapshot", probe, "--each", each, *RANGE)
+        starts = [s["coverage"]["used"]["start"]["ns"] for s in slices]
+        h.check(len(slices) > 1 and starts == sorted(starts, reverse=True),
+                f"{probe}: each {each}: newest first: {starts}")
+        h.check(sum(s["coverage"]["windows"] for s in slices) == whole["coverage"]["windows"],
+                f"{probe}: each {each}: each window is in one part")
+        for name in SUMS:
+            have = sum(s["totals"].get(name, 0) for s in slices)
+            want = whole["totals"].get(name, 0)
+            h.check(have == want, f"{probe}: each {each}: {name}: {have} of {want}")
+        have = sum(h.row_sum(s["rows"]) for s in slices)
+        h.check(have == h.row_sum(whole["rows"]), f"{probe}: each {each}: rows: {have}")
+        for part in slices[1:3]:
+            used = part["coverage"]["used"]
+            alone = daemon.call("io.stackd.Snapshot", probe=probe, idle=True,
+                                since_ns=used["start"]["ns"], until_ns=used["end"]["ns"])
+            here, there = by_row(part), by_row(alone)
+            differ = [(key, here.get(key), there.get(key)) for key in {**here, **there}
+                      if here.get(key) != there.get(key)]
+            h.check(not differ, f"{probe}: each {each}: as if asked for alone: {differ[:5]}")
+            h.check(part["totals"] == alone["totals"], f"{probe}: each {each}: its totals")
+    text = daemon.ctl("snapshot", probe, "--each", "2s", *RANGE)
+    lines = re.findall(r"(?m)^\d\d:\d\d:\d\d .*%  \S", text.out)
+    h.check(text.code == 0 and len(lines) == len(slices), f"{probe}: a line each: {text} {text.out}")
+    
+# The overview has the I/O of the same time, by process.
+both = daemon.ctl_json("snapshot", *RANGE)
+h.check(list(both) == ["waits", "samples", "io"], f"the overview: {list(both)}")
+if both["io"]:
+    h.check(both["io"]["probe"] == "iolat", "the overview: its I/O")
+    layers = {part["name"]: part["total_ns"] for part in both["io"]["parts"]}
+    for name, total in layers.items():
+        have = sum(r["total_ns"] for r in both["io"]["rows"] if r["io"]["layer"] == name)
+        h.check(have == total, f"the overview: {name}: {have} of {total}")
+    text = daemon.ctl("snapshot", *RANGE)
+    for name, label in (("fs", "I/O"), ("block", "disks")):
+        h.check(name not in layers or re.search(rf"(?m)^{label} +.*, \d+ of \d+ rows?$", text.out),
+                f"text: {label}: {text.out[-1500:]}")
+
+h.finish()
