@@ -16,6 +16,7 @@
 
 #include "io_sums.bpf.h"
 #include "io_table.bpf.h"
+#include "run_time.bpf.h"
 
 const volatile bool has_throttle = false; /* true: the program on_throttle is attached */
 /* True: the program on_request_start is attached. It runs in the task that makes a request. */
@@ -420,8 +421,10 @@ int BPF_PROG(on_request_start, struct request *rq)
 {
 	struct cpu *cpu = cpu_get();
 
-	if (cpu)
-		request_begin(cpu, rq, bpf_ktime_get_ns(), 0);
+	if (!cpu)
+		return 0;
+	RUN_TIMED(cpu);
+	request_begin(cpu, rq, bpf_ktime_get_ns(), 0);
 	return 0;
 }
 
@@ -434,7 +437,10 @@ int BPF_PROG(on_request_insert, struct request *rq)
 {
 	struct cpu *cpu = cpu_get();
 
-	if (cpu && !request_find(pointer_number(cpu, rq)))
+	if (!cpu)
+		return 0;
+	RUN_TIMED(cpu);
+	if (!request_find(pointer_number(cpu, rq)))
 		request_begin(cpu, rq, request_made_ns(rq), 0);
 	return 0;
 }
@@ -447,6 +453,7 @@ int BPF_PROG(on_request_issue, struct request *rq)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	request = request_find(pointer_number(cpu, rq));
 	if (request)
 		request->issue_ns = bpf_ktime_get_ns();
@@ -464,6 +471,7 @@ int BPF_PROG(on_request_requeue, struct request *rq)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	request = request_find(pointer_number(cpu, rq));
 	if (!request)
 		return 0;
@@ -574,6 +582,7 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	now = bpf_ktime_get_ns();
 	if (has_throttle && *(volatile bool *)&has_held)
 		hold_leave_all(cpu, rq->bio, bytes);
@@ -615,6 +624,7 @@ int BPF_PROG(on_request_merge, struct request *rq)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	address = pointer_number(cpu, rq);
 	request = request_find(address);
 	if (!request)
@@ -634,6 +644,7 @@ static __always_inline int bio_merge(struct bio *bio)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	if (held) {
 		if (!is_part)
 			hold_end(cpu, held, bpf_ktime_get_ns());
@@ -692,6 +703,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	now = bpf_ktime_get_ns();
 	held = bio_held(bio, &is_part);
 	if (held && !is_part)
@@ -723,6 +735,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	if (has_throttle && *(volatile bool *)&has_held)
 		throttled_ns = hold_leave(cpu, bio);
 	if (!*(volatile bool *)&has_bios)
@@ -782,6 +795,7 @@ int BPF_PROG(on_throttle, struct bio *bio)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	held = bpf_map_lookup_elem(&throttled, &key);
 	if (held) { /* the bio was too large for one request: the kernel now checks its remainder */
 		hold_end(cpu, held, now);

@@ -44,6 +44,7 @@ struct slow_stacks {
 #include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
+#include "run_time.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -214,6 +215,7 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	stack = pointer_number(cpu, regs) & ~STACK_MASK;
 	slot = slot_find(stack, &index);
 	if (!slot)
@@ -256,6 +258,7 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	end_ns = bpf_ktime_get_ns();
 	cpu->counts.ios++;
 	stack = pointer_number(cpu, regs) & ~STACK_MASK;
@@ -353,6 +356,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	stack = stack_number(cpu, task);
 	slot = slot_find(stack, &index);
 	if (!slot)
@@ -374,6 +378,7 @@ static __always_inline int function_begin(__u32 layer, __u32 op, struct file *fi
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	task = bpf_get_current_task_btf();
 	stack = stack_number(cpu, task);
 	slot = slot_find(stack, &index);
@@ -467,6 +472,7 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	task = bpf_get_current_task_btf();
 	slot = function_close(cpu, task, layer, op, &none);
 	if (!slot)
@@ -543,6 +549,7 @@ int on_function_out(struct pt_regs *ctx)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	task = bpf_get_current_task_btf();
 	slot = function_close(cpu, task, IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), &file);
 	if (!slot)

@@ -34,6 +34,7 @@
 #include "filter.bpf.h"
 #include "offcpu_maps.bpf.h"
 #include "process.bpf.h"
+#include "run_time.bpf.h"
 #include "stack.bpf.h"
 #include "switch_in_progs.bpf.h"
 #include "thread.bpf.h"
@@ -419,6 +420,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
@@ -451,6 +453,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	t = thread_find(cpu, (__u64)task);
 	if (!t || t->status == THREAD_RUNNABLE)
 		return 0;
@@ -472,6 +475,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	t = thread_find(cpu, (__u64)task);
 	if (t && t->status == THREAD_BLOCKED)
 		throttle_wake(t, task);
@@ -496,6 +500,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 
 	if (!cpu || !filter_has_thread(task))
 		return 0;
+	RUN_TIMED(cpu);
 	thread_renew(cpu, task, &start);
 	/*
 	 * The new task's cgroup may be out of CPU quota already: store the run queue's throttled
@@ -556,15 +561,18 @@ static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *
  * Takes the stacks of the current thread, which has just been switched to, and records its pending
  * wait. Inlined, because otherwise each kernel stack would have one more frame to unwind.
  */
-static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
+static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct task_struct *task,
+					   struct run *run)
 {
 	__u64 kstack = STACK_NONE, ustack = STACK_NONE, stacks = cpu->counts.stacks;
+	__u64 begin_ns = bpf_ktime_get_ns();
 
 	cpu->pending.task = 0;
 	cpu->counts.pendings = 0;
 	stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &kstack, &ustack);
 	thread_refresh(cpu, task, stacks);
 	wait_record(cpu, &cpu->pending, kstack, ustack);
+	run_walked(run, begin_ns);
 }
 
 static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
@@ -573,10 +581,11 @@ static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 
 	if (!cpu)
 		return;
+	RUN_TIMED(cpu);
 	if (cpu->running != (__u64)task && cpu->running)
 		switch_recover(cpu, task);
 	if (cpu->pending.task)
-		pending_record(ctx, cpu, task);
+		pending_record(ctx, cpu, task, &run);
 }
 
 SWITCH_IN_PROGRAMS(on_switched_in)
@@ -586,8 +595,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct cpu *cpu = cpu_get();
 
-	if (cpu)
-		process_fork(cpu, parent, child);
+	if (!cpu)
+		return 0;
+	RUN_TIMED(cpu);
+	process_fork(cpu, parent, child);
 	return 0;
 }
 
@@ -653,6 +664,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	unwind_note_exec(task);
 	image_look(cpu, task, &image);
 	t = thread_find(cpu, (__u64)task);
@@ -675,8 +687,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
 
-	if (cpu)
-		process_exit(cpu, task);
+	if (!cpu)
+		return 0;
+	RUN_TIMED(cpu);
+	process_exit(cpu, task);
 	return 0;
 }
 

@@ -65,6 +65,7 @@ struct cpu {
 #include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
+#include "run_time.bpf.h"
 #include "stack.bpf.h"
 #include "switch_in_progs.bpf.h"
 #include "unwind.bpf.h"
@@ -331,6 +332,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (!cpu)
 		return 0;
+	RUN_TIMED(cpu);
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
@@ -352,6 +354,7 @@ static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 
 	if (!cpu || cpu->pending.task != key || !key)
 		return;
+	WALK_TIMED(cpu);
 	s = bpf_map_lookup_elem(&sleepers, &key);
 	if (!s)
 		return;
@@ -446,6 +449,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!cpu || task == bpf_get_current_task_btf())
 		return 0;
+	RUN_TIMED(cpu);
 	s = bpf_map_lookup_elem(&sleepers, &key);
 	if (!s)
 		return 0;

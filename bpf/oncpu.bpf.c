@@ -28,6 +28,7 @@
 #include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
+#include "run_time.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -100,6 +101,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 
 	if (!cpu)
 		return 0;
+	WALK_TIMED(cpu);
 	cpu->counts.samples++;
 	if (!with_idle && !task->pid) {
 		cpu->counts.samples_idle++;

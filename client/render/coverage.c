@@ -204,6 +204,24 @@ void render_fold(const struct page *page, const struct wire_folded *folded, size
 		  ns_text(folded->total_ns));
 }
 
+/* Returns for which share of a CPU this CPU time is, in percent. */
+static double cpu_percent(int64_t cpu_ns, int64_t length_ns)
+{
+	return length_ns > 0 ? 100.0 * (double)cpu_ns / (double)length_ns : 0.0;
+}
+
+void render_cost(const struct page *page, const struct wire_cost *cost, size_t indent)
+{
+	if (!cost)
+		return;
+	page_wrap(page, STYLE_PLAIN, "cost", indent,
+		  "stackd took %.1f %% of a CPU: %.1f %% its threads, %.1f %% its programs in the "
+		  "kernel",
+		  cpu_percent(cost->cpu_ns + cost->bpf_ns, cost->length_ns),
+		  cpu_percent(cost->cpu_ns, cost->length_ns),
+		  cpu_percent(cost->bpf_ns, cost->length_ns));
+}
+
 static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
@@ -226,6 +244,7 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	render_asked(view, c);
 	render_gaps(view, &c->gaps, INT64_MIN, c->used.start);
 	render_missing(view, reply);
+	render_cost(&view->page, reply->cost, LABEL_WIDTH);
 }
 
 static bool gap_is_among(const struct wire_gaps *gaps, const struct wire_gap *gap)

@@ -43,6 +43,9 @@ void render_lost(const struct page *page, const struct wire_losts *lost, size_t 
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 
+/* Prints what stackd cost as one line; nothing if cost is NULL. */
+void render_cost(const struct page *page, const struct wire_cost *cost, size_t indent);
+
 /* Returns how many events were lost, summed up over all reasons. */
 int64_t lost_count(const struct wire_losts *lost);
 

@@ -223,13 +223,17 @@ static void render_store(const struct page *page, const struct wire_store *s, in
 
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
-	int64_t up = now > s->started ? now - s->started : 0, bpf_ns = 0;
-	int64_t cpu = s->user_ns + s->system_ns;
+	const struct wire_cost cost = {
+		.length_ns = now > s->started ? now - s->started : 0,
+		.cpu_ns = s->user_ns + s->system_ns,
+		.bpf_ns = s->bpf_ns != WIRE_ABSENT ? s->bpf_ns : 0,
+	};
 	char rss[32], maps[32];
+	int64_t bpf_ns = 0;
 
-	page_wrap(page, STYLE_PLAIN, "cost", LABEL_WIDTH,
-		  "%.2f %% of a CPU (%s user, %s system), %s of memory, %s of BPF maps",
-		  up > 0 ? 100.0 * (double)cpu / (double)up : 0.0, ns_text(s->user_ns),
+	render_cost(page, &cost, LABEL_WIDTH);
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+		  "threads: %s user, %s system; %s of memory, %s of BPF maps", ns_text(s->user_ns),
 		  ns_text(s->system_ns), size_text(s->rss_bytes, rss),
 		  size_text(s->map_bytes, maps));
 	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "ending a window takes %s, at most %s",
@@ -238,12 +242,8 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 		for (size_t j = 0; j < s->probes.v[i].programs.n; j++)
 			bpf_ns += s->probes.v[i].programs.v[j].run_ns;
 	if (s->stats_enabled)
-		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "in the kernel's hooks: %s",
-			  ns_text(bpf_ns));
-	else
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
-			  "in the kernel's hooks: not measured; sysctl kernel.bpf_stats_enabled=1 "
-			  "does");
+			  "the kernel measured %s in the programs", ns_text(bpf_ns));
 }
 
 static void render_limits(const struct page *page, const struct wire_limits *limits)

@@ -169,6 +169,27 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 	return is_last ? counts->calls_passed + counts->calls_refused : 0;
 }
 
+void drain_add_cost(struct drain *drain, const struct cpu_counts *counts)
+{
+	cost_meter_add(drain->cost, cost_of_programs(counts, &drain->run_counts));
+	drain->run_counts = *counts;
+	drain->run_counts_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Sets window->cost to what all of stackd cost since the previous window ended. */
+static void cost_put(struct drain *drain, struct window *window)
+{
+	struct cost_totals now;
+
+	cost_meter_read(drain->cost, &now);
+	window->cost = (struct window_cost){
+		.ns = (uint64_t)(now.at_ns - drain->last_cost.at_ns),
+		.cpu_ns = now.cpu_ns - drain->last_cost.cpu_ns,
+		.bpf_ns = now.bpf_ns - drain->last_cost.bpf_ns,
+	};
+	drain->last_cost = now;
+}
+
 /*
  * Stores in the window the losses that happened since the previous window was built, and adds them
  * to the sums in drain->stats, which clients can ask for.
@@ -197,6 +218,7 @@ static void losses_add(struct drain *drain, struct window *window)
 	drain->last = counts;
 	drain->last_missed = missed;
 	drain->last_unknown = unknown;
+	drain_add_cost(drain, &counts);
 	pthread_mutex_lock(&drain->lock);
 	for (i = 0; i < WINDOW_LOST_N; i++)
 		drain->stats.lost[i] += window->lost[i];
@@ -321,6 +343,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);
+	cost_put(drain, window);
 	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &window->pressure);
 	window_seal(window);
 	*out = window;

@@ -25,7 +25,10 @@
  * Maximum time for which a drain sleeps. Then it looks at the settings, because a reload may have
  * changed the length of windows.
  */
-#define SLEEP_MAX_NS (2 * NS_PER_S)
+#define SLEEP_MAX_NS NS_PER_S
+
+/* The cost of the programs is added at intervals of this length, or a little later. */
+#define COST_TICK_NS (NS_PER_S * 9 / 10)
 
 /*
  * The user stacks of waits that have not ended are read at OPENWAIT_LEAD_NS before the end of a
@@ -141,6 +144,16 @@ static bool drain_wait(struct drain *drain)
 	return !stop;
 }
 
+/* Adds the cost of the programs from time to time, so that windows of other probes have it. */
+static void drain_measure(struct drain *drain)
+{
+	struct cpu_counts counts;
+
+	if (clock_ns(CLOCK_MONOTONIC) - drain->run_counts_ns >= COST_TICK_NS &&
+	    !drain_read_counts(drain, &counts))
+		drain_add_cost(drain, &counts);
+}
+
 /*
  * Measures the CPU cost of recording calls. Sets the share of calls that the BPF programs record
  * from now on so that the cost stays within the budget.
@@ -182,6 +195,7 @@ static void *drain_run(void *data)
 			drain->has_asked_openwait = true;
 		}
 		drain_keep_budget(drain);
+		drain_measure(drain);
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 	}
@@ -308,6 +322,8 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->stacks = options->stacks;
 	drain->resolver = options->resolver;
 	drain->tick = options->tick;
+	drain->cost = options->cost;
+	cost_meter_read(drain->cost, &drain->last_cost);
 	drain->session = options->session;
 	drain->folding = options->folding;
 	drain->follows_processes = options->follows_processes;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/layout.h"
+#include "daemon/drain/cost_meter.h"
 #include "daemon/drain/openwait_reader.h"
 #include "daemon/drain/pressure_meter.h"
 #include "daemon/window/window.h"
@@ -55,12 +56,13 @@ struct drain_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	struct tick *tick;	/* wakes the drain when its ring buffer has records */
-	uint64_t session;	/* number of the session, stored in each of its windows */
-	int64_t min_wait_ns;	/* offcpu: a wait that has not ended is in a window only if it has
-				   lasted this long */
-	bool follows_processes; /* true if the drain has to report forks, execs and exits to
-				   `processes` */
+	struct tick *tick;	 /* wakes the drain when its ring buffer has records */
+	struct cost_meter *cost; /* adds up the cost of all drains */
+	uint64_t session;	 /* number of the session, stored in each of its windows */
+	int64_t min_wait_ns;	 /* offcpu: a wait that has not ended is in a window only if it has
+				    lasted this long */
+	bool follows_processes;	 /* true if the drain has to report forks, execs and exits to
+				    `processes` */
 	bool may_be_short; /* true if the session may end soon: user stacks of waits are then read
 			      at its start, too */
 	enum window_folding folding; /* stored in each of the windows */

@@ -57,6 +57,10 @@ struct drain {
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* reads stacks during waits; NULL unless offcpu */
 	struct pressure_meter *pressure;  /* measures the pressure in each window */
+	struct cost_meter *cost;
+	struct cost_totals last_cost; /* the totals when the last window ended */
+	struct cpu_counts run_counts; /* counters of which the cost was added to drain->cost */
+	int64_t run_counts_ns;	      /* time at which they were read */
 	bool has_asked_openwait; /* true if `openwait` was already asked to read the stacks of waits
 				    that have not ended when this window ends */
 	struct cpu_counts *cpus; /* buffer for the BPF programs' counters: one struct per CPU */
@@ -116,6 +120,9 @@ bool drain_has_threads(const struct drain *drain);
  * negative errno.
  */
 int drain_visit_tasks(struct drain *drain);
+
+/* Adds what the probe's programs cost since the last call to drain->cost. */
+void drain_add_cost(struct drain *drain, const struct cpu_counts *counts);
 
 /*
  * Reads the BPF programs' counters and stores their sums over all CPUs in *sum. 0, or a negative

@@ -93,6 +93,7 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	if (!infos)
 		return -ENOMEM;
 	window_folded_add(&aggregate->folded, &window->folded);
+	window_cost_add(&aggregate->cost, &window->cost);
 	if (window_pressure_add(&aggregate->pressure, &window->pressure))
 		return -ENOMEM;
 	if (window->sample_below_ns > aggregate->sample_below_ns)
@@ -295,6 +296,11 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate)
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate)
 {
 	return &aggregate->folded;
+}
+
+const struct window_cost *aggregate_cost(const struct aggregate *aggregate)
+{
+	return &aggregate->cost;
 }
 
 const struct window_pressure *aggregate_pressure(const struct aggregate *aggregate)

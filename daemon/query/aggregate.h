@@ -260,6 +260,9 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate);
 void aggregate_image_process(const struct window *window, const struct window_image *image,
 			     struct process_info *out);
 
+/* Returns the sums of window->cost over the windows. */
+const struct window_cost *aggregate_cost(const struct aggregate *aggregate);
+
 /* Returns the sums of window->pressure over the windows. */
 const struct window_pressure *aggregate_pressure(const struct aggregate *aggregate);
 

@@ -115,6 +115,7 @@ struct aggregate {
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	struct window_folded folded;	 /* the sums of window->folded over all windows */
+	struct window_cost cost;	 /* the sums of window->cost over all windows */
 	struct window_pressure pressure; /* the sums of window->pressure over all windows */
 	struct aggregate_folded *folded_images;
 	/*

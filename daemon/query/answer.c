@@ -99,6 +99,24 @@ int answer_folded(struct arena *arena, const struct window_folded *folded,
 	return 0;
 }
 
+int answer_cost(struct arena *arena, const struct window_cost *cost, const struct wire_cost **out)
+{
+	struct wire_cost *wire;
+
+	if (!cost->ns)
+		return 0;
+	wire = arena_alloc(arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	*wire = (struct wire_cost){
+		.length_ns = (int64_t)cost->ns,
+		.cpu_ns = (int64_t)cost->cpu_ns,
+		.bpf_ns = (int64_t)cost->bpf_ns,
+	};
+	*out = wire;
+	return 0;
+}
+
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)
 {
 	struct wire_lost *losts = arena_array(arena, WINDOW_LOST_N, sizeof(*losts));

@@ -104,6 +104,12 @@ int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *
 int answer_folded(struct arena *arena, const struct window_folded *folded,
 		  const struct wire_folded **out);
 
+/*
+ * Sets *out to what stackd cost in the windows of an answer; to NULL if they do not say. Returns 0
+ * or -ENOMEM.
+ */
+int answer_cost(struct arena *arena, const struct window_cost *cost, const struct wire_cost **out);
+
 struct openwait_stats;
 
 /*

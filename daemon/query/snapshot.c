@@ -325,6 +325,9 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	if (!r)
 		r = answer_pressure(answer->arena, aggregate_pressure(answer->aggregate),
 				    &answer->reply.snapshot.pressure);
+	if (!r)
+		r = answer_cost(answer->arena, aggregate_cost(answer->aggregate),
+				&answer->reply.snapshot.cost);
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);

@@ -51,6 +51,7 @@ static int daemon_make(struct recorder *recorder, struct answer *answer)
 {
 	struct wire_status_reply *reply = &answer->reply.status;
 	struct drain_stats drain;
+	struct cost_totals cost;
 	struct rusage usage = {};
 	struct utsname uts = {};
 
@@ -68,6 +69,8 @@ static int daemon_make(struct recorder *recorder, struct answer *answer)
 	reply->cut_max_ns = drain.cut_max_ns;
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
+	cost_meter_read(&recorder->cost, &cost);
+	reply->bpf_ns = (int64_t)cost.bpf_ns;
 	reply->rss_bytes = rss_bytes();
 	reply->map_bytes = (int64_t)recorder_map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();

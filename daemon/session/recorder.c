@@ -217,6 +217,7 @@ static int recorder_sessions(struct recorder *recorder, const struct config *con
 		.processes = recorder->processes,
 		.stacks = recorder->stacks,
 		.resolver = recorder->resolver,
+		.cost = &recorder->cost,
 		.is_serve_only = recorder->is_serve_only,
 	};
 

@@ -63,6 +63,7 @@ struct recorder {
 	struct source_lines_helper *lines;
 	struct recorder_rates rates; /* used by the main thread only */
 	struct recorder_folds folds;
+	struct cost_meter cost;
 	int64_t started_real_ns;
 	char boot_id[40];
 };

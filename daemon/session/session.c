@@ -251,6 +251,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 		.stacks = sessions->stacks,
 		.resolver = sessions->resolver,
 		.tick = sessions->tick,
+		.cost = sessions->cost,
 		.session = session->info.id,
 		.min_wait_ns = session->info.min_wait_ns,
 		.follows_processes = session->notes_processes,

@@ -40,6 +40,7 @@ struct sessions_options {
 	struct stack_table *stacks;
 	struct resolver *resolver;
 	/* the thread that wakes the drains; started by sessions_new(), ended by sessions_free() */
+	struct cost_meter *cost; /* adds up what stackd costs */
 	struct tick *tick;
 	bool is_serve_only; /* nothing is recorded, only queries are answered */
 };

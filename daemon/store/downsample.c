@@ -566,6 +566,7 @@ static int window_sum(struct window *out, const struct window *window)
 	if (window->sample_below_ns > out->sample_below_ns)
 		out->sample_below_ns = window->sample_below_ns;
 	window_folded_add(&out->folded, &window->folded);
+	window_cost_add(&out->cost, &window->cost);
 	return window_pressure_add(&out->pressure, &window->pressure);
 }
 

@@ -21,6 +21,7 @@ enum {
 	TAG_FOLDED = 12,
 	TAG_OWNERS = 13,   /* facts about the window's processes that queries need, see owners.h */
 	TAG_PRESSURE = 30, /* struct window_pressure; left out if the pressure was not to be read */
+	TAG_COST = 31,	   /* struct window_cost; left out if the cost was not measured */
 	TAG_SAMPLING = 14, /* window.sample_below_ns; only if it is not 0 */
 };
 
@@ -30,6 +31,7 @@ enum {
 	FOLDED_VERSION = 1,
 	OWNERS_VERSION = 1,
 	SAMPLING_VERSION = 1,
+	COST_VERSION = 1,
 	ZSTD_LEVEL = 3,
 	BLOCK_HEAD = 8
 };
@@ -83,6 +85,13 @@ static void folded_encode(const struct window_folded *folded, struct bytes *out)
 	bytes_put_u64(out, folded->started);
 	bytes_put_u64(out, folded->ns);
 	bytes_put_u64(out, folded->unlisted);
+}
+
+static void cost_encode(const struct window_cost *cost, struct bytes *out)
+{
+	bytes_put_u64(out, cost->ns);
+	bytes_put_u64(out, cost->cpu_ns);
+	bytes_put_u64(out, cost->bpf_ns);
 }
 
 static int numbers_encode(const struct store_table *table, const struct store_names *names,
@@ -166,6 +175,11 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 		payload.n = 0;
 		bytes_put_i64(&payload, context->window->sample_below_ns);
 		section_put(out, TAG_SAMPLING, SAMPLING_VERSION, &payload);
+	}
+	if (context->window->cost.ns) {
+		payload.n = 0;
+		cost_encode(&context->window->cost, &payload);
+		section_put(out, TAG_COST, COST_VERSION, &payload);
 	}
 	payload.n = 0;
 	store_owners_encode(&context->processes, context->window, &payload);
@@ -304,6 +318,14 @@ static int sampling_decode(struct bytes_reader *in, struct window *window)
 	return in->is_failed || window->sample_below_ns < 0 ? -EBADMSG : 0;
 }
 
+static int cost_decode(struct bytes_reader *in, struct window_cost *cost)
+{
+	cost->ns = bytes_get_u64(in);
+	cost->cpu_ns = bytes_get_u64(in);
+	cost->bpf_ns = bytes_get_u64(in);
+	return in->is_failed ? -EBADMSG : 0;
+}
+
 static int numbers_decode(struct bytes_reader *in, const struct store_names *names, bool is_stacks,
 			  struct store_table *table)
 {
@@ -412,6 +434,8 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return names->owner ? store_owners_decode(&reader, context->window) : 0;
 	if (tag == TAG_FOLDED && version == FOLDED_VERSION)
 		return folded_decode(&reader, &context->window->folded);
+	if (tag == TAG_COST && version == COST_VERSION)
+		return cost_decode(&reader, &context->window->cost);
 	if (tag == TAG_PRESSURE && version == STORE_PRESSURE_VERSION)
 		return store_pressure_decode(&reader, &context->window->pressure);
 	if (tag == TAG_SAMPLING && version == SAMPLING_VERSION)

@@ -53,6 +53,7 @@ static struct window *head_copy(const struct window *in)
 	out->lost_ns = in->lost_ns;
 	out->switch_ins = in->switch_ins;
 	out->sampled = in->sampled;
+	out->cost = in->cost;
 	if (window_pressure_add(&out->pressure, &in->pressure)) {
 		window_unref(out);
 		return NULL;

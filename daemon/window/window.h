@@ -249,6 +249,16 @@ struct window_folded {
 	uint64_t unlisted;  /* how many of `processes` are not in window.members */
 };
 
+/*
+ * The CPU time that stackd took in the window: all of stackd, not only the probe that made the
+ * window. A merged window has the sums of these numbers.
+ */
+struct window_cost {
+	uint64_t ns;	 /* time for which the cost was measured; 0: it was not */
+	uint64_t cpu_ns; /* CPU time of the daemon's threads */
+	uint64_t bpf_ns; /* CPU time of its BPF programs, estimated from some of their runs */
+};
+
 enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* events that the kernel did not pass to a BPF program,
 					     because the program was running on that CPU already */
@@ -311,6 +321,7 @@ struct window {
 	size_t n_members;
 	struct window_folded folded;
 	struct window_pressure pressure;
+	struct window_cost cost;
 	/*
 	 * The processes of a window that was read from disk for a query. In such a window,
 	 * window_image.process is NULL. The strings are in owner_texts, an array of n_owner_texts
@@ -437,6 +448,13 @@ static inline void window_estimate_add(struct window_estimate *sum,
 	sum->count += estimate->count;
 	sum->blocked_ns += estimate->blocked_ns;
 	sum->runnable_ns += estimate->runnable_ns;
+}
+
+static inline void window_cost_add(struct window_cost *sum, const struct window_cost *cost)
+{
+	sum->ns += cost->ns;
+	sum->cpu_ns += cost->cpu_ns;
+	sum->bpf_ns += cost->bpf_ns;
 }
 
 /* Adds what was folded in another window. */

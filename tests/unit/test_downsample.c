@@ -113,6 +113,7 @@ static int set_up(void **state)
 		windows[i]->lost[0] = i;
 		pressure_set(&windows[i]->pressure, i);
 		windows[i]->sample_below_ns = i == 1 ? 180 * US : 0;
+		windows[i]->cost = (struct window_cost){ LENGTH_NS, i, 10 };
 		/* The order differs from window to window. */
 		image_add(i, 1 + i % 2);
 		image_add(i, 2 - i % 2);
@@ -182,6 +183,9 @@ static void assert_same_answer(void)
 	assert_int_equal(store_downsample(windows, WINDOWS, &window), 0);
 	after = answer(&window, 1, &after_group);
 	assert_same_pressure(before, after);
+	assert_int_equal(window->cost.cpu_ns, 0 + 1 + 2);
+	assert_memory_equal(aggregate_cost(before), aggregate_cost(after),
+			    sizeof(struct window_cost));
 	assert_int_equal(window->parts, WINDOWS);
 	assert_int_equal(window->seq, 10);
 	assert_int_equal(window->lost[0], 0 + 1 + 2);

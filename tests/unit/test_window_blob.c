@@ -110,6 +110,7 @@ static struct window *window_make(void)
 	window->boot_offset_ns = -3;
 	window->lost[WINDOW_LOST_MEMORY] = 12;
 	window->lost[0] = 1;
+	window->cost = (struct window_cost){ 5 * NS_PER_S, UINT64_MAX, 7 };
 	window->pressure.state = PRESSURE_READ;
 	window->pressure.ns = 5 * NS_PER_S;
 	window->pressure.stalled.some_ns[PRESSURE_IO] = 77;
@@ -176,6 +177,7 @@ static void assert_same(const struct window *a, const struct window *b)
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->sampled, b->sampled);
 	assert_int_equal(a->bytes, b->bytes);
+	assert_memory_equal(&a->cost, &b->cost, sizeof(a->cost));
 	assert_int_equal(a->pressure.state, b->pressure.state);
 	assert_int_equal(a->pressure.ns, b->pressure.ns);
 	assert_memory_equal(&a->pressure.stalled, &b->pressure.stalled, sizeof(struct pressure));

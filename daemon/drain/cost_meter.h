@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_DRAIN_COST_METER_H
+#define STACKD_DAEMON_DRAIN_COST_METER_H
+
+/*
+ * Adds up what stackd costs: the CPU time of its threads, which the kernel counts, and that of its
+ * BPF programs, which each drain adds for its own probe. One meter is shared by all drains; any
+ * thread may call these functions.
+ */
+
+#include <stdint.h>
+
+#include "bpf/layout.h"
+
+struct cost_meter {
+	_Atomic uint64_t bpf_ns;
+};
+
+/* Totals since the start, in ns of CPU time. */
+struct cost_totals {
+	int64_t at_ns;	 /* time of the reading, CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* of the daemon's threads */
+	uint64_t bpf_ns; /* of the BPF programs, on all CPUs */
+};
+
+/*
+ * Returns how long the programs of a probe ran between two readings of their counters. Only some
+ * runs were timed, so this is an estimate, except for walks of stacks and recorded calls.
+ */
+uint64_t cost_of_programs(const struct cpu_counts *now, const struct cpu_counts *before);
+
+void cost_meter_add(struct cost_meter *meter, uint64_t bpf_ns);
+void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out);
+
+#endif

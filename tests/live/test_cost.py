@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that windows have what stackd cost: the CPU time of the daemon's threads as the kernel counts
+it, and the time of its BPF programs as the kernel measures it with kernel.bpf_stats_enabled.
+"""
+
+import atexit
+import glob
+import os
+import re
+
+import harness as h
+
+h.need_live()
+STATS = "/proc/sys/kernel/bpf_stats_enabled"
+# Programs that the daemon itself runs: their time is CPU time of its threads.
+ITERATORS = ("on_task", "on_open_wait")
+
+
+def stats_set(value):
+    with open(STATS, "r+", encoding="ascii") as f:
+        before = f.read().strip()
+        f.seek(0)
+        f.write(value)
+    return before
+
+
+def threads_ns():
+    """Returns the CPU time of the daemon's threads so far."""
+    total = 0
+    for path in glob.glob(f"/proc/{daemon.process.pid}/task/*/schedstat"):
+        with open(path, encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total
+
+
+def programs_ns():
+    programs = [p for probe in daemon.status()["probes"] for p in probe["programs"]]
+    return sum(p["run_ns"] for p in programs if not p["name"].startswith(ITERATORS))
+
+
+def cut_between():
+    """Cuts; returns its instant, and the totals before and after it."""
+    before = threads_ns(), programs_ns()
+    return daemon.cut(), before, (threads_ns(), programs_ns())
+
+
+def check_cost(cost, part, before, after, text, tolerance=0.1):
+    """Checks that a cost lies between the least and the most that the kernel counted, within 10 %."""
+    least, most = after[0][part] - before[1][part], after[1][part] - before[0][part]
+    h.check(least * (1 - tolerance) <= cost <= most * (1 + tolerance),
+            f"{text}: {cost / 1e6:.1f} ms of {least / 1e6:.1f} to {most / 1e6:.1f} ms")
+
+
+atexit.register(stats_set, stats_set("1"))
+daemon = h.Daemon("window.length=1s")
+CPU = max(os.sched_getaffinity(0))
+SLEEPS = "import time\nwhile True: time.sleep(0.0002)"
+sleeper = h.spawn(["python3", "-c", SLEEPS])
+# Two threads that switch all the time: their waits are far too short for stacks.
+yielders = h.Program("prog_yielders", 12, CPU).ready().go()
+start, *before = cut_between()
+h.wait_until(lambda: daemon.cut() > start + 8 * h.NS_PER_S, 60, "eight seconds")
+end, *after = cut_between()
+SPAN = {"since_ns": start, "until_ns": end}
+
+# A window of one probe has the cost of all. The other probes add theirs about once a second.
+for probe in ("offcpu", "oncpu"):
+    cost = daemon.call("io.stackd.Snapshot", probe=probe, top=1, **SPAN)["cost"]
+    h.check_near(cost["length_ns"], end - start, 0.15, f"{probe}: the cost is that of the range")
+    if probe == "offcpu":
+        check_cost(cost["cpu_ns"], 0, before, after, "threads")
+        check_cost(cost["bpf_ns"], 1, before, after, "programs")
+text = daemon.ctl("snapshot", "--window", "4s").out
+h.check(re.search(r"^cost +stackd took [\d.]+ % of a CPU: [\d.]+ % its threads, [\d.]+ % its",
+                  text, re.M), f"the overview says it: {text[:800]}")
+status = daemon.status()
+h.check_near(status["user_ns"] + status["system_ns"], threads_ns(), 0.1, "status has the threads'")
+h.check_near(status["bpf_ns"], programs_ns(), 0.1, "status has the programs'")
+text = daemon.ctl("status").out
+h.check(re.search(r"^cost +stackd took [\d.]+ % of a CPU", text, re.M), f"status says it: {text}")
+h.stop_process(sleeper)
+yielders.kill()
+
+# The sum on disk is the same.
+daemon.stop()
+again = h.Daemon(start=False)
+again.argv += ["-o", f"store.path={daemon.store}", "--serve-only"]
+again.start()
+stored = again.call("io.stackd.Snapshot", probe="offcpu", top=1, **SPAN)["cost"]
+known = ("cpu_ns", "bpf_ns", "length_ns")
+h.check(all(stored[k] > 0 for k in known), f"the windows on disk have it: {stored}")
+h.finish()
