@@ -43,6 +43,12 @@ struct service {
 	struct server *server;
 	struct service_group groups[METHOD_CLASSES];
 	atomic_int slow; /* number of threads that make the first step of a slow method now */
+	/*
+	 * A client has this long to read an answer whose rows are made as it reads them: meanwhile
+	 * the answer keeps its memory, and the database keeps what was deleted since.
+	 */
+	int64_t answer_time_ns;
+	atomic_int_fast64_t answer_time_hits; /* answers that were not read in this time */
 };
 
 struct exchange {
@@ -59,6 +65,7 @@ struct exchange {
 	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;
+	int64_t answered_ns; /* CLOCK_MONOTONIC time of the first reply of the answer */
 	bool has_replied;    /* for Snapshot and Overview: the first reply has been made */
 	int64_t due_ns;	     /* for Start with `more`: CLOCK_MONOTONIC time of the next reply */
 	bool is_bound;	     /* the session that was started ends when the exchange ends */

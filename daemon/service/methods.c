@@ -60,6 +60,8 @@ static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 		{ "reply_bytes_waiting", (int64_t)options->max_output, stats.output,
 		  stats.output_hits },
 		{ "reply_time_ns", options->write_timeout_ns, 0, stats.write_timeout_hits },
+		{ "answer_time_ns", exchange->service->answer_time_ns, 0,
+		  atomic_load(&exchange->service->answer_time_hits) },
 	};
 
 	joined = arena_array(exchange->arena, before.n + ARRAY_SIZE(ours), sizeof(*joined));

@@ -17,6 +17,8 @@
  */
 enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
+#define ANSWER_TIME_NS (600 * NS_PER_S)
+
 static void group_find(const char *name, struct service_group *out)
 {
 	gid_t gid = 0;
@@ -35,6 +37,7 @@ int service_new(struct recorder *recorder, const struct service_groups *groups,
 	if (!service)
 		return -ENOMEM;
 	service->recorder = recorder;
+	service->answer_time_ns = ANSWER_TIME_NS;
 	group_find(groups->query, &service->groups[METHOD_QUERY]);
 	group_find(groups->control, &service->groups[METHOD_CONTROL]);
 	*out = service;

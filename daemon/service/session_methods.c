@@ -107,7 +107,7 @@ int follow_reply(struct exchange *exchange, struct text *out)
 	if (r < 0)
 		return error.code ? reply_query_error(&error, out) : r;
 	r = reply_rows(exchange, out);
-	if (r != 0)
+	if (r != 0 || !exchange->answer)
 		return r;
 	exchange->answer = answer_free(exchange->answer);
 	return SERVER_WAIT;

@@ -94,12 +94,38 @@ static int rows_add(struct exchange *exchange, size_t size, struct text *out)
 	return r == -EMSGSIZE && exchange->next > first ? 0 : r;
 }
 
+/* True if the client has taken too long to read the rows of the answer before the next one. */
+static bool is_overdue(struct exchange *exchange)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (exchange->next == 0)
+		exchange->answered_ns = now;
+	return now - exchange->answered_ns > exchange->service->answer_time_ns;
+}
+
+static int reply_overdue(struct exchange *exchange, struct text *out)
+{
+	const struct wire_error error = {
+		.code = ERROR_FAILED,
+		.what = exchange->call->method,
+		.message = "the client reads too slowly: an answer must be read within 10 minutes",
+	};
+
+	atomic_fetch_add(&exchange->service->answer_time_hits, 1);
+	exchange->answer = answer_free(exchange->answer);
+	return varlink_error_encode(&error, out);
+}
+
 int reply_rows(struct exchange *exchange, struct text *out)
 {
 	const struct wire_snapshot_reply *reply = &answer_reply(exchange->answer)->snapshot;
 	bool is_last;
-	int r = snapshot_part_begin(reply, out);
+	int r;
 
+	if (is_overdue(exchange))
+		return reply_overdue(exchange, out);
+	r = snapshot_part_begin(reply, out);
 	if (r == 0)
 		r = rows_add(exchange, SERVICE_ROWS, out);
 	if (r < 0)
@@ -167,7 +193,7 @@ static int reply_answers(struct exchange *exchange, struct text *out)
 		exchange->next = 0;
 	exchange->has_replied = true;
 	r = reply_rows(exchange, out);
-	if (r < 0)
+	if (r < 0 || !exchange->answer)
 		return r;
 	return r == SERVER_MORE || answer_has_next(exchange->answer) ? SERVER_MORE : 0;
 }

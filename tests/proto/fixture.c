@@ -111,6 +111,11 @@ struct fixture *fixture_start(const struct server_options *options)
 	return fixture;
 }
 
+struct service *fixture_service(struct fixture *fixture)
+{
+	return fixture->service;
+}
+
 void fixture_stop(struct fixture *fixture)
 {
 	int answers;

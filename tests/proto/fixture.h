@@ -32,6 +32,7 @@ void fixture_stop(struct fixture *fixture);  /* fails the test if an answer was 
 struct server_options fixture_options(void); /* the defaults, for the test to change */
 const char *fixture_path(const struct fixture *fixture);
 struct recorder *fixture_recorder(struct fixture *fixture);
+struct service *fixture_service(struct fixture *fixture);
 struct server_stats fixture_stats(struct fixture *fixture);
 
 struct peer {

@@ -160,7 +160,7 @@ static void test_status_has_all_limits(void **state)
 	struct json_object *limits = reply_get(reply, "parameters", "limits");
 	struct json_object *clients = json_object_array_get_idx(limits, 1);
 
-	assert_int_equal(json_object_array_length(limits), 9);
+	assert_int_equal(json_object_array_length(limits), 10);
 	assert_string_equal(json_object_get_string(reply_get(clients, "name", NULL)),
 			    "control.max_clients");
 	assert_int_equal(json_object_get_int64(reply_get(clients, "value", NULL)), 64);
@@ -281,6 +281,33 @@ static void test_rows_are_made_as_they_are_read(void **state)
 	WAIT_FOR(atomic_load(&recorder->answers) == 0);
 	assert_int_equal(atomic_load(&recorder->answers), 0);
 	assert_true(atomic_load(&recorder->rows) < 2000);
+}
+
+/* An answer that is not read in time ends with an error, and its memory is free. */
+static void test_an_answer_has_its_time(void **state)
+{
+	struct env *env = *state;
+	struct service *service = fixture_service(env->fixture);
+	struct json_object *reply, *name = NULL;
+	int parts = 0;
+
+	service->answer_time_ns = 100 * NS_PER_MS;
+	peer_call(&env->peer, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":50000"));
+	sleep_ms(300);
+	for (;; parts++) {
+		reply = peer_reply(&env->peer);
+		if (json_object_object_get_ex(reply, "error", &name))
+			break;
+		assert_true(is_continued(reply));
+		json_object_put(reply);
+	}
+	assert_in_range(parts, 1, 50);
+	reply_is_error(reply, ERROR_FAILED, "method", "io.stackd.Snapshot");
+	WAIT_FOR(atomic_load(&fixture_recorder(env->fixture)->answers) == 0);
+	assert_int_equal(atomic_load(&fixture_recorder(env->fixture)->answers), 0);
+	assert_int_equal(atomic_load(&service->answer_time_hits), 1);
+	/* The connection can still be used. */
+	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
 }
 
 static void test_no_rows_are_one_reply(void **state)
@@ -645,6 +672,7 @@ int main(void)
 		TEST(test_names_become_utf8),
 		TEST(test_a_stream_is_the_whole),
 		TEST(test_replies_are_small),
+		TEST(test_an_answer_has_its_time),
 		TEST(test_rows_are_made_as_they_are_read),
 		TEST(test_no_rows_are_one_reply),
 		TEST(test_too_large_for_one_reply),
