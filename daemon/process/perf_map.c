@@ -86,13 +86,19 @@ static int identity_read(int proc_fd, struct identity *out)
 	return 0;
 }
 
+/*
+ * True if the process runs as this user. Files of root do not do for others: in a mount namespace
+ * of its own, a process can bind any file to the path of its perf map, also one that it cannot
+ * read, such as /proc/kmsg, of which reading takes the kernel's messages away from the system's
+ * log.
+ */
 static bool is_owner(const struct identity *id, uint32_t uid)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(id->uids); i++) {
 		if (id->uids[i] == uid)
 			return true;
 	}
-	return uid == 0;
+	return false;
 }
 
 /*
@@ -107,7 +113,7 @@ static int open_cached(int root_fd, const char *path)
 
 /*
  * Checks that the file is a regular file of a file system of this host, and belongs to a user of
- * the process or to root. Does not wait for a program that serves a FUSE file system. Stores the
+ * the process. Does not wait for a program that serves a FUSE file system. Stores the
  * state of the file. Returns 0 or a negative errno.
  */
 static int file_check(int path_fd, int proc_fd, const struct identity *id,

@@ -27,7 +27,7 @@ struct perf_map;
 /*
  * Opens the perf map of a process. proc_fd is a descriptor of the process's directory in /proc.
  * Never waits for another program. Accepts only a regular file that belongs to a user of the
- * process or to root. The file must be on a file system of this host, unless `mounts` is NULL.
+ * process. The file must be on a file system of this host, unless `mounts` is NULL.
  * Returns a descriptor that the caller owns, -ENOENT when there is no such file, or -EPERM when it
  * belongs to another user.
  */

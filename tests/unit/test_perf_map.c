@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -218,6 +221,46 @@ static void opens_only_its_own(void **state)
 	close(proc_fd);
 }
 
+/* Another user's process may have bound a file of root to the path. */
+static void opens_no_file_of_root(void **state)
+{
+	char path[64], name[32];
+	struct file_state key;
+	int proc_fd, fd, ready[2];
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setresuid(12345, 12345, 12345) == 0 && write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], name, 1), 1);
+	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+	proc_fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(proc_fd >= 0);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(perf_map_open(proc_fd, NULL, &key), -EPERM);
+	assert_int_equal(chown(path, 12345, 12345), 0);
+	fd = perf_map_open(proc_fd, NULL, &key);
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(path);
+	close(proc_fd);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +270,7 @@ int main(void)
 		cmocka_unit_test(another_file_is_read_anew),
 		cmocka_unit_test(a_huge_file_costs_no_more_than_the_limit),
 		cmocka_unit_test(opens_only_its_own),
+		cmocka_unit_test(opens_no_file_of_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
