@@ -368,7 +368,7 @@ void store_columns_encode(struct store_column_context *context, const struct sto
 
 static void comm_decode(struct bytes_reader *in, char *comm)
 {
-	uint64_t n = bytes_get_max(in, COMM_LEN + 1);
+	uint64_t n = bytes_get_max(in, COMM_LEN);
 	const uint8_t *at = n ? bytes_get(in, (size_t)n - 1) : NULL;
 
 	if (at)
