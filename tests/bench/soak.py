@@ -170,6 +170,7 @@ def main():
     stress = os.environ.get("STRESS") != "no" and shutil.which("stress-ng")
     daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "probe.offwake.enabled=yes",
                     "probe.iolat.top=syscall", f"store.max_size={STORE_MIB}M",
+                    "window.max_rows=500", "query.max_memory=16M",  # the defaults
                     preexec_fn=usual_priority)
     load = [subprocess.Popen([sys.executable, "-c", SPAWNER % SPAWNS])]
     sleeper = subprocess.Popen([sys.executable, "-c", SLEEPER])
