@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>

@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/window.h"
 
@@ -292,6 +294,17 @@ static struct stack *user_stack(uint64_t id, struct process *process, const char
 	return stack;
 }
 
+/* Returns the start time of this process, as BPF gives it. */
+static uint64_t self_start_ns(void)
+{
+	struct procfs_stat stat;
+	int fd = procfs_open(getpid(), &stat);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return procfs_ticks_ns(stat.start_ticks) + 1;
+}
+
 /* Equal stacks of processes that have exited become one in a window, and only then are freed. */
 static void test_windows_share_stacks(void **state)
 {
@@ -303,7 +316,12 @@ static void test_windows_share_stacks(void **state)
 
 	assert_int_equal(process_table_new(1 << 20, &processes), 0);
 	for (i = 0; i < 4; i++) {
-		const struct process_id id = { 4190000 + (int32_t)i, 1, 5 };
+		/* The last one is this process: the table's threads see in /proc that it runs. */
+		const struct process_id id = {
+			.pid = i < 3 ? 4190000 + (int32_t)i : getpid(),
+			.exec_gen = 1,
+			.start_boot_ns = i < 3 ? 5 : self_start_ns(),
+		};
 
 		process[i] = process_table_see(processes, &id, false, "short");
 		window_add_row(window)->user =
