@@ -7,7 +7,8 @@
  * stacks, one in five of them with a frame that is new, too.
  *
  * Before that, it compares the 20 greatest by comm and stacks of each five minutes of the recording
- * with those of the folded windows, and those of all of it with those of one merged window.
+ * with those of the folded windows, and those of all of it with those of one merged window. Waits
+ * of preempted threads are left out.
  *
  * To be done within minutes, all but the last day is written in windows of ten minutes, and all but
  * the last hours in windows of one minute, made by the functions that the store uses. The last

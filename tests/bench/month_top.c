@@ -64,6 +64,11 @@ static void add_wait(struct top_sums *sums, const struct window *window, uint32_
 	struct process_info process;
 
 	process_info(window->images[image].process, &process);
+	/* Short waits of preempted threads lose their stacks, see [window] preempted. */
+	if (state & STATE_PREEMPTED) {
+		sums->total_ns += ns;
+		return;
+	}
 	if (!wait_is_idle(state, process.is_kernel, kernel, user))
 		add(sums, &window->images[image], state & ~(STATE_SEEDED | STATE_UNSEEN),
 		    stack_place(kernel), stack_place(user), ns);
