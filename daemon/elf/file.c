@@ -12,7 +12,7 @@
 #include "common/base.h"
 #include "daemon/elf/handle.h"
 
-#define NOTES_BYTES_MAX	    (64 * 1024) /* limit of a note segment; usual: a few hundred bytes */
+#define NOTES_BYTES_MAX	    (64 * 1024) /* maximum bytes of a note segment; usual: some hundred */
 #define DEBUGLINK_BYTES_MAX 4096
 #define PAGE_BYTES	    4096
 

@@ -9,7 +9,7 @@
 #include "daemon/elf/file.h"
 #include "daemon/elf/handle.h"
 
-#define SYMBOL_BYTES_MAX (64 * 1024 * 1024) /* size limit of a section of symbols or strings */
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024) /* maximum bytes of a symbol or string table */
 
 struct walk {
 	const struct elf_file *file; /* file with the code; its debug file may have the names */

@@ -88,8 +88,8 @@ struct module_registry {
 					 that have references to them: [0] with small files, [1]
 					 with big files */
 	struct unwind *unwind;	      /* NULL: user stacks are not walked */
-	uint64_t max_memory;	      /* limit of the memory of all symbol tables, in bytes */
-	size_t files_max;	      /* limit of the number of files that are held open */
+	uint64_t max_memory;	      /* maximum memory of all symbol tables, in bytes */
+	size_t files_max;	      /* maximum number of files that are held open */
 	struct remote_mounts *mounts; /* known remote file systems; NULL: their files are read
 					 like others */
 	struct module_stats stats;    /* statistics, without symbol_bytes, which is computed

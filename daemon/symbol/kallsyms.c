@@ -17,7 +17,7 @@
  * begins, but to have at most this number of bytes.
  */
 #define FUNCTION_BYTES_MAX (64 * 1024)
-#define SYMBOLS_MAX	   2000000 /* limit of the number of symbols; a kernel has about 150,000 */
+#define SYMBOLS_MAX	   2000000 /* maximum number of symbols; a kernel has about 150,000 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
 /* the entry has no name and only marks the end of the entry before it */
 #define NAMELESS    UINT32_MAX

@@ -12,8 +12,8 @@
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* size limit of a section of symbols or strings */
-#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit in bytes of the section .eh_frame */
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* maximum bytes of a symbol or string table */
+#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* maximum bytes of the section .eh_frame */
 #define NAMELESS_MAX	 (1024 * 1024) /* maximum number of functions that are read from .eh_frame */
 
 /* The sections of one ELF file from which symbols are read. */

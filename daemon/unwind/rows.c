@@ -24,8 +24,8 @@ enum {
 	FRAMES_MAX = UINT16_MAX, /* maximum number of frames of one file; libLLVM has 2,000 */
 	FRAME_SLOTS = 1 << 17,	 /* number of slots of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
-	CODE_FACTOR = 16, /* limit of the bytes of CFI instructions that are executed, as a multiple
-			     of the size of the section */
+	CODE_FACTOR = 16, /* maximum bytes of CFI instructions that are executed, as a multiple of
+			     the size of the section */
 	CODE_SPARE = 1 << 16,
 };
 
