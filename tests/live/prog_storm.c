@@ -24,6 +24,8 @@ int main(int argc, char **argv)
 			raw_nanosleep(due);
 		need(posix_spawn(&pid, child[0], NULL, NULL, child, environment) == 0, child[0]);
 		printf("%d %s\n", pid, child[0]);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
 	}
 	while (wait(NULL) > 0)
 		;
