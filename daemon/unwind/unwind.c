@@ -18,7 +18,7 @@
  * Missed rows are those that a stack walk needed but that were not loaded. If loading the missed
  * rows of a file took a time t, the next missed rows of any file are loaded AGAIN_FACTOR * t later.
  */
-#define AGAIN_FACTOR 32
+#define AGAIN_FACTOR 64
 /*
  * The unwind rows of one file may have at least this many words of 8 bytes, even if the memory for
  * the rows of all files is smaller: that memory then holds only some rows of a large file. The rows
