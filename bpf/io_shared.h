@@ -107,6 +107,11 @@ enum io_key_flags {
 	 * also counted in a row that has neither this flag nor stacks.
 	 */
 	IO_KEY_IS_SLOW = 2,
+	/*
+	 * With IO_KEY_IS_SLOW: the row has operations that were not slow but were picked by the
+	 * coin of sample.h; all its sums are estimates.
+	 */
+	IO_KEY_IS_SAMPLED = 8,
 	IO_KEY_IS_REST = 4, /* the row combines the processes that got no row of their own */
 };
 
@@ -192,6 +197,12 @@ struct io_times {
 	__u64 bytes;
 	__u32 tid;
 	__u32 is_error;
+	/*
+	 * Not 0: the operation was picked by the coin of sample.h, with this limit, and stands for
+	 * `weight` operations.
+	 */
+	__u64 sample_below_ns;
+	__u64 weight;
 };
 
 /* One operation of a thread that has begun and not ended. */
@@ -242,8 +253,8 @@ struct io_slot {
 
 _Static_assert(sizeof(struct io_key) == 48, "io_key has no padding");
 _Static_assert(sizeof(struct io_sums) == 192 + 16 * IO_BUCKETS, "io_sums has no padding");
-_Static_assert(sizeof(struct io_times) == 80, "io_times has no padding");
+_Static_assert(sizeof(struct io_times) == 96, "io_times has no padding");
 _Static_assert(sizeof(struct io_frame) == 48, "io_frame has no padding");
-_Static_assert(sizeof(struct io_slot) == 192 + 48 * IO_DEPTH, "io_slot has no padding");
+_Static_assert(sizeof(struct io_slot) == 208 + 48 * IO_DEPTH, "io_slot has no padding");
 
 #endif

@@ -16,6 +16,7 @@
 #include "io_shared.h"
 #include "iolat_types.bpf.h"
 #include "maps.bpf.h"
+#include "sample.h"
 
 static __always_inline __u32 io_bucket(__u64 ns)
 {
@@ -58,7 +59,7 @@ static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const 
 		.call = key->call,
 		.layer = key->layer,
 		.op = key->op,
-		.flags = (key->flags & IO_KEY_IS_SLOW) | IO_KEY_IS_REST,
+		.flags = (key->flags & (IO_KEY_IS_SLOW | IO_KEY_IS_SAMPLED)) | IO_KEY_IS_REST,
 	};
 	bool is_left = row_is_left(cut.epoch);
 	struct io_sums *row;
@@ -106,6 +107,11 @@ static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_k
 			__sync_fetch_and_add(&row->member, _value); \
 	} while (0)
 
+/* Adds a part of the operation's time, or what a picked operation's part stands for. */
+#define IO_ADD_TIME(member) \
+	IO_ADD(member,      \
+	       below ? sample_part(t->member, t->total_ns ? t->total_ns : 1, below) : t->member)
+
 static __always_inline void io_longest(struct io_longest *longest, __u64 ns, __u64 end_ns,
 				       __u32 tid)
 {
@@ -137,22 +143,25 @@ static __always_inline void io_part_add(struct io_part *part, __u64 ns, __u64 en
  */
 __attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times *t)
 {
+	__u64 below, weight;
 	__u32 bucket;
 
 	if (!row || !t)
 		return 0;
+	below = t->sample_below_ns;
+	weight = below ? t->weight : 1;
 	bucket = io_bucket(t->total_ns) & (IO_BUCKETS - 1);
-	__sync_fetch_and_add(&row->count, 1);
-	__sync_fetch_and_add(&row->total_ns, t->total_ns);
-	__sync_fetch_and_add(&row->buckets[bucket], 1);
-	IO_ADD(own_ns, t->own_ns);
-	IO_ADD(runnable_ns, t->runnable_ns);
-	IO_ADD(asleep_ns, t->asleep_ns);
-	IO_ADD(device_ns, t->device_ns);
-	IO_ADD(queue_ns, t->queue_ns);
-	IO_ADD(throttled_ns, t->throttled_ns);
-	IO_ADD(bytes, t->bytes);
-	IO_ADD(errors, t->is_error);
+	__sync_fetch_and_add(&row->count, weight);
+	__sync_fetch_and_add(&row->total_ns, below ? below : t->total_ns);
+	__sync_fetch_and_add(&row->buckets[bucket], weight);
+	IO_ADD_TIME(own_ns);
+	IO_ADD_TIME(runnable_ns);
+	IO_ADD_TIME(asleep_ns);
+	IO_ADD_TIME(device_ns);
+	IO_ADD_TIME(queue_ns);
+	IO_ADD_TIME(throttled_ns);
+	IO_ADD(bytes, t->bytes * weight);
+	IO_ADD(errors, t->is_error * weight);
 	io_longest(&row->longest, t->total_ns, t->end_ns, t->tid);
 	return 0;
 }

@@ -5,7 +5,8 @@
  * Nested operations of a thread are recorded separately, so it is known how much time each layer
  * took itself. Of each operation it is also known how long the thread was runnable and how long
  * asleep. The time of a request is added to the operation that it was made for. Operations that
- * take slow_ns or longer are also recorded by stack.
+ * take slow_ns or longer are also recorded by stack. If the window has a sample_below_ns, that is
+ * the limit instead, and some of the shorter operations are recorded by stack, too, see sample.h.
  *
  * | hook                           | program                | in                      | writes |
  * |--------------------------------|------------------------|-------------------------|--------|
@@ -173,14 +174,37 @@ static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct
 		return;
 	key->kstack = stacks->kstack;
 	key->ustack = stacks->ustack;
-	key->flags |= IO_KEY_IS_SLOW;
+	key->flags |= t->sample_below_ns ? IO_KEY_IS_SLOW | IO_KEY_IS_SAMPLED : IO_KEY_IS_SLOW;
 	row = io_row(cpu, key, task->group_leader->comm);
 	if (row)
 		io_add(row, t);
+	if (row && t->sample_below_ns)
+		cpu->counts.sampled++;
+}
+
+/*
+ * True if the operation is to be recorded by stack: it was slow, or the coin picked it, in which
+ * case sets its weight.
+ */
+static __noinline bool operation_is_wanted(struct cpu *cpu, struct io_times *t)
+{
+	__u64 below = cut.sample_below_ns[cut.epoch & 1], ns = t->total_ns;
+
+	if (ns >= slow_ns && ns >= below)
+		return true;
+	if (!below)
+		return false;
+	if (!cpu->random)
+		cpu->random = (__u64)bpf_get_prandom_u32() << 1 | 1;
+	if (!sample_has(sample_random(&cpu->random), ns, below) || !ns)
+		return false;
+	t->sample_below_ns = below;
+	t->weight = sample_weight(sample_random(&cpu->random), ns, below);
+	return true;
 }
 
 static __always_inline void operation_add(struct cpu *cpu, struct io_key *key,
-					  struct task_struct *task, const struct io_times *t)
+					  struct task_struct *task, struct io_times *t)
 {
 	struct io_sums *row = io_row(cpu, key, task->group_leader->comm);
 
@@ -188,7 +212,7 @@ static __always_inline void operation_add(struct cpu *cpu, struct io_key *key,
 		return;
 	cpu->counts.ios_kept++;
 	io_add(row, t);
-	if (slow_ns && t->total_ns >= slow_ns)
+	if (slow_ns && operation_is_wanted(cpu, t))
 		slow_add(cpu, key, task, t);
 }
 

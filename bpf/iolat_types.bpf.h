@@ -9,8 +9,9 @@
 
 struct cpu {
 	struct cpu_counts counts;
-	__u64 word;  /* address of `cut` as a number, see pointer_number() */
-	__u64 stack; /* used by stack_number() to read a pointer back as a number */
+	__u64 word;   /* address of `cut` as a number, see pointer_number() */
+	__u64 random; /* state of sample_random(); 0: not used yet */
+	__u64 stack;  /* used by stack_number() to read a pointer back as a number */
 };
 
 #define WINDOW_KEY   struct io_key

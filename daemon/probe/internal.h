@@ -55,6 +55,11 @@ struct probe_ops {
 	 * wait by chance.
 	 */
 	int64_t (*sample_below)(const struct config *config);
+	/*
+	 * Returns the least value for probe_set_sample_below(); 0: only the value 0 is allowed.
+	 * NULL: the least value is options.min_wait_ns.
+	 */
+	uint64_t (*sample_least)(const struct probe *probe);
 	/* Returns the maximum number of entries in the BPF map of one window. */
 	uint64_t (*keys_max)(const struct probe_options *options);
 	/*

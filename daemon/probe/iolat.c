@@ -208,8 +208,20 @@ static uint64_t iolat_keys_max(const struct probe_options *options)
 	return has_calls ? KEYS_WITH_CALLS * config->iolat_max_keys : config->iolat_max_keys;
 }
 
+static int64_t iolat_sample_below(const struct config *config)
+{
+	return config->iolat_sample_below_ns;
+}
+
+static uint64_t iolat_sample_least(const struct probe *probe)
+{
+	return (uint64_t)probe->options.config->iolat_slow_ns;
+}
+
 const struct probe_ops probe_iolat_ops = {
 	.is_enabled = iolat_is_enabled,
+	.sample_below = iolat_sample_below,
+	.sample_least = iolat_sample_least,
 	.keys_max = iolat_keys_max,
 	.open = iolat_open,
 	.configure = iolat_configure,

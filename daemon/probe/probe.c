@@ -449,13 +449,18 @@ struct cut *probe_cut(const struct probe *probe)
 
 void probe_set_sample_below(struct probe *probe, uint64_t below_ns)
 {
-	uint64_t min_wait_ns = (uint64_t)probe->options.min_wait_ns;
+	uint64_t least = (uint64_t)probe->options.min_wait_ns;
+	bool is_possible = probe->ops->sample_below;
 
-	if (below_ns && below_ns < min_wait_ns)
-		below_ns = min_wait_ns;
+	if (probe->ops->sample_least) {
+		least = probe->ops->sample_least(probe);
+		is_possible = least > 0;
+	}
+	if (below_ns && below_ns < least)
+		below_ns = least;
 	if (below_ns > SAMPLE_BELOW_MAX)
-		below_ns = min_wait_ns < SAMPLE_BELOW_MAX ? SAMPLE_BELOW_MAX : 0;
-	probe->sample_below_ns = probe->ops->sample_below ? below_ns : 0;
+		below_ns = least < SAMPLE_BELOW_MAX ? SAMPLE_BELOW_MAX : 0;
+	probe->sample_below_ns = is_possible ? below_ns : 0;
 }
 
 uint64_t probe_sample_below(const struct probe *probe)

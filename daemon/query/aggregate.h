@@ -140,6 +140,9 @@ struct aggregate_io_group {
 	 */
 	bool is_others;
 	bool is_first; /* used by the caller, like the member of struct aggregate_group */
+	/* the parts of io.count and io.total_ns that are estimates, see aggregate_group.sampled */
+	uint64_t sampled;
+	uint64_t sampled_ns;
 	int64_t max_end_real_ns;
 	uint64_t buckets[IO_BUCKETS_N];
 	UT_hash_handle hh; /* links the group into the hash table aggregate.io_groups */

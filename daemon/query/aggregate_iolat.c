@@ -56,6 +56,8 @@ static void group_merge(struct aggregate_io_group *sum, const struct aggregate_i
 	if (group->io.max_ns > sum->io.max_ns)
 		sum->max_end_real_ns = group->max_end_real_ns;
 	window_io_add(&sum->io, &group->io);
+	sum->sampled += group->sampled;
+	sum->sampled_ns += group->sampled_ns;
 	for (i = 0; i < IO_BUCKETS_N; i++)
 		sum->buckets[i] += group->buckets[i];
 }
@@ -194,7 +196,7 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	 * row of all operations. Groups by stack use only rows with stacks; other groups use only
 	 * the rows of all operations.
 	 */
-	if (io->is_slow != (aggregate->options.by == AGGREGATE_BY_STACK) ||
+	if (!!io->is_slow != (aggregate->options.by == AGGREGATE_BY_STACK) ||
 	    !filter_has_io(aggregate->filter, io))
 		return;
 	key = aggregate->options.by == AGGREGATE_BY_WINDOW ? key_by_window(window, io)
@@ -208,6 +210,10 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	}
 	if (io->max_ns > group->io.max_ns)
 		group->max_end_real_ns = io->max_end_ns + window->real_offset_ns;
+	if (io->is_slow & WINDOW_IO_SAMPLED) {
+		group->sampled += io->count;
+		group->sampled_ns += io->total_ns;
+	}
 	window_io_add(&group->io, io);
 	window_io_add_buckets(window, io, group->buckets);
 	aggregate->totals.operations += io->count + io->async;

@@ -153,6 +153,10 @@ int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *gro
 	row->comm = row->process.comm;
 	row->count = (int64_t)io->count;
 	row->total_ns = (int64_t)io->total_ns;
+	if (group->sampled_ns) {
+		row->sampled = (int64_t)group->sampled;
+		row->sampled_ns = (int64_t)group->sampled_ns;
+	}
 	if (io->processes && group->key.process_start)
 		row->folded = window_processes(io->processes, io->started);
 	row->max_ns = (int64_t)io->max_ns;

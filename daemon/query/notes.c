@@ -131,23 +131,31 @@ static void note_short_waits(struct note_list *list, struct arena *arena,
 					    minimum, asked));
 }
 
-/* If waits were recorded by chance, adds a note that says which, and which figures are exact. */
+/*
+ * If waits or I/O operations were recorded by chance, adds a note that says which, and which
+ * figures are exact.
+ */
 static void note_sampled(struct note_list *list, struct arena *arena,
 			 const struct notes_facts *facts)
 {
+	const char *what = "waits";
+	const char *exact = "their times by stack are estimates; those by thread, and all totals, "
+			    "are exact";
 	char below[DURATION_TEXT_MAX];
 
 	if (!facts->sample_below_ns || facts->open_only)
 		return;
+	if (facts->kind == PROBE_OFFWAKE)
+		exact = "their times, and the totals, are estimates";
+	if (facts->kind == PROBE_IOLAT) {
+		what = "operations";
+		exact = "by stack, their times are estimates; all other rows are exact";
+	}
 	duration_format(facts->sample_below_ns, below);
-	note_add(list,
-		 arena_printf(arena,
-			      "of the waits under %s, only some are recorded, the longer the "
-			      "likelier, and stand for all: %s",
-			      below,
-			      facts->has_no_sums ? "their times, and the totals, are estimates"
-						 : "their times by stack are estimates; those by "
-						   "thread, and all totals, are exact"));
+	note_add(list, arena_printf(arena,
+				    "of the %s under %s, only some are recorded with stacks, the "
+				    "longer the likelier, and stand for all: %s",
+				    what, below, exact));
 }
 
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)

@@ -24,8 +24,7 @@ struct notes_facts {
 	 * them; min_wait_ns and short_waits are then 0
 	 */
 	int64_t sample_below_ns;
-	/* the probe is offwake, which has no sums of waits that were not recorded */
-	bool has_no_sums;
+	enum probe_kind kind;
 	/* number of waits below min_wait_ns in the threads that the filter selects */
 	uint64_t short_waits;
 	/*

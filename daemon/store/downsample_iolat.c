@@ -21,7 +21,7 @@ struct io_entry {
 static struct io_entry *entry_get(struct io_entry **entries, const struct window_io *io,
 				  uint32_t image)
 {
-	uint64_t key[8] = { (uint64_t)image << 32 | (io->open ? 2U : 0) | io->is_slow,
+	uint64_t key[8] = { (uint64_t)image << 32 | (io->open ? 16U : 0) | io->is_slow,
 			    (uint64_t)io->layer << 32 | io->op,
 			    (uint64_t)io->call << 32 | io->magic,
 			    io->dev,

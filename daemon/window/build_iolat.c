@@ -144,7 +144,10 @@ static struct window_io *row_add(struct window_builder *builder, const struct io
 	row->call = key->call;
 	row->layer = key->layer;
 	row->op = key->op;
-	row->is_slow = !!(key->flags & IO_KEY_IS_SLOW);
+	if (key->flags & IO_KEY_IS_SLOW)
+		row->is_slow = WINDOW_IO_SLOW;
+	if (key->flags & IO_KEY_IS_SAMPLED)
+		row->is_slow |= WINDOW_IO_SAMPLED;
 	device_name((struct iolat_builder *)builder, key, row->device);
 	return row;
 }

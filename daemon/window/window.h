@@ -178,11 +178,16 @@ struct window_sample {
 
 enum { WINDOW_DEVICE_LEN = 16, IO_BUCKETS_N = 64 };
 
+/* The bits of window_io.is_slow. */
+enum { WINDOW_IO_SLOW = 1, WINDOW_IO_SAMPLED = 2 };
+
 /*
  * iolat: the I/O operations of one process (`image`) that have the same layer, kind (`op`), system
  * call, file system and device. Operations longer than the slow threshold are also counted in rows
- * with is_slow set, one for each stack. bucket_mask and bucket_first tell where the histogram of
- * the operations' lengths is, see window_io_add_buckets().
+ * with is_slow set, one for each stack. If is_slow has the bit WINDOW_IO_SAMPLED, the row stands
+ * for operations that were not slow, of which only some were recorded: all its sums are estimates.
+ * bucket_mask and bucket_first tell where the histogram of the operations' lengths is, see
+ * window_io_add_buckets().
  */
 struct window_io {
 	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */

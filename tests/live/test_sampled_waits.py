@@ -6,6 +6,7 @@ longer wait is recorded, and the sums of each thread are exact. A function that 
 its name and its time."""
 
 import math
+import subprocess
 
 from harness import *
 
@@ -136,7 +137,36 @@ def check_wakers(daemon):
     check_nothing_lost(snapshot, "offwake")
 
 
+def check_operations():
+    """iolat records short operations by stack by the same rule. Rows by process are exact."""
+    below = 50_000
+    daemon = Daemon("probe.iolat.top=syscall", "probe.iolat.slow=50us",
+                    f"probe.iolat.sample_below={below // 1000}us")
+    load = spawn(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=400000"],
+                 stderr=subprocess.DEVNULL)
+    check(load.wait(patience(60)) == 0, "dd")
+    daemon.cut("iolat")
+
+    def rows_by(what):
+        reply = daemon.ctl_json("snapshot", "iolat", "--window", "5min", "-n", "0", "--by", what,
+                                "--layer", "syscall", "-p", str(load.pid))
+        return reply, [row for row in reply["rows"] if row["io"]["op"] in ("read", "write")]
+
+    _, exact = rows_by("process")
+    reply, rows = rows_by("stack")
+    check(reply["sample_below_ns"] == below, "iolat: the answer says what was sampled")
+    check(not any(row.get("sampled_ns") for row in exact), "iolat: rows by process are exact")
+    check(row_sum(exact, "count") >= 800_000, "iolat: all operations were counted")
+    error = (row_sum(rows) - row_sum(exact)) / math.sqrt(row_sum(exact) * below)
+    check(abs(error) < 4.5, f"iolat: the estimate by stack is off by {error:.2f} sigma")
+    check(sampled(rows) > 0.2 * row_sum(rows), "iolat: rows say what of them is an estimate")
+    check(all(row.get("user") for row in rows), "iolat: they have stacks")
+    check(any("estimates" in note for note in reply["notes"]), "iolat: a note says so")
+    check(daemon.stop() == 0, "the daemon of iolat ends with 0 at SIGTERM")
+
+
 need_live()
+check_operations()
 daemon = Daemon(f"probe.offcpu.sample_below={BELOW // 1000}us", "window.length=1s")
 programs = []
 for run_number in range(RUNS):

@@ -626,6 +626,34 @@ static struct aggregate_io_group **run_ios(enum aggregate_by by, size_t n_wanted
 	return groups;
 }
 
+/* Rows by stack say what of them is an estimate; other rows do not count it again. */
+static void test_sampled_operations(void **state)
+{
+	struct window_io io = { .layer = 1, .op = 1, .count = 9, .total_ns = 900, .max_ns = 200 };
+	struct aggregate_io_group **groups;
+
+	add_image(0, 1, false);
+	add_io(0, &io);
+	io.is_slow = WINDOW_IO_SLOW;
+	io.count = 1;
+	io.total_ns = 200;
+	add_io(0, &io);
+	io.is_slow = WINDOW_IO_SLOW | WINDOW_IO_SAMPLED;
+	io.count = 7;
+	io.total_ns = 650;
+	add_io(0, &io);
+	groups = run_ios(AGGREGATE_BY_STACK, 1);
+	assert_int_equal(groups[0]->io.count, 8);
+	assert_int_equal(groups[0]->io.total_ns, 850);
+	assert_int_equal(groups[0]->sampled, 7);
+	assert_int_equal(groups[0]->sampled_ns, 650);
+	free(groups);
+	groups = run_ios(AGGREGATE_BY_OPERATION, 1);
+	assert_int_equal(groups[0]->io.total_ns, 900);
+	assert_int_equal(groups[0]->sampled_ns, 0);
+	free(groups);
+}
+
 static void test_operations(void **state)
 {
 	struct aggregate_io_group **groups;
@@ -853,6 +881,7 @@ int main(void)
 		TEST(test_ambiguous_stacks_stand_alone),
 		TEST(test_short_waits_have_a_group),
 		TEST(test_sampled_waits_are_not_counted_twice),
+		TEST(test_sampled_operations),
 		TEST(test_estimates_above_the_sum),
 		TEST(test_threads_have_exact_sums),
 		TEST(test_estimates_within_a_limit_of_memory),

@@ -208,7 +208,7 @@ static void counts_make(struct window *window, size_t n)
 			.count = 1 + random_below(5),
 			.total_ns = random_below(US),
 			.bytes = random_below(US),
-			.is_slow = (uint32_t)random_below(2),
+			.is_slow = random_below(2) ? 0 : 1 | (uint32_t)random_below(2) << 1,
 			.max_ns = random_below(US),
 		};
 		if (io->is_slow)

@@ -110,6 +110,23 @@ static void test_short_waits_have_no_state(void **state)
 	assert_notes("from 262.1 us", "left out: their state");
 }
 
+/* Sampled waits have lengths and states, so that notes about these do not apply. */
+static void test_sampled(void **state)
+{
+	facts.min_wait_ns = 0;
+	facts.short_waits = 0;
+	facts.sample_below_ns = 180 * US;
+	assert_notes("of the waits under 180 us, only some", NULL);
+	assert_notes("those by thread, and all totals, are exact", NULL);
+	filter.has_states = true;
+	facts.kind = PROBE_OFFWAKE;
+	assert_notes("and the totals, are estimates", NULL);
+	facts.kind = PROBE_IOLAT;
+	assert_notes("of the operations under 180 us", NULL);
+	facts.open_only = true;
+	assert_notes(NULL, NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -122,6 +139,7 @@ int main(void)
 		TEST(test_open_waits_are_exact),
 		TEST(test_short_waits_by_length),
 		TEST(test_short_waits_have_no_state),
+		TEST(test_sampled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
