@@ -275,6 +275,33 @@ static void test_sessions_equal_their_counters(void **state)
 	session_filter_check(*state, &wakes, check_wakes);
 }
 
+/* A new limit holds from the next cut on: each window has one. */
+static void test_limits_change_at_cuts(void **state)
+{
+	struct recorder *recorder = *state;
+	struct session *session = sessions_always(recorder->sessions, PROBE_OFFCPU);
+	const int64_t was = (int64_t)sample_below_ns,
+		      expected[] = { was, NS_PER_MS, NS_PER_MS, was };
+	struct history_list list;
+	size_t i;
+
+	cut_and_wait(recorder, session);
+	probe_set_sample_below(session->probe, NS_PER_MS);
+	cut_and_wait(recorder, session);
+	cut_and_wait(recorder, session);
+	probe_set_sample_below(session->probe, sample_below_ns);
+	cut_and_wait(recorder, session);
+	cut_and_wait(recorder, session);
+	assert_int_equal(history_range(recorder->history, session_info(session)->id, INT64_MIN,
+				       INT64_MAX, &list),
+			 0);
+	assert_true(list.n > ARRAY_SIZE(expected));
+	for (i = 0; i < ARRAY_SIZE(expected); i++)
+		assert_int_equal(list.windows[list.n - ARRAY_SIZE(expected) + i]->sample_below_ns,
+				 expected[i]);
+	history_list_fini(&list);
+}
+
 static struct config *config_of(const char *min_wait, const char *hook, const char *below)
 {
 	static const struct config_paths none;
@@ -316,6 +343,7 @@ static int run(const char *min_wait, const char *hook, const char *below)
 		cmocka_unit_test_prestate(test_samples_equal_the_counter, &recorder),
 		cmocka_unit_test_prestate(test_wakes_equal_the_counter, &recorder),
 		cmocka_unit_test_prestate(test_sessions_equal_their_counters, &recorder),
+		cmocka_unit_test_prestate(test_limits_change_at_cuts, &recorder),
 	};
 	char reason[256] = "";
 	int r;
