@@ -122,7 +122,8 @@ def our_stacks(daemon, pid):
     for row in daemon.snapshot("--window", "120s", "-p", pid)["rows"]:
         if row.get("state") in ("T", "t") and row.get("user") and row["count"]:
             frames = row["user"]["frames"]
-            if all("address" in f for f in frames):  # rows from disk have no addresses
+            # Rows from disk have no addresses.
+            if all("address" in f for f in frames):
                 ours[tuple(int(f["address"], 16) for f in frames)] = set(row["user"]["flags"])
     return ours
 
@@ -149,8 +150,10 @@ def check_program(daemon, label, process, stops=STOPS, least=STOPS // 4):
     for _ in range(8):
         if len(expected) < least:
             expected |= stops_of(process.pid, stops)
-    stop_process(process)
+    # Once a process has exited, its stacks are those of all processes of its program, which have no
+    # addresses.
     ours = our_stacks(daemon, process.pid)
+    stop_process(process)
     flagged = collections.Counter(flag for flags in ours.values() for flag in flags)
     wrong = [(sorted(flags), [hex(a) for a in frames]) for frames, flags in ours.items()
              if not is_right(frames, flags, expected)]
