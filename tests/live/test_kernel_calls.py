@@ -154,7 +154,7 @@ def check_refusals(daemon):
     before, had = kprobes(), set(sessions(daemon))
     cases = [
         (["no_such_function_*"], 1, "0 functions matched by"),
-        (["-r", "vfs_[re"], 1, "at character 5"),
+        (["-r", "vfs_[re"], 1, "at its end"),
         (["*"], 1, "max_functions"),
         (["exc_page_fault"], None, "exc_page_fault"),
     ]

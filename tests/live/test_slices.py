@@ -78,7 +78,7 @@ if both["io"]:
         h.check(have == total, f"the overview: {name}: {have} of {total}")
     text = daemon.ctl("snapshot", *RANGE)
     for name, label in (("fs", "I/O"), ("block", "disks")):
-        h.check(name not in layers or re.search(rf"(?m)^{label} +.*, \d+ of \d+ rows?$", text.out),
+        h.check(name not in layers or re.search(rf"(?m)^{label} +.*, [\d,]+ of [\d,]+ rows?$", text.out),
                 f"text: {label}: {text.out[-1500:]}")
 
 h.finish()

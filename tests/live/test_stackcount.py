@@ -401,7 +401,7 @@ def check_refusals(daemon):
         (["stackcount", "usdt:stdc++"], 1, "is no function"),
         (["stackcount", "t:nope:nope"], 1, "0 functions matched by"),
         (["stackcount", "t:syscalls:sys_enter_read"], 1, "raw_syscalls"),
-        (["stackcount", "-r", "vfs_[re"], 1, "at character 5"),
+        (["stackcount", "-r", "vfs_[re"], 1, "at its end"),
         (["stackcount", "t:*:*"], 1, "more than 32"),
         (["stackcount", "u:c:*"], 1, "max_functions"),
         (["stackcount"], 1, "needs a function"),
