@@ -71,8 +71,9 @@ static int row_add_truncated(struct exchange *exchange, const struct wire_row *r
 }
 
 /*
- * Adds rows to the reply in `out`, from number exchange->next on, until they have `size` bytes or
- * no other row fits. Adds at least one, unless none is left. Frees the rows again.
+ * Adds the text of rows to the reply in `out`, from row number exchange->next on. Stops when the
+ * added text has `size` bytes, or when the next row would make the reply larger than a reply may
+ * be. Adds at least one row, unless none is left. Then frees the rows whose text was added.
  */
 static int rows_add(struct exchange *exchange, size_t size, struct text *out)
 {

@@ -22,8 +22,8 @@ struct window_fold_limits {
 	 */
 	size_t max_rows;
 	/*
-	 * Maximum number of summed rows for processes with the same comm, exe, cgroup, stacks and
-	 * state. Rows beyond these are summed up by cgroup and state.
+	 * Maximum number of all rows that each stand for several processes, which have the same
+	 * comm, exe, cgroup, stacks and state. Further rows are summed up by cgroup and state.
 	 */
 	size_t max_folded;
 	/*
