@@ -284,6 +284,28 @@ static bool has_process(const struct window *window, const struct aggregate_imag
 }
 
 /*
+ * Called for a process that has an entry of its own in window->images. If a folded entry stands for
+ * this process, too, some of its rows are in the sums of that entry: counts the window, for a note.
+ */
+static void partly_folded_note(struct aggregate *aggregate, const struct window *window,
+			       int64_t pid, const struct aggregate_image_info *infos)
+{
+	uint64_t id = (uint64_t)pid;
+	struct aggregate_seen *seen;
+	uint32_t i;
+
+	HASH_FIND(hh, aggregate->seen, &id, sizeof(id), seen);
+	for (i = 0; seen && i < window->n_images; i++) {
+		if (!window->images[i].folded ||
+		    !filter_has_member(aggregate->filter, window, i, &infos[i].process,
+				       (int32_t)pid))
+			continue;
+		seen->partly_folded++;
+		return;
+	}
+}
+
+/*
  * For each pid of the filter that has no entry of its own in window->images, selects the folded
  * entries that stand for this process, among others. Selects an entry with the name "(others)" only
  * if no entry with another name stands for the process. Returns 0 or -ENOMEM.
@@ -299,8 +321,10 @@ static int members_select(struct aggregate *aggregate, const struct window *wind
 	     i++) {
 		int64_t pid = wire->pids.v[i];
 
-		if (has_process(window, infos, pid))
+		if (has_process(window, infos, pid)) {
+			partly_folded_note(aggregate, window, pid, infos);
 			continue;
+		}
 		r = member_select(aggregate, window, pid, false, infos);
 		if (!r)
 			r = member_select(aggregate, window, pid, true, infos);

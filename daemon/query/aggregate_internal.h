@@ -31,6 +31,11 @@ struct aggregate_seen {
 	uint64_t id;
 	bool is_process; /* a process with this pid is in a window */
 	bool is_thread; /* a thread with this id is in a window; its process has `pid` and `comm` */
+	/*
+	 * number of windows in which the process has rows of its own, while others of its rows are
+	 * summed up with those of other processes
+	 */
+	uint32_t partly_folded;
 	int32_t pid;
 	char comm[COMM_LEN];
 	UT_hash_handle hh;

@@ -121,9 +121,18 @@ static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_
 	}
 }
 
+/* Writes that the answer lacks rows of the process, because they were folded. */
+static void describe_partly(FILE *out, const struct aggregate_seen *seen)
+{
+	fprintf(out,
+		"in %" PRIu32 " window%s some rows of process %" PRIu64
+		" were folded with those of others, and are not in this answer",
+		seen->partly_folded, seen->partly_folded == 1 ? "" : "s", seen->id);
+}
+
 /*
- * Writes a phrase for each pid or tid of the filter that no window has. Returns how many of them
- * there are.
+ * Writes a phrase for each pid or tid of the filter that no window has, and for each process of
+ * which rows were folded. Returns how many of them there are.
  */
 static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
@@ -132,13 +141,21 @@ static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 
 	for (i = 0; i < filter->pids.n && i < CHECKED_MAX; i++) {
 		bool is_folded = find_member(aggregate, filter->pids.v[i]) != NULL;
+		bool was_seen = saw_process(aggregate, filter->pids.v[i]);
+		const struct aggregate_seen *seen =
+			aggregate_seen_find(aggregate, filter->pids.v[i]);
+		bool is_partly = was_seen && seen->partly_folded;
 
-		if ((!is_folded && saw_process(aggregate, filter->pids.v[i])) || n++ >= NAMED_MAX)
+		if ((!is_folded && !is_partly && was_seen) || n++ >= NAMED_MAX)
 			continue;
 		fputs(n > 1 ? "; " : "", out);
 		if (is_folded)
 			describe_folded(out, aggregate, filter->pids.v[i]);
-		else
+		if (is_partly)
+			fputs(is_folded ? "; " : "", out);
+		if (is_partly)
+			describe_partly(out, seen);
+		else if (!is_folded)
 			describe_pid(out, aggregate, filter->pids.v[i], kind, is_live);
 	}
 	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
