@@ -40,6 +40,15 @@ void render_moment(const struct view *view, const struct wire_snapshot_reply *re
  */
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent);
 
+/*
+ * Returns "at most " if rows were folded, else "": for numbers of processes and threads. A process
+ * of which rows were folded counts once for each sum that it is a part of.
+ */
+static inline const char *fold_at_most(const struct wire_folded *folded)
+{
+	return folded ? "at most " : "";
+}
+
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "common/base.h"
 #include "common/io_words.h"
 
@@ -288,9 +289,10 @@ void render_iolat(const struct view *view, const struct wire_snapshot_reply *rep
 	struct widths widths = widths_of(view, &reply->rows);
 
 	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
-		  "%s operation%s of %s process%s: %s", count_text(reply->totals.ios),
-		  reply->totals.ios == 1 ? "" : "s", count_text(reply->totals.processes),
-		  reply->totals.processes == 1 ? "" : "es", hook);
+		  "%s operation%s of %s%s process%s: %s", count_text(reply->totals.ios),
+		  reply->totals.ios == 1 ? "" : "s", fold_at_most(reply->folded),
+		  count_text(reply->totals.processes), reply->totals.processes == 1 ? "" : "es",
+		  hook);
 	page_break(&view->page);
 	if (reply->rows.n == 0) {
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no operations");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -106,8 +107,8 @@ void render_wake_totals(const struct view *view, const struct wire_snapshot_repl
 	const char *about = t->sampled_ns > 0 ? "~" : "";
 
 	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
-		  "%s thread%s of %s process%s%s%s%s", count_text(t->threads),
-		  t->threads == 1 ? "" : "s", count_text(t->processes),
+		  "%s%s thread%s of %s process%s%s%s%s", fold_at_most(reply->folded),
+		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
 		  t->processes == 1 ? "" : "es", is_sampled ? "" : " that waited ",
 		  is_sampled ? "" : ns_text(reply->min_wait_ns), is_sampled ? "" : " or more");
 	page_wrap(&view->page, STYLE_PLAIN, "waits", RENDER_LABEL_WIDTH,

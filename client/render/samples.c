@@ -20,8 +20,9 @@ static void render_head(const struct view *view, const struct wire_snapshot_repl
 
 	average_text(t->on_cpu_ns - reply->idle.total_ns, coverage_length(&reply->coverage), busy);
 	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
-		  "%s thread%s of %s process%s", count_text(t->threads), t->threads == 1 ? "" : "s",
-		  count_text(t->processes), t->processes == 1 ? "" : "es");
+		  "%s%s thread%s of %s process%s", fold_at_most(reply->folded),
+		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
+		  t->processes == 1 ? "" : "es");
 	if (t->cpus > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "on CPU", RENDER_LABEL_WIDTH,
 			  "%s: %s of %s CPU%s busy", ns_text(t->on_cpu_ns), busy,

@@ -40,8 +40,8 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 		snprintf(running, sizeof running, "running: %s CPUs busy", busy);
 	snprintf(waiting, sizeof waiting, "ready: %s threads waited for a CPU, on average", ready);
 	page_wrap(&view->page, STYLE_PLAIN, "seen", LABEL_WIDTH,
-		  "%s thread%s of %s process%s, together for %s:", count_text(t->threads),
-		  t->threads == 1 ? "" : "s", count_text(t->processes),
+		  "%s%s thread%s of %s process%s, together for %s:", fold_at_most(reply->folded),
+		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
 		  t->processes == 1 ? "" : "es", ns_text(whole));
 	render_total(view, "on CPU", t->on_cpu_ns, whole, running);
 	render_total(view, "runnable", sure, whole, waiting);
