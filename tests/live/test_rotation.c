@@ -24,10 +24,10 @@
 #include "daemon/session/internal.h"
 #include "daemon/session/recorder.h"
 
-/* A slow machine may have more rotations, until there were enough switches. */
 /* How long a window may take until it is resolved: an emulator that shares its CPUs is slow. */
 #define PATIENCE_NS (60 * NS_PER_S)
 
+/* A slow machine may have more rotations, until there were enough switches. */
 enum { ROTATIONS = 50, MAX_ROTATIONS = 250, ENOUGH_SWITCHES = 10000, EXIT_SKIP = 77 };
 
 struct sums {
