@@ -203,14 +203,13 @@ static void shorts_drop(struct aggregate *aggregate)
 /* Sets the numbers of threads and processes in the totals, and makes the array of groups. */
 static int finish(struct aggregate *aggregate)
 {
-	struct aggregate_group *group, *next;
-	size_t i = 0, k;
+	struct aggregate_group *group;
+	size_t i = 0, k, at = 0;
 
-	aggregate->array =
-		calloc(HASH_COUNT(aggregate->groups) + 2, sizeof(struct aggregate_group *));
+	aggregate->array = calloc(aggregate->groups.n + 2, sizeof(struct aggregate_group *));
 	if (!aggregate->array)
 		return -ENOMEM;
-	HASH_ITER (hh, aggregate->groups, group, next)
+	while ((group = key_index_next(&aggregate->groups, &at)))
 		aggregate->array[i++] = group;
 	for (k = 0; k < ARRAY_SIZE(aggregate->rest); k++)
 		if (aggregate->rest[k])
@@ -290,7 +289,11 @@ struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n
 
 struct aggregate_others aggregate_others(const struct aggregate *aggregate)
 {
-	return aggregate->others;
+	return (struct aggregate_others){
+		.groups = aggregate->others.groups,
+		.bound_ns = aggregate->lacks.bound_ns,
+		.bound_count = aggregate->lacks.bound_count,
+	};
 }
 
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate)

@@ -110,7 +110,7 @@ struct aggregate_group {
 	char max_comm[COMM_LEN];
 	/* number of waits in each range of lengths, see wait_bucket() */
 	uint64_t buckets[WAIT_BUCKETS];
-	UT_hash_handle hh; /* links the group into the hash table aggregate.groups */
+	struct aggregate_group *next_spare; /* while the group is not used: see aggregate.spare */
 };
 
 /*
@@ -145,7 +145,6 @@ struct aggregate_io_group {
 	uint64_t sampled_ns;
 	int64_t max_end_real_ns;
 	uint64_t buckets[IO_BUCKETS_N];
-	UT_hash_handle hh; /* links the group into the hash table aggregate.io_groups */
 };
 
 struct aggregate_totals {
@@ -202,7 +201,7 @@ struct aggregate_options {
 struct aggregate_others {
 	/*
 	 * number of groups that were merged into a group with is_others; a group that appears again
-	 * later may be counted again
+	 * later, in the same window or another, may be counted again
 	 */
 	uint64_t groups;
 	/*

@@ -169,8 +169,9 @@ static void key_init(struct aggregate *aggregate, const struct aggregate_item *i
 }
 
 /*
- * STACKS_BYTES: estimated memory of the stacks of one group. It is small because many groups share
- * a kernel stack. GROUPS_MIN: number of groups that are kept, however low the limit is.
+ * STACKS_BYTES: estimated memory of the stacks of one group, and of its slots in the index. It is
+ * small because many groups share a kernel stack. GROUPS_MIN: number of groups that are kept,
+ * however low the limit is.
  */
 enum { STACKS_BYTES = 256, GROUPS_MIN = 64 };
 
@@ -184,8 +185,14 @@ static size_t groups_in(size_t max_memory, size_t size)
 
 void aggregate_groups_limit(struct aggregate *aggregate)
 {
-	size_t max = aggregate->options.max_memory;
+	size_t max = aggregate->options.max_memory, lacks;
 
+	aggregate_lacks_init(&aggregate->lacks, max);
+	lacks = aggregate_lacks_bytes(&aggregate->lacks);
+	if (max)
+		max = max > lacks ? max - lacks : 1;
+	aggregate->groups.key_size = sizeof(struct aggregate_key);
+	aggregate->io_groups.key_size = sizeof(struct aggregate_io_key);
 	aggregate->max_groups = groups_in(max, sizeof(struct aggregate_group));
 	aggregate->max_io_groups = groups_in(max, sizeof(struct aggregate_io_group));
 }
@@ -241,13 +248,11 @@ static void group_merge(struct aggregate_group *sum, const struct aggregate_grou
 
 /*
  * Groups that do not fit into memory are merged into one of two groups: one for idle groups, one
- * for the others. Returns that one of the two into which the group `like` is to be merged; NULL
- * when out of memory.
+ * for the others. Returns one of the two; NULL when out of memory.
  */
-static struct aggregate_group *rest_get(struct aggregate *aggregate,
-					const struct aggregate_group *like)
+static struct aggregate_group *rest_get(struct aggregate *aggregate, bool is_idle, bool is_sample)
 {
-	struct aggregate_group **rest = &aggregate->rest[like->is_idle];
+	struct aggregate_group **rest = &aggregate->rest[is_idle];
 
 	if (*rest)
 		return *rest;
@@ -257,9 +262,9 @@ static struct aggregate_group *rest_get(struct aggregate *aggregate,
 		return NULL;
 	}
 	(*rest)->is_others = true;
-	(*rest)->is_idle = like->is_idle;
-	(*rest)->is_sample = like->is_sample;
-	(*rest)->key.state = KEY_OTHERS | (like->is_idle ? KEY_IDLE : 0);
+	(*rest)->is_idle = is_idle;
+	(*rest)->is_sample = is_sample;
+	(*rest)->key.state = KEY_OTHERS | (is_idle ? KEY_IDLE : 0);
 	memcpy((*rest)->key.comm, "(others)", sizeof("(others)"));
 	return *rest;
 }
@@ -290,50 +295,63 @@ static int by_rank(const void *a, const void *b)
 	return r ? r : memcmp(&x->group->key, &y->group->key, sizeof(x->group->key));
 }
 
+/* Merges a group that is no longer in aggregate->groups into one of the groups of rest_get(). */
 static void group_give_up(struct aggregate *aggregate, struct aggregate_group *group)
 {
-	struct aggregate_group *rest = rest_get(aggregate, group);
+	struct aggregate_group *rest = rest_get(aggregate, group->is_idle, group->is_sample);
+	const struct aggregate_part part = {
+		.ns = group->on_ns + group->blocked_ns + group->runnable_ns,
+		.count = group->count,
+	};
 	struct window_waker *waker = group->waker;
 
 	if (!rest)
 		return;
-	HASH_DEL(aggregate->groups, group);
+	aggregate_lacks_add(&aggregate->lacks, key_index_hash(&group->key, sizeof(group->key)),
+			    &part);
 	group_merge(rest, group);
 	group_release(group);
 	*group = (struct aggregate_group){ .waker = waker };
-	group->hh.next = aggregate->spare;
+	group->next_spare = aggregate->spare;
 	aggregate->spare = group;
 	aggregate->others.groups++;
+}
+
+/* Adds a group to aggregate->groups. Returns 0 or -ENOMEM, which it also sets as the error. */
+static int group_index(struct aggregate *aggregate, struct aggregate_group *group, uint64_t hash)
+{
+	int r = key_index_add(&aggregate->groups, group, hash);
+
+	if (r)
+		aggregate->error = r;
+	return r;
 }
 
 /* Merges the half of the groups with the lowest rank into the groups of rest_get(). */
 static void groups_shrink(struct aggregate *aggregate)
 {
-	size_t n = HASH_COUNT(aggregate->groups), i = 0;
+	size_t n = aggregate->groups.n, i = 0, at = 0;
 	struct ranked *ranked = calloc(n, sizeof(*ranked));
-	struct aggregate_group *group, *next;
-	uint64_t ns = 0, count = 0, total;
+	struct aggregate_group *group;
 
 	if (!ranked) {
 		aggregate->error = -ENOMEM;
 		return;
 	}
-	HASH_ITER (hh, aggregate->groups, group, next)
+	while ((group = key_index_next(&aggregate->groups, &at)))
 		ranked[i++] = (struct ranked){ rank_of(aggregate, group), group };
 	qsort(ranked, n, sizeof(*ranked), by_rank);
-	for (i = 0; i < n / 2; i++) {
+	aggregate->error = aggregate_lacks_give_up(&aggregate->lacks, ranked[(n - 1) / 2].rank);
+	if (!aggregate->error)
+		key_index_clear(&aggregate->groups);
+	for (i = 0; i < n && !aggregate->error; i++) {
 		group = ranked[i].group;
-		total = group->on_ns + group->blocked_ns + group->runnable_ns;
-		ns = total > ns ? total : ns;
-		count = group->count > count ? group->count : count;
-		group_give_up(aggregate, group);
+		if (i < n / 2)
+			group_give_up(aggregate, group);
+		else
+			group_index(aggregate, group,
+				    key_index_hash(&group->key, sizeof(group->key)));
 	}
-	/*
-	 * A group may appear again after it was merged, and be merged again. The times that it
-	 * lacks then add up.
-	 */
-	aggregate->others.bound_ns += ns;
-	aggregate->others.bound_count += count;
 	free(ranked);
 }
 
@@ -345,13 +363,13 @@ static struct aggregate_group *group_alloc(struct aggregate *aggregate)
 {
 	struct aggregate_group *group;
 
-	if (HASH_COUNT(aggregate->groups) >= aggregate->max_groups)
+	if (aggregate->groups.n >= aggregate->max_groups)
 		groups_shrink(aggregate);
 	group = aggregate->spare;
 	if (!group)
 		return arena_alloc(aggregate->arena, sizeof(*group));
-	aggregate->spare = group->hh.next;
-	group->hh.next = NULL;
+	aggregate->spare = group->next_spare;
+	group->next_spare = NULL;
 	return group;
 }
 
@@ -386,28 +404,52 @@ static void group_describe(struct aggregate *aggregate, struct aggregate_group *
 		group_set_waker(aggregate, group, item->waker);
 }
 
-/* Returns the group of an item; creates it if it does not exist. NULL when out of memory. */
+/*
+ * True if the group of an item, which does not exist, would be among those that are given up next.
+ * Then notes what it lacks: the item is to be added to a group of rest_get().
+ */
+static bool item_give_up(struct aggregate *aggregate, const struct aggregate_item *item,
+			 uint64_t hash)
+{
+	const struct aggregate_part part = {
+		.ns = item->on_ns + item->blocked_ns + item->runnable_ns,
+		.count = item->count,
+		.max_ns = item->max_ns,
+	};
+
+	if (!aggregate_lacks_is_low(&aggregate->lacks, hash, aggregate->options.rank, &part))
+		return false;
+	aggregate_lacks_add(&aggregate->lacks, hash, &part);
+	aggregate->others.groups++;
+	return true;
+}
+
+/*
+ * Returns the group of an item; creates it if it does not exist, unless memory was full before and
+ * the group would be too low to be kept. NULL when out of memory.
+ */
 static struct aggregate_group *group_get(struct aggregate *aggregate,
 					 const struct aggregate_item *item)
 {
 	struct aggregate_group *group;
 	struct aggregate_key key;
+	uint64_t hash;
 
 	key_init(aggregate, item, &key);
-	HASH_FIND(hh, aggregate->groups, &key, sizeof(key), group);
+	hash = key_index_hash(&key, sizeof(key));
+	group = key_index_find(&aggregate->groups, &key, hash);
 	if (group)
 		return group;
+	if (item_give_up(aggregate, item, hash))
+		return rest_get(aggregate, item->is_idle, item->is_sample);
 	group = group_alloc(aggregate);
 	if (!group) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
 	group->key = key;
-	HASH_ADD(hh, aggregate->groups, key, sizeof(group->key), group);
-	if (!HASH_HAS(group)) {
-		aggregate->error = -ENOMEM;
+	if (group_index(aggregate, group, hash))
 		return NULL;
-	}
 	group_describe(aggregate, group, item);
 	return group;
 }
@@ -438,7 +480,9 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 	group->throttled_ns += item->throttled_ns;
 	window_estimate_add(&group->sampled, &item->sampled);
 	window_estimate_add(&group->deducted, &item->deducted);
-	window_processes_add(&group->folded, &group->started, item->processes, item->started);
+	if (!group->is_others)
+		window_processes_add(&group->folded, &group->started, item->processes,
+				     item->started);
 	group_add_max(group, item->max_ns, item->max_end_real_ns, item->image->tid,
 		      item->image->comm);
 	return group;
@@ -465,10 +509,11 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 
 void aggregate_groups_free(struct aggregate *aggregate)
 {
-	struct aggregate_group *group, *next;
+	struct aggregate_group *group;
+	size_t at = 0;
 
-	HASH_ITER (hh, aggregate->groups, group, next) {
-		HASH_DEL(aggregate->groups, group);
+	while ((group = key_index_next(&aggregate->groups, &at)))
 		group_release(group);
-	}
+	key_index_fini(&aggregate->groups);
+	aggregate_lacks_fini(&aggregate->lacks);
 }

@@ -17,7 +17,9 @@
 #include "common/arena.h"
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
+#include "daemon/query/aggregate_lacks.h"
 #include "daemon/query/aggregate_set.h"
+#include "daemon/query/key_index.h"
 
 /* The facts about a thread of the window that is being aggregated. */
 struct aggregate_image_info {
@@ -97,20 +99,21 @@ struct aggregate {
 	 * came from malloc(), they would leave holes among the daemon's long-lived allocations.
 	 */
 	struct arena *arena;
-	struct aggregate_group *groups;
+	struct key_index groups;	/* of struct aggregate_group */
 	size_t n_groups;		/* number of members of `array` */
 	struct aggregate_group **array; /* the members of `groups` as an array, for the caller */
-	struct aggregate_io_group *io_groups;
+	struct key_index io_groups;	/* of struct aggregate_io_group */
 	/* the groups into which others were merged, by layer; NULL: none of the layer was */
 	struct aggregate_io_group *io_rest[IO_LAYERS];
-	/* memory of merged groups that can be used again, linked by hh.next */
+	/* memory of merged groups that can be used again, linked by next_spare */
 	struct aggregate_group *spare;
 	/*
 	 * the groups into which others were merged when memory was full: [0] not idle, [1] idle;
 	 * NULL: none
 	 */
 	struct aggregate_group *rest[2];
-	struct aggregate_others others;
+	struct aggregate_others others; /* `groups` only: `lacks` has the bounds */
+	struct aggregate_lacks lacks;
 	size_t max_groups;
 	size_t max_io_groups;
 	struct aggregate_name *names;

@@ -62,28 +62,37 @@ static void group_merge(struct aggregate_io_group *sum, const struct aggregate_i
 		sum->buckets[i] += group->buckets[i];
 }
 
-/*
- * Merges a group into the sum of the groups of its layer that did not fit into memory, and frees
- * it.
+/* Returns the sum of the groups of a layer that did not fit into memory; NULL when out of memory.
  */
+static struct aggregate_io_group *rest_get(struct aggregate *aggregate, uint32_t layer)
+{
+	struct aggregate_io_group **rest = &aggregate->io_rest[layer < IO_LAYERS ? layer : 0];
+
+	if (*rest)
+		return *rest;
+	*rest = calloc(1, sizeof(**rest));
+	if (!*rest) {
+		aggregate->error = -ENOMEM;
+		return NULL;
+	}
+	(*rest)->is_others = true;
+	(*rest)->io.layer = layer;
+	return *rest;
+}
+
+/* Merges a group that is no longer in aggregate->io_groups into the sum of rest_get(); frees it. */
 static void group_give_up(struct aggregate *aggregate, struct aggregate_io_group *group)
 {
-	uint32_t layer = group->io.layer < IO_LAYERS ? group->io.layer : 0;
-	struct aggregate_io_group **rest = &aggregate->io_rest[layer];
+	struct aggregate_io_group *rest = rest_get(aggregate, group->io.layer);
+	const struct aggregate_part part = { .ns = group->io.total_ns, .count = group->io.count };
 
-	if (!*rest) {
-		*rest = calloc(1, sizeof(**rest));
-		if (!*rest) {
-			aggregate->error = -ENOMEM;
-			return;
-		}
-		(*rest)->is_others = true;
-		(*rest)->io.layer = group->io.layer;
+	if (rest) {
+		aggregate_lacks_add(&aggregate->lacks,
+				    key_index_hash(&group->key, sizeof(group->key)), &part);
+		group_merge(rest, group);
+		aggregate->others.groups++;
 	}
-	HASH_DEL(aggregate->io_groups, group);
-	group_merge(*rest, group);
 	group_free(group);
-	aggregate->others.groups++;
 }
 
 static uint64_t rank_of(const struct aggregate *aggregate, const struct aggregate_io_group *group)
@@ -115,27 +124,30 @@ static int by_rank(const void *a, const void *b)
 /* Merges the half of the groups with the lowest rank. */
 static void groups_shrink(struct aggregate *aggregate)
 {
-	size_t n = HASH_COUNT(aggregate->io_groups), i = 0;
+	size_t n = aggregate->io_groups.n, i = 0, at = 0;
 	_cleanup_(freep) struct ranked *ranked = calloc(n, sizeof(*ranked));
-	struct aggregate_io_group *group, *next;
-	uint64_t ns = 0, count = 0;
+	struct aggregate_io_group *group;
 
 	if (!ranked) {
 		aggregate->error = -ENOMEM;
 		return;
 	}
-	HASH_ITER (hh, aggregate->io_groups, group, next)
+	while ((group = key_index_next(&aggregate->io_groups, &at)))
 		ranked[i++] = (struct ranked){ rank_of(aggregate, group), group };
 	qsort(ranked, n, sizeof(*ranked), by_rank);
-	for (i = 0; i < n / 2; i++) {
-		group = ranked[i].group;
-		ns = group->io.total_ns > ns ? group->io.total_ns : ns;
-		count = group->io.count > count ? group->io.count : count;
-		group_give_up(aggregate, group);
+	if (aggregate_lacks_give_up(&aggregate->lacks, ranked[(n - 1) / 2].rank)) {
+		aggregate->error = -ENOMEM;
+		return;
 	}
-	/* A group that appears again may be merged again: the times that it lacks then add up. */
-	aggregate->others.bound_ns += ns;
-	aggregate->others.bound_count += count;
+	key_index_clear(&aggregate->io_groups);
+	for (i = 0; i < n / 2; i++)
+		group_give_up(aggregate, ranked[i].group);
+	for (; i < n; i++) {
+		group = ranked[i].group;
+		if (key_index_add(&aggregate->io_groups, group,
+				  key_index_hash(&group->key, sizeof(group->key))))
+			aggregate->error = -ENOMEM;
+	}
 }
 
 /*
@@ -143,13 +155,13 @@ static void groups_shrink(struct aggregate *aggregate)
  * of the new group are 0. Returns NULL when out of memory.
  */
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
-					    const struct aggregate_io_key *key,
+					    const struct aggregate_io_key *key, uint64_t hash,
 					    const struct window_io *io,
 					    const struct aggregate_image_info *info)
 {
 	struct aggregate_io_group *group;
 
-	if (HASH_COUNT(aggregate->io_groups) >= aggregate->max_io_groups)
+	if (aggregate->io_groups.n >= aggregate->max_io_groups)
 		groups_shrink(aggregate);
 	group = calloc(1, sizeof(*group));
 	if (!group)
@@ -166,14 +178,41 @@ static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 		group->io.magic = io->magic;
 		memcpy(group->io.device, io->device, sizeof(group->io.device));
 	}
-	HASH_ADD(hh, aggregate->io_groups, key, sizeof(group->key), group);
-	if (!HASH_HAS(group)) {
+	if (key_index_add(&aggregate->io_groups, group, hash)) {
+		process_unref(group->process.process);
 		free(group);
 		return NULL;
 	}
 	group->io.kernel = key->kernel ? stack_ref(io->kernel) : NULL;
 	group->io.user = key->user ? stack_ref(io->user) : NULL;
 	return group;
+}
+
+/*
+ * Returns the group of an I/O row; creates it if it does not exist, unless memory was full before
+ * and the group would be too low to be kept. NULL when out of memory.
+ */
+static struct aggregate_io_group *group_get(struct aggregate *aggregate,
+					    const struct aggregate_io_key *key,
+					    const struct window_io *io,
+					    const struct aggregate_image_info *info)
+{
+	const struct aggregate_part part = {
+		.ns = io->total_ns,
+		.count = io->count,
+		.max_ns = io->max_ns,
+	};
+	uint64_t hash = key_index_hash(key, sizeof(*key));
+	struct aggregate_io_group *group = key_index_find(&aggregate->io_groups, key, hash);
+
+	if (group)
+		return group;
+	if (io->open ||
+	    !aggregate_lacks_is_low(&aggregate->lacks, hash, aggregate->options.rank, &part))
+		return group_new(aggregate, key, hash, io, info);
+	aggregate_lacks_add(&aggregate->lacks, hash, &part);
+	aggregate->others.groups++;
+	return rest_get(aggregate, io->layer);
 }
 
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
@@ -201,9 +240,7 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 		return;
 	key = aggregate->options.by == AGGREGATE_BY_WINDOW ? key_by_window(window, io)
 							   : key_by_operation(aggregate, io, info);
-	HASH_FIND(hh, aggregate->io_groups, &key, sizeof(key), group);
-	if (!group)
-		group = group_new(aggregate, &key, io, info);
+	group = group_get(aggregate, &key, io, info);
 	if (!group) {
 		aggregate->error = -ENOMEM;
 		return;
@@ -221,13 +258,12 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 
 void aggregate_io_groups_free(struct aggregate *aggregate)
 {
-	struct aggregate_io_group *group, *next;
-	size_t i;
+	struct aggregate_io_group *group;
+	size_t i, at = 0;
 
-	HASH_ITER (hh, aggregate->io_groups, group, next) {
-		HASH_DEL(aggregate->io_groups, group);
+	while ((group = key_index_next(&aggregate->io_groups, &at)))
 		group_free(group);
-	}
+	key_index_fini(&aggregate->io_groups);
 	for (i = 0; i < IO_LAYERS; i++)
 		free(aggregate->io_rest[i]);
 }
@@ -235,14 +271,13 @@ void aggregate_io_groups_free(struct aggregate *aggregate)
 int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group ***out,
 			size_t *n_out)
 {
-	struct aggregate_io_group **array, *group, *next;
-	size_t n = 0, i;
+	struct aggregate_io_group **array, *group;
+	size_t n = 0, i, at = 0;
 
-	array = calloc(HASH_COUNT(aggregate->io_groups) + IO_LAYERS + 1,
-		       sizeof(struct aggregate_io_group *));
+	array = calloc(aggregate->io_groups.n + IO_LAYERS + 1, sizeof(struct aggregate_io_group *));
 	if (!array)
 		return -ENOMEM;
-	HASH_ITER (hh, aggregate->io_groups, group, next)
+	while ((group = key_index_next(&aggregate->io_groups, &at)))
 		array[n++] = group;
 	for (i = 0; i < IO_LAYERS; i++)
 		if (aggregate->io_rest[i])

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query/key_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS_MIN = 64 };
+
+uint64_t key_index_hash(const void *key, size_t size)
+{
+	const char *at = key;
+	uint64_t hash = size, word;
+
+	for (; size; size -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 32;
+	}
+	hash *= UINT64_C(0xd6e8feb86659fd93);
+	return hash ^ hash >> 32;
+}
+
+void *key_index_find(const struct key_index *index, const void *key, uint64_t hash)
+{
+	size_t i = (size_t)hash & (index->capacity - 1);
+
+	if (!index->capacity)
+		return NULL;
+	for (; index->slots[i].item; i = (i + 1) & (index->capacity - 1))
+		if (index->slots[i].hash == hash &&
+		    memcmp(index->slots[i].item, key, index->key_size) == 0)
+			return index->slots[i].item;
+	return NULL;
+}
+
+static void slot_fill(struct key_index *index, void *item, uint64_t hash)
+{
+	size_t i = (size_t)hash & (index->capacity - 1);
+
+	while (index->slots[i].item)
+		i = (i + 1) & (index->capacity - 1);
+	index->slots[i] = (struct key_index_slot){ hash, item };
+}
+
+static int grow(struct key_index *index)
+{
+	struct key_index next = { .capacity = index->capacity ? 2 * index->capacity : SLOTS_MIN };
+	size_t i;
+
+	next.slots = calloc(next.capacity, sizeof(*next.slots));
+	if (!next.slots)
+		return -ENOMEM;
+	for (i = 0; i < index->capacity; i++)
+		if (index->slots[i].item)
+			slot_fill(&next, index->slots[i].item, index->slots[i].hash);
+	free(index->slots);
+	index->slots = next.slots;
+	index->capacity = next.capacity;
+	return 0;
+}
+
+int key_index_add(struct key_index *index, void *item, uint64_t hash)
+{
+	/* At least half of the slots are free, so that a search ends after few steps. */
+	int r = 2 * (index->n + 1) > index->capacity ? grow(index) : 0;
+
+	if (r)
+		return r;
+	slot_fill(index, item, hash);
+	index->n++;
+	return 0;
+}
+
+void *key_index_next(const struct key_index *index, size_t *at)
+{
+	while (*at < index->capacity)
+		if (index->slots[(*at)++].item)
+			return index->slots[*at - 1].item;
+	return NULL;
+}
+
+void key_index_clear(struct key_index *index)
+{
+	if (index->slots)
+		memset(index->slots, 0, index->capacity * sizeof(*index->slots));
+	index->n = 0;
+}
+
+void key_index_fini(struct key_index *index)
+{
+	free(index->slots);
+	*index = (struct key_index){ .key_size = index->key_size };
+}
