@@ -125,6 +125,7 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 		       size_t end, struct stack *unread)
 {
 	bool is_last = true;
+	uint64_t run;
 	size_t i;
 	int r = 0;
 
@@ -141,9 +142,10 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 		 * Waits are not followed from one run of stackd to the next. A wait that did not
 		 * end in its run is assumed to last until the end of the newest window of that run.
 		 */
-		if (is_last || window->run != aggregate->run)
+		run = list->entries ? list->entries[i].run : window->run;
+		if (is_last || run != aggregate->run)
 			aggregate->run_end_ns = window->end_ns;
-		aggregate->run = window->run;
+		aggregate->run = run;
 		aggregate_spans_index(aggregate, window);
 		r = add_window(aggregate, window, is_last, unread);
 		aggregate_waits_drop(aggregate, window);

@@ -52,6 +52,8 @@ static void window_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "window.max_memory", recorder->config->window_max_memory,
 		  history.bytes + stacks.referred_bytes + processes.referred_bytes,
 		  history.evicted_for_bytes + stacks.full);
+	/* This limit is hit by each window that is folded because max_memory is reached. */
+	limit_add(list, "window.memory_folds", 0, 0, history.folded);
 }
 
 static void probe_limits(struct recorder *recorder, struct limit_list *list)

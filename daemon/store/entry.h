@@ -30,7 +30,8 @@ struct store_entry {
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
 	struct window_folded folded;
-	int bad; /* 0, or the negative errno with which loading the window failed */
+	uint32_t row_limit; /* of a window in memory: window.row_limit */
+	int bad;	    /* 0, or the negative errno with which loading the window failed */
 };
 
 /* Returns when the window begins, in ns since the epoch. */
@@ -66,6 +67,7 @@ static inline struct store_entry store_entry_of(const struct window *window, uin
 		.opens = window->n_opens,
 		.bytes = window->bytes,
 		.folded = window->folded,
+		.row_limit = window->row_limit,
 	};
 	unsigned int i;
 

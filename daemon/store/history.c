@@ -268,6 +268,8 @@ static bool history_fold(struct history *history, int64_t now_ns, size_t more_by
 		pthread_mutex_unlock(&history->lock);
 		if (window_fold(window, &limits, &folded))
 			folded = window_ref(window);
+		if (folded != window)
+			folded->row_limit = (uint32_t)limits.max_rows;
 		pthread_mutex_lock(&history->lock);
 		if (folded != window)
 			window_replace(history, window, folded);

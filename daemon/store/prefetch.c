@@ -58,8 +58,9 @@ static void *prefetch_run(void *data)
 	while (place_wait(prefetch)) {
 		i = prefetch->loaded - 1;
 		ready = (struct ready){};
-		ready.r = store_reader_load(prefetch->reader, &prefetch->entries[i], &ready.window,
-					    &is_partial);
+		if (prefetch->entries[i].id)
+			ready.r = store_reader_load(prefetch->reader, &prefetch->entries[i],
+						    &ready.window, &is_partial);
 		pthread_mutex_lock(&prefetch->lock);
 		prefetch->ready[i % READY_MAX] = ready;
 		prefetch->loaded = i;
@@ -113,14 +114,28 @@ struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch)
 	return NULL;
 }
 
+/* Takes the entries of windows in memory that are next, for which the query does not ask. */
+static void memory_skip(struct store_prefetch *prefetch)
+{
+	while (prefetch->taken && !prefetch->entries[prefetch->taken - 1].id) {
+		while (prefetch->loaded == prefetch->taken)
+			pthread_cond_wait(&prefetch->changed, &prefetch->lock);
+		prefetch->taken--;
+		pthread_cond_broadcast(&prefetch->changed);
+	}
+}
+
 int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,
 		       struct window **out)
 {
 	struct ready ready;
 
-	if (!prefetch->taken || entry != &prefetch->entries[prefetch->taken - 1])
-		return -ESPIPE;
 	pthread_mutex_lock(&prefetch->lock);
+	memory_skip(prefetch);
+	if (!prefetch->taken || entry != &prefetch->entries[prefetch->taken - 1]) {
+		pthread_mutex_unlock(&prefetch->lock);
+		return -ESPIPE;
+	}
 	while (prefetch->loaded == prefetch->taken)
 		pthread_cond_wait(&prefetch->changed, &prefetch->lock);
 	ready = prefetch->ready[--prefetch->taken % READY_MAX];

@@ -19,8 +19,8 @@ enum { STORE_PREFETCH_MIN = 16 };
 struct store_prefetch;
 
 /*
- * Starts a thread that loads the windows of n entries, which are borrowed. Returns 0, -ENOMEM or
- * -EAGAIN.
+ * Starts a thread that loads the windows of n entries, which are borrowed. Leaves out entries of
+ * windows in memory, whose id is 0. Returns 0, -ENOMEM or -EAGAIN.
  */
 int store_prefetch_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
 			 struct store_prefetch **out);
@@ -30,7 +30,8 @@ struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch);
 
 /*
  * Waits until the window of `entry` is loaded. Returns the same values as store_reader_load(). The
- * entries must be asked for in order, from the last to the first; otherwise returns -ESPIPE.
+ * entries of windows on disk must be asked for in order, from the last to the first; otherwise
+ * returns -ESPIPE.
  */
 int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,
 		       struct window **out);

@@ -69,7 +69,6 @@ static int memory_read(struct timeline *timeline, int64_t since_ns)
 	}
 	memory->windows = list.windows;
 	memory->n = list.n;
-	timeline->memory_from_ns = INT64_MIN;
 	return 0;
 }
 
@@ -103,54 +102,76 @@ static bool oldest_drop(struct store_entry *entries, size_t *n)
 	return true;
 }
 
-/*
- * Removes the entries of windows on disk that are also in memory. A window on disk may be joined or
- * merged from several, of which only the later ones are still in memory. Such a window on disk
- * stays in the list, and the windows in memory that it includes are left out. Returns the number of
- * entries that are left.
- */
-static size_t in_memory_drop(struct timeline *timeline, struct store_entry *entries, size_t n)
+static int by_start(const void *a, const void *b)
 {
-	const struct timeline_list *memory = &timeline->memory;
-	uint64_t run = timeline->source.run;
-	size_t kept = 0, i;
+	const struct store_entry *x = a, *y = b;
 
-	if (!run || !memory->n || !is_of_this_run(timeline))
-		return n;
-	for (i = 0; i < n; i++) {
-		if (entries[i].run == run && entries[i].start_ns >= memory->entries[0].start_ns)
-			continue;
-		if (entries[i].run == run && entries[i].end_ns > timeline->memory_from_ns)
-			timeline->memory_from_ns = entries[i].end_ns;
-		entries[kept++] = entries[i];
-	}
-	return kept;
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Appends the session's windows in memory that overlap [since_ns, until_ns) to the list. */
-static int memory_append(struct timeline *timeline, int64_t since_ns, int64_t until_ns,
-			 struct timeline_list *list)
+/*
+ * Adds the session's windows in memory that overlap [since_ns, until_ns) to the entries of the
+ * list, except for those with is_replaced. Sorts the entries whose windows are also in memory. The
+ * entries before these are of earlier times.
+ */
+static void memory_append(const struct timeline *timeline, int64_t since_ns, int64_t until_ns,
+			  const bool *is_replaced, struct timeline_list *list)
 {
 	const struct timeline_list *memory = &timeline->memory;
-	size_t n = list->n_stored + memory->n + 1, i;
-	struct store_entry *entries = reallocarray(list->entries, n, sizeof(*entries));
+	size_t first = list->n_stored, i;
 
-	if (!entries)
-		return -ENOMEM;
-	list->entries = entries;
-	list->windows = calloc(n, sizeof(*list->windows));
-	if (!list->windows)
-		return -ENOMEM;
-	list->n = list->n_stored;
+	list->n = first;
 	for (i = 0; i < memory->n && is_of_this_run(timeline); i++) {
 		if (store_entry_end(&memory->entries[i]) <= since_ns ||
-		    store_entry_start(&memory->entries[i]) >= until_ns ||
-		    memory->entries[i].start_ns < timeline->memory_from_ns)
+		    store_entry_start(&memory->entries[i]) >= until_ns || is_replaced[i])
 			continue;
-		list->entries[list->n] = memory->entries[i];
-		list->windows[list->n++] = window_ref(memory->windows[i]);
+		list->entries[list->n++] = memory->entries[i];
+	}
+	if (list->n == list->n_stored)
+		return;
+	while (first && list->entries[first - 1].run == timeline->source.run &&
+	       list->entries[first - 1].start_ns > list->entries[list->n_stored].start_ns)
+		first--;
+	qsort(list->entries + first, list->n - first, sizeof(*list->entries), by_start);
+}
+
+/*
+ * Sets list->windows to references to the windows in memory that the list has. Returns 0 or
+ * -ENOMEM.
+ */
+static int windows_ref(const struct timeline *timeline, struct timeline_list *list)
+{
+	const struct timeline_list *memory = &timeline->memory;
+	size_t i, k = 0;
+
+	list->windows = calloc(list->n + 1, sizeof(*list->windows));
+	if (!list->windows)
+		return -ENOMEM;
+	for (i = 0; i < list->n; i++) {
+		if (list->entries[i].id)
+			continue;
+		while (memory->entries[k].seq != list->entries[i].seq)
+			k++;
+		list->windows[i] = window_ref(memory->windows[k]);
 	}
 	return 0;
+}
+
+/* Makes the list of its windows on disk, which `list` has already, and of the windows in memory. */
+static int list_finish(struct timeline *timeline, int64_t since_ns, int64_t until_ns,
+		       struct timeline_list *list)
+{
+	_cleanup_(freep) bool *is_replaced = calloc(timeline->memory.n + 1, sizeof(*is_replaced));
+	size_t capacity = list->n_stored + timeline->memory.n + 1;
+	struct store_entry *entries = reallocarray(list->entries, capacity, sizeof(*entries));
+
+	if (entries)
+		list->entries = entries;
+	if (!entries || !is_replaced)
+		return -ENOMEM;
+	list->n_stored = timeline_choose(timeline, list->entries, list->n_stored, is_replaced);
+	memory_append(timeline, since_ns, until_ns, is_replaced, list);
+	return windows_ref(timeline, list);
 }
 
 static int list_read(struct timeline *timeline, int64_t since_ns, int64_t until_ns,
@@ -166,8 +187,7 @@ static int list_read(struct timeline *timeline, int64_t since_ns, int64_t until_
 	if (r == -ENOMEM)
 		return r;
 	*is_truncated_out = oldest_drop(list->entries, &list->n_stored);
-	list->n_stored = in_memory_drop(timeline, list->entries, list->n_stored);
-	return memory_append(timeline, since_ns, until_ns, list);
+	return list_finish(timeline, since_ns, until_ns, list);
 }
 
 int timeline_open(const struct timeline_source *source, const struct timeline_session *session,
@@ -218,6 +238,18 @@ bool timeline_is_truncated(const struct timeline *timeline)
 	return timeline->is_truncated;
 }
 
+/* Returns the list's first entry of a window on disk; NULL if it has none. */
+static const struct store_entry *stored_first(const struct timeline_list *list)
+{
+	size_t i = 0;
+
+	if (!list->n_stored)
+		return NULL;
+	while (!list->entries[i].id)
+		i++;
+	return &list->entries[i];
+}
+
 /*
  * If `entry` is the last of a list's windows on disk, starts a thread that loads all windows of
  * this list: a caller that begins with the last window will ask for all. If no thread can be
@@ -226,14 +258,17 @@ bool timeline_is_truncated(const struct timeline *timeline)
 static void prefetch_start(struct timeline *timeline, const struct store_entry *entry)
 {
 	struct timeline_list *lists[] = { &timeline->range, &timeline->later };
-	size_t i;
+	size_t i, n;
 
 	for (i = 0; i < ARRAY_SIZE(lists) && !timeline->prefetch; i++) {
-		if (lists[i]->n_stored < STORE_PREFETCH_MIN ||
-		    entry != &lists[i]->entries[lists[i]->n_stored - 1])
+		if (lists[i]->n_stored < STORE_PREFETCH_MIN)
 			continue;
-		if (store_prefetch_start(timeline->source.reader, lists[i]->entries,
-					 lists[i]->n_stored, &timeline->prefetch))
+		n = lists[i]->n;
+		while (!lists[i]->entries[n - 1].id)
+			n--;
+		if (entry == &lists[i]->entries[n - 1] &&
+		    store_prefetch_start(timeline->source.reader, lists[i]->entries, n,
+					 &timeline->prefetch))
 			timeline->prefetch = NULL;
 	}
 }
@@ -253,7 +288,8 @@ static int stored_load(struct timeline *timeline, const struct store_entry *entr
 		prefetch_start(timeline, entry);
 	if (timeline->prefetch)
 		r = store_prefetch_get(timeline->prefetch, entry, out);
-	if (r == -ESPIPE || entry == timeline->range.entries || entry == timeline->later.entries)
+	if (r == -ESPIPE || entry == stored_first(&timeline->range) ||
+	    entry == stored_first(&timeline->later))
 		timeline->prefetch = store_prefetch_free(timeline->prefetch);
 	if (r == -ESPIPE)
 		r = store_reader_load(timeline->source.reader, entry, out, &is_partial);
@@ -265,21 +301,23 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 	struct window *window = NULL;
 	int r;
 
-	if (i >= list->n_stored)
+	if (list->windows[i])
 		return window_ref(list->windows[i]);
 	if (list->entries[i].bad)
 		return NULL;
 	r = stored_load(list->timeline, &list->entries[i], &window);
 	if (!r)
 		return window;
-	list->entries[i].bad = r;
 	/*
 	 * Log one line for each query, not for each window: a long range may have hundreds of
 	 * windows that cannot be read.
 	 */
 	if (!list->timeline->n_bad++)
 		log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
-	return NULL;
+	window = timeline_remake(list->timeline, &list->entries[i]);
+	if (!window)
+		list->entries[i].bad = r;
+	return window;
 }
 
 bool timeline_before(struct timeline *timeline, int64_t at_ns, struct store_entry *out)

@@ -53,16 +53,17 @@ struct timeline_session {
 };
 
 /*
- * A list of windows, oldest first: those on disk, then those in memory. A caller can also make a
- * list of its own, of windows in memory only. In such a list, the members `entries` and `timeline`
- * are NULL, and n_stored is 0.
+ * A list of windows, oldest first. A window that is in memory and on disk is in the list once, as
+ * the one that has more rows, or as the one in memory if both have as many. A caller can also make
+ * a list of its own, of windows in memory only. In such a list, the members `entries` and
+ * `timeline` are NULL, and n_stored is 0.
  */
 struct timeline_list {
 	/* entries[i] describes window i, so that it need not be loaded */
 	struct store_entry *entries;
 	struct window **windows; /* a reference to each window; NULL for a window on disk */
 	size_t n;
-	size_t n_stored;	   /* entries [0, n_stored) are on disk */
+	size_t n_stored;	   /* number of windows that are read from disk */
 	struct timeline *timeline; /* the timeline that loads the windows on disk */
 };
 
@@ -111,8 +112,8 @@ const struct timeline_list *timeline_later(const struct timeline *timeline);
 /*
  * Returns a reference to window i of the list; loads the window if it is on disk. A caller that
  * wants all windows should ask for the last one first: if 16 or more are on disk, a thread then
- * loads the others before they are asked for. If the window cannot be read, returns NULL and sets
- * `bad` in its entry.
+ * loads the others before they are asked for. If the window cannot be read from disk, returns the
+ * folded one in memory; if there is none, returns NULL and sets `bad` in the window's entry.
  */
 struct window *timeline_window(const struct timeline_list *list, size_t i);
 

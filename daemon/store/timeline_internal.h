@@ -15,14 +15,11 @@ struct timeline {
 	struct timeline_source source;
 	struct timeline_session session;
 	struct store_select select; /* selects the session's windows on disk */
-	/* the session's windows in memory; windows[i] is NULL if window i ended before the range */
-	struct timeline_list memory;
 	/*
-	 * Windows in memory that begin before this time of CLOCK_MONOTONIC are left out: a window
-	 * on disk includes them, because it was made by joining or merging them with earlier
-	 * windows.
+	 * The session's windows in memory, sorted by start_ns. windows[i] is NULL if window i ended
+	 * before the range.
 	 */
-	int64_t memory_from_ns;
+	struct timeline_list memory;
 	struct timeline_list range; /* windows that overlap the range */
 	struct timeline_list later; /* windows after the range, see timeline_read_later() */
 	/* `range` lacks the oldest windows on disk, because a list cannot have all of them */
@@ -33,6 +30,21 @@ struct timeline {
 	 */
 	struct store_prefetch *prefetch;
 };
+
+/*
+ * Takes out of entries[n], which are windows on disk, those that are not to be listed because the
+ * windows in memory are listed in their place. Returns the number of entries that are left. If the
+ * timeline lists a window on disk in place of windows in memory, sets their is_replaced[], an array
+ * of timeline->memory.n flags.
+ */
+size_t timeline_choose(struct timeline *timeline, struct store_entry *entries, size_t n,
+		       bool *is_replaced);
+
+/*
+ * Makes the window of `entry` from the windows in memory that have the same time. Returns a
+ * reference; NULL if they are not all in memory, or when out of memory.
+ */
+struct window *timeline_remake(const struct timeline *timeline, const struct store_entry *entry);
 
 /*
  * Finds, in memory and on disk, the session's last window that began before at_ns; it may lie

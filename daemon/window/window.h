@@ -325,6 +325,11 @@ struct window {
 	struct window_member *members; /* sorted by image, then by pid */
 	size_t n_members;
 	struct window_folded folded;
+	/*
+	 * Set if the history in memory has folded the window further than it was folded at its end:
+	 * the maximum number of rows to which it did, see struct window_fold_limits. 0: it has not.
+	 */
+	uint32_t row_limit;
 	struct window_pressure pressure;
 	struct window_cost cost;
 	/*

@@ -82,8 +82,25 @@ static void add_crowd(struct history *history, struct process_table *processes, 
 	history_add(history, window, 0);
 }
 
+/* Checks that windows that were folded say to how many rows, and that the others do not. */
+static void marks_check(const struct history_list *list, const struct window_fold_limits *limits)
+{
+	size_t i, max;
+
+	for (i = 0; i < list->n; i++) {
+		const struct window *window = list->windows[i];
+
+		assert_int_equal(window->row_limit != 0, window->folded.rows != 0);
+		if (!window->row_limit)
+			continue;
+		max = limits->max_rows / window->row_limit;
+		assert_true(max == 2 || max == 4 || max == 8);
+		assert_int_equal(window->row_limit, limits->max_rows / max);
+	}
+}
+
 /* Returns the number of windows in memory, after checking that none of their time is lost. */
-static size_t crowds_check(struct history *history)
+static size_t crowds_check(struct history *history, const struct window_fold_limits *limits)
 {
 	struct history_list list;
 	uint64_t blocked_ns;
@@ -96,6 +113,7 @@ static size_t crowds_check(struct history *history)
 			blocked_ns += list.windows[i]->rows[k].blocked_ns;
 		assert_int_equal(blocked_ns, ROWS * NS_PER_MS);
 	}
+	marks_check(&list, limits);
 	n = list.n;
 	history_list_fini(&list);
 	return n;
@@ -116,7 +134,7 @@ static size_t crowds_add(const struct window_fold_limits *limits)
 		history_set_fold(history, limits);
 	for (seq = 1; seq <= 100; seq++)
 		add_crowd(history, processes, seq);
-	n = crowds_check(history);
+	n = crowds_check(history, limits);
 	assert_true(stats(history).bytes <= 25 * bytes);
 	assert_int_equal(stats(history).evicted_for_bytes, 100 - n);
 	assert_int_equal(stats(history).folded > 0, limits != NULL);

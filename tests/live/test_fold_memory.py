@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that the past has all of its detail while its windows are in memory, folded to few rows
+because memory is short: the disk has these windows as they were recorded, so a range has the same
+answer before a restart, when they are in both places, and after it, when they are on disk only."""
+
+from harness import *
+
+KEEP, LIVES, WAIT_MS, RATE = 60, 60, 50, 250
+MAX_ROWS = 200
+FOLDS = 40  # windows folded since the first: more than there are of all probes in the range
+
+
+def lives():
+    """Runs processes that wait once, and returns their pids."""
+    program = os.path.join(PROGS, "prog_shortlived")
+    processes = [subprocess.Popen([program, str(WAIT_MS)]) for _ in range(LIVES)]
+    for process in processes:
+        process.wait()
+    return [process.pid for process in processes]
+
+
+def folds(daemon):
+    limits = {limit["name"]: limit for limit in daemon.status()["limits"]}
+    return limits["window.memory_folds"]["hits"]
+
+
+def names(row, side):
+    return tuple(frame.get("name") or "?" for frame in (row.get(side) or {}).get("frames", []))
+
+
+def sums(rows):
+    """Returns the waits and the time of each process and thread name."""
+    found = {}
+    for row in rows:
+        key = (row["process"]["pid"], row["comm"])
+        count, total = found.get(key, (0, 0))
+        found[key] = (count + row["count"], total + row["total_ns"])
+    return sorted(found.items())
+
+
+def told(reply, with_stacks):
+    """Returns what an answer says, apart from addresses, which only memory has. Waits of any process
+    may end between two answers, and then have another stack."""
+    rows = sums(reply["rows"])
+    if with_stacks:
+        rows = sorted(
+            (row["process"]["pid"], row["comm"], row["count"], row["total_ns"],
+             row.get("folded") or 0, names(row, "kernel"), names(row, "user"))
+            for row in reply["rows"]
+        )
+    return {"totals": reply["totals"], "folded": reply.get("folded"), "lost": reply["lost"],
+            "coverage": reply["coverage"], "rows": rows}
+
+
+def answers(daemon, pids, start, end):
+    """Asks about all processes, those with the program's name, and some by their pids."""
+    filters = {"all": {}, "comm": {"comm": "prog_shortlived"}}
+    filters.update({f"pid {i}": {"pids": [pid]} for i, pid in enumerate(pids[::6])})
+    found = {}
+    for name, wanted in filters.items():
+        reply = daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=start, until_ns=end,
+                            filter=wanted, idle=True)
+        found[name] = told(reply, name != "all")
+    return found
+
+
+def check_equal(before, after):
+    for name, wanted in before.items():
+        got = after[name]
+        if got == wanted:
+            check(True, f"{name}: the same")
+            continue
+        parts = [key for key in wanted if wanted[key] != got[key]]
+        check(False, f"{name}: other {' and '.join(parts)}")
+
+
+need_live()
+daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "window.max_memory=5M",
+                f"window.max_rows={MAX_ROWS}", f"window.max_folded={MAX_ROWS}",
+                "probe.offcpu.min_wait=0")
+start = daemon.cut()
+pids = lives()
+end = daemon.cut()
+fresh = answers(daemon, pids, start, end)
+storm = spawn([os.path.join(PROGS, "prog_storm"), str(RATE), str(RATE * KEEP), "/bin/true"],
+              stdout=subprocess.DEVNULL)
+wait_until(lambda: folds(daemon) >= FOLDS, KEEP - 10, "windows to be folded in memory")
+stop_process(storm)
+status = daemon.status()
+check(status["oldest"]["ns"] <= start, "the windows are still in memory")
+before = answers(daemon, pids, start, end)
+check(before["comm"]["totals"]["processes"] >= LIVES, f"{before['comm']['totals']['processes']} processes")
+check(before["comm"]["rows"], "with rows")
+for name in set(fresh) - {"all"}:
+    check(fresh[name]["rows"] == before[name]["rows"], f"{name}: the same rows as at first")
+daemon.stop()
+daemon.start()
+check_equal(before, answers(daemon, pids, start, end))
+daemon.stop()
+finish()
