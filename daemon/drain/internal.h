@@ -91,7 +91,7 @@ struct drain {
  * Handles one record of the ring buffer; used as the drain_ring_fn. Defined in records.c, as are
  * drain_stacks_roll() and drain_stacks_fini().
  */
-void drain_on_record(void *context, void *data, size_t size);
+void drain_on_record(void *context, const void *data, size_t size);
 
 /*
  * Drops the references to stacks in held[1], then moves those of held[0] to held[1]. To be called

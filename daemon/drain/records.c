@@ -216,7 +216,7 @@ static void handle_name(struct drain *drain, const struct record_name *record, s
 		process_table_note_name(drain->processes, record->id, record->text, record->n);
 }
 
-void drain_on_record(void *context, void *data, size_t size)
+void drain_on_record(void *context, const void *data, size_t size)
 {
 	const struct record_head *head = data;
 	struct drain *drain = context;

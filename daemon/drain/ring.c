@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <bpf/libbpf.h>
+#include <bpf/bpf.h>
 
 #include "common/base.h"
 
@@ -18,61 +19,85 @@
 
 enum { RETRY_US = 50 };
 
+/*
+ * A record is preceded by a header of this size. Its first four bytes are the size of the record
+ * and the flags BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT.
+ */
+enum { HEADER_BYTES = BPF_RINGBUF_HDR_SZ };
+
+/*
+ * A ring buffer. libbpf has a reader of ring buffers, too, but it maps the records twice, and each
+ * mapped page counts as memory of the daemon.
+ */
 struct drain_ring {
-	struct ring_buffer *ring;
+	struct ring_memory memory;
 	drain_ring_fn record_fn;
 	void *context;
-	uint64_t end;	 /* position up to which the ring buffer was filled when the current reading
-			    began */
-	char *positions; /* the ring buffer's first two pages: the positions of its consumer and of
-			    its producer */
+	void *consumer_page;  /* mapped page with the position of the consumer */
+	void *producer_pages; /* mapped page with the position of the producer, then the records */
+	size_t producer_length; /* size of producer_pages in bytes */
 	size_t page;
+	int epoll_fd;
 };
 
-static const uint64_t *consumer_of(const struct drain_ring *ring)
+static int ring_map(struct drain_ring *ring, int map_fd, uint64_t size)
 {
-	return (const uint64_t *)ring->positions;
-}
+	uint64_t again = size < RING_RECORD_MAX ? size : RING_RECORD_MAX;
+	void *consumer, *producer;
 
-static const uint64_t *producer_of(const struct drain_ring *ring)
-{
-	return (const uint64_t *)(ring->positions + ring->page);
+	consumer = mmap(NULL, ring->page, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	if (consumer == MAP_FAILED)
+		return -errno;
+	ring->consumer_page = consumer;
+	ring->producer_length = ring->page + size + again;
+	producer =
+		mmap(NULL, ring->producer_length, PROT_READ, MAP_SHARED, map_fd, (off_t)ring->page);
+	if (producer == MAP_FAILED)
+		return -errno;
+	ring->producer_pages = producer;
+	ring->memory = (struct ring_memory){
+		.consumer = consumer,
+		.producer = producer,
+		.data = (const char *)producer + ring->page,
+		.size = size,
+	};
+	return 0;
 }
 
 /*
- * Passes a record to record_fn. When the consumer has reached ring->end, returns a negative value,
- * which makes libbpf stop. Otherwise libbpf would read as long as there are records, and BPF
- * programs on a busy CPU may send them as fast as it reads: no window would end.
+ * Makes the fd that becomes readable when a program wakes the daemon. The fd of the map itself will
+ * not do: poll() would find it readable whenever there are records, also without a wakeup.
  */
-static int on_ring_record(void *data, void *record, size_t size)
+static int ring_watch(struct drain_ring *ring, int map_fd)
 {
-	struct drain_ring *ring = data;
+	struct epoll_event event = { .events = EPOLLIN };
 
-	ring->record_fn(ring->context, record, size);
-	return __atomic_load_n(consumer_of(ring), __ATOMIC_RELAXED) >= ring->end ? -EINTR : 0;
+	ring->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ring->epoll_fd < 0 || epoll_ctl(ring->epoll_fd, EPOLL_CTL_ADD, map_fd, &event) < 0)
+		return -errno;
+	return 0;
 }
 
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out)
 {
 	struct drain_ring *ring = calloc(1, sizeof(*ring));
-	void *positions;
-	int r;
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int r = 0;
 
 	if (!ring)
 		return -ENOMEM;
 	ring->record_fn = record_fn;
 	ring->context = context;
 	ring->page = (size_t)sysconf(_SC_PAGESIZE);
-	positions = mmap(NULL, 2 * ring->page, PROT_READ, MAP_SHARED, map_fd, 0);
-	if (positions == MAP_FAILED) {
+	ring->epoll_fd = -1;
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &size))
 		r = -errno;
-		free(ring);
-		return r;
-	}
-	ring->positions = positions;
-	ring->ring = ring_buffer__new(map_fd, on_ring_record, ring, NULL);
-	if (!ring->ring) {
-		r = -errno;
+	if (!r)
+		r = ring_map(ring, map_fd, info.max_entries);
+	if (!r)
+		r = ring_watch(ring, map_fd);
+	if (r) {
 		drain_ring_close(ring);
 		return r;
 	}
@@ -84,27 +109,53 @@ struct drain_ring *drain_ring_close(struct drain_ring *ring)
 {
 	if (!ring)
 		return NULL;
-	ring_buffer__free(ring->ring);
-	munmap(ring->positions, 2 * ring->page);
+	closep(&ring->epoll_fd);
+	if (ring->producer_pages)
+		munmap(ring->producer_pages, ring->producer_length);
+	if (ring->consumer_page)
+		munmap(ring->consumer_page, ring->page);
 	free(ring);
 	return NULL;
 }
 
 int drain_ring_poll_fd(const struct drain_ring *ring)
 {
-	return ring_buffer__epoll_fd(ring->ring);
+	return ring->epoll_fd;
 }
 
 bool drain_ring_has_records(const struct drain_ring *ring)
 {
-	return __atomic_load_n(producer_of(ring), __ATOMIC_RELAXED) !=
-	       __atomic_load_n(consumer_of(ring), __ATOMIC_RELAXED);
+	return __atomic_load_n(ring->memory.producer, __ATOMIC_RELAXED) !=
+	       __atomic_load_n(ring->memory.consumer, __ATOMIC_RELAXED);
+}
+
+void ring_consume(const struct ring_memory *memory, drain_ring_fn record_fn, void *context)
+{
+	/*
+	 * Without this end, the loop would run as long as there are records, and BPF programs on a
+	 * busy CPU may send them as fast as they are read: no window would end.
+	 */
+	uint64_t end = __atomic_load_n(memory->producer, __ATOMIC_ACQUIRE);
+	uint64_t at = __atomic_load_n(memory->consumer, __ATOMIC_RELAXED);
+
+	while (at < end) {
+		const char *header = memory->data + (at & (memory->size - 1));
+		uint32_t word =
+			__atomic_load_n((const uint32_t *)(const void *)header, __ATOMIC_ACQUIRE);
+		uint32_t size = word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+
+		if (word & BPF_RINGBUF_BUSY_BIT)
+			return;
+		if (!(word & BPF_RINGBUF_DISCARD_BIT))
+			record_fn(context, header + HEADER_BYTES, size);
+		at += (HEADER_BYTES + (uint64_t)size + 7) & ~UINT64_C(7);
+		__atomic_store_n(memory->consumer, at, __ATOMIC_RELEASE);
+	}
 }
 
 void drain_ring_consume(struct drain_ring *ring)
 {
-	ring->end = __atomic_load_n(producer_of(ring), __ATOMIC_ACQUIRE);
-	ring_buffer__consume(ring->ring);
+	ring_consume(&ring->memory, ring->record_fn, ring->context);
 }
 
 static void on_consume(void *context)
@@ -114,7 +165,7 @@ static void on_consume(void *context)
 
 bool drain_ring_catch_up(struct drain_ring *ring)
 {
-	return ring_catch_up(consumer_of(ring), producer_of(ring), on_consume, ring,
+	return ring_catch_up(ring->memory.consumer, ring->memory.producer, on_consume, ring,
 			     COMMIT_TIMEOUT_NS);
 }
 

@@ -15,7 +15,7 @@
 struct drain_ring;
 
 /* Takes one record. `data` is valid only during the call. */
-typedef void (*drain_ring_fn)(void *context, void *data, size_t size);
+typedef void (*drain_ring_fn)(void *context, const void *data, size_t size);
 
 /* Opens the ring buffer. Borrows map_fd, which must outlive *out. 0, or a negative errno. */
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out);
@@ -45,6 +45,28 @@ void drain_ring_consume(struct drain_ring *ring);
  * are committed. False if one was not committed in time.
  */
 bool drain_ring_catch_up(struct drain_ring *ring);
+
+/* The memory of a ring buffer. */
+struct ring_memory {
+	uint64_t *consumer;	  /* position up to which records were read */
+	const uint64_t *producer; /* position up to which records were reserved */
+	/*
+	 * the records. Behind the end, RING_RECORD_MAX bytes from the beginning follow again, so
+	 * that a record which continues at the beginning is in one piece
+	 */
+	const char *data;
+	uint64_t size; /* size of the ring buffer in bytes, a power of two */
+};
+
+/* Maximum size of a record with its header, in bytes; the largest has some 4 KiB. */
+#define RING_RECORD_MAX 65536
+
+/*
+ * The loop of drain_ring_consume(), as a separate function that tests can call. Passes to record_fn
+ * the records up to the position that the producer has at first, or up to a record that is not
+ * committed. Leaves out records that were discarded.
+ */
+void ring_consume(const struct ring_memory *memory, drain_ring_fn record_fn, void *context);
 
 /*
  * The loop of drain_ring_catch_up(), as a separate function that tests can call. Calls
