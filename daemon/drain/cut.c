@@ -78,17 +78,22 @@ static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 
 bool drain_has_threads(const struct drain *drain)
 {
-	return probe_threads(drain->probe) != NULL;
+	return probe_has_threads(drain->probe);
 }
 
-static void threads_read(struct drain *drain)
+/*
+ * Reads n entries of the table of threads. False if no thread ever had one of them: BPF programs
+ * increase seq_begin whenever they change an entry.
+ */
+static bool threads_read(struct drain *drain, struct thread *slots, int n)
 {
-	struct thread *slots = probe_threads(drain->probe), thread;
-	uint64_t i, n = probe_max_threads(drain->probe);
 	uint32_t epoch = probe_cut(drain->probe)->epoch;
+	struct thread thread;
+	bool is_used = false;
+	int i;
 
-	drain->threads = 0;
 	for (i = 0; i < n; i++) {
+		is_used |= slots[i].seq_begin != 0;
 		if (!slots[i].uid || !thread_copy(&slots[i], &thread))
 			continue;
 		drain->threads++;
@@ -104,6 +109,22 @@ static void threads_read(struct drain *drain)
 		}
 		window_builder_add_thread(drain->builder, &thread);
 	}
+	return is_used;
+}
+
+/* Reads all entries of the table of threads that were ever used. Returns 0 or a negative errno. */
+static int thread_table_read(struct drain *drain)
+{
+	struct thread *slots;
+	uint64_t first = 0;
+	int n;
+
+	drain->threads = 0;
+	do {
+		n = probe_map_threads(drain->probe, first, &slots);
+		first += n > 0 ? (uint64_t)n : 0;
+	} while (n > 0 && threads_read(drain, slots, n));
+	return n < 0 ? n : 0;
 }
 
 int drain_visit_tasks(struct drain *drain)
@@ -254,12 +275,14 @@ int64_t drain_bump_epoch(struct cut *cut)
 static int window_read(struct drain *drain, unsigned int slot)
 {
 	const struct window_builder *builder = drain->builder;
+	int r = 0, s;
 
 	drain->keys = 0;
 	if (drain_has_threads(drain))
-		threads_read(drain);
-	return drain_map_read(probe_window_fd(drain->probe, slot), window_builder_key_size(builder),
-			      window_builder_value_size(builder), on_row, drain);
+		r = thread_table_read(drain);
+	s = drain_map_read(probe_window_fd(drain->probe, slot), window_builder_key_size(builder),
+			   window_builder_value_size(builder), on_row, drain);
+	return r ? r : s;
 }
 
 /*
@@ -320,7 +343,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window_builder_begin(drain->builder, start, end, cut->epoch);
 	r = window_read(drain, slot);
 	if (r)
-		log_err(r, "read the window's map");
+		log_err(r, "read the window's maps");
 	/*
 	 * windows_settle() has waited for all programs that used the old window, so these programs
 	 * have committed their records. But records are read in the order in which they were

@@ -150,7 +150,8 @@ struct probe {
 	struct iolat_layers *layers;
 	struct io_slot *slots; /* I/O operations in progress, in the memory of a BPF map */
 	/* The members `threads` and `max_threads` are used by offcpu only. */
-	struct thread *threads; /* all known threads, in the memory of a BPF map */
+	struct thread **threads; /* all known threads, in the memory of a BPF map; see
+				    probe_map_threads() */
 	uint64_t max_threads;
 };
 

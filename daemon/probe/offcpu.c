@@ -22,6 +22,12 @@
  */
 enum { SMALL_RING = 1 << 20, SMALL_SEEN = 16384, SEEN = 32768 };
 
+/* Number of entries of the table of threads that are mapped into memory together. */
+enum { PIECE_THREADS = 1024 };
+
+_Static_assert(PIECE_THREADS * sizeof(struct thread) % 4096 == 0,
+	       "a piece of the table of threads begins at a page");
+
 static uint64_t round_up_power_of_two(uint64_t v)
 {
 	uint64_t p = 1;
@@ -73,36 +79,38 @@ static int offcpu_configure(struct probe *probe)
 					 skel->progs.on_finish_switch);
 }
 
-static size_t threads_size(const struct probe *probe)
+/* Returns the number of pieces in which the table of threads is mapped into memory. */
+static uint64_t thread_pieces(const struct probe *probe)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	return (probe->max_threads + PIECE_THREADS - 1) / PIECE_THREADS;
+}
 
-	return (probe->max_threads * sizeof(struct thread) + page - 1) & ~(page - 1);
+/* Returns the number of entries of the piece that begins with entry number `first`. */
+static uint64_t piece_threads(const struct probe *probe, uint64_t first)
+{
+	uint64_t left = probe->max_threads - first;
+
+	return left < PIECE_THREADS ? left : PIECE_THREADS;
 }
 
 /*
- * Maps the array of threads into memory. Marks all its slots as free: pushes their numbers to the
- * stack of free slots, the highest number first. The BPF programs then take the lowest numbers
- * first, so that they touch few pages of the array.
+ * Marks all slots of the table of threads as free: pushes their numbers to the stack of free slots,
+ * the highest number first. The BPF programs then take the lowest numbers first, so that they touch
+ * few pages of the table.
  */
 static int threads_prepare(struct probe *probe)
 {
 	const struct offcpu *skel = (const struct offcpu *)probe->skeleton;
 	int free_fd = bpf_map__fd(skel->maps.free_slots), r;
 	uint32_t slot = (uint32_t)probe->max_threads;
-	void *threads;
 
 	while (slot-- > 0) {
 		r = bpf_map_update_elem(free_fd, NULL, &slot, BPF_ANY);
 		if (r)
 			return r;
 	}
-	threads = mmap(NULL, threads_size(probe), PROT_READ | PROT_WRITE, MAP_SHARED,
-		       bpf_map__fd(skel->maps.threads), 0);
-	if (threads == MAP_FAILED)
-		return -errno;
-	probe->threads = threads;
-	return 0;
+	probe->threads = calloc(thread_pieces(probe), sizeof(*probe->threads));
+	return probe->threads ? 0 : -ENOMEM;
 }
 
 /*
@@ -139,9 +147,11 @@ static int offcpu_attach(struct probe *probe)
 
 static void offcpu_close(struct probe *probe)
 {
-	if (probe->threads)
-		munmap(probe->threads, threads_size(probe));
-	probe->threads = NULL;
+	for (uint64_t i = 0; probe->threads && i < thread_pieces(probe); i++)
+		if (probe->threads[i])
+			munmap(probe->threads[i],
+			       piece_threads(probe, i * PIECE_THREADS) * sizeof(struct thread));
+	free(TAKE(probe->threads));
 }
 
 static void offcpu_blind(const struct probe *probe, struct probe_status *out)
@@ -188,14 +198,32 @@ const struct probe_ops probe_offcpu_ops = {
 	.close = offcpu_close,
 };
 
-struct thread *probe_threads(const struct probe *probe)
+bool probe_has_threads(const struct probe *probe)
 {
-	return probe->threads;
+	return probe->threads != NULL;
 }
 
-uint64_t probe_max_threads(const struct probe *probe)
+int probe_map_threads(struct probe *probe, uint64_t first, struct thread **out)
 {
-	return probe->max_threads;
+	const struct offcpu *skel = (const struct offcpu *)probe->skeleton;
+	struct thread **piece;
+	uint64_t n;
+
+	if (first >= probe->max_threads)
+		return 0;
+	piece = &probe->threads[first / PIECE_THREADS];
+	n = piece_threads(probe, first);
+	if (!*piece) {
+		void *memory = mmap(NULL, n * sizeof(struct thread), PROT_READ | PROT_WRITE,
+				    MAP_SHARED, bpf_map__fd(skel->maps.threads),
+				    (off_t)(first * sizeof(struct thread)));
+
+		if (memory == MAP_FAILED)
+			return -errno;
+		*piece = memory;
+	}
+	*out = *piece;
+	return (int)n;
 }
 
 void probe_drop_thread(const struct probe *probe, struct thread *thread)

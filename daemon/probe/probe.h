@@ -165,12 +165,19 @@ int probe_ring_fd(const struct probe *probe);
 int probe_outer_fd(const struct probe *probe);
 int probe_window_fd(const struct probe *probe, unsigned int slot);
 
+/* True for offcpu, which has a table of all known threads. */
+bool probe_has_threads(const struct probe *probe);
+
 /*
- * offcpu: returns the array of all known threads, which BPF programs may change at any time. It has
- * probe_max_threads() entries. Returns NULL for other kinds of probes.
+ * offcpu: maps a piece of the table of all known threads into memory: the entries from number
+ * `first` on, which must be the end of the previous piece, or 0. Stores the piece in *out, and
+ * returns its number of entries; 0 behind the last piece, or a negative errno. BPF programs may
+ * change the entries at any time. The piece stays mapped until probe_close().
+ *
+ * BPF programs use the entries in order: a new one only when no entry is free that was used before.
+ * So the pieces behind one that was never used need not be mapped.
  */
-struct thread *probe_threads(const struct probe *probe);
-uint64_t probe_max_threads(const struct probe *probe);
+int probe_map_threads(struct probe *probe, uint64_t first, struct thread **out);
 
 /*
  * iolat: returns an array of *n_out slots, one for each thread that may have an I/O operation in
