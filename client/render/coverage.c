@@ -212,12 +212,17 @@ static double cpu_percent(int64_t cpu_ns, int64_t length_ns)
 
 void render_cost(const struct page *page, const struct wire_cost *cost, size_t indent)
 {
+	char budget[32] = "";
+
 	if (!cost)
 		return;
+	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns > 0)
+		snprintf(budget, sizeof(budget), " (budget %.3g %%)",
+			 cpu_percent(cost->budget_ns, cost->length_ns));
 	page_wrap(page, STYLE_PLAIN, "cost", indent,
-		  "stackd took %.1f %% of a CPU: %.1f %% its threads, %.1f %% its programs in the "
-		  "kernel",
-		  cpu_percent(cost->cpu_ns + cost->bpf_ns, cost->length_ns),
+		  "stackd took %.1f %% of a CPU%s: %.1f %% its threads, %.1f %% its programs in "
+		  "the kernel",
+		  cpu_percent(cost->cpu_ns + cost->bpf_ns, cost->length_ns), budget,
 		  cpu_percent(cost->cpu_ns, cost->length_ns),
 		  cpu_percent(cost->bpf_ns, cost->length_ns));
 }

@@ -223,10 +223,14 @@ static void render_store(const struct page *page, const struct wire_store *s, in
 
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
+	const int64_t length = now > s->started ? now - s->started : 0;
 	const struct wire_cost cost = {
-		.length_ns = now > s->started ? now - s->started : 0,
+		.length_ns = length,
 		.cpu_ns = s->user_ns + s->system_ns,
 		.bpf_ns = s->bpf_ns != WIRE_ABSENT ? s->bpf_ns : 0,
+		.budget_ns = s->budget_ns != WIRE_ABSENT
+				     ? (int64_t)((double)s->budget_ns * (double)length / 1e9)
+				     : WIRE_ABSENT,
 	};
 	char rss[32], maps[32];
 	int64_t bpf_ns = 0;

@@ -22,6 +22,7 @@ struct config_origin;
 #define CONFIG_MEMBER_COUNT    uint64_t
 #define CONFIG_MEMBER_SIZE     uint64_t /* a size in bytes */
 #define CONFIG_MEMBER_DURATION int64_t	/* a time in nanoseconds */
+#define CONFIG_MEMBER_PERCENT  uint64_t /* in millionths, so that 1 % is 10,000; 0: no limit */
 #define CONFIG_MEMBER_PATH     char *
 #define CONFIG_MEMBER_NAME     char *
 #define CONFIG_MEMBER_WORD     char *

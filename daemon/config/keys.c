@@ -18,6 +18,8 @@
 #define MINUTE (60 * SEC)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
+/* One percent, in the unit of a CONFIG_PERCENT. */
+#define PERCENT UINT64_C(10000)
 
 /*
  * Macros for two columns of settings.def: the range of a setting, and when a change of it is
@@ -55,9 +57,10 @@ const struct config_key config_keys[] = {
  * during the reload, and only an integer is written in one atomic step.
  */
 #define SECTION(...)
-#define SETTING(section, key, type, range, fallback, member, when, ...)                          \
-	_Static_assert(when == RESTART || CONFIG_##type == CONFIG_COUNT ||                       \
-			       CONFIG_##type == CONFIG_SIZE || CONFIG_##type == CONFIG_DURATION, \
+#define SETTING(section, key, type, range, fallback, member, when, ...)                            \
+	_Static_assert(when == RESTART || CONFIG_##type == CONFIG_COUNT ||                         \
+			       CONFIG_##type == CONFIG_SIZE || CONFIG_##type == CONFIG_DURATION || \
+			       CONFIG_##type == CONFIG_PERCENT,                                    \
 		       section "." key " cannot change while stackd runs");
 #include "daemon/config/settings.def"
 
@@ -82,6 +85,15 @@ int config_key_find(const char *section, const char *key)
 bool config_key_is_former(const char *section, const char *key)
 {
 	return strcmp(section, "store") == 0 && strcmp(key, "merge_after") == 0;
+}
+
+const char *config_key_meant(const char *section, const char *key, const char *value)
+{
+	if (strcmp(section, "budget") != 0 || strcmp(key, "cpu") != 0 || !*value ||
+	    value[strspn(value, "0123456789")] != '\0')
+		return NULL;
+	return "must be a percentage, like 1%; the limit for sessions that this setting was before "
+	       "is now [probe.stackcount] max_cpu";
 }
 
 /*

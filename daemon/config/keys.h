@@ -16,11 +16,13 @@ enum config_type {
 	CONFIG_COUNT,	 /* a whole number from `min` to `max`, stored as uint64_t */
 	CONFIG_SIZE,	 /* a number of bytes from `min` to `max`, stored as uint64_t */
 	CONFIG_DURATION, /* a number of nanoseconds from `min` to `max`, stored as int64_t */
-	CONFIG_PATH,	 /* an absolute path of `min` to `max` bytes, stored as char * */
-	CONFIG_NAME,	 /* the name of a group, of at most `max` bytes, stored as char * */
-	CONFIG_WORD,	 /* one of the words in config_key.words, stored as char * */
-	CONFIG_LIST,	 /* at most `max` names, stored as char **, an array that ends with NULL */
-	CONFIG_TIERS,	 /* tiers of the store, stored as struct config_tiers, see tiers.h */
+	/* a share from `min` to `max` millionths, or 0 for "off", stored as uint64_t */
+	CONFIG_PERCENT,
+	CONFIG_PATH,  /* an absolute path of `min` to `max` bytes, stored as char * */
+	CONFIG_NAME,  /* the name of a group, of at most `max` bytes, stored as char * */
+	CONFIG_WORD,  /* one of the words in config_key.words, stored as char * */
+	CONFIG_LIST,  /* at most `max` names, stored as char **, an array that ends with NULL */
+	CONFIG_TIERS, /* tiers of the store, stored as struct config_tiers, see tiers.h */
 };
 
 struct config_key {
@@ -57,6 +59,12 @@ int config_key_find(const char *section, const char *key);
 
 /* True for a key of an earlier version of stackd. Such a key has no effect any more. */
 bool config_key_is_former(const char *section, const char *key);
+
+/*
+ * Returns the reason for which a value is refused that an earlier version of stackd allowed and
+ * that meant something else there. NULL if there is none.
+ */
+const char *config_key_meant(const char *section, const char *key, const char *value);
 
 /*
  * Writes to `why` that a section or key is unknown, and which names are allowed. For example:

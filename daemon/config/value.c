@@ -56,6 +56,15 @@ static const struct quantity_syntax sizes = {
 };
 static const struct quantity_syntax counts = { .bare_factor = 1 };
 
+/* A percentage is stored in millionths. Its number may have a fraction. */
+enum { PERCENT = 10000 };
+
+static const struct quantity_syntax percents = {
+	.bare_factor = PERCENT,
+	.has_fractions = true,
+	.has_spaces = true,
+};
+
 static void *value_at(const struct config_key *key, const struct config *config)
 {
 	return (char *)(uintptr_t)config + key->offset;
@@ -138,6 +147,43 @@ static int parse_number(const struct config_key *key, const char *text, struct c
 		memcpy(value_at(key, config), &n, sizeof(n));
 		return 0;
 	}
+	return -EINVAL;
+}
+
+/* Writes a share, given in millionths, as a percentage without needless zeros: "1%", "0.05%". */
+static void print_percent(uint64_t millionths, char *text, size_t size)
+{
+	char fraction[8];
+	size_t n;
+
+	snprintf(fraction, sizeof(fraction), "%04" PRIu64, millionths % PERCENT);
+	for (n = 4; n && fraction[n - 1] == '0'; n--)
+		fraction[n - 1] = '\0';
+	snprintf(text, size, "%" PRIu64 "%s%s%%", millionths / PERCENT, n ? "." : "", fraction);
+}
+
+static int parse_percent(const struct config_key *key, const char *text, struct config *config,
+			 char *why, size_t size)
+{
+	size_t length = strlen(text);
+	int64_t value = 0;
+	char range[96];
+	int r;
+
+	if (strcasecmp(text, "off") == 0) {
+		*(uint64_t *)value_at(key, config) = 0;
+		return 0;
+	}
+	r = quantity_parse(text, length - (text[length - 1] == '%'), &percents, &value);
+	if (r == 0 && (uint64_t)value >= key->min && (uint64_t)value <= key->max) {
+		*(uint64_t *)value_at(key, config) = (uint64_t)value;
+		return 0;
+	}
+	config_value_range(key, range, sizeof(range));
+	if (r == -EINVAL)
+		snprintf(why, size, "must be a percentage, like 0.5%%, or off");
+	else
+		snprintf(why, size, "must be %s", range);
 	return -EINVAL;
 }
 
@@ -305,6 +351,8 @@ int config_value_parse(const struct config_key *key, const char *text, struct co
 	case CONFIG_SIZE:
 	case CONFIG_DURATION:
 		return parse_number(key, text, config, why, size);
+	case CONFIG_PERCENT:
+		return parse_percent(key, text, config, why, size);
 	case CONFIG_PATH:
 		return parse_path(key, text, config, why, size);
 	case CONFIG_NAME:
@@ -352,6 +400,11 @@ void config_value_print(const struct config_key *key, const struct config *confi
 		print_quantity(key, n, text, sizeof(text));
 		fputs(text, out);
 		break;
+	case CONFIG_PERCENT:
+		memcpy(&n, value, sizeof(n));
+		print_percent(n, text, sizeof(text));
+		fputs(n ? text : "off", out);
+		break;
 	case CONFIG_PATH:
 	case CONFIG_NAME:
 	case CONFIG_WORD:
@@ -381,6 +434,11 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 		print_quantity(key, key->max, max, sizeof(max));
 		snprintf(text, size, "%sbetween %s and %s",
 			 key->power_of_two ? "a power of two " : "", min, max);
+		break;
+	case CONFIG_PERCENT:
+		print_percent(key->min, min, sizeof(min));
+		print_percent(key->max, max, sizeof(max));
+		snprintf(text, size, "between %s and %s, or off", min, max);
 		break;
 	case CONFIG_PATH:
 		snprintf(text, size, "an absolute path of at most %" PRIu64 " bytes", key->max);

@@ -328,7 +328,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->folding = options->folding;
 	drain->follows_processes = options->follows_processes;
 	drain->calls = options->calls ? call_stream_ref(options->calls) : NULL;
-	call_budget_init(&drain->budget, options->config->budget_cpu, options->call_cost_ns,
+	call_budget_init(&drain->budget, options->config->stackcount_max_cpu, options->call_cost_ns,
 			 options->rate, clock_ns(CLOCK_MONOTONIC));
 	drain->last_cut_ns = clock_ns(CLOCK_MONOTONIC);
 	drain->period_ns = drain->last_cut_ns;

@@ -145,7 +145,7 @@ static int stackcount_configure(struct probe *probe)
 	skel->rodata->call_kind = call_kinds[options->targets->kind];
 	skel->rodata->streams = probe_kind_has(options->kind, PROBE_STREAMS);
 	skel->bss->pace.every = 1;
-	skel->bss->pace.slice_ns = slice_ns(options->config->budget_cpu);
+	skel->bss->pace.slice_ns = slice_ns(options->config->stackcount_max_cpu);
 	if (options->rate)
 		skel->bss->pace.interval_ns = (uint64_t)NS_PER_S / options->rate;
 	r = target_configure(probe);

@@ -99,7 +99,8 @@ int answer_folded(struct arena *arena, const struct window_folded *folded,
 	return 0;
 }
 
-int answer_cost(struct arena *arena, const struct window_cost *cost, const struct wire_cost **out)
+int answer_cost(struct arena *arena, const struct window_cost *cost, uint64_t budget_ppm,
+		const struct wire_cost **out)
 {
 	struct wire_cost *wire;
 
@@ -112,6 +113,8 @@ int answer_cost(struct arena *arena, const struct window_cost *cost, const struc
 		.length_ns = (int64_t)cost->ns,
 		.cpu_ns = (int64_t)cost->cpu_ns,
 		.bpf_ns = (int64_t)cost->bpf_ns,
+		.budget_ns = budget_ppm ? (int64_t)((double)cost->ns * (double)budget_ppm / 1e6)
+					: WIRE_ABSENT,
 	};
 	*out = wire;
 	return 0;

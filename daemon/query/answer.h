@@ -105,10 +105,12 @@ int answer_folded(struct arena *arena, const struct window_folded *folded,
 		  const struct wire_folded **out);
 
 /*
- * Sets *out to what stackd cost in the windows of an answer; to NULL if they do not say. Returns 0
- * or -ENOMEM.
+ * Sets *out to what stackd cost in the windows of an answer; to NULL if they do not say.
+ * budget_ppm: what it may cost, in millionths of one CPU; 0: there is no limit. Returns 0 or
+ * -ENOMEM.
  */
-int answer_cost(struct arena *arena, const struct window_cost *cost, const struct wire_cost **out);
+int answer_cost(struct arena *arena, const struct window_cost *cost, uint64_t budget_ppm,
+		const struct wire_cost **out);
 
 struct openwait_stats;
 

@@ -327,7 +327,7 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 				    &answer->reply.snapshot.pressure);
 	if (!r)
 		r = answer_cost(answer->arena, aggregate_cost(answer->aggregate),
-				&answer->reply.snapshot.cost);
+				recorder_budget(recorder), &answer->reply.snapshot.cost);
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);

@@ -54,6 +54,7 @@ static int daemon_make(struct recorder *recorder, struct answer *answer)
 	struct cost_totals cost;
 	struct rusage usage = {};
 	struct utsname uts = {};
+	const uint64_t budget = recorder_budget(recorder);
 
 	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
 	uname(&uts);
@@ -71,6 +72,7 @@ static int daemon_make(struct recorder *recorder, struct answer *answer)
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	cost_meter_read(&recorder->cost, &cost);
 	reply->bpf_ns = (int64_t)cost.bpf_ns;
+	reply->budget_ns = budget ? (int64_t)(budget * (NS_PER_S / 1000000)) : WIRE_ABSENT;
 	reply->rss_bytes = rss_bytes();
 	reply->map_bytes = (int64_t)recorder_map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();

@@ -39,10 +39,9 @@ void governor_init(struct governor *governor, const struct governor_options *opt
 	*governor = (struct governor){ .options = *options, .calm_ns = CALM_NS };
 }
 
-/* Returns the budget in parts per million of one CPU. */
-static uint64_t limit_of(const struct governor *governor, unsigned int cpus)
+uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus)
 {
-	const uint64_t limit = governor->options.budget_ppm * (cpus ? cpus : 1);
+	const uint64_t limit = budget_ppm * (cpus ? cpus : 1);
 
 	return limit > LEAST_PPM ? limit : LEAST_PPM;
 }
@@ -117,7 +116,7 @@ bool governor_update(struct governor *governor, const struct governor_reading *n
 	if (governor->has_last && ns >= 0 && ns < GOVERNOR_TICK_NS)
 		return false;
 	governor->last = *now;
-	governor->limit_ppm = limit_of(governor, now->cpus);
+	governor->limit_ppm = governor_limit(governor->options.budget_ppm, now->cpus);
 	if (!governor->has_last || ns < 0 || ns > GAP_NS || now->cpu_ns < last.cpu_ns) {
 		governor->has_last = true;
 		governor->calm_since_ns = 0;

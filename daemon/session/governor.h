@@ -61,6 +61,12 @@ struct governor {
 	uint64_t raised;       /* number of times that the level was raised */
 };
 
+/*
+ * Returns the budget in parts per million of one CPU, from that of all CPUs. It is never less than
+ * 4 % of one CPU.
+ */
+uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus);
+
 void governor_init(struct governor *governor, const struct governor_options *options);
 
 /*

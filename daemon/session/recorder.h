@@ -97,6 +97,12 @@ void recorder_status_line(struct recorder *recorder, char *out, size_t size);
  * stacks. */
 uint64_t recorder_map_bytes(struct recorder *recorder);
 
+/*
+ * Returns the CPU time that stackd may take by the setting [budget] cpu, in millionths of one CPU.
+ * 0: there is no limit.
+ */
+uint64_t recorder_budget(const struct recorder *recorder);
+
 /* Reads how much memory the tables for unwinding user stacks take. False if there are no such
  * tables. */
 bool recorder_unwind_stats(struct recorder *recorder, struct unwind_stats *out);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/session/governor.h"
 #include "daemon/session/recorder.h"
 
 /* Returns how many events per second the probe has counted since the last status line; 0 for the
@@ -132,6 +134,14 @@ uint64_t recorder_map_bytes(struct recorder *recorder)
 	if (recorder->unwind_maps)
 		bytes += unwind_maps_bytes(recorder->unwind_maps);
 	return bytes;
+}
+
+uint64_t recorder_budget(const struct recorder *recorder)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const uint64_t ppm = __atomic_load_n(&recorder->config->budget_ppm, __ATOMIC_RELAXED);
+
+	return ppm ? governor_limit(ppm, cpus > 0 ? (unsigned int)cpus : 1) : 0;
 }
 
 bool recorder_unwind_stats(struct recorder *recorder, struct unwind_stats *out)

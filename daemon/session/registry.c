@@ -94,7 +94,8 @@ static void *sessions_run(void *data)
 		if (session) {
 			pthread_mutex_unlock(&sessions->lock);
 			if (session_is_over(session))
-				session_stop_over(session, sessions->options.config->budget_cpu);
+				session_stop_over(session,
+						  sessions->options.config->stackcount_max_cpu);
 			else
 				session_stop(session);
 			session_unref(session);

@@ -362,7 +362,7 @@ int session_stop_over(struct session *session, uint64_t budget_percent)
 	snprintf(why, sizeof(why),
 		 "it took %" PRIu64 " %% of a CPU for %" PRIu64
 		 " calls a second with one in %" PRIu64
-		 " recorded, which is over [budget] cpu = %" PRIu64,
+		 " recorded, which is over [probe.stackcount] max_cpu = %" PRIu64,
 		 stats.load_percent, stats.calls_per_s, stats.every, budget_percent);
 	return stop_for(session, why);
 }

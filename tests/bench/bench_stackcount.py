@@ -25,7 +25,7 @@ import harness  # noqa: E402
 import tools  # noqa: E402
 
 OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no")
-FOREVER = "budget.cpu=10000"
+FOREVER = "probe.stackcount.max_cpu=10000"
 MANY = "probe.stackcount.max_functions=100000"
 KINDS = {"t:": "tracepoint:", "": "kprobe:"}
 SPEC = next(f"{word}{args.traced[len(letter):]}" for letter, word in KINDS.items()

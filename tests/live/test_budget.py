@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shows the limits on the cost of a function that is called often: over [budget] cpu its calls are
-sampled, and the recorded ones stand for all; where even the calls that are skipped cost more, the
-session ends and gives that reason. The rate and the cost are measured first, because machines
-differ a thousandfold."""
+"""Shows the limits on the cost of a function that is called often: over [probe.stackcount] max_cpu
+its calls are sampled, and the recorded ones stand for all; where even the calls that are skipped
+cost more, the session ends and gives that reason. The rate and the cost are measured first, because
+machines differ a thousandfold."""
 
 from harness import *
 
@@ -61,7 +61,7 @@ def load_of(daemon):
 def check_sampled(rate, load):
     """Checks that calls are sampled with a budget of a third of their cost."""
     budget = max(load // 3, 2)
-    daemon = Daemon(*OTHERS, f"budget.cpu={budget}")
+    daemon = Daemon(*OTHERS, f"probe.stackcount.max_cpu={budget}")
     state, last, total, made = counted(daemon, rate)
     print(f"budget {budget} %: {made / SECONDS:.0f} calls a second, {state.get('load')} %, one in "
           f"{state['every']}")
@@ -74,20 +74,22 @@ def check_sampled(rate, load):
 
 def check_ended():
     """Checks that the session ends with as many calls as possible and the least budget allowed."""
-    daemon = Daemon(*OTHERS, "budget.cpu=1")
+    daemon = Daemon(*OTHERS, "probe.stackcount.max_cpu=1")
     state, last, total, made = counted(daemon, 0)
     note = last.get("note") or ""
-    check(last.get("ended") and "[budget] cpu" in note, f"ended: at {state.get('calls_per_s')} calls "
-          f"a second, {state.get('load')} % and one in {state['every']}: {note}")
+    check(last.get("ended") and "[probe.stackcount] max_cpu" in note,
+          f"ended: at {state.get('calls_per_s')} calls a second, {state.get('load')} % and one in "
+          f"{state['every']}: {note}")
     check(0 < total <= made * 1.02, f"ended: {total} of {made} calls counted until then")
     shown = daemon.ctl("sessions").out
-    check("[budget] cpu" in re.sub(r"\s+", " ", shown), f"ended: sessions says why:\n{shown}")
+    check("[probe.stackcount] max_cpu" in re.sub(r"\s+", " ", shown),
+          f"ended: sessions says why:\n{shown}")
     check(daemon.ctl("status").code == 0, "ended: the daemon still runs")
     daemon.stop()
 
 
 need_live()
-free = Daemon(*OTHERS, "budget.cpu=10000")
+free = Daemon(*OTHERS, "probe.stackcount.max_cpu=10000")
 often, cost = load_of(free)
 free.stop()
 check_sampled(often, cost)

@@ -52,7 +52,8 @@ def check_cost(cost, part, before, after, text, tolerance=0.1):
 
 
 atexit.register(stats_set, stats_set("1"))
-daemon = h.Daemon("window.length=1s")
+# 4 % of one CPU is the least budget, on however few CPUs.
+daemon = h.Daemon("window.length=1s", "budget.cpu=0.01%")
 CPU = max(os.sched_getaffinity(0))
 SLEEPS = "import time\nwhile True: time.sleep(0.0002)"
 sleeper = h.spawn(["python3", "-c", SLEEPS])
@@ -68,16 +69,19 @@ for probe in ("offcpu", "oncpu"):
     cost = daemon.call("io.stackd.Snapshot", probe=probe, top=1, **SPAN)["cost"]
     h.check_near(cost["length_ns"], end - start, 0.15, f"{probe}: the cost is that of the range")
     if probe == "offcpu":
+        h.check_near(cost["budget_ns"], 0.04 * cost["length_ns"], 0.0001, "the budget is in it")
         check_cost(cost["cpu_ns"], 0, before, after, "threads")
         check_cost(cost["bpf_ns"], 1, before, after, "programs")
 text = daemon.ctl("snapshot", "--window", "4s").out
-h.check(re.search(r"^cost +stackd took [\d.]+ % of a CPU: [\d.]+ % its threads, [\d.]+ % its",
-                  text, re.M), f"the overview says it: {text[:800]}")
+LINE = r"^cost +stackd took [\d.]+ % of a CPU \(budget 4 %\)"
+h.check(re.search(LINE + r": [\d.]+ % its threads, [\d.]+ % its",
+                  re.sub(r"\n {5,}", " ", text), re.M), f"the overview says it: {text[:800]}")
 status = daemon.status()
 h.check_near(status["user_ns"] + status["system_ns"], threads_ns(), 0.1, "status has the threads'")
 h.check_near(status["bpf_ns"], programs_ns(), 0.1, "status has the programs'")
+h.check(status["budget_ns"] == 40_000_000, f"status has the budget: {status['budget_ns']}")
 text = daemon.ctl("status").out
-h.check(re.search(r"^cost +stackd took [\d.]+ % of a CPU", text, re.M), f"status says it: {text}")
+h.check(re.search(LINE, text, re.M), f"status says it: {text}")
 h.stop_process(sleeper)
 yielders.kill()
 

@@ -391,7 +391,7 @@ def check_hot(daemon):
                        (s.get("ended") or s.get("every", 1) > 1) and s, 60, "the guard")
     program.done()
     program.end()
-    check(state.get("every", 1) > 1 or "[budget] cpu" in (state.get("note") or ""),
+    check(state.get("every", 1) > 1 or "[probe.stackcount] max_cpu" in (state.get("note") or ""),
           f"hot: {state.get('calls_per_s')} calls a second, {state.get('load')} % of a CPU, one in "
           f"{state.get('every')} of {state.get('functions')} functions' recorded")
     daemon.ctl("stop", id_text)
@@ -438,7 +438,7 @@ if not os.path.exists("/sys/bus/event_source/devices/kprobe/type"):
 if not os.path.exists("/sys/kernel/debug/kprobes/list"):
     run(["mount", "-t", "debugfs", "none", "/sys/kernel/debug"])
 # Every call is counted as long as the cost is within the budget, which a slow machine soon exceeds.
-daemon = Daemon("budget.cpu=10000")
+daemon = Daemon("probe.stackcount.max_cpu=10000")
 for step in (check_counts, check_refusals, check_stackcount, check_stacksnoop, check_elsewhere,
              check_snoop, check_held_back, check_same_names, check_hot, check_module,
              check_detached):

@@ -548,7 +548,7 @@ def check_killed():
 need_live()
 # Every call is counted as long as the cost is within the budget, which a slow machine soon exceeds.
 # On a fast one the cost may exceed it so far that the session would end.
-daemon = Daemon("budget.cpu=10000")
+daemon = Daemon("probe.stackcount.max_cpu=10000")
 for step in (check_tracepoint, check_user, check_static_probe, check_deep, check_many_user,
              check_cgroup, check_kernel if has_kernel_functions() else check_no_kernel,
              check_snoop_all, check_refusals, check_two_files, check_contained, check_replaced,

@@ -356,6 +356,55 @@ static void test_former_setting(void **state)
 	assert_int_equal(config->store_tiers.n, 3);
 }
 
+static void check_percent(const char *text, uint64_t millionths, const char *dumped)
+{
+	_cleanup_(config_freep) struct config *config = NULL;
+	_cleanup_(freep) char *dump = NULL;
+	char line[64], override[64];
+	size_t size = 0;
+	FILE *f = open_memstream(&dump, &size);
+
+	snprintf(override, sizeof(override), "budget.cpu=%s", text);
+	config = load_good(override);
+	assert_int_equal(config->budget_ppm, millionths);
+	config_dump(config, f);
+	fclose(f);
+	snprintf(line, sizeof(line), "\ncpu = %s\n", dumped);
+	assert_non_null(strstr(dump, line));
+}
+
+static void test_percents(void **state)
+{
+	check_percent("1%", 10000, "1%");
+	check_percent("0.5", 5000, "0.5%");
+	check_percent("0.5 %", 5000, "0.5%");
+	check_percent("0.01%", 100, "0.01%");
+	check_percent("1000%", 10000000, "1000%");
+	check_percent("12.3456%", 123456, "12.3456%");
+	check_percent("OFF", 0, "off");
+	check_refused("budget.cpu=0.009%",
+		      "-o budget.cpu=0.009%: must be between 0.01% and 1000%, or off");
+	check_refused("budget.cpu=1001%",
+		      "-o budget.cpu=1001%: must be between 0.01% and 1000%, or off");
+	check_refused(
+		"budget.cpu=99999999999999999999%",
+		"-o budget.cpu=99999999999999999999%: must be between 0.01% and 1000%, or off");
+	check_refused("budget.cpu=%", "-o budget.cpu=%: must be a percentage, like 0.5%, or off");
+	check_refused("budget.cpu=-1%",
+		      "-o budget.cpu=-1%: must be a percentage, like 0.5%, or off");
+	check_refused("budget.cpu=1%%",
+		      "-o budget.cpu=1%%: must be a percentage, like 0.5%, or off");
+}
+
+/* The form in which [budget] cpu was the limit of one session. */
+static void test_former_budget(void **state)
+{
+	check_refused("budget.cpu=25", "-o budget.cpu=25: must be a percentage, like 1%; the limit "
+				       "for sessions that this setting was before is now "
+				       "[probe.stackcount] max_cpu");
+	check_refused("budget.cpu=", "-o budget.cpu=: needs a value");
+}
+
 static void test_socket_path_length(void **state)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
@@ -588,6 +637,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_tiers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tiers_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_former_setting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_percents, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_former_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_socket_path_length, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values_of_one_line, setup, teardown),
