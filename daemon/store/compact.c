@@ -274,7 +274,7 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 
 	if (group->n == 1)
 		return group_move(store, group, is_early);
-	r = store_reader_open(store->path, &reader);
+	r = store_reader_borrow(&store->db, &reader);
 	for (i = 0; i < group->n && !r && !is_partial; i++)
 		r = store_reader_load(reader, &group->entries[i], &windows[i], &is_partial);
 	if (!r && !is_partial)
@@ -419,7 +419,7 @@ static int row_fold(struct store *store, const struct tier_row *row)
 	int r = entries_read(store, row, 1, &group, &n);
 
 	if (!r)
-		r = store_reader_open(store->path, &reader);
+		r = store_reader_borrow(&store->db, &reader);
 	if (!r && n && group.entries[0].id == row->id)
 		r = store_reader_load(reader, &group.entries[0], &window, &is_partial);
 	if (!r && window && !is_partial)
@@ -463,15 +463,32 @@ static int oldest_fold(struct store *store, size_t tier)
 	return row_fold(store, &row);
 }
 
-int store_tier_yield(struct store *store)
+static int tier_evict(struct store *store, size_t tier)
+{
+	struct tier_row row;
+	int r;
+
+	if (tier >= store->n_tiers)
+		return -ENOENT;
+	r = store_tier_oldest(store, tier, &row);
+	return r ? r
+		 : evict(store, &row, true, "dropped for [store] max_size",
+			 &store->stats.evicted_size);
+}
+
+int store_tier_evict(struct store *store)
+{
+	return tier_evict(store, store_tier_over(store, 0));
+}
+
+int store_tier_yield(struct store *store, bool may_fold)
 {
 	unsigned int skipped = 0;
-	struct tier_row row;
 	size_t tier;
 	int r;
 
 	tier = store_tier_over(store, 0);
-	if (tier < store->n_tiers) {
+	if (may_fold && tier < store->n_tiers) {
 		r = oldest_fold(store, tier);
 		if (r != -ENOENT)
 			return r;
@@ -482,14 +499,7 @@ int store_tier_yield(struct store *store)
 			return r;
 		skipped |= 1U << tier;
 	}
-	if (tier >= store->n_tiers)
-		tier = store_tier_over(store, 0);
-	if (tier >= store->n_tiers)
-		return -ENOENT;
-	r = store_tier_oldest(store, tier, &row);
-	return r ? r
-		 : evict(store, &row, true, "dropped for [store] max_size",
-			 &store->stats.evicted_size);
+	return tier < store->n_tiers ? tier_evict(store, tier) : store_tier_evict(store);
 }
 
 /*

@@ -52,6 +52,7 @@ struct store_intern_reader {
 	struct loaded_owner *owners;
 	/* number of frames of each stack that a query loads, beginning with the leaf */
 	size_t query_frames;
+	bool skips_frames; /* see store_intern_reader_skip_frames() */
 	/* stacks_sweep() looks for unused stacks when this many stacks are loaded */
 	size_t sweep_at;
 	uint64_t *damaged;
@@ -346,7 +347,14 @@ static struct stack *stack_get(struct store_intern_reader *interned, int64_t num
 
 static struct stack *stack_of(void *userdata, int64_t number)
 {
-	return stack_get(userdata, number, SIZE_MAX);
+	struct store_intern_reader *interned = userdata;
+
+	return stack_get(interned, number, interned->skips_frames ? 0 : SIZE_MAX);
+}
+
+void store_intern_reader_skip_frames(struct store_intern_reader *interned)
+{
+	interned->skips_frames = true;
 }
 
 /* Frees the frames that are in no loaded stack. */

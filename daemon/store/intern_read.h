@@ -28,6 +28,9 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
  */
 struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
+/* Makes the reader load stacks without frames; their ids are enough to compare them. */
+void store_intern_reader_skip_frames(struct store_intern_reader *interned);
+
 /*
  * Returns the functions that give a query the stacks and processes of the next window that it
  * decodes. The stacks have their first max_frames frames. If a stack has more frames, its

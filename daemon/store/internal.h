@@ -195,12 +195,15 @@ int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const ch
 
 /*
  * Both functions free space in the database, and are called without an open transaction.
- * store_make_room() frees enough space for a window of `size` bytes, however long that takes.
- * store_shrink_step() does a short step if little space is free. It returns 1 if it did a step, 0
- * if there is nothing to do, or a negative errno.
+ * store_make_room() frees enough space for a window of `size` bytes. store_shrink_step() does a
+ * short step if little space is free. It returns 1 if it did a step, 0 if there is nothing to do,
+ * or a negative errno.
  */
 int store_make_room(struct store *store, size_t size);
 int store_shrink_step(struct store *store);
+
+/* True if so little space is free that the next windows may use it up before steps free more. */
+bool store_is_short(struct store *store);
 
 /*
  * Evicts some of the oldest windows because the disk is full, although max_age and max_size would
@@ -228,11 +231,17 @@ int store_compact_step(struct store *store);
 
 /*
  * Shrinks the tier whose windows take the most bytes in proportion to the tier's share of the disk.
- * At first, folds the tier's oldest windows to half as many rows, and later to a quarter. After
- * that, merges its oldest windows into one window of the next tier or, if they cannot be merged,
- * evicts its oldest window. Returns 0, -ENOENT (no windows) or another errno.
+ * At first, if may_fold is true, folds the tier's oldest windows to half as many rows, and later to
+ * a quarter. After that, merges its oldest windows into one window of the next tier or, if they
+ * cannot be merged, evicts its oldest window. Returns 0, -ENOENT (no windows) or another errno.
  */
-int store_tier_yield(struct store *store);
+int store_tier_yield(struct store *store, bool may_fold);
+
+/*
+ * Evicts the oldest window of the tier whose windows take the most bytes in proportion to the
+ * tier's share of the disk. Returns 0, -ENOENT (no windows) or another errno.
+ */
+int store_tier_evict(struct store *store);
 
 /*
  * Folds a window to the number of rows that the tier allows now. Sets *out to a reference to the

@@ -24,7 +24,8 @@
 #define LONGEST_NS (3600 * NS_PER_S)
 
 struct store_reader {
-	struct store_db db;
+	struct store_db *db; /* own_db, or the connection of the writer */
+	struct store_db own_db;
 	struct store_intern_reader *interned;
 	bool is_query; /* store_reader_set_query() was called */
 	struct store_query query;
@@ -38,18 +39,37 @@ int store_reader_open(const char *path, struct store_reader **out)
 
 	if (!reader)
 		return -ENOMEM;
-	r = store_db_open(&reader->db, path, false);
+	reader->db = &reader->own_db;
+	r = store_db_open(reader->db, path, false);
 	if (!r)
-		r = store_intern_reader_new(&reader->db, &reader->damaged, &reader->interned);
+		r = store_intern_reader_new(reader->db, &reader->damaged, &reader->interned);
 	/*
 	 * Read all in one transaction, so that all reads see the database as it is at this moment.
 	 */
 	if (!r)
-		r = store_db_run(&reader->db, "BEGIN");
+		r = store_db_run(reader->db, "BEGIN");
 	if (r) {
 		store_reader_close(reader);
 		return r;
 	}
+	*out = reader;
+	return 0;
+}
+
+int store_reader_borrow(struct store_db *db, struct store_reader **out)
+{
+	struct store_reader *reader = calloc(1, sizeof(*reader));
+	int r;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->db = db;
+	r = store_intern_reader_new(reader->db, &reader->damaged, &reader->interned);
+	if (r) {
+		store_reader_close(reader);
+		return r;
+	}
+	store_intern_reader_skip_frames(reader->interned);
 	*out = reader;
 	return 0;
 }
@@ -59,15 +79,16 @@ struct store_reader *store_reader_close(struct store_reader *reader)
 	if (!reader)
 		return NULL;
 	store_intern_reader_free(reader->interned);
-	store_db_close(&reader->db);
+	if (reader->db == &reader->own_db)
+		store_db_close(reader->db);
 	free(reader);
 	return NULL;
 }
 
 void store_reader_rest(struct store_reader *reader)
 {
-	if (reader && !sqlite3_get_autocommit(reader->db.handle))
-		store_db_run(&reader->db, "COMMIT");
+	if (reader && !sqlite3_get_autocommit(reader->db->handle))
+		store_db_run(reader->db, "COMMIT");
 }
 
 /*
@@ -80,7 +101,7 @@ static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, si
 	size_t n = 0, capacity = 0;
 	int r;
 
-	while ((r = store_db_step(&reader->db, statement)) > 0 && n < max) {
+	while ((r = store_db_step(reader->db, statement)) > 0 && n < max) {
 		r = array_reserve(entries, capacity, n + 1);
 		if (r)
 			break;
@@ -120,8 +141,8 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 	int r;
 
 	statement = store_db_statement(
-		&reader->db,
-		select->session ? STATEMENT_WINDOW_LIST_SESSION : STATEMENT_WINDOW_LIST, &r);
+		reader->db, select->session ? STATEMENT_WINDOW_LIST_SESSION : STATEMENT_WINDOW_LIST,
+		&r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, from);
@@ -147,12 +168,12 @@ int64_t store_reader_first(struct store_reader *reader, const char *probe, int64
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reader->db, STATEMENT_WINDOW_FIRST, &r);
+	statement = store_db_statement(reader->db, STATEMENT_WINDOW_FIRST, &r);
 	if (r)
 		return fallback_ns;
 	sqlite3_bind_text(statement, 1, probe, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(statement, 2, SESSION_FIRST_ID);
-	if (store_db_step(&reader->db, statement) > 0) {
+	if (store_db_step(reader->db, statement) > 0) {
 		first = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);
 	}
@@ -164,11 +185,11 @@ int store_reader_row_limit(struct store_reader *reader, int64_t id, uint32_t *ou
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reader->db, STATEMENT_TIER_GET, &r);
+	statement = store_db_statement(reader->db, STATEMENT_TIER_GET, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, id);
-	r = store_db_step(&reader->db, statement);
+	r = store_db_step(reader->db, statement);
 	if (r <= 0)
 		return r ? r : -ENOENT;
 	r = sqlite3_column_int64(statement, 1) ? -ENOENT : 0;
@@ -230,11 +251,11 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reader->db, STATEMENT_WINDOW_BLOB, &r);
+	statement = store_db_statement(reader->db, STATEMENT_WINDOW_BLOB, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, entry->id);
-	r = store_db_step(&reader->db, statement);
+	r = store_db_step(reader->db, statement);
 	if (r > 0) {
 		r = blob_decode(reader, entry, statement, out, is_partial_out);
 		sqlite3_reset(statement);
@@ -272,9 +293,9 @@ static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_
 					int *r)
 {
 	*r = -ENOENT;
-	return reader->db.schema < STORE_SCHEMA_SESSIONS
+	return reader->db->schema < STORE_SCHEMA_SESSIONS
 		       ? NULL
-		       : store_db_statement(&reader->db, which, r);
+		       : store_db_statement(reader->db, which, r);
 }
 
 /* Reads a session from the current row, and finds when the session's newest window ended. */
@@ -289,11 +310,11 @@ static int session_take(struct store_reader *reader, sqlite3_stmt *statement,
 		reader->damaged += r == -EBADMSG;
 		return r;
 	}
-	end = store_db_statement(&reader->db, STATEMENT_SESSION_END, &r);
+	end = store_db_statement(reader->db, STATEMENT_SESSION_END, &r);
 	if (!r) {
 		sqlite3_bind_int64(end, 1, (int64_t)out->number);
 		sqlite3_bind_int64(end, 2, (int64_t)out->run);
-		r = store_db_step(&reader->db, end);
+		r = store_db_step(reader->db, end);
 	}
 	if (r > 0) {
 		if (sqlite3_column_type(end, 0) == SQLITE_INTEGER)
@@ -317,7 +338,7 @@ int store_reader_session(struct store_reader *reader, uint64_t number, const cha
 		sqlite3_bind_int64(statement, 1, (int64_t)number);
 	else
 		sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC);
-	r = store_db_step(&reader->db, statement);
+	r = store_db_step(reader->db, statement);
 	if (r <= 0)
 		return r ? r : -ENOENT;
 	r = session_take(reader, statement, out);
@@ -336,7 +357,7 @@ int store_reader_sessions(struct store_reader *reader,
 	statement = sessions_statement(reader, STATEMENT_SESSION_LIST, &r);
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	while (n < max && (r = store_db_step(&reader->db, statement)) > 0) {
+	while (n < max && (r = store_db_step(reader->db, statement)) > 0) {
 		r = session_take(reader, statement, &out[n]);
 		if (r == -ENOMEM)
 			break;
@@ -356,12 +377,12 @@ bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end
 	const unsigned char *text;
 	int r;
 
-	statement = store_db_statement(&reader->db, STATEMENT_GAP_FIND, &r);
+	statement = store_db_statement(reader->db, STATEMENT_GAP_FIND, &r);
 	if (r)
 		return false;
 	sqlite3_bind_int64(statement, 1, start_ns);
 	sqlite3_bind_int64(statement, 2, end_ns);
-	if (store_db_step(&reader->db, statement) <= 0)
+	if (store_db_step(reader->db, statement) <= 0)
 		return false;
 	text = sqlite3_column_text(statement, 0);
 	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
@@ -376,11 +397,11 @@ int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run
 	const unsigned char *text;
 	int r;
 
-	statement = store_db_statement(&reader->db, STATEMENT_RUN_GET, &r);
+	statement = store_db_statement(reader->db, STATEMENT_RUN_GET, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, (int64_t)run);
-	r = store_db_step(&reader->db, statement);
+	r = store_db_step(reader->db, statement);
 	if (r <= 0)
 		return r ? r : -ENOENT;
 	text = sqlite3_column_text(statement, 0);
@@ -401,11 +422,11 @@ int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t s
 	int64_t until;
 	int r;
 
-	statement = store_db_statement(&reader->db, STATEMENT_META_GET, &r);
+	statement = store_db_statement(reader->db, STATEMENT_META_GET, &r);
 	if (r)
 		return 0;
 	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
-	if (store_db_step(&reader->db, statement) <= 0)
+	if (store_db_step(reader->db, statement) <= 0)
 		return 0;
 	until = sqlite3_column_int64(statement, 0);
 	text = sqlite3_column_text(statement, 1);
@@ -420,8 +441,8 @@ static int64_t end_get(struct store_reader *reader, enum store_statement which)
 	int64_t end = INT64_MIN;
 	int r;
 
-	statement = store_db_statement(&reader->db, which, &r);
-	if (!r && store_db_step(&reader->db, statement) > 0) {
+	statement = store_db_statement(reader->db, which, &r);
+	if (!r && store_db_step(reader->db, statement) > 0) {
 		end = sqlite3_column_int64(statement, 1);
 		sqlite3_reset(statement);
 	}
@@ -433,8 +454,8 @@ void store_reader_count(struct store_reader *reader, struct store_stats *out)
 	int64_t windows = 0;
 	struct stat st;
 
-	store_db_number(&reader->db, STATEMENT_WINDOW_COUNT, &windows);
-	if (stat(sqlite3_db_filename(reader->db.handle, "main"), &st) == 0)
+	store_db_number(reader->db, STATEMENT_WINDOW_COUNT, &windows);
+	if (stat(sqlite3_db_filename(reader->db->handle, "main"), &st) == 0)
 		out->bytes = (uint64_t)st.st_size;
 	out->windows = (uint64_t)windows;
 	out->oldest_ns = end_get(reader, STATEMENT_WINDOW_OLDEST);
@@ -469,16 +490,16 @@ int store_reader_tiers(struct store_reader *reader, const struct store_tier *tie
 			.tier = tiers[i],
 			.oldest_ns = INT64_MIN,
 			.newest_ns = INT64_MIN,
-			.early_ns = store_tier_early(&reader->db, i),
+			.early_ns = store_tier_early(reader->db, i),
 		};
-	statement = store_db_statement(&reader->db, STATEMENT_TIER_LENGTHS, &r);
+	statement = store_db_statement(reader->db, STATEMENT_TIER_LENGTHS, &r);
 	if (r)
 		return r;
-	while ((r = store_db_step(&reader->db, statement)) > 0)
+	while ((r = store_db_step(reader->db, statement)) > 0)
 		tier_add(statement,
 			 &out[store_tier_of(tiers, n, sqlite3_column_int64(statement, 0))]);
 	if (!r)
-		r = store_db_used_bytes(&reader->db, &used);
+		r = store_db_used_bytes(reader->db, &used);
 	for (i = 0; i < n; i++)
 		blobs += out[i].bytes;
 	/* All rows count for the tiers in proportion to their windows. */

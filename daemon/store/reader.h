@@ -31,6 +31,7 @@ struct store_select {
 	uint64_t session; /* number of a client's session; 0: windows are not selected by session */
 };
 
+struct store_db;
 struct store_reader;
 struct store_session;
 struct store_stats;
@@ -48,6 +49,13 @@ struct store_run {
 
 /* Opens the database at path for reading. Returns 0, -ENOMEM or an errno of store_db_open(). */
 int store_reader_open(const char *path, struct store_reader **out);
+
+/*
+ * Makes a reader that uses the writer's connection, and sees what the writer has changed. It loads
+ * stacks without their frames: merging and folding compare stacks by their ids. The connection must
+ * outlive the reader. Returns 0 or -ENOMEM.
+ */
+int store_reader_borrow(struct store_db *db, struct store_reader **out);
 struct store_reader *store_reader_close(struct store_reader *reader);
 
 /*

@@ -17,6 +17,16 @@ enum {
 	 * be deleted only rarely.
 	 */
 	ROOM_PARTS = 16,
+	/* When less than 1/24 is free, the writer does not pause between these steps. */
+	SHORT_PARTS = 24,
+	/*
+	 * When there is no room for the next window, the queue must not overflow while room is
+	 * made. If it has more than QUEUE_BUSY windows, old windows are merged but no longer
+	 * folded, because merging frees more bytes in the same time. If it has more than
+	 * QUEUE_LONG, the oldest windows on disk are evicted without being merged first.
+	 */
+	QUEUE_BUSY = STORE_QUEUE_MAX / 16,
+	QUEUE_LONG = STORE_QUEUE_MAX / 4,
 };
 
 /* The bytes of max_size that are reserved for the database's log and for half-empty pages. */
@@ -99,7 +109,7 @@ static void goal_set(struct store *store, int64_t used, int64_t room)
 	store->is_shrinking = true;
 }
 
-/* Deletes all unused rows now, not in steps, because there is no room for the next window. */
+/* Deletes all unused rows now, not in steps, because the disk is full. */
 static int collect_all(struct store *store)
 {
 	int r = store_collect_begin(store);
@@ -121,36 +131,18 @@ static int vacuum(struct store *store)
 	return store_db_run(&store->db, "PRAGMA incremental_vacuum(512)");
 }
 
-/*
- * Makes room for a window of `size` bytes at once. This is rarely needed, because
- * store_shrink_step() keeps some room free. It is needed if the database was larger than max_size
- * when it was opened, or grows faster than the steps can follow.
- */
-int store_make_room(struct store *store, size_t size)
+bool store_is_short(struct store *store)
 {
-	int64_t room = (int64_t)store_room(store) - (int64_t)(4 * size), used;
-	int r;
+	int64_t room = (int64_t)store_room(store), used;
 
-	while ((r = store_db_used_bytes(&store->db, &used)) == 0 && used > room) {
-		if (!store->is_shrinking)
-			goal_set(store, used, room);
-		while (!r && blobs_bytes(store) > store->goal_bytes)
-			r = store_tier_yield(store);
-		if (r && r != -ENOENT)
-			return r;
-		/*
-		 * Begin the collection of unused rows anew: a collection that began before these
-		 * windows were removed does not delete the rows that only they used.
-		 */
-		store_collect_cancel(store);
-		r = collect_all(store);
-		if (r || !blobs_bytes(store))
-			return r;
-	}
-	return r ? r : vacuum(store);
+	return store_db_used_bytes(&store->db, &used) == 0 && used > room - room / SHORT_PARTS;
 }
 
-int store_shrink_step(struct store *store)
+/*
+ * Does what store_shrink_step() does. may_fold: whether windows may be folded, see
+ * store_tier_yield().
+ */
+static int shrink_step(struct store *store, bool may_fold)
 {
 	int64_t room = (int64_t)store_room(store), used;
 	int r;
@@ -171,13 +163,67 @@ int store_shrink_step(struct store *store)
 	if (!store->is_shrinking && store->removed_bytes <= blobs_bytes(store) / ROOM_PARTS)
 		goal_set(store, used, room);
 	if (store->is_shrinking && blobs_bytes(store) > store->goal_bytes) {
-		r = store_tier_yield(store);
+		r = store_tier_yield(store, may_fold);
 		if (r != -ENOENT)
 			return r ? r : 1;
 	}
 	store->is_shrinking = false;
 	r = store_collect_begin(store);
 	return r ? r : 1;
+}
+
+int store_shrink_step(struct store *store)
+{
+	return shrink_step(store, true);
+}
+
+static size_t queue_length(struct store *store)
+{
+	size_t n;
+
+	pthread_mutex_lock(&store->lock);
+	n = store->queued;
+	pthread_mutex_unlock(&store->lock);
+	return n;
+}
+
+/*
+ * Frees some space for the next window. Returns 1 if more may be freed, 0 if not, or a negative
+ * errno.
+ */
+static int room_step(struct store *store)
+{
+	size_t queued = queue_length(store);
+	int r = -ENOENT;
+
+	if (queued > QUEUE_LONG)
+		r = store_tier_evict(store);
+	if (r == -ENOENT)
+		return shrink_step(store, queued <= QUEUE_BUSY);
+	return r ? r : 1;
+}
+
+/*
+ * Makes room for a window of `size` bytes. This is rarely needed, because store_shrink_step() keeps
+ * some room free. It is needed if the database was larger than max_size when it was opened, or
+ * grows faster than the steps can follow.
+ */
+int store_make_room(struct store *store, size_t size)
+{
+	int64_t room = (int64_t)store_room(store) - (int64_t)(4 * size), used;
+	bool is_empty = false;
+	int r;
+
+	while ((r = store_db_used_bytes(&store->db, &used)) == 0 && used > room) {
+		/* Without windows, nothing can be freed after the unused rows were deleted. */
+		if (is_empty && store->collect.phase == COLLECT_NONE)
+			break;
+		is_empty = !blobs_bytes(store);
+		r = room_step(store);
+		if (r <= 0)
+			break;
+	}
+	return r < 0 ? r : vacuum(store);
 }
 
 /*

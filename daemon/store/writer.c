@@ -20,13 +20,14 @@
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
 /*
- * WORK_NS: how long the writer merges old windows before it looks for new ones. FAILED_AGAIN_NS: if
- * merging has failed, the writer tries again after this time.
+ * WORK_NS: how long the writer merges old windows before it looks for new ones. WORK_SHARE: after
+ * that, it sleeps this many times as long if no window arrives. FAILED_AGAIN_NS: if merging has
+ * failed, the writer tries again after this time.
  */
 #define WORK_NS		(20 * NS_PER_MS)
 #define FAILED_AGAIN_NS (30 * NS_PER_S)
 
-enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20 };
+enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20, WORK_SHARE = 3 };
 
 /* Adds the gap in store->gap, if any, to the table `gaps`; keeps only its newest GAPS_MAX rows. */
 static int gap_write(struct store *store)
@@ -347,8 +348,9 @@ static bool work_step(struct store *store)
 /*
  * Does the work that is due between two windows: syncs, truncates the log, and calls work_step()
  * for at most WORK_NS if the queue is empty. Returns for how long the writer may sleep if no window
- * arrives. If there is more work to do, that is three times as long as the writer has just worked,
- * so that it does not keep a CPU busy.
+ * arrives. If there is more work to do, that is WORK_SHARE times as long as the writer has just
+ * worked, so that it does not keep a CPU busy. It does not sleep if there is hardly room for the
+ * next windows.
  */
 static int64_t writer_idle(struct store *store, bool is_queue_empty)
 {
@@ -372,7 +374,9 @@ static int64_t writer_idle(struct store *store, bool is_queue_empty)
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_working = is_more || !is_queue_empty;
 	pthread_mutex_unlock(&store->lock);
-	return is_more ? 3 * took : NS_PER_S;
+	if (!is_more)
+		return NS_PER_S;
+	return store_is_short(store) ? 0 : WORK_SHARE * took;
 }
 
 static void writer_stop(struct store *store)

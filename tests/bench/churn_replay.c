@@ -4,10 +4,16 @@
  * which ends now, so that bench_history.py has minutes of churn to ask about. In each copy, all
  * processes and threads are other ones. Arguments: the database, a new one, the number of copies,
  * and the number of rows to which each window is folded (0: windows are not folded).
+ *
+ * With two more arguments, it measures how the store makes room: max_size in MiB, to which the new
+ * database is limited, with the default tiers; and the milliseconds from one window to the next,
+ * whether the store has written the one or not. It then prints how long the queue became, the CPU
+ * time of the store's thread for each window, and how far back the tiers reach.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base.h"
 #include "daemon/store/reader.h"
@@ -90,17 +96,64 @@ static struct window *window_of(struct window *window, const struct window_fold_
 	return folded;
 }
 
-static void window_write(struct store *store, struct window *window)
+static size_t queued_max;
+
+static void window_write(struct store *store, struct window *window, useconds_t pace_us)
 {
 	struct store_stats stats;
 
 	store_add(store, window);
 	window_unref(window);
+	if (pace_us) {
+		usleep(pace_us);
+		store_stats(store, &stats);
+		if (stats.queued > queued_max)
+			queued_max = stats.queued;
+		return;
+	}
 	do {
 		store_stats(store, &stats);
 		if (stats.queued > 1)
 			usleep(1000);
 	} while (stats.queued > 1);
+}
+
+/* Limits the database to max_size bytes and sets the default tiers. */
+static void limit(struct store_options *options, uint64_t max_size,
+		  const struct window_fold_limits *limits)
+{
+	static const struct store_tier tiers[] = {
+		{ 5 * NS_PER_S, 3600 * NS_PER_S, 25 },
+		{ 60 * NS_PER_S, 24 * 3600 * NS_PER_S, 35 },
+		{ 600 * NS_PER_S, 30 * 24 * 3600 * NS_PER_S, 40 },
+	};
+
+	options->max_size = max_size;
+	options->fold = *limits;
+	options->n_tiers = 3;
+	memcpy(options->tiers, tiers, sizeof(tiers));
+}
+
+/* Prints what making room has cost. cpu_ns is the CPU time of the main thread. */
+static void room_print(struct store *store, int64_t cpu_ns)
+{
+	struct store_stats stats;
+	size_t i;
+
+	store_stats(store, &stats);
+	printf("at most %zu windows queued, %.1f ms of CPU a window; %" PRIu64 " evicted\n",
+	       queued_max,
+	       (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns) / 1e6 / (double)stats.written,
+	       stats.evicted_size + stats.evicted_age);
+	for (i = 0; i < stats.n_tiers; i++) {
+		const struct store_tier_stats *tier = &stats.tiers[i];
+		int64_t span = tier->windows ? tier->newest_ns - tier->oldest_ns : 0;
+
+		printf("tier %zu: %" PRIu64 " windows, %.1f of %.1f MiB, %" PRIu64
+		       " rows, %.1f min\n",
+		       i, tier->windows, (double)tier->bytes / (1 << 20),
+		       (double)tier->max_bytes / (1 << 20), tier->max_rows, (double)span / 60e9);
+	}
 }
 
 int main(int argc, char **argv)
@@ -124,9 +177,12 @@ int main(int argc, char **argv)
 	struct window *window;
 	struct store *store;
 	bool is_partial;
+	useconds_t pace_us = argc > 6 ? (useconds_t)(1000 * atof(argv[6])) : 0;
 	uint64_t seq = 0;
 	size_t n, i;
 
+	if (argc > 5)
+		limit(&options, strtoull(argv[5], NULL, 10) << 20, &limits);
 	if (argc < 3 || store_reader_open(argv[1], &reader) ||
 	    store_reader_list(reader, &all, INT64_MIN, INT64_MAX, STORE_LIST_MAX, &entries, &n) ||
 	    process_table_new_stored(&processes) || store_start(&options, &store))
@@ -145,7 +201,7 @@ int main(int argc, char **argv)
 			if (store_reader_load(reader, &entries[i], &window, &is_partial))
 				return 1;
 			window_move(window, ++seq, copy, shift);
-			window_write(store, window_of(window, &limits));
+			window_write(store, window_of(window, &limits), pace_us);
 		}
 	}
 	do {
@@ -155,6 +211,8 @@ int main(int argc, char **argv)
 	printf("%" PRIu64 " windows, %.1f min, %.0f MiB, %" PRIu64 " dropped\n", stats.written,
 	       (double)copies * (double)span / 60e9, (double)stats.bytes / (1 << 20),
 	       stats.dropped_queue + stats.dropped_write);
+	if (argc > 5)
+		room_print(store, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	store_stop(store);
 	return 0;
 }

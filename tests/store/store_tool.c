@@ -25,6 +25,9 @@
  *   "synced" is then that of the others, which are of offcpu.
  * - STORE_DIE: it ends by SIGKILL.
  * - STORE_PACE: milliseconds per window.
+ * - STORE_RUSH: the next window comes when the writer has used this many milliseconds of CPU time
+ *   for the one before, or when the queue is empty: whether other programs use the CPUs does not
+ *   matter. All windows are waited for at the end.
  *
  * store_tool check PATH prints the numbers of the windows and "windows N parts N bad N damaged N".
  * It fails if a window is not as it was written. STORE_HOLD: for how many milliseconds it reads.
@@ -262,6 +265,20 @@ static void written_wait(struct store *store, uint64_t n, struct store_stats *st
 	} while (stats->written + stats->dropped_queue + stats->dropped_write < n);
 }
 
+/* Waits until the next window is to come, see STORE_RUSH. */
+static void rush_wait(struct store *store, struct store_stats *stats)
+{
+	static int64_t last;
+	int64_t cpu;
+
+	do {
+		usleep(200);
+		store_stats(store, stats);
+		cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	} while (stats->queued && cpu < last + setting("STORE_RUSH", 0) * NS_PER_MS);
+	last = cpu;
+}
+
 static int64_t now_begin(int64_t merge_after_s)
 {
 	int64_t now = clock_ns(CLOCK_REALTIME) - 10 * merge_after_s * NS_PER_S;
@@ -310,7 +327,10 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 			window->real_offset_ns += 60 * NS_PER_S;
 		store_add(store, window);
 		window_unref(window);
-		written_wait(store, n, &stats);
+		if (setting("STORE_RUSH", 0))
+			rush_wait(store, &stats);
+		else
+			written_wait(store, n, &stats);
 		if (n % 5 == (uint64_t)setting("STORE_MARK", 5))
 			mark(store, &marked, begin + (int64_t)n * length_ns());
 		synced_ns = setting("STORE_AHEAD", 0) ? stats.synced_always_ns[PROBE_OFFCPU]
@@ -321,6 +341,8 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		fflush(stdout);
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
 	}
+	if (setting("STORE_RUSH", 0))
+		written_wait(store, count, &stats);
 	/* Wait until all old windows are merged. */
 	while (merge_after_s && stats.compacted + 24 < count) {
 		usleep(100000);
@@ -330,6 +352,8 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		fprintf(stderr, "the first two windows are not joined\n");
 		return 1;
 	}
+	printf("dropped %" PRIu64 " evicted %" PRIu64 "\n",
+	       stats.dropped_queue + stats.dropped_write, stats.evicted_size);
 	printf("problem: %s\nnotice: %s\nmerged: %" PRIu64 "\n", stats.problem, stats.notice,
 	       stats.compacted);
 	fflush(stdout);

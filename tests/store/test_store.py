@@ -50,6 +50,7 @@ def write(path, count, *rest, **settings):
         "syncs": {int(f[2]) for f in found},
         "written": int(re.findall(r"written (\d+)", done.stdout)[-1]),
         "dropped": int(re.findall(r"dropped (\d+)", done.stdout)[-1]),
+        "evicted": int(re.findall(r"evicted (\d+)", done.stdout)[-1]) if not killed else 0,
         "problem": re.search(r"^problem: (.*)$", done.stdout, re.M)[1],
         "notice": re.search(r"^notice: (.*)$", done.stdout, re.M)[1],
         "merged": int(re.search(r"^merged: (.*)$", done.stdout, re.M)[1]),
@@ -689,6 +690,23 @@ def test_fold(directory):
     need(found[0][4] == 0 or found[0][3] in (8, 16), f"the first tier folded windows: {found}")
     processes = rows(path, "SELECT count(*) FROM processes")[0][0]
     need(processes < 40 * count // 2, f"names that nobody needs are gone: {processes} are left")
+
+
+def test_rush(directory):
+    """A full database costs no window: room is made in short steps while windows come all the
+    time."""
+    path, count = f"{directory}/stackd.db", 3000
+    result = write(path, count, 16 << 20, STORE_CHURN="150", STORE_TURNS="1", STORE_FOLD="32",
+                   STORE_RUSH="5",
+                   STORE_TIERS="5:999999:30 60:9999999:30 600:99999999:40")
+    windows, parts, bad, damaged, _ = check(path, STORE_TURNS="1")
+    size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
+    print(f"{windows} windows of {parts} parts in {size} bytes, {result['evicted']} evicted")
+    need(result["dropped"] == 0, f"{result['dropped']} windows were not written")
+    need(not result["problem"] and bad == damaged == 0, f"{bad} bad, {damaged} damaged")
+    need(size <= 16 << 20, f"{size} bytes are more than 16 MiB")
+    need(parts == count - result["evicted"] and result["evicted"] < count // 10,
+         f"{count - parts} windows are gone, {result['evicted']} evicted")
 
 
 def test_interrupt(directory):
