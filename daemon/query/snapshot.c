@@ -80,6 +80,8 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 				   &answer->slices->question.options, unread, &answer->aggregate);
 
 	stack_unref(unread);
+	/* The rows of this slice are read before the windows of the next one. */
+	timeline_pause(answer->timeline);
 	if (!r && is_alone && filter_selects_threads(filter) &&
 	    !aggregate_totals(answer->aggregate)->threads)
 		return unseen_error(answer->aggregate, filter->wire, info->kind,

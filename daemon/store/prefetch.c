@@ -29,11 +29,13 @@ struct store_prefetch {
 	size_t loaded; /* the windows of entries from this index on are loaded */
 	size_t taken;  /* the windows of entries from this index on were returned to the caller */
 	bool is_stopping;
+	bool is_paused;	 /* the thread must not begin to load a window */
+	bool is_loading; /* the thread loads a window now */
 };
 
 /*
- * Waits until the ring has room for another window. Returns false if all windows are loaded, or if
- * the thread has to stop.
+ * Waits until the ring has room for another window and the thread is not paused. Returns false if
+ * all windows are loaded, or if the thread has to stop. Otherwise sets is_loading.
  */
 static bool place_wait(struct store_prefetch *prefetch)
 {
@@ -41,9 +43,10 @@ static bool place_wait(struct store_prefetch *prefetch)
 
 	pthread_mutex_lock(&prefetch->lock);
 	while (!prefetch->is_stopping && prefetch->loaded &&
-	       prefetch->taken - prefetch->loaded == READY_MAX)
+	       (prefetch->is_paused || prefetch->taken - prefetch->loaded == READY_MAX))
 		pthread_cond_wait(&prefetch->changed, &prefetch->lock);
 	is_more = !prefetch->is_stopping && prefetch->loaded;
+	prefetch->is_loading = is_more;
 	pthread_mutex_unlock(&prefetch->lock);
 	return is_more;
 }
@@ -64,6 +67,7 @@ static void *prefetch_run(void *data)
 		pthread_mutex_lock(&prefetch->lock);
 		prefetch->ready[i % READY_MAX] = ready;
 		prefetch->loaded = i;
+		prefetch->is_loading = false;
 		pthread_cond_broadcast(&prefetch->changed);
 		pthread_mutex_unlock(&prefetch->lock);
 	}
@@ -114,6 +118,17 @@ struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch)
 	return NULL;
 }
 
+void store_prefetch_pause(struct store_prefetch *prefetch)
+{
+	if (!prefetch)
+		return;
+	pthread_mutex_lock(&prefetch->lock);
+	prefetch->is_paused = true;
+	while (prefetch->is_loading)
+		pthread_cond_wait(&prefetch->changed, &prefetch->lock);
+	pthread_mutex_unlock(&prefetch->lock);
+}
+
 /* Takes the entries of windows in memory that are next, for which the query does not ask. */
 static void memory_skip(struct store_prefetch *prefetch)
 {
@@ -131,6 +146,9 @@ int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry
 	struct ready ready;
 
 	pthread_mutex_lock(&prefetch->lock);
+	if (prefetch->is_paused)
+		pthread_cond_broadcast(&prefetch->changed);
+	prefetch->is_paused = false;
 	memory_skip(prefetch);
 	if (!prefetch->taken || entry != &prefetch->entries[prefetch->taken - 1]) {
 		pthread_mutex_unlock(&prefetch->lock);

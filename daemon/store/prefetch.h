@@ -5,7 +5,7 @@
 /*
  * Loads the windows of a list in a thread of its own, before the query asks for them. Begins with
  * the last window of the list, and stays only a few windows ahead of the query. Owned by a
- * timeline. Until the prefetch is freed, only the thread may use the store_reader.
+ * timeline. Until the prefetch is paused or freed, only the thread may use the store_reader.
  */
 
 #include <stddef.h>
@@ -27,6 +27,13 @@ int store_prefetch_start(struct store_reader *reader, const struct store_entry *
 
 /* Stops the thread and waits for its end; after that the caller may use the reader again. */
 struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch);
+
+/*
+ * Waits until the thread has loaded the window that it is at, and keeps it from loading more. After
+ * that the caller may use the reader, until it calls store_prefetch_get() again. The prefetch may
+ * be NULL.
+ */
+void store_prefetch_pause(struct store_prefetch *prefetch);
 
 /*
  * Waits until the window of `entry` is loaded. Returns the same values as store_reader_load(). The

@@ -320,6 +320,11 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 	return window;
 }
 
+void timeline_pause(struct timeline *timeline)
+{
+	store_prefetch_pause(timeline->prefetch);
+}
+
 bool timeline_before(struct timeline *timeline, int64_t at_ns, struct store_entry *out)
 {
 	_cleanup_(freep) struct store_entry *stored = NULL;

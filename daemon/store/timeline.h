@@ -118,6 +118,13 @@ const struct timeline_list *timeline_later(const struct timeline *timeline);
 struct window *timeline_window(const struct timeline_list *list, size_t i);
 
 /*
+ * Keeps the thread that timeline_window() may have started from using the store_reader, until
+ * timeline_window() is called again. Callers that load only a part of a list call this before they
+ * use the reader in another way.
+ */
+void timeline_pause(struct timeline *timeline);
+
+/*
  * True if the range has more windows on disk than a list can have. The list lacks the oldest ones.
  */
 bool timeline_is_truncated(const struct timeline *timeline);

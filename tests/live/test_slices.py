@@ -81,4 +81,22 @@ if both["io"]:
         h.check(name not in layers or re.search(rf"(?m)^{label} +.*, [\d,]+ of [\d,]+ rows?$", text.out),
                 f"text: {label}: {text.out[-1500:]}")
 
+# From disk, a thread loads the windows of the next parts while the rows of this part are read: both
+# must not use the database at the same time.
+daemon.stop()
+short = h.Daemon("window.length=200ms", "window.min_length=100ms")
+h.wait_until(lambda: len(short.call("io.stackd.Windows", probe="offcpu")["windows"]) > 30, 60,
+             "30 windows")
+short.stop()
+short.argv.append("--serve-only")
+short.start()
+for probe in ("offcpu", "oncpu"):
+    whole = short.ctl_json("snapshot", probe, "--since", "-1h")
+    for each in ("window", "1s", "window", "1s"):
+        slices = short.ctl_json("snapshot", probe, "--since", "-1h", "--each", each)
+        have = sum(h.row_sum(s["rows"]) for s in slices)
+        h.check(len(slices) > 3 and have == h.row_sum(whole["rows"]),
+                f"{probe}: from disk, each {each}: rows: {have}")
+h.check(short.process.poll() is None, "the daemon goes on")
+
 h.finish()
