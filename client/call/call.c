@@ -242,9 +242,30 @@ static enum exit_code report_exchange(const struct call *call, int r)
 	return EXIT_CODE_IO;
 }
 
+/* Returns the option that set a member of a request; NULL if none is known. */
+static const char *option_of(const struct wire_error *error)
+{
+	static const struct {
+		const char *member, *option;
+	} options[] = {
+		{ "interval_ns", "--interval" },
+		{ "period_ns", "--count" },
+		{ "frequency", "--frequency" },
+		{ "each_ns", "--each" },
+		{ "rate", "--rate" },
+	};
+	bool is_of_value = error->code == ERROR_INVALID_TIME || error->code == ERROR_INVALID_FILTER;
+
+	for (size_t i = 0; error->what && is_of_value && i < ARRAY_SIZE(options); i++)
+		if (strcmp(options[i].member, error->what) == 0)
+			return options[i].option;
+	return NULL;
+}
+
 static char *error_text(const char *path, const char *name, const struct wire_error *error)
 {
 	bool is_denied = error->code == ERROR_PERMISSION_DENIED;
+	const char *option = option_of(error);
 
 	if (is_denied && error->what && strcmp(error->what, "root") == 0)
 		return make_text("not allowed by the daemon at %s: only root may do this or, to a "
@@ -258,7 +279,8 @@ static char *error_text(const char *path, const char *name, const struct wire_er
 	if (is_denied)
 		return refused_text(path);
 	if (error->message && error->message[0] != '\0')
-		return make_text("%s", error->message);
+		return make_text("%s%s%s", option ? option : "", option ? ": " : "",
+				 error->message);
 	if (error->what)
 		return make_text("the daemon says %s: %s", name, error->what);
 	return make_text("the daemon says %s", name);

@@ -34,7 +34,10 @@ static enum exit_code check_options(const struct options *options)
 		what = "--each";
 	if (!what)
 		return EXIT_CODE_OK;
-	value = options->sort ? options->sort : options->by;
+	value = options->sort			  ? options->sort
+		: options->by			  ? options->by
+		: options->each_ns != WIRE_ABSENT ? "10s"
+						  : NULL;
 	print_message("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
 		      value ? " " : "", value ? value : "");
 	return EXIT_CODE_USAGE;

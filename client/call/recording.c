@@ -8,6 +8,7 @@
 #include "client/call/call.h"
 #include "client/call/snapshot.h"
 #include "client/option/options.h"
+#include "client/option/suggest.h"
 #include "common/base.h"
 #include "common/probe_kind.h"
 #include "proto/codec.h"
@@ -71,6 +72,25 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	code = call_start(options, &text, is_bound, on_reply, recording);
 	text_fini(&text);
 	return code;
+}
+
+enum exit_code recording_check_probe(const struct options *options)
+{
+	struct suggestion near;
+	enum probe_kind kind;
+	char kinds[128];
+
+	if (probe_kind_find(options->argument, &kind))
+		return EXIT_CODE_OK;
+	suggestion_init(&near, options->argument, strlen(options->argument));
+	for (kind = 0; kind < PROBE_KIND_N; kind++)
+		suggestion_try(&near, probe_kind_name(kind));
+	probe_kinds_with(0, " and ", kinds, sizeof kinds);
+	if (near.best)
+		print_message("no probe %s; did you mean %s?", options->argument, near.best);
+	else
+		print_message("no probe %s; there are: %s", options->argument, kinds);
+	return EXIT_CODE_USAGE;
 }
 
 enum exit_code recording_report_choice(const char *verb)

@@ -44,6 +44,12 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording);
 
 /*
+ * If options->argument is not the name of a probe, prints a message that says so. Returns
+ * EXIT_CODE_OK or EXIT_CODE_USAGE.
+ */
+enum exit_code recording_check_probe(const struct options *options);
+
+/*
  * Prints the message that the verb needs a probe, with the names of the probes. Returns
  * EXIT_CODE_USAGE.
  */

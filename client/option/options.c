@@ -16,6 +16,10 @@
 /* "|word": the words of a list make "|read|write"; one is added to skip the first bar. */
 #define CHOICE(constant, word) "|" word
 
+/* The help of --format for verbs without stacks. */
+static const char help_without_stacks[] = "print the answer in this format: text for people (the "
+					  "default), json for programs";
+
 /* All options of all verbs. A letter stands for the same option in every verb. */
 static const struct option_spec specs[] = {
 	{ 'p', "pid", "P,..", OPTIONS_FILTER, option_read_ids, AT(pids),
@@ -435,15 +439,22 @@ void option_print_help(FILE *out, const char *left, int width, const char *help)
 
 void options_print_help(FILE *out, unsigned sets)
 {
+	bool has_stacks = sets & OPTIONS_STACKS;
+	char formats[FORMAT_NAMES_MAX];
+
+	format_names(has_stacks, formats);
 	for (size_t i = 0; i < N_SPECS; i++) {
 		const struct option_spec *spec = &specs[i];
+		bool is_format = spec->read == option_read_format;
+		const char *value = is_format ? formats : spec->value;
 		char left[64];
 
 		if (!(spec->set & (sets | OPTIONS_COMMON)))
 			continue;
 		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
 			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
-			 spec->value ? " " : "", spec->value ? spec->value : "");
-		option_print_help(out, left, HELP_LEFT, spec->help);
+			 value ? " " : "", value ? value : "");
+		option_print_help(out, left, HELP_LEFT,
+				  is_format && !has_stacks ? help_without_stacks : spec->help);
 	}
 }

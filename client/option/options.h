@@ -116,6 +116,7 @@ struct options {
 	bool offset;
 	bool verbose;
 	const struct format *format;
+	const char *format_option; /* name of the option that set `format`; NULL: none did */
 	const char *output;
 	/* After an error: what is wrong with the command line, and what would be right. */
 	char message[OPTION_MESSAGE_MAX];

@@ -228,6 +228,23 @@ int option_read_choice(struct options *options, const struct option_spec *spec, 
 	}
 }
 
+/*
+ * Sets the format. If another option has set another format before, the options contradict each
+ * other; if the same option is given again, its last value counts.
+ */
+static int set_format(struct options *options, const struct option_spec *spec,
+		      const struct format *format)
+{
+	const char *before = options->format_option;
+
+	if (before && strcmp(before, spec->name) != 0 && options->format != format)
+		return option_complain(options, "--%s and --%s exclude each other", before,
+				       spec->name);
+	options->format_option = spec->name;
+	options->format = format;
+	return 0;
+}
+
 int option_read_format(struct options *options, const struct option_spec *spec, const char *value)
 {
 	const struct format *format = format_find(value);
@@ -235,14 +252,12 @@ int option_read_format(struct options *options, const struct option_spec *spec, 
 	if (!format)
 		return option_complain(options, "--%s %s: one of %s", spec->name, value,
 				       spec->value);
-	options->format = format;
-	return 0;
+	return set_format(options, spec, format);
 }
 
 /* Parses --folded and --json, which stand for --format with the option's own name as its value. */
 int option_read_named_format(struct options *options, const struct option_spec *spec,
 			     const char *value)
 {
-	options->format = format_find(spec->name);
-	return 0;
+	return set_format(options, spec, format_find(spec->name));
 }

@@ -21,6 +21,13 @@
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
+ * Prints the length of the range that the user asked for. If the windows cover only a part of the
+ * range, also prints the length of that part. If they cover all of it, also prints how much time is
+ * shown: that is more than the range, because windows are shown whole.
+ */
+void render_asked(const struct view *view, const struct wire_coverage *coverage);
+
+/*
  * Prints the gaps, losses and notes of the second answer of an overview, with the label in front of
  * each. Leaves out gaps and notes that the first answer has, too.
  */

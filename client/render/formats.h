@@ -73,4 +73,12 @@ FORMAT_LIST
 /* Returns the format with that name, or NULL if there is none. */
 const struct format *format_find(const char *name);
 
+enum { FORMAT_NAMES_MAX = sizeof(FORMAT_NAMES) };
+
+/*
+ * Writes the names of the formats, as in "text|json". Formats that can print only stacks are among
+ * them if has_stacks is true.
+ */
+void format_names(bool has_stacks, char out[static FORMAT_NAMES_MAX]);
+
 #endif

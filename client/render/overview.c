@@ -39,7 +39,8 @@ static void render_ranked(const struct view *view, const struct part *part,
 	if (part->is_of_waits) {
 		_cleanup_(freep) char *state = state_words(ranked->row);
 
-		page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s", state);
+		page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s%s",
+			  part->after && row_was_blocked(ranked->row) ? part->after : "", state);
 	}
 	render_frames(view, ranked->row, RENDER_FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
 }

@@ -28,8 +28,8 @@ static int64_t blocked_time(const struct wire_row *row)
 }
 
 const struct part parts[PARTS] = {
-	{ "on CPU", running_time, "no samples", false },
-	{ "runnable", runnable_time, "nobody waited for a CPU", true },
-	{ "throttled", throttled_time, NULL, true },
-	{ "blocked", blocked_time, "no waits but idle ones", true },
+	{ "on CPU", running_time, "no samples", NULL, false },
+	{ "runnable", runnable_time, "nobody waited for a CPU", "ready for a CPU; before: ", true },
+	{ "throttled", throttled_time, NULL, "ready, without CPU quota; before: ", true },
+	{ "blocked", blocked_time, "no waits but idle ones", NULL, true },
 };

@@ -22,6 +22,11 @@ struct part {
 	 * part.
 	 */
 	const char *nothing;
+	/*
+	 * Text before the words for the state of a row whose thread was blocked first and was in
+	 * this part afterwards. NULL: no text.
+	 */
+	const char *after;
 	bool is_of_waits; /* true: this time is in rows of offcpu; false: in rows of oncpu */
 };
 

@@ -165,6 +165,9 @@ char *row_title(const struct view *view, const struct wire_row *row);
  */
 char *state_words(const struct wire_row *row);
 
+/* state.c: true if the row's thread waited for something else than a CPU. */
+bool row_was_blocked(const struct wire_row *row);
+
 /* state.c: true if the row's wait is in state D and not even kill -9 ends it. */
 bool row_is_uninterruptible(const struct wire_row *row);
 

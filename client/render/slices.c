@@ -184,6 +184,24 @@ static void render_losses(const struct view *view, const struct wire_snapshot_re
 			  count_text(lost), of, n);
 }
 
+/* Prints the length of the range that the user asked for, and how much of it the slices cover. */
+static void render_range(const struct view *view, const struct wire_snapshot_reply *const *slices,
+			 size_t n)
+{
+	struct wire_coverage whole = { .asked = slices[0]->coverage.asked };
+
+	whole.asked.end = slices[n - 1]->coverage.asked.end;
+	whole.asked_ns = whole.asked.end - whole.asked.start;
+	for (size_t i = 0; i < n; i++) {
+		const struct wire_coverage *slice = &slices[i]->coverage;
+
+		whole.covered_ns += slice->covered_ns;
+		whole.windows += slice->windows;
+		whole.used.end += coverage_length(slice);
+	}
+	render_asked(view, &whole);
+}
+
 void render_slices(const struct view *view, const struct wire_snapshot_reply *const *slices,
 		   size_t n)
 {
@@ -198,6 +216,7 @@ void render_slices(const struct view *view, const struct wire_snapshot_reply *co
 	time_format(last->used.end, TIME_FULL, end);
 	page_wrap(&view->page, STYLE_BOLD, "time", RENDER_LABEL_WIDTH, "%s to %s (%s)", start, end,
 		  ns_text(last->used.end - first->used.start));
+	render_range(view, slices, n);
 	render_losses(view, slices, n);
 	if (!reply_has_calls(slices[0]))
 		page_wrap(&view->page, STYLE_PLAIN, "figures", RENDER_LABEL_WIDTH,

@@ -77,6 +77,11 @@ char *state_words(const struct wire_row *row)
 	return name_escape(row->state);
 }
 
+bool row_was_blocked(const struct wire_row *row)
+{
+	return row->state[0] != '\0' && row->state[1] == '\0' && strchr("SDITtPX", row->state[0]);
+}
+
 bool row_is_uninterruptible(const struct wire_row *row)
 {
 	return row->state[0] == 'D' && !is_killable(row);

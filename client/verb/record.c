@@ -83,6 +83,9 @@ enum exit_code cmd_record(struct options *options)
 
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("record");
+	code = recording_check_probe(options);
+	if (code != EXIT_CODE_OK)
+		return code;
 	if (options->duration_ns == WIRE_ABSENT && !is_terminal) {
 		print_message("record needs --duration unless there is a terminal to end it, as in "
 			      "--duration 20s");

@@ -22,12 +22,14 @@ struct snoop {
 	struct recording recording;
 	const struct options *options;
 	struct view view;
+	size_t printed; /* number of calls that were printed */
 };
 
 static int print_calls(const struct recording *recording, const struct wire_calls *calls)
 {
-	const struct snoop *snoop = (const struct snoop *)recording;
+	struct snoop *snoop = (struct snoop *)(uintptr_t)recording;
 
+	snoop->printed += calls->n;
 	for (size_t i = 0; i < calls->n; i++)
 		snoop->options->format->call(&snoop->view, &calls->v[i]);
 	/* Flush, so that a program that reads the output gets each call at once. */
@@ -55,6 +57,18 @@ static void report_missing(const struct recording *recording)
 		print_message("%s", session->note);
 }
 
+/* Reports that there were no calls, as an empty output could also be a fault. */
+static void report_nothing(const struct snoop *snoop)
+{
+	const struct wire_session *session = &snoop->recording.session;
+	bool is_filtered = options_name_somebody(snoop->options);
+
+	if (snoop->printed == 0 && snoop->recording.missed == 0 &&
+	    (session->count == WIRE_ABSENT || session->count == 0))
+		print_message("no call of %s%s was seen", snoop->options->function,
+			      is_filtered ? " by a thread of the filter" : "");
+}
+
 enum exit_code cmd_snoop(struct options *options)
 {
 	struct snoop snoop = {
@@ -76,8 +90,10 @@ enum exit_code cmd_snoop(struct options *options)
 	snoop.view.keeps_scheduler = true;
 	call_catch_signals();
 	code = recording_start(options, true, &snoop.recording);
-	if (snoop.recording.has_session)
+	if (snoop.recording.has_session) {
 		report_missing(&snoop.recording);
+		report_nothing(&snoop);
+	}
 	recording_fini(&snoop.recording);
 	written = output_close(&output);
 	return code != EXIT_CODE_OK ? code : written;

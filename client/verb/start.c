@@ -40,6 +40,9 @@ enum exit_code cmd_start(struct options *options)
 
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("start");
+	code = recording_check_probe(options);
+	if (code != EXIT_CODE_OK)
+		return code;
 	code = recording_start(options, false, &recording);
 	if (code != EXIT_CODE_OK)
 		return code;

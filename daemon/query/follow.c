@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/duration.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
 
@@ -33,12 +34,16 @@ struct query_follow *query_follow_free(struct query_follow *follow)
 
 static int interval_check(const struct wire_follow_request *request, struct wire_error *error)
 {
+	char asked[DURATION_TEXT_MAX], least[DURATION_TEXT_MAX], most[DURATION_TEXT_MAX];
+
 	if (request->interval_ns == WIRE_ABSENT ||
 	    (request->interval_ns >= MIN_INTERVAL_NS && request->interval_ns <= MAX_INTERVAL_NS))
 		return 0;
+	duration_format(request->interval_ns, asked);
+	duration_format(MIN_INTERVAL_NS, least);
+	duration_format(MAX_INTERVAL_NS, most);
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "interval_ns",
-			      "%" PRId64 " ns: from %lld to %lld", request->interval_ns,
-			      (long long)MIN_INTERVAL_NS, (long long)MAX_INTERVAL_NS);
+			      "an answer every %s: from %s to %s", asked, least, most);
 }
 
 /*

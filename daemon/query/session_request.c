@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/duration.h"
 #include "daemon/session/session.h"
 
 #define MIN_DURATION_NS (100 * NS_PER_MS)
@@ -73,6 +74,7 @@ static int event_check(const char *event, struct wire_error *error)
 int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
 		  struct wire_error *error)
 {
+	char asked[DURATION_TEXT_MAX], least[DURATION_TEXT_MAX];
 	int r;
 
 	*out = (struct session_request){
@@ -99,9 +101,11 @@ int query_request(uid_t uid, const struct wire_start_request *wire, struct sessi
 	if (r)
 		return r;
 	if (wire->duration_ns != WIRE_ABSENT &&
-	    (wire->duration_ns < MIN_DURATION_NS || wire->duration_ns > INT64_MAX / 4))
+	    (wire->duration_ns < MIN_DURATION_NS || wire->duration_ns > INT64_MAX / 4)) {
+		duration_format(wire->duration_ns, asked);
+		duration_format(MIN_DURATION_NS, least);
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "duration_ns",
-				      "a session of %" PRId64 " ns: at least %lld",
-				      wire->duration_ns, (long long)MIN_DURATION_NS);
+				      "a session of %s: at least %s", asked, least);
+	}
 	return 0;
 }

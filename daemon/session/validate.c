@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "common/duration.h"
 #include "daemon/broker/broker.h"
 #include "daemon/host/cgroup.h"
 #include "daemon/host/cpu_list.h"
@@ -112,6 +113,22 @@ static uint64_t sample_rate_max(void)
 	return rate;
 }
 
+/* Sets the error of a period that is not between the least and the greatest. Returns -EINVAL. */
+static int period_refuse(const struct session *session, uint64_t max, uint64_t kernel_max,
+			 struct wire_error *error)
+{
+	char asked[DURATION_TEXT_MAX], least[DURATION_TEXT_MAX], most[DURATION_TEXT_MAX];
+
+	duration_format((int64_t)session->info.period_ns, asked);
+	duration_format((int64_t)((uint64_t)NS_PER_S / max), least);
+	duration_format(MAX_PERIOD_NS, most);
+	return invalid(
+		error, "period_ns",
+		"a sample every %s: stackd takes one every %s to %s; the kernel allows up to "
+		"%" PRIu64 " a second (sysctl kernel.perf_event_max_sample_rate)",
+		asked, least, most, kernel_max);
+}
+
 static int period_check(const struct session *session, const struct session_request *request,
 			struct wire_error *error)
 {
@@ -132,12 +149,7 @@ static int period_check(const struct session *session, const struct session_requ
 			       request->frequency_hz, max, kernel_max);
 	if (session->info.period_ns < BROKER_MIN_PERIOD ||
 	    session->info.period_ns > MAX_PERIOD_NS || NS_PER_S / session->info.period_ns > max)
-		return invalid(error, "period_ns",
-			       "%" PRIu64 " ns from sample to sample: stackd takes from %" PRIu64
-			       " to %lld; the kernel allows up to %" PRIu64 " samples a second "
-			       "(sysctl kernel.perf_event_max_sample_rate)",
-			       session->info.period_ns, (uint64_t)NS_PER_S / max,
-			       (long long)MAX_PERIOD_NS, kernel_max);
+		return period_refuse(session, max, kernel_max, error);
 	return 0;
 }
 

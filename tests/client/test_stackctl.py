@@ -341,6 +341,35 @@ class Client(unittest.TestCase):
             samples = {"parameters": {**empty, **({"missing": samples} if samples else {})}}
         self.daemon.replies["Overview"] = [{"parameters": waits, "continues": True}, samples]
 
+    def test_unknown_probe(self):
+        """It is named before anything else that is missing, and without asking the daemon."""
+        self.check(["record", "bogus"], 1, "no probe bogus; there are: offcpu, oncpu")
+        self.check(["record", "stackcont", "f"], 1, "no probe stackcont; did you mean stackcount?")
+        self.check(["start", "bogus"], 1, "no probe bogus")
+        self.assertEqual(self.daemon.calls, [])
+        self.check(["record", "oncpu"], 1, "record needs --duration")
+
+    def test_errors_name_the_option(self):
+        self.daemon.replies["Follow"] = [error("io.stackd.InvalidTime", field="interval_ns",
+                                               message="an answer every 1 ms: from 500 ms")]
+        self.check(["watch", "offcpu", "-i", "1ms"], 1, "--interval: an answer every 1 ms")
+        self.check(["snapshot", "--each", "5s"], 1, "stackctl snapshot offcpu --each 10s")
+
+    def test_snoop_without_calls(self):
+        session = {"id": "100", "probe": "stacksnoop", "owner": "root", "since": time(T0),
+                   "ended": time(T0 + 10**9), "always": False, "function": "f", "count": 0,
+                   "lost": []}
+        call = {"time": time(T0), "pid": 1, "tid": 1, "comm": "db", "cpu": 0,
+                "count": 1, "kernel": None, "user": None}
+        self.daemon.replies["Start"] = [{"parameters": {"session": session, "calls": []}}]
+        self.assertEqual(self.run_it("snoop", "f"), (0, "", "stackctl: no call of f was seen\n"))
+        self.assertIn("by a thread of the filter", self.run_it("snoop", "f", "--comm", "db")[2])
+        self.daemon.replies["Start"] = [
+            {"parameters": {"session": {**session, "count": 1}, "calls": [call]}}]
+        code, out, err = self.run_it("snoop", "f")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("db", out)
+
     def test_overview_of_lost_samples(self):
         self.answer_overview({"parameters": snapshot([row()], complete=False, probe="oncpu")})
         code, out, err = self.run_it("snapshot")

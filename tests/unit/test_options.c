@@ -88,15 +88,13 @@ static void test_last_wins(void **state)
 {
 	struct options o;
 
-	assert_int_equal(parse(&o, ALL, "--json|-f|--format|text|-n3|-n4|--sort=max|--sort=count"),
-			 0);
+	assert_int_equal(
+		parse(&o, ALL, "--format|json|--format|text|-n3|-n4|--sort=max|--sort=count"), 0);
 	assert_ptr_equal(o.format, &format_text);
 	assert_int_equal(o.top, 4);
 	assert_string_equal(o.sort, "count");
-	assert_int_equal(parse(&o, ALL, "--json|-f"), 0);
+	assert_int_equal(parse(&o, ALL, "-f|-f|--format|folded"), 0);
 	assert_ptr_equal(o.format, &format_folded);
-	assert_int_equal(parse(&o, ALL, "-f|--json"), 0);
-	assert_ptr_equal(o.format, &format_json);
 }
 
 /* Each line is refused with a message that says what would be right. */
@@ -122,6 +120,8 @@ static void test_refused(void **state)
 		{ "-p|1|-t|1", "exclude" },
 		{ "-uk", "exclude" },
 		{ "-U|-K", "exclude" },
+		{ "--json|-f", "--json and --folded exclude each other" },
+		{ "-f|--format|text", "--folded and --format exclude each other" },
 		{ "-m|0", "more than 0" },
 		{ "-m|-5", "500 (microseconds)" },
 		{ "-m|99999999999999999999", "too long" },

@@ -278,8 +278,14 @@ static void test_overview(void **state)
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\non CPU     4 s by samples, 1 of 1 stack\n", "db (pid 4242)",
 		      "4 s  100 %\n", "\nrunnable   600 ms, 1 of 1 stack\n", "worker",
-		      "\nthrottled  400 ms,", "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)",
-		      "S waits for", "more: stackctl snapshot offcpu", NULL);
+		      "\n  ready for a CPU; before: S sleeping\n", "\nthrottled  400 ms,",
+		      "\n  ready, without CPU quota; before: S sleeping\n",
+		      "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)", "\n  S waits for",
+		      "more: stackctl snapshot offcpu", NULL);
+	o.rows[1].state = "R";
+	printer_open(&p, (struct view){ .top = 5 });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "\nrunnable   600 ms, 1 of 1 stack\n", "\n  R ", NULL);
 	o.waits.rows.n = 0;
 	o.samples.rows.n = 0;
 	printer_open(&p, (struct view){ .top = 5 });
@@ -327,6 +333,26 @@ static void test_pressure(void **state)
 	printer_open(&p, (struct view){ .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\npressure   not known: no PSI\n", NULL);
+}
+
+/* The head of a range by parts says how much of the range they cover. */
+static void test_slices_head(void **state)
+{
+	struct wire_row row = row_of_db();
+	struct wire_snapshot_reply first = reply_of("offcpu", &row, 1), second = first;
+	const struct wire_snapshot_reply *const slices[] = { &first, &second };
+	struct printer p;
+
+	second.coverage.asked.start = second.coverage.used.start = T0 + 30 * NS_PER_S;
+	second.coverage.asked.end = second.coverage.used.end = T0 + 60 * NS_PER_S;
+	printer_open(&p, (struct view){ .top = 1 });
+	render_slices(&p.view, slices, 2);
+	printer_check(&p, "\nasked      60 s, all of it covered by 12 windows\n", "lost ", NULL);
+	second.coverage.covered_ns = 15 * NS_PER_S;
+	printer_open(&p, (struct view){ .top = 1 });
+	render_slices(&p.view, slices, 2);
+	printer_check(&p, "\nasked      60 s, of which 45 s (75 %) are covered by 12 windows\n",
+		      NULL);
 }
 
 /* Losses of samples are printed apart from those of waits; a note of both is printed once. */
@@ -660,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview),
+		cmocka_unit_test(test_slices_head),
 		cmocka_unit_test(test_pressure),
 		cmocka_unit_test(test_filters_of_sessions),
 		cmocka_unit_test(test_places_of_io_rows),
