@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,28 @@ static int blind_notes_add(struct answer *answer)
 			return -ENOMEM;
 	}
 	return notes_append(answer->arena, &answer->reply.snapshot.notes, notes, status.n_blind);
+}
+
+/*
+ * Adds a note if operations of several processes were counted in one row, because a window had no
+ * room for a row of each process.
+ */
+static int shared_note_add(struct answer *answer, const struct slice *slice)
+{
+	uint64_t lost[WINDOW_LOST_N] = {};
+	const char *note;
+
+	timeline_losses(answer->timeline, slice->first, slice->end, lost);
+	if (!lost[LOST_IO_PROCESS])
+		return 0;
+	note = arena_printf(answer->arena,
+			    "%" PRIu64
+			    " operations are in rows for several processes: their windows "
+			    "had no room for more rows ([probe.iolat] max_keys)",
+			    lost[LOST_IO_PROCESS]);
+	if (!note)
+		return -ENOMEM;
+	return notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1);
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
@@ -334,6 +357,8 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);
 	r = notes_add(recorder, answer, question, &found);
+	if (!r)
+		r = shared_note_add(answer, slice);
 	if (!r)
 		r = others_make(answer);
 	return r ? r : rows_make(recorder, peer, request, question, answer);

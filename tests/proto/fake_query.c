@@ -169,7 +169,7 @@ int query_windows(struct recorder *recorder, const struct query_peer *peer, cons
 int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		 struct answer **out, struct wire_error *error)
 {
-	static const struct wire_limit limits[] = { { "keys", 100, 50, 1 } };
+	static const struct wire_limit limits[] = { { "keys", 100, 50, 1, NULL, NULL } };
 	struct answer *answer = answer_new(recorder);
 
 	if (!answer)
