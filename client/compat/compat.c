@@ -213,7 +213,7 @@ static enum exit_code record(struct compat_run *run)
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (!t.recording.has_session)
-		return EXIT_CODE_NO_DATA;
+		return recording_report_none();
 	call_release_signals();
 	if (run->tool->print_calls)
 		report_held(&t.recording);
