@@ -134,6 +134,18 @@ static int wait_for_bytes(const struct call *call, int fd)
 	return fds[1].revents & (POLLERR | POLLHUP) ? 1 : 0;
 }
 
+/* True if the daemon answers a call on another connection. */
+static bool is_answering(const char *path)
+{
+	static const char info[] = "{\"method\":\"org.varlink.service.GetInfo\"}";
+	_cleanup_(closep) int fd = -1;
+	char byte;
+
+	return connect_socket(path, CALL_CONNECT_TIMEOUT, &fd) == 0 &&
+	       send(fd, info, sizeof info, MSG_NOSIGNAL) == sizeof info &&
+	       recv(fd, &byte, 1, 0) == 1;
+}
+
 /*
  * Receives the next reply and stores it in *out; the caller owns it. Returns 0; 1 if nobody reads
  * standard output any more; or a negative errno.
@@ -143,6 +155,7 @@ static int receive(const struct call *call, int fd, struct frame *frame,
 {
 	_cleanup_(freep) char *message = NULL;
 	char buffer[65536];
+	time_t waited = 0;
 	size_t len;
 	int r;
 
@@ -157,8 +170,14 @@ static int receive(const struct call *call, int fd, struct frame *frame,
 		n = recv(fd, buffer, sizeof buffer, 0);
 		if (n < 0 && errno == EINTR && !is_interrupted)
 			continue;
-		if (n < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n < 0) {
+			waited += call->reply_timeout;
+			if (waited >= CALL_PATIENCE || !is_answering(call->path))
+				return -ETIMEDOUT;
+			continue;
+		}
 		if (n == 0)
 			return -ECONNRESET;
 		r = frame_feed(frame, buffer, (size_t)n);
@@ -229,8 +248,8 @@ static enum exit_code report_exchange(const struct call *call, int r)
 	const char *path = call->path;
 
 	if (r == -ETIMEDOUT)
-		print_message("%s: no answer for %lld s; see systemctl status stackd", path,
-			      (long long)call->reply_timeout);
+		print_message("%s: no answer for more than %lld s; see systemctl status stackd",
+			      path, (long long)call->reply_timeout);
 	else if (r == -ECONNRESET || r == -EPIPE)
 		print_message("%s: the daemon closed the connection", path);
 	else if (r == -EBADMSG || r == -EMSGSIZE || r == -EINVAL)

@@ -27,6 +27,12 @@ struct options;
 enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60, CALL_START_TIMEOUT = 300 };
 
 /*
+ * A reply may take up to this number of seconds as long as the daemon answers other calls: an
+ * answer with many rows has to wait until those of other clients are sent.
+ */
+enum { CALL_PATIENCE = 600 };
+
+/*
  * Handles a reply that is not an error. Returns 0, or a negative errno, which ends the call. -EIO
  * means that the output could not be written, and that output_flush() has reported it.
  */

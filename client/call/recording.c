@@ -93,12 +93,6 @@ enum exit_code recording_check_probe(const struct options *options)
 	return EXIT_CODE_USAGE;
 }
 
-enum exit_code recording_report_none(void)
-{
-	print_message("interrupted before the recording had begun");
-	return EXIT_CODE_NO_DATA;
-}
-
 enum exit_code recording_report_choice(const char *verb)
 {
 	char kinds[128];

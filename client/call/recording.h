@@ -50,12 +50,6 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 enum exit_code recording_check_probe(const struct options *options);
 
 /*
- * Prints the message that the user ended the recording before the daemon had begun it. Returns
- * EXIT_CODE_NO_DATA.
- */
-enum exit_code recording_report_none(void);
-
-/*
  * Prints the message that the verb needs a probe, with the names of the probes. Returns
  * EXIT_CODE_USAGE.
  */

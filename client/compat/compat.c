@@ -213,7 +213,7 @@ static enum exit_code record(struct compat_run *run)
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (!t.recording.has_session)
-		return recording_report_none();
+		return EXIT_CODE_NO_DATA;
 	call_release_signals();
 	if (run->tool->print_calls)
 		report_held(&t.recording);

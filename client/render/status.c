@@ -150,41 +150,17 @@ static void render_health(const struct page *page, const struct wire_status_repl
 		  kernel);
 }
 
-/* True if the daemon records nothing, and only answers from the database. */
-static bool store_is_served(const struct wire_store *store)
-{
-	return store && strcmp(store->state, "serving") == 0;
-}
-
-/* Prints the range of the windows that a daemon serves which records nothing. */
-static void render_stored(const struct page *page, const struct wire_store *store)
-{
-	char oldest[TERM_TIME_MAX], newest[TERM_TIME_MAX];
-
-	time_format(store->oldest, TIME_FULL, oldest);
-	time_format(store->newest,
-		    time_same_day(store->oldest, store->newest) ? TIME_CLOCK : TIME_FULL, newest);
-	page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
-		  "%s on disk, none in memory, nothing is recorded: %s to %s",
-		  count_text(store->windows), oldest, newest);
-}
-
 static void render_history(const struct page *page, const struct wire_status_reply *s)
 {
 	char oldest[TERM_TIME_MAX] = "", newest[TERM_TIME_MAX] = "";
-	bool is_on_disk =
-		s->store && s->store->oldest != WIRE_ABSENT && s->store->newest != WIRE_ABSENT;
 
 	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT) {
 		time_format(s->oldest, TIME_FULL, oldest);
 		time_format(s->newest, time_same_day(s->oldest, s->newest) ? TIME_CLOCK : TIME_FULL,
 			    newest);
 	}
-	if (!oldest[0] && is_on_disk && store_is_served(s->store))
-		render_stored(page, s->store);
-	else if (!oldest[0])
-		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none yet%s",
-			  is_on_disk ? " in memory" : "");
+	if (!oldest[0])
+		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none yet");
 	else
 		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
 			  "%s of %s each in memory, the last %s of at most %s: %s to %s",
@@ -234,11 +210,11 @@ static void render_store(const struct page *page, const struct wire_store *s, in
 	for (size_t i = 0; i < s->tiers.n; i++)
 		render_tier(page, &s->tiers.v[i], now);
 	if (s->dropped > 0)
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s window%s did not get there",
-			  count_text(s->dropped), s->dropped == 1 ? "" : "s");
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s windows did not get there",
+			  count_text(s->dropped));
 	if (s->damaged > 0)
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s row%s could not be read",
-			  count_text(s->damaged), s->damaged == 1 ? "" : "s");
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s rows could not be read",
+			  count_text(s->damaged));
 	if (s->notice) {
 		notice = name_escape(s->notice);
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
@@ -274,38 +250,20 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 			  "the kernel measured %s in the programs", ns_text(bpf_ns));
 }
 
-/* Writes a value of the limit, as a size, a time or a number. Returns the text. */
-static const char *limit_text(const struct wire_limit *limit, int64_t value, char text[static 32])
-{
-	if (limit->unit && strcmp(limit->unit, "bytes") == 0)
-		return size_text(value, text);
-	snprintf(text, 32, "%s",
-		 limit->unit && strcmp(limit->unit, "ns") == 0 ? ns_text(value)
-							       : count_text(value));
-	return text;
-}
-
 static void render_limits(const struct page *page, const struct wire_limits *limits)
 {
 	size_t shown = 0;
 
 	for (size_t i = 0; i < limits->n; i++) {
 		const struct wire_limit *limit = &limits->v[i];
-		_cleanup_(freep) char *name = NULL, *effect = NULL;
-		char value[32], used[32];
+		_cleanup_(freep) char *name = NULL;
 
 		if (limit->hits == 0)
 			continue;
 		name = name_escape(limit->name);
-		effect = name_escape(limit->effect ? limit->effect : "");
-		/* Some limits have no value: they count something that is always refused. */
 		page_wrap(page, STYLE_WARN, shown++ == 0 ? "limits" : "", LABEL_WIDTH,
-			  "%s%s%s: reached %s time%s%s%s%s%s", name, limit->value ? " of " : "",
-			  limit->value ? limit_text(limit, limit->value, value) : "",
-			  count_text(limit->hits), limit->hits == 1 ? "" : "s",
-			  limit->used ? ", in use " : "",
-			  limit->used ? limit_text(limit, limit->used, used) : "",
-			  effect[0] ? ": " : "", effect);
+			  "%s of %s: reached %s times, %s in use", name, count_text(limit->value),
+			  count_text(limit->hits), count_text(limit->used));
 	}
 	if (shown == 0)
 		page_wrap(page, STYLE_PLAIN, "limits", LABEL_WIDTH, "none was reached");
@@ -405,20 +363,14 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 void render_check(const struct page *page, const struct wire_status_reply *reply)
 {
 	static const char *const words[] = { "OK", "WARNING", "CRITICAL" };
-	bool is_serving = store_is_served(reply->store);
-	int64_t windows = is_serving ? reply->store->windows : reply->windows;
-	const char *first = reply->problems.n > 0 ? reply->problems.v[0]
-			    : is_serving	  ? "serving what is on disk"
-						  : "recording";
+	const char *first = reply->problems.n > 0 ? reply->problems.v[0] : "recording";
 	_cleanup_(freep) char *said = name_escape(first);
 
 	fprintf(page->out, "%s: %s", words[status_check(reply)], said);
 	if (reply->problems.n > 1)
-		fprintf(page->out, " and %zu more problem%s", reply->problems.n - 1,
-			reply->problems.n == 2 ? "" : "s");
-	fprintf(page->out, "; %s window%s, %s lost, %s limit%s reached\n", count_text(windows),
-		windows == 1 ? "" : "s", count_text(lost_count(&reply->lost)),
-		count_text(limits_hit(&reply->limits)), limits_hit(&reply->limits) == 1 ? "" : "s");
+		fprintf(page->out, " and %zu more problems", reply->problems.n - 1);
+	fprintf(page->out, "; %s windows, %s lost, %s limits reached\n", count_text(reply->windows),
+		count_text(lost_count(&reply->lost)), count_text(limits_hit(&reply->limits)));
 }
 
 static void render_gap(const struct page *page, const struct wire_gap *gap)

@@ -104,7 +104,7 @@ enum exit_code cmd_record(struct options *options)
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (!recording.has_session)
-		return recording_report_none();
+		return EXIT_CODE_NO_DATA;
 	call_release_signals();
 	return print_session(options, recording.session.id);
 }

@@ -93,8 +93,6 @@ enum exit_code cmd_snoop(struct options *options)
 	if (snoop.recording.has_session) {
 		report_missing(&snoop.recording);
 		report_nothing(&snoop);
-	} else if (code == EXIT_CODE_OK) {
-		code = recording_report_none();
 	}
 	recording_fini(&snoop.recording);
 	written = output_close(&output);

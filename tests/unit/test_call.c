@@ -20,12 +20,14 @@
 #include "client/verb/verb.h"
 #include "common/base.h"
 
-enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US };
+enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US, OTHER_CALL_US = 500000 };
 
 /* A daemon that answers one call after a long silence. */
 struct daemon {
 	int listener;
 	const char *reply; /* NULL: it waits until the client disconnects */
+	/* it answers only after this many other calls have come, which it answers at once */
+	int other_calls;
 	pthread_t thread;
 };
 
@@ -40,8 +42,23 @@ int __wrap_setsockopt(int fd, int level, int which, const void *value, socklen_t
 	assert_int_equal(size, sizeof tv);
 	memcpy(&tv, value, sizeof tv);
 	if (which == SO_RCVTIMEO && tv.tv_sec > 0)
-		tv = (struct timeval){ .tv_usec = TIMEOUT_US };
+		tv.tv_usec = tv.tv_sec == CALL_CONNECT_TIMEOUT ? OTHER_CALL_US : TIMEOUT_US;
+	if (which == SO_RCVTIMEO)
+		tv.tv_sec = 0;
 	return __real_setsockopt(fd, level, which, &tv, size);
+}
+
+static void other_call_answer(const struct daemon *daemon)
+{
+	int fd = accept(daemon->listener, NULL, NULL);
+	char byte = 1;
+
+	while (byte != '\0' && recv(fd, &byte, 1, 0) == 1)
+		;
+	send(fd, "{}", 3, MSG_NOSIGNAL);
+	while (recv(fd, &byte, 1, 0) == 1)
+		;
+	close(fd);
 }
 
 static void *serve(void *context)
@@ -52,8 +69,11 @@ static void *serve(void *context)
 
 	while (byte != '\0' && recv(fd, &byte, 1, 0) == 1)
 		;
-	if (daemon->reply) {
+	if (daemon->reply && !daemon->other_calls)
 		usleep(SILENCE_US);
+	for (; daemon->other_calls > 0; daemon->other_calls--)
+		other_call_answer(daemon);
+	if (daemon->reply) {
 		send(fd, daemon->reply, strlen(daemon->reply) + 1, MSG_NOSIGNAL);
 	}
 	while (recv(fd, &byte, 1, 0) == 1)
@@ -68,7 +88,8 @@ static void daemon_start(struct daemon *daemon, const char *reply, struct option
 
 	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/test-call-%d", (int)getpid());
-	*daemon = (struct daemon){ .listener = socket(AF_UNIX, SOCK_STREAM, 0), .reply = reply };
+	daemon->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	daemon->reply = reply;
 	unlink(address.sun_path);
 	assert_int_equal(bind(daemon->listener, (struct sockaddr *)&address, sizeof address), 0);
 	assert_int_equal(listen(daemon->listener, 1), 0);
@@ -86,7 +107,7 @@ static void daemon_end(struct daemon *daemon, const struct options *options)
 
 static void test_silence_ends_a_call(void **state)
 {
-	struct daemon daemon;
+	struct daemon daemon = {};
 	struct options options;
 
 	daemon_start(&daemon, NULL, &options);
@@ -94,10 +115,30 @@ static void test_silence_ends_a_call(void **state)
 	daemon_end(&daemon, &options);
 }
 
+/* A daemon that answers other calls is waited for, up to a limit. */
+static void test_a_call_waits_for_others(void **state)
+{
+	struct daemon daemon = { .other_calls = 3 };
+	struct options options;
+
+	daemon_start(&daemon,
+		     "{\"error\":\"io.stackd.UnknownSession\",\"parameters\":"
+		     "{\"session\":\"s1\",\"message\":\"session s1 has ended\"}}",
+		     &options);
+	assert_int_equal(cmd_status(&options), EXIT_CODE_USAGE);
+	daemon_end(&daemon, &options);
+
+	daemon = (struct daemon){ .other_calls = CALL_PATIENCE / CALL_REPLY_TIMEOUT - 1 };
+	daemon_start(&daemon, NULL, &options);
+	assert_int_equal(cmd_status(&options), EXIT_CODE_IO);
+	daemon_end(&daemon, &options);
+	assert_int_equal(daemon.other_calls, 0);
+}
+
 /* A stream may be silent for long: the code is that of the daemon's error, not of a time-out. */
 static void test_silence_is_no_end_of_watch(void **state)
 {
-	struct daemon daemon;
+	struct daemon daemon = {};
 	struct options options;
 
 	daemon_start(&daemon,
@@ -113,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silence_ends_a_call),
+		cmocka_unit_test(test_a_call_waits_for_others),
 		cmocka_unit_test(test_silence_is_no_end_of_watch),
 	};
 
