@@ -93,6 +93,7 @@ static void on_reload(int signo, void *userdata)
 		recorder_set_limits(&daemon->recorder);
 		server_set_limits(daemon->server, config->control_max_clients,
 				  config->control_idle_timeout_ns);
+		service_set_max_streams(daemon->service, config->query_max_streams);
 		log_event(LOG_INFO, LOG_ID_RELOADED, NULL, "the settings have been read again");
 	}
 	notify_ready();
@@ -176,6 +177,7 @@ static int server_start(struct daemon *daemon)
 	if (r)
 		return log_err(r, "cannot start the control server");
 	service_set_server(daemon->service, daemon->server);
+	service_set_max_streams(daemon->service, config->query_max_streams);
 	n = notify_listen_fds();
 	if (n < 0)
 		return log_err(n, "cannot take the sockets of the service manager");

@@ -6,7 +6,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -43,7 +42,6 @@ static int system_calls_limit(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BROKER_ARCH, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		LOAD(nr),
-		ALLOW(ppoll),
 		ALLOW(recvmsg),
 		ALLOW(sendmsg),
 		ALLOW(perf_event_open),
@@ -94,18 +92,6 @@ static void path_replace(struct perf_request *request, int file)
 		snprintf(request->path, sizeof(request->path), "/proc/self/fd/%d", file);
 }
 
-/*
- * Receives a request, as broker_message_receive() does. Waits for it in ppoll(), and not in
- * recvmsg(), so that this wait counts as idle in the answers of stackd.
- */
-static int request_receive(int fd, struct perf_request *request, int *file_out)
-{
-	struct pollfd readable = { .fd = fd, .events = POLLIN };
-
-	ppoll(&readable, 1, NULL, NULL);
-	return broker_message_receive(fd, request, sizeof(*request), file_out);
-}
-
 noreturn void broker_process_run(int fd)
 {
 	struct perf_request request;
@@ -115,7 +101,7 @@ noreturn void broker_process_run(int fd)
 	perf_types_read(&types);
 	if (process_isolate(fd) < 0 || system_calls_limit() < 0)
 		_exit(EXIT_FAILURE);
-	while (!r && !request_receive(fd, &request, &file)) {
+	while (!r && !broker_message_receive(fd, &request, sizeof(request), &file)) {
 		struct broker_answer answer = { .result = perf_request_check(&request) };
 		int passed = -1;
 

@@ -116,6 +116,13 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	return aggregate->error;
 }
 
+static bool is_cancelled(const struct aggregate *aggregate)
+{
+	const atomic_bool *flag = aggregate->options.is_cancelled;
+
+	return flag && atomic_load(flag);
+}
+
 /*
  * Aggregates the windows [first, end) of the list, the newest one first. Only the newest window has
  * the waits that have not ended by the end of the range, and these must be known before the other
@@ -130,8 +137,11 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 	int r = 0;
 
 	for (i = end; i-- > first && !r;) {
-		struct window *window = timeline_window(list, i);
+		struct window *window;
 
+		if (is_cancelled(aggregate))
+			return -ECANCELED;
+		window = timeline_window(list, i);
 		if (!window)
 			continue;
 		if (is_last) {
@@ -160,7 +170,7 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 	struct window *window;
 	size_t i;
 
-	for (i = later->n; i-- > 0;) {
+	for (i = later->n; i-- > 0 && !is_cancelled(aggregate);) {
 		window = timeline_window(later, i);
 		if (window)
 			aggregate_spans_index(aggregate, window);
@@ -222,6 +232,9 @@ static int finish(struct aggregate *aggregate)
 	aggregate->totals.idle_threads = aggregate_set_marked(&aggregate->threads);
 	aggregate->totals.threads = aggregate_set_count(&aggregate->threads);
 	aggregate->totals.processes = aggregate_set_count(&aggregate->processes);
+	/* The rows may be read for minutes yet, and do not need the sets. */
+	aggregate_set_fini(&aggregate->threads);
+	aggregate_set_fini(&aggregate->processes);
 	count_folded(aggregate);
 	return aggregate->error;
 }

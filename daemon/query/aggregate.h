@@ -9,6 +9,7 @@
  * on disk need not all be in memory. The caller owns an aggregate and uses it in one thread.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -192,6 +193,8 @@ struct aggregate_options {
 	 * These groups are marked is_others, and their sums are exact.
 	 */
 	size_t max_memory;
+	/* when this is set, no further window is read and the result is -ECANCELED; may be NULL */
+	const atomic_bool *is_cancelled;
 };
 
 /*

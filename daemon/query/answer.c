@@ -120,10 +120,6 @@ int answer_cost(struct arena *arena, const struct window_cost *cost, uint64_t bu
 	return 0;
 }
 
-/*
- * Leaves out LOST_IO_PROCESS: those operations are not lost, but counted in a row that several
- * processes share, because the window had no room for more rows.
- */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)
 {
 	struct wire_lost *losts = arena_array(arena, WINDOW_LOST_N, sizeof(*losts));
@@ -133,7 +129,7 @@ int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *
 	if (!losts)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW_LOST_N; i++)
-		if (lost[i] && i != LOST_IO_PROCESS)
+		if (lost[i])
 			losts[n++] = (struct wire_lost){
 				.reason = window_loss_name(i),
 				.count = (int64_t)lost[i],

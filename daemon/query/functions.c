@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "common/base.h"
-#include "daemon/probe/multi_attach.h"
 #include "daemon/probe/target.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
@@ -70,11 +69,6 @@ int query_functions(struct recorder *recorder, const struct query_peer *peer, co
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;
 	r = targets_search(request->function, request->regexp == 1, false, NULL, &targets, error);
-	/* A daemon that records nothing has no right to find out what the kernel allows. */
-	if (!r && targets.kind == TARGET_FUNCTION && !recorder->is_serve_only &&
-	    !multi_attach_has_functions())
-		return wire_error_set(error, -EOPNOTSUPP, ERROR_NOT_SUPPORTED, "function", "%s",
-				      multi_attach_no_functions);
 	if (!r)
 		r = functions_make(answer, &targets, max);
 	if (r)

@@ -9,12 +9,6 @@
 #include "daemon/query/reach.h"
 #include "daemon/store/store.h"
 
-/*
- * Where a host hides threads from BPF, requests that no program saw are a problem only if there are
- * at least UNSEEN_MIN, and if they are more than this percentage of all requests.
- */
-enum { UNSEEN_MIN = 100, UNSEEN_PERCENT = 5 };
-
 /* The losses of one probe for one reason, summed over several windows. */
 struct recent_loss {
 	uint64_t count;
@@ -56,8 +50,8 @@ static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsi
 	return *out ? 0 : -ENOMEM;
 }
 
-int health_losses(struct arena *arena, const struct history_list *list, int64_t now,
-		  bool is_unseen_usual, const char **problems, size_t *n)
+int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
+		  const char **problems, size_t *n)
 {
 	struct recent_loss sum;
 	unsigned int kind, loss;
@@ -65,9 +59,13 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
-			/* LOST_IO_PROCESS counts nothing that is lost, see answer_losses(). */
+			/*
+			 * Operations that LOST_IO_PROCESS counts are not lost. They were counted in
+			 * a row that several processes share, because the window had no room for
+			 * more rows.
+			 */
 			if (!sum.count || loss == LOST_IO_PROCESS ||
-			    (is_unseen_usual && loss == LOST_IO_UNSEEN))
+			    (is_hiding && loss == LOST_IO_UNSEEN))
 				continue;
 			if (loss_problem(arena, &sum, loss, now, &problems[*n]))
 				return -ENOMEM;
@@ -77,12 +75,7 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	return 0;
 }
 
-/*
- * True if the host hides some threads from BPF: it runs no BPF programs in such a thread, see
- * drain_hidden(). iolat then misses disk requests that are issued or end while such a thread is on
- * the CPU.
- */
-static bool host_is_hiding(struct recorder *recorder)
+bool health_host_is_hiding(struct recorder *recorder)
 {
 	struct session *session = sessions_always(recorder->sessions, PROBE_OFFCPU);
 	struct drain_stats stats;
@@ -91,25 +84,6 @@ static bool host_is_hiding(struct recorder *recorder)
 		return false;
 	session_stats(session, &stats);
 	return drain_hidden(&stats) > 0;
-}
-
-bool health_unseen_is_much(uint64_t seen, uint64_t unseen)
-{
-	return unseen >= UNSEEN_MIN && unseen > (seen + unseen) / 100 * UNSEEN_PERCENT;
-}
-
-/*
- * True if the loss of disk requests that no program saw is no problem: the host hides threads from
- * BPF, and only a small part of the requests is lost.
- */
-static bool unseen_is_usual(struct recorder *recorder)
-{
-	struct session *session = sessions_always(recorder->sessions, PROBE_IOLAT);
-	struct drain_stats stats;
-
-	session_stats(session, &stats);
-	return host_is_hiding(recorder) &&
-	       !health_unseen_is_much(stats.counts.ios, stats.lost[LOST_IO_UNSEEN]);
 }
 
 static int recent_losses(struct recorder *recorder, struct arena *arena, const char **problems,
@@ -121,7 +95,7 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 
 	if (r)
 		return r;
-	r = health_losses(arena, &list, now, unseen_is_usual(recorder), problems, n);
+	r = health_losses(arena, &list, now, health_host_is_hiding(recorder), problems, n);
 	history_list_fini(&list);
 	return r;
 }
@@ -137,7 +111,7 @@ static void store_problems(struct recorder *recorder, struct arena *arena, const
 	if (store.problem[0])
 		problems[(*n)++] = arena_strdup(arena, store.problem);
 	if (store.dropped_queue + store.dropped_write)
-		problems[(*n)++] = "some windows were not written to disk, see the line disk";
+		problems[(*n)++] = "some windows were not written to disk: see store";
 	if (store.damaged && clock_ns(CLOCK_REALTIME) - store.damaged_ns < HEALTH_LOSS_NS)
 		problems[(*n)++] = arena_printf(arena,
 						"%" PRIu64 " rows of the database could not be "

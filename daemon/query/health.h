@@ -32,19 +32,20 @@ enum { HEALTH_MAX_PROBLEMS = 8 + STORE_TIERS_MAX + PROBE_KIND_N * (2 + WINDOW_LO
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
- * True if so large a part of the disk requests was not seen that answers about disks are not to be
- * trusted. `seen` and `unseen` are numbers of requests.
+ * True if the host hides some threads from BPF: it runs no BPF programs in such a thread, see
+ * drain_hidden(). iolat then misses disk requests that are issued or end while such a thread is on
+ * the CPU. This is not listed as a problem, because nothing can be done about it; `stackctl probes`
+ * and the notes of answers mention it.
  */
-bool health_unseen_is_much(uint64_t seen, uint64_t unseen);
+bool health_host_is_hiding(struct recorder *recorder);
 
 /*
  * Adds a problem to problems[] for each probe and each reason for which the windows of `list` lost
  * events. Adds the number of these problems to *n. `list` is made by history_lossy(), oldest window
- * first. `now` is in ns since the epoch. If is_unseen_usual is true, the loss of disk requests that
- * BPF does not see is left out: the host hides threads from BPF, and nothing can be done about it.
- * Returns 0 or -ENOMEM.
+ * first. `now` is in ns since the epoch. `is_hiding` is the result of health_host_is_hiding(); if
+ * it is true, the loss of disk requests that BPF does not see is left out. Returns 0 or -ENOMEM.
  */
-int health_losses(struct arena *arena, const struct history_list *list, int64_t now,
-		  bool is_unseen_usual, const char **problems, size_t *n);
+int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
+		  const char **problems, size_t *n);
 
 #endif

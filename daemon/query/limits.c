@@ -16,59 +16,6 @@ struct limit_list {
 	int error; /* 0, or -ENOMEM if `v` could not be extended */
 };
 
-/* For each limit, by its name: its unit, and what happens when it is reached. */
-static const struct {
-	const char *name;
-	const char *unit; /* NULL: a number */
-	const char *effect;
-} effects[] = {
-	{ "window.max_memory", "bytes",
-	  "the oldest windows in memory are dropped early and read from disk" },
-	{ "window.memory_folds", NULL,
-	  "windows in memory have fewer rows, some for several processes; raise [window] "
-	  "max_memory" },
-	{ "probe.offcpu.max_threads", NULL, "waits of further threads are lost; raise it" },
-	{ "probe.offcpu.max_keys", NULL, "further waits of the window are lost; raise it" },
-	{ "probe.offcpu.max_open_stacks", NULL,
-	  "further waits that have not ended have no user stack" },
-	{ "pressure.max_units", NULL, "the pressure of further units is not known" },
-	{ "control.max_sessions", NULL, "further sessions were refused" },
-	{ "probe.oncpu.max_keys", NULL, "further samples of the window are lost; raise it" },
-	{ "probe.iolat.max_keys", NULL,
-	  "operations of several processes are in one row, or lost; raise it" },
-	{ "symbols.max_memory", "bytes",
-	  "symbol tables were dropped and are read again when they are needed, which takes CPU "
-	  "time" },
-	{ "processes", NULL, "events of further processes are lost" },
-	{ "symbols.perf_maps", "bytes",
-	  "functions of further programs that make code at run time have addresses instead of "
-	  "names" },
-	{ "symbols.remote", NULL,
-	  "files on remote file systems were not read: their functions have no names, see "
-	  "[symbols] remote" },
-	{ "symbols.lines_memory", "bytes", "--lines found no source lines in some files" },
-	{ "unwind.max_memory", "bytes",
-	  "user stacks of programs whose tables had no room end early (no_table); raise it" },
-	{ "unwind.mappings", NULL,
-	  "user stacks of further processes end early (no_mapping), see [unwind] max_memory" },
-	{ "store.queue", NULL, "windows were not written: the disk is too slow" },
-	{ "symbols.waiting_stacks", NULL, "stacks have addresses instead of names" },
-	{ "symbols.waiting_windows", NULL, "windows were lost: names are looked up too slowly" },
-};
-
-/* Sets the unit and the effect of the limit by its name. */
-static void limit_describe(struct wire_limit *limit)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(effects); i++) {
-		if (strcmp(effects[i].name, limit->name) != 0)
-			continue;
-		limit->unit = effects[i].unit;
-		limit->effect = effects[i].effect;
-	}
-}
-
 /*
  * Adds one limit to the list. `name` is the key of the configuration that sets the maximum, or
  * another name if no key does. `hits` is how often something was dropped, refused or evicted
@@ -81,13 +28,12 @@ static void limit_add(struct limit_list *list, const char *name, uint64_t max, u
 		list->error = array_reserve(list->v, list->capacity, list->n + 1);
 	if (list->error)
 		return;
-	list->v[list->n] = (struct wire_limit){
+	list->v[list->n++] = (struct wire_limit){
 		.name = name,
 		.value = (int64_t)max,
 		.used = (int64_t)used,
 		.hits = (int64_t)hits,
 	};
-	limit_describe(&list->v[list->n++]);
 }
 
 /*

@@ -9,6 +9,7 @@
  * worker threads, because they may wait for the end of the current window or for the disk.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -27,6 +28,11 @@ struct query_peer {
 	 * there is no error
 	 */
 	bool is_stream;
+	/*
+	 * set when the client has hung up: the query then returns -ECANCELED; NULL: the client
+	 * cannot hang up
+	 */
+	const atomic_bool *is_gone;
 };
 
 /*

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,28 +146,6 @@ static int blind_notes_add(struct answer *answer)
 	return notes_append(answer->arena, &answer->reply.snapshot.notes, notes, status.n_blind);
 }
 
-/*
- * Adds a note if operations of several processes were counted in one row, because a window had no
- * room for a row of each process.
- */
-static int shared_note_add(struct answer *answer, const struct slice *slice)
-{
-	uint64_t lost[WINDOW_LOST_N] = {};
-	const char *note;
-
-	timeline_losses(answer->timeline, slice->first, slice->end, lost);
-	if (!lost[LOST_IO_PROCESS])
-		return 0;
-	note = arena_printf(answer->arena,
-			    "%" PRIu64
-			    " operations are in rows for several processes: their windows "
-			    "had no room for more rows ([probe.iolat] max_keys)",
-			    lost[LOST_IO_PROCESS]);
-	if (!note)
-		return -ENOMEM;
-	return notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1);
-}
-
 static int notes_add(struct recorder *recorder, struct answer *answer,
 		     const struct snapshot_question *question,
 		     const struct timeline_coverage *found)
@@ -300,19 +277,37 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
  */
 enum { READING_MAX = 2 };
 
+/* A query that waits for its turn looks this often whether its client has hung up. */
+#define GONE_CHECK_NS (200 * NS_PER_MS)
+
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned int reading; /* number of queries that read windows now */
 } turns = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
 
-static void turn_wait(void)
+/* Waits for a turn. Returns 0, or -ECANCELED if the client has hung up meanwhile. */
+static int turn_wait(const struct query_peer *peer)
 {
+	struct timespec deadline;
+	int64_t again_ns;
+	int r = 0;
+
 	pthread_mutex_lock(&turns.lock);
-	while (turns.reading == READING_MAX)
-		pthread_cond_wait(&turns.changed, &turns.lock);
-	turns.reading++;
+	while (turns.reading == READING_MAX && !r) {
+		again_ns = clock_ns(CLOCK_REALTIME) + GONE_CHECK_NS;
+		deadline = (struct timespec){ .tv_sec = again_ns / NS_PER_S,
+					      .tv_nsec = again_ns % NS_PER_S };
+		pthread_cond_timedwait(&turns.changed, &turns.lock, &deadline);
+		if (peer->is_gone && atomic_load(peer->is_gone))
+			r = -ECANCELED;
+	}
+	turns.reading += !r;
+	/* The signal may have been for this thread. */
+	if (r)
+		pthread_cond_signal(&turns.changed);
 	pthread_mutex_unlock(&turns.lock);
+	return r;
 }
 
 static void turn_end(void)
@@ -358,8 +353,6 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	totals_make(answer, session_info(answer->session)->kind);
 	r = notes_add(recorder, answer, question, &found);
 	if (!r)
-		r = shared_note_add(answer, slice);
-	if (!r)
 		r = others_make(answer);
 	return r ? r : rows_make(recorder, peer, request, question, answer);
 }
@@ -392,9 +385,11 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 			 const struct wire_snapshot_request *request, struct aggregate *newer,
 			 struct answer *answer, struct wire_error *error)
 {
-	int r;
+	int r = turn_wait(peer);
 
-	turn_wait();
+	if (r)
+		return r;
+	answer->slices->question.options.is_cancelled = peer->is_gone;
 	r = reply_make(recorder, peer, request, newer, answer, error);
 	turn_end();
 	return r;

@@ -160,6 +160,9 @@ static int losses_make(struct recorder *recorder, struct arena *arena, struct wi
 		for (i = 0; i < WINDOW_LOST_N; i++)
 			lost[i] += stats.lost[i];
 	}
+	if (health_host_is_hiding(recorder))
+		lost[LOST_IO_UNSEEN] = 0;
+	lost[LOST_IO_PROCESS] = 0; /* not a loss, see health_losses() */
 	return answer_losses(arena, lost, out);
 }
 

@@ -71,6 +71,7 @@ void client_close(struct client *client)
 	if (client->is_closing)
 		return;
 	client->is_closing = true;
+	atomic_store(&client->peer.is_gone, true);
 	if (client->prev)
 		client->prev->next = client->next;
 	else
@@ -269,6 +270,16 @@ static bool is_hung_up(struct client *client)
 	return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+/*
+ * True if a call is being answered whose client has hung up, although the server does not read from
+ * the client now and thus is not notified of that.
+ */
+static bool is_lost(struct client *client)
+{
+	return (client->state == CLIENT_WORKING || client->state == CLIENT_WAITING) &&
+	       !client->is_reading && is_hung_up(client);
+}
+
 static void client_read_error(struct client *client, int r)
 {
 	if (r == -EMSGSIZE)
@@ -348,6 +359,16 @@ static void client_advance(struct client *client)
 		client_pace(client);
 }
 
+/* Returns how long the client may take to read a reply. */
+static uint64_t write_limit_ns(const struct client *client)
+{
+	int64_t limit_ns = client->server->options.write_timeout_ns;
+
+	if (atomic_load(&client->peer.is_pressed) && limit_ns > SERVER_PRESSED_NS)
+		limit_ns = SERVER_PRESSED_NS;
+	return (uint64_t)limit_ns;
+}
+
 /* Returns the counter of the time limit that the client has exceeded; NULL if it has exceeded
  * none. */
 static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t now)
@@ -356,7 +377,7 @@ static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t
 	struct counters *counters = &client->server->counters;
 
 	if (client->state == CLIENT_WRITING)
-		return now - client->write_ns > (uint64_t)options->write_timeout_ns
+		return now - client->write_ns > write_limit_ns(client)
 			       ? &counters->write_timeout_hits
 			       : NULL;
 	if (client->state != CLIENT_IDLE)
@@ -374,10 +395,10 @@ void client_sweep(struct client *client, uint64_t now)
 {
 	atomic_int_fast64_t *hits = client_overdue(client, now);
 
-	if (!hits)
-		return;
-	atomic_fetch_add(hits, 1);
-	client_close(client);
+	if (hits)
+		atomic_fetch_add(hits, 1);
+	if (hits || is_lost(client))
+		client_close(client);
 }
 
 static void client_link(struct client *client)

@@ -44,6 +44,7 @@ struct server {
 	uv_work_t trim;	    /* work in the pool that gives free memory back to the system */
 	uv_timer_t tick;    /* timer: makes the next step of waiting clients; runs only if there are
 			       any */
+	uv_async_t wake;    /* makes the next step of waiting clients at once */
 	uv_loop_t *loop;
 	struct server_options options;
 	struct server_handler handler;

@@ -15,6 +15,7 @@
 #include "daemon/query/query.h"
 #include "daemon/service/server.h"
 #include "daemon/service/service.h"
+#include "daemon/service/streams.h"
 #include "proto/codec.h"
 
 /*
@@ -23,6 +24,9 @@
  * SERVICE_WINDOWS bytes, many of which may be gaps, which each reply repeats.
  */
 enum { SERVICE_ROWS = 64 * 1024, SERVICE_WINDOWS = 256 * 1024 };
+
+/* An answer with at most this number of rows is short: one or a few replies have them all. */
+enum { SHORT_ROWS = 100 };
 
 /*
  * Classes of methods, by who may call them: everyone who can connect; the members of the query
@@ -49,6 +53,7 @@ struct service {
 	 */
 	int64_t answer_time_ns;
 	atomic_int_fast64_t answer_time_hits; /* answers that were not read in this time */
+	struct streams streams;
 };
 
 struct exchange {
@@ -71,6 +76,7 @@ struct exchange {
 	bool is_bound;	     /* the session that was started ends when the exchange ends */
 	bool is_unconfirmed; /* the session that was started ends if the reply cannot be written */
 	struct query_follow *follow;
+	struct stream_place place; /* of a call with a long answer, see is_long of struct method */
 };
 
 /* One row of the table of methods (methods.c). */
@@ -79,6 +85,11 @@ struct method {
 	enum method_class class;
 	bool is_slow;	 /* the first step may take seconds */
 	bool needs_more; /* a call without the flag `more` is refused */
+	/*
+	 * True if the answer to the request may take much memory until the client has read it.
+	 * NULL: no answer of the method does.
+	 */
+	bool (*is_long)(const void *request);
 
 	/*
 	 * Makes exchange->answer from the decoded request. NULL if the member `reply` needs no
@@ -147,7 +158,9 @@ int reply_answer_or_refuse(struct exchange *exchange, struct text *out);
  */
 int reply_rows(struct exchange *exchange, struct text *out);
 
-/* Functions for the members query and reply of struct method. */
+/* Functions for the members is_long, query and reply of struct method. */
+bool snapshot_is_long(const void *params);
+bool overview_is_long(const void *params);
 query_function snapshot_query;
 int snapshot_reply(struct exchange *exchange, struct text *out);
 int overview_reply(struct exchange *exchange, struct text *out);

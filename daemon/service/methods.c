@@ -8,6 +8,8 @@
 #include "build_config.h"
 #include "common/base.h"
 
+enum { STREAMS_LIMITS = 2 };
+
 static int info_reply(struct exchange *exchange, struct text *out)
 {
 	static const char *const interfaces[] = { "org.varlink.service", "io.stackd" };
@@ -36,6 +38,17 @@ static int description_reply(struct exchange *exchange, struct text *out)
 	return description_reply_encode(&reply, 0, out);
 }
 
+/* Sets limits[STREAMS_LIMITS] to the limits of long answers. */
+static void streams_limits(struct streams *streams, struct wire_limit *limits)
+{
+	pthread_mutex_lock(&streams->lock);
+	limits[0] = (struct wire_limit){ "query.max_streams", (int64_t)streams->max,
+					 (int64_t)streams->n_held, (int64_t)streams->waited };
+	limits[1] =
+		(struct wire_limit){ "slow_reader_ns", streams->slow_ns, 0, (int64_t)streams->cut };
+	pthread_mutex_unlock(&streams->lock);
+}
+
 /* Adds the limits of the socket to `limits`, which already has the limits of the recorder. */
 static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 {
@@ -43,6 +56,7 @@ static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 	struct rlimit files = { 0 };
 	struct server_stats stats;
 	struct wire_limit *joined;
+	size_t n;
 
 	if (!exchange->service->server)
 		return 0;
@@ -51,34 +65,28 @@ static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 	const struct server_options *options = &stats.options;
 	const struct wire_limit ours[] = {
 		{ "control.max_clients", (int64_t)options->max_clients, stats.clients,
-		  stats.clients_hits, NULL,
-		  "the clients that were idle for longest were disconnected" },
-		{ "control.max_message", (int64_t)options->max_message, 0, stats.message_hits,
-		  "bytes", "clients that sent larger requests were disconnected" },
-		{ "control.idle_timeout", options->idle_timeout_ns, 0, stats.idle_timeout_hits,
-		  "ns", "clients that asked nothing for longer were disconnected" },
-		{ "descriptors", (int64_t)files.rlim_cur, 0, stats.accept_failures, NULL,
-		  "further clients could not connect; raise LimitNOFILE= of the unit" },
-		{ "request_depth", VARLINK_MAX_DEPTH, 0, stats.shape_hits, NULL,
-		  "clients whose requests had more levels or values were disconnected" },
-		{ "request_time_ns", options->message_timeout_ns, 0, stats.message_timeout_hits,
-		  "ns", "clients that took longer to send a request were disconnected" },
+		  stats.clients_hits },
+		{ "control.max_message", (int64_t)options->max_message, 0, stats.message_hits },
+		{ "control.idle_timeout", options->idle_timeout_ns, 0, stats.idle_timeout_hits },
+		{ "descriptors", (int64_t)files.rlim_cur, 0, stats.accept_failures },
+		{ "request_depth", VARLINK_MAX_DEPTH, 0, stats.shape_hits },
+		{ "request_time_ns", options->message_timeout_ns, 0, stats.message_timeout_hits },
 		{ "reply_bytes_waiting", (int64_t)options->max_output, stats.output,
-		  stats.output_hits, "bytes", "clients that read too slowly were disconnected" },
-		{ "reply_time_ns", options->write_timeout_ns, 0, stats.write_timeout_hits, "ns",
-		  "clients that read nothing for longer were disconnected" },
+		  stats.output_hits },
+		{ "reply_time_ns", options->write_timeout_ns, 0, stats.write_timeout_hits },
 		{ "answer_time_ns", exchange->service->answer_time_ns, 0,
-		  atomic_load(&exchange->service->answer_time_hits), "ns",
-		  "answers that clients read too slowly were cut off" },
+		  atomic_load(&exchange->service->answer_time_hits) },
 	};
 
-	joined = arena_array(exchange->arena, before.n + ARRAY_SIZE(ours), sizeof(*joined));
+	n = before.n + ARRAY_SIZE(ours) + STREAMS_LIMITS;
+	joined = arena_array(exchange->arena, n, sizeof(*joined));
 	if (!joined)
 		return -ENOMEM;
 	if (before.n > 0)
 		memcpy(joined, before.v, before.n * sizeof(*joined));
 	memcpy(joined + before.n, ours, sizeof(ours));
-	*limits = (struct wire_limits){ joined, before.n + ARRAY_SIZE(ours) };
+	streams_limits(&exchange->service->streams, joined + n - STREAMS_LIMITS);
+	*limits = (struct wire_limits){ joined, n };
 	return 0;
 }
 
@@ -105,10 +113,10 @@ const struct method *method_find(const char *name)
 		{ &method_probes, METHOD_QUERY, .query = query_probes },
 		{ &method_sessions, METHOD_QUERY, .query = query_sessions },
 		{ &method_windows, METHOD_QUERY, .query = query_windows, .reply = windows_reply },
-		{ &method_snapshot, METHOD_QUERY, .query = snapshot_query,
-		  .reply = snapshot_reply },
-		{ &method_overview, METHOD_QUERY, .needs_more = true, .query = query_overview,
-		  .reply = overview_reply },
+		{ &method_snapshot, METHOD_QUERY, .is_long = snapshot_is_long,
+		  .query = snapshot_query, .reply = snapshot_reply },
+		{ &method_overview, METHOD_QUERY, .needs_more = true, .is_long = overview_is_long,
+		  .query = query_overview, .reply = overview_reply },
 		{ &method_follow, METHOD_QUERY, .needs_more = true, .reply = follow_reply },
 		{ &method_functions, METHOD_CONTROL, .is_slow = true, .query = query_functions },
 		{ &method_start, METHOD_CONTROL, .is_slow = true, .query = query_start,

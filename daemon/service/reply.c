@@ -11,6 +11,7 @@ struct query_peer query_peer_of(const struct exchange *exchange)
 	return (struct query_peer){
 		.is_root = exchange->peer->uid == 0,
 		.uid = exchange->peer->uid,
+		.is_gone = &exchange->peer->is_gone,
 	};
 }
 

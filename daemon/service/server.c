@@ -98,11 +98,10 @@ static void on_sweep(uv_timer_t *timer)
 
 /*
  * Makes the next step of all clients that wait. Begins with the client that connected first,
- * because all may wait for something that only one can have.
+ * because all may wait for something that only one can have. Returns false if none waits.
  */
-static void on_tick(uv_timer_t *timer)
+static bool waiting_resume(struct server *server)
 {
-	struct server *server = timer->data;
 	struct client *client = server->clients;
 	bool is_waiting = false;
 
@@ -114,8 +113,23 @@ static void on_tick(uv_timer_t *timer)
 		is_waiting = true;
 		client_resume(client);
 	}
-	if (!is_waiting)
+	return is_waiting;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	if (!waiting_resume(timer->data))
 		uv_timer_stop(timer);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	waiting_resume(wake->data);
+}
+
+void server_wake(struct server *server)
+{
+	uv_async_send(&server->wake);
 }
 
 void server_tick(struct server *server)
@@ -154,10 +168,12 @@ int server_new(struct loop *loop, const struct server_options *options,
 	server->loop = loop_uv(loop);
 	server->options = *options;
 	server->handler = *handler;
-	server->users = 2;
+	server->users = 3;
 	server->fd = -1;
 	uv_timer_init(server->loop, &server->tick);
 	server->tick.data = server;
+	uv_async_init(server->loop, &server->wake, on_wake);
+	server->wake.data = server;
 	uv_timer_init(server->loop, &server->sweep);
 	server->sweep.data = server;
 	uv_timer_start(&server->sweep, on_sweep, interval, interval);
@@ -189,6 +205,7 @@ struct server *server_free(struct server *server)
 		close(server->fd);
 	}
 	uv_close((uv_handle_t *)&server->tick, on_handle_closed);
+	uv_close((uv_handle_t *)&server->wake, on_handle_closed);
 	uv_close((uv_handle_t *)&server->sweep, on_handle_closed);
 	return NULL;
 }

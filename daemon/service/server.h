@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base.h"
 #include "common/text.h"
 #include "daemon/service/socket.h"
 
@@ -66,6 +67,9 @@ struct server_options {
  */
 enum { SERVER_MORE = 1, SERVER_WAIT = 2, SERVER_TICK_MS = 100 };
 
+/* See is_pressed of struct server_peer. */
+#define SERVER_PRESSED_NS (2 * NS_PER_S)
+
 enum {
 	SERVER_MAX_OUTPUT = 16 * 1024 * 1024,
 	/* Seconds that a client has to send a whole message, and to read a reply. */
@@ -111,6 +115,12 @@ int server_listen_fd(struct server *server, int fd);
 
 /* Changes two limits while the server runs. Must be called on the loop's thread. */
 void server_set_limits(struct server *server, size_t max_clients, int64_t idle_timeout_ns);
+
+/*
+ * Makes the next step of all exchanges that wait (see SERVER_WAIT) soon, without waiting for the
+ * next tick. Any thread, but only during a call of a function of the handler.
+ */
+void server_wake(struct server *server);
 
 /* Returns the limits and counters of the server. Any thread. */
 void server_stats_get(struct server *server, struct server_stats *out);

@@ -2,6 +2,7 @@
 #include "daemon/service/service.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ int service_new(struct recorder *recorder, const struct service_groups *groups,
 		return -ENOMEM;
 	service->recorder = recorder;
 	service->answer_time_ns = ANSWER_TIME_NS;
+	streams_init(&service->streams);
 	group_find(groups->query, &service->groups[METHOD_QUERY]);
 	group_find(groups->control, &service->groups[METHOD_CONTROL]);
 	*out = service;
@@ -46,6 +48,8 @@ int service_new(struct recorder *recorder, const struct service_groups *groups,
 
 struct service *service_free(struct service *service)
 {
+	if (service)
+		streams_fini(&service->streams);
 	free(service);
 	return NULL;
 }
@@ -55,10 +59,25 @@ void service_set_server(struct service *service, struct server *server)
 	service->server = server;
 }
 
+void service_set_max_streams(struct service *service, size_t max)
+{
+	streams_set_max(&service->streams, max);
+}
+
+/* Lets the calls that wait for a place try again, if there is room. */
+static void streams_wake(struct service *service)
+{
+	if (service->server && streams_have_room(&service->streams))
+		server_wake(service->server);
+}
+
 static void exchange_free(struct exchange *exchange)
 {
+	struct service *service;
+
 	if (!exchange)
 		return;
+	service = exchange->service;
 	if (exchange->is_bound) {
 		answer_start_end(exchange->answer);
 		atomic_store(&exchange->peer->is_bound, false);
@@ -67,6 +86,17 @@ static void exchange_free(struct exchange *exchange)
 	answer_free(exchange->answer);
 	arena_free(exchange->arena);
 	varlink_message_free(exchange->call);
+	/*
+	 * Leave the place after the memory of the answer is given back to the kernel: malloc()
+	 * keeps free memory for the thread that had it, and another thread may make the next
+	 * answer.
+	 */
+	if (exchange->place.state != STREAM_NONE) {
+		if (exchange->place.state == STREAM_HELD)
+			malloc_trim(0);
+		streams_leave(&service->streams, &exchange->place);
+		streams_wake(service);
+	}
 	free(exchange);
 }
 
@@ -146,15 +176,30 @@ static int request_decode(struct exchange *exchange, struct codec_error *error)
 {
 	const struct wire_method *wire = exchange->method->wire;
 
-	if (!wire->request)
+	if (!wire->request || exchange->request)
 		return 0;
 	return method_request_decode(wire, exchange->call, exchange->arena, &exchange->request,
 				     error);
 }
 
+/* True if the call may be answered now; false if it has to wait because its answer may be long. */
+static bool place_take(struct exchange *exchange)
+{
+	const struct method *method = exchange->method;
+	struct service *service = exchange->service;
+
+	if (!method->is_long || !exchange->call->more || !method->is_long(exchange->request))
+		return true;
+	if (!streams_enter(&service->streams, &exchange->place, &exchange->peer->is_pressed))
+		return false;
+	streams_wake(service);
+	return true;
+}
+
 /*
  * Makes the first step of an exchange (a call and its replies): decodes the request, calls the
- * query and appends the first reply. Returns the same values as method.reply.
+ * query and appends the first reply. Returns the same values as method.reply. If the call has to
+ * wait for others, does nothing and returns SERVER_WAIT.
  */
 static int exchange_begin(struct exchange *exchange, struct text *out)
 {
@@ -169,6 +214,8 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	r = request_decode(exchange, &codec_error);
 	if (r == -EINVAL)
 		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
+	if (r == 0 && !place_take(exchange))
+		return SERVER_WAIT;
 	if (r == 0 && method->query)
 		r = method->query(exchange->service->recorder, &peer, exchange->request,
 				  &exchange->answer, &error);
@@ -218,10 +265,14 @@ static int on_step(void *userdata, struct text *out)
 	r = exchange_reply(exchange, out);
 	if (r == SERVER_WAIT && !exchange->has_begun)
 		return r;
+	/* The client has hung up, so it gets no reply. */
+	if (r == -ECANCELED)
+		return r;
 	if (r < 0) {
 		text_reset(out);
 		r = reply_failed(exchange, r, out);
 	}
+	streams_reply_end(&exchange->service->streams, &exchange->place, out->len);
 	if (!exchange->call->oneway)
 		return r;
 	text_reset(out);

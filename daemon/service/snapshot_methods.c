@@ -95,6 +95,8 @@ static int rows_add(struct exchange *exchange, size_t size, struct text *out)
 	return r == -EMSGSIZE && exchange->next > first ? 0 : r;
 }
 
+#define TOO_SLOW "the client reads too slowly: "
+
 /* True if the client has taken too long to read the rows of the answer before the next one. */
 static bool is_overdue(struct exchange *exchange)
 {
@@ -105,15 +107,14 @@ static bool is_overdue(struct exchange *exchange)
 	return now - exchange->answered_ns > exchange->service->answer_time_ns;
 }
 
-static int reply_overdue(struct exchange *exchange, struct text *out)
+static int reply_overdue(struct exchange *exchange, const char *message, struct text *out)
 {
 	const struct wire_error error = {
 		.code = ERROR_FAILED,
 		.what = exchange->call->method,
-		.message = "the client reads too slowly: an answer must be read within 10 minutes",
+		.message = message,
 	};
 
-	atomic_fetch_add(&exchange->service->answer_time_hits, 1);
 	exchange->answer = answer_free(exchange->answer);
 	return varlink_error_encode(&error, out);
 }
@@ -124,8 +125,13 @@ int reply_rows(struct exchange *exchange, struct text *out)
 	bool is_last;
 	int r;
 
-	if (is_overdue(exchange))
-		return reply_overdue(exchange, out);
+	if (!streams_reply_begin(&exchange->service->streams, &exchange->place))
+		return reply_overdue(exchange, TOO_SLOW "others wait to be answered", out);
+	if (is_overdue(exchange)) {
+		atomic_fetch_add(&exchange->service->answer_time_hits, 1);
+		return reply_overdue(exchange, TOO_SLOW "an answer must be read within 10 minutes",
+				     out);
+	}
 	r = snapshot_part_begin(reply, out);
 	if (r == 0)
 		r = rows_add(exchange, SERVICE_ROWS, out);
@@ -155,6 +161,26 @@ static int reply_all_rows(struct exchange *exchange, struct text *out)
 		return r;
 	text_reset(out);
 	return reply_error(ERROR_EXPECTED_MORE, NULL, out);
+}
+
+/* True if an answer with this value of `top` may be long; 0 stands for all rows. */
+static bool rows_are_many(int64_t top)
+{
+	return top == WIRE_ABSENT || top == 0 || top > SHORT_ROWS;
+}
+
+bool snapshot_is_long(const void *params)
+{
+	const struct wire_snapshot_request *request = params;
+
+	return rows_are_many(request->top) || request->each_ns != WIRE_ABSENT;
+}
+
+bool overview_is_long(const void *params)
+{
+	const struct wire_overview_request *request = params;
+
+	return rows_are_many(request->top);
 }
 
 int snapshot_query(struct recorder *recorder, const struct query_peer *peer, const void *params,

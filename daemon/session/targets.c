@@ -8,7 +8,6 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
-#include "daemon/probe/multi_attach.h"
 #include "daemon/probe/tracepoints.h"
 #include "daemon/session/filter.h"
 
@@ -136,8 +135,8 @@ int session_targets(struct session *session, const struct session_request *reque
 	}
 	if (!request->function)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
-				      "%s needs a function, as in: stackctl record %s %s", name,
-				      name, multi_attach_example());
+				      "%s needs a function, as in: stackctl record %s vfs_read",
+				      name, name);
 	if (request->rate && !probe_kind_has(session->info.kind, PROBE_STREAMS))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "rate",
 				      "%s streams nothing: only stacksnoop does", name);

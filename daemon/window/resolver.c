@@ -15,7 +15,6 @@
 #include "daemon/symbol/kallsyms_line.h"
 #include "daemon/window/frame_cache.h"
 #include "daemon/window/generated.h"
-#include "daemon/window/idle_stack.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
 #include "daemon/window/window.h"
@@ -211,6 +210,36 @@ static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_o
 	}
 }
 
+static bool is_idle_function(const struct resolver *resolver, const char *name)
+{
+	char *const *function;
+	size_t n;
+
+	for (function = resolver->idle_functions; name && *function; function++) {
+		n = strlen(*function);
+		/*
+		 * The name may have a suffix: compilers may rename do_poll to do_poll.constprop.0.
+		 */
+		if (strncmp(*function, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * True if the stack shows a thread that waits for work: the leaf of a user stack, or any function
+ * of a kernel stack, is in the list of idle functions.
+ */
+static bool stack_is_idle(const struct resolver *resolver, const struct stack *stack)
+{
+	size_t i, n = stack->process && stack->n_frames > 1 ? 1 : stack->n_frames;
+
+	for (i = 0; i < n; i++)
+		if (is_idle_function(resolver, stack->frames[i]->name))
+			return true;
+	return false;
+}
+
 /*
  * Returns how many frames of a kernel stack, counted from the leaf, are functions of the scheduler.
  * If all of them are, does not count the last one. 0 for user stacks.
@@ -239,7 +268,7 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	 */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
-	stack->is_idle = idle_stack(resolver->idle_functions, stack);
+	stack->is_idle = stack_is_idle(resolver, stack);
 	stack->is_resolved = true;
 }
 

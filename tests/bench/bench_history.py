@@ -158,14 +158,15 @@ def questions(build, directory, path, name, end, asked):
 
 def report(build, directory, path, name, end):
     questions(build, directory, path, name, end, QUESTIONS)
-    served = Served(build, directory, path, name)
-    begin = time.monotonic()
-    argv = ["snapshot", "offcpu", *minutes(end, 15)]
-    clients = [served.start(argv) for _ in range(CLIENTS)]
-    codes = [client.wait() for client in clients]
-    print(f"{name} {CLIENTS} clients at once: {time.monotonic() - begin:.2f} s, daemon "
-          f"{served.memory():.0f} MiB (goal 128), exit codes {set(codes)}", flush=True)
-    served.stop()
+    for label, options in (("top 20", []), ("JSON of all rows", ["--json"])):
+        served = Served(build, directory, path, name)
+        begin = time.monotonic()
+        argv = ["snapshot", "offcpu", *options, *minutes(end, 15)]
+        clients = [served.start(argv) for _ in range(CLIENTS)]
+        codes = [client.wait() for client in clients]
+        print(f"{name} {CLIENTS} clients at once, {label}: {time.monotonic() - begin:.2f} s, daemon "
+              f"{served.memory():.0f} MiB (goal 128), exit codes {set(codes)}", flush=True)
+        served.stop()
 
 
 if __name__ == "__main__":

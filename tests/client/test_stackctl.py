@@ -9,7 +9,6 @@ import pty
 import re
 import resource
 import select
-import signal
 import stat
 import struct
 import subprocess
@@ -370,20 +369,6 @@ class Client(unittest.TestCase):
         code, out, err = self.run_it("snoop", "f")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("db", out)
-
-    def test_interrupted_before_the_start(self):
-        """A recording that was ended before it had begun says so, and is no empty answer."""
-        self.daemon.replies["Start"] = []
-        for words in (["record", "oncpu", "--duration", "9s"], ["snoop", "f"], ["stackcount", "f"]):
-            del self.daemon.calls[:]
-            process = subprocess.Popen([STACKCTL, "-S", self.socket, *words], stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE)
-            while not self.daemon.calls:
-                clock.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
-            self.assertEqual((process.returncode, out), (4, b""), words)
-            self.assertIn(b"interrupted before the recording had begun", err, words)
 
     def test_overview_of_lost_samples(self):
         self.answer_overview({"parameters": snapshot([row()], complete=False, probe="oncpu")})

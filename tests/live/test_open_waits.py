@@ -122,21 +122,6 @@ check_stuck(daemon, program, slept_since)
 check_name(daemon)
 check_each_window(daemon, program)
 
-def own_waits(daemon):
-    """Returns the waits of 1 s and more of the daemon and its helper that do not count as idle."""
-    with open(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children",
-              encoding="ascii") as f:
-        pids = {daemon.process.pid, *(int(pid) for pid in f.read().split())}
-    return [(row["comm"], frame_names(row)) for row in daemon.snapshot("--window", "1s")["rows"]
-            if row["process"]["pid"] in pids and row["state"] == "S" and not row["idle"]
-            and row["max_ns"] > NS_PER_S]
-
-
-# The daemon's threads wait for work as other pools do, and so they are not shown by default.
-with contextlib.suppress(TimeoutError):
-    wait_until(lambda: not own_waits(daemon), 20, "its threads to be idle")
-check(not own_waits(daemon), f"the daemon's own threads count as idle: {own_waits(daemon)}")
-
 # The wait ends: it is one wait now, of its whole length, in the window of its end.
 program.kill()
 daemon.cut()

@@ -214,21 +214,12 @@ def check_kernel(daemon):
     check(traced > 20 and abs(len(listed) - traced) <= len(listed) // 5,
           f"kernel: {traced} functions traced, {len(listed)} listed")
     wide.stop()
-    check("record stackcount 'vfs_*'" in " ".join(daemon.ctl("status").out.split()),
-          "kernel: status recommends what can be traced")
 
 
 def check_no_kernel(daemon):
     refused = daemon.ctl("record", "stackcount", "vfs_read", "--duration", "1s")
     check(refused.code == 6 and refused.err.count("\n") == 1 and "tracepoints" in refused.err,
           f"kernel functions are refused in one line: {refused}")
-    listed = daemon.ctl("probes", "--functions", "vfs_*")
-    check(listed.code == 6 and not listed.out and "neither kprobes" in listed.err,
-          f"none is listed: {listed}")
-    for verb in ("status", "probes"):
-        text = daemon.ctl(verb).out
-        check("vfs_" not in text and "record stackcount t:sched" in " ".join(text.split()),
-              f"{verb} recommends what can be traced")
 
 
 def printed(path):

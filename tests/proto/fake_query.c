@@ -117,6 +117,16 @@ static int is_known(const char *probe)
 	return 0;
 }
 
+static int wait_until_gone(struct recorder *recorder, const struct query_peer *peer)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	while (!atomic_load(peer->is_gone))
+		nanosleep(&pause, NULL);
+	atomic_fetch_add(&recorder->cancelled, 1);
+	return -ECANCELED;
+}
+
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		   struct answer **out, struct wire_error *error)
 {
@@ -128,6 +138,8 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer, con
 	atomic_fetch_add(&recorder->snapshots, 1);
 	if (strcmp(request->probe, FAKE_BROKEN) == 0)
 		return -EIO;
+	if (strcmp(request->probe, FAKE_ENDLESS) == 0)
+		return wait_until_gone(recorder, peer);
 	if (!is_known(request->probe))
 		return refuse(error, request->probe);
 	if (strcmp(request->probe, FAKE_SLOW) == 0)
@@ -169,7 +181,7 @@ int query_windows(struct recorder *recorder, const struct query_peer *peer, cons
 int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		 struct answer **out, struct wire_error *error)
 {
-	static const struct wire_limit limits[] = { { "keys", 100, 50, 1, NULL, NULL } };
+	static const struct wire_limit limits[] = { { "keys", 100, 50, 1 } };
 	struct answer *answer = answer_new(recorder);
 
 	if (!answer)

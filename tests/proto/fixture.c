@@ -106,6 +106,8 @@ struct fixture *fixture_start(const struct server_options *options)
 				    &fixture->server),
 			 0);
 	service_set_server(fixture->service, fixture->server);
+	/* Most tests are about other limits. */
+	service_set_max_streams(fixture->service, 64);
 	assert_int_equal(server_listen(fixture->server, fixture->path, NULL), 0);
 	assert_int_equal(pthread_create(&fixture->thread, NULL, run, fixture), 0);
 	return fixture;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -160,7 +161,7 @@ static void test_status_has_all_limits(void **state)
 	struct json_object *limits = reply_get(reply, "parameters", "limits");
 	struct json_object *clients = json_object_array_get_idx(limits, 1);
 
-	assert_int_equal(json_object_array_length(limits), 10);
+	assert_int_equal(json_object_array_length(limits), 12);
 	assert_string_equal(json_object_get_string(reply_get(clients, "name", NULL)),
 			    "control.max_clients");
 	assert_int_equal(json_object_get_int64(reply_get(clients, "value", NULL)), 64);
@@ -281,6 +282,146 @@ static void test_rows_are_made_as_they_are_read(void **state)
 	WAIT_FOR(atomic_load(&recorder->answers) == 0);
 	assert_int_equal(atomic_load(&recorder->answers), 0);
 	assert_true(atomic_load(&recorder->rows) < 2000);
+}
+
+#define LONG_CALL SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":50000")
+
+/* Checks one of the limits that the method Status reports. */
+static void limit_is(struct env *env, const char *name, int64_t used, int64_t hits)
+{
+	struct json_object *reply = ask(env, "{\"method\":\"io.stackd.Status\"}");
+	struct json_object *limits = reply_get(reply, "parameters", "limits"), *limit = NULL;
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(limits); i++) {
+		limit = json_object_array_get_idx(limits, i);
+		if (strcmp(json_object_get_string(reply_get(limit, "name", NULL)), name) == 0)
+			break;
+	}
+	assert_true(i < json_object_array_length(limits));
+	assert_int_equal(json_object_get_int64(reply_get(limit, "used", NULL)), used);
+	assert_int_equal(json_object_get_int64(reply_get(limit, "hits", NULL)), hits);
+	json_object_put(reply);
+}
+
+/*
+ * Only some long answers are made at the same time. The other calls get theirs in the order in
+ * which they came, and short answers do not wait.
+ */
+static void test_long_answers_wait(void **state)
+{
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct peer peers[6];
+	size_t i;
+
+	service_set_max_streams(fixture_service(env->fixture), 2);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(env->fixture));
+		peer_call(&peers[i], LONG_CALL);
+		if (i < 2)
+			json_object_put(peer_reply(&peers[i]));
+		else /* It is in the queue before the next one. */
+			WAIT_FOR(fixture_service(env->fixture)->streams.waited == i - 1);
+	}
+	for (i = 2; i < ARRAY_SIZE(peers); i++)
+		assert_true(peer_is_silent(&peers[i], SERVER_TICK_MS));
+	assert_int_equal(atomic_load(&recorder->snapshots), 2);
+	json_object_put(ask(env, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":1")));
+	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
+	limit_is(env, "query.max_streams", 2, 4);
+
+	peer_close(&peers[0]);
+	json_object_put(peer_reply(&peers[2]));
+	assert_true(peer_is_silent(&peers[3], SERVER_TICK_MS));
+	/* Who hangs up while it waits leaves the queue. */
+	peer_close(&peers[3]);
+	peer_close(&peers[1]);
+	json_object_put(peer_reply(&peers[4]));
+	assert_true(peer_is_silent(&peers[5], SERVER_TICK_MS));
+	limit_is(env, "query.max_streams", 2, 4);
+	/* A higher limit lets the next one in. */
+	service_set_max_streams(fixture_service(env->fixture), 3);
+	json_object_put(peer_reply(&peers[5]));
+	for (i = 2; i < ARRAY_SIZE(peers); i++)
+		if (i != 3)
+			peer_close(&peers[i]);
+	WAIT_FOR(atomic_load(&recorder->answers) == 0);
+	limit_is(env, "query.max_streams", 0, 4);
+}
+
+/* A client that reads slowly is cut off when others wait, and only then. */
+static void test_a_slow_reader_gives_way(void **state)
+{
+	struct env *env = *state;
+	struct service *service = fixture_service(env->fixture);
+	struct json_object *reply, *name = NULL;
+	struct peer slow, stalled;
+	int parts;
+
+	service->streams.slow_ns = 100 * NS_PER_MS;
+	service_set_max_streams(service, 1);
+	peer_connect(&slow, fixture_path(env->fixture));
+	peer_call(&slow, LONG_CALL);
+	for (parts = 0; parts < 3; parts++) {
+		sleep_ms(200);
+		reply = peer_reply(&slow);
+		assert_true(is_continued(reply));
+		json_object_put(reply);
+	}
+	peer_connect(&stalled, fixture_path(env->fixture));
+	peer_call(&stalled, LONG_CALL);
+	do { /* until the parts that were in the socket already are read */
+		sleep_ms(400);
+		reply = peer_reply(&slow);
+		if (json_object_object_get_ex(reply, "error", &name))
+			break;
+		json_object_put(reply);
+	} while (++parts < 50);
+	assert_in_range(parts, 3, 49);
+	reply_is_error(reply, ERROR_FAILED, "method", "io.stackd.Snapshot");
+	json_object_put(peer_reply(&stalled));
+	limit_is(env, "slow_reader_ns", 0, 1);
+	/* One that does not read at all gets no error, but is disconnected. */
+	peer_call(&slow, LONG_CALL);
+	json_object_put(peer_reply(&slow));
+	limit_is(env, "slow_reader_ns", 0, 2);
+	assert_int_equal(fixture_stats(env->fixture).write_timeout_hits, 1);
+	peer_close(&slow);
+	peer_close(&stalled);
+}
+
+/* A query ends when its client hangs up, even if the client has said before that it sends no more.
+ */
+static void test_hanging_up_ends_a_query(void **state)
+{
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct peer peers[3];
+	size_t i;
+
+	service_set_max_streams(fixture_service(env->fixture), 1);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(env->fixture));
+		peer_call(&peers[i], i == 2 ? SNAPSHOT_MORE("\"probe\":\"endless\"")
+					    : SNAPSHOT("\"probe\":\"endless\""));
+	}
+	WAIT_FOR(atomic_load(&recorder->snapshots) == 3);
+	assert_int_equal(atomic_load(&recorder->cancelled), 0);
+	peer_close(&peers[0]);
+	WAIT_FOR(atomic_load(&recorder->cancelled) == 1);
+	assert_int_equal(atomic_load(&recorder->cancelled), 1);
+	shutdown(peers[1].fd, SHUT_WR);
+	sleep_ms(50);
+	assert_int_equal(atomic_load(&recorder->cancelled), 1);
+	peer_close(&peers[1]);
+	WAIT_FOR(atomic_load(&recorder->cancelled) == 2);
+	assert_int_equal(atomic_load(&recorder->cancelled), 2);
+	/* Its place is free again. */
+	peer_close(&peers[2]);
+	peer_call(&env->peer, LONG_CALL);
+	json_object_put(peer_reply(&env->peer));
+	assert_int_equal(atomic_load(&recorder->cancelled), 3);
 }
 
 /* An answer that is not read in time ends with an error, and its memory is free. */
@@ -674,6 +815,9 @@ int main(void)
 		TEST(test_replies_are_small),
 		TEST(test_an_answer_has_its_time),
 		TEST(test_rows_are_made_as_they_are_read),
+		TEST(test_long_answers_wait),
+		TEST(test_a_slow_reader_gives_way),
+		TEST(test_hanging_up_ends_a_query),
 		TEST(test_no_rows_are_one_reply),
 		TEST(test_too_large_for_one_reply),
 		TEST(test_windows_stream),

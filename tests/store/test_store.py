@@ -467,6 +467,60 @@ def test_many(directory):
                  else found == ([gap] if gap else []), f"{args}: gaps {found}")
 
 
+def test_gone(directory):
+    """A query over many windows ends when its client has gone before the first reply, also when it
+    waits for others: the CPU time that it takes stops growing, and its place is free."""
+    path = f"{directory}/stackd.db"
+    write(path, 12000, STORE_SHIFT=str(-7 * 86400))
+    # A sum for each thread name: there is much to add up, but little to send.
+    parameters = {"probe": "offcpu", "since_ns": 0, "by": "comm", "idle": True}
+    asked = json.dumps({"method": "io.stackd.Snapshot", "parameters": parameters, "more": True})
+
+    def cpu_ms(server):
+        with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 // os.sysconf("SC_CLK_TCK")
+
+    def limit(server):
+        limits = server.call("Status")[1]["limits"]
+        return next(limit for limit in limits if limit["name"] == "query.max_streams")
+
+    def ask(server):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(server.path)
+        connection.sendall(asked.encode() + b"\0")
+        return connection
+
+    with Served(directory, path) as server:
+        before = cpu_ms(server)
+        error, reply = server.call("Snapshot", **parameters)
+        need(not error and reply["coverage"]["windows"] == 12000, f"all windows: {error}")
+        whole = cpu_ms(server) - before
+        print(f"a whole query takes {whole} ms of CPU")
+        need(whole >= 100, "which is long enough to be told from a part")
+        places = limit(server)["value"]
+        before = cpu_ms(server)
+        clients = [ask(server) for _ in range(places)]
+        waiting = ask(server)
+        while cpu_ms(server) - before < whole / 10 or not limit(server)["hits"]:
+            time.sleep(0.005)
+        need(limit(server)["used"] == places and limit(server)["hits"] == 1, f"{limit(server)}")
+        waiting.close()
+        for client in clients:
+            client.close()
+        while limit(server)["used"]:
+            time.sleep(0.01)
+        took = cpu_ms(server) - before
+        print(f"{places} queries whose clients went take {took} ms")
+        need(took < places * whole / 2, "they ended early")
+        # Nothing goes on: another whole query takes what the first one took.
+        before = cpu_ms(server)
+        error, reply = server.call("Snapshot", **parameters)
+        need(not error and reply["coverage"]["windows"] == 12000, f"all windows: {error}")
+        again = cpu_ms(server) - before
+        need(again < 2 * whole, f"a whole query takes {again} ms afterwards")
+
+
 def test_gaps(directory):
     """Between two runs of stackd there is a gap, and it says how the first one ended."""
     path, length, shift = f"{directory}/stackd.db", 20, 0

@@ -677,91 +677,6 @@ static void test_late_windows(void **state)
 	free(text);
 }
 
-/* Returns the text of the status, and below it the line of --check; the caller frees it. */
-static char *status_text(const struct wire_status_reply *reply)
-{
-	struct page page = { .width = 200 };
-	char *text = NULL;
-	size_t size;
-
-	page.out = open_memstream(&text, &size);
-	render_status(&page, reply, T0 + 65 * NS_PER_S);
-	render_check(&page, reply);
-	fclose(page.out);
-	return text;
-}
-
-/* A limit that was reached says what is missing; sizes and times have units. */
-static void test_limits(void **state)
-{
-	static const struct wire_limit limits[] = {
-		{ "unwind.max_memory", 16 << 20, 15 << 20, 228, "bytes", "stacks\x1b end early" },
-		{ "reply_time_ns", 10 * NS_PER_S, 0, 1, "ns", "clients were disconnected" },
-		{ "store.queue", 128, 5, 0, NULL, "windows were not written" },
-		{ "symbols.remote", 0, 0, 3, NULL, NULL },
-	};
-	struct wire_status_reply reply = {
-		.version = "1",
-		.kernel = "6.1",
-		.healthy = true,
-		.started = T0,
-		.oldest = T0,
-		.newest = T0 + 60 * NS_PER_S,
-		.windows = 1,
-		.window_ns = 5 * NS_PER_S,
-		.limits = { limits, 1 },
-	};
-	char *text = status_text(&reply);
-
-	assert_non_null(strstr(text,
-			       "\nlimits     unwind.max_memory of 16.0 MiB: reached 228 times, in "
-			       "use 15.0 MiB: stacks\\x1b end early\n"));
-	assert_non_null(strstr(text, "OK: recording; 1 window, 0 lost, 1 limit reached\n"));
-	free(text);
-	reply.limits.n = ARRAY_SIZE(limits);
-	text = status_text(&reply);
-	assert_non_null(
-		strstr(text, "reply_time_ns of 10 s: reached 1 time: clients were disconnected\n"));
-	assert_non_null(strstr(text, "symbols.remote: reached 3 times\n"));
-	assert_null(strstr(text, "store.queue"));
-	assert_non_null(strstr(text, "1 window, 0 lost, 3 limits reached\n"));
-	free(text);
-}
-
-/* A daemon that only serves a database says what it has, not that there are no windows yet. */
-static void test_serving(void **state)
-{
-	struct wire_store store = {
-		.path = "/db",
-		.state = "serving",
-		.windows = 548,
-		.oldest = T0,
-		.newest = T0 + 60 * NS_PER_S,
-	};
-	struct wire_status_reply reply = {
-		.version = "1",
-		.kernel = "6.1",
-		.healthy = true,
-		.started = T0,
-		.oldest = WIRE_ABSENT,
-		.newest = WIRE_ABSENT,
-		.window_ns = 5 * NS_PER_S,
-		.store = &store,
-	};
-	char *text = status_text(&reply);
-
-	assert_non_null(strstr(text,
-			       "\nwindows    548 on disk, none in memory, nothing is recorded: "
-			       "2026-03-01 03:10:10 UTC to 03:11:10\n"));
-	assert_non_null(strstr(text, "OK: serving what is on disk; 548 windows, 0 lost,"));
-	free(text);
-	store.state = "writing";
-	text = status_text(&reply);
-	assert_non_null(strstr(text, "\nwindows    none yet in memory\n"));
-	assert_non_null(strstr(text, "OK: recording; 0 windows, 0 lost,"));
-	free(text);
-}
-
 static void test_doubt(void **state)
 {
 	struct wire_row rows[] = { row_open() };
@@ -1120,8 +1035,6 @@ int main(void)
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_longest_is_not_known),
 		cmocka_unit_test(test_late_windows),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_serving),
 		cmocka_unit_test(test_wait_kinds),
 		cmocka_unit_test(test_futex_kinds),
 		cmocka_unit_test(test_stuck_killable),

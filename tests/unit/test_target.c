@@ -294,36 +294,6 @@ static void test_no_user(void **state)
 	check_no_user("u:lib*:f", "without wildcards");
 }
 
-/* Returns the number of the kernel's functions that match the pattern. */
-static size_t kernel_matches(const char *text)
-{
-	struct target_pattern pattern;
-	struct targets targets;
-	char why[512] = "";
-	size_t n;
-
-	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
-	if (target_find_functions(&pattern, &targets, why, sizeof(why))) {
-		target_pattern_fini(&pattern);
-		print_message("%s\n", why);
-		skip();
-	}
-	n = targets.n;
-	targets_fini(&targets);
-	target_pattern_fini(&pattern);
-	return n;
-}
-
-/* Entry points in assembly, and jumps that the compiler or the linker made, are no functions. */
-static void test_kernel_functions(void **state)
-{
-	assert_int_equal(kernel_matches("vfs_read"), 1);
-	assert_true(kernel_matches("vfs_*") > 20);
-	assert_int_equal(kernel_matches("__SCT__*"), 0);
-	assert_int_equal(kernel_matches("entry_SYSCALL_64*"), 0);
-	assert_int_equal(kernel_matches("no_such_function_at_all"), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,7 +308,6 @@ int main(void)
 		cmocka_unit_test(test_static_probes),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_user),
-		cmocka_unit_test(test_kernel_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
