@@ -274,6 +274,10 @@ if disk:
     h.check(COUNT <= requests, f"requests: {requests} of {COUNT}")
 h.check(any("above the layer fs" in note for note in reply["notes"]),
         f"a note says so: {reply['notes']}")
+lost = plain.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end))["lost"]
+said = {loss["reason"]: loss["count"] for loss in plain.status()["lost"]}
+h.check(all(said.get(loss["reason"], 0) >= loss["count"] for loss in lost),
+        f"status names what an answer names as lost: {lost}, {said}")
 check = plain.ctl("status", "--check")
 h.check(check.code == 0, f"status finds no problem in that: {check}: {check.out}")
 program.end()
