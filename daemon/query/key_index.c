@@ -62,8 +62,8 @@ static int grow(struct key_index *index)
 
 int key_index_add(struct key_index *index, void *item, uint64_t hash)
 {
-	/* At least half of the slots are free, so that a search ends after few steps. */
-	int r = 2 * (index->n + 1) > index->capacity ? grow(index) : 0;
+	/* At least a quarter of the slots is free, so that a search ends after few steps. */
+	int r = 4 * (index->n + 1) > 3 * index->capacity ? grow(index) : 0;
 
 	if (r)
 		return r;

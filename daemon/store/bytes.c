@@ -69,9 +69,24 @@ void bytes_fini(struct bytes *bytes)
 
 uint64_t bytes_get_long(struct bytes_reader *reader)
 {
+	const uint8_t *at = reader->at;
 	uint64_t value = 0;
 	unsigned int shift;
 
+	/* The longest varint has 10 bytes: if as many are left, no byte needs a check of its own.
+	 */
+	if (reader->end - at >= 10) {
+		for (shift = 0; shift < 64; shift += 7) {
+			value |= (uint64_t)(*at & 0x7f) << shift;
+			if (*at++ & 0x80)
+				continue;
+			reader->at = at;
+			return value;
+		}
+		reader->at = at;
+		reader->is_failed = true;
+		return 0;
+	}
 	for (shift = 0; shift < 64 && reader->at < reader->end; shift += 7) {
 		uint8_t byte = *reader->at++;
 
@@ -79,23 +94,6 @@ uint64_t bytes_get_long(struct bytes_reader *reader)
 		if (!(byte & 0x80))
 			return value;
 	}
-	reader->is_failed = true;
-	return 0;
-}
-
-int64_t bytes_get_i64(struct bytes_reader *reader)
-{
-	uint64_t value = bytes_get_u64(reader);
-
-	return (int64_t)(value >> 1 ^ (value & 1 ? UINT64_MAX : 0));
-}
-
-uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max)
-{
-	uint64_t value = bytes_get_u64(reader);
-
-	if (value <= max)
-		return value;
 	reader->is_failed = true;
 	return 0;
 }

@@ -35,22 +35,44 @@ struct bytes_reader {
 };
 
 /*
- * Reads a varint of any length, for bytes_get_u64(), which itself reads only varints of one byte.
+ * Reads a varint of any length, for bytes_get_u64(), which itself reads only varints of one or two
+ * bytes.
  */
 uint64_t bytes_get_long(struct bytes_reader *reader);
 
 /* Reads a number that bytes_put_u64() wrote. Returns 0 and sets is_failed on failure. */
 static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
 {
-	if (reader->at < reader->end && *reader->at < 0x80)
-		return *reader->at++;
+	const uint8_t *at = reader->at;
+
+	if (at < reader->end && *at < 0x80) {
+		reader->at++;
+		return *at;
+	}
+	if (reader->end - at >= 2 && at[1] < 0x80) {
+		reader->at += 2;
+		return (at[0] & 0x7fU) | (unsigned int)at[1] << 7;
+	}
 	return bytes_get_long(reader);
 }
 
-int64_t bytes_get_i64(struct bytes_reader *reader);
+static inline int64_t bytes_get_i64(struct bytes_reader *reader)
+{
+	uint64_t value = bytes_get_u64(reader);
+
+	return (int64_t)(value >> 1 ^ (value & 1 ? UINT64_MAX : 0));
+}
 
 /* Reads a number. If it is greater than `max`, returns 0 and sets is_failed. */
-uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max);
+static inline uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max)
+{
+	uint64_t value = bytes_get_u64(reader);
+
+	if (value <= max)
+		return value;
+	reader->is_failed = true;
+	return 0;
+}
 
 /*
  * Returns a pointer to the next n bytes of the input, and skips them. If fewer are left, returns

@@ -416,55 +416,73 @@ static void process_decode(struct store_column_context *context, struct bytes_re
 		*member = context->window->is_borrowing ? process : process_ref(process);
 }
 
-static void member_decode(struct store_column_context *context, enum column_kind kind,
-			  struct bytes_reader *in, void *member)
+/* Decodes an int32_t, which is written as the difference from `last`. Returns its value. */
+static int32_t i32_decode(struct bytes_reader *in, int32_t last)
+{
+	int64_t value = (int64_t)((uint64_t)(int64_t)last + (uint64_t)bytes_get_i64(in));
+
+	in->is_failed |= value != (int32_t)value;
+	return (int32_t)value;
+}
+
+static int64_t time_decode(const struct window *window, struct bytes_reader *in)
+{
+	if (!bytes_get_max(in, 1))
+		return INT64_MAX;
+	return (int64_t)((uint64_t)window->start_ns + (uint64_t)bytes_get_i64(in));
+}
+
+/* Runs the statement for each of the n members of a column, until one cannot be decoded. */
+#define EACH_MEMBER(statement)                                      \
+	for (i = 0; i < n && !in->is_failed; i++, member += size) { \
+		statement;                                          \
+	}
+
+/*
+ * Decodes a column: one member of each of n structs that are `size` bytes apart. `member` points to
+ * that of the first. Most of the time that it takes to load a window is spent here, so each kind
+ * has a loop of its own.
+ */
+static void column_decode(struct store_column_context *context, enum column_kind kind,
+			  struct bytes_reader *in, char *member, size_t size, size_t n)
 {
 	const struct window *window = context->window;
-	int64_t signed_value = 0;
+	uint64_t max = window->n_images ? window->n_images - 1 : 0;
+	int32_t last = 0;
+	size_t i;
 
 	switch (kind) {
 	case COLUMN_U64:
 	case COLUMN_UID:
-		*(uint64_t *)member = bytes_get_u64(in);
+		EACH_MEMBER(*(uint64_t *)member = bytes_get_u64(in))
 		break;
 	case COLUMN_U32:
-		*(uint32_t *)member = (uint32_t)bytes_get_max(in, UINT32_MAX);
+		EACH_MEMBER(*(uint32_t *)member = (uint32_t)bytes_get_max(in, UINT32_MAX))
 		break;
 	case COLUMN_IMAGE:
-		/*
-		 * The value is an index into window->images: if there are no images, the data is
-		 * damaged.
-		 */
-		in->is_failed |= window->n_images == 0;
-		*(uint32_t *)member =
-			(uint32_t)bytes_get_max(in, window->n_images ? window->n_images - 1 : 0);
+		/* An index into window->images: without images, the data is damaged. */
+		in->is_failed |= n && !window->n_images;
+		EACH_MEMBER(*(uint32_t *)member = (uint32_t)bytes_get_max(in, max))
 		break;
 	case COLUMN_DELTA:
-		signed_value = context->last;
-		__attribute__((fallthrough));
+		EACH_MEMBER(*(int32_t *)member = last = i32_decode(in, last))
+		break;
 	case COLUMN_I32:
-		signed_value = (int64_t)((uint64_t)signed_value + (uint64_t)bytes_get_i64(in));
-		in->is_failed |= signed_value != (int32_t)signed_value;
-		*(int32_t *)member = (int32_t)signed_value;
-		context->last = (int32_t)signed_value;
+		EACH_MEMBER(*(int32_t *)member = i32_decode(in, 0))
 		break;
 	case COLUMN_TIME:
-		*(int64_t *)member = INT64_MAX;
-		if (bytes_get_max(in, 1))
-			*(int64_t *)member =
-				(int64_t)((uint64_t)window->start_ns + (uint64_t)bytes_get_i64(in));
+		EACH_MEMBER(*(int64_t *)member = time_decode(window, in))
 		break;
 	case COLUMN_COMM:
-		comm_decode(in, member);
+		EACH_MEMBER(comm_decode(in, member))
 		break;
 	case COLUMN_STACK:
-		stack_decode(context, in, member);
+		EACH_MEMBER(stack_decode(context, in, (struct stack **)member))
 		break;
 	case COLUMN_PROCESS:
-		if (context->has_owners)
-			owner_decode(context, in, member);
-		else
-			process_decode(context, in, member);
+		EACH_MEMBER(if (context->has_owners)
+				    owner_decode(context, in, (struct process **)member);
+			    else process_decode(context, in, (struct process **)member))
 		break;
 	}
 }
@@ -477,7 +495,7 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 	 * Each number takes at least one byte: if there are more numbers than bytes left, the data
 	 * is damaged.
 	 */
-	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
+	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), column;
 
 	if (in->is_failed || *(char **)(base + section->array))
 		return -EBADMSG;
@@ -486,12 +504,8 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 		return -ENOMEM;
 	*(char **)(base + section->array) = members;
 	*(size_t *)(base + section->n) = n;
-	for (column = 0; column < n_columns && !in->is_failed; column++) {
-		context->last = 0;
-		for (i = 0; i < n && !in->is_failed; i++)
-			member_decode(context, section->columns[column].kind, in,
-				      members + i * section->size +
-					      section->columns[column].offset);
-	}
+	for (column = 0; column < n_columns && !in->is_failed; column++)
+		column_decode(context, section->columns[column].kind, in,
+			      members + section->columns[column].offset, section->size, n);
 	return in->is_failed ? -EBADMSG : 0;
 }

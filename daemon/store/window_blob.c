@@ -513,7 +513,11 @@ static int sections_decode(const struct bytes *raw, const struct store_names *na
 		r = window_check(window);
 	else if (r > 0)
 		r = 0;
-	table_release(&context.stacks, true, is_lent);
+	if (names->owner) {
+		window->lent = (struct stack **)TAKE(context.stacks.items);
+		window->n_lent = context.stacks.n;
+	}
+	table_release(&context.stacks, true, is_lent || names->owner);
 	table_release(&context.processes, false, is_lent);
 	return r;
 }
@@ -544,7 +548,7 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 	window = window_new();
 	if (!window)
 		return -ENOMEM;
-	window->is_borrowing = names->is_lending;
+	window->is_borrowing = names->is_lending || names->owner;
 	r = sections_decode(&raw, names, window, &is_partial);
 	if (r) {
 		window_unref(window);

@@ -108,6 +108,9 @@ static void window_free(struct window *window)
 
 	if (!window->is_borrowing)
 		references_drop(window);
+	for (i = 0; i < window->n_lent; i++)
+		stack_unref(window->lent[i]);
+	free(window->lent);
 	for (i = 0; i < ARRAY_SIZE(arrays); i++)
 		free(*array_at(window, i));
 	for (i = 0; i < window->n_owner_texts; i++)

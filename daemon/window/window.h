@@ -341,8 +341,14 @@ struct window {
 	size_t n_owners;
 	char **owner_texts;
 	size_t n_owner_texts;
-	/* true: the store owns the stacks and processes, and outlives the window */
+	/*
+	 * true: the rows have no references to their stacks and processes. Either the store owns
+	 * these and outlives the window, or `lent` has the references
+	 */
 	bool is_borrowing;
+	/* if the window was read from disk for a query: references to all stacks of its rows */
+	struct stack **lent;
+	size_t n_lent;
 	uint64_t lost[WINDOW_LOST_N]; /* number of losses, by enum loss and enum window_loss */
 	uint64_t lost_ns;	      /* total duration of lost waits, in ns */
 	/*
