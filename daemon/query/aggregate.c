@@ -38,6 +38,7 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 				      window->images[i].estimate.runnable_ns;
 		aggregate_add_short(aggregate, window, &window->images[i], &infos[i]);
 	}
+	aggregate_queue_flush(aggregate);
 }
 
 static void add_opens(struct aggregate *aggregate, const struct window *window,
@@ -75,6 +76,7 @@ static void add_ended(struct aggregate *aggregate, const struct window *window,
 		if (info && filter_has_state(aggregate->filter, window->rows[i].state))
 			aggregate_add_row(aggregate, window, i, info);
 	}
+	aggregate_queue_flush(aggregate);
 	for (i = 0; i < window->n_spans; i++) {
 		info = info_wanted(infos, window->spans[i].image);
 		if (info && filter_has_state(aggregate->filter, window->spans[i].state))
@@ -108,6 +110,7 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 		if (info)
 			aggregate_add_sample(aggregate, window, &window->samples[i], info);
 	}
+	aggregate_queue_flush(aggregate);
 	for (i = 0; i < window->n_ios; i++) {
 		info = info_wanted(infos, window->ios[i].image);
 		if (info)

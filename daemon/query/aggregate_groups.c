@@ -141,9 +141,9 @@ static void key_set_stacks(const struct aggregate *aggregate, const struct aggre
 				     !aggregate->filter->drops_user);
 }
 
-static void key_init(struct aggregate *aggregate, const struct aggregate_item *item,
-		     struct aggregate_key *key)
+static void key_init(struct aggregate *aggregate, struct aggregate_item *item)
 {
+	struct aggregate_key *key = &item->key;
 	const struct process_info *process = &item->info->process;
 	enum aggregate_by by = aggregate->options.by;
 	bool has_stacks = by == AGGREGATE_BY_STACK || aggregate->options.open_only;
@@ -408,8 +408,7 @@ static void group_describe(struct aggregate *aggregate, struct aggregate_group *
  * True if the group of an item, which does not exist, would be among those that are given up next.
  * Then notes what it lacks: the item is to be added to a group of rest_get().
  */
-static bool item_give_up(struct aggregate *aggregate, const struct aggregate_item *item,
-			 uint64_t hash)
+static bool item_give_up(struct aggregate *aggregate, const struct aggregate_item *item)
 {
 	const struct aggregate_part part = {
 		.ns = item->on_ns + item->blocked_ns + item->runnable_ns,
@@ -417,9 +416,9 @@ static bool item_give_up(struct aggregate *aggregate, const struct aggregate_ite
 		.max_ns = item->max_ns,
 	};
 
-	if (!aggregate_lacks_is_low(&aggregate->lacks, hash, aggregate->options.rank, &part))
+	if (!aggregate_lacks_is_low(&aggregate->lacks, item->hash, aggregate->options.rank, &part))
 		return false;
-	aggregate_lacks_add(&aggregate->lacks, hash, &part);
+	aggregate_lacks_add(&aggregate->lacks, item->hash, &part);
 	aggregate->others.groups++;
 	return true;
 }
@@ -431,31 +430,34 @@ static bool item_give_up(struct aggregate *aggregate, const struct aggregate_ite
 static struct aggregate_group *group_get(struct aggregate *aggregate,
 					 const struct aggregate_item *item)
 {
-	struct aggregate_group *group;
-	struct aggregate_key key;
-	uint64_t hash;
+	struct aggregate_group *group = key_index_find(&aggregate->groups, &item->key, item->hash);
 
-	key_init(aggregate, item, &key);
-	hash = key_index_hash(&key, sizeof(key));
-	group = key_index_find(&aggregate->groups, &key, hash);
 	if (group)
 		return group;
-	if (item_give_up(aggregate, item, hash))
+	if (item_give_up(aggregate, item))
 		return rest_get(aggregate, item->is_idle, item->is_sample);
 	group = group_alloc(aggregate);
 	if (!group) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	group->key = key;
-	if (group_index(aggregate, group, hash))
+	group->key = item->key;
+	if (group_index(aggregate, group, item->hash))
 		return NULL;
 	group_describe(aggregate, group, item);
 	return group;
 }
 
-struct aggregate_group *aggregate_add(struct aggregate *aggregate,
-				      const struct aggregate_item *item)
+/* Sets the key of an item's group and its hash. */
+static void item_key(struct aggregate *aggregate, struct aggregate_item *item)
+{
+	key_init(aggregate, item);
+	item->hash = key_index_hash(&item->key, sizeof(item->key));
+}
+
+/* Does what aggregate_add() does for an item whose key is set. */
+static struct aggregate_group *item_add(struct aggregate *aggregate,
+					const struct aggregate_item *item)
 {
 	struct aggregate_group *group = group_get(aggregate, item);
 
@@ -488,23 +490,70 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 	return group;
 }
 
+struct aggregate_group *aggregate_add(struct aggregate *aggregate, struct aggregate_item *item)
+{
+	item_key(aggregate, item);
+	return item_add(aggregate, item);
+}
+
+/* Adds the oldest item of the queue to its group. */
+static void queue_take(struct aggregate *aggregate)
+{
+	struct aggregate_queued *queued =
+		&aggregate->queue[aggregate->queue_first++ % AGGREGATE_QUEUE];
+	struct aggregate_group *group = item_add(aggregate, &queued->item);
+
+	if (group && queued->row)
+		window_row_add_buckets(queued->window, queued->row, group->buckets);
+}
+
+struct aggregate_queued *aggregate_queue_place(struct aggregate *aggregate)
+{
+	struct aggregate_queued *place;
+
+	if (aggregate->queue_end - aggregate->queue_first == AGGREGATE_QUEUE)
+		queue_take(aggregate);
+	place = &aggregate->queue[aggregate->queue_end % AGGREGATE_QUEUE];
+	*place = (struct aggregate_queued){};
+	return place;
+}
+
+void aggregate_queue_put(struct aggregate *aggregate)
+{
+	size_t end = aggregate->queue_end++;
+	struct aggregate_item *item = &aggregate->queue[end % AGGREGATE_QUEUE].item;
+
+	item_key(aggregate, item);
+	key_index_fetch(&aggregate->groups, item->hash);
+	aggregate_lacks_fetch(&aggregate->lacks, item->hash);
+	if (end - aggregate->queue_first < AGGREGATE_QUEUE_SLOTS)
+		return;
+	item = &aggregate->queue[(end - AGGREGATE_QUEUE_SLOTS) % AGGREGATE_QUEUE].item;
+	key_index_fetch_item(&aggregate->groups, item->hash);
+}
+
+void aggregate_queue_flush(struct aggregate *aggregate)
+{
+	while (aggregate->queue_first < aggregate->queue_end)
+		queue_take(aggregate);
+}
+
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
 			  const struct window_sample *sample,
 			  const struct aggregate_image_info *info)
 {
-	struct aggregate_item item = {
-		.image = &window->images[sample->image],
-		.info = info,
-		.is_sample = true,
-		.count = sample->count,
-		.on_ns = sample->on_ns,
-		.processes = sample->processes,
-		.started = sample->started,
-	};
+	struct aggregate_item *item = &aggregate_queue_place(aggregate)->item;
 
+	item->image = &window->images[sample->image];
+	item->info = info;
+	item->is_sample = true;
+	item->count = sample->count;
+	item->on_ns = sample->on_ns;
+	item->processes = sample->processes;
+	item->started = sample->started;
 	aggregate->totals.samples += sample->count;
-	aggregate_item_set_stacks(aggregate, &item, sample->kernel, sample->user);
-	aggregate_add(aggregate, &item);
+	aggregate_item_set_stacks(aggregate, item, sample->kernel, sample->user);
+	aggregate_queue_put(aggregate);
 }
 
 void aggregate_groups_free(struct aggregate *aggregate)

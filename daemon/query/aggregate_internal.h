@@ -91,6 +91,51 @@ struct aggregate_member {
 
 enum { AGGREGATE_MEMBERS_MAX = 64 };
 
+/* Waits or samples of one thread with the same stacks, which are to be added to their group. */
+struct aggregate_item {
+	struct aggregate_key key; /* set by aggregate_item_key(), like `hash` */
+	uint64_t hash;		  /* the hash of the key */
+	const struct window_image *image;
+	const struct aggregate_image_info *info;
+	struct stack *kernel;
+	struct stack *user;
+	const struct window_waker *waker; /* NULL unless the probe records wakers */
+	uint32_t state;
+	bool is_idle;
+	bool is_short;
+	bool is_sample;
+	uint64_t count;
+	uint64_t on_ns;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+	uint64_t throttled_ns;
+	struct window_estimate sampled;	 /* see aggregate_group.sampled */
+	struct window_estimate deducted; /* see aggregate_group.deducted */
+	uint64_t max_ns;
+	int64_t max_end_real_ns;
+	/*
+	 * number of processes whose waits or samples are added up in the item, if there are several
+	 * (see window_row.processes); else 0
+	 */
+	uint32_t processes;
+	uint32_t started;
+};
+
+/* An item in the queue of items. */
+struct aggregate_queued {
+	struct aggregate_item item;
+	/* if the item is a row of waits: the row, whose histogram is to be added, and its window */
+	const struct window_row *row;
+	const struct window *window;
+};
+
+/*
+ * QUEUE: the number of items that are in the queue at the same time. While an item is there, the
+ * CPU loads what it will be added to. QUEUE_SLOTS: as many items come before the slot of an item is
+ * loaded, and its group can be.
+ */
+enum { AGGREGATE_QUEUE = 16, AGGREGATE_QUEUE_SLOTS = 8 };
+
 struct aggregate {
 	const struct filter *filter;
 	struct aggregate_options options;
@@ -114,6 +159,10 @@ struct aggregate {
 	struct aggregate_group *rest[2];
 	struct aggregate_others others; /* `groups` only: `lacks` has the bounds */
 	struct aggregate_lacks lacks;
+	/* the items [queue_first, queue_end) are at their number % AGGREGATE_QUEUE */
+	struct aggregate_queued queue[AGGREGATE_QUEUE];
+	size_t queue_first;
+	size_t queue_end;
 	size_t max_groups;
 	size_t max_io_groups;
 	struct aggregate_name *names;
@@ -139,34 +188,6 @@ struct aggregate {
 	/* end of the newest window that was recorded in the same run as the window being read */
 	int64_t run_end_ns;
 	int error; /* 0, or the negative errno of the first failure */
-};
-
-/* Waits or samples of one thread with the same stacks, which are to be added to their group. */
-struct aggregate_item {
-	const struct window_image *image;
-	const struct aggregate_image_info *info;
-	struct stack *kernel;
-	struct stack *user;
-	const struct window_waker *waker; /* NULL unless the probe records wakers */
-	uint32_t state;
-	bool is_idle;
-	bool is_short;
-	bool is_sample;
-	uint64_t count;
-	uint64_t on_ns;
-	uint64_t blocked_ns;
-	uint64_t runnable_ns;
-	uint64_t throttled_ns;
-	struct window_estimate sampled;	 /* see aggregate_group.sampled */
-	struct window_estimate deducted; /* see aggregate_group.deducted */
-	uint64_t max_ns;
-	int64_t max_end_real_ns;
-	/*
-	 * number of processes whose waits or samples are added up in the item, if there are several
-	 * (see window_row.processes); else 0
-	 */
-	uint32_t processes;
-	uint32_t started;
 };
 
 /* The functions that follow are in aggregate_index.c. */
@@ -224,8 +245,23 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
  * Adds an item to its group; creates the group if it does not exist. Returns the group, or NULL
  * when out of memory.
  */
-struct aggregate_group *aggregate_add(struct aggregate *aggregate,
-				      const struct aggregate_item *item);
+struct aggregate_group *aggregate_add(struct aggregate *aggregate, struct aggregate_item *item);
+
+/*
+ * Returns a place in the queue for an item, all members of which are 0. Adds the oldest item of the
+ * queue to its group if the queue is full. The caller fills the place and calls
+ * aggregate_queue_put(), or leaves it alone.
+ */
+struct aggregate_queued *aggregate_queue_place(struct aggregate *aggregate);
+
+/*
+ * Appends the item that was filled in last to the queue. It will be added to its group later than
+ * by aggregate_add(), but much faster, because its group is not waited for.
+ */
+void aggregate_queue_put(struct aggregate *aggregate);
+
+/* Adds all items of the queue to their groups. */
+void aggregate_queue_flush(struct aggregate *aggregate);
 
 /*
  * Sets aggregate->max_groups and max_io_groups to the numbers of groups that fit into

@@ -38,6 +38,12 @@ static struct aggregate_lacks_cell *cell_of(const struct aggregate_lacks *lacks,
 	return &lacks->cells[hash >> 40 & (lacks->n - 1)];
 }
 
+void aggregate_lacks_fetch(const struct aggregate_lacks *lacks, uint64_t hash)
+{
+	if (lacks->cells)
+		__builtin_prefetch(cell_of(lacks, hash), 1);
+}
+
 bool aggregate_lacks_is_low(const struct aggregate_lacks *lacks, uint64_t hash,
 			    enum aggregate_rank rank, const struct aggregate_part *part)
 {

@@ -59,6 +59,9 @@ int aggregate_lacks_give_up(struct aggregate_lacks *lacks, uint64_t rank);
 bool aggregate_lacks_is_low(const struct aggregate_lacks *lacks, uint64_t hash,
 			    enum aggregate_rank rank, const struct aggregate_part *part);
 
+/* Makes the CPU load the cell of a hash into its cache, for a call that follows soon. */
+void aggregate_lacks_fetch(const struct aggregate_lacks *lacks, uint64_t hash);
+
 /* Notes that the group with this hash lacks `part`, too. Some group must have been given up. */
 void aggregate_lacks_add(struct aggregate_lacks *lacks, uint64_t hash,
 			 const struct aggregate_part *part);

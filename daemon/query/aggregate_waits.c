@@ -19,11 +19,66 @@ static bool uses_sums(const struct aggregate *aggregate, const struct window *wi
 	return by == AGGREGATE_BY_THREAD || by == AGGREGATE_BY_PROCESS;
 }
 
+/*
+ * Fills in an item for a row of waits, but for its stacks, and adds to it the sums of `part`, which
+ * are those of the row, or those of the waits in it that the filter selects.
+ */
+static void item_set_row(struct aggregate_item *item, const struct window *window, size_t i,
+			 const struct aggregate_image_info *info, const struct filter_part *part)
+{
+	const struct window_row *row = &window->rows[i];
+
+	item->image = &window->images[row->image];
+	item->info = info;
+	item->state = row->state & ~STATE_SAMPLED;
+	item->waker = window_row_waker(window, i);
+	item->processes = row->processes;
+	item->started = row->started;
+	item->count = part->count;
+	item->blocked_ns = part->blocked_ns;
+	item->runnable_ns = part->runnable_ns;
+	item->throttled_ns = part->throttled_ns;
+	if (row->state & STATE_SAMPLED)
+		item->sampled = (struct window_estimate){
+			.count = part->count,
+			.blocked_ns = part->blocked_ns,
+			.runnable_ns = part->runnable_ns,
+		};
+	item->max_ns = part->max_ns;
+	item->max_end_real_ns =
+		part->has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
+}
+
+/* Adds the waits of a row of which the filter selects some lengths only. */
+static void row_add_filtered(struct aggregate *aggregate, const struct window *window, size_t i,
+			     const struct aggregate_image_info *info, struct filter_part *part)
+{
+	const struct window_row *row = &window->rows[i];
+	struct aggregate_item item = {};
+	struct aggregate_group *group;
+	unsigned int k;
+
+	window_row_add_buckets(window, row, part->buckets);
+	if (!filter_row(aggregate->filter, part))
+		return;
+	aggregate->estimated += part->is_estimate;
+	item_set_row(&item, window, i, info, part);
+	aggregate_item_set_stacks(aggregate, &item, row->kernel, row->user);
+	group = aggregate_add(aggregate, &item);
+	for (k = 0; group && k < WAIT_BUCKETS; k++)
+		group->buckets[k] += part->buckets[k];
+}
+
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
 		       const struct aggregate_image_info *info)
 {
 	const struct window_row *row = &window->rows[i];
-	struct filter_part part = {
+	struct filter_part part;
+	struct aggregate_queued *queued;
+
+	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
+		return;
+	part = (struct filter_part){
 		.count = row->count,
 		.blocked_ns = row->blocked_ns,
 		.runnable_ns = row->runnable_ns,
@@ -31,39 +86,16 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 		.max_ns = row->max_ns,
 		.has_max = true,
 	};
-	struct aggregate_item item = {
-		.image = &window->images[row->image],
-		.info = info,
-		.state = row->state & ~STATE_SAMPLED,
-		.waker = window_row_waker(window, i),
-		.processes = row->processes,
-		.started = row->started,
-	};
-	struct aggregate_group *group;
-	unsigned int k;
-
-	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
+	if (!filter_has_whole_row(aggregate->filter, row->max_ns)) {
+		row_add_filtered(aggregate, window, i, info, &part);
 		return;
-	window_row_add_buckets(window, row, part.buckets);
-	if (!filter_row(aggregate->filter, &part))
-		return;
-	aggregate->estimated += part.is_estimate;
-	item.count = part.count;
-	item.blocked_ns = part.blocked_ns;
-	item.runnable_ns = part.runnable_ns;
-	item.throttled_ns = part.throttled_ns;
-	if (row->state & STATE_SAMPLED)
-		item.sampled = (struct window_estimate){
-			.count = part.count,
-			.blocked_ns = part.blocked_ns,
-			.runnable_ns = part.runnable_ns,
-		};
-	item.max_ns = part.max_ns;
-	item.max_end_real_ns = part.has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
-	aggregate_item_set_stacks(aggregate, &item, row->kernel, row->user);
-	group = aggregate_add(aggregate, &item);
-	for (k = 0; group && k < WAIT_BUCKETS; k++)
-		group->buckets[k] += part.buckets[k];
+	}
+	queued = aggregate_queue_place(aggregate);
+	item_set_row(&queued->item, window, i, info, &part);
+	aggregate_item_set_stacks(aggregate, &queued->item, row->kernel, row->user);
+	queued->row = row;
+	queued->window = window;
+	aggregate_queue_put(aggregate);
 }
 
 /* Returns how much of the time from `from` to `to` lies in the window, in ns. */
@@ -264,22 +296,23 @@ void aggregate_add_short(struct aggregate *aggregate, const struct window *windo
 			 const struct window_image *image, const struct aggregate_image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
-	struct aggregate_item item = {
-		.image = image,
-		.info = info,
-		.is_short = true,
-		.count = sums->short_count,
-		.blocked_ns = sums->short_blocked_ns,
-		.runnable_ns = sums->short_runnable_ns,
-		.processes = image->folded,
-		.started = image->started,
-	};
+	struct aggregate_item *item;
 
 	if (!probe_kind_has(window->kind, PROBE_OPEN_WAITS))
 		return; /* offwake has no exact sums */
+	if ((!sums->short_count && !image->estimate.count) ||
+	    !filter_has_shorts(aggregate->filter) || aggregate->options.open_only)
+		return;
+	item = &aggregate_queue_place(aggregate)->item;
+	item->image = image;
+	item->info = info;
+	item->is_short = true;
+	item->count = sums->short_count;
+	item->blocked_ns = sums->short_blocked_ns;
+	item->runnable_ns = sums->short_runnable_ns;
+	item->processes = image->folded;
+	item->started = image->started;
 	if (!uses_sums(aggregate, window))
-		item.deducted = image->estimate;
-	if ((sums->short_count || image->estimate.count) && filter_has_shorts(aggregate->filter) &&
-	    !aggregate->options.open_only)
-		aggregate_add(aggregate, &item);
+		item->deducted = image->estimate;
+	aggregate_queue_put(aggregate);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS_MIN = 64 };
+enum { SLOTS_MIN = 64, CACHE_LINE = 64 };
 
 uint64_t key_index_hash(const void *key, size_t size)
 {
@@ -32,6 +32,27 @@ void *key_index_find(const struct key_index *index, const void *key, uint64_t ha
 		    memcmp(index->slots[i].item, key, index->key_size) == 0)
 			return index->slots[i].item;
 	return NULL;
+}
+
+void key_index_fetch(const struct key_index *index, uint64_t hash)
+{
+	if (index->capacity)
+		__builtin_prefetch(&index->slots[hash & (index->capacity - 1)]);
+}
+
+void key_index_fetch_item(const struct key_index *index, uint64_t hash)
+{
+	const struct key_index_slot *slot;
+
+	if (!index->capacity)
+		return;
+	slot = &index->slots[hash & (index->capacity - 1)];
+	if (slot->hash != hash || !slot->item)
+		return;
+	__builtin_prefetch(slot->item, 1);
+	__builtin_prefetch((const char *)slot->item + CACHE_LINE, 1);
+	__builtin_prefetch((const char *)slot->item + 2 * CACHE_LINE, 1);
+	__builtin_prefetch((const char *)slot->item + 3 * CACHE_LINE, 1);
 }
 
 static void slot_fill(struct key_index *index, void *item, uint64_t hash)

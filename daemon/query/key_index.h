@@ -30,6 +30,14 @@ uint64_t key_index_hash(const void *key, size_t size);
 /* Returns the item with this key, of which `hash` is the hash; NULL if there is none. */
 void *key_index_find(const struct key_index *index, const void *key, uint64_t hash);
 
+/*
+ * key_index_fetch() makes the CPU load the slot of a hash into its cache, for a search that follows
+ * soon. key_index_fetch_item() does so with the beginning of the item that is most likely in the
+ * slot; the slot should be in the cache by then. Loads from memory then go on during other work.
+ */
+void key_index_fetch(const struct key_index *index, uint64_t hash);
+void key_index_fetch_item(const struct key_index *index, uint64_t hash);
+
 /* Adds an item. The index must not have an item with this key. Returns 0 or -ENOMEM. */
 int key_index_add(struct key_index *index, void *item, uint64_t hash);
 

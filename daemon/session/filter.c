@@ -359,13 +359,18 @@ static void part_scale(struct filter_part *part, double share, bool with_max)
 	part->throttled_ns = (uint64_t)((double)part->throttled_ns * (ns / (double)all));
 }
 
+bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns)
+{
+	return filter->min_ns == 0 && max_ns <= (uint64_t)filter->max_ns;
+}
+
 bool filter_row(const struct filter *filter, struct filter_part *part)
 {
 	bool with_max = filter_has_duration(filter, part->max_ns);
 	unsigned int top = wait_bucket(part->max_ns), i;
 	double share;
 
-	if (filter->min_ns == 0 && part->max_ns <= (uint64_t)filter->max_ns)
+	if (filter_has_whole_row(filter, part->max_ns))
 		return true;
 	if (part->max_ns < (uint64_t)filter->min_ns)
 		return false;

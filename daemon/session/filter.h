@@ -84,6 +84,12 @@ bool filter_has_shorts(const struct filter *filter);
 /* True if the filter lets these sums pass and would let each of the waits in them pass, too. */
 bool filter_has_all_shorts(const struct filter *filter);
 
+/*
+ * True if the filter lets all waits of a row pass, so that filter_row() would not change its sums.
+ * max_ns is the length of the row's longest wait.
+ */
+bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns);
+
 /* Sums over the waits of one row. After filter_row(), sums over only those waits whose length the
  * filter lets pass. */
 struct filter_part {
