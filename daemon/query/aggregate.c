@@ -266,6 +266,7 @@ int aggregate_new_part(const struct timeline_list *list, size_t first, size_t en
 	}
 	aggregate->filter = filter;
 	aggregate->options = *options;
+	aggregate->last_counted.pid = -1;
 	aggregate_groups_limit(aggregate);
 	r = aggregate_seen_init(aggregate);
 	if (!r) {

@@ -470,7 +470,8 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	 * Kernel stacks with the same key differ at most in the frames of the scheduler: keep the
 	 * longer stack, which has these frames.
 	 */
-	if (item->kernel && group->kernel && item->kernel->n_frames > group->kernel->n_frames) {
+	if (item->kernel != group->kernel && item->kernel && group->kernel &&
+	    item->kernel->n_frames > group->kernel->n_frames) {
 		stack_unref(group->kernel);
 		group->kernel = stack_ref(item->kernel);
 	}

@@ -195,15 +195,22 @@ static void seen_note(struct aggregate *aggregate, const struct window_image *im
 	memcpy(seen->comm, process->comm, sizeof(seen->comm));
 }
 
+/*
+ * Counts a thread, and its process unless it is that of the thread that was counted last: threads
+ * of a process follow each other in most cases.
+ */
 static int image_count(struct aggregate *aggregate, const struct window_image *image,
 		       const struct process_info *process)
 {
+	struct process_id *last = &aggregate->last_counted;
 	int r = aggregate_set_add(&aggregate->threads, (uint64_t)image->tid, image->start_boot_ns,
 				  false);
 
-	return r ? r
-		 : aggregate_set_add(&aggregate->processes, (uint64_t)process->id.pid,
-				     process->id.start_boot_ns, false);
+	if (r || (process->id.pid == last->pid && process->id.start_boot_ns == last->start_boot_ns))
+		return r;
+	*last = process->id;
+	return aggregate_set_add(&aggregate->processes, (uint64_t)process->id.pid,
+				 process->id.start_boot_ns, false);
 }
 
 /*

@@ -16,10 +16,10 @@
 #include "bpf/io_shared.h"
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/base/key_index.h"
 #include "daemon/query/aggregate.h"
 #include "daemon/query/aggregate_lacks.h"
 #include "daemon/query/aggregate_set.h"
-#include "daemon/query/key_index.h"
 
 /* The facts about a thread of the window that is being aggregated. */
 struct aggregate_image_info {
@@ -169,6 +169,7 @@ struct aggregate {
 	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
 	struct aggregate_set processes;
+	struct process_id last_counted; /* the last one added to `processes`; pid -1: none */
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	struct window_folded folded;	 /* the sums of window->folded over all windows */

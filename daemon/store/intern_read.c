@@ -7,6 +7,7 @@
 
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
+#include "daemon/base/key_index.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/reader.h"
 #include "daemon/window/stack_id.h"
@@ -14,13 +15,11 @@
 struct loaded_frame {
 	struct frame frame;
 	int64_t number;
-	UT_hash_handle hh;
 };
 
 struct loaded_stack {
 	struct stack stack; /* stack.is_partial is true as long as not all frames were read */
 	int64_t number;
-	UT_hash_handle hh;
 };
 
 /* Facts about a process that a query has read from the table of processes. */
@@ -45,8 +44,9 @@ struct loaded_process {
 struct store_intern_reader {
 	struct store_db *db;
 	struct process_table *table;
-	struct loaded_frame *frames;
-	struct loaded_stack *stacks;
+	/* by the hashes of their numbers, see number_hash() */
+	struct key_index frames;
+	struct key_index stacks;
 	struct loaded_process *processes;
 	struct loaded_process *numbers;
 	struct loaded_owner *owners;
@@ -57,6 +57,11 @@ struct store_intern_reader {
 	size_t sweep_at;
 	uint64_t *damaged;
 };
+
+static uint64_t number_hash(int64_t number)
+{
+	return key_index_hash(&number, sizeof(number));
+}
 
 int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out)
@@ -104,19 +109,18 @@ static void owners_drop(struct store_intern_reader *interned)
 struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned)
 {
 	struct loaded_process *process, *next_process;
-	struct loaded_frame *frame, *next_frame;
-	struct loaded_stack *stack, *next_stack;
+	struct loaded_frame *frame;
+	struct loaded_stack *stack;
+	size_t at;
 
 	if (!interned)
 		return NULL;
-	HASH_ITER (hh, interned->stacks, stack, next_stack) {
-		HASH_DEL(interned->stacks, stack);
+	for (at = 0; (stack = key_index_next(&interned->stacks, &at));)
 		stack_free(stack);
-	}
-	HASH_ITER (hh, interned->frames, frame, next_frame) {
-		HASH_DEL(interned->frames, frame);
+	for (at = 0; (frame = key_index_next(&interned->frames, &at));)
 		frame_free(frame);
-	}
+	key_index_fini(&interned->stacks);
+	key_index_fini(&interned->frames);
 	HASH_ITER (hh, interned->processes, process, next_process) {
 		HASH_DELETE(hh_process, interned->numbers, process);
 		HASH_DEL(interned->processes, process);
@@ -195,21 +199,17 @@ static int frame_read(struct store_intern_reader *interned, int64_t number, stru
 
 static struct frame *frame_of(struct store_intern_reader *interned, int64_t number)
 {
-	struct loaded_frame *frame;
+	uint64_t hash = number_hash(number);
+	struct loaded_frame *frame = key_index_find(&interned->frames, NULL, hash);
 
-	HASH_FIND(hh, interned->frames, &number, sizeof(number), frame);
 	if (frame)
 		return &frame->frame;
 	frame = calloc(1, sizeof(*frame));
 	if (!frame)
 		return NULL;
 	frame->number = number;
-	if (frame_read(interned, number, &frame->frame)) {
-		frame_free(frame);
-		return NULL;
-	}
-	HASH_ADD(hh, interned->frames, number, sizeof(frame->number), frame);
-	if (!HASH_HAS(frame)) {
+	if (frame_read(interned, number, &frame->frame) ||
+	    key_index_add(&interned->frames, frame, hash)) {
 		frame_free(frame);
 		return NULL;
 	}
@@ -323,9 +323,9 @@ static int stack_read(struct store_intern_reader *interned, int64_t number, size
 static struct stack *stack_get(struct store_intern_reader *interned, int64_t number,
 			       size_t max_frames)
 {
-	struct loaded_stack *stack;
+	uint64_t hash = number_hash(number);
+	struct loaded_stack *stack = key_index_find(&interned->stacks, NULL, hash);
 
-	HASH_FIND(hh, interned->stacks, &number, sizeof(number), stack);
 	if (stack)
 		return &stack->stack;
 	stack = calloc(1, sizeof(*stack));
@@ -333,12 +333,8 @@ static struct stack *stack_get(struct store_intern_reader *interned, int64_t num
 		return NULL;
 	stack->number = number;
 	stack->stack.refs = 1;
-	if (stack_read(interned, number, max_frames, &stack->stack)) {
-		stack_free(stack);
-		return NULL;
-	}
-	HASH_ADD(hh, interned->stacks, number, sizeof(stack->number), stack);
-	if (!HASH_HAS(stack)) {
+	if (stack_read(interned, number, max_frames, &stack->stack) ||
+	    key_index_add(&interned->stacks, stack, hash)) {
 		stack_free(stack);
 		return NULL;
 	}
@@ -357,46 +353,55 @@ void store_intern_reader_skip_frames(struct store_intern_reader *interned)
 	interned->skips_frames = true;
 }
 
-/* Frees the frames that are in no loaded stack. */
+/* Frees the frames that are in no loaded stack. Does nothing when out of memory. */
 static void frames_sweep(struct store_intern_reader *interned)
 {
-	struct loaded_stack *stack, *next_stack;
-	struct loaded_frame *frame, *next;
-	size_t i, n;
+	struct key_index kept = {};
+	struct loaded_stack *stack;
+	struct loaded_frame *frame;
+	size_t i, n, at;
 
-	HASH_ITER (hh, interned->frames, frame, next)
+	if (key_index_reserve(&kept, interned->frames.n))
+		return;
+	for (at = 0; (frame = key_index_next(&interned->frames, &at));)
 		frame->frame.refs = 0;
-	HASH_ITER (hh, interned->stacks, stack, next_stack) {
+	for (at = 0; (stack = key_index_next(&interned->stacks, &at));) {
 		n = stack->stack.is_partial ? stack->stack.n_raw : stack->stack.n_frames;
 		for (i = 0; i < n; i++)
 			stack->stack.frames[i]->refs = 1;
 	}
-	HASH_ITER (hh, interned->frames, frame, next) {
+	for (at = 0; (frame = key_index_next(&interned->frames, &at));) {
 		if (frame->frame.refs)
-			continue;
-		HASH_DEL(interned->frames, frame);
-		frame_free(frame);
+			key_index_add(&kept, frame, number_hash(frame->number));
+		else
+			frame_free(frame);
 	}
+	key_index_fini(&interned->frames);
+	interned->frames = kept;
 }
 
 /*
  * Frees the stacks to which neither a window nor the caller of the query refers. Does nothing
  * before the number of stacks has reached sweep_at: twice the number that the previous sweep left,
- * plus QUERY_KEPT.
+ * plus QUERY_KEPT. Does nothing when out of memory, either.
  */
 static void stacks_sweep(struct store_intern_reader *interned)
 {
-	struct loaded_stack *stack, *next;
+	struct key_index kept = {};
+	struct loaded_stack *stack;
+	size_t at = 0;
 
-	if (HASH_COUNT(interned->stacks) < interned->sweep_at)
+	if (interned->stacks.n < interned->sweep_at || key_index_reserve(&kept, interned->stacks.n))
 		return;
-	HASH_ITER (hh, interned->stacks, stack, next) {
+	while ((stack = key_index_next(&interned->stacks, &at))) {
 		if (stack->stack.refs > 1)
-			continue;
-		HASH_DEL(interned->stacks, stack);
-		stack_free(stack);
+			key_index_add(&kept, stack, number_hash(stack->number));
+		else
+			stack_free(stack);
 	}
-	interned->sweep_at = 2 * HASH_COUNT(interned->stacks) + QUERY_KEPT;
+	key_index_fini(&interned->stacks);
+	interned->stacks = kept;
+	interned->sweep_at = 2 * kept.n + QUERY_KEPT;
 	frames_sweep(interned);
 }
 

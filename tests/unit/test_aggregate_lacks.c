@@ -9,7 +9,7 @@
 
 #include "common/base.h"
 #include "daemon/query/aggregate_lacks.h"
-#include "daemon/query/key_index.h"
+#include "daemon/base/key_index.h"
 
 enum { MANY = 100000 };
 

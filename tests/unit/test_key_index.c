@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base.h"
-#include "daemon/query/key_index.h"
+#include "daemon/base/key_index.h"
 
 enum { MANY = 20000 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/query/key_index.h"
+#include "daemon/base/key_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,11 +64,16 @@ static void slot_fill(struct key_index *index, void *item, uint64_t hash)
 	index->slots[i] = (struct key_index_slot){ hash, item };
 }
 
-static int grow(struct key_index *index)
+int key_index_reserve(struct key_index *index, size_t n)
 {
-	struct key_index next = { .capacity = index->capacity ? 2 * index->capacity : SLOTS_MIN };
+	struct key_index next = { .capacity = index->capacity ? index->capacity : SLOTS_MIN };
 	size_t i;
 
+	/* At least a quarter of the slots is free, so that a search ends after few steps. */
+	while (4 * n > 3 * next.capacity)
+		next.capacity *= 2;
+	if (next.capacity == index->capacity)
+		return 0;
 	next.slots = calloc(next.capacity, sizeof(*next.slots));
 	if (!next.slots)
 		return -ENOMEM;
@@ -83,8 +88,7 @@ static int grow(struct key_index *index)
 
 int key_index_add(struct key_index *index, void *item, uint64_t hash)
 {
-	/* At least a quarter of the slots is free, so that a search ends after few steps. */
-	int r = 4 * (index->n + 1) > 3 * index->capacity ? grow(index) : 0;
+	int r = key_index_reserve(index, index->n + 1);
 
 	if (r)
 		return r;

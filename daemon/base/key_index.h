@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_QUERY_KEY_INDEX_H
-#define STACKD_DAEMON_QUERY_KEY_INDEX_H
+#ifndef STACKD_DAEMON_BASE_KEY_INDEX_H
+#define STACKD_DAEMON_BASE_KEY_INDEX_H
 
 /*
  * A hash table that finds structs by a key at their beginning. The hashes are stored in the table
  * itself, so that a search reads a struct only if its key is most likely the right one: if the
  * structs are large, each of them that is read is a cache miss. Does not own the structs. One
  * thread.
+ *
+ * Keys of 8 bytes have different hashes if they are different. If key_size is 0, the hash alone
+ * therefore identifies an item, and key_index_find() ignores the key.
  */
 
 #include <stddef.h>
@@ -18,7 +21,7 @@ struct key_index_slot {
 };
 
 struct key_index {
-	size_t key_size; /* size of the key in bytes, a multiple of 8; set by the caller */
+	size_t key_size; /* size of the key in bytes, a multiple of 8, or 0; set by the caller */
 	struct key_index_slot *slots;
 	size_t capacity; /* number of slots, a power of two */
 	size_t n;	 /* number of items */
@@ -37,6 +40,9 @@ void *key_index_find(const struct key_index *index, const void *key, uint64_t ha
  */
 void key_index_fetch(const struct key_index *index, uint64_t hash);
 void key_index_fetch_item(const struct key_index *index, uint64_t hash);
+
+/* Makes room for n items, so that they can be added without a failure. Returns 0 or -ENOMEM. */
+int key_index_reserve(struct key_index *index, size_t n);
 
 /* Adds an item. The index must not have an item with this key. Returns 0 or -ENOMEM. */
 int key_index_add(struct key_index *index, void *item, uint64_t hash);
