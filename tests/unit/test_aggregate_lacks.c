@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "common/base.h"
-#include "daemon/query/aggregate_lacks.h"
 #include "daemon/base/key_index.h"
+#include "daemon/query/aggregate_lacks.h"
 
 enum { MANY = 100000 };
 
