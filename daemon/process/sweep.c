@@ -8,7 +8,7 @@
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* number of processes that one sweep looks for in /proc, at most */
-#define SWEEP_AT_ONCE	 256 /* number of pids after which a sweep releases the lock for a moment */
+#define SWEEP_AT_ONCE	 512 /* number of pids after which a sweep releases the lock for a moment */
 #define SWEEP_PAUSE_US	 200
 
 /* True unless /proc shows that the process has exited. */

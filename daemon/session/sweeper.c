@@ -32,9 +32,11 @@
 /*
  * When a sweep ends and the allocator has more free memory than this, in bytes, that memory is
  * returned to the kernel: the next window of a host with many processes needs it, but few hosts
- * have many all the time.
+ * have many all the time. Finding out how much is free takes milliseconds if there are many pieces,
+ * so it is done at this interval.
  */
-#define MEMORY_SPARE ((size_t)4 << 20)
+#define MEMORY_SPARE	((size_t)4 << 20)
+#define MEMORY_CHECK_NS (20 * NS_PER_S)
 
 struct sweeper {
 	struct sweeper_options options;
@@ -42,8 +44,9 @@ struct sweeper {
 	pthread_mutex_t lock; /* guards is_stopping */
 	pthread_cond_t stopping;
 	bool is_stopping;
-	int64_t swept_ns; /* when the last sweep began */
-	int64_t built_ns; /* sessions_built_ns() at that time */
+	int64_t swept_ns;   /* when the last sweep began */
+	int64_t built_ns;   /* sessions_built_ns() at that time */
+	int64_t checked_ns; /* when memory_check() last ran */
 };
 
 /*
@@ -60,6 +63,14 @@ static void tables_sweep(const struct sweeper_options *options, int64_t built, i
 
 	stack_table_sweep(options->stacks, STACK_KEEP_NS, built);
 	process_table_sweep(options->processes, &sweep);
+}
+
+/* Returns free memory to the kernel if there is much of it. */
+static void memory_check(struct sweeper *sweeper, int64_t now)
+{
+	if (now - sweeper->checked_ns < MEMORY_CHECK_NS)
+		return;
+	sweeper->checked_ns = now;
 	if (mallinfo2().fordblks > MEMORY_SPARE)
 		malloc_trim(0);
 }
@@ -83,6 +94,7 @@ static void sweep_if_due(struct sweeper *sweeper)
 	    (built == sweeper->built_ns || names.named_ns < built))
 		return;
 	tables_sweep(options, built, names.named_ns);
+	memory_check(sweeper, now);
 	sweeper->swept_ns = now;
 	sweeper->built_ns = built;
 }

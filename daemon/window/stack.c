@@ -22,7 +22,7 @@
  * A sweep looks at SWEEP_AT_ONCE stacks, then releases the lock and pauses for other threads.
  * Stacks without references may take 1 / IDLE_SHARE of the table's limit.
  */
-enum { SWEEP_AT_ONCE = 1024, SWEEP_PAUSE_US = 200, IDLE_SHARE = 32 };
+enum { SWEEP_AT_ONCE = 2048, SWEEP_PAUSE_US = 200, IDLE_SHARE = 32 };
 
 /* The limits of one sweep, and the memory of the stacks that it has kept so far, in bytes. */
 struct sweep {
