@@ -198,6 +198,7 @@ static void *drain_run(void *data)
 		drain_measure(drain);
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
+		process_table_show(drain->processes);
 	}
 	drain_cut_now(drain);
 	return NULL;

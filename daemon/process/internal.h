@@ -26,6 +26,7 @@
 
 #define READ_QUEUE_MAX 1024
 #define READ_LATER_MAX 4096
+#define UNSHOWN_MAX    1024
 
 struct held_symbols {
 	struct module *module;
@@ -83,7 +84,13 @@ struct process {
 	/* the string `exe` may name the program that ran before the last exec */
 	bool is_exe_guessed;
 
-	struct process_maps *maps;     /* current mappings; NULL: not read, or already dropped */
+	struct process_maps *maps; /* current mappings; NULL: not read, or already dropped */
+	/*
+	 * the mappings that the unwinder has, and whose files are kept open for this process. They
+	 * are those in `maps`, or an earlier version until process_show() is called. NULL: none
+	 */
+	struct process_maps *shown_maps;
+	bool is_unshown;	       /* the process is in process_table.unshown[] */
 	struct maps_version *versions; /* versions of the mappings that stack walks used, newest
 					  first (maps_history.c) */
 	/*
@@ -93,10 +100,10 @@ struct process {
 	int64_t shown_ns;
 	bool has_put; /* the daemon has added the entry, not a BPF program */
 	/*
-	 * a BPF program has copied the parent's entry for this process when it was forked; used
-	 * only within inherit()
+	 * generation of the address space in the entry, if a BPF program has added the entry at the
+	 * fork, as a copy of the parent's; else 0
 	 */
-	bool is_copied;
+	uint64_t copied_generation;
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to `pending` */
@@ -171,6 +178,9 @@ struct process_table {
 	struct module_registry *registry;  /* the modules that processes map; has its own lock */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
+	/* The n_unshown processes for which process_show_later() was called, with references. */
+	struct process *unshown[UNSHOWN_MAX];
+	size_t n_unshown;
 	struct read_later later[READ_LATER_MAX]; /* ring of n_later entries from first_later on */
 	size_t first_later, n_later;
 	size_t n_processes;
@@ -223,6 +233,13 @@ void process_forget_code(struct process *process);
  * caller's reference to `maps`.
  */
 void process_set_maps(struct process *process, struct process_maps *maps);
+/*
+ * Passes process.maps to the unwinder, and keeps the mapped files open as long as the process runs.
+ * process_show_later() does so when process_table_show() is called, if the process runs then:
+ * records come in batches, and many processes exit in the batch in which they begin.
+ */
+void process_show(struct process *process);
+void process_show_later(struct process *process);
 /*
  * Passes the mappings of the process to the unwinder, for stack walks, and causes the unwind rows
  * of the mapped files to be loaded soon.

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "bpf/unwind_shared.h"
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
@@ -19,7 +20,7 @@ struct process_maps {
 	atomic_uint refs;
 	atomic_uint live;
 	struct module_registry *registry; /* registry that opens mapped files; not owned */
-	size_t n;
+	size_t n, capacity;
 	struct process_map *items; /* mappings, sorted by start address */
 	struct address_space *space;
 };
@@ -368,7 +369,8 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 		return -ENOMEM;
 	atomic_init(&maps->refs, 1);
 	maps->registry = registry;
-	maps->items = calloc(mappings->n + (before ? before->n : 0) + 1, sizeof(*maps->items));
+	maps->capacity = mappings->n + (before ? before->n : 0) + 1;
+	maps->items = calloc(maps->capacity, sizeof(*maps->items));
 	if (!maps->items)
 		return -ENOMEM;
 	for (size_t i = 0; i < mappings->n; i++) {
@@ -426,33 +428,74 @@ static int found_make(const struct process_maps *before, const struct unwind_map
 	return 0;
 }
 
-int process_maps_add(struct module_registry *registry, const struct process_maps *before,
-		     const struct unwind_mapping_found *found, struct module *module,
-		     const char *path, struct process_maps **out)
+/*
+ * True if the maps may be changed in place: only one thread can see them, and the unwinder does not
+ * have them.
+ */
+static bool is_private(const struct process_maps *maps)
 {
-	_cleanup_(process_maps_unrefp) struct process_maps *maps = calloc(1, sizeof(*maps));
-	size_t n = before ? before->n : 0;
+	return maps && atomic_load(&maps->refs) == 1 && !atomic_load(&maps->live) && !maps->space;
+}
 
-	if (!maps)
-		return -ENOMEM;
-	atomic_init(&maps->refs, 1);
-	maps->registry = registry;
-	maps->items = calloc(n + 1, sizeof(*maps->items));
-	if (!maps->items)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		const struct process_map *map = &before->items[i];
+/* Makes a copy of the maps, or empty maps if `maps` is NULL. NULL when out of memory. */
+static struct process_maps *maps_copy(struct module_registry *registry,
+				      const struct process_maps *maps)
+{
+	_cleanup_(process_maps_unrefp) struct process_maps *copy = calloc(1, sizeof(*copy));
+	size_t n = maps ? maps->n : 0;
 
-		if (map->start < found->end && found->start < map->end)
-			continue;
-		if (map_copy(map, &maps->items[maps->n]))
-			return -ENOMEM;
-		maps->n++;
+	if (!copy)
+		return NULL;
+	atomic_init(&copy->refs, 1);
+	copy->registry = registry;
+	if (array_reserve(copy->items, copy->capacity, n + 1))
+		return NULL;
+	for (; copy->n < n; copy->n++)
+		if (map_copy(&maps->items[copy->n], &copy->items[copy->n]))
+			return NULL;
+	return TAKE(copy);
+}
+
+/*
+ * Adds the mapping, and removes all mappings that overlap it. Takes over the module and the name of
+ * the mapping. Returns 0 or -ENOMEM.
+ */
+static int map_insert(struct process_maps *maps, const struct process_map *map)
+{
+	size_t first = 0, last;
+
+	if (array_reserve(maps->items, maps->capacity, maps->n + 1))
+		return -ENOMEM;
+	while (first < maps->n && maps->items[first].end <= map->start)
+		first++;
+	for (last = first; last < maps->n && maps->items[last].start < map->end; last++)
+		map_fini(&maps->items[last]);
+	memmove(&maps->items[first + 1], &maps->items[last],
+		(maps->n - last) * sizeof(maps->items[0]));
+	maps->items[first] = *map;
+	maps->n += 1 - (last - first);
+	return 0;
+}
+
+int process_maps_add(struct module_registry *registry, struct process_maps **maps,
+		     const struct unwind_mapping_found *found, struct module *module,
+		     const char *path)
+{
+	struct process_maps *changed = *maps;
+	struct process_map map;
+
+	if (found_make(*maps, found, module, path, &map))
+		return -ENOMEM;
+	if (!is_private(changed))
+		changed = maps_copy(registry, changed);
+	if (!changed || map_insert(changed, &map)) {
+		map_fini(&map);
+		if (changed != *maps)
+			process_maps_unref(changed);
+		return -ENOMEM;
 	}
-	if (found_make(before, found, module, path, &maps->items[maps->n]))
-		return -ENOMEM;
-	maps->n++;
-	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
-	*out = TAKE(maps);
+	if (changed != *maps)
+		process_maps_unref(*maps);
+	*maps = changed;
 	return 0;
 }

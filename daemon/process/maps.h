@@ -54,14 +54,15 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 		       struct process_maps **out);
 
 /*
- * Builds a copy of the maps `before` (NULL: of empty maps) and adds the mapping `found`, which
- * replaces all mappings that overlap it. `module` is the mapped file; if it is NULL, the mapping
- * holds code made at run time. `path` is the path by which the file is mapped, or NULL if it is not
- * known. The caller owns *out. Returns 0 or -ENOMEM.
+ * Adds the mapping `found` to *maps (NULL: to empty maps). It replaces all mappings that overlap
+ * it. `module` is the mapped file; if it is NULL, the mapping holds code made at run time. `path`
+ * is the path by which the file is mapped, or NULL if it is not known. Changes *maps in place if
+ * the caller has the only reference and no live process is counted. Otherwise drops the caller's
+ * reference, and sets *maps to a changed copy. Returns 0, or -ENOMEM with *maps unchanged.
  */
-int process_maps_add(struct module_registry *registry, const struct process_maps *before,
+int process_maps_add(struct module_registry *registry, struct process_maps **maps,
 		     const struct unwind_mapping_found *found, struct module *module,
-		     const char *path, struct process_maps **out);
+		     const char *path);
 
 struct process_maps *process_maps_ref(struct process_maps *maps);
 struct process_maps *process_maps_unref(struct process_maps *maps);

@@ -186,16 +186,11 @@ static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 static void walk_mapping_set(struct process *process, struct maps_version *version,
 			     struct walk_mapping *walked, struct module *module)
 {
-	struct process_maps *maps;
-
 	if (!module && walked->mapping.key.size)
 		return;
-	if (process_maps_add(process->table->registry, version->walk_maps, &walked->mapping, module,
-			     process_name_find(process->table, walked->name), &maps))
-		return;
-	process_maps_unref(version->walk_maps);
-	version->walk_maps = maps;
-	walked->is_awaited = false;
+	if (!process_maps_add(process->table->registry, &version->walk_maps, &walked->mapping,
+			      module, process_name_find(process->table, walked->name)))
+		walked->is_awaited = false;
 }
 
 void maps_history_note(struct process *process, const struct record_mapping *record,

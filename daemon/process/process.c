@@ -127,9 +127,8 @@ void process_publish(struct process *process)
 	if (!space || process->has_exited || process->is_kernel || !process_is_newest(process))
 		return;
 	maps_history_add(process);
-	if (process->is_copied) {
-		process->shown_ns = (int64_t)process->id.start_boot_ns;
-	} else {
+	if (process->copied_generation != address_space_generation(space)) {
+		process->copied_generation = 0;
 		unwind_process_set(space, &owner);
 		process->shown_ns = clock_ns(CLOCK_BOOTTIME);
 		process->has_put = true;
@@ -163,24 +162,73 @@ void process_mark_exited(struct process *process)
 	 */
 	if (unwind && process->has_put)
 		unwind_process_drop(unwind, &owner);
-	if (!process->maps)
+	if (!process->shown_maps)
 		return;
-	process_maps_drop_live(process->maps);
+	process_maps_drop_live(process->shown_maps);
+	process->shown_maps = process_maps_unref(process->shown_maps);
 	process_table_note_files(process->table);
+}
+
+void process_show(struct process *process)
+{
+	struct process_maps *old = process->shown_maps;
+
+	if (!process->maps || process->maps == old)
+		return;
+	/* Add the new maps before dropping the old ones, so that files in both are not closed. */
+	process_maps_add_live(process->maps);
+	if (process->has_exited) {
+		process_maps_drop_live(process->maps);
+		process_table_note_files(process->table);
+		return;
+	}
+	process->shown_maps = process_maps_ref(process->maps);
+	process_publish(process);
+	if (old)
+		process_maps_drop_live(old);
+	process_maps_unref(old);
+}
+
+/* Shows the processes in table.unshown[] that still run. Called with table.lock held. */
+static void show_all(struct process_table *table)
+{
+	for (size_t i = 0; i < table->n_unshown; i++) {
+		struct process *process = table->unshown[i];
+
+		process->is_unshown = false;
+		process->refs--;
+		if (!process->has_exited)
+			process_show(process);
+	}
+	table->n_unshown = 0;
+}
+
+void process_show_later(struct process *process)
+{
+	struct process_table *table = process->table;
+
+	if (process->is_unshown)
+		return;
+	if (table->n_unshown == UNSHOWN_MAX)
+		show_all(table);
+	process->is_unshown = true;
+	process->refs++;
+	table->unshown[table->n_unshown++] = process;
+}
+
+void process_table_show(struct process_table *table)
+{
+	pthread_mutex_lock(&table->lock);
+	show_all(table);
+	process_table_unlock(table);
 }
 
 void process_set_maps(struct process *process, struct process_maps *maps)
 {
 	struct process_maps *old = process->maps;
 
-	/* Add the new maps before dropping the old ones, so that files in both are not closed. */
-	process_maps_add_live(maps);
 	process->maps = maps;
-	process_publish(process);
-	if (process->has_exited)
-		process_maps_drop_live(maps);
-	else if (old)
-		process_maps_drop_live(old);
+	process_show(process);
 	process_maps_unref(old);
 }
 

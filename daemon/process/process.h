@@ -198,6 +198,12 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 void process_table_note_mapping(struct process_table *table, const struct record_mapping *record);
 
 /*
+ * Passes to the unwinder the mappings that the functions above have given to processes, unless the
+ * process has exited since. Must be called after a batch of records.
+ */
+void process_table_show(struct process_table *table);
+
+/*
  * Copies the statistics of up to `max` programs to `out`, first the program with the most
  * incomplete walks. Returns the number of programs that were copied.
  */

@@ -201,6 +201,18 @@ struct process *process_see_folded(struct process *member, const struct process_
 	return process_table_see_as(member->table, &info);
 }
 
+/*
+ * Returns the generation of the address space in the process's entry in the unwinder's map; 0 if it
+ * is not known.
+ */
+static uint64_t generation_of(const struct process *process)
+{
+	struct address_space *space =
+		process->shown_maps ? process_maps_address_space(process->shown_maps) : NULL;
+
+	return space ? address_space_generation(space) : process->copied_generation;
+}
+
 /* Gives a forked child the mappings, exe and cgroup of its parent. */
 static void inherit(struct process *child, const struct process *parent)
 {
@@ -210,10 +222,14 @@ static void inherit(struct process *child, const struct process *parent)
 	 * At a fork, a BPF program copies the parent's entry in the unwinder's map for the child,
 	 * if the parent has an entry by then.
 	 */
-	child->is_copied = parent->shown_ns && (uint64_t)parent->shown_ns < child->id.start_boot_ns;
-	if (parent->maps)
-		process_set_maps(child, process_maps_ref(parent->maps));
-	child->is_copied = false;
+	if (parent->shown_ns && (uint64_t)parent->shown_ns < child->id.start_boot_ns) {
+		child->copied_generation = generation_of(parent);
+		child->shown_ns = (int64_t)child->id.start_boot_ns;
+	}
+	if (parent->maps) {
+		child->maps = process_maps_ref(parent->maps);
+		process_show_later(child);
+	}
 	if (parent->exe)
 		process_set_text(child, &child->exe, parent->exe);
 	child->exe_dev = parent->exe_dev;

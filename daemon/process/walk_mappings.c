@@ -21,7 +21,7 @@
 #define PENDED_AHEAD_NS NS_PER_S
 
 /*
- * Adding a mapping copies all mappings of the process, so additions are rate limited: 16 at once,
+ * Adding a mapping may copy all mappings of the process, so additions are rate limited: 16 at once,
  * then one every 100 ms, and fewer if the process has many mappings. A mapping that is not added is
  * kept in maps_history.c for the stack whose walk found it.
  */
@@ -111,20 +111,22 @@ void walk_mappings_learn(struct process *process)
 	pending->n = n;
 }
 
-/* Adds the mapping to the process's maps now, because the process may exit before /proc is read. */
-static void add(struct process *process, const struct unwind_mapping_found *found, uint64_t name,
-		struct module *module)
+/*
+ * Adds the mapping to the process's maps now, because the process may exit before /proc is read.
+ * process_show() must be called later. Returns 0 or -ENOMEM.
+ */
+static int add(struct process *process, const struct unwind_mapping_found *found, uint64_t name,
+	       struct module *module)
 {
 	const char *path = process_name_find(process->table, name);
-	struct process_maps *maps;
+	int r = process_maps_add(process->table->registry, &process->maps, found, module, path);
 
-	if (process_maps_add(process->table->registry, process->maps, found, module, path, &maps))
-		return;
 	/*
 	 * Discard the results of reads of /proc that began before now: they may lack this mapping.
 	 */
-	process->read_applied = process->reads_begun;
-	process_set_maps(process, maps);
+	if (!r)
+		process->read_applied = process->reads_begun;
+	return r;
 }
 
 void walk_mappings_open(struct process *process)
@@ -143,8 +145,9 @@ void walk_mappings_open(struct process *process)
 		if (!module)
 			continue;
 		pthread_mutex_lock(&table->lock);
-		if (!is_same_file(map_find(process, found->start), found, false))
-			add(process, found, pending->names[i], module);
+		if (!is_same_file(map_find(process, found->start), found, false) &&
+		    !add(process, found, pending->names[i], module))
+			process_show(process);
 		process_table_unlock(table);
 		module_unref(module);
 	}
@@ -190,12 +193,14 @@ void walk_mappings_note(struct process *process, const struct record_mapping *re
 	if (process->is_kernel)
 		return;
 	if (module && (!is_mapped_as(map, found) || map->module != module) &&
-	    take_share(process, now))
-		add(process, found, record->name, module);
-	else if (!module && is_same_file(map, found, false))
+	    take_share(process, now)) {
+		if (!add(process, found, record->name, module))
+			process_show_later(process);
+	} else if (!module && is_same_file(map, found, false)) {
 		module_learn_code(map->module, &found->key);
-	else if (!module && found->key.size)
+	} else if (!module && found->key.size) {
 		pend(process, record);
+	}
 	if (is_worth_reading(process, module, now))
 		read_queue_add(process, 0, false);
 }

@@ -21,9 +21,11 @@
 #include <cmocka.h>
 
 #include "bpf/layout.h"
+#include "bpf/unwind_shared.h"
 #include "common/base.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/process.h"
+#include "daemon/unwind/unwind.h"
 
 #define MAX_MEMORY (16 << 20)
 #define WAIT_NS	   (10 * NS_PER_S)
@@ -985,6 +987,248 @@ static void any_thread_may_call(void **state)
 	assert_true(named > 100);
 }
 
+enum { UNWIND_WORDS = 1 << 18, UNWIND_TABLES = 64, UNWIND_SEGMENTS = 4096, SHOWN_MAX = 16 };
+
+/* The memory and maps that the kernel would have, in plain memory. Several threads use them. */
+static struct {
+	struct unwind *unwind;
+	uint64_t *words;
+	struct unwind_table tables[UNWIND_TABLES];
+	struct unwind_segment segments[UNWIND_SEGMENTS];
+	pthread_mutex_t lock; /* protects the members below */
+	struct unwind_process shown[SHOWN_MAX];
+	size_t n_shown;
+	unsigned int puts;
+} kernel = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t *on_map(void *userdata, uint32_t first, uint32_t n)
+{
+	return kernel.words + first;
+}
+
+static void on_unmap(void *userdata, uint64_t *words, uint32_t first, uint32_t n)
+{
+}
+
+/* Returns the entry of the process; NULL if there is none. Called with the lock held. */
+static struct unwind_process *shown_find(uint32_t tgid)
+{
+	for (size_t i = 0; i < kernel.n_shown; i++)
+		if (kernel.shown[i].tgid == tgid)
+			return &kernel.shown[i];
+	return NULL;
+}
+
+static int on_put(void *userdata, const struct unwind_process *process, bool is_new_only)
+{
+	struct unwind_process *entry;
+
+	pthread_mutex_lock(&kernel.lock);
+	entry = shown_find(process->tgid);
+	if (!entry && kernel.n_shown < SHOWN_MAX)
+		entry = &kernel.shown[kernel.n_shown++];
+	if (entry)
+		*entry = *process;
+	kernel.puts++;
+	pthread_mutex_unlock(&kernel.lock);
+	return entry ? 0 : -E2BIG;
+}
+
+static bool on_get(void *userdata, uint32_t tgid, struct unwind_process *out)
+{
+	struct unwind_process *entry;
+
+	pthread_mutex_lock(&kernel.lock);
+	entry = shown_find(tgid);
+	if (entry)
+		*out = *entry;
+	pthread_mutex_unlock(&kernel.lock);
+	return entry;
+}
+
+static void on_drop(void *userdata, uint32_t tgid)
+{
+	struct unwind_process *entry;
+
+	pthread_mutex_lock(&kernel.lock);
+	entry = shown_find(tgid);
+	if (entry)
+		*entry = kernel.shown[--kernel.n_shown];
+	pthread_mutex_unlock(&kernel.lock);
+}
+
+static int on_put_code(void *userdata, const struct unwind_code_key *key,
+		       const struct unwind_code *code)
+{
+	return 0;
+}
+
+static void on_drop_code(void *userdata, const struct unwind_code_key *key)
+{
+}
+
+static void on_wait(void *userdata)
+{
+}
+
+static int set_up_unwind(void **state)
+{
+	const struct unwind_memory memory = {
+		.n_words = UNWIND_WORDS,
+		.map = on_map,
+		.unmap = on_unmap,
+		.tables = kernel.tables,
+		.n_tables = UNWIND_TABLES,
+		.segments = kernel.segments,
+		.n_segments = UNWIND_SEGMENTS,
+		.put = on_put,
+		.get = on_get,
+		.drop = on_drop,
+		.n_codes = 64,
+		.put_code = on_put_code,
+		.drop_code = on_drop_code,
+		.wait = on_wait,
+	};
+
+	kernel.words = calloc(UNWIND_WORDS, sizeof(*kernel.words));
+	kernel.n_shown = kernel.puts = 0;
+	if (!kernel.words || unwind_new(&memory, &kernel.unwind) || set_up(state))
+		return -1;
+	process_table_set_unwind(table, kernel.unwind);
+	return 0;
+}
+
+static int tear_down_unwind(void **state)
+{
+	tear_down(state);
+	kernel.unwind = unwind_free(kernel.unwind);
+	free(kernel.words);
+	return 0;
+}
+
+static bool is_shown(const struct process_id *id)
+{
+	struct unwind_process entry;
+
+	return on_get(NULL, (uint32_t)id->pid, &entry) && entry.exec_gen == id->exec_gen;
+}
+
+/* Waits until the process was read from /proc and the unwinder has its mappings. */
+static void wait_until_shown(struct process *process, const struct process_id *id)
+{
+	wait_until_read(process);
+	for (int try = 0; try < 1000 && !is_shown(id); try++)
+		usleep(10000);
+	assert_true(is_shown(id));
+}
+
+static unsigned int puts_now(void)
+{
+	unsigned int puts;
+
+	pthread_mutex_lock(&kernel.lock);
+	puts = kernel.puts;
+	pthread_mutex_unlock(&kernel.lock);
+	return puts;
+}
+
+/* A forked process is shown with its parent's mappings if it still runs when the batch ends. */
+static void a_fork_is_shown_after_its_batch(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *parent = process_table_see(table, &child.id, false, NULL);
+	/* It began before the parent was shown: no BPF program has copied the parent's entry. */
+	struct process_id forked = { 99999999, 0, child.id.start_boot_ns + 1 };
+	unsigned int puts;
+
+	wait_until_shown(parent, &child.id);
+	puts = puts_now();
+	process_table_note_fork(table, &forked, &child.id, "forked", 0);
+	process_table_note_exit(table, &forked);
+	process_table_show(table);
+	assert_int_equal(puts_now(), puts);
+
+	forked.pid--;
+	process_table_note_fork(table, &forked, &child.id, "forked", 0);
+	assert_false(is_shown(&forked));
+	process_table_show(table);
+	assert_true(is_shown(&forked));
+	assert_int_equal(puts_now(), puts + 1);
+	process_table_show(table);
+	assert_int_equal(puts_now(), puts + 1);
+	process_table_note_exit(table, &forked);
+	assert_false(is_shown(&forked));
+	end(&child);
+	process_unref(parent);
+}
+
+/* A BPF program has copied the parent's entry; it is also the one that removes it. */
+static void a_copied_entry_is_not_shown_again(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *parent = process_table_see(table, &child.id, false, NULL);
+	struct process_id forked = { .pid = 99999999 }, its_child = { .pid = 99999998 }, last;
+	unsigned int puts;
+
+	wait_until_shown(parent, &child.id);
+	puts = puts_now();
+	forked.start_boot_ns = (uint64_t)clock_ns(CLOCK_BOOTTIME) + 1;
+	its_child.start_boot_ns = forked.start_boot_ns + 1;
+	process_table_note_fork(table, &forked, &child.id, "forked", 0);
+	process_table_note_fork(table, &its_child, &forked, "forked", 0);
+	process_table_show(table);
+	assert_int_equal(puts_now(), puts);
+
+	/* The mappings are dropped when no process has them, and the copied entry means nothing. */
+	last = its_child;
+	last.pid--;
+	process_table_note_fork(table, &last, &forked, "last", 0);
+	process_table_note_exit(table, &its_child);
+	process_table_note_exit(table, &forked);
+	process_table_note_exit(table, &child.id);
+	process_table_show(table);
+	assert_true(is_shown(&last));
+	end(&child);
+	process_unref(parent);
+}
+
+/* The mappings that walks find of a process are shown together, if the process still runs. */
+static void what_walks_find_is_shown_once(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct process_id young = { .pid = 99999999, .exec_gen = 1 };
+	struct unwind_mapping_found found[2];
+	unsigned int puts;
+
+	wait_until_shown(process, &child.id);
+	found[0] = found_at(child.pid, child.address);
+	found[1] = found_at(child.pid, library_start(child.pid, "libc.so"));
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++)
+		note_found(&child.id, MAPPINGS_FOUND | 1, 0, &found[i]);
+	process_table_show(table);
+	for (int has_ended = 0; has_ended < 2; has_ended++) {
+		struct process *other;
+
+		young.pid--;
+		young.start_boot_ns = (uint64_t)clock_ns(CLOCK_BOOTTIME);
+		puts = puts_now();
+		for (size_t i = 0; i < ARRAY_SIZE(found); i++)
+			note_found(&young, MAPPINGS_FOUND | 1, 0, &found[i]);
+		assert_int_equal(puts_now(), puts);
+		if (has_ended)
+			process_table_note_exit(table, &young);
+		process_table_show(table);
+		assert_int_equal(puts_now(), puts + !has_ended);
+		assert_int_equal(is_shown(&young), !has_ended);
+		other = process_table_see(table, &young, false, NULL);
+		assert_function(other, child.address, "process_fixture_function", program);
+		process_unref(other);
+	}
+	end(&child);
+	process_unref(process);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1021,6 +1265,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(sweeping_lets_others_in, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sweeping_keeps_what_is_referenced, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_fork_is_shown_after_its_batch, set_up_unwind,
+						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(a_copied_entry_is_not_shown_again, set_up_unwind,
+						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(what_walks_find_is_shown_once, set_up_unwind,
+						tear_down_unwind),
 		cmocka_unit_test_setup_teardown(any_thread_may_call, set_up, tear_down),
 	};
 
