@@ -16,6 +16,15 @@
 #include "daemon/base/hash_table.h"
 #include "daemon/window/stack.h"
 
+/*
+ * Stacks and frames come and go all the time, and uthash never makes a table smaller. With each
+ * entry that is added, some chain may reach the length that doubles the buckets, so with the short
+ * chains of hash_table.h the tables would grow for hours: after minutes they had 5 to 10 buckets
+ * for each entry, 6 MiB in all.
+ */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH 10U
+
 /* Indexes of the table's made-up stacks, behind those of enum stack_reason. */
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 
