@@ -3,40 +3,51 @@
 
 #include "common/base.h"
 
-/* The least budget, in parts per million of one CPU: 4 %. */
+/* The least budget, in millionths of one CPU: 4 %. */
 #define LEAST_PPM UINT64_C(40000)
 #define PPM	  UINT64_C(1000000)
+
+/* The share of the budget that walks may always take is one in WALKS_SHARE. */
+enum { WALKS_SHARE = 4 };
 
 /* An interval longer than this is a gap: the process was stopped, or measuring was. */
 #define GAP_NS (10 * NS_PER_S)
 
+/* The threads work in bursts, so their cost is averaged over about this time. */
+#define AVERAGE_NS (10 * NS_PER_S)
+
 /*
- * How long the cost must be low before the level is lowered by one. The time doubles, up to a
+ * How long walks must cost little before the level is lowered by one. The time doubles, up to a
  * limit, whenever the level has to be raised again soon after it was lowered. It is the least again
- * when a lower level has held for long enough, and while the cost is far below the budget.
+ * when a lower level has held for HOLD_NS and four times that time, and while walks cost far less
+ * than they may.
  */
 #define CALM_NS	    (3 * NS_PER_S)
 #define CALM_MAX_NS (300 * NS_PER_S)
 #define HOLD_NS	    (60 * NS_PER_S)
 
 /*
- * A new level takes effect with the next window. The level is not raised again before this time has
- * passed, as the cost may still be that of the old level.
+ * A new level takes effect within a second, and the programs' cost is known within another. The
+ * level is not raised again before this time has passed, as the cost may be that of the old level.
  */
 #define SETTLE_NS (2 * GOVERNOR_TICK_NS)
 
 /*
- * The cost is low up to this share of the budget, in percent. It is below one half, because the
- * next lower level may cost twice as much.
+ * Walks cost little if at the next lower level they would cost at most LOW_PERCENT of what they
+ * may, and far less than they may if that is FAR_PERCENT.
  */
-enum { LOW_PERCENT = 45, FAR_PERCENT = 10 };
+enum { LOW_PERCENT = 90, FAR_PERCENT = 20 };
 
 /* The most levels that one reading may add. */
-enum { RAISE_MAX = 4 };
+enum { RAISE_MAX = 6 };
 
-void governor_init(struct governor *governor, const struct governor_options *options)
+/* How long hooks and threads must be above the budget, and below, before is_beyond says so. */
+#define BEYOND_NS  (10 * NS_PER_S)
+#define BENEATH_NS (60 * NS_PER_S)
+
+void governor_init(struct governor *governor, uint64_t budget_ppm)
 {
-	*governor = (struct governor){ .options = *options, .calm_ns = CALM_NS };
+	*governor = (struct governor){ .budget_ppm = budget_ppm, .calm_ns = CALM_NS };
 }
 
 uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus)
@@ -46,10 +57,16 @@ uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus)
 	return limit > LEAST_PPM ? limit : LEAST_PPM;
 }
 
-/* Sets how long the cost must be low from now on: longer if the last lowering did not hold. */
+/* Returns the cost of hooks and threads, which no level changes, in millionths of one CPU. */
+static uint64_t fixed_ppm(const struct governor *governor)
+{
+	return governor->cost.hook_ppm + governor->cost.user_ppm;
+}
+
+/* Sets how long walks must cost little from now on: longer if the last lowering did not hold. */
 static void calm_adjust(struct governor *governor, int64_t now)
 {
-	if (governor->lowered_ns && now - governor->lowered_ns < HOLD_NS)
+	if (governor->lowered_ns && now - governor->lowered_ns < HOLD_NS + 4 * governor->calm_ns)
 		governor->calm_ns *= 2;
 	else
 		governor->calm_ns = CALM_NS;
@@ -58,36 +75,47 @@ static void calm_adjust(struct governor *governor, int64_t now)
 }
 
 /*
- * Raises the level until twice the budget for each level would have covered the cost. Above the
- * levels that sample waits, raises it by one: how much that saves is not known.
+ * Returns by how many levels to raise: each level halves the cost of walks. If the last steps saved
+ * little, because most waits are still longer than the length of the level, takes twice as many.
  */
+static unsigned int steps_needed(const struct governor *governor, int64_t now)
+{
+	uint64_t covered = governor->allowed_ppm;
+	unsigned int steps = 0;
+
+	while (covered < governor->cost.walk_ppm && steps < RAISE_MAX) {
+		covered *= 2;
+		steps++;
+	}
+	if (governor->level && now - governor->raised_ns < 2 * SETTLE_NS &&
+	    governor->cost.walk_ppm * 4 > governor->raised_for_ppm * 3 &&
+	    steps < 2 * governor->steps)
+		steps = 2 * governor->steps;
+	return steps < RAISE_MAX ? steps : RAISE_MAX;
+}
+
 static void raise_level(struct governor *governor, int64_t now)
 {
-	unsigned int level = governor->level, steps = 0;
-	uint64_t covered = governor->limit_ppm;
-
 	calm_adjust(governor, now);
-	if (!level)
-		governor->since_ns = now;
-	do {
-		level++;
-		covered *= 2;
-	} while (covered < governor->cost_ppm && ++steps < RAISE_MAX && level < GOVERNOR_DOUBLINGS);
-	governor->level = level;
+	governor->steps = steps_needed(governor, now);
+	governor->level += governor->steps;
+	if (governor->level > GOVERNOR_LEVEL_MAX)
+		governor->level = GOVERNOR_LEVEL_MAX;
 	governor->raised_ns = now;
+	governor->raised_for_ppm = governor->cost.walk_ppm;
 	governor->raised++;
 }
 
-/* Returns the time for which the cost must have been low before the level is lowered. */
+/* Returns the time for which walks must have cost little before the level is lowered. */
 static int64_t calm_needed(const struct governor *governor)
 {
-	return governor->cost_ppm * 100 <= governor->limit_ppm * FAR_PERCENT ? CALM_NS
-									     : governor->calm_ns;
+	return governor->next_ppm * 100 <= governor->allowed_ppm * FAR_PERCENT ? CALM_NS
+									       : governor->calm_ns;
 }
 
 static bool level_adjust(struct governor *governor, int64_t now)
 {
-	if (governor->cost_ppm > governor->limit_ppm) {
+	if (governor->cost.walk_ppm > governor->allowed_ppm) {
 		governor->calm_since_ns = 0;
 		if (governor->level == GOVERNOR_LEVEL_MAX ||
 		    (governor->raised && now - governor->raised_ns < SETTLE_NS))
@@ -95,7 +123,7 @@ static bool level_adjust(struct governor *governor, int64_t now)
 		raise_level(governor, now);
 		return true;
 	}
-	if (!governor->level || governor->cost_ppm * 100 > governor->limit_ppm * LOW_PERCENT) {
+	if (!governor->level || governor->next_ppm * 100 > governor->allowed_ppm * LOW_PERCENT) {
 		governor->calm_since_ns = 0;
 		return false;
 	}
@@ -108,42 +136,91 @@ static bool level_adjust(struct governor *governor, int64_t now)
 	return true;
 }
 
-bool governor_update(struct governor *governor, const struct governor_reading *now)
+static bool beyond_adjust(struct governor *governor, int64_t now)
+{
+	const bool is_beyond = fixed_ppm(governor) > governor->limit_ppm;
+
+	if (is_beyond == governor->is_beyond) {
+		governor->beyond_since_ns = 0;
+		return false;
+	}
+	if (!governor->beyond_since_ns)
+		governor->beyond_since_ns = now;
+	if (now - governor->beyond_since_ns < (is_beyond ? BEYOND_NS : BENEATH_NS))
+		return false;
+	governor->is_beyond = is_beyond;
+	governor->beyond_since_ns = 0;
+	return true;
+}
+
+static uint64_t ppm_of(uint64_t cpu_ns, int64_t ns)
+{
+	return (uint64_t)((double)cpu_ns / (double)ns * (double)PPM);
+}
+
+/*
+ * Returns the most that walks would cost at the next lower level: there, twice as many waits may be
+ * recorded by chance. If no waits were counted, all walks may be of such waits.
+ */
+static uint64_t next_ppm(const struct governor_reading *now, const struct governor_reading *last,
+			 uint64_t walk_ppm)
+{
+	const uint64_t waits = now->waits - last->waits, sampled = now->sampled - last->sampled;
+	double share = 1;
+
+	if (now->waits > last->waits && now->sampled >= last->sampled && sampled < waits)
+		share = (double)sampled / (double)waits;
+	return (uint64_t)((double)walk_ppm * (1 + share));
+}
+
+/* Sets the cost since the last reading. Returns false if nothing can be said about it. */
+static bool cost_update(struct governor *governor, const struct governor_reading *now)
 {
 	const struct governor_reading last = governor->last;
+	const bool has_last = governor->has_last;
 	const int64_t ns = now->at_ns - last.at_ns;
+	double user, weight = (double)ns / (double)AVERAGE_NS;
+
+	governor->last = *now;
+	governor->has_last = true;
+	if (!has_last || ns <= 0 || ns > GAP_NS || now->walk_ns < last.walk_ns ||
+	    now->hook_ns < last.hook_ns || now->user_ns < last.user_ns)
+		return false;
+	user = (double)ppm_of(now->user_ns - last.user_ns, ns);
+	user = (double)governor->cost.user_ppm * (1 - weight) + user * weight;
+	governor->cost = (struct governor_cost){
+		.walk_ppm = ppm_of(now->walk_ns - last.walk_ns, ns),
+		.hook_ppm = ppm_of(now->hook_ns - last.hook_ns, ns),
+		.user_ppm = (uint64_t)user,
+	};
+	governor->next_ppm = next_ppm(now, &last, governor->cost.walk_ppm);
+	return true;
+}
+
+bool governor_update(struct governor *governor, const struct governor_reading *now)
+{
+	const int64_t ns = now->at_ns - governor->last.at_ns;
+	uint64_t limit, fixed;
+	bool is_changed;
 
 	if (governor->has_last && ns >= 0 && ns < GOVERNOR_TICK_NS)
 		return false;
-	governor->last = *now;
-	governor->limit_ppm = governor_limit(governor->options.budget_ppm, now->cpus);
-	if (!governor->has_last || ns < 0 || ns > GAP_NS || now->cpu_ns < last.cpu_ns) {
-		governor->has_last = true;
-		governor->calm_since_ns = 0;
+	governor->limit_ppm = limit = governor_limit(governor->budget_ppm, now->cpus);
+	if (!cost_update(governor, now)) {
+		governor->calm_since_ns = governor->beyond_since_ns = 0;
 		return false;
 	}
-	governor->cost_ppm =
-		(uint64_t)((double)(now->cpu_ns - last.cpu_ns) / (double)ns * (double)PPM);
-	return level_adjust(governor, now->at_ns);
+	fixed = fixed_ppm(governor);
+	governor->allowed_ppm =
+		fixed < limit - limit / WALKS_SHARE ? limit - fixed : limit / WALKS_SHARE;
+	is_changed = beyond_adjust(governor, now->at_ns);
+	return level_adjust(governor, now->at_ns) || is_changed;
 }
 
-uint64_t governor_sample_below(const struct governor *governor)
+uint64_t governor_sample_below(unsigned int level, uint64_t floor_ns)
 {
-	const unsigned int level =
-		governor->level < GOVERNOR_DOUBLINGS ? governor->level : GOVERNOR_DOUBLINGS;
+	/* Below this length, a walk would take longer than the wait: sampling begins above it. */
+	const uint64_t least_ns = 10 * NS_PER_US;
 
-	return governor->options.floor_ns << level;
-}
-
-bool governor_sheds(const struct governor *governor, enum governor_shed shed)
-{
-	return governor->level > GOVERNOR_DOUBLINGS + (unsigned int)shed;
-}
-
-unsigned int governor_hz_divisor(const struct governor *governor)
-{
-	return governor_sheds(governor, GOVERNOR_HZ_EIGHTH)    ? 8
-	       : governor_sheds(governor, GOVERNOR_HZ_QUARTER) ? 4
-	       : governor_sheds(governor, GOVERNOR_HZ_HALF)    ? 2
-							       : 1;
+	return (floor_ns > least_ns ? floor_ns : least_ns) << level;
 }

@@ -3,88 +3,92 @@
 #define STACKD_DAEMON_SESSION_GOVERNOR_H
 
 /*
- * Decides how much stackd records so that it keeps within its CPU budget. Takes measurements of
- * what stackd cost, and gives a level: 0 is everything, each level above costs less. The first
- * levels double the length below which waits are sampled; the others shed what costs most and is
- * missed least. Has no clock and touches nothing: the caller measures, and applies the level. One
- * thread.
+ * Decides how many waits are recorded with their stacks so that stackd keeps within its CPU budget.
+ * Takes measurements of what stackd cost, and gives a level. At level 0, all waits are recorded for
+ * which the settings ask. Each level above doubles the length below which waits are recorded by
+ * chance only, see bpf/sample.h. Has no clock and touches nothing: the caller measures, and applies
+ * the level. One thread.
  *
- * A level is raised at once when the cost of the last interval is over the budget, by as much as
- * the excess asks for. It is lowered by one only after a time in which the cost was so low that it
- * would be within the budget even if it doubled, as the next level can do no more than that.
+ * The cost has three parts. Walks of stacks are what a level changes. The hooks (the rest of the
+ * programs in the kernel) and stackd's threads cost what they cost, and walks are allowed what
+ * these leave of the budget, but never less than a quarter of it: otherwise nothing would be
+ * recorded where the hooks alone take the whole budget.
+ *
+ * A level is raised at once when walks cost more than they may, by as much as the excess asks for.
+ * It is lowered by one only after a time in which walks cost so little that they would be within
+ * their limit even if those recorded by chance doubled, as the next level can do no more than that.
  * Therefore the level does not swing between two values if the load is steady.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is shed above the levels that only sample waits, in the order in which it is shed. */
-enum governor_shed {
-	GOVERNOR_HZ_HALF, /* the frequency of the samples on CPU is halved */
-	GOVERNOR_HZ_QUARTER,
-	GOVERNOR_HZ_EIGHTH,
-	GOVERNOR_CALLS,	 /* iolat records no layer in which each call costs time */
-	GOVERNOR_FRAMES, /* stacks have at most 32 frames */
-	GOVERNOR_NAMES,	 /* files of processes that live less than a second have no names */
-	GOVERNOR_SHEDS,
-};
+/* At the highest level, the length is 1024 times the lowest. */
+enum { GOVERNOR_LEVEL_MAX = 10 };
 
-enum {
-	GOVERNOR_DOUBLINGS = 10, /* the highest limit of sampling is 1024 times the lowest */
-	GOVERNOR_LEVEL_MAX = GOVERNOR_DOUBLINGS + GOVERNOR_SHEDS,
-};
-
-struct governor_options {
-	uint64_t budget_ppm; /* of all online CPUs, in parts per million */
-	uint64_t floor_ns;   /* the lowest length below which waits are sampled, if they are */
-};
+/* Two readings must be this far apart. */
+#define GOVERNOR_TICK_NS INT64_C(900000000)
 
 /* Totals since any time. */
 struct governor_reading {
 	int64_t at_ns;	   /* CLOCK_MONOTONIC */
-	uint64_t cpu_ns;   /* CPU time of stackd and its BPF programs */
+	uint64_t walk_ns;  /* CPU time of walks of stacks, in the BPF programs */
+	uint64_t hook_ns;  /* CPU time of all else in the BPF programs */
+	uint64_t user_ns;  /* CPU time of stackd's threads and processes */
+	uint64_t waits;	   /* number of waits recorded with their stacks */
+	uint64_t sampled;  /* of these, those that were recorded by chance */
 	unsigned int cpus; /* number of CPUs online */
 };
 
+/* CPU times of an interval, in millionths of one CPU. */
+struct governor_cost {
+	uint64_t walk_ppm;
+	uint64_t hook_ppm;
+	uint64_t user_ppm; /* an average of the last intervals */
+};
+
 struct governor {
-	struct governor_options options;
+	uint64_t budget_ppm; /* of all online CPUs, in millionths */
 	struct governor_reading last;
 	bool has_last;
 	unsigned int level;
-	int64_t since_ns;      /* time since which the level is not 0 */
-	int64_t calm_since_ns; /* time since which the cost has been low; 0: it is not */
-	int64_t raised_ns;     /* time at which the level was last raised */
-	int64_t lowered_ns;    /* time at which the level was last lowered */
-	int64_t calm_ns;       /* how long the cost must be low before the level is lowered */
-	uint64_t cost_ppm;     /* of one CPU, in the last interval */
-	uint64_t limit_ppm;    /* of one CPU */
-	uint64_t raised;       /* number of times that the level was raised */
+	struct governor_cost cost;
+	uint64_t next_ppm;	 /* the most that walks would cost at the next lower level */
+	uint64_t limit_ppm;	 /* the budget, in millionths of one CPU */
+	uint64_t allowed_ppm;	 /* what walks may cost, in millionths of one CPU */
+	int64_t calm_since_ns;	 /* time since which walks have cost little; 0: they do not */
+	int64_t raised_ns;	 /* time at which the level was last raised */
+	int64_t lowered_ns;	 /* time at which the level was last lowered */
+	int64_t calm_ns;	 /* how long walks must cost little before the level is lowered */
+	unsigned int steps;	 /* by how much the level was last raised */
+	uint64_t raised_for_ppm; /* cost of walks when the level was last raised */
+	uint64_t raised;	 /* number of times that the level was raised */
+	/*
+	 * True if the hooks and threads alone cost more than the budget, for some time: the budget
+	 * cannot be kept, whatever the level is.
+	 */
+	bool is_beyond;
+	int64_t beyond_since_ns; /* time since which that is to change; 0: it is not */
 };
 
 /*
- * Returns the budget in parts per million of one CPU, from that of all CPUs. It is never less than
- * 4 % of one CPU.
+ * Returns the budget in millionths of one CPU, from that of all CPUs. It is never less than 4 % of
+ * one CPU.
  */
 uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus);
 
-void governor_init(struct governor *governor, const struct governor_options *options);
+void governor_init(struct governor *governor, uint64_t budget_ppm);
 
 /*
- * Takes a reading. To be called at intervals of GOVERNOR_TICK_NS or more; a reading that comes
- * earlier, or after a gap, or whose totals or time go back, only begins a new interval. Returns
- * true if the level has changed.
+ * Takes a reading. One that comes too early is ignored. One that comes after a gap, or whose totals
+ * or time go back, only begins a new interval. Returns true if `level` or `is_beyond` has changed.
  */
 bool governor_update(struct governor *governor, const struct governor_reading *now);
 
-#define GOVERNOR_TICK_NS INT64_C(250000000)
-
-/* Returns the length in ns below which waits are sampled at this level. */
-uint64_t governor_sample_below(const struct governor *governor);
-
-/* True if this is shed at this level. */
-bool governor_sheds(const struct governor *governor, enum governor_shed shed);
-
-/* Returns by what the frequency of samples is divided at this level. */
-unsigned int governor_hz_divisor(const struct governor *governor);
+/*
+ * Returns the length in ns below which waits are recorded by chance at a level, from that of level
+ * 0. 0: there is no such length.
+ */
+uint64_t governor_sample_below(unsigned int level, uint64_t floor_ns);
 
 #endif

@@ -15,65 +15,68 @@
 enum {
 	STAMP_NS = 150,	   /* each switch, always */
 	WALK_NS = 3000,	   /* each wait that is recorded with its stacks */
-	WAIT_NS = 20000,   /* how long each wait is */
-	IDLE_NS = 5000000, /* each second, whatever the load is */
+	WAIT_NS = 20000,   /* how long each wait is, if a test does not say otherwise */
+	USER_NS = 5000000, /* each second, whatever the load is */
 	FLOOR_NS = 100000,
 	CPUS = 8,
-	TICKS_A_SECOND = 4,
 };
 
 struct host {
 	struct governor governor;
-	int64_t now_ns;
-	uint64_t cpu_ns;
+	struct governor_reading reading;
 	uint64_t below_ns; /* what the programs use now: a new value counts from the next tick on */
-	unsigned int cpus;
+	uint64_t wait_ns;
 	unsigned int noise_percent;
 	uint64_t random;
 };
 
 static void host_init(struct host *host, uint64_t budget_ppm)
 {
-	const struct governor_options options = { .budget_ppm = budget_ppm, .floor_ns = FLOOR_NS };
-
-	*host = (struct host){ .now_ns = 1000 * NS_PER_S, .cpus = CPUS, .below_ns = FLOOR_NS };
-	governor_init(&host->governor, &options);
+	*host = (struct host){
+		.reading = { .at_ns = 1000 * NS_PER_S, .cpus = CPUS },
+		.below_ns = FLOOR_NS,
+		.wait_ns = WAIT_NS,
+	};
+	governor_init(&host->governor, budget_ppm);
 }
 
-/* Returns what a second with this many switches costs. */
-static double cost_of(const struct host *host, double switches)
+static double noise(struct host *host)
 {
-	double p = host->below_ns > WAIT_NS ? (double)WAIT_NS / (double)host->below_ns : 1;
-
-	return IDLE_NS + switches * (STAMP_NS + p * WALK_NS);
-}
-
-/* Lets a tick pass. Returns what it cost, in parts per million of one CPU. */
-static uint64_t host_tick(struct host *host, double switches)
-{
-	struct governor_reading reading;
-	double ns = cost_of(host, switches) / TICKS_A_SECOND, noise;
+	double random;
 
 	host->random = host->random * UINT64_C(6364136223846793005) + 1442695040888963407;
-	noise = (double)(int64_t)host->random / (double)INT64_MAX;
-	ns *= 1 + noise * host->noise_percent / 100;
-	host->cpu_ns += (uint64_t)ns;
-	host->now_ns += NS_PER_S / TICKS_A_SECOND;
-	reading = (struct governor_reading){ host->now_ns, host->cpu_ns, host->cpus };
-	host->below_ns = governor_sample_below(&host->governor);
-	governor_update(&host->governor, &reading);
-	return (uint64_t)(ns * TICKS_A_SECOND / 1000);
+	random = (double)(int64_t)host->random / (double)INT64_MAX;
+	return 1 + random * host->noise_percent / 100;
 }
 
-/* Lets seconds pass. Returns the average cost, in parts per million of one CPU. */
+/* Lets a second pass. Returns what it cost, in millionths of one CPU. */
+static uint64_t host_tick(struct host *host, double switches)
+{
+	const double p =
+		host->below_ns > host->wait_ns ? (double)host->wait_ns / (double)host->below_ns : 1;
+	const double walk = switches * p * WALK_NS * noise(host),
+		     hook = switches * STAMP_NS * noise(host), user = USER_NS * noise(host);
+
+	host->reading.at_ns += NS_PER_S;
+	host->reading.walk_ns += (uint64_t)walk;
+	host->reading.hook_ns += (uint64_t)hook;
+	host->reading.user_ns += (uint64_t)user;
+	host->reading.waits += (uint64_t)(switches * p);
+	host->reading.sampled += p < 1 ? (uint64_t)(switches * p) : 0;
+	host->below_ns = governor_sample_below(host->governor.level, FLOOR_NS);
+	governor_update(&host->governor, &host->reading);
+	return (uint64_t)(walk + hook + user) / 1000;
+}
+
+/* Lets seconds pass. Returns the average cost, in millionths of one CPU. */
 static uint64_t host_run(struct host *host, double switches, unsigned int seconds)
 {
 	uint64_t sum = 0;
 	unsigned int i;
 
-	for (i = 0; i < seconds * TICKS_A_SECOND; i++)
+	for (i = 0; i < seconds; i++)
 		sum += host_tick(host, switches);
-	return sum / (seconds * TICKS_A_SECOND);
+	return sum / seconds;
 }
 
 /* From 1,000 to 500,000 switches a second and back. */
@@ -89,12 +92,28 @@ static void test_storm(void **state)
 	host_run(&host, 500000, 2);
 	assert_true(host_run(&host, 500000, 1) <= host.governor.limit_ppm * 12 / 10);
 	level = host.governor.level;
-	assert_true(level > 0 && level < GOVERNOR_DOUBLINGS);
+	assert_true(level > 0 && level < GOVERNOR_LEVEL_MAX);
 	assert_true(host_run(&host, 500000, 60) <= host.governor.limit_ppm);
 	assert_int_equal(host.governor.level, level);
+	assert_false(host.governor.is_beyond);
 	host_run(&host, 1000, 60);
 	assert_int_equal(host.governor.level, 0);
-	assert_int_equal(governor_sample_below(&host.governor), FLOOR_NS);
+}
+
+/*
+ * Waits that are longer than the first levels' lengths: these levels save nothing, and the governor
+ * must not take one after the other.
+ */
+static void test_long_waits(void **state)
+{
+	struct host host;
+
+	host_init(&host, 20000);
+	host.wait_ns = 3 * NS_PER_MS;
+	host_run(&host, 1000, 10);
+	host_run(&host, 200000, 7);
+	assert_true(host_run(&host, 200000, 1) <= host.governor.limit_ppm * 12 / 10);
+	assert_true(host.governor.level >= 6);
 }
 
 /* Even the highest level is left within a minute. */
@@ -103,45 +122,110 @@ static void test_return(void **state)
 	struct host host;
 
 	host_init(&host, 20000);
-	host_run(&host, 1e7, 10);
+	host.wait_ns = 10 * NS_PER_S;
+	host_run(&host, 1e7, 20);
 	assert_int_equal(host.governor.level, GOVERNOR_LEVEL_MAX);
-	assert_true(governor_sheds(&host.governor, GOVERNOR_NAMES));
-	assert_int_equal(governor_hz_divisor(&host.governor), 8);
 	host_run(&host, 1000, 60);
 	assert_int_equal(host.governor.level, 0);
-	assert_false(governor_sheds(&host.governor, GOVERNOR_HZ_HALF));
-	assert_int_equal(governor_hz_divisor(&host.governor), 1);
 }
 
 /*
  * With steady loads of any height, with and without noise, the level must not swing: in 30 minutes
- * it is hardly ever lowered, and the average is within the budget unless sampling is not enough.
+ * it is hardly ever lowered, and the average is within the budget where the hooks leave a part.
  */
 static void test_border(void **state)
 {
-	static const unsigned int noises[] = { 0, 5, 20, 40 };
+	static const unsigned int noises[] = { 0, 5, 20, 40 }, most[] = { 0, 2, 14, 14 };
 	unsigned int switches, lowered, last, i;
 	uint64_t cost;
 	struct host host;
 	size_t n;
 
 	for (n = 0; n < ARRAY_SIZE(noises); n++) {
-		for (switches = 50000; switches < 1000000; switches += switches / 50) {
+		for (switches = 50000; switches < 1500000; switches += switches / 50) {
 			host_init(&host, 20000);
 			host.noise_percent = noises[n];
 			host_run(&host, switches, 10);
 			last = host.governor.level;
-			for (i = 0, lowered = 0, cost = 0; i < 1800 * TICKS_A_SECOND; i++) {
+			for (i = 0, lowered = 0, cost = 0; i < 1800; i++) {
 				cost += host_tick(&host, switches);
 				lowered += host.governor.level < last;
 				last = host.governor.level;
 			}
-			assert_true(lowered <= (noises[n] < 20 ? 0 : 12));
-			if (last < GOVERNOR_DOUBLINGS)
-				assert_true(cost / (1800 * TICKS_A_SECOND) <=
-					    host.governor.limit_ppm);
+			assert_true(lowered <= most[n]);
+			assert_true(host.governor.level < GOVERNOR_LEVEL_MAX);
+			if (switches < 700000)
+				assert_true(cost / 1800 <= host.governor.limit_ppm);
 		}
 	}
+}
+
+/*
+ * Hooks that take more than the budget: the governor says so once, and does not give up all walks
+ * for what they cannot save.
+ */
+static void test_hooks_alone(void **state)
+{
+	struct host host;
+	unsigned int level, changes = 0, i;
+
+	host_init(&host, 100);
+	host_run(&host, 500000, 15);
+	assert_true(host.governor.is_beyond);
+	assert_true(host.governor.cost.walk_ppm <= host.governor.limit_ppm / 4);
+	assert_true(host.governor.cost.walk_ppm >= host.governor.limit_ppm / 16);
+	level = host.governor.level;
+	for (i = 0; i < 1800; i++) {
+		host_tick(&host, 500000);
+		changes += host.governor.level != level || !host.governor.is_beyond;
+		level = host.governor.level;
+	}
+	assert_int_equal(changes, 0);
+	host_run(&host, 1000, 50);
+	assert_true(host.governor.is_beyond);
+	host_run(&host, 1000, 20);
+	assert_false(host.governor.is_beyond);
+	assert_int_equal(host.governor.level, 0);
+}
+
+/*
+ * Walks of waits that are longer than any level's length stay, whatever the level is. They must not
+ * keep the level high.
+ */
+static void test_rest_of_long_waits(void **state)
+{
+	struct host host;
+	unsigned int i;
+
+	host_init(&host, 20000);
+	host_run(&host, 500000, 20);
+	assert_true(host.governor.level > 0);
+	for (i = 0; i < 60; i++) {
+		host.reading.walk_ns += 100000000;
+		host.reading.waits += 30000;
+		host_tick(&host, 1000);
+	}
+	assert_true(host.governor.cost.walk_ppm * 100 > host.governor.allowed_ppm * 60);
+	assert_int_equal(host.governor.level, 0);
+}
+
+/* Threads work in bursts, such as at the end of a window: that must not swing the level. */
+static void test_bursts_of_threads(void **state)
+{
+	unsigned int i, changes = 0, level;
+	struct host host;
+
+	host_init(&host, 20000);
+	host_run(&host, 100000, 20);
+	level = host.governor.level;
+	for (i = 0; i < 600; i++) {
+		if (i % 5 == 0)
+			host.reading.user_ns += 300000000;
+		host_tick(&host, 100000);
+		changes += host.governor.level != level;
+		level = host.governor.level;
+	}
+	assert_true(changes <= 2);
 }
 
 /* A load that jumps up and down must not bring the level to swing as fast as the load. */
@@ -183,21 +267,21 @@ static void test_cpus(void **state)
 	host_init(&host, 20000);
 	host_run(&host, 120000, 20);
 	assert_int_equal(host.governor.level, 0);
-	host.cpus = 1;
+	host.reading.cpus = 1;
 	host_run(&host, 120000, 5);
 	assert_int_equal(host.governor.limit_ppm, 40000);
 	assert_true(host.governor.level > 0);
-	host.cpus = 64;
+	host.reading.cpus = 64;
 	host_run(&host, 120000, 60);
 	assert_int_equal(host.governor.level, 0);
-	host.cpus = 0;
+	host.reading.cpus = 0;
 	host_run(&host, 1000, 1);
 	assert_int_equal(host.governor.limit_ppm, 40000);
 }
 
-static bool update(struct governor *governor, int64_t at_ns, int64_t cpu_ns)
+static bool update(struct governor *governor, int64_t at_ns, int64_t walk_ns)
 {
-	const struct governor_reading reading = { at_ns, (uint64_t)cpu_ns, 1 };
+	const struct governor_reading reading = { at_ns, (uint64_t)walk_ns, 0, 0, 0, 0, 1 };
 
 	return governor_update(governor, &reading);
 }
@@ -205,21 +289,20 @@ static bool update(struct governor *governor, int64_t at_ns, int64_t cpu_ns)
 /* What cannot be a measurement is none: the level stays as it is. */
 static void test_readings(void **state)
 {
-	const struct governor_options options = { .budget_ppm = 1, .floor_ns = 1 };
+	const int64_t s = NS_PER_S;
 	struct governor governor;
-	int64_t s = NS_PER_S;
 
-	governor_init(&governor, &options);
-	assert_false(update(&governor, 100 * s, 90 * s));
-	assert_false(update(&governor, 100 * s + 1, 99 * s)); /* too early: it is ignored */
-	assert_false(update(&governor, 50 * s, 99 * s));      /* time went back */
-	assert_false(update(&governor, 51 * s, 98 * s));      /* totals went back */
-	assert_false(update(&governor, 500 * s, 400 * s));    /* after a gap */
-	assert_false(update(&governor, 501 * s, 400 * s));    /* nothing was used */
+	governor_init(&governor, 10000);
+	assert_false(update(&governor, 100 * s, 100 * s));
+	assert_false(update(&governor, 100 * s + 1, 200 * s)); /* too early */
+	assert_false(update(&governor, 50 * s, 200 * s));      /* time went back */
+	assert_false(update(&governor, 51 * s, 98 * s));       /* totals went back */
+	assert_false(update(&governor, 500 * s, 400 * s));     /* after a gap */
+	assert_false(update(&governor, 501 * s, 400 * s));     /* nothing was used */
 	assert_int_equal(governor.level, 0);
 	assert_true(update(&governor, 502 * s, 401 * s));
-	assert_true(governor.level > 0 && governor.level <= 4);
-	assert_int_equal(governor.cost_ppm, 1000000);
+	assert_true(governor.level > 0 && governor.level <= 6);
+	assert_int_equal(governor.cost.walk_ppm, 1000000);
 	/* Measuring stops: the level is kept, and is not lowered for lack of a measurement. */
 	assert_false(update(&governor, 602 * s, 401 * s));
 	assert_false(update(&governor, 702 * s, 401 * s));
@@ -229,13 +312,29 @@ static void test_readings(void **state)
 	assert_false(update(&governor, INT64_MAX, INT64_MAX));
 }
 
+static void test_lengths(void **state)
+{
+	assert_int_equal(governor_sample_below(1, 100000), 200000);
+	assert_int_equal(governor_sample_below(GOVERNOR_LEVEL_MAX, 100000), 102400000);
+	assert_int_equal(governor_sample_below(1, 0), 20000);
+	assert_int_equal(governor_sample_below(10, 3600 * NS_PER_S), 3600 * NS_PER_S << 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_storm),	 cmocka_unit_test(test_return),
-		cmocka_unit_test(test_border),	 cmocka_unit_test(test_bursts),
-		cmocka_unit_test(test_budgets),	 cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_long_waits),
+		cmocka_unit_test(test_return),
+		cmocka_unit_test(test_border),
+		cmocka_unit_test(test_hooks_alone),
+		cmocka_unit_test(test_rest_of_long_waits),
+		cmocka_unit_test(test_bursts_of_threads),
+		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_budgets),
+		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_readings),
+		cmocka_unit_test(test_lengths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
