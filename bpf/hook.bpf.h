@@ -14,4 +14,10 @@
 const volatile __u32 stack_hook = HOOK_SCHED_EXIT;
 const volatile __u64 min_wait_ns = 100000;
 
+/*
+ * Waits shorter than this are never recorded by chance: min_wait_ns, unless the settings ask for
+ * samples of the waits below it.
+ */
+const volatile __u64 sample_from_ns = 0;
+
 #endif

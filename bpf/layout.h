@@ -293,7 +293,8 @@ struct cut {
 	__u64 start_ns[2]; /* start of the window, at index epoch & 1 */
 	/*
 	 * At the same index: waits shorter than this are recorded by the rule in sample.h. 0: they
-	 * are recorded if they are not shorter than the session's minimum.
+	 * are recorded if they are not shorter than the session's minimum. It may change while the
+	 * window is open.
 	 */
 	__u64 sample_below_ns[2];
 	__u32 epoch;

@@ -219,6 +219,8 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
  */
 static __noinline bool wait_is_sampled(struct cpu *cpu, __u64 ns, __u64 below)
 {
+	if (ns < sample_from_ns)
+		return false;
 	if (!cpu->random)
 		cpu->random = (__u64)bpf_get_prandom_u32() << 1 | 1;
 	return sample_has(sample_random(&cpu->random), ns, below);
@@ -229,9 +231,9 @@ static __noinline bool wait_is_sampled(struct cpu *cpu, __u64 ns, __u64 below)
  * began before the window is recorded from min_wait_ns on in any case: the windows before have it
  * as an open wait, and there is at most one such wait for each thread.
  */
-static __always_inline bool wait_is_short(__u64 ns, __u64 since, __u32 slot)
+static __always_inline bool wait_is_short(__u64 ns, __u64 since, __u32 slot, __u64 below)
 {
-	return ns < min_wait_ns || (ns < cut.sample_below_ns[slot] && since >= cut.start_ns[slot]);
+	return ns < min_wait_ns || (ns < below && since >= cut.start_ns[slot]);
 }
 
 /*
@@ -242,9 +244,13 @@ static __always_inline bool wait_end(struct cpu *cpu, struct thread *t, __u64 no
 				     struct pending_wait *w)
 {
 	__u64 since = t->since_ns, from = thread_from(t), wake = t->wake_ns;
-	__u64 end = now > since ? now : since, below = 0;
+	__u64 end = now > since ? now : since, below;
 	__u32 epoch = t->epoch, slot = cut.epoch & 1;
-	bool is_short = wait_is_short(end - since, since, slot);
+	bool is_short;
+
+	/* The daemon may change it at any time, so it is read once. */
+	below = cut.sample_below_ns[slot];
+	is_short = wait_is_short(end - since, since, slot, below);
 
 	if (t->status == THREAD_RUNNABLE || wake_is_early(t))
 		wake = since;
@@ -269,12 +275,11 @@ static __always_inline bool wait_end(struct cpu *cpu, struct thread *t, __u64 no
 	thread_done(t);
 	if (is_short) {
 		cpu->counts.shorts++;
-		below = cut.sample_below_ns[slot];
 		if (!below || !wait_is_sampled(cpu, end - since, below))
 			return false;
 		w->throttled_ns = 0;
 	}
-	w->sample_below_ns = below;
+	w->sample_below_ns = is_short ? below : 0;
 	w->uid = t->uid;
 	w->start_ns = since;
 	w->wake_ns = wake;

@@ -266,7 +266,7 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
 
 	if (!wake) {
 		waker_forget(s);
-		s->random = cut.sample_below_ns[cut.epoch & 1] ? random_take(cpu) : 0;
+		s->random = 0;
 	}
 	if (!wake || wake > now)
 		wake = now;
@@ -286,13 +286,14 @@ static __always_inline bool wait_is_recorded(struct cpu *cpu, const struct sleep
 {
 	__u64 below = cut.sample_below_ns[cut.epoch & 1];
 	struct pending_wake *w = &cpu->pending;
-	__u64 ns = w->end_ns - w->start_ns;
+	__u64 ns = w->end_ns - w->start_ns, blocked = w->wake_ns - w->start_ns;
 
 	w->sample_below_ns = 0;
-	if (below ? ns >= below : w->wake_ns - w->start_ns >= min_wait_ns)
+	if (below ? ns >= below && blocked >= sample_from_ns : blocked >= min_wait_ns)
 		return true;
 	cpu->counts.shorts++;
-	if (!below || !sample_has(s->random, ns, below))
+	if (!below || blocked < sample_from_ns ||
+	    !sample_has(s->random ? s->random : random_take(cpu), ns, below))
 		return false;
 	w->sample_below_ns = below;
 	return true;
@@ -431,7 +432,7 @@ static __always_inline bool waker_is_wanted(struct cpu *cpu, struct sleeper *s, 
 		return !min_wait_ns || (since && now - since >= min_wait_ns);
 	s->random = random_take(cpu);
 	ns = since && now > since ? now - since : 0;
-	return ns >= below || sample_has(s->random, ns, below);
+	return ns >= sample_from_ns && (ns >= below || sample_has(s->random, ns, below));
 }
 
 /*

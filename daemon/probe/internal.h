@@ -118,6 +118,15 @@ struct probe_ops {
 };
 
 /*
+ * Returns the length below which waits are never recorded by chance. Without a length to sample
+ * below in the options, probe_set_sample_below() can only leave out waits, not add any.
+ */
+static inline uint64_t probe_sample_from(const struct probe_options *options)
+{
+	return options->sample_below_ns ? 0 : (uint64_t)options->min_wait_ns;
+}
+
+/*
  * The BPF programs of one session, with their options. Maps and links exist only while the programs
  * are loaded.
  */

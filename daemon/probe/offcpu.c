@@ -64,6 +64,7 @@ static int offcpu_configure(struct probe *probe)
 	probe->max_threads = options->config->offcpu_max_threads;
 	probe_set_variables(probe, skel->rodata, sizes.ring_bytes);
 	skel->rodata->min_wait_ns = (uint64_t)options->min_wait_ns;
+	skel->rodata->sample_from_ns = probe_sample_from(options);
 	skel->rodata->stack_hook = probe->hook;
 	r = probe_prepare(probe, &sizes);
 	if (!r)

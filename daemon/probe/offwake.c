@@ -25,6 +25,7 @@ static int offwake_configure(struct probe *probe)
 
 	probe_set_variables(probe, skel->rodata, RING);
 	skel->rodata->min_wait_ns = (uint64_t)probe->options.min_wait_ns;
+	skel->rodata->sample_from_ns = probe_sample_from(&probe->options);
 	skel->rodata->stack_hook = probe->hook;
 	r = probe_prepare(probe, &sizes);
 	if (!r)
