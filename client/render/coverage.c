@@ -205,8 +205,10 @@ static double cpu_percent(int64_t cpu_ns, int64_t length_ns)
 	return length_ns > 0 ? 100.0 * (double)cpu_ns / (double)length_ns : 0.0;
 }
 
-void render_cost(const struct page *page, const struct wire_cost *cost, size_t indent)
+void render_cost(const struct page *page, const struct wire_cost *cost, int64_t sample_below_ns,
+		 size_t indent)
 {
+	const bool is_sampled = sample_below_ns > 0;
 	char budget[32] = "";
 
 	if (!cost)
@@ -216,10 +218,11 @@ void render_cost(const struct page *page, const struct wire_cost *cost, size_t i
 			 cpu_percent(cost->budget_ns, cost->length_ns));
 	page_wrap(page, STYLE_PLAIN, "cost", indent,
 		  "stackd took %.1f %% of a CPU%s: %.1f %% its threads, %.1f %% its programs in "
-		  "the kernel",
+		  "the kernel%s%s%s",
 		  cpu_percent(cost->cpu_ns + cost->bpf_ns, cost->length_ns), budget,
 		  cpu_percent(cost->cpu_ns, cost->length_ns),
-		  cpu_percent(cost->bpf_ns, cost->length_ns));
+		  cpu_percent(cost->bpf_ns, cost->length_ns), is_sampled ? "; waits under " : "",
+		  is_sampled ? ns_text(sample_below_ns) : "", is_sampled ? " are sampled" : "");
 }
 
 static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
@@ -244,7 +247,10 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	render_asked(view, c);
 	render_gaps(view, &c->gaps, INT64_MIN, c->used.start);
 	render_missing(view, reply);
-	render_cost(&view->page, reply->cost, LABEL_WIDTH);
+	/* The length of an answer about I/O is that of operations, not of waits. */
+	render_cost(&view->page, reply->cost,
+		    strcmp(reply->probe, "iolat") == 0 ? WIRE_ABSENT : reply->sample_below_ns,
+		    LABEL_WIDTH);
 }
 
 static bool gap_is_among(const struct wire_gaps *gaps, const struct wire_gap *gap)

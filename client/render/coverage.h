@@ -59,8 +59,12 @@ static inline const char *fold_at_most(const struct wire_folded *folded)
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 
-/* Prints what stackd cost as one line; nothing if cost is NULL. */
-void render_cost(const struct page *page, const struct wire_cost *cost, size_t indent);
+/*
+ * Prints what stackd cost as one line; nothing if cost is NULL. The line also says below which
+ * length waits were sampled, unless sample_below_ns is not above 0.
+ */
+void render_cost(const struct page *page, const struct wire_cost *cost, int64_t sample_below_ns,
+		 size_t indent);
 
 /* Returns how many events were lost, summed up over all reasons. */
 int64_t lost_count(const struct wire_losts *lost);

@@ -221,6 +221,28 @@ static void render_store(const struct page *page, const struct wire_store *s, in
 	}
 }
 
+/* Says what is done to keep within the budget; nothing if all is recorded and it is kept. */
+static void render_budget(const struct page *page, const struct wire_budget *budget, int64_t now)
+{
+	char since[TERM_TIME_MAX];
+
+	if (budget->sample_below_ns != WIRE_ABSENT) {
+		moment_text(budget->since, now, since);
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH,
+			  "waits under %s are sampled, since %s: all their stacks would cost more "
+			  "than the budget leaves",
+			  ns_text(budget->sample_below_ns), since);
+	}
+	if (budget->beyond_since != WIRE_ABSENT) {
+		moment_text(budget->beyond_since, now, since);
+		page_wrap(
+			page, STYLE_WARN, "", LABEL_WIDTH,
+			"over its budget since %s: the counters in the kernel alone take %.1f %%, "
+			"its threads %.1f %%, and nothing is left to shed",
+			since, (double)budget->hooks_ns / 1e7, (double)budget->threads_ns / 1e7);
+	}
+}
+
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	const int64_t length = now > s->started ? now - s->started : 0;
@@ -235,7 +257,9 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 	char rss[32], maps[32];
 	int64_t bpf_ns = 0;
 
-	render_cost(page, &cost, LABEL_WIDTH);
+	render_cost(page, &cost, WIRE_ABSENT, LABEL_WIDTH);
+	if (s->budget)
+		render_budget(page, s->budget, now);
 	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
 		  "threads: %s user, %s system; %s of memory, %s of BPF maps", ns_text(s->user_ns),
 		  ns_text(s->system_ns), size_text(s->rss_bytes, rss),

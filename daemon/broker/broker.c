@@ -85,6 +85,15 @@ int broker_start(struct broker **out)
 	return 0;
 }
 
+uint64_t broker_cpu_ns(const struct broker *broker)
+{
+	clockid_t clock;
+
+	if (!broker || !broker->pid || clock_getcpuclockid(broker->pid, &clock))
+		return 0;
+	return (uint64_t)clock_ns(clock);
+}
+
 struct broker *broker_stop(struct broker *broker)
 {
 	if (!broker)

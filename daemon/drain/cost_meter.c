@@ -2,6 +2,7 @@
 #include "daemon/drain/cost_meter.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "common/base.h"
 
@@ -32,14 +33,34 @@ uint64_t cost_of_programs(const struct cpu_counts *now, const struct cpu_counts 
 	return ns;
 }
 
-void cost_meter_add(struct cost_meter *meter, uint64_t bpf_ns)
+void cost_meter_add(struct cost_meter *meter, const struct cost_programs *programs)
 {
-	atomic_fetch_add(&meter->bpf_ns, bpf_ns);
+	atomic_fetch_add(&meter->bpf_ns, programs->ns);
+	atomic_fetch_add(&meter->session_ns, programs->session_ns);
+	atomic_fetch_add(&meter->walk_ns, programs->walk_ns);
+	atomic_fetch_add(&meter->waits, programs->waits);
+	atomic_fetch_add(&meter->sampled, programs->sampled);
+}
+
+/* Returns the CPU time of child processes that have ended. */
+static uint64_t children_ns(void)
+{
+	struct rusage usage = {};
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (uint64_t)((usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
+			  (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US);
 }
 
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
 {
 	out->at_ns = clock_ns(CLOCK_MONOTONIC);
-	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	out->bpf_ns = meter->bpf_ns;
+	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) + children_ns();
+	out->bpf = (struct cost_programs){
+		.ns = meter->bpf_ns,
+		.session_ns = meter->session_ns,
+		.walk_ns = meter->walk_ns,
+		.waits = meter->waits,
+		.sampled = meter->sampled,
+	};
 }

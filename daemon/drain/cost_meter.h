@@ -12,15 +12,28 @@
 
 #include "bpf/layout.h"
 
+/* CPU time of BPF programs on all CPUs, in ns, and numbers of waits. */
+struct cost_programs {
+	uint64_t ns;	     /* of all programs */
+	uint64_t session_ns; /* of this, by sessions that clients started */
+	uint64_t walk_ns;    /* of this, walks of stacks of waits, by probes that are always on */
+	uint64_t waits;	     /* number of waits that these probes recorded */
+	uint64_t sampled;    /* of these, those that were recorded by chance */
+};
+
 struct cost_meter {
 	_Atomic uint64_t bpf_ns;
+	_Atomic uint64_t session_ns;
+	_Atomic uint64_t walk_ns;
+	_Atomic uint64_t waits;
+	_Atomic uint64_t sampled;
 };
 
 /* Totals since the start, in ns of CPU time. */
 struct cost_totals {
 	int64_t at_ns;	 /* time of the reading, CLOCK_MONOTONIC */
-	uint64_t cpu_ns; /* of the daemon's threads */
-	uint64_t bpf_ns; /* of the BPF programs, on all CPUs */
+	uint64_t cpu_ns; /* of the daemon's threads, and of its child processes that have ended */
+	struct cost_programs bpf;
 };
 
 /*
@@ -29,7 +42,7 @@ struct cost_totals {
  */
 uint64_t cost_of_programs(const struct cpu_counts *now, const struct cpu_counts *before);
 
-void cost_meter_add(struct cost_meter *meter, uint64_t bpf_ns);
+void cost_meter_add(struct cost_meter *meter, const struct cost_programs *programs);
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out);
 
 #endif

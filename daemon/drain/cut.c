@@ -192,7 +192,18 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 
 void drain_add_cost(struct drain *drain, const struct cpu_counts *counts)
 {
-	cost_meter_add(drain->cost, cost_of_programs(counts, &drain->run_counts));
+	const struct cpu_counts *before = &drain->run_counts;
+	const uint64_t ns = cost_of_programs(counts, before);
+	struct cost_programs cost = { .ns = ns };
+
+	if (!drain->is_always) {
+		cost.session_ns = ns;
+	} else if (probe_kind_has_waits(probe_kind(drain->probe))) {
+		cost.walk_ns = counts->walk_ns - before->walk_ns;
+		cost.sampled = counts->sampled - before->sampled;
+		cost.waits = counts->waits - before->waits + cost.sampled;
+	}
+	cost_meter_add(drain->cost, &cost);
 	drain->run_counts = *counts;
 	drain->run_counts_ns = clock_ns(CLOCK_MONOTONIC);
 }
@@ -206,7 +217,7 @@ static void cost_put(struct drain *drain, struct window *window)
 	window->cost = (struct window_cost){
 		.ns = (uint64_t)(now.at_ns - drain->last_cost.at_ns),
 		.cpu_ns = now.cpu_ns - drain->last_cost.cpu_ns,
-		.bpf_ns = now.bpf_ns - drain->last_cost.bpf_ns,
+		.bpf_ns = now.bpf.ns - drain->last_cost.bpf.ns,
 	};
 	drain->last_cost = now;
 }
@@ -325,12 +336,12 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	struct cut *cut = probe_cut(drain->probe);
 	unsigned int slot = cut->epoch & 1;
 	int64_t start = (int64_t)cut->start_ns[slot], end;
-	int64_t below = (int64_t)cut->sample_below_ns[slot];
+	uint64_t below = drain->below_max_ns;
 	struct window *window;
 	bool has_all;
 	int r;
 
-	cut->sample_below_ns[!slot] = probe_sample_below(drain->probe);
+	drain->below_max_ns = cut->sample_below_ns[!slot] = probe_sample_below(drain->probe);
 	end = drain_bump_epoch(cut);
 	r = windows_settle(drain);
 	if (r)
@@ -362,7 +373,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;
 	window->folding = drain->folding;
-	window->sample_below_ns = below;
+	window->sample_below_ns = (int64_t)below;
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);

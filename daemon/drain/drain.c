@@ -155,6 +155,20 @@ static void drain_measure(struct drain *drain)
 }
 
 /*
+ * Passes a new length below which waits are sampled to the programs. Each wait is weighed by the
+ * length that is valid when the wait ends, so the sums of the open window stay right.
+ */
+static void drain_set_sampling(struct drain *drain)
+{
+	struct cut *cut = probe_cut(drain->probe);
+	uint64_t below = probe_sample_below(drain->probe);
+
+	if (below > drain->below_max_ns)
+		drain->below_max_ns = below;
+	__atomic_store_n(&cut->sample_below_ns[cut->epoch & 1], below, __ATOMIC_RELAXED);
+}
+
+/*
  * Measures the CPU cost of recording calls. Sets the share of calls that the BPF programs record
  * from now on so that the cost stays within the budget.
  */
@@ -196,6 +210,7 @@ static void *drain_run(void *data)
 		}
 		drain_keep_budget(drain);
 		drain_measure(drain);
+		drain_set_sampling(drain);
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 		process_table_show(drain->processes);
@@ -299,7 +314,8 @@ static int drain_begin(struct drain *drain)
 	struct cut *cut = probe_cut(drain->probe);
 	struct window_pressure none = {};
 
-	cut->sample_below_ns[(cut->epoch + 1) & 1] = probe_sample_below(drain->probe);
+	drain->below_max_ns = probe_sample_below(drain->probe);
+	cut->sample_below_ns[(cut->epoch + 1) & 1] = drain->below_max_ns;
 	drain_bump_epoch(cut);
 	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &none);
 	pressure_meter_stats(drain->pressure, &drain->stats.pressure);
@@ -328,6 +344,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->session = options->session;
 	drain->folding = options->folding;
 	drain->follows_processes = options->follows_processes;
+	drain->is_always = options->is_always;
 	drain->calls = options->calls ? call_stream_ref(options->calls) : NULL;
 	call_budget_init(&drain->budget, options->config->stackcount_max_cpu, options->call_cost_ns,
 			 options->rate, clock_ns(CLOCK_MONOTONIC));
@@ -342,7 +359,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 		r = drain_begin(drain);
 	if (!r && drain_has_threads(drain))
 		r = openwait_reader_of(drain->probe, &drain->openwait);
-	if (!r && options->may_be_short)
+	if (!r && !options->is_always)
 		openwaits_read(drain, 0);
 	if (!r)
 		r = -pthread_create(&drain->thread, NULL, drain_run, drain);

@@ -63,8 +63,11 @@ struct drain_options {
 				    lasted this long */
 	bool follows_processes;	 /* true if the drain has to report forks, execs and exits to
 				    `processes` */
-	bool may_be_short; /* true if the session may end soon: user stacks of waits are then read
-			      at its start, too */
+	/*
+	 * true if the probe is always on; false if a client started the session, which may end
+	 * soon: user stacks of waits are then read at its start, too
+	 */
+	bool is_always;
 	enum window_folding folding; /* stored in each of the windows */
 	bool reads_units;	     /* true if the windows have the pressure of units */
 	struct call_stream *calls;   /* stream that gets the calls; NULL: calls are not streamed */

@@ -51,6 +51,7 @@ struct drain {
 	uint64_t session;
 	enum window_folding folding;
 	bool follows_processes;
+	bool is_always; /* true if no client started the session */
 	struct window_builder *builder;
 	struct call_stream *calls; /* reference to the stream; NULL if calls are not streamed */
 	struct call_budget budget; /* CPU budget; used by stackcount and stacksnoop only */
@@ -74,6 +75,8 @@ struct drain {
 	uint64_t last_unknown;	/* value of stack_unknown_here() at the end of the last window */
 	int64_t real_offset_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC, for the last window */
 	int64_t next_ns;	/* time at which the open window has to end */
+	/* the greatest length below which waits were sampled in the open window; 0: none were */
+	uint64_t below_max_ns;
 	/*
 	 * References to stacks: they keep each stack until its window is built, because the BPF
 	 * programs send a stack only once per window. held[0] has the stacks that arrived during

@@ -143,15 +143,16 @@ uint64_t probe_missed(const struct probe *probe);
 uint64_t probe_map_bytes(const struct probe *probe);
 
 /*
- * offcpu, offwake: from the next window on, a wait that is shorter than below_ns is recorded with
- * its stacks with the probability length / below_ns, and then counts as below_ns; see bpf/sample.h.
- * below_ns is raised to the probe's minimum length and limited to SAMPLE_BELOW_MAX. 0: no wait
- * below the minimum length is recorded with its stacks, and all others are. Other kinds of probes
- * ignore the value. Any thread. To begin a window now, use drain_cut().
+ * offcpu, offwake: from now on, a wait that is shorter than below_ns is recorded with its stacks
+ * with the probability length / below_ns, and then counts as below_ns; see bpf/sample.h. Waits
+ * below the minimum length are left out, unless probe_options.sample_below_ns was not 0. below_ns
+ * is raised to the probe's minimum length and limited to SAMPLE_BELOW_MAX. 0: no wait below the
+ * minimum length is recorded with its stacks, and all others are. Other kinds of probes ignore the
+ * value. Any thread. The drain passes the value to the programs, within a second.
  */
 void probe_set_sample_below(struct probe *probe, uint64_t below_ns);
 
-/* Returns the length in ns that the next window will have as its sample_below_ns. Any thread. */
+/* Returns the length in ns that was last set by probe_set_sample_below(). Any thread. */
 uint64_t probe_sample_below(const struct probe *probe);
 
 /*

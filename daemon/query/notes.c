@@ -141,7 +141,7 @@ static void note_sampled(struct note_list *list, struct arena *arena,
 	const char *what = "waits";
 	const char *exact = "their times by stack are estimates; those by thread, and all totals, "
 			    "are exact";
-	char below[DURATION_TEXT_MAX];
+	char below[DURATION_TEXT_MAX], from[DURATION_TEXT_MAX];
 
 	if (!facts->sample_below_ns || facts->open_only)
 		return;
@@ -156,6 +156,13 @@ static void note_sampled(struct note_list *list, struct arena *arena,
 				    "of the %s under %s, only some are recorded with stacks, the "
 				    "longer the likelier, and stand for all: %s",
 				    what, below, exact));
+	if (!facts->budget_from_ns)
+		return;
+	duration_format(facts->budget_from_ns, from);
+	note_add(list, arena_printf(arena,
+				    "more stacks of waits would have cost more than [budget] cpu "
+				    "allows; waits under %s are only counted in any case",
+				    from));
 }
 
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)

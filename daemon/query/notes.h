@@ -24,6 +24,11 @@ struct notes_facts {
 	 * them; min_wait_ns and short_waits are then 0
 	 */
 	int64_t sample_below_ns;
+	/*
+	 * if not 0: waits were sampled because of the budget only, so that those shorter than this
+	 * were not recorded at all
+	 */
+	int64_t budget_from_ns;
 	enum probe_kind kind;
 	/* number of waits below min_wait_ns in the threads that the filter selects */
 	uint64_t short_waits;

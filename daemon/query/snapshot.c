@@ -110,6 +110,20 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 	return r;
 }
 
+/*
+ * Returns the minimum length of waits if some waits in the answer were sampled although the
+ * settings do not ask for it: to keep within the budget. Otherwise returns 0.
+ */
+static int64_t budget_from(const struct recorder *recorder, const struct session_info *info,
+			   int64_t below)
+{
+	const int64_t setting = probe_sample_below_setting(info->kind, recorder->config);
+
+	return probe_kind_has_waits(info->kind) && !setting && below > info->min_wait_ns
+		       ? info->min_wait_ns
+		       : 0;
+}
+
 static void reply_head(struct answer *answer)
 {
 	const struct session_info *info = session_info(answer->session);
@@ -156,6 +170,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.min_wait_ns = probe_kind_has_waits(info->kind) && !below ? info->min_wait_ns : 0,
 		.short_waits = below ? 0 : aggregate_totals(answer->aggregate)->short_waits,
 		.sample_below_ns = below,
+		.budget_from_ns = budget_from(recorder, info, below),
 		.kind = info->kind,
 		.has_estimates = aggregate_estimated(answer->aggregate) > 0,
 		.open_only = question->options.open_only,

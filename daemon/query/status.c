@@ -12,6 +12,7 @@
 #include "daemon/query/health.h"
 #include "daemon/query/limits.h"
 #include "daemon/query/reach.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/recorder.h"
 
 /*
@@ -43,6 +44,33 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
+/* Sets *out to what is done to keep within the budget. Returns 0 or -ENOMEM. */
+static int budget_make(struct recorder *recorder, struct arena *arena,
+		       const struct wire_budget **out)
+{
+	enum { NS_PER_PPM = NS_PER_S / 1000000 };
+	struct budget_state state;
+	struct wire_budget *wire;
+
+	budget_state(recorder->budget, &state);
+	if (!state.limit_ppm)
+		return 0;
+	wire = arena_alloc(arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	*wire = (struct wire_budget){
+		.walks_ns = (int64_t)state.cost.walk_ppm * NS_PER_PPM,
+		.hooks_ns = (int64_t)state.cost.hook_ppm * NS_PER_PPM,
+		.threads_ns = (int64_t)state.cost.user_ppm * NS_PER_PPM,
+		.sample_below_ns =
+			state.sample_below_ns ? (int64_t)state.sample_below_ns : WIRE_ABSENT,
+		.since = state.sample_below_ns ? state.sampled_since_ns : WIRE_ABSENT,
+		.beyond_since = state.beyond_since_ns ? state.beyond_since_ns : WIRE_ABSENT,
+	};
+	*out = wire;
+	return 0;
+}
+
 /*
  * Sets the fields about the daemon as a whole, such as its version and its memory. Returns 0 or
  * -ENOMEM.
@@ -71,12 +99,12 @@ static int daemon_make(struct recorder *recorder, struct answer *answer)
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	cost_meter_read(&recorder->cost, &cost);
-	reply->bpf_ns = (int64_t)cost.bpf_ns;
+	reply->bpf_ns = (int64_t)cost.bpf.ns;
 	reply->budget_ns = budget ? (int64_t)(budget * (NS_PER_S / 1000000)) : WIRE_ABSENT;
 	reply->rss_bytes = rss_bytes();
 	reply->map_bytes = (int64_t)recorder_map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();
-	return reply->kernel ? 0 : -ENOMEM;
+	return reply->kernel ? budget_make(recorder, answer->arena, &reply->budget) : -ENOMEM;
 }
 
 static int walks_make(struct recorder *recorder, struct answer *answer, struct wire_walks *out)

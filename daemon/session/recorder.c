@@ -9,6 +9,7 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/config/keys.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/sweeper.h"
 #include "daemon/store/store.h"
 #include "daemon/window/fold.h"
@@ -229,6 +230,18 @@ int recorder_check(const struct recorder *recorder, char *reason, size_t size)
 	return recorder->is_serve_only ? 0 : probe_check(reason, size);
 }
 
+static int recorder_budget_start(struct recorder *recorder, const struct config *config)
+{
+	const struct budget_options options = {
+		.config = config,
+		.sessions = recorder->sessions,
+		.cost = &recorder->cost,
+		.broker = recorder->broker,
+	};
+
+	return recorder->is_serve_only ? 0 : budget_new(&options, &recorder->budget);
+}
+
 static int recorder_sweeper(struct recorder *recorder, const struct config *config)
 {
 	const struct sweeper_options options = {
@@ -237,6 +250,7 @@ static int recorder_sweeper(struct recorder *recorder, const struct config *conf
 		.stacks = recorder->stacks,
 		.resolver = recorder->resolver,
 		.sessions = recorder->sessions,
+		.budget = recorder->budget,
 	};
 
 	return recorder->is_serve_only ? 0 : sweeper_start(&options, &recorder->sweeper);
@@ -261,6 +275,8 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		r = recorder_sessions(recorder, config);
 	if (!r)
 		r = sessions_start_always(recorder->sessions, reason, size);
+	if (!r)
+		r = recorder_budget_start(recorder, config);
 	if (!r)
 		r = recorder_sweeper(recorder, config);
 	if (!r && !recorder->is_serve_only)
@@ -290,6 +306,7 @@ void recorder_set_limits(struct recorder *recorder)
 void recorder_stop(struct recorder *recorder)
 {
 	recorder->sweeper = sweeper_stop(recorder->sweeper);
+	recorder->budget = budget_free(recorder->budget);
 	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
 	recorder->lines = source_lines_helper_free(recorder->lines);

@@ -31,6 +31,7 @@ struct recorder_rates {
 	uint64_t events[PROBE_KIND_N];
 };
 
+struct budget;
 struct sweeper;
 
 /* Counts of what was folded since the start, see daemon/window/fold.h. Any thread may read them. */
@@ -59,6 +60,7 @@ struct recorder {
 	struct store *store; /* NULL if windows are not written to disk */
 	struct resolver *resolver;
 	struct sessions *sessions;
+	struct budget *budget;	 /* NULL if is_serve_only */
 	struct sweeper *sweeper; /* NULL if is_serve_only */
 	struct source_lines_helper *lines;
 	struct recorder_rates rates; /* used by the main thread only */

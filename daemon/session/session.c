@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/host/cgroup.h"
+#include "daemon/session/governor.h"
 #include "proto/wire_copy.h"
 
 static struct session *session_free(struct session *session)
@@ -255,7 +256,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 		.session = session->info.id,
 		.min_wait_ns = session->info.min_wait_ns,
 		.follows_processes = session->notes_processes,
-		.may_be_short = !session->info.is_always,
+		.is_always = session->info.is_always,
 		.folding = session_folding(&session->info),
 		.reads_units = session->reads_units,
 		.rate = session->info.rate,
@@ -455,6 +456,25 @@ void session_probe_status(struct session *session, struct probe_status *out)
 		out->programs[i].name = kept->programs[i].name;
 		out->programs[i].hook = kept->programs[i].hook;
 	}
+}
+
+uint64_t session_set_level(struct session *session, const struct config *config, unsigned int level)
+{
+	const int64_t setting = probe_sample_below_setting(session->info.kind, config),
+		      least = session->info.min_wait_ns;
+	uint64_t below = (uint64_t)setting;
+
+	if (!probe_kind_has_waits(session->info.kind))
+		return 0;
+	if (level)
+		below = governor_sample_below(level, (uint64_t)(setting > least ? setting : least));
+	pthread_rwlock_rdlock(&session->lock);
+	if (session->probe) {
+		probe_set_sample_below(session->probe, below);
+		below = probe_sample_below(session->probe);
+	}
+	pthread_rwlock_unlock(&session->lock);
+	return below;
 }
 
 uint64_t session_map_bytes(struct session *session)

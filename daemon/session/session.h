@@ -99,6 +99,14 @@ struct session_info {
 	uint64_t rate;
 };
 
+/*
+ * Sets how many of the waits that an always-on probe sees are recorded: 0 for those for which the
+ * settings ask; each level above doubles the length below which waits are recorded by chance. Other
+ * probes than those of waits ignore it. Returns the length in ns; 0: no wait is recorded by chance.
+ */
+uint64_t session_set_level(struct session *session, const struct config *config,
+			   unsigned int level);
+
 /* Creates the registry, and the thread that ends sessions when their duration is over. Returns 0 or
  * a negative errno. */
 int sessions_new(const struct sessions_options *options, struct sessions **out);

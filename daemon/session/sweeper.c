@@ -10,11 +10,12 @@
 #include "common/base.h"
 #include "daemon/config/config.h"
 #include "daemon/process/process.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/session.h"
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* Time between two checks whether a sweep is due. */
+/* Time between two measurements of the cost, and between two checks whether a sweep is due. */
 #define TICK_NS NS_PER_S
 
 /*
@@ -120,8 +121,10 @@ static void *sweeper_run(void *data)
 	struct sweeper *sweeper = data;
 
 	sweeper->swept_ns = clock_ns(CLOCK_MONOTONIC);
-	while (sweeper_wait(sweeper))
+	while (sweeper_wait(sweeper)) {
+		budget_tick(sweeper->options.budget);
 		sweep_if_due(sweeper);
+	}
 	return NULL;
 }
 

@@ -8,6 +8,7 @@
  * runs even if no session does.
  */
 
+struct budget;
 struct config;
 struct process_table;
 struct resolver;
@@ -22,6 +23,7 @@ struct sweeper_options {
 	struct stack_table *stacks;
 	struct resolver *resolver;
 	struct sessions *sessions;
+	struct budget *budget; /* the thread of the sweeper also calls budget_tick() */
 };
 
 /* Starts the thread. 0, or a negative errno. */

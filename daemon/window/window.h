@@ -298,8 +298,9 @@ struct window {
 	int64_t end_ns;
 	int64_t real_offset_ns;
 	/*
-	 * Waits shorter than this were recorded by the rule in bpf/sample.h. 0: no waits were. In a
-	 * merged window, the greatest value of the windows that were merged.
+	 * Waits shorter than this were recorded by the rule in bpf/sample.h. 0: no waits were. If
+	 * the length changed within the window, the greatest one: each wait has the weight of its
+	 * moment. In a merged window, the greatest value of the windows that were merged.
 	 */
 	int64_t sample_below_ns;
 	int64_t boot_offset_ns; /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time for which the host

@@ -194,8 +194,10 @@ class Daemon:
         self.store = os.path.join(self.dir, "stackd.db")
         self.argv += ["-o", f"store.path={self.store}"]
         # What a test sees of its own programs must not depend on how busy the rest of the host is.
-        # Tests of folding and of the memory of queries set other limits.
+        # Tests of folding, of the memory of queries and of the budget set other limits.
+        # Neither must it depend on what stackd itself costs, on a machine of whatever speed.
         self.argv += ["-o", "window.max_rows=0", "-o", "query.max_memory=1G"]
+        self.argv += ["-o", "budget.cpu=off"]
         for override in overrides:
             self.argv += ["-o", override]
         if start:

@@ -48,11 +48,16 @@ static void test_totals(void **state)
 	struct cost_totals first, second;
 
 	cost_meter_read(&meter, &first);
-	cost_meter_add(&meter, 12);
-	cost_meter_add(&meter, 30);
+	cost_meter_add(&meter, &(struct cost_programs){ .ns = 12, .session_ns = 12 });
+	cost_meter_add(&meter, &(struct cost_programs){
+				       .ns = 30, .walk_ns = 20, .waits = 3, .sampled = 2 });
 	cost_meter_read(&meter, &second);
-	assert_int_equal(first.bpf_ns, 0);
-	assert_int_equal(second.bpf_ns, 42);
+	assert_int_equal(first.bpf.ns, 0);
+	assert_int_equal(second.bpf.ns, 42);
+	assert_int_equal(second.bpf.session_ns, 12);
+	assert_int_equal(second.bpf.walk_ns, 20);
+	assert_int_equal(second.bpf.waits, 3);
+	assert_int_equal(second.bpf.sampled, 2);
 	assert_true(second.cpu_ns >= first.cpu_ns && second.at_ns >= first.at_ns);
 }
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SESSION_BUDGET_H
+#define STACKD_DAEMON_SESSION_BUDGET_H
+
+/*
+ * Keeps stackd within the setting [budget] cpu: measures once a second what stackd costs, lets the
+ * governor decide, and tells the always-on probes of waits how many waits to record. What answering
+ * clients costs does not count, so that no client can take away from what is recorded; neither do
+ * sessions that clients start, which have a limit of their own. Owned by the recorder.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/session/governor.h"
+
+struct broker;
+struct budget;
+struct config;
+struct cost_meter;
+struct sessions;
+
+/* All pointers are borrowed and must outlive the budget. */
+struct budget_options {
+	const struct config *config; /* a reload may change the budget */
+	struct sessions *sessions;
+	const struct cost_meter *cost;
+	const struct broker *broker; /* NULL: there is none */
+};
+
+struct budget_state {
+	uint64_t limit_ppm;	   /* in millionths of one CPU; 0: there is no limit */
+	struct governor_cost cost; /* as last measured; all 0 before the first measurement */
+	/*
+	 * the length below which the probe offcpu records waits by chance because more would cost
+	 * too much; 0: it records all that the settings ask for
+	 */
+	uint64_t sample_below_ns;
+	int64_t sampled_since_ns; /* CLOCK_REALTIME: since when; 0: it is not so */
+	/* CLOCK_REALTIME: since when all else costs more than the budget; 0: it does not */
+	int64_t beyond_since_ns;
+};
+
+/*
+ * Makes the budget. Must be called on the thread that answers clients. Returns 0 or -ENOMEM.
+ */
+int budget_new(const struct budget_options *options, struct budget **out);
+struct budget *budget_free(struct budget *budget);
+
+/* To be called once a second, by one thread. */
+void budget_tick(struct budget *budget);
+
+/* Copies the present state to *out. Any thread. NULL is allowed: there is no limit then. */
+void budget_state(struct budget *budget, struct budget_state *out);
+
+#endif
