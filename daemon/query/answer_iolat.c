@@ -277,6 +277,7 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 		return -ENOMEM;
 	if (question->by_parts && question->top != SIZE_MAX)
 		top = (size_t)first;
+	snapshot_rests_init(reply);
 	for (i = 0; i < n; i++)
 		snapshot_rest_add(i < top ? &reply->shown : &reply->rest,
 				  (int64_t)groups[i]->io.total_ns);

@@ -92,6 +92,9 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 /* Compares two numbers for qsort(), the larger one first. Evaluates its arguments twice. */
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))
 
+/* Sets the members `shown`, `rest` and `idle` of the reply to sums over no row. */
+void snapshot_rests_init(struct wire_snapshot_reply *reply);
+
 /*
  * Counts a row with the time total_ns in *rest: adds 1 to its number of rows, and total_ns to its
  * time. *rest is one of the members `shown`, `rest` and `idle` of the reply.

@@ -38,6 +38,13 @@ static int by_count(const void *x, const void *y)
 	return r ? r : by_total(x, y);
 }
 
+void snapshot_rests_init(struct wire_snapshot_reply *reply)
+{
+	reply->shown = (struct wire_rest){ .threads = WIRE_ABSENT };
+	reply->rest = (struct wire_rest){ .threads = WIRE_ABSENT };
+	reply->idle = (struct wire_rest){ .threads = 0 };
+}
+
 void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
 {
 	rest->rows++;
@@ -214,6 +221,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		top = wanted - n_others;
 	if (question->by_parts && question->top != SIZE_MAX)
 		top = (size_t)first;
+	snapshot_rests_init(reply);
 	for (i = 0; i < n; i++)
 		snapshot_rest_add(i < top      ? &reply->shown
 				  : i < wanted ? &reply->rest

@@ -495,6 +495,8 @@ def test_gone(directory):
         before = cpu_ms(server)
         error, reply = server.call("Snapshot", **parameters)
         need(not error and reply["coverage"]["windows"] == 12000, f"all windows: {error}")
+        need("threads" not in reply["shown"] and reply["idle"]["threads"] == 0,
+             f"threads are counted only for idle rows: {reply['shown']} {reply['idle']}")
         whole = cpu_ms(server) - before
         print(f"a whole query takes {whole} ms of CPU")
         need(whole >= 100, "which is long enough to be told from a part")
