@@ -29,7 +29,7 @@ void *key_index_find(const struct key_index *index, const void *key, uint64_t ha
 		return NULL;
 	for (; index->slots[i].item; i = (i + 1) & (index->capacity - 1))
 		if (index->slots[i].hash == hash &&
-		    memcmp(index->slots[i].item, key, index->key_size) == 0)
+		    (!index->key_size || memcmp(index->slots[i].item, key, index->key_size) == 0))
 			return index->slots[i].item;
 	return NULL;
 }

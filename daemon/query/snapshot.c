@@ -280,7 +280,8 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 	if (options->group == GROUP_BY_MODULE || options->group == GROUP_BY_FUNCTION)
 		query.max_frames = GROUP_FRAMES;
 	else if (options->by_functions && !options->group)
-		query.max_frames = SIZE_MAX;
+		query.with_functions = true;
+	query.skips_members = !question->filter.wire || !question->filter.wire->pids.n;
 	if (reader)
 		store_reader_set_query(reader, &query);
 }

@@ -30,6 +30,15 @@ struct loaded_owner {
 	UT_hash_handle hh;
 };
 
+/* The function of a frame that was read for a query. */
+struct known_function {
+	int64_t number; /* number of the frame's row */
+	struct stack_function function;
+};
+
+/* The number of slots for known functions: a frame is read again if another one took its slot. */
+enum { QUERY_FUNCTIONS = 1 << 15 };
+
 /* When a query has loaded this many stacks or processes, those that it no longer uses are freed. */
 enum { QUERY_KEPT = 8192 };
 
@@ -52,7 +61,9 @@ struct store_intern_reader {
 	struct loaded_owner *owners;
 	/* number of frames of each stack that a query loads, beginning with the leaf */
 	size_t query_frames;
-	bool skips_frames; /* see store_intern_reader_skip_frames() */
+	bool skips_frames;		  /* see store_intern_reader_skip_frames() */
+	bool with_functions;		  /* a query wants the functions_id of each stack */
+	struct known_function *functions; /* QUERY_FUNCTIONS slots; NULL: not needed so far */
 	/* stacks_sweep() looks for unused stacks when this many stacks are loaded */
 	size_t sweep_at;
 	uint64_t *damaged;
@@ -128,6 +139,7 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 		free(process);
 	}
 	owners_drop(interned);
+	free(interned->functions);
 	process_table_free(interned->table);
 	free(interned);
 	return NULL;
@@ -293,23 +305,75 @@ static int stack_frames(struct store_intern_reader *interned, struct stack *stac
 	return 0;
 }
 
+/* Sets *out to the function of a frame. Reads the frame unless its slot still has the function. */
+static int function_get(struct store_intern_reader *interned, int64_t number,
+			struct stack_function *out)
+{
+	struct known_function *known;
+	struct frame frame = {};
+	int r;
+
+	if (!interned->functions)
+		interned->functions = calloc(QUERY_FUNCTIONS, sizeof(*interned->functions));
+	if (!interned->functions)
+		return -ENOMEM;
+	known = &interned->functions[number_hash(number) % QUERY_FUNCTIONS];
+	if (known->number != number || !number) {
+		r = frame_read(interned, number, &frame);
+		if (r)
+			return r;
+		known->number = number;
+		known->function = stack_function_of(&frame);
+		free(frame.name);
+		free(frame.module);
+	}
+	*out = known->function;
+	return 0;
+}
+
+/*
+ * Sets the functions_id of a stack without loading its frames: a query that groups stacks by their
+ * functions shows only few of them. numbers[] has the row numbers of the frames.
+ */
+static int stack_functions_read(struct store_intern_reader *interned, struct stack *stack,
+				const int64_t *numbers)
+{
+	uint64_t state = stack_functions_begin();
+	struct stack_function function;
+	size_t i;
+	int r;
+
+	for (i = 0; i < stack->n_frames; i++) {
+		r = function_get(interned, numbers[i], &function);
+		if (r)
+			return r;
+		state = stack_functions_add(state, &function);
+	}
+	stack->functions_id = stack_functions_end(state);
+	return 0;
+}
+
 /*
  * Reads a stack and at most max_frames of its frames. If max_frames is 0, the stack still has its
- * ids, which is enough to compare it with other stacks.
+ * ids, which is enough to compare it with other stacks; but functions_id only if with_functions is
+ * true.
  */
 static int stack_read(struct store_intern_reader *interned, int64_t number, size_t max_frames,
-		      struct stack *stack)
+		      bool with_functions, struct stack *stack)
 {
+	bool with_numbers = max_frames || with_functions;
 	_cleanup_(freep) int64_t *numbers = NULL;
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
 	int r = row_get(interned, STATEMENT_STACK_GET, number, &statement, &in);
 
 	if (!r) {
-		r = max_frames ? stack_decode(&in, stack, &numbers) : stack_head(&in, stack);
+		r = with_numbers ? stack_decode(&in, stack, &numbers) : stack_head(&in, stack);
 		stack->is_partial = true;
 		sqlite3_reset(statement);
 	}
+	if (!r && with_functions && !max_frames)
+		r = stack_functions_read(interned, stack, numbers);
 	if (!r && max_frames)
 		r = stack_frames(interned, stack, numbers,
 				 stack->n_frames < max_frames ? stack->n_frames : max_frames);
@@ -321,7 +385,7 @@ static int stack_read(struct store_intern_reader *interned, int64_t number, size
 }
 
 static struct stack *stack_get(struct store_intern_reader *interned, int64_t number,
-			       size_t max_frames)
+			       size_t max_frames, bool with_functions)
 {
 	uint64_t hash = number_hash(number);
 	struct loaded_stack *stack = key_index_find(&interned->stacks, NULL, hash);
@@ -333,7 +397,7 @@ static struct stack *stack_get(struct store_intern_reader *interned, int64_t num
 		return NULL;
 	stack->number = number;
 	stack->stack.refs = 1;
-	if (stack_read(interned, number, max_frames, &stack->stack) ||
+	if (stack_read(interned, number, max_frames, with_functions, &stack->stack) ||
 	    key_index_add(&interned->stacks, stack, hash)) {
 		stack_free(stack);
 		return NULL;
@@ -345,7 +409,7 @@ static struct stack *stack_of(void *userdata, int64_t number)
 {
 	struct store_intern_reader *interned = userdata;
 
-	return stack_get(interned, number, interned->skips_frames ? 0 : SIZE_MAX);
+	return stack_get(interned, number, interned->skips_frames ? 0 : SIZE_MAX, false);
 }
 
 void store_intern_reader_skip_frames(struct store_intern_reader *interned)
@@ -410,7 +474,8 @@ static struct stack *stack_of_query(void *userdata, int64_t number)
 {
 	struct store_intern_reader *interned = userdata;
 
-	return stack_ref(stack_get(interned, number, interned->query_frames));
+	return stack_ref(
+		stack_get(interned, number, interned->query_frames, interned->with_functions));
 }
 
 int store_intern_reader_fill(struct store_intern_reader *interned, struct stack *stack)
@@ -419,7 +484,7 @@ int store_intern_reader_fill(struct store_intern_reader *interned, struct stack 
 
 	if (!stack->is_partial)
 		return 0;
-	return stack_read(interned, loaded->number, SIZE_MAX, stack);
+	return stack_read(interned, loaded->number, SIZE_MAX, false, stack);
 }
 
 static int process_decode(struct bytes_reader *in, struct process_info *info, char **comm,
@@ -580,10 +645,11 @@ static int owner_of(void *userdata, int64_t number, struct window_owner *out, ch
 }
 
 struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,
-						   size_t max_frames)
+						   const struct store_query *query)
 {
 	stacks_sweep(interned);
-	interned->query_frames = max_frames;
+	interned->query_frames = query->max_frames;
+	interned->with_functions = query->with_functions;
 	return (struct store_names){
 		.stack = stack_of_query,
 		.owner = owner_of,

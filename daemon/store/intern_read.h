@@ -13,6 +13,7 @@
 #include "daemon/store/window_blob.h"
 
 struct store_intern_reader;
+struct store_query;
 
 /*
  * Creates a reader that adds 1 to *damaged for each row that is missing or damaged. The pointer
@@ -33,12 +34,12 @@ void store_intern_reader_skip_frames(struct store_intern_reader *interned);
 
 /*
  * Returns the functions that give a query the stacks and processes of the next window that it
- * decodes. The stacks have their first max_frames frames. If a stack has more frames, its
- * is_partial is true, and n_raw is the number of loaded frames. Also frees the stacks of earlier
- * windows to which nothing refers any more.
+ * decodes. The stacks have what `query` asks for. If a stack has more frames, its is_partial is
+ * true, and n_raw is the number of loaded frames. Also frees the stacks of earlier windows to which
+ * nothing refers any more.
  */
 struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,
-						   size_t max_frames);
+						   const struct store_query *query);
 
 /*
  * Loads the frames that a stack lacks because it was loaded for a query. Returns 0 or a negative

@@ -217,7 +217,8 @@ static struct store_names names_get(struct store_reader *reader)
 
 	if (!reader->is_query)
 		return store_intern_reader_names(reader->interned);
-	names = store_intern_reader_query_names(reader->interned, reader->query.max_frames);
+	names = store_intern_reader_query_names(reader->interned, &reader->query);
+	names.skips_members = reader->query.skips_members;
 	names.wants = reader->query.wants;
 	names.wants_userdata = reader->query.userdata;
 	return names;

@@ -118,6 +118,12 @@ struct store_query {
 	 */
 	size_t max_frames;
 	/*
+	 * Sets the functions_id of stacks, which else only stacks have whose frames are all loaded.
+	 * If it is true, max_frames has to be 0.
+	 */
+	bool with_functions;
+	bool skips_members; /* leaves out window->members */
+	/*
 	 * Called when the threads of a window (window->images) are loaded. If it returns false, the
 	 * rows of the window are not loaded. NULL: all rows are loaded. May be called in another
 	 * thread.

@@ -440,6 +440,8 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return store_pressure_decode(&reader, &context->window->pressure);
 	if (tag == TAG_SAMPLING && version == SAMPLING_VERSION)
 		return sampling_decode(&reader, context->window);
+	if (n_columns && names->skips_members && section->array == offsetof(struct window, members))
+		return 0;
 	if (n_columns) {
 		r = store_columns_decode(context, section, n_columns, &reader);
 		if (!r && section == store_sections)

@@ -53,6 +53,7 @@ struct store_names {
 	 */
 	bool (*wants)(const void *userdata, const struct window *window);
 	const void *wants_userdata;
+	bool skips_members; /* window->members are not decoded */
 	void *userdata;
 };
 

@@ -45,16 +45,41 @@ static uint64_t function_start(const struct frame *frame)
 	return frame->file_offset - (frame->name ? frame->name_offset : 0);
 }
 
+struct stack_function stack_function_of(const struct frame *frame)
+{
+	return (struct stack_function){
+		.kind = frame->kind,
+		.file_id = frame->file_id,
+		.start = function_start(frame),
+	};
+}
+
+uint64_t stack_functions_begin(void)
+{
+	return UINT64_C(0x5374616b64000002);
+}
+
+uint64_t stack_functions_add(uint64_t state, const struct stack_function *function)
+{
+	uint64_t words[] = { function->kind, function->file_id, function->start };
+
+	return mix(state, words, ARRAY_SIZE(words));
+}
+
+uint64_t stack_functions_end(uint64_t state)
+{
+	return id_of_hash(state);
+}
+
 uint64_t stack_functions_id_of(struct frame *const *frames, size_t n)
 {
-	uint64_t h = UINT64_C(0x5374616b64000002);
+	uint64_t state = stack_functions_begin();
+	struct stack_function function;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		uint64_t words[] = { frames[i]->kind, frames[i]->file_id,
-				     function_start(frames[i]) };
-
-		h = mix(h, words, ARRAY_SIZE(words));
+		function = stack_function_of(frames[i]);
+		state = stack_functions_add(state, &function);
 	}
-	return id_of_hash(h);
+	return stack_functions_end(state);
 }

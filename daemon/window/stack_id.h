@@ -21,4 +21,22 @@ uint64_t stack_id_of(struct frame *const *frames, size_t n);
  */
 uint64_t stack_functions_id_of(struct frame *const *frames, size_t n);
 
+/* Identifies the function of a frame. */
+struct stack_function {
+	uint64_t kind; /* enum frame_kind */
+	uint64_t file_id;
+	uint64_t start; /* file offset of its first instruction; of a pseudo frame, a hash */
+};
+
+struct stack_function stack_function_of(const struct frame *frame);
+
+/*
+ * Do what stack_functions_id_of() does, for frames that need not be in memory at the same time.
+ * stack_functions_begin() returns the state of a hash without frames, stack_functions_add() the
+ * state after the next frame, and stack_functions_end() the id.
+ */
+uint64_t stack_functions_begin(void);
+uint64_t stack_functions_add(uint64_t state, const struct stack_function *function);
+uint64_t stack_functions_end(uint64_t state);
+
 #endif

@@ -40,6 +40,7 @@ static void stacks_make(void)
 		frames[i] = (struct frame){ .kind = i % 2 ? FRAME_NATIVE : FRAME_KERNEL,
 					    .file_id = i % 2,
 					    .file_offset = i,
+					    .name_offset = i % 3,
 					    .name = names[i],
 					    .module = i % 2 ? (char *)"/usr/bin/a" : NULL };
 	}
@@ -109,6 +110,17 @@ static void waits_add(struct window *window, size_t n, uint32_t i)
 	span->user = stack_ref(&stacks[5]);
 }
 
+static void sample_add(struct window *window, size_t n, uint32_t i)
+{
+	struct window_sample *sample = window_add_sample(window);
+
+	sample->image = i;
+	sample->kernel = i % 2 ? stack_ref(&stacks[2 * ((i + n) % 15)]) : NULL;
+	sample->user = stack_ref(&stacks[1 + 2 * (i % 14)]);
+	sample->count = i + 1;
+	sample->on_ns = (i + 1) * NS_PER_MS;
+}
+
 static struct window *window_make(size_t n)
 {
 	struct window *window = window_new();
@@ -131,8 +143,10 @@ static struct window *window_make(size_t n)
 			.on_ns = i, .blocked_ns = 3 * i, .switches = 2, .short_count = i % 2
 		};
 	}
-	for (i = 0; i < PROCESSES; i++)
+	for (i = 0; i < PROCESSES; i++) {
 		waits_add(window, n, i);
+		sample_add(window, n, i);
+	}
 	window_seal(window);
 	return window;
 }
@@ -245,6 +259,7 @@ static void assert_same_group(struct answer_of *lean_answer, const struct aggreg
 
 	assert_memory_equal(&whole->key, &lean->key, sizeof(whole->key));
 	assert_int_equal(whole->count, lean->count);
+	assert_int_equal(whole->on_ns, lean->on_ns);
 	assert_int_equal(whole->blocked_ns, lean->blocked_ns);
 	assert_int_equal(whole->runnable_ns, lean->runnable_ns);
 	assert_int_equal(whole->open, lean->open);
@@ -281,6 +296,8 @@ static void assert_same_answers(const struct filter *filter,
 				const struct aggregate_options *options)
 {
 	struct store_query query = { .max_frames = options->group ? GROUP_FRAMES : 0,
+				     .with_functions = !options->group && options->by_functions,
+				     .skips_members = !filter->wire || !filter->wire->pids.n,
 				     .wants = filter->wire ? wants : NULL,
 				     .userdata = filter };
 	struct answer_of whole = {}, lean = {};
@@ -306,6 +323,7 @@ static void test_all(void **state)
 
 	for (by = AGGREGATE_BY_STACK; by <= AGGREGATE_BY_PROCESS; by++)
 		assert_same_answers(&filter, &(struct aggregate_options){ .by = by });
+	assert_same_answers(&filter, &(struct aggregate_options){ .by_functions = true });
 	for (group = GROUP_BY_COMM; group <= GROUP_BY_FUNCTION; group++)
 		assert_same_answers(&filter, &(struct aggregate_options){ .group = group });
 	assert_same_answers(&filter, &(struct aggregate_options){ .open_only = true });
