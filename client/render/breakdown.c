@@ -137,6 +137,15 @@ static void render_tree(const struct view *view, const struct tree *tree)
 		    "asleep: a lock, a peer, other threads' requests");
 }
 
+/* True if the answer has requests to disks. */
+static bool has_requests(const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; i < reply->rows.n; i++)
+		if (reply->rows.v[i].io && layer_of(reply->rows.v[i].io) < 0)
+			return true;
+	return false;
+}
+
 void render_breakdown(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	struct tree *trees = must(calloc(reply->rows.n + 1, sizeof(*trees)));
@@ -147,7 +156,10 @@ void render_breakdown(const struct view *view, const struct wire_snapshot_reply 
 		render_tree(view, &trees[i]);
 	page_break(&view->page);
 	if (n == 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no operations");
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s",
+			  has_requests(reply) ? "no operations above the disks, which --breakdown "
+						"is about; without it, requests to disks are shown"
+					      : "no operations");
 	if (top && n > top)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%zu more: -n 0 shows all", n - top);
 	free(trees);

@@ -10,11 +10,7 @@
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 
-/*
- * Writes a range of time with its time zone. The end has a date only if it is on another day than
- * the start.
- */
-static void range_text(const struct wire_range *range, char *text, size_t size)
+void range_text(const struct wire_range *range, char *text, size_t size)
 {
 	char start[TERM_TIME_MAX], zoned[TERM_TIME_MAX];
 	bool same_day = time_same_day(range->start, range->end);

@@ -21,6 +21,12 @@
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
+ * Writes a range of time with its time zone. The end has a date only if it is on another day than
+ * the start.
+ */
+void range_text(const struct wire_range *range, char *text, size_t size);
+
+/*
  * Prints the length of the range that the user asked for. If the windows cover only a part of the
  * range, also prints the length of that part. If they cover all of it, also prints how much time is
  * shown: that is more than the range, because windows are shown whole.

@@ -205,17 +205,16 @@ static void render_range(const struct view *view, const struct wire_snapshot_rep
 void render_slices(const struct view *view, const struct wire_snapshot_reply *const *slices,
 		   size_t n)
 {
-	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
-	const struct wire_coverage *first, *last;
+	char range[3 * TERM_TIME_MAX];
+	struct wire_range used;
 
 	if (n == 0)
 		return;
-	first = &slices[0]->coverage;
-	last = &slices[n - 1]->coverage;
-	time_format(first->used.start, TIME_DAY, start);
-	time_format(last->used.end, TIME_FULL, end);
-	page_wrap(&view->page, STYLE_BOLD, "time", RENDER_LABEL_WIDTH, "%s to %s (%s)", start, end,
-		  ns_text(last->used.end - first->used.start));
+	used.start = slices[0]->coverage.used.start;
+	used.end = slices[n - 1]->coverage.used.end;
+	range_text(&used, range, sizeof range);
+	page_wrap(&view->page, STYLE_BOLD, "time", RENDER_LABEL_WIDTH, "%s (%s)", range,
+		  ns_text(used.end - used.start));
 	render_range(view, slices, n);
 	render_losses(view, slices, n);
 	if (!reply_has_calls(slices[0]))

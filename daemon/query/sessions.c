@@ -112,8 +112,8 @@ int query_start(struct recorder *recorder, const struct query_peer *peer, const 
 	if (!answer)
 		return -ENOMEM;
 	if (!r && recorder->is_serve_only)
-		r = wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, wire->probe,
-				   "this stackd records nothing, it was started with --serve-only");
+		r = wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, wire->probe, "%s",
+				   recorder_serves_only);
 	query_stored_skip_numbers(recorder);
 	if (!r)
 		r = sessions_start(recorder->sessions, &request, &answer->session, error);

@@ -30,6 +30,8 @@
  * Tables that take longer are loaded later.
  */
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
+const char recorder_serves_only[] = "this stackd records nothing, it was started with --serve-only";
+
 /* The longest time that the start of the daemon waits for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
 

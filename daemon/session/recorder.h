@@ -44,6 +44,9 @@ struct recorder_folds {
 	_Atomic uint64_t unlisted;
 };
 
+/* Says, for users, that the recorder has is_serve_only set. */
+extern const char recorder_serves_only[];
+
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker; /* the privileged helper process; borrowed, set before the start, may

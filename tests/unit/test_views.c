@@ -347,7 +347,8 @@ static void test_slices_head(void **state)
 	second.coverage.asked.end = second.coverage.used.end = T0 + 60 * NS_PER_S;
 	printer_open(&p, (struct view){ .top = 1 });
 	render_slices(&p.view, slices, 2);
-	printer_check(&p, "\nasked      60 s, all of it covered by 12 windows\n", "lost ", NULL);
+	printer_check(&p, "time       2026-03-01 03:10:10 to 03:11:10 UTC (60 s)\n",
+		      "asked      60 s, all of it covered by 12 windows\n", "lost ", NULL);
 	second.coverage.covered_ns = 15 * NS_PER_S;
 	printer_open(&p, (struct view){ .top = 1 });
 	render_slices(&p.view, slices, 2);
@@ -585,7 +586,11 @@ static void test_open_operations(void **state)
 	printer_check(&p, "2 have not ended; the oldest began ", " ago (thread 77)\n", NULL);
 	printer_open(&p, (struct view){ .breakdown = true });
 	render_text(&p.view, &reply);
-	printer_check(&p, "no operations", NULL);
+	printer_check(&p, "no operations\n", NULL);
+	io = io_of("block", "write", NS_PER_S);
+	printer_open(&p, (struct view){ .breakdown = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "no operations above the disks", NULL);
 }
 
 static void test_sessions(void **state)
