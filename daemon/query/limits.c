@@ -38,7 +38,7 @@ static void limit_add(struct limit_list *list, const char *name, uint64_t max, u
 
 /*
  * Adds the limit of the memory for windows. The memory in use includes stacks and exited processes,
- * because these are kept as long as windows refer to them.
+ * because these are kept as long as windows refer to them, and windows that wait to be written.
  */
 static void window_limits(struct recorder *recorder, struct limit_list *list)
 {
@@ -50,7 +50,8 @@ static void window_limits(struct recorder *recorder, struct limit_list *list)
 	process_table_stats(recorder->processes, &processes);
 	history_stats(recorder->history, &history);
 	limit_add(list, "window.max_memory", recorder->config->window_max_memory,
-		  history.bytes + stacks.referred_bytes + processes.referred_bytes,
+		  history.bytes + history.waiting_bytes + stacks.referred_bytes +
+			  processes.referred_bytes,
 		  history.evicted_for_bytes + stacks.full);
 	/* This limit is hit by each window that is folded because max_memory is reached. */
 	limit_add(list, "window.memory_folds", 0, 0, history.folded);

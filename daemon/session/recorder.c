@@ -158,9 +158,9 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	return r;
 }
 
-static void on_window(void *userdata, struct window *window)
+static size_t on_window(void *userdata, struct window *window)
 {
-	store_add(userdata, window);
+	return store_add(userdata, window);
 }
 
 /* Allocates the path of the database; the caller frees it. The file is in systemd's state

@@ -8,15 +8,17 @@
 #include "common/base.h"
 
 /*
- * The maximum number of windows that history_add() evicts in one call because stacks take too much
- * memory.
+ * EVICT_FOR_STACKS: maximum number of windows that history_add() evicts in one call because stacks
+ * take too much memory. FOLD_ABOVE: windows are folded when windows and stacks together take more
+ * than this number of eighths of max_bytes; only when they take more than max_bytes are windows
+ * evicted. STACKS_MARGIN: stacks are assumed to take 1 / STACKS_MARGIN more than was measured.
  */
-enum { EVICT_FOR_STACKS = 4 };
+enum { EVICT_FOR_STACKS = 4, FOLD_ABOVE = 7, STACKS_MARGIN = 32 };
 
 /*
- * Windows that ended less than this ago are kept even if stacks take too much memory. Most queries
- * are about recent windows. Besides, evicting one frees no memory at once, because its stacks are
- * kept for some time after their last use.
+ * Windows that ended less than this ago are not evicted because stacks take too much memory, and
+ * folded only if that is all that is left. Most queries are about recent windows. Besides, evicting
+ * one frees no memory at once, because its stacks are kept for some time after their last use.
  */
 #define RECENT_NS (30 * NS_PER_S)
 /* If windows are kept for a short time only, not more than this part of the time is recent. */
@@ -25,7 +27,8 @@ enum { EVICT_FOR_STACKS = 4 };
 /*
  * FOLD_LEVELS: how often a window may be folded to half of its rows. FOLDS_A_WINDOW: maximum number
  * of windows that are folded when a window is added; more would take longer than a few
- * milliseconds.
+ * milliseconds, and more would be folded than necessary before the memory of stacks is measured
+ * again.
  */
 enum { FOLD_LEVELS = 3, FOLDS_A_WINDOW = 4 };
 
@@ -38,7 +41,13 @@ struct history {
 	size_t n;
 	size_t bytes;
 	size_t max_bytes;
-	size_t stack_bytes; /* stack_bytes of history_add() when it last evicted because of it */
+	/*
+	 * stack_bytes: the last value of this argument of history_add(); measured_bytes: `bytes` at
+	 * the time when it had this value first
+	 */
+	size_t stack_bytes;
+	size_t measured_bytes;
+	size_t waiting_bytes; /* what the sink returned last, see history_set_sink() */
 	int64_t keep_ns;
 	uint64_t newest_seq;
 	/* limits to which windows are folded, see history_set_fold() */
@@ -53,7 +62,7 @@ struct history {
 	size_t lossy_first;
 	size_t n_lossy;
 	struct history_stats stats;
-	void (*sink)(void *userdata, struct window *window);
+	size_t (*sink)(void *userdata, struct window *window);
 	void *sink_data;
 };
 
@@ -203,12 +212,32 @@ void history_set_fold(struct history *history, const struct window_fold_limits *
 }
 
 /*
+ * Returns how many bytes all windows and a new one of more_bytes take together with their stacks:
+ * those of the history, and those that wait to be written. The memory of stacks was measured some
+ * time ago. Assumes that it has grown or shrunk since then in the same proportion as the memory of
+ * the windows, but at most to twice as much.
+ */
+static size_t used_bytes(const struct history *history, size_t more_bytes)
+{
+	size_t bytes = history->bytes + more_bytes;
+	double share = 1, stacks;
+
+	if (history->measured_bytes)
+		share = (double)bytes / (double)history->measured_bytes;
+	if (share > 2)
+		share = 2;
+	stacks = share * (double)history->stack_bytes;
+	return bytes + history->waiting_bytes + (size_t)(stacks + stacks / STACKS_MARGIN);
+}
+
+/*
  * Returns the window to fold next, the oldest one first. Sets *level_out to 0 if the window is to
  * be folded to half of the limits, to 1 if to a quarter, and so on. All windows but the recent ones
- * are folded to half before any window is folded to a quarter. Returns NULL if no window is left to
- * fold.
+ * are folded to half before any window is folded to a quarter; if may_recent is true, the recent
+ * ones, too. Returns NULL if no window is left to fold.
  */
-static struct window *fold_next(struct history *history, int64_t now_ns, size_t *level_out)
+static struct window *fold_next(struct history *history, int64_t now_ns, bool may_recent,
+				size_t *level_out)
 {
 	struct window *window;
 	size_t level;
@@ -216,7 +245,7 @@ static struct window *fold_next(struct history *history, int64_t now_ns, size_t 
 	for (level = 0; level < FOLD_LEVELS && history->fold.max_rows; level++) {
 		while (history->n_folded[level] < history->n) {
 			window = *history_slot(history, history->n_folded[level]);
-			if (is_recent(history, window, now_ns))
+			if (!may_recent && is_recent(history, window, now_ns))
 				break;
 			history->n_folded[level]++;
 			*level_out = level;
@@ -245,19 +274,20 @@ static void window_replace(struct history *history, struct window *window, struc
 }
 
 /*
- * If all windows and stacks together take too many bytes, folds some of the oldest windows. Called
- * with the lock held; releases the lock while it folds, so that queries need not wait. Returns true
- * if more windows can be folded.
+ * Folds a few of the oldest windows if all windows and stacks, and more_bytes, take more than
+ * max_bytes. Called with the lock held; releases the lock while it folds, so that queries need
+ * not wait. may_recent: whether recent windows may be folded, too.
  */
-static bool history_fold(struct history *history, int64_t now_ns, size_t more_bytes)
+static void history_fold(struct history *history, int64_t now_ns, size_t more_bytes,
+			 size_t max_bytes, bool may_recent)
 {
 	struct window *window, *folded;
 	size_t n, level = 0;
 
-	for (n = 0; n < FOLDS_A_WINDOW && history->bytes + more_bytes > history->max_bytes; n++) {
-		window = fold_next(history, now_ns, &level);
+	for (n = 0; n < FOLDS_A_WINDOW && used_bytes(history, more_bytes) > max_bytes; n++) {
+		window = fold_next(history, now_ns, may_recent, &level);
 		if (!window)
-			return false;
+			return;
 		window_ref(window);
 		const struct window_fold_limits limits = {
 			.max_rows = history->fold.max_rows >> (level + 1),
@@ -276,47 +306,37 @@ static bool history_fold(struct history *history, int64_t now_ns, size_t more_by
 		window_unref(folded);
 		window_unref(window);
 	}
-	return true;
 }
 
-/*
- * Evicts a few windows if windows and stacks together take more than max_bytes. The memory of
- * stacks is measured only now and then, and evicting a window does not change it before the next
- * time. So does nothing if it has not been measured since the last eviction.
- */
-static void history_evict_for_stacks(struct history *history, const struct window *window,
-				     size_t stack_bytes, size_t max_bytes)
+/* Evicts a few of the oldest windows, but no recent one, if all take more than max_bytes. */
+static void history_evict_for_stacks(struct history *history, const struct window *window)
 {
 	size_t i;
 
-	if (stack_bytes == history->stack_bytes)
-		return;
 	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
-		    history->bytes + window->bytes + stack_bytes > max_bytes &&
+		    used_bytes(history, window->bytes) > history->max_bytes &&
 		    !oldest_is_recent(history, window->end_ns);
-	     i++) {
+	     i++)
 		history_evict(history, true);
-		history->stack_bytes = stack_bytes;
-	}
 }
 
 static void history_make_room(struct history *history, const struct window *window,
 			      size_t stack_bytes)
 {
 	size_t max = history->max_bytes;
+	int64_t now_ns = window->end_ns;
 
-	while (history->n > 0 &&
-	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
+	if (stack_bytes != history->stack_bytes) {
+		history->stack_bytes = stack_bytes;
+		history->measured_bytes = history->bytes;
+	}
+	while (history->n > 0 && (*history_slot(history, 0))->end_ns < now_ns - history->keep_ns)
 		history_evict(history, false);
-	/*
-	 * As long as windows can be folded, windows and stacks may exceed max_bytes by a quarter,
-	 * because stacks are freed only some time after the folding.
-	 */
-	if (history_fold(history, window->end_ns, window->bytes + stack_bytes))
-		max += max / 4;
-	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
+	history_fold(history, now_ns, window->bytes, max / 8 * FOLD_ABOVE, false);
+	history_evict_for_stacks(history, window);
+	history_fold(history, now_ns, window->bytes, max, true);
+	while (history->n > 0 && history->bytes + window->bytes > max)
 		history_evict(history, true);
-	history_evict_for_stacks(history, window, stack_bytes, max);
 }
 
 void history_shrink(struct history *history)
@@ -332,8 +352,8 @@ void history_shrink(struct history *history)
 	pthread_mutex_unlock(&history->lock);
 }
 
-void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
-		      void *userdata)
+void history_set_sink(struct history *history,
+		      size_t (*sink)(void *userdata, struct window *window), void *userdata)
 {
 	history->sink = sink;
 	history->sink_data = userdata;
@@ -341,11 +361,13 @@ void history_set_sink(struct history *history, void (*sink)(void *userdata, stru
 
 void history_add(struct history *history, struct window *window, size_t stack_bytes)
 {
+	size_t waiting_bytes = 0;
 	bool is_kept;
 
 	if (history->sink)
-		history->sink(history->sink_data, window);
+		waiting_bytes = history->sink(history->sink_data, window);
 	pthread_mutex_lock(&history->lock);
+	history->waiting_bytes = waiting_bytes;
 	history_make_room(history, window, stack_bytes);
 	if (history_grow(history) && history->n > 0)
 		history_evict(history, true);
@@ -461,5 +483,6 @@ void history_stats(struct history *history, struct history_stats *out)
 	*out = history->stats;
 	out->windows = history->n;
 	out->bytes = history->bytes;
+	out->waiting_bytes = history->waiting_bytes;
 	pthread_mutex_unlock(&history->lock);
 }

@@ -32,6 +32,7 @@ struct history_list {
 struct history_stats {
 	size_t windows;
 	size_t bytes;
+	size_t waiting_bytes;	    /* memory of the windows that wait to be written to disk */
 	uint64_t folded;	    /* number of windows that were folded because of max_bytes */
 	uint64_t evicted_for_bytes; /* number of windows evicted because of max_bytes */
 	int64_t first_real_ns; /* start of the first window ever added, in ns since the epoch */
@@ -51,14 +52,15 @@ struct history *history_free(struct history *history);
  * Adds a window, taking over the caller's reference, and evicts old windows. stack_bytes is the
  * memory of the stacks and processes to which windows refer, as it was last measured. These are
  * freed only some time after their windows were evicted, so each call evicts only a few windows
- * because of stack_bytes, and none if the value has not changed since.
+ * because of stack_bytes.
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
 /*
- * Sets the limits of folding. When max_bytes is reached, the oldest windows are folded to half,
- * then to a quarter and to an eighth of these limits, before any window is evicted. Windows of
- * sessions that clients started are not folded. Must be called before the first window is added; if
+ * Sets the limits of folding. When max_bytes is almost reached, the oldest windows are folded to
+ * half, then to a quarter and to an eighth of these limits, before any window is evicted. Recent
+ * windows are folded only if nothing else is left. Windows of sessions that clients started are
+ * not folded. Must be called before the first window is added; if
  * it is not called, windows are not folded.
  */
 void history_set_fold(struct history *history, const struct window_fold_limits *limits);
@@ -70,10 +72,11 @@ void history_shrink(struct history *history);
 
 /*
  * Sets a function that history_add() calls with each new window. The function takes a reference if
- * it keeps the window. Must be set before the first window is added.
+ * it keeps the window, and returns how many bytes all windows that it keeps take. These count for
+ * max_bytes. Must be set before the first window is added.
  */
-void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
-		      void *userdata);
+void history_set_sink(struct history *history,
+		      size_t (*sink)(void *userdata, struct window *window), void *userdata);
 
 /*
  * Lists the windows of a session (0: of all sessions) that overlap [since_ns, until_ns), in ns

@@ -81,6 +81,7 @@ struct store {
 	struct window *queue[STORE_QUEUE_MAX];	     /* ring of windows that wait to be written */
 	size_t first;				     /* index of the oldest window in `queue` */
 	size_t queued;				     /* number of windows in `queue` */
+	size_t queued_bytes;			     /* memory of these windows */
 	struct store_session notes[STORE_NOTES_MAX]; /* sessions that wait to be written */
 	size_t noted;				     /* number of sessions in `notes` */
 	bool is_stopping;

@@ -157,10 +157,12 @@ void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, cons
 		gap->end_ns = end_ns;
 }
 
-void store_add(struct store *store, struct window *window)
+size_t store_add(struct store *store, struct window *window)
 {
+	size_t bytes;
+
 	if (!store || store->is_read_only)
-		return;
+		return 0;
 	pthread_mutex_lock(&store->lock);
 	if (store->queued == STORE_QUEUE_MAX) {
 		store->stats.dropped_queue++;
@@ -170,9 +172,12 @@ void store_add(struct store *store, struct window *window)
 	} else {
 		store->queue[(store->first + store->queued++) % STORE_QUEUE_MAX] =
 			window_ref(window);
+		store->queued_bytes += window->bytes;
 		pthread_cond_signal(&store->wake);
 	}
+	bytes = store->queued_bytes;
 	pthread_mutex_unlock(&store->lock);
+	return bytes;
 }
 
 void store_add_session(struct store *store, const struct store_session *session)

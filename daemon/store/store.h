@@ -165,8 +165,11 @@ void store_wait(struct store *store, int64_t timeout_ns);
  */
 struct store *store_stop(struct store *store);
 
-/* Queues a window for the writer and takes a reference to it. Never blocks. */
-void store_add(struct store *store, struct window *window);
+/*
+ * Queues a window for the writer and takes a reference to it. Never blocks. Returns how many bytes
+ * all windows in the queue take.
+ */
+size_t store_add(struct store *store, struct window *window);
 
 /*
  * Queues a copy of a session for the writer, so that the session's windows can be queried later.

@@ -313,6 +313,7 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 		window = store->queue[store->first];
 		store->first = (store->first + 1) % STORE_QUEUE_MAX;
 		store->queued--;
+		store->queued_bytes -= window->bytes;
 	}
 	if (store->missed.end_ns > store->missed.start_ns) {
 		store_gap_add(&store->gap, store->missed.start_ns, store->missed.end_ns,

@@ -8,8 +8,7 @@ daemon's RSS stays within what the settings allow. Where memory cannot hold the 
 from harness import *
 
 RATE, KEEP, LENGTH = 400, 60, 1
-# Twenty windows of 1 s take as much as the defaults allow for twenty of 5 s.
-MEMORY = 20 << 20
+MEMORY = 24 << 20  # the default
 SYMBOLS = 16 << 20
 WAIT_MS = 900
 # The oldest window may go up to this number of windows before its time, one for each probe.
@@ -89,10 +88,11 @@ def check_full():
     check(reach(status) >= KEEP - SLACK, f"memory reaches back {reach(status):.0f} s of {KEEP}")
     check(not problems_of_memory(status), f"no problem of memory: {status['problems']}")
     check_windows(daemon)
-    # Besides the windows, which may exceed their memory by a quarter while they are folded: as much
-    # again for what the open windows need before they are folded, and symbols that are loaded
-    # meanwhile.
-    bound = before + 2 * (MEMORY + MEMORY // 4) + SYMBOLS
+    limit = {limit["name"]: limit for limit in status["limits"]}["window.max_memory"]
+    check(limit["used"] <= MEMORY + MEMORY // 16, f"{limit['used']} bytes of {MEMORY} in use")
+    # Besides the windows: as much again for what the open windows need before they are folded, and
+    # symbols that are loaded meanwhile.
+    bound = before + 2 * MEMORY + SYMBOLS
     late = sorted(sizes[len(sizes) // 2:])[-len(sizes) // 10]
     check(late <= bound, f"RSS {late >> 20} MiB of {bound >> 20}, {before >> 20} at first")
     stop_process(process)
