@@ -771,7 +771,9 @@ def test_interrupt(directory):
     path, chance, merged = f"{directory}/stackd.db", random.Random(SEED), set()
     count = 600
     write(path, count, 64 << 20, STORE_CHURN="300", STORE_TURNS="1", STORE_SHIFT="-200000")
-    for round_number in range(40):
+    round_number = 0
+    # A busy host merges little between two kills: more rounds are needed there.
+    while round_number < 40 or (len(merged) <= 10 and round_number < 400):
         # A smaller size in each second round makes room at once, and deletes many rows.
         writer = subprocess.Popen(
             [TOOL, "write", path, "0", str(64 << 20 if round_number % 2 else 20 << 20)],
@@ -789,6 +791,7 @@ def test_interrupt(directory):
         need(all(a[1] <= b[0] for a, b in zip(spans, spans[1:])), f"round {round_number}: twice")
         need(sum(b - a for a, b in spans) == 600 * 5 * 10**9, f"round {round_number}: a time is lost")
         count, _ = parts, merged.add(windows - (parts - 600))
+        round_number += 1
     print(f"{windows} windows of {parts} parts; {len(merged)} states were seen")
     need(len(merged) > 10, f"windows were merged between the kills: {merged}")
 
