@@ -108,8 +108,8 @@ enum io_key_flags {
 	 */
 	IO_KEY_IS_SLOW = 2,
 	/*
-	 * With IO_KEY_IS_SLOW: the row has operations that were not slow but were picked by the
-	 * coin of sample.h; all its sums are estimates.
+	 * With IO_KEY_IS_SLOW: the row has operations that were not slow but were picked at random;
+	 * all its sums are estimates.
 	 */
 	IO_KEY_IS_SAMPLED = 8,
 	IO_KEY_IS_REST = 4, /* the row combines the processes that got no row of their own */
@@ -198,7 +198,7 @@ struct io_times {
 	__u32 tid;
 	__u32 is_error;
 	/*
-	 * Not 0: the operation was picked by the coin of sample.h, with this limit, and stands for
+	 * Not 0: sample.h picked the operation at random, with this limit, and it stands for
 	 * `weight` operations.
 	 */
 	__u64 sample_below_ns;

@@ -183,8 +183,8 @@ static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct
 }
 
 /*
- * True if the operation is to be recorded by stack: it was slow, or the coin picked it, in which
- * case sets its weight.
+ * True if the operation is to be recorded by stack: it was slow, or it was picked at random, in
+ * which case sets its weight.
  */
 static __noinline bool operation_is_wanted(struct cpu *cpu, struct io_times *t)
 {

@@ -214,7 +214,7 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 }
 
 /*
- * True if a short wait is to be recorded, as the coin says. Not inlined, because it is used only in
+ * True if a short wait is picked at random, to be recorded. Not inlined, because it is used only in
  * windows with a sample_below_ns.
  */
 static __noinline bool wait_is_sampled(struct cpu *cpu, __u64 ns, __u64 below)
@@ -227,9 +227,9 @@ static __noinline bool wait_is_sampled(struct cpu *cpu, __u64 ns, __u64 below)
 }
 
 /*
- * True if the wait is only summed by thread, unless the coin of sample.h picks it. A wait that
- * began before the window is recorded from min_wait_ns on in any case: the windows before have it
- * as an open wait, and there is at most one such wait for each thread.
+ * True if the wait is only summed by thread, unless it is picked at random. A wait that began
+ * before the window is recorded from min_wait_ns on in any case: the windows before have it as an
+ * open wait, and there is at most one such wait for each thread.
  */
 static __always_inline bool wait_is_short(__u64 ns, __u64 since, __u32 slot, __u64 below)
 {
@@ -238,7 +238,7 @@ static __always_inline bool wait_is_short(__u64 ns, __u64 since, __u32 slot, __u
 
 /*
  * Ends a wait and adds its blocked and its runnable time to the thread's sums. Returns true and
- * sets *w if the wait is to be recorded with its stacks: it was not short, or the coin picked it.
+ * sets *w if the wait is to be recorded with its stacks: it was not short, or was picked at random.
  */
 static __always_inline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now,
 				     struct pending_wait *w)

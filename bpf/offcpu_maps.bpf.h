@@ -40,7 +40,7 @@ struct pending_wait {
 	__u64 wake_ns;
 	__u64 end_ns;
 	__u64 throttled_ns;
-	/* if the wait is short and was picked by the coin of sample.h: the limit then; else 0 */
+	/* the limit, if the wait is short and sample.h picked it at random; else 0 */
 	__u64 sample_below_ns;
 	__u32 state;
 	__u32 exec_gen;

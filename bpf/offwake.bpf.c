@@ -46,7 +46,7 @@ struct pending_wake {
 	__u64 start_ns;
 	__u64 wake_ns;
 	__u64 end_ns;
-	/* if the wait is short and was picked by the coin of sample.h: the limit then; else 0 */
+	/* the limit, if the wait is short and sample.h picked it at random; else 0 */
 	__u64 sample_below_ns;
 	__u32 state;
 	__u32 pad;
@@ -279,8 +279,8 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
 }
 
 /*
- * True if the wait in cpu->pending is to be recorded. If it is a short one that was picked by the
- * coin, sets the pending wait's sample_below_ns. Counts short waits.
+ * True if the wait in cpu->pending is to be recorded. If it is a short one that was picked at
+ * random, sets the pending wait's sample_below_ns. Counts short waits.
  */
 static __always_inline bool wait_is_recorded(struct cpu *cpu, const struct sleeper *s)
 {

@@ -19,7 +19,7 @@
 /*
  * Returns 32 random bits and advances *state, which must not be shared by two CPUs. The numbers are
  * those of a linear congruential generator (Knuth's MMIX), of which the upper bits are good enough
- * for a coin and take about 1 ns.
+ * to pick waits, and take about 1 ns.
  */
 static inline __attribute__((always_inline)) __u32 sample_random(__u64 *state)
 {
@@ -27,7 +27,10 @@ static inline __attribute__((always_inline)) __u32 sample_random(__u64 *state)
 	return (__u32)(*state >> 32);
 }
 
-/* Tosses the coin: true if the wait is to be recorded. ns < below. */
+/*
+ * True if the wait is to be recorded, which has the probability ns / below. `random` is a new
+ * random number, and ns < below.
+ */
 static inline __attribute__((always_inline)) bool sample_has(__u32 random, __u64 ns, __u64 below)
 {
 	return random * below < ns << 32;

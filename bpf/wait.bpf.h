@@ -41,7 +41,7 @@ static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns,
 		row->buckets[bucket]++;
 }
 
-/* Adds a wait that was picked by the coin of sample.h, with its weight. max_ns is a real length. */
+/* Adds a wait that sample.h picked at random, with its weight. max_ns is a real length. */
 static __always_inline void wait_sums_add_sampled(struct wait_sums *row, __u64 start_ns,
 						  __u64 wake_ns, __u64 end_ns, __u64 below,
 						  __u32 random)

@@ -291,8 +291,8 @@ static bool has_process(const struct window *window, const struct aggregate_imag
 }
 
 /*
- * Called for a process that has an entry of its own in window->images. If a folded entry stands for
- * this process, too, some of its rows are in the sums of that entry: counts the window, for a note.
+ * Counts the window, for a note, if a folded entry stands for the process as well: then some of its
+ * rows are in the sums of that entry. The process has an entry of its own in window->images.
  */
 static void partly_folded_note(struct aggregate *aggregate, const struct window *window,
 			       int64_t pid, const struct aggregate_image_info *infos)

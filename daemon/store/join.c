@@ -86,8 +86,8 @@ bool store_mark(struct store *store, int64_t last_ns, int64_t end_ns)
 }
 
 /*
- * Returns how many windows of windows[n], from the first on, may be joined: up to the first one at
- * whose end an answer of a stream ended.
+ * Returns how many windows of windows[n], from the first on, may be joined to one. The windows
+ * after the returned ones begin where an answer to a client that follows a probe ended.
  */
 static size_t run_length(struct store *store, struct window *const *windows, size_t n)
 {

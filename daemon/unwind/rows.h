@@ -93,7 +93,8 @@ void unwind_compiler_freep(struct unwind_compiler **compiler);
 /*
  * Makes the compiler leave out all functions that do not matter for the rows of the wanted parts.
  * The parts of the resulting table that are not wanted have no meaning. Must be called before any
- * function is added. Returns -EBADMSG if the frames are not those of a table, or -ENOMEM.
+ * function is added. Returns -EBADMSG if `wanted` has parts or frames that no table can have, or
+ * -ENOMEM.
  */
 int unwind_compiler_limit(struct unwind_compiler *compiler, const struct unwind_wanted *wanted);
 
