@@ -20,7 +20,8 @@ static void list_fini(struct timeline_list *list)
 {
 	size_t i;
 
-	for (i = 0; i < list->n; i++)
+	/* There are entries without the array when there was no memory for it. */
+	for (i = 0; list->windows && i < list->n; i++)
 		window_unref(list->windows[i]);
 	free(list->windows);
 	free(list->entries);
