@@ -18,6 +18,8 @@
 #include "common/base.h"
 #include "daemon/config/config.h"
 #include "daemon/service/service.h"
+#include "daemon/store/history.h"
+#include "daemon/store/timeline.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/symbol/symtab.h"
 #include "daemon/window/stack.h"
@@ -257,12 +259,56 @@ static void test_stacks(void **state)
 	each_allocation(work_stacks);
 }
 
+static struct history *history;
+
+/* Lists windows in memory, in a range and after it. */
+static int work_timeline(void)
+{
+	const struct timeline_source source = { .history = history, .boot_id = "b" };
+	const struct timeline_session session = { .id = 1, .probe = "offcpu" };
+	struct timeline *timeline = NULL;
+	struct window *window;
+	int r = timeline_open(&source, &session, 0, 5, &timeline);
+
+	if (!r)
+		r = timeline_read_later(timeline, 5);
+	if (!r) {
+		assert_int_equal(timeline_range(timeline)->n, 5);
+		assert_int_equal(timeline_later(timeline)->n, 5);
+		window = timeline_window(timeline_range(timeline), 2);
+		assert_int_equal(window->seq, 2);
+		window_unref(window);
+	}
+	timeline_close(timeline);
+	return r;
+}
+
+static void test_timeline(void **state)
+{
+	struct window *window;
+	uint64_t seq;
+
+	assert_int_equal(history_new(NS_PER_S, SIZE_MAX, &history), 0);
+	for (seq = 0; seq < 10; seq++) {
+		window = window_new();
+		assert_non_null(window);
+		window->session = 1;
+		window->seq = seq;
+		window->start_ns = (int64_t)seq;
+		window->end_ns = window->start_ns + 1;
+		history_add(history, window, 0);
+	}
+	each_allocation(work_timeline);
+	history_free(history);
+}
+
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_config),	       cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_reply),	       cmocka_unit_test(test_symtab),
 		cmocka_unit_test(test_kernel_symbols), cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_timeline),
 	};
 
 	if (argc != 2)
