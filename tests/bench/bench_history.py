@@ -126,7 +126,10 @@ def main():
             with sqlite3.connect(args.month) as db:
                 end = db.execute("SELECT max(end_real_ns) FROM windows").fetchone()[0]
             for _ in range(args.rounds):
-                questions(args.build, directory, args.month, "month", end // 10**9, MONTH_QUESTIONS)
+                for name, build in (("base", args.base), ("ours", args.build)):
+                    if build:
+                        questions(build, directory, args.month, name, end // 10**9,
+                                  MONTH_QUESTIONS)
             return
         recorded = args.db or record(args.build, directory, args.seconds)
         for round_number in range(args.rounds):

@@ -791,6 +791,44 @@ static void test_a_limit_on_groups(void **state)
 	assert_int_equal(found, MANY / 15);
 }
 
+/*
+ * When memory is full, 500 rows of one thread come, each of which is less than what was given up
+ * before. Their sum is more: the thread has a group, which lacks no more than the bound says. The
+ * sums and the histograms of all groups are exact.
+ */
+static void test_a_limit_and_many_small_rows(void **state)
+{
+	enum { SMALL = 500 };
+	uint64_t got, waits = 0, buckets = 0;
+	struct aggregate_group **groups;
+	struct aggregate_others others;
+	size_t i, k, n;
+
+	for (i = 0; i < MANY; i++) {
+		add_image(0, i + 1, false);
+		add_row(0, (uint32_t)i, 1, (100 + i % 3) * US, &kernel);
+	}
+	add_image(0, MANY + 1, false);
+	for (i = 0; i < SMALL; i++)
+		add_row(0, MANY, 1, US, &kernel);
+	list.n = 1;
+	options.max_memory = 1;
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
+	others = aggregate_others(aggregate);
+	got = sum_of_thread(groups, n, MANY + 1);
+	assert_in_range(others.bound_ns, 100 * US, 350 * US);
+	assert_in_range(got, SMALL * US - others.bound_ns, (SMALL - 100) * US);
+	assert_int_equal(sum_of(groups, n), (MANY * 101 + SMALL) * US);
+	for (i = 0; i < n; i++) {
+		waits += groups[i]->count;
+		for (k = 0; k < WAIT_BUCKETS; k++)
+			buckets += groups[i]->buckets[k];
+	}
+	assert_int_equal(waits, MANY + SMALL);
+	assert_int_equal(buckets, MANY + SMALL);
+}
+
 /* What is given up is what matters least for the order that is asked for. */
 static void test_a_limit_keeps_the_longest(void **state)
 {
@@ -890,6 +928,7 @@ int main(void)
 		TEST(test_operations_by_window),
 		TEST(test_a_limit_on_operations),
 		TEST(test_a_limit_on_groups),
+		TEST(test_a_limit_and_many_small_rows),
 		TEST(test_a_limit_keeps_the_longest),
 		TEST(test_groups_by_name),
 		TEST(test_out_of_memory),

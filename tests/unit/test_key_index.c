@@ -94,12 +94,35 @@ static void test_equal_hashes(void **state)
 	key_index_fini(&index);
 }
 
+/* Without keys, the hash identifies an item; what was reserved is not exceeded. */
+static void test_hashes_as_keys(void **state)
+{
+	struct key_index index = {};
+	_cleanup_(freep) struct item *items = calloc(MANY, sizeof(*items));
+	size_t capacity;
+	uint64_t i;
+
+	assert_non_null(items);
+	assert_int_equal(key_index_reserve(&index, MANY), 0);
+	capacity = index.capacity;
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(key_index_add(&index, &items[i], key_index_hash(&i, sizeof(i))),
+				 0);
+	assert_int_equal(index.capacity, capacity);
+	for (i = 0; i < MANY; i++)
+		assert_ptr_equal(key_index_find(&index, NULL, key_index_hash(&i, sizeof(i))),
+				 &items[i]);
+	assert_null(key_index_find(&index, NULL, key_index_hash(&i, sizeof(i))));
+	key_index_fini(&index);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finds_what_was_added),
 		cmocka_unit_test(test_visits_each_item_once),
 		cmocka_unit_test(test_equal_hashes),
+		cmocka_unit_test(test_hashes_as_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
