@@ -355,7 +355,8 @@ class UnitDaemon(Daemon):
         self.process = UnitProcess(self.unit)
         os.makedirs(os.path.dirname(self.SETTINGS), exist_ok=True)
         with open(self.SETTINGS, "w", encoding="utf-8") as settings:
-            for override in overrides:
+            # As in Daemon: on a slow machine, waits would be sampled to keep within the budget.
+            for override in ("budget.cpu=off", *overrides):
                 name, value = override.split("=", 1)
                 section, key = name.rsplit(".", 1)
                 settings.write(f"[{section}]\n{key} = {value}\n")
