@@ -62,7 +62,7 @@ def check_probes(daemon):
         program.end()
         return rows and not any(r["user"]["flags"] for r in rows)
 
-    wait_until(is_known, 10, "the program to be known")
+    wait_until(is_known, 60, "the program to be known")
     program = Program("prog_unwind_o2", "deep", 1, 20000, 10).ready().go().done()
     for probe in ("oncpu", "offwake"):
         rows = [r for r in daemon.ctl_json("snapshot", probe, "-p", program.pid)["rows"]
