@@ -336,11 +336,12 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	struct cut *cut = probe_cut(drain->probe);
 	unsigned int slot = cut->epoch & 1;
 	int64_t start = (int64_t)cut->start_ns[slot], end;
-	uint64_t below = drain->below_max_ns;
+	const uint64_t below = drain->below_max_ns, below_before = drain->below_before_ns;
 	struct window *window;
 	bool has_all;
 	int r;
 
+	drain->below_before_ns = below;
 	drain->below_max_ns = cut->sample_below_ns[!slot] = probe_sample_below(drain->probe);
 	end = drain_bump_epoch(cut);
 	r = windows_settle(drain);
@@ -373,7 +374,8 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;
 	window->folding = drain->folding;
-	window->sample_below_ns = (int64_t)below;
+	/* A wait that was picked before the window began may have been recorded in it. */
+	window->sample_below_ns = (int64_t)(below > below_before ? below : below_before);
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);

@@ -77,6 +77,7 @@ struct drain {
 	int64_t next_ns;	/* time at which the open window has to end */
 	/* the greatest length below which waits were sampled in the open window; 0: none were */
 	uint64_t below_max_ns;
+	uint64_t below_before_ns; /* the same of the window before it */
 	/*
 	 * References to stacks: they keep each stack until its window is built, because the BPF
 	 * programs send a stack only once per window. held[0] has the stacks that arrived during
