@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the gate: the tests of suite gate, without those of tests/quarantine, in two lanes at once. Each lane
+is the load of the other, which must not change what it says. What meson says is in logs called gate and
+beside of the build directories, with the names of the tests that were asked for beside them.
+
+A line of the quarantine is: NAME, the date on which it was written, the date until which it holds (at
+most 14 days later), and what was seen, separated by spaces; # begins a comment. It has at most five lines.
+
+Usage: gate.py run BUILD BUILD_SANITIZED SECONDS MULTIPLIER [--no-live]
+                             runs the gate; ends its tests after so many seconds. Each test may take MULTIPLIER
+                             times its time limit. Ends with 0 if all passed and none left a process behind.
+       gate.py quarantined   prints a line about each test of the quarantine
+       gate.py overdue       the same for the lines that hold no longer; ends with 1 if there are any
+Ends with 2 if the quarantine or the tests are not as they must be.
+"""
+
+import collections
+import contextlib
+import ctypes
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+QUARANTINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quarantine")
+MOST_LINES, MOST_DAYS = 5, 14
+
+# The suites of the lanes, see run().
+LANE_SUITES = {"live", "doc", "store", "proto", "unit", "fuzz"}
+LEFTOVER_SECONDS = 10
+
+# linux/prctl.h
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+# Tests of some suites in a build directory; is_built_late: they are built when they are run.
+Part = collections.namedtuple("Part", "build log suites is_built_late")
+
+
+class BadLine(ValueError):
+    pass
+
+
+def parse_line(line):
+    """Returns (name, date, until, what was seen) of a line."""
+    words = line.split(None, 3)
+    if len(words) < 4:
+        raise BadLine(f"{line!r}: a line is NAME DATE UNTIL WHAT-WAS-SEEN")
+    name, seen = words[0], words[3]
+    try:
+        date, until = (datetime.date.fromisoformat(word) for word in words[1:3])
+    except ValueError as e:
+        raise BadLine(f"{line!r}: {e}") from None
+    if not 0 <= (until - date).days <= MOST_DAYS:
+        raise BadLine(f"{line!r}: it may hold for {MOST_DAYS} days at most")
+    return name, date, until, seen
+
+
+def read_quarantine(path=QUARANTINE):
+    with open(path, encoding="utf-8") as f:
+        lines = [line.strip() for line in f if line.strip() and not line.startswith("#")]
+    if len(lines) > MOST_LINES:
+        raise BadLine(f"{path} has {len(lines)} lines, {MOST_LINES} are allowed")
+    return [parse_line(line) for line in lines]
+
+
+def gate_names(tests, suites, quarantined):
+    """Returns the names of the gate's tests of these suites. `tests` are as meson introspect has them."""
+    in_gate = {}
+    for test in tests:
+        own = {suite.partition(":")[2] for suite in test["suite"]}
+        if "gate" not in own:
+            continue
+        if test["name"] in in_gate:
+            raise BadLine(f"{test['name']}: two tests of suite gate have that name")
+        if not own & LANE_SUITES:
+            raise BadLine(f"{test['name']}: no lane runs its suites {sorted(own)}")
+        in_gate[test["name"]] = own
+    unknown = set(quarantined) - set(in_gate)
+    if unknown:
+        raise BadLine(f"{', '.join(sorted(unknown))}: quarantined, but no test of suite gate")
+    names = [name for name, own in in_gate.items() if own & set(suites) and name not in quarantined]
+    # Without a name meson would run all tests.
+    if not names:
+        raise BadLine(f"no test of suite gate is in {' or '.join(suites)}")
+    return names
+
+
+def names_of(part, quarantined):
+    done = subprocess.run(["meson", "introspect", "--tests", part.build], stdout=subprocess.PIPE, check=True)
+    return gate_names(json.loads(done.stdout), part.suites, quarantined)
+
+
+class Lane(threading.Thread):
+    """Runs parts of the gate one after the other. Its tests end when end() is called."""
+
+    def __init__(self, parts, quarantined, multiplier, output):
+        super().__init__()
+        self.parts, self.multiplier, self.output = parts, multiplier, output
+        self.names = {part: names_of(part, quarantined) for part in parts}
+        self.lock, self.process, self.has_ended, self.is_good = threading.Lock(), None, False, True
+
+    def begin(self, part):
+        """Starts meson in a process group of its own. False if the lane has been told to end."""
+        logs = os.path.join(part.build, "meson-logs")
+        os.makedirs(logs, exist_ok=True)
+        with open(os.path.join(logs, part.log + ".names"), "w", encoding="utf-8") as f:
+            f.write("\n".join(self.names[part]))
+        argv = ["meson", "test", "-C", part.build, "-t", str(self.multiplier), "--logbase", part.log]
+        argv += [] if part.is_built_late else ["--no-rebuild"]
+        with self.lock:
+            if self.has_ended:
+                return False
+            self.process = subprocess.Popen([*argv, *self.names[part]], stdin=subprocess.DEVNULL,
+                                            stdout=self.output, stderr=self.output, process_group=0)
+        return True
+
+    def run(self):
+        for part in self.parts:
+            self.is_good = self.begin(part) and self.process.wait() == 0 and self.is_good
+
+    def end(self):
+        """Tells meson to end its tests, which clean up after themselves."""
+        with self.lock:
+            self.has_ended = True
+            if self.process and self.process.poll() is None:
+                self.process.terminate()
+
+
+def children():
+    """Returns the pids of the children of this process, with those whose parents have ended."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            if int(f.read().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(pid))
+    return found
+
+
+def reap(kept):
+    """Removes children that have ended, but for those that a lane waits for."""
+    for pid in children():
+        if pid not in kept:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
+        return f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return ""
+
+
+def kill_leftovers():
+    """Kills what tests have left behind, once it has had time to end, and then its children. Returns the pids
+    of these processes."""
+    until, killed = time.monotonic() + LEFTOVER_SECONDS, set()
+    while pids := children():
+        if time.monotonic() > until:
+            for pid in set(pids) - killed:
+                print(f"left behind by a test, killed: {pid} {command_of(pid)}", flush=True)
+                os.kill(pid, signal.SIGKILL)
+            killed.update(pids)
+        time.sleep(0.1)
+        reap(())
+    return killed
+
+
+def handle_signals(handler):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def set_up_process():
+    """Orphans of the tests become children of this process, and it ends like the script that started it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    def interrupted(number, _):
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    handle_signals(interrupted)
+
+
+def wait_for(lanes, seconds):
+    """Waits for the lanes. Returns why they had to be ended, or None."""
+    until = time.monotonic() + seconds
+    try:
+        for lane in lanes:
+            while lane.is_alive():
+                lane.join(0.5)
+                reap([one.process.pid for one in lanes if one.process])
+                if time.monotonic() > until:
+                    return f"the tests have taken {seconds} s"
+    except KeyboardInterrupt as e:
+        return f"ended by {e}"
+    return None
+
+
+def run_lanes(lanes, seconds):
+    """Runs the lanes to their end. Returns why they had to be ended, or None."""
+    for lane in lanes:
+        lane.start()
+    reason = wait_for(lanes, seconds)
+    handle_signals(signal.SIG_IGN)
+    for lane in lanes:
+        lane.end()
+        lane.join()
+    return reason
+
+
+def run(build, sanitized, seconds, multiplier, with_live):
+    """Runs the gate. Returns the exit code."""
+    quarantined = [line[0] for line in read_quarantine()]
+    plain = [Part(build, "beside", ("doc", "store", "proto"), False)]
+    if with_live:
+        plain.insert(0, Part(build, "gate", ("live",), False))
+    late = [Part(sanitized, "gate", ("unit", "proto", "fuzz"), True)]
+    set_up_process()
+    with tempfile.TemporaryDirectory(prefix="stackd-gate.", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        os.chmod(directory, 0o1777)
+        os.environ["TMPDIR"] = directory
+        with open(os.path.join(sanitized, "meson-logs", "output"), "w", encoding="utf-8") as output:
+            lanes = [Lane(plain, quarantined, multiplier, None), Lane(late, quarantined, multiplier, output)]
+            reason = run_lanes(lanes, seconds)
+        killed = kill_leftovers()
+    if reason:
+        print(reason, flush=True)
+    return 0 if not reason and not killed and all(lane.is_good for lane in lanes) else 1
+
+
+def print_quarantine(lines):
+    for name, date, until, seen in lines:
+        print(f"quarantined since {date}, until {until}: {name}: {seen}")
+
+
+def main(argv):
+    if len(argv) in (5, 6) and argv[0] == "run" and argv[5:] in ([], ["--no-live"]):
+        return run(argv[1], argv[2], int(argv[3]), int(argv[4]), not argv[5:])
+    if argv == ["quarantined"]:
+        print_quarantine(read_quarantine())
+    elif argv == ["overdue"]:
+        overdue = [line for line in read_quarantine() if line[2] < datetime.date.today()]
+        print_quarantine(overdue)
+        return 1 if overdue else 0
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BadLine as e:
+        print(f"gate.py: {e}", file=sys.stderr)
+        sys.exit(2)
