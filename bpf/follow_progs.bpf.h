@@ -41,7 +41,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		process_exit(cpu, task);
+		process_exit(cpu, task, NULL);
 	return 0;
 }
 

@@ -84,10 +84,6 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-struct list_head {
-	struct list_head *next;
-};
-
 struct thread_info {
 	unsigned int status;
 };
@@ -114,8 +110,7 @@ struct task_struct___io {
 #define S_IFCHR_BITS 0020000
 #define S_IFBLK_BITS 0060000
 
-#define EIOCBQUEUED 529	      /* include/linux/errno.h: the I/O completes later */
-#define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: set in a 32-bit system call */
-#define STACK_MASK  0x3fffULL /* a kernel stack begins at a multiple of its size, 16 KiB */
+#define EIOCBQUEUED 529 /* include/linux/errno.h: the I/O completes later */
+#define TS_COMPAT   2	/* arch/x86/include/asm/thread_info.h: set in a 32-bit system call */
 
 #endif

@@ -7,6 +7,7 @@
  * asleep. The time of a request is added to the operation that it was made for. Operations that
  * take slow_ns or longer are also recorded by stack. If the window has a sample_below_ns, that is
  * the limit instead, and some of the shorter operations are recorded by stack, too, see sample.h.
+ * While walks of stacks take too much of a CPU, that CPU has a higher limit, see brake.h.
  *
  * | hook                           | program                | in                      | writes |
  * |--------------------------------|------------------------|-------------------------|--------|
@@ -60,6 +61,11 @@ struct slow_stacks {
  */
 const volatile __u8 io_calls[IO_CALLS] = {};
 const volatile __u64 slow_ns = 0; /* an operation is slow if it takes this long; 0: none is slow */
+/*
+ * Operations shorter than this are never recorded by stack: slow_ns, unless the settings ask for
+ * samples of the operations below it.
+ */
+const volatile __u64 sample_from_ns = 0;
 
 static __always_inline void key_identify(struct io_key *key, struct task_struct *task)
 {
@@ -162,8 +168,9 @@ __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
  * is taken: when the call ends, the kernel stack has only the function of the call itself.
  */
 static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct task_struct *task,
-				     const struct io_times *t)
+				     const struct io_times *t, struct run *run)
 {
+	__u64 begin_ns = bpf_ktime_get_ns(), walked_ns;
 	struct slow_stacks *stacks;
 	struct io_sums *row;
 	__u32 zero = 0;
@@ -180,6 +187,19 @@ static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct
 		io_add(row, t);
 	if (row && t->sample_below_ns)
 		cpu->counts.sampled++;
+	walked_ns = run_walked(run, begin_ns);
+	brake_update(&cpu->brake, begin_ns + walked_ns, walked_ns, cut.brake_share);
+}
+
+/*
+ * Returns the length below which operations are recorded by chance on a CPU whose brake is on.
+ */
+static __always_inline __u64 operation_brake(struct cpu *cpu, __u64 now, __u64 below)
+{
+	brake_update(&cpu->brake, now, 0, cut.brake_share);
+	if (!cpu->brake.steps)
+		return below;
+	return brake_below(cpu->brake.steps, below, slow_ns);
 }
 
 /*
@@ -190,10 +210,14 @@ static __noinline bool operation_is_wanted(struct cpu *cpu, struct io_times *t)
 {
 	__u64 below = cut.sample_below_ns[cut.epoch & 1], ns = t->total_ns;
 
+	if (cpu->brake.steps)
+		below = operation_brake(cpu, t->end_ns, below);
 	if (ns >= slow_ns && ns >= below)
 		return true;
-	if (!below)
+	if (!below || ns < sample_from_ns)
 		return false;
+	if (cpu->brake.steps)
+		cpu->counts.braked[(cpu->brake.steps - 1) & (BRAKE_STEPS - 1)]++;
 	if (!cpu->random)
 		cpu->random = (__u64)bpf_get_prandom_u32() << 1 | 1;
 	if (!sample_has(sample_random(&cpu->random), ns, below) || !ns)
@@ -204,7 +228,8 @@ static __noinline bool operation_is_wanted(struct cpu *cpu, struct io_times *t)
 }
 
 static __always_inline void operation_add(struct cpu *cpu, struct io_key *key,
-					  struct task_struct *task, struct io_times *t)
+					  struct task_struct *task, struct io_times *t,
+					  struct run *run)
 {
 	struct io_sums *row = io_row(cpu, key, task->group_leader->comm);
 
@@ -213,7 +238,7 @@ static __always_inline void operation_add(struct cpu *cpu, struct io_key *key,
 	cpu->counts.ios_kept++;
 	io_add(row, t);
 	if (slow_ns && operation_is_wanted(cpu, t))
-		slow_add(cpu, key, task, t);
+		slow_add(cpu, key, task, t, run);
 }
 
 static __always_inline bool slot_is_wanted(struct cpu *cpu, const struct io_slot *slot)
@@ -242,6 +267,13 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 	RUN_TIMED(cpu);
 	stack = pointer_number(cpu, regs) & ~STACK_MASK;
 	slot = slot_find(stack, &index);
+	if (cut.shed & SHED_CALLS) {
+		if (slot && slot->depth) {
+			frames_drop(cpu, slot->depth);
+			slot->depth = 0;
+		}
+		return 0;
+	}
 	if (!slot)
 		slot = slot_take(stack);
 	if (!slot) {
@@ -284,9 +316,11 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 		return 0;
 	RUN_TIMED(cpu);
 	end_ns = bpf_ktime_get_ns();
-	cpu->counts.ios++;
 	stack = pointer_number(cpu, regs) & ~STACK_MASK;
 	slot = slot_find(stack, &index);
+	if (cut.shed & SHED_CALLS && (!slot || !slot->depth))
+		return 0;
+	cpu->counts.ios++;
 	if (!slot || !slot->depth || slot->frames[0].layer != IO_LAYER_SYSCALL) {
 		cpu->counts.ios_unseen++;
 		return 0;
@@ -318,7 +352,7 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 	key->op = frame->op;
 	if (ret > 0 && (key->op == IO_OP_READ || key->op == IO_OP_WRITE))
 		t->bytes = ret;
-	operation_add(cpu, key, task, t);
+	operation_add(cpu, key, task, t, &run);
 	return 0;
 }
 
@@ -406,6 +440,8 @@ static __always_inline int function_begin(__u32 layer, __u32 op, struct file *fi
 	task = bpf_get_current_task_btf();
 	stack = stack_number(cpu, task);
 	slot = slot_find(stack, &index);
+	if (cut.shed & SHED_CALLS && (!slot || !slot->depth))
+		return 0; /* not within an operation whose beginning was seen */
 	if (!slot)
 		slot = slot_take(stack);
 	if (!slot) {
@@ -438,8 +474,10 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 	struct io_slot *slot;
 	__u32 index;
 
-	cpu->counts.ios++;
 	slot = slot_find(stack_number(cpu, task), &index);
+	if (cut.shed & SHED_CALLS && (!slot || !slot->depth))
+		return NULL;
+	cpu->counts.ios++;
 	if (slot)
 		frame = frame_end(cpu, slot, layer, op);
 	if (!frame) {
@@ -459,7 +497,7 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 
 static __always_inline int function_add(struct cpu *cpu, struct task_struct *task,
 					struct io_slot *slot, const struct io_place *place,
-					long ret)
+					long ret, struct run *run)
 {
 	struct io_times *t = &slot->times;
 	struct io_key *key = &slot->key;
@@ -473,7 +511,7 @@ static __always_inline int function_add(struct cpu *cpu, struct task_struct *tas
 	if (ret > 0 && (key->op == IO_OP_READ || key->op == IO_OP_WRITE))
 		t->bytes = ret;
 	if (ret != -EIOCBQUEUED) {
-		operation_add(cpu, key, task, t);
+		operation_add(cpu, key, task, t, run);
 		return 0;
 	}
 	/* The operation continues asynchronously, so its time is not known here. */
@@ -503,7 +541,7 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 		return 0;
 	if (inode)
 		PLACE_OF_INODE(inode, &place);
-	return function_add(cpu, task, slot, &place, ret);
+	return function_add(cpu, task, slot, &place, ret, &run);
 }
 
 #define FILE_FUNCTION(function, layer, op, args, file)     \
@@ -579,7 +617,7 @@ int on_function_out(struct pt_regs *ctx)
 	if (!slot)
 		return 0;
 	place_read((struct file *)file, &place);
-	return function_add(cpu, task, slot, &place, (long)regs->ax);
+	return function_add(cpu, task, slot, &place, (long)regs->ax, &run);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -47,8 +47,16 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct signal_struct {
-	atomic_t live; /* number of its threads that have not exited */
+	atomic_t live;		      /* number of its threads that have not exited */
+	int nr_threads;		      /* number of its threads that have not been released */
+	struct list_head thread_head; /* the threads that have not been released */
+	/* CPU time of the threads that have been released */
+	unsigned long long sum_sched_runtime;
 };
 
 struct kernfs_node {
@@ -223,6 +231,7 @@ struct llist_head {
 
 struct task_struct {
 	unsigned int __state; /* since Linux 5.14 */
+	void *stack;
 	unsigned int flags;
 	int on_cpu;
 	int on_rq;
@@ -231,9 +240,12 @@ struct task_struct {
 	bool throttled;
 	struct sched_info sched_info;
 	int exit_state;
+	unsigned int in_execve : 1; /* true until the exec of the task has ended */
 	int pid;
 	int tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	struct list_head thread_node; /* entry in the list signal->thread_head */
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	__u64 start_boottime;
@@ -254,6 +266,8 @@ struct task_struct {
 	 */
 	struct llist_head kretprobe_instances;
 };
+
+#define STACK_MASK 0x3fffULL /* a kernel stack begins at a multiple of its size, 16 KiB */
 
 /*
  * The registers of user space, the kernel's struct pt_regs. The name differs, as the system's

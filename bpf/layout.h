@@ -10,6 +10,7 @@
 
 #include <linux/types.h>
 
+#include "brake.h"
 #include "buckets.h"
 #include "shared.h"
 #include "unwind_shared.h"
@@ -47,8 +48,11 @@ struct cpu_counts {
 	__u64 samples_kept; /* samples or calls put into a window's map */
 	__u64 streamed;	    /* calls sent to the daemon one by one */
 	__u64 call_ns;	    /* time spent in the BPF programs that record calls */
-	__u64 calls_passed; /* calls skipped at random, as only one in `every` is recorded; the next
-			       recorded call stands for them */
+	/*
+	 * calls skipped at random, as only one in `every` is recorded, or samples skipped, as only
+	 * one in sample_every is; the next recorded call or sample stands for them
+	 */
+	__u64 calls_passed;
 	/*
 	 * calls skipped because the CPU budget or the rate limit was reached; the next call that is
 	 * recorded in the same window stands for them
@@ -62,6 +66,11 @@ struct cpu_counts {
 	__u64 timed_ns;	  /* total time of the timed runs, without walks of stacks */
 	__u64 timed_next; /* on one CPU: the value of `runs` from which on a run is timed again */
 	__u64 walk_ns;	  /* time spent on all walks of stacks; 0 in programs without RUN_TIMED() */
+	/*
+	 * short waits that only the brake of the CPU left to chance, by the number of its steps
+	 * minus one
+	 */
+	__u64 braked[BRAKE_STEPS];
 	__u64 lost[LOST_N];
 };
 
@@ -87,13 +96,16 @@ enum thread_flags {
  * waker writes wake_ns and the members that begin with throttle_. The programs that iterate over
  * tasks write comm, seen_cut and the members that begin with open_ or user_. A writer increments
  * seq_begin first and seq_done last. A reader's copy is consistent if seq_done, loaded before it,
- * equals seq_begin, loaded after it. The members that a task switch touches come first.
+ * equals seq_begin, loaded after it. The members that a task switch touches come first: they fill
+ * two cache lines.
  */
 struct thread {
-	__u64 seq_done;
-	__u64 seq_begin;
+	__u32 seq_done;
+	__u32 seq_begin;
 	__u64 task; /* address of the task_struct; 0: the slot is free */
-	__u64 uid;  /* number of the thread, not reused while the programs are loaded */
+	__u32 tgid;
+	__u32 slot;
+	__u64 uid; /* number of the thread, not reused while the programs are loaded */
 	__u64 since_ns;
 	__u64 wake_ns; /* when the thread was last made runnable, maybe before its present wait */
 	__u32 status;
@@ -102,8 +114,6 @@ struct thread {
 	__u32 flags;
 	__u32 epoch;
 	struct thread_sums sums;
-	__u32 slot;
-	__u32 exec_gen;
 	/* value of `sums` at the start of the window with the number `epoch` */
 	struct thread_sums at_cut;
 	/*
@@ -113,8 +123,15 @@ struct thread {
 	__u64 seeded_ns;
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
-	__u64 kstack;		/* id of the wait's kernel stack if taken at switch-out */
-	__u64 ustack;		/* id of the wait's user stack if taken at switch-out */
+	/*
+	 * Where stacks are taken at switch-out: the ids of the wait's stacks, or STACK_NO_HOOK if
+	 * they were not taken, the odds of this (see sample_odds()), and the average of the
+	 * thread's last waits by which these are chosen.
+	 */
+	__u64 kstack;
+	__u64 ustack;
+	__u32 odds;
+	__u32 average_ns;
 	__u64 open_since_ns;	/* start of the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;	/* id of the kernel stack of a wait that has not ended */
 	__u64 user_since_ns;	/* user_looks belongs to the wait that began at this time */
@@ -125,7 +142,7 @@ struct thread {
 	/* number of attempts to read the wait's user stack, and time of the last attempt */
 	__u32 user_looks;
 	__u32 tid;
-	__u32 tgid;
+	__u32 exec_gen;
 	/* number (epoch) of the window in which an iterator last found the thread */
 	__u32 seen_cut;
 	char comm[COMM_LEN];
@@ -298,8 +315,24 @@ struct cut {
 	 */
 	__u64 sample_below_ns[2];
 	__u32 epoch;
-	__u32 pad;
+	__u32 brake_share;  /* the share of each CPU that walks may take, see brake.h */
+	__u32 shed;	    /* enum shed_flag: what is left out to keep within the budget */
+	__u32 sample_every; /* oncpu records one sample of this number; 0 and 1: all samples */
+	/*
+	 * The window at whose end the daemon last lacked a stack of a wait that had not ended; 0:
+	 * none. At the end of the next window, all such stacks are taken again.
+	 */
+	__u32 lost_epoch;
 };
+
+enum shed_flag {
+	SHED_FRAMES = 1, /* walks of user stacks end after SHED_DEPTH frames */
+	SHED_CALLS = 2,	 /* iolat records only requests to disks */
+	/* the daemon does not read new files at once, so it need not be woken for them */
+	SHED_BRIEF = 4,
+};
+
+enum { SHED_DEPTH = 32 };
 
 enum record_type {
 	RECORD_STACK = 1,
@@ -384,9 +417,13 @@ struct record_thread_end {
 /*
  * A fork, exec or exit of a process. After a fork, the ids and comm are those of the child, and the
  * parent_ members those of the parent. After an exec, the ids and comm are those that the process
- * has now, and the parent_ members are the tid, start and generation that the thread had before.
- * `uid` (the thread's number in struct thread), sums, epoch and old_comm are set only after an
- * exec: they are the thread's at the moment of the exec.
+ * has now, and the parent_ members are the tid, start and generation that the thread had before,
+ * except for parent_comm: this is the name of the parent process in each record. `uid` (the
+ * thread's number in struct thread) and sums are set after an exec and, by offcpu, at an exit: they
+ * are those of the thread that calls exec, or of the last thread to exit, at this moment. epoch and
+ * old_comm are set only after an exec. time_ns, life_ns and cpu_ns are set only at an exit. There
+ * may be several records of an exit: if threads exit at the same moment, each may see that no
+ * thread is left. Then n_threads is above 1 in the first of them.
  */
 struct record_process {
 	struct record_head head;
@@ -407,7 +444,12 @@ struct record_process {
 	__u64 group_name; /* id of the path of the process's control group; 0: unknown */
 	/* 1: the daemon knows the new program's code and has loaded its unwind rows */
 	__u32 is_known;
-	__u32 pad;
+	/* exit: number of the process's threads that the kernel has not released */
+	__u32 n_threads;
+	char parent_comm[COMM_LEN]; /* name of the parent's main thread */
+	__u64 time_ns;		    /* when the last thread began to exit */
+	__u64 life_ns;		    /* time from the start of the process to time_ns */
+	__u64 cpu_ns;		    /* CPU time of all threads up to time_ns */
 };
 
 /*
@@ -456,6 +498,7 @@ _Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
 _Static_assert(sizeof(struct wake_key) == 80, "wake_key has no padding");
 _Static_assert(sizeof(struct wake_sums) == sizeof(struct wait_sums) + 16 + 32 * WAKE_LINKS,
 	       "wake_sums has no padding");
-_Static_assert(sizeof(struct thread) == 320, "thread has no padding");
+_Static_assert(sizeof(struct thread) == 320, "thread has no padding and is five cache lines");
+_Static_assert(__builtin_offsetof(struct thread, at_cut) == 128, "a task switch touches two");
 
 #endif

@@ -32,6 +32,17 @@ const volatile __u64 ring_stack_bytes = 3 << 20;
 /* The present window, to which events are added. The daemon maps this variable and writes it. */
 struct cut cut;
 
+/* The maximum number of frames of the walk of a user stack. */
+#define UNWIND_DEPTH_NOW (cut.shed & SHED_FRAMES ? SHED_DEPTH : UNWIND_DEPTH)
+/*
+ * True if stacks of waits that have not ended are to be taken again, because the daemon lacked one
+ * of them at the end of the last window. The iterators run before or after the next one has begun.
+ */
+static __always_inline bool cut_lacks_stacks(void)
+{
+	return cut.lost_epoch && cut.epoch - cut.lost_epoch <= 1;
+}
+
 /* 1: this probe reports forks, execs and exits to the daemon. */
 const volatile __u8 follows_processes = 0;
 

@@ -4,7 +4,8 @@
  * switch-out to its next switch-in. It is blocked time until the thread is made runnable, and
  * runnable time from then on. Ended waits of at least min_wait_ns get stacks and a row in the
  * window's map; shorter ones are only summed by thread. If the window has a sample_below_ns, that
- * is the limit instead, and some of the shorter waits get a row, too, see sample.h.
+ * is the limit instead, and some of the shorter waits get a row, too, see sample.h. While walks of
+ * stacks take too much of a CPU, that CPU has a higher limit, see brake.h.
  *
  * | hook                       | program          | in                    | maps it writes    |
  * |----------------------------|------------------|-----------------------|-------------------|
@@ -83,22 +84,27 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
  * Adds an ended wait to its row in the window's map. The epoch is read once, so that the map and
  * the start are those of the same window. Like all functions that most switches do not need, this
  * one is not inlined: programs with a small frame are cheaper to enter.
+ *
+ * Not static, so that the verifier looks at it by itself (since 51c39bb1d5d1 in 5.6, with pointers
+ * since e5069b9c23b3 in 5.12) and not again on each way to it: with all of them, on_switch() would
+ * be more than the million instructions that 6.1 follows. The pointers are never NULL, which the
+ * verifier cannot know.
  */
-static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
-				  __u64 ustack)
+__noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
+			   __u64 ustack)
 {
-	__u64 below = w->sample_below_ns;
-	struct wait_key key = {
-		.uid = w->uid,
-		.kstack = kstack,
-		.ustack = ustack,
-		.exec_gen = w->exec_gen,
-		.state = below ? w->state | STATE_SAMPLED : w->state,
-	};
+	struct wait_key key = { .kstack = kstack, .ustack = ustack };
 	__u32 slot = cut.epoch & 1;
 	struct wait_sums *row;
+	__u64 below;
 	void *window;
 
+	if (!cpu || !w)
+		return 0;
+	below = w->sample_below_ns;
+	key.uid = w->uid;
+	key.exec_gen = w->exec_gen;
+	key.state = below ? w->state | STATE_SAMPLED : w->state;
 	if (!below && w->start_ns < cut.start_ns[slot]) {
 		wait_send(cpu, &key, w);
 		return 0;
@@ -110,7 +116,10 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 	}
 	row = wait_row(window, &key);
 	if (below) {
-		if (row)
+		if (row && stack_hook == HOOK_SWITCH_OUT)
+			wait_sums_add_foreseen(row, w->start_ns, w->wake_ns, w->end_ns, w->odds,
+					       sample_random(&cpu->random));
+		else if (row)
 			wait_sums_add_sampled(row, w->start_ns, w->wake_ns, w->end_ns, below,
 					      sample_random(&cpu->random));
 		cpu->counts.sampled += !!row;
@@ -181,46 +190,93 @@ static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_str
 	return t;
 }
 
-/*
- * Ends a thread's time on its CPU and begins a wait. `flag` is THREAD_IS_SHOWN if sched_switch
- * showed the switch-out, else 0.
- */
-static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u64 key, __u64 now,
-					 bool is_blocked, __u32 task_state, __u32 flag)
-{
-	bool is_dead = task_state & TASK_DEAD;
+/* How a thread leaves its CPU. */
+enum {
+	LEAVES_BLOCKED = 1, /* it has left its run queue */
+	LEAVES_SHOWN = 2,   /* sched_switch has shown it */
+};
 
+/*
+ * Ends a thread's time on its CPU and begins a wait. `how` is made of LEAVES_*. Not static, see
+ * wait_record().
+ */
+__noinline int thread_leave(struct cpu *cpu, struct thread *t, __u64 now, __u32 task_state,
+			    __u32 how)
+{
+	bool is_blocked = how & LEAVES_BLOCKED;
+
+	if (!cpu || !t)
+		return 0;
 	thread_begin(t);
 	if (t->status == THREAD_ON_CPU) {
 		thread_cross_cut(t, now, now);
 		t->sums.on_ns += span_ns(t->since_ns, now);
-	} else if (!(t->flags & THREAD_IS_SEEDED)) {
-		cpu->counts.lost[LOST_MISSED_OUT]++;
+	} else {
+		cpu->counts.lost[LOST_MISSED_OUT] += !(t->flags & THREAD_IS_SEEDED);
+		/* It ended a sleep whose end was hidden. */
+		t->wake_ns = 0;
 	}
 	t->sums.switches++;
-	if (is_dead) {
-		bpf_probe_read_kernel(t->comm, sizeof(t->comm), ((struct task_struct *)key)->comm);
+	if (task_state & TASK_DEAD) {
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm),
+				      ((struct task_struct *)t->task)->comm);
 		thread_done(t);
-		thread_end(cpu, t, key, now);
-		return;
+		thread_end(cpu, t, t->task, now);
+		return 0;
 	}
 	t->since_ns = now;
-	t->flags = (t->flags & ~THREAD_IS_SEEDED) | flag;
+	t->flags &= ~THREAD_IS_SEEDED;
+	if (how & LEAVES_SHOWN)
+		t->flags |= THREAD_IS_SHOWN;
 	t->wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
 	/* status is written last, as a waker on another CPU may read it at any time. */
 	barrier();
 	t->status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE;
 	thread_done(t);
+	return 0;
+}
+
+/*
+ * Lets the wait of a thread begin at `now`, after its stacks were taken, and not at left_ns, so
+ * that it is not longer only because it is recorded. The walk is time on the CPU. If the thread was
+ * made runnable meanwhile, or a window was cut, the times stay as they are. The stacks are not
+ * taken before thread_leave(), as the verifier of 6.1 would then follow more than its million
+ * instructions.
+ */
+static __always_inline void thread_leave_later(struct thread *t, __u64 left_ns, __u64 now)
+{
+	if (t->epoch != cut.epoch ||
+	    __sync_val_compare_and_swap(&t->since_ns, left_ns, now) != left_ns)
+		return;
+	thread_begin(t);
+	t->sums.on_ns += now - left_ns;
+	thread_done(t);
+}
+
+/*
+ * Returns the length below which waits are recorded by chance on a CPU whose brake is on.
+ */
+static __noinline __u64 wait_brake(struct cpu *cpu, __u64 now, __u64 below)
+{
+	brake_update(&cpu->brake, now, 0, cut.brake_share);
+	if (!cpu->brake.steps)
+		return below;
+	return brake_below(cpu->brake.steps, below, min_wait_ns);
 }
 
 /*
  * True if a short wait is picked at random, to be recorded. Not inlined, because it is used only in
- * windows with a sample_below_ns.
+ * windows with a sample_below_ns and while a brake is on.
  */
-static __noinline bool wait_is_sampled(struct cpu *cpu, __u64 ns, __u64 below)
+static __noinline bool wait_is_sampled(struct cpu *cpu, const struct thread *t, __u64 ns,
+				       __u64 below)
 {
 	if (ns < sample_from_ns)
 		return false;
+	if (stack_hook == HOOK_SWITCH_OUT)
+		return t->kstack != STACK_NO_HOOK;
+	if (cpu->brake.steps)
+		cpu->counts.braked[(cpu->brake.steps - 1) & (BRAKE_STEPS - 1)]++;
 	if (!cpu->random)
 		cpu->random = (__u64)bpf_get_prandom_u32() << 1 | 1;
 	return sample_has(sample_random(&cpu->random), ns, below);
@@ -238,18 +294,29 @@ static __always_inline bool wait_is_short(__u64 ns, __u64 since, __u32 slot, __u
 
 /*
  * Ends a wait and adds its blocked and its runnable time to the thread's sums. Returns true and
- * sets *w if the wait is to be recorded with its stacks: it was not short, or was picked at random.
+ * sets cpu->pending, but for its task, if the wait is to be recorded with its stacks: it was not
+ * short, or was picked at random. Not static, see wait_record().
  */
-static __always_inline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now,
-				     struct pending_wait *w)
+__noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 {
-	__u64 since = t->since_ns, from = thread_from(t), wake = t->wake_ns;
-	__u64 end = now > since ? now : since, below;
-	__u32 epoch = t->epoch, slot = cut.epoch & 1;
+	struct pending_wait *w;
+	__u64 since, from, wake, end, below;
+	__u32 epoch, slot;
 	bool is_short;
 
+	if (!cpu || !t)
+		return false;
+	w = &cpu->pending;
+	since = t->since_ns;
+	from = thread_from(t);
+	wake = t->wake_ns;
+	end = now > since ? now : since;
+	epoch = t->epoch;
+	slot = cut.epoch & 1;
 	/* The daemon may change it at any time, so it is read once. */
 	below = cut.sample_below_ns[slot];
+	if (cpu->brake.steps)
+		below = wait_brake(cpu, now, below);
 	is_short = wait_is_short(end - since, since, slot, below);
 
 	if (t->status == THREAD_RUNNABLE || wake_is_early(t))
@@ -273,11 +340,14 @@ static __always_inline bool wait_end(struct cpu *cpu, struct thread *t, __u64 no
 	t->status = THREAD_ON_CPU;
 	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED | THREAD_IS_MARKED);
 	thread_done(t);
+	if (stack_hook == HOOK_SWITCH_OUT)
+		t->average_ns = sample_average(t->average_ns, end - since);
 	if (is_short) {
 		cpu->counts.shorts++;
-		if (!below || !wait_is_sampled(cpu, end - since, below))
+		if (!below || !wait_is_sampled(cpu, t, end - since, below))
 			return false;
 		w->throttled_ns = 0;
+		w->odds = t->odds;
 	}
 	w->sample_below_ns = is_short ? below : 0;
 	w->uid = t->uid;
@@ -300,6 +370,20 @@ static __always_inline bool wait_is_wanted(struct task_struct *task, const struc
 	if (filter.has_states && !filter_has_state(w->state))
 		return false;
 	return filter_has_moment(task);
+}
+
+/*
+ * Records a wait whose stacks were taken before it. If they were not, and the wait was long, takes
+ * at least its kernel stack.
+ */
+static __always_inline void wait_record_early(struct cpu *cpu, struct task_struct *task,
+					      const struct thread *t, struct pending_wait *w)
+{
+	__u64 kstack = t->kstack, ustack = t->ustack;
+
+	if (kstack == STACK_NO_HOOK)
+		kernel_stack_take_late(cpu, task, &kstack, &ustack);
+	wait_record(cpu, w, kstack, ustack);
 }
 
 static __always_inline void pending_set(struct cpu *cpu, __u64 key)
@@ -327,6 +411,8 @@ static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 	thread_begin(t);
 	thread_cross_cut(t, now, now);
 	t->since_ns = now;
+	/* It ended the sleep that was hidden. */
+	t->wake_ns = 0;
 	t->flags &= ~THREAD_IS_SEEDED;
 	thread_done(t);
 	return 0;
@@ -354,7 +440,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		return;
 	}
 	is_new = t->flags & THREAD_IS_NEW;
-	if (!wait_end(cpu, t, now, w))
+	if (!wait_end(cpu, t, now))
 		return;
 	if (!wait_is_wanted(task, w))
 		cpu->counts.filtered += !w->sample_below_ns;
@@ -365,7 +451,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		 */
 		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
 	else if (stack_hook == HOOK_SWITCH_OUT)
-		wait_record(cpu, w, t->kstack, t->ustack);
+		wait_record_early(cpu, task, t, w);
 	else
 		pending_set(cpu, key);
 }
@@ -385,10 +471,10 @@ static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *ta
 	return 0;
 }
 
-static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
-				       __u64 now, __u32 task_state)
+/* Returns the time at which the thread's wait begins. */
+static __always_inline __u64 switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
+					__u64 now, __u32 task_state, struct run *run)
 {
-	__u64 key = (__u64)task;
 	struct thread *t = thread_of(cpu, task, now);
 	bool is_blocked = task_is_blocked(task);
 
@@ -402,17 +488,39 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 
 		if (!(task_state & TASK_DEAD))
 			thread_add(cpu, task, &start);
-		return;
+		return now;
 	}
 	if (t->flags & THREAD_IS_NEW && t->status == THREAD_RUNNABLE)
 		new_thread_recover(cpu, task, t->since_ns, now);
-	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
+	thread_leave(cpu, t, now, task_state, LEAVES_SHOWN | (is_blocked ? LEAVES_BLOCKED : 0));
 	if (!is_blocked)
 		throttle_leave(t, task);
 	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
-		t->kstack = t->ustack = STACK_NONE;
-		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &t->kstack, &t->ustack);
+		__u64 left_ns = now;
+
+		t->odds = stacks_take_early(ctx, cpu, task, t->average_ns, run, &cpu->random, &now,
+					    &t->kstack, &t->ustack);
+		thread_leave_later(t, left_ns, now);
 	}
+	return now;
+}
+
+static __always_inline void running_set(struct cpu *cpu, struct task_struct *task)
+{
+	cpu->running = (__u64)task;
+	*(void *volatile *)&cpu->stack = task->stack;
+}
+
+/*
+ * True if the program's context lies on the kernel stack of the task that was last switched to, so
+ * that this task is the current one. To ask the kernel for the current task would be a call. False
+ * says nothing: the kernel may have larger stacks, and a program that interrupts this function may
+ * write cpu->task, too.
+ */
+static __always_inline bool stack_is_of_running(struct cpu *cpu, void *ctx)
+{
+	*(void *volatile *)&cpu->task = ctx;
+	return (*(volatile __u64 *)&cpu->task & ~STACK_MASK) == cpu->stack;
 }
 
 /* prev_state is the fourth argument since 5.18 (fa2c3254d7cf). */
@@ -429,14 +537,14 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
-	cpu->running = (__u64)next;
+	running_set(cpu, next);
 	pending_flush(cpu);
 	/*
 	 * A thread that ends is handled even if the filter rejects it. It may have been accepted
 	 * under another pid: an exec can give a thread the pid of another one.
 	 */
 	if (prev->pid && (filter_has_thread(prev) || prev_state & TASK_DEAD))
-		switch_out(ctx, cpu, prev, now, prev_state);
+		now = switch_out(ctx, cpu, prev, now, prev_state, &run);
 	if (next->pid && filter_has_thread(next))
 		switch_in(cpu, next, now);
 	else if (next->pid)
@@ -530,12 +638,13 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 	bool is_blocked;
 
 	pending_flush(cpu);
-	cpu->running = (__u64)task;
+	running_set(cpu, task);
 	if (t && t->status == THREAD_ON_CPU) {
 		is_blocked = !BPF_CORE_READ(before, on_rq);
 		if (bpf_core_field_exists(before->se.sched_delayed))
 			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
-		thread_leave(cpu, t, key, now, is_blocked, BPF_CORE_READ(before, __state), 0);
+		thread_leave(cpu, t, now, BPF_CORE_READ(before, __state),
+			     is_blocked ? LEAVES_BLOCKED : 0);
 	}
 	if (!task->pid || !filter_has_thread(task))
 		return 0;
@@ -546,8 +655,7 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 
 /*
  * Reads the thread's name again if one of its stacks was just sent, which happens about once a
- * window. Does not read it in the middle of an exec: the task already has its new name then, but
- * the old one is needed until on_exec().
+ * window.
  */
 static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *task, __u64 stacks)
 {
@@ -559,7 +667,7 @@ static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *
 		return;
 	t = thread_find(cpu, (__u64)task);
 	if (t && t->exec_gen == exec_gen)
-		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+		thread_read_name(t, task);
 }
 
 /*
@@ -570,23 +678,28 @@ static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct ta
 					   struct run *run)
 {
 	__u64 kstack = STACK_NONE, ustack = STACK_NONE, stacks = cpu->counts.stacks;
-	__u64 begin_ns = bpf_ktime_get_ns();
+	__u64 begin_ns = bpf_ktime_get_ns(), walked_ns;
 
 	cpu->pending.task = 0;
 	cpu->counts.pendings = 0;
 	stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &kstack, &ustack);
 	thread_refresh(cpu, task, stacks);
 	wait_record(cpu, &cpu->pending, kstack, ustack);
-	run_walked(run, begin_ns);
+	walked_ns = run_walked(run, begin_ns);
+	brake_update(&cpu->brake, begin_ns + walked_ns, walked_ns, cut.brake_share);
 }
 
-static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
+static __always_inline void on_switched_in(void *ctx)
 {
 	struct cpu *cpu = cpu_get();
+	struct task_struct *task;
 
 	if (!cpu)
 		return;
 	RUN_TIMED(cpu);
+	if (!cpu->pending.task && stack_is_of_running(cpu, ctx))
+		return;
+	task = bpf_get_current_task_btf();
 	if (cpu->running != (__u64)task && cpu->running)
 		switch_recover(cpu, task);
 	if (cpu->pending.task)
@@ -695,7 +808,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!cpu)
 		return 0;
 	RUN_TIMED(cpu);
-	process_exit(cpu, task);
+	process_exit(cpu, task, thread_find(cpu, (__u64)task));
 	return 0;
 }
 
@@ -751,7 +864,7 @@ static __always_inline void task_early_wake(struct task_struct *task, struct thr
 
 /*
  * Takes the kernel stack of a wait that has not ended. This happens once in each wait, and again if
- * the ring had no room for the stack. openwait.bpf.c reads the user stack, as that may sleep.
+ * the stack has not reached the daemon. openwait.bpf.c reads the user stack, as that may sleep.
  */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
 					   struct thread *t)
@@ -762,7 +875,9 @@ static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *
 	__u32 epoch = 0;
 	long r;
 
-	if (!s || task->on_cpu || t->status == THREAD_ON_CPU || t->open_since_ns == since)
+	if (!s || task->on_cpu || t->status == THREAD_ON_CPU)
+		return;
+	if (t->open_since_ns == since && !cut_lacks_stacks())
 		return;
 	r = bpf_get_task_stack(task, s->ip, 8 * STACK_DEPTH, 0);
 	if (task->on_cpu || task->nvcsw + task->nivcsw != switches || t->since_ns != since)
@@ -794,7 +909,7 @@ int on_task(struct bpf_iter__task *ctx)
 	t->seen_cut = cut.epoch;
 	/* The thread may have changed its name right before its present wait. */
 	if (!task->on_cpu && t->exec_gen == (__u32)task->self_exec_id)
-		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+		thread_read_name(t, task);
 	task_early_wake(task, t);
 	task_open_wait(cpu, task, t);
 	throttle_look(cpu, t);

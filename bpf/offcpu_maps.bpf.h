@@ -11,6 +11,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "brake.h"
 #include "hook.bpf.h"
 #include "layout.h"
 
@@ -42,6 +43,8 @@ struct pending_wait {
 	__u64 throttled_ns;
 	/* the limit, if the wait is short and sample.h picked it at random; else 0 */
 	__u64 sample_below_ns;
+	__u32 odds; /* if short and stacks are taken at switch-out: see sample_odds() */
+	__u32 pad;
 	__u32 state;
 	__u32 exec_gen;
 };
@@ -49,10 +52,11 @@ struct pending_wait {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
+	struct brake brake;
 	__u64 random;  /* state of sample_random(); 0: not used yet */
 	__u64 running; /* address of the task that was last switched to */
-	__u64 task;    /* scratch: thread_find() writes a task's address here and reads it back as a
-			  number */
+	__u64 stack;   /* lowest address of that task's kernel stack */
+	__u64 task;    /* scratch: an address is written here and read back as a number */
 	struct recent recent[RECENT];
 };
 

@@ -6,7 +6,8 @@
  * entry also has the waker's own last waker, and so on, so a wait has a path of wakers. A wait
  * in which the thread was blocked for less than min_wait_ns is only counted. If the window has a
  * sample_below_ns, waits shorter than that, from switch-out to switch-in, are recorded by the rule
- * in sample.h instead.
+ * in sample.h instead. While walks of stacks take too much of a CPU, the limit is higher for waits
+ * that end there, and for those of threads that it wakes, see brake.h.
  *
  * | hook                          | program                | in                    | writes       |
  * |-------------------------------|------------------------|-----------------------|--------------|
@@ -32,6 +33,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "brake.h"
 #include "filter.bpf.h"
 #include "hook.bpf.h"
 #include "irq_context.bpf.h"
@@ -49,7 +51,7 @@ struct pending_wake {
 	/* the limit, if the wait is short and sample.h picked it at random; else 0 */
 	__u64 sample_below_ns;
 	__u32 state;
-	__u32 pad;
+	__u32 odds; /* if short and stacks are taken at switch-out: see sample_odds() */
 };
 
 struct cpu {
@@ -57,6 +59,14 @@ struct cpu {
 	struct pending_wake pending;
 	__u64 random; /* state of sample_random(); 0: not used yet */
 	struct irq_context irq_context;
+	/*
+	 * The brakes of the walks at switch-in and of those of wakers' stacks. The limit of a wait
+	 * follows from both: from waker_brake where it was woken, as it was before that, and from
+	 * `brake` at its switch-in. So the walk of its waker's stacks, which depends on the wait's
+	 * random number, never changes the limit that the number is compared with.
+	 */
+	struct brake brake;
+	struct brake waker_brake;
 };
 
 #define WINDOW_KEY   struct wake_key
@@ -80,8 +90,17 @@ struct cpu {
 struct sleeper {
 	__u64 since_ns; /* start of the present sleep; 0: the thread is not asleep */
 	__u64 wake_ns;	/* when it was last made runnable; 0: not since its last sleep began */
-	__u64 kstack;	/* id of the thread's kernel stack, if taken at switch-out */
-	__u64 ustack;	/* id of the thread's user stack, if taken at switch-out */
+	/*
+	 * Where stacks are taken at switch-out: the ids of the thread's stacks, or STACK_NO_HOOK if
+	 * they were not taken, the odds of this (see sample_odds()), and the average of the
+	 * thread's last waits by which these are chosen.
+	 */
+	__u64 kstack;
+	__u64 ustack;
+	__u32 odds;
+	__u32 average_ns;
+	/* part of the wait in which its waker's stacks were taken, so that the wait went on */
+	__u64 waker_walk_ns;
 	__u64 waker_kstack;
 	__u64 waker_ustack;
 	__u32 state;
@@ -90,6 +109,8 @@ struct sleeper {
 	 * and at the switch-in, so that a wait whose waker's stacks were taken is recorded.
 	 */
 	__u32 random;
+	__u32 steps; /* steps of the waker's brake when it woke the thread */
+	__u32 pad;
 	struct wake_link links[WAKE_LINKS];
 };
 
@@ -108,8 +129,9 @@ struct {
 	__type(value, struct wake_sums);
 } fresh SEC(".maps");
 
-static __always_inline void sleep_begin(void *ctx, struct cpu *cpu, struct task_struct *task,
-					__u64 now, __u32 state)
+/* Begins a sleep. Returns the thread's entry if its stacks are to be taken first, else NULL. */
+static __always_inline struct sleeper *sleep_begin(struct cpu *cpu, struct task_struct *task,
+						   __u64 now, __u32 state)
 {
 	static const struct sleeper none;
 	__u64 key = (__u64)task;
@@ -121,24 +143,39 @@ static __always_inline void sleep_begin(void *ctx, struct cpu *cpu, struct task_
 	}
 	if (!s) {
 		cpu->counts.lost[LOST_THREADS]++;
-		return;
+		return NULL;
 	}
 	s->state = state & STATE_TASK_MASK;
-	s->kstack = s->ustack = STACK_NONE;
 	if (stack_hook == HOOK_SWITCH_OUT)
-		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &s->kstack, &s->ustack);
+		return s;
+	s->since_ns = now;
+	return NULL;
+}
+
+/*
+ * Takes the stacks of a thread that is about to sleep, and lets its sleep begin after that, so that
+ * it is not longer only because it is recorded. Comes last in the program: the verifier of 6.1
+ * would follow all that comes behind it once for each path of the walk.
+ */
+static __always_inline void sleep_begin_late(void *ctx, struct cpu *cpu, struct task_struct *task,
+					     struct sleeper *s, __u64 now, struct run *run)
+{
+	s->odds = stacks_take_early(ctx, cpu, task, s->average_ns, run, &cpu->random, &now,
+				    &s->kstack, &s->ustack);
 	s->since_ns = now;
 }
 
-static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
-				       __u64 now, __u32 state)
+/* Returns the thread's entry if its stacks are to be taken before it sleeps, else NULL. */
+static __always_inline struct sleeper *switch_out(struct cpu *cpu, struct task_struct *task,
+						  __u64 now, __u32 state)
 {
 	__u64 key = (__u64)task;
 
 	if (state & TASK_DEAD)
 		bpf_map_delete_elem(&sleepers, &key);
 	else if (task_is_blocked(task))
-		sleep_begin(ctx, cpu, task, now, state);
+		return sleep_begin(cpu, task, now, state);
+	return NULL;
 }
 
 static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wake *w)
@@ -180,6 +217,18 @@ static __always_inline struct wake_sums *wake_row(void *window, const struct wak
 }
 
 /*
+ * Returns when the wait would have ended if its waker's stacks had not been taken. A wait that is
+ * not recorded ends then, so one that stands for such waits must not be longer than they are.
+ */
+static __always_inline __u64 wait_undelayed_end(const struct pending_wake *w,
+						const struct sleeper *s)
+{
+	__u64 runnable = w->end_ns - w->wake_ns, walk = s->waker_walk_ns;
+
+	return w->end_ns - (walk < runnable ? walk : runnable);
+}
+
+/*
  * Adds an ended wait to its row in the window's map. The key of the row contains a hash of the path
  * of wakers.
  */
@@ -202,7 +251,11 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 	if (window)
 		row = wake_row(window, &key, task, s);
 	if (w->sample_below_ns) {
-		if (row)
+		if (row && stack_hook == HOOK_SWITCH_OUT)
+			wait_sums_add_foreseen(&row->sums, w->start_ns, w->wake_ns,
+					       wait_undelayed_end(w, s), w->odds,
+					       sample_random(&cpu->random));
+		else if (row)
 			wait_sums_add_sampled(&row->sums, w->start_ns, w->wake_ns, w->end_ns,
 					      w->sample_below_ns, sample_random(&cpu->random));
 		cpu->counts.sampled += !!row;
@@ -219,6 +272,21 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 }
 
 /*
+ * Records a wait whose stacks were taken before it. If they were not, and the wait was long, takes
+ * at least its kernel stack.
+ */
+static __noinline int wake_record_early(struct cpu *cpu, struct task_struct *task,
+					const struct sleeper *s)
+{
+	__u64 kstack = s->kstack, ustack = s->ustack;
+
+	if (kstack == STACK_NO_HOOK)
+		kernel_stack_take_late(cpu, task, &kstack, &ustack);
+	wake_record(cpu, task, s, kstack, ustack);
+	return 0;
+}
+
+/*
  * If a wait has ended on this CPU and its stacks have not been taken, counts it as lost: the
  * program that takes the stacks did not run for it, and its task may have been freed since.
  */
@@ -232,6 +300,36 @@ static __always_inline void pending_flush(struct cpu *cpu)
 		return; /* it is in counts.shorts */
 	cpu->counts.lost[LOST_NO_HOOK]++;
 	cpu->counts.lost_ns += cpu->pending.end_ns - cpu->pending.start_ns;
+}
+
+/* Returns the share of a CPU that each of its two brakes allows. */
+static __always_inline __u32 brake_half(void)
+{
+	return (cut.brake_share + 1) / 2;
+}
+
+/* Returns the number of steps that a brake has at the time `now`. */
+static __noinline __u32 brake_steps(struct brake *brake, __u64 now)
+{
+	if (brake->steps)
+		brake_update(brake, now, 0, brake_half());
+	return brake->steps;
+}
+
+/* Adds a walk to a brake. Where stacks are taken at switch-out, there are no brakes. */
+static __noinline int brake_add(struct brake *brake, __u64 begin_ns, __u64 walked_ns)
+{
+	if (stack_hook != HOOK_SWITCH_OUT)
+		brake_update(brake, begin_ns + walked_ns, walked_ns, brake_half());
+	return 0;
+}
+
+/* Returns the length below which waits are recorded by chance after so many steps of a brake. */
+static __always_inline __u64 wait_limit(__u32 steps)
+{
+	__u64 below = cut.sample_below_ns[cut.epoch & 1];
+
+	return steps ? brake_below(steps, below, min_wait_ns) : below;
 }
 
 /* Returns a random number for sample_has(). */
@@ -253,6 +351,7 @@ static __always_inline void waker_forget(struct sleeper *s)
 	bpf_probe_read_kernel(s->links, sizeof(s->links), none);
 	s->links[0].context = WAKE_UNKNOWN;
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
+	s->waker_walk_ns = 0;
 }
 
 /*
@@ -266,7 +365,7 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
 
 	if (!wake) {
 		waker_forget(s);
-		s->random = 0;
+		s->random = s->steps = 0;
 	}
 	if (!wake || wake > now)
 		wake = now;
@@ -274,8 +373,20 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
 	w->wake_ns = wake < since ? since : wake;
 	w->end_ns = now;
 	w->state = s->state;
+	w->odds = s->odds;
+	if (stack_hook == HOOK_SWITCH_OUT)
+		s->average_ns = sample_average(s->average_ns, now - since);
 	s->since_ns = 0;
 	s->wake_ns = 0;
+}
+
+/* True if a wait that is, or has been so far, shorter than `below` is picked at random. */
+static __always_inline bool wait_has_luck(struct cpu *cpu, const struct sleeper *s, __u64 ns,
+					  __u64 below)
+{
+	if (stack_hook == HOOK_SWITCH_OUT)
+		return s->kstack != STACK_NO_HOOK;
+	return sample_has(s->random ? s->random : random_take(cpu), ns, below);
 }
 
 /*
@@ -284,16 +395,22 @@ static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 
  */
 static __always_inline bool wait_is_recorded(struct cpu *cpu, const struct sleeper *s)
 {
-	__u64 below = cut.sample_below_ns[cut.epoch & 1];
 	struct pending_wake *w = &cpu->pending;
-	__u64 ns = w->end_ns - w->start_ns, blocked = w->wake_ns - w->start_ns;
+	__u64 ns = w->end_ns - w->start_ns, blocked = w->wake_ns - w->start_ns, below;
+	__u32 steps = brake_steps(&cpu->brake, w->end_ns);
 
+	if (steps < s->steps)
+		steps = s->steps;
+	below = wait_limit(steps);
 	w->sample_below_ns = 0;
 	if (below ? ns >= below && blocked >= sample_from_ns : blocked >= min_wait_ns)
 		return true;
 	cpu->counts.shorts++;
-	if (!below || blocked < sample_from_ns ||
-	    !sample_has(s->random ? s->random : random_take(cpu), ns, below))
+	if (!below || blocked < sample_from_ns)
+		return false;
+	if (steps)
+		cpu->counts.braked[(steps - 1) & (BRAKE_STEPS - 1)]++;
+	if (!wait_has_luck(cpu, s, ns, below))
 		return false;
 	w->sample_below_ns = below;
 	return true;
@@ -317,7 +434,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	} else if (!wait_is_wanted(task, w)) {
 		cpu->counts.filtered += !w->sample_below_ns;
 	} else if (stack_hook == HOOK_SWITCH_OUT) {
-		wake_record(cpu, task, s, s->kstack, s->ustack);
+		wake_record_early(cpu, task, s);
 	} else {
 		w->task = key;
 		cpu->counts.pendings = !w->sample_below_ns;
@@ -329,6 +446,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	     unsigned int prev_state)
 {
 	struct cpu *cpu = cpu_get();
+	struct sleeper *s = NULL;
 	__u64 now;
 
 	if (!cpu)
@@ -340,22 +458,25 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	irq_context_clear(&cpu->irq_context);
 	pending_flush(cpu);
 	if (prev->pid)
-		switch_out(ctx, cpu, prev, now, prev_state);
+		s = switch_out(cpu, prev, now, prev_state);
 	if (next->pid)
 		switch_in(cpu, next, now);
+	if (s)
+		sleep_begin_late(ctx, cpu, prev, s, now, &run);
 	return 0;
 }
 
 /* Runs in a thread that has just been switched to: takes its stacks and records its wait. */
-static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
+static __always_inline void on_switched_in(void *ctx)
 {
-	__u64 key = (__u64)task, kstack = STACK_NONE, ustack = STACK_NONE;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 key = (__u64)task, kstack = STACK_NONE, ustack = STACK_NONE, begin_ns, walked_ns;
 	struct cpu *cpu = cpu_get();
 	struct sleeper *s;
 
 	if (!cpu || cpu->pending.task != key || !key)
 		return;
-	WALK_TIMED(cpu);
+	begin_ns = bpf_ktime_get_ns();
 	s = bpf_map_lookup_elem(&sleepers, &key);
 	if (!s)
 		return;
@@ -363,11 +484,25 @@ static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 	cpu->counts.pendings = 0;
 	stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &kstack, &ustack);
 	wake_record(cpu, task, s, kstack, ustack);
+	walked_ns = bpf_ktime_get_ns() - begin_ns;
+	cpu->counts.walk_ns += walked_ns;
+	brake_add(&cpu->brake, begin_ns, walked_ns);
 }
 
 SWITCH_IN_PROGRAMS(on_switched_in)
 
-/* Takes the waker's stacks. In an interrupt, leaves out the frames of the interrupted code. */
+/* Writes the current task into a link of a path of wakers. */
+static __always_inline void link_name_task(struct wake_link *link, struct task_struct *current)
+{
+	link->tgid = current->tgid;
+	link->tid = current->pid;
+	bpf_probe_read_kernel(link->comm, sizeof(link->comm), current->comm);
+}
+
+/*
+ * Takes the waker's stacks. In an interrupt, leaves out the frames of the interrupted code. A
+ * softirq that runs as part of what a task does is the task's: names the task and takes its stacks.
+ */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,
 					 __u32 context)
 {
@@ -375,17 +510,23 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 	struct scratch *scratch = scratch_get(SCRATCH_WAKING);
 	struct stack_owner kernel = {}, user;
 	struct unwind_walk *w;
+	bool is_task;
 	long r;
 
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
 	if (!scratch)
 		return;
 	r = bpf_get_stack(ctx, scratch->ip, 8 * STACK_DEPTH, 0);
-	if (context != WAKE_TASK)
+	if (context == WAKE_SOFTIRQ && current->pid && !(current->flags & PF_KTHREAD) &&
+	    wake_is_own_softirq(scratch, r))
+		link_name_task(&s->links[0], current);
+	/* Read from the map, so that the verifier follows one path from here on instead of two. */
+	is_task = s->links[0].tid != 0;
+	if (!is_task)
 		r = wake_truncate(scratch, r);
 	s->waker_kstack = stack_take(cpu, scratch, r, &kernel);
 	/* An exiting thread may have no user memory any more. */
-	if (context != WAKE_TASK || current->flags & (PF_KTHREAD | PF_EXITING))
+	if (!is_task || current->flags & (PF_KTHREAD | PF_EXITING))
 		return;
 	user.leader_boot_ns = current->group_leader->start_boottime;
 	user.tgid = current->tgid;
@@ -410,9 +551,7 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 	__builtin_memset(link, 0, sizeof(*link));
 	link->context = context;
 	if (context == WAKE_TASK) {
-		link->tgid = current->tgid;
-		link->tid = current->pid;
-		bpf_probe_read_kernel(link->comm, sizeof(link->comm), current->comm);
+		link_name_task(link, current);
 		waker = bpf_map_lookup_elem(&sleepers, &key);
 	}
 	bpf_probe_read_kernel(&s->links[1], sizeof(none), waker ? waker->links : none);
@@ -426,13 +565,16 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 static __always_inline bool waker_is_wanted(struct cpu *cpu, struct sleeper *s, __u64 since,
 					    __u64 now)
 {
-	__u64 below = cut.sample_below_ns[cut.epoch & 1], ns;
+	__u64 below, ns;
 
+	s->steps = brake_steps(&cpu->waker_brake, now);
+	below = wait_limit(s->steps);
+	/* The number of an earlier wait must not decide about this one at the switch-in. */
+	s->random = below ? random_take(cpu) : 0;
 	if (!below)
 		return !min_wait_ns || (since && now - since >= min_wait_ns);
-	s->random = random_take(cpu);
 	ns = since && now > since ? now - since : 0;
-	return ns >= sample_from_ns && (ns >= below || sample_has(s->random, ns, below));
+	return ns >= sample_from_ns && (ns >= below || wait_has_luck(cpu, s, ns, below));
 }
 
 /*
@@ -443,7 +585,7 @@ static __always_inline bool waker_is_wanted(struct cpu *cpu, struct sleeper *s, 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	__u64 key = (__u64)task, now, since;
+	__u64 key = (__u64)task, now, since, walked_ns;
 	struct cpu *cpu = cpu_get();
 	struct sleeper *s;
 	__u32 context;
@@ -459,8 +601,14 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	context = wake_context(&cpu->irq_context);
 	waker_link(s, context);
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
-	if (waker_is_wanted(cpu, s, since, now) && filter_has_thread(task))
+	s->waker_walk_ns = 0;
+	if (waker_is_wanted(cpu, s, since, now) && filter_has_thread(task)) {
 		waker_stacks(ctx, cpu, s, context);
+		walked_ns = run_walked(&run, now);
+		brake_add(&cpu->waker_brake, now, walked_ns);
+		if (stack_hook == HOOK_SWITCH_OUT)
+			s->waker_walk_ns = walked_ns;
+	}
 	s->wake_ns = now;
 	return 0;
 }

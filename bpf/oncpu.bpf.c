@@ -40,13 +40,18 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	struct scratch *s = scratch_get(SCRATCH_SWITCH);
 	struct stack_owner kernel = {}, user;
 	struct unwind_walk *w;
+	__u32 epoch;
 	long r;
 
 	if (!s)
 		return;
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
 	/* r is 0 if the sample hit user mode, where there is no kernel stack. */
-	key->kstack = r ? stack_take(cpu, s, r, &kernel) : STACK_NONE;
+	if (r < 0)
+		key->kstack = STACK_FAULT;
+	else if (r)
+		key->kstack = stack_take_sent(cpu, s->ip, (__u32)r / 8, UNWIND_IS_SAMPLE, &kernel,
+					      0, &epoch);
 	if (key->flags & SAMPLE_IS_KERNEL)
 		return;
 	user.leader_boot_ns = key->leader_boot_ns;
@@ -71,25 +76,31 @@ static __always_inline struct sample_sums *sample_row(void *window, const struct
 	return bpf_map_lookup_elem(window, key);
 }
 
+/*
+ * Adds a sample to its row. The sample also stands for those that were skipped on its CPU since the
+ * one before.
+ */
 static __always_inline void sample_add(struct cpu *cpu, const struct sample_key *key,
 				       struct task_struct *task)
 {
+	__u64 count = 1 + cpu->counts.calls_passed;
 	__u32 slot = cut.epoch & 1;
 	struct sample_sums *row;
 	void *window = bpf_map_lookup_elem(&windows, &slot);
 
+	cpu->counts.calls_passed = 0;
 	if (!window) {
-		cpu->counts.lost[LOST_NO_MAP]++;
+		cpu->counts.lost[LOST_NO_MAP] += count;
 		return;
 	}
 	row = sample_row(window, key, task);
 	if (!row) {
-		cpu->counts.lost[LOST_SAMPLE_KEYS]++;
+		cpu->counts.lost[LOST_SAMPLE_KEYS] += count;
 		return;
 	}
-	cpu->counts.samples_kept++;
+	cpu->counts.samples_kept += count;
 	/* Atomic: the idle tasks of all CPUs share one row. */
-	__sync_fetch_and_add(&row->count, 1);
+	__sync_fetch_and_add(&row->count, count);
 }
 
 SEC("perf_event")
@@ -109,6 +120,10 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	}
 	if (!filter_has_thread(task) || !filter_has_moment(task)) {
 		cpu->counts.filtered++;
+		return 0;
+	}
+	if (cpu->counts.calls_passed + 1 < cut.sample_every) {
+		cpu->counts.calls_passed++;
 		return 0;
 	}
 	key.start_boot_ns = task->start_boottime;

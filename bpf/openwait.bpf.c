@@ -32,7 +32,11 @@
 
 enum {
 	PAGE = 4096,
-	COPY_ROUNDS = 24,   /* maximum number of pieces in which one stack is copied */
+	/*
+	 * maximum number of copies that the walk of one stack needs: pieces of the stack, and the
+	 * code before each return address that has to be proved
+	 */
+	COPY_ROUNDS = 24 + UNWIND_DEPTH,
 	COPY_READ_MAX = 64, /* largest single read of the walk, in bytes */
 	/*
 	 * limit of the walks of one stack in one pass, if the unwind tables change during each walk
@@ -79,6 +83,9 @@ static struct copy {
 	__u64 size;
 	__u64 missed_at;
 	__u64 is_missed;
+	__u64 code_missed; /* what of the code was missed, enum unwind_code_read plus 1; 0: none */
+	__u64 code_at[UNWIND_CODE_READS];
+	__u64 code[UNWIND_CODE_READS]; /* copies of the words at code_at; valid if this is not 0 */
 	__u8 bytes[2 * PAGE];
 } copy;
 
@@ -97,6 +104,18 @@ static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from)
 		return false;
 	}
 	return !bpf_probe_read_kernel(to, size, &copy.bytes[at]);
+}
+
+static __always_inline bool unwind_read_code(__u64 *to, __u64 from, enum unwind_code_read which)
+{
+	if (copy.code_at[which] != from || !from) {
+		copy.missed_at = from;
+		copy.is_missed = 1;
+		copy.code_missed = which + 1;
+		return false;
+	}
+	*to = copy.code[which];
+	return true;
 }
 
 static long copy_step(__u32 i, void *context)
@@ -127,12 +146,31 @@ static __always_inline bool copy_make(struct task_struct *task, __u64 from)
 	return copy.size;
 }
 
-/* One iteration of bpf_loop(): copies a part of the stack and walks as far as the copy reaches. */
+/* Copies the word of code that the walk has missed. */
+static __always_inline bool copy_make_code(struct task_struct *task)
+{
+	__u64 which = copy.code_missed - 1, code = 0;
+
+	copy.is_missed = 0;
+	copy.code_missed = 0;
+	if (which >= UNWIND_CODE_READS ||
+	    bpf_copy_from_user_task(&code, sizeof(code), (void *)copy.missed_at, task, 0))
+		return false;
+	copy.code[which] = code;
+	copy.code_at[which] = copy.missed_at;
+	return true;
+}
+
+/*
+ * One iteration of bpf_loop(): copies what the walk has missed, which is a part of the stack or a
+ * word of code, and walks as far as the copies reach.
+ */
 static long copy_round(__u32 i, void *context)
 {
 	struct reading *r = context;
 	struct unwind_walk *w = r->walk;
 	__u64 from = w->sp;
+	bool is_copied;
 
 	if (i) {
 		/*
@@ -143,7 +181,9 @@ static long copy_round(__u32 i, void *context)
 		frames_kept = w->n ? w->n - 1 : 0;
 		w->flags &= UNWIND_IS_FRAME_POINTERS;
 	}
-	if (!copy_make(r->task, from & ~7ULL)) {
+	is_copied =
+		i && copy.code_missed ? copy_make_code(r->task) : copy_make(r->task, from & ~7ULL);
+	if (!is_copied) {
 		w->flags |= UNWIND_IS_FAULT;
 		return 1;
 	}
@@ -167,6 +207,8 @@ static __always_inline bool walk_begin(struct unwind_walk *w, struct task_struct
 	if (!regs->ip || !unwind_has_memory(task))
 		return false;
 	frames_kept = 0;
+	copy.code_missed = 0;
+	__builtin_memset(copy.code_at, 0, sizeof(copy.code_at));
 	unwind_start(w, task, regs);
 	return true;
 }
@@ -209,27 +251,31 @@ static __always_inline __u32 now_seconds(void)
 }
 
 /*
- * Updates t->user_looks after an attempt to read the thread's user stack. If the stack is whole and
- * was sent, no further attempt is due in this wait.
+ * Updates t->user_looks after an attempt to read the thread's user stack, which was sent in the
+ * window `epoch`. If the stack is whole, or will never be, no further attempt is due in this wait.
+ * An attempt whose stack was not sent, as the ring was full, does not count.
  */
-static __always_inline void looks_note(struct thread *t, bool is_sent)
+static __always_inline void looks_note(struct thread *t, __u32 epoch)
 {
 	__u32 n = t->user_looks & ((1 << LOOKS_BITS) - 1);
 
-	if (walk.flags & UNWIND_IS_WHOLE && is_sent)
+	if (!epoch)
+		return;
+	if (walk.flags & (UNWIND_IS_WHOLE | UNWIND_IS_COMPAT))
 		n = LOOKS_DONE;
 	else if (n < LOOKS_MAX)
 		n++;
 	t->user_looks = now_seconds() << LOOKS_BITS | n;
 }
 
-static __always_inline bool looks_are_due(__u32 looks)
+static __always_inline bool looks_are_due(const struct thread *t)
 {
-	__u32 n = looks & ((1 << LOOKS_BITS) - 1);
+	__u32 n = t->user_looks & ((1 << LOOKS_BITS) - 1);
+	__u32 age = now_seconds() - (t->user_looks >> LOOKS_BITS);
 
-	if (!n || n == LOOKS_DONE)
-		return !n;
-	return now_seconds() - (looks >> LOOKS_BITS) >= 1U << (n - 1);
+	if (n == LOOKS_DONE)
+		return age >= 1 && cut_lacks_stacks();
+	return !n || age >= 1U << (n - 1);
 }
 
 static __always_inline void open_stack_send(struct thread *t, struct task_struct *task, __u64 since,
@@ -251,7 +297,7 @@ static __always_inline void open_stack_send(struct thread *t, struct task_struct
 	r->since_ns = since;
 	r->ustack = id;
 	bpf_ringbuf_submit(r, ring_flags());
-	looks_note(t, epoch != 0);
+	looks_note(t, epoch);
 }
 
 /* Walks a thread's user stack and sends it, unless the thread has run meanwhile. */
@@ -314,7 +360,7 @@ static __always_inline bool thread_is_wanted(struct thread *t)
 		t->user_since_ns = since;
 		t->user_looks = 0;
 	}
-	return looks_are_due(t->user_looks);
+	return looks_are_due(t);
 }
 
 /*

@@ -32,6 +32,17 @@ static __always_inline void process_identify(struct record_process *r, struct ta
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
 }
 
+/*
+ * Copies the name of the process of `task`, which may be the address of a task that has ended: then
+ * the name may be wrong.
+ */
+static __always_inline void process_read_name(char comm[COMM_LEN], struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	bpf_probe_read_kernel(comm, COMM_LEN, leader->comm);
+}
+
 static __always_inline void process_fork(struct cpu *cpu, struct task_struct *parent,
 					 struct task_struct *child)
 {
@@ -48,6 +59,7 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 	r->parent_tgid = parent->tgid;
 	r->parent_exec_gen = (__u32)parent->self_exec_id;
 	r->group_name = name_group_id(child);
+	process_read_name(r->parent_comm, parent);
 	bpf_ringbuf_submit(r, ring_flags());
 }
 
@@ -109,7 +121,10 @@ static __noinline void image_send(struct cpu *cpu, struct task_struct *task)
 		mappings_send(cpu, w, &owner);
 }
 
-/* Completes the record of an exec and sends it. Wakes the daemon if it has to read the file. */
+/*
+ * Completes the record of an exec and sends it. Wakes the daemon if it has to read the file at
+ * once.
+ */
 static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
 				      struct task_struct *task, const struct image *image)
 {
@@ -118,11 +133,13 @@ static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
 	if (is_read)
 		image_send(cpu, task);
 	process_identify(r, task);
+	process_read_name(r->parent_comm, BPF_CORE_READ(task, real_parent));
 	r->exe_name = image->exe_name;
 	r->exe_inode = image->exe_inode;
 	r->group_name = image->group_name;
 	r->is_known = image->is_known;
-	bpf_ringbuf_submit(r, is_read ? BPF_RB_FORCE_WAKEUP : ring_flags());
+	bpf_ringbuf_submit(r, is_read && !(cut.shed & SHED_BRIEF) ? BPF_RB_FORCE_WAKEUP
+								  : ring_flags());
 }
 
 /*
@@ -141,18 +158,70 @@ static __always_inline void process_exec(struct cpu *cpu, struct task_struct *ta
 		exec_send(cpu, r, task, &image);
 }
 
-/* Sends the exit of a process, if the task is its last thread. */
-static __always_inline void process_exit(struct cpu *cpu, struct task_struct *task)
+/* The most threads that have not been released and are added up at the exit of a process. */
+enum { EXIT_THREADS = 16 };
+
+/*
+ * Returns the CPU time of the other threads of a process whose last thread exits. The kernel has
+ * the sum over those that it has released. The others are few: the main thread, and threads that
+ * exit at the same moment.
+ */
+static __noinline __u64 exited_cpu_ns(struct task_struct *task)
+{
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	__u64 ns = BPF_CORE_READ(signal, sum_sched_runtime);
+	struct list_head *at = BPF_CORE_READ(signal, thread_head.next);
+	struct task_struct *other;
+	int i;
+
+	if (BPF_CORE_READ(signal, nr_threads) <= 1)
+		return ns;
+	for (i = 0; i < EXIT_THREADS && at != &signal->thread_head; i++) {
+		other = (struct task_struct *)((__u64)at - bpf_core_field_offset(struct task_struct,
+										 thread_node));
+		if (other != task)
+			ns += BPF_CORE_READ(other, se.sum_exec_runtime);
+		at = BPF_CORE_READ(other, thread_node.next);
+	}
+	return ns;
+}
+
+/*
+ * Sends the exit of a process, if the task is its last thread. `t` is the thread's state; NULL if
+ * the probe keeps none, or if it has no room for it. The kernel updates a thread's CPU time at
+ * clock ticks and switches only, but has the time from before tracing, too.
+ */
+static __always_inline void process_exit(struct cpu *cpu, struct task_struct *task,
+					 const struct thread *t)
 {
 	struct record_process *r;
+	__u64 on_ns = 0, known_ns;
+	__u32 n_threads;
 
 	if (task->signal->live.counter)
 		return;
+	/* Read before the record gets its place in the ring, so that the first one has more than 1.
+	 */
+	n_threads = *(volatile __u32 *)&task->signal->nr_threads;
 	unwind_note_exit(task);
 	r = process_record(cpu, RECORD_EXIT);
 	if (!r)
 		return;
 	process_identify(r, task);
+	process_read_name(r->comm, task);
+	process_read_name(r->parent_comm, BPF_CORE_READ(task, real_parent));
+	r->time_ns = bpf_ktime_get_ns();
+	r->life_ns = bpf_ktime_get_boot_ns() - r->leader_boot_ns;
+	if (t && t->status == THREAD_ON_CPU) {
+		on_ns = t->sums.on_ns;
+		if (r->time_ns > t->since_ns)
+			on_ns += r->time_ns - t->since_ns;
+		r->uid = t->uid;
+		r->sums.on_ns = on_ns;
+	}
+	r->n_threads = n_threads;
+	known_ns = task->se.sum_exec_runtime;
+	r->cpu_ns = exited_cpu_ns(task) + (on_ns > known_ns ? on_ns : known_ns);
 	bpf_ringbuf_submit(r, ring_flags());
 }
 

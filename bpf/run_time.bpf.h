@@ -64,14 +64,18 @@ static __always_inline void walk_end(struct run *walk)
 #define WALK_TIMED(cpu) \
 	struct run walk __attribute__((unused, cleanup(walk_end))) = walk_begin(&(cpu)->counts)
 
-/* Adds the time since begin_ns to that of walks, and leaves it out of the time of the run. */
-static __always_inline void run_walked(struct run *run, __u64 begin_ns)
+/*
+ * Adds the time since begin_ns to that of walks, and leaves it out of the time of the run. Returns
+ * that time.
+ */
+static __always_inline __u64 run_walked(struct run *run, __u64 begin_ns)
 {
 	__u64 ns = bpf_ktime_get_ns() - begin_ns;
 
 	run->counts->walk_ns += ns;
 	if (run->begin_ns)
 		run->begin_ns += ns;
+	return ns;
 }
 
 #endif

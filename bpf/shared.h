@@ -20,8 +20,12 @@ enum stack_reason {
 	STACK_NONE = 0,	 /* there is no stack to take, such as the user stack of a kernel thread */
 	STACK_FAULT = 1, /* the stack could not be read */
 	STACK_NEW_THREAD = 2, /* the stack of a new thread, which had not run yet */
-	STACK_NO_HOOK = 3,    /* the program that takes stacks did not run for this wait */
-	STACK_UNREAD = 4,     /* stack of a wait that has not ended; it has not been read yet */
+	/*
+	 * the program that takes stacks did not run for this wait, or ran before it, when the wait
+	 * was not expected to be long
+	 */
+	STACK_NO_HOOK = 3,
+	STACK_UNREAD = 4, /* stack of a wait that has not ended; it has not been read yet */
 	STACK_ID_FIRST = 16,
 };
 
@@ -43,6 +47,11 @@ enum stack_reason {
 #define STATE_SAMPLED	(1U << 25)
 #define STATE_THROTTLED (1U << 27) /* with STATE_PREEMPTED: its cgroup had no CPU quota left */
 #define STATE_TASK_MASK 0xffffU
+/*
+ * A task state bit (f5d39b020809, 6.1): the thread is frozen, by a cgroup of version 1 or for a
+ * suspend. ps shows it as uninterruptible.
+ */
+#define STATE_FROZEN 0x8000U
 
 /*
  * Reasons why something that happened is not in the data. Each is the index of a counter of events.

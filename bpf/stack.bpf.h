@@ -100,13 +100,13 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
  * True if the daemon should look at the process at once: the process is young, so it may exit soon,
  * and the daemon lacks something that walks of its stacks need. The walk went through a file that
  * the daemon does not know, a file whose rows are not loaded, or code made at run time, which only
- * the process can name.
+ * the process can name. False while the daemon leaves such processes alone.
  */
 static __always_inline bool owner_is_urgent(const struct stack_owner *owner, __u32 walk)
 {
 	const __u32 unknown = UNWIND_IS_NO_MAPPING | UNWIND_IS_NO_TABLE | UNWIND_IS_FRAME_POINTERS;
 
-	return walk & unknown && owner->tgid &&
+	return walk & unknown && owner->tgid && !(cut.shed & SHED_BRIEF) &&
 	       bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
 }
 

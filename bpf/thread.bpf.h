@@ -72,6 +72,17 @@ static __always_inline void thread_identify(struct thread *t, struct task_struct
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
+/*
+ * Reads the thread's name again. Does not read it in the middle of an exec: the task may have its
+ * new name already, or half of it, while the old one is needed until on_exec().
+ */
+static __always_inline void thread_read_name(struct thread *t, struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
+		return;
+	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+}
+
 struct thread_start {
 	__u64 since_ns;
 	__u64 seeded_ns;
@@ -89,7 +100,8 @@ static __always_inline void thread_init(struct thread *t, __u32 slot, struct tas
 	__builtin_memset(&t->at_cut, 0, sizeof(t->at_cut));
 	t->slot = slot;
 	t->wake_ns = 0;
-	t->kstack = t->ustack = STACK_NONE;
+	t->kstack = t->ustack = STACK_NO_HOOK;
+	t->odds = t->average_ns = 0;
 	t->open_since_ns = t->open_kstack = 0;
 	t->uid = __sync_fetch_and_add(&next_uid, 1) + 1;
 	t->since_ns = start->since_ns;
@@ -176,20 +188,26 @@ static __always_inline __u64 thread_from(const struct thread *t)
 }
 
 /*
- * A thread that is about to sleep may be woken up to this many ns before its switch-out. Each sleep
- * ends with a sched_waking, so if none came after the switch-out, the thread was woken before it.
- * (The thread had left its run queue already, and the waker waited until the thread was off its
- * CPU, see on_cpu in try_to_wake_up().) Such a sleep has no length. If the last sched_waking came
- * more than EARLY_NS before the switch-out, a later one was hidden from BPF, as happens on some
- * hosts.
+ * A thread that is about to sleep may be woken before its switch-out. It has left its run queue
+ * already, and the waker waits until the thread is off its CPU, see on_cpu in try_to_wake_up().
+ * Each sleep ends with a sched_waking, so if none came after the switch-out, the one before it
+ * ended the sleep, which then has no length. On a virtual machine, the two may be far apart, as its
+ * host may take the CPU away in between.
+ *
+ * If sched_switch did not show the switch-out, an earlier sleep of the thread may have been hidden,
+ * too, and its wakeup may be older than the present sleep. It counts only if it came at most
+ * EARLY_NS before the switch-out.
  */
 enum { EARLY_NS = 1000000 };
 
 /* True if the thread was woken just before its switch-out, so that its sleep has no length. */
 static __always_inline bool wake_is_early(const struct thread *t)
 {
-	return t->status == THREAD_BLOCKED && t->wake_ns < t->since_ns &&
-	       t->since_ns - t->wake_ns < EARLY_NS;
+	__u64 wake = t->wake_ns, since = t->since_ns;
+
+	if (t->status != THREAD_BLOCKED || !wake || wake >= since)
+		return false;
+	return t->flags & THREAD_IS_SHOWN || since - wake < EARLY_NS;
 }
 
 /*

@@ -10,7 +10,8 @@
  *
  * A file that includes this one may define two macros before: UNWIND_READ, the name of its own
  * function that reads the stack, and UNWIND_MARKS_PARTS, 0 if the walk must not write to the
- * tables.
+ * tables. maps.bpf.h defines UNWIND_DEPTH_NOW, the present maximum number of frames; without it,
+ * the maximum is UNWIND_DEPTH.
  */
 
 #include "kernel.h"
@@ -18,6 +19,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "call_site.h"
 #include "layout.h"
 #include "trace.bpf.h"
 #include "unwind_code.bpf.h"
@@ -27,6 +29,18 @@ enum {
 	UNWIND_DEPTH = 127,
 	UNWIND_SEGMENT_STEPS = 12, /* maximum steps of a binary search in a process's segments */
 	UNWIND_USER_CS = 0x33,	   /* value of cs in 64-bit code of user space */
+	/*
+	 * maximum size in bytes of a frame that is found by frame pointers alone; stacks are 8 MiB
+	 */
+	UNWIND_FRAME_BYTES = 8 << 20,
+};
+
+/* Which code of a frame a walk reads; only one word of each kind is needed at a time. */
+enum unwind_code_read {
+	UNWIND_READ_HERE,   /* around the next instruction */
+	UNWIND_READ_CALLER, /* before the return address */
+	UNWIND_READ_BEHIND, /* at the return address */
+	UNWIND_CODE_READS,
 };
 
 /*
@@ -154,7 +168,14 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 /* Reads another task's stack. Defined by the file that includes this one. */
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from);
 #define unwind_read UNWIND_READ
+/* Reads a word of another task's code. Defined by the file that includes this one. */
+static __always_inline bool unwind_read_code(__u64 *to, __u64 from, enum unwind_code_read which);
 #else
+static __always_inline bool unwind_read_code(__u64 *to, __u64 from, enum unwind_code_read which)
+{
+	return !bpf_probe_read_user(to, sizeof(*to), (void *)from);
+}
+
 static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 {
 	return !bpf_probe_read_user(to, size, (void *)from);
@@ -399,6 +420,61 @@ static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
 	return unwind_plain(w, w->bp + 16, -2, UNWIND_BX_LOST);
 }
 
+/*
+ * Tells whether an address can be a return address: it lies right behind a call, or a signal
+ * handler returns to it. Returns 0, or the enum unwind_flag that says why not.
+ */
+static __always_inline __u32 unwind_prove(__u64 address)
+{
+	__u64 code = 0;
+
+	if (!unwind_read_code(&code, address - sizeof(code), UNWIND_READ_CALLER))
+		return UNWIND_IS_FAULT;
+	if (call_site_is(code))
+		return 0;
+	if (!unwind_read_code(&code, address, UNWIND_READ_BEHIND))
+		return UNWIND_IS_FAULT;
+	return call_site_is_signal(code) ? 0 : UNWIND_IS_NO_ROW;
+}
+
+/*
+ * Steps to the caller from code without call frame information, in a file where such code keeps
+ * frame pointers. Nothing but the code and the stack tells whether this function has set its frame
+ * pointer, so the step has to be proved: frames are aligned as the ABI demands, and the return
+ * address lies right behind a call. At the first instructions of a function, the frame is found by
+ * sp. A global function, so that the verifier checks it only once.
+ */
+__noinline int unwind_proved(struct unwind_walk *w)
+{
+	__u64 pair[2] = {}, code = 0, cfa, bp, bp_at;
+	int frame = CALL_SITE_SET;
+	__u32 flag;
+
+	if (!w)
+		return 1;
+	if (w->is_exact) {
+		if (!unwind_read_code(&code, w->pc - 1, UNWIND_READ_HERE))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+		frame = call_site_frame(code);
+	}
+	cfa = frame == CALL_SITE_SET	? unwind_bp(w) + 16
+	      : frame == CALL_SITE_NONE ? w->sp + 8
+					: w->sp + 16;
+	if (!unwind_is_frame(w, cfa) || cfa - w->sp > UNWIND_FRAME_BYTES || cfa & 15)
+		return unwind_stop(w, UNWIND_IS_NO_ROW);
+	if (!unwind_read(pair, sizeof(pair), cfa - 16))
+		return unwind_stop(w, UNWIND_IS_FAULT);
+	flag = unwind_prove(pair[1]);
+	if (flag)
+		return unwind_stop(w, flag);
+	bp = frame == CALL_SITE_NONE ? w->bp : pair[0];
+	bp_at = frame == CALL_SITE_NONE ? w->bp_at : cfa - 16;
+	trace_add(&w->trace, cfa - 8, pair[1]);
+	w->flags |= UNWIND_IS_FRAME_POINTERS;
+	unwind_note_bx(w, cfa, UNWIND_BX_LOST);
+	return (int)unwind_enter(w, pair[1], cfa, bp, bp_at);
+}
+
 /* Steps out of a signal handler, by the registers that the kernel saved on the stack. */
 static __noinline long unwind_signal(struct unwind_walk *w)
 {
@@ -597,6 +673,8 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 		return 0;
 	case UNWIND_FRAME:
 		return unwind_frame_pointer(w);
+	case UNWIND_FRAME_PROVED:
+		return unwind_proved(w) != 0; /* the verifier wants to see that it is 0 or 1 */
 	default:
 		return unwind_stop(w, UNWIND_IS_NO_ROW);
 	}
@@ -705,7 +783,7 @@ static __always_inline bool unwind_has_memory(struct task_struct *task)
 
 /*
  * Begins a walk at the task's user-space registers. Returns false for a task that runs 32-bit code,
- * which cannot be walked: the walk then has one frame, and UNWIND_IS_NO_ROW in its flags.
+ * which cannot be walked: the walk then has one frame, and UNWIND_IS_COMPAT in its flags.
  */
 static __always_inline bool unwind_start(struct unwind_walk *w, struct task_struct *task,
 					 struct pt_regs___kernel *regs)
@@ -735,7 +813,7 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 		return true;
 	w->ip[0] = w->pc;
 	w->n = 1;
-	w->flags = UNWIND_IS_NO_ROW;
+	w->flags = UNWIND_IS_COMPAT;
 	return false;
 }
 
@@ -755,15 +833,22 @@ static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task
 	return w;
 }
 
+#ifndef UNWIND_DEPTH_NOW
+#define UNWIND_DEPTH_NOW UNWIND_DEPTH
+#endif
+
 /* Runs the walk to its end: ip[] then has n frames. False if bpf_loop() failed. */
 static __always_inline bool unwind_go_on(struct unwind_walk *w)
 {
+	__u32 depth = UNWIND_DEPTH_NOW;
+
 	if (w->flags)
 		return true;
-	if (bpf_loop(UNWIND_DEPTH, unwind_step, &w, 0) < 0)
+	if (bpf_loop(depth, unwind_step, &w, 0) < 0)
 		return false;
 	if (!(w->flags & ~UNWIND_IS_FRAME_POINTERS))
-		w->flags |= UNWIND_IS_TRUNCATED;
+		w->flags |= depth < UNWIND_DEPTH ? UNWIND_IS_TRUNCATED | UNWIND_IS_SHED
+						 : UNWIND_IS_TRUNCATED;
 	return true;
 }
 

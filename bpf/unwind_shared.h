@@ -27,6 +27,12 @@ enum unwind_kind {
 	UNWIND_RULE,
 	UNWIND_FRAME,  /* code known to keep frame pointers */
 	UNWIND_SWITCH, /* as UNWIND_BP, but the caller is on another stack, at any address */
+	/*
+	 * code without CFI, in a part of the file where such code keeps frame pointers: each step
+	 * has to be proved
+	 */
+	UNWIND_FRAME_PROVED,
+	UNWIND_KINDS, /* number of the values above */
 };
 
 enum { UNWIND_BX_LOST = 255 };
@@ -234,6 +240,13 @@ enum unwind_flag {
 	UNWIND_IS_FAULT = 16,	       /* the stack could not be read further */
 	UNWIND_IS_NO_ROW = 32,	       /* an address has no row, or the stack contradicts its row */
 	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */
+	UNWIND_IS_SHED = 128,	       /* with UNWIND_IS_TRUNCATED: to keep within the budget */
+	/*
+	 * not of a walk: a kernel stack of a thread that was interrupted on its CPU, so that its
+	 * leaf is what the thread ran
+	 */
+	UNWIND_IS_SAMPLE = 256,
+	UNWIND_IS_COMPAT = 512, /* the thread runs 32-bit code, whose stacks are not walked */
 };
 
 #define UNWIND_ANY_EXEC	    0xffffffffU

@@ -41,21 +41,18 @@ static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns,
 		row->buckets[bucket]++;
 }
 
-/* Adds a wait that sample.h picked at random, with its weight. max_ns is a real length. */
-static __always_inline void wait_sums_add_sampled(struct wait_sums *row, __u64 start_ns,
-						  __u64 wake_ns, __u64 end_ns, __u64 below,
-						  __u32 random)
+/*
+ * Adds a wait of `ns` that stands for `weight` waits, and for these times. max_ns is a real length.
+ */
+static __always_inline void wait_sums_add_weighted(struct wait_sums *row, __u64 ns, __u64 end_ns,
+						   __u64 blocked_ns, __u64 runnable_ns,
+						   __u64 weight)
 {
-	__u64 ns = end_ns - start_ns, blocked_ns, weight;
 	__u32 bucket = wait_bucket(ns);
 
-	if (!ns)
-		return;
-	blocked_ns = sample_part(wake_ns - start_ns, ns, below);
-	weight = sample_weight(random, ns, below);
 	row->count += weight;
 	row->blocked_ns += blocked_ns;
-	row->runnable_ns += below - blocked_ns;
+	row->runnable_ns += runnable_ns;
 	if (ns > row->max_ns) {
 		row->max_ns = ns;
 		row->max_end_ns = end_ns;
@@ -64,6 +61,30 @@ static __always_inline void wait_sums_add_sampled(struct wait_sums *row, __u64 s
 		weight += row->buckets[bucket];
 		row->buckets[bucket] = weight < 0xffffffff ? weight : 0xffffffff;
 	}
+}
+
+/* Adds a wait that sample.h picked at random by its length, with its weight. */
+static __always_inline void wait_sums_add_sampled(struct wait_sums *row, __u64 start_ns,
+						  __u64 wake_ns, __u64 end_ns, __u64 below,
+						  __u32 random)
+{
+	__u64 ns = end_ns - start_ns, blocked_ns;
+
+	if (!ns)
+		return;
+	blocked_ns = sample_part(wake_ns - start_ns, ns, below);
+	wait_sums_add_weighted(row, ns, end_ns, blocked_ns, below - blocked_ns,
+			       sample_weight(random, ns, below));
+}
+
+/* Adds a wait that sample.h picked at random before its length was known, with its weight. */
+static __always_inline void wait_sums_add_foreseen(struct wait_sums *row, __u64 start_ns,
+						   __u64 wake_ns, __u64 end_ns, __u32 odds,
+						   __u32 random)
+{
+	wait_sums_add_weighted(
+		row, end_ns - start_ns, end_ns, sample_odds_part(wake_ns - start_ns, odds),
+		sample_odds_part(end_ns - wake_ns, odds), sample_odds_weight(random, odds));
 }
 
 #endif

@@ -15,11 +15,55 @@ extern const void __irqentry_text_end __ksym __weak;
 extern const void __softirqentry_text_start __ksym __weak;
 extern const void __softirqentry_text_end __ksym __weak;
 
-static __always_inline bool is_entry(__u64 ip)
+static __always_inline bool is_irq_entry(__u64 ip)
 {
-	if (ip >= (__u64)&__irqentry_text_start && ip < (__u64)&__irqentry_text_end)
-		return true;
+	return ip >= (__u64)&__irqentry_text_start && ip < (__u64)&__irqentry_text_end;
+}
+
+static __always_inline bool is_softirq_entry(__u64 ip)
+{
 	return ip >= (__u64)&__softirqentry_text_start && ip < (__u64)&__softirqentry_text_end;
+}
+
+struct irq_look {
+	const struct scratch *stack;
+	__u32 n; /* number of frames */
+	__u32 has_irq;
+};
+
+/*
+ * One iteration of bpf_loop(): looks whether a frame is the entry of an interrupt. In a plain loop,
+ * the verifier would follow too many paths.
+ */
+static long irq_look_step(__u32 i, void *context)
+{
+	struct irq_look *look = context;
+
+	if (i >= look->n || i >= STACK_DEPTH)
+		return 1;
+	if (is_irq_entry(look->stack->ip[i])) {
+		look->has_irq = 1;
+		return 1;
+	}
+	return 0;
+}
+
+/*
+ * True if a softirq runs as part of what the current task does: the task raised it and the kernel
+ * runs it at once, as when a task sends to a local socket. `r` is the size of the softirq's stack
+ * in bytes, as bpf_get_stack() returned it. The stack shows it: softirqs that run at the end of an
+ * interrupt, on the stack of whichever task was interrupted, have the interrupt's entry below them.
+ */
+static __always_inline bool wake_is_own_softirq(const struct scratch *s, long r)
+{
+	struct irq_look look = { .stack = s };
+
+	/* A stack that fills the buffer may have had more frames. */
+	if (r <= 0 || r >= 8 * STACK_DEPTH)
+		return false;
+	look.n = (__u32)r / 8;
+	bpf_loop(STACK_DEPTH, irq_look_step, &look, 0);
+	return !look.has_irq;
 }
 
 /*
@@ -34,7 +78,7 @@ static __always_inline long wake_truncate(const struct scratch *s, long r)
 	for (i = 0; i < STACK_DEPTH; i++) {
 		if (r < 8 * (long)(i + 1))
 			break;
-		if (is_entry(s->ip[i]))
+		if (is_irq_entry(s->ip[i]) || is_softirq_entry(s->ip[i]))
 			return 8 * (long)(i + 1);
 	}
 	return r;

@@ -7,7 +7,9 @@
 
 #include "build_config.h"
 #include "client/base/message.h"
+#include "client/call/named.h"
 #include "client/call/output.h"
+#include "client/call/pager.h"
 #include "client/compat/compat.h"
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
@@ -48,6 +50,7 @@ static enum exit_code print_version(void)
 static enum exit_code run(const struct verb *verb, const char *socket, int argc, char **argv)
 {
 	struct options options;
+	enum exit_code code;
 
 	if (verb->tool)
 		return compat_main(verb->tool, socket, argc, argv);
@@ -57,13 +60,25 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 		print_message("%s", options.message);
 		return EXIT_CODE_USAGE;
 	}
+	if (verb->sets & OPTIONS_PAGER && !options.no_pager)
+		pager_allow();
 	if (options.version)
 		return print_version();
 	if (options.help) {
 		options.argument = verb->name;
 		return cmd_help(&options);
 	}
-	return verb->run(&options);
+	code = call_check_names(&options);
+	if (code != EXIT_CODE_OK)
+		return code;
+	code = verb->run(&options);
+	/*
+	 * A stream of rows stops when the user leaves the pager. What --fail and --strict ask about
+	 * is not known then.
+	 */
+	return code == EXIT_CODE_IO && pager_was_left() && !options.fail && !options.strict
+		       ? EXIT_CODE_OK
+		       : code;
 }
 
 /* Runs the verb status for a command line without a verb, then prints a hint at other verbs. */
@@ -80,6 +95,8 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 		print_message("%s", options.message);
 		return EXIT_CODE_USAGE;
 	}
+	if (!options.no_pager)
+		pager_allow();
 	if (options.version)
 		return print_version();
 	if (options.help)

@@ -61,6 +61,13 @@ enum probe_trait {
 	 * time that recording them takes.
 	 */
 	PROBE_FUNCTIONS = 1 << 10,
+	/*
+	 * Each event has a length. To keep an always-on probe within the budget, its shorter events
+	 * are recorded with their stacks by chance, see bpf/sample.h.
+	 */
+	PROBE_PICKS = 1 << 11,
+	/* All events have stacks, so that a filter can ask for the functions in them. */
+	PROBE_STACKS = 1 << 12,
 };
 
 /* Returns the name that a kind has on the wire, on disk and in the configuration. */

@@ -8,12 +8,17 @@
 #include <sys/resource.h>
 
 #include "common/base.h"
+#include "daemon/base/activity.h"
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"
 #include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
 #include "daemon/config/reload.h"
+#include "daemon/holder/holder.h"
+#include "daemon/host/opener.h"
 #include "daemon/options.h"
+#include "daemon/parse/parser.h"
+#include "daemon/service/admission.h"
 #include "daemon/service/loop.h"
 #include "daemon/service/server.h"
 #include "daemon/service/service.h"
@@ -30,7 +35,7 @@
  * The daemon notifies the watchdog of systemd this many times in each watchdog interval, so that it
  * may skip a few notifications without being restarted.
  */
-enum { WATCHDOG_SIGNS = 10 };
+enum { WATCHDOG_SIGNS = 10, THREADS_MAX = 16 };
 
 /*
  * If an always-on session has finished no window for three window lengths plus this time (in ns),
@@ -39,11 +44,18 @@ enum { WATCHDOG_SIGNS = 10 };
  */
 #define DRAIN_LATE_NS (10 * NS_PER_S)
 
+/*
+ * If a thread without which windows or names are missing has been at one piece of work for twelve
+ * window lengths, and for this time in ns, the watchdog is not notified.
+ */
+#define THREAD_STUCK_NS (30 * NS_PER_S)
+
 /* The parts of the daemon, in the order in which they are started. */
 struct daemon {
 	const struct options *options;
 	struct config *config;
 	struct broker *broker;
+	struct parser *parser;
 	struct loop *loop;
 	struct loop_timer *status_timer;
 	struct loop_timer *watchdog_timer;
@@ -71,6 +83,21 @@ static void on_setting_changed(void *userdata, const char *section, const char *
 			    value);
 }
 
+/* Hands the settings about answers to the service. */
+static void service_limits_apply(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const struct admission_limits limits = {
+		.max_long = config->query_max_streams,
+		.max_bytes = config->query_max_answers,
+		.answer_bytes = config->query_max_memory + PLACE_EXTRA,
+		.max_per_user = config->query_max_per_user,
+		.max_wait_ns = config->query_max_wait_ns,
+	};
+
+	service_set_limits(daemon->service, &limits);
+}
+
 /* Reads the settings again. If the new ones are not valid, the daemon keeps the old ones. */
 static void on_reload(int signo, void *userdata)
 {
@@ -93,7 +120,7 @@ static void on_reload(int signo, void *userdata)
 		recorder_set_limits(&daemon->recorder);
 		server_set_limits(daemon->server, config->control_max_clients,
 				  config->control_idle_timeout_ns);
-		service_set_max_streams(daemon->service, config->query_max_streams);
+		service_limits_apply(daemon);
 		log_event(LOG_INFO, LOG_ID_RELOADED, NULL, "the settings have been read again");
 	}
 	notify_ready();
@@ -115,9 +142,24 @@ static void on_status(void *userdata)
 		malloc_trim(0);
 }
 
+/* True if a thread hangs without which windows or the names in them are missing. */
+static bool is_stuck(const struct daemon *daemon)
+{
+	struct activity_stuck stuck[THREADS_MAX];
+	int64_t least_ns = 12 * daemon->config->window_length_ns;
+	size_t i, n;
+
+	if (least_ns < THREAD_STUCK_NS)
+		least_ns = THREAD_STUCK_NS;
+	n = activity_list_stuck(least_ns, stuck, ARRAY_SIZE(stuck));
+	for (i = 0; i < n && stuck[i].kind != ACTIVITY_RECORDING; i++)
+		;
+	return i < n;
+}
+
 /*
- * Notifies the watchdog of systemd that the daemon is alive. Does not notify it if a thread that
- * reads the data of a probe hangs.
+ * Notifies the watchdog of systemd that the daemon is alive. Does not notify it if a thread hangs
+ * that reads the data of a probe, or is needed for the names in windows.
  */
 static void on_watchdog(void *userdata)
 {
@@ -125,7 +167,7 @@ static void on_watchdog(void *userdata)
 	int64_t due =
 		clock_ns(CLOCK_MONOTONIC) - 3 * daemon->config->window_length_ns - DRAIN_LATE_NS;
 
-	if (sessions_last_drained_ns(daemon->recorder.sessions) >= due)
+	if (sessions_last_drained_ns(daemon->recorder.sessions) >= due && !is_stuck(daemon))
 		notify_watchdog();
 }
 
@@ -160,6 +202,29 @@ static int service_start(struct daemon *daemon)
 	return r ? log_err(r, "cannot start the service") : 0;
 }
 
+/*
+ * Takes the sockets that the service manager passed: the control socket, whose descriptor *out is
+ * set to, and the netlink socket by which Unix sockets are looked up.
+ */
+static int passed_take(int *out)
+{
+	int fd, n = notify_listen_fds();
+
+	if (n < 0)
+		return log_err(n, "cannot take the sockets of the service manager");
+	for (fd = NOTIFY_FDS_START; fd < NOTIFY_FDS_START + n; fd++) {
+		if (holder_diag_take(fd))
+			continue;
+		if (*out >= 0)
+			return log_err(-EINVAL,
+				       "%d sockets were passed, but only one to listen on is "
+				       "needed",
+				       n);
+		*out = fd;
+	}
+	return 0;
+}
+
 static int server_start(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
@@ -172,20 +237,18 @@ static int server_start(struct daemon *daemon)
 		.write_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
 	};
 	const struct server_handler handler = service_handler(daemon->service);
-	int n, r = server_new(daemon->loop, &options, &handler, &daemon->server);
+	int passed = -1, r = server_new(daemon->loop, &options, &handler, &daemon->server);
 
 	if (r)
 		return log_err(r, "cannot start the control server");
 	service_set_server(daemon->service, daemon->server);
-	service_set_max_streams(daemon->service, config->query_max_streams);
-	n = notify_listen_fds();
-	if (n < 0)
-		return log_err(n, "cannot take the sockets of the service manager");
-	if (n > 1)
-		return log_err(-EINVAL, "%d sockets were passed, but only one is needed", n);
-	if (n == 1) {
+	service_limits_apply(daemon);
+	r = passed_take(&passed);
+	if (r)
+		return r;
+	if (passed >= 0) {
 		log_notice("listening on the socket that was passed; [control] socket is ignored");
-		return server_listen_fd(daemon->server, NOTIFY_FDS_START);
+		return server_listen_fd(daemon->server, passed);
 	}
 	return server_listen(daemon->server, config->control_socket, config->control_group);
 }
@@ -227,6 +290,18 @@ static int privileges_divide(struct daemon *daemon)
 	return 0;
 }
 
+/* Starts the processes that open and parse files of strangers. */
+static int parser_start(struct daemon *daemon)
+{
+	int r = parser_new(NULL, &daemon->parser);
+
+	opener_start(&(struct opener_options){ 0 });
+	if (r)
+		return log_err(r, "cannot start the process that parses files");
+	daemon->recorder.parser = daemon->parser;
+	return 0;
+}
+
 static int recording_start(struct daemon *daemon)
 {
 	char reason[512] = "";
@@ -254,6 +329,8 @@ static int daemon_start(struct daemon *daemon)
 	descriptors_allow();
 	r = privileges_divide(daemon);
 	if (!r)
+		r = parser_start(daemon);
+	if (!r)
 		r = loop_start(daemon);
 	if (!r)
 		r = service_start(daemon);
@@ -272,6 +349,8 @@ static void daemon_stop(struct daemon *daemon)
 	loop_free(daemon->loop);
 	recorder_stop(&daemon->recorder);
 	service_free(daemon->service);
+	parser_free(daemon->parser);
+	opener_stop();
 	broker_stop(daemon->broker);
 	config_free(daemon->config);
 }

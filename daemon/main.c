@@ -9,7 +9,11 @@
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/exit_code.h"
+#include "daemon/host/opener.h"
 #include "daemon/options.h"
+#include "daemon/parse/message.h"
+#include "daemon/parse/worker.h"
+#include "daemon/parse/zygote.h"
 #include "daemon/symbol/source_lines_child.h"
 
 /*
@@ -78,6 +82,12 @@ int main(int argc, char *argv[])
 	 */
 	if (argc > 0 && strcmp(argv[0], LINES_CHILD_NAME) == 0)
 		return lines_child_main();
+	/* It also runs its own executable as the processes that parse and open files of strangers.
+	 */
+	if (argc > 0 && strcmp(argv[0], PARSE_PROCESS_NAME) == 0)
+		return zygote_main(worker_run);
+	if (argc > 0 && strcmp(argv[0], OPENER_PROCESS_NAME) == 0)
+		return opener_main();
 	memory_setup();
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	r = options_parse(argc, argv, &options);

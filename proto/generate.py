@@ -20,12 +20,14 @@ above a definition is copied above its struct. The C type of a member is:
     ?T                     const struct wire_t *       NULL
     []T, ?[]T              struct wire_ts              n is 0
 
+A struct with a member whose value when absent is WIRE_ABSENT or WIRE_BOOL_ABSENT has a function that
+returns it with all of these absent: struct wire_t wire_t_absent(void).
+
 Time is the type of that name in the definition: {ns, text}, the same instant as a number and as
 RFC 3339. An error has at most one parameter of its own, a string or an int, and it may have a
 message: struct wire_error of proto/wire_error.h can hold any error.
 """
 
-import os
 import re
 import sys
 
@@ -64,6 +66,15 @@ class Field:
             return "FIELD_TRISTATE" if self.optional else "FIELD_BOOL"
         return f"FIELD_{self.base.upper()}"
 
+    def absent(self, found):
+        """Returns the C value of this member when it is absent; None if that is 0, NULL or empty."""
+        if self.kind() in ("FIELD_INT", "FIELD_TIME"):
+            return "WIRE_ABSENT" if self.optional else None
+        if self.kind() == "FIELD_TRISTATE":
+            return "WIRE_BOOL_ABSENT"
+        record = found.type_of(self) if self.kind() == "FIELD_STRUCT" else None
+        return f"wire_{record.c}_absent()" if record and record.absents(found) else None
+
     def declaration(self):
         before = {
             "FIELD_STRING": "const char *",
@@ -87,6 +98,11 @@ class Record:
 
     def __init__(self, name, c, fields, comment):
         self.name, self.c, self.fields, self.comment = name, c, fields, comment
+
+    def absents(self, found):
+        """Returns the names and C values of the members that are not 0 when they are absent."""
+        values = [(field.name, field.absent(found)) for field in self.fields]
+        return [(name, value) for name, value in values if value]
 
 
 class Method:
@@ -221,6 +237,9 @@ class Definition:
         self.records.append(record)
         return record
 
+    def type_of(self, field):
+        return next(r for r in self.records if r.name == field.base)
+
     def lists(self):
         """Returns the names of the types that some member has a list of."""
         fields = [f for r in self.records for f in r.fields]
@@ -275,6 +294,15 @@ def write_struct(out, record):
     out.append("};")
 
 
+def write_absent(out, record, found):
+    absents = record.absents(found)
+    if absents:
+        out += ["", "/* Returns the struct with all optional members absent, and 0 in the others. */",
+                f"static inline struct wire_{record.c} wire_{record.c}_absent(void)", "{",
+                f"\treturn (struct wire_{record.c}){{"]
+        out += [f"\t\t.{name} = {value}," for name, value in absents] + ["\t};", "}"]
+
+
 def write_list_macro(out, comment, name, methods):
     rows = [f"#define {name}(X)"] + [f"\tX({c_name(m.name)})" for m in methods]
     out += ["", f"/* {comment} */", " \\\n".join(rows)]
@@ -285,6 +313,7 @@ def write_header(found):
     lists = found.lists()
     for record in found.records:
         write_struct(out, record)
+        write_absent(out, record, found)
         if record.name in lists:
             out += ["", f"struct wire_{record.c}s {{", f"\tconst struct wire_{record.c} *v;",
                     "\tsize_t n;", "};"]
@@ -355,4 +384,5 @@ def main():
         out.write(write_source(found))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -57,6 +57,9 @@ struct record_list {
 	size_t n;
 };
 
+/* True if the field of the struct at `base` has no value; false if it is not optional. */
+bool record_is_absent(const struct field *field, const void *base);
+
 /*
  * Appends a struct as a JSON object. Sets out->error if it fails: to -EINVAL if a string that is
  * not optional is NULL.

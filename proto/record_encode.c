@@ -17,7 +17,7 @@
 		_value;                                                                  \
 	})
 
-static bool is_absent(const struct field *field, const void *base)
+bool record_is_absent(const struct field *field, const void *base)
 {
 	switch (field->kind) {
 	case FIELD_STRING:
@@ -144,7 +144,7 @@ void record_encode(const struct record *record, const void *base, struct text *o
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const struct field *field = &record->fields[i];
 
-		if (field->is_optional && is_absent(field, base))
+		if (field->is_optional && record_is_absent(field, base))
 			continue;
 		if (!is_empty)
 			text_put_str(out, ",");

@@ -101,3 +101,11 @@ int wire_filter_copy(struct arena *arena, const struct wire_filter *from, struct
 {
 	return record_copy(&record_filter, from, arena, to);
 }
+
+bool wire_filter_is_empty(const struct wire_filter *filter)
+{
+	for (size_t i = 0; i < record_filter.n_fields; i++)
+		if (!record_is_absent(&record_filter.fields[i], filter))
+			return false;
+	return true;
+}

@@ -21,7 +21,9 @@ enum exit_code {
 	 * excludes it.
 	 */
 	EXIT_CODE_IMPOSSIBLE = 6,
-	EXIT_CODE_IO = 7, /* the output or the connection failed */
+	EXIT_CODE_IO = 7,    /* the output or the connection failed */
+	EXIT_CODE_BUSY = 8,  /* the daemon answers as many calls as it may; a later one may do */
+	EXIT_CODE_FOUND = 9, /* --fail was given, and a thread waits that the filter selects */
 };
 
 /*

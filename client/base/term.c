@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/base/term.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +32,28 @@ char *must_format(const char *format, va_list ap)
 	return must(text);
 }
 
+/* A copy of standard output from before it became a pipe to a pager; -1: it is none. */
+static int kept_stdout = -1;
+
+void term_keep_stdout(void)
+{
+	kept_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+static int terminal_of(int fd)
+{
+	return fd == STDOUT_FILENO && kept_stdout >= 0 ? kept_stdout : fd;
+}
+
+bool term_is_terminal(int fd)
+{
+	return isatty(terminal_of(fd)) != 0;
+}
+
 void term_size(int fd, size_t *lines_out, size_t *columns_out)
 {
 	struct winsize size = { 0 };
-	bool is_known = isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0;
+	bool is_known = term_is_terminal(fd) && ioctl(terminal_of(fd), TIOCGWINSZ, &size) == 0;
 
 	*lines_out = is_known && size.ws_row > 1 ? size.ws_row : TERM_LINES_DEFAULT;
 	*columns_out = is_known && size.ws_col > 0 ? size.ws_col : TERM_WIDTH_DEFAULT;
@@ -48,11 +67,24 @@ int term_width(int fd)
 	return columns < TERM_WIDTH_MIN ? TERM_WIDTH_MIN : (int)columns;
 }
 
+bool term_has_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && value[0])
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
 bool term_has_colour(int fd)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	return isatty(fd) && (!no || no[0] == '\0') && term && strcmp(term, "dumb") != 0;
+	return term_is_terminal(fd) && (!no || no[0] == '\0') && term && strcmp(term, "dumb") != 0;
 }
 
 /*
@@ -138,6 +170,11 @@ static size_t bytes_before(const char *text, size_t columns)
 	return (size_t)(s - text);
 }
 
+char *text_begin(const char *text, size_t columns)
+{
+	return must(strndup(text, bytes_before(text, columns)));
+}
+
 char *text_fit(const char *text, size_t columns)
 {
 	size_t all = text_columns(text), left, right, skip, head;
@@ -164,6 +201,20 @@ char *text_fit(const char *text, size_t columns)
 	if (text_columns(text + skip) > right)
 		skip += bytes_before(text + skip, 2);
 	if (asprintf(&out, "%.*s...%s", (int)head, text, text + skip) < 0)
+		out = NULL;
+	return must(out);
+}
+
+char *text_fit_tail(const char *text, size_t columns)
+{
+	const char *tail = strrchr(text, '(');
+	size_t n = strlen(text), width = tail ? text_columns(tail) : 0;
+	char *out;
+
+	if (!tail || text[n - 1] != ')' || text_columns(text) <= columns || width + 5 > columns)
+		return text_fit(text, columns);
+	n = bytes_before(text, columns - width - 2);
+	if (asprintf(&out, "%.*s..%s", (int)n, text, tail) < 0)
 		out = NULL;
 	return must(out);
 }

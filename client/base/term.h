@@ -16,6 +16,15 @@
 enum { TERM_WIDTH_DEFAULT = 80, TERM_WIDTH_MIN = 40, TERM_LINES_DEFAULT = 24, TERM_TIME_MAX = 64 };
 
 /*
+ * Makes the functions below tell of the terminal that standard output is now, also if standard
+ * output becomes a pipe to a pager afterwards.
+ */
+void term_keep_stdout(void);
+
+/* True if the file is a terminal. */
+bool term_is_terminal(int fd);
+
+/*
  * Stores the present size of the terminal fd, or TERM_LINES_DEFAULT and TERM_WIDTH_DEFAULT if it is
  * not known.
  */
@@ -26,6 +35,9 @@ void term_size(int fd, size_t *lines_out, size_t *columns_out);
  * fd is not a terminal.
  */
 int term_width(int fd);
+
+/* True if LC_ALL, LC_CTYPE or LANG, the first one that is set, asks for UTF-8. */
+bool term_has_utf8(void);
 
 /* True if fd is a terminal, TERM is not "dumb" and NO_COLOR is not set. */
 bool term_has_colour(int fd);
@@ -42,6 +54,15 @@ size_t text_columns(const char *text);
 
 /* Returns a copy of the text; if it is wider than `columns`, "..." stands for its middle. */
 char *text_fit(const char *text, size_t columns);
+
+/* Returns a copy of the beginning of the text, as much as fits into `columns`. */
+char *text_begin(const char *text, size_t columns);
+
+/*
+ * Does what text_fit() does, but if the text ends with a bracket, as in "mysqld(4242)", shortens
+ * what is before it, if there is room for that.
+ */
+char *text_fit_tail(const char *text, size_t columns);
 
 /*
  * Returns a function's name without its arguments, its template arguments and the hash that Rust

@@ -16,10 +16,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/base/local_times.h"
 #include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/option/options.h"
+#include "client/option/suggest.h"
 #include "common/base.h"
+#include "common/probe_kind.h"
 #include "proto/frame.h"
 
 static volatile sig_atomic_t is_interrupted;
@@ -29,8 +32,14 @@ struct call {
 	const char *path;
 	time_t reply_timeout; /* how long to wait for a reply, in seconds; 0: for ever */
 	bool is_stream;	      /* true: the call ends when nobody reads standard output any more */
+	/*
+	 * If a stream has no reply_timeout: how many seconds to wait for a reply before saying
+	 * whether the daemon is there.
+	 */
+	time_t patience;
 	/* Receives an error that the daemon sends; NULL: the error is printed instead. */
 	struct call_error *error;
+	char **message_out; /* receives what went wrong; NULL: it is printed */
 	reply_handler handler;
 	void *context;
 };
@@ -63,7 +72,9 @@ bool call_was_interrupted(void)
 
 const char *call_socket_path(const struct options *options)
 {
-	const char *path = options->socket ? options->socket : getenv("STACKD_SOCKET");
+	const char *path = options->socket  ? options->socket
+			   : options->fleet ? FLEET_SOCKET_DEFAULT
+					    : getenv("STACKD_SOCKET");
 
 	return path && path[0] != '\0' ? path : SOCKET_DEFAULT;
 }
@@ -124,14 +135,21 @@ static int send_all(int fd, const struct text *request)
 static int wait_for_bytes(const struct call *call, int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
-	int timeout_ms = call->reply_timeout ? (int)call->reply_timeout * 1000 : -1;
-	int n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+	time_t seconds = call->reply_timeout ? call->reply_timeout : call->patience;
 
-	if (n < 0)
-		return -errno;
-	if (n == 0)
-		return -ETIMEDOUT;
-	return fds[1].revents & (POLLERR | POLLHUP) ? 1 : 0;
+	/* A signal may come just before poll(), which would not return then: look once a second. */
+	for (time_t waited = 0; !is_interrupted; waited++) {
+		int n;
+
+		if (seconds && waited == seconds)
+			return -ETIMEDOUT;
+		n = poll(fds, ARRAY_SIZE(fds), 1000);
+		if (n < 0)
+			return -errno;
+		if (n > 0)
+			return fds[1].revents & (POLLERR | POLLHUP) ? 1 : 0;
+	}
+	return -EINTR;
 }
 
 /* True if the daemon answers a call on another connection. */
@@ -146,6 +164,30 @@ static bool is_answering(const char *path)
 	       recv(fd, &byte, 1, 0) == 1;
 }
 
+enum silence { SILENCE_SHORT, SILENCE_OF_THREADS, SILENCE_OF_DAEMON };
+
+/*
+ * Says, on standard error, why a stream has no reply: a daemon that hangs looks like one that has
+ * nothing to say. Says it once for each silence and reason. `said` is the reason that was said
+ * last.
+ */
+static void say_silence(const struct call *call, enum silence *said)
+{
+	enum silence now = is_answering(call->path) ? SILENCE_OF_THREADS : SILENCE_OF_DAEMON;
+
+	if (now == *said || is_interrupted)
+		return;
+	if (now == SILENCE_OF_DAEMON)
+		print_message("the daemon has not answered for %lld s, nor another call; waiting, "
+			      "Ctrl-C ends",
+			      (long long)call->patience);
+	else
+		print_message("no answer for %lld s: no thread did what is asked for; the daemon "
+			      "is there",
+			      (long long)call->patience);
+	*said = now;
+}
+
 /*
  * Receives the next reply and stores it in *out; the caller owns it. Returns 0; 1 if nobody reads
  * standard output any more; or a negative errno.
@@ -154,6 +196,7 @@ static int receive(const struct call *call, int fd, struct frame *frame,
 		   struct varlink_message **out)
 {
 	_cleanup_(freep) char *message = NULL;
+	enum silence said = SILENCE_SHORT;
 	char buffer[65536];
 	time_t waited = 0;
 	size_t len;
@@ -165,6 +208,10 @@ static int receive(const struct call *call, int fd, struct frame *frame,
 		r = call->is_stream ? wait_for_bytes(call, fd) : 0;
 		if (r == -EINTR && !is_interrupted)
 			continue;
+		if (r == -ETIMEDOUT && call->patience) {
+			say_silence(call, &said);
+			continue;
+		}
 		if (r != 0)
 			return r;
 		n = recv(fd, buffer, sizeof buffer, 0);
@@ -185,6 +232,24 @@ static int receive(const struct call *call, int fd, struct frame *frame,
 			return r;
 	}
 	return r < 0 ? r : varlink_reply_parse(message, len, out);
+}
+
+static void report(const struct call *call, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Prints what went wrong, or stores it if the caller wants it. */
+static void report(const struct call *call, const char *format, ...)
+{
+	_cleanup_(freep) char *text = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	text = must_format(format, ap);
+	va_end(ap);
+	if (call->message_out)
+		*call->message_out = TAKE(text);
+	else
+		print_message("%s", text);
 }
 
 static char *make_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -219,27 +284,33 @@ static char *refused_text(const char *path)
 			 path, (long)st.st_gid);
 }
 
-static enum exit_code report_connect(const char *path, int r)
+static enum exit_code report_connect(const struct call *call, int r)
 {
+	const char *path = call->path;
 	enum exit_code code = exit_code_of_errno(r);
 	_cleanup_(freep) char *refused = NULL;
 
-	if (code == EXIT_CODE_NO_DAEMON)
-		print_message(
-			"no daemon at %s: %s; start it: systemctl start stackd, or say where it "
-			"listens: -S SOCKET",
-			path, strerror(-r));
+	if (code == EXIT_CODE_NO_DAEMON && strcmp(path, FLEET_SOCKET_DEFAULT) == 0)
+		report(call,
+		       "no gateway of a fleet at %s: %s; start it: stackd-fleet serve, or say "
+		       "where it listens: -S SOCKET",
+		       path, strerror(-r));
+	else if (code == EXIT_CODE_NO_DAEMON)
+		report(call,
+		       "no daemon at %s: %s; start it: systemctl start stackd, or say where it "
+		       "listens: -S SOCKET",
+		       path, strerror(-r));
 	else if (code == EXIT_CODE_REFUSED)
-		print_message("%s", refused = refused_text(path));
+		report(call, "%s", refused = refused_text(path));
 	else if (r == -ENAMETOOLONG)
-		print_message("%s: too long for a socket; up to %zu bytes", path,
-			      sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		report(call, "%s: too long for a socket; up to %zu bytes", path,
+		       sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	else if (r == -ETIMEDOUT)
-		print_message(
-			"%s: the daemon accepted no connection for %d s; see systemctl status stackd",
-			path, CALL_CONNECT_TIMEOUT);
+		report(call,
+		       "%s: the daemon accepted no connection for %d s; see systemctl status stackd",
+		       path, CALL_CONNECT_TIMEOUT);
 	else
-		print_message("%s: %s", path, strerror(-r));
+		report(call, "%s: %s", path, strerror(-r));
 	return code;
 }
 
@@ -248,16 +319,16 @@ static enum exit_code report_exchange(const struct call *call, int r)
 	const char *path = call->path;
 
 	if (r == -ETIMEDOUT)
-		print_message("%s: no answer for more than %lld s; see systemctl status stackd",
-			      path, (long long)call->reply_timeout);
+		report(call, "%s: no answer for more than %lld s; see systemctl status stackd",
+		       path, (long long)call->reply_timeout);
 	else if (r == -ECONNRESET || r == -EPIPE)
-		print_message("%s: the daemon closed the connection", path);
+		report(call, "%s: the daemon closed the connection", path);
 	else if (r == -EBADMSG || r == -EMSGSIZE || r == -EINVAL)
-		print_message(
-			"%s: stackctl does not understand the answer; is the daemon of another version?",
-			path);
+		report(call,
+		       "%s: stackctl does not understand the answer; is the daemon of another version?",
+		       path);
 	else
-		print_message("%s: %s", path, strerror(-r));
+		report(call, "%s: %s", path, strerror(-r));
 	return EXIT_CODE_IO;
 }
 
@@ -267,11 +338,12 @@ static const char *option_of(const struct wire_error *error)
 	static const struct {
 		const char *member, *option;
 	} options[] = {
-		{ "interval_ns", "--interval" },
-		{ "period_ns", "--count" },
-		{ "frequency", "--frequency" },
-		{ "each_ns", "--each" },
-		{ "rate", "--rate" },
+		{ "interval_ns", "--interval" },   { "period_ns", "--count" },
+		{ "frequency", "--frequency" },	   { "each_ns", "--each" },
+		{ "ranges", "--range" },	   { "rate", "--rate" },
+		{ "functions", "--function" },	   { "not_functions", "--not-function" },
+		{ "callers", "--callers" },	   { "not_states", "--not-state" },
+		{ "not_reasons", "--not-reason" }, { "hosts", "--host" },
 	};
 	bool is_of_value = error->code == ERROR_INVALID_TIME || error->code == ERROR_INVALID_FILTER;
 
@@ -281,10 +353,30 @@ static const char *option_of(const struct wire_error *error)
 	return NULL;
 }
 
+/*
+ * Returns what the word may stand for that is no session, to be put behind a message: a probe that
+ * is spelt almost so, or a process. The caller frees it.
+ */
+static char *session_hint(const char *word)
+{
+	struct suggestion near;
+	enum probe_kind kind;
+
+	if (word[0] && strspn(word, "0123456789") == strlen(word))
+		return make_text("; a process is: stackctl snapshot offcpu -p %s", word);
+	suggestion_init(&near, word, strlen(word));
+	for (kind = 0; kind < PROBE_KIND_N; kind++)
+		suggestion_try(&near, probe_kind_name(kind));
+	if (near.best)
+		return make_text("; did you mean the probe %s?", near.best);
+	return make_text("; stackctl help lists the probes");
+}
+
 static char *error_text(const char *path, const char *name, const struct wire_error *error)
 {
 	bool is_denied = error->code == ERROR_PERMISSION_DENIED;
 	const char *option = option_of(error);
+	_cleanup_(freep) char *message = NULL, *hint = NULL;
 
 	if (is_denied && error->what && strcmp(error->what, "root") == 0)
 		return make_text("not allowed by the daemon at %s: only root may do this or, to a "
@@ -297,9 +389,17 @@ static char *error_text(const char *path, const char *name, const struct wire_er
 			path, error->what);
 	if (is_denied)
 		return refused_text(path);
-	if (error->message && error->message[0] != '\0')
-		return make_text("%s%s%s", option ? option : "", option ? ": " : "",
-				 error->message);
+	if (error->message && error->message[0] != '\0') {
+		message = local_times(error->message, clock_ns(CLOCK_REALTIME));
+		/* A session that has ended is known. */
+		hint = error->code == ERROR_UNKNOWN_SESSION && error->what &&
+				       strncmp(error->message, "no session ",
+					       strlen("no session ")) == 0
+			       ? session_hint(error->what)
+			       : NULL;
+		return make_text("%s%s%s%s", option ? option : "", option ? ": " : "", message,
+				 hint ? hint : "");
+	}
 	if (error->what)
 		return make_text("the daemon says %s: %s", name, error->what);
 	return make_text("the daemon says %s", name);
@@ -315,7 +415,7 @@ static enum exit_code take_error(const struct call *call, const struct varlink_m
 		error = (struct wire_error){ .code = wire_error_code(message->error) };
 	text = error_text(call->path, message->error, &error);
 	if (!call->error)
-		print_message("%s", text);
+		report(call, "%s", text);
 	else
 		*call->error = (struct call_error){
 			.text = TAKE(text),
@@ -363,12 +463,12 @@ static enum exit_code call_make(const struct call *call, const struct text *requ
 	int r;
 
 	if (request->error < 0) {
-		print_message("cannot write the request: %s", strerror(-request->error));
+		report(call, "cannot write the request: %s", strerror(-request->error));
 		return EXIT_CODE_IO;
 	}
 	r = connect_socket(call->path, call->reply_timeout, &fd);
 	if (r < 0)
-		return report_connect(call->path, r);
+		return report_connect(call, r);
 	return exchange(call, fd, request);
 }
 
@@ -399,6 +499,20 @@ enum exit_code call_try(const struct options *options, const struct text *reques
 	return call_make(&call, request);
 }
 
+enum exit_code call_quiet(const struct options *options, const struct text *request,
+			  reply_handler handler, void *context, char **message_out)
+{
+	const struct call call = {
+		.path = call_socket_path(options),
+		.reply_timeout = CALL_REPLY_TIMEOUT,
+		.message_out = message_out,
+		.handler = handler,
+		.context = context,
+	};
+
+	return call_make(&call, request);
+}
+
 enum exit_code call_start(const struct options *options, const struct text *request, bool is_stream,
 			  reply_handler handler, void *context)
 {
@@ -414,11 +528,12 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 }
 
 enum exit_code call_follow(const struct options *options, const struct text *request,
-			   reply_handler handler, void *context)
+			   time_t patience, reply_handler handler, void *context)
 {
 	const struct call call = {
 		.path = call_socket_path(options),
 		.is_stream = true,
+		.patience = patience,
 		.handler = handler,
 		.context = context,
 	};

@@ -9,6 +9,7 @@
  */
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "client/base/exit_code.h"
 #include "common/arena.h"
@@ -18,6 +19,9 @@
 struct options;
 
 #define SOCKET_DEFAULT "/run/stackd/stackd.sock"
+
+/* The socket of the gateway of a fleet, see stackd-fleet(1). */
+#define FLEET_SOCKET_DEFAULT "/run/stackd-fleet/fleet.sock"
 
 /*
  * Time limits in seconds: for connecting, for each reply, and for each reply to call_start(). The
@@ -54,10 +58,19 @@ struct call_error {
 
 /*
  * Makes a call like call_run(). But if the daemon sends an error, stores it in *error and does not
- * report it. The caller has set *error to zeroes, and frees error->text.
+ * report it. The caller has set *error to zeroes, and frees error->text. If `error` is NULL, the
+ * call is one of call_run().
  */
 enum exit_code call_try(const struct options *options, const struct text *request,
 			reply_handler handler, void *context, struct call_error *error);
+
+/*
+ * Makes a call like call_run(), but prints nothing: stores what went wrong in *message_out,
+ * malloc'ed and not escaped. The caller has set *message_out to NULL. May be called on another
+ * thread than the main one, if only one at a time makes calls.
+ */
+enum exit_code call_quiet(const struct options *options, const struct text *request,
+			  reply_handler handler, void *context, char **message_out);
 
 /*
  * Makes a call that starts or stops a session. If is_stream is true, the call lasts as long as the
@@ -70,10 +83,11 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 /*
  * Makes a call without a time limit for replies, because hours may pass until a thread does what
  * the request asks to trace. The call ends when the daemon closes the connection, or with
- * EXIT_CODE_IO when the program that reads standard output has exited.
+ * EXIT_CODE_IO when the program that reads standard output has exited. After `patience` seconds
+ * without a reply it says on standard error whether the daemon answers other calls, and waits on.
  */
 enum exit_code call_follow(const struct options *options, const struct text *request,
-			   reply_handler handler, void *context);
+			   time_t patience, reply_handler handler, void *context);
 
 /*
  * From now on until call_release_signals(), SIGINT and SIGTERM do not end the program. Instead,

@@ -11,6 +11,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
+#include "client/call/pager.h"
 #include "client/call/spool.h"
 #include "common/base.h"
 
@@ -30,7 +31,7 @@ static char *name_in_directory(const char *directory, const char *stem, const ch
 
 	gmtime_r(&seconds, &tm);
 	strftime(when, sizeof when, "%Y%m%dT%H%M%S", &tm);
-	if (asprintf(&path, "%s/%s-%s.%03dZ.%s", directory, stem, when,
+	if (asprintf(&path, "%s%s-%s.%03dZ.%s", directory, stem, when,
 		     (int)(now % NS_PER_S / NS_PER_MS), suffix) < 0)
 		path = NULL;
 	return must(path);
@@ -80,10 +81,16 @@ enum exit_code output_open(struct output *output, const char *target, const char
 	char *real;
 
 	*output = (struct output){ .out = stdout };
-	if (!target)
+	if (!target) {
+		pager_open();
 		return EXIT_CODE_OK;
+	}
 	output->out = NULL;
 	if (target[strlen(target) - 1] == '/') {
+		if (stat(target, &st) < 0 && errno == ENOENT) {
+			print_message("--output %s: there is no such directory", target);
+			return EXIT_CODE_IO;
+		}
 		output->path = name_in_directory(target, stem, suffix, now);
 		return open_temporary(output);
 	}
@@ -124,13 +131,24 @@ void output_be_patient(struct output *output)
 /* Closes standard output, a device or a pipe. */
 static enum exit_code close_in_place(struct output *output)
 {
-	bool failed = ferror(output->out) != 0 || fflush(output->out) != 0;
+	bool failed = ferror(output->out) != 0 || fflush(output->out) != 0, is_paged;
+	bool is_spooled = output->out != stdout;
 	int r = errno;
 
 	/* Some file systems and devices report a failed write only when the file is closed. */
 	if (fclose(TAKE(output->out)) != 0 && !failed) {
 		failed = true;
 		r = errno;
+	}
+	is_paged = pager_is_open();
+	/* The pager ends when both the stream and standard output behind it are closed. */
+	if (is_paged && is_spooled)
+		fclose(stdout);
+	pager_wait();
+	if (is_paged && failed && r == EPIPE) {
+		/* Users leave a pager when they have seen what they wanted: the answer is whole. */
+		pager_note_left();
+		return EXIT_CODE_OK;
 	}
 	if (!failed)
 		return EXIT_CODE_OK;
@@ -182,6 +200,10 @@ void output_discard(struct output *output)
 {
 	if (output->out && output->out != stdout)
 		fclose(output->out);
+	if (pager_is_open()) {
+		fclose(stdout);
+		pager_wait();
+	}
 	output->out = NULL;
 	if (output->temporary)
 		unlink(output->temporary);

@@ -7,7 +7,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/call/call.h"
+#include "client/call/named.h"
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
 #include "client/call/stream.h"
@@ -17,26 +17,63 @@
 #include "common/base.h"
 #include "proto/codec.h"
 
-enum { STACKS_DEFAULT = 5 };
+/* The number of rows for each part of the time: with their stacks, and as lines. */
+enum { STACKS_DEFAULT = 5, LINES_DEFAULT = 4 };
 
-/* Refuses --sort, --by and --reverse, which apply only to the rows of a single probe. */
+/* Says which probe has the view that the options ask for. */
+static enum exit_code refuse_view(const struct options *options)
+{
+	print_message("%s needs a probe, as in: stackctl snapshot %s",
+		      options->breakdown      ? "--breakdown"
+		      : options->over_time    ? "--over-time"
+		      : options->queued	      ? "--queued"
+		      : options->milliseconds ? "--milliseconds"
+					      : "--chain",
+		      options->breakdown      ? "iolat --breakdown"
+		      : options->over_time    ? "iolat --over-time"
+		      : options->queued	      ? "iolat --queued"
+		      : options->milliseconds ? "iolat --milliseconds"
+					      : "offwake --chain");
+	return EXIT_CODE_USAGE;
+}
+
+/* True if the overview is the table of processes that began and ended, by their parents. */
+static bool is_by_parent(const struct options *options)
+{
+	return options->by && strcmp(options->by, "parent") == 0;
+}
+
+/*
+ * Refuses --sort, --reverse, --each, --range and --by for anything but parents, which apply only to
+ * a single probe.
+ */
 static enum exit_code check_options(const struct options *options)
 {
 	const char *what = NULL, *value;
 
+	if (is_by_parent(options) && options->format->has_only_stacks) {
+		print_message("--by parent has no %s output: text or json", options->format->name);
+		return EXIT_CODE_USAGE;
+	}
 	if (options->sort)
 		what = "--sort";
-	else if (options->by)
+	else if (options->by && !is_by_parent(options))
 		what = "--by";
 	else if (options->reverse)
 		what = "--reverse";
 	else if (options->each_ns != WIRE_ABSENT)
 		what = "--each";
+	else if (options->ranges.n > 0)
+		what = "--range";
+	else if (options->breakdown || options->over_time || options->queued ||
+		 options->milliseconds || options->chain)
+		return refuse_view(options);
 	if (!what)
 		return EXIT_CODE_OK;
 	value = options->sort			  ? options->sort
 		: options->by			  ? options->by
 		: options->each_ns != WIRE_ABSENT ? "10s"
+		: options->ranges.n > 0		  ? options->ranges.v[0]
 						  : NULL;
 	print_message("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
 		      value ? " " : "", value ? value : "");
@@ -74,14 +111,27 @@ static int answers_add(const struct varlink_message *message, void *context)
 	return collection_add_reply(is_io ? &answers->io : &answers->samples, &reply);
 }
 
+/* True if the text is one screen, with a line for each row. */
+static bool is_screen(const struct options *options)
+{
+	return options->format->is_for_people && snapshot_has_lines(options);
+}
+
+static int64_t rows_default(const struct options *options)
+{
+	return is_screen(options) ? LINES_DEFAULT : STACKS_DEFAULT;
+}
+
 /* Returns how many rows of each part of the overview to ask for; 0: all. */
 static int64_t rows_to_ask(const struct options *options)
 {
+	if (is_by_parent(options))
+		return 1;
 	if (options->format->has_all_rows)
 		return 0;
 	if (options->top != WIRE_ABSENT)
 		return options->top;
-	return options->format->is_for_people ? STACKS_DEFAULT : 0;
+	return options->format->is_for_people ? rows_default(options) : 0;
 }
 
 static void request_encode(const struct options *options, const struct snapshot_request *request,
@@ -92,10 +142,13 @@ static void request_encode(const struct options *options, const struct snapshot_
 		.since_ns = request->request.since_ns,
 		.until_ns = request->request.until_ns,
 		.filter = request->request.filter,
+		.by = is_screen(options) ? "line" : NULL,
 		.top = rows_to_ask(options),
 		.idle = request->request.idle,
 		/* Folded lines add up to the time of threads, and I/O is a part of that. */
-		.io = !options->format->has_only_stacks,
+		.io = !options->format->has_only_stacks && !is_by_parent(options),
+		.fold_own = request->request.fold_own,
+		.build_ids = request->request.build_ids,
 	};
 
 	overview_request_encode(&overview, VARLINK_MORE, out);
@@ -149,7 +202,9 @@ static enum exit_code print(const struct options *options, const struct answers 
 	if (code != EXIT_CODE_OK)
 		return code;
 	view = snapshot_view(options, output.out);
-	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
+	view.top = options->top != WIRE_ABSENT ? options->top
+		   : is_by_parent(options)     ? 0
+					       : rows_default(options);
 	options->format->overview(&view, &overview);
 	code = output_close(&output);
 	return code != EXIT_CODE_OK ? code : check_complete(options, &overview);
@@ -163,7 +218,7 @@ static enum exit_code run_whole(const struct options *options, const struct text
 	struct answers answers = { .waits.arena = arena,
 				   .samples.arena = arena,
 				   .io.arena = arena };
-	enum exit_code code = call_run(options, request, answers_add, &answers);
+	enum exit_code code = call_run_named(options, request, answers_add, &answers, NULL);
 
 	if (code == EXIT_CODE_OK)
 		code = print(options, &answers, now);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/call/recording.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "client/base/message.h"
@@ -11,6 +12,7 @@
 #include "client/option/suggest.h"
 #include "common/base.h"
 #include "common/probe_kind.h"
+#include "common/wait_reason.h"
 #include "proto/codec.h"
 
 void recording_fini(struct recording *recording)
@@ -43,6 +45,7 @@ static int on_reply(const struct varlink_message *message, void *context)
 enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording)
 {
+	struct options recorded = *options;
 	struct snapshot_request parts;
 	struct wire_start_request request = {
 		.probe = options->argument,
@@ -60,7 +63,13 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	enum exit_code code;
 	struct text text;
 
-	snapshot_filter_init(&parts, options);
+	/* A session has no exceptions, and one name of a kind; the others change only the output.
+	 */
+	options_drop_picks(&recorded);
+	recorded.comms.n = recorded.comms.n > 1 ? 0 : recorded.comms.n;
+	recorded.cgroups.n = recorded.cgroups.n > 1 ? 0 : recorded.cgroups.n;
+	recorded.units.n = recorded.units.n > 1 ? 0 : recorded.units.n;
+	snapshot_filter_init(&parts, &recorded);
 	/*
 	 * Only the probe oncpu can leave out idle CPUs when it records. Other probes always record
 	 * idle waits: for them --idle changes only the output.
@@ -74,6 +83,71 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	return code;
 }
 
+static bool reason_is_known(const char *glob)
+{
+	for (unsigned int i = 0; i < WAIT_REASON_N; i++)
+		if (fnmatch(glob, wait_reason_word(i), 0) == 0)
+			return true;
+	return false;
+}
+
+/* Prints a message about the first word that is no reason. Returns false if there is one. */
+static bool reasons_are_known(const char *option, const struct reason_list *reasons)
+{
+	for (size_t i = 0; i < reasons->n; i++) {
+		const char *glob = reasons->v[i];
+		struct suggestion near;
+
+		if (reason_is_known(glob))
+			continue;
+		suggestion_init(&near, glob, strlen(glob));
+		for (unsigned int word = 0; word < WAIT_REASON_N; word++)
+			suggestion_try(&near, wait_reason_word(word));
+		print_message("--%s: %s is no reason to wait for%s%s%s; stackctl(1) lists them",
+			      option, glob, near.best ? "; did you mean " : "",
+			      near.best ? near.best : "", near.best ? "?" : "");
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Checks what only the output at the end needs: the daemon would refuse it when all has been
+ * recorded.
+ */
+static enum exit_code check_reasons(const struct options *options, enum probe_kind kind)
+{
+	bool is_by_reason = options->by && strcmp(options->by, "reason") == 0;
+	const char *what = is_by_reason			? "by reason"
+			   : options->reasons.n > 0	? "reason"
+			   : options->not_reasons.n > 0 ? "not-reason"
+			   : options->not_states.n > 0	? "not-state"
+							: NULL;
+	bool has_functions = options->in_functions.n > 0 || options->not_functions.n > 0 ||
+			     options->callers.n > 0;
+	char kinds[128];
+
+	if (has_functions && !probe_kind_has(kind, PROBE_STACKS)) {
+		print_message("--%s: %s has rows of operations, not of stacks",
+			      options->callers.n > 0	    ? "callers"
+			      : options->in_functions.n > 0 ? "function"
+							    : "not-function",
+			      probe_kind_name(kind));
+		return EXIT_CODE_USAGE;
+	}
+	if (what && !probe_kind_has(kind, PROBE_WAITS)) {
+		probe_kinds_with(PROBE_WAITS, " and ", kinds, sizeof kinds);
+		print_message("--%s: %s has no waits that have a %s; see %s", what,
+			      probe_kind_name(kind),
+			      strcmp(what, "not-state") == 0 ? "state" : "reason", kinds);
+		return EXIT_CODE_USAGE;
+	}
+	if (!reasons_are_known("reason", &options->reasons) ||
+	    !reasons_are_known("not-reason", &options->not_reasons))
+		return EXIT_CODE_USAGE;
+	return EXIT_CODE_OK;
+}
+
 enum exit_code recording_check_probe(const struct options *options)
 {
 	struct suggestion near;
@@ -81,7 +155,7 @@ enum exit_code recording_check_probe(const struct options *options)
 	char kinds[128];
 
 	if (probe_kind_find(options->argument, &kind))
-		return EXIT_CODE_OK;
+		return check_reasons(options, kind);
 	suggestion_init(&near, options->argument, strlen(options->argument));
 	for (kind = 0; kind < PROBE_KIND_N; kind++)
 		suggestion_try(&near, probe_kind_name(kind));

@@ -8,7 +8,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/call/call.h"
+#include "client/call/named.h"
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
 #include "client/call/stream.h"
@@ -71,7 +71,7 @@ static enum exit_code run_whole(const struct options *options, const char *probe
 				const struct text *request, int64_t now)
 {
 	struct answers answers = { .arena = must(arena_new()) };
-	enum exit_code code = call_run(options, request, answers_add, &answers);
+	enum exit_code code = call_run_named(options, request, answers_add, &answers, NULL);
 
 	if (code == EXIT_CODE_OK)
 		code = print(options, probe, &answers, now);

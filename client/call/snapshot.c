@@ -9,7 +9,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/call/call.h"
+#include "client/call/named.h"
 #include "client/call/output.h"
 #include "client/call/stream.h"
 #include "client/option/options.h"
@@ -26,6 +26,10 @@ enum { TOP_DEFAULT = 20, TOP_OF_SLICE = 1, TOP_ALL = 0 };
 
 _Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->states) == OPTION_STATES_MAX,
 	       "a request holds as many states as an option");
+_Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->reasons) == OPTION_REASONS_MAX,
+	       "a request holds as many reasons as an option");
+_Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->ranges) == OPTION_RANGES_MAX,
+	       "a request holds as many ranges as an option");
 
 static int add_rows(struct collection *c, const struct wire_rows *rows)
 {
@@ -80,10 +84,28 @@ int collection_add(const struct varlink_message *message, void *context)
 	return r < 0 ? r : collection_add_reply(c, &reply);
 }
 
+/* Returns the name in a list of one; NULL if there is none, or if there are several. */
+static const char *only_name(const struct name_list *names)
+{
+	return names->n == 1 ? names->v[0] : NULL;
+}
+
+/* Returns the names of a list of several; an empty list if there is at most one. */
+static struct wire_strs several_names(const struct name_list *names)
+{
+	return names->n > 1 ? (struct wire_strs){ names->v, names->n } : (struct wire_strs){};
+}
+
 void snapshot_filter_init(struct snapshot_request *request, const struct options *options)
 {
 	for (size_t i = 0; i < options->states.n; i++)
 		request->states[i] = options->states.v[i];
+	for (size_t i = 0; i < options->reasons.n; i++)
+		request->reasons[i] = options->reasons.v[i];
+	for (size_t i = 0; i < options->not_states.n; i++)
+		request->not_states[i] = options->not_states.v[i];
+	for (size_t i = 0; i < options->not_reasons.n; i++)
+		request->not_reasons[i] = options->not_reasons.v[i];
 	request->filter = (struct wire_filter){
 		.pids = { options->pids.v, options->pids.n },
 		.tids = { options->tids.v, options->tids.n },
@@ -95,9 +117,23 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 		.max_block_ns = options->max_block_ns,
 		.cpus = { options->cpus.v, options->cpus.n },
 		.states = { request->states, options->states.n },
-		.comm = options->comm,
-		.cgroup = options->cgroup,
-		.unit = options->unit,
+		.reasons = { request->reasons, options->reasons.n },
+		.comm = only_name(&options->comms),
+		.cgroup = only_name(&options->cgroups),
+		.unit = only_name(&options->units),
+		.comms = several_names(&options->comms),
+		.cgroups = several_names(&options->cgroups),
+		.units = several_names(&options->units),
+		.not_pids = { options->not_pids.v, options->not_pids.n },
+		.not_states = { request->not_states, options->not_states.n },
+		.not_reasons = { request->not_reasons, options->not_reasons.n },
+		.not_comms = { options->not_comms.v, options->not_comms.n },
+		.not_cgroups = { options->not_cgroups.v, options->not_cgroups.n },
+		.not_units = { options->not_units.v, options->not_units.n },
+		.functions = { options->in_functions.v, options->in_functions.n },
+		.not_functions = { options->not_functions.v, options->not_functions.n },
+		.callers = { options->callers.v, options->callers.n },
+		.hosts = { options->hosts.v, options->hosts.n },
 		.layer = options->layer,
 		.op = options->op,
 		.disk = options->disk,
@@ -111,8 +147,9 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
-	if (options->format->has_all_rows || options->breakdown || options->over_time ||
-	    (is_stuck && options->format->stuck))
+	/* --fail has to see which rows are of waits that may be over. */
+	if (options->fail || options->format->has_all_rows || options->breakdown ||
+	    options->over_time || (is_stuck && options->format->stuck && !options->by))
 		return TOP_ALL;
 	if (options->top != WIRE_ABSENT)
 		return options->top;
@@ -128,6 +165,22 @@ bool snapshot_is_probe(const char *text)
 	return probe_kind_find(text, &kind);
 }
 
+bool snapshot_has_lines(const struct options *options)
+{
+	return !options->stacks && !options->verbose && !options->lines && !options->debuginfod &&
+	       !options->offset && !options->annotations && !options->user_stacks &&
+	       !options->kernel_stacks && !options->chain;
+}
+
+/* True if one line for stackd's own threads is enough: the text has lines about threads. */
+static bool folds_own(const struct options *options)
+{
+	return options->format->is_for_people && snapshot_has_lines(options) &&
+	       (!options->by || strcmp(options->by, "line") == 0 ||
+		strcmp(options->by, "thread") == 0 || strcmp(options->by, "process") == 0 ||
+		strcmp(options->by, "comm") == 0);
+}
+
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
 			  const char *probe, bool is_stuck, int64_t now)
 {
@@ -135,6 +188,8 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	int r;
 
 	r = range_resolve(options, now, &range);
+	if (r == 0)
+		r = ranges_resolve(options, now, request->ranges);
 	if (r < 0)
 		return r;
 	snapshot_filter_init(request, options);
@@ -158,31 +213,41 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.until_ns = range.until_ns,
 		.filter = &request->filter,
 		.open = is_stuck ? 1 : WIRE_BOOL_ABSENT,
-		.by = is_stuck		   ? "thread"
-		      : options->over_time ? "window"
-					   : options->by,
+		.by = options->over_time	 ? "window"
+		      : is_stuck && !options->by ? "thread"
+						 : options->by,
 		.sort = is_stuck ? "max" : options->sort,
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
 		/*
-		 * Idle threads are included if the filter names processes or threads. They are also
-		 * included in formats that other programs read, where each row says whether it is
-		 * idle.
+		 * Idle threads are included in formats that other programs read, where each row
+		 * says whether it is idle. In text and pictures, the daemon decides by the filter.
 		 */
-		.idle = options->idle || !options->format->is_for_people ||
-			options_name_somebody(options),
+		.idle = options->no_idle ? 0
+			: options->idle	 ? 1
+			: options->fail	 ? 0
+			: options->format->is_for_people || options->format->leaves_out_idle
+				? WIRE_BOOL_ABSENT
+				: 1,
 		.lines = options->lines ? 1 : WIRE_BOOL_ABSENT,
 		.addresses = options->lines || options->verbose || options->offset
 				     ? 1
 				     : WIRE_BOOL_ABSENT,
+		.fold_own = folds_own(options) ? 1 : WIRE_BOOL_ABSENT,
+		.build_ids =
+			options->build_ids || options->debuginfod || options->format->has_build_ids
+				? 1
+				: WIRE_BOOL_ABSENT,
+		.groups = WIRE_BOOL_ABSENT,
 		.each_ns = options->each_ns,
+		.ranges = { request->ranges, options->ranges.n },
 	};
 	return 0;
 }
 
 struct view snapshot_view(const struct options *options, FILE *out)
 {
-	bool is_terminal = out == stdout && isatty(STDOUT_FILENO);
+	bool is_terminal = out == stdout && term_is_terminal(STDOUT_FILENO);
 	const char *sort = options->sort ? options->sort : "";
 
 	return (struct view){
@@ -209,9 +274,11 @@ struct view snapshot_view(const struct options *options, FILE *out)
 		.histograms = options->verbose || options->layer || options->op || options->queued,
 		.layer = options->layer,
 		.reverse = options->reverse,
-		.picks_waits = options->states.n > 0 || options->min_block_ns != WIRE_ABSENT ||
-			       options->max_block_ns != WIRE_ABSENT,
+		.picks_waits = options_pick_rows(options),
+		.has_lines = snapshot_has_lines(options),
+		.has_utf8 = term_has_utf8(),
 		.by_stack = !options->by,
+		.by = options->by,
 		.top = options->top != WIRE_ABSENT ? options->top : TOP_DEFAULT,
 		.top_is_given = options->top != WIRE_ABSENT,
 	};
@@ -225,7 +292,10 @@ void snapshot_render(const struct options *options, const struct view *with, boo
 
 	view.hides_kernel = is_stuck && options->user_stacks;
 	view.hides_user = is_stuck && options->kernel_stacks;
-	(is_stuck && format->stuck ? format->stuck : format->snapshot)(&view, reply);
+	if (is_stuck && format->stuck)
+		format->stuck(&view, reply);
+	else
+		format_print(format, &view, reply);
 }
 
 enum exit_code snapshot_check_complete(const struct options *options, const char *what,
@@ -238,6 +308,33 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 		      ns_text(reply->coverage.asked_ns), reply->coverage.gaps.n,
 		      reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost_count(&reply->lost)));
 	return EXIT_CODE_PARTIAL;
+}
+
+/*
+ * Returns EXIT_CODE_FOUND if --fail was given and at least one thread waits. A wait of which it is
+ * not known whether it is over does not count. n_doubtful is the number of rows of such waits.
+ */
+static enum exit_code check_found(const struct options *options,
+				  const struct wire_snapshot_reply *reply, size_t n_doubtful)
+{
+	bool is_found = reply->shown.rows + reply->rest.rows > (int64_t)n_doubtful;
+
+	return options->fail && is_found ? EXIT_CODE_FOUND : EXIT_CODE_OK;
+}
+
+size_t count_doubtful_rows(const struct wire_rows *rows)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rows->n; i++)
+		n += rows->v[i].unseen > 0 && rows->v[i].unseen >= rows->v[i].open;
+	return n;
+}
+
+bool snapshot_is_empty(const struct options *options, const struct wire_snapshot_reply *reply)
+{
+	return reply->coverage.windows == 0 ||
+	       (options_name_somebody(options) && reply->totals.threads == 0);
 }
 
 static enum exit_code print(const struct options *options, const char *probe, bool is_stuck,
@@ -254,6 +351,8 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 	view = snapshot_view(options, output.out);
 	snapshot_render(options, &view, is_stuck, reply);
 	code = output_close(&output);
+	if (code == EXIT_CODE_OK)
+		code = check_found(options, reply, count_doubtful_rows(&reply->rows));
 	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, NULL, reply);
 }
 
@@ -277,6 +376,8 @@ static enum exit_code run_stream(const struct options *options, const char *stem
 	const struct wire_snapshot_reply *reply = stream_reply(&stream, NULL);
 
 	*threads_out = reply ? reply->totals.threads : 0;
+	if (code == EXIT_CODE_OK)
+		code = check_found(options, reply, stream.n_doubtful);
 	return code == EXIT_CODE_OK ? snapshot_check_complete(options, NULL, reply) : code;
 }
 
@@ -285,7 +386,7 @@ static enum exit_code run_whole(const struct options *options, const char *probe
 				const struct text *request, int64_t now, int64_t *threads_out)
 {
 	struct collection collection = { .arena = must(arena_new()) };
-	enum exit_code code = call_run(options, request, collection_add, &collection);
+	enum exit_code code = call_run_named(options, request, collection_add, &collection, NULL);
 
 	if (code == EXIT_CODE_OK)
 		code = print(options, probe, is_stuck, &collection.reply, now);

@@ -19,11 +19,15 @@
 
 struct options;
 
-/* A Snapshot request, with the filter and the states that it points to. */
+/* A Snapshot request, with the filter, the states and the reasons that it points to. */
 struct snapshot_request {
 	struct wire_snapshot_request request;
 	struct wire_filter filter;
 	const char *states[32];
+	const char *reasons[32];
+	const char *not_states[32];
+	const char *not_reasons[32];
+	struct wire_span ranges[256];
 };
 
 /*
@@ -58,6 +62,9 @@ struct collection {
  */
 int collection_check_reply(const struct wire_snapshot_reply *reply);
 
+/* Returns how many of the rows are about waits that may be over. */
+size_t count_doubtful_rows(const struct wire_rows *rows);
+
 /* True if all rows of the answer have arrived. */
 bool collection_is_whole(const struct collection *c);
 
@@ -68,6 +75,9 @@ struct varlink_message;
 
 /* Adds a reply to the collection that `context` points to. To be used as a reply_handler. */
 int collection_add(const struct varlink_message *message, void *context);
+
+/* True if each row of the text is one line: no option asks for stacks, or for how to print them. */
+bool snapshot_has_lines(const struct options *options);
 
 /* Returns the settings for printing an answer on the stream `out`, made from the options. */
 struct view snapshot_view(const struct options *options, FILE *out);
@@ -86,6 +96,9 @@ void snapshot_render(const struct options *options, const struct view *with, boo
  */
 enum exit_code snapshot_check_complete(const struct options *options, const char *what,
 				       const struct wire_snapshot_reply *reply);
+
+/* True if no window is in the range of the answer, or if the filter selects no thread in it. */
+bool snapshot_is_empty(const struct options *options, const struct wire_snapshot_reply *reply);
 
 /* Asks the daemon for a snapshot and prints the answer. */
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);

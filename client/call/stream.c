@@ -6,7 +6,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/call/call.h"
+#include "client/call/named.h"
 #include "client/option/options.h"
 #include "client/render/formats.h"
 #include "common/base.h"
@@ -78,8 +78,11 @@ static int on_reply(const struct varlink_message *message, void *context)
 	is_first = !answer->has_reply;
 	r = print_reply(stream, &reply, is_first);
 	answer->n += reply.rows.n;
+	stream->n_doubtful += count_doubtful_rows(&reply.rows);
 	if (is_first) {
+		stream->n_begun++;
 		stream->n_incomplete += !reply.coverage.complete;
+		stream->n_empty += snapshot_is_empty(stream->options, &reply);
 		answer->reply = reply;
 		answer->reply.rows = (struct wire_rows){};
 		answer->has_reply = true;
@@ -90,14 +93,19 @@ static int on_reply(const struct varlink_message *message, void *context)
 
 enum exit_code stream_run(struct stream *stream, const struct text *request)
 {
-	enum exit_code code = call_run(stream->options, request, on_reply, stream), closed;
+	enum exit_code code = call_run_named(stream->options, request, on_reply, stream, NULL),
+		       closed;
 	bool is_whole = code == EXIT_CODE_OK;
 
 	if (stream->code != EXIT_CODE_OK)
 		return stream->code;
 	if (!stream->printer)
 		return code;
+	/* A format that prints all at the end may fail there: then errno says why. */
+	errno = 0;
 	stream->options->format->stream_end(stream->printer, is_whole);
+	if (ferror(stream->output.out) && !stream->error)
+		stream->error = errno ? errno : EIO;
 	if (!is_whole && !stream->error) {
 		output_discard(&stream->output);
 		return code;

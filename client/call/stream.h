@@ -30,6 +30,9 @@ struct stream {
 	struct collection answers[STREAM_ANSWERS];
 	size_t n;
 	size_t n_incomplete; /* number of answers with gaps or losses */
+	size_t n_begun;	     /* number of all answers that have begun */
+	size_t n_doubtful;   /* number of rows of waits that may be over */
+	size_t n_empty;	     /* number of answers without data, see snapshot_is_empty() */
 	enum exit_code code; /* why the output failed */
 	int error;	     /* errno of a failed write */
 };

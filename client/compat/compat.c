@@ -83,21 +83,14 @@ static void print_time(FILE *out, int64_t now)
 
 static enum exit_code fetch(const struct tracing *t, struct collection *collection)
 {
-	struct wire_snapshot_request request = {
-		.session = t->recording.session.id,
-		.window_ns = WIRE_ABSENT,
-		.since_ns = t->printed,
-		.until_ns = WIRE_ABSENT,
-		.open = WIRE_BOOL_ABSENT,
-		.reverse = WIRE_BOOL_ABSENT,
-		.top = 0,
-		.idle = 1,
-		.lines = WIRE_BOOL_ABSENT,
-		.addresses = WIRE_BOOL_ABSENT,
-	};
+	struct wire_snapshot_request request = wire_snapshot_request_absent();
 	enum exit_code code;
 	struct text text;
 
+	request.session = t->recording.session.id;
+	request.since_ns = t->printed;
+	request.top = 0;
+	request.idle = 1;
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request, VARLINK_MORE, &text);
 	code = call_run(&t->run->options, &text, collection_add, collection);

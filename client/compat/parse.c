@@ -243,9 +243,10 @@ int compat_parse(struct compat_run *run, int argc, char **argv)
 		r = check_pattern(run);
 	if (r == 0) {
 		r = options_parse(&run->options,
-				  OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION |
-					  OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_STACKS |
-					  OPTIONS_ONCE | OPTIONS_VIEWS | OPTIONS_FORMAT,
+				  OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_LAYERS |
+					  OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_RECORD |
+					  OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS |
+					  OPTIONS_FORMAT,
 				  0, line.n, line.v);
 		if (r < 0)
 			message_to_letters(run);

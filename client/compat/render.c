@@ -8,6 +8,7 @@
 #include "client/base/term.h"
 #include "client/compat/compat.h"
 #include "client/render/folded.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
@@ -238,6 +239,7 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 	struct compat_entry *entries;
 	size_t n, n_missed = 0;
 
+	report_estimates(reply);
 	if (run->tool->render)
 		return run->tool->render(out, run, reply);
 	entries = compat_entries_new(reply,

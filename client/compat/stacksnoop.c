@@ -93,10 +93,10 @@ const struct compat_tool compat_stacksnoop = {
 	.pattern = "FUNCTION",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
-	.examples = "  stackctl stacksnoop ext4_sync_fs        each call, until Ctrl-C\n"
-		    "  stackctl stacksnoop -s ext4_sync_fs     with offsets\n"
-		    "  stackctl stacksnoop -v ext4_sync_fs     with command, process and CPU\n"
-		    "  stackctl stacksnoop -p 185 ext4_sync_fs only process 185\n",
+	.examples = "  stackctl stacksnoop ext4_sync_fs         each call, until Ctrl-C\n"
+		    "  stackctl stacksnoop -s ext4_sync_fs      with offsets\n"
+		    "  stackctl stacksnoop -v ext4_sync_fs      with command, process and CPU\n"
+		    "  stackctl stacksnoop -p 185 ext4_sync_fs  only process 185\n",
 	.print_header = print_header,
 	.print_calls = print_calls,
 };

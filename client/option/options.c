@@ -3,12 +3,14 @@
 
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/option/spec.h"
 #include "client/option/suggest.h"
 #include "client/render/formats.h"
 #include "common/base.h"
 #include "common/io_words.h"
+#include "common/probe_kind.h"
 #include "proto/wire.h"
 
 #define AT(m) offsetof(struct options, m)
@@ -34,32 +36,60 @@ static const struct option_spec specs[] = {
 	  "include only the user-space frames of each stack" },
 	{ 'K', "kernel-stacks", NULL, OPTIONS_FILTER, option_read_flag, AT(kernel_stacks),
 	  "include only the kernel frames of each stack" },
-	{ 'm', "min-block-time", "US", OPTIONS_FILTER, option_read_micros, AT(min_block_ns),
+	{ 'm', "min-block-time", "US", OPTIONS_WAITS, option_read_micros, AT(min_block_ns),
 	  "include only waits that took US microseconds or more; US may have a unit, as in "
 	  "10ms" },
-	{ 'M', "max-block-time", "US", OPTIONS_FILTER, option_read_micros, AT(max_block_ns),
+	{ 'M', "max-block-time", "US", OPTIONS_WAITS, option_read_micros, AT(max_block_ns),
 	  "include only waits that took US microseconds or less; US may have a unit, as in "
 	  "10ms" },
-	{ 0, "state", "STATE,..", OPTIONS_FILTER, option_read_states, AT(states),
+	{ 0, "state", "STATE,..", OPTIONS_WAITS, option_read_states, AT(states),
 	  "include only waits of threads in these task states, such as S (sleeping) or D "
 	  "(uninterruptible)" },
-	{ 0, "comm", "GLOB", OPTIONS_FILTER, option_read_text, AT(comm),
-	  "include only threads whose name matches the shell pattern GLOB, such as 'kworker*'" },
-	{ 0, "cgroup", "PATH", OPTIONS_FILTER, option_read_text, AT(cgroup),
+	{ 0, "reason", "REASON,..", OPTIONS_PICK, option_read_reasons, AT(reasons),
+	  "include only waits for these reasons, such as flock, mutex, tcp or 'kernel-*'; "
+	  "stackctl(1) lists them" },
+	{ 0, "comm", "GLOB", OPTIONS_FILTER, option_read_names, AT(comms),
+	  "include only threads whose name matches the shell pattern GLOB, such as 'kworker*'; "
+	  "given several times, those that match one of them" },
+	{ 0, "cgroup", "PATH", OPTIONS_FILTER, option_read_names, AT(cgroups),
 	  "include only processes in the control group PATH or below it, such as "
-	  "/system.slice" },
-	{ 0, "unit", "NAME", OPTIONS_FILTER, option_read_text, AT(unit),
-	  "include only processes of the systemd unit NAME, such as ssh.service" },
-	{ 0, "layer", IO_LAYER_WORDS(CHOICE) + 1, OPTIONS_LAYERS, option_read_text, AT(layer),
+	  "/system.slice; may be given several times" },
+	{ 0, "unit", "NAME", OPTIONS_FILTER, option_read_names, AT(units),
+	  "include only processes of the systemd unit NAME, such as ssh.service; may be given "
+	  "several times" },
+	{ 0, "function", "NAME", OPTIONS_PICK, option_read_names, AT(in_functions),
+	  "include only stacks with the function NAME, such as commit_txn or 'ext4_*'; * stands "
+	  "for anything; given several times, stacks with one of them" },
+	{ 0, "callers", "NAME", OPTIONS_PICK, option_read_names, AT(callers),
+	  "show who called the function NAME: include only stacks with it, and begin them there" },
+	{ 0, "not-pid", "P,..", OPTIONS_PICK, option_read_ids, AT(not_pids),
+	  "leave out these processes" },
+	{ 0, "not-comm", "GLOB", OPTIONS_PICK, option_read_names, AT(not_comms),
+	  "leave out threads whose name matches the shell pattern GLOB; may be given several "
+	  "times, as all that follow" },
+	{ 0, "not-cgroup", "PATH", OPTIONS_PICK, option_read_names, AT(not_cgroups),
+	  "leave out processes in the control group PATH or below it" },
+	{ 0, "not-unit", "NAME", OPTIONS_PICK, option_read_names, AT(not_units),
+	  "leave out processes of the systemd unit NAME" },
+	{ 0, "not-state", "STATE,..", OPTIONS_PICK, option_read_states, AT(not_states),
+	  "leave out waits of threads in these task states" },
+	{ 0, "not-reason", "REASON,..", OPTIONS_PICK, option_read_reasons, AT(not_reasons),
+	  "leave out waits for these reasons, such as sleep or 'futex*'" },
+	{ 0, "not-function", "NAME", OPTIONS_PICK, option_read_names, AT(not_functions),
+	  "leave out stacks with the function NAME" },
+	{ 0, "host", "GLOB", OPTIONS_HOSTS, option_read_names, AT(hosts),
+	  "with --fleet: include only hosts whose name matches the shell pattern GLOB, such as "
+	  "'web*'; may be given several times" },
+	{ 0, "layer", &IO_LAYER_WORDS(CHOICE)[1], OPTIONS_LAYERS, option_read_text, AT(layer),
 	  "with the probe iolat (I/O latency): include only operations in this layer of the "
 	  "kernel" },
-	{ 0, "op", IO_OP_WORDS(CHOICE) "|CALL" + 1, OPTIONS_LAYERS, option_read_text, AT(op),
+	{ 0, "op", &IO_OP_WORDS(CHOICE) "|CALL"[1], OPTIONS_LAYERS, option_read_text, AT(op),
 	  "with the probe iolat (I/O latency): include only operations of this kind, or system "
 	  "calls of the name CALL, such as pread64" },
 	{ 0, "disk", "NAME", OPTIONS_LAYERS, option_read_text, AT(disk),
 	  "with the probe iolat (I/O latency): include only I/O on this disk or partition, "
 	  "such as sda" },
-	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_SNOOP, option_read_cpus, AT(cpus),
+	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_CALLS, option_read_cpus, AT(cpus),
 	  "record only samples and function calls on these CPUs, such as 0,2" },
 	{ 'F', "frequency", "HZ", OPTIONS_SESSION, option_read_positive, AT(frequency),
 	  "with the probe oncpu (CPU samples): take HZ samples a second on each CPU (default "
@@ -80,15 +110,18 @@ static const struct option_spec specs[] = {
 	  "instead of the probes, list the functions that match PATTERN and can be traced" },
 	{ 0, "for", "D", OPTIONS_START, option_read_length, AT(duration_ns),
 	  "end the session by itself after the time D, such as 30s or 1h" },
+	{ 0, "for", "D", OPTIONS_RECORD, option_read_length, AT(duration_ns),
+	  "record for the time D, such as 30s or 5min, then stop" },
 	{ 0, "name", "NAME", OPTIONS_START, option_read_text, AT(name),
 	  "give the session a name, which can be used instead of its id" },
-	{ 0, "duration", "D", OPTIONS_RECORD, option_read_length, AT(duration_ns),
-	  "record for the time D, such as 30s or 5min, then stop" },
+	{ 0, "duration", "D", OPTIONS_START | OPTIONS_RECORD, option_read_length, AT(duration_ns),
+	  "the same as --for" },
 	{ 'i', "interval", "D", OPTIONS_WATCH, option_read_length, AT(interval_ns),
 	  "time from one answer to the next, such as 10s (default 2s)" },
-	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window),
-	  "show what happened during the past D, such as 30s or 5min (default: snapshot 30s, "
-	  "stuck 1s, windows all time)" },
+	{ 0, "for", "D", OPTIONS_RANGE, option_read_text, AT(window),
+	  "show what happened during the past D, such as 30s or 5min (default: snapshot and "
+	  "diff 30s, stuck 1s, report 5min, windows all time)" },
+	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window), "the same as --for" },
 	{ 0, "since", "T", OPTIONS_RANGE, option_read_text, AT(since),
 	  "show what happened from the time T on, such as 14:00 or -3min" },
 	{ 0, "until", "T", OPTIONS_RANGE, option_read_text, AT(until),
@@ -96,16 +129,34 @@ static const struct option_spec specs[] = {
 	{ 0, "at", "T", OPTIONS_RANGE, option_read_text, AT(at),
 	  "show only the recorded window (5 s by default) that contains the time T, such as "
 	  "14:00:30" },
+	{ 0, "range", "T..T", OPTIONS_SLICES, option_read_range, AT(ranges),
+	  "show what happened from the first time T to the second, such as 14:00..14:05; given "
+	  "several times, print an answer for each range" },
+	{ 0, "base", "T..T|-D", OPTIONS_DIFF, option_read_text, AT(base),
+	  "compare with the range from the first time T to the second, or with the same range D "
+	  "earlier, such as -1d (default: the time just before, of the same length)" },
 	{ 0, "each", "D|window", OPTIONS_SLICES, option_read_each, AT(each_ns),
 	  "print a line for each part of the range that is D long, such as 10s, or for each "
 	  "recorded window: how many threads ran and waited, and the row with the most time" },
 	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
 	  "order the rows by total time (the default), by the longest wait (max), or by the "
 	  "number of waits or samples (count)" },
-	{ 0, "by", "stack|thread|process|comm|cgroup|module|function", OPTIONS_ORDER,
+	{ 0, "by", "process|comm|cgroup|unit|container|user|module|function|reason", OPTIONS_STUCK,
 	  option_read_choice, AT(by),
-	  "print one row for each stack (the default), thread, process, thread name (comm), "
-	  "control group, program or library (module), or function" },
+	  "what each row stands for: all threads that wait in the same process, with the same "
+	  "name, control group, systemd unit, container, user, module or function, or for the same "
+	  "reason" },
+	{ 0, "by",
+	  "stack|line|thread|process|comm|cgroup|unit|container|user|module|function|reason|"
+	  "host|parent",
+	  OPTIONS_ORDER | OPTIONS_DIFF, option_read_choice, AT(by),
+	  "print one row for each stack (the default); line, as in the overview: all waits for one "
+	  "reason, or all samples, of those threads of a process whose names differ in digits only, "
+	  "with a trend; thread, process, thread name (comm), control group, systemd unit, "
+	  "container, login user, program or library (module), function, reason of waits or, with "
+	  "--fleet, host; "
+	  "parent, only with `stackctl snapshot` without PROBE: count the processes that each "
+	  "parent process started" },
 	{ 'n', "top", "N", OPTIONS_STACKS, option_read_top, AT(top),
 	  "show at most N rows (default 20); 0 shows all rows" },
 	{ 0, "reverse", NULL, OPTIONS_STACKS, option_read_flag, AT(reverse),
@@ -114,6 +165,12 @@ static const struct option_spec specs[] = {
 	{ 0, "idle", NULL, OPTIONS_STACKS | OPTIONS_SESSION, option_read_flag, AT(idle),
 	  "include threads that only wait for new work and, with the probe oncpu (CPU "
 	  "samples), idle CPUs" },
+	{ 0, "no-idle", NULL, OPTIONS_STACKS, option_read_flag, AT(no_idle),
+	  "leave out threads that only wait for new work, even if the filter names them or the "
+	  "format is for programs" },
+	{ 0, "fail", NULL, OPTIONS_STUCK, option_read_flag, AT(fail),
+	  "exit with code 9 if anybody is waiting whom the filter selects, as in --fail -m 30s; "
+	  "idle waits count only with --idle" },
 	{ 0, "strict", NULL, OPTIONS_ONCE, option_read_flag, AT(strict),
 	  "exit with code 5 if the answer is incomplete: if it has gaps, or if events were "
 	  "lost" },
@@ -123,6 +180,9 @@ static const struct option_spec specs[] = {
 	  "with -f: put a frame named - between the user frames and the kernel frames" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
 	  "append _[k] to the name of each kernel function" },
+	{ 0, "stacks", NULL, OPTIONS_ROWS, option_read_flag, AT(stacks),
+	  "in text, print each row with all its figures and its stacks, not as one line; -U, -K, "
+	  "-v, -s, -a, --lines and --debuginfod do so, too" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
 	  "with the probe iolat (I/O latency): also print histograms of how long disk "
 	  "requests were in the queue, and how long they took in all" },
@@ -148,17 +208,37 @@ static const struct option_spec specs[] = {
 	{ 0, "lines", NULL, OPTIONS_ONCE, option_read_flag, AT(lines),
 	  "show the source line of each frame, and functions that were inlined; needs debug "
 	  "information" },
-	{ 0, "output", "FILE|DIR/", OPTIONS_ONCE, option_read_text, AT(output),
-	  "write the answer to FILE, or to a new file in the directory DIR" },
+	{ 0, "build-ids", NULL, OPTIONS_ONCE, option_read_flag, AT(build_ids),
+	  "with --format json: give the build-id of each function's file, and the position in it, "
+	  "for tools that look up names; pprof has both in any case" },
+	{ 0, "debuginfod", NULL, OPTIONS_ONCE, option_read_flag, AT(debuginfod),
+	  "name functions of stripped programs and libraries by debug information that stackctl "
+	  "fetches from the servers in $DEBUGINFOD_URLS" },
+	{ 0, "debuginfod-timeout", "D", OPTIONS_ONCE, option_read_length, AT(debuginfod_ns),
+	  "with --debuginfod: fetch for at most D (default 30s), then print what is known" },
+	{ 'o', "output", "FILE|DIR/", OPTIONS_ONCE | OPTIONS_OUTPUT, option_read_text, AT(output),
+	  "write the answer to FILE, or to a new file in the directory DIR; a FILE such as "
+	  "x.json gets the format that it is named after" },
+	{ 0, "max-size", "SIZE", OPTIONS_REPORT, option_read_size, AT(max_size),
+	  "make a file of at most SIZE, such as 2M (default 8M): small rows are summed up" },
+	{ 0, "format", "page|perfetto", OPTIONS_REPORT, option_read_choice, AT(report_format),
+	  "write a page for a browser (the default), or a trace for https://ui.perfetto.dev; "
+	  "without this option, the end of the name of --output FILE chooses" },
 	{ 0, "format", FORMAT_NAMES, OPTIONS_FORMAT, option_read_format, 0,
-	  "print the answer in this format: text for people (the default), folded for flame "
-	  "graphs, json for programs" },
+	  "print the answer in this format: text for people (the default), json or csv for "
+	  "programs, folded for flame graphs, speedscope or pprof for these viewers, svg for a "
+	  "picture; without this "
+	  "option, the end of the name of --output FILE chooses" },
 	{ 0, "json", NULL, OPTIONS_FORMAT, option_read_named_format, 0,
 	  "print the answer as JSON, like --format json" },
 	{ 0, "check", NULL, OPTIONS_CHECK, option_read_flag, AT(check),
 	  "print the daemon's health on one line, for monitoring; exit with 0 if all is well" },
+	{ 0, "no-pager", NULL, OPTIONS_PAGER, option_read_flag, AT(no_pager),
+	  "print to the terminal, not through $SYSTEMD_PAGER, $PAGER or less" },
 	{ 'S', "socket", "PATH", OPTIONS_COMMON, option_read_text, AT(socket),
 	  "ask the daemon that listens on the socket PATH" },
+	{ 0, "fleet", NULL, OPTIONS_COMMON, option_read_flag, AT(fleet),
+	  "ask the gateway of a fleet of hosts, see stackd-fleet(1)" },
 	{ 'h', "help", NULL, OPTIONS_COMMON, option_read_flag, AT(help), "print this text" },
 	{ 0, "version", NULL, OPTIONS_COMMON, option_read_flag, AT(version),
 	  "print the version of stackctl" },
@@ -169,6 +249,7 @@ enum {
 	FIRST_LONG = 256, /* getopt_long() returns FIRST_LONG + i for the long option specs[i] */
 	HELP_LEFT = 27,	  /* width of the options in --help, in columns */
 	HELP_WIDTH = 80,  /* width of a line of help, in columns */
+	HELP_VALUES = 11, /* indentation of values in the second line of an option */
 };
 
 void options_init(struct options *options)
@@ -178,12 +259,14 @@ void options_init(struct options *options)
 		.min_block_ns = WIRE_ABSENT,
 		.max_block_ns = WIRE_ABSENT,
 		.top = WIRE_ABSENT,
+		.max_size = WIRE_ABSENT,
 		.frequency = WIRE_ABSENT,
 		.period_ns = WIRE_ABSENT,
 		.rate = WIRE_ABSENT,
 		.duration_ns = WIRE_ABSENT,
 		.interval_ns = WIRE_ABSENT,
 		.each_ns = WIRE_ABSENT,
+		.debuginfod_ns = WIRE_ABSENT,
 	};
 }
 
@@ -236,6 +319,22 @@ static bool spec_is_word(const struct option_spec *spec, const char *word)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
+/* Writes the message for an abbreviation that fits several options, and names these. */
+static int complain_ambiguous(struct options *options, unsigned sets, const char *word)
+{
+	size_t n = strcspn(word + 2, "="), used = 0;
+	char names[256] = "";
+
+	for (size_t i = 0; i < N_SPECS && used < sizeof(names); i++) {
+		if (!(specs[i].set & (sets | OPTIONS_COMMON)) ||
+		    strncmp(specs[i].name, word + 2, n) != 0)
+			continue;
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s--%s",
+					 used > 0 ? ", " : "", specs[i].name);
+	}
+	return option_complain(options, "%s is the beginning of several options: %s", word, names);
+}
+
 /*
  * Writes the message for an unknown long option, or for an abbreviation that fits several options.
  */
@@ -252,10 +351,7 @@ static int complain_long(struct options *options, unsigned sets, const char *ver
 		starts += strncmp(specs[i].name, word + 2, n) == 0;
 	}
 	if (starts > 1)
-		return option_complain(options,
-				       "%s is the beginning of several options; stackctl %s "
-				       "--help",
-				       word, verb);
+		return complain_ambiguous(options, sets, word);
 	if (near.best)
 		return option_complain(options,
 				       "unknown option %s; did you mean --%s? stackctl %s --help",
@@ -325,8 +421,12 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 /* Refuses options that exclude each other, and combinations of values that make no sense. */
 static int check_together(struct options *options)
 {
+	if (options->socket && options->fleet)
+		return option_complain(options, "--socket and --fleet exclude each other");
 	if (options->pids.n > 0 && options->tids.n > 0)
 		return option_complain(options, "--pid and --tid exclude each other");
+	if (options->idle && options->no_idle)
+		return option_complain(options, "--idle and --no-idle exclude each other");
 	if (options->user_threads && options->kernel_threads)
 		return option_complain(options,
 				       "--user-threads and --kernel-threads exclude each other; "
@@ -338,13 +438,25 @@ static int check_together(struct options *options)
 	if (options->min_block_ns != WIRE_ABSENT && options->max_block_ns != WIRE_ABSENT &&
 	    options->min_block_ns > options->max_block_ns)
 		return option_complain(options, "--min-block-time is longer than --max-block-time");
+	if (options->debuginfod_ns != WIRE_ABSENT && !options->debuginfod)
+		return option_complain(options, "--debuginfod-timeout needs --debuginfod");
 	if (options->frequency != WIRE_ABSENT && options->period_ns != WIRE_ABSENT)
 		return option_complain(options, "--frequency and --count exclude each other");
 	if (options->over_time && (options->by || options->breakdown))
 		return option_complain(options, "--over-time has rows of its own: without --%s",
 				       options->by ? "by" : "breakdown");
-	if (options->each_ns != WIRE_ABSENT && options->format->has_only_stacks)
-		return option_complain(options, "--each has no %s output: text or json",
+	if (options->ranges.n > 0 && (options->window || options->since || options->until ||
+				      options->at || options->each_ns != WIRE_ABSENT))
+		return option_complain(options, "--range and --%s exclude each other",
+				       options->window	? "window"
+				       : options->since ? "since"
+				       : options->until ? "until"
+				       : options->at	? "at"
+							: "each");
+	if ((options->each_ns != WIRE_ABSENT || options->ranges.n > 0) &&
+	    options->format->has_only_stacks)
+		return option_complain(options, "--%s has no %s output: text or json",
+				       options->ranges.n > 0 ? "range" : "each",
 				       options->format->name);
 	if (options->each_ns != WIRE_ABSENT &&
 	    (options->over_time || options->breakdown || options->reverse || options->lines))
@@ -353,15 +465,123 @@ static int check_together(struct options *options)
 				       : options->breakdown ? "breakdown"
 				       : options->reverse   ? "reverse"
 							    : "lines");
-	if (options->cgroup && options->cgroup[0] != '/')
-		return option_complain(
-			options, "--cgroup %s: begins with /, as in /system.slice/ssh.service",
-			options->cgroup);
+	if (options->callers.n > 0 && options->lines)
+		return option_complain(options, "--callers and --lines exclude each other");
+	if (options->callers.n > 0 && options->by &&
+	    (strcmp(options->by, "function") == 0 || strcmp(options->by, "module") == 0))
+		return option_complain(options,
+				       "--callers shows stacks that begin with the function: "
+				       "without --by %s",
+				       options->by);
 	if (options->format->has_all_rows && options->top != WIRE_ABSENT && options->top != 0)
 		return option_complain(options,
 				       "--top does not go with %s output, whose sum is the "
 				       "whole time; leave it out",
 				       options->format->name);
+	if (options->fail && !options->format->is_for_people && options->top != WIRE_ABSENT &&
+	    options->top != 0)
+		return option_complain(options, "--fail has to see all rows: without --top, or "
+						"with the text output");
+	if (options->is_stuck && options->by && options->format->is_for_people &&
+	    (options->stacks || options->verbose || options->lines || options->offset ||
+	     options->annotations || options->user_stacks || options->kernel_stacks))
+		return option_complain(options,
+				       "--by prints a line for each row, without stacks: it does "
+				       "not go with --%s",
+				       options->stacks	      ? "stacks"
+				       : options->verbose     ? "verbose"
+				       : options->lines	      ? "lines"
+				       : options->offset      ? "offset"
+				       : options->annotations ? "annotations"
+				       : options->user_stacks ? "user-stacks"
+							      : "kernel-stacks");
+	return 0;
+}
+
+/* Returns what a verb with these options prints in a format. */
+static enum format_use format_use(unsigned sets)
+{
+	return !(sets & OPTIONS_STACKS) ? FORMAT_OF_LISTS
+	       : sets & OPTIONS_WATCH	? FORMAT_OF_MANY
+	       : sets & OPTIONS_DIFF	? FORMAT_OF_CHANGES
+					: FORMAT_OF_STACKS;
+}
+
+/*
+ * Takes the format from the name of the output file, unless an option says it. Refuses a format
+ * that the verb cannot print.
+ */
+static int choose_format(struct options *options, unsigned sets, const char *verb)
+{
+	const struct format *format =
+		options->output && sets & OPTIONS_FORMAT ? format_of_file(options->output) : NULL;
+	char names[FORMAT_NAMES_MAX];
+
+	if (format && !options->format_option)
+		options->format = format;
+	if (options->output && !options->format_option && sets & OPTIONS_STACKS &&
+	    format_is_trace_file(options->output))
+		return option_complain(options,
+				       "--output %s: a trace is of each window of a range: "
+				       "stackctl report --output %s",
+				       options->output, options->output);
+	format = options->format;
+	if (format_use(sets) == FORMAT_OF_LISTS && !format_fits(format, FORMAT_OF_LISTS))
+		return option_complain(options,
+				       "%s has no stacks, and --format %s prints nothing else; "
+				       "leave it out",
+				       verb, format->name);
+	if (!format_fits(format, format_use(sets))) {
+		format_names(format_use(sets), names);
+		return option_complain(options,
+				       "a file of the format %s has one answer, and %s prints "
+				       "%s: --format %s",
+				       format->name, verb,
+				       sets & OPTIONS_DIFF ? "a comparison" : "several", names);
+	}
+	if (format->is_binary && !options->output && isatty(STDOUT_FILENO))
+		return option_complain(options,
+				       "the format %s is not for a terminal; --output FILE.%s",
+				       format->name, format->suffix);
+	return 0;
+}
+
+/* Refuses options that affect only the output of one probe, where another one is named. */
+static int check_views(struct options *options)
+{
+	const char *of_iolat = options->breakdown      ? "breakdown"
+			       : options->over_time    ? "over-time"
+			       : options->queued       ? "queued"
+			       : options->milliseconds ? "milliseconds"
+						       : NULL;
+	enum probe_kind kind;
+
+	if (!options->argument || !probe_kind_find(options->argument, &kind))
+		return 0;
+	if (of_iolat && !probe_kind_has(kind, PROBE_IO))
+		return option_complain(options, "--%s shows answers of the probe iolat, not of %s",
+				       of_iolat, options->argument);
+	if (options->chain && kind != PROBE_OFFWAKE)
+		return option_complain(options,
+				       "--chain shows answers of the probe offwake, not of %s",
+				       options->argument);
+	return 0;
+}
+
+/*
+ * Refuses --by parent where rows are of waits, samples or operations; only snapshot has slices.
+ * Refuses --by line where two ranges are compared, as a line is of one process.
+ */
+static int check_by(struct options *options, unsigned sets)
+{
+	if (options->by && strcmp(options->by, "line") == 0 && sets & OPTIONS_DIFF)
+		return option_complain(options, "--by line does not go with diff, which compares "
+						"names in all processes; --by comm or reason does");
+	if (!options->by || strcmp(options->by, "parent") != 0)
+		return 0;
+	if (options->argument || !(sets & OPTIONS_SLICES))
+		return option_complain(options, "--by parent counts processes, and goes without a "
+						"probe: stackctl snapshot --by parent");
 	return 0;
 }
 
@@ -391,18 +611,37 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 		options->argument = argv[optind];
 	if (optind + 1 < argc)
 		options->function = argv[optind + 1];
-	if (!(sets & OPTIONS_STACKS) && options->format->has_only_stacks)
-		return option_complain(options,
-				       "%s has no stacks, and --format %s prints nothing else; "
-				       "leave it out",
-				       argv[0], options->format->name);
-	return check_together(options);
+	r = sets & OPTIONS_VIEWS ? check_views(options) : 0;
+	if (r == 0)
+		r = check_by(options, sets);
+	if (r < 0)
+		return r;
+	r = choose_format(options, sets, argv[0]);
+	options->is_stuck = sets & OPTIONS_STUCK;
+	return r < 0 ? r : check_together(options);
 }
 
 bool options_name_somebody(const struct options *options)
 {
-	return options->pids.n > 0 || options->tids.n > 0 || options->comm || options->cgroup ||
-	       options->unit;
+	return options->pids.n > 0 || options->tids.n > 0 || options->comms.n > 0 ||
+	       options->cgroups.n > 0 || options->units.n > 0;
+}
+
+bool options_pick_rows(const struct options *options)
+{
+	return options->states.n > 0 || options->reasons.n > 0 ||
+	       options->min_block_ns != WIRE_ABSENT || options->max_block_ns != WIRE_ABSENT ||
+	       options->not_states.n > 0 || options->not_reasons.n > 0 ||
+	       options->in_functions.n > 0 || options->not_functions.n > 0 ||
+	       options->callers.n > 0;
+}
+
+void options_drop_picks(struct options *options)
+{
+	options->reasons.n = options->not_reasons.n = options->not_states.n = 0;
+	options->not_pids.n = options->not_comms.n = 0;
+	options->not_cgroups.n = options->not_units.n = 0;
+	options->in_functions.n = options->not_functions.n = options->callers.n = 0;
 }
 
 /* Returns where a line of at most `room` columns of the text ends: at a space, or at its end. */
@@ -417,15 +656,31 @@ static size_t line_end(const char *text, size_t room)
 	return n > 0 ? n : room;
 }
 
+/*
+ * Prints an option that is too long for its column, in a line of its own. If the values of the
+ * option, such as "total|max", do not fit in the line, it ends with a bar, and they go on in the
+ * next one.
+ */
+static void print_long_option(FILE *out, const char *left)
+{
+	size_t n = HELP_WIDTH - 2;
+
+	if (strlen(left) <= n) {
+		fprintf(out, "  %s\n", left);
+		return;
+	}
+	while (n > 0 && left[n - 1] != '|')
+		n--;
+	fprintf(out, "  %.*s\n%*s%s\n", (int)n, left, HELP_VALUES, "", left + n);
+}
+
 void option_print_help(FILE *out, const char *left, int width, const char *help)
 {
 	size_t room = HELP_WIDTH - 3 - (size_t)width;
 
-	/* If the option is too long for its column, the help text begins on the next line. */
 	if (strlen(left) > (size_t)width)
-		fprintf(out, "  %s\n  %*s", left, width, "");
-	else
-		fprintf(out, "  %-*s", width, left);
+		print_long_option(out, left);
+	fprintf(out, "  %-*s", width, strlen(left) > (size_t)width ? "" : left);
 	for (;;) {
 		size_t n = line_end(help, room);
 
@@ -437,24 +692,107 @@ void option_print_help(FILE *out, const char *left, int width, const char *help)
 	}
 }
 
+/*
+ * The groups under which help prints options. An option is in the first group that has one of its
+ * sets; of diff, what orders rows is not in the group about time. An example is shown by a verb
+ * that takes the options of all of its sets.
+ */
+static const struct help_group {
+	unsigned sets;
+	const char *title;
+	struct {
+		unsigned sets;
+		const char *text;
+	} examples[2];
+} help_groups[] = {
+	{ OPTIONS_RANGE | OPTIONS_SLICES | OPTIONS_DIFF,
+	  "Which time",
+	  { { OPTIONS_RANGE, "--since 03:10 --until 03:14" } } },
+	{ OPTIONS_WATCH, "How often", { { OPTIONS_WATCH, "-i 10s" } } },
+	{ OPTIONS_FILTER | OPTIONS_WAITS,
+	  "Whose events, and which waits",
+	  { { OPTIONS_WAITS, "--unit ssh.service -m 10ms" },
+	    { OPTIONS_FILTER, "--unit ssh.service" } } },
+	{ OPTIONS_HOSTS, "Which hosts of a fleet", { { OPTIONS_HOSTS, "--fleet --host 'web*'" } } },
+	{ OPTIONS_PICK,
+	  "Reasons and functions",
+	  { { OPTIONS_PICK, "--function commit_txn --not-comm 'kworker*'" } } },
+	{ OPTIONS_LAYERS,
+	  "With the probe iolat",
+	  { { OPTIONS_LAYERS | OPTIONS_VIEWS, "--breakdown --disk sda" },
+	    { OPTIONS_LAYERS, "--disk sda" } } },
+	{ OPTIONS_VIEWS, "How iolat and offwake are shown", { { OPTIONS_VIEWS, "--chain" } } },
+	{ OPTIONS_START | OPTIONS_RECORD,
+	  "How long",
+	  { { OPTIONS_START, "--for 10min" }, { OPTIONS_RECORD, "--for 20s" } } },
+	{ OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_LIST,
+	  "What is recorded",
+	  { { OPTIONS_SESSION, "-C 0,1" }, { OPTIONS_CALLS, "--rate 100" } } },
+	{ OPTIONS_STUCK | OPTIONS_ORDER | OPTIONS_ROWS | OPTIONS_DIFF,
+	  "Which rows",
+	  { { OPTIONS_ORDER, "--by process --sort max" }, { OPTIONS_STUCK, "--by reason" } } },
+	{ OPTIONS_STACKS | OPTIONS_SNOOP,
+	  "Rows and stacks",
+	  { { OPTIONS_STACKS, "-n 5 -U" }, { OPTIONS_SNOOP, "--short" } } },
+	{ OPTIONS_FORMAT | OPTIONS_ONCE | OPTIONS_OUTPUT | OPTIONS_REPORT | OPTIONS_CHECK |
+		  OPTIONS_PAGER,
+	  "Output",
+	  { { OPTIONS_FORMAT, "--json" }, { OPTIONS_REPORT, "-o incident.html" } } },
+	{ OPTIONS_COMMON, "For every verb", { { OPTIONS_COMMON, "-S /run/stackd/stackd.sock" } } },
+};
+
+static void print_spec(FILE *out, const struct option_spec *spec, unsigned sets)
+{
+	bool has_stacks = sets & OPTIONS_STACKS, is_format = spec->read == option_read_format;
+	char formats[FORMAT_NAMES_MAX], left[160];
+	const char *value = spec->value;
+
+	if (is_format) {
+		format_names(format_use(sets), formats);
+		value = formats;
+	}
+	snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
+		 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
+		 value ? " " : "", value ? value : "");
+	option_print_help(out, left, HELP_LEFT,
+			  is_format && !has_stacks ? help_without_stacks : spec->help);
+}
+
+/* Prints the title of a group, and an example that the verb takes. */
+static void print_title(FILE *out, const struct help_group *group, unsigned sets)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(group->examples); i++)
+		if (group->examples[i].text &&
+		    (group->examples[i].sets & ~(sets | OPTIONS_COMMON)) == 0) {
+			fprintf(out, "%s, as in %s\n", group->title, group->examples[i].text);
+			return;
+		}
+	fprintf(out, "%s\n", group->title);
+}
+
+/* Returns the group of an option of a verb with these sets. */
+static const struct help_group *group_of(const struct option_spec *spec, unsigned sets)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(help_groups); i++)
+		if (spec->set & sets & help_groups[i].sets &&
+		    !(spec->set & OPTIONS_ORDER && help_groups[i].sets & OPTIONS_RANGE))
+			return &help_groups[i];
+	return NULL;
+}
+
 void options_print_help(FILE *out, unsigned sets)
 {
-	bool has_stacks = sets & OPTIONS_STACKS;
-	char formats[FORMAT_NAMES_MAX];
+	sets |= OPTIONS_COMMON;
+	for (size_t g = 0; g < ARRAY_SIZE(help_groups); g++) {
+		bool has_title = false;
 
-	format_names(has_stacks, formats);
-	for (size_t i = 0; i < N_SPECS; i++) {
-		const struct option_spec *spec = &specs[i];
-		bool is_format = spec->read == option_read_format;
-		const char *value = is_format ? formats : spec->value;
-		char left[64];
-
-		if (!(spec->set & (sets | OPTIONS_COMMON)))
-			continue;
-		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
-			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
-			 value ? " " : "", value ? value : "");
-		option_print_help(out, left, HELP_LEFT,
-				  is_format && !has_stacks ? help_without_stacks : spec->help);
+		for (size_t i = 0; i < N_SPECS; i++) {
+			if (group_of(&specs[i], sets) != &help_groups[g])
+				continue;
+			if (!has_title)
+				print_title(out, &help_groups[g], sets);
+			has_title = true;
+			print_spec(out, &specs[i], sets);
+		}
 	}
 }

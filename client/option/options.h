@@ -32,7 +32,16 @@ enum option_set {
 	OPTIONS_LAYERS = 1 << 14, /* filters of the probe iolat */
 	OPTIONS_VIEWS = 1 << 15,  /* options that affect only the output of iolat or offwake */
 	OPTIONS_ONCE = 1 << 16,	  /* options for verbs that print one answer; watch prints many */
-	OPTIONS_SLICES = 1 << 17, /* --each */
+	OPTIONS_SLICES = 1 << 17, /* --each and --range: several answers about one probe */
+	OPTIONS_DIFF = 1 << 18,	  /* options for comparing two ranges */
+	OPTIONS_REPORT = 1 << 19, /* options of the page */
+	OPTIONS_ROWS = 1 << 20,	  /* --stacks: for verbs whose text has a line for each row */
+	OPTIONS_PICK = 1 << 21,	  /* filters that only answers have, not sessions */
+	OPTIONS_STUCK = 1 << 22,  /* options of the verb stuck */
+	OPTIONS_PAGER = 1 << 23,  /* --no-pager: for verbs that print an answer and end */
+	OPTIONS_OUTPUT = 1 << 24, /* --output, for verbs that do not take OPTIONS_ONCE */
+	OPTIONS_WAITS = 1 << 25,  /* filters of waits, by length and state: not for calls */
+	OPTIONS_HOSTS = 1 << 26,  /* --host, for answers of a fleet */
 };
 
 /* The maximum numbers of members of lists, and the sizes of texts in bytes. */
@@ -40,7 +49,11 @@ enum {
 	OPTION_IDS_MAX = 256,
 	OPTION_STATES_MAX = 32,
 	OPTION_STATE_LEN = 16,
+	OPTION_REASONS_MAX = 32,
+	OPTION_REASON_LEN = 32,
+	OPTION_NAMES_MAX = 32, /* as many as the daemon allows in a list */
 	OPTION_MESSAGE_MAX = 512,
+	OPTION_RANGES_MAX = 256, /* as many as the daemon allows in a call */
 };
 
 struct format;
@@ -50,8 +63,23 @@ struct id_list {
 	size_t n;
 };
 
+struct text_list {
+	const char *v[OPTION_RANGES_MAX];
+	size_t n;
+};
+
+struct name_list {
+	const char *v[OPTION_NAMES_MAX];
+	size_t n;
+};
+
 struct state_list {
 	char v[OPTION_STATES_MAX][OPTION_STATE_LEN];
+	size_t n;
+};
+
+struct reason_list {
+	char v[OPTION_REASONS_MAX][OPTION_REASON_LEN];
 	size_t n;
 };
 
@@ -64,8 +92,10 @@ struct options {
 	const char *argument;
 	const char *function; /* the second word that is not an option */
 	const char *socket;
+	bool fleet;
 	bool help;
 	bool version;
+	bool no_pager;
 	bool check;
 	struct id_list pids;
 	struct id_list tids;
@@ -87,9 +117,21 @@ struct options {
 	int64_t min_block_ns;
 	int64_t max_block_ns;
 	struct state_list states;
-	const char *comm;
-	const char *cgroup;
-	const char *unit;
+	struct reason_list reasons; /* words or globs, which the daemon checks */
+	struct name_list comms;
+	struct name_list cgroups;
+	struct name_list units;
+	/* values of --not-pid and the like, which leave out what matches one of them */
+	struct id_list not_pids;
+	struct state_list not_states;
+	struct reason_list not_reasons;
+	struct name_list not_comms;
+	struct name_list not_cgroups;
+	struct name_list not_units;
+	struct name_list in_functions; /* values of --function */
+	struct name_list not_functions;
+	struct name_list callers;
+	struct name_list hosts;
 	const char *layer;
 	const char *op;
 	const char *disk;
@@ -102,14 +144,25 @@ struct options {
 	const char *since;
 	const char *until;
 	const char *at;
+	const char *base;	 /* unparsed value of --base; range_and_base() parses it */
+	struct text_list ranges; /* unparsed values of --range; ranges_resolve() parses them */
 	int64_t top;
+	int64_t max_size;	   /* of a report, in bytes */
+	const char *report_format; /* "page" or "perfetto"; NULL: as the file is named */
 	const char *sort;
 	const char *by;
 	bool reverse;
 	bool idle;
+	bool no_idle;
+	bool stacks;
 	bool is_short;
 	bool lines;
+	bool build_ids;
+	bool debuginfod;
+	int64_t debuginfod_ns; /* value of --debuginfod-timeout */
 	bool strict;
+	bool fail;
+	bool is_stuck; /* the verb is stuck */
 	bool delimited;
 	bool chain;
 	bool annotations;
@@ -138,6 +191,12 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 
 /* True if the filter names processes or threads: by id, name, cgroup or unit. */
 bool options_name_somebody(const struct options *options);
+
+/* True if some waits or samples of the threads that the filter selects are left out. */
+bool options_pick_rows(const struct options *options);
+
+/* Drops the filters that only answers have, not sessions. */
+void options_drop_picks(struct options *options);
 
 /*
  * Prints an option, such as "-p, --pid P,..", and beside it the help text, in as many lines as it

@@ -42,14 +42,18 @@ int option_read_number(const char *text, size_t n, int64_t *out);
  */
 int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_text(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_names(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_ids(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_positive(struct options *options, const struct option_spec *spec,
 			 const char *value);
+int option_read_range(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_each(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_length(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_micros(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_states(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_reasons(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_size(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_top(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_choice(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_format(struct options *options, const struct option_spec *spec, const char *value);

@@ -60,6 +60,42 @@ int option_read_number(const char *text, size_t n, int64_t *out)
 	return 0;
 }
 
+/* Appends the value to a list of texts. */
+int option_read_range(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct text_list *list = member(options, spec);
+
+	if (list->n == OPTION_RANGES_MAX)
+		return option_complain(options, "--%s: more than %d are too many", spec->name,
+				       OPTION_RANGES_MAX);
+	list->v[list->n++] = value;
+	return 0;
+}
+
+/* Appends the value to a list of names. */
+int option_read_names(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct name_list *list = member(options, spec);
+
+	if (list->n == OPTION_NAMES_MAX)
+		return option_complain(options, "--%s: more than %d are too many", spec->name,
+				       OPTION_NAMES_MAX);
+	if (strstr(spec->name, "cgroup") && value[0] != '/')
+		return option_complain(options,
+				       "--%s %s: the path of a control group begins with /, as in "
+				       "/system.slice/ssh.service",
+				       spec->name, value);
+	if (value[0] == '!' &&
+	    (strcmp(spec->name, "comm") == 0 || strcmp(spec->name, "unit") == 0 ||
+	     strcmp(spec->name, "function") == 0))
+		return option_complain(options,
+				       "--%s %s: what is to be left out is --not-%s '%s'; a name "
+				       "that begins with ! is '\\%s'",
+				       spec->name, value, spec->name, value + 1, value);
+	list->v[list->n++] = value;
+	return 0;
+}
+
 /*
  * Parses "4242" or "4242,4243". Appends the numbers to the option's list, which may already have
  * numbers if the option was given before.
@@ -89,12 +125,33 @@ static int read_list(struct options *options, const struct option_spec *spec, co
 
 int option_read_ids(struct options *options, const struct option_spec *spec, const char *value)
 {
+	bool is_not = strncmp(spec->name, "not-", 4) == 0;
 	char wanted[128];
 
 	snprintf(wanted, sizeof(wanted),
-		 "%s; numbers from 1 to %" PRId64 ", with commas between; a name goes to --comm",
-		 spec->name, ID_MAX);
+		 "%s; numbers from 1 to %" PRId64 ", with commas between; a name goes to --%scomm",
+		 is_not ? spec->name + 4 : spec->name, ID_MAX, is_not ? "not-" : "");
 	return read_list(options, spec, value, 1, ID_MAX, wanted);
+}
+
+/* Parses a number of bytes, which may end in K, M or G. */
+int option_read_size(struct options *options, const struct option_spec *spec, const char *value)
+{
+	static const char units[] = "KMG";
+	size_t n = strlen(value);
+	const char *unit = n > 0 ? strchr(units, value[n - 1]) : NULL;
+	int64_t size, factor = INT64_C(1);
+
+	if (unit) {
+		factor <<= 10 * (unit - units + 1);
+		n--;
+	}
+	if (option_read_number(value, n, &size) < 0 || size < 1 ||
+	    __builtin_mul_overflow(size, factor, &size))
+		return option_complain(options, "--%s %s: not a size; 8M or 500K would be",
+				       spec->name, value);
+	*(int64_t *)member(options, spec) = size;
+	return 0;
 }
 
 /* Parses --cpu. Does not check that the CPUs exist: the daemon checks that. */
@@ -192,6 +249,28 @@ int option_read_states(struct options *options, const struct option_spec *spec, 
 		if (list->n == OPTION_STATES_MAX)
 			return option_complain(options, "--%s: more than %d are too many",
 					       spec->name, OPTION_STATES_MAX);
+		memcpy(list->v[list->n], at, n);
+		list->v[list->n++][n] = '\0';
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+int option_read_reasons(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct reason_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		n = strcspn(at, ",");
+		if (n == 0 || n >= OPTION_REASON_LEN)
+			return option_complain(options,
+					       "--%s %s: \"%.*s\" is no reason to wait for",
+					       spec->name, value, (int)n, at);
+		if (list->n == OPTION_REASONS_MAX)
+			return option_complain(options, "--%s: more than %d are too many",
+					       spec->name, OPTION_REASONS_MAX);
 		memcpy(list->v[list->n], at, n);
 		list->v[list->n++][n] = '\0';
 		if (at[n] == '\0')

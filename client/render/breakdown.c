@@ -24,6 +24,7 @@ struct tree {
 	int64_t own_ns[3];
 	int64_t cpu_ns, runnable_ns, device_ns, queue_ns, throttled_ns, other_ns;
 	int top;
+	bool is_estimate; /* some rows of the tree have estimates */
 };
 
 static const char *const file_layers[] = { "syscall", "vfs", "fs" };
@@ -52,6 +53,7 @@ static void tree_add(struct tree *tree, const struct wire_row *row, int layer)
 {
 	const struct wire_io *io = row->io;
 
+	tree->is_estimate |= *row_about(row) != '\0';
 	tree->own_ns[layer] += io->own_ns;
 	if (layer > tree->top)
 		return;
@@ -97,12 +99,16 @@ static int compare_trees(const void *a, const void *b)
 	return x->total_ns < y->total_ns ? 1 : x->total_ns > y->total_ns ? -1 : 0;
 }
 
-static void render_part(const struct view *view, const char *mark, const char *name, int64_t ns,
-			int64_t whole, const char *meaning)
+static void render_part(const struct view *view, const struct tree *tree, const char *mark,
+			const char *name, int64_t ns, const char *meaning)
 {
-	if (ns > 0)
-		fprintf(view->page.out, "  %s %-10s %9s %6s  %s\n", mark, name, ns_text(ns),
-			share_text(ns, whole), meaning);
+	char text[40];
+
+	if (ns <= 0)
+		return;
+	snprintf(text, sizeof text, "%s%s", tree->is_estimate ? "~" : "", ns_text(ns));
+	fprintf(view->page.out, "  %s %-10s %9s %6s  %s\n", mark, name, text,
+		share_text(ns, tree->total_ns), meaning);
 }
 
 static void render_tree(const struct view *view, const struct tree *tree)
@@ -110,30 +116,31 @@ static void render_tree(const struct view *view, const struct tree *tree)
 	static const char *const own[] = { "in the system call itself", "in the VFS itself",
 					   "in the file system and below" };
 	static const char *const indents[] = { "+-", "+--", "+---" };
-	_cleanup_(freep) char *place = io_place(tree->io), *title = NULL, *right = NULL;
-	int r = asprintf(&title, "%s on %s", io_kind(tree->io), place);
+	const char *about = tree->is_estimate ? "~" : "";
+	_cleanup_(freep) char *place = io_place(tree->io), *kind = name_escape(io_kind(tree->io));
+	_cleanup_(freep) char *title = NULL, *right = NULL;
+	int r = asprintf(&title, "%s on %s", kind, place);
 
 	must(r < 0 ? NULL : title);
-	r = asprintf(&right, "%s in all, %s each", ns_text(tree->total_ns),
+	r = asprintf(&right, "%s%s in all, %s%s each", about, ns_text(tree->total_ns), about,
 		     ns_text(tree->count ? tree->total_ns / tree->count : 0));
 	must(r < 0 ? NULL : right);
 	page_break(&view->page);
 	page_pair(&view->page, STYLE_BOLD, title, right);
-	page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s, by layer:", count_text(tree->count));
+	page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s%s, by layer:", about,
+		  count_text(tree->count));
 	for (size_t i = 0; i < ARRAY_SIZE(file_layers); i++)
-		render_part(view, indents[i], file_layers[i], tree->own_ns[i], tree->total_ns,
-			    own[i]);
+		render_part(view, tree, indents[i], file_layers[i], tree->own_ns[i], own[i]);
 	page_wrap(&view->page, STYLE_PLAIN, "", 2, "by what the thread did:");
-	render_part(view, "+-", "on CPU", tree->cpu_ns, tree->total_ns, "");
-	render_part(view, "+-", "runnable", tree->runnable_ns, tree->total_ns,
-		    "ready, without a CPU");
-	render_part(view, "+-", "device", tree->device_ns, tree->total_ns,
+	render_part(view, tree, "+-", "on CPU", tree->cpu_ns, "running");
+	render_part(view, tree, "+-", "runnable", tree->runnable_ns, "ready, without a CPU");
+	render_part(view, tree, "+-", "device", tree->device_ns,
 		    "asleep while the device worked for it");
-	render_part(view, "+-", "queue", tree->queue_ns, tree->total_ns,
+	render_part(view, tree, "+-", "queue", tree->queue_ns,
 		    "asleep while its requests were queued");
-	render_part(view, "+-", "throttled", tree->throttled_ns, tree->total_ns,
+	render_part(view, tree, "+-", "throttled", tree->throttled_ns,
 		    "asleep, held back by io.max");
-	render_part(view, "+-", "other", tree->other_ns, tree->total_ns,
+	render_part(view, tree, "+-", "other", tree->other_ns,
 		    "asleep: a lock, a peer, other threads' requests");
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/base/local_times.h"
 #include "client/base/term.h"
 #include "common/base.h"
 
@@ -43,6 +44,8 @@ int64_t coverage_length(const struct wire_coverage *coverage)
 {
 	int64_t length = coverage->used.end - coverage->used.start;
 
+	if (coverage->used_ns != WIRE_ABSENT)
+		return coverage->used_ns;
 	for (size_t i = 0; i < coverage->gaps.n; i++) {
 		const struct wire_gap *gap = &coverage->gaps.v[i];
 
@@ -201,24 +204,77 @@ static double cpu_percent(int64_t cpu_ns, int64_t length_ns)
 	return length_ns > 0 ? 100.0 * (double)cpu_ns / (double)length_ns : 0.0;
 }
 
+/* Writes what the setting [budget] cpu allowed, in brackets; "" if there was no limit. */
+static void budget_text(const struct wire_cost *cost, char *out, size_t size)
+{
+	const int64_t unknown = cost->unknown_ns != WIRE_ABSENT ? cost->unknown_ns : 0,
+		      limited =
+			      cost->limited_ns != WIRE_ABSENT ? cost->limited_ns : cost->length_ns;
+
+	out[0] = '\0';
+	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns > 0)
+		snprintf(out, size, " (budget %.3g %%%s%s)", cpu_percent(cost->budget_ns, limited),
+			 limited < cost->length_ns ? " for " : "",
+			 limited < cost->length_ns ? ns_text(limited) : "");
+	else if (unknown > 0)
+		snprintf(out, size, " (budget not known)");
+}
+
+/* Writes how many of the sampled waits were so only in bursts; "" if none were. */
+static void braked_text(const struct wire_cost *cost, char *out, size_t size)
+{
+	out[0] = '\0';
+	if (cost->braked != WIRE_ABSENT)
+		snprintf(out, size, ", %s of them only as their CPU had too many at once",
+			 count_text(cost->braked));
+}
+
+/* Returns in words for users what was not recorded, of a struct wire_shed. */
+static const char *shed_words(const char *name)
+{
+	return strcmp(name, "samples") == 0  ? "most samples of oncpu (those left stand for all)"
+	       : strcmp(name, "calls") == 0  ? "operations of iolat other than requests to disks"
+	       : strcmp(name, "frames") == 0 ? "frames of user stacks behind the first 32"
+	       : strcmp(name, "brief") == 0
+		       ? "functions in new files of processes that live less than a second"
+		       : name;
+}
+
+void render_shed(const struct page *page, const struct wire_shed *shed, const char *when,
+		 size_t indent)
+{
+	_cleanup_(freep) char *words = name_escape(shed_words(shed->name));
+
+	page_wrap(page, STYLE_WARN, "", indent,
+		  "%s: %s, as all would cost more than [budget] cpu allows", when, words);
+}
+
 void render_cost(const struct page *page, const struct wire_cost *cost, int64_t sample_below_ns,
 		 size_t indent)
 {
 	const bool is_sampled = sample_below_ns > 0;
-	char budget[32] = "";
+	char budget[64], braked[96];
 
 	if (!cost)
 		return;
-	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns > 0)
-		snprintf(budget, sizeof(budget), " (budget %.3g %%)",
-			 cpu_percent(cost->budget_ns, cost->length_ns));
+	budget_text(cost, budget, sizeof(budget));
+	braked_text(cost, braked, sizeof(braked));
 	page_wrap(page, STYLE_PLAIN, "cost", indent,
 		  "stackd took %.1f %% of a CPU%s: %.1f %% its threads, %.1f %% its programs in "
-		  "the kernel%s%s%s",
+		  "the kernel%s%s%s%s",
 		  cpu_percent(cost->cpu_ns + cost->bpf_ns, cost->length_ns), budget,
 		  cpu_percent(cost->cpu_ns, cost->length_ns),
 		  cpu_percent(cost->bpf_ns, cost->length_ns), is_sampled ? "; waits under " : "",
-		  is_sampled ? ns_text(sample_below_ns) : "", is_sampled ? " are sampled" : "");
+		  is_sampled ? ns_text(sample_below_ns) : "", is_sampled ? " are sampled" : "",
+		  is_sampled ? braked : "");
+	for (size_t i = 0; i < cost->shed.n; i++) {
+		const struct wire_shed *shed = &cost->shed.v[i];
+		char when[64];
+
+		snprintf(when, sizeof(when), "not recorded for %s",
+			 shed->length_ns != WIRE_ABSENT ? ns_text(shed->length_ns) : "a time");
+		render_shed(page, shed, when, indent);
+	}
 }
 
 static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
@@ -227,7 +283,9 @@ static void render_missing(const struct view *view, const struct wire_snapshot_r
 	render_fold(&view->page, reply->folded, LABEL_WIDTH);
 	render_doubtful_waits(view, &reply->totals);
 	for (size_t i = 0; i < reply->notes.n; i++) {
-		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
+		_cleanup_(freep) char *local =
+			local_times(reply->notes.v[i], clock_ns(CLOCK_REALTIME));
+		_cleanup_(freep) char *note = name_escape(local);
 
 		page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH, "%s", note);
 	}
@@ -247,6 +305,11 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	render_cost(&view->page, reply->cost,
 		    strcmp(reply->probe, "iolat") == 0 ? WIRE_ABSENT : reply->sample_below_ns,
 		    LABEL_WIDTH);
+}
+
+void render_no_data(const struct view *view, const char *why)
+{
+	render_too(view, STYLE_WARN, "no data", why);
 }
 
 static bool gap_is_among(const struct wire_gaps *gaps, const struct wire_gap *gap)

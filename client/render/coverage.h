@@ -33,6 +33,9 @@ void range_text(const struct wire_range *range, char *text, size_t size);
  */
 void render_asked(const struct view *view, const struct wire_coverage *coverage);
 
+/* Prints why there is no data in the range of an answer. */
+void render_no_data(const struct view *view, const char *why);
+
 /*
  * Prints the gaps, losses and notes of the second answer of an overview, with the label in front of
  * each. Leaves out gaps and notes that the first answer has, too.
@@ -65,9 +68,15 @@ static inline const char *fold_at_most(const struct wire_folded *folded)
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 
+/* Prints what stackd does not record to keep within its budget; `when` says since when or for how
+ * long. */
+void render_shed(const struct page *page, const struct wire_shed *shed, const char *when,
+		 size_t indent);
+
 /*
- * Prints what stackd cost as one line; nothing if cost is NULL. The line also says below which
- * length waits were sampled, unless sample_below_ns is not above 0.
+ * Prints what stackd cost as one line, and what it did not record because of that; nothing if cost
+ * is NULL. The line also says below which length waits were sampled, unless sample_below_ns is not
+ * above 0.
  */
 void render_cost(const struct page *page, const struct wire_cost *cost, int64_t sample_below_ns,
 		 size_t indent);

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/diff.h"
 #include "client/render/formats.h"
 #include "client/render/iolat.h"
 #include "client/render/parts.h"
+#include "client/render/render.h"
 #include "common/array.h"
 #include "common/base.h"
 
@@ -309,6 +311,7 @@ void render_folded(const struct view *view, const struct wire_snapshot_reply *re
 	answer_add(&folded, view, reply);
 	folded_print(&folded, view->page.out);
 	folded_fini(&folded);
+	report_estimates(reply);
 }
 
 /* An answer, or an overview, that is printed while its replies arrive. */
@@ -318,6 +321,7 @@ struct folded_stream {
 	bool is_overview;
 	bool has_samples;
 	int64_t on_cpu_ns; /* for an overview: the time on CPUs that the waits say */
+	bool has_reported; /* report_estimates() was called for a reply that has estimates */
 };
 
 static void *stream_new(const struct view *view, enum stream_kind kind)
@@ -333,6 +337,8 @@ static void stream_add(void *opaque, const struct wire_snapshot_reply *reply, bo
 {
 	struct folded_stream *stream = opaque;
 
+	if (!stream->has_reported)
+		stream->has_reported = report_estimates(reply);
 	if (!stream->is_overview) {
 		answer_add(&stream->folded, stream->view, reply);
 		return;
@@ -364,4 +370,5 @@ const struct format format_folded = {
 	.stream_new = stream_new,
 	.stream_add = stream_add,
 	.stream_end = stream_end,
+	.diff = diff_print_folded,
 };

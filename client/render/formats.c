@@ -13,6 +13,20 @@ static const struct format *const formats[] = {
 #undef FORMAT
 };
 
+void format_print(const struct format *format, const struct view *view,
+		  const struct wire_snapshot_reply *reply)
+{
+	void *stream;
+
+	if (format->snapshot) {
+		format->snapshot(view, reply);
+		return;
+	}
+	stream = format->stream_new(view, STREAM_ANSWER);
+	format->stream_add(stream, reply, true);
+	format->stream_end(stream, true);
+}
+
 const struct format *format_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
@@ -21,12 +35,51 @@ const struct format *format_find(const char *name)
 	return NULL;
 }
 
-void format_names(bool has_stacks, char out[static FORMAT_NAMES_MAX])
+const struct format *format_of_file(const char *path)
+{
+	const struct format *found = NULL;
+	size_t length = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		const char *suffix = formats[i]->suffix;
+		size_t n = strlen(suffix);
+
+		if (length > n && path[length - n - 1] == '.' &&
+		    strcmp(path + length - n, suffix) == 0 && (!found || n > strlen(found->suffix)))
+			found = formats[i];
+	}
+	return found;
+}
+
+bool format_is_trace_file(const char *path)
+{
+	const char *suffix = strrchr(path, '.');
+
+	return suffix &&
+	       (strcmp(suffix, ".pftrace") == 0 || strcmp(suffix, ".perfetto-trace") == 0);
+}
+
+bool format_fits(const struct format *format, enum format_use use)
+{
+	switch (use) {
+	case FORMAT_OF_LISTS:
+		return !format->has_only_stacks;
+	case FORMAT_OF_MANY:
+		return !format->has_one_answer;
+	case FORMAT_OF_CHANGES:
+		return format->diff;
+	case FORMAT_OF_STACKS:
+		break;
+	}
+	return true;
+}
+
+void format_names(enum format_use use, char out[static FORMAT_NAMES_MAX])
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (has_stacks || !formats[i]->has_only_stacks)
+		if (format_fits(formats[i], use))
 			used += (size_t)snprintf(out + used, FORMAT_NAMES_MAX - used, "%s%s",
 						 used ? "|" : "", formats[i]->name);
 }

@@ -16,6 +16,8 @@
 #include "client/render/render.h"
 #include "proto/wire.h"
 
+struct diff;
+
 /* What is printed while it arrives: an answer, an overview, or the answers of slices. */
 enum stream_kind { STREAM_ANSWER, STREAM_OVERVIEW, STREAM_SLICES };
 
@@ -33,12 +35,19 @@ struct format {
 	bool has_all_rows;
 	/* true: the format can print only stacks; call() and the functions after it are NULL */
 	bool has_only_stacks;
+	/* true: idle waits are left out unless --idle is given, as in text */
+	bool leaves_out_idle;
+	/* true: a file has one answer, so that `stackctl watch`, which prints many, refuses it */
+	bool has_one_answer;
+	bool is_binary;	    /* true: the output is no text, and is not printed on a terminal */
+	bool has_build_ids; /* true: the output has build-ids of files and positions in them */
 
 	/*
 	 * Each function prints one kind of answer, which it borrows. A write error only sets the
 	 * stream's error flag. If stuck() is NULL, snapshot() also prints the answers to `stackctl
 	 * stuck`.
 	 */
+	/* NULL: format_print() calls stream_new() and the functions after it. */
 	void (*snapshot)(const struct view *view, const struct wire_snapshot_reply *reply);
 	void (*stuck)(const struct view *view, const struct wire_snapshot_reply *reply);
 	/* Prints an overview. NULL where stream_new() is not. */
@@ -58,6 +67,8 @@ struct format {
 	void *(*stream_new)(const struct view *view, enum stream_kind kind);
 	void (*stream_add)(void *stream, const struct wire_snapshot_reply *reply, bool is_first);
 	void (*stream_end)(void *stream, bool is_whole);
+	/* Prints a comparison after diff_finish(). NULL: the format has none. */
+	void (*diff)(const struct diff *diff);
 	void (*call)(const struct view *view, const struct wire_call *call);
 	void (*status)(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 	void (*probes)(const struct page *page, const struct wire_probes_reply *reply);
@@ -70,15 +81,35 @@ struct format {
 FORMAT_LIST
 #undef FORMAT
 
+/* Prints a whole answer in the format. */
+void format_print(const struct format *format, const struct view *view,
+		  const struct wire_snapshot_reply *reply);
+
 /* Returns the format with that name, or NULL if there is none. */
 const struct format *format_find(const char *name);
 
+/*
+ * Returns the format whose suffix the name of a file ends with; of several the one with the longest
+ * suffix. Returns NULL if there is none.
+ */
+const struct format *format_of_file(const char *path);
+
+/* True if the name of a file ends as those of traces do, which only `stackctl report` writes. */
+bool format_is_trace_file(const char *path);
+
 enum { FORMAT_NAMES_MAX = sizeof(FORMAT_NAMES) };
 
-/*
- * Writes the names of the formats, as in "text|json". Formats that can print only stacks are among
- * them if has_stacks is true.
- */
-void format_names(bool has_stacks, char out[static FORMAT_NAMES_MAX]);
+/* The kinds of what a verb prints in a format. */
+enum format_use {
+	FORMAT_OF_LISTS,   /* no stacks */
+	FORMAT_OF_STACKS,  /* one answer with stacks */
+	FORMAT_OF_MANY,	   /* many such answers, one after the other */
+	FORMAT_OF_CHANGES, /* a comparison of two */
+};
+
+bool format_fits(const struct format *format, enum format_use use);
+
+/* Writes the names of the formats that fit, as in "text|json". */
+void format_names(enum format_use use, char out[static FORMAT_NAMES_MAX]);
 
 #endif

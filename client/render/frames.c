@@ -6,7 +6,6 @@
 
 #include "client/base/term.h"
 #include "client/render/render.h"
-#include "client/render/wait_kind.h"
 #include "common/base.h"
 
 static const struct {
@@ -18,7 +17,9 @@ static const struct {
 	{ "no_table", "truncated: the unwind table of a file is not loaded yet" },
 	{ "no_mapping", "truncated: an address is in no known mapping" },
 	{ "no_row", "truncated: the unwind table does not cover an address" },
+	{ "compat", "truncated: stacks of 32-bit programs are not followed" },
 	{ "fault", "truncated: its memory was swapped out or unmapped" },
+	{ "shed", "truncated: what is missing would have cost more than [budget] cpu allows" },
 	{ "lost", "lost on the way from the kernel" },
 	{ "new_thread", "missing: a new thread, before its first run" },
 	{ "no_hook", "missing: the probe missed the end of this wait" },
@@ -233,6 +234,29 @@ static size_t count_lines(const struct view *view, const struct wire_stack *stac
 	return lines;
 }
 
+static bool starts_with(const char *name, const char *start)
+{
+	return strncmp(name, start, strlen(start)) == 0;
+}
+
+static bool is_scheduler(const struct wire_frame *frame)
+{
+	const char *name = frame->name;
+
+	return name && (starts_with(name, "__schedule") || starts_with(name, "schedule_") ||
+			starts_with(name, "preempt_schedule") || strcmp(name, "schedule") == 0 ||
+			starts_with(name, "schedule."));
+}
+
+size_t scheduler_frames(const struct wire_stack *kernel)
+{
+	size_t n = 0;
+
+	while (n + 1 < kernel->frames.n && is_scheduler(&kernel->frames.v[n]))
+		n++;
+	return n;
+}
+
 static void render_stack(const struct view *view, const struct wire_stack *stack, bool is_kernel,
 			 size_t indent, size_t limit)
 {
@@ -273,15 +297,19 @@ void render_frames(const struct view *view, const struct wire_row *row, size_t i
 		render_stack(view, user, false, indent, limit);
 }
 
-char *row_title(const struct view *view, const struct wire_row *row)
+/* Returns the title of a row, without the host. The caller frees it. */
+static char *title_on_host(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *comm = name_escape(row->comm), *process = NULL;
 	const char *kind = row->process.kernel ? "kernel thread" : "pid";
-	const char *gone = row->process.exited ? ", exited" : "";
+	const char *fate = process_fate(&row->process), *gone = fate ? fate : "";
+	const char *comma = fate ? ", " : "";
 	const char *of = "";
 	char *title = NULL;
 	int r;
 
+	if (row->own == 1)
+		return must(strdup("stackd itself"));
 	if (row->key)
 		return name_escape(row->key);
 	/*
@@ -297,15 +325,27 @@ char *row_title(const struct view *view, const struct wire_row *row)
 	} else if (row->tid == WIRE_ABSENT) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = ", of ";
-		r = asprintf(&title, "%s (%s %" PRId64 "%s%s%s)", comm, kind, row->process.pid, of,
-			     of[0] ? process : "", gone);
+		r = asprintf(&title, "%s (%s %" PRId64 "%s%s%s%s)", comm, kind, row->process.pid,
+			     of, of[0] ? process : "", comma, gone);
 	} else if (row->tid == row->process.pid) {
-		r = asprintf(&title, "%s (%s %" PRId64 "%s)", comm, kind, row->tid, gone);
+		r = asprintf(&title, "%s (%s %" PRId64 "%s%s)", comm, kind, row->tid, comma, gone);
 	} else {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = " of ";
-		r = asprintf(&title, "%s (thread %" PRId64 "%s%s, pid %" PRId64 "%s)", comm,
-			     row->tid, of, of[0] ? process : "", row->process.pid, gone);
+		r = asprintf(&title, "%s (thread %" PRId64 "%s%s, pid %" PRId64 "%s%s)", comm,
+			     row->tid, of, of[0] ? process : "", row->process.pid, comma, gone);
 	}
 	return must(r < 0 ? NULL : title);
+}
+
+char *row_title(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *host = NULL, *title = title_on_host(view, row);
+	char *both;
+
+	/* A row by host has it as its key. */
+	if (!row->host || (row->key && strcmp(row->host, row->key) == 0))
+		return TAKE(title);
+	host = name_escape(row->host);
+	return must(asprintf(&both, "%s: %s", host, title) < 0 ? NULL : both);
 }

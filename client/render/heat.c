@@ -226,6 +226,8 @@ static void render_times(const struct view *view, const struct axis *axis)
 
 static void render_heat(const struct view *view, const struct heat *heat, const struct axis *axis)
 {
+	_cleanup_(freep) char *layer = name_escape(heat->io->layer),
+			      *op = name_escape(heat->io->op);
 	_cleanup_(freep) char *title = NULL, *right = NULL;
 	size_t first, last = 0;
 	int64_t most;
@@ -233,7 +235,7 @@ static void render_heat(const struct view *view, const struct heat *heat, const 
 
 	if (!heat_extent(heat, axis, &first, &last, &most))
 		return;
-	r = asprintf(&title, "%s %s", heat->io->layer, heat->io->op);
+	r = asprintf(&title, "%s %s", layer, op);
 	must(r < 0 ? NULL : title);
 	r = asprintf(&right, "%s, %s in all, %s in the darkest", count_text(heat->count),
 		     ns_text(heat->total_ns), count_text(most));

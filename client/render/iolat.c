@@ -139,10 +139,39 @@ const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
 	return text;
 }
 
-/* The widths of the columns for the operation (op) and for its file system and device (place). */
+/* The columns of figures, in the order in which they are printed. */
+enum figure {
+	FIGURE_COUNT,
+	FIGURE_TOTAL,
+	FIGURE_P50,
+	FIGURE_P90,
+	FIGURE_P99,
+	FIGURE_LONGEST,
+	FIGURES
+};
+
+static const int figure_widths[FIGURES] = { 9, 8, 7, 7, 7, 7 };
+
+/*
+ * The widths of the columns for the operation (op) and for its file system and device (place), and
+ * which figures there are.
+ */
 struct widths {
 	int op, place;
+	bool has[FIGURES];
 };
+
+/* Leaves out figures, those that matter least first, until `room` columns are left for the place.
+ */
+static void leave_out_figures(struct widths *widths, int *room)
+{
+	static const enum figure order[] = { FIGURE_P50, FIGURE_P90, FIGURE_COUNT, FIGURE_LONGEST };
+
+	for (size_t i = 0; i < ARRAY_SIZE(order) && *room < PLACE_LEAST; i++) {
+		widths->has[order[i]] = false;
+		*room += figure_widths[order[i]] + 1;
+	}
+}
 
 /*
  * Returns widths at which no text is truncated. On a terminal, however, the column for file system
@@ -150,18 +179,24 @@ struct widths {
  */
 static struct widths widths_of(const struct view *view, const struct wire_rows *rows)
 {
-	struct widths widths = { OP_WIDTH, PLACE_WIDTH };
+	struct widths widths = { .op = OP_WIDTH,
+				 .place = PLACE_WIDTH,
+				 .has = { true, true, true, true, true, true } };
 	int room;
 
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct wire_io *io = rows->v[i].io;
 		_cleanup_(freep) char *place = io ? io_place(io) : NULL;
-		int op = io ? (int)strlen(io->op) : 0, columns = io ? (int)text_columns(place) : 0;
+		_cleanup_(freep) char *name = io ? name_escape(io->op) : NULL;
+		int op = io ? (int)text_columns(name) : 0,
+		    columns = io ? (int)text_columns(place) : 0;
 
 		widths.op = op > widths.op ? op : widths.op;
 		widths.place = columns > widths.place ? columns : widths.place;
 	}
 	room = (int)view->page.width - widths.op - FIGURES_WIDTH;
+	if (view->page.cuts_names)
+		leave_out_figures(&widths, &room);
 	if (view->page.cuts_names && widths.place > room)
 		widths.place = room > PLACE_LEAST ? room : PLACE_LEAST;
 	return widths;
@@ -174,19 +209,36 @@ static void put_padded(FILE *out, const char *text, int columns)
 	fprintf(out, "%s%*s", text, width < columns ? columns - width : 0, "");
 }
 
+/* Prints the columns of figures, and ends the line. */
+static void put_figures(FILE *out, const struct widths *widths, const char *const figures[FIGURES])
+{
+	for (size_t i = 0; i < FIGURES; i++)
+		if (widths->has[i])
+			fprintf(out, " %*s", figure_widths[i], figures[i]);
+	fputc('\n', out);
+}
+
 static void render_row(const struct view *view, const struct wire_row *row, struct widths widths)
 {
-	_cleanup_(freep) char *place = io_place(row->io), *where = NULL;
-	char text[5][32];
+	_cleanup_(freep) char *place = io_place(row->io), *op = name_escape(row->io->op),
+			      *where = NULL;
+	char text[5][32], count[40], total[40];
 	bool ms = view->milliseconds;
 
+	snprintf(count, sizeof count, "%s%s", row_about(row), count_text(row->count));
+	snprintf(total, sizeof total, "%s%s", row_about(row),
+		 io_figure(row->total_ns, ms, text[0]));
 	where = text_fit(place, (size_t)widths.place);
-	fprintf(view->page.out, "  %-*s ", widths.op, row->io->op);
+	fputs("  ", view->page.out);
+	put_padded(view->page.out, op, widths.op);
+	fputc(' ', view->page.out);
 	put_padded(view->page.out, where, widths.place);
-	fprintf(view->page.out, " %9s %8s %7s %7s %7s %7s\n", count_text(row->count),
-		io_figure(row->total_ns, ms, text[0]), io_figure(row->io->p50_ns, ms, text[1]),
-		io_figure(row->io->p90_ns, ms, text[2]), io_figure(row->io->p99_ns, ms, text[3]),
-		io_figure(row->max_ns, ms, text[4]));
+	put_figures(view->page.out, &widths,
+		    (const char *const[FIGURES]){ count, total,
+						  io_figure(row->io->p50_ns, ms, text[1]),
+						  io_figure(row->io->p90_ns, ms, text[2]),
+						  io_figure(row->io->p99_ns, ms, text[3]),
+						  io_figure(row->max_ns, ms, text[4]) });
 }
 
 /*
@@ -211,7 +263,8 @@ static void render_extras(const struct view *view, const struct wire_row *row)
 			  count_text(io->open), io->open == 1 ? "has" : "have",
 			  ns_text(io->oldest_ns), io->oldest_tid);
 	if (io->errors > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s failed", count_text(io->errors));
+		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s%s failed", row_about(row),
+			  count_text(io->errors));
 }
 
 /*
@@ -239,9 +292,11 @@ static void render_row_histogram(const struct view *view, const struct wire_row 
 	fputc('\n', view->page.out);
 	if (view->milliseconds) {
 		n = histogram_to_ms(row->buckets.v, row->buckets.n, ms);
-		render_histogram(view->page.out, "msecs", ms, n, true);
+		render_histogram(view->page.out, *row_about(row) ? "msecs ~" : "msecs", ms, n,
+				 true);
 	} else {
-		render_histogram(view->page.out, "nsecs", row->buckets.v, row->buckets.n, true);
+		render_histogram(view->page.out, *row_about(row) ? "nsecs ~" : "nsecs",
+				 row->buckets.v, row->buckets.n, true);
 	}
 	fputc('\n', view->page.out);
 }
@@ -298,9 +353,11 @@ void render_iolat(const struct view *view, const struct wire_snapshot_reply *rep
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no operations");
 		return;
 	}
-	fprintf(view->page.out, "  %-*s %-*s %9s %8s %7s %7s %7s %7s\n", widths.op, "",
-		widths.place, "on", "count", view->milliseconds ? "total/ms" : "total", "p50~",
-		"p90~", "p99~", "longest");
+	fprintf(view->page.out, "  %-*s %-*s", widths.op, "", widths.place, "on");
+	put_figures(view->page.out, &widths,
+		    (const char *const[FIGURES]){ "count",
+						  view->milliseconds ? "total/ms" : "total", "p50~",
+						  "p90~", "p99~", "longest" });
 	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
 		render_layer(view, reply, layers[i], widths);
 	page_break(&view->page);
@@ -308,5 +365,11 @@ void render_iolat(const struct view *view, const struct wire_snapshot_reply *rep
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
 			  count_text(reply->rest.rows));
 	page_wrap(&view->page, STYLE_DIM, "", 0,
-		  "~ estimated from buckets of powers of two; -v prints the buckets");
+		  "p50~, p90~, p99~: estimated from buckets of powers of two; -v prints the "
+		  "buckets");
+	if (reply->sample_below_ns > 0 && *sum_about(view, reply, reply->shown.sampled_ns))
+		page_wrap(&view->page, STYLE_DIM, "", 0,
+			  "~ before a figure: of operations under %s, only some are recorded by "
+			  "stack, and stand for all",
+			  ns_text(reply->sample_below_ns));
 }

@@ -6,6 +6,7 @@
 #include "client/base/exit_code.h"
 #include "client/base/message.h"
 #include "client/base/term.h"
+#include "client/render/diff.h"
 #include "client/render/formats.h"
 #include "common/base.h"
 #include "proto/codec.h"
@@ -60,7 +61,8 @@ static void stream_put(const struct json_stream *stream, int r, struct text *tex
 {
 	if (r < 0)
 		fail(r);
-	fwrite(text->data, 1, text->len, stream->view->page.out);
+	if (text->len > 0)
+		fwrite(text->data, 1, text->len, stream->view->page.out);
 	text_fini(text);
 }
 
@@ -216,6 +218,7 @@ const struct format format_json = {
 	.stream_new = stream_new,
 	.stream_add = stream_add,
 	.stream_end = stream_end,
+	.diff = diff_print_json,
 	.call = print_call,
 	.status = print_status,
 	.probes = print_probes,

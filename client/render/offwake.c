@@ -16,20 +16,22 @@ bool reply_has_wakers(const struct wire_snapshot_reply *reply)
 }
 
 /*
- * Returns the name of a waker on the path of wakeups, as "sshd (pid 412)", or a context such as
- * "timer". The text is escaped; the caller frees it.
+ * Returns the name of a waker on the path of wakeups, as "sshd (pid 412)" or "sshd (pid 412, in a
+ * softirq)", or a context such as "timer". The text is escaped; the caller frees it.
  */
 static char *link_text(const struct wire_link *link)
 {
 	_cleanup_(freep) char *comm = name_escape(link->comm ? link->comm : link->context);
+	const char *mark = strcmp(link->context, "softirq") == 0 ? ", in a softirq" : "";
 	char *text = NULL;
 	int r;
 
 	if (!link->comm)
 		return TAKE(comm);
-	r = link->tid == link->pid ? asprintf(&text, "%s (pid %" PRId64 ")", comm, link->pid)
-				   : asprintf(&text, "%s (thread %" PRId64 ", pid %" PRId64 ")",
-					      comm, link->tid, link->pid);
+	r = link->tid == link->pid
+		    ? asprintf(&text, "%s (pid %" PRId64 "%s)", comm, link->pid, mark)
+		    : asprintf(&text, "%s (thread %" PRId64 ", pid %" PRId64 "%s)", comm, link->tid,
+			       link->pid, mark);
 	return must(r < 0 ? NULL : text);
 }
 
@@ -101,8 +103,6 @@ void render_chain(const struct view *view, const struct wire_row *row)
 void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
-	_cleanup_(freep) char *hook = name_escape(reply->hook);
-
 	bool is_sampled = reply->sample_below_ns > 0;
 	const char *about = t->sampled_ns > 0 ? "~" : "";
 

@@ -6,9 +6,11 @@
 #include "client/base/term.h"
 #include "client/render/coverage.h"
 #include "client/render/iolat.h"
+#include "client/render/overview_lines.h"
 #include "client/render/parts.h"
 #include "client/render/pressure.h"
 #include "client/render/render.h"
+#include "client/render/spawns.h"
 #include "common/base.h"
 
 enum { FRAMES_MAX = 6 };
@@ -32,7 +34,8 @@ static void render_ranked(const struct view *view, const struct part *part,
 			  const struct ranked *ranked, int64_t whole)
 {
 	_cleanup_(freep) char *title = row_title(view, ranked->row), *right = NULL;
-	int r = asprintf(&right, "%s  %5s", ns_text(ranked->ns), share_text(ranked->ns, whole));
+	int r = asprintf(&right, "%s%s  %5s", row_about(ranked->row), ns_text(ranked->ns),
+			 share_text(ranked->ns, whole));
 
 	must(r < 0 ? NULL : right);
 	page_pair(&view->page, STYLE_PLAIN, title, right);
@@ -47,17 +50,19 @@ static void render_ranked(const struct view *view, const struct part *part,
 
 /*
  * Sets *n to the number of rows that have time in one part of the overview, and *ns to the sum of
- * this time, over all rows that the daemon has. reply->rows may have only the first of them. If
- * reply->parts does not have the part, changes nothing.
+ * this time, over all rows that the daemon has, and *sampled_ns to the part of it that stands for
+ * sampled waits. reply->rows may have only the first of them. If reply->parts does not have the
+ * part, changes nothing.
  */
 static void part_sums(const struct part *part, const struct wire_snapshot_reply *reply, size_t *n,
-		      int64_t *ns)
+		      int64_t *ns, int64_t *sampled_ns)
 {
 	for (size_t i = 0; i < reply->parts.n; i++) {
 		if (strcmp(reply->parts.v[i].name, part->name) != 0)
 			continue;
 		*n = (size_t)reply->parts.v[i].rows;
 		*ns = reply->parts.v[i].total_ns;
+		*sampled_ns = reply->parts.v[i].sampled_ns;
 	}
 }
 
@@ -70,7 +75,7 @@ static void render_part(const struct view *view, const struct part *part,
 {
 	struct ranked *ranked = must(calloc(reply->rows.n + 1, sizeof *ranked));
 	size_t n = 0, n_all = 0, shown;
-	int64_t whole = 0;
+	int64_t whole = 0, sampled_ns = WIRE_ABSENT;
 
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		int64_t ns = part->time(&reply->rows.v[i]);
@@ -81,7 +86,7 @@ static void render_part(const struct view *view, const struct part *part,
 		whole += ns;
 	}
 	n_all = n;
-	part_sums(part, reply, &n_all, &whole);
+	part_sums(part, reply, &n_all, &whole, &sampled_ns);
 	qsort(ranked, n, sizeof *ranked, compare_ranked);
 	shown = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n;
 	if (n == 0 && !part->nothing) {
@@ -94,8 +99,8 @@ static void render_part(const struct view *view, const struct part *part,
 			  part->nothing, why ? ": " : "", why ? why : "");
 	else
 		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH,
-			  "%s%s, %zu of %zu stack%s", ns_text(whole),
-			  part->is_of_waits ? "" : " by samples", shown, n_all,
+			  "%s%s%s, %zu of %zu stack%s", sum_about(view, reply, sampled_ns),
+			  ns_text(whole), part->is_of_waits ? "" : " by samples", shown, n_all,
 			  n_all == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
 		render_ranked(view, part, &ranked[i], whole);
@@ -107,9 +112,9 @@ static void render_operation(const struct view *view, const struct wire_row *row
 {
 	const struct wire_io *io = row->io;
 	_cleanup_(freep) char *who = row_title(view, row), *place = io_place(io), *title = NULL,
-			      *right = NULL;
+			      *op = name_escape(io->op), *right = NULL;
 	char p50[32], p99[32], longest[32];
-	int r = asprintf(&title, "%s  %s  %s", who, io->op, place);
+	int r = asprintf(&title, "%s  %s  %s", who, op, place);
 
 	must(r < 0 ? NULL : title);
 	r = asprintf(&right, "%s  %5s", ns_text(row->total_ns), share_text(row->total_ns, whole));
@@ -178,9 +183,20 @@ void render_overview(const struct view *view, const struct overview *overview)
 	static const struct wire_snapshot_reply no_rows;
 	_cleanup_(freep) char *reason =
 		overview->no_samples ? name_escape(overview->no_samples) : NULL;
+	_cleanup_(freep) char *spawns = NULL;
 	struct wire_snapshot_reply io;
 	struct view inner = *view;
 
+	if (view->by && strcmp(view->by, "parent") == 0) {
+		render_coverage(view, waits);
+		page_break(&view->page);
+		render_spawns(view, waits->spawns);
+		return;
+	}
+	if (view->has_lines) {
+		render_overview_lines(view, overview);
+		return;
+	}
 	render_coverage(view, waits);
 	if (samples)
 		render_missing_too(view, "samples", waits, samples);
@@ -192,6 +208,9 @@ void render_overview(const struct view *view, const struct overview *overview)
 	}
 	render_totals(view, waits);
 	render_pressure(view, waits->pressure);
+	spawns = spawns_line(waits->spawns);
+	if (spawns)
+		page_wrap(&view->page, STYLE_PLAIN, "processes", RENDER_LABEL_WIDTH, "%s", spawns);
 	inner.keeps_scheduler = true;
 	render_part(&inner, &parts[0], samples ? samples : &no_rows, reason);
 	for (size_t i = 1; i < PARTS; i++)

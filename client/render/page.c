@@ -19,7 +19,7 @@ static const char *const style_codes[] = {
 
 struct page page_of_stdout(void)
 {
-	bool is_terminal = isatty(STDOUT_FILENO) != 0;
+	bool is_terminal = term_is_terminal(STDOUT_FILENO);
 
 	return (struct page){
 		.out = stdout,
@@ -120,7 +120,8 @@ void page_pair(const struct page *page, enum style style, const char *left, cons
 
 	style_begin(page, style);
 	fputs(fit, page->out);
-	put_spaces(page, used < room ? room - used + 2 : 2);
+	if (right[0])
+		put_spaces(page, used < room ? room - used + 2 : 2);
 	fputs(right, page->out);
 	style_end(page, style);
 	fputc('\n', page->out);
@@ -137,6 +138,14 @@ void page_name(const struct page *page, enum style style, size_t indent, const c
 	fputs(prefix, page->out);
 	style_begin(page, style);
 	fputs(fit, page->out);
+	style_end(page, style);
+	fputc('\n', page->out);
+}
+
+void page_line(const struct page *page, enum style style, const char *text)
+{
+	style_begin(page, style);
+	fputs(text, page->out);
 	style_end(page, style);
 	fputc('\n', page->out);
 }

@@ -43,6 +43,9 @@ void page_pair(const struct page *page, enum style style, const char *left, cons
 void page_name(const struct page *page, enum style style, size_t indent, const char *prefix,
 	       const char *name);
 
+/* Prints a text as one line, as it is. */
+void page_line(const struct page *page, enum style style, const char *text);
+
 /* Prints an empty line. */
 void page_break(const struct page *page);
 

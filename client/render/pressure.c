@@ -95,6 +95,22 @@ static char *units_text(const struct wire_unit_pressures *units)
 	return text;
 }
 
+char *pressure_line(const struct wire_pressure *pressure)
+{
+	char cpu[24], io[24], memory[24], *text = NULL;
+	_cleanup_(freep) char *units = NULL;
+
+	if (!pressure || !pressure->cpu || !pressure->io || !pressure->memory)
+		return must(strdup("not known"));
+	units = units_text(&pressure->units);
+	if (asprintf(&text, "cpu %s, io %s, memory %s%s",
+		     percent_text(pressure->cpu->some_ppm, cpu),
+		     percent_text(pressure->io->some_ppm, io),
+		     percent_text(pressure->memory->some_ppm, memory), units) < 0)
+		text = NULL;
+	return must(text);
+}
+
 void render_pressure(const struct view *view, const struct wire_pressure *pressure)
 {
 	_cleanup_(freep) char *units = NULL, *missing = NULL;

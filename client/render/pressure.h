@@ -10,6 +10,12 @@
 #include "client/render/render.h"
 
 /*
+ * Returns for which share of the time tasks stalled, and the units that stalled most, as one line.
+ * The caller frees it.
+ */
+char *pressure_line(const struct wire_pressure *pressure);
+
+/*
  * Prints the pressure of the host and the units with the most pressure as one paragraph; nothing if
  * `pressure` is NULL.
  */

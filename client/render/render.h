@@ -36,6 +36,9 @@ struct view {
 	 * The totals include all waits.
 	 */
 	bool picks_waits;
+	bool has_lines;	      /* prints a line for each row, without the stacks */
+	const char *by;	      /* the value of --by; NULL: not given */
+	bool has_utf8;	      /* the terminal shows UTF-8 */
 	bool by_stack;	      /* --by was not given, so each row is one stack of one process */
 	bool chain;	      /* prints the whole path of wakers, not only the last waker */
 	bool keeps_scheduler; /* also prints the frames of the scheduler */
@@ -69,7 +72,8 @@ struct overview {
 };
 
 /*
- * overview.c: prints the totals. Then prints, for each part of the time, the stacks that took the
+ * overview.c: prints one screen of lines if view->has_lines is true, see overview_lines.h.
+ * Otherwise prints the totals. Then prints, for each part of the time, the stacks that took the
  * most of it: view->top stacks, or all if view->top is 0. Then the same for the processes that did
  * I/O.
  */
@@ -89,11 +93,41 @@ void render_slices(const struct view *view, const struct wire_snapshot_reply *co
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
+ * holders.c: prints what the thread with the longest wait of a row waits for, who holds it, and for
+ * what each holder waits itself, as far as the answer has it. The first line begins with `label`.
+ */
+void render_holders(const struct view *view, const struct wire_row *row, const char *label,
+		    const struct wire_range *used);
+
+/* estimate.c. Returns "~" if the row has figures that are estimates, else "". */
+const char *row_about(const struct wire_row *row);
+
+/*
+ * estimate.c. Returns "~" if a sum over rows of the answer is an estimate, else "". sampled_ns is
+ * the part of the sum that stands for sampled waits, or WIRE_ABSENT. A sum over all rows of offcpu
+ * is exact even so, unless options select waits or idle rows are left out of it.
+ */
+const char *sum_about(const struct view *view, const struct wire_snapshot_reply *reply,
+		      int64_t sampled_ns);
+
+/*
+ * estimate.c. If any row of the answer has estimates, says so on stderr and returns true. For
+ * formats in which the figures cannot be marked.
+ */
+bool report_estimates(const struct wire_snapshot_reply *reply);
+
+/*
  * waits.c. render_waits() prints an answer of offcpu or offwake: the totals and the rows.
  * render_totals() prints only the totals of an answer of offcpu.
  */
 void render_waits(const struct view *view, const struct wire_snapshot_reply *reply);
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/*
+ * waits.c: if the filter leaves out waits or samples, prints how much time is left of the time `of`
+ * of the threads that it selects, and of those that it leaves out by name.
+ */
+void render_kept(const struct view *view, const struct wire_snapshot_reply *reply, int64_t of);
 
 /*
  * samples.c. reply_is_sampled() is true for an answer of oncpu. render_samples() prints the totals
@@ -160,10 +194,29 @@ const char *flag_text(const char *flag);
 char *row_title(const struct view *view, const struct wire_row *row);
 
 /*
+ * frames.c: returns how many frames of the scheduler a stack begins with, counted from the leaf. If
+ * all frames are of the scheduler, does not count the last one. Frames of the scheduler say nothing
+ * about the wait, and are missing in stacks that are taken while the thread sleeps.
+ */
+size_t scheduler_frames(const struct wire_stack *kernel);
+
+/*
+ * state.c: returns the text for the reason of a row, which can follow "waits for"; NULL if `word`
+ * is NULL, or not known to this version, or "unknown".
+ */
+const char *reason_text(const char *word);
+
+/*
  * state.c: returns the state of a row's threads, as "S waits for data from a pipe" or "D
  * uninterruptible (disk or lock)". The caller frees it.
  */
 char *state_words(const struct wire_row *row);
+
+/*
+ * state.c: returns why a process cannot wait any more: "exited", or "before exec" if it goes on
+ * with another program. NULL if it can.
+ */
+const char *process_fate(const struct wire_process *process);
 
 /* state.c: true if the row's thread waited for something else than a CPU. */
 bool row_was_blocked(const struct wire_row *row);

@@ -4,6 +4,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -56,10 +57,13 @@ void render_samples(const struct view *view, const struct wire_snapshot_reply *r
 
 	inner.keeps_scheduler = true;
 	render_head(view, reply);
+	render_kept(view, reply, reply->totals.on_cpu_ns);
 	if (reply->rows.n > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", RENDER_LABEL_WIDTH, "%% of %s on a CPU",
 			  ns_text(whole));
-	for (size_t i = 0; i < reply->rows.n; i++)
+	if (view->has_lines)
+		render_lines(view, reply, whole);
+	for (size_t i = 0; !view->has_lines && i < reply->rows.n; i++)
 		render_row(&inner, &reply->rows.v[i], whole);
 	page_break(&view->page);
 	if (reply->rows.n == 0)

@@ -47,9 +47,33 @@ static int64_t part_ns(const struct wire_snapshot_reply *reply, const char *name
 	return 0;
 }
 
+/* Returns the time of a part that stands for sampled waits or operations. */
+static int64_t part_sampled_ns(const struct wire_snapshot_reply *reply, const char *name)
+{
+	for (size_t i = 0; name && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, name) == 0)
+			return reply->parts.v[i].sampled_ns > 0 ? reply->parts.v[i].sampled_ns : 0;
+	return 0;
+}
+
+/* Writes a sum of parts as an average number of threads, with "~" in front if it is an estimate. */
+static void parts_text(const struct view *view, const struct column *column,
+		       const struct wire_snapshot_reply *reply, char text[static 40])
+{
+	const char *const *names = column->parts;
+	char average[32];
+
+	average_text(part_ns(reply, names[0]) + part_ns(reply, names[1]),
+		     coverage_length(&reply->coverage), average);
+	snprintf(text, 40, "%s%s",
+		 sum_about(view, reply,
+			   part_sampled_ns(reply, names[0]) + part_sampled_ns(reply, names[1])),
+		 average);
+}
+
 /* Writes the figure of a slice: an average number of threads, or a number of events a second. */
-static void figure_of(const struct column *column, const struct wire_snapshot_reply *reply,
-		      char text[static 32])
+static void figure_of(const struct view *view, const struct column *column,
+		      const struct wire_snapshot_reply *reply, char text[static 40])
 {
 	int64_t length = coverage_length(&reply->coverage), count;
 
@@ -58,8 +82,7 @@ static void figure_of(const struct column *column, const struct wire_snapshot_re
 		average_text(reply->totals.on_cpu_ns, length, text);
 		break;
 	case OF_PARTS:
-		average_text(part_ns(reply, column->parts[0]) + part_ns(reply, column->parts[1]),
-			     length, text);
+		parts_text(view, column, reply, text);
 		break;
 	case OF_COUNT:
 		count = reply_is_iolat(reply) ? reply->totals.ios : reply->totals.calls;
@@ -83,8 +106,11 @@ static char *row_words(const struct view *view, const struct wire_row *row)
 	int r;
 
 	if (row->io) {
+		_cleanup_(freep) char *layer = name_escape(row->io->layer);
+		_cleanup_(freep) char *op = name_escape(row->io->op);
+
 		more = io_place(row->io);
-		r = asprintf(&words, "%s %s, %s", row->io->layer, row->io->op, more);
+		r = asprintf(&words, "%s %s, %s", layer, op, more);
 	} else if (row->state && !row->key && strcmp(row->state, "-") != 0) {
 		more = state_words(row);
 		r = asprintf(&words, "%s: %s", title, more);
@@ -111,9 +137,11 @@ static void put_row(const struct view *view, const struct wire_snapshot_reply *r
 	size_t room = view->page.width > (size_t)indent + SHARE_WIDTH + 12
 			      ? view->page.width - (size_t)indent - SHARE_WIDTH - 2
 			      : 10;
+	char share[32];
 
 	fitted = view->page.cuts_names ? text_fit(words, room) : must(strdup(words));
-	fprintf(view->page.out, "%*s  %s\n", SHARE_WIDTH, row_share(reply, row), fitted);
+	snprintf(share, sizeof share, "%s%s", row_about(row), row_share(reply, row));
+	fprintf(view->page.out, "%*s  %s\n", SHARE_WIDTH, share, fitted);
 }
 
 static void render_gaps(const struct view *view, const struct wire_snapshot_reply *reply)
@@ -133,7 +161,7 @@ static void render_gaps(const struct view *view, const struct wire_snapshot_repl
 static void render_slice(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct column *columns = columns_of(reply);
-	char start[TERM_TIME_MAX], figure[32];
+	char start[TERM_TIME_MAX], figure[40];
 	int indent = TIME_WIDTH;
 
 	render_gaps(view, reply);
@@ -142,7 +170,7 @@ static void render_slice(const struct view *view, const struct wire_snapshot_rep
 	time_format(reply->coverage.used.start, TIME_CLOCK, start);
 	fputs(start, view->page.out);
 	for (size_t i = 0; i < COLUMNS && columns[i].kind != OF_NOTHING; i++) {
-		figure_of(&columns[i], reply, figure);
+		figure_of(view, &columns[i], reply, figure);
 		fprintf(view->page.out, " %*s", COLUMN_WIDTH, figure);
 		indent += COLUMN_WIDTH + 1;
 	}

@@ -5,8 +5,8 @@
 
 #include "client/base/term.h"
 #include "client/render/render.h"
-#include "client/render/wait_kind.h"
 #include "common/base.h"
+#include "common/wait_reason.h"
 
 /*
  * The kernel's TASK_WAKEKILL (include/linux/sched.h): kill -9 ends the wait, although its state is
@@ -38,21 +38,29 @@ static bool is_killable(const struct wire_row *row)
 	return strcmp(row->state, "D") == 0 && row->state_bits & STATE_BIT_WAKEKILL;
 }
 
+const char *reason_text(const char *word)
+{
+	enum wait_reason reason = wait_reason_find(word);
+
+	return reason < WAIT_REASON_N ? wait_reason_text(reason) : NULL;
+}
+
 /*
  * Returns words that describe more than the state of a row: they also say what the thread waits
  * for, or whether a signal can end the wait, for example. Returns NULL if only the state is known.
- * `kind` is what wait_kind() returned for the row. The caller frees the words.
+ * The caller frees the words.
  */
-static char *specific_words(const struct wire_row *row, const char *kind)
+static char *specific_words(const struct wire_row *row)
 {
+	const char *kind = reason_text(row->reason);
 	char *words = NULL;
 	int r;
 
 	if (strcmp(row->state, "R") == 0 && row->throttled_ns > row->runnable_ns / 2)
 		r = asprintf(&words, "R throttled: its cgroup's CPU quota is used up");
 	else if (strcmp(row->state, "mixed") == 0)
-		r = asprintf(&words, "mixed: %s blocked, %s ready", ns_text(row->blocked_ns),
-			     ns_text(row->runnable_ns));
+		r = asprintf(&words, "mixed: %s%s blocked, %s%s ready", row_about(row),
+			     ns_text(row->blocked_ns), row_about(row), ns_text(row->runnable_ns));
 	else if (kind && strcmp(row->state, "S") == 0)
 		r = asprintf(&words, "S waits for %s", kind);
 	else if (kind && strcmp(row->state, "I") == 0)
@@ -67,7 +75,7 @@ static char *specific_words(const struct wire_row *row, const char *kind)
 
 char *state_words(const struct wire_row *row)
 {
-	char *words = specific_words(row, wait_kind(row->kernel, row->user));
+	char *words = specific_words(row);
 
 	if (words)
 		return words;
@@ -75,6 +83,11 @@ char *state_words(const struct wire_row *row)
 		if (strcmp(state_table[i].state, row->state) == 0)
 			return must(strdup(state_table[i].words));
 	return name_escape(row->state);
+}
+
+const char *process_fate(const struct wire_process *process)
+{
+	return process->exited ? "exited" : process->replaced == 1 ? "before exec" : NULL;
 }
 
 bool row_was_blocked(const struct wire_row *row)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/base/local_times.h"
 #include "client/base/term.h"
 #include "client/render/coverage.h"
 #include "client/render/pressure.h"
@@ -140,7 +141,8 @@ static void render_health(const struct page *page, const struct wire_status_repl
 	page_wrap(page, s->healthy && !late[0] ? STYLE_BOLD : STYLE_WARN, "stackd", LABEL_WIDTH,
 		  "%s%s", s->healthy ? "healthy" : "NOT healthy", late);
 	for (size_t i = 0; i < s->problems.n; i++) {
-		_cleanup_(freep) char *problem = name_escape(s->problems.v[i]);
+		_cleanup_(freep) char *local = local_times(s->problems.v[i], now);
+		_cleanup_(freep) char *problem = name_escape(local);
 
 		page_wrap(page, STYLE_WARN, "problem", LABEL_WIDTH, "%s", problem);
 	}
@@ -150,17 +152,41 @@ static void render_health(const struct page *page, const struct wire_status_repl
 		  kernel);
 }
 
+/* True if the daemon records nothing, and only answers from the database. */
+static bool store_is_served(const struct wire_store *store)
+{
+	return store && strcmp(store->state, "serving") == 0;
+}
+
+/* Prints the range of the windows that a daemon serves which records nothing. */
+static void render_stored(const struct page *page, const struct wire_store *store)
+{
+	char oldest[TERM_TIME_MAX], newest[TERM_TIME_MAX];
+
+	time_format(store->oldest, TIME_FULL, oldest);
+	time_format(store->newest,
+		    time_same_day(store->oldest, store->newest) ? TIME_CLOCK : TIME_FULL, newest);
+	page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
+		  "%s on disk, none in memory, nothing is recorded: %s to %s",
+		  count_text(store->windows), oldest, newest);
+}
+
 static void render_history(const struct page *page, const struct wire_status_reply *s)
 {
 	char oldest[TERM_TIME_MAX] = "", newest[TERM_TIME_MAX] = "";
+	bool is_on_disk =
+		s->store && s->store->oldest != WIRE_ABSENT && s->store->newest != WIRE_ABSENT;
 
 	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT) {
 		time_format(s->oldest, TIME_FULL, oldest);
 		time_format(s->newest, time_same_day(s->oldest, s->newest) ? TIME_CLOCK : TIME_FULL,
 			    newest);
 	}
-	if (!oldest[0])
-		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none yet");
+	if (!oldest[0] && is_on_disk && store_is_served(s->store))
+		render_stored(page, s->store);
+	else if (!oldest[0])
+		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none yet%s",
+			  is_on_disk ? " in memory" : "");
 	else
 		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
 			  "%s of %s each in memory, the last %s of at most %s: %s to %s",
@@ -210,11 +236,11 @@ static void render_store(const struct page *page, const struct wire_store *s, in
 	for (size_t i = 0; i < s->tiers.n; i++)
 		render_tier(page, &s->tiers.v[i], now);
 	if (s->dropped > 0)
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s windows did not get there",
-			  count_text(s->dropped));
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s window%s did not get there",
+			  count_text(s->dropped), s->dropped == 1 ? "" : "s");
 	if (s->damaged > 0)
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s rows could not be read",
-			  count_text(s->damaged));
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s row%s could not be read",
+			  count_text(s->damaged), s->damaged == 1 ? "" : "s");
 	if (s->notice) {
 		notice = name_escape(s->notice);
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
@@ -233,6 +259,24 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 			  "than the budget leaves",
 			  ns_text(budget->sample_below_ns), since);
 	}
+	if (budget->braked > 0)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s short waits and operations were left to chance in bursts, as a CPU "
+			  "took too many stacks at once",
+			  count_text(budget->braked));
+	for (size_t i = 0; i < budget->shed.n; i++) {
+		const struct wire_shed *shed = &budget->shed.v[i];
+		char when[2 * TERM_TIME_MAX];
+
+		moment_text(shed->since, now, since);
+		snprintf(when, sizeof(when), "not recorded since %s", since);
+		render_shed(page, shed, when, LABEL_WIDTH);
+	}
+	if (budget->put_off > 0)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s processes lived less than a second, and their files were not looked "
+			  "at to keep within the budget",
+			  count_text(budget->put_off));
 	if (budget->beyond_since != WIRE_ABSENT) {
 		moment_text(budget->beyond_since, now, since);
 		page_wrap(
@@ -253,6 +297,10 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 		.budget_ns = s->budget_ns != WIRE_ABSENT
 				     ? (int64_t)((double)s->budget_ns * (double)length / 1e9)
 				     : WIRE_ABSENT,
+		.limited_ns = length,
+		.unknown_ns = WIRE_ABSENT,
+		.braked = WIRE_ABSENT,
+		.brake_below_ns = WIRE_ABSENT,
 	};
 	char rss[32], maps[32];
 	int64_t bpf_ns = 0;
@@ -274,20 +322,38 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 			  "the kernel measured %s in the programs", ns_text(bpf_ns));
 }
 
+/* Writes a value of the limit, as a size, a time or a number. Returns the text. */
+static const char *limit_text(const struct wire_limit *limit, int64_t value, char text[static 32])
+{
+	if (limit->unit && strcmp(limit->unit, "bytes") == 0)
+		return size_text(value, text);
+	snprintf(text, 32, "%s",
+		 limit->unit && strcmp(limit->unit, "ns") == 0 ? ns_text(value)
+							       : count_text(value));
+	return text;
+}
+
 static void render_limits(const struct page *page, const struct wire_limits *limits)
 {
 	size_t shown = 0;
 
 	for (size_t i = 0; i < limits->n; i++) {
 		const struct wire_limit *limit = &limits->v[i];
-		_cleanup_(freep) char *name = NULL;
+		_cleanup_(freep) char *name = NULL, *effect = NULL;
+		char value[32], used[32];
 
 		if (limit->hits == 0)
 			continue;
 		name = name_escape(limit->name);
+		effect = name_escape(limit->effect ? limit->effect : "");
+		/* Some limits have no value: they count something that is always refused. */
 		page_wrap(page, STYLE_WARN, shown++ == 0 ? "limits" : "", LABEL_WIDTH,
-			  "%s of %s: reached %s times, %s in use", name, count_text(limit->value),
-			  count_text(limit->hits), count_text(limit->used));
+			  "%s%s%s: reached %s time%s%s%s%s%s", name, limit->value ? " of " : "",
+			  limit->value ? limit_text(limit, limit->value, value) : "",
+			  count_text(limit->hits), limit->hits == 1 ? "" : "s",
+			  limit->used ? ", in use " : "",
+			  limit->used ? limit_text(limit, limit->used, used) : "",
+			  effect[0] ? ": " : "", effect);
 	}
 	if (shown == 0)
 		page_wrap(page, STYLE_PLAIN, "limits", LABEL_WIDTH, "none was reached");
@@ -308,9 +374,13 @@ static void render_walks(const struct page *page, const struct wire_walk *walks)
 		int64_t n;
 		const char *flag;
 	} reasons[] = {
-		{ walks->no_mapping, "no_mapping" }, { walks->no_table, "no_table" },
-		{ walks->no_row, "no_row" },	     { walks->fault, "fault" },
+		{ walks->no_mapping, "no_mapping" },
+		{ walks->no_table, "no_table" },
+		{ walks->no_row, "no_row" },
+		{ walks->fault, "fault" },
 		{ walks->truncated, "truncated" },
+		{ walks->compat, "compat" },
+		{ walks->shed, "shed" },
 	};
 	_cleanup_(freep) char *name = name_escape(walks->binary ? walks->binary : "not known");
 	char why[160] = "";
@@ -370,6 +440,29 @@ static void render_unwind(const struct page *page, const struct wire_unwind *unw
 	render_other_walks(page, (int64_t)(unwind->binaries.n - shown), other_whole, other_stacks);
 }
 
+/* Prints how many processes parse files, and which files made them fail. */
+static void render_parser(const struct page *page, const struct wire_parser *parser)
+{
+	if (!parser)
+		return;
+	page_wrap(page, parser->hanging > 0 ? STYLE_WARN : STYLE_PLAIN, "parsing", LABEL_WIDTH,
+		  "%s worker processes, %s requests in %s of CPU time; replaced %s times, hanging "
+		  "%s",
+		  count_text(parser->workers), count_text(parser->requests),
+		  ns_text(parser->cpu_ns), count_text(parser->replaced),
+		  count_text(parser->hanging));
+	for (size_t i = 0; i < parser->files.n; i++) {
+		_cleanup_(freep) char *path = name_escape(parser->files.v[i].path);
+		_cleanup_(freep) char *reason = name_escape(parser->files.v[i].reason);
+
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s is not read any more: %s", path,
+			  reason);
+	}
+	if (parser->given_up > (int64_t)parser->files.n && parser->files.n)
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s files before that",
+			  count_text(parser->given_up - (int64_t)parser->files.n));
+}
+
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now)
 {
 	render_health(page, reply, now);
@@ -379,6 +472,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_costs(page, reply, now);
 	render_pressure_source(page, reply->pressure, LABEL_WIDTH);
 	render_unwind(page, reply->unwind);
+	render_parser(page, reply->parser);
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	render_fold(page, reply->folded, LABEL_WIDTH);
 	render_limits(page, &reply->limits);
@@ -387,14 +481,21 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 void render_check(const struct page *page, const struct wire_status_reply *reply)
 {
 	static const char *const words[] = { "OK", "WARNING", "CRITICAL" };
-	const char *first = reply->problems.n > 0 ? reply->problems.v[0] : "recording";
-	_cleanup_(freep) char *said = name_escape(first);
+	bool is_serving = store_is_served(reply->store);
+	int64_t windows = is_serving ? reply->store->windows : reply->windows;
+	const char *first = reply->problems.n > 0 ? reply->problems.v[0]
+			    : is_serving	  ? "serving what is on disk"
+						  : "recording";
+	_cleanup_(freep) char *local = local_times(first, clock_ns(CLOCK_REALTIME));
+	_cleanup_(freep) char *said = name_escape(local);
 
 	fprintf(page->out, "%s: %s", words[status_check(reply)], said);
 	if (reply->problems.n > 1)
-		fprintf(page->out, " and %zu more problems", reply->problems.n - 1);
-	fprintf(page->out, "; %s windows, %s lost, %s limits reached\n", count_text(reply->windows),
-		count_text(lost_count(&reply->lost)), count_text(limits_hit(&reply->limits)));
+		fprintf(page->out, " and %zu more problem%s", reply->problems.n - 1,
+			reply->problems.n == 2 ? "" : "s");
+	fprintf(page->out, "; %s window%s, %s lost, %s limit%s reached\n", count_text(windows),
+		windows == 1 ? "" : "s", count_text(lost_count(&reply->lost)),
+		count_text(limits_hit(&reply->limits)), limits_hit(&reply->limits) == 1 ? "" : "s");
 }
 
 static void render_gap(const struct page *page, const struct wire_gap *gap)
@@ -408,17 +509,64 @@ static void render_gap(const struct page *page, const struct wire_gap *gap)
 		  whose ? ": " : "", start, ns_text(gap->end - gap->start), reason);
 }
 
+/*
+ * The steps by which lines of windows are made to fit where they would be too wide: each leaves out
+ * one column more, or the date.
+ */
+enum windows_fit { FIT_ALL, FIT_NO_MEMORY, FIT_NO_OPEN, FIT_NO_ROWS, FIT_NO_DATE, FIT_NO_THREADS };
+
+/* Returns the first step at which the lines fit into the page. */
+static enum windows_fit windows_fit(const struct page *page)
+{
+	static const size_t columns[] = {
+		[FIT_ALL] = 79,	    [FIT_NO_MEMORY] = 70, [FIT_NO_OPEN] = 64,
+		[FIT_NO_ROWS] = 57, [FIT_NO_DATE] = 46,
+	};
+	size_t fit = 0;
+
+	while (page->cuts_names && fit < ARRAY_SIZE(columns) && page->width < columns[fit])
+		fit++;
+	return (enum windows_fit)fit;
+}
+
+/*
+ * Prints one line of the list of windows: its head, or a window. The last cell is the host, empty
+ * where the windows are those of this host.
+ */
+static void render_cells(const struct page *page, enum style style, const char *const cells[9])
+{
+	enum windows_fit fit = windows_fit(page);
+	char line[256];
+	int n = snprintf(line, sizeof line, "%6s %-10.10s %-*s %7s", cells[0], cells[1],
+			 fit >= FIT_NO_DATE ? 12 : 23, cells[2], cells[3]);
+
+	if (fit < FIT_NO_THREADS)
+		n += snprintf(line + n, sizeof line - (size_t)n, " %7s", cells[4]);
+	if (fit < FIT_NO_ROWS)
+		n += snprintf(line + n, sizeof line - (size_t)n, " %6s", cells[5]);
+	if (fit < FIT_NO_OPEN)
+		n += snprintf(line + n, sizeof line - (size_t)n, " %5s", cells[6]);
+	if (fit < FIT_NO_MEMORY)
+		n += snprintf(line + n, sizeof line - (size_t)n, " %8s", cells[7]);
+	if (cells[8][0])
+		snprintf(line + n, sizeof line - (size_t)n, " %.64s", cells[8]);
+	page_name(page, style, 0, "", line);
+}
+
 static void render_window(const struct page *page, const struct wire_window *w)
 {
 	int64_t lost = lost_count(&w->lost);
 	_cleanup_(freep) char *probe = name_escape(w->probe ? w->probe : "");
-	char start[TERM_TIME_MAX], size[32], line[256];
+	_cleanup_(freep) char *host = name_escape(w->host ? w->host : "");
+	char start[TERM_TIME_MAX], size[32], seq[24];
+	enum time_style style = windows_fit(page) >= FIT_NO_DATE ? TIME_MILLI : TIME_DAY_MILLI;
 
-	time_format(w->start, TIME_DAY_MILLI, start);
-	snprintf(line, sizeof line, "%6" PRId64 " %-10.10s %s %7s %7s %6s %5s %8s", w->seq, probe,
-		 start, ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
-		 count_text(w->open), size_text(w->bytes, size));
-	page_name(page, STYLE_PLAIN, 0, "", line);
+	time_format(w->start, style, start);
+	snprintf(seq, sizeof seq, "%" PRId64, w->seq);
+	render_cells(page, STYLE_PLAIN,
+		     (const char *const[]){ seq, probe, start, ns_text(w->length_ns),
+					    count_text(w->threads), count_text(w->rows),
+					    count_text(w->open), size_text(w->bytes, size), host });
 	if (lost > 0)
 		render_lost(page, &w->lost, 8);
 }
@@ -426,12 +574,12 @@ static void render_window(const struct page *page, const struct wire_window *w)
 void render_windows(const struct page *page, const struct wire_windows_reply *reply)
 {
 	size_t gap = 0;
-	char head[128];
 
-	snprintf(head, sizeof head, "%6s %-10s %-23s %7s %7s %6s %5s %8s", "window", "probe",
-		 "start", "length", "threads", "rows", "open", "memory");
 	if (reply->windows.n > 0)
-		page_name(page, STYLE_BOLD, 0, "", head);
+		render_cells(page, STYLE_BOLD,
+			     (const char *const[]){ "window", "probe", "start", "length", "threads",
+						    "rows", "open", "memory",
+						    reply->windows.v[0].host ? "host" : "" });
 	for (size_t i = 0; i < reply->windows.n; i++) {
 		while (gap < reply->gaps.n && reply->gaps.v[gap].start < reply->windows.v[i].start)
 			render_gap(page, &reply->gaps.v[gap++]);

@@ -6,6 +6,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "client/render/stuck_entries.h"
 #include "common/base.h"
@@ -21,6 +22,7 @@ enum {
 static char *entry_title(const struct view *view, const struct stuck_entry *entry)
 {
 	const struct wire_row *row = entry->rows[0];
+	const char *fate = process_fate(&row->process);
 	_cleanup_(freep) char *comm = NULL;
 	char *title = NULL;
 	int r;
@@ -28,8 +30,8 @@ static char *entry_title(const struct view *view, const struct stuck_entry *entr
 	if (entry->n == 1)
 		return row_title(view, row);
 	comm = name_escape(row->process.comm[0] ? row->process.comm : row->comm);
-	r = asprintf(&title, "%s (pid %" PRId64 "%s): %s threads", comm, row->process.pid,
-		     row->process.exited ? ", exited" : "", count_text((long long)entry->n));
+	r = asprintf(&title, "%s (pid %" PRId64 "%s%s): %s threads", comm, row->process.pid,
+		     fate ? ", " : "", fate ? fate : "", count_text((long long)entry->n));
 	return must(r < 0 ? NULL : title);
 }
 
@@ -84,6 +86,7 @@ static void render_entry(const struct view *view, const struct stuck_entry *entr
 		  ROW_INDENT, "%s%s, since %s", state, row->idle ? ", idle" : "", since);
 	if (entry->n > 1)
 		render_threads(view, entry);
+	render_holders(view, row, "", used);
 	if (entry->urgency == URGENT_DOUBT)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
 	render_frames(view, row, FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
@@ -105,8 +108,10 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 			  "shown first",
 			  count_text((long long)entries->urgent));
 	else
-		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
-			  "none is uninterruptible (D) for 5 s or more; the oldest come first");
+		page_wrap(
+			&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			"none is uninterruptible (D) for 5 s or more; waits for locks come first, "
+			"then the oldest");
 }
 
 /*
@@ -129,19 +134,55 @@ static void render_unread(const struct view *view, const struct wire_rows *rows)
 	}
 }
 
+/* Prints rows that each stand for the waits of several threads. */
+static void render_stuck_by(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	struct wire_rows shown = reply->rows;
+	int64_t waits = 0, more;
+
+	if (view->top > 0 && shown.n > (size_t)view->top)
+		shown.n = (size_t)view->top;
+	more = reply->rest.rows + (int64_t)(reply->rows.n - shown.n);
+	for (size_t i = 0; i < shown.n; i++)
+		waits += shown.v[i].open;
+	render_moment(view, reply);
+	if (reply->rows.n == 0)
+		page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH,
+			  reply->idle.rows > 0 ? "nobody but idle threads" : "nobody matches");
+	else
+		page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH, "%s thread%s%s",
+			  count_text(waits), waits == 1 ? "" : "s",
+			  more > 0 ? " in these rows" : "");
+	render_stuck_groups(view, &shown);
+	page_break(&view->page);
+	if (more > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
+			  count_text(more));
+	if (reply->idle.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
+			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+}
+
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	struct stuck_entries entries;
 	struct view inner = *view;
 	size_t n;
 
+	if (view->by) {
+		render_stuck_by(view, reply);
+		return;
+	}
 	stuck_entries_init(&entries, view, &reply->rows);
 	n = view->top > 0 && entries.n > (size_t)view->top ? (size_t)view->top : entries.n;
 	render_moment(view, reply);
-	render_unread(view, &reply->rows);
+	if (!view->has_lines)
+		render_unread(view, &reply->rows);
 	render_summary(view, reply, &entries);
 	inner.hides_unread = true;
-	for (size_t i = 0; i < n; i++)
+	if (view->has_lines)
+		render_stuck_lines(view, &entries, n);
+	for (size_t i = 0; !view->has_lines && i < n; i++)
 		render_entry(&inner, &entries.v[view->reverse ? n - 1 - i : i],
 			     &reply->coverage.used);
 	page_break(&view->page);

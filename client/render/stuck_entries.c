@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "client/base/term.h"
-#include "client/render/wait_kind.h"
 #include "common/base.h"
 
 /*
@@ -15,6 +14,9 @@
  * a slow disk.
  */
 #define URGENT_NS (5 * NS_PER_S)
+
+/* A wait for a lock is urgent, but less so, if it has lasted this long, in ns. */
+#define HELD_NS NS_PER_S
 
 /*
  * A row, and its key: a text made of its process, state and stacks. Rows with equal keys become one
@@ -40,6 +42,19 @@ static void put_stack(FILE *out, const struct view *view, const struct wire_stac
 		fprintf(out, "!%s\n", stack->flags.v[i]);
 }
 
+/*
+ * Waits at the same stack are one entry only if they are for the same object, and all or none of
+ * them are part of a deadlock.
+ */
+static void put_holders(FILE *out, const struct wire_row *row)
+{
+	fprintf(out, "%s\n%s\n%d\n", row->object ? row->object : "",
+		row->holders_unknown ? row->holders_unknown : "", row->deadlock == 1);
+	for (size_t i = 0; i < row->holders.n; i++)
+		fprintf(out, "%" PRId64 " %" PRId64 "\n", row->holders.v[i].pid,
+			row->holders.v[i].tid);
+}
+
 static char *key_text(const struct view *view, const struct wire_row *row)
 {
 	char *text = NULL;
@@ -51,6 +66,7 @@ static char *key_text(const struct view *view, const struct wire_row *row)
 		fprintf(out, "%s %s\n", row->comm, row->process.comm);
 	fprintf(out, "%" PRId64 " %" PRId64 " %s %d %d %d\n", row->process.pid, row->process.start,
 		row->state, row_is_uninterruptible(row), row_is_in_doubt(row), row->idle);
+	put_holders(out, row);
 	if (row->kernel)
 		put_stack(out, view, row->kernel, true);
 	fputs("-\n", out);
@@ -84,7 +100,8 @@ static int compare_candidates(const void *a, const void *b)
 /*
  * Compares entries for qsort(): the most urgent comes first, then the one with the oldest wait.
  * Long uninterruptible waits are most urgent: kill -9 does not end them, and they hold up threads
- * that need the same lock or disk. A long sleep is usually intended.
+ * that need the same lock or disk. Locks should be held for a short time. A long sleep is usually
+ * intended.
  */
 static int compare_entries(const void *a, const void *b)
 {
@@ -94,16 +111,32 @@ static int compare_entries(const void *a, const void *b)
 	return by_urgency != 0 ? by_urgency : compare_age(x->rows[0], y->rows[0]);
 }
 
+/* True if the row waits for a lock of a program or of a file: another one holds it. */
+static bool row_is_for_lock(const struct wire_row *row)
+{
+	static const char *const words[] = { "flock",	 "fcntl",  "file-lock", "mutex",
+					     "pi-mutex", "rwlock", "sysv-sem" };
+
+	for (size_t i = 0; row->reason && i < ARRAY_SIZE(words); i++)
+		if (strcmp(row->reason, words[i]) == 0)
+			return true;
+	return row->deadlock == 1;
+}
+
 static enum urgency row_urgency(const struct wire_row *row)
 {
+	if (row->own == 1)
+		return URGENT_OWN;
 	if (row_is_in_doubt(row))
 		return URGENT_DOUBT;
 	if (row->idle)
 		return URGENT_IDLE;
-	return row_is_uninterruptible(row) && row->max_ns >= URGENT_NS ? URGENT_NOW : URGENT_OLD;
+	if (row_is_uninterruptible(row) && row->max_ns >= URGENT_NS)
+		return URGENT_NOW;
+	return row_is_for_lock(row) && row->max_ns >= HELD_NS ? URGENT_HELD : URGENT_OLD;
 }
 
-/* Returns the number of waits for which the row stands: several if processes were folded. */
+/* Returns the number of waits for which the row stands: of several threads, if it has no tid. */
 static size_t row_waits(const struct wire_row *row)
 {
 	return row->open > 1 ? (size_t)row->open : 1;
@@ -122,8 +155,10 @@ static void entries_make(struct stuck_entries *entries, const struct candidate *
 			entries->v[entries->n - 1].n++;
 		else
 			entries->v[entries->n++] =
-				(struct stuck_entry){ &entries->rows[i], 1,
-						      row_urgency(candidates[i].row) };
+				(struct stuck_entry){ .rows = &entries->rows[i],
+						      .n = 1,
+						      .urgency = row_urgency(candidates[i].row) };
+		entries->v[entries->n - 1].waits += row_waits(candidates[i].row);
 	}
 }
 

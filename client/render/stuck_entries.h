@@ -14,10 +14,12 @@
 #include "client/render/render.h"
 
 enum urgency {
+	URGENT_OWN, /* stackd's own threads: nobody else waits for them */
 	/* it is not known whether the wait is over: the daemon did not see the thread */
 	URGENT_DOUBT,
 	URGENT_IDLE, /* the thread waits for new work; listed only with --idle or a filter */
-	URGENT_OLD,  /* a wait that is neither in doubt, nor idle, nor URGENT_NOW */
+	URGENT_OLD,  /* a wait that is none of the others */
+	URGENT_HELD, /* a wait of 1 s or more for a lock that somebody holds */
 	URGENT_NOW,  /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 
@@ -28,13 +30,14 @@ struct stuck_entry {
 	 */
 	const struct wire_row *const *rows;
 	size_t n;
+	size_t waits; /* number of threads; a row of several processes stands for several */
 	enum urgency urgency;
 };
 
 struct stuck_entries {
 	struct stuck_entry *v;
 	size_t n;
-	size_t waits;  /* number of threads; a row of folded processes stands for several */
+	size_t waits;  /* number of threads of all entries */
 	size_t urgent; /* number of threads whose waits are URGENT_NOW */
 	const struct wire_row **rows;
 };

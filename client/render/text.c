@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/render/coverage.h"
+#include "client/render/diff.h"
 #include "client/render/formats.h"
 #include "client/render/iolat.h"
 #include "client/render/render.h"
@@ -8,7 +9,9 @@
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	render_coverage(view, reply);
-	if (reply_is_iolat(reply) && view->over_time)
+	if (reply->missing)
+		render_no_data(view, reply->missing);
+	else if (reply_is_iolat(reply) && view->over_time)
 		render_heats(view, reply);
 	else if (reply_is_iolat(reply) && view->breakdown)
 		render_breakdown(view, reply);
@@ -30,6 +33,7 @@ const struct format format_text = {
 	.stuck = render_stuck,
 	.overview = render_overview,
 	.slices = render_slices,
+	.diff = diff_print_text,
 	.call = render_call,
 	.status = render_status,
 	.probes = render_probes,

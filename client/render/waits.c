@@ -6,6 +6,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -91,10 +92,10 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 	if (row->max_tid != WIRE_ABSENT)
 		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
 	r = asprintf(&text, "%s%s%s%s%s%s%s", ns_text(row->max_ns),
-		     has_ended		   ? ", ended "
-		     : !is_open		   ? " or more"
-		     : row->process.exited ? ", beyond this range, since "
-					   : ", still waiting since ",
+		     has_ended			   ? ", ended "
+		     : !is_open			   ? " or more"
+		     : process_fate(&row->process) ? ", beyond this range, since "
+						   : ", still waiting since ",
 		     moment, who, comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
 	return must(r < 0 ? NULL : text);
 }
@@ -108,18 +109,12 @@ static void render_split(const struct view *view, const struct wire_row *row)
 	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 &&
 	    row->runnable_ns > row->total_ns / 100)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
-			  "%s blocked, then %s ready and waiting for a CPU",
-			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
+			  "%s%s blocked, then %s%s ready and waiting for a CPU", row_about(row),
+			  ns_text(row->blocked_ns), row_about(row), ns_text(row->runnable_ns));
 	if (row->throttled_ns > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
 			  "%s throttled: no CPU quota left in its cgroup",
 			  ns_text(row->throttled_ns));
-}
-
-/* Returns the sign before a count or total that is an estimate, or in part one. */
-static const char *about(const struct wire_row *row)
-{
-	return row->sampled_ns > 0 ? "~" : "";
 }
 
 /*
@@ -130,19 +125,19 @@ static void render_lengths(const struct view *view, const struct wire_row *row, 
 {
 	int64_t n = row->count + row->open, average = n > 0 ? row->total_ns / n : 0;
 	bool has_longest = row->max_ns > 0 && !view->by_max;
+	const char *about = row_about(row);
 
-	if (n == 1 && has_longest && !*about(row))
+	if (n == 1 && has_longest && !*about)
 		page_wrap(&view->page, row->open > 0 ? STYLE_WARN : STYLE_PLAIN, "", ROW_INDENT,
 			  "1 wait: %s", longest);
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
-			  "%s%s wait%s, %s%s in all, average %s%s%s%s", about(row), count_text(n),
-			  n == 1 ? "" : "s", about(row), ns_text(row->total_ns), about(row),
-			  ns_text(average), has_longest ? "; longest " : "",
-			  has_longest ? longest : "");
+			  "%s%s wait%s, %s%s in all, average %s%s%s%s", about, count_text(n),
+			  n == 1 ? "" : "s", about, ns_text(row->total_ns), about, ns_text(average),
+			  has_longest ? "; longest " : "", has_longest ? longest : "");
 	if (row->open > 0 && n > 1)
 		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
-			  row->process.exited
+			  process_fate(&row->process)
 				  ? "%s of them went on beyond this range, %s of that in it"
 				  : "%s of them still waiting, %s of that in this range",
 			  count_text(row->open), ns_text(row->open_ns));
@@ -160,7 +155,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	int r;
 
 	r = view->by_max ? asprintf(&right, "%s longest", ns_text(row->max_ns))
-			 : asprintf(&right, "%s%s  %5s", about(row), ns_text(row->total_ns),
+			 : asprintf(&right, "%s%s  %5s", row_about(row), ns_text(row->total_ns),
 				    share_text(row->total_ns, whole));
 	must(r < 0 ? NULL : right);
 	page_break(&view->page);
@@ -172,6 +167,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	render_split(view, row);
 	if (row_is_in_doubt(row))
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
+	render_holders(view, row, row->count + row->open > 1 ? "the longest: " : "", used);
 	if (view->chain)
 		render_chain(view, row);
 	render_waker(view, row);
@@ -197,6 +193,27 @@ static void render_rest(const struct view *view, const struct wire_snapshot_repl
 			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
 }
 
+/* Returns "~" if the time of all rows that are not left out is an estimate, else "". */
+static const char *whole_about(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	int64_t shown = reply->shown.sampled_ns, rest = reply->rest.sampled_ns;
+
+	return sum_about(view, reply, (shown > 0 ? shown : 0) + (rest > 0 ? rest : 0));
+}
+
+void render_kept(const struct view *view, const struct wire_snapshot_reply *reply, int64_t of)
+{
+	int64_t excluded = reply->totals.excluded_ns > 0 ? reply->totals.excluded_ns : 0;
+	int64_t kept = reply->shown.total_ns + reply->rest.total_ns + reply->idle.total_ns;
+
+	if ((!view->picks_waits && excluded == 0) || of <= 0)
+		return;
+	page_wrap(&view->page, STYLE_PLAIN, "kept", LABEL_WIDTH,
+		  "%s of %s (%s)%s: the filter leaves out the rest", ns_text(kept),
+		  ns_text(of + excluded), share_text(kept, of + excluded),
+		  reply->idle.total_ns > 0 ? ", with idle waits" : "");
+}
+
 void render_waits(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
@@ -205,11 +222,16 @@ void render_waits(const struct view *view, const struct wire_snapshot_reply *rep
 		render_wake_totals(view, reply);
 	else
 		render_totals(view, reply);
+	if (!reply_has_wakers(reply))
+		render_kept(view, reply, reply->totals.runnable_ns + reply->totals.blocked_ns);
 	if (reply->rows.n > 0 && !view->by_max)
-		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s, %s",
-			  ns_text(whole),
+		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s%s, %s",
+			  whole_about(view, reply), ns_text(whole),
 			  reply->idle.rows > 0 ? "the waits that are not idle" : "all waits");
-	for (size_t i = 0; i < reply->rows.n; i++)
-		render_row(view, &reply->rows.v[i], whole, &reply->coverage.used);
+	if (view->has_lines && !reply_has_wakers(reply))
+		render_lines(view, reply, whole);
+	else
+		for (size_t i = 0; i < reply->rows.n; i++)
+			render_row(view, &reply->rows.v[i], whole, &reply->coverage.used);
 	render_rest(view, reply, whole);
 }

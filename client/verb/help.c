@@ -1,22 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/call/output.h"
 #include "client/compat/compat.h"
 #include "client/verb/verb.h"
+#include "common/base.h"
 #include "common/probe_kind.h"
 
-/* Prints the names that the word PROBE stands for in the help of a verb. */
-static void print_probes(FILE *out, const struct verb *verb)
+/* Each task has the command that one asks first. */
+static const struct {
+	const char *task, *command;
+} tasks[] = {
+	{ "hung", "stuck" },
+	{ "slow now", "top" },
+	{ "slow at 03:12", "snapshot --since 03:10 --until 03:14" },
+	{ "who holds it", "stuck --stacks --reason 'mutex,flock,fcntl,*rwlock'" },
+	{ "CPU", "snapshot oncpu --by process" },
+	{ "disk", "snapshot iolat --breakdown" },
+	{ "many processes", "snapshot --by parent" },
+	{ "who calls it", "snapshot offcpu --callers fsync" },
+	{ "what changed", "diff --base -1d" },
+	{ "keep it", "snapshot offcpu --since 03:10 --until 03:14 -o x.json" },
+	{ "send it", "report --since 03:10 --until 03:14 -o incident.html" },
+	{ "alert me", "stuck --fail --state D -m 30s" },
+};
+
+/*
+ * Prints the names that the word PROBE stands for. `has_sessions`: it may also be a session.
+ */
+static void print_probes(FILE *out, bool has_sessions)
 {
 	fputs("\nPROBE is one of\n", out);
 	for (enum probe_kind kind = 0; kind < PROBE_KIND_N; kind++)
 		fprintf(out, "  %-10s  %s\n", probe_kind_name(kind), probe_kind_summary(kind));
-	/*
-	 * The verbs start and record take only a probe as PROBE; other verbs take a session, too.
-	 */
-	if (!(verb->sets & (OPTIONS_START | OPTIONS_RECORD)))
+	if (has_sessions)
 		fputs("or the ID or name of a session, which stackctl sessions lists\n", out);
 }
 
@@ -25,8 +44,9 @@ static void print_verb(FILE *out, const struct verb *verb)
 	fprintf(out, "stackctl %s%s%s%s\n%s\n\n", verb->name, verb->sets ? " [OPTION]..." : "",
 		verb->argument ? " " : "", verb->argument ? verb->argument : "", verb->summary);
 	options_print_help(out, verb->sets);
+	/* The verbs start and record take only a probe; other verbs take a session, too. */
 	if (verb->argument && strstr(verb->argument, "PROBE"))
-		print_probes(out, verb);
+		print_probes(out, !(verb->sets & (OPTIONS_START | OPTIONS_RECORD)));
 	if (verb->sets & (OPTIONS_CALLS | OPTIONS_LIST))
 		fputs("\nA FUNCTION or PATTERN is written as\n"
 		      "  vfs_read, 'vfs_*'           functions of the kernel; * stands for anything\n"
@@ -43,8 +63,12 @@ static void print_verb(FILE *out, const struct verb *verb)
 
 static void print_all(FILE *out)
 {
-	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask the recorder stackd where time went\n\n",
+	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask the recorder stackd where time went\n\n"
+	      "What to ask first\n",
 	      out);
+	for (size_t i = 0; i < ARRAY_SIZE(tasks); i++)
+		fprintf(out, "  %-14s stackctl %s\n", tasks[i].task, tasks[i].command);
+	fputs("\nVerbs\n", out);
 	for (size_t i = 0; i < n_verbs; i++) {
 		char left[32];
 
@@ -52,15 +76,10 @@ static void print_all(FILE *out)
 			 verbs[i].argument ? verbs[i].argument : "");
 		fprintf(out, "  %-23s %s\n", left, verbs[i].summary);
 	}
-	fputs("\nWithout a verb, status is shown. Every verb has these options:\n", out);
+	fputs("\nWithout a verb, status is shown.\n", out);
 	options_print_help(out, 0);
-	fputs("\nTry\n"
-	      "  stackctl stuck                        who is waiting right now\n"
-	      "  stackctl snapshot offcpu -p 4242      what process 4242 waited for, last 30 s\n"
-	      "  stackctl snapshot offcpu --since 03:10 --until 03:14 --sort max\n"
-	      "  stackctl record oncpu -p 4242 --duration 20s\n"
-	      "  stackctl help VERB                    the options of a verb\n"
-	      "  man stackctl                          everything\n",
+	print_probes(out, true);
+	fputs("\nstackctl help VERB has the options of a verb, man stackctl has everything.\n",
 	      out);
 }
 

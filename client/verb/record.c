@@ -25,14 +25,16 @@ static int on_progress(const struct recording *recording)
 	const char *what =
 		probe_kind_find(session->probe, &kind) ? probe_kind_events(kind) : "events";
 	int64_t now = clock_ns(CLOCK_REALTIME), seconds = (now - session->since) / NS_PER_S;
-	char counted[64] = "", text[256];
+	char counted[64] = "", whole[64] = "", text[256];
 	size_t lines, columns;
 
 	/* The number of events is not known before the first window has ended. */
 	if (session->count != WIRE_ABSENT && session->count > 0)
 		snprintf(counted, sizeof counted, ", %s %s", count_text(session->count), what);
-	snprintf(text, sizeof text, "%s: %s%s, lost %s%s", session->probe,
-		 ns_text((seconds > 0 ? seconds : 0) * NS_PER_S), counted,
+	if (session->until != WIRE_ABSENT)
+		snprintf(whole, sizeof whole, " of %s", ns_text(session->until - session->since));
+	snprintf(text, sizeof text, "%s: %s%s%s, lost %s%s", session->probe,
+		 ns_text((seconds > 0 ? seconds : 0) * NS_PER_S), whole, counted,
 		 count_text(lost_count(&session->lost)),
 		 session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
 	term_size(STDERR_FILENO, &lines, &columns);
@@ -55,23 +57,30 @@ static enum exit_code print_session(const struct options *options, const char *i
 	plain.pids.n = plain.tids.n = plain.cpus.n = plain.states.n = 0;
 	plain.user_threads = plain.kernel_threads = false;
 	plain.min_block_ns = plain.max_block_ns = WIRE_ABSENT;
-	plain.comm = plain.cgroup = plain.unit = NULL;
-	plain.idle = options->idle || options_name_somebody(options);
+	/* Several names were not recorded apart: the answer has to pick them. */
+	plain.comms.n = plain.comms.n > 1 ? plain.comms.n : 0;
+	plain.cgroups.n = plain.cgroups.n > 1 ? plain.cgroups.n : 0;
+	plain.units.n = plain.units.n > 1 ? plain.units.n : 0;
 	code = snapshot_run_seen(&plain, id, false, &threads);
+	if (code == EXIT_CODE_BUSY)
+		print_message("what was recorded is kept for a while: stackctl snapshot %s", id);
 	/*
 	 * The daemon refuses pids that do not exist. But it accepts the name of a thread, cgroup or
 	 * unit that does not exist, so report such a name here.
 	 */
 	if (code != EXIT_CODE_OK || threads > 0 ||
-	    (!options->comm && !options->cgroup && !options->unit))
+	    (!options->comms.n && !options->cgroups.n && !options->units.n))
 		return code;
-	print_message("no thread %s%s was seen",
-		      options->comm	? "of comm "
-		      : options->cgroup ? "in cgroup "
-					: "of unit ",
-		      options->comm	? options->comm
-		      : options->cgroup ? options->cgroup
-					: options->unit);
+	print_message("no thread %s%s%s was seen",
+		      options->comms.n	   ? "of comm "
+		      : options->cgroups.n ? "in cgroup "
+					   : "of unit ",
+		      options->comms.n	   ? options->comms.v[0]
+		      : options->cgroups.n ? options->cgroups.v[0]
+					   : options->units.v[0],
+		      options->comms.n + options->cgroups.n + options->units.n > 1
+			      ? ", nor one that the other names select,"
+			      : "");
 	return EXIT_CODE_NO_DATA;
 }
 
@@ -87,8 +96,9 @@ enum exit_code cmd_record(struct options *options)
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (options->duration_ns == WIRE_ABSENT && !is_terminal) {
-		print_message("record needs --duration unless there is a terminal to end it, as in "
-			      "--duration 20s");
+		print_message(
+			"record needs --for unless there is a terminal to end it, as in --for "
+			"20s");
 		return EXIT_CODE_USAGE;
 	}
 	if (is_terminal)

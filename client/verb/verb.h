@@ -45,12 +45,16 @@ enum exit_code cmd_probes(struct options *options);
 enum exit_code cmd_sessions(struct options *options);
 enum exit_code cmd_windows(struct options *options);
 enum exit_code cmd_snapshot(struct options *options);
+enum exit_code cmd_diff(struct options *options);
+enum exit_code cmd_report(struct options *options);
 enum exit_code cmd_stuck(struct options *options);
 enum exit_code cmd_start(struct options *options);
 enum exit_code cmd_stop(struct options *options);
 enum exit_code cmd_record(struct options *options);
 enum exit_code cmd_snoop(struct options *options);
+enum exit_code cmd_top(struct options *options);
 enum exit_code cmd_watch(struct options *options);
+enum exit_code cmd_metrics(struct options *options);
 enum exit_code cmd_help(struct options *options);
 
 #endif

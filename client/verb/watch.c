@@ -18,6 +18,9 @@
 
 #define INTERVAL_NS (2 * NS_PER_S)
 
+/* After how many intervals without an answer, and after how many seconds, to say why. */
+enum { PATIENCE_INTERVALS = 3, PATIENCE_LEAST = 10, PATIENCE_MOST = 3600 };
+
 struct watch {
 	const struct options *options;
 	struct collection collection;
@@ -86,7 +89,7 @@ static void rows_reverse(struct wire_row *rows, size_t n)
 
 static int print_answer(const struct watch *watch)
 {
-	bool is_screen = isatty(STDOUT_FILENO) && watch->options->format->is_for_people;
+	bool is_screen = term_is_terminal(STDOUT_FILENO) && watch->options->format->is_for_people;
 	_cleanup_(freep) char *text = NULL;
 	struct options options = *watch->options;
 	size_t size;
@@ -131,6 +134,16 @@ static int on_reply(const struct varlink_message *message, void *context)
 	return r;
 }
 
+/* Returns after how many seconds without an answer to say why there is none. */
+static time_t patience_of(int64_t interval_ns)
+{
+	int64_t seconds = interval_ns / NS_PER_S * PATIENCE_INTERVALS;
+
+	if (seconds > PATIENCE_MOST)
+		return PATIENCE_MOST;
+	return seconds > PATIENCE_LEAST ? seconds : PATIENCE_LEAST;
+}
+
 enum exit_code cmd_watch(struct options *options)
 {
 	struct watch watch = { .options = options };
@@ -141,6 +154,11 @@ enum exit_code cmd_watch(struct options *options)
 
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("watch");
+	if (verb_find(options->argument)) {
+		print_message("watch prints the rows of a probe, as in: stackctl watch offcpu; "
+			      "stackctl top shows the overview and who is stuck, again and again");
+		return EXIT_CODE_USAGE;
+	}
 	if (snapshot_request_init(&parts, options, options->argument, false,
 				  clock_ns(CLOCK_REALTIME)) < 0) {
 		print_message("%s", options->message);
@@ -156,12 +174,16 @@ enum exit_code cmd_watch(struct options *options)
 		.sort = parts.request.sort,
 		.top = parts.request.top,
 		.idle = parts.request.idle,
+		.fold_own = parts.request.fold_own,
 	};
 	collection_clear(&watch.collection);
 	text_init(&text, VARLINK_MAX_REPLY);
 	follow_request_encode(&request, VARLINK_MORE, &text);
 	call_catch_signals();
-	code = call_follow(options, &text, on_reply, &watch);
+	code = call_follow(options, &text, patience_of(request.interval_ns), on_reply, &watch);
+	/* The terminal has put ^C behind the last line: the prompt does not follow it there. */
+	if (call_was_interrupted() && term_is_terminal(STDOUT_FILENO))
+		fputc('\n', stdout);
 	text_fini(&text);
 	free(watch.collection.rows);
 	arena_free(watch.collection.arena);

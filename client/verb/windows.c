@@ -26,7 +26,11 @@ enum exit_code cmd_windows(struct options *options)
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
-	request = (struct wire_windows_request){ range.since_ns, range.until_ns, NULL, NULL };
+	request = (struct wire_windows_request){
+		.since_ns = range.since_ns,
+		.until_ns = range.until_ns,
+		.hosts = { options->hosts.v, options->hosts.n },
+	};
 	if (options->argument && snapshot_is_probe(options->argument))
 		request.probe = options->argument;
 	else

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,10 +27,15 @@
  */
 enum { ANSWER_TIMEOUT_S = 10 };
 
+/* How long broker_stop() waits for the broker process to exit, in ms; after half of it, kills it.
+ */
+enum { STOP_TIMEOUT_MS = 4000, STOP_STEP_MS = 5 };
+
 struct broker {
 	pid_t pid; /* pid of the broker process; 0 if there is no such process */
 	/* the socket to the broker process; -1 if there is no process or the socket failed */
 	int fd;
+	bool is_late;	       /* an answer did not come in time, and is still to come */
 	pthread_mutex_t mutex; /* locked while a request is sent and its answer is received */
 };
 
@@ -94,13 +100,32 @@ uint64_t broker_cpu_ns(const struct broker *broker)
 	return (uint64_t)clock_ns(clock);
 }
 
+/*
+ * Waits until the process has exited. A process that hangs is killed and, if that does not help
+ * either, left behind.
+ */
+static void process_wait(pid_t pid)
+{
+	const struct timespec step = { .tv_nsec = STOP_STEP_MS * NS_PER_MS };
+	int ms;
+
+	for (ms = 0; pid && ms < STOP_TIMEOUT_MS; ms += STOP_STEP_MS) {
+		pid_t got = waitpid(pid, NULL, WNOHANG);
+
+		if (got == pid || (got < 0 && errno != EINTR))
+			return;
+		if (ms == STOP_TIMEOUT_MS / 2)
+			kill(pid, SIGKILL);
+		nanosleep(&step, NULL);
+	}
+}
+
 struct broker *broker_stop(struct broker *broker)
 {
 	if (!broker)
 		return NULL;
 	closep(&broker->fd);
-	while (broker->pid && waitpid(broker->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	process_wait(broker->pid);
 	pthread_mutex_destroy(&broker->mutex);
 	free(broker);
 	return NULL;
@@ -134,28 +159,58 @@ static int answer_receive(int fd, int *result, int *fd_out)
 }
 
 /*
+ * True if the process can be asked: all its answers have come. Receives and drops an answer that is
+ * late. Called with the mutex held.
+ */
+static bool is_ready(struct broker *broker)
+{
+	struct pollfd late = { .fd = broker->fd, .events = POLLIN };
+	int result, event = -1;
+
+	if (broker->fd < 0)
+		return false;
+	if (broker->is_late && poll(&late, 1, 0) == 1 &&
+	    !answer_receive(broker->fd, &result, &event)) {
+		closep(&event);
+		broker->is_late = false;
+	}
+	return !broker->is_late;
+}
+
+/* Sends the request and receives the answer, see answer_receive(). */
+static int exchange(struct broker *broker, const struct perf_request *request, int file,
+		    int *result, int *fd_out)
+{
+	int r = broker_message_send(broker->fd, request, sizeof(*request), file);
+
+	if (r)
+		return r;
+	r = answer_receive(broker->fd, result, fd_out);
+	broker->is_late = r == -EAGAIN || r == -EWOULDBLOCK;
+	return broker->is_late ? 0 : r;
+}
+
+/*
  * Asks the broker process to open an event. Returns 0 or the negative errno that the process
- * answers; `refused` if there is no answer. If there is none, the socket is closed and the process
- * is never asked again: a late answer would be taken for the answer to the next request.
+ * answers; `refused` if there is no answer. If the answer does not come in time, the process hangs:
+ * until the answer has come, the process is not asked again. On other errors, the socket is closed.
  */
 static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
 		       int *fd_out)
 {
 	_cleanup_(closep) int file = -1;
-	int r = -EPIPE, result = refused;
+	int result = refused;
 
-	if (request->kind == PERF_UPROBE)
+	if (request->kind == PERF_UPROBE) {
 		file = open(request->path, O_PATH | O_CLOEXEC);
+		if (file < 0)
+			return -errno;
+	}
 	pthread_mutex_lock(&broker->mutex);
-	if (broker->fd >= 0) {
-		r = broker_message_send(broker->fd, request, sizeof(*request), file);
-		if (!r)
-			r = answer_receive(broker->fd, &result, fd_out);
-		if (r) {
-			close(broker->fd);
-			broker->fd = -1;
-			result = refused;
-		}
+	if (is_ready(broker) && exchange(broker, request, file, &result, fd_out)) {
+		close(broker->fd);
+		broker->fd = -1;
+		result = refused;
 	}
 	pthread_mutex_unlock(&broker->mutex);
 	return result;

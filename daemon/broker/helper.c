@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ static int system_calls_limit(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BROKER_ARCH, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		LOAD(nr),
+		ALLOW(ppoll),
 		ALLOW(recvmsg),
 		ALLOW(sendmsg),
 		ALLOW(perf_event_open),
@@ -82,14 +84,33 @@ static int process_isolate(int fd)
 }
 
 /*
- * Replaces the path in a uprobe request by the /proc path of the descriptor `file`, which came with
- * the request. The broker process may not be able to open the original path, which may lie in the
- * root directory of another process.
+ * Checks a request, and replaces the path of a uprobe by the /proc path of the descriptor `file`,
+ * which came with the request: the broker process itself follows no path. The path may also lie
+ * in the root directory of another process, or lead to another file meanwhile. Returns 0
+ * or -EINVAL.
  */
-static void path_replace(struct perf_request *request, int file)
+static int request_prepare(struct perf_request *request, int file)
 {
-	if (request->kind == PERF_UPROBE && file >= 0)
-		snprintf(request->path, sizeof(request->path), "/proc/self/fd/%d", file);
+	int r = perf_request_check(request);
+
+	if (r || request->kind != PERF_UPROBE)
+		return r;
+	if (file < 0)
+		return -EINVAL;
+	snprintf(request->path, sizeof(request->path), "/proc/self/fd/%d", file);
+	return 0;
+}
+
+/*
+ * Receives a request, as broker_message_receive() does. Waits for it in ppoll(), and not in
+ * recvmsg(), so that this wait counts as idle in the answers of stackd.
+ */
+static int request_receive(int fd, struct perf_request *request, int *file_out)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+
+	ppoll(&readable, 1, NULL, NULL);
+	return broker_message_receive(fd, request, sizeof(*request), file_out);
 }
 
 noreturn void broker_process_run(int fd)
@@ -101,14 +122,12 @@ noreturn void broker_process_run(int fd)
 	perf_types_read(&types);
 	if (process_isolate(fd) < 0 || system_calls_limit() < 0)
 		_exit(EXIT_FAILURE);
-	while (!r && !broker_message_receive(fd, &request, sizeof(request), &file)) {
-		struct broker_answer answer = { .result = perf_request_check(&request) };
+	while (!r && !request_receive(fd, &request, &file)) {
+		struct broker_answer answer = { .result = request_prepare(&request, file) };
 		int passed = -1;
 
-		if (!answer.result) {
-			path_replace(&request, file);
+		if (!answer.result)
 			answer.result = perf_request_open(&request, &types, &passed);
-		}
 		r = broker_message_send(fd, &answer, sizeof(answer), passed);
 		closep(&passed);
 		closep(&file);

@@ -19,7 +19,8 @@ int broker_message_send(int fd, const void *data, size_t size, int file);
 /*
  * Receives a message, which must have `size` bytes. Sets *file_out to the descriptor that came with
  * it, or to -1 if none did. The descriptor is close-on-exec and owned by the caller. Returns 0;
- * -EIO for a message of another size, or if the other end is closed; or the negative errno of
+ * -EIO for a message of another size or with several descriptors, which are closed, or if the other
+ * end is closed; or the negative errno of
  * recvmsg().
  */
 int broker_message_receive(int fd, void *data, size_t size, int *file_out);

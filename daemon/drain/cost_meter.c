@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "common/base.h"
+#include "daemon/base/answer_time.h"
 
 /* If fewer runs were timed than this, the average of all runs since the start is used. */
 enum { TIMED_LEAST = 32 };
@@ -40,6 +41,25 @@ void cost_meter_add(struct cost_meter *meter, const struct cost_programs *progra
 	atomic_fetch_add(&meter->walk_ns, programs->walk_ns);
 	atomic_fetch_add(&meter->waits, programs->waits);
 	atomic_fetch_add(&meter->sampled, programs->sampled);
+	atomic_fetch_add(&meter->braked, programs->braked);
+	if (programs->walks_at_ns)
+		meter->walks_at_ns = programs->walks_at_ns;
+}
+
+void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed)
+{
+	meter->limit_ppm = limit_ppm;
+	meter->shed = shed;
+}
+
+uint64_t cost_meter_limit(const struct cost_meter *meter)
+{
+	return meter->limit_ppm;
+}
+
+uint32_t cost_meter_shed(const struct cost_meter *meter)
+{
+	return meter->shed;
 }
 
 /* Returns the CPU time of child processes that have ended. */
@@ -55,12 +75,17 @@ static uint64_t children_ns(void)
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
 {
 	out->at_ns = clock_ns(CLOCK_MONOTONIC);
+	out->answers_ns = answer_time_ns();
 	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) + children_ns();
+	if (meter->workers_ns)
+		out->cpu_ns += *meter->workers_ns;
 	out->bpf = (struct cost_programs){
 		.ns = meter->bpf_ns,
 		.session_ns = meter->session_ns,
 		.walk_ns = meter->walk_ns,
 		.waits = meter->waits,
 		.sampled = meter->sampled,
+		.braked = meter->braked,
+		.walks_at_ns = meter->walks_at_ns,
 	};
 }

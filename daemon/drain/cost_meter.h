@@ -19,6 +19,8 @@ struct cost_programs {
 	uint64_t walk_ns;    /* of this, walks of stacks of waits, by probes that are always on */
 	uint64_t waits;	     /* number of waits that these probes recorded */
 	uint64_t sampled;    /* of these, those that were recorded by chance */
+	uint64_t braked;     /* short waits that only the brakes of CPUs left to chance */
+	int64_t walks_at_ns; /* CLOCK_MONOTONIC: when walk_ns was last measured; 0: never */
 };
 
 struct cost_meter {
@@ -27,12 +29,19 @@ struct cost_meter {
 	_Atomic uint64_t walk_ns;
 	_Atomic uint64_t waits;
 	_Atomic uint64_t sampled;
+	_Atomic uint64_t braked;
+	_Atomic int64_t walks_at_ns;
+	_Atomic uint64_t limit_ppm; /* see cost_meter_set() */
+	_Atomic uint32_t shed;
+	const _Atomic uint64_t *workers_ns; /* CPU time of worker processes; NULL: there are none */
 };
 
 /* Totals since the start, in ns of CPU time. */
 struct cost_totals {
-	int64_t at_ns;	 /* time of the reading, CLOCK_MONOTONIC */
-	uint64_t cpu_ns; /* of the daemon's threads, and of its child processes that have ended */
+	int64_t at_ns;	     /* time of the reading, CLOCK_MONOTONIC */
+	uint64_t cpu_ns;     /* of the daemon's threads, of its workers, and of its other child
+				processes that have ended */
+	uint64_t answers_ns; /* of cpu_ns, for answers to clients in threads of their own */
 	struct cost_programs bpf;
 };
 
@@ -43,6 +52,16 @@ struct cost_totals {
 uint64_t cost_of_programs(const struct cpu_counts *now, const struct cpu_counts *before);
 
 void cost_meter_add(struct cost_meter *meter, const struct cost_programs *programs);
+/*
+ * Stores what stackd may cost now, in millionths of one CPU (0: there is no limit), and what it
+ * sheds to keep within that: a bit for each enum window_shed.
+ */
+void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed);
+
+/* Return the values that were last set by cost_meter_set(). */
+uint64_t cost_meter_limit(const struct cost_meter *meter);
+uint32_t cost_meter_shed(const struct cost_meter *meter);
+
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out);
 
 #endif

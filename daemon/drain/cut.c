@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/base/real_offset.h"
 #include "daemon/drain/map_read.h"
 #include "daemon/host/procfs.h"
 #include "daemon/probe/probe.h"
@@ -45,7 +46,7 @@ static void on_row(void *context, const void *key, const void *value)
  */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
-	uint64_t done;
+	uint32_t done;
 	int i;
 
 	for (i = 0; i < REREADS; i++) {
@@ -82,8 +83,8 @@ bool drain_has_threads(const struct drain *drain)
 }
 
 /*
- * Reads n entries of the table of threads. False if no thread ever had one of them: BPF programs
- * increase seq_begin whenever they change an entry.
+ * Reads n entries of the table of threads. False if no thread ever had one of them: an entry that
+ * was used keeps an epoch.
  */
 static bool threads_read(struct drain *drain, struct thread *slots, int n)
 {
@@ -93,7 +94,7 @@ static bool threads_read(struct drain *drain, struct thread *slots, int n)
 	int i;
 
 	for (i = 0; i < n; i++) {
-		is_used |= slots[i].seq_begin != 0;
+		is_used |= slots[i].epoch != 0;
 		if (!slots[i].uid || !thread_copy(&slots[i], &thread))
 			continue;
 		drain->threads++;
@@ -193,32 +194,47 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 void drain_add_cost(struct drain *drain, const struct cpu_counts *counts)
 {
 	const struct cpu_counts *before = &drain->run_counts;
+	const enum probe_kind kind = probe_kind(drain->probe);
 	const uint64_t ns = cost_of_programs(counts, before);
 	struct cost_programs cost = { .ns = ns };
+	unsigned int i;
 
 	if (!drain->is_always) {
 		cost.session_ns = ns;
-	} else if (probe_kind_has_waits(probe_kind(drain->probe))) {
+	} else if (probe_kind_has(kind, PROBE_PICKS)) {
+		if (probe_kind_has_waits(kind))
+			cost.walks_at_ns = clock_ns(CLOCK_MONOTONIC);
 		cost.walk_ns = counts->walk_ns - before->walk_ns;
 		cost.sampled = counts->sampled - before->sampled;
 		cost.waits = counts->waits - before->waits + cost.sampled;
+		for (i = 0; i < BRAKE_STEPS; i++)
+			cost.braked += counts->braked[i] - before->braked[i];
 	}
 	cost_meter_add(drain->cost, &cost);
 	drain->run_counts = *counts;
 	drain->run_counts_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Sets window->cost to what all of stackd cost since the previous window ended. */
-static void cost_put(struct drain *drain, struct window *window)
+/*
+ * Sets window->cost to what all of stackd cost since the previous window ended, and to what it was
+ * allowed to cost and shed meanwhile.
+ */
+static void cost_put(struct drain *drain, struct window *window, uint32_t shed)
 {
+	const uint64_t limit_ppm = cost_meter_limit(drain->cost);
+	struct window_cost *cost = &window->cost;
 	struct cost_totals now;
+	unsigned int i;
 
 	cost_meter_read(drain->cost, &now);
-	window->cost = (struct window_cost){
-		.ns = (uint64_t)(now.at_ns - drain->last_cost.at_ns),
-		.cpu_ns = now.cpu_ns - drain->last_cost.cpu_ns,
-		.bpf_ns = now.bpf.ns - drain->last_cost.bpf.ns,
-	};
+	cost->ns = cost->known_ns = (uint64_t)(now.at_ns - drain->last_cost.at_ns);
+	cost->cpu_ns = now.cpu_ns - drain->last_cost.cpu_ns;
+	cost->bpf_ns = now.bpf.ns - drain->last_cost.bpf.ns;
+	cost->limited_ns = limit_ppm ? cost->ns : 0;
+	cost->budget_ns = (uint64_t)((double)cost->limited_ns * (double)limit_ppm / 1e6);
+	for (i = 0; i < WINDOW_SHED_N; i++)
+		if (shed >> i & 1)
+			cost->shed_ns[i] = cost->ns;
 	drain->last_cost = now;
 }
 
@@ -245,6 +261,8 @@ static void losses_add(struct drain *drain, struct window *window)
 	window->lost_ns = counts.lost_ns - drain->last.lost_ns;
 	window->switch_ins = counts.switch_ins - drain->last.switch_ins;
 	window->sampled = counts.samples - drain->last.samples;
+	for (i = 0; i < BRAKE_STEPS; i++)
+		window->cost.braked += counts.braked[i] - drain->last.braked[i];
 	window->lost[WINDOW_LOST_MISSED_RUNS] = missed - drain->last_missed;
 	window->lost[WINDOW_LOST_STACK_FRAMES] = unknown - drain->last_unknown;
 	drain->last = counts;
@@ -297,38 +315,23 @@ static int window_read(struct drain *drain, unsigned int slot)
 }
 
 /*
- * Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, in ns. Reads the clocks several times and uses the
- * quickest attempt, which is the most exact one.
+ * Stores in the window what the brakes of the CPUs did. `before` has their counters from right
+ * before the window began; those in drain->last were read after it ended. So the length is never
+ * less than that of any wait in the window, but may be that of a wait shortly before or after it.
  */
-static int64_t real_offset_read(void)
+static void brake_put(struct drain *drain, struct window *window, const uint64_t *before)
 {
-	int64_t before, real, after, offset = 0, least = INT64_MAX;
-	int i;
+	uint32_t steps = 0, i;
 
-	for (i = 0; i < CLOCK_READINGS; i++) {
-		before = clock_ns(CLOCK_MONOTONIC);
-		real = clock_ns(CLOCK_REALTIME);
-		after = clock_ns(CLOCK_MONOTONIC);
-		if (after - before >= least)
-			continue;
-		least = after - before;
-		offset = real - before - least / 2;
-	}
-	return offset;
-}
-
-/*
- * Returns CLOCK_REALTIME minus CLOCK_MONOTONIC for a window. While the value of the previous window
- * is right to a millisecond, returns this value again, so that windows join without gaps in both
- * clocks. After a step of the realtime clock, returns the new difference.
- */
-static int64_t real_offset(struct drain *drain)
-{
-	int64_t offset = real_offset_read(), change = offset - drain->real_offset_ns;
-
-	if (change > NS_PER_MS || change < -NS_PER_MS)
-		drain->real_offset_ns = offset;
-	return drain->real_offset_ns;
+	for (i = 0; i < BRAKE_STEPS; i++)
+		if (drain->last.braked[i] != before[i])
+			steps = i + 1;
+	if (!steps)
+		return;
+	window->cost.brake_below_ns =
+		(int64_t)probe_brake_below(drain->probe, steps, (uint64_t)window->sample_below_ns);
+	if (window->cost.brake_below_ns > window->sample_below_ns)
+		window->sample_below_ns = window->cost.brake_below_ns;
 }
 
 int drain_cut_window(struct drain *drain, struct window **out)
@@ -337,10 +340,17 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	unsigned int slot = cut->epoch & 1;
 	int64_t start = (int64_t)cut->start_ns[slot], end;
 	const uint64_t below = drain->below_max_ns, below_before = drain->below_before_ns;
+	uint64_t braked[BRAKE_STEPS];
+	const uint32_t shed = drain->shed;
+	struct cpu_counts counts;
 	struct window *window;
 	bool has_all;
 	int r;
 
+	memcpy(braked, drain->braked, sizeof(braked));
+	if (!drain_read_counts(drain, &counts))
+		memcpy(drain->braked, counts.braked, sizeof(drain->braked));
+	drain->shed = cost_meter_shed(drain->cost);
 	drain->below_before_ns = below;
 	drain->below_max_ns = cut->sample_below_ns[!slot] = probe_sample_below(drain->probe);
 	end = drain_bump_epoch(cut);
@@ -376,10 +386,12 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	window->folding = drain->folding;
 	/* A wait that was picked before the window began may have been recorded in it. */
 	window->sample_below_ns = (int64_t)(below > below_before ? below : below_before);
-	window->real_offset_ns = real_offset(drain);
+	real_offset_renew(&drain->real_offset_ns);
+	window->real_offset_ns = drain->real_offset_ns;
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);
-	cost_put(drain, window);
+	brake_put(drain, window, braked);
+	cost_put(drain, window, shed | drain->shed);
 	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &window->pressure);
 	window_seal(window);
 	*out = window;

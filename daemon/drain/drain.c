@@ -50,8 +50,10 @@
  */
 static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 {
+	struct cut *cut = probe_cut(drain->probe);
 	const struct openwait_pass pass = {
-		.epoch = __atomic_load_n(&probe_cut(drain->probe)->epoch, __ATOMIC_RELAXED),
+		.epoch = __atomic_load_n(&cut->epoch, __ATOMIC_RELAXED),
+		.lost_epoch = __atomic_load_n(&cut->lost_epoch, __ATOMIC_RELAXED),
 		.min_ns = OPENWAIT_MIN_NS,
 		.max_looks = drain->config->offcpu_max_open_stacks,
 	};
@@ -166,6 +168,9 @@ static void drain_set_sampling(struct drain *drain)
 	if (below > drain->below_max_ns)
 		drain->below_max_ns = below;
 	__atomic_store_n(&cut->sample_below_ns[cut->epoch & 1], below, __ATOMIC_RELAXED);
+	__atomic_store_n(&cut->brake_share, probe_brake(drain->probe), __ATOMIC_RELAXED);
+	probe_pass_shed(drain->probe, cut);
+	drain->shed |= cost_meter_shed(drain->cost);
 }
 
 /*
@@ -237,6 +242,7 @@ static int drain_open_builder(struct drain *drain, int64_t min_wait_ns)
 		.stacks = drain->stacks,
 		.period_ns = probe_period_ns(drain->probe),
 		.min_wait_ns = min_wait_ns,
+		.counts_spawns = drain->is_always,
 	};
 
 	options.io_slots = probe_io_slots(drain->probe, &options.n_io_slots);
@@ -315,6 +321,7 @@ static int drain_begin(struct drain *drain)
 	struct window_pressure none = {};
 
 	drain->below_max_ns = probe_sample_below(drain->probe);
+	cut->brake_share = probe_brake(drain->probe);
 	cut->sample_below_ns[(cut->epoch + 1) & 1] = drain->below_max_ns;
 	drain_bump_epoch(cut);
 	pressure_meter_read(drain->pressure, drain->config->pressure_max_units, &none);

@@ -78,6 +78,9 @@ struct drain {
 	/* the greatest length below which waits were sampled in the open window; 0: none were */
 	uint64_t below_max_ns;
 	uint64_t below_before_ns; /* the same of the window before it */
+	/* the counters `braked` right before the open window began, summed over all CPUs */
+	uint64_t braked[BRAKE_STEPS];
+	uint32_t shed; /* what was shed at any time in the open window, see cost_meter_set() */
 	/*
 	 * References to stacks: they keep each stack until its window is built, because the BPF
 	 * programs send a stack only once per window. held[0] has the stacks that arrived during

@@ -28,6 +28,8 @@ static const struct {
 	{ UNWIND_IS_NO_MAPPING, STACK_IS_NO_MAPPING, WALK_NO_MAPPING },
 	{ UNWIND_IS_FAULT, STACK_IS_FAULT, WALK_FAULT },
 	{ UNWIND_IS_NO_ROW, STACK_IS_NO_ROW, WALK_NO_ROW },
+	{ UNWIND_IS_SHED, STACK_IS_SHED, WALK_SHED },
+	{ UNWIND_IS_COMPAT, STACK_IS_COMPAT, WALK_COMPAT },
 	{ UNWIND_IS_FRAME_POINTERS, STACK_IS_FRAME_POINTERS, WALK_FRAME_POINTERS },
 };
 
@@ -44,10 +46,11 @@ static unsigned int stack_flags_of(uint32_t walk)
 
 /*
  * Reports to the process table how the walk of a stack ended, and at which address. If the walk
- * lacked a mapping or unwind tables, the process table takes care that they are loaded.
+ * lacked a mapping or unwind tables, the process table takes care that they are loaded. Returns
+ * STACK_IS_SHED if they are missing only to keep within the budget, else 0.
  */
-static void handle_walk(struct drain *drain, struct process *process,
-			const struct record_stack *record)
+static unsigned int handle_walk(struct drain *drain, struct process *process,
+				const struct record_stack *record)
 {
 	uint64_t address = record->frames ? record->ip[record->frames - 1] : 0;
 	unsigned int ends = 0;
@@ -56,7 +59,10 @@ static void handle_walk(struct drain *drain, struct process *process,
 	for (i = 0; i < ARRAY_SIZE(walk_flags); i++)
 		if (record->flags & walk_flags[i].walk)
 			ends |= 1U << walk_flags[i].end;
-	process_table_note_walk(drain->processes, process, address - (record->frames > 1), ends);
+	return process_table_note_walk(drain->processes, process, address - (record->frames > 1),
+				       ends)
+		       ? STACK_IS_SHED
+		       : 0;
 }
 
 /*
@@ -93,12 +99,23 @@ void drain_stacks_roll(struct drain *drain)
 	drain->held[0] = (struct held_stacks){};
 }
 
+static bool is_lost(const struct stack *stack)
+{
+	return stack && stack->flags & STACK_IS_LOST;
+}
+
 void drain_stacks_hold_opens(struct drain *drain, const struct window *window)
 {
+	struct cut *cut = probe_cut(drain->probe);
 	struct held_stacks opens = {};
 	size_t i;
 
 	for (i = 0; i < window->n_opens; i++) {
+		/*
+		 * The programs have sent such a stack, and would not send it again during the wait.
+		 */
+		if (is_lost(window->opens[i].kernel) || is_lost(window->opens[i].user))
+			__atomic_store_n(&cut->lost_epoch, cut->epoch, __ATOMIC_RELAXED);
 		held_add(&opens, stack_ref(window->opens[i].kernel));
 		held_add(&opens, stack_ref(window->opens[i].user));
 	}
@@ -122,6 +139,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	};
 	struct process *process = NULL;
 	struct stack *stack;
+	unsigned int flags = stack_flags_of(record->flags);
 	bool is_new;
 
 	if (record->frames > STACK_DEPTH)
@@ -134,12 +152,13 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
 				record->frames, &is_new);
 	if (process)
-		handle_walk(drain, process, record);
+		flags |= handle_walk(drain, process, record);
 	process_unref(process);
 	if (!stack)
 		return;
 	if (is_new) {
-		stack->flags |= stack_flags_of(record->flags);
+		stack->flags |= flags;
+		stack->is_sample = record->flags & UNWIND_IS_SAMPLE;
 		stack->mappings = record->mappings;
 		/*
 		 * If the resolver's queue is full, drop the stack: its id is unknown until a BPF
@@ -173,6 +192,7 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 		.is_known = record->is_known,
 	};
 
+	window_builder_add_record(drain->builder, &record->head);
 	switch (record->head.type) {
 	case RECORD_FORK:
 		if (!record->is_kernel && drain->follows_processes)
@@ -182,7 +202,6 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 	case RECORD_EXEC:
 		if (drain->follows_processes)
 			process_table_note_exec(drain->processes, &id, record->comm, &image);
-		window_builder_add_record(drain->builder, &record->head);
 		break;
 	default:
 		if (drain->follows_processes)

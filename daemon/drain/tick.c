@@ -9,6 +9,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "daemon/base/activity.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 #include "daemon/drain/ring.h"
@@ -41,18 +42,24 @@ static void drains_wake(const struct tick *tick)
 
 static void *tick_run(void *data)
 {
+	struct activity activity = { .thread = "tick", .work = "waking readers of rings" };
 	struct tick *tick = data;
 
 	thread_set_urgent();
+	activity_watch(&activity);
 	pthread_mutex_lock(&tick->lock);
 	while (!tick->is_stopping) {
 		int64_t end = clock_ns(CLOCK_MONOTONIC) + TICK_NS;
 		struct timespec until = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
 
-		if (pthread_cond_timedwait(&tick->stopping, &tick->lock, &until) == ETIMEDOUT)
-			drains_wake(tick);
+		activity_end(&activity);
+		if (pthread_cond_timedwait(&tick->stopping, &tick->lock, &until) != ETIMEDOUT)
+			continue;
+		activity_begin(&activity);
+		drains_wake(tick);
 	}
 	pthread_mutex_unlock(&tick->lock);
+	activity_unwatch(&activity);
 	return NULL;
 }
 

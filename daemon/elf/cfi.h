@@ -19,6 +19,7 @@ enum { CFI_BX = 3, CFI_BP = 6, CFI_SP = 7, CFI_PC = 16 };
 struct cfi_section {
 	const uint8_t *data;
 	size_t size;
+	size_t stored; /* size of the section in the file, where it is compressed; 0: it is not */
 	uint64_t address; /* ELF virtual address of the first byte of data */
 	bool is_debug;	  /* the section is .debug_frame; false: .eh_frame, which has another
 			     format */

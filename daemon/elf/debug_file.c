@@ -8,40 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
-#include <linux/openat2.h>
 #include <lzma.h>
 
 #include "common/base.h"
-#include "daemon/host/open_file.h"
+#include "daemon/host/open_local.h"
 
 #define DEBUG_DIR	  "/usr/lib/debug"
 #define CHECKED_BYTES_MAX INT64_C(0x20000000) /* the largest file whose checksum is computed */
 #define READ_BYTES	  (256 * 1024)
-
-int elf_open_in_root(int root_fd, const char *path)
-{
-	return open_path_in_root(root_fd, path, 0, RESOLVE_NO_XDEV);
-}
-
-int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata)
-{
-	struct statx st;
-	int fd;
-
-	if (path_fd < 0)
-		return -ENOENT;
-	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
-	    !S_ISREG(st.stx_mode) ||
-	    is_remote(userdata, makedev(st.stx_dev_major, st.stx_dev_minor))) {
-		close(path_fd);
-		return -ENOENT;
-	}
-	fd = open_path_fd(path_fd, 0);
-	close(path_fd);
-	return fd < 0 ? -ENOENT : fd;
-}
 
 static bool build_id_path(const struct elf_file *file, char *path, size_t size)
 {
@@ -58,8 +33,7 @@ static bool build_id_path(const struct elf_file *file, char *path, size_t size)
  * Opens the file that a debug link names. Looks for it in the directory of the ELF file `path`, in
  * .debug in this directory, and below DEBUG_DIR.
  */
-static int link_open(int root_fd, const char *path, const char *name,
-		     debug_file_is_remote_fn is_remote, void *userdata)
+static int link_open(struct mount_view *view, int root_fd, const char *path, const char *name)
 {
 	static const char *const places[][2] = { { "", "/" },
 						 { "", "/.debug/" },
@@ -73,25 +47,41 @@ static int link_open(int root_fd, const char *path, const char *name,
 			     places[i][1], name) >= (int)sizeof(at) ||
 		    !strcmp(at, path)) /* the link names the ELF file itself: skip it */
 			continue;
-		fd = elf_open_regular(elf_open_in_root(root_fd, at), is_remote, userdata);
+		fd = open_local_file(view, root_fd, at);
 	}
 	return fd;
 }
 
-int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
-		    debug_file_is_remote_fn is_remote, void *userdata)
+/* Opens a path in the root directory of stackd. */
+static int own_open(struct remote_mounts *mounts, const char *path)
+{
+	_cleanup_(closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct mount_view own = mount_view_of(mounts, -1);
+
+	return root_fd < 0 ? -errno : open_local_file(&own, root_fd, path);
+}
+
+int debug_file_open(struct mount_view *view, int root_fd, const char *path,
+		    const struct elf_file *file)
 {
 	char by_id[sizeof(DEBUG_DIR) + 2 * ELF_BUILD_ID_MAX + 32];
 	bool has_id = build_id_path(file, by_id, sizeof(by_id));
 	int fd = -ENOENT;
 
 	if (has_id && root_fd >= 0)
-		fd = elf_open_regular(elf_open_in_root(root_fd, by_id), is_remote, userdata);
+		fd = open_local_file(view, root_fd, by_id);
 	if (fd < 0 && file->debug_name && root_fd >= 0)
-		fd = link_open(root_fd, path, file->debug_name, is_remote, userdata);
+		fd = link_open(view, root_fd, path, file->debug_name);
 	if (fd < 0 && has_id)
-		fd = elf_open_regular(open(by_id, O_PATH | O_CLOEXEC), is_remote, userdata);
-	return fd;
+		fd = own_open(view->mounts, by_id);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+int debug_file_open_host(struct remote_mounts *mounts, const struct elf_file *file)
+{
+	char path[sizeof(DEBUG_DIR) + 2 * ELF_BUILD_ID_MAX + 32];
+
+	return build_id_path(file, path, sizeof(path)) ? own_open(mounts, path) : -ENOENT;
 }
 
 static bool has_checksum(int fd, uint32_t expected)

@@ -11,36 +11,24 @@
 #include <stddef.h>
 
 #include "daemon/elf/file.h"
-
-/*
- * True if the device is remote (a network or FUSE file system). Files on it must not be opened,
- * because that may hang.
- */
-typedef bool (*debug_file_is_remote_fn)(void *userdata, uint64_t dev);
-
-/*
- * Opens a path with O_PATH below root_fd, the root directory of another process. Symbolic links
- * cannot lead outside this root. Does not enter other mounts, because a mount that a program serves
- * may hang. Returns an fd or a negative errno.
- */
-int elf_open_in_root(int root_fd, const char *path);
-
-/*
- * Opens the file of path_fd, which was opened with O_PATH, for reading, and closes path_fd. Returns
- * an fd owned by the caller; -ENOENT if path_fd is negative, the file is not a regular file, or its
- * device is remote.
- */
-int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata);
+#include "daemon/host/remote_mounts.h"
 
 /*
  * Looks for the separate debug file of an ELF file in three places: by build-id in the root
  * directory root_fd; by the debug link in this root directory; by build-id on this host. root_fd is
  * the root directory in which the ELF file has the path `path`, or -1 if it is not known. Opens
- * regular files only. Returns an fd owned by the caller, or -ENOENT. The caller must check with
+ * regular files of local file systems only. `view` is that of the process whose root directory
+ * root_fd is. Returns an fd owned by the caller, or -ENOENT. The caller must check with
  * debug_file_is_of() that the debug file belongs to the ELF file.
  */
-int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
-		    debug_file_is_remote_fn is_remote, void *userdata);
+int debug_file_open(struct mount_view *view, int root_fd, const char *path,
+		    const struct elf_file *file);
+
+/*
+ * Opens the separate debug file of an ELF file by build-id on this host, on local file systems
+ * only, unless `mounts` is NULL. Returns an fd owned by the caller, or a negative errno.
+ */
+int debug_file_open_host(struct remote_mounts *mounts, const struct elf_file *file);
 
 /*
  * True if fd is a descriptor of the separate debug file of the ELF file. The two files then have

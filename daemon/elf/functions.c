@@ -5,7 +5,6 @@
 #include <gelf.h>
 
 #include "common/base.h"
-#include "daemon/elf/debug_file.h"
 #include "daemon/elf/file.h"
 #include "daemon/elf/handle.h"
 
@@ -84,25 +83,14 @@ static int tables_walk(int fd, const struct walk *walk)
 	return r;
 }
 
-static bool is_remote(void *userdata, uint64_t dev)
-{
-	return false;
-}
-
-int elf_functions(int fd, const char *path, elf_function_fn function_fn, void *context)
+int elf_functions(int fd, int debug_fd, elf_function_fn function_fn, void *context)
 {
 	const struct elf_source source = { .fd = fd };
 	_cleanup_(elf_file_fini) struct elf_file file = {};
-	_cleanup_(closep) int debug_fd = -1;
 	int r = elf_file_read(&source, &file);
 	const struct walk walk = { &file, function_fn, context };
 
 	if (!r)
 		r = tables_walk(fd, &walk);
-	if (r || file.has_symtab)
-		return r;
-	debug_fd = debug_file_open(-1, path, &file, is_remote, NULL);
-	if (debug_fd >= 0 && debug_file_is_of(debug_fd, &file))
-		r = tables_walk(debug_fd, &walk);
-	return r;
+	return r || debug_fd < 0 ? r : tables_walk(debug_fd, &walk);
 }

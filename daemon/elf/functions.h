@@ -16,11 +16,12 @@
 typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset);
 
 /*
- * Calls function_fn for each function in the symbol tables of the ELF file with the descriptor fd.
- * If this file is stripped, also uses its debug file. A name may be listed more than once. Returns
- * 0; -ENOEXEC if fd is not an ELF file; -EBADMSG if it is damaged; or what function_fn returned.
+ * Calls function_fn for each function in the symbol tables of the ELF file with the descriptor fd,
+ * and in those of its separate debug file, unless debug_fd is -1. A name may be listed more than
+ * once. Returns 0; -ENOEXEC if fd is not an ELF file; -EBADMSG if it is damaged; or what
+ * function_fn returned.
  */
-int elf_functions(int fd, const char *path, elf_function_fn function_fn, void *context);
+int elf_functions(int fd, int debug_fd, elf_function_fn function_fn, void *context);
 
 struct elf_file;
 

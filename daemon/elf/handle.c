@@ -23,7 +23,7 @@ struct header {
 	size_t n_sections, n_segments, names;
 };
 
-static bool bytes_read(const struct elf_source *source, uint64_t offset, void *out, size_t size)
+bool elf_handle_read(const struct elf_source *source, uint64_t offset, void *out, size_t size)
 {
 	if (offset > INT64_MAX)
 		return false;
@@ -41,17 +41,17 @@ static bool header_read(const struct elf_source *source, struct header *out)
 	Elf32_Ehdr small;
 	Elf64_Ehdr big;
 
-	if (!bytes_read(source, 0, ident, sizeof(ident)) || memcmp(ident, ELFMAG, SELFMAG) != 0 ||
-	    ident[EI_DATA] != ELFDATA2LSB)
+	if (!elf_handle_read(source, 0, ident, sizeof(ident)) ||
+	    memcmp(ident, ELFMAG, SELFMAG) != 0 || ident[EI_DATA] != ELFDATA2LSB)
 		return false;
 	if (ident[EI_CLASS] == ELFCLASS32) {
-		if (!bytes_read(source, 0, &small, sizeof(small)))
+		if (!elf_handle_read(source, 0, &small, sizeof(small)))
 			return false;
 		*out = (struct header){ false, small.e_shoff, small.e_shnum, small.e_phnum,
 					small.e_shstrndx };
 		return true;
 	}
-	if (ident[EI_CLASS] != ELFCLASS64 || !bytes_read(source, 0, &big, sizeof(big)))
+	if (ident[EI_CLASS] != ELFCLASS64 || !elf_handle_read(source, 0, &big, sizeof(big)))
 		return false;
 	*out = (struct header){ true, big.e_shoff, big.e_shnum, big.e_phnum, big.e_shstrndx };
 	return true;
@@ -68,13 +68,13 @@ static bool section_read(const struct elf_source *source, const struct header *h
 	if (header->sections > INT64_MAX)
 		return false;
 	if (header->is_64) {
-		if (!bytes_read(source, header->sections + i * entry, &big, sizeof(big)))
+		if (!elf_handle_read(source, header->sections + i * entry, &big, sizeof(big)))
 			return false;
 		*size_out = big.sh_size;
 		*link_out = big.sh_link;
 		return true;
 	}
-	if (!bytes_read(source, header->sections + i * entry, &small, sizeof(small)))
+	if (!elf_handle_read(source, header->sections + i * entry, &small, sizeof(small)))
 		return false;
 	*size_out = small.sh_size;
 	*link_out = small.sh_link;

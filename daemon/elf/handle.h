@@ -9,6 +9,7 @@
  * thread at a time uses it.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@
  */
 Elf *elf_handle_open(const struct elf_source *source);
 void elf_handle_endp(Elf **elf);
+
+/* Copies bytes of the file. Returns false if the file does not have them all. */
+bool elf_handle_read(const struct elf_source *source, uint64_t offset, void *out, size_t size);
 
 /*
  * Returns the bytes of a section as they are in the file; NULL if there are none, or more than

@@ -4,124 +4,80 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <linux/openat2.h>
 
 #include "common/base.h"
+#include "daemon/host/open_here.h"
+#include "daemon/host/opener.h"
 #include "daemon/host/procfs.h"
 
-enum { DEV_MINOR_BITS = 20, FILEID_INO32_GEN = 1 };
-
-/* A file handle of type FILEID_INO32_GEN, see include/linux/exportfs.h of the kernel. */
-union handle {
-	struct file_handle head;
-	struct {
-		unsigned int bytes;
-		int type;
-		uint32_t inode, generation;
-	};
-};
-
-/* True if a file on this type of file system can be opened by a handle of type FILEID_INO32_GEN. */
-static bool has_handles(const char *type)
+/* Opens a file in another process if there are such processes, else in this one. */
+static int file_open(const struct open_request *request, int at_fd)
 {
-	static const char *const types[] = { "ext2", "ext3", "ext4", "f2fs", "xfs" };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(types); i++)
-		if (!strcmp(type, types[i]))
-			return true;
-	return false;
-}
-
-/*
- * Opens the mount point that a line of mountinfo names. Returns an fd; -ENOENT if the line is of
- * another device.
- */
-static int mount_open(const char *line, uint32_t dev)
-{
-	unsigned int major, minor;
-	char point[PATH_MAX], type[64];
-	const char *rest = strstr(line, " - ");
-	int fd;
-
-	if (!rest || sscanf(line, "%*d %*d %u:%u %*s %4095s", &major, &minor, point) != 3 ||
-	    (major << DEV_MINOR_BITS | minor) != dev || sscanf(rest, " - %63s", type) != 1)
-		return -ENOENT;
-	if (!has_handles(type))
-		return -EOPNOTSUPP;
-	/*
-	 * Opening fails if the mount point is a file, or has a blank in its path, which mountinfo
-	 * escapes. Another line of the same device may work.
-	 */
-	fd = open(point, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-	return fd < 0 ? -ENOENT : fd;
-}
-
-/* Opens a mount point of the device, no matter which. */
-static int mount_find(uint32_t dev)
-{
-	_cleanup_(fclosep) FILE *in = fopen("/proc/self/mountinfo", "re");
-	char line[3 * PATH_MAX];
-	int fd = -ENOENT;
-
-	while (in && fd == -ENOENT && fgets(line, sizeof(line), in))
-		fd = mount_open(line, dev);
-	return fd;
+	return opener_is_on() ? opener_ask(request, at_fd) : open_here(request, at_fd);
 }
 
 int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve)
 {
-	struct open_how how = {
-		.flags = (unsigned int)(O_PATH | O_CLOEXEC | flags),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
-	};
-	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	struct open_request request = { .kind = OPEN_IN_ROOT, .flags = flags, .resolve = resolve };
+	size_t n = strlen(path);
 
-	return fd < 0 ? -errno : (int)fd;
+	if (n >= sizeof(request.path))
+		return -ENAMETOOLONG;
+	memcpy(request.path, path, n + 1);
+	/* What is in the kernel's cache is opened without waiting. */
+	if (resolve & RESOLVE_CACHED)
+		return open_here(&request, root_fd);
+	return file_open(&request, root_fd);
 }
 
 int open_path_fd(int path_fd, int flags)
 {
-	char link[32];
-	int fd;
+	const struct open_request request = { .kind = OPEN_FD, .flags = flags };
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
-	return fd < 0 ? -errno : fd;
+	return file_open(&request, path_fd);
 }
 
 int open_by_inode(uint32_t dev, uint64_t inode, uint32_t generation, char path[static PATH_MAX],
 		  int *fd_out)
 {
-	_Alignas(struct file_handle) union handle handle = {
-		.bytes = 2 * sizeof(uint32_t),
-		.type = FILEID_INO32_GEN,
-		.inode = (uint32_t)inode,
+	const struct open_request request = {
+		.kind = OPEN_BY_INODE,
+		.inode = inode,
+		.dev = dev,
 		.generation = generation,
 	};
-	_cleanup_(closep) int mount_fd = -1;
-	int fd, r;
+	int fd = file_open(&request, -1), r;
 
-	if (inode > UINT32_MAX)
-		return -EOPNOTSUPP;
-	mount_fd = mount_find(dev);
-	if (mount_fd < 0)
-		return mount_fd;
-	fd = open_by_handle_at(mount_fd, &handle.head,
-			       O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = procfs_read_fd(fd, path);
 	if (r) {
 		close(fd);
 		return r;
 	}
 	*fd_out = fd;
+	return 0;
+}
+
+int open_file_stat(int fd, struct stat *out)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+		return -errno;
+	*out = (struct stat){
+		.st_dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.st_ino = st.stx_ino,
+		.st_mode = st.stx_mode,
+		.st_uid = st.stx_uid,
+		.st_size = (off_t)st.stx_size,
+		.st_mtim = { st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec },
+	};
 	return 0;
 }

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+struct stat;
+
 /*
  * Opens a path below the directory root_fd with O_PATH and `flags`. Symbolic links cannot lead
  * outside root_fd, and magic links of /proc are not followed. `resolve` has further RESOLVE_* flags
@@ -34,5 +36,12 @@ int open_path_fd(int path_fd, int flags);
  */
 int open_by_inode(uint32_t dev, uint64_t inode, uint32_t generation, char path[static 4096],
 		  int *fd_out);
+
+/*
+ * Sets st_dev, st_ino, st_mode, st_uid, st_size and st_mtim of *out, and all others to 0. Unlike
+ * fstat(), does not wait for the server of a remote file: takes what the kernel has in memory.
+ * Returns 0 or a negative errno.
+ */
+int open_file_stat(int fd, struct stat *out);
 
 #endif

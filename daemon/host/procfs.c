@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 
 #include "common/base.h"
+#include "daemon/host/open_file.h"
+#include "daemon/host/open_local.h"
 
 #define PF_KTHREAD   0x00200000 /* flag of kernel threads in field 9 of /proc/PID/stat */
 #define CGROUP_BYTES 8192	/* room for a path of PATH_MAX bytes and the lines of cgroup v1 */
@@ -22,6 +24,18 @@ static uint64_t tick_ns(void)
 	long hz = sysconf(_SC_CLK_TCK);
 
 	return (uint64_t)(NS_PER_S / (hz > 0 ? hz : 100));
+}
+
+size_t procfs_own_rss(void)
+{
+	_cleanup_(closep) int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	char text[128] = "";
+	unsigned long resident;
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ||
+	    sscanf(text, "%*u %lu", &resident) != 1)
+		return 0;
+	return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 uint64_t procfs_ticks(uint64_t start_boot_ns)
@@ -219,35 +233,48 @@ static bool is_inode(int fd, const struct proc_mapping *mapping)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && st.st_dev == mapping->dev && st.st_ino == mapping->inode;
+	return open_file_stat(fd, &st) == 0 && st.st_dev == mapping->dev &&
+	       st.st_ino == mapping->inode;
 }
 
-int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping)
+/* Opens the path of the mapping in the root directory of the process. */
+static int path_open(struct mount_view *view, const struct proc_mapping *mapping)
 {
-	/* Since Linux 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
-	bool has_path = mapping->path[0] == '/';
-	char path[PATH_MAX + 8];
-	int fd, r;
+	_cleanup_(closep) int root_fd =
+		openat(view->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = root_fd < 0 ? -errno : open_local_path(view, root_fd, mapping->path);
 
-	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
-		 mapping->end);
-	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-	if (fd >= 0 && (has_path ? is_at_path(fd, mapping->path) : is_inode(fd, mapping)))
-		return fd;
-	if (fd >= 0) {
-		close(fd);
-		return -ESTALE;
-	}
-	r = -errno;
-	if (!has_path || strlen(mapping->path) >= PATH_MAX)
-		return r;
-	snprintf(path, sizeof(path), "root%s", mapping->path);
-	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (!is_inode(fd, mapping)) {
+	if (fd >= 0 && !is_inode(fd, mapping)) {
 		close(fd);
 		return -ESTALE;
 	}
 	return fd;
+}
+
+int procfs_open_mapped(struct mount_view *view, const struct proc_mapping *mapping)
+{
+	/* Since Linux 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
+	bool has_path = mapping->path[0] == '/';
+	char path[64];
+	int fd, r;
+
+	if (mount_view_is_remote_dev(view, mapping->dev))
+		return -EREMOTE;
+	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
+		 mapping->end);
+	fd = openat(view->proc_fd, path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return has_path ? path_open(view, mapping) : -errno;
+	/*
+	 * The device may be that of a layer of an overlay; what is opened is the overlay. The
+	 * descriptor shows which.
+	 */
+	if (mount_view_is_remote(view, fd))
+		r = -EREMOTE;
+	else
+		r = (has_path ? is_at_path(fd, mapping->path) : is_inode(fd, mapping)) ? fd
+										       : -ESTALE;
+	if (r < 0)
+		close(fd);
+	return r;
 }

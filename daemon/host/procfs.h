@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/host/proc_maps.h"
+#include "daemon/host/remote_mounts.h"
 
 struct procfs_stat {
 	uint64_t start_ticks; /* time at which the process started, in clock ticks since boot */
@@ -23,6 +24,9 @@ struct procfs_stat {
 uint64_t procfs_ticks(uint64_t start_boot_ns);
 /* Returns the earliest start time, in ns since boot, that /proc shows as this many ticks. */
 uint64_t procfs_ticks_ns(uint64_t ticks);
+
+/* Returns the memory of this process (RSS) in bytes, 0 if /proc does not say. */
+size_t procfs_own_rss(void);
 
 /*
  * Opens /proc/PID and reads its stat file. Returns an fd owned by the caller, or a negative errno;
@@ -65,8 +69,9 @@ int procfs_read_maps(int dir_fd, struct proc_maps *out);
  * Opens the file of a mapping with O_PATH, which calls no device driver and does not wait for the
  * other end of a FIFO. First tries /proc/PID/map_files, which has also deleted files and files of
  * other mount namespaces; then the path in the root directory of the process, if the same file is
- * there. Returns an fd owned by the caller, or a negative errno.
+ * there. `view` is that of the process. Returns an fd owned by the caller; -EREMOTE if the file is
+ * on a remote file system; or another negative errno.
  */
-int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping);
+int procfs_open_mapped(struct mount_view *view, const struct proc_mapping *mapping);
 
 #endif

@@ -1,47 +1,268 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/host/remote_mounts.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <linux/major.h>
+#include <linux/nsfs.h>
+
+#include "common/array.h"
 #include "common/base.h"
+#include "daemon/host/loop_device.h"
 
 /*
- * Time for which the table remembers whether a device is remote. Later, another file system may
- * have the same device number.
+ * OWN: number of directories and files whose devices always count as local. MOUNTS_MAX: maximum
+ * number of mounts of one process that are looked at, because users can mount very many in a
+ * namespace of their own; the others count as remote. ROOTS_MOUNTS_MAX: the same for mounts that
+ * only root can make.
  */
-#define KEEP_NS (10 * NS_PER_S)
+enum { OWN = 2, MOUNTS_MAX = 4096, ROOTS_MOUNTS_MAX = 100000, FDINFO_BYTES = 512 };
 
-enum { DEVICES_MAX = 256, OWN = 2 };
-
-struct device {
+struct mount {
+	int id;
 	dev_t dev;
-	bool is_remote;
-	int64_t seen_ns;
+	bool is_local, is_overlay;
+	char *point; /* path of the mount point */
+};
+
+struct mount_table {
+	int fd;	       /* mountinfo; polling it tells whether the mounts have changed since the last
+			  read */
+	bool is_roots; /* only root can mount in this namespace */
+	struct mount *v;
+	size_t n, capacity;
 };
 
 struct remote_mounts {
 	pthread_mutex_t lock;
-	struct device devices[DEVICES_MAX];
-	size_t n;
-	dev_t own[OWN];
+	struct mount_table init, own; /* the mounts of process 1 and of stackd */
+	dev_t own_devs[OWN];
+	int memory_id; /* mount id of files that memfd_create() makes; -1: not known */
+	dev_t memory_dev;
 };
 
-static bool type_is_remote(const char *type)
+/*
+ * True if the kernel serves this type of file system from disk or memory, and needs no program and
+ * no other host for it.
+ */
+static bool type_is_local(const char *type)
 {
 	static const char *const types[] = {
-		"afs",	     "ceph",   "cifs", "coda", "fuse",	   "fuseblk",
-		"glusterfs", "lustre", "nfs",  "nfs4", "orangefs", "smb3",
+		"bcachefs", "btrfs", "cramfs",	"devtmpfs", "erofs", "exfat",  "ext2",	   "ext3",
+		"ext4",	    "f2fs",  "hfsplus", "iso9660",  "jffs2", "jfs",    "minix",	   "msdos",
+		"nilfs2",   "ntfs3", "ramfs",	"reiserfs", "romfs", "rootfs", "squashfs", "tmpfs",
+		"ubifs",    "udf",   "vfat",	"xfs",	    "zfs",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (strcmp(type, types[i]) == 0)
+		if (!strcmp(type, types[i]))
 			return true;
-	return strncmp(type, "fuse.", 5) == 0;
+	return false;
+}
+
+/* True if a list of mount options, with commas between them, has this one. */
+static bool has_option(const char *options, const char *option)
+{
+	const size_t n = strlen(option);
+	const char *at = options;
+
+	while (at && (strncmp(at, option, n) || (at[n] && at[n] != ','))) {
+		at = strchr(at, ',');
+		if (at)
+			at++;
+	}
+	return at != NULL;
+}
+
+/*
+ * True for a file system in a file (a loop device) that was mounted on behalf of a user: udisks
+ * lets those who are logged in do that, and mounts it as nosuid. The file may lie on any file
+ * system, also on one that the user serves. Loop devices that packages such as snaps mount are not
+ * nosuid.
+ */
+static bool is_loop_of_user(unsigned int major, unsigned int minor, const char *source,
+			    const char *options)
+{
+	if (!has_option(options, "nosuid"))
+		return false;
+	/* btrfs has device numbers of its own. */
+	return major == LOOP_MAJOR || !strncmp(source, "/dev/loop", strlen("/dev/loop")) ||
+	       (major && loop_device_is_below("/sys", major, minor));
+}
+
+static void table_clear(struct mount_table *table)
+{
+	for (size_t i = 0; i < table->n; i++)
+		free(table->v[i].point);
+	table->n = 0;
+}
+
+static void table_fini(struct mount_table *table)
+{
+	closep(&table->fd);
+	table_clear(table);
+	free(table->v);
+	*table = (struct mount_table){ .fd = -1 };
+}
+
+/* Replaces the escapes of mountinfo, such as \040 for a blank, by the bytes for which they stand.
+ */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' &&
+		    text[2] <= '7' && text[3] >= '0' && text[3] <= '7') {
+			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
+				       (text[3] - '0'));
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+/*
+ * Adds the mount of a line like "36 35 98:0 /root /point options shared:1 - type source options".
+ * Ignores lines of another form. Returns 0 or -ENOMEM.
+ */
+static int line_add(struct mount_table *table, const char *line)
+{
+	const char *end = strstr(line, " - ");
+	_cleanup_(freep) char *point = NULL, *options = NULL;
+	struct mount mount = { 0 };
+	unsigned int major, minor;
+	char type[64], source[64];
+
+	if (!end || sscanf(end, " - %63s %63s", type, source) != 2 ||
+	    sscanf(line, "%d %*d %u:%u %*s %ms %ms", &mount.id, &major, &minor, &point, &options) !=
+		    5)
+		return 0;
+	if (array_reserve(table->v, table->capacity, table->n + 1))
+		return -ENOMEM;
+	unescape(point);
+	mount.dev = makedev(major, minor);
+	mount.is_local = type_is_local(type) && !is_loop_of_user(major, minor, source, options);
+	mount.is_overlay = !strcmp(type, "overlay");
+	mount.point = TAKE(point);
+	table->v[table->n++] = mount;
+	return 0;
+}
+
+static int table_parse(struct mount_table *table, FILE *in)
+{
+	const size_t max = table->is_roots ? ROOTS_MOUNTS_MAX : MOUNTS_MAX;
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	table_clear(table);
+	while (!r && table->n < max && getline(&line, &size, in) > 0)
+		r = line_add(table, line);
+	if (r)
+		table_clear(table);
+	return r;
+}
+
+static int table_read(struct mount_table *table)
+{
+	_cleanup_(fclosep) FILE *in = NULL;
+	int fd = fcntl(table->fd, F_DUPFD_CLOEXEC, 0);
+
+	in = fd < 0 ? NULL : fdopen(fd, "re");
+	if (!in) {
+		closep(&fd);
+		return -ENOMEM;
+	}
+	rewind(in);
+	return table_parse(table, in);
+}
+
+/*
+ * Reads the table again if something was mounted or unmounted since the last read. The
+ * entry of a mount id is then right for every descriptor that was opened before this call.
+ */
+static void table_refresh(struct mount_table *table)
+{
+	struct pollfd change = { .fd = table->fd, .events = POLLPRI };
+
+	if (table->fd < 0 || (table->n && poll(&change, 1, 0) == 0))
+		return;
+	if (table_read(table))
+		table_clear(table);
+}
+
+static const struct mount *find_id(const struct mount_table *table, int id)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (table->v[i].id == id)
+			return &table->v[i];
+	return NULL;
+}
+
+static const struct mount *find_dev(const struct mount_table *table, dev_t dev)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (table->v[i].dev == dev)
+			return &table->v[i];
+	return NULL;
+}
+
+/* Returns the mount that is on top at this mount point: the one that was mounted last. */
+static const struct mount *find_point(const struct mount_table *table, const char *path)
+{
+	for (size_t i = table->n; i-- > 0;)
+		if (!strcmp(table->v[i].point, path))
+			return &table->v[i];
+	return NULL;
+}
+
+/* Returns the mount id of a descriptor; -1 if it cannot be read. Does not ask the file system. */
+static int mount_id_of(int fd)
+{
+	char path[40], text[FDINFO_BYTES];
+	const char *at;
+	ssize_t n;
+	int info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	n = info < 0 ? -1 : read(info, text, sizeof(text) - 1);
+	closep(&info);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	at = strstr(text, "mnt_id:");
+	return at ? (int)strtol(at + strlen("mnt_id:"), NULL, 10) : -1;
+}
+
+/*
+ * Finds out the mount id and the device of files in memory, whose file system is mounted nowhere.
+ * Programs such as runc run from such a file.
+ */
+static void memory_learn(struct remote_mounts *mounts)
+{
+	_cleanup_(closep) int fd = memfd_create("stackd", MFD_CLOEXEC);
+	struct stat st;
+
+	mounts->memory_id = -1;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	mounts->memory_id = mount_id_of(fd);
+	mounts->memory_dev = st.st_dev;
 }
 
 struct remote_mounts *remote_mounts_new(void)
@@ -55,7 +276,11 @@ struct remote_mounts *remote_mounts_new(void)
 	pthread_mutex_init(&mounts->lock, NULL);
 	for (size_t i = 0; i < OWN; i++)
 		if (stat(own[i], &st) == 0)
-			mounts->own[i] = st.st_dev;
+			mounts->own_devs[i] = st.st_dev;
+	memory_learn(mounts);
+	mounts->init.fd = open("/proc/1/mountinfo", O_RDONLY | O_CLOEXEC);
+	mounts->own.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	mounts->init.is_roots = mounts->own.is_roots = true;
 	return mounts;
 }
 
@@ -63,90 +288,192 @@ struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts)
 {
 	if (!mounts)
 		return NULL;
+	table_fini(&mounts->init);
+	table_fini(&mounts->own);
 	pthread_mutex_destroy(&mounts->lock);
 	free(mounts);
 	return NULL;
 }
 
-static struct device *device_find(struct remote_mounts *mounts, dev_t dev)
+struct mount_view mount_view_of(struct remote_mounts *mounts, int proc_fd)
 {
-	for (size_t i = 0; i < mounts->n; i++)
-		if (mounts->devices[i].dev == dev)
-			return &mounts->devices[i];
-	return NULL;
+	return (struct mount_view){ .mounts = mounts, .proc_fd = proc_fd };
 }
 
-static void device_set(struct remote_mounts *mounts, dev_t dev, bool is_remote)
+void mount_view_fini(struct mount_view *view)
 {
-	struct device *device;
-
-	pthread_mutex_lock(&mounts->lock);
-	device = device_find(mounts, dev);
-	if (!device) {
-		if (mounts->n == DEVICES_MAX)
-			mounts->n = 0;
-		device = &mounts->devices[mounts->n++];
-	}
-	*device = (struct device){ dev, is_remote, clock_ns(CLOCK_MONOTONIC) };
-	pthread_mutex_unlock(&mounts->lock);
+	if (!view->table)
+		return;
+	table_fini(view->table);
+	free(view->table);
+	view->table = NULL;
 }
 
 /*
- * Looks up whether a device is remote, and stores the answer in *is_remote_out. Returns false if
- * this is not known, or was found out more than KEEP_NS ago.
+ * True if only root can mount something in the mount namespace of the process: the namespace
+ * belongs to the same user namespace as stackd.
  */
-static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_out)
+static bool is_roots_namespace(int proc_fd)
 {
-	const struct device *device;
-	bool has;
+	_cleanup_(closep) int mounts_fd = openat(proc_fd, "ns/mnt", O_RDONLY | O_CLOEXEC);
+	_cleanup_(closep) int owner_fd = -1;
+	struct stat owner, own;
 
-	pthread_mutex_lock(&mounts->lock);
-	device = device_find(mounts, dev);
-	has = device && clock_ns(CLOCK_MONOTONIC) - device->seen_ns < KEEP_NS;
-	if (has)
-		*is_remote_out = device->is_remote;
-	pthread_mutex_unlock(&mounts->lock);
-	return has;
+	if (mounts_fd >= 0)
+		owner_fd = ioctl(mounts_fd, NS_GET_USERNS);
+	return owner_fd >= 0 && fstat(owner_fd, &owner) == 0 &&
+	       stat("/proc/self/ns/user", &own) == 0 && owner.st_dev == own.st_dev &&
+	       owner.st_ino == own.st_ino;
 }
 
-/*
- * Each line is like "36 35 98:0 /root /mount options shared:1 - type source options". A blank in a
- * name is written as an octal escape.
- */
-void remote_mounts_read(struct remote_mounts *mounts, FILE *in)
+/* Returns the table of the view's process, read or read again if need be; NULL if it has none. */
+static const struct mount_table *view_table(struct mount_view *view)
 {
-	_cleanup_(freep) char *line = NULL;
-	unsigned int major, minor;
-	size_t size = 0;
-	char type[64];
-	char *end;
-
-	while (getline(&line, &size, in) > 0) {
-		end = strstr(line, " - ");
-		if (end && sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
-		    sscanf(end, " - %63s", type) == 1)
-			device_set(mounts, makedev(major, minor), type_is_remote(type));
+	if (!view->table && view->proc_fd >= 0) {
+		view->table = calloc(1, sizeof(*view->table));
+		if (!view->table)
+			return NULL;
+		view->table->fd = openat(view->proc_fd, "mountinfo", O_RDONLY | O_CLOEXEC);
+		view->table->is_roots = is_roots_namespace(view->proc_fd);
 	}
+	if (view->table)
+		table_refresh(view->table);
+	return view->table;
 }
 
-bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev)
+int mount_view_read(struct mount_view *view, FILE *in, bool is_roots)
 {
-	_cleanup_(fclosep) FILE *in = NULL;
-	bool is_remote = false;
-	int fd;
+	mount_view_fini(view);
+	view->table = calloc(1, sizeof(*view->table));
+	if (!view->table)
+		return -ENOMEM;
+	view->table->fd = -1;
+	view->table->is_roots = is_roots;
+	return table_parse(view->table, in);
+}
 
+static bool is_own_dev(const struct remote_mounts *mounts, dev_t dev)
+{
 	for (size_t i = 0; i < OWN; i++)
-		if (mounts->own[i] == dev)
-			return false;
-	if (device_get(mounts, dev, &is_remote))
-		return is_remote;
-	fd = openat(proc_fd, "mountinfo", O_RDONLY | O_CLOEXEC);
-	in = fd < 0 ? NULL : fdopen(fd, "re");
-	if (fd >= 0 && !in)
-		close(fd);
-	if (in)
-		remote_mounts_read(mounts, in);
-	if (!device_get(mounts, dev, &is_remote))
-		device_set(mounts, dev, false);
-	return is_remote;
+		if (mounts->own_devs[i] == dev)
+			return true;
+	return false;
+}
+
+enum place { LOCAL, REMOTE, UNKNOWN };
+
+/*
+ * Judges a mount that was found in a table. An overlay in a namespace in which others than root can
+ * mount is UNKNOWN.
+ */
+static enum place mount_place(const struct remote_mounts *mounts, const struct mount *mount,
+			      bool is_roots)
+{
+	if (!mount)
+		return UNKNOWN;
+	if (mount->is_local || is_own_dev(mounts, mount->dev))
+		return LOCAL;
+	if (!mount->is_overlay)
+		return REMOTE;
+	return is_roots ? LOCAL : UNKNOWN;
+}
+
+typedef const struct mount *find_fn(const struct mount_table *table, int id, dev_t dev);
+
+static const struct mount *by_id(const struct mount_table *table, int id, dev_t dev)
+{
+	return find_id(table, id);
+}
+
+static const struct mount *by_dev(const struct mount_table *table, int id, dev_t dev)
+{
+	return find_dev(table, dev);
+}
+
+/* Looks in the tables of process 1 and of stackd. */
+static enum place roots_place(struct remote_mounts *mounts, find_fn *find, int id, dev_t dev)
+{
+	enum place place;
+
+	pthread_mutex_lock(&mounts->lock);
+	table_refresh(&mounts->init);
+	place = mount_place(mounts, find(&mounts->init, id, dev), true);
+	if (place == UNKNOWN) {
+		table_refresh(&mounts->own);
+		place = mount_place(mounts, find(&mounts->own, id, dev), true);
+	}
+	pthread_mutex_unlock(&mounts->lock);
+	return place;
+}
+
+/*
+ * Looks in the table of the view's process. A user namespace can see an overlay that root has
+ * mounted for it, as for a container: its device is in root's tables, too.
+ */
+static enum place view_place(struct mount_view *view, find_fn *find, int id, dev_t dev)
+{
+	const struct mount_table *table = view_table(view);
+	const struct mount *mount = table ? find(table, id, dev) : NULL;
+	enum place place = mount_place(view->mounts, mount, table && table->is_roots);
+
+	if (place == UNKNOWN && mount)
+		place = roots_place(view->mounts, by_dev, -1, mount->dev);
+	return place;
+}
+
+bool mount_view_is_remote(struct mount_view *view, int fd)
+{
+	struct remote_mounts *mounts = view->mounts;
+	enum place place;
+	int id;
+
+	if (!mounts)
+		return false;
+	id = mount_id_of(fd);
+	if (id < 0)
+		return true;
+	if (id == mounts->memory_id)
+		return false;
+	place = roots_place(mounts, by_id, id, 0);
+	if (place == UNKNOWN)
+		place = view_place(view, by_id, id, 0);
+	return place != LOCAL;
+}
+
+bool mount_view_is_remote_dev(struct mount_view *view, dev_t dev)
+{
+	struct remote_mounts *mounts = view->mounts;
+	enum place place;
+
+	if (!mounts || is_own_dev(mounts, dev) ||
+	    (mounts->memory_id >= 0 && dev == mounts->memory_dev))
+		return false;
+	place = roots_place(mounts, by_dev, -1, dev);
+	if (place == UNKNOWN)
+		place = view_place(view, by_dev, -1, dev);
+	return place != LOCAL;
+}
+
+bool mount_view_is_remote_point(struct mount_view *view, const char *path)
+{
+	struct remote_mounts *mounts = view->mounts;
+	const struct mount_table *table;
+	const struct mount *mount;
+	enum place place;
+
+	if (!mounts)
+		return false;
+	if (view->proc_fd >= 0 || view->table) {
+		table = view_table(view);
+		mount = table ? find_point(table, path) : NULL;
+		place = mount_place(mounts, mount, table && table->is_roots);
+		if (place == UNKNOWN && mount)
+			place = roots_place(mounts, by_dev, -1, mount->dev);
+		return place != LOCAL;
+	}
+	pthread_mutex_lock(&mounts->lock);
+	table_refresh(&mounts->own);
+	place = mount_place(mounts, find_point(&mounts->own, path), true);
+	pthread_mutex_unlock(&mounts->lock);
+	return place != LOCAL;
 }

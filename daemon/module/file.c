@@ -17,12 +17,41 @@ uint64_t module_identity(const struct elf_file *elf, const struct file_state *st
 	return hash64(HASH64_SEED, state, sizeof(*state));
 }
 
+struct code_file *module_code_new(const struct elf_file *elf)
+{
+	struct code_segment segments[CODE_SEGMENTS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < elf->n_segments && n < CODE_SEGMENTS_MAX; i++) {
+		if (!elf->segments[i].is_exec)
+			continue;
+		segments[n++] = (struct code_segment){
+			.address = elf->segments[i].address,
+			.offset = elf->segments[i].offset,
+			.size = elf->segments[i].size,
+		};
+	}
+	return code_file_new(elf->build_id, elf->build_id_size, segments, n);
+}
+
 int module_take_fd(int *fd)
 {
 	int taken = *fd;
 
 	*fd = -1;
 	return taken;
+}
+
+struct parse_file module_parse_file(const struct module *module)
+{
+	return (struct parse_file){
+		.fd = module->fd,
+		.debug_fd = -1,
+		.vdso_size = module->fd < 0 ? module->state.size : 0,
+		.path = module->path,
+		.state = module->state,
+		.owner = module->owner,
+	};
 }
 
 size_t module_files(const struct module *module)
@@ -51,13 +80,4 @@ size_t module_vdso_size(void)
 {
 	pthread_once(&vdso_once, vdso_measure);
 	return vdso_size;
-}
-
-struct elf_source module_vdso_source(size_t size)
-{
-	return (struct elf_source){
-		.fd = -1,
-		.image = (const void *)getauxval(AT_SYSINFO_EHDR),
-		.image_size = size,
-	};
 }

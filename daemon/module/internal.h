@@ -16,11 +16,13 @@
 #include <sys/stat.h>
 
 #include "bpf/unwind_shared.h"
+#include "common/hash_table.h"
+#include "daemon/base/code_file.h"
 #include "daemon/base/file_state.h"
-#include "daemon/base/hash_table.h"
 #include "daemon/elf/file.h"
 #include "daemon/host/remote_mounts.h"
 #include "daemon/module/module.h"
+#include "daemon/parse/parse.h"
 #include "daemon/unwind/unwind.h"
 
 #define MODULE_CODES_MAX 4096
@@ -36,6 +38,7 @@ struct module_symbols {
 struct module {
 	struct module_registry *registry;
 	UT_hash_handle hh;	 /* links the module into the hash table registry.modules */
+	uid_t owner;		 /* user to whom the file belonged when it was opened */
 	struct file_state state; /* state of the file when it was opened; for the vdso, only the
 				    size is set */
 	unsigned refs;
@@ -49,6 +52,7 @@ struct module {
 	uint64_t key; /* see module_key() */
 	bool is_elf;
 	struct elf_file elf;
+	struct code_file *code; /* NULL: the file has no build-id */
 	/* registry.lock protects the members from here to next_wanting: */
 	unsigned live;	/* number of live processes that map the file */
 	bool is_failed; /* the symbols could not be read, or were evicted for good; reading them
@@ -90,6 +94,7 @@ struct module_registry {
 	struct unwind *unwind;	      /* NULL: user stacks are not walked */
 	uint64_t max_memory;	      /* maximum memory of all symbol tables, in bytes */
 	size_t files_max;	      /* maximum number of files that are held open */
+	struct parser *parser;	      /* parses the files; NULL: this process does, as in tests */
 	struct remote_mounts *mounts; /* known remote file systems; NULL: their files are read
 					 like others */
 	struct module_stats stats;    /* statistics, without symbol_bytes, which is computed
@@ -119,8 +124,13 @@ void module_registry_drop_unused(struct module_registry *registry, int64_t befor
  * without a build-id, a hash of its device, inode, size and time of change.
  */
 uint64_t module_identity(const struct elf_file *elf, const struct file_state *state);
-/* Returns the vdso of the daemon as an ELF file in memory; `size` is its size in bytes. */
-struct elf_source module_vdso_source(size_t size);
+/*
+ * Makes what frames keep of the file: the build-id and the first segments with code. NULL if the
+ * file has no build-id or when out of memory.
+ */
+struct code_file *module_code_new(const struct elf_file *elf);
+/* Returns the module's file in the form in which it is passed to a worker. */
+struct parse_file module_parse_file(const struct module *module);
 /* Returns the number of files that the module holds open. */
 size_t module_files(const struct module *module);
 /* Returns *fd and sets *fd to -1, so that the caller owns the descriptor. */

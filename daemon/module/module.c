@@ -42,6 +42,16 @@ struct module_registry *module_registry_new(uint64_t max_memory)
 	return registry;
 }
 
+void module_registry_set_parser(struct module_registry *registry, struct parser *parser)
+{
+	registry->parser = parser;
+}
+
+struct parser *module_registry_parser(struct module_registry *registry)
+{
+	return registry->parser;
+}
+
 void module_registry_stats(struct module_registry *registry, struct module_stats *out)
 {
 	pthread_mutex_lock(&registry->lock);
@@ -67,11 +77,6 @@ void module_registry_read_remote(struct module_registry *registry)
 struct remote_mounts *module_registry_mounts(struct module_registry *registry)
 {
 	return registry->mounts;
-}
-
-bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev)
-{
-	return registry->mounts && remote_mounts_contain(registry->mounts, proc_fd, dev);
 }
 
 void module_registry_note_remote(struct module_registry *registry)
@@ -112,6 +117,7 @@ static void module_destroy(struct module *module)
 	closep(&module->debug_fd);
 	unwind_file_put(module->unwind);
 	elf_file_fini(&module->elf);
+	code_file_unref(module->code);
 	free(module->path);
 	pthread_mutex_destroy(&module->load_lock);
 	free(module);
@@ -186,9 +192,10 @@ void module_registry_drop_unused(struct module_registry *registry, int64_t befor
  * Makes a module of the file with the descriptor fd, or of the vdso if fd is -1. The module owns
  * fd. On failure, fd is closed.
  */
-static int module_new(struct module_registry *registry, const struct file_state *state, int fd,
-		      const struct elf_source *source, const char *path, struct module **out)
+static int module_new(struct module_registry *registry, const struct file_state *state, uid_t owner,
+		      int fd, const char *path, struct module **out)
 {
+	struct parse_file file;
 	_cleanup_(module_destroyp) struct module *module = calloc(1, sizeof(*module));
 	int r;
 
@@ -199,13 +206,16 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	pthread_mutex_init(&module->load_lock, NULL);
 	module->registry = registry;
 	module->state = *state;
+	module->owner = owner;
 	module->fd = fd;
 	module->debug_fd = -1;
 	module->refs = 1;
 	module->path = strdup(path);
 	if (!module->path)
 		return -ENOMEM;
-	r = elf_file_read(source, &module->elf);
+	file = module_parse_file(module);
+	file.is_urgent = true;
+	r = parse_elf(registry->parser, &file, &module->elf);
 	if (r == -ENOMEM)
 		return r;
 	module->is_elf = r == 0;
@@ -214,9 +224,10 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	 * Programs also map files that are not ELF files, for example to hold code that they make
 	 * at run time. So only a damaged ELF file counts as unreadable.
 	 */
-	if (r == -EBADMSG)
+	if (r == -EBADMSG || r == -EPROTO)
 		module_registry_note_unreadable(registry);
 	module->file_id = module_identity(&module->elf, state);
+	module->code = module_code_new(&module->elf);
 	module->key = hash64_string(hash64(HASH64_SEED, state, sizeof(*state)), path);
 	module_unwind_init(module);
 	*out = TAKE(module);
@@ -281,53 +292,33 @@ static void module_reopen(struct module *module, int path_fd)
 		close(spare);
 }
 
-struct remote_query {
-	struct module_registry *registry;
-	int proc_fd;
-};
-
-static bool is_remote(void *userdata, uint64_t dev)
-{
-	const struct remote_query *query = userdata;
-
-	return query->proc_fd >= 0 &&
-	       module_registry_is_remote(query->registry, query->proc_fd, dev);
-}
-
 /*
  * Opens the separate debug file of a module. This is done while a process that maps the file still
  * runs, because the debug file may be found only in this process's root directory.
  */
 static void module_find_debug(struct module *module, int proc_fd)
 {
-	struct remote_query query = { module->registry, proc_fd };
+	_cleanup_(mount_view_fini) struct mount_view view =
+		mount_view_of(module->registry->mounts, proc_fd);
 	_cleanup_(closep) int root_fd = -1;
-	struct statx st;
 
 	if (!module->is_elf || module->elf.has_symtab)
 		return;
 	if (proc_fd >= 0)
 		root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd >= 0 &&
-	    (statx(root_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) < 0 ||
-	     is_remote(&query, makedev(st.stx_dev_major, st.stx_dev_minor)))) {
-		close(root_fd);
-		root_fd = -1;
-	}
-	module->debug_fd = debug_file_open(root_fd, module->path, &module->elf, is_remote, &query);
+	module->debug_fd = debug_file_open(&view, root_fd, module->path, &module->elf);
 }
 
 int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,
 	       struct module **out)
 {
-	struct elf_source source = { 0 };
 	struct file_state state;
 	struct module *module;
 	bool is_crowded_out;
 	struct stat st;
 	int fd, r;
 
-	if (fstat(path_fd, &st) < 0)
+	if (open_file_stat(path_fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
@@ -341,8 +332,7 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 	fd = open_path_fd(path_fd, 0);
 	if (fd < 0)
 		return fd;
-	source.fd = fd;
-	r = module_new(registry, &state, fd, &source, path, &module);
+	r = module_new(registry, &state, st.st_uid, fd, path, &module);
 	if (r < 0)
 		return r;
 	module_find_debug(module, proc_fd);
@@ -358,7 +348,6 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 int module_get_vdso(struct module_registry *registry, struct module **out)
 {
 	struct file_state state = { .size = module_vdso_size() };
-	struct elf_source source = module_vdso_source(state.size);
 	struct module *module;
 	bool is_crowded_out;
 	int r;
@@ -368,7 +357,7 @@ int module_get_vdso(struct module_registry *registry, struct module **out)
 	*out = module_find_ref(registry, &state);
 	if (*out)
 		return 0;
-	r = module_new(registry, &state, -1, &source, "[vdso]", &module);
+	r = module_new(registry, &state, 0, -1, "[vdso]", &module);
 	if (r < 0)
 		return r;
 	*out = module_register(module, &is_crowded_out);
@@ -414,6 +403,11 @@ uint64_t module_key(const struct module *module)
 bool module_is_elf(const struct module *module)
 {
 	return module->is_elf;
+}
+
+struct code_file *module_code(const struct module *module)
+{
+	return module->code;
 }
 
 uint64_t module_address(const struct module *module, uint64_t file_offset)

@@ -20,8 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct code_file;
 struct module;
 struct module_registry;
+struct parser;
 struct remote_mounts;
 struct symtab;
 struct unwind;
@@ -56,11 +58,18 @@ struct unwind *module_registry_unwind(struct module_registry *registry);
 /* Frees the registry; all references to modules must have been dropped. */
 struct module_registry *module_registry_free(struct module_registry *registry);
 
+/*
+ * Sets the workers that parse files. Must be called before a module is added; the workers must
+ * outlive the registry. Without them, files are parsed in this process, which only tests do.
+ */
+void module_registry_set_parser(struct module_registry *registry, struct parser *parser);
+struct parser *module_registry_parser(struct module_registry *registry);
+
 void module_registry_stats(struct module_registry *registry, struct module_stats *out);
 
 /*
- * Allows reading files on network and FUSE file systems. Looking up a name may then hang as long as
- * such a file system does.
+ * Allows reading files on remote file systems, see remote_mounts.h. Looking up a name may then hang
+ * as long as such a file system does.
  */
 void module_registry_read_remote(struct module_registry *registry);
 
@@ -70,11 +79,6 @@ void module_registry_read_remote(struct module_registry *registry);
  */
 struct remote_mounts *module_registry_mounts(struct module_registry *registry);
 
-/*
- * True if a mapped file must not be opened because its device `dev` is a remote file system
- * (network or FUSE). proc_fd is the directory in /proc of a process that maps the file.
- */
-bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev);
 /* Counts a file that was not opened because it is remote. */
 void module_registry_note_remote(struct module_registry *registry);
 
@@ -200,6 +204,12 @@ uint64_t module_file_id(const struct module *module);
  */
 uint64_t module_key(const struct module *module);
 bool module_is_elf(const struct module *module);
+
+/*
+ * Returns the build-id of the file and where its code is; the module owns it. NULL if the file has
+ * no build-id.
+ */
+struct code_file *module_code(const struct module *module);
 
 /*
  * Returns the ELF virtual address of the byte at file_offset; file_offset itself if no segment

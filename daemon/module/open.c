@@ -6,7 +6,12 @@
 
 #include "common/base.h"
 #include "daemon/elf/debug_file.h"
+#include "daemon/host/open_file.h"
+#include "daemon/host/open_local.h"
 #include "daemon/module/internal.h"
+
+/* Number of root directories in which files are looked for. */
+enum { PLACES = 2 };
 
 static struct module *module_of(struct module_registry *registry, uint64_t file_id)
 {
@@ -37,19 +42,6 @@ static void held_open(struct module_registry *registry, uint64_t file_id, int fd
 	pthread_mutex_unlock(&registry->lock);
 }
 
-struct host {
-	struct module_registry *registry;
-	int self_fd; /* descriptor of /proc/self, where mountinfo shows the mounts that the
-			daemon sees */
-};
-
-static bool is_remote(void *userdata, uint64_t dev)
-{
-	const struct host *host = userdata;
-
-	return module_registry_is_remote(host->registry, host->self_fd, dev);
-}
-
 /*
  * Duplicates a descriptor to a number of at least fd_min, and closes the old one. Returns the new
  * one, -1 on failure or if fd is -1.
@@ -63,17 +55,49 @@ static int fd_raise(int fd, int fd_min)
 }
 
 /*
- * Opens a file by its path, unless it is on a remote file system, where opening could hang. If
- * root_fd is not -1, it is the root directory of another process: `path` is looked up there, and
- * only files on the same file system as this directory are opened.
+ * A root directory in which a path is looked for, and the mounts of the process whose root it is.
  */
-static int path_open(struct host *host, int root_fd, const char *path)
+struct place {
+	int proc_fd, root_fd;
+	struct mount_view view;
+	struct parser *parser; /* parses the files that are found */
+};
+
+static void place_fini(struct place *place)
 {
-	if (path[0] != '/')
-		return -ENOENT;
-	return elf_open_regular(root_fd < 0 ? open(path, O_PATH | O_CLOEXEC)
-					    : elf_open_in_root(root_fd, path),
-				is_remote, host);
+	mount_view_fini(&place->view);
+	closep(&place->root_fd);
+	closep(&place->proc_fd);
+}
+
+/*
+ * Opens the root directory of stackd if `index` is 0, that of process 1 if `index` is 1. The unit
+ * of stackd may hide the /tmp and /home of other programs from the daemon, but process 1 sees them.
+ * stackd does not reveal other files by this: the file must have the recorded identity, and only
+ * line numbers of its source are shown.
+ */
+static struct place place_open(struct module_registry *registry, size_t index)
+{
+	static const char *const processes[PLACES] = { "/proc/self", "/proc/1" };
+	struct place place = { .root_fd = -1, .parser = registry->parser };
+
+	place.proc_fd = open(processes[index], O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (place.proc_fd >= 0)
+		place.root_fd = openat(place.proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	place.view = mount_view_of(registry->mounts, place.proc_fd);
+	return place;
+}
+
+static bool is_debug_of(struct parser *parser, int fd, const char *path, const struct elf_file *elf)
+{
+	struct parse_file file = { .fd = fd, .debug_fd = -1, .path = path };
+	struct stat st;
+
+	if (open_file_stat(fd, &st) < 0)
+		return false;
+	file.state = file_state_of(&st);
+	file.owner = st.st_uid;
+	return parse_is_debug_of(parser, &file, elf);
 }
 
 /*
@@ -81,45 +105,39 @@ static int path_open(struct host *host, int root_fd, const char *path)
  * file and stores its descriptor there. Closes *debug_fd and sets it to -1 if it is not the debug
  * file of this file.
  */
-static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id, const char *path,
+static bool file_check(struct place *place, int fd, uint64_t file_id, const char *path,
 		       int *debug_fd)
 {
 	_cleanup_(elf_file_fini) struct elf_file elf = { 0 };
-	struct elf_source source = { .fd = fd };
-	struct file_state state;
+	struct parse_file file = { .fd = fd, .debug_fd = -1, .path = path };
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || elf_file_read(&source, &elf) < 0)
+	if (open_file_stat(fd, &st) < 0)
 		return false;
-	state = file_state_of(&st);
-	if (module_identity(&elf, &state) != file_id)
+	file.state = file_state_of(&st);
+	file.owner = st.st_uid;
+	if (parse_elf(place->parser, &file, &elf) < 0 ||
+	    module_identity(&elf, &file.state) != file_id)
 		return false;
 	if (*debug_fd < 0)
-		*debug_fd = debug_file_open(root_fd, path, &elf, is_remote, host);
-	if (*debug_fd >= 0 && !debug_file_is_of(*debug_fd, &elf)) {
+		*debug_fd = debug_file_open(&place->view, place->root_fd, path, &elf);
+	if (*debug_fd >= 0 && !is_debug_of(place->parser, *debug_fd, path, &elf)) {
 		close(*debug_fd);
 		*debug_fd = -1;
 	}
 	return true;
 }
 
-/*
- * The root directories in which a path is looked for. The unit of stackd may hide the /tmp and
- * /home of other programs from the daemon, but process 1 sees them. stackd does not reveal other
- * files by this: the file must have the recorded identity, and only line numbers of its source are
- * shown.
- */
-static const char *const roots[] = { "/", "/proc/1/root" };
-
-static int file_find(struct host *host, uint64_t file_id, const char *path, int *debug_fd)
+static int file_find(struct module_registry *registry, uint64_t file_id, const char *path,
+		     int *debug_fd)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
-		_cleanup_(closep) int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < PLACES && path[0] == '/'; i++) {
+		_cleanup_(place_fini) struct place place = place_open(registry, i);
 		_cleanup_(closep) int fd = -1;
 
-		if (root_fd >= 0)
-			fd = path_open(host, i ? root_fd : -1, path);
-		if (fd >= 0 && file_check(host, fd, root_fd, file_id, path, debug_fd))
+		if (place.root_fd >= 0)
+			fd = open_local_file(&place.view, place.root_fd, path);
+		if (fd >= 0 && file_check(&place, fd, file_id, path, debug_fd))
 			return module_take_fd(&fd);
 	}
 	return -1;
@@ -129,14 +147,15 @@ static int file_find(struct host *host, uint64_t file_id, const char *path, int 
  * True if fd, the duplicated descriptor of a module's file, has the identity file_id. Looks for the
  * separate debug file in all root directories.
  */
-static bool held_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
+static bool held_check(struct module_registry *registry, int fd, uint64_t file_id, const char *path,
+		       int *debug_fd)
 {
 	bool is_match = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(roots) && (!i || (is_match && *debug_fd < 0)); i++) {
-		_cleanup_(closep) int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < PLACES && (!i || (is_match && *debug_fd < 0)); i++) {
+		_cleanup_(place_fini) struct place place = place_open(registry, i);
 
-		is_match = file_check(host, fd, root_fd, file_id, path, debug_fd);
+		is_match = file_check(&place, fd, file_id, path, debug_fd);
 	}
 	return is_match;
 }
@@ -144,16 +163,14 @@ static bool held_check(struct host *host, int fd, uint64_t file_id, const char *
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
 			 int fd_min, int *fd_out, int *debug_fd_out)
 {
-	_cleanup_(closep) int self_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct host host = { registry, self_fd };
 	_cleanup_(closep) int fd = -1;
 	int debug_fd = -1;
 	bool is_match;
 
 	held_open(registry, file_id, fd_min, &fd, &debug_fd);
-	is_match = fd >= 0 && held_check(&host, fd, file_id, path, &debug_fd);
+	is_match = fd >= 0 && held_check(registry, fd, file_id, path, &debug_fd);
 	if (fd < 0) {
-		fd = file_find(&host, file_id, path, &debug_fd);
+		fd = file_find(registry, file_id, path, &debug_fd);
 		is_match = fd >= 0;
 	}
 	if (!is_match) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/elf/debug_file.h"
+#include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 #include "daemon/symbol/symtab.h"
 
@@ -168,23 +168,26 @@ static struct symtab *symbols_take(struct module *module)
  */
 static int symbols_read(struct module *module, struct symtab **out)
 {
-	struct symtab_aids aids = { .debug_fd = module->debug_fd };
-	struct elf_source source = { .fd = module->fd };
+	struct module_registry *registry = module->registry;
+	struct parse_file file = module_parse_file(module), debug = file;
 	struct file_state state;
 	struct stat st;
 
-	if (module->fd < 0) {
-		source = module_vdso_source(module->state.size);
-		return symtab_load(&source, &aids, out);
-	}
-	if (fstat(module->fd, &st) < 0)
+	if (module->fd < 0)
+		return parse_symbols(registry->parser, &file, registry->max_memory, out);
+	if (open_file_stat(module->fd, &st) < 0)
 		return -errno;
 	state = file_state_of(&st);
 	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
-	if (aids.debug_fd >= 0 && !debug_file_is_of(aids.debug_fd, &module->elf))
-		aids.debug_fd = -1;
-	return symtab_load(&source, &aids, out);
+	debug.fd = module->debug_fd;
+	if (debug.fd >= 0 && open_file_stat(debug.fd, &st) == 0) {
+		debug.state = file_state_of(&st);
+		debug.owner = st.st_uid;
+		if (parse_is_debug_of(registry->parser, &debug, &module->elf))
+			file.debug_fd = debug.fd;
+	}
+	return parse_symbols(registry->parser, &file, registry->max_memory, out);
 }
 
 /*

@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/elf/debug_file.h"
+#include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 #include "daemon/unwind/compile_elf.h"
 
-#define DEBUG_DIR      "/usr/lib/debug"
 #define BIG_FILE_BYTES (8 * 1024 * 1024) /* reading the rows of a larger file takes over 10 ms */
 
 void module_registry_set_unwind(struct module_registry *registry, struct unwind *unwind)
@@ -39,23 +40,25 @@ void module_unwind_init(struct module *module)
  * load_lock held, so that the file stays open.
  */
 static int rows_read(struct module *module, const struct unwind_wanted *wanted,
-		     struct unwind_rows *rows)
+		     struct unwind_rows *rows, int64_t *cpu_ns)
 {
+	struct parser *parser = module->registry->parser;
 	size_t max_words = unwind_max_words(module->registry->unwind);
-	struct elf_source source = { .fd = module->fd };
+	struct parse_file file = module_parse_file(module);
+	_cleanup_(closep) int debug_fd = -1;
 	struct file_state state;
 	struct stat st;
 
-	if (module->fd < 0) {
-		source = module_vdso_source(module->state.size);
-		return compile_elf(&source, &module->elf, NULL, max_words, wanted, rows);
-	}
-	if (fstat(module->fd, &st) < 0)
+	file.is_urgent = !module_is_big(module);
+	if (module->fd < 0)
+		return parse_rows(parser, &file, &module->elf, max_words, wanted, rows, cpu_ns);
+	if (open_file_stat(module->fd, &st) < 0)
 		return -errno;
 	state = file_state_of(&st);
 	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
-	return compile_elf(&source, &module->elf, DEBUG_DIR, max_words, wanted, rows);
+	file.debug_fd = debug_fd = debug_file_open_host(module->registry->mounts, &module->elf);
+	return parse_rows(parser, &file, &module->elf, max_words, wanted, rows, cpu_ns);
 }
 
 /*
@@ -64,14 +67,14 @@ static int rows_read(struct module *module, const struct unwind_wanted *wanted,
  */
 static void rows_load(struct module *module)
 {
-	int64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int64_t cpu_ns = 0;
 	struct unwind_rows rows = { 0 };
 	struct unwind_wanted wanted;
 	bool is_partial = unwind_file_missed(module->unwind, &wanted);
 	const struct unwind_wanted *some = is_partial ? &wanted : NULL;
-	int r = rows_read(module, some, &rows);
+	int r = rows_read(module, some, &rows, &cpu_ns);
 
-	unwind_file_load(module->unwind, some, &rows, r, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
+	unwind_file_load(module->unwind, some, &rows, r, cpu_ns);
 	unwind_rows_fini(&rows);
 	unwind_wanted_fini(&wanted);
 }

@@ -138,6 +138,9 @@ struct probe {
 	struct bpf_object *object;	 /* BPF object of the skeleton */
 	struct cut *cut;
 	_Atomic uint64_t sample_below_ns; /* see probe_set_sample_below() */
+	_Atomic uint32_t brake_share;	  /* see probe_set_brake() */
+	_Atomic uint32_t shed;		  /* see probe_set_shed() */
+	_Atomic uint32_t sample_every;
 	struct bpf_link *links[PROBE_MAX_LINKS];
 	size_t n_links;
 	struct bpf_link *iterator;

@@ -87,6 +87,7 @@ static int iolat_configure(struct probe *probe)
 	probe_set_variables(probe, skel->rodata, sizes.ring_bytes);
 	skel->rodata->max_rows = (uint32_t)(probe->max_keys - probe->max_keys / 4);
 	skel->rodata->slow_ns = (uint64_t)probe->options.config->iolat_slow_ns;
+	skel->rodata->sample_from_ns = probe->options.sample_below_ns ? 0 : skel->rodata->slow_ns;
 	io_calls_fill(skel->rodata->io_calls, IO_CALLS);
 	return probe_prepare(probe, &sizes);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/probe/kernel_btf.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bpf/btf.h>
@@ -68,4 +70,36 @@ bool kernel_btf_has_member(const char *type, const char *member)
 	for (i = 0; t && i < btf_vlen(t) && !has; i++)
 		has = strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member) == 0;
 	return has;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int kernel_btf_functions(const char ***names_out, size_t *n_out)
+{
+	const struct btf_type *t;
+	const char **names;
+	struct btf *btf;
+	size_t n = 0;
+	__u32 id, end;
+	int r = kernel_btf_get(&btf);
+
+	if (r)
+		return r;
+	end = btf__type_cnt(btf);
+	names = calloc(end, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	for (id = 1; id < end; id++) {
+		t = btf__type_by_id(btf, id);
+		if (t && btf_is_func(t))
+			names[n++] = btf__name_by_offset(btf, t->name_off);
+	}
+	if (n)
+		qsort(names, n, sizeof(*names), compare_names);
+	*names_out = names;
+	*n_out = n;
+	return 0;
 }

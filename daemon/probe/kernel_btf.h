@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct btf;
 
@@ -32,5 +33,11 @@ bool kernel_btf_has(const char *name, unsigned int kind);
 
 /* True if the kernel's struct of this name has a member of this name. False on errors. */
 bool kernel_btf_has_member(const char *type, const char *member);
+
+/*
+ * Gets the names of the kernel's own functions, not those of modules, sorted. The caller frees the
+ * array; the names are borrowed until kernel_btf_release(). 0, or a negative errno.
+ */
+int kernel_btf_functions(const char ***names_out, size_t *n_out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "daemon/probe/internal.h"
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
+#include "daemon/probe/multi_attach.h"
 
 static const struct probe_ops *const kinds[] = { PROBE_KINDS(PROBE_OPS_ROW) };
 
@@ -35,8 +36,9 @@ static void explain_disabled(struct probe *probe)
 	const char *name = probe_kind_name(kind);
 
 	if (probe_kind_has(kind, PROBE_CLIENTS))
-		probe_fail(probe, "on demand: stackctl record %s%s", name,
-			   probe_kind_has(kind, PROBE_FUNCTIONS) ? " 'vfs_*'" : "");
+		probe_fail(probe, "on demand: stackctl record %s%s%s", name,
+			   probe_kind_has(kind, PROBE_FUNCTIONS) ? " " : "",
+			   probe_kind_has(kind, PROBE_FUNCTIONS) ? multi_attach_example() : "");
 	else
 		probe_fail(probe, "[probe.%s] enabled = no; for a while: stackctl record %s", name,
 			   name);

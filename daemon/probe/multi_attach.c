@@ -134,10 +134,29 @@ bool multi_attach_has_user(void)
 	return link == -EBADF;
 }
 
+const char multi_attach_no_functions[] =
+	"this kernel lets no function of its own be traced (it has neither kprobes nor fprobe): "
+	"tracepoints (t:) and functions of programs (u:) can be";
+
+static bool has_functions;
+
+static void functions_try(void)
+{
+	has_functions = access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0 ||
+			multi_attach_has_kernel();
+}
+
 bool multi_attach_has_functions(void)
 {
-	return access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0 ||
-	       multi_attach_has_kernel();
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, functions_try);
+	return has_functions;
+}
+
+const char *multi_attach_example(void)
+{
+	return multi_attach_has_functions() ? "'vfs_*'" : "t:sched:sched_process_exec";
 }
 
 /* Notes that the kernel refused to attach to target i; r is the negative errno. */

@@ -27,8 +27,20 @@ bool multi_attach_has_kernel(void);
 /* True if the kernel can attach a BPF program to many addresses of a file at once (Linux 6.6). */
 bool multi_attach_has_user(void);
 
-/* True if the kernel can attach a BPF program to kernel functions in any way. */
+/*
+ * True if the kernel can attach a BPF program to kernel functions in any way. Tries it at the first
+ * call only.
+ */
 bool multi_attach_has_functions(void);
+
+/* Says, for users, that multi_attach_has_functions() is false, and what can be traced instead. */
+extern const char multi_attach_no_functions[];
+
+/*
+ * Returns an example, for users, of functions that can be traced on this kernel, quoted for a
+ * shell.
+ */
+const char *multi_attach_example(void);
 
 /*
  * Attaches the program with the descriptor program_fd to the targets. is_multi is true if the

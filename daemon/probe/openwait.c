@@ -13,6 +13,7 @@
 #include "daemon/probe/internal.h"
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
+#include "daemon/probe/own_programs.h"
 #include "daemon/probe/unwind_maps.h"
 
 #include "openwait.skel.h"
@@ -82,6 +83,8 @@ static int openwait_load(struct probe_openwait *openwait, const struct probe *pr
 	r = maps_share(openwait, probe);
 	if (!r)
 		r = openwait__load(openwait->skel);
+	if (!r)
+		own_programs_add(openwait->skel->obj);
 	if (!r && !openwait->skel->bss)
 		r = -ENOMEM; /* libbpf reports success even if it could not map variables */
 	if (r)
@@ -124,6 +127,8 @@ struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait)
 		return NULL;
 	if (openwait->link)
 		bpf_link__destroy(openwait->link);
+	if (openwait->skel)
+		own_programs_remove(openwait->skel->obj);
 	openwait__destroy(openwait->skel);
 	free(openwait);
 	return NULL;
@@ -155,6 +160,7 @@ int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwai
 	int r = 0;
 
 	shared->cut.epoch = pass->epoch;
+	shared->cut.lost_epoch = pass->lost_epoch;
 	shared->pass_max_looks = pass->max_looks;
 	shared->pass_looks = 0;
 	if (pass->min_ns < OLD_NS)

@@ -20,9 +20,10 @@ enum { OPENWAIT_REASON = 192 };
 
 /* The limits of one pass, which is one visit of the BPF program to all threads. */
 struct openwait_pass {
-	uint32_t epoch;	    /* number of the open window */
-	uint64_t min_ns;    /* minimum length of a wait whose stack is read, in ns */
-	uint64_t max_looks; /* maximum number of user stacks that the pass reads */
+	uint32_t epoch;	     /* number of the open window */
+	uint32_t lost_epoch; /* as in struct cut */
+	uint64_t min_ns;     /* minimum length of a wait whose stack is read, in ns */
+	uint64_t max_looks;  /* maximum number of user stacks that the pass reads */
 };
 
 /*

@@ -17,6 +17,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
+#include "daemon/probe/own_programs.h"
 #include "daemon/probe/unwind_maps.h"
 
 /* Names of the BPF programs in bpf/follow_progs.bpf.h, which report fork, exec and exit. */
@@ -246,6 +247,7 @@ static void skeleton_destroy(struct probe *probe)
 {
 	if (!probe->skeleton)
 		return;
+	own_programs_remove(probe->object);
 	bpf_object__destroy_skeleton(probe->skeleton->skeleton);
 	free(probe->skeleton);
 	probe->skeleton = NULL;
@@ -280,6 +282,7 @@ static int load_and_attach(struct probe *probe)
 		r = bpf_object__load_skeleton(probe->skeleton->skeleton);
 	if (r)
 		return r;
+	own_programs_add(probe->object);
 	probe->cut = ops->cut(probe->skeleton);
 	if (!probe->cut)
 		return -ENOMEM; /* libbpf reports success even if it could not map variables */
@@ -447,15 +450,19 @@ struct cut *probe_cut(const struct probe *probe)
 	return probe->cut;
 }
 
+/* Returns the length from which on all waits or operations are recorded if nothing is sampled. */
+static uint64_t sample_least(const struct probe *probe)
+{
+	return probe->ops->sample_least ? probe->ops->sample_least(probe)
+					: (uint64_t)probe->options.min_wait_ns;
+}
+
 void probe_set_sample_below(struct probe *probe, uint64_t below_ns)
 {
-	uint64_t least = (uint64_t)probe->options.min_wait_ns;
-	bool is_possible = probe->ops->sample_below;
+	const uint64_t least = sample_least(probe);
+	const bool is_possible =
+		probe->ops->sample_least ? least > 0 : probe->ops->sample_below != NULL;
 
-	if (probe->ops->sample_least) {
-		least = probe->ops->sample_least(probe);
-		is_possible = least > 0;
-	}
 	if (below_ns && below_ns < least)
 		below_ns = least;
 	if (below_ns > SAMPLE_BELOW_MAX)
@@ -466,6 +473,33 @@ void probe_set_sample_below(struct probe *probe, uint64_t below_ns)
 uint64_t probe_sample_below(const struct probe *probe)
 {
 	return probe->sample_below_ns;
+}
+
+void probe_set_brake(struct probe *probe, uint32_t share)
+{
+	probe->brake_share = share < BRAKE_SHARE_ALL ? share : BRAKE_SHARE_ALL;
+}
+
+uint32_t probe_brake(const struct probe *probe)
+{
+	return probe->brake_share;
+}
+
+void probe_set_shed(struct probe *probe, uint32_t flags, uint32_t sample_every)
+{
+	probe->shed = flags;
+	probe->sample_every = sample_every;
+}
+
+void probe_pass_shed(const struct probe *probe, struct cut *cut)
+{
+	__atomic_store_n(&cut->shed, probe->shed, __ATOMIC_RELAXED);
+	__atomic_store_n(&cut->sample_every, probe->sample_every, __ATOMIC_RELAXED);
+}
+
+uint64_t probe_brake_below(const struct probe *probe, uint32_t steps, uint64_t below_ns)
+{
+	return brake_below(steps, below_ns, sample_least(probe));
 }
 
 int probe_cpus_fd(const struct probe *probe)

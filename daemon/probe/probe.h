@@ -147,13 +147,42 @@ uint64_t probe_map_bytes(const struct probe *probe);
  * with the probability length / below_ns, and then counts as below_ns; see bpf/sample.h. Waits
  * below the minimum length are left out, unless probe_options.sample_below_ns was not 0. below_ns
  * is raised to the probe's minimum length and limited to SAMPLE_BELOW_MAX. 0: no wait below the
- * minimum length is recorded with its stacks, and all others are. Other kinds of probes ignore the
- * value. Any thread. The drain passes the value to the programs, within a second.
+ * minimum length is recorded with its stacks, and all others are. iolat: the same for operations,
+ * where the setting `slow` is the minimum length. Other kinds of probes ignore the value. Any
+ * thread. The drain passes the value to the programs, within a second.
  */
 void probe_set_sample_below(struct probe *probe, uint64_t below_ns);
 
 /* Returns the length in ns that was last set by probe_set_sample_below(). Any thread. */
 uint64_t probe_sample_below(const struct probe *probe);
+
+/*
+ * Sets the share of each CPU that walks of stacks of waits and of slow operations may take, in
+ * units of 1 / BRAKE_SHARE_ALL, see bpf/brake.h; 0: there is no limit. The programs of offcpu,
+ * offwake and iolat have brakes, except where stacks are taken at switch-out. The drain passes it
+ * to the programs. Any thread.
+ */
+void probe_set_brake(struct probe *probe, uint32_t share);
+
+/* Returns the share that was last set by probe_set_brake(). Any thread. */
+uint32_t probe_brake(const struct probe *probe);
+
+/*
+ * Sets what the programs leave out to keep within the budget: `flags`, of enum shed_flag, and for
+ * oncpu all but one of sample_every samples; 0: none. The drain passes it to the programs. Any
+ * thread.
+ */
+void probe_set_shed(struct probe *probe, uint32_t flags, uint32_t sample_every);
+
+/* Writes what was last set by probe_set_shed() into *cut. Any thread. */
+void probe_pass_shed(const struct probe *probe, struct cut *cut);
+
+/*
+ * Returns the length below which a brake left waits or operations to chance, at most, if it took
+ * so many steps
+ * while probe_sample_below() was at most below_ns.
+ */
+uint64_t probe_brake_below(const struct probe *probe, uint32_t steps, uint64_t below_ns);
 
 /*
  * probe_cut() returns the struct from which the programs read the number and the start of the open

@@ -15,12 +15,13 @@
 
 /*
  * STEPS_MAX: limit of backtracking for one name; '.*a.*b' takes some thousand steps for a name of
- * 60 bytes. HEAP_MAX_KIB: limit of the memory for one name. CPU_MAX_NS: limit of the CPU time for
- * all names, looked at once in CPU_INTERVAL names.
+ * 60 bytes. DEPTH_MAX: limit of nested backtracking. HEAP_MAX_KIB: limit of the memory for one
+ * name. CPU_MAX_NS: limit of the CPU time for all names, looked at once in CPU_INTERVAL names.
  */
 #define STEPS_MAX    50000
+#define DEPTH_MAX    5000
 #define HEAP_MAX_KIB 1024
-#define CPU_MAX_NS   (2 * NS_PER_S)
+#define CPU_MAX_NS   (5 * NS_PER_S)
 enum { CPU_INTERVAL = 64 };
 
 struct regex {
@@ -38,8 +39,10 @@ static int regex_compile(const char *text, struct regex *regex, char *why, size_
 	PCRE2_SIZE at;
 	int error;
 
-	regex->code = pcre2_compile((PCRE2_SPTR)text, strlen(text), PCRE2_DOLLAR_ENDONLY, &error,
-				    &at, NULL);
+	/* Names are bytes: an expression cannot say that they are UTF-8, which not all are. */
+	regex->code = pcre2_compile((PCRE2_SPTR)text, strlen(text),
+				    PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP,
+				    &error, &at, NULL);
 	if (regex->code)
 		return 0;
 	if (error == PCRE2_ERROR_HEAP_FAILED)
@@ -77,6 +80,7 @@ int regex_new(const char *text, struct regex **out, char *why, size_t size)
 		return r;
 	}
 	pcre2_set_match_limit(regex->limits, STEPS_MAX);
+	pcre2_set_depth_limit(regex->limits, DEPTH_MAX);
 	pcre2_set_heap_limit(regex->limits, HEAP_MAX_KIB);
 	*out = regex;
 	return 0;

@@ -125,9 +125,7 @@ static bool has_hook(struct probe *probe)
 {
 	if (probe->options.targets->kind != TARGET_FUNCTION || multi_attach_has_functions())
 		return true;
-	probe_fail(probe,
-		   "this kernel lets no function of its own be traced (it has neither kprobes "
-		   "nor fprobe): tracepoints (t:) and functions of programs (u:) can be");
+	probe_fail(probe, "%s", multi_attach_no_functions);
 	return false;
 }
 

@@ -14,6 +14,8 @@
 
 #include "daemon/probe/regex.h"
 
+struct parser;
+
 enum target_kind {
 	TARGET_FUNCTION,   /* a kernel function, as in vfs_* or p:vfs_* */
 	TARGET_TRACEPOINT, /* a kernel tracepoint, as in t:sched:sched_process_exec */
@@ -32,6 +34,11 @@ struct target_pattern {
 	struct regex *regex;
 	/* True: the user is not root. See target_find_user(). */
 	bool is_restricted;
+	/* the processes that parse programs and libraries; NULL, in tests: this process parses them
+	 */
+	struct parser *parser;
+	/* True: also opens programs and libraries on remote file systems, see remote_mounts.h. */
+	bool reads_remote;
 };
 
 struct target {
@@ -92,7 +99,8 @@ int target_find_functions(const struct target_pattern *pattern, struct targets *
  * A uprobe writes a breakpoint into the code of every process that runs the file. Inside an
  * instruction, for example of a setuid program, it would change what the program does. Therefore,
  * if pattern->is_restricted, addresses are refused, and so are files that others than root can
- * change or replace, as their symbols may be false.
+ * change or replace, as their symbols may be false. Files that not everybody may read are refused,
+ * too: the names of their functions would tell what is in them.
  */
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);

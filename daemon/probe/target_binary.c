@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/host/open_file.h"
+#include "daemon/host/open_local.h"
 #include "daemon/host/procfs.h"
 
 #if defined(__x86_64__)
@@ -31,6 +32,12 @@
  * such a chain.
  */
 enum { FILES_MAX = 64, INCLUDES_MAX = 8 };
+
+/*
+ * Limits of a search in the root directory of a container, whose files may be hostile: entries of
+ * directories, lines and bytes of the dynamic linker's settings.
+ */
+enum { ENTRIES_MAX = 1 << 20, LINES_MAX = 4096, LINE_BYTES = 4096 };
 
 /* Directories that are searched for libraries, after those in the dynamic linker's settings. */
 static const char *const library_dirs[] = {
@@ -56,7 +63,9 @@ static const char *const program_dirs[] = {
 struct search {
 	const char *name;
 	struct target_files *files;
+	struct mount_view view; /* mounts of the process */
 	int root_fd;
+	unsigned n_entries, n_lines; /* entries of directories and lines that were read */
 	char root[32]; /* path by which this process reaches root_fd: "/proc/1/root", or "" for its
 			  own root */
 	int error;     /* -ENOMEM if a file could not be added, else 0 */
@@ -74,9 +83,9 @@ void target_files_fini(struct target_files *files)
  * Opens a path below the root directory of the search; symbolic links cannot lead out of that root.
  * Returns an O_PATH fd, or a negative errno.
  */
-static int open_in_root(const struct search *search, const char *path)
+static int open_in_root(struct search *search, const char *path)
 {
-	return open_path_in_root(search->root_fd, path, 0, 0);
+	return open_local_path(&search->view, search->root_fd, path);
 }
 
 /*
@@ -85,18 +94,69 @@ static int open_in_root(const struct search *search, const char *path)
  */
 static bool is_native_elf(int path_fd)
 {
-	_cleanup_(closep) int fd = open_path_fd(path_fd, 0);
+	_cleanup_(closep) int fd = -1;
 	unsigned char ident[EI_NIDENT];
+	struct stat st;
 
+	/* Opening a device would call its driver. */
+	if (open_file_stat(path_fd, &st) == 0 && S_ISREG(st.st_mode))
+		fd = open_path_fd(path_fd, 0);
 	return fd >= 0 && read(fd, ident, sizeof(ident)) == sizeof(ident) &&
 	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS64;
 }
 
-static bool is_file(const char *path, const struct stat *st)
+/* Returns the descriptor; closes it and returns -EREMOTE if it is of a remote file. */
+static int remote_close(struct mount_view *view, int fd)
 {
+	if (!mount_view_is_remote(view, fd))
+		return fd;
+	close(fd);
+	return -EREMOTE;
+}
+
+/*
+ * True for the files of a process that are links to others, and for which the kernel looks up no
+ * path: exe, map_files/START-END.
+ */
+static bool is_link(const char *name)
+{
+	return !strcmp(name, "exe") ||
+	       (!strncmp(name, "map_files/", 10) && !strchr(name + 10, '/'));
+}
+
+int target_path_open(struct remote_mounts *mounts, const char *path)
+{
+	_cleanup_(mount_view_fini) struct mount_view view = mount_view_of(mounts, -1);
+	_cleanup_(closep) int proc_fd = -1, root_fd = -1;
+	char process[24], dir[sizeof("/proc/") + sizeof(process)];
+	const char *rest = path;
+	int fd, n = 0;
+
+	if (sscanf(path, "/proc/%23[0-9self]/%n", process, &n) == 1 && n &&
+	    (is_link(path + n) || !strncmp(path + n, "root/", 5))) {
+		snprintf(dir, sizeof(dir), "/proc/%s", process);
+		proc_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (proc_fd < 0)
+			return -errno;
+		view.proc_fd = proc_fd;
+		if (is_link(path + n)) {
+			fd = openat(proc_fd, path + n, O_PATH | O_CLOEXEC);
+			return fd < 0 ? -errno : remote_close(&view, fd);
+		}
+		rest = path + n + strlen("root");
+	}
+	root_fd = proc_fd < 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+			      : openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root_fd < 0 ? -errno : open_local_path(&view, root_fd, rest);
+}
+
+static bool is_file(const struct search *search, const char *path, const struct stat *st)
+{
+	_cleanup_(closep) int fd = target_path_open(search->view.mounts, path);
 	struct stat found;
 
-	return stat(path, &found) == 0 && found.st_dev == st->st_dev && found.st_ino == st->st_ino;
+	return fd >= 0 && open_file_stat(fd, &found) == 0 && found.st_dev == st->st_dev &&
+	       found.st_ino == st->st_ino;
 }
 
 /*
@@ -110,9 +170,9 @@ static char *path_from_here(const struct search *search, int fd, const struct st
 	char path[PATH_MAX], *there = NULL;
 
 	if (procfs_read_fd(fd, path) == 0) {
-		if (is_file(path, st))
+		if (is_file(search, path, st))
 			return strdup(path);
-		if (asprintf(&there, "%s%s", search->root, path) >= 0 && is_file(there, st))
+		if (asprintf(&there, "%s%s", search->root, path) >= 0 && is_file(search, there, st))
 			return there;
 		free(there);
 	}
@@ -131,7 +191,7 @@ static void file_add(struct search *search, int path_fd, const char *link)
 	struct stat st;
 	size_t i;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || files->n == FILES_MAX)
+	if (fd < 0 || open_file_stat(fd, &st) < 0 || !S_ISREG(st.st_mode) || files->n == FILES_MAX)
 		return;
 	for (i = 0; i < files->n; i++)
 		if (files->v[i].dev == st.st_dev && files->v[i].inode == st.st_ino)
@@ -185,7 +245,7 @@ static void library_dir_search(struct search *search, const char *dir)
 		closep(&fd);
 		return;
 	}
-	while ((entry = readdir(stream))) {
+	while (search->n_entries++ < ENTRIES_MAX && (entry = readdir(stream))) {
 		if (!is_called(entry->d_name, search->name))
 			continue;
 		snprintf(path, sizeof(path), "%.3000s/%s", dir, entry->d_name);
@@ -200,37 +260,51 @@ static void library_dir_search(struct search *search, const char *dir)
 
 static void settings_search(struct search *search, const char *path, int depth);
 
-static void include_search(struct search *search, const char *pattern, int depth)
+/*
+ * Reads the settings files that match a pattern, which may have wildcards in the name of the file,
+ * not in that of its directory.
+ */
+static void include_search(struct search *search, char *pattern, int depth)
 {
-	char there[PATH_MAX + sizeof(search->root)];
-	glob_t found;
+	char *name = strrchr(pattern, '/') + 1, path[2 * PATH_MAX];
+	int dir_fd, fd;
+	struct dirent *entry;
+	DIR *stream;
 
 	if (depth == INCLUDES_MAX)
 		return;
-	snprintf(there, sizeof(there), "%s%s", search->root, pattern);
-	if (glob(there, 0, NULL, &found) != 0)
+	snprintf(path, sizeof(path), "%.*s", (int)(name - pattern), pattern);
+	dir_fd = open_in_root(search, path);
+	fd = dir_fd < 0 ? -1 : open_path_fd(dir_fd, O_DIRECTORY);
+	closep(&dir_fd);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		closep(&fd);
 		return;
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		settings_search(search, found.gl_pathv[i] + strlen(search->root), depth + 1);
-	globfree(&found);
+	}
+	while (search->n_entries++ < ENTRIES_MAX && (entry = readdir(stream))) {
+		if (entry->d_name[0] == '.' || fnmatch(name, entry->d_name, 0))
+			continue;
+		snprintf(path, sizeof(path), "%.*s%s", (int)(name - pattern), pattern,
+			 entry->d_name);
+		settings_search(search, path, depth + 1);
+	}
+	closedir(stream);
 }
 
 /* Searches the directories that a settings file of the dynamic linker lists; see ldconfig(8). */
 static void settings_search(struct search *search, const char *path, int depth)
 {
-	_cleanup_(closep) int path_fd = open_in_root(search, path);
-	int fd = path_fd < 0 ? -1 : open_path_fd(path_fd, 0);
+	int fd = open_local_file(&search->view, search->root_fd, path);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
-	_cleanup_(freep) char *text = NULL;
-	char word[PATH_MAX], more[PATH_MAX];
-	size_t room = 0;
+	char text[LINE_BYTES], word[LINE_BYTES], more[LINE_BYTES];
 	int n;
 
 	if (!f) {
 		closep(&fd);
 		return;
 	}
-	while (getline(&text, &room, f) > 0) {
+	while (search->n_lines++ < LINES_MAX && fgets(text, sizeof(text), f)) {
 		text[strcspn(text, "#\n")] = '\0';
 		n = sscanf(text, "%4000s %4000s", word, more);
 		if (n == 2 && strcmp(word, "include") == 0 && more[0] == '/')
@@ -273,18 +347,26 @@ static void mapped_search(struct search *search, int dir_fd, int64_t task)
 			continue;
 		snprintf(link, sizeof(link), "/proc/%" PRId64 "/map_files/%" PRIx64 "-%" PRIx64,
 			 task, mapping->start, mapping->end);
-		file_add(search, procfs_open_mapped(dir_fd, mapping), link);
+		file_add(search, procfs_open_mapped(&search->view, mapping), link);
 	}
 }
 
 static int root_open(struct search *search, int dir_fd, int64_t task)
 {
+	search->view = mount_view_of(search->view.mounts, task ? dir_fd : -1);
 	search->root[0] = '\0';
 	if (task)
 		snprintf(search->root, sizeof(search->root), "/proc/%" PRId64 "/root", task);
 	search->root_fd = task ? openat(dir_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC)
 			       : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return search->root_fd < 0 ? -errno : 0;
+}
+
+static void root_close(struct search *search)
+{
+	mount_view_fini(&search->view);
+	closep(&search->root_fd);
+	search->root_fd = -1;
 }
 
 /*
@@ -306,7 +388,7 @@ static void task_search(struct search *search, int64_t task)
 		if (search->files->n == before)
 			dirs_search(search);
 	}
-	closep(&search->root_fd);
+	root_close(search);
 }
 
 /* Searches the files that process 1 sees: systemd may hide /home and /tmp from the daemon. */
@@ -321,19 +403,19 @@ static void host_search(struct search *search)
 		file_add(search, open_in_root(search, search->name), NULL);
 	else
 		dirs_search(search);
-	closep(&search->root_fd);
+	root_close(search);
 }
 
 /* Searches the files that the daemon itself sees. */
 static void own_search(struct search *search)
 {
 	if (search->name[0] == '/') {
-		file_add(search, open(search->name, O_PATH | O_CLOEXEC), search->name);
+		file_add(search, target_path_open(search->view.mounts, search->name), search->name);
 		return;
 	}
 	if (root_open(search, -1, 0) == 0)
 		dirs_search(search);
-	closep(&search->root_fd);
+	root_close(search);
 }
 
 static int name_check(const char *name, char *why, size_t size)
@@ -347,22 +429,31 @@ static int name_check(const char *name, char *why, size_t size)
 	return -EINVAL;
 }
 
-static int nothing_found(const char *name, char *why, size_t size)
+static int nothing_found(const char *name, struct remote_mounts *mounts, char *why, size_t size)
 {
-	struct stat st;
+	_cleanup_(closep) int fd = -1;
 
-	if (name[0] != '/')
+	if (name[0] != '/') {
 		snprintf(why, size,
 			 "there is no library or program %.200s; its path can be given too", name);
-	else if (stat(name, &st) < 0)
-		snprintf(why, size, "%.300s: %s", name, strerror(errno));
+		return -ENOENT;
+	}
+	fd = target_path_open(mounts, name);
+	if (fd == -EREMOTE)
+		snprintf(
+			why, size,
+			"%.300s: on a remote file system, which is read only with [symbols] remote",
+			name);
+	else if (fd < 0)
+		snprintf(why, size, "%.300s: %s", name, strerror(-fd));
 	else
 		snprintf(why, size, "%.300s: not a program or library (ELF)", name);
 	return -ENOENT;
 }
 
-int target_files_find(const char *name, const struct target_tasks *tasks, struct target_files *out,
-		      char *why, size_t size)
+int target_files_find(const char *name, struct remote_mounts *mounts,
+		      const struct target_tasks *tasks, struct target_files *out, char *why,
+		      size_t size)
 {
 	_cleanup_(target_files_fini) struct target_files files = {};
 	struct search search = { .name = name, .files = &files, .root_fd = -1 };
@@ -371,6 +462,7 @@ int target_files_find(const char *name, const struct target_tasks *tasks, struct
 
 	if (r)
 		return r;
+	search.view = mount_view_of(mounts, -1);
 	for (i = 0; tasks && i < tasks->n; i++)
 		task_search(&search, tasks->ids[i]);
 	if (!files.n)
@@ -381,7 +473,7 @@ int target_files_find(const char *name, const struct target_tasks *tasks, struct
 	if (search.error)
 		return search.error;
 	if (!files.n)
-		return nothing_found(name, why, size);
+		return nothing_found(name, mounts, why, size);
 	*out = files;
 	files = (struct target_files){};
 	return 0;

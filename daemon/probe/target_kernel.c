@@ -6,6 +6,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/target.h"
 #include "daemon/symbol/kallsyms_line.h"
 
@@ -47,7 +48,7 @@ static bool starts_with(const char *text, const char *prefix)
 
 /*
  * True if this line of the kernel's symbol table stands for a whole function. False for a part of a
- * function, for padding and for a BPF program.
+ * function, for padding, for the jump of a static call (__SCT__) and for a BPF program.
  */
 static bool is_function(const struct kallsyms_line *line)
 {
@@ -55,7 +56,54 @@ static bool is_function(const struct kallsyms_line *line)
 
 	return strchr("tTwW", line->type) && strcmp(module, "bpf") != 0 &&
 	       !starts_with(module, "__builtin") && !starts_with(line->name, "__pfx_") &&
-	       !starts_with(line->name, "__cfi_") && !strstr(line->name, ".cold");
+	       !starts_with(line->name, "__cfi_") && !starts_with(line->name, "__SCT__") &&
+	       !strstr(line->name, ".cold");
+}
+
+/*
+ * Names of the kernel's own functions by its types (BTF), sorted. They are used if no file lists
+ * the functions that can be traced: the symbol table also has entry points and other code that is
+ * no function in C.
+ */
+struct described {
+	const char **names; /* NULL: not known */
+	size_t n;
+};
+
+static void described_read(struct described *out)
+{
+	kernel_btf_hold();
+	if (kernel_btf_functions(&out->names, &out->n))
+		*out = (struct described){};
+}
+
+static void described_fini(struct described *described)
+{
+	free(described->names);
+	kernel_btf_release();
+}
+
+/*
+ * True if the name is that of a function, or if that is not known. The types do not have the
+ * suffix that the compiler appends to some names, such as ".isra.0".
+ */
+static bool described_has(const struct described *described, const char *name)
+{
+	size_t lo = 0, hi = described->n, at, length = strcspn(name, ".");
+	int r;
+
+	while (lo < hi) {
+		at = (lo + hi) / 2;
+		r = strncmp(described->names[at], name, length);
+		if (!r && !described->names[at][length])
+			return true;
+		/* A longer name that begins with this one comes after it. */
+		if (r < 0)
+			lo = at + 1;
+		else
+			hi = at;
+	}
+	return !described->names;
 }
 
 static int table_open(FILE **out, char *why, size_t size)
@@ -82,10 +130,12 @@ static void init_drop(struct targets *targets, uint64_t start, uint64_t end)
 
 /*
  * Reads from the kernel's symbol table the functions that match the pattern. Leaves out functions
- * that run only at boot: the table has their names, but their memory has been freed. -EPERM if the
- * kernel hides addresses.
+ * that run only at boot: the table has their names, but their memory has been freed. Counts those
+ * of the kernel itself that are not among `described` as forbidden. -EPERM if the kernel hides
+ * addresses.
  */
-static int functions_read(FILE *f, const struct target_pattern *pattern, struct targets *out)
+static int functions_read(FILE *f, const struct target_pattern *pattern,
+			  const struct described *described, struct targets *out)
 {
 	uint64_t init_start = 0, init_end = 0;
 	_cleanup_(freep) char *text = NULL;
@@ -103,8 +153,12 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 			init_start = line.address;
 		else if (strcmp(line.name, "_einittext") == 0)
 			init_end = line.address;
-		else if (is_function(&line) && target_fits(pattern, line.name))
+		else if (!is_function(&line) || !target_fits(pattern, line.name))
+			continue;
+		else if (line.module || described_has(described, line.name))
 			r = targets_add(out, line.name, line.address);
+		else
+			out->forbidden++;
 	}
 	if (!r && is_hidden)
 		return -EPERM;
@@ -146,6 +200,15 @@ static FILE *list_open(const char *const *paths, size_t n)
 	for (i = 0; i < n && !f; i++)
 		f = fopen(paths[i], "re");
 	return f;
+}
+
+/* True if a file can be read that lists the functions that can be traced. */
+static bool list_is_readable(void)
+{
+	_cleanup_(fclosep) FILE *sites = list_open(site_lists, ARRAY_SIZE(site_lists));
+	_cleanup_(fclosep) FILE *names = list_open(filter_lists, ARRAY_SIZE(filter_lists));
+
+	return sites || names;
 }
 
 static int compare_site(const void *a, const void *b)
@@ -267,7 +330,7 @@ static int list_apply(struct targets *targets)
 		else
 			free(targets->v[i].name);
 	}
-	targets->forbidden = targets->n - kept;
+	targets->forbidden += targets->n - kept;
 	targets->n = kept;
 	return 0;
 }
@@ -305,11 +368,17 @@ static int symbols_find(const struct target_pattern *pattern, struct targets *ou
 			size_t size)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
+	struct described described = {};
+	bool has_list = list_is_readable();
 	int r = table_open(&f, why, size);
 
 	if (r)
 		return r;
-	r = functions_read(f, pattern, out);
+	if (!has_list)
+		described_read(&described);
+	r = functions_read(f, pattern, &described, out);
+	if (!has_list)
+		described_fini(&described);
 	if (r == -EPERM)
 		snprintf(
 			why, size,

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,12 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "daemon/elf/debug_file.h"
 #include "daemon/elf/file.h"
 #include "daemon/elf/functions.h"
-#include "daemon/elf/usdt.h"
+#include "daemon/host/open_file.h"
+#include "daemon/host/procfs.h"
+#include "daemon/parse/parse.h"
 #include "daemon/probe/target.h"
 #include "daemon/probe/target_binary.h"
 
@@ -20,29 +24,32 @@ struct finder {
 	struct targets *out;
 };
 
-static int on_function(void *context, const char *name, uint64_t offset)
+static int on_function(void *context, const char *name, uint64_t offset, uint32_t counter)
 {
 	struct finder *finder = context;
 
 	return target_fits(finder->pattern, name) ? targets_add(finder->out, name, offset) : 0;
 }
 
+static bool is_address(const struct target_pattern *pattern)
+{
+	return !pattern->regex && strncmp(pattern->name, "0x", 2) == 0;
+}
+
 /*
  * For a pattern with an address, such as u:PATH:0x1234: adds the function at this virtual address.
  */
-static int address_find(int fd, const struct target_pattern *pattern, struct targets *out)
+static int address_find(const struct elf_file *elf, const struct target_pattern *pattern,
+			struct targets *out)
 {
-	const struct elf_source source = { .fd = fd };
-	_cleanup_(elf_file_fini) struct elf_file file = {};
-	uint64_t offset;
+	uint64_t address, offset;
 	char *end;
-	int r = elf_file_read(&source, &file);
 
 	errno = 0;
-	if (!r && !elf_code_offset(&file, strtoull(pattern->name, &end, 16), &offset) && !errno &&
-	    !*end)
-		r = targets_add(out, pattern->name, offset);
-	return r;
+	address = strtoull(pattern->name, &end, 16);
+	if (errno || *end || elf_code_offset(elf, address, &offset))
+		return 0;
+	return targets_add(out, pattern->name, offset);
 }
 
 /*
@@ -64,65 +71,173 @@ static int on_probe(void *context, const char *name, uint64_t offset, uint32_t c
 	return r;
 }
 
-static int functions_find(int fd, const struct target_pattern *pattern, struct targets *out)
+static int file_of(int fd, const char *path, struct parse_file *out)
 {
-	struct finder finder = { pattern, out };
-	int r = 0;
+	struct stat st;
 
-	if (!pattern->regex && strncmp(pattern->name, "0x", 2) == 0)
-		return address_find(fd, pattern, out);
-	if (pattern->kind == TARGET_USER)
-		r = elf_functions(fd, out->path, on_function, &finder);
+	if (open_file_stat(fd, &st) < 0)
+		return -errno;
+	*out = (struct parse_file){
+		.fd = fd,
+		.debug_fd = -1,
+		.path = path,
+		.state = file_state_of(&st),
+		.owner = st.st_uid,
+		/* A false offset would put a breakpoint into the middle of an instruction. */
+		.is_alone = true,
+	};
+	return 0;
+}
+
+/*
+ * True if root owns the file or folder, only root may write to it, everybody may read the file or
+ * enter the folder, and it is not a symbolic link.
+ */
+static bool is_roots(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_uid == 0 && !S_ISLNK(st.st_mode) &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (st.st_mode & (S_ISDIR(st.st_mode) ? S_IXOTH : S_IROTH));
+}
+
+/* True if is_roots() is true of the path and of each folder on it. Changes `path` meanwhile. */
+static bool is_roots_all_along(char *path)
+{
+	bool is_good = is_roots(path) && is_roots("/");
+	char *slash = path;
+
+	while (is_good && (slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		is_good = is_roots(path);
+		*slash = '/';
+	}
+	return is_good;
+}
+
+/* True if is_roots_all_along() is true of an open file, wherever links have led to it. */
+static bool is_roots_fd(int fd)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || path[0] != '/')
+		return false;
+	path[n] = '\0';
+	return is_roots_all_along(path);
+}
+
+/*
+ * Opens the separate debug file of an ELF file; for a restricted pattern, only one that root alone
+ * can change and everybody may read. Returns an fd owned by the caller, or -1.
+ */
+static int debug_open(const struct target_pattern *pattern, struct remote_mounts *mounts,
+		      const char *path, const struct elf_file *elf)
+{
+	struct mount_view view = mount_view_of(mounts, -1);
+	int fd = debug_file_open(&view, -1, path, elf);
+	struct parse_file file;
+
+	if (fd < 0)
+		return -1;
+	if ((pattern->is_restricted && !is_roots_fd(fd)) || file_of(fd, path, &file) ||
+	    !parse_is_debug_of(pattern->parser, &file, elf)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int functions_find(int fd, const struct target_pattern *pattern,
+			  struct remote_mounts *mounts, struct targets *out)
+{
+	_cleanup_(elf_file_fini) struct elf_file elf = {};
+	_cleanup_(closep) int debug_fd = -1;
+	struct finder finder = { pattern, out };
+	struct parse_file file;
+	int r = file_of(fd, out->path, &file);
+
+	if (!r)
+		r = parse_elf(pattern->parser, &file, &elf);
+	if (r || is_address(pattern))
+		return r ? r : address_find(&elf, pattern, out);
+	if (pattern->kind == TARGET_USER) {
+		if (!elf.has_symtab)
+			debug_fd = debug_open(pattern, mounts, out->path, &elf);
+		file.debug_fd = debug_fd;
+		r = parse_functions(pattern->parser, &file, on_function, &finder);
+		file.debug_fd = -1;
+	}
 	if (r || out->n)
 		return r;
-	r = elf_usdt(fd, on_probe, &finder);
+	r = parse_usdt(pattern->parser, &file, on_probe, &finder);
 	if (out->n)
 		out->kind = TARGET_USDT;
 	return r;
 }
 
-/*
- * True if root owns the file or folder, only root may write to it, and it is not a symbolic link.
- */
-static bool is_roots_alone(const char *path)
+static int forbidden(const char *path, char *why, size_t size)
 {
-	struct stat st;
+	snprintf(why, size,
+		 "%.300s: only root may trace functions of a file that others than root can change "
+		 "or replace, or that not everybody may read",
+		 path);
+	return -EPERM;
+}
 
-	return lstat(path, &st) == 0 && st.st_uid == 0 && !S_ISLNK(st.st_mode) &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+/*
+ * Returns the path without symbolic links; the caller frees it. NULL if there is no such file, if
+ * it is on a remote file system, which realpath() would wait for, or if the path leads into the
+ * root directory of another process.
+ */
+static char *real_path(struct remote_mounts *mounts, const char *path)
+{
+	_cleanup_(closep) int fd = -1;
+	char real[PATH_MAX];
+
+	if (!strncmp(path, "/proc/", 6))
+		return NULL;
+	fd = target_path_open(mounts, path);
+	return fd < 0 || procfs_read_fd(fd, real) ? NULL : strdup(real);
+}
+
+/*
+ * Checks for a restricted pattern, before its file is looked for, that everybody may see whether
+ * there is such a file: otherwise the error would tell. Returns 0; -ENOMEM; or -EPERM with one line
+ * in `why` (size bytes).
+ */
+static int folder_check(struct remote_mounts *mounts, const char *path, char *why, size_t size)
+{
+	_cleanup_(freep) char *folder = strdup(path), *real = NULL;
+
+	if (!folder)
+		return -ENOMEM;
+	strrchr(folder, '/')[0] = '\0';
+	real = real_path(mounts, folder[0] ? folder : "/");
+	return real && is_roots_all_along(real) ? 0 : forbidden(path, why, size);
 }
 
 /*
  * Checks for a restricted pattern that only root can change the file or put another one in its
- * place: is_roots_alone() must be true of the file and of each folder on its path. Stores in
- * *real_out the path without symbolic links; the caller frees it. Returns 0; -ENOMEM; or -EPERM
- * with one line in `why` (size bytes).
+ * place, and that everybody may read it: is_roots() must be true of the file and of each folder on
+ * its path. Stores in *real_out the path without symbolic links; the caller frees it. Returns 0 or
+ * -EPERM with one line in `why` (size bytes).
  */
-static int restricted_check(const struct target_pattern *pattern, const char *path, char **real_out,
-			    char *why, size_t size)
+static int restricted_check(const struct target_pattern *pattern, struct remote_mounts *mounts,
+			    const char *path, char **real_out, char *why, size_t size)
 {
-	/* A path below /proc/PID/root leads into a container, but realpath() leads out of it. */
-	_cleanup_(freep) char *real = strncmp(path, "/proc/", 6) ? realpath(path, NULL) : NULL;
-	bool is_good = real && is_roots_alone(real) && is_roots_alone("/");
-	char *slash;
+	_cleanup_(freep) char *real = real_path(mounts, path);
 
-	if (!pattern->regex && strncmp(pattern->name, "0x", 2) == 0) {
+	if (is_address(pattern)) {
 		snprintf(why, size, "%.60s: only root may trace an address; name a function",
 			 pattern->name);
 		return -EPERM;
 	}
-	for (slash = real; is_good && (slash = strchr(slash + 1, '/'));) {
-		*slash = '\0';
-		is_good = is_roots_alone(real);
-		*slash = '/';
-	}
-	if (!is_good) {
-		snprintf(why, size,
-			 "%.300s: only root may trace functions of a file that others "
-			 "than root can change or replace",
-			 path);
-		return -EPERM;
-	}
+	if (!real || !is_roots_all_along(real))
+		return forbidden(path, why, size);
 	*real_out = TAKE(real);
 	return 0;
 }
@@ -131,28 +246,30 @@ static int restricted_check(const struct target_pattern *pattern, const char *pa
  * Searches one file for functions that match the pattern. Returns 0 even if there are none. On a
  * negative errno, `why` (size bytes) gets one line that says what failed.
  */
-static int file_search(const struct target_pattern *pattern, const char *path, struct targets *out,
-		       char *why, size_t size)
+static int file_search(const struct target_pattern *pattern, struct remote_mounts *mounts,
+		       const char *path, struct targets *out, char *why, size_t size)
 {
 	_cleanup_(targets_fini) struct targets found = { .kind = pattern->kind };
-	_cleanup_(closep) int fd = -1;
+	_cleanup_(closep) int path_fd = -1, fd = -1;
 	int r = 0;
 
 	if (pattern->is_restricted)
-		r = restricted_check(pattern, path, &found.path, why, size);
+		r = restricted_check(pattern, mounts, path, &found.path, why, size);
 	else
 		found.path = strdup(path);
 	if (r || !found.path)
 		return r ? r : -ENOMEM;
-	fd = open(found.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	r = fd < 0 ? -errno : functions_find(fd, pattern, &found);
+	path_fd = target_path_open(mounts, found.path);
+	fd = path_fd < 0 ? path_fd : open_path_fd(path_fd, 0);
+	r = fd < 0 ? fd : functions_find(fd, pattern, mounts, &found);
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
 		snprintf(why, size, "%.300s: %s", path,
 			 r == -ENOEXEC	 ? "not a program or library (ELF)"
 			 : r == -EBADMSG ? "a broken ELF file"
-			 : r == -E2BIG	 ? "more than 64 MiB of symbols: trace it by address"
+			 : r == -E2BIG	 ? "too many symbols: trace it by address"
+			 : r == -EPROTO	 ? "a file that cannot be parsed: see stackctl status"
 					 : strerror(-r));
 		return r;
 	}
@@ -185,8 +302,9 @@ static int ambiguous(const struct target_pattern *pattern, const struct target_f
 	return -EINVAL;
 }
 
-static int files_search(const struct target_pattern *pattern, const struct target_files *files,
-			bool *has, struct targets *out, char *why, size_t size)
+static int files_search(const struct target_pattern *pattern, struct remote_mounts *mounts,
+			const struct target_files *files, bool *has, struct targets *out, char *why,
+			size_t size)
 {
 	_cleanup_(targets_fini) struct targets found = { .kind = pattern->kind };
 	struct targets next;
@@ -194,7 +312,7 @@ static int files_search(const struct target_pattern *pattern, const struct targe
 	int r, failed = 0;
 
 	for (i = 0; i < files->n; i++) {
-		r = file_search(pattern, files->v[i].path, &next, why, size);
+		r = file_search(pattern, mounts, files->v[i].path, &next, why, size);
 		if (r == -ENOMEM)
 			return r;
 		if (r) {
@@ -223,15 +341,29 @@ static int files_search(const struct target_pattern *pattern, const struct targe
 	return 0;
 }
 
-int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
-		     struct targets *out, char *why, size_t size)
+static int user_find(const struct target_pattern *pattern, struct remote_mounts *mounts,
+		     const struct target_tasks *tasks, struct targets *out, char *why, size_t size)
 {
 	_cleanup_(target_files_fini) struct target_files files = {};
 	_cleanup_(freep) bool *has = NULL;
-	int r = target_files_find(pattern->scope, tasks, &files, why, size);
+	int r = target_files_find(pattern->scope, mounts, tasks, &files, why, size);
 
 	if (r)
 		return r;
 	has = calloc(files.n, sizeof(*has));
-	return has ? files_search(pattern, &files, has, out, why, size) : -ENOMEM;
+	return has ? files_search(pattern, mounts, &files, has, out, why, size) : -ENOMEM;
+}
+
+int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
+		     struct targets *out, char *why, size_t size)
+{
+	struct remote_mounts *mounts = pattern->reads_remote ? NULL : remote_mounts_new();
+	int r = mounts || pattern->reads_remote ? 0 : -ENOMEM;
+
+	if (!r && pattern->is_restricted && pattern->scope[0] == '/')
+		r = folder_check(mounts, pattern->scope, why, size);
+	if (!r)
+		r = user_find(pattern, mounts, tasks, out, why, size);
+	remote_mounts_free(mounts);
+	return r;
 }

@@ -18,7 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/hash_table.h"
+#include "bpf/unwind_shared.h"
+#include "common/hash_table.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/maps.h"
 #include "daemon/process/perf_map.h"
@@ -59,14 +60,19 @@ struct process {
 	 */
 	bool is_gen_known;
 	bool is_kernel;
-	bool is_folded;	 /* the entry stands for several processes, see process_see_folded() */
-	bool has_exited; /* the process has exited, or an exec has replaced its program */
+	bool is_folded;	  /* the entry stands for several processes, see process_see_folded() */
+	bool has_exited;  /* the process has exited, or an exec has replaced its program */
+	bool is_replaced; /* has_exited is set because of an exec: the process goes on */
 	/*
 	 * true: the process was read back from disk, and process_check_exited() has not looked in
 	 * /proc yet whether it still runs
 	 */
 	bool is_unchecked;
-	bool is_late;	   /* the process was counted in process_table.too_late */
+	bool is_late; /* the process was counted in process_table.too_late */
+	/* it is in process_table.later[], see read_queue_add() */
+	bool is_put_off;
+	/* something of it was to be read, but it was put off: see process_note_put_off() */
+	bool is_missed;
 	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
 	int64_t added_ns;  /* time of CLOCK_MONOTONIC when the process was added to the table */
 	int64_t seen_ns;   /* time of CLOCK_MONOTONIC when the process was last reported, or
@@ -75,6 +81,8 @@ struct process {
 			      has exited */
 	size_t dead_bytes; /* memory of this process that is counted in process_table.dead_bytes */
 	char comm[16];
+	char comm_before[16]; /* what it was called until comm_ns, of CLOCK_MONOTONIC */
+	int64_t comm_ns;
 	struct old_text *old_texts;  /* strings of `exe` and `cgroup` from before, see texts.c */
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
 					Only process_set_text() changes them */
@@ -107,8 +115,9 @@ struct process {
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to `pending` */
-	int64_t add_ns; /* used by the rate limit in take_share(); each added mapping moves this
-			   time forward */
+	int64_t add_ns;	 /* used by the rate limit in take_share(); each added mapping moves this
+			    time forward */
+	int64_t open_ns; /* as add_ns, for the files that reader.c opens for found mappings */
 
 	/* Rate limit for reading /proc when an address is in no known mapping (read_queue.c): */
 	unsigned attempts;
@@ -149,7 +158,8 @@ struct read_request {
 
 /*
  * A process that is to be read from /proc when it has reached a certain age. Most such processes
- * have exited by then, and need not be read.
+ * have exited by then, and need not be read. An entry may wait behind earlier ones that are due
+ * later, for less than a second.
  */
 struct read_later {
 	struct process *process; /* the entry holds a reference */
@@ -162,6 +172,7 @@ struct process_table {
 	pthread_cond_t files_wake; /* wakes the thread `files`, which reads big files */
 	pthread_t reader, files;   /* `reader` reads /proc, `files` reads big files */
 	bool has_reader, has_files, is_stopping;
+	int64_t put_off_ns; /* the argument of process_table_put_off() */
 	/*
 	 * true: the thread `reader` or `files` has work that it has not looked at yet, see wake.c
 	 */
@@ -171,8 +182,9 @@ struct process_table {
 	bool is_files_asleep;	       /* true: the thread `files` sleeps, and was not woken yet */
 	struct process_images *images; /* hash table of all processes, by pid */
 	struct process_text *texts;    /* hash table of paths, see texts.c */
-	struct process_name *names;    /* hash table of the paths that BPF programs sent */
-	size_t names_bytes;	       /* memory of the paths in `names`, in bytes */
+	struct published_maps *published;  /* hash table, see maps_history.c */
+	struct process_name *names;	   /* hash table of the paths that BPF programs sent */
+	size_t names_bytes;		   /* memory of the paths in `names`, in bytes */
 	struct process_images *sweep_next; /* the entry with which the current sweep continues;
 					      NULL: none is left, or no sweep is running */
 	struct module_registry *registry;  /* the modules that processes map; has its own lock */
@@ -186,7 +198,7 @@ struct process_table {
 	size_t n_processes;
 	size_t dead_bytes; /* memory of exited processes that are still in the table, in bytes */
 	size_t referred_bytes; /* see process_table_referred_bytes() */
-	uint64_t too_late, queue_full, mappings_full, table_full, perf_refused;
+	uint64_t too_late, put_off, queue_full, mappings_full, table_full, perf_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
 	/*
@@ -329,8 +341,15 @@ void maps_history_add(struct process *process);
 void maps_history_note(struct process *process, const struct record_mapping *record,
 		       struct module *module);
 /*
- * Looks again for the files of mappings that stack walks have found, if these files were not known
- * at the time of the walk. `id` is record_stack.mappings of the stacks.
+ * Finds the mappings that stack walks have found and whose files are not known. `id` is
+ * record_stack.mappings of the stacks. Returns their number and stores the kernel's keys of the
+ * files.
+ */
+size_t maps_history_awaited(const struct process *process, uint64_t id,
+			    struct unwind_code_key keys_out[static UNWIND_FOUND_MAX]);
+/*
+ * Looks again for the files of these mappings. One that is still unknown gets its path, if the BPF
+ * programs have sent it.
  */
 void maps_history_settle(struct process *process, uint64_t id);
 /*
@@ -354,9 +373,20 @@ void maps_history_free(struct process *process);
  */
 bool process_should_read(struct process *process, int64_t now);
 /*
+ * True if process_table_put_off() applies to the process: it is, or was when it exited, too young
+ * to be read.
+ */
+bool process_is_put_off(const struct process *process);
+/*
+ * Notes that something of the process was to be read, but it is put off. If it exits before it is
+ * read, it counts in process_table.put_off; a process whose program and files are known does not.
+ */
+void process_note_put_off(struct process *process);
+/*
  * Queues a request to read /proc/PID of the process after delay_ns; the reader thread carries it
  * out. `is_repeat`: the request is dropped if this thread has used up its CPU time. Does nothing
- * for a kernel thread, nor for an exited process that has no pending mappings.
+ * for a kernel thread, nor for an exited process that has no pending mappings. If
+ * process_is_put_off() is true, the process is queued once, to be read when it is old enough.
  */
 void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat);
 /* Returns the index of the request that is due first; table->n_queued must not be 0. */
@@ -367,8 +397,8 @@ size_t read_queue_first(const struct process_table *table);
  */
 void read_queue_add_later(struct process *process);
 /*
- * Queues requests to read the processes that read_queue_add_later() put off, if they are old enough
- * now and have not exited.
+ * Queues requests to read the processes in process_table.later[] that are old enough now and have
+ * not exited.
  */
 void read_queue_move_due(struct process_table *table);
 /* Returns when read_queue_move_due() has to be called next; INT64_MAX: no process is waiting. */

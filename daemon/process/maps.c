@@ -200,7 +200,7 @@ static bool is_same(const struct process_map *map, const struct proc_mapping *ma
  * Opens the mapped file and sets map->module. On errors map->module stays NULL; addresses in the
  * mapping then get a path, but no symbol.
  */
-static void map_open(struct module_registry *registry, int dir_fd,
+static void map_open(struct module_registry *registry, struct mount_view *view,
 		     const struct proc_mapping *mapping, struct process_map *map, bool is_first_try)
 {
 	int fd, r;
@@ -215,16 +215,12 @@ static void map_open(struct module_registry *registry, int dir_fd,
 			module_get_vdso(registry, &map->module);
 		return;
 	}
-	map->is_skipped = module_registry_is_remote(registry, dir_fd, mapping->dev);
-	if (map->is_skipped) {
-		if (is_first_try)
-			module_registry_note_remote(registry);
-		return;
-	}
-	fd = procfs_open_mapped(dir_fd, mapping);
-	r = fd < 0 ? fd : module_get(registry, dir_fd, fd, mapping->path, &map->module);
-	map->is_skipped = r == -EINVAL;
-	if (r < 0 && !map->is_skipped && is_first_try)
+	fd = procfs_open_mapped(view, mapping);
+	r = fd < 0 ? fd : module_get(registry, view->proc_fd, fd, mapping->path, &map->module);
+	map->is_skipped = r == -EINVAL || r == -EREMOTE;
+	if (r == -EREMOTE && is_first_try)
+		module_registry_note_remote(registry);
+	else if (r < 0 && !map->is_skipped && is_first_try)
 		module_registry_note_unreadable(registry);
 	closep(&fd);
 }
@@ -241,7 +237,7 @@ static int map_set_name(struct process_map *map, const char *name)
 	return map->name ? 0 : -ENOMEM;
 }
 
-static int map_make(struct module_registry *registry, int dir_fd,
+static int map_make(struct module_registry *registry, struct mount_view *view,
 		    const struct proc_mapping *mapping, const struct process_map *known,
 		    struct process_map *out)
 {
@@ -257,7 +253,7 @@ static int map_make(struct module_registry *registry, int dir_fd,
 	if (known && known->module && !module_needs_file(known->module))
 		map.module = module_ref(known->module);
 	else if (map.kind != MAP_GENERATED)
-		map_open(registry, dir_fd, mapping, &map, !known);
+		map_open(registry, view, mapping, &map, !known);
 	if (map_set_name(&map, *mapping->path ? mapping->path : "[anon]")) {
 		map_fini(&map);
 		return -ENOMEM;
@@ -357,6 +353,8 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct proc_maps *mappings, struct process_maps *before,
 		       struct process_maps **out)
 {
+	_cleanup_(mount_view_fini) struct mount_view view =
+		mount_view_of(module_registry_mounts(registry), dir_fd);
 	_cleanup_(process_maps_unrefp) struct process_maps *maps = NULL;
 	int r;
 
@@ -380,7 +378,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 
 		if (known && !is_same(known, mapping))
 			known = NULL;
-		r = map_make(registry, dir_fd, mapping, known, &maps->items[maps->n]);
+		r = map_make(registry, &view, mapping, known, &maps->items[maps->n]);
 		if (r < 0)
 			return r;
 		maps->n++;
@@ -396,7 +394,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 /*
  * Makes the struct process_map of a mapping that a stack walk found. If the walk did not find the
  * path of the file, the path is taken from another mapping of the same file; if there is none, it
- * is guessed.
+ * is guessed. `module` is NULL if no file is mapped, or if only the path of the file is known.
  */
 static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
 		      struct module *module, const char *path, struct process_map *out)
@@ -409,7 +407,8 @@ static int found_make(const struct process_maps *before, const struct unwind_map
 		.inode = found->key.inode,
 		.kind = MAP_GENERATED,
 	};
-	const char *name = module && found->key.inode ? path : NULL;
+	const bool is_file = found->key.inode && (module || found->key.size);
+	const char *name = is_file ? path : NULL;
 
 	if (!name && module && before)
 		name = process_maps_name_of(before, module);
@@ -417,6 +416,8 @@ static int found_make(const struct process_maps *before, const struct unwind_map
 		map.kind = found->key.inode ? MAP_FILE : MAP_SPECIAL;
 		map.module = module_ref(module);
 		map.is_name_guessed = !name && map.kind == MAP_FILE;
+	} else if (name) {
+		map.kind = MAP_FILE;
 	}
 	if (!name)
 		name = module ? module_path(module) : "[anon]";

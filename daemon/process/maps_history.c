@@ -10,9 +10,10 @@
 /*
  * A process keeps at most VERSIONS_MAX versions of its mappings. The newest VERSIONS_FEW are kept
  * at any age. Older ones are kept only for VERSIONS_KEEP_NS, because the functions of a stack are
- * looked up at most one window after the walk.
+ * looked up at most one window after the walk. A program that loads plugins and drops them within
+ * milliseconds makes hundreds of versions in the second after which a ring is read.
  */
-#define VERSIONS_MAX	 128
+#define VERSIONS_MAX	 512
 #define VERSIONS_FEW	 8
 #define VERSIONS_KEEP_NS (60 * NS_PER_S)
 /* After a fork, the child gets at most this number of versions of the parent's mappings. */
@@ -34,6 +35,19 @@ struct walk_mapping {
 };
 
 /*
+ * The mappings that the unwinder has under a generation number (see struct unwind_process). Several
+ * processes may have versions with this number: at a fork, a BPF program gives the child the
+ * parent's mappings. A child's stack may arrive before the record of its fork, which comes through
+ * the ring of another probe, so the mappings are also found without the child's own version.
+ */
+struct published_maps {
+	UT_hash_handle hh; /* links the entry into the hash table process_table.published */
+	uint64_t id;
+	struct process_maps *maps; /* not owned: each version that counts in n_versions owns them */
+	unsigned int n_versions;
+};
+
+/*
  * The mappings that were used to walk one or more stacks: those that the unwinder had for the
  * process at the time of the walks, and those that the walks found in addition.
  */
@@ -47,6 +61,7 @@ struct maps_version {
 	 */
 	bool is_published;
 	struct process_maps *maps; /* the unwinder's mappings; NULL: none, or dropped since */
+	struct published_maps *published; /* the entry of `maps`; NULL: they have none */
 	int64_t made_ns;
 	struct process_maps *walk_maps; /* those mappings of walked[] whose file is known; NULL:
 					   none */
@@ -67,8 +82,49 @@ static struct maps_version *version_find(const struct process *process, uint64_t
 	return version;
 }
 
-static void version_free(struct maps_version *version)
+/* Returns the mappings that the unwinder has under this number; NULL if no process has them. */
+static struct process_maps *published_find(const struct process_table *table, uint64_t id)
 {
+	struct published_maps *published;
+
+	HASH_FIND(hh, table->published, &id, sizeof(id), published);
+	return published ? published->maps : NULL;
+}
+
+/* Returns the entry of these mappings; adds it if there is none. NULL when out of memory. */
+static struct published_maps *published_get(struct process_table *table, uint64_t id,
+					    struct process_maps *maps)
+{
+	struct published_maps *published;
+
+	HASH_FIND(hh, table->published, &id, sizeof(id), published);
+	if (!published) {
+		published = calloc(1, sizeof(*published));
+		if (!published)
+			return NULL;
+		published->id = id;
+		published->maps = maps;
+		HASH_ADD(hh, table->published, id, sizeof(id), published);
+		if (!HASH_HAS(published)) {
+			free(published);
+			return NULL;
+		}
+	}
+	published->n_versions++;
+	return published;
+}
+
+static void published_put(struct process_table *table, struct published_maps *published)
+{
+	if (!published || --published->n_versions)
+		return;
+	HASH_DELETE(hh, table->published, published);
+	free(published);
+}
+
+static void version_free(struct process *process, struct maps_version *version)
+{
+	published_put(process->table, version->published);
 	process_maps_unref(version->maps);
 	process_maps_unref(version->walk_maps);
 	free(version->walked);
@@ -81,7 +137,7 @@ void maps_history_free(struct process *process)
 		struct maps_version *version = process->versions;
 
 		process->versions = version->next;
-		version_free(version);
+		version_free(process, version);
 	}
 }
 
@@ -108,7 +164,7 @@ static void versions_drop(struct process *process)
 		struct maps_version *version = *p;
 
 		*p = version->next;
-		version_free(version);
+		version_free(process, version);
 	}
 }
 
@@ -126,6 +182,8 @@ static struct maps_version *version_add(struct process *process, uint64_t id, bo
 		.maps = maps ? process_maps_ref(maps) : NULL,
 		.made_ns = clock_ns(CLOCK_MONOTONIC),
 	};
+	if (maps && !(id & MAPPINGS_FOUND))
+		version->published = published_get(process->table, id, maps);
 	process->versions = version;
 	versions_drop(process);
 	return version;
@@ -181,32 +239,46 @@ static struct walk_mapping *walk_mapping_get(struct maps_version *version,
  * Adds the mapping to version->walk_maps if its file is known, and also if it has no file but holds
  * code made at run time. `module` is the module of the file. If `module` is NULL, the size in the
  * mapping's key decides: 0 means that there is no file; any other size means that the file is not
- * known yet, and nothing is done.
+ * known yet. The mapping is then added only if takes_path is true and the path of the file is
+ * known.
  */
 static void walk_mapping_set(struct process *process, struct maps_version *version,
-			     struct walk_mapping *walked, struct module *module)
+			     struct walk_mapping *walked, struct module *module, bool takes_path)
 {
-	if (!module && walked->mapping.key.size)
+	const char *path = process_name_find(process->table, walked->name);
+	bool is_unknown = !module && walked->mapping.key.size;
+
+	if (is_unknown && !(takes_path && path))
 		return;
 	if (!process_maps_add(process->table->registry, &version->walk_maps, &walked->mapping,
-			      module, process_name_find(process->table, walked->name)))
-		walked->is_awaited = false;
+			      module, path))
+		walked->is_awaited = is_unknown;
 }
 
 void maps_history_note(struct process *process, const struct record_mapping *record,
 		       struct module *module)
 {
-	struct maps_version *version = version_find(process, record->mappings), *base;
+	struct maps_version *version = version_find(process, record->mappings);
 	struct walk_mapping *walked;
 
-	if (!version) {
-		base = version_find(process, record->generation);
+	if (!version)
 		version = version_add(process, record->mappings, record->generation != 0,
-				      base ? base->maps : NULL);
-	}
+				      published_find(process->table, record->generation));
 	walked = version ? walk_mapping_get(version, &record->found, record->name) : NULL;
 	if (walked && walked->is_awaited)
-		walk_mapping_set(process, version, walked, module);
+		walk_mapping_set(process, version, walked, module, false);
+}
+
+size_t maps_history_awaited(const struct process *process, uint64_t id,
+			    struct unwind_code_key keys_out[static UNWIND_FOUND_MAX])
+{
+	const struct maps_version *version = version_find(process, id);
+	size_t n = 0;
+
+	for (size_t i = 0; version && i < version->n_walked; i++)
+		if (version->walked[i].is_awaited)
+			keys_out[n++] = version->walked[i].mapping.key;
+	return n;
 }
 
 void maps_history_settle(struct process *process, uint64_t id)
@@ -217,10 +289,10 @@ void maps_history_settle(struct process *process, uint64_t id)
 		struct walk_mapping *walked = &version->walked[i];
 		struct module *module = NULL;
 
-		if (walked->is_awaited)
-			module = module_find_code(process->table->registry, &walked->mapping.key);
-		if (module)
-			walk_mapping_set(process, version, walked, module);
+		if (!walked->is_awaited)
+			continue;
+		module = module_find_code(process->table->registry, &walked->mapping.key);
+		walk_mapping_set(process, version, walked, module, true);
 		module_unref(module);
 	}
 }
@@ -243,5 +315,5 @@ struct process_maps *maps_history_find(const struct process *process, uint64_t i
 		*is_final_out = true;
 		return version->walk_maps;
 	}
-	return version ? version->maps : NULL;
+	return version ? version->maps : published_find(process->table, id);
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,37 +15,88 @@
 
 #include <linux/openat2.h>
 
-#include "common/array.h"
 #include "common/base.h"
-#include "daemon/base/hash.h"
 #include "daemon/host/open_file.h"
+#include "daemon/host/procfs.h"
+#include "daemon/parse/parse.h"
+#include "daemon/symbol/perf_lines.h"
 
 #define STATUS_BYTES 8192
-#define LINE_BYTES   4096 /* longer lines are truncated; real lines have a few hundred bytes */
-
-struct function {
-	uint64_t start;
-	uint32_t size;
-	uint32_t name; /* offset of the name in perf_map.text; the later a function was written
-			  to the file, the higher this offset */
-};
 
 struct perf_map {
 	atomic_uint refs;
 	bool is_truncated;
-	struct function *functions; /* sorted by start address, without overlaps */
-	size_t n, functions_capacity;
+	struct perf_function *functions; /* sorted by start address, without overlaps */
+	size_t n;
 	char *text;
-	size_t text_size, text_capacity;
-	size_t bytes;  /* memory of this map; the variable `memory` has the sum over all maps */
-	size_t read;   /* number of bytes of the file that were read, up to the end of the last
-			  whole line */
-	size_t last_n; /* length of the last line that was read; 0: it was too long and was
-			  truncated */
-	uint64_t last_hash;
+	size_t text_size;
+	size_t bytes;	       /* memory of this map; the variable `memory` has the sum of all */
+	struct user *user;     /* the owner of the file, to whom the memory is charged */
+	struct perf_mark mark; /* how far the file was read */
 };
 
 static atomic_size_t memory;
+
+/*
+ * The users who have maps, and the memory of these maps. Users who find no free place share the
+ * last one.
+ */
+enum { USERS_MAX = 128 };
+
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct user {
+	uint32_t uid;
+	size_t maps; /* number of maps; 0: the place is free */
+	size_t bytes;
+} users[USERS_MAX];
+
+/* Returns the place of a user, for one more map. */
+static struct user *user_get(uint32_t uid)
+{
+	struct user *user = &users[USERS_MAX - 1];
+
+	pthread_mutex_lock(&users_lock);
+	for (size_t i = USERS_MAX - 1; i-- > 0;) {
+		if (users[i].maps && users[i].uid == uid) {
+			user = &users[i];
+			break;
+		}
+		if (!users[i].maps)
+			user = &users[i];
+	}
+	user->uid = uid;
+	user->maps++;
+	pthread_mutex_unlock(&users_lock);
+	return user;
+}
+
+static void user_put(struct user *user)
+{
+	pthread_mutex_lock(&users_lock);
+	user->maps--;
+	pthread_mutex_unlock(&users_lock);
+}
+
+/* Adds `bytes` to the memory of the user. Returns 0, or -E2BIG if that exceeds the user's share. */
+static int user_charge(struct user *user, size_t bytes)
+{
+	int r = -E2BIG;
+
+	pthread_mutex_lock(&users_lock);
+	if (user->bytes + bytes <= PERF_MAPS_USER_MAX) {
+		user->bytes += bytes;
+		r = 0;
+	}
+	pthread_mutex_unlock(&users_lock);
+	return r;
+}
+
+static void user_discharge(struct user *user, size_t bytes)
+{
+	pthread_mutex_lock(&users_lock);
+	user->bytes -= bytes;
+	pthread_mutex_unlock(&users_lock);
+}
 
 size_t perf_maps_bytes(void)
 {
@@ -112,25 +165,25 @@ static int open_cached(int root_fd, const char *path)
 }
 
 /*
- * Checks that the file is a regular file of a file system of this host, and belongs to a user of
- * the process. Does not wait for a program that serves a FUSE file system. Stores the
- * state of the file. Returns 0 or a negative errno.
+ * Checks that the file is a regular file of a local file system, and belongs to a user of the
+ * process. Stores the state of the file. Returns 0 or a negative errno.
  */
 static int file_check(int path_fd, int proc_fd, const struct identity *id,
 		      struct remote_mounts *mounts, struct file_state *state_out)
 {
+	_cleanup_(mount_view_fini) struct mount_view view = mount_view_of(mounts, proc_fd);
 	struct statx st;
-	uint64_t dev;
 
+	if (mount_view_is_remote(&view, path_fd))
+		return -ENOENT;
 	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
 		return -errno;
-	dev = makedev(st.stx_dev_major, st.stx_dev_minor);
-	if (!S_ISREG(st.stx_mode) || (mounts && remote_mounts_contain(mounts, proc_fd, dev)))
+	if (!S_ISREG(st.stx_mode))
 		return -ENOENT;
 	if (!is_owner(id, st.stx_uid))
 		return -EPERM;
 	*state_out = (struct file_state){
-		.dev = dev,
+		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
 		.inode = st.stx_ino,
 		.size = st.stx_size,
 		.mtime_ns = st.stx_mtime.tv_sec * NS_PER_S + st.stx_mtime.tv_nsec,
@@ -168,7 +221,11 @@ int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *
 
 static void map_free(struct perf_map *map)
 {
-	atomic_fetch_sub(&memory, map->bytes);
+	if (map->user) {
+		atomic_fetch_sub(&memory, map->bytes);
+		user_discharge(map->user, map->bytes);
+		user_put(map->user);
+	}
 	free(map->functions);
 	free(map->text);
 	free(map);
@@ -181,70 +238,37 @@ static void map_freep(struct perf_map **map)
 }
 
 /*
- * Adds `bytes` to the memory that is counted for the map. If the memory of all maps together would
- * then exceed its limit, adds nothing and returns -E2BIG.
+ * Adds `bytes` to the memory that is counted for the map. If the memory of all maps together, or of
+ * those of its user, would then exceed its limit, adds nothing and returns -E2BIG.
  */
 static int memory_charge(struct perf_map *map, size_t bytes)
 {
+	if (user_charge(map->user, bytes))
+		return -E2BIG;
 	if (atomic_fetch_add(&memory, bytes) + bytes > PERF_MAPS_MEMORY_MAX) {
 		atomic_fetch_sub(&memory, bytes);
+		user_discharge(map->user, bytes);
 		return -E2BIG;
 	}
 	map->bytes += bytes;
 	return 0;
 }
 
-/*
- * Enlarges the arrays of the map: to text_size bytes for names, and to n functions. If an
- * allocation fails, its bytes still count as used by the map until the map is freed.
- */
-static int reserve(struct perf_map *map, size_t text_size, size_t n)
+/* Returns how many bytes of memory another map of this user may take. */
+static size_t memory_room(struct user *user)
 {
-	size_t text = array_capacity(map->text_capacity, text_size);
-	size_t functions = array_capacity(map->functions_capacity, n);
-	int r = memory_charge(map, text - map->text_capacity +
-					   (functions - map->functions_capacity) *
-						   sizeof(*map->functions));
+	size_t used = atomic_load(&memory), all, own;
 
-	if (!r)
-		r = array_reserve(map->text, map->text_capacity, text_size);
-	if (!r)
-		r = array_reserve(map->functions, map->functions_capacity, n);
-	return r;
-}
-
-/*
- * Parses a line "START SIZE NAME" and adds the function. START and SIZE are hexadecimal, with or
- * without 0x. Ignores other lines.
- */
-static int line_add(struct perf_map *map, const char *line)
-{
-	char *at, *end;
-	uint64_t start = strtoull(line, &at, 16), size;
-	size_t n;
-	int r;
-
-	if (at == line || *at != ' ')
-		return 0;
-	size = strtoull(at, &end, 16);
-	if (end == at || *end != ' ' || !size || size > UINT32_MAX || start > UINT64_MAX - size)
-		return 0;
-	n = strlen(++end) + 1;
-	if (n == 1)
-		return 0;
-	r = reserve(map, map->text_size + n, map->n + 1);
-	if (r < 0)
-		return r;
-	memcpy(map->text + map->text_size, end, n);
-	map->functions[map->n++] =
-		(struct function){ start, (uint32_t)size, (uint32_t)map->text_size };
-	map->text_size += n;
-	return 0;
+	all = used < PERF_MAPS_MEMORY_MAX ? PERF_MAPS_MEMORY_MAX - used : 0;
+	pthread_mutex_lock(&users_lock);
+	own = user->bytes < PERF_MAPS_USER_MAX ? PERF_MAPS_USER_MAX - user->bytes : 0;
+	pthread_mutex_unlock(&users_lock);
+	return all < own ? all : own;
 }
 
 static int function_compare(const void *a, const void *b)
 {
-	const struct function *x = a, *y = b;
+	const struct perf_function *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
@@ -262,7 +286,7 @@ static void overlaps_drop(struct perf_map *map)
 	if (map->n)
 		qsort(map->functions, map->n, sizeof(*map->functions), function_compare);
 	for (size_t i = 0; i < map->n; i++) {
-		const struct function *function = &map->functions[i];
+		const struct perf_function *function = &map->functions[i];
 		bool is_late = true;
 
 		while (n &&
@@ -278,134 +302,98 @@ static void overlaps_drop(struct perf_map *map)
 	map->n = n;
 }
 
-/*
- * Reads lines until the end of the file. A last line without a newline is still being written, and
- * is left for the next read of the file.
- */
-static int lines_read(struct perf_map *map, FILE *in)
+/* Returns the memory of so many functions and bytes of names. */
+static size_t bytes_of(size_t n, size_t text_size)
 {
-	char line[LINE_BYTES];
-	size_t total = map->read;
-	int r;
-
-	while (fgets(line, sizeof(line), in)) {
-		size_t n = strlen(line);
-		bool is_truncated_line = n == sizeof(line) - 1 && line[n - 1] != '\n';
-
-		total += n;
-		if (total > PERF_MAP_BYTES_MAX) {
-			map->is_truncated = true;
-			return 0;
-		}
-		if (!n || (line[n - 1] != '\n' && !is_truncated_line))
-			break;
-		line[is_truncated_line ? n : n - 1] = '\0';
-		r = line_add(map, line);
-		for (int c = 0;
-		     is_truncated_line && c != EOF && c != '\n' && total <= PERF_MAP_BYTES_MAX;
-		     total++)
-			c = getc(in);
-		if (r == -E2BIG && map->n) {
-			map->is_truncated = true;
-			return 0;
-		}
-		if (r < 0)
-			return r;
-		map->read = total;
-		map->last_n = is_truncated_line ? 0 : n;
-	}
-	return ferror(in) ? -EIO : 0;
-}
-
-/* Frees the memory that was reserved for more lines but is not used. */
-static void memory_trim(struct perf_map *map)
-{
-	struct function *functions = reallocarray(map->functions, map->n + 1, sizeof(*functions));
-	char *text = realloc(map->text, map->text_size + 1);
-	size_t bytes;
-
-	map->functions = functions ? functions : map->functions;
-	map->text = text ? text : map->text;
-	bytes = (map->n + 1) * sizeof(*functions) + map->text_size + 1;
-	if (functions && text && bytes < map->bytes) {
-		atomic_fetch_sub(&memory, map->bytes - bytes);
-		map->bytes = bytes;
-	}
+	return (n + 1) * sizeof(struct perf_function) + text_size + 1;
 }
 
 /*
- * Reads the last line of the map from the file again. Returns a hash of the line; 0 if it cannot be
- * read.
+ * Fills the map with what the earlier map has and the lines that follow it; `before` is NULL if the
+ * lines are all. Returns 0, -E2BIG or -ENOMEM.
  */
-static uint64_t last_line_hash(int fd, const struct perf_map *map)
+static int map_fill(struct perf_map *map, const struct perf_map *before,
+		    const struct perf_lines *lines)
 {
-	char line[LINE_BYTES];
+	size_t n = before ? before->n : 0, text_size = before ? before->text_size : 0;
+	int r = memory_charge(map, bytes_of(n + lines->n, text_size + lines->text_size));
 
-	if (!map->last_n ||
-	    pread(fd, line, map->last_n, (off_t)(map->read - map->last_n)) != (ssize_t)map->last_n)
-		return 0;
-	return hash64(HASH64_SEED, line, map->last_n);
-}
-
-/*
- * `before` is the map that was read from the file last time. True if the file has only grown since
- * then: the last line of the map is still at the same offset.
- */
-static bool is_continued(int fd, const struct perf_map *before)
-{
-	return before && !before->is_truncated && before->last_hash &&
-	       before->last_hash == last_line_hash(fd, before);
-}
-
-static int map_copy(struct perf_map *map, const struct perf_map *from)
-{
-	int r = reserve(map, from->text_size, from->n);
-
-	if (r < 0)
+	if (r)
 		return r;
-	if (from->n) {
-		memcpy(map->text, from->text, from->text_size);
-		memcpy(map->functions, from->functions, from->n * sizeof(*map->functions));
+	map->functions = malloc((n + lines->n + 1) * sizeof(*map->functions));
+	map->text = malloc(text_size + lines->text_size + 1);
+	if (!map->functions || !map->text)
+		return -ENOMEM;
+	if (n) {
+		memcpy(map->functions, before->functions, n * sizeof(*map->functions));
+		memcpy(map->text, before->text, text_size);
 	}
-	map->text_size = from->text_size;
-	map->n = from->n;
-	map->read = from->read;
-	map->last_n = from->last_n;
+	for (size_t i = 0; i < lines->n; i++) {
+		map->functions[n + i] = lines->functions[i];
+		map->functions[n + i].name += (uint32_t)text_size;
+	}
+	if (lines->text_size)
+		memcpy(map->text + text_size, lines->text, lines->text_size);
+	map->n = n + lines->n;
+	map->text_size = text_size + lines->text_size;
+	map->mark = lines->mark;
+	map->is_truncated = lines->is_truncated;
+	overlaps_drop(map);
 	return 0;
 }
 
-int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out)
+/*
+ * Reads the lines of the file into a new map. Returns 0 or a negative errno: -E2BIG if there is no
+ * room for a copy of the earlier map, too.
+ */
+static int map_read(struct parser *parser, int fd, const struct stat *st,
+		    const struct perf_map *before, struct perf_map *map)
+{
+	_cleanup_(perf_lines_fini) struct perf_lines lines = { 0 };
+	char path[PATH_MAX];
+	const struct parse_file file = {
+		.fd = fd,
+		.debug_fd = -1,
+		.path = procfs_read_fd(fd, path) ? "a perf map" : path,
+		.state = file_state_of(st),
+		.owner = st->st_uid,
+		/* The thread that reads new processes waits. */
+		.is_urgent = true,
+	};
+	bool may_continue = before && !before->is_truncated;
+	size_t room = memory_room(map->user);
+	size_t copy = bytes_of(may_continue ? before->n : 0, may_continue ? before->text_size : 0);
+	int r;
+
+	if (copy > room)
+		return -E2BIG;
+	r = parse_perf_lines(parser, &file, may_continue ? &before->mark : NULL, room - copy,
+			     &lines);
+	if (!r && lines.is_continued && !may_continue)
+		r = -EPROTO;
+	return r ? r : map_fill(map, lines.is_continued ? before : NULL, &lines);
+}
+
+int perf_map_read(struct parser *parser, int fd, const struct perf_map *before,
+		  struct perf_map **out)
 {
 	_cleanup_(map_freep) struct perf_map *map = calloc(1, sizeof(*map));
-	_cleanup_(fclosep) FILE *in = NULL;
-	int copy, r;
+	struct stat st;
+	int r;
 
 	if (!map)
 		return -ENOMEM;
+	r = open_file_stat(fd, &st);
+	if (r)
+		return r;
+	map->user = user_get(st.st_uid);
 	atomic_init(&map->refs, 1);
-	r = is_continued(fd, before) ? map_copy(map, before) : 0;
-	if (r == -E2BIG) /* there is no room for a copy: read as much of the file as fits */
-		return perf_map_read(fd, NULL, out);
-	if (r < 0)
-		return r;
-	copy = dup(fd);
-	if (copy < 0)
-		return -errno;
-	in = fdopen(copy, "re");
-	if (!in) {
-		close(copy);
-		return -ENOMEM;
-	}
-	if (fseeko(in, (off_t)map->read, SEEK_SET) < 0)
-		return -errno;
-	r = lines_read(map, in);
-	if (r < 0)
-		return r;
-	map->last_hash = last_line_hash(fd, map);
-	overlaps_drop(map);
-	memory_trim(map);
-	*out = TAKE(map);
-	return 0;
+	r = map_read(parser, fd, &st, before, map);
+	if (r == -E2BIG && before) /* there is no room for a copy: read what fits of the file */
+		return perf_map_read(parser, fd, NULL, out);
+	if (!r)
+		*out = TAKE(map);
+	return r;
 }
 
 struct perf_map *perf_map_ref(struct perf_map *map)

@@ -23,6 +23,8 @@
  * of a process's map is an exception: it takes long, but later reads have only new lines to read.
  */
 #define READ_SHARE 50
+/* Longer readings count as this long: then one waited for another process. */
+#define TOOK_MOST_NS (400 * NS_PER_MS)
 
 /* True if the perf map may be read again now. Called with table.lock held. */
 static bool is_due(const struct process *process, bool is_name_missing, int64_t now)
@@ -85,9 +87,10 @@ static void note_refused(struct process *process)
  */
 static void perf_read(struct process *process, int proc_fd)
 {
+	struct parser *parser = module_registry_parser(process->table->registry);
 	struct file_state state = { 0 };
 	struct perf_map *map = NULL, *before;
-	int64_t begun = clock_ns(CLOCK_MONOTONIC), now;
+	int64_t begun = clock_ns(CLOCK_MONOTONIC), now, took;
 	int fd, r;
 
 	fd = perf_map_open(proc_fd, module_registry_mounts(process->table->registry), &state);
@@ -100,15 +103,18 @@ static void perf_read(struct process *process, int proc_fd)
 	if (fd >= 0 && state.mtime_ns < process->start_real_ns - NS_PER_S)
 		r = -EPERM;
 	else
-		r = fd < 0 ? fd : perf_map_read(fd, before, &map);
+		r = fd < 0 ? fd : perf_map_read(parser, fd, before, &map);
 	closep(&fd);
 	if (r == -EPERM || r == -E2BIG || (map && perf_map_is_truncated(map)))
 		note_refused(process);
-	perf_set(process, map, &state);
+	/* What was read last time does until there is memory, a worker, or a process that opens. */
+	if (r != -ENOMEM && r != -EAGAIN && r != -EBUSY && r != -ETIMEDOUT)
+		perf_set(process, map, &state);
 	now = clock_ns(CLOCK_MONOTONIC);
+	took = now - begun < TOOK_MOST_NS ? now - begun : TOOK_MOST_NS;
 	pthread_mutex_lock(&process->table->lock);
 	if (!map || process->had_perf)
-		process->perf_due_ns = now + (now - begun) * READ_SHARE;
+		process->perf_due_ns = now + took * READ_SHARE;
 	process->had_perf |= map != NULL;
 	pthread_mutex_unlock(&process->table->lock);
 	perf_map_unref(before);

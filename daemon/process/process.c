@@ -137,15 +137,31 @@ void process_publish(struct process *process)
 	process_table_note_files(process->table);
 }
 
+/* Sets is_replaced in all entries of the process, after one of them was marked as exited. */
+static void set_replaced(const struct process *process)
+{
+	struct process *first = process_images(process->table, &process->id), *p;
+	const uint64_t start = process->id.start_boot_ns;
+	bool goes_on = false;
+
+	for (p = first; p; p = p->next)
+		goes_on |= !p->has_exited && process_is_same_start(p, start);
+	for (p = first; p; p = p->next)
+		if (process_is_same_start(p, start))
+			p->is_replaced = p->has_exited && goes_on;
+}
+
 void process_set_exited(struct process *process)
 {
 	if (process->has_exited)
 		return;
 	process->has_exited = true;
 	process->exited_ns = clock_ns(CLOCK_MONOTONIC);
+	process->table->put_off += process->is_missed;
 	/* The strings are not counted, because many processes share them. */
 	process->dead_bytes = sizeof(*process) + sizeof(struct process_images);
 	process->table->dead_bytes += process->dead_bytes;
+	set_replaced(process);
 }
 
 void process_mark_exited(struct process *process)
@@ -295,7 +311,8 @@ void process_info(struct process *process, struct process_info *out)
 		.id = process->id,
 		.start_real_ns = process->start_real_ns,
 		.is_kernel = process->is_kernel,
-		.has_exited = process->has_exited && !process->is_folded,
+		.has_exited = process->has_exited && !process->is_folded && !process->is_replaced,
+		.is_replaced = process->is_replaced,
 		.is_folded = process->is_folded,
 		.exe = process->exe,
 		.cgroup = process->cgroup,

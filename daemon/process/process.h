@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/host/opener.h"
 #include "daemon/symbol/symbol.h"
 
 /*
@@ -34,12 +35,15 @@ struct process_info {
 	int64_t start_real_ns; /* start time in ns since the epoch */
 	bool is_kernel;
 	bool has_exited;
-	bool is_folded; /* the entry stands for several processes, see process_see_folded() */
+	bool is_replaced; /* the process goes on, but an exec has replaced the program of this
+			     entry; false if the entry was read from disk */
+	bool is_folded;	  /* the entry stands for several processes, see process_see_folded() */
 	char comm[16];
 	const char *exe;
 	const char *cgroup; /* path in the cgroup2 hierarchy, begins with "/" */
 };
 
+struct parser;
 struct process;
 struct process_table;
 struct unwind;
@@ -53,6 +57,9 @@ struct process_stats {
 				   max_memory */
 	uint64_t too_late;	/* number of processes that exited before their mappings were
 				   read */
+	uint64_t put_off;	/* number of processes of which something was to be read, but not
+				   before the age that process_table_put_off() sets, and which
+				   exited before that */
 	uint64_t unreadable;	/* number of files that could not be opened or parsed */
 	uint64_t remote;	/* number of files on network or FUSE file systems, which are not
 				   opened */
@@ -67,6 +74,7 @@ struct process_stats {
 				   bytes */
 	uint64_t perf_refused;	/* number of processes whose perf map has another owner, or is
 				   too big or too old */
+	struct opener_stats opening; /* see opener_stats() */
 };
 
 /*
@@ -82,6 +90,8 @@ enum walk_end {
 	WALK_NO_ROW,	     /* the walk reached an address without an unwind row, or the stack
 				contradicts the row */
 	WALK_FRAME_POINTERS, /* some frames were found by frame pointers, not by unwind rows */
+	WALK_COMPAT,	     /* 32-bit code, whose stacks are not walked */
+	WALK_SHED,	     /* the walk ended early to keep within the budget */
 	WALK_ENDS,	     /* number of the values above */
 };
 
@@ -112,7 +122,19 @@ int process_table_new(uint64_t max_memory, struct process_table **out);
  * added.
  */
 void process_table_read_remote(struct process_table *table);
+/*
+ * Sets the workers that parse the files of processes. Must be called before the first process is
+ * added; the workers must outlive the table.
+ */
+void process_table_set_parser(struct process_table *table, struct parser *parser);
 struct process_table *process_table_free(struct process_table *table);
+
+/*
+ * Sets for how long a process must have lived, since its start or its last exec, before it is read
+ * from /proc. Files that only processes with a shorter life map are not read at all: their
+ * functions have no names, and walks of stacks end in them. 0: processes are read at once.
+ */
+void process_table_put_off(struct process_table *table, int64_t age_ns);
 
 /*
  * Sets the unwinder, to which the table passes the mappings of processes and the unwind rows of
@@ -186,9 +208,10 @@ void process_table_note_exec(struct process_table *table, const struct process_i
  * Counts a walk of a stack of the process. `address` is where the walk ended. `ends` says how it
  * ended: bit 1 << N is set for each value N of enum walk_end that applies. If the address may be in
  * a mapping that is not known yet, the mappings are read again (rate limited). If only the file's
- * unwind rows are missing, the rows are loaded.
+ * unwind rows are missing, the rows are loaded. Returns true if the walk lacked what would be known
+ * without process_table_put_off().
  */
-void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
+bool process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
 			     unsigned int ends);
 
 /*

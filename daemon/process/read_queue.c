@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdlib.h>
+
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
@@ -36,12 +38,61 @@ bool process_should_read(struct process *process, int64_t now)
 	return true;
 }
 
+bool process_is_put_off(const struct process *process)
+{
+	int64_t until_ns;
+
+	if (!process->table->put_off_ns)
+		return false;
+	until_ns = process->has_exited ? process->exited_ns : clock_ns(CLOCK_MONOTONIC);
+	return until_ns - process->added_ns < process->table->put_off_ns;
+}
+
+/* Adds the process to table.later[]. False if there is no room. */
+static bool later_add(struct process *process, int64_t due_ns)
+{
+	struct process_table *table = process->table;
+	size_t last = (table->first_later + table->n_later) % READ_LATER_MAX;
+
+	if (table->n_later == READ_LATER_MAX)
+		return false;
+	process->refs++;
+	table->later[last] = (struct read_later){ .process = process, .due_ns = due_ns };
+	if (!table->n_later++)
+		process_table_note_request(table, read_queue_later_ns(table));
+	return true;
+}
+
+void process_note_put_off(struct process *process)
+{
+	if (process->is_missed)
+		return;
+	process->is_missed = true;
+	process->table->put_off += process->has_exited;
+}
+
+/* Queues the process once, to be read when it is old enough. */
+static void put_off(struct process *process)
+{
+	struct process_table *table = process->table;
+
+	if (process->is_put_off)
+		return;
+	process->is_put_off = later_add(process, process->added_ns + table->put_off_ns);
+	table->queue_full += !process->is_put_off;
+}
+
 void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat)
 {
 	struct process_table *table = process->table;
 
 	if ((process->has_exited && !process->pending) || process->is_kernel)
 		return;
+	if (process_is_put_off(process)) {
+		process_note_put_off(process);
+		put_off(process);
+		return;
+	}
 	if (table->n_queued == READ_QUEUE_MAX) {
 		table->queue_full++;
 		return;
@@ -68,19 +119,26 @@ size_t read_queue_first(const struct process_table *table)
 
 void read_queue_add_later(struct process *process)
 {
-	struct process_table *table = process->table;
-	size_t last = (table->first_later + table->n_later) % READ_LATER_MAX;
+	/*
+	 * If there is no room, the process is read when walks have found its mappings. Nothing has
+	 * to be read from it yet, so a process that is put off here, and exits, lacks nothing.
+	 */
+	if (process_is_put_off(process))
+		put_off(process);
+	else
+		later_add(process, clock_ns(CLOCK_MONOTONIC) + LATER_NS);
+}
 
-	/* If there is no room, the process is read when walks have found its mappings. */
-	if (table->n_later == READ_LATER_MAX)
+/* Ends the time for which a process was put off: it is read if it has not exited meanwhile. */
+static void put_off_end(struct process *process)
+{
+	process->is_put_off = false;
+	if (process->has_exited) {
+		free(TAKE(process->pending));
 		return;
-	process->refs++;
-	table->later[last] = (struct read_later){
-		.process = process,
-		.due_ns = clock_ns(CLOCK_MONOTONIC) + LATER_NS,
-	};
-	if (!table->n_later++)
-		process_table_note_request(table, read_queue_later_ns(table));
+	}
+	process->is_missed = false;
+	read_queue_add(process, 0, false);
 }
 
 void read_queue_move_due(struct process_table *table)
@@ -92,7 +150,9 @@ void read_queue_move_due(struct process_table *table)
 
 		table->first_later = (table->first_later + 1) % READ_LATER_MAX;
 		table->n_later--;
-		if (!process->read_applied)
+		if (process->is_put_off)
+			put_off_end(process);
+		else if (!process->read_applied)
 			read_queue_add(process, 0, true);
 		process->refs--;
 	}

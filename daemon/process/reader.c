@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/unwind_shared.h"
 #include "common/base.h"
+#include "daemon/base/activity.h"
 #include "daemon/base/thread.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
@@ -19,6 +21,13 @@
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
 #define BUDGET_EVERY	 16
+
+/*
+ * Files whose mappings walks found are opened for a process at this rate: 128 at once, then one
+ * every 20 ms. Mappings beyond that have their path only.
+ */
+#define OPENED_EVERY_NS	  (20 * NS_PER_MS)
+#define OPENED_AT_ONCE_NS (128 * OPENED_EVERY_NS)
 
 /* The facts about one process that were found by reading /proc one time. */
 struct reading {
@@ -193,23 +202,68 @@ void process_read(struct process *process)
 		close(fd);
 }
 
+/*
+ * True if the rate limit of the process allows opening one more file whose mapping a walk found.
+ * Called with table.lock held.
+ */
+static bool open_is_due(struct process *process, int64_t now)
+{
+	if (process->open_ns < now)
+		process->open_ns = now;
+	if (process->open_ns - now >= OPENED_AT_ONCE_NS)
+		return false;
+	process->open_ns += OPENED_EVERY_NS;
+	return true;
+}
+
+/*
+ * Opens the files of mappings that a walk found and whose files are not known, and names the
+ * mappings by them. A library may be unloaded by now, so that /proc does not show it any more, but
+ * the kernel's key leads to its file. A mapping whose file cannot be opened gets its path.
+ */
+static void found_open(struct process *process, uint64_t mappings, bool is_put_off)
+{
+	struct unwind_code_key keys[UNWIND_FOUND_MAX];
+	struct module *modules[UNWIND_FOUND_MAX] = { NULL };
+	struct process_table *table = process->table;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	size_t n, n_due = 0;
+
+	pthread_mutex_lock(&table->lock);
+	n = maps_history_awaited(process, mappings, keys);
+	while (!is_put_off && n_due < n && open_is_due(process, now))
+		n_due++;
+	pthread_mutex_unlock(&table->lock);
+	for (size_t i = 0; i < n_due; i++) {
+		modules[i] = module_find_code(table->registry, &keys[i]);
+		if (!modules[i])
+			modules[i] = module_open_code(table->registry, &keys[i]);
+	}
+	pthread_mutex_lock(&table->lock);
+	maps_history_settle(process, mappings);
+	pthread_mutex_unlock(&table->lock);
+	for (size_t i = 0; i < n_due; i++)
+		module_unref(modules[i]);
+}
+
 void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss)
 {
 	struct process_table *table = process->table;
-	bool is_due;
+	bool is_due, is_put_off;
 
 	if (miss == PROCESS_MISS_JIT)
 		process_read_perf(process);
 	if (miss != PROCESS_MISS_MAPPING)
 		return;
 	pthread_mutex_lock(&table->lock);
-	is_due = process_should_read(process, clock_ns(CLOCK_MONOTONIC));
+	is_put_off = process_is_put_off(process) && !process->is_kernel;
+	if (is_put_off)
+		process_note_put_off(process);
+	is_due = !is_put_off && process_should_read(process, clock_ns(CLOCK_MONOTONIC));
 	pthread_mutex_unlock(&table->lock);
 	if (is_due)
 		process_read(process);
-	pthread_mutex_lock(&table->lock);
-	maps_history_settle(process, mappings);
-	pthread_mutex_unlock(&table->lock);
+	found_open(process, mappings, is_put_off);
 }
 
 /*
@@ -281,15 +335,18 @@ static void wait_for_work(struct process_table *table)
 
 static void *reader_run(void *data)
 {
+	struct activity activity = { .thread = "stackd-proc", .work = "reading processes" };
 	struct process_table *table = data;
 
 	thread_set_urgent();
+	activity_watch(&activity);
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_stopping) {
 		struct read_request request;
 		bool has_loaded;
 		size_t first;
 
+		activity_begin(&activity);
 		read_queue_move_due(table);
 		first = table->n_queued ? read_queue_first(table) : 0;
 		if (table->n_queued && table->queue[first].due_ns <= clock_ns(CLOCK_MONOTONIC)) {
@@ -303,10 +360,12 @@ static void *reader_run(void *data)
 		has_loaded = module_registry_load_rows(table->registry, true);
 		pthread_mutex_lock(&table->lock);
 		/* Work may have been queued while the lock was not held. */
+		activity_end(&activity);
 		if (!has_loaded && !table->is_stopping && !table->reader_has_rows)
 			wait_for_work(table);
 	}
 	pthread_mutex_unlock(&table->lock);
+	activity_unwatch(&activity);
 	return NULL;
 }
 
@@ -316,15 +375,23 @@ static void *reader_run(void *data)
  */
 static void *files_run(void *data)
 {
+	struct activity activity = {
+		.thread = "stackd-files",
+		.work = "reading large files",
+		.kind = ACTIVITY_OTHER,
+	};
 	struct process_table *table = data;
 	bool has_worked;
 
+	activity_watch(&activity);
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_stopping) {
 		table->files_has_work = false;
 		pthread_mutex_unlock(&table->lock);
+		activity_begin(&activity);
 		has_worked = module_registry_load_rows(table->registry, false) ||
 			     module_registry_settle(table->registry);
+		activity_end(&activity);
 		pthread_mutex_lock(&table->lock);
 		if (has_worked || table->is_stopping || table->files_has_work)
 			continue;
@@ -333,6 +400,7 @@ static void *files_run(void *data)
 		table->is_files_asleep = false;
 	}
 	pthread_mutex_unlock(&table->lock);
+	activity_unwatch(&activity);
 	return NULL;
 }
 

@@ -86,6 +86,7 @@ static void symbol_of_module(struct process *process, const struct process_map *
 	symbol->module = path_of(process, map);
 	symbol->file_id = module_file_id(map->module);
 	symbol->file_offset = address + is_call;
+	symbol->code = module_code(map->module);
 	symtab = process_hold_symbols(process, map->module);
 	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start)) {
 		if (!symbol->name)

@@ -14,6 +14,9 @@
 /* If a walk ended in one of these ways, the process may have mappings that are not known yet. */
 #define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
 
+/* A walk that ended in one of these ways would have gone on if more files had been read. */
+#define WALK_LACKS (1U << WALK_NO_MAPPING | 1U << WALK_NO_TABLE)
+
 static struct process *process_find(struct process_table *table, const struct process_id *id)
 {
 	for (struct process *p = process_images(table, id); p; p = p->next) {
@@ -102,8 +105,9 @@ static struct process *process_add(struct process_table *table, const struct pro
 	process->id = *id;
 	process->is_gen_known = is_gen_known;
 	process->seen_ns = process->added_ns = clock_ns(CLOCK_MONOTONIC);
-	process->start_real_ns =
-		(int64_t)id->start_boot_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+	/* Without a sign: a damaged database may have any time. */
+	process->start_real_ns = (int64_t)(id->start_boot_ns + (uint64_t)clock_ns(CLOCK_REALTIME) -
+					   (uint64_t)clock_ns(CLOCK_BOOTTIME));
 	if (process_link(process)) {
 		free(process);
 		return NULL;
@@ -131,10 +135,48 @@ struct process *process_find_or_add_scanned(struct process_table *table, int32_t
 	return process_add(table, &id, false);
 }
 
+/*
+ * The kernel gives a process the name of its new program just before it counts the exec, and may
+ * switch to another task in between. For that moment, the name of a process that an exec replaces
+ * is that of its successor. An exec that takes longer than this is not waited for.
+ */
+#define EXEC_NAME_NS NS_PER_S
+
+/* True if a later exec of the process has given it this name. */
+static bool is_name_of_successor(const struct process *process, const char *comm)
+{
+	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
+		if (process_is_same_start(p, process->id.start_boot_ns) &&
+		    process_is_newer(p, process) &&
+		    strncmp(p->comm, comm, sizeof(p->comm) - 1) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void set_comm(struct process *process, const char *comm)
 {
-	if (comm)
-		snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
+	if (!comm || strncmp(process->comm, comm, sizeof(process->comm) - 1) == 0)
+		return;
+	if (process->comm[0] && is_name_of_successor(process, comm))
+		return;
+	memcpy(process->comm_before, process->comm, sizeof(process->comm));
+	process->comm_ns = clock_ns(CLOCK_MONOTONIC);
+	snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
+}
+
+/* Takes back the name of an exec from the process that it has replaced. */
+static void restore_comm(const struct process *process)
+{
+	const int64_t since = clock_ns(CLOCK_MONOTONIC) - EXEC_NAME_NS;
+
+	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
+		if (!process_is_same_start(p, process->id.start_boot_ns) ||
+		    !process_is_newer(process, p))
+			continue;
+		if (p->comm_before[0] && p->comm_ns > since && !strcmp(p->comm, process->comm))
+			memcpy(p->comm, p->comm_before, sizeof(p->comm));
+	}
 }
 
 struct process *process_table_see(struct process_table *table, const struct process_id *id,
@@ -240,6 +282,17 @@ static void inherit(struct process *child, const struct process *parent)
 	child->group_name = parent->group_name;
 }
 
+/*
+ * True if the child was read from /proc after it had replaced its program. A stack of the child
+ * adds it to the table, and may come before the record of its fork, through the ring of another
+ * probe.
+ */
+static bool was_read_late(const struct process *child, const struct process *parent)
+{
+	return child->exe && parent->exe && !child->is_exe_guessed && !parent->is_exe_guessed &&
+	       strcmp(child->exe, parent->exe) != 0;
+}
+
 /* Sets the cgroup of the process by the id of its path. False if the path is not known. */
 static bool set_group(struct process *process, uint64_t group_name)
 {
@@ -266,6 +319,8 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 		if (!from)
 			from = process_find_latest(table, parent);
 		set_comm(process, comm);
+		if (from && was_read_late(process, from))
+			process->maps = process_maps_unref(process->maps);
 		if (from && !process->maps)
 			inherit(process, from);
 		/*
@@ -312,6 +367,7 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 	process = process_find_or_add(table, id);
 	if (process) {
 		set_comm(process, comm);
+		restore_comm(process);
 		process->is_kernel = false; /* a kernel thread becomes a user process by exec */
 		is_known = set_image(process, image);
 		if (is_known)
@@ -355,13 +411,31 @@ static bool need_rows(struct process_maps *maps, uint64_t address)
 	return module_needs_file(map->module);
 }
 
-void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
+/*
+ * True if the walk of a stack of this process, which ended at this address, lacked the file there
+ * because the process was put off.
+ */
+static bool lacks_put_off(const struct process *process, uint64_t address, unsigned int ends)
+{
+	const struct process_map *map;
+
+	if (!(ends & (WALK_LACKS | 1U << WALK_FRAME_POINTERS)) || !process_is_put_off(process))
+		return false;
+	map = process->maps ? process_maps_find(process->maps, address) : NULL;
+	return !map || !map->module;
+}
+
+bool process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
 			     unsigned int ends)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool is_put_off;
 
 	pthread_mutex_lock(&table->lock);
-	walk_stats_note(process, ends);
+	is_put_off = lacks_put_off(process, address, ends);
+	if (is_put_off)
+		process_note_put_off(process);
+	walk_stats_note(process, is_put_off ? (ends & ~WALK_LACKS) | 1U << WALK_SHED : ends);
 	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
 		/*
 		 * do nothing: the process has ended, so no later walks need its mappings and unwind
@@ -376,6 +450,7 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 		process_table_note_files(table);
 	}
 	process_table_unlock(table);
+	return is_put_off;
 }
 
 void process_table_note_mapping(struct process_table *table, const struct record_mapping *record)
@@ -428,6 +503,7 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.unreadable = modules.unreadable,
 		.remote = modules.remote,
 		.too_late = table->too_late,
+		.put_off = table->put_off,
 		.queue_full = table->queue_full,
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
@@ -437,6 +513,7 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.perf_refused = table->perf_refused,
 	};
 	pthread_mutex_unlock(&table->lock);
+	opener_stats(&out->opening);
 }
 
 size_t process_table_referred_bytes(struct process_table *table)
@@ -449,9 +526,21 @@ size_t process_table_referred_bytes(struct process_table *table)
 	return bytes;
 }
 
+void process_table_put_off(struct process_table *table, int64_t age_ns)
+{
+	pthread_mutex_lock(&table->lock);
+	table->put_off_ns = age_ns;
+	pthread_mutex_unlock(&table->lock);
+}
+
 void process_table_read_remote(struct process_table *table)
 {
 	module_registry_read_remote(table->registry);
+}
+
+void process_table_set_parser(struct process_table *table, struct parser *parser)
+{
+	module_registry_set_parser(table->registry, parser);
 }
 
 int process_table_new(uint64_t max_memory, struct process_table **out)

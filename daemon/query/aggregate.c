@@ -25,6 +25,10 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 	for (i = 0; i < window->n_images; i++) {
 		const struct thread_sums *sums = &window->images[i].sums;
 
+		if (infos[i].is_excluded)
+			totals->excluded_ns += probe_kind_has(window->kind, PROBE_SAMPLES)
+						       ? sums->on_ns
+						       : sums->blocked_ns + sums->runnable_ns;
 		if (!infos[i].is_wanted)
 			continue;
 		totals->on_cpu_ns += sums->on_ns;
@@ -65,19 +69,37 @@ static void add_opens(struct aggregate *aggregate, const struct window *window,
 	}
 }
 
+static bool is_cancelled(const struct aggregate *aggregate)
+{
+	const atomic_bool *flag = aggregate->options.is_cancelled;
+
+	return flag && atomic_load(flag);
+}
+
+/*
+ * True if element i of a window is to be added. False if the client has hung up; this is looked at
+ * now and then, because filters for functions can take long.
+ */
+static bool may_add(const struct aggregate *aggregate, size_t i)
+{
+	enum { CHECK_EACH = 64 };
+
+	return i % CHECK_EACH || !is_cancelled(aggregate);
+}
+
 static void add_ended(struct aggregate *aggregate, const struct window *window,
 		      const struct aggregate_image_info *infos)
 {
 	const struct aggregate_image_info *info;
 	size_t i;
 
-	for (i = 0; i < window->n_rows; i++) {
+	for (i = 0; i < window->n_rows && may_add(aggregate, i); i++) {
 		info = info_wanted(infos, window->rows[i].image);
 		if (info && filter_has_state(aggregate->filter, window->rows[i].state))
 			aggregate_add_row(aggregate, window, i, info);
 	}
 	aggregate_queue_flush(aggregate);
-	for (i = 0; i < window->n_spans; i++) {
+	for (i = 0; i < window->n_spans && may_add(aggregate, i); i++) {
 		info = info_wanted(infos, window->spans[i].image);
 		if (info && filter_has_state(aggregate->filter, window->spans[i].state))
 			aggregate_add_span(aggregate, window, &window->spans[i], info);
@@ -98,6 +120,9 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	window_cost_add(&aggregate->cost, &window->cost);
 	if (window_pressure_add(&aggregate->pressure, &window->pressure))
 		return -ENOMEM;
+	window_spawns_add(&aggregate->spawns, &window->spawns);
+	if (window_held_add(&aggregate->held, &window->held))
+		return -ENOMEM;
 	if (window->sample_below_ns > aggregate->sample_below_ns)
 		aggregate->sample_below_ns = window->sample_below_ns;
 	add_images(aggregate, window, infos);
@@ -105,25 +130,18 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 		add_opens(aggregate, window, infos, unread, is_last);
 	if (!aggregate->options.open_only)
 		add_ended(aggregate, window, infos);
-	for (i = 0; i < window->n_samples; i++) {
+	for (i = 0; i < window->n_samples && may_add(aggregate, i); i++) {
 		info = info_wanted(infos, window->samples[i].image);
 		if (info)
 			aggregate_add_sample(aggregate, window, &window->samples[i], info);
 	}
 	aggregate_queue_flush(aggregate);
-	for (i = 0; i < window->n_ios; i++) {
+	for (i = 0; i < window->n_ios && may_add(aggregate, i); i++) {
 		info = info_wanted(infos, window->ios[i].image);
 		if (info)
 			aggregate_add_io(aggregate, window, &window->ios[i], info, is_last);
 	}
-	return aggregate->error;
-}
-
-static bool is_cancelled(const struct aggregate *aggregate)
-{
-	const atomic_bool *flag = aggregate->options.is_cancelled;
-
-	return flag && atomic_load(flag);
+	return is_cancelled(aggregate) ? -ECANCELED : aggregate->error;
 }
 
 /*
@@ -149,6 +167,7 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 			continue;
 		if (is_last) {
 			aggregate->end_ns = window->end_ns;
+			aggregate->end_real_ns = window->end_ns + window->real_offset_ns;
 			aggregate_opens_index(aggregate, window);
 		}
 		/*
@@ -159,6 +178,7 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 		if (is_last || run != aggregate->run)
 			aggregate->run_end_ns = window->end_ns;
 		aggregate->run = run;
+		aggregate_slots_next(aggregate, window);
 		aggregate_spans_index(aggregate, window);
 		r = add_window(aggregate, window, is_last, unread);
 		aggregate_waits_drop(aggregate, window);
@@ -266,9 +286,15 @@ int aggregate_new_part(const struct timeline_list *list, size_t first, size_t en
 	}
 	aggregate->filter = filter;
 	aggregate->options = *options;
+	aggregate->needs_reasons = aggregate_needs_reasons(filter, options);
 	aggregate->last_counted.pid = -1;
 	aggregate_groups_limit(aggregate);
+	aggregate_slots_init(aggregate, list, first, end);
 	r = aggregate_seen_init(aggregate);
+	if (!r && filter_selects_functions(filter)) {
+		aggregate->functions = function_search_new(filter->wire, aggregate->arena);
+		r = aggregate->functions ? 0 : -ENOMEM;
+	}
 	if (!r) {
 		if (newer)
 			aggregate_waits_take(aggregate, newer);
@@ -295,6 +321,8 @@ struct aggregate *aggregate_free(struct aggregate *aggregate)
 	aggregate_index_free(aggregate);
 	free(aggregate->array);
 	window_pressure_fini(&aggregate->pressure);
+	window_spawns_fini(&aggregate->spawns);
+	window_held_fini(&aggregate->held);
 	arena_free(aggregate->arena);
 	free(aggregate);
 	return NULL;
@@ -328,6 +356,26 @@ const struct window_cost *aggregate_cost(const struct aggregate *aggregate)
 const struct window_pressure *aggregate_pressure(const struct aggregate *aggregate)
 {
 	return &aggregate->pressure;
+}
+
+const struct window_spawns *aggregate_spawns(const struct aggregate *aggregate)
+{
+	return &aggregate->spawns;
+}
+
+const struct window_held *aggregate_held(const struct aggregate *aggregate)
+{
+	return &aggregate->held;
+}
+
+int64_t aggregate_longest_since(const struct aggregate *aggregate,
+				const struct aggregate_group *group)
+{
+	if (!group->max_ns)
+		return 0;
+	if (group->max_end_real_ns != INT64_MAX)
+		return group->max_end_real_ns - (int64_t)group->max_ns;
+	return group->open ? aggregate->end_real_ns - (int64_t)group->max_ns : 0;
 }
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/query/group_name.h"
 #include "daemon/session/filter.h"
 #include "daemon/store/timeline.h"
@@ -43,7 +43,7 @@ struct aggregate_key {
 	uint64_t kernel; /* identifies the kernel stack; 0 if stacks are not part of the key */
 	uint64_t user;
 	uint64_t waker;
-	/* hash of the cgroup, module or function if rows are grouped by it; else 0 */
+	/* hash of the name that rows are grouped by, such as that of a unit; else 0 */
 	uint64_t name;
 	char comm[COMM_LEN];
 };
@@ -54,6 +54,22 @@ struct aggregate_process {
 	int64_t number;		 /* number of the row on disk, for store_reader_process() */
 };
 
+enum { AGGREGATE_SLOTS = 8, LINE_FUNCTIONS = 4 };
+
+/* The members that only a group of GROUP_BY_LINE has. */
+struct aggregate_line {
+	/*
+	 * The functions, see group_name(), that may have the most time of the group: a hash of each
+	 * name, and a lower bound of its time (the algorithm of Misra and Gries). A function with
+	 * more than a fifth of the time is among them.
+	 */
+	uint64_t functions[LINE_FUNCTIONS];
+	uint64_t function_ns[LINE_FUNCTIONS];
+	/* the time of the group, and the part of it that was runnable, in each slot of the range */
+	uint64_t slots[AGGREGATE_SLOTS];
+	uint64_t runnable_slots[AGGREGATE_SLOTS];
+};
+
 struct aggregate_group {
 	struct aggregate_key key;
 	struct aggregate_process process; /* the process of one of the threads in the group */
@@ -62,20 +78,36 @@ struct aggregate_group {
 	/* references to the stacks of the group; each may be NULL */
 	struct stack *kernel;
 	struct stack *user;
+	/* where the filter asks for callers: the first frames of these stacks that are shown */
+	uint32_t kernel_from;
+	uint32_t user_from;
 	/* if key.waker is not 0: the waker, with references to its stacks; else NULL */
 	struct window_waker *waker;
 	uint32_t state; /* the state bits of all waits of the group, combined by OR */
+	/*
+	 * has_reason: `reason` is the reason of all waits of the group; false if they have several,
+	 * or if the aggregate does not need reasons
+	 */
+	bool has_reason;
+	enum wait_reason reason;
 	bool is_idle;
 	bool is_sample;
 	/* the group is the sum of waits below the minimum length, which have no stack */
 	bool is_short;
 	/* the group is the sum of groups that did not fit into the query's memory */
 	bool is_others;
+	bool is_own; /* the group is all of stackd's own threads: see options.folds_own */
+	/* set if rows are by GROUP_BY_LINE; `tid` is then the thread with the longest wait */
+	struct aggregate_line *line;
 	/*
 	 * used by the caller: the group has one of the highest times in a part of the overview, see
 	 * part_make()
 	 */
 	bool is_first;
+	bool is_urgent; /* used by the caller: see group_is_urgent() */
+	/* used by the caller: what the thread waits for and who holds it; NULL: not looked up */
+	struct group_holders *holders;
+	uint64_t thread_start_ns; /* when the thread `tid` started, in ns since boot */
 	uint64_t count;
 	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
 	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */
@@ -91,7 +123,8 @@ struct aggregate_group {
 	 * at the end, because `sampled` of other groups has it
 	 */
 	struct window_estimate deducted;
-	uint64_t open; /* number of waits that have not ended */
+	bool is_estimate; /* a filter of lengths has left only some waits of a row in the group */
+	uint64_t open;	  /* number of waits that have not ended */
 	uint64_t open_ns;
 	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
@@ -170,9 +203,19 @@ struct aggregate_totals {
 	uint64_t threads;
 	uint64_t processes;
 	uint64_t idle_threads;
+	/* time in waits or samples of the threads that filter_excludes_image() is true for */
+	uint64_t excluded_ns;
 };
 
 struct aggregate;
+struct aggregate_options;
+
+/*
+ * True if the reason of each wait has to be found while windows are read: to group or to filter by
+ * it, or because a stack that shows it is left out of the answer. This needs the first
+ * REASON_FRAMES frames of each stack.
+ */
+bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate_options *options);
 
 struct aggregate_options {
 	enum aggregate_by by;
@@ -184,6 +227,11 @@ struct aggregate_options {
 	bool by_functions;
 	/* if set, waits or samples are grouped by this property, and `by` has no effect */
 	enum group_by group;
+	/*
+	 * put all waits or samples of stackd's own threads into one group, those that are idle into
+	 * another one; not for I/O. See aggregate_settle_own()
+	 */
+	bool folds_own;
 	/* the value by which groups are ranked when memory is full: the lowest are merged */
 	enum aggregate_rank rank;
 	/*
@@ -265,16 +313,61 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate);
 void aggregate_image_process(const struct window *window, const struct window_image *image,
 			     struct process_info *out);
 
+/*
+ * True if the filter (struct filter) selects at least one thread of the window, or a folded entry
+ * that stands for a process with one of the filter's pids. Needs window->images, window->members,
+ * and owners or processes.
+ */
+bool aggregate_wants(const void *filter, const struct window *window);
+
 /* Returns the sums of window->cost over the windows. */
 const struct window_cost *aggregate_cost(const struct aggregate *aggregate);
 
 /* Returns the sums of window->pressure over the windows. */
 const struct window_pressure *aggregate_pressure(const struct aggregate *aggregate);
 
+/* Returns the sums of window->spawns over the windows. */
+const struct window_spawns *aggregate_spawns(const struct aggregate *aggregate);
+
+/*
+ * Returns the long waits of all windows with what was found about them, also those of threads that
+ * the filter leaves out: one of them may hold what another thread waits for.
+ */
+const struct window_held *aggregate_held(const struct aggregate *aggregate);
+
+/*
+ * Returns when the longest wait of a group began, in ns since the epoch; 0 if that is not known.
+ */
+int64_t aggregate_longest_since(const struct aggregate *aggregate,
+				const struct aggregate_group *group);
+
 /* Returns the sums of window->folded over the windows, as in a window merged from them. */
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate);
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
+
+/*
+ * Calls is_own() for each group with options.folds_own that is there only because its process, in
+ * windows on disk, has a name as those of stackd. If it returns true, the group becomes part of
+ * that of stackd; else it stays a group of that process, without stacks. To be called once.
+ */
+void aggregate_settle_own(struct aggregate *aggregate,
+			  bool (*is_own)(void *userdata, const struct aggregate_group *group),
+			  void *userdata);
+
+/*
+ * Returns the function with the most time in a group of GROUP_BY_LINE; NULL if none stands out,
+ * with a tenth of the time at least.
+ */
+const char *aggregate_line_function(const struct aggregate *aggregate,
+				    const struct aggregate_group *group);
+
+/*
+ * Sets *n_out to the number of slots of equal length into which the range was divided for groups of
+ * GROUP_BY_LINE. Returns how much of each slot its windows cover, in ns. A window belongs to the
+ * slot in which its middle lies.
+ */
+const uint64_t *aggregate_slots(const struct aggregate *aggregate, size_t *n_out);
 
 /* Returns the greatest window->sample_below_ns of the windows. 0: no waits were sampled. */
 int64_t aggregate_sample_below(const struct aggregate *aggregate);

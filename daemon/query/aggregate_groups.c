@@ -7,6 +7,7 @@
 
 #include "daemon/base/hash.h"
 #include "daemon/window/idle_wait.h"
+#include "daemon/window/reason_find.h"
 #include "daemon/window/task_state.h"
 
 /* PID_MAX_LIMIT of 64-bit kernels: each tid is less than this */
@@ -17,8 +18,8 @@ enum { TASK_WAKEKILL = 0x100, TASK_KILLABLE = TASK_UNINTERRUPTIBLE | TASK_WAKEKI
 
 /*
  * Values and flags of aggregate_key.state. The value is KEY_SHORT, KEY_WAIT, KEY_SAMPLE or the
- * letter of a task's state; KEY_IDLE, KEY_KILLABLE and KEY_THROTTLED are flags that are added to
- * it.
+ * letter of a task's state; KEY_IDLE, KEY_KILLABLE, KEY_THROTTLED and KEY_OWN are flags that are
+ * added to it. A reason plus 1 may be added, shifted by KEY_REASON_SHIFT.
  */
 enum {
 	KEY_SHORT = 1,
@@ -28,6 +29,8 @@ enum {
 	KEY_IDLE = 0x100,
 	KEY_KILLABLE = 0x200,
 	KEY_THROTTLED = 0x400,
+	KEY_OWN = 0x800,
+	KEY_REASON_SHIFT = 16,
 };
 
 static bool item_is_idle(const struct aggregate_item *item)
@@ -39,17 +42,115 @@ static bool item_is_idle(const struct aggregate_item *item)
 	return wait_is_idle(item->state, process->is_kernel, item->kernel, item->user);
 }
 
-void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
+bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate_options *options)
+{
+	return options->group == GROUP_BY_REASON || options->group == GROUP_BY_LINE ||
+	       filter_selects_reasons(filter) || filter->drops_kernel || filter->drops_user ||
+	       (filter->wire && filter->wire->callers.n);
+}
+
+/*
+ * Looks for the functions that the filter asks for in the stacks of the item. If it asks for
+ * callers, sets where the stacks begin. Returns false if the filter leaves the item out.
+ */
+static bool item_set_functions(const struct aggregate *aggregate, struct aggregate_item *item)
+{
+	struct function_places kernel = function_search(aggregate->functions, item->kernel);
+	struct function_places user = function_search(aggregate->functions, item->user);
+	const struct wire_filter *wire = aggregate->filter->wire;
+
+	if (kernel.has_refused || user.has_refused)
+		return false;
+	if (wire->functions.n && !kernel.has_wanted && !user.has_wanted)
+		return false;
+	if (!wire->callers.n)
+		return true;
+	if (kernel.callee == FUNCTION_NOWHERE && user.callee == FUNCTION_NOWHERE)
+		return false;
+	if (kernel.callee == FUNCTION_NOWHERE) {
+		item->kernel = NULL;
+		item->user_from = user.callee;
+	} else {
+		item->kernel_from = kernel.callee;
+	}
+	return true;
+}
+
+/* Names take at most one part in NAMES_PART of options.max_memory, but NAMES_MIN are always kept.
+ */
+enum { NAMES_PART = 4, NAMES_MIN = 64 };
+
+/* Stands for the names for which there is no room. */
+#define NAMES_OTHER "[other names]"
+
+/* True if there is room for another name. Counts it, if so. */
+static bool name_fits(struct aggregate *aggregate, const char *text)
+{
+	size_t size = sizeof(struct aggregate_name) + strlen(text) + 1;
+
+	if (aggregate->options.max_memory && HASH_COUNT(aggregate->names) >= NAMES_MIN &&
+	    aggregate->names_bytes + size > aggregate->options.max_memory / NAMES_PART)
+		return false;
+	aggregate->names_bytes += size;
+	return true;
+}
+
+/*
+ * Returns the hash of a text, and keeps a copy of the text in aggregate->names. Where there is no
+ * room for it, returns the hash of NAMES_OTHER. When out of memory, returns 0 and sets
+ * aggregate->error.
+ */
+static uint64_t name_put(struct aggregate *aggregate, const char *text)
+{
+	uint64_t hash = hash64_string(HASH64_SEED, text);
+	struct aggregate_name *name;
+
+	HASH_FIND(hh, aggregate->names, &hash, sizeof(hash), name);
+	if (name)
+		return hash;
+	if (!name_fits(aggregate, text) && strcmp(text, NAMES_OTHER) != 0)
+		return name_put(aggregate, NAMES_OTHER);
+	name = arena_alloc(aggregate->arena, sizeof(*name));
+	if (name) {
+		name->hash = hash;
+		name->text = arena_strdup(aggregate->arena, text);
+	}
+	if (name && name->text)
+		HASH_ADD(hh, aggregate->names, hash, sizeof(name->hash), name);
+	if (!name || !HASH_HAS(name)) {
+		aggregate->error = -ENOMEM;
+		return 0;
+	}
+	return hash;
+}
+
+/* Does what name_put() does for a function; returns 0 for a text that says why there is none. */
+static uint64_t function_put(struct aggregate *aggregate, const char *function)
+{
+	return function[0] == '[' ? 0 : name_put(aggregate, function);
+}
+
+bool aggregate_item_set_stacks(struct aggregate *aggregate, struct aggregate_item *item,
 			       struct stack *kernel, struct stack *user)
 {
 	item->kernel = kernel;
 	item->user = user;
+	if (aggregate->options.group == GROUP_BY_LINE)
+		item->function = function_put(
+			aggregate, group_name(GROUP_BY_FUNCTION, kernel, user, item->is_sample));
 	/* Determine is_idle before the filter drops stacks: it must not depend on the filter. */
 	item->is_idle = item_is_idle(item);
+	/* Find the reason before, too, for the same cause. */
+	item->has_reason = aggregate->needs_reasons && !item->is_sample;
+	if (item->has_reason)
+		item->reason = reason_find(item->state, kernel, user);
+	if (aggregate->functions && !item_set_functions(aggregate, item))
+		return false;
 	if (aggregate->filter->drops_kernel)
 		item->kernel = NULL;
 	if (aggregate->filter->drops_user)
 		item->user = NULL;
+	return !item->has_reason || filter_has_reason(aggregate->filter, item->reason);
 }
 
 /*
@@ -71,33 +172,10 @@ static uint64_t key_state(const struct aggregate_item *item, bool has_stacks)
 		flags |= KEY_KILLABLE;
 	if (item->state & STATE_THROTTLED)
 		flags |= KEY_THROTTLED;
+	/* Where a stack is left out, waits for different reasons may have the same stacks. */
+	if (item->has_reason)
+		flags |= (uint64_t)(item->reason + 1) << KEY_REASON_SHIFT;
 	return (uint64_t)task_state_letter(item->state)[0] | flags;
-}
-
-/*
- * Returns the hash of a text, and keeps a copy of the text in aggregate->names. When out of memory,
- * returns 0 and sets aggregate->error.
- */
-static uint64_t name_put(struct aggregate *aggregate, const char *text)
-{
-	uint64_t hash = hash64_string(HASH64_SEED, text);
-	struct aggregate_name *name;
-
-	HASH_FIND(hh, aggregate->names, &hash, sizeof(hash), name);
-	if (name)
-		return hash;
-	name = arena_alloc(aggregate->arena, sizeof(*name));
-	if (name) {
-		name->hash = hash;
-		name->text = arena_strdup(aggregate->arena, text);
-	}
-	if (name && name->text)
-		HASH_ADD(hh, aggregate->names, hash, sizeof(name->hash), name);
-	if (!name || !HASH_HAS(name)) {
-		aggregate->error = -ENOMEM;
-		return 0;
-	}
-	return hash;
 }
 
 static const char *name_text(const struct aggregate *aggregate, uint64_t hash)
@@ -108,21 +186,46 @@ static const char *name_text(const struct aggregate *aggregate, uint64_t hash)
 	return name ? name->text : NULL;
 }
 
+/* Sets the key of an item's group if rows are by GROUP_BY_LINE, see there. */
+static void key_init_line(const struct aggregate_item *item, struct aggregate_key *key)
+{
+	const struct process_info *process = &item->info->process;
+	const char *comm = item->image->comm;
+
+	/* Threads of the kernel, such as kworker/0:1, are a process each. */
+	if (!process->is_kernel) {
+		key->pid = (uint64_t)process->id.pid;
+		key->process_start = process->id.start_boot_ns;
+	}
+	if (strncmp(comm, process->comm, COMM_LEN) == 0 && !process->is_kernel)
+		memcpy(key->comm, comm, strnlen(comm, COMM_LEN));
+	else
+		group_pool_name(comm, key->comm, COMM_LEN);
+	if (item->has_reason)
+		key->state |= (uint64_t)(item->reason + 1) << KEY_REASON_SHIFT;
+}
+
 /*
- * Sets the key of an item's group if rows are grouped by thread name, cgroup, module or function.
+ * Sets the key of an item's group if rows are grouped by thread name, cgroup or a part of it,
+ * module, function or reason.
  */
 static void key_init_named(struct aggregate *aggregate, const struct aggregate_item *item,
 			   struct aggregate_key *key)
 {
-	const char *cgroup = item->info->process.cgroup;
 	enum group_by by = aggregate->options.group;
+	char name[GROUP_CGROUP_NAME_MAX];
 
 	key->state = key_state(item, false);
-	if (by == GROUP_BY_COMM)
+	if (by == GROUP_BY_LINE)
+		key_init_line(item, key);
+	else if (by == GROUP_BY_COMM)
 		memcpy(key->comm, item->image->comm, strnlen(item->image->comm, sizeof(key->comm)));
-	else if (by == GROUP_BY_CGROUP)
-		key->name = name_put(aggregate, cgroup ? cgroup : "[unknown]");
-	else if (!item->is_short)
+	else if (group_by_is_of_cgroup(by)) {
+		group_cgroup_name(by, item->info->process.cgroup, name);
+		key->name = name_put(aggregate, name);
+	} else if (by == GROUP_BY_REASON && item->has_reason)
+		key->name = name_put(aggregate, wait_reason_word(item->reason));
+	else if (by != GROUP_BY_REASON && !item->is_short)
 		key->name = name_put(aggregate,
 				     group_name(by, item->kernel, item->user, item->is_sample));
 }
@@ -130,7 +233,10 @@ static void key_init_named(struct aggregate *aggregate, const struct aggregate_i
 static void key_set_stacks(const struct aggregate *aggregate, const struct aggregate_item *item,
 			   struct aggregate_key *key)
 {
-	if (item->is_sample && aggregate->options.by_functions) {
+	if (aggregate->filter->wire && aggregate->filter->wire->callers.n) {
+		key->kernel = function_callers_id(item->kernel, item->kernel_from);
+		key->user = function_callers_id(item->user, item->user_from);
+	} else if (item->is_sample && aggregate->options.by_functions) {
 		key->kernel = stack_functions(item->kernel);
 		key->user = stack_functions(item->user);
 	} else {
@@ -146,10 +252,23 @@ static void key_init(struct aggregate *aggregate, struct aggregate_item *item)
 	struct aggregate_key *key = &item->key;
 	const struct process_info *process = &item->info->process;
 	enum aggregate_by by = aggregate->options.by;
-	bool has_stacks = by == AGGREGATE_BY_STACK || aggregate->options.open_only;
+	bool has_stacks = by == AGGREGATE_BY_STACK ||
+			  (aggregate->options.open_only && by != AGGREGATE_BY_PROCESS);
 	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : item->image->comm;
 
 	memset(key, 0, sizeof(*key));
+	if (item->info->is_own) {
+		/* One row says what stackd did: also its short waits are in it. */
+		key->state = KEY_OWN | (item->is_idle ? KEY_IDLE : 0);
+		if (item->info->handle.process) {
+			memcpy(key->comm, "stackd", sizeof("stackd"));
+			return;
+		}
+		key->pid = (uint64_t)process->id.pid;
+		key->process_start = process->id.start_boot_ns;
+		memcpy(key->comm, process->comm, strnlen(process->comm, sizeof(key->comm)));
+		return;
+	}
 	if (aggregate->options.group) {
 		key_init_named(aggregate, item, key);
 		return;
@@ -185,7 +304,7 @@ static size_t groups_in(size_t max_memory, size_t size)
 
 void aggregate_groups_limit(struct aggregate *aggregate)
 {
-	size_t max = aggregate->options.max_memory, lacks;
+	size_t max = aggregate->options.max_memory, lacks, size = sizeof(struct aggregate_group);
 
 	aggregate_lacks_init(&aggregate->lacks, max);
 	lacks = aggregate_lacks_bytes(&aggregate->lacks);
@@ -193,7 +312,9 @@ void aggregate_groups_limit(struct aggregate *aggregate)
 		max = max > lacks ? max - lacks : 1;
 	aggregate->groups.key_size = sizeof(struct aggregate_key);
 	aggregate->io_groups.key_size = sizeof(struct aggregate_io_key);
-	aggregate->max_groups = groups_in(max, sizeof(struct aggregate_group));
+	if (aggregate->options.group == GROUP_BY_LINE)
+		size += sizeof(struct aggregate_line);
+	aggregate->max_groups = groups_in(max, size);
 	aggregate->max_io_groups = groups_in(max, sizeof(struct aggregate_io_group));
 }
 
@@ -238,6 +359,7 @@ static void group_merge(struct aggregate_group *sum, const struct aggregate_grou
 	sum->throttled_ns += group->throttled_ns;
 	window_estimate_add(&sum->sampled, &group->sampled);
 	window_estimate_add(&sum->deducted, &group->deducted);
+	sum->is_estimate |= group->is_estimate;
 	sum->open += group->open;
 	sum->open_ns += group->open_ns;
 	sum->unseen += group->unseen;
@@ -304,6 +426,7 @@ static void group_give_up(struct aggregate *aggregate, struct aggregate_group *g
 		.count = group->count,
 	};
 	struct window_waker *waker = group->waker;
+	struct aggregate_line *line = group->line;
 
 	if (!rest)
 		return;
@@ -311,7 +434,7 @@ static void group_give_up(struct aggregate *aggregate, struct aggregate_group *g
 			    &part);
 	group_merge(rest, group);
 	group_release(group);
-	*group = (struct aggregate_group){ .waker = waker };
+	*group = (struct aggregate_group){ .waker = waker, .line = line };
 	group->next_spare = aggregate->spare;
 	aggregate->spare = group;
 	aggregate->others.groups++;
@@ -394,12 +517,18 @@ static void group_describe(struct aggregate *aggregate, struct aggregate_group *
 	if (group->process.process)
 		process_ref(group->process.process);
 	group->tid = item->image->tid;
+	group->thread_start_ns = item->image->start_boot_ns;
 	group->name = group->key.name ? name_text(aggregate, group->key.name) : NULL;
 	group->is_idle = item->is_idle;
-	group->is_short = item->is_short;
+	group->is_own = item->info->is_own;
+	group->is_short = item->is_short && !group->is_own;
 	group->is_sample = item->is_sample;
+	group->has_reason = item->has_reason;
+	group->reason = item->reason;
 	group->kernel = group->key.kernel ? stack_ref(item->kernel) : NULL;
 	group->user = group->key.user ? stack_ref(item->user) : NULL;
+	group->kernel_from = item->kernel_from;
+	group->user_from = item->user_from;
 	if (group->key.waker)
 		group_set_waker(aggregate, group, item->waker);
 }
@@ -441,6 +570,8 @@ static struct aggregate_group *group_get(struct aggregate *aggregate,
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
+	if (aggregate->options.group == GROUP_BY_LINE && !aggregate_line_init(aggregate, group))
+		return NULL;
 	group->key = item->key;
 	if (group_index(aggregate, group, item->hash))
 		return NULL;
@@ -470,12 +601,13 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	 * Kernel stacks with the same key differ at most in the frames of the scheduler: keep the
 	 * longer stack, which has these frames.
 	 */
-	if (item->kernel != group->kernel && item->kernel && group->kernel &&
+	if (item->kernel != group->kernel && item->kernel && group->kernel && !item->kernel_from &&
 	    item->kernel->n_frames > group->kernel->n_frames) {
 		stack_unref(group->kernel);
 		group->kernel = stack_ref(item->kernel);
 	}
 	group->state |= item->state & ~(STATE_SEEDED | STATE_UNSEEN);
+	group->has_reason &= item->has_reason && group->reason == item->reason;
 	group->count += item->count;
 	group->on_ns += item->on_ns;
 	group->blocked_ns += item->blocked_ns;
@@ -488,6 +620,13 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 				     item->started);
 	group_add_max(group, item->max_ns, item->max_end_real_ns, item->image->tid,
 		      item->image->comm);
+	if (!group->line)
+		return group;
+	aggregate_line_add(aggregate, group->line, item);
+	if (item->max_ns && group->max_ns == item->max_ns && group->max_tid == item->image->tid) {
+		group->tid = item->image->tid;
+		group->thread_start_ns = item->image->start_boot_ns;
+	}
 	return group;
 }
 
@@ -553,8 +692,33 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 	item->processes = sample->processes;
 	item->started = sample->started;
 	aggregate->totals.samples += sample->count;
-	aggregate_item_set_stacks(aggregate, item, sample->kernel, sample->user);
-	aggregate_queue_put(aggregate);
+	if (aggregate_item_set_stacks(aggregate, item, sample->kernel, sample->user))
+		aggregate_queue_put(aggregate);
+}
+
+void aggregate_settle_own(struct aggregate *aggregate,
+			  bool (*is_own)(void *userdata, const struct aggregate_group *group),
+			  void *userdata)
+{
+	struct aggregate_group *sums[2] = {}, **sum, *group;
+	size_t i, n = 0;
+
+	for (i = 0; i < aggregate->n_groups; i++) {
+		group = aggregate->array[i];
+		if (group->is_own && group->key.pid)
+			group->is_own = is_own(userdata, group);
+		sum = &sums[group->is_idle];
+		if (group->is_own && *sum) {
+			group_merge(*sum, group);
+			if ((*sum)->line && group->line)
+				aggregate_line_merge((*sum)->line, group->line);
+			continue;
+		}
+		if (group->is_own)
+			*sum = group;
+		aggregate->array[n++] = group;
+	}
+	aggregate->n_groups = n;
 }
 
 void aggregate_groups_free(struct aggregate *aggregate)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/query/own_process.h"
 #include "daemon/window/fold.h"
 
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
@@ -279,6 +280,24 @@ static int member_select(struct aggregate *aggregate, const struct window *windo
 	return n;
 }
 
+bool aggregate_wants(const void *filter, const struct window *window)
+{
+	const struct wire_filter *wire = ((const struct filter *)filter)->wire;
+	struct process_info info;
+	uint32_t i;
+	size_t k;
+
+	for (i = 0; i < window->n_images; i++) {
+		aggregate_image_process(window, &window->images[i], &info);
+		if (filter_has_image(filter, &window->images[i], &info))
+			return true;
+		for (k = 0; wire && k < wire->pids.n; k++)
+			if (filter_has_member(filter, window, i, &info, (int32_t)wire->pids.v[k]))
+				return true;
+	}
+	return false;
+}
+
 static bool has_process(const struct window *window, const struct aggregate_image_info *infos,
 			int64_t pid)
 {
@@ -365,6 +384,16 @@ static int folded_count(struct aggregate *aggregate, const struct window *window
 	return 0;
 }
 
+/*
+ * True for a thread of stackd. The windows on disk do not have the paths of programs: there, the
+ * name has to do for now.
+ */
+static bool is_own(const struct window_image *image, const struct process_info *process)
+{
+	return image->process ? own_process_is(process->comm, process->exe)
+			      : own_process_has_name(process->comm);
+}
+
 struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 						  const struct window *window)
 {
@@ -383,6 +412,10 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 		if (aggregate->seen)
 			seen_note(aggregate, image, &info->process);
 		info->is_wanted = filter_has_image(aggregate->filter, image, &info->process);
+		info->is_excluded = !info->is_wanted &&
+				    filter_excludes_image(aggregate->filter, image, &info->process);
+		if (aggregate->options.folds_own)
+			info->is_own = is_own(image, &info->process);
 		if (info->is_wanted)
 			r = image_count(aggregate, image, &info->process);
 	}

@@ -20,12 +20,15 @@
 #include "daemon/query/aggregate.h"
 #include "daemon/query/aggregate_lacks.h"
 #include "daemon/query/aggregate_set.h"
+#include "daemon/query/function_search.h"
 
 /* The facts about a thread of the window that is being aggregated. */
 struct aggregate_image_info {
 	struct process_info process;
 	struct aggregate_process handle; /* the thread's process; borrowed from the window */
 	bool is_wanted;			 /* the filter selects the thread */
+	bool is_own; /* a thread of stackd, which aggregate_options.folds_own puts into one group */
+	bool is_excluded; /* filter_excludes_image() is true for the thread */
 };
 
 /* An id that the filter names, and whether a process or thread with this id was seen. */
@@ -100,7 +103,13 @@ struct aggregate_item {
 	struct stack *kernel;
 	struct stack *user;
 	const struct window_waker *waker; /* NULL unless the probe records wakers */
+	/* as in struct aggregate_group */
+	uint32_t kernel_from;
+	uint32_t user_from;
 	uint32_t state;
+	bool has_reason; /* `reason` is set: see aggregate_needs_reasons() */
+	enum wait_reason reason;
+	uint64_t function; /* the hash of the function's name if rows are by GROUP_BY_LINE */
 	bool is_idle;
 	bool is_short;
 	bool is_sample;
@@ -166,6 +175,7 @@ struct aggregate {
 	size_t max_groups;
 	size_t max_io_groups;
 	struct aggregate_name *names;
+	size_t names_bytes;	     /* memory of the names */
 	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
 	struct aggregate_set processes;
@@ -175,6 +185,8 @@ struct aggregate {
 	struct window_folded folded;	 /* the sums of window->folded over all windows */
 	struct window_cost cost;	 /* the sums of window->cost over all windows */
 	struct window_pressure pressure; /* the sums of window->pressure over all windows */
+	struct window_spawns spawns;	 /* the sums of window->spawns over all windows */
+	struct window_held held;	 /* the waits of window->held of all windows */
 	struct aggregate_folded *folded_images;
 	/*
 	 * pairs of a pid that the filter names and a folded entry that stands for its process; at
@@ -185,9 +197,19 @@ struct aggregate {
 	uint64_t estimated;
 	int64_t sample_below_ns; /* the greatest window->sample_below_ns */
 	int64_t end_ns;		 /* end of the newest window that was added up */
+	int64_t end_real_ns;	 /* the same in ns since the epoch */
 	uint64_t run; /* number of the run of stackd that recorded the window being read */
 	/* end of the newest window that was recorded in the same run as the window being read */
 	int64_t run_end_ns;
+	/* see aggregate_slots(); slot: the slot of the window being read */
+	uint64_t slots[AGGREGATE_SLOTS];
+	size_t n_slots;
+	size_t slot;
+	int64_t slots_start_ns; /* the time that the slots divide, in ns since the epoch */
+	int64_t slots_end_ns;
+	bool needs_reasons; /* see aggregate_needs_reasons() */
+	/* remembers where functions are in stacks; NULL if the filter does not ask for functions */
+	struct function_search *functions;
 	int error; /* 0, or the negative errno of the first failure */
 };
 
@@ -238,8 +260,12 @@ void aggregate_index_free(struct aggregate *aggregate);
 
 /* The functions that follow are in aggregate_groups.c. */
 
-/* Sets item->kernel, item->user and item->is_idle. A stack that the filter drops is set to NULL. */
-void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
+/*
+ * Sets item->kernel, item->user, item->is_idle and, if reasons are needed, item->reason. A stack
+ * that the filter drops is set to NULL. Returns false if the filter leaves out items with this
+ * reason, or with these functions.
+ */
+bool aggregate_item_set_stacks(struct aggregate *aggregate, struct aggregate_item *item,
 			       struct stack *kernel, struct stack *user);
 
 /*
@@ -274,6 +300,25 @@ void aggregate_groups_free(struct aggregate *aggregate);
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
 			  const struct window_sample *sample,
 			  const struct aggregate_image_info *info);
+
+/* The functions that follow are in aggregate_line.c. */
+
+/* Sets group->line of a new group, which may have one to be used again. False: out of memory. */
+bool aggregate_line_init(struct aggregate *aggregate, struct aggregate_group *group);
+
+/* Adds the time of an item to the slot of the window being read and to its function. */
+void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,
+			const struct aggregate_item *item);
+
+/* Adds the times of another group of the same aggregate. */
+void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_line *line);
+
+/* Divides the time of the windows [first, end) of the list into slots. */
+void aggregate_slots_init(struct aggregate *aggregate, const struct timeline_list *list,
+			  size_t first, size_t end);
+
+/* Finds the slot of a window that is read now, and adds its length to it. */
+void aggregate_slots_next(struct aggregate *aggregate, const struct window *window);
 
 /* The functions that follow are in aggregate_iolat.c. */
 

@@ -15,7 +15,7 @@ static bool uses_sums(const struct aggregate *aggregate, const struct window *wi
 	    !filter_has_all_shorts(aggregate->filter))
 		return false;
 	if (group)
-		return group == GROUP_BY_COMM || group == GROUP_BY_CGROUP;
+		return group == GROUP_BY_COMM || group_by_is_of_cgroup(group);
 	return by == AGGREGATE_BY_THREAD || by == AGGREGATE_BY_PROCESS;
 }
 
@@ -61,11 +61,15 @@ static void row_add_filtered(struct aggregate *aggregate, const struct window *w
 	window_row_add_buckets(window, row, part->buckets);
 	if (!filter_row(aggregate->filter, part))
 		return;
-	aggregate->estimated += part->is_estimate;
 	item_set_row(&item, window, i, info, part);
-	aggregate_item_set_stacks(aggregate, &item, row->kernel, row->user);
+	if (!aggregate_item_set_stacks(aggregate, &item, row->kernel, row->user))
+		return;
+	aggregate->estimated += part->is_estimate;
 	group = aggregate_add(aggregate, &item);
-	for (k = 0; group && k < WAIT_BUCKETS; k++)
+	if (!group)
+		return;
+	group->is_estimate |= part->is_estimate;
+	for (k = 0; k < WAIT_BUCKETS; k++)
 		group->buckets[k] += part->buckets[k];
 }
 
@@ -85,6 +89,7 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 		.throttled_ns = row->throttled_ns,
 		.max_ns = row->max_ns,
 		.has_max = true,
+		.stands_ns = row->state & STATE_SAMPLED ? (uint64_t)window->sample_below_ns : 0,
 	};
 	if (!filter_has_whole_row(aggregate->filter, row->max_ns)) {
 		row_add_filtered(aggregate, window, i, info, &part);
@@ -92,7 +97,8 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 	}
 	queued = aggregate_queue_place(aggregate);
 	item_set_row(&queued->item, window, i, info, &part);
-	aggregate_item_set_stacks(aggregate, &queued->item, row->kernel, row->user);
+	if (!aggregate_item_set_stacks(aggregate, &queued->item, row->kernel, row->user))
+		return;
 	queued->row = row;
 	queued->window = window;
 	aggregate_queue_put(aggregate);
@@ -137,7 +143,8 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
 
 	if (!filter_has_duration(aggregate->filter, ns))
 		return;
-	aggregate_item_set_stacks(aggregate, &item, span->kernel, span->user);
+	if (!aggregate_item_set_stacks(aggregate, &item, span->kernel, span->user))
+		return;
 	group = aggregate_add(aggregate, &item);
 	if (group)
 		group->buckets[wait_bucket(ns)]++;
@@ -184,16 +191,19 @@ static void item_set_whole(struct aggregate_item *item, const struct window_open
 	item->throttled_ns = open->throttled_ns;
 }
 
-static void item_set_open_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
+/*
+ * Sets the stacks of an item for a wait that has not ended, or that ended in a later window.
+ * Returns false if the filter leaves it out because of its reason.
+ */
+static bool item_set_open_stacks(struct aggregate *aggregate, struct aggregate_item *item,
 				 const struct window_open *open, const struct aggregate_wait *wait,
 				 struct stack *unread)
 {
 	struct stack *user = open->user;
 
-	if (wait && wait->has_span) {
-		aggregate_item_set_stacks(aggregate, item, wait->span.kernel, wait->span.user);
-		return;
-	}
+	if (wait && wait->has_span)
+		return aggregate_item_set_stacks(aggregate, item, wait->span.kernel,
+						 wait->span.user);
 	/*
 	 * The wait has not ended. If its user stack was read in any window, the wait's entry in the
 	 * last window has this stack.
@@ -202,7 +212,7 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 		user = wait->user;
 	if (!user && !item->info->process.is_kernel)
 		user = unread;
-	aggregate_item_set_stacks(aggregate, item, open->kernel, user);
+	return aggregate_item_set_stacks(aggregate, item, open->kernel, user);
 }
 
 /*
@@ -247,7 +257,8 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
 		item_set_whole(&item, open, span ? span->wake_ns : open->wake_ns, end_ns);
 	else
 		return;
-	item_set_open_stacks(aggregate, &item, open, wait, unread);
+	if (!item_set_open_stacks(aggregate, &item, open, wait, unread))
+		return;
 	group = aggregate_add(aggregate, &item);
 	if (!group || !is_open)
 		return;
@@ -278,7 +289,8 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 		item.runnable_ns = open->whole_runnable_ns;
 		item.throttled_ns = open->throttled_ns;
 	}
-	aggregate_item_set_stacks(aggregate, &item, open->kernel, open->user);
+	if (!aggregate_item_set_stacks(aggregate, &item, open->kernel, open->user))
+		return;
 	group = aggregate_add(aggregate, &item);
 	if (!group)
 		return;

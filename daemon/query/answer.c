@@ -99,8 +99,29 @@ int answer_folded(struct arena *arena, const struct window_folded *folded,
 	return 0;
 }
 
-int answer_cost(struct arena *arena, const struct window_cost *cost, uint64_t budget_ppm,
-		const struct wire_cost **out)
+/* Lists what was not recorded in some of the windows of an answer. Returns 0 or -ENOMEM. */
+static int shed_make(struct arena *arena, const struct window_cost *cost, struct wire_sheds *out)
+{
+	struct wire_shed *wire = arena_array(arena, WINDOW_SHED_N, sizeof(*wire));
+	unsigned int i;
+	size_t n = 0;
+
+	if (!wire)
+		return -ENOMEM;
+	for (i = 0; i < WINDOW_SHED_N; i++)
+		if (cost->shed_ns[i])
+			wire[n++] = (struct wire_shed){
+				.name = window_shed_name(i),
+				.length_ns = (int64_t)cost->shed_ns[i],
+				.since = WIRE_ABSENT,
+				.every = WIRE_ABSENT,
+			};
+	if (n)
+		*out = (struct wire_sheds){ .v = wire, .n = n };
+	return 0;
+}
+
+int answer_cost(struct arena *arena, const struct window_cost *cost, const struct wire_cost **out)
 {
 	struct wire_cost *wire;
 
@@ -113,13 +134,21 @@ int answer_cost(struct arena *arena, const struct window_cost *cost, uint64_t bu
 		.length_ns = (int64_t)cost->ns,
 		.cpu_ns = (int64_t)cost->cpu_ns,
 		.bpf_ns = (int64_t)cost->bpf_ns,
-		.budget_ns = budget_ppm ? (int64_t)((double)cost->ns * (double)budget_ppm / 1e6)
-					: WIRE_ABSENT,
+		.budget_ns = cost->limited_ns ? (int64_t)cost->budget_ns : WIRE_ABSENT,
+		.limited_ns = cost->limited_ns ? (int64_t)cost->limited_ns : WIRE_ABSENT,
+		.unknown_ns = cost->known_ns < cost->ns ? (int64_t)(cost->ns - cost->known_ns)
+							: WIRE_ABSENT,
+		.braked = cost->braked ? (int64_t)cost->braked : WIRE_ABSENT,
+		.brake_below_ns = cost->brake_below_ns ? cost->brake_below_ns : WIRE_ABSENT,
 	};
 	*out = wire;
-	return 0;
+	return shed_make(arena, cost, &wire->shed);
 }
 
+/*
+ * Leaves out LOST_IO_PROCESS: those operations are not lost, but counted in a row that several
+ * processes share, because the window had no room for more rows.
+ */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)
 {
 	struct wire_lost *losts = arena_array(arena, WINDOW_LOST_N, sizeof(*losts));
@@ -129,7 +158,7 @@ int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *
 	if (!losts)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW_LOST_N; i++)
-		if (lost[i])
+		if (lost[i] && i != LOST_IO_PROCESS)
 			losts[n++] = (struct wire_lost){
 				.reason = window_loss_name(i),
 				.count = (int64_t)lost[i],

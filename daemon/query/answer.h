@@ -26,9 +26,12 @@ struct answer_row_options {
 	/* length in ns of the shortest wait that is always recorded with its stack */
 	int64_t short_below_ns;
 	bool by_thread;
+	bool has_stacks; /* rows have stacks, and all waits of a row have the same ones */
 	/* the property by which rows are grouped, if it is not stack, thread or process */
 	enum group_by group;
 	bool kernel_addresses; /* true if the client may see kernel addresses */
+	bool build_ids;	       /* frames have the build-ids of their files */
+	bool groups;	       /* rows have the names of their groups, if they have stacks */
 };
 
 struct answer_stacks;
@@ -61,7 +64,8 @@ struct answer {
 	/* used for a stream of function calls only: the calls in the latest reply */
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
-	uint64_t position; /* position in the stream of the function call that is sent next */
+	uint64_t position;	/* position in the stream of the function call that is sent next */
+	int64_t real_offset_ns; /* see real_offset_renew(); for the times of calls */
 	/* number of calls that this client has missed and that were not reported to it yet */
 	uint64_t missed;
 	/* true if the client that reads the stream may see kernel addresses */
@@ -71,6 +75,7 @@ struct answer {
 	struct slices *slices; /* the question of a snapshot; NULL: the answer is no snapshot */
 	/* another answer follows, see query_overview_next() and query_snapshot_next() */
 	bool has_next;
+	size_t range; /* of an answer for one of several ranges: the index of the range */
 	/* of an answer of an overview: its probe, and the time that the whole overview is about */
 	enum probe_kind overview_kind;
 	struct wire_range overview_range;
@@ -105,12 +110,10 @@ int answer_folded(struct arena *arena, const struct window_folded *folded,
 		  const struct wire_folded **out);
 
 /*
- * Sets *out to what stackd cost in the windows of an answer; to NULL if they do not say.
- * budget_ppm: what it may cost, in millionths of one CPU; 0: there is no limit. Returns 0 or
- * -ENOMEM.
+ * Sets *out to what stackd cost in the windows of an answer; to NULL if they do not say. Returns 0
+ * or -ENOMEM.
  */
-int answer_cost(struct arena *arena, const struct window_cost *cost, uint64_t budget_ppm,
-		const struct wire_cost **out);
+int answer_cost(struct arena *arena, const struct window_cost *cost, const struct wire_cost **out);
 
 struct openwait_stats;
 

@@ -154,6 +154,7 @@ int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *gro
 	row->count = (int64_t)io->count;
 	row->total_ns = (int64_t)io->total_ns;
 	if (group->sampled_ns) {
+		row->estimated = 1;
 		row->sampled = (int64_t)group->sampled;
 		row->sampled_ns = (int64_t)group->sampled_ns;
 	}
@@ -212,6 +213,7 @@ static int by_first(const void *x, const void *y)
 static size_t part_add(struct wire_part *part, const struct aggregate_io_group *group)
 {
 	part->total_ns += (int64_t)group->io.total_ns;
+	part->sampled_ns += (int64_t)group->sampled_ns;
 	return (size_t)part->rows++;
 }
 
@@ -237,6 +239,8 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_io_group **gro
 			groups[i]->is_first = true;
 	for (i = 0; i < IO_LAYERS; i++) {
 		sums[i].name = io_layer_name((enum io_layer)i);
+		if (!sums[i].sampled_ns)
+			sums[i].sampled_ns = WIRE_ABSENT;
 		if (sums[i].rows)
 			parts[n_parts++] = sums[i];
 	}
@@ -280,7 +284,7 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 	snapshot_rests_init(reply);
 	for (i = 0; i < n; i++)
 		snapshot_rest_add(i < top ? &reply->shown : &reply->rest,
-				  (int64_t)groups[i]->io.total_ns);
+				  (int64_t)groups[i]->io.total_ns, (int64_t)groups[i]->sampled_ns);
 	for (i = 0; question->is_reversed && i < top / 2; i++) {
 		group = groups[i];
 		groups[i] = groups[top - 1 - i];

@@ -3,10 +3,13 @@
 #include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/query/answer_holders.h"
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/answer_stacks.h"
+#include "daemon/query/group_name.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/store/reader.h"
+#include "daemon/window/reason_find.h"
 #include "daemon/window/task_state.h"
 
 struct process *answer_process(struct answer *answer, const struct aggregate_process *process)
@@ -21,7 +24,7 @@ static struct wire_process process_wire(struct arena *arena, struct process *pro
 	struct process_info info;
 
 	if (!process)
-		return (struct wire_process){ .start = 0, .comm = "" };
+		return (struct wire_process){ .comm = "", .replaced = WIRE_BOOL_ABSENT };
 	process_check_exited(process);
 	process_info(process, &info);
 	return (struct wire_process){
@@ -32,29 +35,14 @@ static struct wire_process process_wire(struct arena *arena, struct process *pro
 		.cgroup = info.cgroup ? arena_strdup(arena, info.cgroup) : NULL,
 		.kernel = info.is_kernel,
 		.exited = info.has_exited,
+		.replaced = info.is_replaced ? 1 : WIRE_BOOL_ABSENT,
 	};
 }
 
 void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row)
 {
-	*row = (struct wire_row){
-		.process = process_wire(arena, process),
-		.tid = WIRE_ABSENT,
-		.state_bits = WIRE_ABSENT,
-		.blocked_ns = WIRE_ABSENT,
-		.runnable_ns = WIRE_ABSENT,
-		.throttled_ns = WIRE_ABSENT,
-		.sampled = WIRE_ABSENT,
-		.sampled_ns = WIRE_ABSENT,
-		.open = WIRE_ABSENT,
-		.open_ns = WIRE_ABSENT,
-		.unseen = WIRE_ABSENT,
-		.max_ns = WIRE_ABSENT,
-		.max_end = WIRE_ABSENT,
-		.max_tid = WIRE_ABSENT,
-		.window = WIRE_ABSENT,
-		.folded = WIRE_ABSENT,
-	};
+	*row = wire_row_absent();
+	row->process = process_wire(arena, process);
 }
 
 int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out)
@@ -79,11 +67,16 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 {
 	row->state = group->is_short ? "-" : task_states_letter(group->state);
 	row->state_bits = group->state & STATE_TASK_MASK;
+	if (group->has_reason)
+		row->reason = wait_reason_word(group->reason);
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;
 	/* Only the probe offwake records wakers, and it does not record throttling. */
 	row->throttled_ns = group->key.waker ? WIRE_ABSENT : (int64_t)group->throttled_ns;
+	if (group->is_estimate)
+		row->estimated = 1;
 	if (group->sampled.count || group->sampled.blocked_ns || group->sampled.runnable_ns) {
+		row->estimated = 1;
 		row->sampled = (int64_t)group->sampled.count;
 		row->sampled_ns = (int64_t)(group->sampled.blocked_ns + group->sampled.runnable_ns);
 	}
@@ -113,7 +106,8 @@ static int link_wire(struct answer_stacks *stacks, const struct window_link *lin
 		.pid = WIRE_ABSENT,
 		.tid = WIRE_ABSENT,
 	};
-	if (link->context != WAKE_TASK)
+	/* A softirq has a task if it ran as part of what the task did. */
+	if (link->context != WAKE_TASK && !link->pid)
 		return 0;
 	out->pid = link->pid;
 	out->tid = link->tid;
@@ -144,14 +138,14 @@ static int waker_wire(struct answer_stacks *stacks, const struct window_waker *w
 	return r;
 }
 
-/* Sets the key of a row that stands for a thread name, cgroup, module or function. */
+/* Sets the key of a row that stands for a thread name, unit, function or the like. */
 static int row_set_key(struct answer_stacks *stacks, const struct aggregate_group *group,
 		       struct wire_row *row)
 {
 	const struct wire_stack *stack;
 	int r;
 
-	if (group->is_others || stacks->options->group == GROUP_BY_COMM) {
+	if (group->is_others || group->is_own || stacks->options->group == GROUP_BY_COMM) {
 		row->key = row->comm;
 	} else if (group->name) {
 		row->key = group->name;
@@ -164,6 +158,73 @@ static int row_set_key(struct answer_stacks *stacks, const struct aggregate_grou
 	return 0;
 }
 
+/*
+ * Sets the keys that the row's group would have if rows were by function, module or unit. Its
+ * stacks have their frames. Returns 0 or -ENOMEM.
+ */
+static int row_set_groups(struct answer_stacks *stacks, const struct aggregate_group *group,
+			  struct wire_row *row)
+{
+	char unit[GROUP_CGROUP_NAME_MAX];
+	const struct wire_stack *stack;
+	int r;
+
+	if (!stacks->options->groups || !stacks->options->has_stacks || group->is_others ||
+	    group->is_own)
+		return 0;
+	if (group->is_short) {
+		r = answer_short_stack(stacks, &stack);
+		if (r)
+			return r;
+		row->function = row->module = stack->frames.v[0].name;
+	} else {
+		row->function =
+			group_name(GROUP_BY_FUNCTION, group->kernel, group->user, group->is_sample);
+		row->module =
+			group_name(GROUP_BY_MODULE, group->kernel, group->user, group->is_sample);
+	}
+	group_cgroup_name(GROUP_BY_UNIT, row->process.cgroup, unit);
+	row->unit = arena_strdup(stacks->arena, unit);
+	return row->unit ? 0 : -ENOMEM;
+}
+
+/* Sets the members that only rows by line have. Returns 0 or -ENOMEM. */
+static int line_wire(const struct answer *answer, struct arena *arena,
+		     const struct aggregate_group *group, struct wire_row *row)
+{
+	const struct aggregate_line *line = group->line;
+	int64_t *slots = arena_array(arena, AGGREGATE_SLOTS, sizeof(*slots));
+	int64_t *runnable = arena_array(arena, AGGREGATE_SLOTS, sizeof(*runnable));
+	size_t i, n;
+
+	if (!slots || !runnable)
+		return -ENOMEM;
+	aggregate_slots(answer->aggregate, &n);
+	for (i = 0; i < n; i++) {
+		slots[i] = (int64_t)line->slots[i];
+		runnable[i] = (int64_t)line->runnable_slots[i];
+	}
+	row->slots_ns = (struct int_list){ .v = slots, .n = n };
+	row->slots_runnable_ns = (struct int_list){ .v = runnable, .n = group->is_sample ? 0 : n };
+	row->function = aggregate_line_function(answer->aggregate, group);
+	if (group->is_urgent)
+		row->urgent = 1;
+	/* Each thread of the kernel is a process: the row is for those of like names. */
+	if (row->process.kernel) {
+		row->process.pid = 0;
+		row->process.comm = row->comm;
+	}
+	return answer_holders_wire(arena, group, row);
+}
+
+/* Makes a row stand for all threads of stackd, which are threads of several processes. */
+static void row_set_own(struct wire_row *row)
+{
+	row->own = 1;
+	row->process = (struct wire_process){ .comm = "stackd", .replaced = WIRE_BOOL_ABSENT };
+	row->comm = row->process.comm;
+}
+
 static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 		    const struct aggregate_group *group, struct wire_row *row)
 {
@@ -174,27 +235,43 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	if (!process && group->process.number)
 		return -ENOMEM;
 	answer_row_init(stacks->arena, process, row);
-	if (stacks->options->by_thread && !group->is_others)
+	if (stacks->options->by_thread && !group->is_others && !group->is_own)
 		row->tid = group->tid;
 	row->comm = arena_strndup(stacks->arena, is_named ? group->max_comm : group->key.comm,
 				  COMM_LEN);
 	if (group->is_others)
 		row->process.comm = row->comm;
 	row->idle = group->is_idle;
-	if (group->folded && !group->is_others && !stacks->options->group)
+	if (group->is_own)
+		row_set_own(row);
+	if (group->folded && !group->is_others && !group->is_own &&
+	    (!stacks->options->group || group->line))
 		row->folded = window_processes(group->folded, group->started);
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
 	if (!group->is_sample)
 		r = waits_wire(stacks, group, row);
+	if (!r && group->line)
+		return line_wire(answer, stacks->arena, group, row);
 	if (!r && stacks->options->group)
 		return row_set_key(stacks, group, row);
-	if (!r && group->is_short)
-		return answer_short_stack(stacks, &row->kernel);
+	if (!r && group->is_short) {
+		r = answer_short_stack(stacks, &row->kernel);
+		return r ? r : row_set_groups(stacks, group, row);
+	}
 	if (!r)
-		r = answer_stack(stacks, group->kernel, &row->kernel);
+		r = answer_callers(stacks, group->kernel, group->kernel_from, &row->kernel);
 	if (!r)
-		r = answer_stack(stacks, group->user, &row->user);
+		r = answer_callers(stacks, group->user, group->user_from, &row->user);
+	if (!r)
+		r = row_set_groups(stacks, group, row);
+	/* All waits of a row with stacks have the same ones, and the same state. */
+	if (!r && !group->is_sample && !row->reason && stacks->options->has_stacks &&
+	    !group->is_others && !group->is_own)
+		row->reason =
+			wait_reason_word(reason_find(group->state, group->kernel, group->user));
+	if (!r)
+		r = answer_holders_wire(stacks->arena, group, row);
 	if (!r && group->key.waker)
 		r = waker_wire(stacks, group->waker, &row->waker);
 	return r;

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "common/base.h"
+#include "daemon/query/function_search.h"
 #include "daemon/store/reader.h"
 
 static const char *const frame_kinds[] = {
@@ -21,7 +23,8 @@ static const struct {
 	{ STACK_IS_FAULT, "fault" },	     { STACK_IS_NEW_THREAD, "new_thread" },
 	{ STACK_IS_NO_HOOK, "no_hook" },     { STACK_IS_UNREAD, "unread" },
 	{ STACK_IS_NO_TABLE, "no_table" },   { STACK_IS_NO_MAPPING, "no_mapping" },
-	{ STACK_IS_NO_ROW, "no_row" },
+	{ STACK_IS_NO_ROW, "no_row" },	     { STACK_IS_SHED, "shed" },
+	{ STACK_IS_COMPAT, "compat" },
 };
 
 const char *answer_stack_flag(size_t i)
@@ -60,6 +63,44 @@ static int64_t frame_offset(const struct answer_stacks *stacks, const struct fra
 	return (int64_t)offset;
 }
 
+/* Returns the build-id of a file as text, which neighbouring frames of the file share. */
+static const char *build_id_text(struct answer_stacks *stacks, const struct code_file *file)
+{
+	char *text;
+
+	if (stacks->code == file)
+		return stacks->build_id;
+	text = arena_alloc(stacks->arena, 2 * file->build_id_size + 1);
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < file->build_id_size; i++)
+		snprintf(text + 2 * i, 3, "%02x", file->build_id[i]);
+	stacks->code = file;
+	stacks->build_id = text;
+	return text;
+}
+
+/*
+ * Sets which file a frame is in, and where: the file's build-id, the offset in the file and the
+ * address. Returns 0 or -ENOMEM.
+ */
+static int frame_place(struct answer_stacks *stacks, const struct frame *frame,
+		       struct wire_frame *out)
+{
+	uint64_t offset;
+
+	out->file_offset = out->file_address = WIRE_ABSENT;
+	if (!stacks->options->build_ids || !frame->code || frame->file_offset > INT64_MAX)
+		return 0;
+	out->build_id = build_id_text(stacks, frame->code);
+	if (!out->build_id)
+		return -ENOMEM;
+	out->file_address = (int64_t)frame->file_offset;
+	if (code_file_offset(frame->code, frame->file_offset, &offset) && offset <= INT64_MAX)
+		out->file_offset = (int64_t)offset;
+	return 0;
+}
+
 /*
  * Translates the frames of a stack. If two different stacks have the same id, *out is a single
  * frame that says so.
@@ -71,6 +112,8 @@ static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *s
 		.kind = "pseudo",
 		.name = "[two stacks with one id]",
 		.offset = WIRE_ABSENT,
+		.file_offset = WIRE_ABSENT,
+		.file_address = WIRE_ABSENT,
 	};
 	struct wire_frame *frames =
 		arena_array(stacks->arena, stack->n_frames + 1, sizeof(*frames));
@@ -93,6 +136,8 @@ static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *s
 			.offset = frame_offset(stacks, frame),
 			.module = frame->module,
 		};
+		if (frame_place(stacks, frame, &frames[i]))
+			return -ENOMEM;
 		if (has_address)
 			frames[i].address =
 				arena_printf(stacks->arena, "0x%" PRIx64, stack->ip[i + skipped]);
@@ -135,6 +180,30 @@ int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct
 	return 0;
 }
 
+int answer_callers(struct answer_stacks *stacks, struct stack *stack, uint32_t from,
+		   const struct wire_stack **out)
+{
+	const struct wire_stack *whole = NULL;
+	struct wire_stack *wire;
+	int r = answer_stack(stacks, stack, &whole);
+
+	if (r || !whole || !from || from >= whole->frames.n) {
+		*out = whole;
+		return r;
+	}
+	wire = arena_alloc(stacks->arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	*wire = *whole;
+	wire->frames.v += from;
+	wire->frames.n -= from;
+	wire->id = arena_printf(stacks->arena, "0x%" PRIx64, function_callers_id(stack, from));
+	if (!wire->id)
+		return -ENOMEM;
+	*out = wire;
+	return 0;
+}
+
 int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **out)
 {
 	struct wire_stack *stack = arena_alloc(stacks->arena, sizeof(*stack));
@@ -143,7 +212,12 @@ int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **o
 
 	if (!stack || !frame)
 		return -ENOMEM;
-	*frame = (struct wire_frame){ .kind = "pseudo", .offset = WIRE_ABSENT };
+	*frame = (struct wire_frame){
+		.kind = "pseudo",
+		.offset = WIRE_ABSENT,
+		.file_offset = WIRE_ABSENT,
+		.file_address = WIRE_ABSENT,
+	};
 	frame->name = arena_printf(stacks->arena, "[waits under %" PRId64 "us]", us);
 	stack->id = "0x0";
 	stack->frames = (struct wire_frames){ .v = frame, .n = 1 };
@@ -154,4 +228,5 @@ int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **o
 void answer_stacks_fini(struct answer_stacks *stacks)
 {
 	HASH_CLEAR(hh, stacks->entries);
+	stacks->code = NULL;
 }

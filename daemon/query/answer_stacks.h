@@ -8,7 +8,7 @@
  * (answer_lines.c). The memory is that of the arena; each answer is made by one thread.
  */
 
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/query/answer.h"
 
 /* A stack and the wire struct that was made of it. */
@@ -28,9 +28,13 @@ struct answer_stacks {
 	struct store_reader *reader; /* reads the frames of stacks on disk; may be NULL */
 	/* a hash table; the memory of its entries is in the arena */
 	struct answer_stack_entry *entries;
+	/* the file whose build-id was written last, and its text; NULL: none so far */
+	const struct code_file *code;
+	const char *build_id;
 };
 
-/* Frees the hash table, but not the wire structs, which live as long as the arena. */
+/* Frees the hash table, but not the wire structs, which live as long as the arena. Called before
+ * the arena is freed. */
 void answer_stacks_fini(struct answer_stacks *stacks);
 
 /*
@@ -38,6 +42,13 @@ void answer_stacks_fini(struct answer_stacks *stacks);
  * -ENOMEM.
  */
 int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct wire_stack **out);
+
+/*
+ * Does what answer_stack() does for a stack that begins with frame number `from`; *out is NULL if
+ * `stack` is.
+ */
+int answer_callers(struct answer_stacks *stacks, struct stack *stack, uint32_t from,
+		   const struct wire_stack **out);
 
 /*
  * Sets *out to a stack with a single frame, whose name says that the row is the sum of the waits

@@ -93,22 +93,16 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 				      ? recorder->config->window_length_ns
 				      : request->interval_ns;
 	follow->due_ns = clock_ns(CLOCK_MONOTONIC) + (request->cursor ? 0 : follow->interval_ns);
-	follow->request = (struct wire_snapshot_request){
-		.probe = request->probe,
-		.session = request->session,
-		.window_ns = WIRE_ABSENT,
-		.until_ns = WIRE_ABSENT,
-		.filter = request->filter,
-		.open = WIRE_BOOL_ABSENT,
-		.by = request->by,
-		.sort = request->sort,
-		.reverse = WIRE_BOOL_ABSENT,
-		.top = request->top,
-		.idle = request->idle,
-		.lines = WIRE_BOOL_ABSENT,
-		.addresses = WIRE_BOOL_ABSENT,
-		.each_ns = WIRE_ABSENT,
-	};
+	/* Each answer sets since_ns. */
+	follow->request = wire_snapshot_request_absent();
+	follow->request.probe = request->probe;
+	follow->request.session = request->session;
+	follow->request.filter = request->filter;
+	follow->request.by = request->by;
+	follow->request.sort = request->sort;
+	follow->request.top = request->top;
+	follow->request.idle = request->idle;
+	follow->request.fold_own = request->fold_own;
 	*out = follow;
 	return 0;
 }
@@ -179,6 +173,19 @@ static int follow_ask(struct query_follow *follow, struct answer **out, struct w
 	}
 	follow->marked = end;
 	return 0;
+}
+
+bool query_follow_is_due(const struct query_follow *follow)
+{
+	struct wire_error error = { .limit = WIRE_ABSENT };
+	bool has_ended;
+	int r;
+
+	if (clock_ns(CLOCK_MONOTONIC) >= follow->due_ns)
+		return true;
+	r = follow_end(follow, &has_ended, &error);
+	wire_error_clear(&error);
+	return r != 0;
 }
 
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)

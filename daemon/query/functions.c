@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "common/base.h"
+#include "daemon/probe/multi_attach.h"
 #include "daemon/probe/target.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
@@ -57,6 +58,12 @@ int query_functions(struct recorder *recorder, const struct query_peer *peer, co
 	const struct wire_functions_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	_cleanup_(targets_fini) struct targets targets = {};
+	const struct targets_options options = {
+		.config = recorder->config,
+		.parser = recorder->parser,
+		.is_regex = request->regexp == 1,
+		.is_restricted = peer->uid != 0,
+	};
 	size_t max = NAMES_MAX;
 	int r;
 
@@ -68,7 +75,12 @@ int query_functions(struct recorder *recorder, const struct query_peer *peer, co
 				      request->max);
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;
-	r = targets_search(request->function, request->regexp == 1, false, NULL, &targets, error);
+	r = targets_search(&options, request->function, &targets, error);
+	/* A daemon that records nothing has no right to find out what the kernel allows. */
+	if (!r && targets.kind == TARGET_FUNCTION && !recorder->is_serve_only &&
+	    !multi_attach_has_functions())
+		return wire_error_set(error, -EOPNOTSUPP, ERROR_NOT_SUPPORTED, "function", "%s",
+				      multi_attach_no_functions);
 	if (!r)
 		r = functions_make(answer, &targets, max);
 	if (r)

@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/own_function.h"
 
 enum group_by group_by_parse(const char *text)
 {
 	static const char *const words[] = {
-		[GROUP_BY_COMM] = "comm",
-		[GROUP_BY_CGROUP] = "cgroup",
-		[GROUP_BY_MODULE] = "module",
-		[GROUP_BY_FUNCTION] = "function",
+		[GROUP_BY_COMM] = "comm",	  [GROUP_BY_CGROUP] = "cgroup",
+		[GROUP_BY_UNIT] = "unit",	  [GROUP_BY_CONTAINER] = "container",
+		[GROUP_BY_USER] = "user",	  [GROUP_BY_MODULE] = "module",
+		[GROUP_BY_FUNCTION] = "function", [GROUP_BY_REASON] = "reason",
+		[GROUP_BY_LINE] = "line",
 	};
 	size_t i;
 
@@ -19,6 +21,21 @@ enum group_by group_by_parse(const char *text)
 		if (strcmp(text, words[i]) == 0)
 			return (enum group_by)i;
 	return GROUP_BY_NONE;
+}
+
+void group_pool_name(const char *comm, char *name_out, size_t size)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i + 1 < size && comm[i]; i++) {
+		bool is_digit = comm[i] >= '0' && comm[i] <= '9';
+
+		if (!is_digit)
+			name_out[n++] = comm[i];
+		else if (!n || name_out[n - 1] != '*')
+			name_out[n++] = '*';
+	}
+	name_out[n] = '\0';
 }
 
 /*
@@ -63,16 +80,42 @@ static const struct frame *stack_leaf(const struct stack *stack, bool is_sample)
 }
 
 /*
+ * Returns the innermost frame of a user stack that is a function of the program itself; if there is
+ * none, the innermost one outside libc, or else the leaf. NULL if the stack is NULL or has no
+ * frame.
+ */
+static const struct frame *stack_own(const struct stack *stack)
+{
+	const struct frame *leaf = stack_leaf(stack, true), *best = leaf, *frame;
+	enum function_origin origin, best_origin = FUNCTION_OF_LIBC;
+	size_t i, n;
+
+	if (!leaf || leaf->kind == FRAME_PSEUDO || stack->flags & STACK_IS_AMBIGUOUS)
+		return leaf;
+	n = stack->is_partial ? stack->n_raw : stack->n_frames;
+	for (i = 0; i < n && best_origin != FUNCTION_OF_PROGRAM; i++) {
+		frame = stack->frames[i];
+		origin = frame->kind == FRAME_PSEUDO ? FUNCTION_OF_LIBC
+						     : function_origin(frame->name, frame->module);
+		if (origin > best_origin) {
+			best = frame;
+			best_origin = origin;
+		}
+	}
+	return best;
+}
+
+/*
  * Returns the frame by which a wait or sample is grouped. For a sample, this is the innermost frame
- * of the kernel stack, or of the user stack if there is no kernel stack. For a wait, it is the
- * innermost user frame if that is known, because in the kernel all programs wait in the same few
- * functions.
+ * of the kernel stack, or of the user stack if there is no kernel stack: the function that used the
+ * CPU. For a wait, it is the program's own function if the user stack is known, because all
+ * programs wait in the same few functions of the kernel and of libc.
  */
 static const struct frame *leaf_of(const struct stack *kernel_stack, const struct stack *user_stack,
 				   bool is_sample)
 {
 	const struct frame *kernel = stack_leaf(kernel_stack, is_sample);
-	const struct frame *user = stack_leaf(user_stack, true);
+	const struct frame *user = is_sample ? stack_leaf(user_stack, true) : stack_own(user_stack);
 
 	if (!is_sample)
 		return user && user->kind != FRAME_PSEUDO ? user : kernel ? kernel : user;

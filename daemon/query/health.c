@@ -5,9 +5,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/base/activity.h"
+#include "daemon/query/flood.h"
 #include "daemon/query/moment.h"
 #include "daemon/query/reach.h"
 #include "daemon/store/store.h"
+
+/*
+ * Where a host hides threads from BPF, requests that no program saw are a problem only if there are
+ * at least UNSEEN_MIN, and if they are more than this percentage of all requests.
+ */
+enum { UNSEEN_MIN = 100, UNSEEN_PERCENT = 5 };
 
 /* The losses of one probe for one reason, summed over several windows. */
 struct recent_loss {
@@ -36,21 +44,27 @@ static struct recent_loss loss_sum(const struct history_list *list, enum probe_k
 }
 
 static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsigned int loss,
-			int64_t now, const char **out)
+			const char **out)
 {
 	char when[MOMENT_TEXT];
+	struct flood flood;
 
-	moment_text(sum->newest->start_ns + sum->newest->real_offset_ns, now, when);
+	if (flood_find(sum->newest, arena, &flood))
+		return -ENOMEM;
+	moment_text(sum->newest->start_ns + sum->newest->real_offset_ns, when);
 	*out = arena_printf(arena,
 			    "%s: %" PRIu64 " lost in %zu window%s of the last 10 minutes, the "
 			    "newest %" PRIu64 " from %s: %s",
 			    probe_kind_name(sum->newest->kind), sum->count, sum->windows,
 			    sum->windows == 1 ? "" : "s", sum->newest->seq, when,
 			    window_loss_name(loss));
+	if (*out && flood.cgroup)
+		*out = arena_printf(arena, "%s; %u %% of that window's rows are of %s", *out,
+				    flood.percent, flood.cgroup);
 	return *out ? 0 : -ENOMEM;
 }
 
-int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
+int health_losses(struct arena *arena, const struct history_list *list, bool is_unseen_usual,
 		  const char **problems, size_t *n)
 {
 	struct recent_loss sum;
@@ -59,15 +73,11 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
-			/*
-			 * Operations that LOST_IO_PROCESS counts are not lost. They were counted in
-			 * a row that several processes share, because the window had no room for
-			 * more rows.
-			 */
+			/* LOST_IO_PROCESS counts nothing that is lost, see answer_losses(). */
 			if (!sum.count || loss == LOST_IO_PROCESS ||
-			    (is_hiding && loss == LOST_IO_UNSEEN))
+			    (is_unseen_usual && loss == LOST_IO_UNSEEN))
 				continue;
-			if (loss_problem(arena, &sum, loss, now, &problems[*n]))
+			if (loss_problem(arena, &sum, loss, &problems[*n]))
 				return -ENOMEM;
 			(*n)++;
 		}
@@ -75,7 +85,12 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	return 0;
 }
 
-bool health_host_is_hiding(struct recorder *recorder)
+/*
+ * True if the host hides some threads from BPF: it runs no BPF programs in such a thread, see
+ * drain_hidden(). iolat then misses disk requests that are issued or end while such a thread is on
+ * the CPU.
+ */
+static bool host_is_hiding(struct recorder *recorder)
 {
 	struct session *session = sessions_always(recorder->sessions, PROBE_OFFCPU);
 	struct drain_stats stats;
@@ -84,6 +99,25 @@ bool health_host_is_hiding(struct recorder *recorder)
 		return false;
 	session_stats(session, &stats);
 	return drain_hidden(&stats) > 0;
+}
+
+bool health_unseen_is_much(uint64_t seen, uint64_t unseen)
+{
+	return unseen >= UNSEEN_MIN && unseen > (seen + unseen) / 100 * UNSEEN_PERCENT;
+}
+
+/*
+ * True if the loss of disk requests that no program saw is no problem: the host hides threads from
+ * BPF, and only a small part of the requests is lost.
+ */
+static bool unseen_is_usual(struct recorder *recorder)
+{
+	struct session *session = sessions_always(recorder->sessions, PROBE_IOLAT);
+	struct drain_stats stats;
+
+	session_stats(session, &stats);
+	return host_is_hiding(recorder) &&
+	       !health_unseen_is_much(stats.counts.ios, stats.lost[LOST_IO_UNSEEN]);
 }
 
 static int recent_losses(struct recorder *recorder, struct arena *arena, const char **problems,
@@ -95,7 +129,7 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 
 	if (r)
 		return r;
-	r = health_losses(arena, &list, now, health_host_is_hiding(recorder), problems, n);
+	r = health_losses(arena, &list, unseen_is_usual(recorder), problems, n);
 	history_list_fini(&list);
 	return r;
 }
@@ -111,7 +145,7 @@ static void store_problems(struct recorder *recorder, struct arena *arena, const
 	if (store.problem[0])
 		problems[(*n)++] = arena_strdup(arena, store.problem);
 	if (store.dropped_queue + store.dropped_write)
-		problems[(*n)++] = "some windows were not written to disk: see store";
+		problems[(*n)++] = "some windows were not written to disk, see the line disk";
 	if (store.damaged && clock_ns(CLOCK_REALTIME) - store.damaged_ns < HEALTH_LOSS_NS)
 		problems[(*n)++] = arena_printf(arena,
 						"%" PRIu64 " rows of the database could not be "
@@ -154,6 +188,66 @@ static void cut_problems(struct recorder *recorder, struct arena *arena, const c
 	}
 }
 
+/*
+ * Adds a problem for each probe whose newest window is too old although its windows are cut in
+ * time: the windows, or the stacks in them, wait for names.
+ */
+static void newest_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			    size_t *n)
+{
+	const int64_t now = clock_ns(CLOCK_MONOTONIC);
+	const int64_t due = now - 3 * recorder->config->window_length_ns;
+	struct drain_stats stats;
+	unsigned int kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		struct session *session = sessions_always(recorder->sessions, kind);
+		int64_t end;
+
+		if (!session_is_on(session))
+			continue;
+		session_stats(session, &stats);
+		end = history_newest_ns(recorder->history, session_info(session)->id);
+		if (stats.last_ns < due || !end || end >= due)
+			continue;
+		problems[(*n)++] = arena_printf(arena,
+						"the newest window of %s ended %" PRId64
+						" s ago: names are looked up too slowly",
+						probe_kind_name(kind), (now - end) / NS_PER_S);
+	}
+}
+
+/* Adds a problem for each thread that has been at one piece of work for too long. */
+static void stuck_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			   size_t *n)
+{
+	struct activity_stuck stuck[HEALTH_STUCK_MAX];
+	int64_t least_ns = 3 * recorder->config->window_length_ns;
+	size_t i, count;
+
+	if (least_ns < HEALTH_STUCK_NS)
+		least_ns = HEALTH_STUCK_NS;
+	count = activity_list_stuck(least_ns, stuck, ARRAY_SIZE(stuck));
+	for (i = 0; i < count; i++)
+		problems[(*n)++] =
+			arena_printf(arena, "the thread %s (%s) has not come on for %" PRId64 " s",
+				     stuck[i].thread, stuck[i].work, stuck[i].ns / NS_PER_S);
+}
+
+/* Adds a problem if files are not opened because a file system does not answer. */
+static void opening_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			     size_t *n)
+{
+	struct process_stats processes;
+
+	process_table_stats(recorder->processes, &processes);
+	if (processes.opening.hanging)
+		problems[(*n)++] = arena_printf(arena,
+						"a file system does not answer: %u processes hang "
+						"that opened files, the last at %s",
+						processes.opening.hanging, processes.opening.place);
+}
+
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
@@ -172,6 +266,9 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 				probe->reason ? probe->reason : "unknown");
 	}
 	cut_problems(recorder, answer->arena, problems, &n);
+	newest_problems(recorder, answer->arena, problems, &n);
+	stuck_problems(recorder, answer->arena, problems, &n);
+	opening_problems(recorder, answer->arena, problems, &n);
 	if (kernel)
 		problems[n++] = arena_printf(answer->arena,
 					     "no names of kernel functions: /proc/kallsyms: %s",

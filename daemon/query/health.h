@@ -4,7 +4,8 @@
 
 /*
  * Finds problems of the running daemon for `stackctl status`: an enabled probe that is not on,
- * windows that are overdue or lost events, unreadable function names, a store that cannot be read
+ * windows that are overdue, wait for names or lost events, threads that hang, unreadable function
+ * names, a store that cannot be read
  * or written. The daemon is healthy if it has no problems. The strings are static or in the arena;
  * any thread.
  */
@@ -23,7 +24,18 @@
 /* Only losses in the last 10 minutes are problems; status.lost also counts older ones. */
 #define HEALTH_LOSS_NS (600 * NS_PER_S)
 
-enum { HEALTH_MAX_PROBLEMS = 8 + STORE_TIERS_MAX + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
+/*
+ * A thread that has been at one piece of work for this long, and for three window lengths, is
+ * reported as stuck. HEALTH_STUCK_MAX: maximum number of such threads that are reported.
+ */
+#define HEALTH_STUCK_NS (10 * NS_PER_S)
+
+enum { HEALTH_STUCK_MAX = 8 };
+
+enum {
+	HEALTH_MAX_PROBLEMS =
+		8 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
+};
 
 /*
  * Sets *out to all problems of the daemon. The members for probes and the store in
@@ -32,20 +44,20 @@ enum { HEALTH_MAX_PROBLEMS = 8 + STORE_TIERS_MAX + PROBE_KIND_N * (2 + WINDOW_LO
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
- * True if the host hides some threads from BPF: it runs no BPF programs in such a thread, see
- * drain_hidden(). iolat then misses disk requests that are issued or end while such a thread is on
- * the CPU. This is not listed as a problem, because nothing can be done about it; `stackctl probes`
- * and the notes of answers mention it.
+ * True if so large a part of the disk requests was not seen that answers about disks are not to be
+ * trusted. `seen` and `unseen` are numbers of requests.
  */
-bool health_host_is_hiding(struct recorder *recorder);
+bool health_unseen_is_much(uint64_t seen, uint64_t unseen);
 
 /*
  * Adds a problem to problems[] for each probe and each reason for which the windows of `list` lost
- * events. Adds the number of these problems to *n. `list` is made by history_lossy(), oldest window
- * first. `now` is in ns since the epoch. `is_hiding` is the result of health_host_is_hiding(); if
- * it is true, the loss of disk requests that BPF does not see is left out. Returns 0 or -ENOMEM.
+ * events. If a control group fills most of the newest of them, names it: the tables that were full
+ * are shared by all. Adds the number of these problems to *n. `list` is made by history_lossy(),
+ * oldest window first. If is_unseen_usual is true, the loss of disk requests that BPF does not see
+ * is left out: the host hides threads from BPF, and nothing can be done about it. Returns 0 or
+ * -ENOMEM.
  */
-int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
+int health_losses(struct arena *arena, const struct history_list *list, bool is_unseen_usual,
 		  const char **problems, size_t *n);
 
 #endif

@@ -6,8 +6,11 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "daemon/parse/parser.h"
 #include "daemon/process/perf_map.h"
 #include "daemon/query/answer_pressure.h"
+#include "daemon/query/snapshot_internal.h"
+#include "daemon/session/sweeper.h"
 
 struct limit_list {
 	struct wire_limit *v;
@@ -15,6 +18,68 @@ struct limit_list {
 	size_t capacity;
 	int error; /* 0, or -ENOMEM if `v` could not be extended */
 };
+
+/* For each limit, by its name: its unit, and what happens when it is reached. */
+static const struct {
+	const char *name;
+	const char *unit; /* NULL: a number */
+	const char *effect;
+} effects[] = {
+	{ "window.max_memory", "bytes",
+	  "the oldest windows in memory are dropped early and read from disk" },
+	{ "budget.memory", "bytes",
+	  "the oldest windows in memory are dropped early and read from disk; raise it" },
+	{ "window.memory_folds", NULL,
+	  "windows in memory have fewer rows, some for several processes; raise [window] "
+	  "max_memory" },
+	{ "probe.offcpu.max_threads", NULL, "waits of further threads are lost; raise it" },
+	{ "probe.offcpu.max_keys", NULL, "further waits of the window are lost; raise it" },
+	{ "probe.offcpu.max_open_stacks", NULL,
+	  "further waits that have not ended have no user stack" },
+	{ "pressure.max_units", NULL, "the pressure of further units is not known" },
+	{ "control.max_sessions", NULL, "further sessions were refused" },
+	{ "probe.oncpu.max_keys", NULL, "further samples of the window are lost; raise it" },
+	{ "probe.iolat.max_keys", NULL,
+	  "operations of several processes are in one row, or lost; raise it" },
+	{ "symbols.max_memory", "bytes",
+	  "symbol tables were dropped and are read again when they are needed, which takes CPU "
+	  "time" },
+	{ "processes", NULL, "events of further processes are lost" },
+	{ "symbols.perf_maps", "bytes",
+	  "functions of further programs that make code at run time have addresses instead of "
+	  "names" },
+	{ "symbols.user_time_ns", "ns",
+	  "files of a user whose files take long to read wait, and their functions have addresses "
+	  "instead of names meanwhile" },
+	{ "symbols.remote", NULL,
+	  "files on remote file systems were not read: their functions have no names, see "
+	  "[symbols] remote" },
+	{ "symbols.hanging_opens", NULL,
+	  "files were not opened because their file system does not answer: their functions have "
+	  "no names" },
+	{ "symbols.lines_memory", "bytes", "--lines found no source lines in some files" },
+	{ "unwind.max_memory", "bytes",
+	  "user stacks of programs whose tables had no room end early (no_table); raise it" },
+	{ "unwind.mappings", NULL,
+	  "user stacks of further processes end early (no_mapping), see [unwind] max_memory" },
+	{ "request_ranges", NULL, "questions about more ranges at once were refused" },
+	{ "store.queue", NULL, "windows were not written: the disk is too slow" },
+	{ "symbols.waiting_stacks", NULL, "stacks have addresses instead of names" },
+	{ "symbols.waiting_windows", NULL, "windows were lost: names are looked up too slowly" },
+};
+
+/* Sets the unit and the effect of the limit by its name. */
+static void limit_describe(struct wire_limit *limit)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(effects); i++) {
+		if (strcmp(effects[i].name, limit->name) != 0)
+			continue;
+		limit->unit = effects[i].unit;
+		limit->effect = effects[i].effect;
+	}
+}
 
 /*
  * Adds one limit to the list. `name` is the key of the configuration that sets the maximum, or
@@ -28,12 +93,13 @@ static void limit_add(struct limit_list *list, const char *name, uint64_t max, u
 		list->error = array_reserve(list->v, list->capacity, list->n + 1);
 	if (list->error)
 		return;
-	list->v[list->n++] = (struct wire_limit){
+	list->v[list->n] = (struct wire_limit){
 		.name = name,
 		.value = (int64_t)max,
 		.used = (int64_t)used,
 		.hits = (int64_t)hits,
 	};
+	limit_describe(&list->v[list->n++]);
 }
 
 /*
@@ -45,6 +111,7 @@ static void window_limits(struct recorder *recorder, struct limit_list *list)
 	struct stack_table_stats stacks;
 	struct process_stats processes;
 	struct history_stats history;
+	struct sweeper_memory memory;
 
 	stack_table_stats(recorder->stacks, &stacks);
 	process_table_stats(recorder->processes, &processes);
@@ -53,6 +120,10 @@ static void window_limits(struct recorder *recorder, struct limit_list *list)
 		  history.bytes + history.waiting_bytes + stacks.referred_bytes +
 			  processes.referred_bytes,
 		  history.evicted_for_bytes + stacks.full);
+	sweeper_memory(recorder->sweeper, &memory);
+	/* This limit is hit each time that windows have to make room because of it. */
+	limit_add(list, "budget.memory", recorder->config->budget_memory, memory.rss,
+		  memory.lowered);
 	/* This limit is hit by each window that is folded because max_memory is reached. */
 	limit_add(list, "window.memory_folds", 0, 0, history.folded);
 }
@@ -90,7 +161,10 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	const struct config *config = recorder->config;
 	struct process_stats processes;
 	struct source_lines_stats lines;
+	struct parser_stats parser = {};
 
+	if (recorder->parser)
+		parser_stats(recorder->parser, &parser);
 	process_table_stats(recorder->processes, &processes);
 	source_lines_helper_stats(recorder->lines, &lines);
 	limit_add(list, "symbols.max_memory", config->symbols_max_memory, processes.symbol_bytes,
@@ -98,9 +172,20 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "processes", PROCESSES_MAX, processes.processes, processes.table_full);
 	limit_add(list, "symbols.perf_maps", PERF_MAPS_MEMORY_MAX, processes.perf_map_bytes,
 		  processes.perf_refused);
+	/* This limit is hit by each request to parse a file whose owner has to wait. */
+	limit_add(list, "symbols.user_time_ns", (uint64_t)PARSER_OWNER_NS, 0, parser.postponed);
 	/* This limit is hit by each file that is not read because it is on a remote file system. */
 	limit_add(list, "symbols.remote", 0, 0, processes.remote);
+	/* This limit is hit by each file whose opening hangs, and each that is not tried then. */
+	limit_add(list, "symbols.hanging_opens", OPENERS_HANGING_MAX, processes.opening.hanging,
+		  processes.opening.hung + processes.opening.refused);
 	limit_add(list, "symbols.lines_memory", config->symbols_lines_memory, 0, lines.failed);
+}
+
+/* Adds the limit of the ranges in a request, which is hit by each request that has more. */
+static void request_limits(struct recorder *recorder, struct limit_list *list)
+{
+	limit_add(list, "request_ranges", RANGES_MAX, 0, (uint64_t)ranges_refused());
 }
 
 static void unwind_limits(struct recorder *recorder, struct limit_list *list)
@@ -145,7 +230,8 @@ static void queue_limits(struct recorder *recorder, struct limit_list *list)
 int limits_make(struct recorder *recorder, struct arena *arena, struct wire_limits *out)
 {
 	static void (*const owners[])(struct recorder * recorder, struct limit_list * list) = {
-		window_limits, probe_limits, symbol_limits, unwind_limits, queue_limits,
+		window_limits, probe_limits, symbol_limits,
+		unwind_limits, queue_limits, request_limits,
 	};
 	struct limit_list list = {};
 	struct wire_limit *limits;

@@ -2,16 +2,16 @@
 #ifndef STACKD_DAEMON_QUERY_MOMENT_H
 #define STACKD_DAEMON_QUERY_MOMENT_H
 
-/* Formats points in time for messages, in local time. No state; any thread. */
+/* Formats points in time for messages. No state; any thread. */
 
 #include <stdint.h>
 
-enum { MOMENT_TEXT = 64 };
+enum { MOMENT_TEXT = 32 };
 
 /*
- * Formats a time (ns since the epoch) as "14:00:00 UTC". Adds the date unless `now` (also ns since
- * the epoch) is on the same day.
+ * Formats a time (ns since the epoch) as "2026-03-09T14:00:00+00:00", in UTC: the daemon does not
+ * know the zone of who asks. stackctl prints such a time in its own zone.
  */
-void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT]);
+void moment_text(int64_t real_ns, char text[static MOMENT_TEXT]);
 
 #endif

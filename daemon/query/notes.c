@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-enum { NOTES_MAX = 11 };
+enum { NOTES_MAX = 12 };
 
 struct note_list {
 	const char *v[NOTES_MAX];
@@ -100,6 +100,22 @@ static void note_others(struct note_list *list, struct arena *arena,
 			      others->bound_count));
 }
 
+/* If rows may lack something because summaries were read, adds a note that says how much. */
+static void note_summaries(struct note_list *list, struct arena *arena,
+			   const struct notes_facts *facts)
+{
+	char lacks[DURATION_TEXT_MAX];
+
+	if (!facts->summaries.lacks_ns)
+		return;
+	duration_format((int64_t)facts->summaries.lacks_ns, lacks);
+	note_add(list, arena_printf(arena,
+				    "%zu of the windows were read as %zu summaries: rows of one "
+				    "program and stack may lack up to %s, which is within "
+				    "(others); totals are exact",
+				    facts->summaries.windows, facts->summaries.n, lacks));
+}
+
 /*
  * Adds a note if the filter asks for some, but not all, of the waits that are shorter than the
  * session's minimum length. A window has only one sum of such waits for each thread, which is shown
@@ -109,16 +125,21 @@ static void note_short_waits(struct note_list *list, struct arena *arena,
 			     const struct filter *filter, const struct notes_facts *facts)
 {
 	char minimum[DURATION_TEXT_MAX], asked[DURATION_TEXT_MAX];
+	struct filter picks = *filter;
 
 	if (!facts->short_waits || facts->open_only)
 		return;
 	duration_format(facts->min_wait_ns, minimum);
 	duration_format(filter->min_ns > 0 ? filter->min_ns : filter->max_ns, asked);
-	if (filter->has_states)
-		note_add(list,
-			 arena_printf(arena,
-				      "waits under %s are left out: their state is not recorded",
-				      minimum));
+	picks.min_ns = 0;
+	picks.base = NULL;
+	if (!filter_has_shorts(&picks))
+		note_add(list, arena_printf(arena,
+					    "waits under %s are left out: their %s is not recorded",
+					    minimum,
+					    filter->wanted.has_states	 ? "state"
+					    : filter->wanted.has_reasons ? "reason"
+									 : "stack"));
 	else if (filter->min_ns > 0 && filter->min_ns < facts->min_wait_ns)
 		note_add(list, arena_printf(arena,
 					    "waits under %s are left out, also those from %s: the "
@@ -160,9 +181,9 @@ static void note_sampled(struct note_list *list, struct arena *arena,
 		return;
 	duration_format(facts->budget_from_ns, from);
 	note_add(list, arena_printf(arena,
-				    "more stacks of waits would have cost more than [budget] cpu "
-				    "allows; waits under %s are only counted in any case",
-				    from));
+				    "more stacks of %s would have cost more than [budget] cpu "
+				    "allows; %s under %s are only counted in any case",
+				    what, what, from));
 }
 
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)
@@ -217,7 +238,12 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 					     "windows on disk that could not be read: %" PRIu64
 					     ", see the gaps",
 					     facts->bad));
+	if (facts->has_folded && filter_selects_reasons(filter) &&
+	    !filter_has_reason(filter, REASON_UNKNOWN))
+		note_add(&list, "of the rows that were folded, those without stacks are left out: "
+				"their reason is unknown");
 	note_others(&list, arena, facts);
+	note_summaries(&list, arena, facts);
 	if (list.has_failed)
 		return -ENOMEM;
 	*out = (struct wire_strs){};

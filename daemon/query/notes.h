@@ -45,9 +45,11 @@ struct notes_facts {
 	bool open_only;
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
+	bool has_folded; /* rows of the answer's windows were folded */
 	/* number of windows of the answer that were each merged from several on disk */
 	uint64_t merged;
-	uint64_t bad; /* number of windows on disk that could not be read */
+	uint64_t bad;			     /* number of windows on disk that could not be read */
+	struct timeline_summaries summaries; /* what was read in place of windows */
 	/* facts about the groups that did not fit into the query's memory */
 	struct aggregate_others others;
 	size_t max_memory; /* value of the setting [query] max_memory, in bytes */

@@ -59,9 +59,9 @@ int query_overview_next(struct recorder *recorder, const struct query_peer *peer
 			const struct wire_overview_request *request, struct answer **answer);
 
 /*
- * Replaces an answer of query_snapshot() by that of the slice before it, if the request has
- * each_ns. Returns 1, 0 if there is none, or a negative errno, after which the answer can only be
- * freed.
+ * Replaces an answer of query_snapshot() by the next one: that of the slice before it, if the
+ * request has each_ns, or that of the next range, if it has `ranges`. Returns 1, 0 if there is
+ * none, or a negative errno, after which the answer can only be freed.
  */
 int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
 			const struct wire_snapshot_request *request, struct answer **answer);
@@ -131,6 +131,9 @@ struct query_follow;
 int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 		     const struct wire_follow_request *request, struct query_follow **out,
 		     struct wire_error *error);
+
+/* True if query_follow_next() has something to do: an answer is due, or the session has ended. */
+bool query_follow_is_due(const struct query_follow *follow);
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error);
 struct query_follow *query_follow_free(struct query_follow *follow);
 

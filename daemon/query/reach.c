@@ -20,11 +20,13 @@ enum { RATE_LEAST_WINDOWS = 30, LENGTH_TEXT = 32 };
  */
 static int64_t rate_reach(const struct store_tier_stats *tier)
 {
-	int64_t covered = tier->newest_ns - tier->oldest_ns;
+	int64_t covered;
 	double reach;
 
-	if (tier->oldest_ns == INT64_MIN || covered < RATE_LEAST_NS ||
-	    tier->windows < RATE_LEAST_WINDOWS || !tier->bytes)
+	if (tier->oldest_ns == INT64_MIN || tier->windows < RATE_LEAST_WINDOWS || !tier->bytes)
+		return WIRE_ABSENT;
+	covered = tier->newest_ns - tier->oldest_ns;
+	if (covered < RATE_LEAST_NS)
 		return WIRE_ABSENT;
 	reach = (double)covered * (double)tier->max_bytes / (double)tier->bytes;
 	return reach < (double)(INT64_MAX / 2) ? (int64_t)reach : INT64_MAX / 2;
@@ -95,11 +97,13 @@ static int memory_problem(struct arena *arena, const struct history_stats *histo
 		return 0;
 	length_text(reach, has);
 	length_text(config->window_keep_ns, wanted);
-	problems[*n] =
-		arena_printf(arena,
-			     "windows in memory reach back %s, not %s as [window] keep says: "
-			     "raise [window] max_memory",
-			     has, wanted);
+	problems[*n] = arena_printf(
+		arena,
+		"windows in memory reach back %s, not %s as [window] keep says: "
+		"raise %s",
+		has, wanted,
+		history->most_bytes < (size_t)config->window_max_memory ? "[budget] memory"
+									: "[window] max_memory");
 	return problems[(*n)++] ? 0 : -ENOMEM;
 }
 

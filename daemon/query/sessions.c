@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/base/real_offset.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/session_request.h"
@@ -143,7 +144,7 @@ bool answer_start_has_calls(struct answer *answer)
 
 int answer_start_calls(struct answer *answer, size_t *n_out)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC), offset = clock_ns(CLOCK_REALTIME) - now;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct call_stream *calls = session_calls(answer->session);
 	struct wire_start_reply *reply = &answer->reply.start;
 	size_t i;
@@ -157,10 +158,11 @@ int answer_start_calls(struct answer *answer, size_t *n_out)
 		return -ENOMEM;
 	if (!calls)
 		return 0;
+	real_offset_renew(&answer->real_offset_ns);
 	answer->n_taken = call_stream_take(calls, &answer->position, now - SETTLE_NS, answer->taken,
 					   CALLS_A_REPLY, &answer->missed);
 	for (i = 0; i < answer->n_taken; i++)
-		answer->taken[i].time_ns += offset;
+		answer->taken[i].time_ns += answer->real_offset_ns;
 	r = answer_calls(answer->step, answer->taken, answer->n_taken, answer->kernel_addresses,
 			 &reply->calls);
 	if (r)

@@ -63,6 +63,12 @@ int slices_make(const struct timeline_list *list, int64_t each_ns, struct slices
 			return r;
 		slices->v[slices->n++] = (struct slice){ .first = i, .end = i + 1 };
 	}
+	if (!slices->n) {
+		slices->v = calloc(1, sizeof(*slices->v));
+		if (!slices->v)
+			return -ENOMEM;
+		slices->n = 1;
+	}
 	times_set(list, slices);
 	return 0;
 }

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <pthread.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base.h"
+#include "daemon/holder/holder.h"
 #include "daemon/query/answer.h"
+#include "daemon/query/answer_holders.h"
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/answer_pressure.h"
+#include "daemon/query/answer_spawns.h"
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/notes.h"
 #include "daemon/query/session_request.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/query/stored_sessions.h"
+#include "daemon/query/turns.h"
 #include "daemon/query/unseen.h"
 #include "daemon/session/recorder.h"
 #include "daemon/store/reader.h"
+#include "daemon/window/reason_find.h"
 
 static int losses_make(struct answer *answer, const struct slice *slice)
 {
@@ -24,7 +29,9 @@ static int losses_make(struct answer *answer, const struct slice *slice)
 	uint64_t lost[WINDOW_LOST_N] = {};
 	int r;
 
-	timeline_losses(answer->timeline, slice->first, slice->end, lost);
+	r = timeline_losses(answer->timeline, slice->first, slice->end, lost);
+	if (r)
+		return r;
 	r = answer_losses(answer->arena, lost, &reply->lost);
 	reply->coverage.complete = reply->coverage.gaps.n == 0 && reply->lost.n == 0;
 	return r;
@@ -61,6 +68,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.samples = value_if(probe_kind_has(kind, PROBE_SAMPLES), totals->samples),
 		.calls = value_if(probe_kind_has(kind, PROBE_COUNTS), totals->samples),
 		.ios = value_if(probe_kind_has(kind, PROBE_IO), totals->operations),
+		.excluded_ns = value_if(totals->excluded_ns > 0, totals->excluded_ns),
 	};
 }
 
@@ -111,17 +119,17 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 }
 
 /*
- * Returns the minimum length of waits if some waits in the answer were sampled although the
- * settings do not ask for it: to keep within the budget. Otherwise returns 0.
+ * Returns the minimum length of waits or of slow operations if some in the answer were sampled
+ * although the settings do not ask for it: to keep within the budget. Otherwise returns 0.
  */
 static int64_t budget_from(const struct recorder *recorder, const struct session_info *info,
 			   int64_t below)
 {
 	const int64_t setting = probe_sample_below_setting(info->kind, recorder->config);
+	const int64_t least =
+		info->kind == PROBE_IOLAT ? recorder->config->iolat_slow_ns : info->min_wait_ns;
 
-	return probe_kind_has_waits(info->kind) && !setting && below > info->min_wait_ns
-		       ? info->min_wait_ns
-		       : 0;
+	return probe_kind_has(info->kind, PROBE_PICKS) && !setting && below > least ? least : 0;
 }
 
 static void reply_head(struct answer *answer)
@@ -160,6 +168,28 @@ static int blind_notes_add(struct answer *answer)
 	return notes_append(answer->arena, &answer->reply.snapshot.notes, notes, status.n_blind);
 }
 
+/*
+ * Adds a note if operations of several processes were counted in one row, because a window had no
+ * room for a row of each process.
+ */
+static int shared_note_add(struct answer *answer, const struct slice *slice)
+{
+	uint64_t lost[WINDOW_LOST_N] = {};
+	const char *note;
+
+	timeline_losses(answer->timeline, slice->first, slice->end, lost);
+	if (!lost[LOST_IO_PROCESS])
+		return 0;
+	note = arena_printf(answer->arena,
+			    "%" PRIu64
+			    " operations are in rows for several processes: their windows "
+			    "had no room for more rows ([probe.iolat] max_keys)",
+			    lost[LOST_IO_PROCESS]);
+	if (!note)
+		return -ENOMEM;
+	return notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1);
+}
+
 static int notes_add(struct recorder *recorder, struct answer *answer,
 		     const struct snapshot_question *question,
 		     const struct timeline_coverage *found)
@@ -174,11 +204,13 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.kind = info->kind,
 		.has_estimates = aggregate_estimated(answer->aggregate) > 0,
 		.open_only = question->options.open_only,
+		.has_folded = aggregate_folded(answer->aggregate)->rows > 0,
 		.is_late = question->range.is_late,
 		.kernel_names_error =
 			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
 		.merged = found->compacted,
 		.bad = found->bad,
+		.summaries = question->summaries,
 		.others = aggregate_others(answer->aggregate),
 		.max_memory = question->options.max_memory,
 	};
@@ -222,9 +254,102 @@ static int others_make(struct answer *answer)
 	return 0;
 }
 
+/* If rows are by line, sets how much of each slot of the range is covered. Returns 0 or -ENOMEM. */
+static int slots_make(struct answer *answer)
+{
+	int64_t *slots = arena_array(answer->arena, AGGREGATE_SLOTS, sizeof(*slots));
+	const uint64_t *ns;
+	size_t i, n;
+
+	if (!slots)
+		return -ENOMEM;
+	ns = aggregate_slots(answer->aggregate, &n);
+	for (i = 0; i < n; i++)
+		slots[i] = (int64_t)ns[i];
+	answer->reply.snapshot.slots_ns = (struct int_list){ .v = slots, .n = n };
+	return 0;
+}
+
+/* If summaries were read, adds the facts about them to the reply. Returns 0 or -ENOMEM. */
+static int summaries_make(struct answer *answer, const struct timeline_summaries *summaries)
+{
+	struct wire_summaries *wire;
+
+	if (!summaries->n)
+		return 0;
+	wire = arena_alloc(answer->arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	*wire = (struct wire_summaries){
+		.windows = (int64_t)summaries->windows,
+		.read = (int64_t)summaries->n,
+		.bound_ns = (int64_t)summaries->lacks_ns,
+	};
+	answer->reply.snapshot.coverage.summaries = wire;
+	return 0;
+}
+
+/*
+ * Looks up who holds what the threads of the answer wait for, and adds a note if this was not done
+ * for all of them. Returns 0 or -ENOMEM.
+ */
+static int holders_make(struct answer *answer)
+{
+	size_t n_all, left_out;
+	const char *note;
+	int r;
+
+	/* The rows are the first ones of all groups. */
+	aggregate_groups(answer->aggregate, &n_all);
+	r = answer_holders_find(answer, answer->source.groups, answer->source.n, n_all, &left_out);
+	if (r || !left_out)
+		return r;
+	note = arena_printf(answer->arena,
+			    "holders of %zu waits were not looked up: stackd looks up "
+			    "at most %d at once, for half a second",
+			    left_out, HOLDER_LOOKUPS);
+	return note ? notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1)
+		    : -ENOMEM;
+}
+
+/*
+ * Adds the holders that were looked up when waits were recorded, and a note if there are too many.
+ * Returns 0 or -ENOMEM.
+ */
+static int recorded_holders_make(struct answer *answer)
+{
+	const uint64_t dropped = aggregate_held(answer->aggregate)->dropped;
+	const char *note;
+	int r = answer_holders_recorded(answer, answer->source.groups, answer->source.n);
+
+	if (r || !dropped)
+		return r;
+	note = arena_printf(answer->arena,
+			    "recorded holders of some waits are left out: an answer reads at most "
+			    "%d, the newest ones",
+			    HELD_SUM_MAX);
+	return note ? notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1)
+		    : -ENOMEM;
+}
+
+/*
+ * True if holders are looked up for the answer: those of the present are, so of the newest slice of
+ * a range that ends now. A row of several threads has no holder of its own; a row by line has that
+ * of its longest wait.
+ */
+static bool wants_holders(const struct recorder *recorder, const struct snapshot_question *question,
+			  bool is_newest, bool has_stacks)
+{
+	return is_newest && question->range.is_to_now && !recorder->is_serve_only &&
+	       (question->options.group == GROUP_BY_LINE ||
+		(question->options.open_only && has_stacks));
+}
+
+/* is_newest: whether the answer is about the newest slice of the range. */
 static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		     const struct wire_snapshot_request *request,
-		     const struct snapshot_question *question, struct answer *answer)
+		     const struct snapshot_question *question, bool is_newest,
+		     struct answer *answer)
 {
 	const struct session_info *info = session_info(answer->session);
 	int64_t below = aggregate_sample_below(answer->aggregate);
@@ -232,8 +357,14 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.short_below_ns = below > info->min_wait_ns ? below : info->min_wait_ns,
 		.by_thread =
 			question->options.by == AGGREGATE_BY_THREAD && !question->options.group,
+		.has_stacks = !question->options.group &&
+			      (question->options.by == AGGREGATE_BY_STACK ||
+			       (question->options.open_only &&
+				question->options.by != AGGREGATE_BY_PROCESS)),
 		.group = question->options.group,
 		.kernel_addresses = peer->is_root,
+		.build_ids = request->build_ids == 1,
+		.groups = request->groups == 1,
 	};
 	int r = answer_source_init(answer, &options);
 
@@ -243,25 +374,17 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		r = answer_iolat_rows(answer, question);
 	else
 		r = snapshot_rows(answer, question);
+	if (!r && wants_holders(recorder, question, is_newest, options.has_stacks))
+		r = holders_make(answer);
+	/* A row of several reasons or threads has no object of its own, and one of I/O none. */
+	if (!r && answer->source.groups &&
+	    (question->options.group == GROUP_BY_LINE || options.has_stacks))
+		r = recorded_holders_make(answer);
 	if (r || request->lines != 1 || question->options.group)
 		return r;
 	/* All source lines are looked up together, so all rows are made here. */
 	r = answer_rows_make(answer);
 	return r ? r : answer_lines(recorder, answer, answer->source.stacks);
-}
-
-/* True if the filter selects at least one thread of the window. */
-static bool window_is_wanted(const void *filter, const struct window *window)
-{
-	struct process_info info;
-	size_t i;
-
-	for (i = 0; i < window->n_images; i++) {
-		aggregate_image_process(window, &window->images[i], &info);
-		if (filter_has_image(filter, &window->images[i], &info))
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -274,11 +397,19 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 	const struct aggregate_options *options = &question->options;
 	struct store_reader *reader = answer_reader(answer, recorder->store);
 	struct store_query query = { .userdata = &question->filter };
+	bool has_waits = probe_kind_has_waits(session_info(answer->session)->kind);
 
-	if (question->filter.wire || question->filter.base)
-		query.wants = window_is_wanted;
+	if (!filter_is_empty(&question->filter))
+		query.wants = aggregate_wants;
 	if (options->group == GROUP_BY_MODULE || options->group == GROUP_BY_FUNCTION)
 		query.max_frames = GROUP_FRAMES;
+	if (options->group == GROUP_BY_LINE)
+		query.max_frames = GROUP_FRAMES;
+	if (has_waits && aggregate_needs_reasons(&question->filter, options))
+		query.max_frames = REASON_FRAMES;
+	/* A function may be in any frame. The ids of functions come with the frames. */
+	if (filter_selects_functions(&question->filter))
+		query.max_frames = SIZE_MAX;
 	else if (options->by_functions && !options->group)
 		query.with_functions = true;
 	query.skips_members = !question->filter.wire || !question->filter.wire->pids.n;
@@ -287,51 +418,14 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 }
 
 /*
- * The maximum number of queries that read windows at the same time; other queries wait for their
- * turn. The number is small because each query may use as much memory as [query] max_memory allows,
- * and a little more.
+ * True if the answer has the processes that began and ended. They are those of the whole host, so
+ * they do not belong to what a filter selects; and slices are about the time of threads.
  */
-enum { READING_MAX = 2 };
-
-/* A query that waits for its turn looks this often whether its client has hung up. */
-#define GONE_CHECK_NS (200 * NS_PER_MS)
-
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	unsigned int reading; /* number of queries that read windows now */
-} turns = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
-
-/* Waits for a turn. Returns 0, or -ECANCELED if the client has hung up meanwhile. */
-static int turn_wait(const struct query_peer *peer)
+static bool wants_spawns(const struct snapshot_question *question,
+			 const struct wire_snapshot_request *request)
 {
-	struct timespec deadline;
-	int64_t again_ns;
-	int r = 0;
-
-	pthread_mutex_lock(&turns.lock);
-	while (turns.reading == READING_MAX && !r) {
-		again_ns = clock_ns(CLOCK_REALTIME) + GONE_CHECK_NS;
-		deadline = (struct timespec){ .tv_sec = again_ns / NS_PER_S,
-					      .tv_nsec = again_ns % NS_PER_S };
-		pthread_cond_timedwait(&turns.changed, &turns.lock, &deadline);
-		if (peer->is_gone && atomic_load(peer->is_gone))
-			r = -ECANCELED;
-	}
-	turns.reading += !r;
-	/* The signal may have been for this thread. */
-	if (r)
-		pthread_cond_signal(&turns.changed);
-	pthread_mutex_unlock(&turns.lock);
-	return r;
-}
-
-static void turn_end(void)
-{
-	pthread_mutex_lock(&turns.lock);
-	turns.reading--;
-	pthread_cond_signal(&turns.changed);
-	pthread_mutex_unlock(&turns.lock);
+	return filter_is_empty(&question->filter) && !question->options.open_only &&
+	       !question->is_of_ranges && request->each_ns == WIRE_ABSENT;
 }
 
 /*
@@ -344,7 +438,8 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 {
 	const struct snapshot_question *question = &answer->slices->question;
 	const struct slice *slice = &answer->slices->v[--answer->slices->n];
-	bool is_alone = request->each_ns == WIRE_ABSENT && !peer->is_stream;
+	bool is_alone =
+		request->each_ns == WIRE_ABSENT && !peer->is_stream && !question->is_of_ranges;
 	struct timeline_coverage found = {};
 	int r = snapshot_aggregate(recorder, answer, slice, newer, is_alone, error);
 
@@ -361,22 +456,46 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	if (!r)
 		r = answer_pressure(answer->arena, aggregate_pressure(answer->aggregate),
 				    &answer->reply.snapshot.pressure);
+	if (!r && wants_spawns(question, request))
+		r = answer_spawns(answer->arena, aggregate_spawns(answer->aggregate),
+				  &answer->reply.snapshot.spawns);
 	if (!r)
 		r = answer_cost(answer->arena, aggregate_cost(answer->aggregate),
-				recorder_budget(recorder), &answer->reply.snapshot.cost);
+				&answer->reply.snapshot.cost);
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);
-	r = notes_add(recorder, answer, question, &found);
+	r = slots_make(answer);
+	if (!r)
+		r = notes_add(recorder, answer, question, &found);
+	if (!r)
+		r = shared_note_add(answer, slice);
 	if (!r)
 		r = others_make(answer);
-	return r ? r : rows_make(recorder, peer, request, question, answer);
+	if (!r)
+		r = summaries_make(answer, &question->summaries);
+	return r ? r : rows_make(recorder, peer, request, question, !newer, answer);
 }
 
-/* Checks the request about answer->session, which must be set, and finds the windows of its range.
+/*
+ * Called if no window is in one of several ranges: sets reply.missing to the message of the error,
+ * and clears the error. Returns 0 or -ENOMEM.
+ */
+static int range_is_missing(struct answer *answer, struct wire_error *error)
+{
+	answer->reply.snapshot.missing =
+		arena_strdup(answer->arena, error->message ? error->message : "");
+	wire_error_clear(error);
+	return answer->reply.snapshot.missing ? 0 : -ENOMEM;
+}
+
+/*
+ * Checks the request about answer->session, which must be set, and finds the windows of its range.
+ * with_summaries: whether summaries may be read in place of windows.
  */
 static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_request *request,
-			 bool by_parts, struct answer *answer, struct wire_error *error)
+			 enum snapshot_part part, bool with_summaries, struct answer *answer,
+			 struct wire_error *error)
 {
 	struct snapshot_question *question;
 	int r;
@@ -385,14 +504,20 @@ static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_r
 	if (!answer->slices)
 		return -ENOMEM;
 	question = &answer->slices->question;
-	question->by_parts = by_parts;
-	question->has_parts = by_parts || request->each_ns != WIRE_ABSENT;
+	question->by_parts = part == SNAPSHOT_OF_OVERVIEW;
+	question->is_of_ranges = part == SNAPSHOT_OF_RANGES;
+	question->has_parts = part != SNAPSHOT_ALONE || request->each_ns != WIRE_ABSENT;
 	r = snapshot_question_init(question, request, answer->session, error);
 	if (r)
 		return r;
 	question->options.max_memory = recorder->config->query_max_memory;
 	reader_prepare(recorder, answer, question);
 	r = query_range_open(recorder, answer, &question->range, error);
+	if (r == -ENODATA && question->is_of_ranges && error->code == ERROR_NO_DATA)
+		r = range_is_missing(answer, error);
+	if (!r && with_summaries && request->each_ns == WIRE_ABSENT &&
+	    snapshot_may_summarize(question, session_info(answer->session)))
+		r = timeline_summarize(answer->timeline, &question->summaries);
 	return r ? r
 		 : slices_make(timeline_range(answer->timeline), request->each_ns, answer->slices);
 }
@@ -407,13 +532,17 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 		return r;
 	answer->slices->question.options.is_cancelled = peer->is_gone;
 	r = reply_make(recorder, peer, request, newer, answer, error);
-	turn_end();
+	turn_end(peer);
 	return r;
 }
 
-int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
-		    const struct wire_snapshot_request *request, bool by_parts, struct answer **out,
-		    struct wire_error *error)
+/*
+ * Does what snapshot_answer() does. Returns -ESTALE if a summary could not be read, which does not
+ * happen if with_summaries is false.
+ */
+static int answer_try(struct recorder *recorder, const struct query_peer *peer,
+		      const struct wire_snapshot_request *request, enum snapshot_part part,
+		      bool with_summaries, struct answer **out, struct wire_error *error)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
@@ -422,13 +551,27 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		return -ENOMEM;
 	r = session_find(recorder, request, answer, error);
 	if (!r)
-		r = snapshot_open(recorder, request, by_parts, answer, error);
+		r = snapshot_open(recorder, request, part, with_summaries, answer, error);
 	if (!r)
 		r = snapshot_make(recorder, peer, request, NULL, answer, error);
+	if (!r && timeline_has_bad_summary(answer->timeline))
+		r = -ESTALE;
 	if (r)
 		return r;
+	/* The rows are made while the client reads: for minutes, they need no windows. */
+	if (!answer->has_next)
+		answer->timeline = timeline_close(answer->timeline);
 	*out = TAKE(answer);
 	return 0;
+}
+
+int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
+		    const struct wire_snapshot_request *request, enum snapshot_part part,
+		    struct answer **out, struct wire_error *error)
+{
+	int r = answer_try(recorder, peer, request, part, true, out, error);
+
+	return r == -ESTALE ? answer_try(recorder, peer, request, part, false, out, error) : r;
 }
 
 int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
@@ -441,6 +584,8 @@ int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer
 
 	if (!last->has_next)
 		return 0;
+	if (request->ranges.n)
+		return ranges_next(recorder, peer, request, answer);
 	next = answer_new();
 	if (!next)
 		return -ENOMEM;
@@ -462,5 +607,9 @@ int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		   struct answer **out, struct wire_error *error)
 {
-	return snapshot_answer(recorder, peer, params, false, out, error);
+	const struct wire_snapshot_request *request = params;
+
+	if (request->ranges.n)
+		return ranges_answer(recorder, peer, request, out, error);
+	return snapshot_answer(recorder, peer, request, SNAPSHOT_ALONE, out, error);
 }

@@ -39,6 +39,12 @@ struct snapshot_question {
 	 */
 	bool by_parts;
 	bool has_parts; /* the answer has the sums of the parts, too */
+	/*
+	 * the range is one of several in the request: if it has no data, there is an answer that
+	 * says so, and no error
+	 */
+	bool is_of_ranges;
+	struct timeline_summaries summaries; /* the summaries that are read */
 	bool with_idle;
 };
 
@@ -58,10 +64,11 @@ struct slices {
 };
 
 /*
- * Divides a range into slices. each_ns is WIRE_ABSENT: one slice; 0: a slice for each window; else
- * the length of the slices, which begin at multiples of it since the epoch. A window belongs to the
- * slice in which its middle lies. A slice without windows is left out: its time belongs to the
- * slice after it. The caller frees slices->v. Returns 0 or -ENOMEM.
+ * Divides a range into slices. A range without windows is one slice. each_ns is WIRE_ABSENT: one
+ * slice; 0: a slice for each window; else the length of the slices, which begin at multiples of it
+ * since the epoch. A window belongs to the slice in which its middle lies. A slice without windows
+ * is left out: its time belongs to the slice after it. The caller frees slices->v. Returns 0 or
+ * -ENOMEM.
  */
 int slices_make(const struct timeline_list *list, int64_t each_ns, struct slices *slices);
 struct slices *slices_free(struct slices *slices);
@@ -75,19 +82,47 @@ int snapshot_question_init(struct snapshot_question *question,
 			   struct wire_error *error);
 
 /*
+ * True if the answer of summaries (see timeline_summarize()) is that of the windows, but for small
+ * rows that are within "(others)". A summary has the largest rows of its windows. So it answers a
+ * question that has no filter and asks for some of the rows by stack with the most time, or for
+ * I/O by operation, of which a summary has all. In an overview, I/O is by process, and so few rows
+ * are asked for that summaries have them, too.
+ */
+bool snapshot_may_summarize(const struct snapshot_question *question,
+			    const struct session_info *info);
+
+/*
  * Selects and sorts the groups of the rows of the answer. Also sets the sums of the reply: .shown
  * over these rows, .rest over the rows that are left out, and .idle over the rows that are hidden
  * as idle. Returns 0 or -ENOMEM.
  */
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question);
 
+/* The question that a Snapshot request is a part of. */
+enum snapshot_part { SNAPSHOT_ALONE, SNAPSHOT_OF_OVERVIEW, SNAPSHOT_OF_RANGES };
+
 /*
- * Makes the answer to a Snapshot request. If by_parts is true, makes the answer for one probe of an
- * overview. Returns the same as query_snapshot().
+ * Makes the answer to a Snapshot request that has no member `ranges`. Returns the same as
+ * query_snapshot().
  */
 int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
-		    const struct wire_snapshot_request *request, bool by_parts, struct answer **out,
-		    struct wire_error *error);
+		    const struct wire_snapshot_request *request, enum snapshot_part part,
+		    struct answer **out, struct wire_error *error);
+
+/* Makes the answer for the first range of a request with `ranges`, like query_snapshot(). */
+int ranges_answer(struct recorder *recorder, const struct query_peer *peer,
+		  const struct wire_snapshot_request *request, struct answer **out,
+		  struct wire_error *error);
+
+/* Replaces the answer for a range by that for the next range, like query_snapshot_next(). */
+int ranges_next(struct recorder *recorder, const struct query_peer *peer,
+		const struct wire_snapshot_request *request, struct answer **answer);
+
+/* The maximum number of ranges in a request. */
+enum { RANGES_MAX = 256 };
+
+/* Returns how many requests were refused because they had more than RANGES_MAX ranges. */
+int64_t ranges_refused(void);
 
 /* Compares two numbers for qsort(), the larger one first. Evaluates its arguments twice. */
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))
@@ -97,8 +132,9 @@ void snapshot_rests_init(struct wire_snapshot_reply *reply);
 
 /*
  * Counts a row with the time total_ns in *rest: adds 1 to its number of rows, and total_ns to its
- * time. *rest is one of the members `shown`, `rest` and `idle` of the reply.
+ * time, of which sampled_ns is an estimate. *rest is one of the members `shown`, `rest` and `idle`
+ * of the reply.
  */
-void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns);
+void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns, int64_t sampled_ns);
 
 #endif

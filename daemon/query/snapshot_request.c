@@ -47,8 +47,13 @@ static const struct {
 	{ "thread", AGGREGATE_BY_THREAD, false, true },
 	{ "comm", AGGREGATE_BY_THREAD, false, true },
 	{ "cgroup", AGGREGATE_BY_THREAD, false, true },
+	{ "unit", AGGREGATE_BY_THREAD, false, true },
+	{ "container", AGGREGATE_BY_THREAD, false, true },
+	{ "user", AGGREGATE_BY_THREAD, false, true },
 	{ "module", AGGREGATE_BY_STACK, false, true },
 	{ "function", AGGREGATE_BY_STACK, false, true },
+	{ "reason", AGGREGATE_BY_STACK, false, true },
+	{ "line", AGGREGATE_BY_STACK, false, true },
 	{ "operation", AGGREGATE_BY_OPERATION, true, false },
 	{ "window", AGGREGATE_BY_WINDOW, true, false },
 };
@@ -67,6 +72,10 @@ static int by_parse(const char *text, bool is_io, struct snapshot_question *ques
 		question->options.group = group_by_parse(text);
 		return 0;
 	}
+	if (strcmp(text, "host") == 0)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
+				      "all rows are of this host; the gateway of a fleet has rows "
+				      "by host (stackctl --fleet, stackd-fleet serve)");
 	if (is_io)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%.40s: iolat has rows by operation, process, window or "
@@ -76,8 +85,8 @@ static int by_parse(const char *text, bool is_io, struct snapshot_question *ques
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "only iolat has rows by %s", text);
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-			      "%.40s: rows are by stack, thread, process, comm, cgroup, module or "
-			      "function",
+			      "%.40s: rows are by stack, thread, process, comm, cgroup, unit, "
+			      "container, user, module, function, reason or line",
 			      text);
 }
 
@@ -107,6 +116,31 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 	    !probe_kind_has(info->kind, PROBE_WAITS) && !probe_kind_has(info->kind, PROBE_IO))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "sort",
 				      "%s has no waits, so none is the longest", name);
+	if (request->by && strcmp(request->by, "reason") == 0 &&
+	    !probe_kind_has(info->kind, PROBE_WAITS)) {
+		probe_kinds_with(PROBE_WAITS, " and ", others, sizeof(others));
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
+				      "%s has no waits that have a reason; see %s", name, others);
+	}
+	return 0;
+}
+
+/* Refuses a request for callers whose rows have no stacks that begin with them. */
+static int callers_check(const struct snapshot_question *question,
+			 const struct wire_snapshot_request *request, struct wire_error *error)
+{
+	enum group_by group = question->options.group;
+
+	if (!request->filter || !request->filter->callers.n)
+		return 0;
+	if (group == GROUP_BY_FUNCTION || group == GROUP_BY_MODULE)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "callers",
+				      "rows by %s do not say who called it: by stack, which is the "
+				      "default, they do",
+				      request->by);
+	if (request->lines == 1)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "callers",
+				      "stacks that begin with a function have no source lines");
 	return 0;
 }
 
@@ -122,12 +156,39 @@ static void filter_add_session(struct filter *filter, const struct filter *base)
 	filter->drops_user |= base->drops_user;
 }
 
+/* True if the query or the session names the threads it is about, which may well be idle. */
+static bool names_threads(const struct filter *filter)
+{
+	return filter_selects_threads(filter) ||
+	       (filter->base && filter_selects_threads(filter->base));
+}
+
+/*
+ * The maximum number of rows that are answered from summaries; a summary has several times as many.
+ */
+enum { SUMMARY_TOP_MAX = 100 };
+
+bool snapshot_may_summarize(const struct snapshot_question *question,
+			    const struct session_info *info)
+{
+	const struct aggregate_options *options = &question->options;
+	bool is_io = probe_kind_has(info->kind, PROBE_IO);
+	bool has_rows = options->by == AGGREGATE_BY_STACK;
+
+	if (is_io)
+		has_rows |= options->by == AGGREGATE_BY_OPERATION ||
+			    (question->by_parts && options->by == AGGREGATE_BY_PROCESS);
+	return info->is_always && filter_is_empty(&question->filter) && has_rows &&
+	       (!options->group || options->group == GROUP_BY_LINE) && !options->open_only &&
+	       question->top <= SUMMARY_TOP_MAX && question->order == SNAPSHOT_BY_TOTAL &&
+	       !question->is_reversed;
+}
+
 static void question_set_options(struct snapshot_question *question,
 				 const struct wire_snapshot_request *request, enum probe_kind kind)
 {
 	question->top = request->top > 0 ? (size_t)request->top : SIZE_MAX;
 	question->is_reversed = request->reverse == 1;
-	question->with_idle = request->idle == 1;
 	question->options.open_only = request->open == 1;
 	question->options.by_functions =
 		probe_kind_has(kind, PROBE_SAMPLES) && request->addresses != 1;
@@ -139,6 +200,7 @@ int snapshot_question_init(struct snapshot_question *question,
 {
 	const struct session_info *info = session_info(session);
 	bool is_io = probe_kind_has(info->kind, PROBE_IO);
+	int64_t ended = session_ended(session);
 	int r;
 
 	if (request->top != WIRE_ABSENT && request->top < 0)
@@ -158,7 +220,14 @@ int snapshot_question_init(struct snapshot_question *question,
 	if (r)
 		return r;
 	filter_add_session(&question->filter, info->filter);
+	question->with_idle = request->idle == WIRE_BOOL_ABSENT ? names_threads(&question->filter)
+								: request->idle == 1;
 
+	/* A filter that names threads may name those of stackd. */
+	question->options.folds_own = request->fold_own == 1 &&
+				      (probe_kind_has(info->kind, PROBE_OPEN_WAITS) ||
+				       probe_kind_has(info->kind, PROBE_SAMPLES)) &&
+				      !names_threads(&question->filter);
 	question->options.by = by_default(is_io, question->options.open_only);
 	if (request->by)
 		r = by_parse(request->by, is_io, question, error);
@@ -169,12 +238,11 @@ int snapshot_question_init(struct snapshot_question *question,
 		question->options.rank = AGGREGATE_BY_MAX;
 	else if (question->order == SNAPSHOT_BY_COUNT)
 		question->options.rank = AGGREGATE_BY_COUNT;
+	/* One of several ranges may begin after the end of the session: it has no window. */
+	if (question->is_of_ranges && request->since_ns >= ended)
+		ended = INT64_MAX;
 	if (!r)
-		r = query_range_resolve(request, session_info(session), session_ended(session),
+		r = query_range_resolve(request, session_info(session), ended,
 					clock_ns(CLOCK_REALTIME), &question->range, error);
-	if (!r && question->options.open_only && question->options.group)
-		r = wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-				   "%.40s: open waits have rows by stack, thread or process",
-				   request->by);
-	return r;
+	return r ? r : callers_check(question, request, error);
 }

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/query/answer_iolat.h"
+#include "daemon/query/own_process.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/session/session.h"
+#include "daemon/window/task_state.h"
 
 static uint64_t group_total(const struct aggregate_group *group)
 {
@@ -40,31 +43,65 @@ static int by_count(const void *x, const void *y)
 
 void snapshot_rests_init(struct wire_snapshot_reply *reply)
 {
-	reply->shown = (struct wire_rest){ .threads = WIRE_ABSENT };
-	reply->rest = (struct wire_rest){ .threads = WIRE_ABSENT };
-	reply->idle = (struct wire_rest){ .threads = 0 };
+	reply->shown = reply->rest =
+		(struct wire_rest){ .threads = WIRE_ABSENT, .sampled_ns = WIRE_ABSENT };
+	reply->idle = (struct wire_rest){ .threads = 0, .sampled_ns = WIRE_ABSENT };
 }
 
-void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
+void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns, int64_t sampled_ns)
 {
 	rest->rows++;
 	rest->total_ns += total_ns;
+	if (sampled_ns)
+		rest->sampled_ns =
+			(rest->sampled_ns == WIRE_ABSENT ? 0 : rest->sampled_ns) + sampled_ns;
+}
+
+/* The numbers of groups in the first sections of an array, in this order. */
+struct sections {
+	size_t wanted; /* the groups to show, as many as the client asked for */
+	size_t own;    /* the groups of stackd's own threads, which are shown in any case */
+	size_t others; /* the sums of groups that did not fit into memory */
+};
+
+/* Moves the groups that `is` selects, at most two, to the end of the first *n groups. */
+static size_t groups_move(struct aggregate_group **groups, size_t *n,
+			  bool (*is)(const struct aggregate_group *group))
+{
+	struct aggregate_group *moved[2];
+	size_t i, n_moved = 0;
+
+	for (i = *n; i-- > 0;) {
+		if (!is(groups[i]))
+			continue;
+		moved[n_moved++] = groups[i];
+		groups[i] = groups[--*n];
+	}
+	for (i = 0; i < n_moved; i++)
+		groups[*n + i] = moved[i];
+	return n_moved;
+}
+
+static bool is_others(const struct aggregate_group *group)
+{
+	return group->is_others;
+}
+
+static bool is_own(const struct aggregate_group *group)
+{
+	return group->is_own;
 }
 
 /*
- * Sorts the groups into three sections of the array, in this order: first the groups to show; then
- * the groups with is_others, which are sums of groups that did not fit into memory; last the idle
- * groups, unless the client asked for them. An idle group is in the last section even if it has
- * is_others. Returns the number of groups in the first section, and sets *n_others to the number in
- * the second section.
+ * Sorts the groups into sections of the array, with the idle groups in the last one, unless the
+ * client asked for them: an idle group is there even if it is one of the others.
  */
-static size_t groups_part(struct aggregate_group **groups, size_t n, bool with_idle,
-			  size_t *n_others)
+static struct sections groups_part(struct aggregate_group **groups, size_t n, bool with_idle)
 {
-	struct aggregate_group *others[2], *group;
+	struct sections sections = {};
+	struct aggregate_group *group;
 	size_t i, wanted = 0;
 
-	*n_others = 0;
 	for (i = 0; i < n; i++) {
 		group = groups[i];
 		if (group->is_idle && !with_idle)
@@ -72,15 +109,35 @@ static size_t groups_part(struct aggregate_group **groups, size_t n, bool with_i
 		groups[i] = groups[wanted];
 		groups[wanted++] = group;
 	}
-	for (i = wanted; i-- > 0;) {
-		if (!groups[i]->is_others)
-			continue;
-		others[(*n_others)++] = groups[i];
-		groups[i] = groups[--wanted];
-	}
-	for (i = 0; i < *n_others; i++)
-		groups[wanted + i] = others[i];
-	return wanted;
+	sections.wanted = wanted;
+	sections.others = groups_move(groups, &sections.wanted, is_others);
+	sections.own = groups_move(groups, &sections.wanted, is_own);
+	return sections;
+}
+
+static void groups_swap(struct aggregate_group **a, struct aggregate_group **b)
+{
+	struct aggregate_group *group = *a;
+
+	*a = *b;
+	*b = group;
+}
+
+/*
+ * Returns how many groups are shown: those of the first section that the client asked for, the
+ * `first` ones, and then those of stackd's own threads. Moves them to the front. If all groups are
+ * wanted, the sums of merged groups are shown, too, so that the rows add up to the totals.
+ */
+static size_t groups_show(struct aggregate_group **groups, const struct sections *sections,
+			  size_t first)
+{
+	size_t i;
+
+	if (first > sections->wanted)
+		return sections->wanted + sections->own + sections->others;
+	for (i = 0; i < sections->own; i++)
+		groups_swap(&groups[first + i], &groups[sections->wanted + i]);
+	return first + sections->own;
 }
 
 static uint64_t throttled_of(const struct aggregate_group *group)
@@ -117,8 +174,10 @@ static int by_runnable(const void *x, const void *y)
 static int by_blocked(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING(blocked_of(*a), blocked_of(*b));
+	int r = (int)(*b)->is_urgent - (int)(*a)->is_urgent;
 
+	if (!r)
+		r = COMPARE_DESCENDING(blocked_of(*a), blocked_of(*b));
 	return r ? r : by_total(x, y);
 }
 
@@ -130,17 +189,69 @@ static int by_first(const void *x, const void *y)
 	return r ? r : by_total(x, y);
 }
 
+/* The bit of the kernel's task state that says that kill -9 ends a wait in the state D. */
+enum { TASK_WAKEKILL = 0x100 };
+
+/* A wait in the state D, and one for a lock, is urgent if it is as long as this. */
+#define URGENT_D_NS    (5 * NS_PER_S)
+#define URGENT_LOCK_NS NS_PER_S
+
+static bool is_lock(enum wait_reason reason)
+{
+	switch (reason) {
+	case REASON_FLOCK:
+	case REASON_FCNTL:
+	case REASON_FILE_LOCK:
+	case REASON_MUTEX:
+	case REASON_PI_MUTEX:
+	case REASON_RWLOCK:
+	case REASON_SYSV_SEM:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * True if rows are by line, and the longest wait of the group most likely holds up the program: it
+ * is for a lock, or in the state D so that no signal ends it, and too long for that.
+ */
+static bool group_is_urgent(const struct aggregate_group *group)
+{
+	bool is_d = strcmp(task_states_letter(group->state), "D") == 0;
+
+	if (!group->line || group->is_idle || group->is_own || group->is_sample ||
+	    (group->open && group->unseen >= group->open))
+		return false;
+	if (is_d && group->open && !(group->state & TASK_WAKEKILL) && group->max_ns >= URGENT_D_NS)
+		return true;
+	return group->has_reason && is_lock(group->reason) && group->max_ns >= URGENT_LOCK_NS;
+}
+
+/* Throttled time is not sampled. */
+static uint64_t sampled_runnable_of(const struct aggregate_group *group)
+{
+	return group->sampled.runnable_ns;
+}
+
+static uint64_t sampled_blocked_of(const struct aggregate_group *group)
+{
+	return group->sampled.blocked_ns;
+}
+
 /* The parts into which an overview divides the time of threads. */
 static const struct overview_part {
 	const char *name;
 	bool is_of_samples;
 	uint64_t (*ns)(const struct aggregate_group *group);
+	/* the part of it that is an estimate; NULL: none of it is */
+	uint64_t (*sampled)(const struct aggregate_group *group);
 	int (*compare)(const void *a, const void *b);
 } overview_parts[] = {
-	{ "on CPU", true, group_total, by_total },
-	{ "runnable", false, runnable_of, by_runnable },
-	{ "throttled", false, throttled_of, by_throttled },
-	{ "blocked", false, blocked_of, by_blocked },
+	{ "on CPU", true, group_total, NULL, by_total },
+	{ "runnable", false, runnable_of, sampled_runnable_of, by_runnable },
+	{ "throttled", false, throttled_of, NULL, by_throttled },
+	{ "blocked", false, blocked_of, sampled_blocked_of, by_blocked },
 };
 
 /*
@@ -152,7 +263,7 @@ static struct wire_part part_make(const struct overview_part *part, struct aggre
 				  size_t n, size_t n_others, size_t top)
 {
 	struct wire_part wire = { .name = part->name };
-	uint64_t ns;
+	uint64_t ns, sampled = 0;
 	size_t i;
 
 	if (top)
@@ -163,7 +274,9 @@ static struct wire_part part_make(const struct overview_part *part, struct aggre
 			groups[i]->is_first = true;
 		wire.rows += ns > 0;
 		wire.total_ns += (int64_t)ns;
+		sampled += part->sampled ? part->sampled(groups[i]) : 0;
 	}
+	wire.sampled_ns = sampled ? (int64_t)sampled : WIRE_ABSENT;
 	return wire;
 }
 
@@ -192,6 +305,18 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups
 	return (ssize_t)first;
 }
 
+/* True if the process of a group runs the program of stackd. To be used as a callback. */
+static bool group_is_own(void *userdata, const struct aggregate_group *group)
+{
+	struct process *process = answer_process(userdata, &group->process);
+	struct process_info info;
+
+	if (!process)
+		return false;
+	process_info(process, &info);
+	return own_process_is(info.comm, info.exe);
+}
+
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
@@ -200,40 +325,43 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		[SNAPSHOT_BY_COUNT] = by_count,
 	};
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
-	size_t n, i, wanted, top, n_others;
-	struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n), *group;
+	size_t n, i, wanted, top;
+	struct aggregate_group **groups;
+	struct sections sections;
 	ssize_t first = 0;
 
-	wanted = groups_part(groups, n, question->with_idle, &n_others);
-	qsort(groups, wanted, sizeof(*groups), compare[question->order]);
+	if (question->options.folds_own)
+		aggregate_settle_own(answer->aggregate, group_is_own, answer);
+	groups = aggregate_groups(answer->aggregate, &n);
+	sections = groups_part(groups, n, question->with_idle);
+	for (i = 0; i < n; i++)
+		groups[i]->is_urgent = group_is_urgent(groups[i]);
+	qsort(groups, sections.wanted, sizeof(*groups), compare[question->order]);
 	if (question->has_parts)
-		first = parts_make(answer, groups, wanted, n_others,
+		first = parts_make(answer, groups, sections.wanted, sections.own + sections.others,
 				   question->by_parts ? question->top : 0);
 	if (first < 0)
 		return -ENOMEM;
-	/*
-	 * If all rows are shown, the sums of merged groups are shown, too, so that the rows add up
-	 * to the totals.
-	 */
-	wanted += n_others;
-	top = question->top < wanted ? question->top : wanted;
-	if (top > wanted - n_others && question->top != SIZE_MAX)
-		top = wanted - n_others;
-	if (question->by_parts && question->top != SIZE_MAX)
+	wanted = sections.wanted + sections.own + sections.others;
+	if (question->top == SIZE_MAX)
+		top = SIZE_MAX;
+	else if (question->by_parts)
 		top = (size_t)first;
+	else
+		top = question->top < sections.wanted ? question->top : sections.wanted;
+	top = groups_show(groups, &sections, top);
 	snapshot_rests_init(reply);
 	for (i = 0; i < n; i++)
-		snapshot_rest_add(i < top      ? &reply->shown
-				  : i < wanted ? &reply->rest
-					       : &reply->idle,
-				  (int64_t)group_total(groups[i]));
+		snapshot_rest_add(
+			i < top	     ? &reply->shown
+			: i < wanted ? &reply->rest
+				     : &reply->idle,
+			(int64_t)group_total(groups[i]),
+			(int64_t)(groups[i]->sampled.blocked_ns + groups[i]->sampled.runnable_ns));
 	if (!question->with_idle)
 		reply->idle.threads = (int64_t)aggregate_totals(answer->aggregate)->idle_threads;
-	for (i = 0; question->is_reversed && i < top / 2; i++) {
-		group = groups[i];
-		groups[i] = groups[top - 1 - i];
-		groups[top - 1 - i] = group;
-	}
+	for (i = 0; question->is_reversed && i < top / 2; i++)
+		groups_swap(&groups[i], &groups[top - 1 - i]);
 	answer->source.groups = groups;
 	answer->source.n = top;
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "build_config.h"
 #include "common/base.h"
+#include "daemon/parse/parser.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_pressure.h"
 #include "daemon/query/health.h"
@@ -44,6 +45,29 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
+/* Lists what is not recorded now to keep within the budget. Returns 0 or -ENOMEM. */
+static int shed_make(const struct budget_state *state, struct arena *arena, struct wire_sheds *out)
+{
+	struct wire_shed *wire = arena_array(arena, WINDOW_SHED_N, sizeof(*wire));
+	unsigned int i;
+	size_t n = 0;
+
+	if (!wire)
+		return -ENOMEM;
+	for (i = 0; i < WINDOW_SHED_N; i++)
+		if (state->shed_since_ns[i])
+			wire[n++] = (struct wire_shed){
+				.name = window_shed_name(i),
+				.length_ns = WIRE_ABSENT,
+				.since = state->shed_since_ns[i],
+				.every = i == WINDOW_SHED_SAMPLES ? state->sample_every
+								  : WIRE_ABSENT,
+			};
+	if (n)
+		*out = (struct wire_sheds){ .v = wire, .n = n };
+	return 0;
+}
+
 /* Sets *out to what is done to keep within the budget. Returns 0 or -ENOMEM. */
 static int budget_make(struct recorder *recorder, struct arena *arena,
 		       const struct wire_budget **out)
@@ -65,10 +89,12 @@ static int budget_make(struct recorder *recorder, struct arena *arena,
 		.sample_below_ns =
 			state.sample_below_ns ? (int64_t)state.sample_below_ns : WIRE_ABSENT,
 		.since = state.sample_below_ns ? state.sampled_since_ns : WIRE_ABSENT,
+		.braked = (int64_t)state.braked,
+		.put_off = state.put_off ? (int64_t)state.put_off : WIRE_ABSENT,
 		.beyond_since = state.beyond_since_ns ? state.beyond_since_ns : WIRE_ABSENT,
 	};
 	*out = wire;
-	return 0;
+	return shed_make(&state, arena, &wire->shed);
 }
 
 /*
@@ -129,6 +155,8 @@ static int walks_make(struct recorder *recorder, struct answer *answer, struct w
 			.no_row = (int64_t)ends[WALK_NO_ROW],
 			.fault = (int64_t)ends[WALK_FAULT],
 			.frame_pointers = (int64_t)ends[WALK_FRAME_POINTERS],
+			.compat = (int64_t)ends[WALK_COMPAT],
+			.shed = (int64_t)ends[WALK_SHED],
 		};
 	}
 	*out = (struct wire_walks){ .v = wire, .n = n };
@@ -155,6 +183,41 @@ static int unwind_make(struct recorder *recorder, struct answer *answer)
 	};
 	answer->reply.status.unwind = wire;
 	return walks_make(recorder, answer, &wire->binaries);
+}
+
+/* Sets the fields about the processes that parse files. Returns 0 or -ENOMEM. */
+static int parser_make(struct recorder *recorder, struct answer *answer)
+{
+	struct wire_given_up *files;
+	struct parser_stats stats;
+	struct wire_parser *wire;
+	size_t i;
+
+	if (!recorder->parser)
+		return 0;
+	parser_stats(recorder->parser, &stats);
+	wire = arena_alloc(answer->arena, sizeof(*wire));
+	files = arena_array(answer->arena, stats.n_failures + 1, sizeof(*files));
+	if (!wire || !files)
+		return -ENOMEM;
+	for (i = 0; i < stats.n_failures; i++) {
+		files[i].path = arena_strdup(answer->arena, stats.failures[i].path);
+		files[i].reason = stats.failures[i].reason;
+		if (!files[i].path)
+			return -ENOMEM;
+	}
+	*wire = (struct wire_parser){
+		.workers = stats.workers,
+		.hanging = stats.hanging,
+		.replaced = (int64_t)stats.replaced,
+		.given_up = (int64_t)stats.given_up,
+		.requests = (int64_t)stats.requests,
+		.cpu_ns = (int64_t)stats.cpu_ns,
+		.files = { .v = files, .n = stats.n_failures },
+	};
+	answer->reply.status.parser = wire;
+	answer->reply.status.user_ns += wire->cpu_ns;
+	return 0;
 }
 
 static void history_make(struct recorder *recorder, struct wire_status_reply *reply)
@@ -188,9 +251,6 @@ static int losses_make(struct recorder *recorder, struct arena *arena, struct wi
 		for (i = 0; i < WINDOW_LOST_N; i++)
 			lost[i] += stats.lost[i];
 	}
-	if (health_host_is_hiding(recorder))
-		lost[LOST_IO_UNSEEN] = 0;
-	lost[LOST_IO_PROCESS] = 0; /* not a loss, see health_losses() */
 	return answer_losses(arena, lost, out);
 }
 
@@ -296,6 +356,8 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 		r = limits_make(recorder, answer->arena, &reply->limits);
 	if (!r)
 		r = unwind_make(recorder, answer);
+	if (!r)
+		r = parser_make(recorder, answer);
 	if (r)
 		return r;
 	reply->healthy = reply->problems.n == 0;

@@ -99,27 +99,14 @@ static int64_t newest_end(struct recorder *recorder, const struct session_info *
 	return info->run ? 0 : history_newest_end(recorder->history, info->id);
 }
 
-/*
- * If the range reaches up to now, moves its end back to the end of the newest window: a query does
- * not end the current window if that is younger than the setting [window] min_length. If the
- * request gave the length of the range, also moves the start back by the same time.
- */
-static void range_align(struct recorder *recorder, struct session *session,
-			struct query_range *range)
+void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min_length_ns)
 {
-	int64_t newest = newest_end(recorder, session_info(session));
-
-	/*
-	 * If the newest window ended longer than min_length ago, windows are late: the range stays
-	 * as it is, and the answer reports a gap.
-	 */
-	if (newest >= range->until ||
-	    range->until - newest > recorder->config->window_min_length_ns ||
-	    (!range->is_length && newest <= range->since))
+	if (newest_ns >= range->until || range->until - newest_ns > min_length_ns ||
+	    (!range->is_length && newest_ns <= range->since))
 		return;
 	if (range->is_length)
-		range->since -= range->until - newest;
-	range->until = newest;
+		range->since -= range->until - newest_ns;
+	range->until = newest_ns;
 }
 
 /*
@@ -148,7 +135,8 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 		return 0;
 	}
 	if (!r)
-		range_align(recorder, session, range);
+		query_range_align(range, newest_end(recorder, session_info(session)),
+				  recorder->config->window_min_length_ns);
 	return r;
 }
 
@@ -159,12 +147,11 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	struct session *session = answer->session;
 	struct store_stats store = { .oldest_ns = INT64_MIN };
 	const struct session_info *info = session_info(session);
-	int64_t now = clock_ns(CLOCK_REALTIME);
 	char ended[MOMENT_TEXT], began[MOMENT_TEXT], newest[MOMENT_TEXT];
 	struct probe_status probe = {};
 	bool is_evicted;
 
-	moment_text(range->until, now, ended);
+	moment_text(range->until, ended);
 	/*
 	 * If the probe is off, that is the reason to report. Which windows are on disk does not
 	 * matter then.
@@ -180,8 +167,8 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	if (recorder->store && info->is_always)
 		store_stats_read(recorder->store, answer->reader, &store);
 	if (store.oldest_ns != INT64_MIN) {
-		moment_text(store.oldest_ns, now, began);
-		moment_text(store.newest_ns, now, newest);
+		moment_text(store.oldest_ns, began);
+		moment_text(store.newest_ns, newest);
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window in the range, which ended %s; on disk are "
 				      "windows that ended from %s to %s",
@@ -196,7 +183,7 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	if (!timeline_has_memory(answer->timeline) && !is_evicted)
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window is recorded yet");
-	moment_text(info->since_real_ns, now, began);
+	moment_text(info->since_real_ns, began);
 	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 			      "no window in the range, which ended %s; recording began %s%s", ended,
 			      began, is_evicted ? ", and the oldest windows have gone" : "");
@@ -304,6 +291,7 @@ int query_slice_coverage(struct answer *answer, const struct slice *slice,
 	coverage->used = (struct wire_range){ found->used_start_ns, found->used_end_ns };
 	coverage->asked_ns = slice->until_ns - slice->since_ns;
 	coverage->covered_ns = found->covered_ns;
+	coverage->used_ns = found->used_ns;
 	coverage->windows = (int64_t)found->windows;
 	coverage->gaps = (struct wire_gaps){ .v = gaps, .n = found->n_gaps };
 	return 0;

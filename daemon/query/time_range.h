@@ -45,6 +45,15 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 			struct query_range *range, struct wire_error *error);
 
 /*
+ * Moves the end of a range that reaches up to now back to newest_ns, the end of the newest window:
+ * a query does not end the current window if that is younger than min_length_ns, the setting
+ * [window] min_length. If the request gave the length of the range, also moves the start back by
+ * the same time. Does nothing if the newest window ended longer ago than that: windows are late
+ * then, and the answer reports a gap.
+ */
+void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min_length_ns);
+
+/*
  * Opens the timeline of the answer's session for the range. If the range reaches into the current
  * window, that window is ended first. Adjusts the range to the windows that were found. Returns 0,
  * or a negative errno with *error filled as by query_snapshot().

@@ -45,6 +45,22 @@ static bool process_exists(int64_t pid)
 	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
+/* True if the process has ended, and its parent has not waited for it yet (a zombie). */
+static bool process_is_zombie(int64_t pid)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[256];
+	const char *end;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return false;
+	/* The name before the state may have any character. */
+	end = strrchr(line, ')');
+	return end && strncmp(end, ") Z", 3) == 0;
+}
+
 /*
  * Writes that the process or thread may belong to processes that were folded. A window lists the
  * pids of folded processes only up to a limit, and never their threads.
@@ -77,7 +93,12 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 {
 	const struct aggregate_seen *thread = find_thread(aggregate, pid);
 
-	if (!thread && is_live && process_exists(pid))
+	if (!thread && is_live && process_is_zombie(pid))
+		fprintf(out,
+			"process %" PRId64
+			" has ended, and its parent has not waited for it (a zombie)",
+			pid);
+	else if (!thread && is_live && process_exists(pid))
 		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_unseen(kind));
 	else if (!thread)
 		describe_nobody(out, aggregate, pid);

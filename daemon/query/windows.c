@@ -189,6 +189,11 @@ static int request_check(const struct wire_windows_request *request, const struc
 	if (listing->since_ns >= listing->until_ns)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "since_ns",
 				      "since_ns: must be before until_ns");
+	if (request->hosts.n)
+		return wire_error_set(
+			error, -EINVAL, ERROR_INVALID_FILTER, "hosts",
+			"all windows are of this host; hosts are for the gateway of a "
+			"fleet (stackctl --fleet, stackd-fleet serve)");
 	if (request->probe && request->session)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "probe",
 				      "a probe or a session: not both");

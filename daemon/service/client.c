@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/base/answer_time.h"
 #include "daemon/base/log.h"
 
 /*
@@ -92,9 +93,8 @@ static void client_end(struct client *client)
 }
 
 /* Begins to answer a call, or makes the next step of the answer. Runs on a thread of the pool. */
-static void on_work(uv_work_t *work)
+static void client_answer(struct client *client)
 {
-	struct client *client = work->data;
 	const struct server_handler *handler = &client->server->handler;
 
 	if (client->is_ending) {
@@ -114,6 +114,16 @@ static void on_work(uv_work_t *work)
 		client->result = client->out.error;
 	if (client->result <= 0)
 		client_end(client);
+}
+
+/* Runs in a thread of the pool. */
+static void on_work(uv_work_t *work)
+{
+	struct answer_time time;
+
+	answer_time_begin(&time);
+	client_answer(work->data);
+	answer_time_end(&time);
 }
 
 static void client_bad(struct client *client)

@@ -13,9 +13,10 @@
 #include <sys/types.h>
 
 #include "daemon/query/query.h"
+#include "daemon/service/admission.h"
+#include "daemon/service/loop.h"
 #include "daemon/service/server.h"
 #include "daemon/service/service.h"
-#include "daemon/service/streams.h"
 #include "proto/codec.h"
 
 /*
@@ -40,20 +41,44 @@ struct service_group {
 	gid_t gid;
 };
 
+/*
+ * Greatest number of threads of the pool that make the first step of slow methods at the same time,
+ * for all users and for one user who is not root. Slow methods read programs, and load BPF programs
+ * into the kernel or remove them. The other threads of the pool stay free for clients that only
+ * query.
+ */
+enum { SLOW_AT_ONCE = LOOP_WORKERS / 2, SLOW_PER_USER = SLOW_AT_ONCE / 2 };
+
+/* The calls of slow methods whose first step is being made. */
+struct slow_calls {
+	pthread_mutex_t lock;
+	struct slow_call {
+		bool is_used;
+		uid_t uid; /* the user who called */
+	} calls[SLOW_AT_ONCE];
+};
+
+/*
+ * Returns a place for a call of a slow method by this user, to be given back by slow_end(). NULL if
+ * there are as many calls as there may be, or as many of this user.
+ */
+struct slow_call *slow_begin(struct slow_calls *slow, uid_t uid);
+void slow_end(struct slow_calls *slow, struct slow_call *call);
+
 struct service {
 	struct recorder *recorder;
 	/* Server whose limits the method Status reports. NULL: Status reports no limits of a
 	 * server. */
 	struct server *server;
 	struct service_group groups[METHOD_CLASSES];
-	atomic_int slow; /* number of threads that make the first step of a slow method now */
+	struct slow_calls slow;
 	/*
 	 * A client has this long to read an answer whose rows are made as it reads them: meanwhile
 	 * the answer keeps its memory, and the database keeps what was deleted since.
 	 */
 	int64_t answer_time_ns;
 	atomic_int_fast64_t answer_time_hits; /* answers that were not read in this time */
-	struct streams streams;
+	struct admission admission;
 };
 
 struct exchange {
@@ -76,7 +101,7 @@ struct exchange {
 	bool is_bound;	     /* the session that was started ends when the exchange ends */
 	bool is_unconfirmed; /* the session that was started ends if the reply cannot be written */
 	struct query_follow *follow;
-	struct stream_place place; /* of a call with a long answer, see is_long of struct method */
+	struct place place; /* of an answer that is being made and sent, see struct method */
 };
 
 /* One row of the table of methods (methods.c). */
@@ -85,9 +110,11 @@ struct method {
 	enum method_class class;
 	bool is_slow;	 /* the first step may take seconds */
 	bool needs_more; /* a call without the flag `more` is refused */
+	/* an answer needs a place (see struct admission), because it takes much memory */
+	bool has_place;
 	/*
-	 * True if the answer to the request may take much memory until the client has read it.
-	 * NULL: no answer of the method does.
+	 * True if the answer to the request may have so many rows that the client reads it for
+	 * long. NULL: no answer of the method does.
 	 */
 	bool (*is_long)(const void *request);
 
@@ -129,6 +156,16 @@ struct query_peer query_peer_of(const struct exchange *exchange);
 int reply_error(enum wire_error_code code, const char *what, struct text *out);
 
 /*
+ * Gives the call the place that its answer needs. Returns 0; SERVER_WAIT if the call has to wait
+ * for others; or -EBUSY if it has waited for as long as it may, with *limit_out set to the name of
+ * the limit. If limit_out is NULL, a call may wait for ever.
+ */
+int place_take(struct exchange *exchange, const char **limit_out);
+
+/* Gives up the place, so that another call gets one. */
+void place_leave(struct exchange *exchange);
+
+/*
  * Appends the error of a query as an error reply, and clears the error. Returns the same as
  * reply_error().
  */
@@ -160,6 +197,7 @@ int reply_rows(struct exchange *exchange, struct text *out);
 
 /* Functions for the members is_long, query and reply of struct method. */
 bool snapshot_is_long(const void *params);
+bool follow_is_long(const void *params);
 bool overview_is_long(const void *params);
 query_function snapshot_query;
 int snapshot_reply(struct exchange *exchange, struct text *out);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/base/answer_time.h"
 #include "daemon/base/log.h"
 #include "daemon/service/client.h"
 #include "daemon/service/loop.h"
@@ -51,7 +52,11 @@ static int listener_start(struct server *server)
 /* Gives free heap memory back to the kernel. Runs on a thread of the pool. */
 static void on_trim(uv_work_t *work)
 {
+	struct answer_time time;
+
+	answer_time_begin(&time);
 	malloc_trim(0);
+	answer_time_end(&time);
 }
 
 static void on_trimmed(uv_work_t *work, int status)

@@ -9,14 +9,6 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/service/internal.h"
-#include "daemon/service/loop.h"
-
-/*
- * Greatest number of threads of the pool that make the first step of slow methods at the same time.
- * Slow methods load BPF programs into the kernel or remove them. The other threads of the pool stay
- * free for clients that only query.
- */
-enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
 #define ANSWER_TIME_NS (600 * NS_PER_S)
 
@@ -39,7 +31,8 @@ int service_new(struct recorder *recorder, const struct service_groups *groups,
 		return -ENOMEM;
 	service->recorder = recorder;
 	service->answer_time_ns = ANSWER_TIME_NS;
-	streams_init(&service->streams);
+	admission_init(&service->admission);
+	pthread_mutex_init(&service->slow.lock, NULL);
 	group_find(groups->query, &service->groups[METHOD_QUERY]);
 	group_find(groups->control, &service->groups[METHOD_CONTROL]);
 	*out = service;
@@ -48,8 +41,10 @@ int service_new(struct recorder *recorder, const struct service_groups *groups,
 
 struct service *service_free(struct service *service)
 {
-	if (service)
-		streams_fini(&service->streams);
+	if (!service)
+		return NULL;
+	admission_fini(&service->admission);
+	pthread_mutex_destroy(&service->slow.lock);
 	free(service);
 	return NULL;
 }
@@ -59,25 +54,60 @@ void service_set_server(struct service *service, struct server *server)
 	service->server = server;
 }
 
-void service_set_max_streams(struct service *service, size_t max)
+void service_set_limits(struct service *service, const struct admission_limits *limits)
 {
-	streams_set_max(&service->streams, max);
+	admission_set_limits(&service->admission, limits);
 }
 
 /* Lets the calls that wait for a place try again, if there is room. */
-static void streams_wake(struct service *service)
+static void places_wake(struct service *service)
 {
-	if (service->server && streams_have_room(&service->streams))
+	if (service->server && admission_has_room(&service->admission))
 		server_wake(service->server);
+}
+
+int place_take(struct exchange *exchange, const char **limit_out)
+{
+	const struct method *method = exchange->method;
+	struct service *service = exchange->service;
+	struct place *place = &exchange->place;
+
+	/* While it waits, other threads look at it. */
+	if (place->state == PLACE_NONE) {
+		place->uid = exchange->peer->uid;
+		place->is_long = exchange->call->more && method->is_long &&
+				 method->is_long(exchange->request);
+	}
+	if (admission_enter(&service->admission, place, &exchange->peer->is_pressed)) {
+		places_wake(service);
+		return 0;
+	}
+	if (!limit_out || !admission_is_overdue(&service->admission, place))
+		return SERVER_WAIT;
+	*limit_out = admission_refuse(&service->admission, place);
+	return -EBUSY;
+}
+
+void place_leave(struct exchange *exchange)
+{
+	const struct place *place = &exchange->place;
+
+	if (place->state == PLACE_NONE)
+		return;
+	/*
+	 * Give the memory of a long answer back to the kernel: malloc() keeps free memory for the
+	 * thread that had it, and another thread may make the next answer.
+	 */
+	if (place->state == PLACE_HELD && place->is_long)
+		malloc_trim(0);
+	admission_leave(&exchange->service->admission, &exchange->place);
+	places_wake(exchange->service);
 }
 
 static void exchange_free(struct exchange *exchange)
 {
-	struct service *service;
-
 	if (!exchange)
 		return;
-	service = exchange->service;
 	if (exchange->is_bound) {
 		answer_start_end(exchange->answer);
 		atomic_store(&exchange->peer->is_bound, false);
@@ -86,17 +116,7 @@ static void exchange_free(struct exchange *exchange)
 	answer_free(exchange->answer);
 	arena_free(exchange->arena);
 	varlink_message_free(exchange->call);
-	/*
-	 * Leave the place after the memory of the answer is given back to the kernel: malloc()
-	 * keeps free memory for the thread that had it, and another thread may make the next
-	 * answer.
-	 */
-	if (exchange->place.state != STREAM_NONE) {
-		if (exchange->place.state == STREAM_HELD)
-			malloc_trim(0);
-		streams_leave(&service->streams, &exchange->place);
-		streams_wake(service);
-	}
+	place_leave(exchange);
 	free(exchange);
 }
 
@@ -182,24 +202,22 @@ static int request_decode(struct exchange *exchange, struct codec_error *error)
 				     error);
 }
 
-/* True if the call may be answered now; false if it has to wait because its answer may be long. */
-static bool place_take(struct exchange *exchange)
+/* Appends the error Busy because of the setting with this name. */
+static int reply_busy(const char *setting, struct text *out)
 {
-	const struct method *method = exchange->method;
-	struct service *service = exchange->service;
+	struct wire_error error = { .limit = WIRE_ABSENT };
 
-	if (!method->is_long || !exchange->call->more || !method->is_long(exchange->request))
-		return true;
-	if (!streams_enter(&service->streams, &exchange->place, &exchange->peer->is_pressed))
-		return false;
-	streams_wake(service);
-	return true;
+	wire_error_set(&error, -EBUSY, ERROR_BUSY, setting,
+		       "stackd is busy with as many answers as %s allows; ask again later",
+		       setting);
+	return reply_query_error(&error, out);
 }
 
 /*
  * Makes the first step of an exchange (a call and its replies): decodes the request, calls the
  * query and appends the first reply. Returns the same values as method.reply. If the call has to
- * wait for others, does nothing and returns SERVER_WAIT.
+ * wait for others, does nothing and returns SERVER_WAIT. If it has waited for too long, appends the
+ * error Busy.
  */
 static int exchange_begin(struct exchange *exchange, struct text *out)
 {
@@ -207,6 +225,7 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	struct wire_error error = { .limit = WIRE_ABSENT };
 	struct query_peer peer = query_peer_of(exchange);
 	struct codec_error codec_error;
+	const char *limit = NULL;
 	int r;
 
 	if (method->needs_more && !exchange->call->more)
@@ -214,8 +233,10 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	r = request_decode(exchange, &codec_error);
 	if (r == -EINVAL)
 		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
-	if (r == 0 && !place_take(exchange))
-		return SERVER_WAIT;
+	if (r == 0 && method->has_place)
+		r = place_take(exchange, &limit);
+	if (r == SERVER_WAIT || r == -EBUSY)
+		return r == SERVER_WAIT ? r : reply_busy(limit, out);
 	if (r == 0 && method->query)
 		r = method->query(exchange->service->recorder, &peer, exchange->request,
 				  &exchange->answer, &error);
@@ -225,18 +246,48 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	return method->reply ? method->reply(exchange, out) : reply_answer(exchange, out);
 }
 
+struct slow_call *slow_begin(struct slow_calls *slow, uid_t uid)
+{
+	struct slow_call *found = NULL;
+	size_t i, mine = 0;
+
+	pthread_mutex_lock(&slow->lock);
+	for (i = 0; i < ARRAY_SIZE(slow->calls); i++) {
+		struct slow_call *call = &slow->calls[i];
+
+		mine += call->is_used && call->uid == uid;
+		if (!call->is_used)
+			found = call;
+	}
+	if (uid != 0 && mine >= SLOW_PER_USER)
+		found = NULL;
+	if (found)
+		*found = (struct slow_call){ .is_used = true, .uid = uid };
+	pthread_mutex_unlock(&slow->lock);
+	return found;
+}
+
+void slow_end(struct slow_calls *slow, struct slow_call *call)
+{
+	pthread_mutex_lock(&slow->lock);
+	call->is_used = false;
+	pthread_mutex_unlock(&slow->lock);
+}
+
 /*
- * Makes the first step of a call to a slow method. While SLOW_AT_ONCE other threads do the same,
- * does nothing and returns SERVER_WAIT.
+ * Makes the first step of a call to a slow method. If slow_begin() has no place for it, does
+ * nothing and returns SERVER_WAIT.
  */
 static int exchange_begin_slow(struct exchange *exchange, struct text *out)
 {
-	atomic_int *slow = &exchange->service->slow;
-	int r = SERVER_WAIT;
+	struct slow_calls *slow = &exchange->service->slow;
+	struct slow_call *call = slow_begin(slow, exchange->peer->uid);
+	int r;
 
-	if (atomic_fetch_add(slow, 1) < SLOW_AT_ONCE)
-		r = exchange_begin(exchange, out);
-	atomic_fetch_sub(slow, 1);
+	if (!call)
+		return SERVER_WAIT;
+	r = exchange_begin(exchange, out);
+	slow_end(slow, call);
 	return r;
 }
 
@@ -272,7 +323,7 @@ static int on_step(void *userdata, struct text *out)
 		text_reset(out);
 		r = reply_failed(exchange, r, out);
 	}
-	streams_reply_end(&exchange->service->streams, &exchange->place, out->len);
+	admission_reply_end(&exchange->service->admission, &exchange->place, out->len);
 	if (!exchange->call->oneway)
 		return r;
 	text_reset(out);

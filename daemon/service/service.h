@@ -36,8 +36,10 @@ struct service *service_free(struct service *service);
 /* Returns the functions of this service that server_new() takes as its handler. */
 struct server_handler service_handler(struct service *service);
 
-/* Sets how many long answers are made and sent at the same time; 2 unless it is called. */
-void service_set_max_streams(struct service *service, size_t max);
+struct admission_limits;
+
+/* Sets how many answers are made and sent at the same time; without a limit unless it is called. */
+void service_set_limits(struct service *service, const struct admission_limits *limits);
 
 /* Sets the server whose limits the method Status reports. Must be called before the loop runs. */
 void service_set_server(struct service *service, struct server *server);

@@ -86,6 +86,23 @@ int start_reply(struct exchange *exchange, struct text *out)
 }
 
 /*
+ * Makes the next answer of Follow, if it is due. While others hold all places, it waits, and is
+ * then about a longer time. Returns 1, SERVER_WAIT if there is no answer yet, or a negative errno.
+ */
+static int follow_next(struct exchange *exchange, struct wire_error *error)
+{
+	int r;
+
+	if (!query_follow_is_due(exchange->follow) || place_take(exchange, NULL))
+		return SERVER_WAIT;
+	exchange->next = 0;
+	r = query_follow_next(exchange->follow, &exchange->answer, error);
+	if (r <= 0)
+		place_leave(exchange);
+	return r ? r : SERVER_WAIT;
+}
+
+/*
  * Appends a reply with the next part of the answer of Follow. After the last part, waits for new
  * windows, which make the next answer.
  */
@@ -98,17 +115,16 @@ int follow_reply(struct exchange *exchange, struct text *out)
 	if (!exchange->follow)
 		r = query_follow_new(exchange->service->recorder, &peer, exchange->request,
 				     &exchange->follow, &error);
-	if (r == 0 && !exchange->answer) {
-		exchange->next = 0;
-		r = query_follow_next(exchange->follow, &exchange->answer, &error);
-		if (r == 0)
-			return SERVER_WAIT;
-	}
+	if (r == 0 && !exchange->answer)
+		r = follow_next(exchange, &error);
+	if (r == SERVER_WAIT)
+		return r;
 	if (r < 0)
 		return error.code ? reply_query_error(&error, out) : r;
 	r = reply_rows(exchange, out);
 	if (r != 0 || !exchange->answer)
 		return r;
 	exchange->answer = answer_free(exchange->answer);
+	place_leave(exchange);
 	return SERVER_WAIT;
 }

@@ -107,7 +107,21 @@ static bool is_overdue(struct exchange *exchange)
 	return now - exchange->answered_ns > exchange->service->answer_time_ns;
 }
 
-static int reply_overdue(struct exchange *exchange, const char *message, struct text *out)
+/*
+ * Returns why the client does not get the rest of the answer; NULL if it does. Ends the time that
+ * counts as the client's: what is done from now on is the daemon's work.
+ */
+static const char *refusal(struct exchange *exchange)
+{
+	if (!admission_reply_begin(&exchange->service->admission, &exchange->place))
+		return TOO_SLOW "others wait to be answered";
+	if (!is_overdue(exchange))
+		return NULL;
+	atomic_fetch_add(&exchange->service->answer_time_hits, 1);
+	return TOO_SLOW "an answer must be read within 10 minutes";
+}
+
+static int reply_refusal(struct exchange *exchange, const char *message, struct text *out)
 {
 	const struct wire_error error = {
 		.code = ERROR_FAILED,
@@ -122,19 +136,15 @@ static int reply_overdue(struct exchange *exchange, const char *message, struct 
 int reply_rows(struct exchange *exchange, struct text *out)
 {
 	const struct wire_snapshot_reply *reply = &answer_reply(exchange->answer)->snapshot;
+	const char *message = refusal(exchange);
 	bool is_last;
 	int r;
 
-	if (!streams_reply_begin(&exchange->service->streams, &exchange->place))
-		return reply_overdue(exchange, TOO_SLOW "others wait to be answered", out);
-	if (is_overdue(exchange)) {
-		atomic_fetch_add(&exchange->service->answer_time_hits, 1);
-		return reply_overdue(exchange, TOO_SLOW "an answer must be read within 10 minutes",
-				     out);
-	}
+	if (message)
+		return reply_refusal(exchange, message, out);
 	r = snapshot_part_begin(reply, out);
 	if (r == 0)
-		r = rows_add(exchange, SERVICE_ROWS, out);
+		r = rows_add(exchange, exchange->place.is_long ? SERVICE_ROWS : SIZE_MAX, out);
 	if (r < 0)
 		return r;
 	is_last = exchange->next == answer_n_rows(exchange->answer);
@@ -173,7 +183,14 @@ bool snapshot_is_long(const void *params)
 {
 	const struct wire_snapshot_request *request = params;
 
-	return rows_are_many(request->top) || request->each_ns != WIRE_ABSENT;
+	return rows_are_many(request->top) || request->each_ns != WIRE_ABSENT || request->ranges.n;
+}
+
+bool follow_is_long(const void *params)
+{
+	const struct wire_follow_request *request = params;
+
+	return rows_are_many(request->top);
 }
 
 bool overview_is_long(const void *params)
@@ -210,8 +227,11 @@ static int answer_replace(struct exchange *exchange)
  */
 static int reply_answers(struct exchange *exchange, struct text *out)
 {
+	const char *message = refusal(exchange);
 	int r = 0;
 
+	if (message)
+		return reply_refusal(exchange, message, out);
 	if (exchange->has_replied && exchange->next >= answer_n_rows(exchange->answer))
 		r = answer_replace(exchange);
 	if (r < 0)
@@ -231,7 +251,7 @@ int snapshot_reply(struct exchange *exchange, struct text *out)
 
 	if (exchange->call->more)
 		return reply_answers(exchange, out);
-	if (request->each_ns != WIRE_ABSENT)
+	if (request->each_ns != WIRE_ABSENT || request->ranges.n)
 		return reply_error(ERROR_EXPECTED_MORE, NULL, out);
 	return reply_all_rows(exchange, out);
 }
@@ -244,10 +264,14 @@ int overview_reply(struct exchange *exchange, struct text *out)
 int windows_reply(struct exchange *exchange, struct text *out)
 {
 	const struct wire_windows_reply *reply = &answer_reply(exchange->answer)->windows;
+	const char *message;
 	int r;
 
 	if (!exchange->call->more)
 		return reply_answer_or_refuse(exchange, out);
+	message = refusal(exchange);
+	if (message)
+		return reply_refusal(exchange, message, out);
 	r = windows_reply_encode_part(reply, &exchange->next, SERVICE_WINDOWS, out);
 	if (r < 0)
 		return r;

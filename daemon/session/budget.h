@@ -4,27 +4,31 @@
 
 /*
  * Keeps stackd within the setting [budget] cpu: measures once a second what stackd costs, lets the
- * governor decide, and tells the always-on probes of waits how many waits to record. What answering
- * clients costs does not count, so that no client can take away from what is recorded; neither do
- * sessions that clients start, which have a limit of their own. Owned by the recorder.
+ * governor decide, and tells the always-on probes how much to record. What answering
+ * clients costs does not count (see daemon/base/answer_time.h), so that no client can take away
+ * from what is recorded; neither do sessions that clients start, which have a limit of their own.
+ * Owned by the recorder.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/session/governor.h"
+#include "daemon/window/window.h"
 
 struct broker;
 struct budget;
 struct config;
 struct cost_meter;
+struct process_table;
 struct sessions;
 
 /* All pointers are borrowed and must outlive the budget. */
 struct budget_options {
 	const struct config *config; /* a reload may change the budget */
 	struct sessions *sessions;
-	const struct cost_meter *cost;
+	struct cost_meter *cost;
+	struct process_table *processes;
 	const struct broker *broker; /* NULL: there is none */
 };
 
@@ -36,13 +40,21 @@ struct budget_state {
 	 * too much; 0: it records all that the settings ask for
 	 */
 	uint64_t sample_below_ns;
+	/* number of short waits since the start that only the brakes of CPUs left to chance */
+	uint64_t braked;
 	int64_t sampled_since_ns; /* CLOCK_REALTIME: since when; 0: it is not so */
+	/* by enum window_shed, CLOCK_REALTIME: since when this is not recorded; 0: it is */
+	int64_t shed_since_ns[WINDOW_SHED_N];
+	unsigned int sample_every; /* oncpu records one sample of this number */
+	/* see process_stats.put_off: number of processes since the start */
+	uint64_t put_off;
 	/* CLOCK_REALTIME: since when all else costs more than the budget; 0: it does not */
 	int64_t beyond_since_ns;
 };
 
 /*
- * Makes the budget. Must be called on the thread that answers clients. Returns 0 or -ENOMEM.
+ * Makes the budget. Must be called on the thread that waits for clients and sends them answers: its
+ * CPU time counts as that of answers. Returns 0 or -ENOMEM.
  */
 int budget_new(const struct budget_options *options, struct budget **out);
 struct budget *budget_free(struct budget *budget);

@@ -9,36 +9,81 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
+#include "common/edit_distance.h"
 #include "daemon/window/task_state.h"
+#include "proto/wire_copy.h"
 
-static int filter_add_state(struct filter *filter, const char *text, struct wire_error *error)
+/*
+ * LIST_MAX: the maximum number of members of a list of texts. FUNCTION_MAX: the maximum length of
+ * the name of a function, in bytes.
+ */
+enum { LIST_MAX = 32, FUNCTION_MAX = 256 };
+
+/* Adds a task state to the set. `field` is the member of the request that has it. */
+static int set_add_state(struct filter_set *set, const char *text, const char *field,
+			 struct wire_error *error)
 {
 	unsigned long bits;
 	char *end;
 	int index;
 
-	filter->has_states = true;
+	set->has_states = true;
 	if (strcmp(text, "R") == 0 || strcmp(text, "preempted") == 0) {
-		filter->has_preempted = true;
+		set->has_preempted = true;
 		return 0;
 	}
 	index = task_state_parse(text);
 	if (index >= 0) {
-		filter->states |= 1U << index;
+		set->states |= 1U << index;
+		if ((size_t)index == task_state_index(STATE_FROZEN))
+			set->state_bits |= STATE_FROZEN;
 		return 0;
 	}
 	errno = 0;
 	bits = strtoul(text, &end, 0);
 	if (text[0] < '0' || text[0] > '9' || *end || errno || bits > STATE_TASK_MASK)
 		return wire_error_set(
-			error, -EINVAL, ERROR_INVALID_FILTER, "states",
+			error, -EINVAL, ERROR_INVALID_FILTER, field,
 			"%.40s is no task state: R (preempted), S, D, T, t, X, Z, P, I "
 			"or a number of state bits up to 0xffff",
 			text);
 	if (bits == 0)
-		filter->has_preempted = true;
-	filter->state_bits |= (uint32_t)bits;
+		set->has_preempted = true;
+	set->state_bits |= (uint32_t)bits;
 	return 0;
+}
+
+/*
+ * Adds the reasons to the set whose word matches the shell pattern `glob`. Returns 0, or -EINVAL
+ * with *error filled, which names the word that is most like it.
+ */
+static int set_add_reasons(struct filter_set *set, const char *glob, const char *field,
+			   struct wire_error *error)
+{
+	size_t distance, best = strlen(glob) / 2;
+	const char *near = NULL;
+	bool has_match = false;
+	unsigned int i;
+
+	set->has_reasons = true;
+	for (i = 0; i < WAIT_REASON_N; i++) {
+		const char *word = wait_reason_word(i);
+
+		distance = edit_distance(glob, strlen(glob), word, strlen(word));
+		if (distance <= best) {
+			near = word;
+			best = distance - (distance > 0);
+		}
+		if (fnmatch(glob, word, 0) != 0)
+			continue;
+		set->reasons[i / 64] |= UINT64_C(1) << i % 64;
+		has_match = true;
+	}
+	if (has_match)
+		return 0;
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field,
+			      "%.40s is no reason to wait for%s%s%s; stackctl(1) lists them", glob,
+			      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static int check_ids(const struct int_list *ids, const char *field, struct wire_error *error)
@@ -80,6 +125,8 @@ static int filter_check(const struct wire_filter *wire, struct wire_error *error
 	if (!r)
 		r = check_ids(&wire->tids, "tids", error);
 	if (!r)
+		r = check_ids(&wire->not_pids, "not_pids", error);
+	if (!r)
 		r = check_exclusive(wire->user_threads, wire->kernel_threads, "kernel_threads",
 				    "user threads only and kernel threads only exclude each other",
 				    error);
@@ -106,9 +153,64 @@ static int filter_times(struct filter *filter, const struct wire_filter *wire,
 	return 0;
 }
 
-int filter_init(struct filter *filter, const struct wire_filter *wire, struct wire_error *error)
+/* Checks the lists of texts: each has at most LIST_MAX members, and none is empty. */
+static int check_lists(const struct wire_filter *wire, struct wire_error *error)
+{
+	const struct {
+		const char *field;
+		const struct wire_strs *list;
+		const char *what;
+		size_t max_length;
+	} lists[] = {
+		{ "reasons", &wire->reasons, "reasons", SIZE_MAX },
+		{ "not_reasons", &wire->not_reasons, "reasons", SIZE_MAX },
+		{ "not_states", &wire->not_states, "states", SIZE_MAX },
+		{ "comms", &wire->comms, "names", SIZE_MAX },
+		{ "not_comms", &wire->not_comms, "names", SIZE_MAX },
+		{ "cgroups", &wire->cgroups, "control groups", SIZE_MAX },
+		{ "not_cgroups", &wire->not_cgroups, "control groups", SIZE_MAX },
+		{ "units", &wire->units, "units", SIZE_MAX },
+		{ "not_units", &wire->not_units, "units", SIZE_MAX },
+		{ "functions", &wire->functions, "functions", FUNCTION_MAX },
+		{ "not_functions", &wire->not_functions, "functions", FUNCTION_MAX },
+		{ "callers", &wire->callers, "functions", FUNCTION_MAX },
+	};
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		const struct wire_strs *list = lists[i].list;
+
+		if (list->n > LIST_MAX)
+			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, lists[i].field,
+					      "%zu %s are too many: at most %d", list->n,
+					      lists[i].what, LIST_MAX);
+		for (k = 0; k < list->n; k++)
+			if (!list->v[k][0] || strlen(list->v[k]) > lists[i].max_length)
+				return wire_error_set(
+					error, -EINVAL, ERROR_INVALID_FILTER, lists[i].field,
+					"a name is %s: it has 1 to %d bytes",
+					list->v[k][0] ? "too long" : "empty", FUNCTION_MAX);
+	}
+	return 0;
+}
+
+/* Fills a set from the states and the reasons of the request. */
+static int set_init(struct filter_set *set, const struct wire_strs *states,
+		    const struct wire_strs *reasons, bool is_refused, struct wire_error *error)
 {
 	size_t i;
+	int r = 0;
+
+	for (i = 0; i < states->n && !r; i++)
+		r = set_add_state(set, states->v[i], is_refused ? "not_states" : "states", error);
+	for (i = 0; i < reasons->n && !r; i++)
+		r = set_add_reasons(set, reasons->v[i], is_refused ? "not_reasons" : "reasons",
+				    error);
+	return r;
+}
+
+int filter_init(struct filter *filter, const struct wire_filter *wire, struct wire_error *error)
+{
 	int r;
 
 	*filter = (struct filter){ .wire = wire, .max_ns = INT64_MAX };
@@ -117,8 +219,12 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	r = filter_check(wire, error);
 	if (!r)
 		r = filter_times(filter, wire, error);
-	for (i = 0; i < wire->states.n && !r; i++)
-		r = filter_add_state(filter, wire->states.v[i], error);
+	if (!r)
+		r = check_lists(wire, error);
+	if (!r)
+		r = set_init(&filter->wanted, &wire->states, &wire->reasons, false, error);
+	if (!r)
+		r = set_init(&filter->refused, &wire->not_states, &wire->not_reasons, true, error);
 	if (!r)
 		r = check_cpus(&wire->cpus, error);
 	filter->drops_kernel = wire->user_stacks == 1;
@@ -163,10 +269,10 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 	_Static_assert((int)TASK_STATES <= (int)FILTER_STATES, "programs know all states");
 	for (i = 0; i < TASK_STATES; i++)
 		out->state_order[i] = task_state_bits(i);
-	out->states = filter->states;
-	out->state_bits = filter->state_bits;
-	out->has_states = filter->has_states;
-	out->has_preempted = filter->has_preempted;
+	out->states = filter->wanted.states;
+	out->state_bits = filter->wanted.state_bits;
+	out->has_states = filter->wanted.has_states;
+	out->has_preempted = filter->wanted.has_preempted;
 	out->max_wait_ns = filter->max_ns == INT64_MAX ? 0 : (uint64_t)filter->max_ns;
 	out->user_threads = wire->user_threads == 1;
 	out->kernel_threads = wire->kernel_threads == 1;
@@ -183,11 +289,25 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 	memcpy(out->cgroups, cgroups, sizeof(out->cgroups));
 }
 
+bool filter_is_empty(const struct filter *filter)
+{
+	return !filter->base && !filter->drops_kernel && !filter->drops_user &&
+	       (!filter->wire || wire_filter_is_empty(filter->wire));
+}
+
 bool filter_selects_threads(const struct filter *filter)
 {
 	const struct wire_filter *wire = filter->wire;
 
-	return wire && (wire->pids.n || wire->tids.n || wire->comm || wire->cgroup || wire->unit);
+	return wire && (wire->pids.n || wire->tids.n || wire->comm || wire->cgroup || wire->unit ||
+			wire->comms.n || wire->cgroups.n || wire->units.n);
+}
+
+bool filter_selects_functions(const struct filter *filter)
+{
+	const struct wire_filter *wire = filter->wire;
+
+	return wire && (wire->functions.n || wire->not_functions.n || wire->callers.n);
 }
 
 static bool ints_have(const struct int_list *ints, int64_t value)
@@ -227,9 +347,63 @@ static bool cgroup_has_unit(const char *cgroup, const char *unit)
 	return false;
 }
 
+/* True if the name of the thread or of its process matches one of the shell patterns. */
+static bool names_have(const struct wire_strs *globs, const struct window_image *image,
+		       const struct process_info *info)
+{
+	size_t i;
+
+	for (i = 0; i < globs->n; i++)
+		if (fnmatch(globs->v[i], image->comm, 0) == 0 ||
+		    fnmatch(globs->v[i], info->comm, 0) == 0)
+			return true;
+	return false;
+}
+
+/* True if the control group is one of these, or below one of these. */
+static bool cgroups_have(const struct wire_strs *cgroups, const char *cgroup)
+{
+	size_t i;
+
+	for (i = 0; i < cgroups->n; i++)
+		if (cgroup_is_under(cgroup, cgroups->v[i]))
+			return true;
+	return false;
+}
+
+static bool units_have(const struct wire_strs *units, const char *cgroup)
+{
+	size_t i;
+
+	for (i = 0; i < units->n; i++)
+		if (cgroup_has_unit(cgroup, units->v[i]))
+			return true;
+	return false;
+}
+
+/* True if the thread has one of the names, control groups and units, of lists that are not empty.
+ */
+static bool image_is_listed(const struct wire_filter *wire, const struct window_image *image,
+			    const struct process_info *info)
+{
+	return (!wire->comms.n || names_have(&wire->comms, image, info)) &&
+	       (!wire->cgroups.n || cgroups_have(&wire->cgroups, info->cgroup)) &&
+	       (!wire->units.n || units_have(&wire->units, info->cgroup));
+}
+
+/* True if a member not_* of the filter names the thread. `wire` may be NULL. */
+static bool image_is_refused(const struct wire_filter *wire, const struct window_image *image,
+			     const struct process_info *info)
+{
+	return wire && ((wire->not_pids.n && ints_have(&wire->not_pids, info->id.pid)) ||
+			names_have(&wire->not_comms, image, info) ||
+			cgroups_have(&wire->not_cgroups, info->cgroup) ||
+			units_have(&wire->not_units, info->cgroup));
+}
+
 /*
- * True if the filter selects the thread `image`. If any_pid is true, ignores the pids in the
- * filter.
+ * True if the filter selects the thread `image`, but for its members not_*. If any_pid is true,
+ * ignores the pids in the filter.
  */
 static bool image_matches(const struct filter *filter, const struct window_image *image,
 			  const struct process_info *info, bool any_pid)
@@ -251,6 +425,8 @@ static bool image_matches(const struct filter *filter, const struct window_image
 	if (wire->comm && !(filter->knows_threads && comm_is_prefix(wire->comm)) &&
 	    fnmatch(wire->comm, image->comm, 0) != 0 && fnmatch(wire->comm, info->comm, 0) != 0)
 		return false;
+	if (!image_is_listed(wire, image, info))
+		return false;
 	if (filter->knows_cgroup)
 		return true;
 	if (wire->cgroup && !cgroup_is_under(info->cgroup, wire->cgroup))
@@ -261,7 +437,15 @@ static bool image_matches(const struct filter *filter, const struct window_image
 bool filter_has_image(const struct filter *filter, const struct window_image *image,
 		      const struct process_info *info)
 {
-	return image_matches(filter, image, info, false);
+	return image_matches(filter, image, info, false) &&
+	       !image_is_refused(filter->wire, image, info);
+}
+
+bool filter_excludes_image(const struct filter *filter, const struct window_image *image,
+			   const struct process_info *info)
+{
+	return image_is_refused(filter->wire, image, info) &&
+	       image_matches(filter, image, info, false);
 }
 
 static int member_compare(const void *x, const void *y)
@@ -281,23 +465,49 @@ bool filter_has_member(const struct filter *filter, const struct window *window,
 	return window->n_members &&
 	       bsearch(&wanted, window->members, window->n_members, sizeof(wanted),
 		       member_compare) &&
-	       image_matches(filter, &window->images[image], info, true);
+	       image_matches(filter, &window->images[image], info, true) &&
+	       !image_is_refused(filter->wire, &window->images[image], info);
+}
+
+static bool set_has_state(const struct filter_set *set, uint32_t state)
+{
+	size_t i;
+
+	if (state & (STATE_PREEMPTED | STATE_NEW))
+		return set->has_preempted;
+	if (state & STATE_TASK_MASK & set->state_bits)
+		return true;
+	i = task_state_index(state);
+	return i < TASK_STATES && set->states & 1U << i;
 }
 
 bool filter_has_state(const struct filter *filter, uint32_t state)
 {
-	size_t i;
-
 	if (filter->base && !filter_has_state(filter->base, state))
 		return false;
-	if (!filter->has_states)
-		return true;
-	if (state & (STATE_PREEMPTED | STATE_NEW))
-		return filter->has_preempted;
-	if (state & STATE_TASK_MASK & filter->state_bits)
-		return true;
-	i = task_state_index(state);
-	return i < TASK_STATES && filter->states & 1U << i;
+	if (filter->refused.has_states && set_has_state(&filter->refused, state))
+		return false;
+	return !filter->wanted.has_states || set_has_state(&filter->wanted, state);
+}
+
+bool filter_selects_reasons(const struct filter *filter)
+{
+	return filter->wanted.has_reasons || filter->refused.has_reasons ||
+	       (filter->base && filter_selects_reasons(filter->base));
+}
+
+static bool set_has_reason(const struct filter_set *set, enum wait_reason reason)
+{
+	return set->reasons[reason / 64] >> reason % 64 & 1;
+}
+
+bool filter_has_reason(const struct filter *filter, enum wait_reason reason)
+{
+	if (filter->base && !filter_has_reason(filter->base, reason))
+		return false;
+	if (filter->refused.has_reasons && set_has_reason(&filter->refused, reason))
+		return false;
+	return !filter->wanted.has_reasons || set_has_reason(&filter->wanted, reason);
 }
 
 bool filter_has_duration(const struct filter *filter, uint64_t ns)
@@ -309,13 +519,18 @@ bool filter_has_duration(const struct filter *filter, uint64_t ns)
 
 bool filter_has_shorts(const struct filter *filter)
 {
-	return !filter->has_states && filter->min_ns == 0 &&
+	const struct wire_filter *wire = filter->wire;
+
+	return !filter->wanted.has_states && !filter->wanted.has_reasons && filter->min_ns == 0 &&
+	       !(wire && (wire->functions.n || wire->callers.n)) &&
 	       (!filter->base || filter_has_shorts(filter->base));
 }
 
 bool filter_has_all_shorts(const struct filter *filter)
 {
 	return filter_has_shorts(filter) && filter->max_ns == INT64_MAX &&
+	       !filter->refused.has_states && !filter->refused.has_reasons &&
+	       !(filter->wire && filter->wire->not_functions.n) &&
 	       (!filter->base || filter_has_all_shorts(filter->base));
 }
 
@@ -343,14 +558,15 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 
 /*
  * Reduces all times in `part` by the same factor, as an estimate of the waits that the filter
- * selects. The longest wait took max_ns. The reduced sum of blocked_ns and runnable_ns is `share`
- * times the time that all other waits took. If with_max is true, it also includes max_ns.
+ * selects. The longest wait makes up max_time of them. The reduced sum of blocked_ns and
+ * runnable_ns is `share` times the time that all other waits took. If with_max is true, it also
+ * includes max_time.
  */
-static void part_scale(struct filter_part *part, double share, bool with_max)
+static void part_scale(struct filter_part *part, uint64_t max_time, double share, bool with_max)
 {
 	uint64_t all = part->blocked_ns + part->runnable_ns;
-	uint64_t others = all > part->max_ns ? all - part->max_ns : 0;
-	double ns = (double)others * share + (with_max ? (double)part->max_ns : 0);
+	uint64_t others = all > max_time ? all - max_time : 0;
+	double ns = (double)others * share + (with_max ? (double)max_time : 0);
 
 	if ((share >= 1 && with_max) || ns >= (double)all)
 		return;
@@ -364,23 +580,41 @@ bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns)
 	return filter->min_ns == 0 && max_ns <= (uint64_t)filter->max_ns;
 }
 
+/*
+ * Returns how many waits the longest one of a row stands for: several if it was picked at random
+ * from waits shorter than stands_ns.
+ */
+static uint64_t max_weight(const struct filter_part *part)
+{
+	uint64_t in_bucket = part->buckets[wait_bucket(part->max_ns)], weight = 1;
+
+	if (part->stands_ns > part->max_ns && part->max_ns)
+		weight = (part->stands_ns + part->max_ns / 2) / part->max_ns;
+	return weight < in_bucket ? weight : in_bucket;
+}
+
 bool filter_row(const struct filter *filter, struct filter_part *part)
 {
 	bool with_max = filter_has_duration(filter, part->max_ns);
 	unsigned int top = wait_bucket(part->max_ns), i;
+	uint64_t max_time = part->stands_ns > part->max_ns ? part->stands_ns : part->max_ns;
+	uint64_t weight = max_weight(part);
 	double share;
 
 	if (filter_has_whole_row(filter, part->max_ns))
 		return true;
 	if (part->max_ns < (uint64_t)filter->min_ns)
 		return false;
-	if (part->buckets[top])
-		part->buckets[top]--;
-	share = part->count > 1 ? buckets_limit(filter, part->buckets) : with_max;
+	if (!with_max && part->stands_ns > part->max_ns &&
+	    part->blocked_ns + part->runnable_ns <= part->stands_ns)
+		return false;
+	part->buckets[top] -= weight;
+	share = part->count > (weight ? weight : 1) ? buckets_limit(filter, part->buckets)
+						    : with_max;
 	part->is_estimate = share > 0 && share < 1;
-	part_scale(part, share, with_max);
+	part_scale(part, max_time, share, with_max);
 	if (with_max)
-		part->buckets[top]++;
+		part->buckets[top] += weight ? weight : 1;
 	else
 		part->max_ns = 0;
 	part->has_max = with_max;

@@ -11,29 +11,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/wait_reason.h"
 #include "daemon/window/window.h"
 #include "proto/wire.h"
 #include "proto/wire_error.h"
 
-struct filter {
-	const struct wire_filter *wire; /* the filter as requested; NULL: everything passes */
-	const struct filter *base;	/* in a query: the session's filter, which applies, too */
-	int64_t min_ns;			/* the shortest wait that passes; 0: no minimum */
-	int64_t max_ns;			/* the longest wait that passes; INT64_MAX: no maximum */
+/* Task states and reasons of waits. */
+struct filter_set {
 	/*
 	 * task states requested by name: bit 1 << N for the state with the index N, see
 	 * task_state_index()
 	 */
 	uint32_t states;
 	/*
-	 * task states requested by number: mask of kernel state bits; a state passes if it has one
-	 * of these bits
+	 * task states requested by number: mask of kernel state bits; a state is in the set if it
+	 * has one of these bits
 	 */
 	uint32_t state_bits;
-	bool has_states; /* only waits in a state that the filter names pass */
+	bool has_states; /* the request names states */
 	bool has_preempted;
-	bool drops_kernel; /* the filter leaves kernel stacks out */
-	bool drops_user;   /* the filter leaves user stacks out */
+	bool has_reasons; /* the request names reasons */
+	/* bit N % 64 of word N / 64: the reason N is in the set */
+	uint64_t reasons[(WAIT_REASON_N + 63) / 64];
+};
+
+struct filter {
+	const struct wire_filter *wire; /* the filter as requested; NULL: everything passes */
+	const struct filter *base;	/* in a query: the session's filter, which applies, too */
+	int64_t min_ns;			/* the shortest wait that passes; 0: no minimum */
+	int64_t max_ns;			/* the longest wait that passes; INT64_MAX: no maximum */
+	struct filter_set wanted;	/* waits that pass; where it is empty, all of them do */
+	struct filter_set refused;	/* waits that do not pass */
+	bool drops_kernel;		/* the filter leaves kernel stacks out */
+	bool drops_user;		/* the filter leaves user stacks out */
 	/* True: the BPF programs have checked the cgroup at each event. stackd does not check it
 	 * again, because the process may have changed its cgroup before stackd read it. */
 	bool knows_cgroup;
@@ -50,6 +60,9 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 
 struct session_filter;
 struct filter_cgroup;
+
+/* True if the filter, and the session's filter in it, let everything pass. */
+bool filter_is_empty(const struct filter *filter);
 
 /*
  * Converts the filter to the form that a session's BPF programs read. `cgroups` is an array of
@@ -72,12 +85,24 @@ bool filter_has_member(const struct filter *filter, const struct window *window,
 
 bool filter_has_image(const struct filter *filter, const struct window_image *image,
 		      const struct process_info *info);
+
+/* True if nothing but the members not_* of the filter leaves the thread out. */
+bool filter_excludes_image(const struct filter *filter, const struct window_image *image,
+			   const struct process_info *info);
+
+/* True if the stacks of a wait or sample decide whether it passes, or how it is shown. */
+bool filter_selects_functions(const struct filter *filter);
 bool filter_has_state(const struct filter *filter, uint32_t state);
+
+/* True if some reasons of waits do not pass, so that filter_has_reason() has to be asked. */
+bool filter_selects_reasons(const struct filter *filter);
+bool filter_has_reason(const struct filter *filter, enum wait_reason reason);
 bool filter_has_duration(const struct filter *filter, uint64_t ns);
 
 /*
  * Very short waits get no rows: they are recorded only in sums, without task states. Returns true
- * if the filter lets these sums pass, because it limits neither task states nor the shortest wait.
+ * if the filter lets these sums pass, because it asks neither for states, nor for reasons, nor for
+ * functions, nor for a shortest wait.
  */
 bool filter_has_shorts(const struct filter *filter);
 
@@ -99,6 +124,11 @@ struct filter_part {
 	uint64_t throttled_ns;
 	uint64_t max_ns; /* longest wait in ns; if has_max is false, only a lower bound */
 	bool has_max;
+	/*
+	 * if not 0: the waits were picked at random, and each stands for this time, so the longest
+	 * one is not max_ns of the sum
+	 */
+	uint64_t stands_ns;
 	bool is_estimate; /* the times are estimates, because the filter selects only some of the
 			     row's waits */
 	uint64_t buckets[WAIT_BUCKETS];

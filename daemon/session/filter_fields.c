@@ -21,6 +21,15 @@ enum form { TEXT, NUMBER, LIST };
 
 #define BOTH (FILTER_OF_SESSION | FILTER_OF_QUERY)
 
+#define NO_STACKS     "has rows of operations, not of stacks"
+#define ONE_NAME      "records one name (an answer can be limited to several)"
+#define NO_EXCEPTIONS "records without exceptions (an answer can leave some out)"
+#define NO_HOSTS                                                                         \
+	"is of this host only; hosts are for the gateway of a fleet (stackctl --fleet, " \
+	"stackd-fleet serve)"
+#define NO_FUNCTIONS \
+	"records waits and samples in every function (an answer can be limited to some)"
+
 /* Rules for filter fields that only some kinds of probes allow. A field without a rule is allowed
  * for every kind. */
 static const struct rule {
@@ -38,9 +47,31 @@ static const struct rule {
 	{ NUMBER_FIELD(max_block_ns), BOTH, PROBE_WAITS,
 	  "has no waits that could be long or short" },
 	{ LIST_FIELD(states), BOTH, PROBE_WAITS, "has no waits that have a state" },
+	{ LIST_FIELD(reasons), FILTER_OF_QUERY, PROBE_WAITS, "has no waits that have a reason" },
+	{ LIST_FIELD(reasons), FILTER_OF_SESSION, NONE,
+	  "records waits for every reason (an answer can be limited to some)" },
+	{ LIST_FIELD(not_states), FILTER_OF_QUERY, PROBE_WAITS, "has no waits that have a state" },
+	{ LIST_FIELD(not_reasons), FILTER_OF_QUERY, PROBE_WAITS,
+	  "has no waits that have a reason" },
+	{ LIST_FIELD(functions), FILTER_OF_QUERY, PROBE_STACKS, NO_STACKS },
+	{ LIST_FIELD(not_functions), FILTER_OF_QUERY, PROBE_STACKS, NO_STACKS },
+	{ LIST_FIELD(callers), FILTER_OF_QUERY, PROBE_STACKS, NO_STACKS },
+	{ LIST_FIELD(comms), FILTER_OF_SESSION, NONE, ONE_NAME },
+	{ LIST_FIELD(cgroups), FILTER_OF_SESSION, NONE, ONE_NAME },
+	{ LIST_FIELD(units), FILTER_OF_SESSION, NONE, ONE_NAME },
+	{ LIST_FIELD(not_pids), FILTER_OF_SESSION, NONE, NO_EXCEPTIONS },
+	{ LIST_FIELD(not_comms), FILTER_OF_SESSION, NONE, NO_EXCEPTIONS },
+	{ LIST_FIELD(not_cgroups), FILTER_OF_SESSION, NONE, NO_EXCEPTIONS },
+	{ LIST_FIELD(not_units), FILTER_OF_SESSION, NONE, NO_EXCEPTIONS },
+	{ LIST_FIELD(not_states), FILTER_OF_SESSION, NONE, NO_EXCEPTIONS },
+	{ LIST_FIELD(not_reasons), FILTER_OF_SESSION, NONE, NO_EXCEPTIONS },
+	{ LIST_FIELD(functions), FILTER_OF_SESSION, NONE, NO_FUNCTIONS },
+	{ LIST_FIELD(not_functions), FILTER_OF_SESSION, NONE, NO_FUNCTIONS },
+	{ LIST_FIELD(callers), FILTER_OF_SESSION, NONE, NO_FUNCTIONS },
 	{ TEXT_FIELD(layer), BOTH, PROBE_IO, "has no layers, operations and disks" },
 	{ TEXT_FIELD(op), BOTH, PROBE_IO, "has no layers, operations and disks" },
 	{ TEXT_FIELD(disk), BOTH, PROBE_IO, "has no layers, operations and disks" },
+	{ LIST_FIELD(hosts), BOTH, NONE, NO_HOSTS },
 	{ LIST_FIELD(cpus), FILTER_OF_SESSION, PROBE_CPUS, "cannot be limited to some CPUs" },
 	{ LIST_FIELD(cpus), FILTER_OF_QUERY, NONE,
 	  "has no CPUs in its windows (a session of oncpu can be started with them)" },

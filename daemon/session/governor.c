@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/session/governor.h"
 
+#include "bpf/brake.h"
 #include "common/base.h"
 
 /* The least budget, in millionths of one CPU: 4 %. */
@@ -13,7 +14,16 @@ enum { WALKS_SHARE = 4 };
 /* An interval longer than this is a gap: the process was stopped, or measuring was. */
 #define GAP_NS (10 * NS_PER_S)
 
-/* The threads work in bursts, so their cost is averaged over about this time. */
+/*
+ * If walks were not measured for this long, their cost is not known: it must not be taken for 0.
+ * They are measured at least every two seconds, unless the probe's thread does not get on.
+ */
+#define STALE_NS (5 * NS_PER_S)
+
+/*
+ * The threads work in bursts, so their cost is averaged over about this time, or over the time
+ * since steps were last taken if that is shorter: what it was before does not say what it is now.
+ */
 #define AVERAGE_NS (10 * NS_PER_S)
 
 /*
@@ -45,9 +55,48 @@ enum { RAISE_MAX = 6 };
 #define BEYOND_NS  (10 * NS_PER_S)
 #define BENEATH_NS (60 * NS_PER_S)
 
+/*
+ * A debt grows by what all costs above the budget, and shrinks by what it costs below the budget.
+ * Steps are taken when the debt is what the budget allows in DEBT_NS. An average that finds a storm
+ * within two seconds would take the end of each window, where the threads work most, for a storm. A
+ * debt does not: threads that keep within the budget pay it back before the next window ends.
+ */
+#define DEBT_NS (3 * NS_PER_S)
+
+/*
+ * A second adds at most what the budget allows in SPIKE_NS, whatever it cost: a spike that is over
+ * is no reason for steps, and what follows shall not have to pay for it.
+ */
+#define SPIKE_NS (2 * NS_PER_S)
+
+/*
+ * All steps are taken if all has cost more than FAR_OVER_PERCENT of the budget since the debt
+ * began. If a step that was taken back may be the reason for it, that is TWICE_PERCENT. Else one is
+ * taken, or twice as many as last time if that was less than HOLD_NS ago: these did not save
+ * enough.
+ */
+enum { FAR_OVER_PERCENT = 120, TWICE_PERCENT = 200 };
+
+/*
+ * How long all must cost at most RESTORE_PERCENT of the budget before a step is taken back. The
+ * time is four times as long, up to a limit, if steps had to be taken for a debt that began less
+ * than BLAME_NS after a step was taken back. Between two steps that are taken back, there are at
+ * least BETWEEN_NS.
+ */
+#define RESTORE_NS     (10 * NS_PER_S)
+#define RESTORE_MAX_NS (960 * NS_PER_S)
+#define BLAME_NS       (30 * NS_PER_S)
+#define BETWEEN_NS     (3 * NS_PER_S)
+
+enum { RESTORE_PERCENT = 75 };
+
 void governor_init(struct governor *governor, uint64_t budget_ppm)
 {
-	*governor = (struct governor){ .budget_ppm = budget_ppm, .calm_ns = CALM_NS };
+	*governor = (struct governor){
+		.budget_ppm = budget_ppm,
+		.calm_ns = CALM_NS,
+		.restore_ns = RESTORE_NS,
+	};
 }
 
 uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus)
@@ -57,10 +106,34 @@ uint64_t governor_limit(uint64_t budget_ppm, unsigned int cpus)
 	return limit > LEAST_PPM ? limit : LEAST_PPM;
 }
 
+uint32_t governor_brake_share(uint64_t allowed_ppm, unsigned int cpus)
+{
+	uint64_t ppm = 2 * allowed_ppm / (cpus ? cpus : 1);
+
+	if (ppm < LEAST_PPM)
+		ppm = LEAST_PPM;
+	if (ppm > allowed_ppm)
+		ppm = allowed_ppm;
+	return ppm < PPM ? (uint32_t)(ppm * BRAKE_SHARE_ALL / PPM) : BRAKE_SHARE_ALL;
+}
+
 /* Returns the cost of hooks and threads, which no level changes, in millionths of one CPU. */
 static uint64_t fixed_ppm(const struct governor *governor)
 {
 	return governor->cost.hook_ppm + governor->cost.user_ppm;
+}
+
+/* Returns what walks may cost: what all else leaves of the budget, in millionths of one CPU. */
+static uint64_t walks_allowed(const struct governor *governor)
+{
+	const uint64_t limit = governor->limit_ppm, fixed = fixed_ppm(governor);
+
+	return fixed < limit - limit / WALKS_SHARE ? limit - fixed : limit / WALKS_SHARE;
+}
+
+static uint64_t ppm_of(uint64_t cpu_ns, int64_t ns)
+{
+	return (uint64_t)((double)cpu_ns / (double)ns * (double)PPM);
 }
 
 /* Sets how long walks must cost little from now on: longer if the last lowering did not hold. */
@@ -136,9 +209,129 @@ static bool level_adjust(struct governor *governor, int64_t now)
 	return true;
 }
 
+/* Returns the debt at which steps are taken. */
+static double debt_most(const struct governor *governor)
+{
+	return (double)governor->limit_ppm * (DEBT_NS / NS_PER_S);
+}
+
+/*
+ * Adds what all cost since the last reading to the debt. user_ppm is what the threads cost in that
+ * time. While walks cost more than they may and a level can save that, the debt does not grow: with
+ * them, the cost of the threads that read their stacks will fall.
+ */
+static void debt_update(struct governor *governor, const struct governor_reading *last, int64_t ns,
+			uint64_t user_ppm)
+{
+	const uint64_t walk = governor->cost.walk_ppm, allowed = walks_allowed(governor);
+	const bool is_walking = walk > allowed && governor->level < GOVERNOR_LEVEL_MAX;
+	const double s = (double)ns / (double)NS_PER_S, limit = (double)governor->limit_ppm * s,
+		     cost = (double)(governor->cost.hook_ppm + user_ppm + walk) * s,
+		     most = is_walking ? 0 : limit * (SPIKE_NS / NS_PER_S),
+		     more = cost - limit < most ? cost - limit : most;
+
+	governor->is_over = more > 0;
+	if (more > 0 && governor->debt <= 0) {
+		governor->debt_since_ns = last->at_ns;
+		governor->debt_user_ns = last->user_ns;
+	}
+	governor->debt += more;
+	if (governor->debt < 0)
+		governor->debt = 0;
+	if (governor->debt > 2 * debt_most(governor))
+		governor->debt = 2 * debt_most(governor);
+}
+
+/* True if the debt began soon after a step was taken back, which may be the reason for it. */
+static bool restoring_is_blamed(const struct governor *governor)
+{
+	return governor->restored_ns && !governor->taken &&
+	       governor->debt_since_ns - governor->restored_ns < BLAME_NS;
+}
+
+/*
+ * Sets how long all must cost little before a step is taken back, when steps are taken: longer if
+ * that is so because one was taken back, the least if taking back did no harm.
+ */
+static void restore_adjust(struct governor *governor)
+{
+	if (restoring_is_blamed(governor))
+		governor->restore_ns *= 4;
+	else if (!governor->taken)
+		governor->restore_ns = RESTORE_NS;
+	if (governor->restore_ns > RESTORE_MAX_NS)
+		governor->restore_ns = RESTORE_MAX_NS;
+}
+
+/* Returns how many steps to take for the debt. */
+static unsigned int steps_to_take(const struct governor *governor, int64_t now)
+{
+	const double s = (double)(now - governor->debt_since_ns) / (double)NS_PER_S;
+	const double percent = 100 + 100 * governor->debt / s / (double)governor->limit_ppm;
+	const unsigned int left = GOVERNOR_STEPS - 1 - governor->step;
+	const bool is_soon = governor->taken && now - governor->stepped_ns < HOLD_NS;
+	const unsigned int steps = is_soon ? 2 * governor->taken : 1;
+
+	if (percent > (restoring_is_blamed(governor) ? TWICE_PERCENT : FAR_OVER_PERCENT))
+		return left;
+	return steps < left ? steps : left;
+}
+
+/* Takes steps. The average of the threads' cost begins anew, with what it was in the debt. */
+static void steps_take(struct governor *governor, const struct governor_reading *now)
+{
+	const uint64_t user_ppm =
+		ppm_of(now->user_ns - governor->debt_user_ns, now->at_ns - governor->debt_since_ns);
+
+	restore_adjust(governor);
+	governor->taken = steps_to_take(governor, now->at_ns);
+	governor->step += governor->taken;
+	governor->stepped_ns = now->at_ns;
+	governor->debt = 0;
+	if (user_ppm > governor->cost.user_ppm)
+		governor->cost.user_ppm = user_ppm;
+	governor->averaged_ns = 0;
+}
+
+/* True if steps are to be taken. A debt that is being paid back is no reason. */
+static bool steps_are_due(const struct governor *governor)
+{
+	return governor->debt >= debt_most(governor) && governor->is_over &&
+	       governor->step < GOVERNOR_STEPS - 1;
+}
+
+static bool step_adjust(struct governor *governor, const struct governor_reading *now)
+{
+	const uint64_t all = fixed_ppm(governor) + governor->cost.walk_ppm;
+	const bool is_under = all * 100 <= governor->limit_ppm * RESTORE_PERCENT;
+
+	if (!is_under)
+		governor->under_since_ns = 0;
+	else if (!governor->under_since_ns)
+		governor->under_since_ns = now->at_ns;
+	if (steps_are_due(governor)) {
+		steps_take(governor, now);
+		return true;
+	}
+	if (!governor->step || !is_under || governor->debt > 0 ||
+	    now->at_ns - governor->stepped_ns < BETWEEN_NS ||
+	    now->at_ns - governor->under_since_ns < governor->restore_ns)
+		return false;
+	governor->step--;
+	governor->taken = 0;
+	governor->stepped_ns = governor->restored_ns = now->at_ns;
+	return true;
+}
+
+unsigned int governor_sample_every(enum governor_step step)
+{
+	return 1U << (step < GOVERNOR_EIGHTH_SAMPLES ? step : GOVERNOR_EIGHTH_SAMPLES);
+}
+
 static bool beyond_adjust(struct governor *governor, int64_t now)
 {
-	const bool is_beyond = fixed_ppm(governor) > governor->limit_ppm;
+	const bool is_beyond = governor->step == GOVERNOR_STEPS - 1 && governor->debt > 0 &&
+			       fixed_ppm(governor) > governor->limit_ppm;
 
 	if (is_beyond == governor->is_beyond) {
 		governor->beyond_since_ns = 0;
@@ -151,11 +344,6 @@ static bool beyond_adjust(struct governor *governor, int64_t now)
 	governor->is_beyond = is_beyond;
 	governor->beyond_since_ns = 0;
 	return true;
-}
-
-static uint64_t ppm_of(uint64_t cpu_ns, int64_t ns)
-{
-	return (uint64_t)((double)cpu_ns / (double)ns * (double)PPM);
 }
 
 /*
@@ -173,48 +361,91 @@ static uint64_t next_ppm(const struct governor_reading *now, const struct govern
 	return (uint64_t)((double)walk_ppm * (1 + share));
 }
 
-/* Sets the cost since the last reading. Returns false if nothing can be said about it. */
+/* Returns the time at which the reading's walks were measured. */
+static int64_t walks_at(const struct governor_reading *reading)
+{
+	return reading->walks_at_ns ? reading->walks_at_ns : reading->at_ns;
+}
+
+/* True if the totals of `now` and of `last` are those of the begin and the end of an interval. */
+static bool is_interval(const struct governor_reading *last, const struct governor_reading *now)
+{
+	const int64_t ns = now->at_ns - last->at_ns;
+
+	return ns > 0 && ns <= GAP_NS && now->at_ns - walks_at(now) <= STALE_NS &&
+	       last->at_ns - walks_at(last) <= STALE_NS && now->walk_ns >= last->walk_ns &&
+	       now->hook_ns >= last->hook_ns && now->user_ns >= last->user_ns;
+}
+
+/*
+ * Sets the cost of the BPF programs since they were last measured. The threads that measure them
+ * have a pace of their own, so there may be none, one or two measurements between two readings.
+ * Returns false if there is none: the cost stays as it was.
+ */
+static bool programs_update(struct governor *governor, const struct governor_reading *now)
+{
+	const struct governor_reading last = governor->measured;
+	const int64_t ns = walks_at(now) - walks_at(&last);
+
+	if (ns < GOVERNOR_TICK_NS / 2)
+		return false;
+	governor->measured = *now;
+	governor->cost.walk_ppm = ppm_of(now->walk_ns - last.walk_ns, ns);
+	governor->cost.hook_ppm = ppm_of(now->hook_ns - last.hook_ns, ns);
+	governor->next_ppm = next_ppm(now, &last, governor->cost.walk_ppm);
+	return true;
+}
+
+/*
+ * Sets the cost since the last reading. Returns false if nothing can be said about it. The first
+ * measurement of walks after a gap contains all walks of the gap, so it says nothing, either.
+ */
 static bool cost_update(struct governor *governor, const struct governor_reading *now)
 {
 	const struct governor_reading last = governor->last;
-	const bool has_last = governor->has_last;
+	const bool is_next = governor->has_last && is_interval(&last, now);
 	const int64_t ns = now->at_ns - last.at_ns;
-	double user, weight = (double)ns / (double)AVERAGE_NS;
+	uint64_t user_ppm;
+	double weight;
 
 	governor->last = *now;
 	governor->has_last = true;
-	if (!has_last || ns <= 0 || ns > GAP_NS || now->walk_ns < last.walk_ns ||
-	    now->hook_ns < last.hook_ns || now->user_ns < last.user_ns)
+	if (!is_next) {
+		governor->measured = *now;
 		return false;
-	user = (double)ppm_of(now->user_ns - last.user_ns, ns);
-	user = (double)governor->cost.user_ppm * (1 - weight) + user * weight;
-	governor->cost = (struct governor_cost){
-		.walk_ppm = ppm_of(now->walk_ns - last.walk_ns, ns),
-		.hook_ppm = ppm_of(now->hook_ns - last.hook_ns, ns),
-		.user_ppm = (uint64_t)user,
-	};
-	governor->next_ppm = next_ppm(now, &last, governor->cost.walk_ppm);
+	}
+	user_ppm = ppm_of(now->user_ns - last.user_ns, ns);
+	governor->averaged_ns += ns;
+	if (governor->averaged_ns > AVERAGE_NS)
+		governor->averaged_ns = AVERAGE_NS;
+	weight = ns < governor->averaged_ns ? (double)ns / (double)governor->averaged_ns : 1;
+	governor->cost.user_ppm = (uint64_t)((double)governor->cost.user_ppm * (1 - weight) +
+					     (double)user_ppm * weight);
+	governor->is_measured = programs_update(governor, now);
+	debt_update(governor, &last, ns, user_ppm);
 	return true;
 }
 
 bool governor_update(struct governor *governor, const struct governor_reading *now)
 {
 	const int64_t ns = now->at_ns - governor->last.at_ns;
-	uint64_t limit, fixed;
 	bool is_changed;
 
 	if (governor->has_last && ns >= 0 && ns < GOVERNOR_TICK_NS)
 		return false;
-	governor->limit_ppm = limit = governor_limit(governor->budget_ppm, now->cpus);
+	governor->limit_ppm = governor_limit(governor->budget_ppm, now->cpus);
 	if (!cost_update(governor, now)) {
 		governor->calm_since_ns = governor->beyond_since_ns = 0;
+		governor->under_since_ns = 0;
+		governor->debt = 0;
 		return false;
 	}
-	fixed = fixed_ppm(governor);
-	governor->allowed_ppm =
-		fixed < limit - limit / WALKS_SHARE ? limit - fixed : limit / WALKS_SHARE;
-	is_changed = beyond_adjust(governor, now->at_ns);
-	return level_adjust(governor, now->at_ns) || is_changed;
+	is_changed = step_adjust(governor, now);
+	governor->allowed_ppm = walks_allowed(governor);
+	is_changed |= beyond_adjust(governor, now->at_ns);
+	if (governor->is_measured)
+		is_changed |= level_adjust(governor, now->at_ns);
+	return is_changed;
 }
 
 uint64_t governor_sample_below(unsigned int level, uint64_t floor_ns)
@@ -223,4 +454,9 @@ uint64_t governor_sample_below(unsigned int level, uint64_t floor_ns)
 	const uint64_t least_ns = 10 * NS_PER_US;
 
 	return (floor_ns > least_ns ? floor_ns : least_ns) << level;
+}
+
+uint64_t governor_sample_slow(uint64_t waits_below_ns, uint64_t slow_ns, uint64_t setting_ns)
+{
+	return waits_below_ns > (setting_ns ? setting_ns : slow_ns) ? waits_below_ns : setting_ns;
 }

@@ -62,7 +62,7 @@ int session_check(struct session *session, const struct session_request *request
  * PROBE_FUNCTIONS, checks that the request names none. Returns 0, -ENOMEM, or -EINVAL with *error
  * filled. */
 int session_targets(struct session *session, const struct session_request *request,
-		    const struct config *config, struct wire_error *error);
+		    const struct sessions_options *options, struct wire_error *error);
 
 /* Opens the session's probe and starts to read its data. Returns 0 or a negative errno. If the
  * kernel refuses only this probe, returns 0, and the probe is off. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/session/recorder.h"
+#include "daemon/parse/parser.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,9 @@
 #include "daemon/base/log.h"
 #include "daemon/config/keys.h"
 #include "daemon/session/budget.h"
+#include "daemon/session/held_waits.h"
 #include "daemon/session/sweeper.h"
+#include "daemon/session/totals.h"
 #include "daemon/store/store.h"
 #include "daemon/window/fold.h"
 
@@ -121,15 +124,24 @@ static struct window *recorder_fold(struct recorder *recorder, struct window *wi
 static void on_resolved(void *userdata, struct window *window, size_t referred_bytes)
 {
 	struct recorder *recorder = userdata;
+	struct window *always = NULL;
 
+	held_waits_find(recorder->held, window);
 	window = recorder_fold(recorder, window);
 	/*
 	 * A process that has exited sends no more stacks, and those that it has sent take much
 	 * memory. A client that starts a session gets all details.
 	 */
-	if (window->session < SESSION_FIRST_ID)
+	if (window->session < SESSION_FIRST_ID) {
 		window_share_stacks(window, recorder->stacks);
+		always = window_ref(window);
+	}
 	history_add(recorder->history, window, referred_bytes);
+	/* The totals may keep the window: from now on it does not change. */
+	if (!always)
+		return;
+	totals_add(recorder->totals, always);
+	window_unref(always);
 }
 
 static int recorder_tables(struct recorder *recorder, const struct config *config)
@@ -138,6 +150,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	struct window_sink sink = { on_resolved, NULL };
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
+	if (!r)
+		process_table_set_parser(recorder->processes, recorder->parser);
 	if (!r && config->symbols_remote)
 		process_table_read_remote(recorder->processes);
 	if (!r)
@@ -152,6 +166,12 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
 	if (!r)
 		r = source_lines_helper_new(config->symbols_lines_memory, &recorder->lines);
+	if (!r && !recorder->is_serve_only)
+		r = totals_new(&recorder->totals);
+	if (!r && !recorder->is_serve_only) {
+		recorder->held = held_waits_new();
+		r = recorder->held ? 0 : -ENOMEM;
+	}
 	if (!r && !recorder->is_serve_only)
 		r = resolver_new(recorder->processes, recorder->stacks, &sink,
 				 config->idle_functions, &recorder->resolver);
@@ -216,6 +236,7 @@ static int recorder_sessions(struct recorder *recorder, const struct config *con
 	struct sessions_options options = {
 		.config = config,
 		.broker = recorder->broker,
+		.parser = recorder->parser,
 		.unwind = recorder->unwind ? recorder->unwind_maps : NULL,
 		.processes = recorder->processes,
 		.stacks = recorder->stacks,
@@ -238,6 +259,7 @@ static int recorder_budget_start(struct recorder *recorder, const struct config 
 		.config = config,
 		.sessions = recorder->sessions,
 		.cost = &recorder->cost,
+		.processes = recorder->processes,
 		.broker = recorder->broker,
 	};
 
@@ -250,6 +272,7 @@ static int recorder_sweeper(struct recorder *recorder, const struct config *conf
 		.config = config,
 		.processes = recorder->processes,
 		.stacks = recorder->stacks,
+		.history = recorder->history,
 		.resolver = recorder->resolver,
 		.sessions = recorder->sessions,
 		.budget = recorder->budget,
@@ -264,6 +287,7 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	int r;
 
 	recorder->config = config;
+	recorder->cost.workers_ns = recorder->parser ? parser_cpu_ns(recorder->parser) : NULL;
 	recorder->started_real_ns = clock_ns(CLOCK_REALTIME);
 	boot_id_read(recorder->boot_id, sizeof(recorder->boot_id));
 	if (!recorder->is_serve_only)
@@ -311,6 +335,8 @@ void recorder_stop(struct recorder *recorder)
 	recorder->budget = budget_free(recorder->budget);
 	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
+	recorder->held = held_waits_free(recorder->held);
+	recorder->totals = totals_free(recorder->totals);
 	recorder->lines = source_lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
 	if (recorder->store)

@@ -32,7 +32,10 @@ struct recorder_rates {
 };
 
 struct budget;
+struct held_waits;
+struct parser;
 struct sweeper;
+struct totals;
 
 /* Counts of what was folded since the start, see daemon/window/fold.h. Any thread may read them. */
 struct recorder_folds {
@@ -51,6 +54,7 @@ struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker; /* the privileged helper process; borrowed, set before the start, may
 				  be NULL */
+	struct parser *parser; /* the processes that parse files; borrowed, set before the start */
 	/* Set before recorder_start(). True: records nothing and needs no privilege, only answers
 	 * queries from the windows on disk. */
 	bool is_serve_only;
@@ -62,10 +66,12 @@ struct recorder {
 	struct history *history;
 	struct store *store; /* NULL if windows are not written to disk */
 	struct resolver *resolver;
+	struct held_waits *held; /* used on the resolver's thread; NULL if is_serve_only */
 	struct sessions *sessions;
 	struct budget *budget;	 /* NULL if is_serve_only */
 	struct sweeper *sweeper; /* NULL if is_serve_only */
 	struct source_lines_helper *lines;
+	struct totals *totals;	     /* sums of all windows; NULL if is_serve_only */
 	struct recorder_rates rates; /* used by the main thread only */
 	struct recorder_folds folds;
 	struct cost_meter cost;

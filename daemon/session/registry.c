@@ -358,7 +358,7 @@ static int session_open(struct sessions *sessions, const struct session_request 
 	info_fill(sessions, request, session);
 	r = session_check(session, request, error);
 	if (!r)
-		r = session_targets(session, request, sessions->options.config, error);
+		r = session_targets(session, request, &sessions->options, error);
 	if (r)
 		return r;
 	r = session_begin(session, &sessions->options, reason, sizeof(reason));

@@ -458,18 +458,40 @@ void session_probe_status(struct session *session, struct probe_status *out)
 	}
 }
 
-uint64_t session_set_level(struct session *session, const struct config *config, unsigned int level)
+/*
+ * Returns the length below which a probe records waits or operations by chance at this level; 0: it
+ * records none by chance. For iolat it is the same length as for the waits of offcpu, if that is
+ * above the length from which on operations are slow.
+ */
+static uint64_t below_of_level(enum probe_kind kind, int64_t min_wait_ns,
+			       const struct config *config, unsigned int level)
 {
-	const int64_t setting = probe_sample_below_setting(session->info.kind, config),
-		      least = session->info.min_wait_ns;
-	uint64_t below = (uint64_t)setting;
+	const uint64_t setting = (uint64_t)probe_sample_below_setting(kind, config);
+	uint64_t least = (uint64_t)min_wait_ns, below;
 
-	if (!probe_kind_has_waits(session->info.kind))
-		return 0;
-	if (level)
-		below = governor_sample_below(level, (uint64_t)(setting > least ? setting : least));
+	if (!level)
+		return setting;
+	if (kind != PROBE_IOLAT)
+		return governor_sample_below(level, setting > least ? setting : least);
+	least = (uint64_t)config->offcpu_min_wait_ns;
+	below = (uint64_t)config->offcpu_sample_below_ns;
+	below = governor_sample_below(level, below > least ? below : least);
+	return governor_sample_slow(below, (uint64_t)config->iolat_slow_ns, setting);
+}
+
+uint64_t session_set_pace(struct session *session, const struct config *config,
+			  const struct session_pace *pace)
+{
+	const struct session_info *info = &session->info;
+	uint64_t below = below_of_level(info->kind, info->min_wait_ns, config, pace->level);
+
 	pthread_rwlock_rdlock(&session->lock);
-	if (session->probe) {
+	if (session->probe)
+		probe_set_shed(session->probe, pace->shed, pace->sample_every);
+	if (!probe_kind_has(info->kind, PROBE_PICKS)) {
+		below = 0;
+	} else if (session->probe) {
+		probe_set_brake(session->probe, pace->brake_share);
 		probe_set_sample_below(session->probe, below);
 		below = probe_sample_below(session->probe);
 	}

@@ -35,6 +35,7 @@ enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1 };
 struct sessions_options {
 	const struct config *config;
 	struct broker *broker;		  /* opens perf events; NULL: none can be opened */
+	struct parser *parser;		  /* the processes that parse files of strangers */
 	const struct unwind_maps *unwind; /* NULL: user stacks have one frame each */
 	struct process_table *processes;
 	struct stack_table *stacks;
@@ -99,13 +100,21 @@ struct session_info {
 	uint64_t rate;
 };
 
+/* How much an always-on probe records, to keep within the budget. All 0: all that is asked for. */
+struct session_pace {
+	/* each level doubles the length below which waits and operations are recorded by chance */
+	unsigned int level;
+	uint32_t brake_share;  /* see probe_set_brake() */
+	uint32_t shed;	       /* enum shed_flag */
+	uint32_t sample_every; /* see probe_set_shed() */
+};
+
 /*
- * Sets how many of the waits that an always-on probe sees are recorded: 0 for those for which the
- * settings ask; each level above doubles the length below which waits are recorded by chance. Other
- * probes than those of waits ignore it. Returns the length in ns; 0: no wait is recorded by chance.
+ * Sets how much an always-on probe records. Returns the length in ns below which it records waits
+ * or operations by chance; 0: it records none by chance. Any thread.
  */
-uint64_t session_set_level(struct session *session, const struct config *config,
-			   unsigned int level);
+uint64_t session_set_pace(struct session *session, const struct config *config,
+			  const struct session_pace *pace);
 
 /* Creates the registry, and the thread that ends sessions when their duration is over. Returns 0 or
  * a negative errno. */
@@ -223,13 +232,23 @@ const char *session_file(const struct session *session);
  * streams no calls. */
 struct call_stream *session_calls(struct session *session);
 
+struct targets_options {
+	const struct config *config;
+	struct parser *parser; /* the processes that parse programs and libraries */
+	bool is_regex;
+	/*
+	 * refuse functions of programs that only root may trace, see target_find_user()
+	 */
+	bool is_restricted;
+	const struct target_tasks *tasks; /* NULL: none */
+};
+
 /*
- * Finds all functions or tracepoints that match a pattern; the caller frees *out. If is_restricted
- * is true, refuses functions of programs that only root may trace, see target_find_user(). Returns
- * 0, -ENOMEM, or another negative errno with *error filled.
+ * Finds all functions or tracepoints that match a pattern; the caller frees *out. Returns 0,
+ * -ENOMEM, or another negative errno with *error filled.
  */
-int targets_search(const char *text, bool is_regex, bool is_restricted,
-		   const struct target_tasks *tasks, struct targets *out, struct wire_error *error);
+int targets_search(const struct targets_options *options, const char *text, struct targets *out,
+		   struct wire_error *error);
 
 struct arena;
 

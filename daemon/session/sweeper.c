@@ -8,10 +8,15 @@
 #include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/base/activity.h"
+#include "daemon/base/log.h"
 #include "daemon/config/config.h"
+#include "daemon/host/procfs.h"
 #include "daemon/process/process.h"
 #include "daemon/session/budget.h"
+#include "daemon/session/memory_budget.h"
 #include "daemon/session/session.h"
+#include "daemon/store/history.h"
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
@@ -34,17 +39,21 @@
  * When a sweep ends and the allocator has more free memory than this, in bytes, that memory is
  * returned to the kernel: the next window of a host with many processes needs it, but few hosts
  * have many all the time. Finding out how much is free takes milliseconds if there are many pieces,
- * so it is done at this interval.
+ * so it is done at this interval, MEMORY_CHECK_NS, or MEMORY_SOON_NS while stackd takes more than
+ * [budget] memory.
  */
 #define MEMORY_SPARE	((size_t)4 << 20)
 #define MEMORY_CHECK_NS (20 * NS_PER_S)
+#define MEMORY_SOON_NS	(5 * NS_PER_S)
 
 struct sweeper {
 	struct sweeper_options options;
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards is_stopping */
+	pthread_mutex_t lock; /* guards is_stopping and memory */
 	pthread_cond_t stopping;
 	bool is_stopping;
+	struct sweeper_memory memory;
+	struct memory_budget memory_budget;
 	int64_t swept_ns;   /* when the last sweep began */
 	int64_t built_ns;   /* sessions_built_ns() at that time */
 	int64_t checked_ns; /* when memory_check() last ran */
@@ -66,14 +75,68 @@ static void tables_sweep(const struct sweeper_options *options, int64_t built, i
 	process_table_sweep(options->processes, &sweep);
 }
 
-/* Returns free memory to the kernel if there is much of it. */
-static void memory_check(struct sweeper *sweeper, int64_t now)
+/* Returns free memory to the kernel if there is much of it, and if every_ns have passed. */
+static void memory_check(struct sweeper *sweeper, int64_t now, int64_t every_ns)
 {
-	if (now - sweeper->checked_ns < MEMORY_CHECK_NS)
+	if (now - sweeper->checked_ns < every_ns)
 		return;
 	sweeper->checked_ns = now;
 	if (mallinfo2().fordblks > MEMORY_SPARE)
 		malloc_trim(0);
+}
+
+/* Returns what windows take, with their stacks and processes: what history_add() counts. */
+static size_t windows_bytes(const struct sweeper_options *options)
+{
+	struct history_stats stats;
+
+	history_stats(options->history, &stats);
+	return stats.bytes + stats.waiting_bytes + stack_table_referred_bytes(options->stacks) +
+	       process_table_referred_bytes(options->processes);
+}
+
+static void log_windows_limit(size_t before, const struct memory_reading *reading, size_t limit)
+{
+	if (limit < reading->most && before >= reading->most)
+		log_notice("windows in memory may take %zu MiB from now on, and this may change: "
+			   "stackd takes %zu MiB, and [budget] memory allows %zu MiB",
+			   limit >> 20, reading->rss >> 20, reading->budget >> 20);
+	else if (limit >= reading->most && before < reading->most)
+		log_notice("windows in memory may take what [window] max_memory says again");
+}
+
+/* Limits the windows in memory so that stackd keeps within [budget] memory. */
+static void memory_keep(struct sweeper *sweeper)
+{
+	const struct sweeper_options *options = &sweeper->options;
+	const struct config *config = options->config;
+	struct memory_budget *budget = &sweeper->memory_budget;
+	const struct memory_reading reading = {
+		.rss = procfs_own_rss(),
+		.budget = __atomic_load_n(&config->budget_memory, __ATOMIC_RELAXED),
+		.windows = windows_bytes(options),
+		.most = __atomic_load_n(&config->window_max_memory, __ATOMIC_RELAXED),
+	};
+	const size_t before = budget->limit ? budget->limit : reading.most;
+	const size_t limit = memory_budget_update(budget, &reading);
+
+	history_set_budget(options->history, limit);
+	pthread_mutex_lock(&sweeper->lock);
+	sweeper->memory = (struct sweeper_memory){ budget->least, limit, budget->lowered };
+	pthread_mutex_unlock(&sweeper->lock);
+	log_windows_limit(before, &reading, limit);
+	if (reading.rss > reading.budget)
+		memory_check(sweeper, clock_ns(CLOCK_MONOTONIC), MEMORY_SOON_NS);
+}
+
+void sweeper_memory(struct sweeper *sweeper, struct sweeper_memory *out)
+{
+	*out = (struct sweeper_memory){};
+	if (!sweeper)
+		return;
+	pthread_mutex_lock(&sweeper->lock);
+	*out = sweeper->memory;
+	pthread_mutex_unlock(&sweeper->lock);
 }
 
 /*
@@ -95,7 +158,7 @@ static void sweep_if_due(struct sweeper *sweeper)
 	    (built == sweeper->built_ns || names.named_ns < built))
 		return;
 	tables_sweep(options, built, names.named_ns);
-	memory_check(sweeper, now);
+	memory_check(sweeper, now, MEMORY_CHECK_NS);
 	sweeper->swept_ns = now;
 	sweeper->built_ns = built;
 }
@@ -118,13 +181,19 @@ static bool sweeper_wait(struct sweeper *sweeper)
 
 static void *sweeper_run(void *data)
 {
+	struct activity activity = { .thread = "sweeper", .work = "sweeping tables" };
 	struct sweeper *sweeper = data;
 
+	activity_watch(&activity);
 	sweeper->swept_ns = clock_ns(CLOCK_MONOTONIC);
 	while (sweeper_wait(sweeper)) {
+		activity_begin(&activity);
 		budget_tick(sweeper->options.budget);
+		memory_keep(sweeper);
 		sweep_if_due(sweeper);
+		activity_end(&activity);
 	}
+	activity_unwatch(&activity);
 	return NULL;
 }
 

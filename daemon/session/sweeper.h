@@ -8,8 +8,12 @@
  * runs even if no session does.
  */
 
+#include <stddef.h>
+#include <stdint.h>
+
 struct budget;
 struct config;
+struct history;
 struct process_table;
 struct resolver;
 struct sessions;
@@ -21,13 +25,24 @@ struct sweeper_options {
 	const struct config *config; /* the settings; a reload may change the length of windows */
 	struct process_table *processes;
 	struct stack_table *stacks;
+	struct history *history;
 	struct resolver *resolver;
 	struct sessions *sessions;
 	struct budget *budget; /* the thread of the sweeper also calls budget_tick() */
 };
 
+/* How stackd keeps within the setting [budget] memory. */
+struct sweeper_memory {
+	size_t rss;	  /* the least of the last readings of the memory of the process */
+	size_t windows;	  /* what windows may take; 0: nothing was read yet */
+	uint64_t lowered; /* how often that was lowered */
+};
+
 /* Starts the thread. 0, or a negative errno. */
 int sweeper_start(const struct sweeper_options *options, struct sweeper **out);
+
+/* Copies the present state to *out. Any thread. NULL is allowed: nothing was read then. */
+void sweeper_memory(struct sweeper *sweeper, struct sweeper_memory *out);
 
 /* Waits for the end of a running sweep and ends the thread. NULL is allowed. */
 struct sweeper *sweeper_stop(struct sweeper *sweeper);

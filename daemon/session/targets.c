@@ -8,6 +8,7 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "daemon/probe/multi_attach.h"
 #include "daemon/probe/tracepoints.h"
 #include "daemon/session/filter.h"
 
@@ -16,16 +17,18 @@ static int invalid(struct wire_error *error, const char *text)
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function", "%s", text);
 }
 
-int targets_search(const char *text, bool is_regex, bool is_restricted,
-		   const struct target_tasks *tasks, struct targets *out, struct wire_error *error)
+int targets_search(const struct targets_options *options, const char *text, struct targets *out,
+		   struct wire_error *error)
 {
 	struct target_pattern pattern;
 	char why[512] = "";
-	int r = target_parse(text, is_regex, &pattern, why, sizeof(why));
+	int r = target_parse(text, options->is_regex, &pattern, why, sizeof(why));
 
 	if (r)
 		return r == -ENOMEM ? r : invalid(error, why);
-	pattern.is_restricted = is_restricted;
+	pattern.is_restricted = options->is_restricted;
+	pattern.reads_remote = options->config->symbols_remote;
+	pattern.parser = options->parser;
 	switch (pattern.kind) {
 	case TARGET_FUNCTION:
 		r = target_find_functions(&pattern, out, why, sizeof(why));
@@ -35,7 +38,7 @@ int targets_search(const char *text, bool is_regex, bool is_restricted,
 		break;
 	case TARGET_USER:
 	case TARGET_USDT:
-		r = target_find_user(&pattern, tasks, out, why, sizeof(why));
+		r = target_find_user(&pattern, options->tasks, out, why, sizeof(why));
 		break;
 	}
 	if (!r && pattern.regex && regex_is_costly(pattern.regex)) {
@@ -56,13 +59,21 @@ static int none_found(const struct targets *targets, const char *text, enum prob
 		      struct wire_error *error)
 {
 	bool is_snoop = probe_kind_has(kind, PROBE_STREAMS);
+	char hint[256] = "";
 
+	/* A pattern without a colon is a function of the kernel. */
+	if (!strchr(text, ':'))
+		snprintf(hint, sizeof(hint), "; of a library, such as libc, it is u:c:%.200s",
+			 text);
 	return wire_error_set(
 		error, -EINVAL, ERROR_INVALID_FILTER, "function",
-		"%s \"%.200s\"%s%s%.200s; stackctl probes --functions PATTERN lists them",
+		"%s \"%.200s\"%s%s%.200s%s; stackctl probes --functions PATTERN lists them",
 		is_snoop ? "Function" : "0 functions matched by", text,
-		is_snoop ? " not found" : "", targets->path ? " in " : "",
-		targets->path ? targets->path : "");
+		is_snoop ? " not found" : "", targets->path || hint[0] ? " in " : "",
+		targets->path ? targets->path
+		: hint[0]     ? "the kernel"
+			      : "",
+		hint);
 }
 
 static int targets_limit(const struct targets *targets, const char *text, enum probe_kind kind,
@@ -107,20 +118,25 @@ static int tasks_of(const struct wire_filter *filter, int64_t **ids_out, size_t 
 }
 
 static int function_find(struct session *session, const struct session_request *request,
-			 struct wire_error *error)
+			 const struct sessions_options *options, struct wire_error *error)
 {
 	_cleanup_(freep) int64_t *ids = NULL;
 	struct target_tasks tasks = {};
+	const struct targets_options search = {
+		.config = options->config,
+		.parser = options->parser,
+		.is_regex = request->is_regex,
+		.is_restricted = request->uid != 0,
+		.tasks = &tasks,
+	};
 	int r = tasks_of(request->filter, &ids, &tasks.n);
 
 	tasks.ids = ids;
-	return r ? r
-		 : targets_search(request->function, request->is_regex, request->uid != 0, &tasks,
-				  &session->targets, error);
+	return r ? r : targets_search(&search, request->function, &session->targets, error);
 }
 
 int session_targets(struct session *session, const struct session_request *request,
-		    const struct config *config, struct wire_error *error)
+		    const struct sessions_options *options, struct wire_error *error)
 {
 	const char *name = probe_kind_name(session->info.kind);
 	char kinds[64];
@@ -135,13 +151,13 @@ int session_targets(struct session *session, const struct session_request *reque
 	}
 	if (!request->function)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
-				      "%s needs a function, as in: stackctl record %s vfs_read",
-				      name, name);
+				      "%s needs a function, as in: stackctl record %s %s", name,
+				      name, multi_attach_example());
 	if (request->rate && !probe_kind_has(session->info.kind, PROBE_STREAMS))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "rate",
 				      "%s streams nothing: only stacksnoop does", name);
-	r = function_find(session, request, error);
+	r = function_find(session, request, options, error);
 	return r ? r
-		 : targets_limit(&session->targets, request->function, session->info.kind, config,
-				 error);
+		 : targets_limit(&session->targets, request->function, session->info.kind,
+				 options->config, error);
 }

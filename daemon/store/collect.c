@@ -10,10 +10,19 @@
 
 /*
  * A collection reads tables and deletes unused rows, in short steps. WINDOWS_A_STEP: maximum number
- * of rows of the table `windows` that one step reads. ROWS_A_STEP: maximum number of rows of any
- * other table.
+ * of rows of the tables `windows` and `summaries` that one step reads. ROWS_A_STEP: maximum number
+ * of rows of any other table.
  */
 enum { WINDOWS_A_STEP = 16, ROWS_A_STEP = 2000 };
+
+/*
+ * ROW_BYTES: the bytes of a row besides its data: its other columns, its entry in the index, empty
+ * space. A window takes WINDOW_BYTES and 1 / WINDOW_PART of its encoded form besides that form:
+ * the larger it is, the more of its last page is empty.
+ */
+enum { ROW_BYTES = 64, WINDOW_BYTES = 320, WINDOW_PART = 16 };
+
+_Static_assert((int)STORE_TIERS_MAX <= (int)ID_SET_TIERS, "a set can tell all tiers apart");
 
 /*
  * For each phase that deletes rows of a table: its SQL statements, and where the numbers of the
@@ -29,6 +38,8 @@ static const struct phase {
 			     offsetof(struct store_marks, stacks) },
 	[COLLECT_FRAMES] = { STATEMENT_FRAMES_LAST, STATEMENT_FRAMES_AFTER, STATEMENT_FRAME_DROP,
 			     offsetof(struct store_marks, frames) },
+	[COLLECT_FILES] = { STATEMENT_FILES_LAST, STATEMENT_FILES_AFTER, STATEMENT_FILE_DROP,
+			    offsetof(struct store_marks, files) },
 	[COLLECT_PROCESSES] = { STATEMENT_PROCESSES_LAST, STATEMENT_PROCESSES_AFTER,
 				STATEMENT_PROCESS_DROP, offsetof(struct store_marks, processes) },
 };
@@ -63,14 +74,35 @@ int store_collect_begin(struct store *store)
 	return 0;
 }
 
+/* A window whose stacks and processes are being marked. */
+struct marked_window {
+	struct store_marks *marks;
+	unsigned int tiers; /* its tier, as in struct id_set */
+};
+
 static int on_stack(void *userdata, int64_t number)
 {
-	return id_set_add(&((struct store_marks *)userdata)->stacks, number);
+	const struct marked_window *window = userdata;
+
+	return id_set_add(&window->marks->stacks, number, window->tiers);
 }
 
 static int on_process(void *userdata, int64_t number)
 {
-	return id_set_add(&((struct store_marks *)userdata)->processes, number);
+	const struct marked_window *window = userdata;
+
+	return id_set_add(&window->marks->processes, number, window->tiers);
+}
+
+/* Counts a row of so many bytes for the tiers whose windows refer to it. */
+static void row_count(struct store_collect *collect, unsigned int tiers, int64_t bytes)
+{
+	double part = (double)bytes / __builtin_popcount(tiers);
+	size_t i;
+
+	for (i = 0; i < STORE_TIERS_MAX; i++)
+		if (tiers & 1U << i)
+			collect->shared[i] += part;
 }
 
 /*
@@ -81,26 +113,31 @@ static int window_mark(struct store_collect *collect, sqlite3_stmt *statement)
 {
 	const void *blob = sqlite3_column_blob(statement, 2);
 	size_t size = (size_t)sqlite3_column_bytes(statement, 2);
+	uint64_t number = (uint64_t)sqlite3_column_int64(statement, 3);
+	size_t tier = number < STORE_TIERS_MAX ? (size_t)number : STORE_TIERS_MAX - 1;
+	struct marked_window window = { .marks = &collect->marks, .tiers = 1U << tier };
 	int r;
 
 	collect->at = sqlite3_column_int64(statement, 0);
+	collect->encoded[tier] += (double)size;
+	row_count(collect, window.tiers, WINDOW_BYTES + (int64_t)size / WINDOW_PART);
 	if (!blob || sqlite3_column_int64(statement, 1) != store_sum(collect->at, blob, size))
 		return 0;
-	r = store_blob_numbers(blob, size, on_stack, on_process, &collect->marks);
+	r = store_blob_numbers(blob, size, on_stack, on_process, &window);
 	return r == -EBADMSG ? 0 : r;
 }
 
 /*
- * Marks the stacks and processes of the next WINDOWS_A_STEP windows as in use. Returns the number
- * of these windows, 0 after the last one, or a negative errno.
+ * Marks the stacks and processes of the next WINDOWS_A_STEP windows or summaries, which `which`
+ * lists, as in use. Returns the number of these windows, 0 after the last one, or a negative errno.
  */
-static int windows_step(struct store *store)
+static int windows_step(struct store *store, enum store_statement which)
 {
 	struct store_collect *collect = &store->collect;
 	sqlite3_stmt *statement;
 	int r, n = 0;
 
-	statement = store_db_statement(&store->db, STATEMENT_WINDOW_BLOBS_AFTER, &r);
+	statement = store_db_statement(&store->db, which, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, collect->at);
@@ -116,10 +153,10 @@ static int windows_step(struct store *store)
 }
 
 /* Marks as in use the frames of the stack in the statement's current row. */
-static int frames_mark(struct store_collect *collect, sqlite3_stmt *statement)
+static int frames_mark(struct store_collect *collect, sqlite3_stmt *statement, unsigned int tiers)
 {
-	const uint8_t *data = sqlite3_column_blob(statement, 1);
-	size_t size = (size_t)sqlite3_column_bytes(statement, 1);
+	const uint8_t *data = sqlite3_column_blob(statement, 2);
+	size_t size = (size_t)sqlite3_column_bytes(statement, 2);
 	struct bytes_reader in = { .at = data, .end = data + size };
 	uint64_t last = 0, n = store_stack_frames(&in);
 	int r = 0;
@@ -127,9 +164,20 @@ static int frames_mark(struct store_collect *collect, sqlite3_stmt *statement)
 	for (; n && !in.is_failed && !r; n--) {
 		last += (uint64_t)bytes_get_i64(&in);
 		if (!in.is_failed)
-			r = id_set_add(&collect->marks.frames, (int64_t)last);
+			r = id_set_add(&collect->marks.frames, (int64_t)last, tiers);
 	}
 	return r;
+}
+
+/* Marks as in use the file of the frame in the statement's current row. */
+static int file_mark(struct store_collect *collect, sqlite3_stmt *statement, unsigned int tiers)
+{
+	const uint8_t *data = sqlite3_column_blob(statement, 2);
+	size_t size = (size_t)sqlite3_column_bytes(statement, 2);
+	struct bytes_reader in = { .at = data, .end = data + size };
+	int64_t file = store_frame_file(&in);
+
+	return file ? id_set_add(&collect->marks.files, file, tiers) : 0;
 }
 
 /*
@@ -145,6 +193,7 @@ static int unused_list(struct store *store, int64_t *ids, size_t *n_out)
 		(const struct id_set *)(const void *)((const char *)&collect->marks + phase->marks);
 	sqlite3_stmt *statement;
 	int r, n = 0, failed = 0;
+	unsigned int tiers;
 
 	*n_out = 0;
 	statement = store_db_statement(&store->db, phase->list, &r);
@@ -156,10 +205,16 @@ static int unused_list(struct store *store, int64_t *ids, size_t *n_out)
 	while (!failed && (r = store_db_step(&store->db, statement)) > 0) {
 		collect->at = sqlite3_column_int64(statement, 0);
 		++*n_out;
-		if (!id_set_has(marks, collect->at))
+		tiers = id_set_tiers(marks, collect->at);
+		if (!tiers) {
 			ids[n++] = collect->at;
-		else if (collect->phase == COLLECT_STACKS)
-			failed = frames_mark(collect, statement);
+			continue;
+		}
+		row_count(collect, tiers, sqlite3_column_int64(statement, 1) + ROW_BYTES);
+		if (collect->phase == COLLECT_STACKS)
+			failed = frames_mark(collect, statement, tiers);
+		else if (collect->phase == COLLECT_FRAMES)
+			failed = file_mark(collect, statement, tiers);
 	}
 	sqlite3_reset(statement);
 	if (failed)
@@ -228,8 +283,14 @@ static int sessions_trim(struct store *store)
 static int phase_step(struct store *store)
 {
 	struct store_collect *collect = &store->collect;
-	int r = collect->phase == COLLECT_WINDOWS ? windows_step(store) : rows_step(store);
+	int r;
 
+	if (collect->phase == COLLECT_WINDOWS)
+		r = windows_step(store, STATEMENT_WINDOW_BLOBS_AFTER);
+	else if (collect->phase == COLLECT_SUMMARIES)
+		r = windows_step(store, STATEMENT_SUMMARY_BLOBS_AFTER);
+	else
+		r = rows_step(store);
 	if (r < 0)
 		return r;
 	if (collect->marks.is_failed)
@@ -241,7 +302,8 @@ static int phase_step(struct store *store)
 		store_intern_forget_unmarked(store->intern);
 	if (collect->phase < COLLECT_PHASES_N)
 		return 1;
-	return sessions_trim(store);
+	r = store_tiers_weigh(store, collect->shared, collect->encoded);
+	return r ? r : sessions_trim(store);
 }
 
 int store_collect_step(struct store *store)

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_COLLECT_H
 
 /*
- * Deletes the rows of stacks, frames and processes to which no window refers any more. A collection
- * first reads which rows the windows use, then deletes all others. It is done in short steps,
- * between which the writer's thread does other work. Used by this thread only.
+ * Deletes the rows of stacks, frames, files and processes to which no window and no summary refers
+ * any more. A collection first reads which rows the windows use, then deletes all others. It is
+ * done in short steps, between which the writer's thread does other work. Used by this thread only.
  */
 
 #include <stdbool.h>
@@ -13,14 +13,17 @@
 #include <stdint.h>
 
 #include "daemon/store/intern.h"
+#include "daemon/store/store.h"
 
 struct store;
 
 enum store_collect_phase {
 	COLLECT_NONE, /* no collection is under way */
 	COLLECT_WINDOWS,
+	COLLECT_SUMMARIES,
 	COLLECT_STACKS,
 	COLLECT_FRAMES,
+	COLLECT_FILES,
 	COLLECT_PROCESSES,
 	COLLECT_PHASES_N,
 };
@@ -35,6 +38,14 @@ struct store_collect {
 	 */
 	int64_t last[COLLECT_PHASES_N];
 	struct store_marks marks;
+	/*
+	 * shared[i]: bytes that tier i takes besides its encoded windows and summaries, as far as
+	 * they were examined. Most are those of rows to which windows of the tier refer. A row to
+	 * which several tiers refer counts for each of them in equal parts.
+	 */
+	double shared[STORE_TIERS_MAX];
+	/* encoded[i]: bytes of the encoded windows and summaries of tier i that were examined */
+	double encoded[STORE_TIERS_MAX];
 };
 
 /* Begins a collection, if none is under way. Returns 0 or a negative errno. */

@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 
 enum column_kind {
 	COLUMN_U64,

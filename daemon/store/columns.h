@@ -51,6 +51,7 @@ struct store_column_context {
 	 * images_decoded()
 	 */
 	bool is_settled;
+	bool has_members; /* window->members are decoded */
 	/*
 	 * when decoding for a query: the row numbers of the window's stacks in the database, still
 	 * encoded. They are decoded, and the stacks loaded, only if the query uses the window

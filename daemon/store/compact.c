@@ -5,14 +5,13 @@
 #include "common/base.h"
 #include "daemon/store/downsample.h"
 #include "daemon/store/internal.h"
-#include "daemon/store/window_row.h"
+#include "daemon/store/summary.h"
 
 /*
- * PARTS_MAX: maximum number of windows that are merged in one step. MEMBERS_A_ROW: maximum number
- * of pids of folded processes in a window, for each row that the window may have, see
- * members_trim().
+ * The maximum number of pids of folded processes in a window, for each row that the window may
+ * have, see members_trim().
  */
-enum { PARTS_MAX = 64, MEMBERS_A_ROW = 2 };
+enum { MEMBERS_A_ROW = 2 };
 
 /* The minimum time between two evictions of windows that are too old. */
 #define EVICT_EVERY_NS (250 * NS_PER_MS)
@@ -34,16 +33,12 @@ bool store_continues(const struct store_entry *entry, const struct store_entry *
 	       step <= NS_PER_MS && step >= -NS_PER_MS && slept <= NS_PER_MS && slept >= -NS_PER_MS;
 }
 
-/*
- * Returns how many windows, beginning with the first, can be merged into one. They must begin in
- * the same period of length_ns, without a break between them.
- */
-static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
+size_t store_group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
 	int64_t slot = store_entry_start(&entries[0]) / length_ns;
 	size_t size = 1;
 
-	while (size < n && size < PARTS_MAX &&
+	while (size < n && size < STORE_PARTS_MAX &&
 	       store_continues(&entries[size], &entries[size - 1]) &&
 	       store_entry_start(&entries[size]) / length_ns == slot)
 		size++;
@@ -75,6 +70,7 @@ struct merged_names {
 	 */
 	struct store_names added;
 	struct store *store;
+	unsigned int tiers; /* the tier of the merged window, as in struct id_set */
 };
 
 static int merged_stack(void *userdata, struct stack *stack, int64_t *out)
@@ -83,7 +79,7 @@ static int merged_stack(void *userdata, struct stack *stack, int64_t *out)
 	int r = names->loaded.stack_number(names->loaded.userdata, stack, out);
 
 	if (!r && names->store->collect.phase != COLLECT_NONE)
-		r = id_set_add(&names->store->collect.marks.stacks, *out);
+		r = id_set_add(&names->store->collect.marks.stacks, *out, names->tiers);
 	return r;
 }
 
@@ -95,7 +91,7 @@ static int merged_process(void *userdata, struct process *process, int64_t *out)
 	if (r == -ENOENT)
 		return names->added.process_number(names->added.userdata, process, out);
 	if (!r && names->store->collect.phase != COLLECT_NONE)
-		r = id_set_add(&names->store->collect.marks.processes, *out);
+		r = id_set_add(&names->store->collect.marks.processes, *out, names->tiers);
 	return r;
 }
 
@@ -108,17 +104,14 @@ int store_tier_fold(const struct store *store, size_t tier, struct window *windo
 	return window_fold(window, &limits, out);
 }
 
-/*
- * Encodes a window that was made from windows that `reader` has loaded. `id` is the number that the
- * new window will have in the database.
- */
-static int merged_encode(struct store *store, struct store_reader *reader,
-			 const struct window *window, int64_t id, struct bytes *blob)
+int store_merged_encode(struct store *store, struct store_reader *reader,
+			const struct window *window, size_t tier, int64_t id, struct bytes *blob)
 {
 	struct merged_names merged = {
 		.loaded = store_reader_names(reader),
-		.added = store_intern_names(store->intern, id),
+		.added = store_intern_names(store->intern, id, tier),
 		.store = store,
+		.tiers = 1U << tier,
 	};
 	const struct store_names names = {
 		.stack_number = merged_stack,
@@ -140,7 +133,8 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 	struct store_entry entry = store_entry_of(window, window->run);
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	size_t i;
-	int r = merged_encode(store, reader, window, group->entries[0].id, &blob);
+	int r = store_merged_encode(store, reader, window, group->oldest.tier + 1,
+				    group->entries[0].id, &blob);
 
 	entry.id = group->entries[0].id;
 	for (i = 0; i < group->n && !r; i++)
@@ -152,11 +146,7 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 				  store_tier_rows(store, group->oldest.tier + 1));
 }
 
-/*
- * Ends the open transaction: commits it if r is 0, otherwise rolls it back. Returns 0 or a negative
- * errno.
- */
-static int step_end(struct store *store, int r)
+int store_step_end(struct store *store, int r)
 {
 	if (!r)
 		r = store_db_run(&store->db, "COMMIT");
@@ -193,7 +183,7 @@ static int group_move(struct store *store, const struct group *group, bool is_ea
 	}
 	if (!r)
 		r = early_note(store, group, is_early);
-	return step_end(store, r);
+	return store_step_end(store, r);
 }
 
 static int group_replace(struct store *store, struct store_reader *reader,
@@ -203,11 +193,11 @@ static int group_replace(struct store *store, struct store_reader *reader,
 	const struct store_tier *next = &store->tiers[tier + 1];
 	int64_t own = tier ? store->tiers[tier].length_ns : 0;
 	/*
-	 * One step merges at most PARTS_MAX windows. If the period has more windows, the merged
-	 * window stays in its tier, to be merged again with the others.
+	 * One step merges at most STORE_PARTS_MAX windows. If the period has more windows, the
+	 * merged window stays in its tier, to be merged again with the others.
 	 */
-	bool is_part =
-		group->n == PARTS_MAX && window->end_ns - window->start_ns < next->length_ns / 2;
+	bool is_part = group->n == STORE_PARTS_MAX &&
+		       window->end_ns - window->start_ns < next->length_ns / 2;
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (r)
@@ -215,7 +205,7 @@ static int group_replace(struct store *store, struct store_reader *reader,
 	r = group_replace_in(store, reader, group, window, is_part ? own : next->length_ns);
 	if (!r)
 		r = early_note(store, group, is_early);
-	r = step_end(store, r);
+	r = store_step_end(store, r);
 	if (r)
 		return r;
 	pthread_mutex_lock(&store->lock);
@@ -266,7 +256,7 @@ static int group_downsample(struct store *store, const struct group *group,
  */
 static int group_merge(struct store *store, const struct group *group, bool is_early)
 {
-	struct window *windows[PARTS_MAX] = {}, *window = NULL;
+	struct window *windows[STORE_PARTS_MAX] = {}, *window = NULL;
 	struct store_reader *reader = NULL;
 	bool is_partial = false;
 	size_t i;
@@ -293,25 +283,11 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 static int entries_read(struct store *store, const struct tier_row *oldest, size_t max,
 			struct group *group, size_t *n_out)
 {
-	sqlite3_stmt *statement;
-	size_t n = 0;
-	int r;
-
 	group->entries = calloc(max, sizeof(*group->entries));
 	if (!group->entries)
 		return -ENOMEM;
-	statement = store_db_statement(&store->db, STATEMENT_TIER_GROUP, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, (int64_t)oldest->tier);
-	sqlite3_bind_int64(statement, 2, (int64_t)oldest->session);
-	sqlite3_bind_int64(statement, 3, oldest->id);
-	sqlite3_bind_int64(statement, 4, (int64_t)max);
-	while (n < max && (r = store_db_step(&store->db, statement)) > 0)
-		n += store_row_read(statement, &group->entries[n]) == 0;
-	sqlite3_reset(statement);
-	*n_out = n;
-	return r < 0 ? r : 0;
+	return store_tier_entries(store, oldest->tier, oldest->session, oldest->id, max,
+				  group->entries, n_out);
 }
 
 /*
@@ -325,13 +301,13 @@ static int group_find(struct store *store, size_t tier, struct group *group)
 	int r = store_tier_oldest(store, tier, &group->oldest);
 
 	if (!r)
-		r = entries_read(store, &group->oldest, PARTS_MAX + 1, group, &n);
+		r = entries_read(store, &group->oldest, STORE_PARTS_MAX + 1, group, &n);
 	if (r)
 		return r;
 	if (!n || group->entries[0].id != group->oldest.id)
 		return -EBADMSG;
 	group->n = tier + 1 < store->n_tiers
-			   ? group_size(group->entries, n, store->tiers[tier + 1].length_ns)
+			   ? store_group_size(group->entries, n, store->tiers[tier + 1].length_ns)
 			   : 1;
 	group->is_complete = group->n < n;
 	return 0;
@@ -348,7 +324,7 @@ static int evict(struct store *store, const struct tier_row *row, bool is_early,
 	r = store_evict_window(store, row->id, row->end_ns, reason, counter);
 	if (!r && is_early)
 		r = store_tier_note_early(store, row->tier, row->end_ns);
-	return step_end(store, r);
+	return store_step_end(store, r);
 }
 
 /* Moves a window to the next tier without merging it. */
@@ -356,7 +332,7 @@ static int oldest_move(struct store *store, const struct tier_row *row)
 {
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
-	return r ? r : step_end(store, store_tier_move(store, row));
+	return r ? r : store_step_end(store, store_tier_move(store, row));
 }
 
 /*
@@ -391,9 +367,12 @@ static int window_replace(struct store *store, struct store_reader *reader,
 
 	if (!is_changed)
 		return store_tier_resize(store, row, row->size, rows);
-	r = merged_encode(store, reader, folded, row->id, &blob);
+	r = store_merged_encode(store, reader, folded, row->tier, row->id, &blob);
+	if (!r)
+		r = store_summary_drop(store, row);
 	if (r)
 		return r;
+	store_summary_again(store, row);
 	statement = store_db_statement(&store->db, STATEMENT_WINDOW_DROP, &r);
 	if (r)
 		return r;
@@ -427,8 +406,8 @@ static int row_fold(struct store *store, const struct tier_row *row)
 	if (!r && folded) {
 		r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 		if (!r)
-			r = step_end(store,
-				     window_replace(store, reader, row, folded, folded != window));
+			r = store_step_end(store, window_replace(store, reader, row, folded,
+								 folded != window));
 	}
 	window_unref(folded);
 	window_unref(window);

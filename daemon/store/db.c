@@ -8,12 +8,13 @@
 
 enum {
 	BUSY_MS = 2000,
+	BUSY_STEP_MS = 5,     /* pause between two attempts in store_db_run_while() */
 	MAX_LENGTH = 32 << 20 /* MAX_LENGTH: maximum size of a blob or SQL statement in bytes */
 };
 
 /*
- * The columns of the table `windows` except the blob, in the order in which window_row.c reads
- * them.
+ * The columns of the tables `windows` and `summaries` except the blob, in the order in which
+ * window_row.c reads them.
  */
 #define ENTRY                                                                             \
 	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
@@ -28,12 +29,16 @@ enum {
 	[STATEMENT_##TABLE##_HEAL] = "UPDATE " table " SET sum = ?2, data = ?3 WHERE id = ?1",    \
 	[STATEMENT_##TABLE##_GET] = "SELECT data, sum FROM " table " WHERE id = ?1"
 
-#define COLLECTED(ROW, ROWS, rows, columns)                                              \
-	[STATEMENT_##ROWS##_LAST] = "SELECT ifnull(max(id), 0) FROM " rows,              \
-	[STATEMENT_##ROWS##_AFTER] = "SELECT id" columns " FROM " rows " WHERE id > ?1 " \
-				     "AND id <= ?2 AND seen < 9223372036854775807 "      \
-				     "ORDER BY id LIMIT ?3",                             \
+#define COLLECTED(ROW, ROWS, rows, columns)                                       \
+	[STATEMENT_##ROWS##_LAST] = "SELECT ifnull(max(id), 0) FROM " rows,       \
+	[STATEMENT_##ROWS##_AFTER] =                                              \
+		"SELECT id, length(data)" columns " FROM " rows " WHERE id > ?1 " \
+		"AND id <= ?2 AND seen < 9223372036854775807 "                    \
+		"ORDER BY id LIMIT ?3",                                           \
 	[STATEMENT_##ROW##_DROP] = "DELETE FROM " rows " WHERE id = ?1"
+
+/* The tier of a window, or of the windows of a summary. */
+#define TIER_OF(table) "(SELECT tier FROM window_tiers WHERE window_tiers.id = " table ".id)"
 
 #define TIER "id, tier, session, start_real_ns, end_real_ns, size, row_limit"
 
@@ -42,6 +47,7 @@ static const char *const sql[STATEMENT_N] = {
 	[STATEMENT_COMMIT] = "COMMIT",
 	[STATEMENT_ROLLBACK] = "ROLLBACK",
 	INTERNED(FRAME, "frames"),
+	INTERNED(FILE, "files"),
 	INTERNED(STACK, "stacks"),
 	INTERNED(PROCESS, "processes"),
 	[STATEMENT_WINDOW_NEXT] = "SELECT ifnull(max(id), 0) + 1 FROM windows",
@@ -51,7 +57,8 @@ static const char *const sql[STATEMENT_N] = {
 		"?17, ?18, ?19, ?20)",
 	[STATEMENT_WINDOW_BLOB] = "SELECT blob, blob_sum FROM windows WHERE id = ?1",
 	[STATEMENT_WINDOW_BLOBS_AFTER] =
-		"SELECT id, blob_sum, blob FROM windows WHERE id > ?1 ORDER BY id LIMIT ?2",
+		"SELECT id, blob_sum, blob, " TIER_OF("windows") " FROM windows WHERE id > ?1 "
+								 "ORDER BY id LIMIT ?2",
 	[STATEMENT_WINDOW_DROP] = "DELETE FROM windows WHERE id = ?1",
 	[STATEMENT_WINDOW_OLDEST] = "SELECT id, end_real_ns FROM windows ORDER BY id LIMIT 1",
 	[STATEMENT_WINDOW_NEWEST] = "SELECT id, end_real_ns FROM windows ORDER BY id DESC LIMIT 1",
@@ -97,7 +104,8 @@ static const char *const sql[STATEMENT_N] = {
 		"INSERT OR REPLACE INTO meta (key, number, text) VALUES (?1, ?2, ?3)",
 	[STATEMENT_META_GET] = "SELECT number, text FROM meta WHERE key = ?1",
 	COLLECTED(STACK, STACKS, "stacks", ", data"),
-	COLLECTED(FRAME, FRAMES, "frames", ""),
+	COLLECTED(FRAME, FRAMES, "frames", ", data"),
+	COLLECTED(FILE, FILES, "files", ""),
 	COLLECTED(PROCESS, PROCESSES, "processes", ""),
 	[STATEMENT_TIER_ADD] =
 		"INSERT OR REPLACE INTO window_tiers (id, tier, length_ns, session, start_real_ns, "
@@ -121,6 +129,26 @@ static const char *const sql[STATEMENT_N] = {
 	[STATEMENT_TIER_LENGTHS] =
 		"SELECT length_ns, count(*), sum(size), min(start_real_ns), max(end_real_ns) "
 		"FROM window_tiers GROUP BY length_ns",
+	[STATEMENT_SUMMARY_ADD] =
+		"INSERT INTO summaries (" ENTRY ", start_real_ns, end_real_ns, blob_sum, blob, "
+		"last_id, windows, size, lacks_ns, facts_sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+		"?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
+	[STATEMENT_SUMMARY_OF] = "SELECT id, last_id, size FROM summaries WHERE session = ?1 "
+				 "AND id <= ?2 ORDER BY id DESC LIMIT 1",
+	[STATEMENT_SUMMARY_DROP] = "DELETE FROM summaries WHERE id = ?1",
+	[STATEMENT_SUMMARY_LIST] =
+		"SELECT " ENTRY ", last_id, windows, lacks_ns, facts_sum FROM summaries "
+		"WHERE start_real_ns > ?1 AND start_real_ns < ?2 AND probe = ?3 ORDER BY id",
+	[STATEMENT_SUMMARY_BLOB] = "SELECT blob, blob_sum FROM summaries WHERE id = ?1",
+	[STATEMENT_SUMMARY_BLOBS_AFTER] =
+		"SELECT id, blob_sum, blob, " TIER_OF("summaries") " FROM summaries WHERE id > ?1 "
+								   "ORDER BY id LIMIT ?2",
+	[STATEMENT_SUMMARY_SUMS] =
+		"SELECT tier, sum(summaries.size) FROM summaries JOIN window_tiers "
+		"ON window_tiers.id = summaries.id GROUP BY tier",
+	[STATEMENT_SUMMARY_WINDOWS] =
+		"SELECT ifnull(sum(size), 0) FROM window_tiers WHERE session = ?1 AND id >= ?2 "
+		"AND id <= ?3",
 	[STATEMENT_PAGES] = "PRAGMA page_count",
 	[STATEMENT_FREE_PAGES] = "PRAGMA freelist_count",
 };
@@ -165,6 +193,34 @@ int store_db_errno(struct store_db *db, int code)
 int store_db_run(struct store_db *db, const char *text)
 {
 	return store_db_errno(db, sqlite3_exec(db->handle, text, NULL, NULL, NULL));
+}
+
+/* Decides in store_db_run_while() whether to go on waiting for another connection. */
+struct busy {
+	bool (*may_wait)(void *userdata);
+	void *userdata;
+};
+
+static int on_busy(void *data, int n)
+{
+	const struct busy *busy = data;
+
+	if (n >= BUSY_MS / BUSY_STEP_MS || !busy->may_wait(busy->userdata))
+		return 0;
+	usleep(BUSY_STEP_MS * 1000);
+	return 1;
+}
+
+int store_db_run_while(struct store_db *db, const char *text, bool (*may_wait)(void *userdata),
+		       void *userdata)
+{
+	struct busy busy = { may_wait, userdata };
+	int r;
+
+	sqlite3_busy_handler(db->handle, on_busy, &busy);
+	r = store_db_run(db, text);
+	sqlite3_busy_timeout(db->handle, BUSY_MS);
+	return r;
 }
 
 static int schema_read(struct store_db *db)

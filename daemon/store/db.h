@@ -19,10 +19,11 @@
  * schema.c.
  */
 enum {
-	STORE_SCHEMA = 4,
-	STORE_SCHEMA_OLDEST = 1,   /* the oldest version that this stackd can read */
-	STORE_SCHEMA_SESSIONS = 2, /* the first version with the table `sessions` */
-	STORE_SCHEMA_TIERS = 4,	   /* the first version with the table `window_tiers` */
+	STORE_SCHEMA = 6,
+	STORE_SCHEMA_OLDEST = 1,    /* the oldest version that this stackd can read */
+	STORE_SCHEMA_SESSIONS = 2,  /* the first version with the table `sessions` */
+	STORE_SCHEMA_TIERS = 4,	    /* the first version with the table `window_tiers` */
+	STORE_SCHEMA_SUMMARIES = 5, /* the first version with the table `summaries` */
 };
 
 enum store_statement {
@@ -33,6 +34,10 @@ enum store_statement {
 	STATEMENT_FRAME_ADD,
 	STATEMENT_FRAME_HEAL,
 	STATEMENT_FRAME_GET,
+	STATEMENT_FILE_FIND,
+	STATEMENT_FILE_ADD,
+	STATEMENT_FILE_HEAL,
+	STATEMENT_FILE_GET,
 	STATEMENT_STACK_FIND,
 	STATEMENT_STACK_ADD,
 	STATEMENT_STACK_HEAL,
@@ -76,6 +81,9 @@ enum store_statement {
 	STATEMENT_FRAMES_LAST,
 	STATEMENT_FRAMES_AFTER,
 	STATEMENT_FRAME_DROP,
+	STATEMENT_FILES_LAST,
+	STATEMENT_FILES_AFTER,
+	STATEMENT_FILE_DROP,
 	STATEMENT_PROCESSES_LAST,
 	STATEMENT_PROCESSES_AFTER,
 	STATEMENT_PROCESS_DROP,
@@ -90,6 +98,14 @@ enum store_statement {
 	STATEMENT_TIER_GROUP,
 	STATEMENT_TIER_SUMS,
 	STATEMENT_TIER_LENGTHS,
+	STATEMENT_SUMMARY_ADD,
+	STATEMENT_SUMMARY_OF,
+	STATEMENT_SUMMARY_DROP,
+	STATEMENT_SUMMARY_LIST,
+	STATEMENT_SUMMARY_BLOB,
+	STATEMENT_SUMMARY_BLOBS_AFTER,
+	STATEMENT_SUMMARY_SUMS,
+	STATEMENT_SUMMARY_WINDOWS,
 	STATEMENT_PAGES,
 	STATEMENT_FREE_PAGES,
 	STATEMENT_N,
@@ -115,6 +131,13 @@ void store_db_close(struct store_db *db);
 
 /* Runs SQL and discards its results. Returns 0 or a negative errno. */
 int store_db_run(struct store_db *db, const char *sql);
+
+/*
+ * Runs SQL as store_db_run() does. While another connection is in the way, it asks may_wait() every
+ * few milliseconds whether to go on waiting, which it does for 2 s at most.
+ */
+int store_db_run_while(struct store_db *db, const char *sql, bool (*may_wait)(void *userdata),
+		       void *userdata);
 
 /* Defined in schema.c. Member i is SQL that changes a database from schema version i to i + 1. */
 extern const char *const store_schema_steps[STORE_SCHEMA];

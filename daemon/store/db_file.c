@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,4 +198,47 @@ void store_file_close(struct store *store)
 	store_db_close(&store->db);
 	closep(&store->lock_fd);
 	store->lock_fd = -1;
+}
+
+/*
+ * Removes the log of a database that is gone from its path, and the index of the log. A query may
+ * still use them; a new database at the path would share them with it.
+ */
+static void log_unlink(const struct store *store)
+{
+	static const char *const suffixes[] = { "-wal", "-shm" };
+	char path[PATH_MAX];
+	struct stat st;
+
+	/* Another database that was put there may have a log of its own. */
+	if (stat(store->path, &st) == 0 && st.st_size > 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+		if (snprintf(path, sizeof(path), "%s%s", store->path, suffixes[i]) <
+		    (int)sizeof(path))
+			unlink(path);
+}
+
+void store_file_follow(struct store *store)
+{
+	int has_moved = 0, r;
+
+	if (!store->db.handle ||
+	    sqlite3_file_control(store->db.handle, NULL, SQLITE_FCNTL_HAS_MOVED, &has_moved) ||
+	    !has_moved)
+		return;
+	/*
+	 * SQLite leaves the log of a file that was moved as it is, and a new database would delete
+	 * it: the newest windows have to be copied from it to the file now.
+	 */
+	r = sqlite3_wal_checkpoint_v2(store->db.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+				      NULL);
+	store_file_close(store);
+	log_unlink(store);
+	store->open_next_ns = 0;
+	store_set_notice(store,
+			 "%s: was moved or removed while stackd wrote to it; later windows are in "
+			 "a new file%s",
+			 store->path,
+			 r ? "; the last ones before may be lost, as a query was reading" : "");
 }

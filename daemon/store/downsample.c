@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 
 struct image_entry {
 	/*
@@ -516,14 +516,9 @@ static int rows_finish(struct downsample *downsample)
 	struct row_entry *entry, *next;
 	uint32_t buckets[WAIT_BUCKETS];
 	struct window_row *row;
-	unsigned int i;
 
 	HASH_ITER (hh, downsample->rows, entry, next) {
-		for (i = 0; i < WAIT_BUCKETS; i++) {
-			if (entry->buckets[i] > UINT32_MAX)
-				return -EOVERFLOW;
-			buckets[i] = (uint32_t)entry->buckets[i];
-		}
+		window_buckets_narrow(entry->buckets, buckets);
 		row = window_add_row(downsample->out);
 		if (!row)
 			return -ENOMEM;
@@ -567,6 +562,9 @@ static int window_sum(struct window *out, const struct window *window)
 		out->sample_below_ns = window->sample_below_ns;
 	window_folded_add(&out->folded, &window->folded);
 	window_cost_add(&out->cost, &window->cost);
+	window_spawns_add(&out->spawns, &window->spawns);
+	if (window_held_add(&out->held, &window->held))
+		return -ENOMEM;
 	return window_pressure_add(&out->pressure, &window->pressure);
 }
 
@@ -657,6 +655,8 @@ int store_downsample(struct window *const *windows, size_t n, struct window **ou
 		window_unref(downsample.out);
 		return r;
 	}
+	window_spawns_limit(&downsample.out->spawns, WINDOW_SPAWNS_MAX);
+	window_held_limit(&downsample.out->held, HELD_WAITS_MAX);
 	window_seal(downsample.out);
 	*out = downsample.out;
 	return 0;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 
 /*
  * The sum of all I/O rows with the same process, layer, operation, system call, device and stacks.

@@ -31,7 +31,19 @@ struct store_entry {
 	uint64_t lost[WINDOW_LOST_N];
 	struct window_folded folded;
 	uint32_t row_limit; /* of a window in memory: window.row_limit */
-	int bad;	    /* 0, or the negative errno with which loading the window failed */
+	/*
+	 * of a summary, which is one window merged from several windows on disk that are still
+	 * there: the number of these windows; 0: the entry describes a window. The windows are
+	 * those of the same session with ids from `id` to last_id.
+	 */
+	uint32_t summarized;
+	int64_t last_id;
+	/*
+	 * of a summary: the largest time of rows with the same comm, exe, cgroup, stacks and state,
+	 * which are not idle, that the windows have and the summary has only within "(others)"
+	 */
+	uint64_t lacks_ns;
+	int bad; /* 0, or the negative errno with which loading the window failed */
 };
 
 /* Returns when the window begins, in ns since the epoch. */

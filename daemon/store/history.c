@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/store/store.h"
 
 /*
  * EVICT_FOR_STACKS: maximum number of windows that history_add() evicts in one call because stacks
@@ -25,12 +26,20 @@ enum { EVICT_FOR_STACKS = 4, FOLD_ABOVE = 7, STACKS_MARGIN = 32 };
 #define RECENT_SHARE 8
 
 /*
- * FOLD_LEVELS: how often a window may be folded to half of its rows. FOLDS_A_WINDOW: maximum number
- * of windows that are folded when a window is added; more would take longer than a few
- * milliseconds, and more would be folded than necessary before the memory of stacks is measured
- * again.
+ * FOLD_LEVELS: how often a window may be folded to half of its rows: once more than on disk,
+ * because queries use the window on disk if that has more rows. FOLDS_A_WINDOW: maximum number of
+ * windows that are folded when a window is added; more would take longer than a few milliseconds,
+ * and more would be folded than necessary before the memory of stacks is measured again.
+ * FOLDS_AT_MOST: maximum number if windows would be evicted otherwise.
  */
-enum { FOLD_LEVELS = 3, FOLDS_A_WINDOW = 4 };
+enum { FOLD_LEVELS = STORE_LEVEL_MAX + 1, FOLDS_A_WINDOW = 6, FOLDS_AT_MOST = 48 };
+
+/*
+ * The maximum number of pids of folded processes in a window that was folded further in memory, for
+ * each row that it may have: on a host with many short-lived processes, their pids take more memory
+ * than the rows.
+ */
+enum { MEMBERS_A_ROW = 8 };
 
 struct history {
 	pthread_mutex_t lock;
@@ -41,6 +50,7 @@ struct history {
 	size_t n;
 	size_t bytes;
 	size_t max_bytes;
+	size_t budget_bytes; /* see history_set_budget() */
 	/*
 	 * stack_bytes: the last value of this argument of history_add(); measured_bytes: `bytes` at
 	 * the time when it had this value first
@@ -90,6 +100,21 @@ void history_set_limits(struct history *history, int64_t keep_ns, size_t max_byt
 	history->keep_ns = keep_ns;
 	history->max_bytes = max_bytes;
 	pthread_mutex_unlock(&history->lock);
+}
+
+void history_set_budget(struct history *history, size_t max_bytes)
+{
+	pthread_mutex_lock(&history->lock);
+	history->budget_bytes = max_bytes;
+	pthread_mutex_unlock(&history->lock);
+}
+
+/* Returns how many bytes all windows and stacks together may take. */
+static size_t most_bytes(const struct history *history)
+{
+	return history->budget_bytes && history->budget_bytes < history->max_bytes
+		       ? history->budget_bytes
+		       : history->max_bytes;
 }
 
 static struct window **history_slot(struct history *history, size_t i)
@@ -274,32 +299,46 @@ static void window_replace(struct history *history, struct window *window, struc
 }
 
 /*
- * Folds a few of the oldest windows if all windows and stacks, and more_bytes, take more than
- * max_bytes. Called with the lock held; releases the lock while it folds, so that queries need
+ * Folds the window to the limits `fold`, halved `level` times. Sets *out to a reference to the
+ * result, which is the window itself if nothing has to be folded or memory is short.
+ */
+static void window_fold_further(struct window *window, const struct window_fold_limits *fold,
+				unsigned int level, struct window **out)
+{
+	const struct window_fold_limits limits = store_fold_limits(fold, level);
+	const uint32_t rows = store_fold_rows(fold, level);
+	const size_t members = MEMBERS_A_ROW * (size_t)rows;
+
+	if (window_fold(window, &limits, out))
+		*out = window_ref(window);
+	if (*out == window)
+		return;
+	(*out)->row_limit = rows;
+	if ((*out)->n_members > members) {
+		(*out)->folded.unlisted += (*out)->n_members - members;
+		(*out)->n_members = members;
+	}
+	window_pack(*out);
+}
+
+/*
+ * Folds at most `most` of the oldest windows if all windows and stacks, and more_bytes, take more
+ * than max_bytes. Called with the lock held; releases the lock while it folds, so that queries need
  * not wait. may_recent: whether recent windows may be folded, too.
  */
 static void history_fold(struct history *history, int64_t now_ns, size_t more_bytes,
-			 size_t max_bytes, bool may_recent)
+			 size_t max_bytes, size_t most, bool may_recent)
 {
 	struct window *window, *folded;
 	size_t n, level = 0;
 
-	for (n = 0; n < FOLDS_A_WINDOW && used_bytes(history, more_bytes) > max_bytes; n++) {
+	for (n = 0; n < most && used_bytes(history, more_bytes) > max_bytes; n++) {
 		window = fold_next(history, now_ns, may_recent, &level);
 		if (!window)
 			return;
 		window_ref(window);
-		const struct window_fold_limits limits = {
-			.max_rows = history->fold.max_rows >> (level + 1),
-			.max_folded = history->fold.max_folded >> (level + 1),
-			.preempted_percent = history->fold.preempted_percent,
-		};
-
 		pthread_mutex_unlock(&history->lock);
-		if (window_fold(window, &limits, &folded))
-			folded = window_ref(window);
-		if (folded != window)
-			folded->row_limit = (uint32_t)limits.max_rows;
+		window_fold_further(window, &history->fold, (unsigned int)level + 1, &folded);
 		pthread_mutex_lock(&history->lock);
 		if (folded != window)
 			window_replace(history, window, folded);
@@ -308,14 +347,15 @@ static void history_fold(struct history *history, int64_t now_ns, size_t more_by
 	}
 }
 
-/* Evicts a few of the oldest windows, but no recent one, if all take more than max_bytes. */
-static void history_evict_for_stacks(struct history *history, const struct window *window)
+/* Evicts a few of the oldest windows, but no recent one, if all take more than most_bytes. */
+static void history_evict_for_stacks(struct history *history, const struct window *window,
+				     size_t most)
 {
 	size_t i;
 
-	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
-		    used_bytes(history, window->bytes) > history->max_bytes &&
-		    !oldest_is_recent(history, window->end_ns);
+	for (i = 0;
+	     i < EVICT_FOR_STACKS && history->n > 0 && used_bytes(history, window->bytes) > most &&
+	     !oldest_is_recent(history, window->end_ns);
 	     i++)
 		history_evict(history, true);
 }
@@ -323,7 +363,7 @@ static void history_evict_for_stacks(struct history *history, const struct windo
 static void history_make_room(struct history *history, const struct window *window,
 			      size_t stack_bytes)
 {
-	size_t max = history->max_bytes;
+	size_t max = most_bytes(history);
 	int64_t now_ns = window->end_ns;
 
 	if (stack_bytes != history->stack_bytes) {
@@ -332,9 +372,12 @@ static void history_make_room(struct history *history, const struct window *wind
 	}
 	while (history->n > 0 && (*history_slot(history, 0))->end_ns < now_ns - history->keep_ns)
 		history_evict(history, false);
-	history_fold(history, now_ns, window->bytes, max / 8 * FOLD_ABOVE, false);
-	history_evict_for_stacks(history, window);
-	history_fold(history, now_ns, window->bytes, max, true);
+	history_fold(history, now_ns, window->bytes, max / 8 * FOLD_ABOVE, FOLDS_A_WINDOW, false);
+	/* The maximum may have become less, see history_set_budget(): folding follows it at once.
+	 */
+	history_fold(history, now_ns, window->bytes, max, FOLDS_AT_MOST, false);
+	history_evict_for_stacks(history, window, max);
+	history_fold(history, now_ns, window->bytes, max, FOLDS_A_WINDOW, true);
 	while (history->n > 0 && history->bytes + window->bytes > max)
 		history_evict(history, true);
 }
@@ -364,6 +407,7 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 	size_t waiting_bytes = 0;
 	bool is_kept;
 
+	window_pack(window);
 	if (history->sink)
 		waiting_bytes = history->sink(history->sink_data, window);
 	pthread_mutex_lock(&history->lock);
@@ -448,18 +492,38 @@ void history_list_fini(struct history_list *list)
 	*list = (struct history_list){};
 }
 
+/* Returns the session's newest window; NULL if it has none. Called with the lock held. */
+static const struct window *newest(struct history *history, uint64_t session)
+{
+	for (size_t i = history->n; i-- > 0;) {
+		const struct window *window = *history_slot(history, i);
+
+		if (window->session == session)
+			return window;
+	}
+	return NULL;
+}
+
 int64_t history_newest_end(struct history *history, uint64_t session)
 {
 	const struct window *window;
-	int64_t end = 0;
-	size_t i;
+	int64_t end;
 
 	pthread_mutex_lock(&history->lock);
-	for (i = history->n; i-- > 0 && !end;) {
-		window = *history_slot(history, i);
-		if (window->session == session)
-			end = window->end_ns + window->real_offset_ns;
-	}
+	window = newest(history, session);
+	end = window ? window->end_ns + window->real_offset_ns : 0;
+	pthread_mutex_unlock(&history->lock);
+	return end;
+}
+
+int64_t history_newest_ns(struct history *history, uint64_t session)
+{
+	const struct window *window;
+	int64_t end;
+
+	pthread_mutex_lock(&history->lock);
+	window = newest(history, session);
+	end = window ? window->end_ns : 0;
 	pthread_mutex_unlock(&history->lock);
 	return end;
 }
@@ -484,5 +548,6 @@ void history_stats(struct history *history, struct history_stats *out)
 	out->windows = history->n;
 	out->bytes = history->bytes;
 	out->waiting_bytes = history->waiting_bytes;
+	out->most_bytes = most_bytes(history);
 	pthread_mutex_unlock(&history->lock);
 }

@@ -32,6 +32,8 @@ struct history_list {
 struct history_stats {
 	size_t windows;
 	size_t bytes;
+	/* what windows and stacks may take now: max_bytes, or less because of [budget] memory */
+	size_t most_bytes;
 	size_t waiting_bytes;	    /* memory of the windows that wait to be written to disk */
 	uint64_t folded;	    /* number of windows that were folded because of max_bytes */
 	uint64_t evicted_for_bytes; /* number of windows evicted because of max_bytes */
@@ -49,8 +51,8 @@ int history_new(int64_t keep_ns, size_t max_bytes, struct history **out);
 struct history *history_free(struct history *history);
 
 /*
- * Adds a window, taking over the caller's reference, and evicts old windows. stack_bytes is the
- * memory of the stacks and processes to which windows refer, as it was last measured. These are
+ * Adds a window, taking over the caller's only reference, and evicts old windows. stack_bytes is
+ * the memory of the stacks and processes to which windows refer, as it was last measured. These are
  * freed only some time after their windows were evicted, so each call evicts only a few windows
  * because of stack_bytes.
  */
@@ -58,10 +60,10 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 
 /*
  * Sets the limits of folding. When max_bytes is almost reached, the oldest windows are folded to
- * half, then to a quarter and to an eighth of these limits, before any window is evicted. Recent
- * windows are folded only if nothing else is left. Windows of sessions that clients started are
- * not folded. Must be called before the first window is added; if
- * it is not called, windows are not folded.
+ * half of these limits, then to a quarter and so on, as store_fold_limits() says, before any window
+ * is evicted. Recent windows are folded only if nothing else is left. Windows of sessions that
+ * clients started are not folded. Must be called before the first window is added; if it is not
+ * called, windows are not folded.
  */
 void history_set_fold(struct history *history, const struct window_fold_limits *limits);
 
@@ -95,6 +97,9 @@ void history_list_fini(struct history_list *list);
 /* Returns when the session's newest window ended, in ns since the epoch; 0 if it has none. */
 int64_t history_newest_end(struct history *history, uint64_t session);
 
+/* Returns when the session's newest window ended, CLOCK_MONOTONIC; 0 if it has none. */
+int64_t history_newest_ns(struct history *history, uint64_t session);
+
 /*
  * Waits until a window with the sequence number `seq` or a higher one was added. Returns 0 or
  * -ETIMEDOUT.
@@ -103,6 +108,12 @@ int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
 
 /* Changes keep_ns and max_bytes, see history_new(). They apply when the next window is added. */
 void history_set_limits(struct history *history, int64_t keep_ns, size_t max_bytes);
+
+/*
+ * Sets a limit that holds like max_bytes, where it is lower. It applies when the next window is
+ * added. 0: there is no such limit.
+ */
+void history_set_budget(struct history *history, size_t max_bytes);
 
 void history_stats(struct history *history, struct history_stats *out);
 

@@ -7,32 +7,23 @@
 
 #include "common/base.h"
 #include "daemon/base/hash.h"
-#include "daemon/base/hash_table.h"
-
-/*
- * The maximum number of rows of one table that the cache has. A full cache is emptied; its rows are
- * in the database.
- */
-enum { KNOWN_MAX = 16384 };
-
-struct known {
-	uint64_t key[2];
-	int64_t number;
-	UT_hash_handle hh;
-};
+#include "daemon/store/row_cache.h"
 
 struct store_intern {
 	struct store_db *db;
-	struct known *frames;
-	struct known *stacks;
-	struct known *processes;
+	struct row_cache frames;
+	struct row_cache files;
+	struct row_cache stacks;
+	struct row_cache processes;
 	int64_t window;
+	unsigned int tiers; /* the tier of this window, as in struct id_set */
 	/*
 	 * the rows in use, as a running collection finds them, see store_intern_mark(); NULL: no
 	 * collection runs
 	 */
 	struct store_marks *marks;
 	struct bytes frame_data; /* buffer for encoding one frame, reused for the next */
+	struct bytes file_data;
 };
 
 int64_t store_sum(int64_t number, const void *data, size_t size)
@@ -51,30 +42,20 @@ int store_intern_new(struct store_db *db, struct store_intern **out)
 	return 0;
 }
 
-static void known_clear(struct known **set, const struct id_set *keep)
-{
-	struct known *known, *next;
-
-	HASH_ITER (hh, *set, known, next) {
-		if (keep && id_set_has(keep, known->number))
-			continue;
-		HASH_DEL(*set, known);
-		free(known);
-	}
-}
-
 void store_intern_forget_unmarked(struct store_intern *intern)
 {
-	known_clear(&intern->frames, &intern->marks->frames);
-	known_clear(&intern->stacks, &intern->marks->stacks);
-	known_clear(&intern->processes, &intern->marks->processes);
+	row_cache_keep(&intern->frames, &intern->marks->frames);
+	row_cache_keep(&intern->files, &intern->marks->files);
+	row_cache_keep(&intern->stacks, &intern->marks->stacks);
+	row_cache_keep(&intern->processes, &intern->marks->processes);
 }
 
 void store_intern_forget(struct store_intern *intern)
 {
-	known_clear(&intern->frames, NULL);
-	known_clear(&intern->stacks, NULL);
-	known_clear(&intern->processes, NULL);
+	row_cache_clear(&intern->frames);
+	row_cache_clear(&intern->files);
+	row_cache_clear(&intern->stacks);
+	row_cache_clear(&intern->processes);
 }
 
 void store_intern_mark(struct store_intern *intern, struct store_marks *marks)
@@ -86,6 +67,7 @@ void store_marks_clear(struct store_marks *marks)
 {
 	id_set_clear(&marks->stacks);
 	id_set_clear(&marks->frames);
+	id_set_clear(&marks->files);
 	id_set_clear(&marks->processes);
 	marks->is_failed = false;
 }
@@ -100,6 +82,8 @@ static struct id_set *marks_of(struct store_intern *intern, enum store_statement
 		return NULL;
 	if (find == STATEMENT_FRAME_FIND)
 		return &intern->marks->frames;
+	if (find == STATEMENT_FILE_FIND)
+		return &intern->marks->files;
 	return find == STATEMENT_STACK_FIND ? &intern->marks->stacks : &intern->marks->processes;
 }
 
@@ -107,7 +91,7 @@ static void mark(struct store_intern *intern, enum store_statement find, int64_t
 {
 	struct id_set *marks = marks_of(intern, find);
 
-	if (marks && id_set_add(marks, number))
+	if (marks && id_set_add(marks, number, intern->tiers))
 		intern->marks->is_failed = true;
 }
 
@@ -117,35 +101,9 @@ struct store_intern *store_intern_free(struct store_intern *intern)
 		return NULL;
 	store_intern_forget(intern);
 	bytes_fini(&intern->frame_data);
+	bytes_fini(&intern->file_data);
 	free(intern);
 	return NULL;
-}
-
-static struct known *known_find(struct known **set, const uint64_t *key)
-{
-	struct known *known;
-
-	HASH_FIND(hh, *set, key, sizeof(known->key), known);
-	return known;
-}
-
-/*
- * Adds a row to the cache. Does nothing when out of memory: the row is found in the database, too.
- */
-static void known_add(struct known **set, const uint64_t *key, int64_t number)
-{
-	struct known *known;
-
-	if (HASH_COUNT(*set) >= KNOWN_MAX)
-		known_clear(set, NULL);
-	known = calloc(1, sizeof(*known));
-	if (!known)
-		return;
-	memcpy(known->key, key, sizeof(known->key));
-	known->number = number;
-	HASH_ADD(hh, *set, key, sizeof(known->key), known);
-	if (!HASH_HAS(known))
-		free(known);
 }
 
 static int row_heal(struct store_intern *intern, enum store_statement heal_statement,
@@ -229,8 +187,9 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
  * Sets *out to the number of the row that holds `data`, and caches the number. Adds the row if
  * there is none.
  */
-static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
-		      const uint64_t *key, const struct bytes *data, int64_t *out)
+static int row_number(struct store_intern *intern, enum store_statement find,
+		      struct row_cache *cache, const struct row_key *key, const struct bytes *data,
+		      int64_t *out)
 {
 	int64_t hash = (int64_t)hash64(HASH64_SEED, data->data, data->n);
 	int r;
@@ -243,27 +202,54 @@ static int row_number(struct store_intern *intern, enum store_statement find, st
 	if (r)
 		return r;
 	mark(intern, find, *out);
-	known_add(set, key, *out);
+	row_cache_add(cache, key, *out);
 	return 0;
 }
 
-static bool is_known(struct store_intern *intern, enum store_statement find, struct known **set,
-		     const uint64_t *key, int64_t *out)
+static bool is_known(struct store_intern *intern, enum store_statement find,
+		     const struct row_cache *cache, const struct row_key *key, int64_t *out)
 {
-	struct known *known = known_find(set, key);
+	int64_t number = row_cache_find(cache, key);
 
-	if (!known)
+	if (!number)
 		return false;
-	*out = known->number;
-	mark(intern, find, known->number);
+	*out = number;
+	mark(intern, find, number);
 	return true;
+}
+
+static int file_number(struct store_intern *intern, const struct code_file *file, int64_t *out)
+{
+	struct bytes *data = &intern->file_data;
+	struct row_key key = { file->hash, file->build_id_size };
+
+	if (is_known(intern, STATEMENT_FILE_FIND, &intern->files, &key, out))
+		return 0;
+	data->n = 0;
+	bytes_put_u64(data, file->build_id_size);
+	bytes_put(data, file->build_id, file->build_id_size);
+	bytes_put_u64(data, file->n_segments);
+	for (size_t i = 0; i < file->n_segments; i++) {
+		bytes_put_u64(data, file->segments[i].address);
+		bytes_put_u64(data, file->segments[i].offset);
+		bytes_put_u64(data, file->segments[i].size);
+	}
+	return row_number(intern, STATEMENT_FILE_FIND, &intern->files, &key, data, out);
 }
 
 static int frame_number(struct store_intern *intern, const struct frame *frame, int64_t *out)
 {
 	struct bytes *data = &intern->frame_data;
-	uint64_t key[2];
+	struct row_key key;
+	int64_t file = 0;
+	int r;
 
+	/* Also marks the file as in use, if a collection runs. */
+	if (frame->code) {
+		r = file_number(intern, frame->code, &file);
+		if (r)
+			return r;
+	}
 	data->n = 0;
 	bytes_put_u64(data, frame->kind);
 	bytes_put_u64(data, frame->file_id);
@@ -271,11 +257,13 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 	bytes_put_u64(data, frame->name_offset);
 	bytes_put_string(data, frame->name);
 	bytes_put_string(data, frame->module);
-	key[0] = hash64(HASH64_SEED, data->data, data->n);
-	key[1] = data->n;
-	if (is_known(intern, STATEMENT_FRAME_FIND, &intern->frames, key, out))
+	/* Frames without a file have the same data as in earlier versions of stackd. */
+	if (file)
+		bytes_put_i64(data, file);
+	key = (struct row_key){ hash64(HASH64_SEED, data->data, data->n), data->n };
+	if (is_known(intern, STATEMENT_FRAME_FIND, &intern->frames, &key, out))
 		return 0;
-	return row_number(intern, STATEMENT_FRAME_FIND, &intern->frames, key, data, out);
+	return row_number(intern, STATEMENT_FRAME_FIND, &intern->frames, &key, data, out);
 }
 
 /* Encodes a stack as the row numbers of its frames. Adds the rows of new frames. */
@@ -309,28 +297,47 @@ size_t store_stack_frames(struct bytes_reader *in)
 	return (size_t)bytes_get_max(in, bytes_left(in));
 }
 
+int64_t store_frame_file(struct bytes_reader *in)
+{
+	uint64_t size;
+	int64_t file;
+
+	bytes_get_u64(in); /* kind */
+	bytes_get_u64(in); /* file_id */
+	bytes_get_u64(in); /* file_offset */
+	bytes_get_u64(in); /* name_offset */
+	for (int i = 0; i < 2; i++) {
+		size = bytes_get_max(in, bytes_left(in)); /* name, then module */
+		if (size)
+			bytes_get(in, (size_t)size - 1);
+	}
+	file = bytes_left(in) ? bytes_get_i64(in) : 0;
+	return in->is_failed ? 0 : file;
+}
+
 static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 {
-	uint64_t key[2] = { stack->raw_id, (uint64_t)stack->flags << 1 | stack->is_idle };
+	struct row_key key = { stack->raw_id, (uint64_t)stack->flags << 1 | stack->is_idle };
 	struct store_intern *intern = userdata;
 	_cleanup_(bytes_fini) struct bytes data = {};
-	struct known *known = known_find(&intern->stacks, key);
+	int64_t number = row_cache_find(&intern->stacks, &key);
 	int r;
 
 	/*
 	 * If the stack is marked as in use, its frames need not be marked here: they are marked
 	 * already, or will be when the collection of unused rows reads the table of stacks.
 	 */
-	if (known && (!intern->marks || id_set_has(&intern->marks->stacks, known->number))) {
-		*out = known->number;
+	if (number && (!intern->marks || id_set_has(&intern->marks->stacks, number))) {
+		mark(intern, STATEMENT_STACK_FIND, number);
+		*out = number;
 		return 0;
 	}
 	r = stack_encode(intern, stack, &data);
 	if (r)
 		return r;
-	if (is_known(intern, STATEMENT_STACK_FIND, &intern->stacks, key, out))
+	if (is_known(intern, STATEMENT_STACK_FIND, &intern->stacks, &key, out))
 		return 0;
-	return row_number(intern, STATEMENT_STACK_FIND, &intern->stacks, key, &data, out);
+	return row_number(intern, STATEMENT_STACK_FIND, &intern->stacks, &key, &data, out);
 }
 
 static int process_number(void *userdata, struct process *process, int64_t *out)
@@ -338,7 +345,7 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	_cleanup_(bytes_fini) struct bytes data = {};
 	struct store_intern *intern = userdata;
 	struct process_info info;
-	uint64_t key[2];
+	struct row_key key;
 
 	process_info(process, &info);
 	bytes_put_i64(&data, info.id.pid);
@@ -358,16 +365,16 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 		bytes_put_u64(&data, info.is_folded);
 	if (data.is_failed)
 		return -ENOMEM;
-	key[0] = hash64(HASH64_SEED, data.data, data.n);
-	key[1] = data.n;
-	if (is_known(intern, STATEMENT_PROCESS_FIND, &intern->processes, key, out))
+	key = (struct row_key){ hash64(HASH64_SEED, data.data, data.n), data.n };
+	if (is_known(intern, STATEMENT_PROCESS_FIND, &intern->processes, &key, out))
 		return 0;
-	return row_number(intern, STATEMENT_PROCESS_FIND, &intern->processes, key, &data, out);
+	return row_number(intern, STATEMENT_PROCESS_FIND, &intern->processes, &key, &data, out);
 }
 
-struct store_names store_intern_names(struct store_intern *intern, int64_t window)
+struct store_names store_intern_names(struct store_intern *intern, int64_t window, size_t tier)
 {
 	intern->window = window;
+	intern->tiers = 1U << tier;
 	return (struct store_names){
 		.stack_number = stack_number,
 		.process_number = process_number,

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_INTERN_H
 
 /*
- * Interning, the write side: writes each stack, frame and process to the database only once and
- * returns the number of its row, by which windows refer to it. Caches the numbers of recent rows,
- * up to a limit. Owned by the writer's thread.
+ * Interning, the write side: writes each stack, frame, file and process to the database only once
+ * and returns the number of its row, by which windows refer to it. Caches the numbers of recent
+ * rows, up to a limit. Owned by the writer's thread.
  */
 
 #include <stdbool.h>
@@ -16,13 +16,14 @@
 #include "daemon/store/window_blob.h"
 
 /*
- * The row numbers of the stacks, frames and processes to which windows refer. All other rows may be
- * deleted, see collect.h. While a collection runs, a store_intern adds each row number that it
- * returns.
+ * The row numbers of the stacks, frames, files and processes to which windows refer, with the tiers
+ * of these windows. All other rows may be deleted, see collect.h. While a collection runs, a
+ * store_intern adds each row number that it returns.
  */
 struct store_marks {
 	struct id_set stacks;
 	struct id_set frames;
+	struct id_set files;
 	struct id_set processes;
 	bool is_failed; /* out of memory: numbers are missing */
 };
@@ -37,13 +38,14 @@ struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
  * Returns the functions that store_blob_encode() needs to get the row numbers of stacks and
- * processes. `window` is the number that the encoded window will have.
+ * processes. `window` is the number that the encoded window will have, `tier` the tier in which it
+ * will be.
  */
-struct store_names store_intern_names(struct store_intern *intern, int64_t window);
+struct store_names store_intern_names(struct store_intern *intern, int64_t window, size_t tier);
 
 /*
  * Makes the interner add each row number that it returns to *marks, and for a stack the row numbers
- * of its frames, too. If `marks` is NULL, the interner stops this.
+ * of its frames and their files, too. If `marks` is NULL, the interner stops this.
  */
 void store_intern_mark(struct store_intern *intern, struct store_marks *marks);
 
@@ -64,6 +66,9 @@ void store_intern_forget_unmarked(struct store_intern *intern);
  * frames. Each row number is encoded as the difference from the previous one.
  */
 size_t store_stack_frames(struct bytes_reader *in);
+
+/* Reads the encoded row of a frame. Returns the row number of its file; 0 if it has none. */
+int64_t store_frame_file(struct bytes_reader *in);
 
 /* Returns the checksum of a row's number and data, or of a window's number and blob. */
 int64_t store_sum(int64_t number, const void *data, size_t size);

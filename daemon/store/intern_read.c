@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/base/key_index.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/reader.h"
@@ -14,6 +14,12 @@
 
 struct loaded_frame {
 	struct frame frame;
+	int64_t number;
+};
+
+/* An ELF file; NULL: its row cannot be read. */
+struct loaded_file {
+	struct code_file *file;
 	int64_t number;
 };
 
@@ -55,6 +61,7 @@ struct store_intern_reader {
 	struct process_table *table;
 	/* by the hashes of their numbers, see number_hash() */
 	struct key_index frames;
+	struct key_index files;
 	struct key_index stacks;
 	struct loaded_process *processes;
 	struct loaded_process *numbers;
@@ -93,11 +100,23 @@ int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 	return 0;
 }
 
+static void frame_fini(struct frame *frame)
+{
+	free(frame->name);
+	free(frame->module);
+	code_file_unref(frame->code);
+}
+
 static void frame_free(struct loaded_frame *frame)
 {
-	free(frame->frame.name);
-	free(frame->frame.module);
+	frame_fini(&frame->frame);
 	free(frame);
+}
+
+static void file_free(struct loaded_file *file)
+{
+	code_file_unref(file->file);
+	free(file);
 }
 
 static void stack_free(struct loaded_stack *stack)
@@ -122,6 +141,7 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 	struct loaded_process *process, *next_process;
 	struct loaded_frame *frame;
 	struct loaded_stack *stack;
+	struct loaded_file *file;
 	size_t at;
 
 	if (!interned)
@@ -130,8 +150,11 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 		stack_free(stack);
 	for (at = 0; (frame = key_index_next(&interned->frames, &at));)
 		frame_free(frame);
+	for (at = 0; (file = key_index_next(&interned->files, &at));)
+		file_free(file);
 	key_index_fini(&interned->stacks);
 	key_index_fini(&interned->frames);
+	key_index_fini(&interned->files);
 	HASH_ITER (hh, interned->processes, process, next_process) {
 		HASH_DELETE(hh_process, interned->numbers, process);
 		HASH_DEL(interned->processes, process);
@@ -175,7 +198,76 @@ static int row_get(struct store_intern_reader *interned, enum store_statement wh
 	return 0;
 }
 
-static int frame_decode(struct bytes_reader *in, struct frame *frame)
+static int file_decode(struct bytes_reader *in, struct code_file **out)
+{
+	size_t size = (size_t)bytes_get_max(in, CODE_BUILD_ID_MAX), n, i;
+	const uint8_t *build_id = bytes_get(in, size);
+	struct code_segment segments[CODE_SEGMENTS_MAX];
+
+	n = (size_t)bytes_get_max(in, CODE_SEGMENTS_MAX);
+	for (i = 0; i < n; i++) {
+		segments[i].address = bytes_get_u64(in);
+		segments[i].offset = bytes_get_u64(in);
+		segments[i].size = bytes_get_u64(in);
+	}
+	if (in->is_failed || !size)
+		return -EBADMSG;
+	*out = code_file_new(build_id, size, segments, n);
+	return *out ? 0 : -ENOMEM;
+}
+
+/*
+ * Returns the file with this row number, borrowed. NULL if it cannot be read, which is counted, or
+ * when out of memory.
+ */
+static struct code_file *file_of(struct store_intern_reader *interned, int64_t number)
+{
+	uint64_t hash = number_hash(number);
+	struct loaded_file *file = key_index_find(&interned->files, NULL, hash);
+	sqlite3_stmt *statement;
+	struct bytes_reader in;
+	int r;
+
+	if (file)
+		return file->file;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	file->number = number;
+	r = row_get(interned, STATEMENT_FILE_GET, number, &statement, &in);
+	if (!r) {
+		r = file_decode(&in, &file->file);
+		sqlite3_reset(statement);
+	}
+	*interned->damaged += r && r != -ENOMEM;
+	if (key_index_add(&interned->files, file, hash)) {
+		file_free(file);
+		return NULL;
+	}
+	return file->file;
+}
+
+/* Frees the files that are in no loaded frame. Does nothing when out of memory. */
+static void files_sweep(struct store_intern_reader *interned)
+{
+	struct key_index kept = {};
+	struct loaded_file *file;
+	size_t at = 0;
+
+	if (key_index_reserve(&kept, interned->files.n))
+		return;
+	while ((file = key_index_next(&interned->files, &at))) {
+		if (file->file && file->file->refs > 1)
+			key_index_add(&kept, file, number_hash(file->number));
+		else
+			file_free(file);
+	}
+	key_index_fini(&interned->files);
+	interned->files = kept;
+}
+
+/* Decodes a frame. Sets *file_out to the row number of its file; 0 if it has none. */
+static int frame_decode(struct bytes_reader *in, struct frame *frame, int64_t *file_out)
 {
 	frame->kind = (enum frame_kind)bytes_get_max(in, FRAME_PSEUDO);
 	frame->file_id = bytes_get_u64(in);
@@ -183,6 +275,7 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 	frame->name_offset = bytes_get_u64(in);
 	frame->name = bytes_get_string(in);
 	frame->module = bytes_get_string(in);
+	*file_out = bytes_left(in) ? bytes_get_i64(in) : 0;
 	return bytes_error(in);
 }
 
@@ -194,17 +287,19 @@ static int frame_read(struct store_intern_reader *interned, int64_t number, stru
 {
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
+	int64_t file = 0;
 	int r = row_get(interned, STATEMENT_FRAME_GET, number, &statement, &in);
 
 	if (!r) {
-		r = frame_decode(&in, frame);
+		r = frame_decode(&in, frame, &file);
 		sqlite3_reset(statement);
 	}
+	if (!r && file)
+		frame->code = code_file_ref(file_of(interned, file));
 	if (!r || r == -ENOMEM)
 		return r;
 	(*interned->damaged)++;
-	free(frame->name);
-	free(frame->module);
+	frame_fini(frame);
 	*frame = (struct frame){ .kind = FRAME_PSEUDO, .name = strdup("[frame lost on disk]") };
 	return frame->name ? 0 : -ENOMEM;
 }
@@ -324,8 +419,7 @@ static int function_get(struct store_intern_reader *interned, int64_t number,
 			return r;
 		known->number = number;
 		known->function = stack_function_of(&frame);
-		free(frame.name);
-		free(frame.module);
+		frame_fini(&frame);
 	}
 	*out = known->function;
 	return 0;
@@ -442,6 +536,7 @@ static void frames_sweep(struct store_intern_reader *interned)
 	}
 	key_index_fini(&interned->frames);
 	interned->frames = kept;
+	files_sweep(interned);
 }
 
 /*

@@ -5,7 +5,7 @@
 /*
  * Shared by the files behind store.h: the queue and the stats (store.c), the writer's thread
  * (writer.c), joining of short windows (join.c), the database file (db_file.c), the tiers (tier.c),
- * making room (retention.c), merging of old windows (compact.c), deletion of unused rows
+ * making room (retention.c), merging of old windows (compact.c, summary.c), deletion of unused rows
  * (collect.c) and repair of a damaged file (salvage.c). Any thread may use the queue and the stats
  * while it holds store.lock. The settings never change. All the rest is used by the writer's thread
  * only.
@@ -17,6 +17,7 @@
 #include "daemon/store/db.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/store.h"
+#include "daemon/store/summary.h"
 #include "daemon/store/tier.h"
 
 /*
@@ -41,9 +42,6 @@ struct store_times {
 	size_t next; /* index of the time that is replaced next */
 };
 
-/* Sessions of always-on probes have numbers below this. */
-enum { STORE_ALWAYS_MAX = 16 };
-
 /* Short windows of one session that wait to be joined with the windows that follow them. */
 struct store_held {
 	/* references to the windows; each window begins where the previous one ends */
@@ -52,6 +50,9 @@ struct store_held {
 	/* time of CLOCK_MONOTONIC at which the windows are written, however short they are */
 	int64_t until_ns;
 };
+
+/* The maximum number of windows that are merged in one step. */
+enum { STORE_PARTS_MAX = 64 };
 
 /* A period whose windows were dropped and are therefore not on disk, and why they were dropped. */
 struct store_gap {
@@ -120,6 +121,7 @@ struct store {
 	 */
 	int64_t taken_ns[STORE_ALWAYS_MAX];
 	struct tier_sums sums[STORE_TIERS_MAX]; /* by tier */
+	struct store_summaries summaries;
 	/* the tier that store_compact_step() examines first when it is called next */
 	size_t tier_next;
 	/* time of CLOCK_MONOTONIC before which no window is evicted for its age */
@@ -129,9 +131,12 @@ struct store {
 	 */
 	int64_t failed_next_ns;
 	struct store_collect collect;
-	/* bytes of the windows that were deleted since a collection last began */
+	/*
+	 * bytes of the windows that were deleted since a collection last began, and those of rows
+	 * to which only these refer, as store_tier_bytes() estimates them
+	 */
 	int64_t removed_bytes;
-	/* windows are being merged and evicted until those on disk have at most goal_bytes */
+	/* windows are being merged and evicted until store_tiers_bytes() is at most goal_bytes */
 	bool is_shrinking;
 	int64_t goal_bytes;
 };
@@ -158,6 +163,12 @@ void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, cons
 /* db_file.c: takes the lock file and opens the database; calls store_set_problem() on failure. */
 int store_file_open(struct store *store);
 void store_file_close(struct store *store);
+
+/*
+ * db_file.c: if the open database is not at its path any more, because somebody moved or removed
+ * it, closes it: the next window is written to a new database at the path.
+ */
+void store_file_follow(struct store *store);
 
 /*
  * writer.c: store_window_take() writes a window, and opens the file first if necessary. On failure
@@ -232,9 +243,10 @@ int store_compact_step(struct store *store);
 
 /*
  * Shrinks the tier whose windows take the most bytes in proportion to the tier's share of the disk.
- * At first, if may_fold is true, folds the tier's oldest windows to half as many rows, and later to
- * a quarter. After that, merges its oldest windows into one window of the next tier or, if they
- * cannot be merged, evicts its oldest window. Returns 0, -ENOENT (no windows) or another errno.
+ * At first, if may_fold is true, folds the tier's oldest windows to half as many rows, later to a
+ * quarter, and so on. After that, merges its oldest windows into one window of the next tier or, if
+ * they cannot be merged, evicts its oldest window. Returns 0, -ENOENT (no windows) or another
+ * errno.
  */
 int store_tier_yield(struct store *store, bool may_fold);
 
@@ -256,5 +268,24 @@ int store_tier_fold(const struct store *store, size_t tier, struct window *windo
  * stackd. False if the clock was set or the host was suspended between the two windows.
  */
 bool store_continues(const struct store_entry *entry, const struct store_entry *before);
+
+/*
+ * Returns how many windows, beginning with the first, can be merged into one. They must begin in
+ * the same period of length_ns, without a break between them.
+ */
+size_t store_group_size(const struct store_entry *entries, size_t n, int64_t length_ns);
+
+/*
+ * Encodes a window that was made from windows that `reader` has loaded. `tier` is the tier in which
+ * the new window will be, `id` the number that it will have in the database.
+ */
+int store_merged_encode(struct store *store, struct store_reader *reader,
+			const struct window *window, size_t tier, int64_t id, struct bytes *blob);
+
+/*
+ * Ends the open transaction: commits it if r is 0, otherwise rolls it back. Returns 0 or a negative
+ * errno.
+ */
+int store_step_end(struct store *store, int r);
 
 #endif

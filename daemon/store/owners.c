@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 
 /* Bits in the entry of a process. */
 enum { OWNER_IS_KERNEL = 1, OWNER_IS_FOLDED = 2, OWNER_BITS = 3 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/base/answer_time.h"
 
 /*
  * The maximum number of windows that are loaded before the query takes them. A window may take
@@ -54,10 +55,12 @@ static bool place_wait(struct store_prefetch *prefetch)
 static void *prefetch_run(void *data)
 {
 	struct store_prefetch *prefetch = data;
+	struct answer_time time;
 	struct ready ready;
 	bool is_partial;
 	size_t i;
 
+	answer_time_begin(&time);
 	while (place_wait(prefetch)) {
 		i = prefetch->loaded - 1;
 		ready = (struct ready){};
@@ -71,6 +74,7 @@ static void *prefetch_run(void *data)
 		pthread_cond_broadcast(&prefetch->changed);
 		pthread_mutex_unlock(&prefetch->lock);
 	}
+	answer_time_end(&time);
 	return NULL;
 }
 

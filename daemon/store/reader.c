@@ -95,7 +95,7 @@ void store_reader_rest(struct store_reader *reader)
  * Reads at most `max` entries from the statement's rows. Leaves out damaged rows and counts them.
  */
 static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
-			struct store_entry **out, size_t *n_out)
+			bool are_summaries, struct store_entry **out, size_t *n_out)
 {
 	struct store_entry *entries = NULL;
 	size_t n = 0, capacity = 0;
@@ -105,7 +105,8 @@ static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, si
 		r = array_reserve(entries, capacity, n + 1);
 		if (r)
 			break;
-		r = store_row_read(statement, &entries[n]);
+		r = are_summaries ? store_summary_row_read(statement, &entries[n])
+				  : store_row_read(statement, &entries[n]);
 		n += r == 0;
 		reader->damaged += r == -EBADMSG;
 	}
@@ -156,10 +157,29 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 		sqlite3_bind_text(statement, 5, select->probe, -1, SQLITE_STATIC);
 		sqlite3_bind_int64(statement, 6, SESSION_FIRST_ID);
 	}
-	r = entries_read(reader, statement, max, out, n_out);
+	r = entries_read(reader, statement, max, false, out, n_out);
 	if (!r && *n_out)
 		qsort(*out, *n_out, sizeof(**out), by_id);
 	return r;
+}
+
+int store_reader_summaries(struct store_reader *reader, const char *probe, int64_t since_ns,
+			   int64_t until_ns, struct store_entry **out, size_t *n_out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	*out = NULL;
+	*n_out = 0;
+	if (reader->db->schema < STORE_SCHEMA_SUMMARIES)
+		return 0;
+	statement = store_db_statement(reader->db, STATEMENT_SUMMARY_LIST, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, since_ns);
+	sqlite3_bind_int64(statement, 2, until_ns);
+	sqlite3_bind_text(statement, 3, probe, -1, SQLITE_STATIC);
+	return entries_read(reader, statement, STORE_LIST_MAX, true, out, n_out);
 }
 
 int64_t store_reader_first(struct store_reader *reader, const char *probe, int64_t fallback_ns)
@@ -252,7 +272,8 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(reader->db, STATEMENT_WINDOW_BLOB, &r);
+	statement = store_db_statement(
+		reader->db, entry->summarized ? STATEMENT_SUMMARY_BLOB : STATEMENT_WINDOW_BLOB, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, entry->id);

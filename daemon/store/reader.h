@@ -74,6 +74,14 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 		      size_t *n_out);
 
 /*
+ * Lists the summaries of an always-on probe that begin in (since_ns, until_ns), in the order of
+ * their ids. Only their entries have the members from `summarized` on. The caller frees *out. Lists
+ * none if an earlier version of stackd wrote the database. Returns 0 or a negative errno.
+ */
+int store_reader_summaries(struct store_reader *reader, const char *probe, int64_t since_ns,
+			   int64_t until_ns, struct store_entry **out, size_t *n_out);
+
+/*
  * Returns when the oldest window of an always-on probe begins, in ns since the epoch; fallback_ns
  * if no window is found.
  */
@@ -103,9 +111,9 @@ void store_session_fini(struct store_session *session);
 int store_reader_row_limit(struct store_reader *reader, int64_t id, uint32_t *out);
 
 /*
- * Loads a window. Returns 0 and *out, to which the caller owns a reference; -EBADMSG if it is
- * damaged; or another errno. Sets *is_partial_out to whether sections of the window were skipped,
- * because only a newer stackd can read them.
+ * Loads a window or a summary. Returns 0 and *out, to which the caller owns a reference; -EBADMSG
+ * if it is damaged; or another errno. Sets *is_partial_out to whether sections of the window were
+ * skipped, because only a newer stackd can read them.
  */
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
 		      struct window **out, bool *is_partial_out);

@@ -12,13 +12,13 @@ enum {
 	EVICT_FULL_SHARE = 8,
 	EVICT_FULL_LEAST = 4,
 	/*
-	 * When less than 1/16 of the allowed bytes is free, windows are merged or evicted until
-	 * 2/16 will be free. There is thus time to do this in small steps, and unused rows need to
+	 * When less than 1/24 of the allowed bytes is free, windows are merged or evicted until
+	 * 2/24 will be free. There is thus time to do this in small steps, and unused rows need to
 	 * be deleted only rarely.
 	 */
-	ROOM_PARTS = 16,
-	/* When less than 1/24 is free, the writer does not pause between these steps. */
-	SHORT_PARTS = 24,
+	ROOM_PARTS = 24,
+	/* When less than 1/36 is free, the writer does not pause between these steps. */
+	SHORT_PARTS = 36,
 	/*
 	 * When there is no room for the next window, the queue must not overflow while room is
 	 * made. If it has more than QUEUE_BUSY windows, old windows are merged but no longer
@@ -86,26 +86,18 @@ int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const ch
 	return 0;
 }
 
-static int64_t blobs_bytes(const struct store *store)
-{
-	int64_t bytes = 0;
-	size_t i;
-
-	for (i = 0; i < store->n_tiers; i++)
-		bytes += store->sums[i].bytes;
-	return bytes;
-}
-
 /*
- * Sets goal_bytes: how many bytes of encoded windows may stay, so that the whole database becomes
- * small enough. Assumes that the tables of stacks, frames and processes, whose rows are deleted
- * when no window uses them, shrink in the same proportion.
+ * Sets goal_bytes: how many bytes the tiers may take, so that the whole database becomes small
+ * enough. Assumes that the database shrinks in proportion to store_tiers_bytes(), the bytes that
+ * windows take with the rows of stacks, frames and processes, which are deleted when no window uses
+ * them.
  */
 static void goal_set(struct store *store, int64_t used, int64_t room)
 {
 	int64_t wanted = room - 2 * room / ROOM_PARTS;
 
-	store->goal_bytes = (int64_t)((double)blobs_bytes(store) * (double)wanted / (double)used);
+	store->goal_bytes =
+		(int64_t)((double)store_tiers_bytes(store) * (double)wanted / (double)used);
 	store->is_shrinking = true;
 }
 
@@ -149,6 +141,9 @@ static int shrink_step(struct store *store, bool may_fold)
 
 	if (store->collect.phase != COLLECT_NONE) {
 		r = store_collect_step(store);
+		/* Room has to be made even if it cannot be found out which tier takes it. */
+		if (r < 0 && store_tiers_unweighed(store))
+			store->sums[0].weight = 1;
 		return r < 0 ? r : 1;
 	}
 	r = store_db_used_bytes(&store->db, &used);
@@ -158,11 +153,13 @@ static int shrink_step(struct store *store, bool may_fold)
 	}
 	/*
 	 * If many windows were merged since the last collection, deleting the rows that only they
-	 * used may free enough space. Otherwise windows have to be removed.
+	 * used may free enough space. Otherwise windows have to be removed. If it is not known yet
+	 * which tier exceeds its share, a collection tells it.
 	 */
-	if (!store->is_shrinking && store->removed_bytes <= blobs_bytes(store) / ROOM_PARTS)
+	if (!store->is_shrinking && !store_tiers_unweighed(store) &&
+	    store->removed_bytes <= store_tiers_bytes(store) / ROOM_PARTS)
 		goal_set(store, used, room);
-	if (store->is_shrinking && blobs_bytes(store) > store->goal_bytes) {
+	if (store->is_shrinking && store_tiers_bytes(store) > store->goal_bytes) {
 		r = store_tier_yield(store, may_fold);
 		if (r != -ENOENT)
 			return r ? r : 1;
@@ -218,7 +215,7 @@ int store_make_room(struct store *store, size_t size)
 		/* Without windows, nothing can be freed after the unused rows were deleted. */
 		if (is_empty && store->collect.phase == COLLECT_NONE)
 			break;
-		is_empty = !blobs_bytes(store);
+		is_empty = !store_tiers_bytes(store);
 		r = room_step(store);
 		if (r <= 0)
 			break;

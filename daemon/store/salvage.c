@@ -45,6 +45,7 @@ static const struct table {
 } tables[] = {
 	{ "runs", "id, boot_id, version, start_real_ns, alive_real_ns, is_clean", GUARD_NONE },
 	{ "frames", "id, hash, seen, sum, data", GUARD_INTERNED },
+	{ "files", "id, hash, seen, sum, data", GUARD_INTERNED },
 	{ "stacks", "id, hash, seen, sum, data", GUARD_INTERNED },
 	{ "processes", "id, hash, seen, sum, data", GUARD_INTERNED },
 	{ "sessions", "id, run, number, sum, data, name, since_real_ns", GUARD_INTERNED },
@@ -183,7 +184,7 @@ static int numbers_skip(struct store_db *db)
 	", 9223372036854775807, 0, x'' FROM " table ";"
 	return store_db_run(
 		db,
-		SKIP("frames") SKIP("stacks") SKIP(
+		SKIP("frames") SKIP("files") SKIP("stacks") SKIP(
 			"processes") "INSERT INTO runs (id, boot_id, version, start_real_ns, alive_real_ns)"
 				     " SELECT ifnull(max(id), 0) + " NUMBERS_SKIPPED
 				     ", '', '', 0, 0"

@@ -5,11 +5,11 @@
  * Member i is the SQL that brings a database from schema version i to i + 1. A member that was in a
  * release must not change. To change the schema, add a member and raise STORE_SCHEMA.
  *
- * A row of frames, stacks or processes is found by its hash. Its column `seen` has the number of
- * the window for which the row was written. (Up to schema 3, `seen` was updated when a later window
- * used the row, and rows with a low `seen` were deleted.) `sum` is a checksum of the row's number
- * and data, which shows damage. A blob is the last column of its table, so that reading the other
- * columns does not have to read past it.
+ * A row of frames, files, stacks or processes is found by its hash. Its column `seen` has the
+ * number of the window for which the row was written. (Up to schema 3, `seen` was updated when a
+ * later window used the row, and rows with a low `seen` were deleted.) `sum` is a checksum of the
+ * row's number and data, which shows damage. A blob is the last column of its table, so that
+ * reading the other columns does not have to read past it.
  */
 const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE runs ("
@@ -66,4 +66,28 @@ const char *const store_schema_steps[STORE_SCHEMA] = {
 	" length_ns INTEGER NOT NULL, session INTEGER NOT NULL, start_real_ns INTEGER NOT NULL,"
 	" end_real_ns INTEGER NOT NULL, size INTEGER NOT NULL, row_limit INTEGER NOT NULL);"
 	"CREATE INDEX window_tiers_tier ON window_tiers (tier, id);",
+	/*
+	 * A summary is one window that was merged from several windows of the table `windows`,
+	 * which stay there. It has the id of the first of these windows; last_id is the id of the
+	 * last one, `windows` their number, `size` the length of the blob. lacks_ns: see struct
+	 * store_entry. facts_sum is a checksum of the columns that `sum` does not cover. Index
+	 * summaries_session finds the summary of a window without reading blobs.
+	 */
+	"CREATE TABLE summaries (id INTEGER PRIMARY KEY, run INTEGER NOT NULL,"
+	" seq INTEGER NOT NULL, parts INTEGER NOT NULL, session INTEGER NOT NULL,"
+	" probe TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,"
+	" real_offset_ns INTEGER NOT NULL, boot_offset_ns INTEGER NOT NULL,"
+	" start_real_ns INTEGER NOT NULL, end_real_ns INTEGER NOT NULL,"
+	" n_rows INTEGER NOT NULL, n_threads INTEGER NOT NULL, n_opens INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL, lost BLOB, last_id INTEGER NOT NULL,"
+	" windows INTEGER NOT NULL, size INTEGER NOT NULL, lacks_ns INTEGER NOT NULL,"
+	" facts_sum INTEGER NOT NULL, sum INTEGER NOT NULL, blob_sum INTEGER NOT NULL, blob BLOB NOT NULL);"
+	"CREATE INDEX summaries_time ON summaries (start_real_ns);"
+	"CREATE INDEX summaries_session ON summaries (session, id, last_id, size);",
+	/*
+	 * The ELF files of frames: build-id and segments. A frame that was written earlier refers
+	 * to none.
+	 */
+	"CREATE TABLE files (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL UNIQUE,"
+	" seen INTEGER NOT NULL, sum INTEGER NOT NULL, data BLOB NOT NULL);",
 };

@@ -46,7 +46,7 @@ struct store_options {
 	size_t n_tiers;				  /* at least 1 */
 	/*
 	 * limits to which merged windows are folded; a tier that is short of space halves them, at
-	 * most twice
+	 * most STORE_LEVEL_MAX times
 	 */
 	struct window_fold_limits fold;
 	/*
@@ -62,13 +62,20 @@ struct store_options {
 	int64_t (*now)(clockid_t clock);
 };
 
-/* A tier halves the number of rows of its windows at most this number of times. */
-enum { STORE_LEVEL_MAX = 2 };
+/*
+ * A tier halves the number of rows of its windows at most this number of times: 31 rows of 500 are
+ * left then. Time is dropped only after that.
+ */
+enum { STORE_LEVEL_MAX = 4 };
 
 /*
- * Returns the limits to which a tier folds its windows if it has halved their rows `level` times.
- * `fold` has the limits without that.
+ * Returns the limits to which windows are folded whose rows are halved `level` times, on disk or in
+ * memory. `fold` has the limits without that. From level 1 on, most of the rows that would stay as
+ * they are become rows that stand for several processes, so that the sums by comm and stacks stay
+ * exact for longer. store_fold_rows() returns max_rows, halved `level` times, without regard to
+ * this.
  */
+uint32_t store_fold_rows(const struct window_fold_limits *fold, unsigned int level);
 struct window_fold_limits store_fold_limits(const struct window_fold_limits *fold,
 					    unsigned int level);
 

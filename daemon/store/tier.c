@@ -8,9 +8,24 @@
 
 #include "common/base.h"
 #include "daemon/store/internal.h"
+#include "daemon/store/summary.h"
+#include "daemon/store/window_row.h"
 
 /* The value of the column length_ns for windows of sessions that clients started. */
 #define LENGTH_OF_CLIENTS (-1)
+
+/*
+ * The greatest weight of a tier that is believed when it is read from the database, which may be
+ * damaged. WEIGHT_ONE is the number in the database that stands for a weight of 1.
+ */
+enum { WEIGHT_MOST = 1000, WEIGHT_ONE = 1000 };
+
+/*
+ * IMAGES_LEAST: the number of threads below which a window's threads are not halved more often than
+ * its rows. WHOLE_PART: if the rows of a window are halved, one in WHOLE_PART of those that stay as
+ * they are stays so; the others are added to those that stand for several processes.
+ */
+enum { IMAGES_LEAST = 16, WHOLE_PART = 4 };
 
 size_t store_tier_of(const struct store_tier *tiers, size_t n, int64_t length_ns)
 {
@@ -63,27 +78,46 @@ static int rows_repair(struct store *store)
 	return store_db_run(&store->db, text);
 }
 
-static void early_name(size_t tier, char *name, size_t size)
+/* Reads the number of a tier that the table `meta` has as `prefix` and the tier's index. */
+static int64_t meta_get(struct store_db *db, const char *prefix, size_t tier, int64_t fallback)
 {
-	snprintf(name, size, "early%zu", tier);
+	sqlite3_stmt *statement;
+	int64_t value = fallback;
+	char name[32];
+	int r;
+
+	snprintf(name, sizeof(name), "%s%zu", prefix, tier);
+	statement = store_db_statement(db, STATEMENT_META_GET, &r);
+	if (r)
+		return fallback;
+	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+	if (store_db_step(db, statement) > 0)
+		value = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	return value;
+}
+
+static int meta_set(struct store *store, const char *prefix, size_t tier, int64_t value)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%zu", prefix, tier);
+	return store_meta_set(store, name, value, NULL);
 }
 
 int64_t store_tier_early(struct store_db *db, size_t tier)
 {
-	int64_t end = INT64_MIN;
-	sqlite3_stmt *statement;
-	char name[16];
-	int r;
+	return meta_get(db, "early", tier, INT64_MIN);
+}
 
-	early_name(tier, name, sizeof(name));
-	statement = store_db_statement(db, STATEMENT_META_GET, &r);
-	if (r)
-		return end;
-	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-	if (store_db_step(db, statement) > 0)
-		end = sqlite3_column_int64(statement, 0);
-	sqlite3_reset(statement);
-	return end;
+/* Reads the weight of a tier that an earlier collection found; 0: none, or it cannot be right. */
+static double weight_get(struct store *store, size_t tier)
+{
+	int64_t weight = meta_get(&store->db, "weight", tier, 0);
+
+	if (weight < WEIGHT_ONE || weight > (int64_t)WEIGHT_MOST * WEIGHT_ONE)
+		return 0;
+	return (double)weight / WEIGHT_ONE;
 }
 
 int store_tiers_sum(struct store *store)
@@ -96,6 +130,7 @@ int store_tiers_sum(struct store *store)
 		store->sums[tier].windows = 0;
 		store->sums[tier].bytes = 0;
 		store->sums[tier].early_ns = store_tier_early(&store->db, tier);
+		store->sums[tier].weight = weight_get(store, tier);
 	}
 	statement = store_db_statement(&store->db, STATEMENT_TIER_SUMS, &r);
 	if (r)
@@ -107,7 +142,7 @@ int store_tiers_sum(struct store *store)
 		store->sums[tier].windows = (uint64_t)sqlite3_column_int64(statement, 1);
 		store->sums[tier].bytes = sqlite3_column_int64(statement, 2);
 	}
-	return r;
+	return r ? r : store_summaries_sum(store);
 }
 
 /* Runs the statement and reads its first row. Returns 0, -ENOENT (no row) or another errno. */
@@ -144,28 +179,54 @@ static int row_get(struct store *store, enum store_statement which, int64_t key,
 }
 
 /*
- * Threads are halved twice as often as rows: a thread takes several times the bytes of a row, and
- * the name of its process as many again. The sums by comm and stack do not depend on the threads.
+ * Returns how many threads stay as they are in a window whose max_rows rows were halved `level`
+ * times. Threads are halved twice as often as rows: a thread takes several times the bytes of a
+ * row, and the name of its process as many again. The sums by comm and stack do not depend on the
+ * threads. A few are left in any case, as long as there are as many rows.
+ */
+static size_t fold_images(size_t max_rows, unsigned int level)
+{
+	size_t rows = max_rows >> level, images = max_rows >> 2 * level;
+
+	if (images < IMAGES_LEAST)
+		images = rows < IMAGES_LEAST ? rows : IMAGES_LEAST;
+	return images ? images : 1;
+}
+
+uint32_t store_fold_rows(const struct window_fold_limits *fold, unsigned int level)
+{
+	size_t rows = fold->max_rows >> level;
+
+	if (fold->max_rows && !rows)
+		rows = 1;
+	return rows > UINT32_MAX ? UINT32_MAX : (uint32_t)rows;
+}
+
+/*
+ * If few rows are left, a row of one process is worth less than one with the sum of all processes
+ * that have the same comm and stacks: without the latter, that sum is missing in the first lines of
+ * an answer.
  */
 struct window_fold_limits store_fold_limits(const struct window_fold_limits *fold,
 					    unsigned int level)
 {
 	struct window_fold_limits limits = *fold;
+	size_t rows = store_fold_rows(fold, level), whole = rows / WHOLE_PART;
 
-	if (!fold->max_rows)
+	if (!level || !rows)
 		return limits;
-	limits.max_rows = fold->max_rows >> level ? fold->max_rows >> level : 1;
-	limits.max_folded = fold->max_folded >> level;
-	if (level)
-		limits.max_images = fold->max_rows >> 2 * level ? fold->max_rows >> 2 * level : 1;
+	limits.max_rows = whole ? whole : 1;
+	limits.max_folded = (fold->max_folded >> level) + rows - limits.max_rows;
+	limits.max_images = fold_images(fold->max_rows, level);
+	/* A thread without a row that stays is not worth its entry. */
+	if (limits.max_images > limits.max_rows)
+		limits.max_images = limits.max_rows;
 	return limits;
 }
 
 uint32_t store_tier_rows(const struct store *store, size_t tier)
 {
-	uint64_t rows = store_fold_limits(&store->fold, store->sums[tier].level).max_rows;
-
-	return rows > UINT32_MAX ? UINT32_MAX : (uint32_t)rows;
+	return store_fold_rows(&store->fold, store->sums[tier].level);
 }
 
 /*
@@ -195,6 +256,8 @@ int store_tiers_open(struct store *store)
 	if (r)
 		return r;
 	r = rows_repair(store);
+	if (!r)
+		r = store_summaries_open(store);
 	if (!r)
 		r = store_db_run(&store->db, "COMMIT");
 	if (r && !sqlite3_get_autocommit(store->db.handle))
@@ -232,7 +295,29 @@ int store_tier_add(struct store *store, const struct store_entry *entry, int64_t
 		return r;
 	store->sums[tier].windows++;
 	store->sums[tier].bytes += (int64_t)size;
+	store_summary_look(store, tier, entry->session);
 	return 0;
+}
+
+int store_tier_entries(struct store *store, size_t tier, uint64_t session, int64_t first_id,
+		       size_t max, struct store_entry *out, size_t *n_out)
+{
+	sqlite3_stmt *statement;
+	size_t n = 0;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_TIER_GROUP, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, (int64_t)tier);
+	sqlite3_bind_int64(statement, 2, (int64_t)session);
+	sqlite3_bind_int64(statement, 3, first_id);
+	sqlite3_bind_int64(statement, 4, (int64_t)max);
+	while (n < max && (r = store_db_step(&store->db, statement)) > 0)
+		n += store_row_read(statement, &out[n]) == 0;
+	sqlite3_reset(statement);
+	*n_out = n;
+	return r < 0 ? r : 0;
 }
 
 int store_tier_get(struct store *store, int64_t id, struct tier_row *out)
@@ -266,11 +351,12 @@ int store_tier_drop(struct store *store, int64_t id)
 	if (r && r != -ENOENT)
 		return r;
 	r = id_run(store, STATEMENT_WINDOW_DROP, id);
+	if (!r && has_row)
+		r = store_summary_drop(store, &row);
 	if (r || !has_row)
 		return r;
 	store->sums[row.tier].windows--;
-	store->sums[row.tier].bytes -= row.size;
-	store->removed_bytes += row.size;
+	store_tier_resized(store, row.tier, -row.size);
 	return id_run(store, STATEMENT_TIER_DROP, id);
 }
 
@@ -278,8 +364,10 @@ int store_tier_move(struct store *store, const struct tier_row *row)
 {
 	size_t next = row->tier + 1;
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_summary_drop(store, row);
 
+	if (r)
+		return r;
 	statement = store_db_statement(&store->db, STATEMENT_TIER_MOVE, &r);
 	if (r)
 		return r;
@@ -293,16 +381,14 @@ int store_tier_move(struct store *store, const struct tier_row *row)
 	store->sums[row->tier].bytes -= row->size;
 	store->sums[next].windows++;
 	store->sums[next].bytes += row->size;
+	store_summary_look(store, next, row->session);
 	return 0;
 }
 
 int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns)
 {
-	char name[16];
-	int r;
+	int r = meta_set(store, "early", tier, end_ns);
 
-	early_name(tier, name, sizeof(name));
-	r = store_meta_set(store, name, end_ns, NULL);
 	if (!r)
 		store->sums[tier].early_ns = end_ns;
 	return r;
@@ -337,8 +423,7 @@ int store_tier_resize(struct store *store, const struct tier_row *row, int64_t s
 	r = store_db_exec(&store->db, statement);
 	if (r)
 		return r;
-	store->sums[row->tier].bytes += size - row->size;
-	store->removed_bytes += row->size - size;
+	store_tier_resized(store, row->tier, size - row->size);
 	return 0;
 }
 
@@ -359,6 +444,70 @@ void store_tiers_relax(struct store *store)
 	}
 }
 
+/*
+ * Returns the weight of a tier. A tier without a weight is taken to be like the tier from which its
+ * windows come.
+ */
+static double weight_of(const struct store *store, size_t tier)
+{
+	while (tier && !store->sums[tier].weight)
+		tier--;
+	return store->sums[tier].weight ? store->sums[tier].weight : 1;
+}
+
+void store_tier_resized(struct store *store, size_t tier, int64_t bytes)
+{
+	store->sums[tier].bytes += bytes;
+	if (bytes < 0)
+		store->removed_bytes += (int64_t)(weight_of(store, tier) * (double)-bytes);
+}
+
+int64_t store_tier_bytes(const struct store *store, size_t tier)
+{
+	return (int64_t)(weight_of(store, tier) * (double)store->sums[tier].bytes);
+}
+
+int64_t store_tiers_bytes(const struct store *store)
+{
+	int64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < store->n_tiers; i++)
+		bytes += store_tier_bytes(store, i);
+	return bytes;
+}
+
+bool store_tiers_unweighed(const struct store *store)
+{
+	bool has_windows = false;
+	size_t i;
+
+	for (i = 0; i < store->n_tiers; i++) {
+		if (store->sums[i].weight)
+			return false;
+		has_windows |= store->sums[i].bytes > 0;
+	}
+	return has_windows;
+}
+
+int store_tiers_weigh(struct store *store, const double *shared, const double *encoded)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < store->n_tiers && !r; i++) {
+		struct tier_sums *sums = &store->sums[i];
+
+		if (encoded[i] < 1)
+			continue;
+		sums->weight = 1 + shared[i] / encoded[i];
+		if (sums->weight > WEIGHT_MOST)
+			sums->weight = WEIGHT_MOST;
+		r = meta_set(store, "weight", i, (int64_t)(sums->weight * WEIGHT_ONE));
+	}
+	return r;
+}
+
 size_t store_tier_over(const struct store *store, unsigned int skipped)
 {
 	size_t found = store->n_tiers, i;
@@ -367,7 +516,7 @@ size_t store_tier_over(const struct store *store, unsigned int skipped)
 	for (i = 0; i < store->n_tiers; i++) {
 		if (!store->sums[i].windows || skipped & 1U << i)
 			continue;
-		over = (double)store->sums[i].bytes /
+		over = (double)store_tier_bytes(store, i) /
 		       (store->tiers[i].share ? store->tiers[i].share : 1e-6);
 		if (over > most) {
 			most = over;
@@ -378,10 +527,10 @@ size_t store_tier_over(const struct store *store, unsigned int skipped)
 }
 
 /*
- * Sets *out to the stats of tier i. All tables together take `used` bytes, of which the encoded
- * windows of all tiers take `blobs` bytes.
+ * Sets *out to the stats of tier i. All tables together take `used` bytes; they are divided among
+ * the tiers in proportion to the estimates, of which `all` is the sum.
  */
-static void tier_count(struct store *store, size_t i, int64_t used, int64_t blobs,
+static void tier_count(struct store *store, size_t i, int64_t used, int64_t all,
 		       struct store_tier_stats *out)
 {
 	const struct tier_sums *sums = &store->sums[i];
@@ -396,8 +545,9 @@ static void tier_count(struct store *store, size_t i, int64_t used, int64_t blob
 		.newest_ns = INT64_MIN,
 		.early_ns = sums->early_ns,
 	};
-	if (blobs)
-		out->bytes = (uint64_t)((double)used * (double)sums->bytes / (double)blobs);
+	if (all)
+		out->bytes =
+			(uint64_t)((double)used * (double)store_tier_bytes(store, i) / (double)all);
 	if (store_tier_oldest(store, i, &oldest) ||
 	    row_get(store, STATEMENT_TIER_NEWEST, (int64_t)i, &newest))
 		return;
@@ -408,14 +558,12 @@ static void tier_count(struct store *store, size_t i, int64_t used, int64_t blob
 void store_tiers_count(struct store *store)
 {
 	struct store_tier_stats tiers[STORE_TIERS_MAX];
-	int64_t used = 0, blobs = 0;
+	int64_t used = 0, all = store_tiers_bytes(store);
 	size_t i;
 
 	store_db_used_bytes(&store->db, &used);
 	for (i = 0; i < store->n_tiers; i++)
-		blobs += store->sums[i].bytes;
-	for (i = 0; i < store->n_tiers; i++)
-		tier_count(store, i, used, blobs, &tiers[i]);
+		tier_count(store, i, used, all, &tiers[i]);
 	pthread_mutex_lock(&store->lock);
 	memcpy(store->stats.tiers, tiers, store->n_tiers * sizeof(tiers[0]));
 	store->stats.n_tiers = store->n_tiers;

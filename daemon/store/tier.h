@@ -21,7 +21,13 @@ struct store;
 /* The sums over the windows of one tier. */
 struct tier_sums {
 	uint64_t windows;
-	int64_t bytes; /* size of the encoded windows */
+	int64_t bytes; /* size of the encoded windows and of their summaries */
+	/*
+	 * the last collection found that these take `weight` times `bytes` on disk, together with
+	 * the stacks, frames and processes to which they refer; 0: not known. A row to which
+	 * several tiers refer counts for each of them in equal parts.
+	 */
+	double weight;
 	/*
 	 * end of the last window that was merged or evicted before it was old enough, because room
 	 * was short; in ns since the epoch; INT64_MIN: none
@@ -105,6 +111,13 @@ uint32_t store_tier_rows(const struct store *store, size_t tier);
 /* If a tier has much free space again, doubles the number of rows that its new windows may have. */
 void store_tiers_relax(struct store *store);
 
+/*
+ * Reads the entries of the windows of a tier and a session whose ids are at least first_id, the
+ * oldest `max` of them, to out[]; leaves out unreadable entries. Returns 0 or a negative errno.
+ */
+int store_tier_entries(struct store *store, size_t tier, uint64_t session, int64_t first_id,
+		       size_t max, struct store_entry *out, size_t *n_out);
+
 /* Finds the oldest window of a tier. Returns 0, -ENOENT or another errno. */
 int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out);
 
@@ -113,6 +126,32 @@ int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out);
  * end_ns is the end of the last of these windows.
  */
 int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns);
+
+/*
+ * Adds `bytes` (which may be negative) to the size of the tier's encoded windows and summaries.
+ */
+void store_tier_resized(struct store *store, size_t tier, int64_t bytes);
+
+/*
+ * Estimates how many bytes the tier's windows and summaries take on disk, together with the stacks,
+ * frames and processes to which they refer. store_tiers_bytes() estimates it for all tiers.
+ */
+int64_t store_tier_bytes(const struct store *store, size_t tier);
+int64_t store_tiers_bytes(const struct store *store);
+
+/*
+ * True if no tier has a weight, although there are windows: no collection has run yet since the
+ * database was made, or since an earlier version of stackd wrote it.
+ */
+bool store_tiers_unweighed(const struct store *store);
+
+/*
+ * Called at the end of a collection, which has found that tier i takes shared[i] bytes besides its
+ * encoded windows and summaries, most of them in stacks, frames and processes; these windows and
+ * summaries have encoded[i] bytes. Some may have been removed since. Sets the weights of the tiers
+ * and writes them to the database. Returns 0 or a negative errno.
+ */
+int store_tiers_weigh(struct store *store, const double *shared, const double *encoded);
 
 /*
  * Returns the index of the tier whose windows take the most bytes in proportion to the tier's share

@@ -39,6 +39,7 @@ struct timeline *timeline_close(struct timeline *timeline)
 	list_fini(&timeline->memory);
 	list_fini(&timeline->range);
 	list_fini(&timeline->later);
+	free(timeline->summarized);
 	free(timeline);
 	return NULL;
 }
@@ -313,6 +314,8 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 	 * Log one line for each query, not for each window: a long range may have hundreds of
 	 * windows that cannot be read.
 	 */
+	if (list->entries[i].summarized)
+		list->timeline->has_bad_summary = true;
 	if (!list->timeline->n_bad++)
 		log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
 	window = timeline_remake(list->timeline, &list->entries[i]);
@@ -373,14 +376,4 @@ int64_t timeline_memory_evicted(const struct timeline *timeline)
 	if (timeline->source.history)
 		history_stats(timeline->source.history, &stats);
 	return stats.evicted_real_ns;
-}
-
-void timeline_losses(const struct timeline *timeline, size_t first, size_t end, uint64_t *lost)
-{
-	unsigned int k;
-	size_t i;
-
-	for (i = first; i < end; i++)
-		for (k = 0; k < WINDOW_LOST_N && !timeline->range.entries[i].bad; k++)
-			lost[k] += timeline->range.entries[i].lost[k];
 }

@@ -80,10 +80,22 @@ struct timeline_coverage {
 	int64_t used_start_ns;
 	int64_t used_end_ns; /* end of the last readable window; without any, end of the range */
 	int64_t covered_ns;  /* how many ns of the range are covered by readable windows */
+	int64_t used_ns;     /* how many ns from used_start_ns to used_end_ns are */
 	size_t windows;	     /* number of readable windows */
 	/* how many of the readable windows are the result of merging several windows */
 	size_t compacted;
 	size_t bad; /* number of windows that could not be read */
+};
+
+/* The part of a range that is read from summaries, see timeline_summarize(). */
+struct timeline_summaries {
+	size_t n;	/* number of summaries */
+	size_t windows; /* number of windows in whose place they are read */
+	/*
+	 * The sum of rows with the same comm, exe, cgroup, stacks and state may lack up to this
+	 * time in the summaries, which have it within "(others)".
+	 */
+	uint64_t lacks_ns;
 };
 
 /*
@@ -101,6 +113,20 @@ struct timeline *timeline_close(struct timeline *timeline);
  * -ENOMEM.
  */
 int timeline_read_later(struct timeline *timeline, int64_t until_ns);
+
+/*
+ * Puts summaries in place of those windows of the range on disk for which there are some. Each
+ * summary is then one window of the list timeline_range(); its entry has `summarized` set.
+ * Coverage, gaps and losses stay those of the windows. Called before a window is loaded, for an
+ * always-on probe. Sets *out to what was replaced. Returns 0 or -ENOMEM.
+ */
+int timeline_summarize(struct timeline *timeline, struct timeline_summaries *out);
+
+/*
+ * True if a summary could not be read. Its windows may be readable: the caller opens another
+ * timeline, without summaries.
+ */
+bool timeline_has_bad_summary(const struct timeline *timeline);
 
 /*
  * timeline_range() returns the list of the windows in the range, timeline_later() the list that
@@ -146,9 +172,9 @@ int64_t timeline_memory_evicted(const struct timeline *timeline);
 
 /*
  * Adds the loss counts of the readable windows [first, end) of the range to the counts in
- * lost[WINDOW_LOST_N].
+ * lost[WINDOW_LOST_N]. Returns 0 or -ENOMEM.
  */
-void timeline_losses(const struct timeline *timeline, size_t first, size_t end, uint64_t *lost);
+int timeline_losses(const struct timeline *timeline, size_t first, size_t end, uint64_t *lost);
 
 /*
  * Works out how much of [since_ns, until_ns) the windows of the range cover, and why each gap is

@@ -34,17 +34,11 @@ static int by_start(const void *a, const void *b)
 
 static int entries_sort(struct coverage *coverage, size_t first, size_t end)
 {
-	const struct timeline_list *list = &coverage->timeline->range;
-	size_t i;
+	int r = timeline_windows(coverage->timeline, first, end, &coverage->entries, &coverage->n);
 
-	coverage->entries = calloc(end - first + 1, sizeof(struct store_entry *));
-	if (!coverage->entries)
-		return -ENOMEM;
-	for (i = first; i < end; i++)
-		coverage->entries[i - first] = &list->entries[i];
-	coverage->n = end - first;
-	qsort(coverage->entries, coverage->n, sizeof(struct store_entry *), by_start);
-	return 0;
+	if (!r)
+		qsort(coverage->entries, coverage->n, sizeof(struct store_entry *), by_start);
+	return r;
 }
 
 /*
@@ -88,7 +82,8 @@ static const char *reason_within(const struct coverage *coverage, const struct s
  * Finds out how the run of stackd that recorded the window `before` has ended, and sets `reason` to
  * that. Returns false if the store does not know the run, or if the run has not ended. If the
  * session is not being recorded and no later run is known, the boot id of the host shows whether
- * the host was restarted.
+ * the host was restarted. The last run in a file that is only read may have gone on after the file
+ * was copied.
  */
 static bool reason_run_ended(const struct coverage *coverage, const struct store_entry *before,
 			     const struct store_entry *after, char *reason)
@@ -96,11 +91,12 @@ static bool reason_run_ended(const struct coverage *coverage, const struct store
 	const struct timeline *timeline = coverage->timeline;
 	struct store_reader *reader = timeline->source.reader;
 	struct store_run run, next = {};
-	bool has_next, is_other_boot;
+	bool has_next, is_other_boot, is_end_of_file;
 
 	if (!reader || !before || store_reader_run(reader, before->run, &run))
 		return false;
 	has_next = after && store_reader_run(reader, after->run, &next) == 0;
+	is_end_of_file = !after && !timeline->source.run;
 	if (!has_next && !timeline->session.is_recording) {
 		snprintf(next.boot_id, sizeof(next.boot_id), "%s", timeline->source.boot_id);
 		has_next = true;
@@ -111,6 +107,10 @@ static bool reason_run_ended(const struct coverage *coverage, const struct store
 	if (run.is_clean)
 		snprintf(reason, REASON, "stackd was stopped%s",
 			 is_other_boot ? ", and the host restarted" : "");
+	else if (is_end_of_file)
+		snprintf(reason, REASON,
+			 "the file ends here: it is a copy, or stackd was killed or the host "
+			 "went down");
 	else if (is_other_boot)
 		snprintf(reason, REASON, "stackd was not stopped: the host went down");
 	else
@@ -263,12 +263,15 @@ static int64_t window_cover(struct coverage *coverage, const struct store_entry 
 		return end > at ? end : at;
 	}
 	if (!out->windows++)
-		out->used_start_ns = start;
+		out->used_start_ns = out->used_end_ns = start;
+	if (end > out->used_end_ns) {
+		out->used_ns += end - (start > out->used_end_ns ? start : out->used_end_ns);
+		out->used_end_ns = end;
+	}
 	out->compacted += entry->parts > 1 && entry->end_ns - entry->start_ns >=
 						      2 * coverage->timeline->source.window_ns;
 	if (end > at)
 		out->covered_ns += clamp(end, at, until) - clamp(start, at, until);
-	out->used_end_ns = end > out->used_end_ns ? end : out->used_end_ns;
 	return end > at ? end : at;
 }
 
@@ -316,12 +319,13 @@ int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t 
 		.arena = arena,
 		.has_oldest = first == 0,
 	};
-	struct timeline_coverage result = { .used_end_ns = INT64_MIN };
-	size_t capacity = 2 * (end - first) + 2;
+	struct timeline_coverage result = { 0 };
 	int r = entries_sort(&coverage, first, end);
+	size_t capacity;
 
 	if (r)
 		return r;
+	capacity = 2 * coverage.n + 2;
 	if (capacity > TIMELINE_GAPS_MAX)
 		capacity = TIMELINE_GAPS_MAX;
 	coverage.gaps = arena_array(arena, capacity, sizeof(*coverage.gaps));
@@ -334,4 +338,17 @@ int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t 
 	result.n_gaps = coverage.n_gaps;
 	*out = result;
 	return 0;
+}
+
+int timeline_losses(const struct timeline *timeline, size_t first, size_t end, uint64_t *lost)
+{
+	_cleanup_(freep) const struct store_entry **entries = NULL;
+	unsigned int k;
+	size_t n, i;
+	int r = timeline_windows(timeline, first, end, &entries, &n);
+
+	for (i = 0; !r && i < n; i++)
+		for (k = 0; k < WINDOW_LOST_N && !entries[i]->bad; k++)
+			lost[k] += entries[i]->lost[k];
+	return r;
 }

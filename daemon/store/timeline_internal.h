@@ -26,6 +26,13 @@ struct timeline {
 	bool is_truncated;
 	size_t n_bad; /* number of windows on disk that could not be loaded */
 	/*
+	 * the windows in whose place `range` has summaries, in the order of the summaries: the
+	 * first ones are those of the first summary
+	 */
+	struct store_entry *summarized;
+	size_t n_summarized;
+	bool has_bad_summary; /* a summary could not be loaded */
+	/*
 	 * thread that loads the windows of `range` or `later` before they are asked for; NULL: none
 	 */
 	struct store_prefetch *prefetch;
@@ -45,6 +52,13 @@ size_t timeline_choose(struct timeline *timeline, struct store_entry *entries, s
  * reference; NULL if they are not all in memory, or when out of memory.
  */
 struct window *timeline_remake(const struct timeline *timeline, const struct store_entry *entry);
+
+/*
+ * Sets *out to pointers to the entries of the windows [first, end) of the range; for a summary, to
+ * the entries of the windows in whose place it is. The caller frees *out. Returns 0 or -ENOMEM.
+ */
+int timeline_windows(const struct timeline *timeline, size_t first, size_t end,
+		     const struct store_entry ***out, size_t *n_out);
 
 /*
  * Finds, in memory and on disk, the session's last window that began before at_ns; it may lie

@@ -10,8 +10,10 @@
 #include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/store/columns.h"
+#include "daemon/store/held_section.h"
 #include "daemon/store/owners.h"
 #include "daemon/store/pressure_section.h"
+#include "daemon/store/spawns_section.h"
 
 enum {
 	TAG_HEAD = 1,
@@ -22,6 +24,9 @@ enum {
 	TAG_OWNERS = 13,   /* facts about the window's processes that queries need, see owners.h */
 	TAG_PRESSURE = 30, /* struct window_pressure; left out if the pressure was not to be read */
 	TAG_COST = 31,	   /* struct window_cost; left out if the cost was not measured */
+	TAG_BUDGET = 32,   /* the rest of struct window_cost; only if known_ns is not 0 */
+	TAG_SPAWNS = 33,   /* struct window_spawns; left out if the window has none */
+	TAG_HELD = 34,	   /* struct window_held; left out if the window has none */
 	TAG_SAMPLING = 14, /* window.sample_below_ns; only if it is not 0 */
 };
 
@@ -32,6 +37,7 @@ enum {
 	OWNERS_VERSION = 1,
 	SAMPLING_VERSION = 1,
 	COST_VERSION = 1,
+	BUDGET_VERSION = 1,
 	ZSTD_LEVEL = 3,
 	BLOCK_HEAD = 8
 };
@@ -92,6 +98,20 @@ static void cost_encode(const struct window_cost *cost, struct bytes *out)
 	bytes_put_u64(out, cost->ns);
 	bytes_put_u64(out, cost->cpu_ns);
 	bytes_put_u64(out, cost->bpf_ns);
+}
+
+static void budget_encode(const struct window_cost *cost, struct bytes *out)
+{
+	unsigned int i;
+
+	bytes_put_u64(out, cost->known_ns);
+	bytes_put_u64(out, cost->limited_ns);
+	bytes_put_u64(out, cost->budget_ns);
+	bytes_put_u64(out, cost->braked);
+	bytes_put_i64(out, cost->brake_below_ns);
+	bytes_put_u64(out, WINDOW_SHED_N);
+	for (i = 0; i < WINDOW_SHED_N; i++)
+		bytes_put_u64(out, cost->shed_ns[i]);
 }
 
 static int numbers_encode(const struct store_table *table, const struct store_names *names,
@@ -171,6 +191,16 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 		store_pressure_encode(&context->window->pressure, &payload);
 		section_put(out, TAG_PRESSURE, STORE_PRESSURE_VERSION, &payload);
 	}
+	if (context->window->spawns.ns) {
+		payload.n = 0;
+		store_spawns_encode(&context->window->spawns, &payload);
+		section_put(out, TAG_SPAWNS, STORE_SPAWNS_VERSION, &payload);
+	}
+	if (context->window->held.n) {
+		payload.n = 0;
+		store_held_encode(&context->window->held, &payload);
+		section_put(out, TAG_HELD, STORE_HELD_VERSION, &payload);
+	}
 	if (context->window->sample_below_ns) {
 		payload.n = 0;
 		bytes_put_i64(&payload, context->window->sample_below_ns);
@@ -180,6 +210,11 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 		payload.n = 0;
 		cost_encode(&context->window->cost, &payload);
 		section_put(out, TAG_COST, COST_VERSION, &payload);
+	}
+	if (context->window->cost.known_ns) {
+		payload.n = 0;
+		budget_encode(&context->window->cost, &payload);
+		section_put(out, TAG_BUDGET, BUDGET_VERSION, &payload);
 	}
 	payload.n = 0;
 	store_owners_encode(&context->processes, context->window, &payload);
@@ -326,6 +361,25 @@ static int cost_decode(struct bytes_reader *in, struct window_cost *cost)
 	return in->is_failed ? -EBADMSG : 0;
 }
 
+/* Skips what later versions shed and this one does not know. */
+static int budget_decode(struct bytes_reader *in, struct window_cost *cost)
+{
+	uint64_t n, i, ns;
+
+	cost->known_ns = bytes_get_u64(in);
+	cost->limited_ns = bytes_get_u64(in);
+	cost->budget_ns = bytes_get_u64(in);
+	cost->braked = bytes_get_u64(in);
+	cost->brake_below_ns = bytes_get_i64(in);
+	n = bytes_get_max(in, bytes_left(in));
+	for (i = 0; i < n && !in->is_failed; i++) {
+		ns = bytes_get_u64(in);
+		if (i < WINDOW_SHED_N)
+			cost->shed_ns[i] = ns;
+	}
+	return in->is_failed || cost->brake_below_ns < 0 ? -EBADMSG : 0;
+}
+
 static int numbers_decode(struct bytes_reader *in, const struct store_names *names, bool is_stacks,
 			  struct store_table *table)
 {
@@ -371,12 +425,44 @@ static int processes_decode(struct store_column_context *context, const struct s
 			    : numbers_decode(in, names, false, &context->processes);
 }
 
+/* True if `section`, which may be NULL, is the one with window->members. */
+static bool is_members(const struct store_section *section)
+{
+	return section && section->array == offsetof(struct window, members);
+}
+
+/*
+ * Decodes window->members, which wants() needs: this section comes after others in `rest`, the
+ * sections that are not decoded yet.
+ */
+static int members_decode(struct store_column_context *context, struct bytes_reader rest)
+{
+	while (bytes_left(&rest)) {
+		uint64_t tag = bytes_get_u64(&rest), version = bytes_get_u64(&rest);
+		size_t length = (size_t)bytes_get_max(&rest, bytes_left(&rest));
+		const uint8_t *payload = bytes_get(&rest, length);
+		struct bytes_reader reader = { .at = payload,
+					       .end = payload ? payload + length : NULL };
+		const struct store_section *section = section_find(tag);
+		size_t n_columns = section ? store_section_columns(section, version) : 0;
+
+		if (!payload)
+			return -EBADMSG;
+		if (!n_columns || !is_members(section))
+			continue;
+		context->has_members = true;
+		return store_columns_decode(context, section, n_columns, &reader);
+	}
+	return 0;
+}
+
 /*
  * Called after a section with arrays was decoded. If window->images are decoded and the window is
  * loaded for a query, completes window->owners. Returns 1 if the query does not need the rest of
  * the window, 0 if it does, or a negative errno.
  */
-static int images_decoded(struct store_column_context *context, const struct store_names *names)
+static int images_decoded(struct store_column_context *context, const struct store_names *names,
+			  struct bytes_reader rest)
 {
 	struct window *window = context->window;
 	int r;
@@ -391,8 +477,11 @@ static int images_decoded(struct store_column_context *context, const struct sto
 		if (r)
 			return r;
 	}
-	if (names->wants && !names->wants(names->wants_userdata, window))
-		return 1;
+	if (names->wants) {
+		r = names->skips_members ? 0 : members_decode(context, rest);
+		if (r || !names->wants(names->wants_userdata, window))
+			return r ? r : 1;
+	}
 	return context->numbers.at
 		       ? numbers_decode(&context->numbers, names, true, &context->stacks)
 		       : 0;
@@ -418,7 +507,7 @@ static int section_decode(struct store_column_context *context, const struct sto
 	uint64_t tag = bytes_get_u64(in), version = bytes_get_u64(in);
 	size_t length = (size_t)bytes_get_max(in, bytes_left(in));
 	const uint8_t *payload = bytes_get(in, length);
-	struct bytes_reader reader = { .at = payload, .end = payload + length };
+	struct bytes_reader reader = { .at = payload, .end = payload ? payload + length : NULL };
 	const struct store_section *section = section_find(tag);
 	size_t n_columns = section ? store_section_columns(section, version) : 0;
 
@@ -436,17 +525,23 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return folded_decode(&reader, &context->window->folded);
 	if (tag == TAG_COST && version == COST_VERSION)
 		return cost_decode(&reader, &context->window->cost);
+	if (tag == TAG_BUDGET && version == BUDGET_VERSION)
+		return budget_decode(&reader, &context->window->cost);
 	if (tag == TAG_PRESSURE && version == STORE_PRESSURE_VERSION)
 		return store_pressure_decode(&reader, &context->window->pressure);
+	if (tag == TAG_SPAWNS && version == STORE_SPAWNS_VERSION)
+		return store_spawns_decode(&reader, &context->window->spawns);
+	if (tag == TAG_HELD && version == STORE_HELD_VERSION)
+		return store_held_decode(&reader, &context->window->held);
 	if (tag == TAG_SAMPLING && version == SAMPLING_VERSION)
 		return sampling_decode(&reader, context->window);
-	if (n_columns && names->skips_members && section->array == offsetof(struct window, members))
+	if (n_columns && is_members(section) && (names->skips_members || context->has_members))
 		return 0;
 	if (n_columns) {
 		r = store_columns_decode(context, section, n_columns, &reader);
 		if (!r && section == store_sections)
 			store_images_complete(context->window);
-		return r ? r : images_decoded(context, names);
+		return r ? r : images_decoded(context, names, *in);
 	}
 	*is_partial = true;
 	return 0;

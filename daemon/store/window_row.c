@@ -13,6 +13,8 @@ enum {
 	COLUMN_LOST = 13,
 	COLUMN_PROBE = 14,
 	COLUMN_SUM = 15,
+	COLUMN_LAST_ID = 16, /* columns of summaries: last_id, windows, lacks_ns, facts_sum */
+	BIND_SUMMARY = 21,   /* the first value of STATEMENT_SUMMARY_ADD that windows do not have */
 };
 
 static void numbers_of(const struct store_entry *entry, int64_t *numbers)
@@ -104,7 +106,7 @@ static bool folded_decode(struct store_entry *entry, const char *name, uint64_t 
 
 static void lost_decode(struct store_entry *entry, const void *data, size_t size)
 {
-	struct bytes_reader in = { .at = data, .end = (const uint8_t *)data + size };
+	struct bytes_reader in = { .at = data, .end = data ? (const uint8_t *)data + size : NULL };
 	unsigned int i;
 
 	while (data && bytes_left(&in) && !in.is_failed) {
@@ -174,6 +176,40 @@ int store_row_read(sqlite3_stmt *statement, struct store_entry *out)
 		.kind = kind,
 	};
 	lost_decode(&entry, lost, size);
+	*out = entry;
+	return 0;
+}
+
+/* Returns a checksum of those facts about a summary that its other checksums do not cover. */
+static int64_t facts_sum(const struct store_entry *entry)
+{
+	const int64_t facts[] = { entry->last_id, entry->summarized, (int64_t)entry->lacks_ns };
+
+	return store_sum(entry->id, facts, sizeof(facts));
+}
+
+void store_summary_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, size_t size)
+{
+	sqlite3_bind_int64(statement, BIND_SUMMARY, entry->last_id);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 1, entry->summarized);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 2, (int64_t)size);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 3, (int64_t)entry->lacks_ns);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 4, facts_sum(entry));
+}
+
+int store_summary_row_read(sqlite3_stmt *statement, struct store_entry *out)
+{
+	struct store_entry entry;
+	int r = store_row_read(statement, &entry);
+
+	if (r)
+		return r;
+	entry.last_id = sqlite3_column_int64(statement, COLUMN_LAST_ID);
+	entry.summarized = (uint32_t)sqlite3_column_int64(statement, COLUMN_LAST_ID + 1);
+	entry.lacks_ns = (uint64_t)sqlite3_column_int64(statement, COLUMN_LAST_ID + 2);
+	if (!entry.summarized ||
+	    sqlite3_column_int64(statement, COLUMN_LAST_ID + 3) != facts_sum(&entry))
+		return -EBADMSG;
 	*out = entry;
 	return 0;
 }

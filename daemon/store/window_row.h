@@ -25,4 +25,16 @@ void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, st
  */
 int store_row_read(sqlite3_stmt *statement, struct store_entry *out);
 
+/*
+ * Does what store_row_read() does, for the row of a summary: reads the columns of
+ * STATEMENT_SUMMARY_LIST.
+ */
+int store_summary_row_read(sqlite3_stmt *statement, struct store_entry *out);
+
+/*
+ * Binds the values of STATEMENT_SUMMARY_ADD that a window does not have. `size` is the size of the
+ * encoded summary.
+ */
+void store_summary_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, size_t size);
+
 #endif

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/base/activity.h"
 #include "daemon/base/log.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/session_row.h"
+#include "daemon/store/summary.h"
 #include "daemon/store/window_row.h"
 
 /* When opening the file failed, the writer tries again after this time. */
@@ -27,7 +29,11 @@
 #define WORK_NS		(20 * NS_PER_MS)
 #define FAILED_AGAIN_NS (30 * NS_PER_S)
 
-enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20, WORK_SHARE = 3 };
+/*
+ * A log longer than LOG_MAX bytes is truncated, one longer than LOG_FIRST before windows that wait
+ * are written.
+ */
+enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20, LOG_FIRST = 16 << 20, WORK_SHARE = 3 };
 
 /* Adds the gap in store->gap, if any, to the table `gaps`; keeps only its newest GAPS_MAX rows. */
 static int gap_write(struct store *store)
@@ -116,7 +122,7 @@ static int window_write_in(struct store *store, const struct window *window, uin
 
 	if (r)
 		return r;
-	names = store_intern_names(store->intern, entry.id);
+	names = store_intern_names(store->intern, entry.id, 0);
 	r = store_blob_encode(window, entry.run, &names, &blob);
 	if (!r)
 		r = store_window_add(store, &entry, &blob);
@@ -277,10 +283,25 @@ static void store_sync(struct store *store)
 }
 
 /*
+ * True if the writer may go on waiting for the end of queries: no window waits to be written, or
+ * the log has become so long that it has to be truncated first.
+ */
+static bool log_may_wait(void *userdata)
+{
+	struct store *store = userdata;
+	bool is_wanted;
+
+	pthread_mutex_lock(&store->lock);
+	is_wanted = store->queued || store->is_stopping;
+	pthread_mutex_unlock(&store->lock);
+	return !is_wanted || store_file_bytes(store->path, "-wal") > LOG_FIRST;
+}
+
+/*
  * Truncates the database's write-ahead log if it has become long. SQLite itself starts the log over
  * only at a moment without readers: when one query followed the other without a pause, the log grew
  * to 200 MiB in 5 minutes. This function waits until all queries that read now have finished, but
- * at most for BUSY_MS (see db.c). It does not wait for queries that begin later.
+ * not longer than log_may_wait() allows. It does not wait for queries that begin later.
  */
 static void log_restart(struct store *store, int64_t now)
 {
@@ -289,7 +310,7 @@ static void log_restart(struct store *store, int64_t now)
 	if (now < store->log_next_ns || store_file_bytes(store->path, "-wal") <= LOG_MAX)
 		return;
 	store->log_next_ns = now + LOG_AGAIN_NS;
-	r = store_db_run(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)");
+	r = store_db_run_while(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)", log_may_wait, store);
 	if (r)
 		log_err(r, "%s: cannot restart the log of the database", store->path);
 }
@@ -339,6 +360,8 @@ static bool work_step(struct store *store)
 	r = store_shrink_step(store);
 	if (!r)
 		r = store_compact_step(store);
+	if (!r)
+		r = store_summary_step(store);
 	if (r < 0) {
 		log_err(r, "%s: cannot merge old windows", store->path);
 		store->failed_next_ns = now + FAILED_AGAIN_NS;
@@ -392,6 +415,11 @@ static void writer_stop(struct store *store)
 
 void *store_writer_run(void *data)
 {
+	struct activity activity = {
+		.thread = "store",
+		.work = "writing to disk",
+		.kind = ACTIVITY_OTHER,
+	};
 	struct store *store = data;
 	int64_t sleep_ns = NS_PER_S;
 	bool is_stopping = false;
@@ -403,8 +431,12 @@ void *store_writer_run(void *data)
 	store->has_tried = true;
 	pthread_cond_broadcast(&store->tried);
 	pthread_mutex_unlock(&store->lock);
+	activity_watch(&activity);
 	while (!is_stopping) {
+		activity_end(&activity);
 		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + sleep_ns, &is_stopping);
+		activity_begin(&activity);
+		store_file_follow(store);
 		if (window)
 			store_join_take(store, window);
 		/*
@@ -416,5 +448,6 @@ void *store_writer_run(void *data)
 			sleep_ns = 0;
 	}
 	writer_stop(store);
+	activity_unwatch(&activity);
 	return NULL;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/symbol/source_lines_child.h"
 #include "daemon/symbol/source_lines_helper.h"
 

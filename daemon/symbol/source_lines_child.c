@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +16,8 @@
 
 #include "common/array.h"
 #include "common/base.h"
-#include "daemon/host/capabilities.h"
-#include "daemon/symbol/demangle.h"
+#include "common/demangle.h"
+#include "daemon/host/sandbox.h"
 
 /* A range of addresses whose debug information is in one compilation unit. */
 struct unit_range {
@@ -306,34 +305,22 @@ static int request_map(struct request *out)
 	return size == at + n * sizeof(uint64_t) ? 0 : -EINVAL;
 }
 
-static int limit_set(int which, rlim_t value)
-{
-	const struct rlimit limit = { value, value };
-
-	return setrlimit(which, &limit) < 0 ? -errno : 0;
-}
-
 /*
  * Drops all privileges of this process and sets its limits. Called before the process reads the
  * first file, which may be hostile.
  */
 static int process_limit(const struct lines_child_head *head)
 {
-	int r = capabilities_limit(0);
+	const struct sandbox_limits limits = {
+		.memory_bytes = head->memory_bytes,
+		.file_bytes = head->reply_bytes,
+		.cpu_s = head->cpu_seconds,
+	};
+	int r = sandbox_enter(&limits);
 
 	prctl(PR_SET_NAME, LINES_CHILD_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!r)
-		r = limit_set(RLIMIT_CORE, 0);
-	if (!r)
-		r = limit_set(RLIMIT_CPU, head->cpu_seconds);
-	if (!r)
-		r = limit_set(RLIMIT_FSIZE, head->reply_bytes);
-#ifndef __SANITIZE_ADDRESS__ /* not with AddressSanitizer, which maps terabytes of addresses */
-	if (!r)
-		r = limit_set(RLIMIT_AS, head->memory_bytes);
-#endif
-	return r;
+	return r ? r : sandbox_close();
 }
 
 int lines_child_main(void)
@@ -343,13 +330,12 @@ int lines_child_main(void)
 	FILE *out;
 	int r;
 
-	r = request_map(&request);
+	/* The process opens its output first: later it can only read and write. */
+	out = fdopen(LINES_CHILD_REPLY_FD, "w");
+	r = out ? request_map(&request) : -errno;
 	if (!r)
 		r = process_limit(request.head);
 	if (r)
-		return EXIT_FAILURE;
-	out = fdopen(LINES_CHILD_REPLY_FD, "w");
-	if (!out)
 		return EXIT_FAILURE;
 	for (unsigned int i = 0; i < request.head->n_files && !r; i++) {
 		r = file_write(out, &request.files[i], i, request.addresses + at);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "daemon/base/answer_time.h"
 #include "daemon/base/log.h"
 #include "daemon/symbol/source_lines_child.h"
 
@@ -185,7 +186,7 @@ static int process_wait(pid_t pid, int64_t until_ns, bool *is_late_out)
 	*is_late_out = fd < 0 || r == 0;
 	if (*is_late_out)
 		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (answer_time_wait(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct code_file;
+
 enum frame_kind {
 	FRAME_NATIVE,
 	FRAME_KERNEL,
@@ -31,6 +33,8 @@ struct symbol {
 			       not make a call. */
 	const char *module; /* path of the file, "[vdso]" or name of the kernel module; NULL if
 			       unknown */
+	struct code_file *code; /* the ELF file that the address is in, which the table keeps
+				   alive; NULL: none, or it has no build-id */
 };
 
 #endif

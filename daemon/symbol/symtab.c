@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/symbol/demangle.h"
+#include "common/demangle.h"
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
@@ -17,30 +17,46 @@
  */
 #define OUTWARD_MAX 64
 
-/* The symbol table of a file, and a cache of the demangled names that were looked up. */
+/* The symbol table of a file, and a cache of the names that were looked up. */
 struct symtab {
 	struct symtab_arrays arrays;
 	pthread_mutex_t lock; /* protects `names` */
 	struct symtab_names *names;
+	struct symtab_demangler demangler;
 };
+
+int symtab_from_arrays(struct symtab_arrays *arrays, struct symtab **out)
+{
+	struct symtab *symtab = calloc(1, sizeof(*symtab));
+
+	if (!symtab) {
+		symtab_arrays_fini(arrays);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&symtab->lock, NULL);
+	symtab->arrays = *arrays;
+	*arrays = (struct symtab_arrays){ 0 };
+	symtab->names = symtab_names_new();
+	if (!symtab->names) {
+		symtab_free(symtab);
+		return -ENOMEM;
+	}
+	*out = symtab;
+	return 0;
+}
+
+void symtab_set_demangler(struct symtab *symtab, const struct symtab_demangler *demangler)
+{
+	symtab->demangler = *demangler;
+}
 
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out)
 {
-	_cleanup_(symtab_freep) struct symtab *symtab = calloc(1, sizeof(*symtab));
-	int r;
+	struct symtab_arrays arrays = { 0 };
+	int r = symtab_build(source, aids, &arrays);
 
-	if (!symtab)
-		return -ENOMEM;
-	pthread_mutex_init(&symtab->lock, NULL);
-	symtab->names = symtab_names_new();
-	if (!symtab->names)
-		return -ENOMEM;
-	r = symtab_build(source, aids, &symtab->arrays);
-	if (r < 0)
-		return r;
-	*out = TAKE(symtab);
-	return 0;
+	return r ? r : symtab_from_arrays(&arrays, out);
 }
 
 /*
@@ -65,30 +81,46 @@ static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 	for (int i = 0; i < OUTWARD_MAX; i++) {
 		if (address - a->starts[low] < a->sizes[low])
 			return low;
-		if (a->outer[low] == SYMTAB_NO_OUTER)
+		if (!a->outer || a->outer[low] == SYMTAB_NO_OUTER)
 			break;
 		low = a->outer[low];
 	}
 	return a->n;
 }
 
-/*
- * Returns the demangled name of the function with index i from the cache; adds the name to the
- * cache if it is not there. Returns the mangled name when out of memory.
- */
-static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
+/* Unpacks the name of the function with index i, demangles it and adds it to the cache. */
+static const char *name_add(struct symtab *symtab, size_t i)
 {
-	char buffer[DEMANGLE_OUTPUT_MAX];
-	const char *readable;
+	char name[ELF_NAME_BYTES_MAX], buffer[DEMANGLE_OUTPUT_MAX];
+	const char *readable = name;
 
-	pthread_mutex_lock(&symtab->lock);
-	readable = symtab_names_find(symtab->names, (uint32_t)i);
-	if (!readable) {
-		readable = demangle(name, buffer, sizeof(buffer));
-		readable = symtab_names_add(symtab->names, (uint32_t)i, readable);
+	if (!symtab_text_get(&symtab->arrays.names, i, name))
+		return NULL;
+	if (demangle_is_candidate(name)) {
+		if (!symtab->demangler.demangle)
+			readable = demangle(name, buffer, sizeof(buffer));
+		else if (symtab->demangler.demangle(symtab->demangler.context, name, buffer))
+			readable = buffer;
 	}
+	return symtab_names_add(symtab->names, (uint32_t)i, readable);
+}
+
+/*
+ * Returns the readable name of the function with index i. NULL if it has none, or when out of
+ * memory.
+ */
+static const char *readable_name(struct symtab *symtab, size_t i)
+{
+	const char *name;
+
+	if (!symtab_text_has(&symtab->arrays.names, i))
+		return NULL;
+	pthread_mutex_lock(&symtab->lock);
+	name = symtab_names_find(symtab->names, (uint32_t)i);
+	if (!name)
+		name = name_add(symtab, i);
 	pthread_mutex_unlock(&symtab->lock);
-	return readable ? readable : name;
+	return name;
 }
 
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
@@ -96,16 +128,12 @@ bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_ou
 {
 	const struct symtab_arrays *a = &symtab->arrays;
 	uint64_t offset = address - a->base;
-	const char *name;
 	size_t i;
 
 	i = offset <= UINT32_MAX ? function_find(a, (uint32_t)offset) : a->n;
 	if (i == a->n)
 		return false;
-	name = a->names[i] == SYMTAB_NAMELESS ? NULL : a->text + a->names[i];
-	if (name && demangle_is_candidate(name))
-		name = readable_name(symtab, i, name);
-	*name_out = name;
+	*name_out = readable_name(symtab, i);
 	*start_out = a->base + a->starts[i];
 	return true;
 }
@@ -125,20 +153,18 @@ bool symtab_equal(const struct symtab *x, const struct symtab *y)
 {
 	const struct symtab_arrays *a = &x->arrays, *b = &y->arrays;
 
-	return a->n == b->n && a->text_size == b->text_size && a->base == b->base &&
+	return a->n == b->n && a->base == b->base && symtab_text_equal(&a->names, &b->names) &&
 	       (!a->n || (!memcmp(a->starts, b->starts, a->n * sizeof(*a->starts)) &&
-			  !memcmp(a->sizes, b->sizes, a->n * sizeof(*a->sizes)) &&
-			  !memcmp(a->names, b->names, a->n * sizeof(*a->names)) &&
-			  !memcmp(a->text, b->text, a->text_size)));
+			  !memcmp(a->sizes, b->sizes, a->n * sizeof(*a->sizes))));
 }
 
 size_t symtab_bytes(struct symtab *symtab)
 {
 	const struct symtab_arrays *a = &symtab->arrays;
-	size_t n = sizeof(*symtab) + a->text_size;
+	size_t n = sizeof(*symtab) + symtab_text_bytes(&a->names);
 
-	n += a->n *
-	     (sizeof(*a->starts) + sizeof(*a->sizes) + sizeof(*a->names) + sizeof(*a->outer));
+	n += a->n * (sizeof(*a->starts) + sizeof(*a->sizes));
+	n += a->outer ? a->n * sizeof(*a->outer) : 0;
 	pthread_mutex_lock(&symtab->lock);
 	n += symtab_names_bytes(symtab->names);
 	pthread_mutex_unlock(&symtab->lock);
@@ -149,6 +175,8 @@ struct symtab *symtab_free(struct symtab *symtab)
 {
 	if (!symtab)
 		return NULL;
+	if (symtab->demangler.free_context)
+		symtab->demangler.free_context(symtab->demangler.context);
 	symtab_names_free(symtab->names);
 	symtab_arrays_fini(&symtab->arrays);
 	pthread_mutex_destroy(&symtab->lock);

@@ -15,6 +15,7 @@
 #include "daemon/elf/file.h"
 
 struct symtab;
+struct symtab_arrays;
 
 /* Other files that help to read the symbols of an ELF file. */
 struct symtab_aids {
@@ -32,6 +33,28 @@ struct symtab_aids {
  */
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out);
+
+/*
+ * Makes a symbol table of sorted functions, which it then owns. Returns 0 or -ENOMEM. Frees the
+ * arrays on failure.
+ */
+int symtab_from_arrays(struct symtab_arrays *arrays, struct symtab **out);
+
+/*
+ * How a table demangles names. demangle() writes the readable name to the buffer of
+ * DEMANGLE_OUTPUT_MAX bytes; it returns false if there is none. free_context() frees `context`.
+ */
+struct symtab_demangler {
+	bool (*demangle)(void *context, const char *name, char *buffer);
+	void (*free_context)(void *context);
+	void *context;
+};
+
+/*
+ * Sets how the table demangles names; the table then owns the context. Called before the first
+ * lookup. By default, it does so in this process.
+ */
+void symtab_set_demangler(struct symtab *symtab, const struct symtab_demangler *demangler);
 
 /*
  * Finds the function that contains the address. If functions are nested, finds the innermost.

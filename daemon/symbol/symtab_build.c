@@ -10,11 +10,6 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/symtab_builder.h"
 
-/*
- * Maximum size in bytes of the names of all functions together. The names take more memory here
- * than in the file, where several names can share bytes.
- */
-#define TEXT_BYTES_MAX (256 * 1024 * 1024)
 /* Maximum size in bytes that is assumed for a function if the file gives no size. */
 #define SIZELESS_BYTES_MAX 4096
 
@@ -158,10 +153,12 @@ static void signals_take(const struct symtab_builder *builder, struct symtab_arr
 /*
  * For each function i, sets outer[i] to the index of the nearest earlier function whose end is
  * higher. If a search finds that function i does not contain the address, it goes on with function
- * outer[i].
+ * outer[i]. Frees outer[] if no function is inside another.
  */
 static void outer_link(struct symtab_arrays *a)
 {
+	bool is_needed = false;
+
 	for (size_t i = 0; i < a->n; i++) {
 		uint64_t end = (uint64_t)a->starts[i] + a->sizes[i];
 		uint32_t outer = i ? (uint32_t)(i - 1) : SYMTAB_NO_OUTER;
@@ -170,49 +167,48 @@ static void outer_link(struct symtab_arrays *a)
 		       (uint64_t)a->starts[outer] + a->sizes[outer] <= end)
 			outer = a->outer[outer];
 		a->outer[i] = outer;
+		is_needed |= outer != SYMTAB_NO_OUTER;
 	}
+	if (is_needed)
+		return;
+	free(a->outer);
+	a->outer = NULL;
 }
 
-static int arrays_allocate(struct symtab_arrays *a)
+int symtab_arrays_fill(const struct symtab_candidate *items, size_t n, struct symtab_arrays *a)
 {
+	a->n = n;
+	a->base = n ? items[0].start : 0;
 	a->starts = reallocarray(NULL, a->n + 1, sizeof(*a->starts));
 	a->sizes = reallocarray(NULL, a->n + 1, sizeof(*a->sizes));
-	a->names = reallocarray(NULL, a->n + 1, sizeof(*a->names));
 	a->outer = reallocarray(NULL, a->n + 1, sizeof(*a->outer));
-	a->text = malloc(a->text_size + 1);
-	return a->starts && a->sizes && a->names && a->outer && a->text ? 0 : -ENOMEM;
-}
+	if (!a->starts || !a->sizes || !a->outer)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t size = items[i].end - items[i].start;
 
-static int arrays_fill(const struct symtab_builder *builder, struct symtab_arrays *a)
-{
-	size_t offset = 0;
-	int r;
-
-	a->n = builder->n;
-	a->base = builder->n ? builder->items[0].start : 0;
-	for (size_t i = 0; i < builder->n; i++) {
-		if (builder->items[i].name)
-			a->text_size += builder->items[i].name_size + UINT64_C(1);
-	}
-	if (a->text_size > TEXT_BYTES_MAX)
-		return -E2BIG;
-	r = arrays_allocate(a);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < builder->n; i++) {
-		const struct symtab_candidate *item = &builder->items[i];
-		uint64_t size = item->end - item->start;
-
-		a->starts[i] = (uint32_t)(item->start - a->base);
+		a->starts[i] = (uint32_t)(items[i].start - a->base);
 		a->sizes[i] = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
-		a->names[i] = item->name ? (uint32_t)offset : SYMTAB_NAMELESS;
-		if (!item->name)
-			continue;
-		memcpy(a->text + offset, item->name, item->name_size);
-		a->text[offset + item->name_size] = '\0';
-		offset += item->name_size + UINT64_C(1);
 	}
 	outer_link(a);
+	return symtab_text_make(items, n, &a->names);
+}
+
+int symtab_collect(const struct elf_source *source, const struct symtab_aids *aids,
+		   struct symtab_builder *builder, struct symtab_arrays *out)
+{
+	int r = symtab_builder_read(builder, source, aids);
+
+	if (r < 0)
+		return r;
+	if (builder->n)
+		qsort(builder->items, builder->n, sizeof(struct symtab_candidate),
+		      candidate_compare);
+	signals_take(builder, out);
+	sizeless_from_frames(builder);
+	sizeless_extend(builder);
+	nameless_drop(builder);
+	candidates_reduce(builder);
 	return 0;
 }
 
@@ -221,20 +217,11 @@ int symtab_build(const struct elf_source *source, const struct symtab_aids *aids
 {
 	_cleanup_(symtab_arrays_fini) struct symtab_arrays arrays = { 0 };
 	_cleanup_(symtab_builder_fini) struct symtab_builder builder = { 0 };
-	int r;
+	int r = symtab_collect(source, aids, &builder, &arrays);
 
-	r = symtab_builder_read(&builder, source, aids);
-	if (r < 0)
-		return r;
-	if (builder.n)
-		qsort(builder.items, builder.n, sizeof(struct symtab_candidate), candidate_compare);
-	signals_take(&builder, &arrays);
-	sizeless_from_frames(&builder);
-	sizeless_extend(&builder);
-	nameless_drop(&builder);
-	candidates_reduce(&builder);
-	r = arrays_fill(&builder, &arrays);
-	if (r < 0)
+	if (!r)
+		r = symtab_arrays_fill(builder.items, builder.n, &arrays);
+	if (r)
 		return r;
 	*out = arrays;
 	arrays = (struct symtab_arrays){ 0 };
@@ -245,8 +232,7 @@ void symtab_arrays_fini(struct symtab_arrays *a)
 {
 	free(a->starts);
 	free(a->sizes);
-	free(a->names);
 	free(a->outer);
-	free(a->text);
+	symtab_text_fini(&a->names);
 	*a = (struct symtab_arrays){ 0 };
 }

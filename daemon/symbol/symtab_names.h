@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_NAMES_H
 
 /*
- * A hash table of the demangled names of functions, by the index of the function in its symbol
+ * A hash table of the readable names of functions, by the index of the function in its symbol
  * table. It has only names that were looked up, which are few of the many functions of a file.
  * Strings live as long as the table. One thread at a time.
  */

@@ -2,8 +2,6 @@
 #include "daemon/unwind/compile_elf.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <gelf.h>
@@ -52,6 +50,7 @@ struct sections {
 	Elf_Scn *eh, *debug;
 	struct crt_sections crt;
 	uint64_t eh_address;
+	size_t debug_stored; /* size of `debug` in the file, where it is compressed; else 0 */
 };
 
 /*
@@ -91,6 +90,7 @@ static int sections_find(Elf *elf, struct sections *out)
 		} else if (strcmp(name, ".debug_frame") == 0 &&
 			   (!(header.sh_flags & SHF_COMPRESSED) || section_inflate(section))) {
 			out->debug = section;
+			out->debug_stored = header.sh_flags & SHF_COMPRESSED ? header.sh_size : 0;
 		}
 	}
 	return 0;
@@ -120,10 +120,14 @@ static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 }
 
 static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint64_t address,
-		       bool is_debug)
+		       size_t stored, bool is_debug)
 {
 	Elf_Data *data = elf_handle_bytes(section, SECTION_BYTES_MAX);
-	struct cfi_section cfi = { .address = address, .is_debug = is_debug };
+	struct cfi_section cfi = {
+		.address = address,
+		.stored = stored,
+		.is_debug = is_debug,
+	};
 
 	/*
 	 * .debug_frame may have been decompressed: elf_handle_bytes() would return the bytes in the
@@ -140,34 +144,24 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint6
 
 static int file_add(struct unwind_compiler *compiler, Elf *elf, const struct sections *sections)
 {
-	int r = section_add(compiler, sections->eh, sections->eh_address, false);
+	int r = section_add(compiler, sections->eh, sections->eh_address, 0, false);
 
-	return r ? r : section_add(compiler, sections->debug, 0, true);
+	return r ? r : section_add(compiler, sections->debug, 0, sections->debug_stored, true);
 }
 
 /*
- * Looks for the separate debug file of a stripped file by its build id, and adds the unwind rows of
- * the debug file. Returns 0 if there is no debug file.
+ * Adds the unwind rows of the separate debug file of a stripped file. Returns 0 if there is no
+ * debug file.
  */
-static int debug_file_add(struct unwind_compiler *compiler, const struct elf_file *file,
-			  const char *debug_dir)
+static int debug_file_add(struct unwind_compiler *compiler, int debug_fd)
 {
 	_cleanup_(elf_handle_endp) Elf *elf = NULL;
-	char path[512], hex[2 * ELF_BUILD_ID_MAX + 1];
-	_cleanup_(closep) int fd = -1;
-	struct elf_source source = { 0 };
+	struct elf_source source = { .fd = debug_fd };
 	struct sections sections;
 	int r;
 
-	if (!debug_dir || file->build_id_size < 2)
+	if (debug_fd < 0)
 		return 0;
-	for (size_t i = 0; i < file->build_id_size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
-	snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", debug_dir, hex, hex + 2);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	source.fd = fd;
 	elf = elf_handle_open(&source);
 	if (!elf)
 		return 0;
@@ -190,11 +184,34 @@ static void extent_complete(struct unwind_extent *extent, Elf *elf, const struct
 	}
 }
 
-int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
+struct code_source {
+	const struct elf_source *source;
+	const struct elf_file *file;
+};
+
+/* Copies n bytes of a file's code at an ELF virtual address. False if the file lacks them. */
+static bool code_read(void *userdata, uint64_t address, void *out, size_t n)
+{
+	const struct code_source *code = userdata;
+
+	for (size_t i = 0; i < code->file->n_segments; i++) {
+		const struct elf_segment *segment = &code->file->segments[i];
+		uint64_t at = address - segment->address;
+
+		if (!segment->is_exec || address < segment->address || at >= segment->size ||
+		    n > segment->size - at)
+			continue;
+		return elf_handle_read(code->source, segment->offset + at, out, n);
+	}
+	return false;
+}
+
+int compile_elf(const struct elf_source *source, const struct elf_file *file, int debug_fd,
 		size_t max_words, const struct unwind_wanted *wanted, struct unwind_rows *out)
 {
 	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
+	struct code_source code = { source, file };
 	struct unwind_extent extent;
 	struct sections sections;
 	struct go_pclntab go;
@@ -215,6 +232,8 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	r = unwind_compiler_new(&extent, max_words, &compiler);
 	if (!r && wanted)
 		r = unwind_compiler_limit(compiler, wanted);
+	if (!r && !is_go)
+		r = unwind_compiler_survey(compiler, code_read, &code);
 	if (r)
 		return r;
 	/*
@@ -228,7 +247,7 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	if (!r)
 		r = file_add(compiler, elf, &sections);
 	if (!r && !sections.eh && !sections.debug && !has_go)
-		r = debug_file_add(compiler, file, debug_dir);
+		r = debug_file_add(compiler, debug_fd);
 	if (!r)
 		r = crt_files_add(compiler, elf, file, &sections.crt);
 	return r ? r : unwind_compiler_finish(compiler, out);

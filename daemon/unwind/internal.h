@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/unwind/range_alloc.h"
 #include "daemon/unwind/unwind.h"
 

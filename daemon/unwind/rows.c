@@ -8,7 +8,9 @@
 #include "bpf/unwind_shared.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
 #include "daemon/unwind/rule.h"
+#include "daemon/unwind/survey.h"
 
 enum {
 	/* a gap of at most this many bytes between two functions counts as padding */
@@ -21,12 +23,27 @@ enum {
 	 */
 	ENTRY_BYTES_ALONE = 64,
 	RULES_MAX = 256, /* maximum number of rules of one file; real files have some dozen */
+	RULE_SLOTS = 4 * RULES_MAX,
 	FRAMES_MAX = UINT16_MAX, /* maximum number of frames of one file; libLLVM has 2,000 */
 	FRAME_SLOTS = 1 << 17,	 /* number of slots of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
-	CODE_FACTOR = 16, /* maximum bytes of CFI instructions that are executed, as a multiple of
-			     the size of the section */
+	/*
+	 * maximum bytes of CFI instructions that are executed, as a multiple of the size that the
+	 * section has in the file
+	 */
+	CODE_FACTOR = 16,
 	CODE_SPARE = 1 << 16,
+	/*
+	 * maximum number of surveys of the code in one file; in a larger file, each survey of a
+	 * part of the code stands for the parts behind it, too
+	 */
+	SURVEYS_MAX = 512,
+	SURVEY_BYTES = 8192, /* maximum number of bytes of code that one survey reads */
+	/*
+	 * if a survey has read fewer bytes, most code there has call frame information, and nothing
+	 * is concluded from the rest of the file
+	 */
+	SURVEY_BYTES_MIN = 2048,
 };
 
 /*
@@ -37,6 +54,15 @@ struct function {
 	uint32_t start, end;
 	uint32_t first, n;
 	uint32_t number;
+};
+
+/*
+ * What is known of code without call frame information in one part of the file, or in several
+ * parts if the file is large.
+ */
+struct gap_survey {
+	struct survey survey;
+	uint32_t bytes; /* number of bytes that were read */
 };
 
 /* An unwind row: from the address pc on, the frame with the index `frame` applies. */
@@ -58,6 +84,7 @@ struct unwind_compiler {
 	uint16_t *frame_slots; /* hash table of indices into frames[]; 0: the slot is free */
 	struct unwind_rule *rules;
 	size_t n_rules;
+	uint16_t rule_slots[RULE_SLOTS]; /* hash table of indexes of `rules` plus 1; 0: free */
 	/*
 	 * For each part of the code, whether its functions are compiled; NULL: those of all parts
 	 * are. If it is not NULL, the frames and rules are those of an earlier table, which had
@@ -70,6 +97,12 @@ struct unwind_compiler {
 	 * return
 	 */
 	bool is_signal;
+	unwind_code_reader *read; /* NULL: code is not surveyed */
+	void *read_userdata;
+	struct gap_survey *surveys;
+	uint32_t survey_parts; /* number of parts that each survey stands for */
+	/* most code without call frame information keeps frame pointers */
+	bool keeps_frames;
 };
 
 static uint32_t pages_of(const struct unwind_extent *extent)
@@ -121,6 +154,7 @@ struct unwind_compiler *unwind_compiler_free(struct unwind_compiler *compiler)
 	free(compiler->frame_slots);
 	free(compiler->rules);
 	free(compiler->is_near);
+	free(compiler->surveys);
 	free(compiler);
 	return NULL;
 }
@@ -130,19 +164,35 @@ void unwind_compiler_freep(struct unwind_compiler **compiler)
 	unwind_compiler_free(*compiler);
 }
 
-/* Returns the index of the rule; adds the rule if it is new. Returns -1 when there are too many
- * rules. */
+/*
+ * Returns the slot of the rule in rule_slots: the slot that has the rule's index plus 1, or the
+ * free slot where it would be. There is always a free slot.
+ */
+static uint16_t *rule_slot(struct unwind_compiler *compiler, const struct unwind_rule *rule)
+{
+	size_t i = hash64(HASH64_SEED, rule, sizeof(*rule)) % RULE_SLOTS;
+
+	while (compiler->rule_slots[i] &&
+	       memcmp(&compiler->rules[compiler->rule_slots[i] - 1], rule, sizeof(*rule)) != 0)
+		i = (i + 1) % RULE_SLOTS;
+	return &compiler->rule_slots[i];
+}
+
+/*
+ * Returns the index of the rule; adds the rule if it is new. Returns -1 when there are too many
+ * rules.
+ */
 static int rule_number(struct unwind_compiler *compiler, const struct unwind_rule *rule)
 {
-	size_t i;
+	uint16_t *slot = rule_slot(compiler, rule);
 
-	for (i = 0; i < compiler->n_rules; i++)
-		if (memcmp(&compiler->rules[i], rule, sizeof(*rule)) == 0)
-			return (int)i;
-	if (i == RULES_MAX)
+	if (!*slot && compiler->n_rules == RULES_MAX)
 		return -1;
-	compiler->rules[compiler->n_rules++] = *rule;
-	return (int)i;
+	if (!*slot) {
+		compiler->rules[compiler->n_rules++] = *rule;
+		*slot = (uint16_t)compiler->n_rules;
+	}
+	return *slot - 1;
 }
 
 /*
@@ -204,7 +254,31 @@ static int frames_take(struct unwind_compiler *compiler, const struct unwind_wan
 	memcpy(compiler->rules, frames + wanted->n_frames,
 	       wanted->n_rules * sizeof(*compiler->rules));
 	compiler->n_rules = compiler->n_known_rules = wanted->n_rules;
+	for (size_t i = 0; i < compiler->n_rules; i++) {
+		uint16_t *slot = rule_slot(compiler, &compiler->rules[i]);
+
+		if (!*slot)
+			*slot = (uint16_t)(i + 1);
+	}
 	compiler->n_known_frames = wanted->n_frames;
+	return 0;
+}
+
+/* Returns how many parts of the file one survey stands for. */
+static uint32_t survey_parts(const struct unwind_compiler *compiler)
+{
+	return 1 + (parts_of(pages_of(&compiler->extent)) - 1) / SURVEYS_MAX;
+}
+
+int unwind_compiler_survey(struct unwind_compiler *compiler, unwind_code_reader *read,
+			   void *userdata)
+{
+	compiler->survey_parts = survey_parts(compiler);
+	compiler->surveys = calloc(SURVEYS_MAX, sizeof(*compiler->surveys));
+	if (!compiler->surveys)
+		return -ENOMEM;
+	compiler->read = read;
+	compiler->read_userdata = userdata;
 	return 0;
 }
 
@@ -228,6 +302,9 @@ int unwind_compiler_limit(struct unwind_compiler *compiler, const struct unwind_
 		last = n_parts - 1 - wanted->parts[i] > reach ? wanted->parts[i] + reach
 							      : n_parts - 1;
 		memset(compiler->is_near + first, true, last - first + 1);
+		/* The part whose survey stands for this one has to have its functions as well. */
+		compiler->is_near[wanted->parts[i] - wanted->parts[i] % survey_parts(compiler)] =
+			true;
 	}
 	return frames_take(compiler, wanted);
 }
@@ -355,7 +432,9 @@ int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_secti
 	struct adding adding = {
 		.compiler = compiler,
 		.section = section,
-		.budget = (uint64_t)section->size * CODE_FACTOR + CODE_SPARE,
+		.budget = (uint64_t)(section->stored ? section->stored : section->size) *
+				  CODE_FACTOR +
+			  CODE_SPARE,
 	};
 
 	return cfi_for_each(section, on_function, &adding);
@@ -377,6 +456,8 @@ struct output {
 	size_t n, most;
 	uint32_t gap, entry; /* gap: index of the frame for code that no function covers; entry:
 				index of the frame for the program's start */
+	/* index of the frame for such code where a survey found that it keeps frame pointers */
+	uint32_t proved;
 };
 
 static int output_add(struct output *out, uint32_t pc, uint32_t frame)
@@ -395,6 +476,114 @@ static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 	return 0;
 }
 
+/* Returns the survey that stands for a part of the code. */
+static struct gap_survey *survey_of(const struct unwind_compiler *compiler, uint32_t part)
+{
+	return &compiler->surveys[part / compiler->survey_parts];
+}
+
+/*
+ * Surveys the code from `start` to `end`, which no function covers, in those parts of the file
+ * that are surveyed.
+ */
+static void gap_survey(const struct unwind_compiler *compiler, uint32_t start, uint32_t end)
+{
+	uint8_t code[SURVEY_BYTES];
+
+	for (uint32_t at = start, next; at < end; at = next) {
+		uint32_t part = at >> UNWIND_PART_SHIFT, n;
+		struct gap_survey *survey = survey_of(compiler, part);
+
+		next = end >> UNWIND_PART_SHIFT == part ? end : (part + 1) << UNWIND_PART_SHIFT;
+		if (part % compiler->survey_parts ||
+		    (compiler->is_near && !compiler->is_near[part]))
+			continue;
+		n = next - at < SURVEY_BYTES - survey->bytes ? next - at
+							     : SURVEY_BYTES - survey->bytes;
+		survey->bytes += n;
+		if (n &&
+		    compiler->read(compiler->read_userdata, compiler->extent.base + at, code, n))
+			survey_add(&survey->survey, compiler->extent.base + at, code, n);
+	}
+}
+
+/* True if the code of a part that no function covers keeps frame pointers. */
+static bool part_keeps_frames(const struct unwind_compiler *compiler, uint32_t part)
+{
+	const struct gap_survey *gap = survey_of(compiler, part);
+
+	if (compiler->keeps_frames && gap->bytes >= SURVEY_BYTES_MIN)
+		return !survey_is_bare(&gap->survey);
+	return survey_keeps_frames(&gap->survey);
+}
+
+/* Surveys all code that no function covers. The functions are sorted. */
+static void gaps_survey(const struct unwind_compiler *compiler)
+{
+	uint32_t end = 0;
+
+	for (size_t i = 0; i < compiler->n_functions; i++) {
+		const struct function *function = &compiler->functions[i];
+
+		if (function->start > end && function->start - end > PADDING_MAX)
+			gap_survey(compiler, end, function->start);
+		if (function->end > end)
+			end = function->end;
+	}
+	gap_survey(compiler, end, (uint32_t)compiler->extent.size);
+}
+
+/*
+ * Makes the frame for code that a survey has found to keep frame pointers. Its member cfa, which
+ * walks do not need, says whether most code of the file does: where only parts of the file are
+ * compiled, this is known from the earlier table. Sets *out to 0 if there is no such code.
+ */
+static int proved_frame(struct unwind_compiler *compiler, uint32_t *out)
+{
+	struct unwind_frame frame = { .kind = UNWIND_FRAME_PROVED };
+	struct survey sum = { 0 };
+	bool is_proved = false;
+
+	*out = 0;
+	gaps_survey(compiler);
+	for (uint32_t i = 0; i < SURVEYS_MAX; i++) {
+		const struct survey *survey = &compiler->surveys[i].survey;
+
+		is_proved = is_proved || survey_keeps_frames(survey);
+		sum.framed += survey->framed;
+		sum.bare += survey->bare;
+	}
+	compiler->keeps_frames = survey_keeps_frames(&sum);
+	for (size_t i = 1; i < compiler->n_known_frames; i++) {
+		if (compiler->frames[i].kind != UNWIND_FRAME_PROVED)
+			continue;
+		compiler->keeps_frames = compiler->frames[i].cfa;
+		*out = (uint32_t)i;
+	}
+	frame.cfa = compiler->keeps_frames;
+	return is_proved && !compiler->is_near ? frame_number(compiler, &frame, out) : 0;
+}
+
+/*
+ * Adds rows for the code from `start` to `end`, which no function covers and which is not known to
+ * keep frame pointers in the whole file. Parts of the file may keep them.
+ */
+static int output_add_surveyed(struct output *out, uint32_t start, uint32_t end)
+{
+	const struct unwind_compiler *compiler = out->compiler;
+	int r = 0;
+
+	if (!out->proved)
+		return output_add(out, start, 0);
+	for (uint32_t at = start, part; at < end && !r; at = (part + 1) << UNWIND_PART_SHIFT) {
+		part = at >> UNWIND_PART_SHIFT;
+		r = output_add(out, at, part_keeps_frames(compiler, part) ? out->proved : 0);
+		if (part == UINT32_MAX >> UNWIND_PART_SHIFT)
+			break;
+	}
+	return r;
+}
+
 /*
  * Adds rows for the code from `start` to `end`, which no function covers. If the program's entry
  * point is in this range, also adds a row that makes stack walks end at the entry point.
@@ -404,7 +593,7 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	const struct unwind_extent *extent = &out->compiler->extent;
 	uint64_t entry = extent->entry - extent->base;
 	uint32_t gap = end - start < extent->kept_bytes_min ? 0 : out->gap;
-	int r = output_add(out, start, gap);
+	int r = gap ? output_add(out, start, gap) : output_add_surveyed(out, start, end);
 
 	if (r || extent->entry < extent->base || entry < start || entry >= end)
 		return r;
@@ -413,9 +602,10 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	 * Only ENTRY_BYTES from the entry point on are the program's start code; other code
 	 * follows.
 	 */
-	if (!r && end - entry > ENTRY_BYTES_ALONE)
-		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, gap);
-	return r;
+	if (r || end - entry <= ENTRY_BYTES_ALONE)
+		return r;
+	start = (uint32_t)entry + ENTRY_BYTES;
+	return gap ? output_add(out, start, gap) : output_add_surveyed(out, start, end);
 }
 
 static int output_fill(struct output *out)
@@ -564,35 +754,50 @@ static int rows_encode(const struct output *out, struct unwind_rows *rows)
 	return 0;
 }
 
-int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out)
+/*
+ * Finds the indexes of the frames for code that no function covers. Returns -ENODATA if the file
+ * has no rows, or -ESTALE if wanted parts have other frames than the earlier table.
+ */
+static int output_frames(struct unwind_compiler *compiler, struct output *out)
 {
 	static const struct unwind_frame kept = { .kind = UNWIND_FRAME },
 					 end = { .kind = UNWIND_END };
-	/*
-	 * Each gap between functions takes one row; the gap with the program's start takes three.
-	 */
-	size_t most = compiler->n_rows + 3 * compiler->n_functions + 3;
-	struct output output = { .compiler = compiler, .most = most };
-	int r = 0;
+	int r = compiler->read ? proved_frame(compiler, &out->proved) : 0;
 
-	if (!compiler->n_functions && !compiler->extent.keeps_frame_pointers)
+	if (!r && !compiler->n_functions && !compiler->extent.keeps_frame_pointers &&
+	    !out->proved && !compiler->is_near)
 		return -ENODATA;
-	if (compiler->extent.keeps_frame_pointers)
-		r = frame_number(compiler, &kept, &output.gap);
+	if (!r && compiler->extent.keeps_frame_pointers)
+		r = frame_number(compiler, &kept, &out->gap);
 	if (!r)
-		r = frame_number(compiler, &end, &output.entry);
+		r = frame_number(compiler, &end, &out->entry);
 	if (!r && compiler->is_near &&
 	    (compiler->n_frames != compiler->n_known_frames ||
 	     compiler->n_rules != compiler->n_known_rules))
 		r = -ESTALE;
+	return r;
+}
+
+int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out)
+{
+	/*
+	 * Each gap between functions takes one row, the gap with the program's start takes three,
+	 * and a gap takes one more in each part of the file that it reaches into.
+	 */
+	size_t most = compiler->n_rows + 3 * compiler->n_functions + 3 +
+		      2 * (size_t)parts_of(pages_of(&compiler->extent));
+	struct output output = { .compiler = compiler, .most = most };
+	int r;
+
+	if (compiler->n_functions)
+		qsort(compiler->functions, compiler->n_functions, sizeof(*compiler->functions),
+		      function_compare);
+	r = output_frames(compiler, &output);
 	if (r)
 		return r;
 	output.rows = calloc(most, sizeof(*output.rows));
 	if (!output.rows)
 		return -ENOMEM;
-	if (compiler->n_functions)
-		qsort(compiler->functions, compiler->n_functions, sizeof(*compiler->functions),
-		      function_compare);
 	r = output_fill(&output);
 	if (!r)
 		r = rows_encode(&output, out);

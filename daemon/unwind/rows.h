@@ -99,6 +99,20 @@ void unwind_compiler_freep(struct unwind_compiler **compiler);
 int unwind_compiler_limit(struct unwind_compiler *compiler, const struct unwind_wanted *wanted);
 
 /*
+ * Copies n bytes of the file's code at an ELF virtual address. Returns false if they cannot be
+ * read.
+ */
+typedef bool unwind_code_reader(void *userdata, uint64_t address, void *out, size_t n);
+
+/*
+ * Lets the compiler read the file's code, so that it finds out where code without call frame
+ * information keeps frame pointers. Such code gets the frame UNWIND_FRAME_PROVED. Without this
+ * call, nothing is known of such code. Must be called before any function is added.
+ */
+int unwind_compiler_survey(struct unwind_compiler *compiler, unwind_code_reader *read,
+			   void *userdata);
+
+/*
  * Adds the functions of a section of call frame information. If functions overlap, their common
  * code belongs to the one that starts later; if they start at the same address, it belongs to the
  * one that was added first. Returns -E2BIG when there are too many functions or rows, or -ENOMEM.
@@ -120,9 +134,9 @@ void unwind_compiler_cancel(struct unwind_compiler *compiler);
 
 /*
  * Makes the table of all functions that were added. The caller owns the words of the table. Returns
- * -ENODATA when no function was added and code without call frame information does not keep frame
- * pointers; -E2BIG when the table exceeds max_words; -ESTALE when wanted parts have other frames
- * than the earlier table; or -ENOMEM.
+ * -ENODATA when no function was added and no code without call frame information is known to keep
+ * frame pointers; -E2BIG when the table exceeds max_words; -ESTALE when wanted parts have other
+ * frames than the earlier table; or -ENOMEM.
  */
 int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out);
 

@@ -12,16 +12,22 @@
 #include "common/array.h"
 #include "daemon/window/build_offcpu_internal.h"
 
+/* A wait whose user stack was not taken has the one that was read while it lasted, if any was. */
 static void add_wait(struct offcpu_builder *builder, const struct record_wait *record)
 {
 	struct thread_state *state = thread_state_get(builder, record->key.uid);
+	struct record_wait *wait;
 
 	if (state)
 		state->span_start_ns = record->start_ns;
-	if (array_reserve(builder->waits, builder->waits_capacity, builder->n_waits + 1))
+	if (array_reserve(builder->waits, builder->waits_capacity, builder->n_waits + 1)) {
 		builder->base.dropped++;
-	else
-		builder->waits[builder->n_waits++] = *record;
+		return;
+	}
+	wait = &builder->waits[builder->n_waits++];
+	*wait = *record;
+	if (state && wait->key.ustack == STACK_NO_HOOK && state->open_since_ns == wait->start_ns)
+		wait->key.ustack = state->open_ustack;
 }
 
 static void add_open_stack(struct offcpu_builder *builder, const struct record_open_stack *record)
@@ -43,6 +49,7 @@ static void add_thread_end(struct offcpu_builder *builder, const struct record_t
 	state->thread = record->thread;
 	state->has_ended = true;
 	state->end_ns = (int64_t)record->end_ns;
+	spawns_end_thread(builder, state);
 }
 
 static void add_exec(struct offcpu_builder *builder, const struct record_process *record)
@@ -97,6 +104,11 @@ static void offcpu_add_record(struct window_builder *base, const struct record_h
 		break;
 	case RECORD_EXEC:
 		add_exec(builder, (const struct record_process *)record);
+		spawns_add(builder, (const struct record_process *)record);
+		break;
+	case RECORD_FORK:
+	case RECORD_EXIT:
+		spawns_add(builder, (const struct record_process *)record);
 		break;
 	}
 }
@@ -131,6 +143,7 @@ static void offcpu_after_rows(struct window_builder *base)
 
 	threads_to_opens(builder);
 	waits_to_window(builder);
+	spawns_to_window(builder);
 	threads_roll(builder);
 	base->window->lost[WINDOW_LOST_WAIT_THREADS] = builder->unknown;
 	builder->unknown = 0;
@@ -143,6 +156,7 @@ static void offcpu_fini(struct window_builder *base)
 
 	HASH_ITER (hh, builder->threads, state, next)
 		thread_state_drop(builder, state);
+	spawns_fini(builder);
 	free(builder->waits);
 }
 

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_WINDOW_BUILD_OFFCPU_INTERNAL_H
 
 /*
- * The builder of the windows of offcpu, in three files: build_offcpu.c takes the data of the BPF
+ * The builder of the windows of offcpu, in four files: build_offcpu.c takes the data of the BPF
  * programs, build_offcpu_threads.c keeps the state of each thread and computes its times in a
- * window, and build_offcpu_waits.c puts waits into the window. Used on the drain's thread only.
+ * window, build_offcpu_waits.c puts waits into the window, and build_offcpu_spawns.c counts the
+ * processes that begin and end. Used on the drain's thread only.
  */
 
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 #include "bpf/layout.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/window/builder_ops.h"
 
 /*
@@ -38,6 +39,31 @@ struct past_identity {
 	char comm[COMM_LEN];
 };
 
+/*
+ * The exit of a process whose last thread has not left its CPU for good. A large part of the CPU
+ * time of a process that lives for a millisecond is spent on freeing its memory after the exit.
+ */
+struct pending_exit {
+	char parent[COMM_LEN];
+	char comm[COMM_LEN];
+	uint64_t time_ns; /* when the thread began to exit; the following are up to this moment */
+	uint64_t on_ns;	  /* CPU time of the thread */
+	uint64_t cpu_ns;  /* CPU time of the process, with that of the thread */
+	uint64_t life_ns; /* time since the start of the process */
+};
+
+/*
+ * A process with several threads that has exited. Each of the threads may have reported the exit.
+ * Kept for one window more than the one in which the first report arrived.
+ */
+struct exited_process {
+	uint64_t leader_boot_ns; /* the key is this and tgid */
+	uint64_t tgid;
+	uint64_t uid; /* the thread with which the exit is counted; 0: it has been counted */
+	bool is_old;
+	UT_hash_handle hh;
+};
+
 /* The state of one thread, kept from one window to the next. */
 struct thread_state {
 	uint64_t uid;
@@ -48,8 +74,10 @@ struct thread_state {
 	struct thread_sums now;	 /* time per state that was counted for the thread up to the end of
 				    the window */
 	struct past_identity *past;
-	uint32_t epoch;		/* value of window_builder.epoch when the thread was last read */
-	uint32_t image;		/* index of the thread's entry in window.images, or IMAGE_NONE */
+	struct pending_exit *exit; /* NULL, unless the thread is the last one of its process and
+				      exits */
+	uint32_t epoch;		   /* value of window_builder.epoch when the thread was last read */
+	uint32_t image;		   /* index of the thread's entry in window.images, or IMAGE_NONE */
 	uint64_t open_since_ns; /* start of the wait during which the stack open_ustack was read */
 	uint64_t open_ustack;
 	/* start of the wait whose record arrived last */
@@ -68,7 +96,9 @@ struct offcpu_builder {
 	struct record_wait *waits;    /* records of waits that ended after the last window */
 	size_t n_waits;
 	size_t waits_capacity;
-	uint64_t unknown; /* number of waits of unknown threads, since the last window */
+	uint64_t unknown;	     /* number of waits of unknown threads, since the last window */
+	struct window_spawns spawns; /* what was counted since the last window */
+	struct exited_process *exited;
 };
 
 /* The functions from here on are defined in build_offcpu_threads.c. */
@@ -125,5 +155,25 @@ void threads_to_opens(struct offcpu_builder *builder);
  * added as such. A wait that ended later is added as one that had not ended when the window ended.
  */
 void waits_to_window(struct offcpu_builder *builder);
+
+/* The functions from here on are defined in build_offcpu_spawns.c. */
+
+/*
+ * Counts a fork, exec or exit of a process. An exit is counted when spawns_end_thread() is called
+ * for the thread, if the thread is known.
+ */
+void spawns_add(struct offcpu_builder *builder, const struct record_process *record);
+
+/*
+ * Counts the exit of the process, if the thread is its last one. To be called when the thread has
+ * ended, and before its state is freed.
+ */
+void spawns_end_thread(struct offcpu_builder *builder, struct thread_state *state);
+
+/* Moves what was counted to the window, with at most WINDOW_SPAWNS_MAX rows. */
+void spawns_to_window(struct offcpu_builder *builder);
+
+/* Frees what has been counted. */
+void spawns_fini(struct offcpu_builder *builder);
 
 #endif

@@ -29,6 +29,7 @@ static void past_identities_age(struct thread_state *state)
 void thread_state_drop(struct offcpu_builder *builder, struct thread_state *state)
 {
 	HASH_DEL(builder->threads, state);
+	spawns_end_thread(builder, state);
 	while (state->past)
 		past_identities_age(state);
 	free(state);

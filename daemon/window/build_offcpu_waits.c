@@ -124,8 +124,8 @@ void waits_to_window(struct offcpu_builder *builder)
 
 /*
  * Finds the stacks of a wait that has not ended, and stores their ids in *key. Uses the stacks that
- * were taken when the thread was switched out. If this probe takes no stacks at that time, uses
- * those that were read during the wait.
+ * were taken when the thread was switched out. If the probe took no stacks at that time, uses those
+ * that were read during the wait.
  */
 static void open_stacks(const struct thread_state *state, struct wait_key *key)
 {
@@ -133,7 +133,7 @@ static void open_stacks(const struct thread_state *state, struct wait_key *key)
 
 	if (t->flags & THREAD_IS_NEW) {
 		key->kstack = STACK_NEW_THREAD;
-	} else if (t->kstack != STACK_NONE) {
+	} else if (t->kstack != STACK_NONE && t->kstack != STACK_NO_HOOK) {
 		key->kstack = t->kstack;
 		key->ustack = t->ustack;
 	} else {

@@ -8,6 +8,9 @@
 #include "common/array.h"
 #include "daemon/window/builder_ops.h"
 
+/* If the rows of a window take more memory than this, in bytes, it is freed after the window. */
+enum { ROWS_KEPT = 64 * 1024 };
+
 int window_builder_new(const struct window_builder_ops *ops,
 		       const struct window_builder_options *options, struct window_builder **out)
 {
@@ -86,6 +89,20 @@ void window_builder_add(struct window_builder *builder, const void *key, const v
 	memcpy(row + builder->ops->key_size, value, builder->ops->value_size);
 }
 
+/*
+ * Removes all rows. Frees their memory if it is large: few windows have many rows, and this memory
+ * is used only for a moment at the end of each window.
+ */
+static void rows_clear(struct window_builder *builder)
+{
+	builder->n = 0;
+	if (builder->capacity * row_size(builder) <= ROWS_KEPT)
+		return;
+	free(builder->rows);
+	builder->rows = NULL;
+	builder->capacity = 0;
+}
+
 struct window *window_builder_finish(struct window_builder *builder)
 {
 	const struct window_builder_ops *ops = builder->ops;
@@ -110,7 +127,7 @@ struct window *window_builder_finish(struct window_builder *builder)
 		ops->after_rows(builder);
 	image_cache_clear(&builder->images);
 	window->lost[WINDOW_LOST_MEMORY] = builder->dropped;
-	builder->n = 0;
+	rows_clear(builder);
 	builder->dropped = 0;
 	builder->window = NULL;
 	return window;

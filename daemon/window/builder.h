@@ -31,6 +31,7 @@ struct window_builder_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	uint64_t period_ns;  /* oncpu: CPU time that one sample stands for; else 0 */
+	bool counts_spawns;  /* offcpu: windows have the processes that began and ended */
 	int64_t min_wait_ns; /* offcpu: a wait that has not ended is in a window only if it has
 				lasted this long */
 	/*

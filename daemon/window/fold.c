@@ -55,10 +55,13 @@ static struct window *head_copy(const struct window *in)
 	out->switch_ins = in->switch_ins;
 	out->sampled = in->sampled;
 	out->cost = in->cost;
-	if (window_pressure_add(&out->pressure, &in->pressure)) {
+	if (window_pressure_add(&out->pressure, &in->pressure) ||
+	    window_held_add(&out->held, &in->held)) {
 		window_unref(out);
 		return NULL;
 	}
+	window_spawns_add(&out->spawns, &in->spawns);
+	window_spawns_limit(&out->spawns, WINDOW_SPAWNS_MAX);
 	return out;
 }
 

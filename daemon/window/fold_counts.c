@@ -64,6 +64,7 @@ static int samples_sum(struct fold *fold, struct fold_item *items, size_t n)
 	struct window_sample *added;
 	int r = fold_items_group(fold, items, n, &targets);
 
+	fold_lacks_note(fold, &targets);
 	if (!r)
 		r = fold_targets_count(fold, items, n, &targets);
 	for (i = 0; i < targets.n && !r; i++) {
@@ -158,11 +159,11 @@ static int samples_merge(const struct fold *fold, struct fold_item *items, struc
 
 static int samples_fold(struct fold *fold, struct fold_item *items)
 {
-	size_t n = fold->in->n_samples, stay, i;
-	int r = 0;
+	size_t n = fold->in->n_samples, stay = 0, i;
+	int r;
 
 	sample_items(fold, items);
-	stay = fold_items_choose(fold, items, n, false);
+	r = fold_items_choose(fold, items, n, false, &stay);
 	for (i = 0; i < stay && !r; i++)
 		r = sample_keep(fold, items[i].source);
 	return r ? r : samples_sum(fold, items + stay, n - stay);
@@ -284,6 +285,7 @@ static int ios_sum(struct fold *fold, struct fold_item *items, size_t n)
 	size_t i;
 	int r = fold_items_group(fold, items, n, &targets);
 
+	fold_lacks_note(fold, &targets);
 	if (!r) {
 		sums = calloc(targets.n + 1, sizeof(*sums));
 		r = sums ? fold_targets_count(fold, items, n, &targets) : -ENOMEM;
@@ -303,14 +305,14 @@ static int ios_sum(struct fold *fold, struct fold_item *items, size_t n)
 
 int fold_ios(struct fold *fold)
 {
-	size_t n = fold->in->n_ios, stay, i;
+	size_t n = fold->in->n_ios, stay = 0, i;
 	_cleanup_(freep) struct fold_item *items = calloc(n + 1, sizeof(*items));
-	int r = 0;
+	int r;
 
 	if (!items)
 		return -ENOMEM;
 	io_items(fold, items);
-	stay = fold_items_choose(fold, items, n, false);
+	r = fold_items_choose(fold, items, n, false, &stay);
 	for (i = 0; i < stay && !r; i++)
 		r = io_keep(fold, items[i].source);
 	return r ? r : ios_sum(fold, items + stay, n - stay);

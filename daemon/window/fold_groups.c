@@ -26,7 +26,8 @@ struct fold_key {
 struct fold_group {
 	struct fold_key key;
 	uint64_t ns;
-	size_t first; /* index of its first item in the sorted list */
+	uint32_t image; /* index in fold.images of the entry of its first item */
+	size_t first;	/* index of its first item in the sorted list */
 	size_t n;
 	/*
 	 * There are too many groups, and this one was chosen to get a summed row of its own. It
@@ -155,23 +156,40 @@ static size_t busy_share(size_t n_busy, size_t n_idle, size_t max)
 	return n_busy < max - idle ? n_busy : max - idle;
 }
 
-size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n,
-			 bool is_busy_first)
+/*
+ * Chooses `max` of n items or groups, of which the first `busy` are not idle, and n_busy of those:
+ * stores in is_first[] which. images[i] is the entry of fold.images to which number i belongs.
+ */
+static void choose(struct fold *fold, const uint32_t *images, size_t busy, size_t n_busy, size_t n,
+		   size_t max, bool *is_first)
 {
-	size_t whole = fold_items_sort(fold, items, n), max = fold->limits->max_rows;
-	size_t busy = 0, i, n_first;
+	fold_owners_choose(fold, images, busy, n_busy, is_first);
+	fold_owners_choose(fold, images + busy, n - busy, max - n_busy, is_first + busy);
+}
 
-	if (whole <= max || is_busy_first)
-		return whole < max ? whole : max;
+int fold_items_choose(struct fold *fold, struct fold_item *items, size_t n, bool is_busy_first,
+		      size_t *stay_out)
+{
+	const size_t whole = fold_items_sort(fold, items, n), max = fold->limits->max_rows;
+	_cleanup_(freep) uint32_t *images = calloc(whole + 1, sizeof(*images));
+	_cleanup_(freep) bool *is_first = calloc(whole + 1, sizeof(*is_first));
+	size_t busy = 0, n_busy, i;
+
+	if (!images || !is_first)
+		return -ENOMEM;
+	*stay_out = whole < max ? whole : max;
+	if (whole <= max)
+		return 0;
 	while (busy < whole && !items[busy].is_idle)
 		busy++;
-	n_first = busy_share(busy, whole - busy, max);
-	for (i = 0; i < n_first; i++)
-		items[i].is_first = true;
-	for (i = busy; i < busy + max - n_first; i++)
-		items[i].is_first = true;
-	qsort_r(items, n, sizeof(*items), item_compare, (void *)fold);
-	return max;
+	n_busy = busy_share(busy, is_busy_first ? 0 : whole - busy, max);
+	for (i = 0; i < whole; i++)
+		images[i] = items[i].image;
+	choose(fold, images, busy, n_busy, whole, max, is_first);
+	for (i = 0; i < whole; i++)
+		items[i].is_first = is_first[i];
+	qsort_r(items, n, sizeof(*items), item_compare, fold);
+	return 0;
 }
 
 static struct fold_key key_of(const struct fold *fold, const struct fold_item *item)
@@ -236,6 +254,7 @@ static size_t groups_make(const struct fold *fold, const struct fold_item *items
 		if (i == 0 || key_compare(&members[i].key, &members[i - 1].key) != 0)
 			groups[n_groups++] = (struct fold_group){
 				.key = members[i].key,
+				.image = item->image,
 				.first = i,
 				.is_idle = item->is_idle,
 				.is_disk = item->is_disk,
@@ -296,29 +315,53 @@ static int others_place(struct fold *fold, struct fold_item *items,
 }
 
 /*
- * Sorts the groups so that those that get a summed row of their own come first. Returns their
- * number.
+ * Sorts the groups so that those that get a summed row of their own come first, and stores their
+ * number in *whole_out. 0 or -ENOMEM.
  */
-static size_t groups_choose(const struct fold *fold, struct fold_group *groups, size_t n)
+static int groups_choose(struct fold *fold, struct fold_group *groups, size_t n, size_t *whole_out)
 {
-	size_t max = fold->limits->max_folded, busy = 0, whole = 0, n_first, i;
+	_cleanup_(freep) uint32_t *images = calloc(n + 1, sizeof(*images));
+	_cleanup_(freep) bool *is_first = calloc(n + 1, sizeof(*is_first));
+	size_t max = fold->limits->max_folded, busy = 0, whole, i;
 
-	if (!n)
-		return 0;
-	qsort(groups, n, sizeof(*groups), group_compare);
+	if (!images || !is_first)
+		return -ENOMEM;
+	if (n)
+		qsort(groups, n, sizeof(*groups), group_compare);
 	while (busy < n && !groups[busy].is_others && !groups[busy].is_idle)
 		busy++;
 	for (whole = busy; whole < n && !groups[whole].is_others;)
 		whole++;
+	*whole_out = whole < max ? whole : max;
 	if (whole <= max)
-		return whole;
-	n_first = busy_share(busy, whole - busy, max);
-	for (i = 0; i < n_first; i++)
-		groups[i].is_first = true;
-	for (i = busy; i < busy + max - n_first; i++)
-		groups[i].is_first = true;
+		return 0;
+	for (i = 0; i < whole; i++)
+		images[i] = groups[i].image;
+	choose(fold, images, busy, busy_share(busy, whole - busy, max), whole, max, is_first);
+	for (i = 0; i < whole; i++)
+		groups[i].is_first = is_first[i];
 	qsort(groups, n, sizeof(*groups), group_compare);
-	return max;
+	return 0;
+}
+
+/*
+ * Returns the largest time of the groups that are not idle. The groups get only rows of "(others)".
+ */
+static uint64_t lacks_of(const struct fold_group *groups, size_t n)
+{
+	uint64_t most = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!groups[i].is_others && !groups[i].is_idle && groups[i].ns > most)
+			most = groups[i].ns;
+	return most;
+}
+
+void fold_lacks_note(struct fold *fold, const struct fold_targets *targets)
+{
+	if (targets->lacks_ns > fold->out->lacks_ns)
+		fold->out->lacks_ns = targets->lacks_ns;
 }
 
 int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
@@ -334,7 +377,10 @@ int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
 	for (i = 0; i < n; i++)
 		members[i] = (struct fold_member){ key_of(fold, &items[i]), (uint32_t)i };
 	n_groups = n ? groups_make(fold, items, members, n, groups) : 0;
-	whole = groups_choose(fold, groups, n_groups);
+	r = groups_choose(fold, groups, n_groups, &whole);
+	if (r)
+		return r;
+	targets->lacks_ns = lacks_of(groups + whole, n_groups - whole);
 	r = groups_place(fold, items, members, groups, whole, false, targets);
 	return r ? r
 		 : others_place(fold, items, members, groups + whole, n_groups - whole, targets);

@@ -5,8 +5,8 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "common/hash_table.h"
 #include "daemon/base/hash.h"
-#include "daemon/base/hash_table.h"
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"
 
@@ -57,7 +57,7 @@ int fold_images_init(struct fold *fold)
 		return -ENOMEM;
 	for (i = 0; i < fold->in->n_images; i++)
 		image_init(fold->in, &fold->in->images[i], &fold->images[i]);
-	return 0;
+	return fold_owners_init(fold);
 }
 
 static void places_free(struct fold_place **places)
@@ -74,6 +74,7 @@ void fold_images_fini(struct fold *fold)
 {
 	places_free(&fold->places);
 	places_free(&fold->units);
+	fold_owners_fini(fold);
 	free(fold->images);
 	free(fold->uses.v);
 }
@@ -308,10 +309,37 @@ static size_t times_pack(const struct fold *fold, struct image_time *times)
 	return n;
 }
 
+/*
+ * Chooses `max` of n threads, which are sorted by rank, and moves them to the front; the others
+ * stay in order. 0 or -ENOMEM.
+ */
+static int times_choose(struct fold *fold, struct image_time *times, size_t n, size_t max)
+{
+	_cleanup_(freep) struct image_time *others = calloc(n + 1, sizeof(*others));
+	_cleanup_(freep) uint32_t *images = calloc(n + 1, sizeof(*images));
+	_cleanup_(freep) bool *is_chosen = calloc(n + 1, sizeof(*is_chosen));
+	size_t i, chosen = 0, left = 0;
+
+	if (!others || !images || !is_chosen)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		images[i] = times[i].image;
+	fold_owners_choose(fold, images, n, max, is_chosen);
+	for (i = 0; i < n; i++) {
+		if (is_chosen[i])
+			times[chosen++] = times[i];
+		else
+			others[left++] = times[i];
+	}
+	memcpy(times + chosen, others, left * sizeof(*others));
+	return 0;
+}
+
 int fold_images_limit(struct fold *fold)
 {
 	_cleanup_(freep) struct image_time *times = NULL;
-	size_t max = fold->limits->max_images, busy = max - max / 4, n, i;
+	size_t max = fold->limits->max_images, busy, n_busy = 0, n, i;
+	int r;
 
 	if (!max)
 		return 0;
@@ -325,12 +353,17 @@ int fold_images_limit(struct fold *fold)
 		return 0;
 	qsort(times, n, sizeof(*times), busy_compare);
 	/* Where fewer threads are busy, more idle ones stay. */
-	while (busy && !times[busy - 1].busy_ns)
-		busy--;
+	while (n_busy < n && times[n_busy].busy_ns)
+		n_busy++;
+	busy = n_busy < max - max / 4 ? n_busy : max - max / 4;
+	r = times_choose(fold, times, n_busy, busy);
+	if (r)
+		return r;
 	qsort(times + busy, n - busy, sizeof(*times), idle_compare);
+	r = times_choose(fold, times + busy, n - busy, max - busy);
 	for (i = max; i < n; i++)
 		fold->images[times[i].image].is_small = true;
-	return 0;
+	return r;
 }
 
 int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/window/fold.h"
 
 #define FOLD_NONE UINT32_MAX
@@ -24,9 +24,10 @@ struct fold_image {
 	uint64_t hash; /* hash; equal for entries that may be folded into one */
 	/* hash of the cgroup; equal for entries that may share one "(others)" entry */
 	uint64_t unit;
-	uint32_t kept; /* index of the entry in out.images if it stays as it is, else FOLD_NONE */
-	bool is_alone; /* true: the entry is no process, but stands for CPUs or for a cgroup; it
-			  always stays */
+	uint32_t owner; /* index in fold.owned: of the user or service that owns the entry */
+	uint32_t kept;	/* index of the entry in out.images if it stays as it is, else FOLD_NONE */
+	bool is_alone;	/* true: the entry is no process, but stands for CPUs or for a cgroup; it
+			   always stays */
 	bool is_others;
 	bool is_small; /* true: nothing of the entry stays as it is, because enough others have more
 			  time, see fold_images_limit() */
@@ -74,6 +75,9 @@ struct fold {
 	 * used
 	 */
 	struct fold_place *units;
+	/* How many of the rows that are being given out each owner has got; n_owners entries. */
+	size_t *owned;
+	size_t n_owners;
 	struct fold_uses uses; /* the member `key` of each is an index in out.images */
 };
 
@@ -126,7 +130,30 @@ struct fold_target {
 struct fold_targets {
 	struct fold_target *v;
 	size_t n, capacity;
+	/*
+	 * the largest time of items with equal keys, which are not idle, that got only a row of
+	 * "(others)"
+	 */
+	uint64_t lacks_ns;
 };
+
+/*
+ * Defined in fold_owners.c. The rows that stay as they are, and the summed rows with stacks, are
+ * shared out among owners: otherwise one user with many long waits would leave the others none.
+ */
+
+/* Sets the member `owner` of each entry of fold.images. 0 or -ENOMEM. */
+int fold_owners_init(struct fold *fold);
+void fold_owners_fini(struct fold *fold);
+
+/*
+ * Chooses `max` of n things, which are sorted by rank, the highest first: stores in is_chosen[]
+ * which. The highest come first, except that an owner gets at most three times as many as are left,
+ * as long as others want some. images[i] is the index in fold.images of the entry to which thing i
+ * belongs. If n is not above max, chooses all.
+ */
+void fold_owners_choose(struct fold *fold, const uint32_t *images, size_t n, size_t max,
+			bool *is_chosen);
 
 /* Defined in fold_images.c: */
 
@@ -195,12 +222,13 @@ void fold_uses_count(struct fold_uses *uses,
 size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n);
 
 /*
- * Sorts the items so that those that stay as they are come first, and returns their number. It is
- * at most max_rows, and none of them is always summed up. If there are too many items, a quarter of
- * max_rows is reserved for idle items, unless is_busy_first is true.
+ * Sorts the items so that those that stay as they are come first, and stores their number in
+ * *stay_out. It is at most max_rows, and none of them is always summed up. If there are too many
+ * items, a quarter of max_rows is reserved for idle items, unless is_busy_first is true, and owners
+ * get shares, see fold_owners_choose(). 0 or -ENOMEM.
  */
-size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_t n,
-			 bool is_busy_first);
+int fold_items_choose(struct fold *fold, struct fold_item *items, size_t n, bool is_busy_first,
+		      size_t *stay_out);
 
 /*
  * Assigns each item to a summed row. Appends these rows to *targets, which the caller frees. 0 or
@@ -208,6 +236,12 @@ size_t fold_items_choose(const struct fold *fold, struct fold_item *items, size_
  */
 int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
 		     struct fold_targets *targets);
+
+/*
+ * Notes in fold->out what rows lack (see window.lacks_ns). `targets` is what fold_items_group() has
+ * made of rows, samples or I/O operations.
+ */
+void fold_lacks_note(struct fold *fold, const struct fold_targets *targets);
 
 /* Counts the processes of each summed row, and calls fold_use_add() for each item. 0 or -ENOMEM. */
 int fold_targets_count(struct fold *fold, const struct fold_item *items, size_t n,

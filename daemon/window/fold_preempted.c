@@ -86,15 +86,10 @@ static int row_add(struct window *to, const struct window_row *row, const uint64
 {
 	struct window_row *added = window_add_row(to);
 	uint32_t buckets[WAIT_BUCKETS];
-	size_t i;
 
 	if (!added)
 		return -ENOMEM;
-	for (i = 0; i < WAIT_BUCKETS; i++) {
-		if (sums[i] > UINT32_MAX)
-			return -EOVERFLOW;
-		buckets[i] = (uint32_t)sums[i];
-	}
+	window_buckets_narrow(sums, buckets);
 	*added = *row;
 	return window_row_set_buckets(to, added, buckets);
 }

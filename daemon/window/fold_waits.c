@@ -151,18 +151,6 @@ static size_t open_items(const struct fold *fold, struct fold_item *items)
 	return in->n_opens;
 }
 
-static int buckets_narrow(const uint64_t *from, uint32_t *to)
-{
-	size_t i;
-
-	for (i = 0; i < WAIT_BUCKETS; i++) {
-		if (from[i] > UINT32_MAX)
-			return -EOVERFLOW;
-		to[i] = (uint32_t)from[i];
-	}
-	return 0;
-}
-
 /*
  * Adds a row to `out` and takes references to its stacks. Also adds the waker, if it is not NULL.
  */
@@ -172,10 +160,11 @@ static int row_add(struct window *out, const struct window_row *row, const uint6
 	struct window_row *added = window_add_row(out);
 	struct window_waker *added_waker;
 	uint32_t narrow[WAIT_BUCKETS];
-	int r = buckets_narrow(buckets, narrow);
+	int r;
 
-	if (r || !added)
-		return r ? r : -ENOMEM;
+	if (!added)
+		return -ENOMEM;
+	window_buckets_narrow(buckets, narrow);
 	*added = *row;
 	stack_ref(row->kernel);
 	stack_ref(row->user);
@@ -310,6 +299,7 @@ static int rows_sum(struct fold *fold, struct fold_item *items, size_t n)
 	size_t i;
 	int r = fold_items_group(fold, items, n, &targets);
 
+	fold_lacks_note(fold, &targets);
 	if (!r) {
 		sums = calloc(targets.n + 1, sizeof(*sums));
 		r = sums ? fold_targets_count(fold, items, n, &targets) : -ENOMEM;
@@ -379,8 +369,9 @@ static int opens_sum(struct fold *fold, struct fold_item *items, size_t n)
 static int items_split(struct fold *fold, struct fold_item *items, size_t n,
 		       struct wait_items *rest)
 {
-	size_t stay = fold_items_choose(fold, items, n, n && items[0].array == FROM_OPENS), i;
-	int r = 0;
+	const bool is_opens = n && items[0].array == FROM_OPENS;
+	size_t stay = 0, i;
+	int r = fold_items_choose(fold, items, n, is_opens, &stay);
 
 	for (i = 0; i < stay && !r; i++)
 		r = item_keep(fold, &items[i]);

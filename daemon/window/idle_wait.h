@@ -19,8 +19,8 @@ enum { TASK_UNINTERRUPTIBLE = 0x2, TASK_NOLOAD = 0x400 };
 /* True if ps shows the state as D: a signal does not end the wait. */
 static inline bool wait_is_uninterruptible(uint32_t state)
 {
-	return !(state & (STATE_PREEMPTED | STATE_NEW)) && (state & TASK_UNINTERRUPTIBLE) &&
-	       !(state & TASK_NOLOAD);
+	return !(state & (STATE_PREEMPTED | STATE_NEW)) &&
+	       (state & (TASK_UNINTERRUPTIBLE | STATE_FROZEN)) && !(state & TASK_NOLOAD);
 }
 
 static inline bool stack_is_of_idle(const struct stack *stack)
@@ -31,12 +31,15 @@ static inline bool stack_is_of_idle(const struct stack *stack)
 /*
  * True if a wait is normal idling: of a kernel thread that waits for work, or of a thread that
  * sleeps in one of the functions that the settings list. Never true for a thread in uninterruptible
- * sleep (D) or for one that waits for a CPU. `kernel` and `user` may be NULL.
+ * sleep (D), for one that is frozen, or for one that waits for a CPU. `kernel` and `user` may be
+ * NULL.
  */
 static inline bool wait_is_idle(uint32_t state, bool is_kernel, const struct stack *kernel,
 				const struct stack *user)
 {
 	if (state & (STATE_PREEMPTED | STATE_NEW) || wait_is_uninterruptible(state))
+		return false;
+	if (kernel && kernel->flags & STACK_IS_FROZEN)
 		return false;
 	return is_kernel || state & STATE_IDLE || stack_is_of_idle(kernel) ||
 	       stack_is_of_idle(user);

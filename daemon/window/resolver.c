@@ -9,21 +9,31 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "daemon/base/activity.h"
 #include "daemon/base/log.h"
 #include "daemon/process/process.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/symbol/kallsyms_line.h"
+#include "daemon/symbol/own_bpf.h"
 #include "daemon/window/frame_cache.h"
 #include "daemon/window/generated.h"
+#include "daemon/window/idle_stack.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
 #include "daemon/window/window.h"
 
 /*
  * Minimum time between two reads of /proc/kallsyms. The file is read again when a kernel address
- * has no symbol, because a module may have been loaded since the last read.
+ * has no symbol, because a module may have been loaded since the last read, and when it is in
+ * another tracer's BPF program: these come and go, and the file does not say where they end, so
+ * that a new one can look like a part of an old one. A read takes some 80 ms of CPU time, which
+ * would be a fifth of a budget of 4 % if it came every 10 s. So from the second time on, the time
+ * is at least KERNEL_RELOAD_COST times what the last read took, but not more than
+ * KERNEL_RELOAD_MAX_NS.
  */
-#define KERNEL_RELOAD_NS (10 * NS_PER_S)
+#define KERNEL_RELOAD_NS     (10 * NS_PER_S)
+#define KERNEL_RELOAD_MAX_NS (60 * NS_PER_S)
+enum { KERNEL_RELOAD_COST = 500 };
 
 /*
  * Frames of BPF programs and of their callers are at the leaf of a stack. Only this many frames,
@@ -61,7 +71,8 @@ struct resolver {
 	struct kallsyms *kernel;    /* symbols of the kernel; used by the resolver's thread only */
 	struct kallsyms *kernel_before; /* symbols before the last reload; the stack that is being
 					   resolved may point to them */
-	int64_t kernel_loaded_ns;
+	int64_t kernel_reload_ns;	/* when they may be read again */
+	uint64_t kernel_own_bpf;	/* own_bpf_generation() before the symbols were read */
 	_Atomic int kernel_status;
 	uint64_t sched_start; /* address at which the scheduler's functions start; 0: unknown */
 	uint64_t sched_end;   /* address at which the scheduler's functions end; 0: unknown */
@@ -90,11 +101,19 @@ static void sched_text_read(struct resolver *resolver)
 
 static void kernel_load(struct resolver *resolver)
 {
+	const int64_t begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct kallsyms *symbols;
+	int64_t wait_ns;
 	int r;
 
-	resolver->kernel_loaded_ns = clock_ns(CLOCK_MONOTONIC);
+	resolver->kernel_own_bpf = own_bpf_generation();
 	r = kallsyms_load(NULL, &symbols);
+	wait_ns = KERNEL_RELOAD_COST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
+	if (!resolver->kernel || wait_ns < KERNEL_RELOAD_NS)
+		wait_ns = KERNEL_RELOAD_NS;
+	if (wait_ns > KERNEL_RELOAD_MAX_NS)
+		wait_ns = KERNEL_RELOAD_MAX_NS;
+	resolver->kernel_reload_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
 	if (r != resolver->kernel_status && r)
 		log_err(r, "read the kernel's symbols from /proc/kallsyms");
 	resolver->kernel_status = r;
@@ -104,17 +123,37 @@ static void kernel_load(struct resolver *resolver)
 	resolver->kernel = symbols;
 }
 
-static void kernel_lookup(struct resolver *resolver, uint64_t ip, bool is_call, struct symbol *out)
+/* Looks up an address in the symbols that are loaded. False if they have no name for it. */
+static bool kernel_find(const struct resolver *resolver, uint64_t ip, bool is_call, bool is_own,
+			struct symbol *out)
 {
 	*out = (struct symbol){ .kind = FRAME_KERNEL, .file_offset = ip };
-	if (resolver->kernel && kallsyms_lookup(resolver->kernel, ip, is_call, out))
-		return;
-	if (resolver->kernel_before ||
-	    clock_ns(CLOCK_MONOTONIC) - resolver->kernel_loaded_ns < KERNEL_RELOAD_NS)
+	if (!resolver->kernel || !kallsyms_lookup(resolver->kernel, ip, is_call, out))
+		return false;
+	if (is_own)
+		out->module = OWN_BPF_MODULE;
+	return true;
+}
+
+/* True if the symbols were read too long ago to name the address, for which they have `found`. */
+static bool kernel_is_old(const struct resolver *resolver, const struct symbol *found, bool is_own)
+{
+	bool is_bpf = found->module && strcmp(found->module, "bpf") == 0;
+
+	if (is_own)
+		return resolver->kernel_own_bpf != own_bpf_generation();
+	return (!found->name || is_bpf) && clock_ns(CLOCK_MONOTONIC) >= resolver->kernel_reload_ns;
+}
+
+static void kernel_lookup(struct resolver *resolver, uint64_t ip, bool is_call, struct symbol *out)
+{
+	bool is_own = own_bpf_has(is_call ? ip - 1 : ip);
+
+	kernel_find(resolver, ip, is_call, is_own, out);
+	if (resolver->kernel_before || !kernel_is_old(resolver, out, is_own))
 		return;
 	kernel_load(resolver);
-	if (resolver->kernel)
-		kallsyms_lookup(resolver->kernel, ip, is_call, out);
+	kernel_find(resolver, ip, is_call, is_own, out);
 }
 
 static bool is_schedule(const struct symbol *symbol)
@@ -210,45 +249,45 @@ static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_o
 	}
 }
 
-static bool is_idle_function(const struct resolver *resolver, const char *name)
+/*
+ * True if the name is that of a function, perhaps with a suffix: compilers may rename do_poll to
+ * do_poll.constprop.0.
+ */
+static bool is_function(const char *name, const char *function)
 {
-	char *const *function;
-	size_t n;
+	size_t n = strlen(function);
 
-	for (function = resolver->idle_functions; name && *function; function++) {
-		n = strlen(*function);
-		/*
-		 * The name may have a suffix: compilers may rename do_poll to do_poll.constprop.0.
-		 */
-		if (strncmp(*function, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
-			return true;
-	}
-	return false;
+	return name && strncmp(name, function, n) == 0 && (name[n] == '\0' || name[n] == '.');
 }
 
 /*
- * True if the stack shows a thread that waits for work: the leaf of a user stack, or any function
- * of a kernel stack, is in the list of idle functions.
+ * True if a kernel stack is that of a thread that waits to be thawed. In kernels that have
+ * do_freezer_trap() inlined, the leaf is get_signal(), whose other waits are in functions of their
+ * own.
  */
-static bool stack_is_idle(const struct resolver *resolver, const struct stack *stack)
+static bool stack_is_frozen(const struct stack *stack, size_t leaf)
 {
-	size_t i, n = stack->process && stack->n_frames > 1 ? 1 : stack->n_frames;
-
-	for (i = 0; i < n; i++)
-		if (is_idle_function(resolver, stack->frames[i]->name))
+	if (stack->process || stack->is_sample)
+		return false;
+	for (size_t i = 0; i < stack->n_frames; i++)
+		if (is_function(stack->frames[i]->name, "do_freezer_trap") ||
+		    is_function(stack->frames[i]->name, "__refrigerator"))
 			return true;
-	return false;
+	return leaf < stack->n_frames && is_function(stack->frames[leaf]->name, "get_signal");
 }
 
 /*
  * Returns how many frames of a kernel stack, counted from the leaf, are functions of the scheduler.
- * If all of them are, does not count the last one. 0 for user stacks.
+ * If all of them are, does not count the last one. 0 for user stacks, and for stacks of running
+ * threads, which end in what the thread ran.
  */
 static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
 {
 	const uint64_t *ip = stack->ip + (stack->n_raw - stack->n_frames);
 	size_t i = 0;
 
+	if (stack->is_sample)
+		return 0;
 	while (!stack->process && i + 1 < stack->n_frames && ip[i] > resolver->sched_start &&
 	       ip[i] < resolver->sched_end)
 		i++;
@@ -268,7 +307,9 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	 */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
-	stack->is_idle = stack_is_idle(resolver, stack);
+	stack->is_idle = idle_stack(resolver->idle_functions, stack);
+	if (stack_is_frozen(stack, skip))
+		stack->flags |= STACK_IS_FROZEN;
 	stack->is_resolved = true;
 }
 
@@ -319,12 +360,13 @@ static void frames_add(struct resolver *resolver, struct stack *stack, const str
 static void kernel_stack_resolve(struct resolver *resolver, struct stack *stack, size_t n)
 {
 	struct symbol symbols[STACK_DEPTH];
-	size_t i, first;
+	size_t i, first = 0;
 	char name[128];
 
 	for (i = 0; i < n; i++)
 		kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
-	kernel_first_frame(symbols, n, &first, name, sizeof(name));
+	if (!stack->is_sample)
+		kernel_first_frame(symbols, n, &first, name, sizeof(name));
 	frames_add(resolver, stack, symbols + first, NULL, n - first);
 	resolver->kernel_before = kallsyms_free(resolver->kernel_before);
 }
@@ -343,6 +385,7 @@ static struct symbol symbol_of(const struct frame *frame, bool is_signal)
 		.name_offset = frame->name_offset,
 		.is_signal = is_signal,
 		.module = frame->module,
+		.code = frame->code,
 	};
 }
 
@@ -432,9 +475,11 @@ static size_t referred_bytes(struct resolver *resolver)
 
 static void *resolver_run(void *data)
 {
+	struct activity activity = { .thread = "resolver", .work = "looking up names" };
 	struct resolver *resolver = data;
 	struct item *item;
 
+	activity_watch(&activity);
 	kernel_load(resolver);
 	sched_text_read(resolver);
 	for (;;) {
@@ -448,14 +493,18 @@ static void *resolver_run(void *data)
 		item = resolver_take(resolver);
 		pthread_mutex_unlock(&resolver->lock);
 		if (!item)
-			return NULL;
+			break;
+		activity_begin(&activity);
 		if (item->stack)
 			stack_resolve(resolver, item->stack);
 		else
 			resolver->sink.add(resolver->sink.userdata, item->window,
 					   referred_bytes(resolver));
+		activity_end(&activity);
 		free(item);
 	}
+	activity_unwatch(&activity);
+	return NULL;
 }
 
 int resolver_new(struct process_table *processes, struct stack_table *stacks,

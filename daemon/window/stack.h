@@ -14,15 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/code_file.h"
 #include "daemon/process/process.h"
 #include "daemon/symbol/symbol.h"
 
 struct frame {
 	uint64_t file_id; /* hash that identifies the file; 0: unknown file */
 	uint64_t file_offset;
-	uint64_t name_offset; /* offset of the address from the start of the function */
-	char *name;	      /* name of the function; NULL: unknown */
-	char *module;	      /* path or name of the file; NULL: unknown */
+	uint64_t name_offset;	/* offset of the address from the start of the function */
+	char *name;		/* name of the function; NULL: unknown */
+	char *module;		/* path or name of the file; NULL: unknown */
+	struct code_file *code; /* the ELF file, if it has a build-id; a reference */
 	enum frame_kind kind;
 	unsigned int refs; /* number of stacks with this frame; guarded by the table's lock */
 };
@@ -47,6 +49,10 @@ enum stack_flags {
 	STACK_IS_NO_TABLE = 1 << 16, /* the unwind tables of a file in the stack were not loaded */
 	STACK_IS_NO_MAPPING = 1 << 17, /* an address in the stack is in no known mapping */
 	STACK_IS_NO_ROW = 1 << 18, /* the unwind tables have no entry for an address in the stack */
+	/* with STACK_IS_TRUNCATED, _NO_TABLE or _NO_MAPPING: this is to keep within [budget] cpu */
+	STACK_IS_SHED = 1 << 19,
+	STACK_IS_COMPAT = 1 << 20, /* the thread runs 32-bit code, whose stacks are not walked */
+	STACK_IS_FROZEN = 1 << 21, /* a kernel stack of a thread that waits to be thawed */
 };
 
 struct stack {
@@ -66,6 +72,11 @@ struct stack {
 	_Atomic bool is_resolved; /* set last: when true, n_frames and frames[] may be read */
 	bool is_user;		  /* a user stack that was recorded since the daemon started */
 	/*
+	 * a kernel stack that a sample took of a running thread: all of its frames are the
+	 * thread's. Other kernel stacks have those of the hook that took them at the leaf.
+	 */
+	bool is_sample;
+	/*
 	 * true: each run of frames of generated (JIT) code was merged into one frame, so that the
 	 * addresses in ip[] do not correspond to the entries of frames[]
 	 */
@@ -73,6 +84,8 @@ struct stack {
 	bool is_partial; /* read from disk with only its first n_raw frames, see store_query */
 	bool is_idle;	 /* true if the stack shows a thread that waits for work, see [idle] in
 			    stackd.conf */
+	/* kept by reason_find(): a reason plus 1; 0: not looked for yet */
+	_Atomic unsigned char reason;
 	_Atomic unsigned int refs;
 	_Atomic unsigned int holds; /* number of those references that stack_hold() has marked */
 	int64_t seen_ns; /* time at which stack_table_put() or stack_table_get() last returned this

@@ -8,17 +8,15 @@
 #include "daemon/base/hash.h"
 #include "daemon/window/stack_internal.h"
 
-static size_t frame_bytes(const struct frame *frame)
+/* Returns the size of a string with its NUL, 0 for NULL. */
+static size_t text_size(const char *text)
 {
-	return sizeof(struct frame_entry) + (frame->name ? strlen(frame->name) + 1 : 0) +
-	       (frame->module ? strlen(frame->module) + 1 : 0);
+	return text ? strlen(text) + 1 : 0;
 }
 
-static void frame_free(struct frame_entry *entry)
+static size_t frame_bytes(const struct frame *frame)
 {
-	free(entry->frame.name);
-	free(entry->frame.module);
-	free(entry);
+	return sizeof(struct frame_entry) + text_size(frame->name) + text_size(frame->module);
 }
 
 void stack_frame_release(struct stack_table *table, struct frame *frame)
@@ -30,12 +28,19 @@ void stack_frame_release(struct stack_table *table, struct frame *frame)
 	HASH_DEL(table->frames, entry);
 	table->bytes -= frame_bytes(frame);
 	table->frame_bytes -= frame_bytes(frame);
-	frame_free(entry);
+	code_file_unref(frame->code);
+	free(entry);
 }
 
+/*
+ * Makes an entry for a frame with this symbol. The strings follow it in the same block of memory,
+ * because there are tens of thousands of frames, and each block takes some bytes more.
+ */
 static struct frame_entry *frame_entry_new(const struct frame_key *key, const struct symbol *symbol)
 {
-	struct frame_entry *entry = calloc(1, sizeof(*entry));
+	size_t name_size = text_size(symbol->name), module_size = text_size(symbol->module);
+	struct frame_entry *entry = calloc(1, sizeof(*entry) + name_size + module_size);
+	char *text = (char *)(entry + 1);
 
 	if (!entry)
 		return NULL;
@@ -44,12 +49,11 @@ static struct frame_entry *frame_entry_new(const struct frame_key *key, const st
 	entry->frame.file_id = symbol->file_id;
 	entry->frame.file_offset = symbol->file_offset;
 	entry->frame.name_offset = symbol->name_offset;
-	entry->frame.name = symbol->name ? strdup(symbol->name) : NULL;
-	entry->frame.module = symbol->module ? strdup(symbol->module) : NULL;
-	if ((symbol->name && !entry->frame.name) || (symbol->module && !entry->frame.module)) {
-		frame_free(entry);
-		return NULL;
-	}
+	entry->frame.code = code_file_ref(symbol->code);
+	if (symbol->name)
+		entry->frame.name = memcpy(text, symbol->name, name_size);
+	if (symbol->module)
+		entry->frame.module = memcpy(text + name_size, symbol->module, module_size);
 	return entry;
 }
 
@@ -62,7 +66,8 @@ static struct frame_entry *frame_add(struct stack_table *table, const struct fra
 		return NULL;
 	HASH_ADD(hh, table->frames, key, sizeof(*key), entry);
 	if (!HASH_HAS(entry)) {
-		frame_free(entry);
+		code_file_unref(entry->frame.code);
+		free(entry);
 		return NULL;
 	}
 	table->bytes += frame_bytes(&entry->frame);
@@ -73,7 +78,7 @@ static struct frame_entry *frame_add(struct stack_table *table, const struct fra
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol)
 {
 	struct frame_key key = {
-		.file_id = symbol->file_id,
+		.file_id = symbol->file_id ^ (symbol->code ? symbol->code->hash : 0),
 		.file_offset = symbol->file_offset,
 		.kind = symbol->kind,
 		.name = symbol->name ? hash64_string(HASH64_SEED, symbol->name) : 0,

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/window/stack.h"
 
 /*
@@ -29,6 +29,10 @@
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 
 struct frame_key {
+	/*
+	 * frame.file_id, combined with frame.code->hash: a file may have the build-id of another
+	 * one, whose frames must not get its segments
+	 */
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;

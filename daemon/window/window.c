@@ -7,6 +7,19 @@
 
 #include "common/base.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/pages.h"
+
+const char *window_shed_name(unsigned int shed)
+{
+	static const char *const names[WINDOW_SHED_N] = {
+		[WINDOW_SHED_SAMPLES] = "samples",
+		[WINDOW_SHED_CALLS] = "calls",
+		[WINDOW_SHED_FRAMES] = "frames",
+		[WINDOW_SHED_BRIEF] = "brief",
+	};
+
+	return shed < WINDOW_SHED_N ? names[shed] : NULL;
+}
 
 struct window *window_new(void)
 {
@@ -111,13 +124,16 @@ static void window_free(struct window *window)
 	for (i = 0; i < window->n_lent; i++)
 		stack_unref(window->lent[i]);
 	free(window->lent);
-	for (i = 0; i < ARRAY_SIZE(arrays); i++)
+	for (i = 0; i < ARRAY_SIZE(arrays) && !window->block; i++)
 		free(*array_at(window, i));
+	pages_free(window->block, window->block_size);
 	for (i = 0; i < window->n_owner_texts; i++)
 		free(window->owner_texts[i]);
 	free(window->owner_texts);
 	free(window->owners);
 	window_pressure_fini(&window->pressure);
+	window_spawns_fini(&window->spawns);
+	window_held_fini(&window->held);
 	free(window);
 }
 
@@ -262,12 +278,23 @@ int window_row_set_buckets(struct window *window, struct window_row *row, const 
 void window_row_add_buckets(const struct window *window, const struct window_row *row,
 			    uint64_t *sums)
 {
-	const uint32_t *slot = window->buckets + row->bucket_first;
+	const uint32_t *slot;
 	unsigned int i;
 
+	if (!row->bucket_mask) /* the array may be NULL */
+		return;
+	slot = window->buckets + row->bucket_first;
 	for (i = 0; i < WAIT_BUCKETS; i++)
 		if (row->bucket_mask & (1U << i))
 			sums[i] += *slot++;
+}
+
+void window_buckets_narrow(const uint64_t *sums, uint32_t *buckets)
+{
+	unsigned int i;
+
+	for (i = 0; i < WAIT_BUCKETS; i++)
+		buckets[i] = sums[i] < UINT32_MAX ? (uint32_t)sums[i] : UINT32_MAX;
 }
 
 int window_io_set_buckets(struct window *window, struct window_io *io, const uint64_t *buckets)
@@ -292,9 +319,12 @@ int window_io_set_buckets(struct window *window, struct window_io *io, const uin
 
 void window_io_add_buckets(const struct window *window, const struct window_io *io, uint64_t *sums)
 {
-	const uint64_t *slot = window->io_buckets + io->bucket_first;
+	const uint64_t *slot;
 	unsigned int i;
 
+	if (!io->bucket_mask) /* the array may be NULL */
+		return;
+	slot = window->io_buckets + io->bucket_first;
 	for (i = 0; i < IO_BUCKETS_N; i++)
 		if (io->bucket_mask & (UINT64_C(1) << i))
 			sums[i] += *slot++;
@@ -328,12 +358,19 @@ void window_io_add(struct window_io *sum, const struct window_io *io)
 	sum->max_tid = io->max_tid;
 }
 
+/* Returns the memory of everything in the window but its arrays, in bytes. */
+static size_t head_bytes(const struct window *window)
+{
+	return sizeof(*window) + window_pressure_bytes(&window->pressure) +
+	       window_spawns_bytes(&window->spawns) + window_held_bytes(&window->held);
+}
+
 void window_seal(struct window *window)
 {
 	size_t i, n;
 	void **array, *trimmed;
 
-	window->bytes = sizeof(*window) + window_pressure_bytes(&window->pressure);
+	window->bytes = head_bytes(window);
 	for (i = 0; i < ARRAY_SIZE(arrays); i++) {
 		array = array_at(window, i);
 		n = *(size_t *)((char *)window + arrays[i].n);
@@ -342,6 +379,45 @@ void window_seal(struct window *window)
 			*array = trimmed;
 		window->bytes += n * arrays[i].size;
 	}
+}
+
+/*
+ * Arrays begin at multiples of BLOCK_ALIGN in the block of a window. A block is at least
+ * BLOCK_LEAST bytes large, because half a page of it is unused on average.
+ */
+enum { BLOCK_ALIGN = 16, BLOCK_LEAST = 16 << 10 };
+
+/* Returns the size of array i in the block of a window. */
+static size_t array_room(const struct window *window, size_t i)
+{
+	size_t n = *(const size_t *)((const char *)window + arrays[i].n);
+
+	return (n * arrays[i].size + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+}
+
+void window_pack(struct window *window)
+{
+	size_t size = 0, at = 0, i;
+	char *block;
+
+	for (i = 0; i < ARRAY_SIZE(arrays); i++)
+		size += array_room(window, i);
+	block = window->block || size < BLOCK_LEAST ? NULL : pages_new(size);
+	if (!block)
+		return;
+	for (i = 0; i < ARRAY_SIZE(arrays); i++) {
+		void **array = array_at(window, i);
+		size_t n = *(size_t *)((char *)window + arrays[i].n);
+
+		if (n)
+			memcpy(block + at, *array, n * arrays[i].size);
+		free(*array);
+		*array = n ? block + at : NULL;
+		at += array_room(window, i);
+	}
+	window->block = block;
+	window->block_size = size;
+	window->bytes = head_bytes(window) + pages_bytes(size);
 }
 
 const char *window_loss_name(unsigned int loss)

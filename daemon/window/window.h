@@ -17,7 +17,9 @@
 #include "common/probe_kind.h"
 #include "daemon/process/process.h"
 #include "daemon/window/stack.h"
+#include "daemon/window/window_held.h"
 #include "daemon/window/window_pressure.h"
+#include "daemon/window/window_spawns.h"
 
 /*
  * The lowest number of a session that a client started. Sessions that are always on have lower
@@ -254,14 +256,42 @@ struct window_folded {
 	uint64_t unlisted;  /* how many of `processes` are not in window.members */
 };
 
+/* Names the details that stackd gives up to keep within its budget, besides stacks of short waits.
+ */
+enum window_shed {
+	WINDOW_SHED_SAMPLES, /* oncpu: most samples; those that are left stand for the others */
+	WINDOW_SHED_CALLS,   /* iolat: operations in system calls and file systems */
+	WINDOW_SHED_FRAMES,  /* frames of user stacks behind the first SHED_DEPTH */
+	/* new files of processes that lived less than a second: functions' names, unwind rows */
+	WINDOW_SHED_BRIEF,
+	WINDOW_SHED_N,
+};
+
+/* Returns the name of an enum window_shed for clients and their users; NULL if there is none. */
+const char *window_shed_name(unsigned int shed);
+
 /*
- * The CPU time that stackd took in the window: all of stackd, not only the probe that made the
- * window. A merged window has the sums of these numbers.
+ * The CPU time that stackd took in the window, and what it did to keep within its budget: all of
+ * stackd, not only the probe that made the window. A merged window has the sums of these numbers,
+ * except for brake_below_ns, see there.
  */
 struct window_cost {
 	uint64_t ns;	 /* time for which the cost was measured; 0: it was not */
 	uint64_t cpu_ns; /* CPU time of the daemon's threads */
 	uint64_t bpf_ns; /* CPU time of its BPF programs, estimated from some of their runs */
+	/* part of `ns` for which the setting [budget] cpu is known: older windows do not have it */
+	uint64_t known_ns;
+	uint64_t limited_ns; /* part of known_ns in which there was a limit */
+	uint64_t budget_ns;  /* CPU time that the setting allowed in limited_ns */
+	/* number of short waits that only the brakes of CPUs left to chance, see bpf/brake.h */
+	uint64_t braked;
+	/*
+	 * length below which the brakes left waits to chance, at most; in a merged window, the
+	 * greatest of these lengths. Not above the window's sample_below_ns.
+	 */
+	int64_t brake_below_ns;
+	/* by enum window_shed: total length of the windows in which this was not recorded */
+	uint64_t shed_ns[WINDOW_SHED_N];
 };
 
 enum window_loss {
@@ -331,7 +361,15 @@ struct window {
 	 * the maximum number of rows to which it did, see struct window_fold_limits. 0: it has not.
 	 */
 	uint32_t row_limit;
+	/*
+	 * Set by window_fold(), not stored: the largest time of rows with the same comm, exe,
+	 * cgroup, stacks and state, which are not idle, that the folded window has only within rows
+	 * of WINDOW_OTHERS.
+	 */
+	uint64_t lacks_ns;
 	struct window_pressure pressure;
+	struct window_spawns spawns;
+	struct window_held held; /* offcpu: long waits and their holders */
 	struct window_cost cost;
 	/*
 	 * The processes of a window that was read from disk for a query. In such a window,
@@ -358,7 +396,9 @@ struct window {
 	 */
 	uint64_t switch_ins;
 	uint64_t sampled; /* runs of the BPF program that takes samples or records calls */
-	size_t bytes;	  /* memory of the window, in bytes; set by window_seal() */
+	void *block;	  /* memory of all arrays, see window_pack(); NULL: each has its own */
+	size_t block_size;
+	size_t bytes; /* memory of the window, in bytes; set by window_seal() and window_pack() */
 };
 
 /* Returns an empty window with one reference; NULL when out of memory. */
@@ -409,6 +449,13 @@ void window_row_add_buckets(const struct window *window, const struct window_row
 			    uint64_t *sums);
 
 /*
+ * Copies the WAIT_BUCKETS sums of histograms to a histogram. A sum that does not fit becomes the
+ * greatest number that does, as a few sampled waits may stand for billions. The row's count is
+ * right in any case.
+ */
+void window_buckets_narrow(const uint64_t *sums, uint32_t *buckets);
+
+/*
  * Like window_row_set_buckets() and window_row_add_buckets(), for a row of I/O operations and with
  * IO_BUCKETS_N buckets.
  */
@@ -433,6 +480,13 @@ void window_share_stacks(struct window *window, struct stack_table *table);
  * Frees the spare capacity of the arrays and sets window.bytes. No members may be added afterwards.
  */
 void window_seal(struct window *window);
+
+/*
+ * Moves the arrays of a sealed window into memory of their own, for windows that stay for long; see
+ * pages.h. No other thread may use the window yet. Does nothing if they are small or when out of
+ * memory.
+ */
+void window_pack(struct window *window);
 
 /* Returns the text by which clients describe a reason for loss (enum loss or enum window_loss). */
 const char *window_loss_name(unsigned int loss);
@@ -472,6 +526,14 @@ static inline void window_cost_add(struct window_cost *sum, const struct window_
 	sum->ns += cost->ns;
 	sum->cpu_ns += cost->cpu_ns;
 	sum->bpf_ns += cost->bpf_ns;
+	sum->known_ns += cost->known_ns;
+	sum->limited_ns += cost->limited_ns;
+	sum->budget_ns += cost->budget_ns;
+	sum->braked += cost->braked;
+	if (cost->brake_below_ns > sum->brake_below_ns)
+		sum->brake_below_ns = cost->brake_below_ns;
+	for (unsigned int i = 0; i < WINDOW_SHED_N; i++)
+		sum->shed_ns[i] += cost->shed_ns[i];
 }
 
 /* Adds what was folded in another window. */

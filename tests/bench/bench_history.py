@@ -6,10 +6,13 @@ stackctl. Give --base BUILD, a build of an earlier version, to have both in one 
 The history is that of a storm of short-lived processes which stackd records for --seconds, written
 --copies times one after the other, so that it covers 20 minutes by default. DB (--db) is a recorded
 database to use instead. With --month, the questions are about an hour, a day and 30 days of the
-database that bench_month has made.
+database that bench_month has made, beside a copy of it without summaries; and the first 20
+rows of both are compared.
 """
 
 import argparse
+import collections
+import json
 import os
 import shutil
 import sqlite3
@@ -125,11 +128,16 @@ def main():
         if args.month:
             with sqlite3.connect(args.month) as db:
                 end = db.execute("SELECT max(end_real_ns) FROM windows").fetchone()[0]
+            plain = f"{directory}/without-summaries.db"
+            shutil.copy(args.month, plain)
+            with sqlite3.connect(plain) as db:
+                db.execute("DELETE FROM summaries")
             for _ in range(args.rounds):
-                for name, build in (("base", args.base), ("ours", args.build)):
+                for name, build, path in (("base", args.base, plain), ("plain", args.build, plain),
+                                          ("ours", args.build, args.month)):
                     if build:
-                        questions(build, directory, args.month, name, end // 10**9,
-                                  MONTH_QUESTIONS)
+                        questions(build, directory, path, name, end // 10**9, MONTH_QUESTIONS)
+            tops_compare(args.build, directory, plain, args.month, end // 10**9)
             return
         recorded = args.db or record(args.build, directory, args.seconds)
         for round_number in range(args.rounds):
@@ -157,6 +165,36 @@ def questions(build, directory, path, name, end, asked):
         print(f"{name} {label:28} {took:6.2f} s{text}, CPU {cpu:5.2f} s, daemon +"
               f"{served.memory() - served.floor:5.0f} MiB, stackctl {client:4.0f} MiB", flush=True)
         served.stop()
+
+
+def tops(build, directory, path, argv):
+    """Returns the first rows, by process, comm, state and stacks, with their sums, and the error that
+    the answer states."""
+    served = Served(build, directory, path, "top")
+    done = subprocess.run([served.ctl, "-S", served.socket, *argv, "-n", "100", "--json"],
+                          capture_output=True, text=True, check=False)
+    served.stop()
+    answer, sums = json.loads(done.stdout), collections.Counter()
+    for row in answer["rows"]:
+        key = json.dumps([row["process"]["pid"]] +
+                         [row.get(part) for part in ("comm", "state", "kernel", "user")])
+        if row["comm"] != "(others)" and not row["idle"]:
+            sums[key] += row["total_ns"]
+    error = (answer["coverage"].get("summaries") or {}).get("bound_ns", 0)
+    return sums, error + (answer.get("others") or {}).get("bound_ns", 0)
+
+
+def tops_compare(build, directory, plain, path, end):
+    """Compares the first 20 of the windows with those of the summaries."""
+    for label, length, argv, _, *ago in MONTH_QUESTIONS[:-1]:
+        argv = argv + minutes(end - 60 * sum(ago), length)
+        (windows, error), (ours, bound) = (tops(build, directory, p, argv) for p in (plain, path))
+        first = [key for key, _ in windows.most_common(20)]
+        same = sum(key in dict(ours.most_common(20)) for key in first)
+        worst = max((abs(ours[key] - windows[key]) / windows[key] for key in first), default=0)
+        print(f"{label}: {same} of the first {len(first)} are the same, the largest difference is "
+              f"{worst:.2%}; the answers may lack {error / 1e9:.1f} s and {bound / 1e9:.1f} s a row",
+              flush=True)
 
 
 def report(build, directory, path, name, end):

@@ -15,7 +15,7 @@
  * hours are windows of 5 s, folded as they are when they are recorded.
  *
  * A scale of 10 simulates a tenth of it all: 3 days, 51 MiB, tiers that reach a tenth as far back.
- * A level of 1 or 2 begins with windows whose rows the store has halved so many times: it would
+ * A level of 1 to 4 begins with windows whose rows the store has halved so many times: it would
  * come to that by itself, but only after a long time. "steady" leaves out all processes that began
  * after the recording: what is left is a host where processes do not come and go. A list such as
  * ",postgres,nginx," also leaves out all other programs, but no kernel thread.
@@ -30,7 +30,7 @@
 #include <sqlite3.h>
 
 #include "common/base.h"
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 #include "daemon/store/downsample.h"
 #include "daemon/store/store.h"
 #include "tests/bench/month_top.h"
@@ -261,8 +261,8 @@ static struct window *merge(struct window **windows, size_t n, unsigned int time
 
 	check(store_downsample(windows, n, &merged), "merge");
 	check(window_fold(merged, &halved, &folded), "fold");
-	if (folded->n_members > MEMBERS_A_ROW * halved.max_rows)
-		folded->n_members = MEMBERS_A_ROW * halved.max_rows;
+	if (folded->n_members > MEMBERS_A_ROW * store_fold_rows(&limits, times))
+		folded->n_members = MEMBERS_A_ROW * store_fold_rows(&limits, times);
 	window_unref(merged);
 	return folded;
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/hash_table.h"
 #include "daemon/base/hash.h"
-#include "daemon/base/hash_table.h"
 #include "daemon/window/fold.h"
 #include "daemon/window/idle_wait.h"
 

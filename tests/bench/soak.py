@@ -127,15 +127,16 @@ def session(daemon, pid):
 
 class Waits:
     """Laws 1 and 2 for a thread, in a session of its own, whose windows are not folded: counts its
-    waits in all windows as they appear, against the kernel's count, and adds up its times."""
+    waits in all windows so far, against the kernel's count, and adds up its times."""
 
     def __init__(self, daemon, pid):
         self.daemon, self.pid, self.off, self.gaps = daemon, pid, 0, []
+        # Counted from before the session: a window on disk may hold all of its first seconds.
+        self.begun_at, self.begun = time.time_ns(), switches(pid)
         started = daemon.ctl("start", "offcpu", "-p", pid, "-m", "1us")
         if started.code != 0:
             raise RuntimeError(str(started))
         self.session, self.ours, self.theirs = started.out.strip(), 0, 0
-        self.at, self.begun = self.cut(), switches(pid)
 
     def ask(self, **parameters):
         return self.daemon.call("io.stackd.Snapshot", session=self.session, idle=True, top=1,
@@ -155,14 +156,16 @@ class Waits:
         return wait_until(cut_since, 20, "a cut")
 
     def add(self):
+        """Asks for the whole session, of which more and more is on disk: a shorter range would
+        begin where a window on disk begins."""
         end, now = self.cut(), switches(self.pid)
-        reply = self.ask(since_ns=self.at, until_ns=end)
-        totals, length = reply["totals"], end - self.at
+        reply = self.ask(since_ns=self.begun_at, until_ns=end)
+        totals, used = reply["totals"], reply["coverage"]["used"]
+        length = used["end"]["ns"] - used["start"]["ns"]
         parts = totals["on_cpu_ns"] + totals["blocked_ns"] + totals["runnable_ns"]
-        self.gaps += reply["coverage"]["gaps"]
+        self.gaps = [gap for gap in reply["coverage"]["gaps"] if "not begun" not in gap["reason"]]
         self.off = max(self.off, abs(parts - length) / length)
-        self.ours += totals["waits"]
-        self.theirs, self.at = now - self.begun, end
+        self.ours, self.theirs = totals["waits"], now - self.begun
 
 
 def switches(pid):
@@ -181,7 +184,7 @@ def main():
     stress = os.environ.get("STRESS") != "no" and shutil.which("stress-ng")
     daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "probe.offwake.enabled=yes",
                     "probe.iolat.top=syscall", f"store.max_size={STORE_MIB}M",
-                    "window.max_rows=500", "query.max_memory=16M",  # the defaults
+                    "window.max_rows=500", "query.max_memory=16M", "budget.memory=64M",  # defaults
                     preexec_fn=usual_priority)
     load = [subprocess.Popen([sys.executable, "-c", SPAWNER % SPAWNS])]
     sleeper = subprocess.Popen([sys.executable, "-c", SLEEPER])

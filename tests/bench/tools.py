@@ -26,6 +26,16 @@ def programs():
     return {p["id"]: p for p in json.loads(text or "[]")}
 
 
+def programs_of(pid):
+    """Returns {id: program} of the BPF programs that a process holds, by themselves or by links."""
+    held = set()
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(FileNotFoundError):
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as f:
+                held |= {int(line.split()[1]) for line in f if line.startswith("prog_id:")}
+    return {number: p for number, p in programs().items() if number in held}
+
+
 def warn_of_others():
     """Prints a warning if other tracers or loads run: they make all figures wrong."""
     others = sorted({p.get("name", "?") for p in programs().values() if p["type"] in TRACING_TYPES})

@@ -9,13 +9,16 @@ import pty
 import re
 import resource
 import select
+import signal
 import stat
 import struct
 import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time as clock
+import unicodedata
 import unittest
 import fcntl
 
@@ -23,6 +26,9 @@ import double
 from double import error, time
 
 STACKCTL = sys.argv[1]
+os.environ["SYSTEMD_PAGER"] = ""
+for name in ("SUDO_UID", "LESSSECURE"):  # with the first, which sudo sets, less is the only pager
+    os.environ.pop(name, None)
 T0 = 1772334610 * 10**9
 
 
@@ -64,6 +70,11 @@ def status(healthy=True, lost=0):
         "lost": [{"reason": "waits", "count": lost}], "limits": [], "stats_enabled": False}
 
 
+def columns_of(line):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in line)
+
+
 class Client(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -94,7 +105,7 @@ class Client(unittest.TestCase):
 
     def test_request(self):
         code, _, err = self.run_it(
-            "snapshot", "offcpu", "-p", "1,2", "-uK", "-m100", "-M", "5ms", "--state", "D,2",
+            "snapshot", "offcpu", "-p", "1,2", "-uK", "-m100", "-M", "5ms", "--state", "D,2", "--reason", "flock,tcp",
             "--comm", "my*", "--cgroup", "/a", "--unit", "x.service", "--window", "1min", "--sort",
             "max", "--by", "thread", "-n7", "--reverse")
         self.assertEqual((code, err), (0, ""))
@@ -103,28 +114,198 @@ class Client(unittest.TestCase):
         self.assertTrue(call["more"])
         self.assertEqual(self.asked(), {
             "probe": "offcpu", "window_ns": 60 * 10**9, "by": "thread", "sort": "max",
-            "reverse": True, "top": 7, "idle": True,
+            "reverse": True, "top": 7,
             "filter": {"pids": [1, 2], "user_threads": True, "kernel_stacks": True,
                        "min_block_ns": 100000, "max_block_ns": 5000000, "states": ["D", "2"],
+                       "reasons": ["flock", "tcp"],
                        "comm": "my*", "cgroup": "/a", "unit": "x.service"}})
 
+    def test_request_with_lists(self):
+        code, _, err = self.run_it(
+            "snapshot", "offcpu", "--comm", "a*", "--comm", "b", "--unit", "x", "--unit", "y", "--cgroup", "/c",
+            "--cgroup", "/d", "--not-pid", "1,2", "--not-comm", "c", "--not-unit", "z", "--not-cgroup", "/e",
+            "--not-state", "D", "--not-reason", "tcp,flock", "--function", "f(int, int)", "--function", "g*",
+            "--not-function", "h", "--callers", "f*")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(self.asked()["filter"], {
+            "comms": ["a*", "b"], "units": ["x", "y"], "cgroups": ["/c", "/d"], "not_pids": [1, 2],
+            "not_comms": ["c"], "not_units": ["z"], "not_cgroups": ["/e"], "not_states": ["D"],
+            "not_reasons": ["tcp", "flock"], "functions": ["f(int, int)", "g*"], "not_functions": ["h"],
+            "callers": ["f*"]})
+        self.run_it("stuck", "--not-comm", "a", "--function", "f")
+        self.assertEqual(self.asked()["filter"], {"not_comms": ["a"], "functions": ["f"]})
+        # A session takes no exceptions, so neither start nor snoop has options for them.
+        for verb in (["start", "offcpu"], ["snoop", "f"]):
+            self.check([*verb, "--not-comm", "a"], 1, f"{verb[0]} takes no --not-comm")
+        self.check(["record", "iolat", "--duration", "1s", "--function", "f"], 1,
+                   "--function: iolat has rows of operations")
+        self.check(["record", "offcpu", "--duration", "1s", "--not-reason", "flok"], 1, "did you mean flock?")
+        self.check(["snapshot", "offcpu", "--callers", "a", "--lines"], 1, "--callers and --lines exclude")
+        self.check(["snapshot", "offcpu", *(33 * ["--not-comm", "a"])], 1, "more than 32 are too many")
+
+    def test_what_the_filter_keeps(self):
+        answer = snapshot([row()])
+        answer["totals"]["blocked_ns"] = 10 * 10**9
+        answer["totals"]["excluded_ns"] = 2 * 10**9
+        self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+        out = self.run_it("snapshot", "offcpu", "--not-comm", "a")[1]
+        self.assertIn("kept       3 s of 12 s (25 %): the filter leaves out the rest", out)
+        del answer["totals"]["excluded_ns"]
+        out = self.run_it("snapshot", "offcpu", "--function", "main")[1]
+        self.assertIn("kept       3 s of 10 s (30 %)", out)
+        self.assertNotIn("kept", self.run_it("snapshot", "offcpu")[1])
+
+    def test_recording_with_exceptions(self):
+        session = {"id": "7", "probe": "offcpu", "state": "ended", "since": time(T0), "until": time(T0 + 10**9),
+                   "ended": time(T0 + 10**9), "lost": [], "always": False, "owner": "root", "count": 1,
+                   "windows": 1}
+        self.daemon.replies["Start"] = [{"parameters": {"session": session}}]
+        code, _, err = self.run_it("record", "offcpu", "--duration", "1s", "--comm", "a", "--comm", "b", "--unit", "u",
+                                   "--not-comm", "c", "--function", "f", "--reason", "tcp")
+        self.assertEqual((code, err), (0, ""))
+        start, answer = self.daemon.calls[-2:]
+        self.assertEqual(start["method"], "io.stackd.Start")
+        self.assertEqual(start["parameters"]["filter"], {"unit": "u"})
+        self.assertEqual(answer["parameters"]["filter"],
+                         {"comms": ["a", "b"], "not_comms": ["c"], "functions": ["f"], "reasons": ["tcp"]})
+
     def test_rows_asked_for(self):
-        for words, top, idle in ((["snapshot", "offcpu"], 20, False),
-                                 (["snapshot", "offcpu", "-u"], 20, False),
+        for words, top, idle in ((["snapshot", "offcpu"], 20, None),
+                                 (["snapshot", "offcpu", "-u"], 20, None),
                                  (["snapshot", "offcpu", "--idle"], 20, True),
-                                 (["snapshot", "offcpu", "-t1"], 20, True),
+                                 (["snapshot", "offcpu", "-t1", "--no-idle"], 20, False),
+                                 (["snapshot", "offcpu", "-t1"], 20, None),
+                                 (["snapshot", "offcpu", "-f", "--no-idle"], 0, False),
                                  (["snapshot", "offcpu", "-f"], 0, True),
                                  (["snapshot", "offcpu", "--json"], 0, True),
                                  (["snapshot", "offcpu", "--json", "-n5"], 5, True),
-                                 (["stuck"], 0, False),
-                                 (["stuck", "-p1", "-n5"], 0, True)):
+                                 (["stuck"], 0, None),
+                                 (["stuck", "--idle", "-n5"], 0, True)):
             self.assertEqual(self.run_it(*words)[0], 0)
-            self.assertEqual((self.asked()["top"], self.asked()["idle"]), (top, idle), words)
+            self.assertEqual((self.asked()["top"], self.asked().get("idle")), (top, idle), words)
 
     def test_stuck(self):
         self.run_it("stuck")
         self.assertEqual([self.asked()[name] for name in ("probe", "open", "by", "sort")],
                          ["offcpu", True, "thread", "max"])
+
+    def test_a_holder_behind_a_long_path(self):
+        """On a terminal, the path of 4 KiB takes a line; elsewhere it is whole."""
+        path = "/run/\n\u202e" + "d" * 4080 + "/the-lock"
+        holder = {"pid": 8, "tid": 8, "comm": "holder", "reason": None, "object": None, "for_ns": 0}
+        held = row(tid=7, open=1, count=0, reason="flock", object=path, holders=[holder])
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([held])}]
+        for columns in (40, 80, 400):
+            for words in ([], ["--stacks"]):
+                out = self.terminal(columns, {"NO_COLOR": "1"}, "stuck", *words)
+                self.assertLessEqual(max(map(len, out.split("\r\n"))), columns)
+                if columns > 40 or words:
+                    self.assertIn("holder", out, (columns, words))
+                self.assertLess(out.count("\n"), 20)
+        self.assertIn("the-lock", out)
+        out = self.run_it("stuck", "--stacks")[1]
+        self.assertIn("/run/\\n\\u202e" + "d" * 4080 + "/the-lock", re.sub(r"\n +(?=d)", "", out))
+
+    def test_stuck_by(self):
+        rows = [row(key="mutex", open=37, max_ns=41 * 10**9, max_comm="w\x1b", max_tid=4250, kernel=None, user=None,
+                    reason="mutex"),
+                row(key="tcp", open=2, max_ns=10**9, max_comm="x", max_tid=7, kernel=None, user=None)]
+        self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot(rows), "rest": {"rows": 3, "total_ns": 1}}}]
+        code, out, err = self.run_it("stuck", "--by", "reason", "-n2")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual([self.asked()[name] for name in ("probe", "open", "by", "sort", "top")],
+                         ["offcpu", True, "reason", "max", 2])
+        self.assertIn("waiting    39 threads in these rows", out)
+        self.assertRegex(out, r"41.0s +37 +mutex +a mutex of the program.* +w\\x1b\(4250\)")
+        self.assertIn("3 more: -n 0 shows all", out)
+        for by in ("process", "comm", "unit", "container", "cgroup", "user", "module", "function"):
+            self.assertEqual(self.run_it("stuck", "--by", by)[0], 0)
+            self.assertEqual((self.asked()["by"], self.asked()["top"]), (by, 20))
+        self.check(["stuck", "--by", "thread"], 1, "one of process|comm")
+        self.check(["snapshot", "offcpu", "--fail"], 1, "snapshot takes no --fail")
+
+    def test_stuck_fail(self):
+        idle = row(tid=1, idle=True, open=1)
+        for words in ([], ["--json"], ["--by", "process"], ["-f"], ["-m", "30s", "-n", "1"]):
+            self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(tid=1, open=1)])}]
+            code, out, err = self.run_it("stuck", "--fail", *words)
+            self.assertEqual((code, err), (9, ""), words)
+            self.assertNotEqual(out, "")
+            self.assertEqual((self.asked()["idle"], self.asked()["top"]), (False, 0))
+            self.assertEqual(self.run_it("stuck", *words)[0], 0)
+            nobody = snapshot([])
+            nobody["shown"]["rows"] = 0
+            nobody["idle"] = {"rows": 5, "threads": 5, "total_ns": 1}
+            self.daemon.replies["Snapshot"] = [{"parameters": nobody}]
+            self.assertEqual(self.run_it("stuck", "--fail", *words)[0], 0, words)
+            # The row is not sent, but there is one.
+            nobody["rest"] = {"rows": 1, "total_ns": 1}
+            self.assertEqual(self.run_it("stuck", "--fail", *words)[0], 9, words)
+            # A wait that may be over is none.
+            doubt = snapshot([row(tid=1, open=1, unseen=1)])
+            self.daemon.replies["Snapshot"] = [{"parameters": doubt}]
+            self.assertEqual(self.run_it("stuck", "--fail", *words)[0], 0, words)
+        self.check(["stuck", "--fail", "--json", "-n", "1"], 1, "--fail has to see all rows: without --top")
+        self.check(["stuck", "--by", "reason", "-U"], 1, "it does not go with --user-stacks")
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([idle])}]
+        self.assertEqual(self.run_it("stuck", "--fail", "--idle")[0], 9)
+        self.assertEqual(self.asked()["idle"], True)
+        # What went wrong is told apart from what was found.
+        self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="filter", message="nobody")]
+        self.assertEqual(self.run_it("stuck", "--fail", "-p1")[0], 4)
+        partial = snapshot([], complete=False)
+        partial["shown"]["rows"] = 0
+        self.daemon.replies["Snapshot"] = [{"parameters": partial}]
+        self.assertEqual(self.run_it("stuck", "--fail", "--strict")[0], 5)
+
+    def test_messages_name_what_was_meant(self):
+        def unknown(asked):
+            return [error("io.stackd.UnknownSession", session=asked["session"],
+                          message=f"no session {asked['session']}: stackctl sessions lists them")]
+        self.daemon.replies["Snapshot"] = unknown
+        for word, hint in (("ofcpu", "did you mean the probe offcpu?"), ("off-cpu", "did you mean the probe offcpu?"),
+                           ("cpu", "did you mean the probe oncpu?"), ("4242", "a process is: stackctl snapshot offcpu -p 4242"),
+                           ("nightly", "stackctl help lists the probes")):
+            self.check(["snapshot", word], 1, hint)
+        self.daemon.replies["Stop"] = [error("io.stackd.UnknownSession", session="7",
+                                             message="session 7 has ended already")]
+        self.assertEqual(self.run_it("stop", "7")[2], "stackctl: session 7 has ended already\n")
+        for option in ("--breakdown", "--over-time", "--queued", "--milliseconds"):
+            self.check(["snapshot", "offcpu", option], 1, f"{option} shows answers of the probe iolat, not of offcpu")
+            self.check(["snapshot", option], 1, f"as in: stackctl snapshot iolat {option}")
+        self.check(["watch", "iolat", "--chain"], 1, "--chain shows answers of the probe offwake, not of iolat")
+        self.check(["snapshot", "--chain"], 1, "as in: stackctl snapshot offwake --chain")
+        self.check(["snapshot", "offcpu", "--since", "10min"], 1, "a length of time, not a time; did you mean -10min?")
+        self.check(["snapshot", "offcpu", "--st", "S"], 1, "several options: --state, --strict, --stacks")
+        missing = self.directory.name + "/none/"
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row()])}]
+        self.check(["snapshot", "offcpu", "--output", missing], 7, f"--output {missing}: there is no such directory")
+
+    def test_words_that_are_no_verbs(self):
+        for word, hint in (("list", "stackctl sessions, windows or probes"), ("hung", "stackctl stuck"),
+                           ("locks", "stackctl stuck"), ("ps", "snapshot oncpu --by process"),
+                           ("offcpu", "offcpu is a probe, not a verb, as in: stackctl snapshot offcpu"),
+                           ("stackcount2", "did you mean stackcount?"), ("4242", "stackctl snapshot offcpu -p 4242"),
+                           ("tpo", "did you mean top?"), ("bogus", "stackctl --help lists them")):
+            self.check([word], 1, hint)
+            self.check(["help", word], 1, hint)
+        self.check(["watch", "stuck"], 1, "stackctl top shows the overview and who is stuck")
+        self.check(["watch", "snapshot"], 1, "as in: stackctl watch offcpu")
+        # Calls have no length and no state.
+        for option in (["-m", "5"], ["-M", "5"], ["--state", "S"]):
+            self.check(["snoop", "f", *option], 1, "snoop takes no --")
+        self.assertEqual(self.daemon.calls, [])
+
+    def test_one_name_for_a_length(self):
+        for words in (["snapshot", "offcpu"], ["stuck"], ["snapshot"]):
+            self.run_it(*words, "--for", "5min")
+            with_for = self.asked()
+            self.run_it(*words, "--window", "5min")
+            self.assertEqual(self.asked(), with_for)
+        for verb in ("snapshot", "stuck", "windows", "record", "start", "snoop"):
+            text = self.run_it("help", verb)[1]
+            self.assertIsNone(re.search(r"--for D +the same as", text), verb)
+            self.assertRegex(text, r"--(window|duration) D +the same as --for", verb)
 
     def test_range(self):
         self.run_it("snapshot", "offcpu", "--since", "@1000", "--until", "@2000")
@@ -146,6 +327,40 @@ class Client(unittest.TestCase):
         _, out, _ = self.run_it("snapshot", "offcpu", "-f")
         self.assertEqual(out, "".join(f"c{i};main;{'N' * 200};schedule 3000000\n"
                                       for i in range(3)))
+
+    def test_ranges_are_one_call(self):
+        """Each answer is printed by itself, in the order of the options. Ranges without data are no
+        error unless all are."""
+        words = ["snapshot", "offcpu", "--range", "@1000..@2000", "--range", "@100.."]
+        two = snapshot([row(comm="a"), row(comm="b")])
+        two["shown"]["rows"] = 2
+        none = {**snapshot([]), "missing": "no window in the range"}
+        none["coverage"] = {**none["coverage"], "windows": 0, "covered_ns": 0, "complete": False}
+        none["shown"] = none["rest"]
+        first = [{**two, "rows": two["rows"][:1]}, {**two, "rows": two["rows"][1:]}]
+        self.daemon.replies["Snapshot"] = [{"parameters": reply, "continues": i < 2}
+                                           for i, reply in enumerate(first + [none])]
+        code, out, _ = self.run_it(*words, "--json")
+        self.assertEqual(code, 0)
+        self.assertEqual([[r["comm"] for r in answer["rows"]] for answer in json.loads(out)],
+                         [["a", "b"], []])
+        self.assertEqual(self.asked()["ranges"], [{"since_ns": 1000 * 10**9, "until_ns": 2000 * 10**9},
+                                                  {"since_ns": 100 * 10**9}])
+        code, out, err = self.run_it(*words)
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(len(re.findall(r"(?m)^time ", out)), 2)
+        self.assertLess(out.index("db(4242)/b"), out.index("no data    no window in the range"))
+        self.assertEqual(self.run_it(*words, "--strict")[0], 5)
+        self.daemon.replies["Snapshot"] = [{"parameters": none, "continues": True}, {"parameters": none}]
+        for format in (["--json"], []):
+            code, out, err = self.run_it(*words, *format)
+            self.assertEqual((code, err), (4, "stackctl: no data in any of the 2 ranges\n"))
+            self.assertTrue(out)
+        # A connection that breaks leaves no file.
+        self.daemon.replies["Snapshot"] = [{"parameters": two, "continues": True}, None]
+        path = self.directory.name + "/ranges.txt"
+        self.assertEqual(self.run_it(*words, "--output", path)[0], 7)
+        self.assertEqual(os.listdir(self.directory.name), ["sock"])
 
     LARGE = 300
 
@@ -291,7 +506,7 @@ class Client(unittest.TestCase):
         waits = {"name": "runnable", "rows": 70, "total_ns": 5 * 10**9}
         self.answer_overview({"parameters": snapshot([row(), ready], probe="oncpu")},
                              rows=[row(), ready], parts=[waits])
-        code, out, err = self.run_it("snapshot", "-p", "4242")
+        code, out, err = self.run_it("snapshot", "--stacks", "-p", "4242")
         self.assertEqual((code, err), (0, ""))
         self.assertEqual([call["method"] for call in self.daemon.calls], ["io.stackd.Overview"])
         asked = self.daemon.calls[0]["parameters"]
@@ -347,13 +562,72 @@ class Client(unittest.TestCase):
         self.check(["record", "stackcont", "f"], 1, "no probe stackcont; did you mean stackcount?")
         self.check(["start", "bogus"], 1, "no probe bogus")
         self.assertEqual(self.daemon.calls, [])
-        self.check(["record", "oncpu"], 1, "record needs --duration")
+        self.check(["record", "oncpu"], 1, "record needs --for")
+        # What only the output needs is refused before anything is recorded.
+        wrong = (
+            (["oncpu", "--reason", "flock"], "oncpu has no waits that have a reason"),
+            (["oncpu", "--by", "reason"], "--by reason: oncpu has no waits that have a reason"),
+            (["oncpu", "--not-state", "S"], "--not-state: oncpu has no waits that have a state"),
+            (["oncpu", "--not-reason", "flock"], "--not-reason: oncpu has no waits that have a reason"),
+            (["offcpu", "--reason", "tcp,flok"], "flok is no reason to wait for; did you mean flock"),
+        )
+        for words, message in wrong:
+            self.check(["record", *words, "--duration", "1s"], 1, message)
+
+    def test_busy(self):
+        """The exit code is one of its own. What was recorded can still be asked for."""
+        busy = error("io.stackd.Busy", setting="query.max_answers", message="stackd is busy")
+        self.daemon.replies["Snapshot"] = [busy]
+        for words in (["snapshot", "offcpu"], ["stuck"], ["snapshot", "offcpu", "--json"],
+                      ["snapshot", "offcpu", "--range", "-5min.."]):
+            self.assertEqual(self.run_it(*words), (8, "", "stackctl: stackd is busy\n"))
+        session = {"id": "100", "probe": "oncpu", "owner": "root", "since": time(T0),
+                   "ended": time(T0 + 10**9), "always": False, "count": 1, "lost": []}
+        self.daemon.replies["Start"] = [{"parameters": {"session": session, "calls": []}}]
+        code, out, err = self.run_it("record", "oncpu", "--duration", "1s")
+        self.assertEqual((code, out), (8, ""))
+        self.assertIn("kept for a while: stackctl snapshot 100", err)
+
+    def test_watch_of_silence(self):
+        """A daemon that hangs is told from one that has nothing to say, and Ctrl-C ends either."""
+        is_over = threading.Event()
+        answer = {"parameters": snapshot([row()]), "continues": True}
+
+        def silent(parameters):
+            yield answer
+            is_over.wait(60)
+
+        self.daemon.replies["Follow"] = silent
+        for has_info in (True, False):
+            watch = subprocess.Popen([STACKCTL, "-S", self.socket, "watch", "offcpu", "-i", "500ms"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertIn("time ", watch.stdout.readline())
+            # The stand-in answers one call at a time: this one answers what the other does not.
+            other = None
+            if has_info:
+                os.rename(self.socket, self.socket + "-old")
+                other = double.Double(self.socket)
+                other.replies["GetInfo"] = [{"parameters": {}}]
+            said = watch.stderr.readline()
+            watch.send_signal(signal.SIGINT)
+            self.assertEqual(watch.wait(30), 0)
+            watch.communicate()
+            self.assertIn("the daemon is there" if has_info else "has not answered for 10 s, nor another call", said)
+            if other:
+                other.close()
+                os.rename(self.socket + "-old", self.socket)
+            is_over.set()
+            is_over.clear()
 
     def test_errors_name_the_option(self):
         self.daemon.replies["Follow"] = [error("io.stackd.InvalidTime", field="interval_ns",
                                                message="an answer every 1 ms: from 500 ms")]
         self.check(["watch", "offcpu", "-i", "1ms"], 1, "--interval: an answer every 1 ms")
         self.check(["snapshot", "--each", "5s"], 1, "stackctl snapshot offcpu --each 10s")
+        self.check(["snapshot", "--range", "-5min.."], 1, "stackctl snapshot offcpu --range -5min..")
+        self.daemon.replies["Snapshot"] = [error("io.stackd.InvalidTime", field="ranges",
+                                                 message="300 ranges; one call may have at most 256")]
+        self.check(["snapshot", "offcpu", "--range", "-5min.."], 1, "--range: 300 ranges")
 
     def test_snoop_without_calls(self):
         session = {"id": "100", "probe": "stacksnoop", "owner": "root", "since": time(T0),
@@ -369,10 +643,11 @@ class Client(unittest.TestCase):
         code, out, err = self.run_it("snoop", "f")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("db", out)
+        self.assertEqual([line for line in out.splitlines() if line != line.rstrip()], [])
 
     def test_overview_of_lost_samples(self):
         self.answer_overview({"parameters": snapshot([row()], complete=False, probe="oncpu")})
-        code, out, err = self.run_it("snapshot")
+        code, out, err = self.run_it("snapshot", "--stacks")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("\nlost       nothing\nsamples    lost, stacks: 3\n", out)
         self.check(["snapshot", "--strict"], 5, "not complete: samples: 30 s of 30 s covered, "
@@ -381,7 +656,8 @@ class Client(unittest.TestCase):
     def test_overview_without_samples(self):
         why = "the probe oncpu is off, and no window of it"
         self.answer_overview(why)
-        code, out, err = self.run_it("snapshot")
+        self.assertIn(f"\non CPU     no samples: {why}\n", self.run_it("snapshot")[1])
+        code, out, err = self.run_it("snapshot", "--stacks")
         self.assertEqual((code, err), (0, ""))
         self.assertIn(f"\non CPU     no samples: {why}\n", out)
         self.assertIn("db (pid 4242)", out)
@@ -406,11 +682,275 @@ class Client(unittest.TestCase):
         grouped = row(key="/system.slice/db\x1b.service", state="mixed")
         del grouped["kernel"], grouped["user"]
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([grouped])}]
-        _, out, _ = self.run_it("snapshot", "offcpu", "--by", "cgroup")
+        _, out, _ = self.run_it("snapshot", "offcpu", "--by", "cgroup", "--stacks")
         self.assertRegex(out, r"(?m)^/system.slice/db\\x1b.service +3 s +100 %$")
         self.assertEqual(self.daemon.calls[-1]["parameters"]["by"], "cgroup")
         _, out, _ = self.run_it("snapshot", "offcpu", "-f", "--by", "cgroup")
         self.assertEqual(out, "/system.slice/db\\x1b.service 3000000\n")
+
+    # One line a row
+
+    def lines_on_terminal(self, columns, *words):
+        """Returns the lines that stackctl prints on a terminal of that width."""
+        pid, master = os.forkpty()
+        if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            os.environ["TERM"] = "dumb"
+            os.execv(STACKCTL, [STACKCTL, "-S", self.socket, *words])
+        out = b""
+        while True:
+            try:
+                data = os.read(master, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            out += data
+        os.close(master)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        return out.decode().replace("\r\n", "\n").splitlines()
+
+    def test_lines(self):
+        hostile = "\x1b[31m\u202e\n" + "\u6f22" * 40 + "e\u0301" * 40
+        names = ["db", hostile, "x" * 4096]
+        rows = [row(comm=name, process={**row()["process"], "comm": name}, reason="flock")
+                for name in names]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows)}]
+        for columns in (40, 80, 100, 400):
+            lines = self.lines_on_terminal(columns, "snapshot", "offcpu")
+            at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("share"))
+            wide = [line for line in lines if columns_of(line) > columns]
+            self.assertEqual(wide, [])
+            table = lines[at + 1:at + 4]
+            self.assertTrue(all("100 %" in line for line in table), table)
+            self.assertIn("db(4242)", table[0])
+            self.assertEqual(lines[at + 4], "", "one line for each row")
+            self.assertEqual("average" in lines[at], columns > 40)
+            self.assertIn("S flock", table[0])
+        # Elsewhere nothing is shortened, and no name breaks a line.
+        _, out, _ = self.run_it("snapshot", "offcpu")
+        table = out.split("share")[1].splitlines()[1:4]
+        self.assertIn("x" * 4096 + "(4242)", table[2])
+        self.assertIn("\\x1b[31m\\u202e\\n", table[1])
+
+    def test_by_line(self):
+        """The rows of the overview, all of them, with their trends."""
+        rows = [row(comm="worker-*", kernel=None, user=None, function="serve", reason="mutex",
+                    slots_ns=[0, 10**9, 2 * 10**9], slots_runnable_ns=[0, 0, 0])]
+        self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot(rows), "slots_ns": [5 * 10**9] * 3}}]
+        for locale, mark in (("C.UTF-8", " \u2585\u2588"), ("C", " +@")):
+            out = self.run_it("snapshot", "offcpu", "--by", "line", env={"LC_ALL": locale})[1]
+            self.assertRegex(out, rf"trend +process +waits for +function\n.* {re.escape(mark)}  db\(4242\)/worker-\* "
+                             r" S mutex +serve\n")
+        self.assertEqual((self.asked()["by"], self.asked()["fold_own"]), ("line", True))
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row()])}]
+        self.assertNotIn("trend", self.run_it("snapshot", "offcpu", "--by", "process")[1])
+        self.check(["diff", "offcpu", "--by", "line"], 1, "--by line does not go with diff")
+
+    def test_lines_of_stuck(self):
+        lock = row(tid=4243, state="S", reason="flock", object="/run/lock", open=1, count=0,
+                   holders=[{"pid": 7, "comm": "holder"}], max_ns=5 * 10**9)
+        nap = row(tid=4244, state="S", reason="sleep", open=1, count=0, max_ns=90 * 10**9)
+        naps = [{**nap, "tid": tid} for tid in range(5000, 5300)]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([*naps, lock])}]
+        _, out, _ = self.run_it("stuck")
+        table = out.split("function\n")[1].splitlines()
+        self.assertRegex(table[0], r"^5\.00s +1 +\S+ +S flock /run/lock +holder\(7\)")
+        self.assertRegex(table[1], r"^90\.0s +300 +\S+ +S sleep")
+        self.assertEqual(table[2:3], [""])
+        _, out, _ = self.run_it("stuck", "--stacks")
+        self.assertIn("file /run/lock, held by holder (pid 7)", out)
+
+    def test_own_threads_are_one_line(self):
+        """Where rows are lines about threads, the daemon is asked to put its own into one."""
+        own = row(own=True, comm="stackd", state="mixed", open=3, count=0,
+                  process={"pid": 0, "start": time(0), "comm": "stackd", "kernel": False,
+                           "exited": False})
+        del own["kernel"], own["user"]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(), own])}]
+        for words, folds in ((["snapshot", "offcpu"], True), (["stuck"], True),
+                             (["snapshot", "oncpu", "--by", "comm"], True),
+                             (["snapshot", "offcpu", "--by", "unit"], None),
+                             (["snapshot", "offcpu", "--stacks"], None),
+                             (["stuck", "--json"], None), (["snapshot", "offcpu", "-f"], None)):
+            code, out, err = self.run_it(*words)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(self.asked().get("fold_own"), folds, words)
+        self.daemon.replies["Follow"] = [{"parameters": snapshot([row(), own]), "continues": True}, None]
+        for words, folds in (([], True), (["--by", "unit"], None), (["--stacks"], None),
+                             (["--json"], None)):
+            _, out, _ = self.run_it("watch", "offcpu", *words)
+            self.assertEqual(self.asked().get("fold_own"), folds, words)
+            self.assertEqual("stackd itself" in out, "--json" not in words, words)
+        _, out, _ = self.run_it("snapshot", "offcpu")
+        self.assertRegex(out, r"(?m) 3  stackd itself +for its own work$")
+        _, out, _ = self.run_it("stuck")
+        self.assertRegex(out, r"(?m) 3  stackd itself +for its own work$")
+        _, out, _ = self.run_it("snapshot", "offcpu", "--each", "5s")
+        self.assertIn("stackd itself", out)
+
+    def test_slices_are_printed_from_the_oldest_on(self):
+        """The daemon sends the newest slice first."""
+        replies = []
+        for i in reversed(range(3)):
+            reply = snapshot([row(comm=f"slice{i}")])
+            used = {"start": time(T0 + 10 * i * 10**9), "end": time(T0 + 10 * (i + 1) * 10**9)}
+            reply["coverage"].update(asked=used, used=used, asked_ns=10**10, covered_ns=10**10,
+                                     windows=2)
+            replies.append({"parameters": reply, **({"continues": True} if i else {})})
+        self.daemon.replies["Snapshot"] = replies
+        code, out, err = self.run_it("snapshot", "offcpu", "--each", "10s")
+        self.assertEqual((code, err), (0, ""))
+        places = [out.find(text) for text in ("03:10:10", "03:10:20", "03:10:30", "03:10:40")]
+        self.assertNotIn(-1, places, out)
+        starts = [line.split()[0] for line in out.splitlines() if line.startswith("03:")]
+        self.assertEqual(starts, ["03:10:10", "03:10:20", "03:10:30"], out)
+
+    def answer_screen(self, names):
+        """Answers with more rows than fit on a screen; the one of the last name holds up others."""
+        slots = [4 * 10**9] * 5 + [0]
+        rows = [row(comm=name, process={**row()["process"], "pid": 100 + i, "comm": name},
+                    reason="pipe-read", function="f" * 200, runnable_ns=10**9, total_ns=4 * 10**9,
+                    slots_ns=[n * 10**8 for n in range(6)], slots_runnable_ns=[10**7] * 6)
+                for i, name in enumerate(names)]
+        rows[-1] = {**rows[-1], "urgent": True, "reason": "flock", "object": "/run/lock",
+                    "blocked_ns": 10**9, "total_ns": 2 * 10**9, "open": 1, "count": 0,
+                    "holders": [{"pid": 7, "comm": "holder"}]}
+        del rows[-1]["max_end"]
+        own = row(own=True, comm="stackd", total_ns=70 * 10**9, blocked_ns=70 * 10**9,
+                  process={**row()["process"], "pid": 0, "comm": "stackd"})
+        waits = snapshot([*rows, own])
+        waits["parts"] = [{"name": name, "rows": 99, "total_ns": 200 * 10**9}
+                          for name in ("runnable", "blocked")]
+        waits["idle"] = {"rows": 5, "threads": 300, "total_ns": 9 * 10**12}
+        waits["slots_ns"] = slots
+        samples = snapshot(rows, probe="oncpu")
+        samples["totals"]["samples"] = 99
+        samples["slots_ns"] = slots
+        zeros = dict.fromkeys(("own_ns", "cpu_ns", "runnable_ns", "device_ns", "queue_ns",
+                               "throttled_ns", "other_ns", "async", "errors", "bytes", "merges",
+                               "requeues"), 0)
+        io = snapshot([row(io={"layer": layer, "op": "read", "device": "sda", **zeros},
+                           comm=name, process={**row()["process"], "comm": name}, state=None)
+                       for layer in ("syscall", "block") for name in names], probe="iolat")
+        io["parts"] = [{"name": layer, "rows": len(names), "total_ns": 10**12}
+                       for layer in ("syscall", "block")]
+        answers = [{"parameters": answer, "continues": True} for answer in (waits, samples, io)]
+        for answer in answers:
+            answer["parameters"]["shown"]["rows"] = len(answer["parameters"]["rows"])
+        del answers[-1]["continues"]
+        self.daemon.replies["Overview"] = answers
+
+    def test_overview_is_one_screen(self):
+        hostile = "\x1b[31m\u202e\n" + "\u6f22" * 40 + "e\u0301" * 40
+        self.answer_screen(["db", hostile, "x" * 4096, "a", "b", "culprit"])
+        for columns in (40, 80, 100, 400):
+            lines = self.lines_on_terminal(columns, "snapshot")
+            asked = self.asked()
+            self.assertEqual((asked["by"], asked["top"], asked["fold_own"]), ("line", 4, True))
+            self.assertLessEqual(len(lines), 23, "with a prompt, it fits into 24 lines")
+            self.assertEqual([line for line in lines if columns_of(line) > columns], [])
+            heads = [match[1] for match in map(re.compile(" *(blocked|on CPU|runnable|I/O) ").match,
+                                               lines) if match]
+            self.assertEqual(heads, ["blocked", "on CPU", "runnable", "I/O"])
+            first = next(i for i, line in enumerate(lines) if line.startswith(" blocked")) + 1
+            self.assertRegex(lines[first], r" culp\S*105\) +S flo")
+            self.assertTrue(lines[-1].startswith("more "))
+            self.assertTrue(lines[-2].startswith("hidden "))
+        self.assertIn("culprit(105)", lines[first])
+        self.assertRegex(lines[first], r"S flock /run/lock +held by holder\(7\)$")
+        self.assertIn("300 idle threads, 2.5h (--idle); stackd: 0ns on CPU, 70.0s waiting",
+                      lines[-2])
+        # As many rows as were asked for, on a screen of any size.
+        lines = self.lines_on_terminal(80, "snapshot", "-n", "6")
+        self.assertEqual(self.asked()["top"], 6)
+        self.assertGreater(len(lines), 24)
+
+    def answer_spawns(self):
+        self.answer_screen(["db", "x" * 4096, "a", "b", "culprit"])
+        sums = {"forks": 1, "execs": 3900, "exits": 3900, "short_lived": 3900, "cpu_ns": 9 * 10**9,
+                "life_ns": 39 * 10**9}
+        none = dict.fromkeys(sums, 0)
+        rows = [{"parent": "make", "comm": "cc1plus", "sums": sums},
+                {"parent": "make", "comm": "as\x1b", "sums": {**none, "exits": 311, "short_lived": 311}},
+                {"parent": "sh", "comm": "sh", "sums": {**none, "forks": 5}}]
+        total = {"forks": 6, "execs": 3900, "exits": 4223, "short_lived": 4223, "cpu_ns": 9 * 10**9,
+                 "life_ns": 42 * 10**9}
+        self.daemon.replies["Overview"][0]["parameters"]["spawns"] = {
+            "length_ns": 30 * 10**9, "total": total, "rows": rows,
+            "others": {**none, "exits": 12, "short_lived": 12}, "rows_folded": 2}
+
+    def test_short_lived_processes(self):
+        self.answer_spawns()
+        lines = self.lines_on_terminal(100, "snapshot")
+        self.assertIn("processes  4,223 short-lived, 9.95ms on average, CPU 9.00s; make: cc1plus 3,900, "
+                      "as\\x1b 311", lines)
+        for columns in (40, 80):
+            lines = self.lines_on_terminal(columns, "snapshot")
+            self.assertLessEqual(len(lines), 23, "with a prompt, it fits into 24 lines")
+            self.assertEqual([line for line in lines if columns_of(line) > columns], [])
+        _, out, _ = self.run_it("snapshot", "--json")
+        self.assertEqual(json.loads(out)["waits"]["spawns"]["rows"][1]["comm"], "as\x1b")
+
+    def test_processes_by_parent(self):
+        self.answer_spawns()
+        code, out, err = self.run_it("snapshot", "--by", "parent")
+        self.assertEqual((code, err), (0, ""))
+        asked = self.asked()
+        self.assertEqual((asked["top"], asked["io"]), (1, False))
+        table = out.split("process\n")[1].splitlines()
+        self.assertEqual([line.split()[-1] for line in table],
+                         ["all", "make", "cc1plus", "as\\x1b", "sh", "sh", "(others)"])
+        self.assertRegex(table[0], r"^ +6 +3,900 +4,223 +4,223 +9.00s +9.95ms +all$")
+        self.assertRegex(table[2], r" 9.00s +10.0ms +  cc1plus$")
+        _, out, _ = self.run_it("snapshot", "--by", "parent", "-n", "1")
+        self.assertIn("1 more: -n 0 shows all\n", out)
+        code, out, _ = self.run_it("snapshot", "--by", "parent", "--json")
+        self.assertEqual((code, len(json.loads(out)["waits"]["spawns"]["rows"])), (0, 3))
+        for words in (["snapshot", "offcpu"], ["watch", "offcpu"], ["record", "offcpu"], ["diff"]):
+            code, _, err = self.run_it(*words, "--by", "parent")
+            self.assertEqual(code, 1)
+            self.assertIn("goes without a probe: stackctl snapshot --by parent", err)
+        code, _, err = self.run_it("snapshot", "--by", "parent", "-f")
+        self.assertEqual(code, 1)
+        self.assertIn("--by parent has no folded output: text or json", err)
+        # An older daemon does not count processes.
+        del self.daemon.replies["Overview"][0]["parameters"]["spawns"]
+        _, out, _ = self.run_it("snapshot", "--by", "parent")
+        self.assertIn("not known: ", out)
+        self.assertNotIn("processes ", self.run_it("snapshot")[1])
+
+    def test_a_process_before_its_exec(self):
+        """A process that has executed another program has not exited."""
+        old = row(process={**row()["process"], "replaced": True})
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([old])}]
+        _, out, _ = self.run_it("snapshot", "offcpu", "--stacks")
+        self.assertRegex(out, r"\(pid \d+, before exec\)")
+        _, out, _ = self.run_it("snapshot", "offcpu")
+        self.assertRegex(out, r"\(\d+ before exec\)")
+        _, out, _ = self.run_it("snapshot", "offcpu", "--json")
+        self.assertTrue(json.loads(out)["rows"][0]["process"]["replaced"])
+
+    def test_overview_elsewhere(self):
+        """In a file or a pipe nothing is shortened; the trend is ASCII where UTF-8 is not known."""
+        self.answer_screen(["db", "x" * 4096, "culprit"])
+        for env, is_utf8 in (({"LC_ALL": "C"}, False), ({"LC_ALL": "de_DE.utf8"}, True),
+                             ({"LC_ALL": "", "LC_CTYPE": "C.UTF-8", "LANG": "C"}, True),
+                             ({"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}, False)):
+            code, out, err = self.run_it("snapshot", env=env)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(" \u2582\u2584\u2586\u2588\u00b7  culprit" in out, is_utf8)
+            self.assertEqual(" :=*@?  culprit" in out, not is_utf8)
+            self.assertIn("x" * 4096 + "(101)", out)
+            line = next(line for line in out.splitlines() if " db(100)" in line)
+            self.assertIn("f" * 200, line)
+            self.assertNotIn("\x1b", out)
+        self.assertTrue(out.isascii())
+        # Other formats have what they had.
+        for words in (["--json"], ["-f"], ["--stacks"]):
+            self.run_it("snapshot", *words)
+            self.assertIsNone(self.asked().get("by"), words)
+            self.assertIsNone(self.asked().get("fold_own"), words)
 
     # Exit codes
 
@@ -434,7 +974,7 @@ class Client(unittest.TestCase):
         self.assertEqual(self.run_it("snapshot", "offcpu")[0], 0)
         code, out, err = self.run_it("snapshot", "offcpu", "--strict")
         self.assertEqual(code, 5)
-        self.assertIn("db (pid 4242)", out)
+        self.assertIn("db(4242)", out)
         self.assertIn("3 lost", err)
 
     def test_no_daemon(self):
@@ -533,7 +1073,7 @@ class Client(unittest.TestCase):
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         process = subprocess.Popen([STACKCTL, *words], stdout=slave, stderr=stderr,
                                    env={**os.environ, "STACKD_SOCKET": self.socket,
-                                        "TERM": "xterm", **env})
+                                        "TERM": "xterm", "SYSTEMD_PAGER": "", **env})
         os.close(slave)
         out = b""
         while select.select([master], [], [], 10)[0]:
@@ -565,6 +1105,96 @@ class Client(unittest.TestCase):
         out = self.run_it("stuck", env={"TERM": "xterm", "NO_COLOR": ""})[1]
         self.assertNotIn("\x1b", out)
         self.assertIn("N" * 200, out)
+
+    def test_narrow_terminals(self):
+        """What has no room is left out, and is not cut in its middle."""
+        window = {"probe": "offcpu", "seq": 1, "start": time(T0), "end": time(T0 + 5 * 10**9), "length_ns": 5 * 10**9,
+                  "rows": 12345, "threads": 678, "open": 12, "bytes": 9876543, "lost": []}
+        self.daemon.replies["Windows"] = [{"parameters": {"windows": [window], "gaps": []}}]
+        io = {"layer": "block", "op": "write", "device": "vda", "filesystem": "ext4", "p50_ns": 10**6, "p90_ns": 10**7,
+              "p99_ns": 10**8, **dict.fromkeys(("own_ns", "cpu_ns", "runnable_ns", "device_ns", "queue_ns",
+                                                "throttled_ns", "other_ns", "async", "errors", "bytes", "merges",
+                                                "requeues"), 0)}
+        answer = snapshot([row(io=io, kernel=None, user=None)], probe="iolat")
+        answer["totals"]["ios"] = 3
+        self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+        for words, columns, has, lacks in (
+                (["windows"], 40, ["start", "03:10:10.000", "5 s"], ["threads", "2026"]),
+                (["windows"], 60, ["threads", "2026-03-01 03:10:10.000", "678"], ["rows", "memory"]),
+                (["windows"], 80, ["rows", "12,345", "open", "memory", "9.4 MiB"], []),
+                (["snapshot", "iolat"], 40, ["total", "p99~", "100ms"], ["p50~ ", "longest"]),
+                (["snapshot", "iolat"], 60, ["count", "p99~", "longest", "2.00s"], ["p50~ ", "p90~ "]),
+                (["snapshot", "iolat"], 80, ["p50~ ", "p90~ ", "longest"], [])):
+            lines = self.terminal(columns, {"NO_COLOR": "1"}, *words).split("\r\n")
+            table = "\n".join(line for line in lines if "window" in line or "offcpu" in line or "p99~" in line or
+                              line.startswith("  write"))
+            self.assertLessEqual(max(map(len, lines)), columns, words)
+            self.assertEqual([line for line in lines if line != line.rstrip()], [], words)
+            self.assertEqual([word for word in has if word not in table], [], (words, columns, table))
+            self.assertEqual([word for word in lacks if word in table], [], (words, columns, table))
+
+    def test_pager(self):
+        pager = self.directory.name + "/pager"
+        with open(pager, "w") as file:
+            file.write('#!/bin/sh\necho "pager $* LESS=$LESS SECURE=$LESSSECURE"\nexec sed "s/^/P:/"\n')
+        os.chmod(pager, 0o755)
+        bare = {"NO_COLOR": "1", "SYSTEMD_LESS": "X"}
+        # 36.5 hours ago: the hours that status prints do not change during the test.
+        started = time(clock.time_ns() - 131_400 * 10**9)
+        self.daemon.replies["Status"] = [{"parameters": {**status(), "started": started}}]
+        for words in (["snapshot", "offcpu"], ["stuck"], ["status"], ["help"], ["snapshot", "offcpu", "--json"],
+                      ["help", "snapshot"], ["snapshot", "offcpu", "-f"]):
+            out = self.terminal(100, {**bare, "SYSTEMD_PAGER": f"{pager}  -x\ty", "PAGER": "false"}, *words)
+            first, *lines = out.split("\r\n")
+            self.assertEqual(first, "pager -x y LESS=X SECURE=", words)
+            self.assertTrue(lines and all(line.startswith("P:") for line in lines[:-1]), (words, out))
+            plain = self.terminal(100, bare, *words, "--no-pager")
+            self.assertEqual([line[2:] for line in lines[:-1]], plain.split("\r\n")[:-1])
+            self.assertNotIn("P:", plain)
+        # As wide as the terminal, although standard output is a pipe, and in its colours.
+        out = self.terminal(40, {"SYSTEMD_PAGER": pager, "NO_COLOR": ""}, "stuck", "--stacks")
+        self.assertLessEqual(max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in out.split("\r\n")[1:]), 42)
+        self.assertIn("\x1b[1m", out)
+
+    def test_pager_is_chosen(self):
+        def paged(**env):
+            return "P:" in self.terminal(80, {"NO_COLOR": "1", **env}, "stuck")
+        path = self.directory.name + "/bin"
+        os.mkdir(path)
+        for name in ("less", "mine"):
+            with open(f"{path}/{name}", "w") as file:
+                file.write('#!/bin/sh\n[ "$LESSSECURE" = 1 ] && echo secure\nexec /bin/sed "s/^/P:/"\n')
+            os.chmod(f"{path}/{name}", 0o755)
+        self.assertFalse(paged(SYSTEMD_PAGER="", PAGER="mine", PATH=path))
+        self.assertFalse(paged(SYSTEMD_PAGER="cat", PATH=path))
+        self.assertTrue(paged(SYSTEMD_PAGER="mine", PATH=path))
+        # One that cannot be run is replaced by less; without either, there is none.
+        self.assertTrue(paged(SYSTEMD_PAGER="no-such-pager", PATH=path))
+        self.assertFalse(paged(SYSTEMD_PAGER="no-such-pager", PATH="/nonexistent"))
+        # Under sudo, nothing but less, which may start no programs.
+        out = self.terminal(80, {"SYSTEMD_PAGER": "mine", "SUDO_UID": "1000", "PATH": path}, "stuck")
+        self.assertTrue(out.startswith("secure\r\n"), out)
+        os.unlink(path + "/less")
+        self.assertFalse(paged(SYSTEMD_PAGER="mine", SUDO_UID="1000", PATH=path))
+        # There is none where standard output is no terminal.
+        self.assertNotIn("P:", self.run_it("stuck", env={"SYSTEMD_PAGER": "mine", "PATH": path})[1])
+
+    def test_pager_that_is_left(self):
+        answer = snapshot([row(comm=f"c{i}") for i in range(500)])
+        answer["shown"]["rows"] = 500
+        self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+        for words in (["snapshot", "offcpu", "-n0", "--stacks"], ["snapshot", "offcpu", "--json"],
+                      ["stuck", "-n0", "--stacks"], ["stuck", "-n0", "--stacks", "--fail"], ["status"], []):
+            master, slave = pty.openpty()
+            process = subprocess.Popen([STACKCTL, *words], stdout=slave, stderr=subprocess.PIPE,
+                                       env={**os.environ, "STACKD_SOCKET": self.socket, "SYSTEMD_PAGER": "true",
+                                            "TERM": "xterm"})
+            os.close(slave)
+            _, err = process.communicate(timeout=30)
+            os.close(master)
+            if words:
+                self.assertEqual(err, b"", words)
+            self.assertEqual(process.returncode, 9 if "--fail" in words else 0, words)
 
 
 if __name__ == "__main__":

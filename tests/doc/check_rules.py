@@ -6,6 +6,7 @@ Usage: check_rules.py SOURCE_ROOT BUILD_ROOT
 """
 
 import concurrent.futures
+import json
 import os
 import re
 import subprocess
@@ -20,40 +21,49 @@ ROOMS = {
     "proto": (),
     "daemon/base": (),
     "daemon/host": ("daemon/base",),
+    "daemon/holder": ("daemon/base", "daemon/host"),
     "daemon/config": ("daemon/base",),
     "daemon/broker": ("daemon/base", "daemon/host"),
     "daemon/elf": ("daemon/base", "daemon/host"),
     "daemon/symbol": ("daemon/base", "daemon/host", "daemon/elf"),
     "daemon/unwind": ("daemon/base", "daemon/elf"),
-    "daemon/module": ("daemon/base", "daemon/host", "daemon/elf", "daemon/symbol", "daemon/unwind"),
+    "daemon/parse": ("daemon/base", "daemon/host", "daemon/elf", "daemon/symbol", "daemon/unwind"),
+    "daemon/module": (
+        "daemon/base", "daemon/host", "daemon/elf", "daemon/symbol", "daemon/unwind", "daemon/parse"),
     "daemon/process": (
-        "daemon/base", "daemon/host", "daemon/symbol", "daemon/unwind", "daemon/module"),
+        "daemon/base", "daemon/host", "daemon/symbol", "daemon/unwind", "daemon/parse",
+        "daemon/module"),
     "daemon/probe": (
         "daemon/base", "daemon/host", "daemon/config", "daemon/broker", "daemon/elf", "daemon/symbol",
-        "daemon/unwind", "daemon/process"),
+        "daemon/unwind", "daemon/parse", "daemon/process"),
     "daemon/window": ("daemon/base", "daemon/host", "daemon/symbol", "daemon/process"),
     "daemon/drain": (
         "daemon/base", "daemon/host", "daemon/config", "daemon/process", "daemon/probe",
         "daemon/window"),
     "daemon/store": ("daemon/base", "daemon/process", "daemon/window"),
     "daemon/session": (
-        "proto", "daemon/base", "daemon/host", "daemon/config", "daemon/broker", "daemon/symbol",
-        "daemon/unwind", "daemon/process", "daemon/probe", "daemon/window", "daemon/drain",
-        "daemon/store"),
+        "proto", "daemon/base", "daemon/host", "daemon/holder", "daemon/config", "daemon/broker",
+        "daemon/symbol", "daemon/unwind", "daemon/parse", "daemon/process", "daemon/probe",
+        "daemon/window", "daemon/drain", "daemon/store"),
     "daemon/query": (
-        "proto", "daemon/base", "daemon/symbol", "daemon/process", "daemon/probe", "daemon/window",
-        "daemon/drain", "daemon/store", "daemon/session"),
+        "proto", "daemon/base", "daemon/holder", "daemon/symbol", "daemon/parse", "daemon/process",
+        "daemon/probe", "daemon/window", "daemon/drain", "daemon/store", "daemon/session"),
     "daemon/service": ("proto", "daemon/base", "daemon/query"),
     "daemon": (
-        "daemon/base", "daemon/config", "daemon/broker", "daemon/symbol", "daemon/session",
-        "daemon/service"),
+        "daemon/base", "daemon/host", "daemon/holder", "daemon/config", "daemon/broker", "daemon/symbol",
+        "daemon/parse", "daemon/session", "daemon/service"),
     "client/base": ("proto",),
     "client/render": ("proto", "client/base"),
+    "client/report": ("proto", "client/base", "client/render"),
     "client/option": ("proto", "client/base", "client/render"),
-    "client/call": ("proto", "client/base", "client/option", "client/render"),
+    "client/debuginfod": ("client/base",),
+    "client/call": (
+        "proto", "client/base", "client/option", "client/render", "client/debuginfod"),
     "client/compat": ("proto", "client/base", "client/option", "client/render", "client/call"),
+    "client/top": ("proto", "client/base", "client/option", "client/render", "client/call"),
     "client/verb": (
-        "proto", "client/base", "client/option", "client/render", "client/call", "client/compat"),
+        "proto", "client/base", "client/option", "client/render", "client/call", "client/compat",
+        "client/top", "client/report"),
     "client": (
         "client/base", "client/render", "client/call", "client/compat", "client/verb"),
 }
@@ -63,13 +73,17 @@ DOORS = {
     r"bpf/|.*\.skel\.h|linux/bpf\.h": ("bpf", "daemon/probe", "daemon/drain"),
     r"uv\.h": ("daemon/service",),
     r"json-c/|json\.h": ("proto",),
-    r"libelf\.h|gelf\.h|elfutils/|dwarf\.h|libdw": (
-        "daemon/elf", "daemon/symbol", "daemon/unwind", "daemon/module"),
+    r"elfutils/debuginfod\.h": ("client/debuginfod",),
+    r"libelf\.h|gelf\.h|elfutils/(?!debuginfod)|dwarf\.h|libdw": (
+        "daemon/elf", "daemon/symbol", "daemon/unwind"),
     r"lzma\.h": ("daemon/elf",),
-    r"libiberty/": ("daemon/symbol",),
+    r"n?curses\.h": ("client/top",),
+    r"libiberty/": ("common",),
     r"pcre2\.h": ("daemon/probe",),
     r"systemd/": ("daemon/base",),
-    r"sqlite3|zstd": ("daemon/store",),
+    r"sqlite3": ("daemon/store",),
+    r"zlib\.h": ("client/base",),
+    r"zstd": ("daemon/store", "daemon/symbol"),
 }
 # Types of the kernel, which clash with those of libc.
 BPF_ONLY = ("bpf/kernel.h", "bpf/io_kernel.h")
@@ -153,6 +167,22 @@ def check_readme(root):
         fail(f"README.md: 'Life of a sample' names {room}/, which is no room")
 
 
+def check_tests(root, build):
+    """Checks that each test that tests/README.md names exists, and that each law has some."""
+    with open(os.path.join(build, "meson-info/intro-tests.json"), encoding="utf-8") as f:
+        tests = {test["name"] for test in json.load(f)}
+    laws = re.findall(r"^\| *(\d+)\. [^|]*\|([^|]*)\|$", read(root, "tests/README.md"), re.MULTILINE)
+    if [law for law, _ in laws] != [str(n + 1) for n in range(10)]:
+        fail(f"tests/README.md: its laws are {[law for law, _ in laws]}")
+    for law, cell in laws:
+        named = re.findall(r"`([\w.]+)`", cell)
+        for name in named:
+            if name not in tests:
+                fail(f"tests/README.md: law {law} names {name}, which is no test")
+        if not named:
+            fail(f"tests/README.md: law {law} has no test")
+
+
 def check_format(root, paths):
     done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=root,
                           stderr=subprocess.PIPE, encoding="utf-8", check=False)
@@ -188,6 +218,7 @@ def main():
     paths = source_files(root)
     check_rooms()
     check_readme(root)
+    check_tests(root, build)
     for path in paths:
         text = read(root, path)
         check_licence(path, text)

@@ -5,9 +5,12 @@ that stackctl(1) names every field of a snapshot.
 Usage: check_stackctl.py STACKCTL SOURCE_ROOT
 """
 
+import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 
 STACKCTL, ROOT = sys.argv[1], sys.argv[2]
@@ -23,7 +26,7 @@ def read(path):
 
 
 def verbs():
-    return re.findall(r"^  ([A-Za-z]+) ", run("help").split("\n\nWithout")[0], re.M)
+    return re.findall(r"^  ([A-Za-z]+) ", run("help").split("\n\nVerbs\n")[1].split("\n\n")[0], re.M)
 
 
 def options_of_help(verb):
@@ -44,9 +47,9 @@ def completion(verb, word):
     return complete(*([verb] if verb else []), word)
 
 
-def complete(*words):
+def complete(*words, program=STACKCTL):
     """Returns the words that bash offers to complete the last of these words after stackctl."""
-    line = [STACKCTL, *words]
+    line = [program, *words]
     script = f"""
 _init_completion() {{ cur={line[-1]!r} prev={line[-2]!r} cword={len(words)} split=false
 words=({" ".join(repr(w) for w in line)}); }}
@@ -77,7 +80,7 @@ class Documents(unittest.TestCase):
         for verb in ("snapshot", "record", "watch"):
             self.assertLessEqual({"layer", "chain", "breakdown"}, set(options_of_help(verb)), verb)
         # A stream never ends, so --strict and --output cannot apply, and it cannot ask for lines.
-        once = {"strict", "lines", "output"}
+        once = {"strict", "lines", "output", "build-ids", "debuginfod", "debuginfod-timeout"}
         self.assertFalse(once & set(options_of_help("watch")))
         for verb in ("snapshot", "stuck", "record"):
             self.assertLessEqual(once, set(options_of_help(verb)), verb)
@@ -88,6 +91,22 @@ class Documents(unittest.TestCase):
             help_options.update(options_of_help(verb))
         self.assertGreater(len(help_options), 30)
         self.assertEqual(options_of_man(), help_options)
+
+    def test_completion_runs_no_word(self):
+        # Whoever makes control groups chooses their names.
+        with tempfile.TemporaryDirectory() as directory:
+            words = [f"$(touch {directory}/a)", f"`touch {directory}/b`", "plain;name"]
+            script = f'''
+source {ROOT}/client/stackctl.bash
+cur=
+_stackctl_complete {" ".join(shlex.quote(w) for w in words)}
+printf '%s\\n' "${{COMPREPLY[@]}}"
+eval "set -- ${{COMPREPLY[*]}}"
+printf '%s\\n' "$@"
+'''
+            out = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, text=True)
+            self.assertEqual(out.stdout.splitlines()[len(words):], words)
+            self.assertEqual(os.listdir(directory), [])
 
     def test_completion_has_the_options_of_help(self):
         for verb in verbs():
@@ -101,8 +120,19 @@ class Documents(unittest.TestCase):
             self.assertEqual(completion(verb, "-"), want, verb)
         self.assertLessEqual({"-S", "--socket", "--help", "--version"}, completion("", "-"))
 
+    def test_completion_without_its_package(self):
+        script = f"""
+source {ROOT}/client/stackctl.bash
+COMP_WORDS=({STACKCTL} snapshot --sort '') COMP_CWORD=3
+_stackctl
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+        done = subprocess.run(["bash", "--norc", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env={**os.environ, "LC_ALL": "C"}, check=True, text=True)
+        self.assertEqual((set(done.stdout.split()), done.stderr), ({"total", "max", "count"}, ""))
+
     def test_completion_knows_values(self):
-        text = run("help", "snapshot")
+        text = re.sub(r"\|\n +", "|", run("help", "snapshot"))
         for option in ("format", "sort", "by"):
             values = set(re.search(rf"--{option} (\S+\|\S+)", text)[1].split("|"))
             self.assertEqual(complete("snapshot", f"--{option}", ""), values)
@@ -114,6 +144,32 @@ class Documents(unittest.TestCase):
         self.assertEqual(complete("stackcount", "-i", ""), set())
         self.assertIn("offcpu", complete("snapshot", "--idle", ""))
         self.assertIn("iolat", complete("record", ""))
+
+    def test_completion_knows_the_reasons(self):
+        reasons = re.findall(r'X\(\w+,\s*"([^"]+)"',
+                             read("common/wait_reason.h").replace("\\\n", " "))
+        self.assertGreater(len(reasons), 60)
+        self.assertEqual(complete("snapshot", "--reason", ""), set(reasons))
+        self.assertEqual(complete("stuck", "--not-reason", "flo"), {"flock"})
+
+    def test_completion_knows_the_sessions(self):
+        listed = """\
+1          offcpu, of root, since 2026-11-22 14:36:00.000 UTC, always
+           on
+101        oncpu, mine, of root, since 2026-11-22 14:36:00.000 UTC
+           ended 2026-11-22 14:37:00.000 UTC
+102        stackcount, of root, since 2026-11-22 14:38:00.000 UTC
+           vfs_*: 3 functions, 2 calls
+"""
+        with tempfile.TemporaryDirectory() as directory:
+            path = f"{directory}/stackctl"
+            with open(path, "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\n[ $1 = sessions ] || exec {shlex.quote(os.path.abspath(STACKCTL))} \"$@\"\n"
+                           f"cat <<'END'\n{listed}END\n")
+            os.chmod(path, 0o755)
+            self.assertEqual(complete("stop", "", program=path), {"102"})
+            self.assertEqual(complete("snapshot", "10", program=path), {"101", "102"})
+            self.assertIn("offcpu", complete("windows", "", program=path))
 
     def test_man_has_the_fields_of_a_snapshot(self):
         interface = read("proto/io.stackd.varlink")
@@ -136,6 +192,18 @@ class Documents(unittest.TestCase):
         self.assertEqual(set(re.split(r",\s+|\s+and\s+", text)), flags)
         words = re.search(r"flag_words\[\] = \{(.*?)\n\};", read("client/render/frames.c"), re.S)[1]
         self.assertEqual(set(re.findall(r'\{ "(\w+)"', words)), flags)
+
+    def test_man_has_the_reasons(self):
+        rows = dict(re.findall(r'X\(\w+,\s*"([^"]+)",\s*(?:"([^"]*)"|NULL)\)',
+                               read("common/wait_reason.h").replace("\\\n", " ")))
+        table = read("man/stackctl.1").split(".SH REASONS")[1].split("\n.SH")[0]
+        table = table.replace("\\-", "-").replace("\\(aq", "'")
+        man = re.findall(r"^\.TP\n\.B (\S+)\n(.*)$", table, re.M)
+        self.assertGreater(len(rows), 60)
+        man = {word: text.rstrip(".") for word, text in man}
+        self.assertEqual({word: text.lower() for word, text in man.items() if rows.get(word)},
+                         {word: text.lower() for word, text in rows.items() if text})
+        self.assertEqual(set(man), set(rows))
 
     def test_exit_codes(self):
         header = read("client/base/exit_code.h")

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Is loaded into a daemon with LD_PRELOAD and makes its calls of one kind fail from the nth on. The
- * file named by FAULT_FILE says which; the test maps it, too, and may change it at any time.
+ * file named by FAULT_FILE says which; the test maps it, too, and may change it at any time. It
+ * also makes threads hang.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -44,6 +47,7 @@ struct control {
 	/* Nanoseconds added to the clocks: to CLOCK_REALTIME, and to CLOCK_BOOTTIME. */
 	_Atomic int64_t real_ns;
 	_Atomic int64_t boot_ns;
+	char hang[16]; /* threads of this name hang as soon as they open a file */
 };
 
 static struct control *control;
@@ -119,6 +123,42 @@ static enum kind bpf_kind(long command)
 	default:
 		return KIND_BPF;
 	}
+}
+
+/* Waits as long as threads of the calling thread's name are to hang. */
+static void hang_if_asked(void)
+{
+	char name[16] = "";
+
+	if (!control || !control->hang[0])
+		return;
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	while (!strncmp(name, control->hang, sizeof(name)))
+		usleep(10000);
+}
+
+int open(const char *path, int flags, ...)
+{
+	va_list args;
+	int mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, int);
+	va_end(args);
+	hang_if_asked();
+	return NEXT(open)(path, flags, mode);
+}
+
+int openat(int dir_fd, const char *path, int flags, ...)
+{
+	va_list args;
+	int mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, int);
+	va_end(args);
+	hang_if_asked();
+	return NEXT(openat)(dir_fd, path, flags, mode);
 }
 
 /* libbpf has no wrapper for bpf(): it calls syscall(). */

@@ -118,6 +118,16 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 	return r;
 }
 
+int query_metrics(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		  struct answer **out, struct wire_error *error)
+{
+	int r = answer_new(out);
+
+	if (r == 0)
+		(*out)->reply.metrics.started = 0;
+	return r;
+}
+
 int query_probes(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		 struct answer **out, struct wire_error *error)
 {

@@ -4,7 +4,9 @@ which is a call of a tool with a check of its output. Several cases are recorded
 """
 
 import concurrent.futures
+import os
 import re
+import select
 import signal
 import subprocess
 import time
@@ -130,9 +132,24 @@ class Cases:
 
     def add(self, row, words, look, until_interrupted=False):
         """Adds a call. look(output) checks what `stackctl words` printed; words is a list or a
-        string."""
+        string. The call is interrupted after a second, or when it has printed so many times of day
+        as until_interrupted says."""
         argv = words.split() if isinstance(words, str) else [str(w) for w in words]
         self.cases.append((row, argv, look, until_interrupted))
+
+    @staticmethod
+    def _read_times(process, count):
+        """Returns what a call prints until there are so many times of day, or for a minute."""
+        text, deadline = b"", time.monotonic() + h.patience(60)
+        while len(TIME.findall(text.decode("utf-8", "replace"))) < count:
+            if time.monotonic() > deadline:
+                break
+            if select.select([process.stdout], [], [], 1)[0]:
+                data = os.read(process.stdout.fileno(), 65536)
+                if not data:
+                    break
+                text += data
+        return text
 
     def _ctl(self, argv, until_interrupted):
         """Runs stackctl; returns its result, and how long it took until it recorded."""
@@ -147,11 +164,15 @@ class Cases:
         # The header says that it records now.
         first = process.stdout.readline()
         start = time.monotonic() - began
-        if until_interrupted:
+        if until_interrupted is True:
             time.sleep(1)
+        elif until_interrupted:
+            first += self._read_times(process, until_interrupted)
+        if until_interrupted:
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=h.patience(90))
         result = h.Result(argv, process.returncode, (first + out).decode(), err.decode())
+        result.took = time.monotonic() - began
         return result, start
 
     def _run(self, case):

@@ -248,13 +248,12 @@ def may_miss(daemon, count):
 def without_hidden(daemon, reply):
     """Returns the reply without the losses that hidden tasks explain. The daemon notices that a
     host hides tasks when one of them next runs."""
-    unseen = "requests whose issue or end was not seen"
-    if all(lost["reason"] != unseen for lost in reply["lost"]):
+    if all(lost["reason"] != h.UNSEEN for lost in reply["lost"]):
         return reply
     with contextlib.suppress(TimeoutError):
         h.wait_until(lambda: _hides_tasks(daemon), 10, "hidden tasks")
     if _hides_tasks(daemon):
-        reply = dict(reply, lost=[lost for lost in reply["lost"] if lost["reason"] != unseen])
+        reply = dict(reply, lost=[lost for lost in reply["lost"] if lost["reason"] != h.UNSEEN])
     return reply
 
 

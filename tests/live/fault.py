@@ -12,7 +12,7 @@ FAULT = os.environ.get("FAULT", "libfault.so")
 BPF, BPF_MAP, ACCEPT, MEMORY, WRITE, SYNC = range(1, 7)
 FOREVER = 1 << 62
 
-_CONTROL = struct.Struct("=15q")  # kind first last error hits pins, calls by kind, two clocks
+_CONTROL = struct.Struct("=15q16s")  # kind first last error hits pins, calls by kind, two clocks, hang
 
 
 class Faults:
@@ -55,6 +55,10 @@ class Faults:
         """Sets what is added, in ns, to the time since the epoch and to the time since boot."""
         self._set(14, boot)
         self._set(13, real)
+
+    def hang(self, thread):
+        """Makes threads of this name hang as soon as they open a file; "" ends that."""
+        struct.pack_into("=16s", self.map, 120, thread.encode())
 
     def hits(self):
         return self._get(4)

@@ -62,6 +62,7 @@ static __always_inline void thread_out(struct oracle_thread *t, struct task_stru
 		t->on_ns += now - t->in_ns;
 	else if (t->out_ns)
 		t->lost_ns += now - t->out_ns;
+	t->last_in_ns = t->in_ns;
 	t->in_ns = 0;
 	t->out_ns = now;
 	t->out_queued = is_queued;
@@ -80,8 +81,10 @@ static __always_inline void thread_in(struct oracle_thread *t, __u64 now)
 		from = t->wakeup_ns >= out ? t->wakeup_ns : now;
 		if (t->waking_ns >= out)
 			from = t->waking_ns;
-		else
+		else if (t->waking_ns >= t->last_in_ns)
 			t->early_ns += now - from;
+		else
+			t->lost_ns += now - from;
 	}
 	t->blocked_ns += from - out;
 	t->runnable_ns += now - from;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * prog_mixture SEED COUNT CPU LIMIT [NAME]: waits COUNT times, in a function for each length,
- * chosen at random from 5 us to 20 ms; with NAME, always in that function. squares_us2 is the sum
- * of the squared lengths of the waits that took less than LIMIT us. A peer on the same CPU lets
- * each wait last: it computes for as long, and then ends the wait. So no timer and no other CPU has
- * a part in the lengths.
+ * chosen at random from 5 us to 20 ms; with NAME, always in that function. short_ns and squares_us2
+ * are the sums of the lengths of the waits that took less than LIMIT us, and of their squares.
+ * foreseen_us2 is the variance of an estimate of short_ns where stacks are taken before the waits,
+ * see bpf/sample.h. A peer on the same CPU lets each wait last: it computes for as long, and then
+ * ends the wait. So no timer and no other CPU has a part in the lengths.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
+#include "bpf/sample.h"
 #include "prog.h"
 
 struct kind {
@@ -18,8 +20,10 @@ struct kind {
 	int64_t ns;
 	int share; /* in 1000 */
 	long count;
-	int64_t off_ns; /* time off the CPU */
-	double squares; /* of the waits below the limit, us * us */
+	int64_t off_ns;	  /* time off the CPU */
+	int64_t short_ns; /* of the waits below the limit */
+	double squares;	  /* of these, us * us */
+	double foreseen;  /* us * us */
 };
 
 static int request_word, answer_word;
@@ -129,9 +133,21 @@ static NAMED int64_t calibrate(void)
 	return sum / n;
 }
 
+/* Adds a short wait. `odds` is 0, or the probability that its stacks were taken before it. */
+static void kind_add_short(struct kind *kind, int64_t off, uint32_t odds)
+{
+	double square = (double)off * (double)off / 1e6;
+
+	kind->short_ns += off;
+	kind->squares += square;
+	if (odds)
+		kind->foreseen += square * (4294967296.0 / odds - 1);
+}
+
 static NAMED void run_mixture(uint64_t seed, long count, int64_t limit_ns, const char *name)
 {
 	int64_t none = calibrate();
+	uint32_t average = 0;
 
 	for (long i = 0; i < count; i++) {
 		struct kind *kind;
@@ -142,8 +158,9 @@ static NAMED void run_mixture(uint64_t seed, long count, int64_t limit_ns, const
 		off = off_cpu_ns(kind->wait, kind->ns) - none;
 		kind->count++;
 		kind->off_ns += off;
-		if (off < limit_ns)
-			kind->squares += (double)off * (double)off / 1e6;
+		if (off >= 0 && off < limit_ns)
+			kind_add_short(kind, off, sample_odds(average, (uint64_t)limit_ns));
+		average = sample_average(average, off < 0 ? 0 : (uint64_t)off);
 	}
 }
 
@@ -160,8 +177,10 @@ int main(int argc, char **argv)
 	run_mixture((uint64_t)arg_number(argc, argv, 1, 1), arg_number(argc, argv, 2, 10000),
 		    arg_number(argc, argv, 4, 200) * 1000, argc > 5 ? argv[5] : NULL);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		printf("%s count=%ld ns=%lld squares_us2=%lld\n", kinds[i].name, kinds[i].count,
-		       (long long)kinds[i].off_ns, (long long)kinds[i].squares);
+		printf("%s count=%ld ns=%lld short_ns=%lld squares_us2=%lld foreseen_us2=%lld\n",
+		       kinds[i].name, kinds[i].count, (long long)kinds[i].off_ns,
+		       (long long)kinds[i].short_ns, (long long)kinds[i].squares,
+		       (long long)kinds[i].foreseen);
 	wait_for_end();
 	return 0;
 }

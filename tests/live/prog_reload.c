@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * prog_reload ROUNDS COUNT US FILE..: in each round loads one library after the other, which the
- * kernel maps to where the one before was, sleeps COUNT times US us in it and closes it. Before
+ * kernel maps to where the one before was, sleeps COUNT times US us in it and closes it. If COUNT
+ * is 0, the library itself sleeps once, so that its function is the leaf of the stack. Before
  * "done" it prints a line "where ADDRESS" for each library and round, and "slept N": a timer that
  * ends before its thread has left the CPU is no sleep. With PIECES=N in the environment it first
  * maps N pieces of code.
@@ -37,6 +38,7 @@ static NAMED int sleep_in(const char *path, long count)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	int (*call)(int (*)(int), int);
+	long before, (*nap_there)(long);
 	int sum = 0;
 
 	if (!library) {
@@ -45,8 +47,15 @@ static NAMED int sleep_in(const char *path, long count)
 	}
 	*(void **)&call = dlsym(library, "library_call");
 	need(call != NULL, "library_call");
+	*(void **)&nap_there = dlsym(library, "library_nap");
+	need(nap_there != NULL, "library_nap");
 	for (long i = 0; i < count; i++)
 		sum += call(nap, (int)i);
+	if (!count) {
+		before = switches();
+		sum += (int)nap_there(sleep_us);
+		slept += switches() - before;
+	}
 	printf("where %p\n", (void *)call);
 	need(!dlclose(library), "dlclose");
 	return sum;

@@ -124,6 +124,7 @@ span = Span()
 span.begin(lambda: daemon.ctl("start", "offcpu", "--name", "whole", "-p", program.pid))
 check_now(daemon, 0, "as it is")
 for name, shift in STEPS:
+    began = time.monotonic_ns()
     timed = daemon.ctl("start", "oncpu", "--for", "2s").out.strip()
     seen = len(follower.ends)
     faults.set_clock(real=shift)
@@ -133,9 +134,12 @@ for name, shift in STEPS:
     wait_until(
         lambda: any(s["id"] == timed and "ended" in s
                     for s in daemon.call("io.stackd.Sessions")["sessions"]), 10, "its end")
+    # A busy daemon may end it late.
+    most = time.monotonic_ns() - began
     shown = daemon.call("io.stackd.Windows", session=timed)["windows"]
     length = sum(w["length_ns"] for w in shown)
-    check_near(length, 2 * NS_PER_S, 0.25, f"{name}: a session of 2 s")
+    check(1.5 * NS_PER_S <= length <= most,
+          f"{name}: a session of 2 s has windows of {length} ns, in {most}")
 gaps = daemon.call("io.stackd.Windows", probe="offcpu")["gaps"]
 reasons = [gap["reason"] for gap in gaps]
 wanted = {"the clock was set forward", "the clock was set, and set again"}

@@ -5,8 +5,8 @@ whose waits and wakers are known.
 
 import re
 
+import harness
 import rounds
-from compat import IS_SLOW
 from rounds import DEEP, EDGE, ENDLESS, LONG, NODE, PARTNER, US, pairs
 
 r = rounds.Rounds("offwaketime", "offwake")
@@ -26,10 +26,8 @@ def partner(o):
     blocked = o.sum(PARTNER)
     o.near(sum(e.value for e in good), blocked, 0.02, "all its waits have that waker")
     o.check(blocked > 1.5 * US, f"blocked for nearly all of 2 s: {blocked} us")
-    # On slow machines the unwind tables are made while the first waits are recorded.
     whole = [e for e in good if any("rounds_main" in f for f in e.above)]
-    tolerance = 0.5 if IS_SLOW else 0.02
-    o.near(sum(e.value for e in whole), blocked, tolerance, "its waker's stack reaches the root")
+    o.near(sum(e.value for e in whole), blocked, 0.02, "its waker's stack reaches the root")
     for entry in whole:
         at = [i for i, f in enumerate(entry.above) if "wake_partner" in f]
         o.check("rounds_main" in entry.above[at[0] - 1], f"the root comes first: {entry.above}")
@@ -80,6 +78,13 @@ def pair_kernel(o):
     o.check(not any("wake_partner" in f for e in o.entries for f in e.above), "nor for wakers")
 
 
+def has_whole_wakers():
+    """True once the daemon has unwind tables for the waker. They are made while it is recorded."""
+    done = r.daemon.ctl("offwaketime", "-f", "-t", PARTNER_T, "1")
+    return any("wake_partner" in line and "rounds_main" in line for line in done.out.splitlines())
+
+
+harness.wait_until(has_whole_wakers, harness.patience(60), "whole stacks of wakers")
 for row, words, look in (
     ("the layout", f"-p {P} 2", pairs(header(), partner)),
     ("timers", f"-t {T} 2", pairs(header(), by_timer)),

@@ -25,29 +25,48 @@ def stats_set(value):
 
 
 def threads_ns():
-    """Returns the CPU time of the daemon's threads so far."""
-    total = 0
+    """Returns the CPU time of the daemon's threads and of the workers that parse files so far."""
+    total = daemon.status()["parser"]["cpu_ns"]
     for path in glob.glob(f"/proc/{daemon.process.pid}/task/*/schedstat"):
         with open(path, encoding="ascii") as f:
             total += int(f.read().split()[0])
     return total
 
 
+def programs():
+    return [p for probe in daemon.status()["probes"] for p in probe["programs"]
+            if not p["name"].startswith(ITERATORS)]
+
+
 def programs_ns():
-    programs = [p for probe in daemon.status()["probes"] for p in probe["programs"]]
-    return sum(p["run_ns"] for p in programs if not p["name"].startswith(ITERATORS))
+    return sum(p["run_ns"] for p in programs())
+
+
+def measuring_ns():
+    """Returns the most that the kernel's measuring can be of the time that it measured. It reads a clock
+    twice in each run, which it does not do otherwise and which some virtual machines are slow at: no
+    run takes less than that, whatever the program does."""
+    some = [p for p in programs() if p["runs"] > 1000]
+    return sum(p["runs"] for p in some) * min(p["run_ns"] / p["runs"] for p in some)
+
+
+def totals_ns():
+    """Returns the time of the threads, of the programs, and of both."""
+    threads, programs = threads_ns(), programs_ns()
+    return threads, programs, threads + programs
 
 
 def cut_between():
     """Cuts; returns its instant, and the totals before and after it."""
-    before = threads_ns(), programs_ns()
-    return daemon.cut(), before, (threads_ns(), programs_ns())
+    before = totals_ns()
+    return daemon.cut(), before, totals_ns()
 
 
-def check_cost(cost, part, before, after, text, tolerance=0.1):
-    """Checks that a cost lies between the least and the most that the kernel counted, within 10 %."""
+def check_cost(cost, part, before, after, text, measuring=0):
+    """Checks that a cost lies between the least and the most that the kernel counted, within 10 % and,
+    at the lower end, what the kernel's measuring took."""
     least, most = after[0][part] - before[1][part], after[1][part] - before[0][part]
-    h.check(least * (1 - tolerance) <= cost <= most * (1 + tolerance),
+    h.check((least - measuring) * 0.9 <= cost <= most * 1.1,
             f"{text}: {cost / 1e6:.1f} ms of {least / 1e6:.1f} to {most / 1e6:.1f} ms")
 
 
@@ -59,6 +78,9 @@ SLEEPS = "import time\nwhile True: time.sleep(0.0002)"
 sleeper = h.spawn(["python3", "-c", SLEEPS])
 # Two threads that switch all the time: their waits are far too short for stacks.
 yielders = h.Program("prog_yielders", 12, CPU).ready().go()
+# Windows before the first measurement have no budget.
+h.wait_until(lambda: (daemon.status().get("budget") or {}).get("braked") is not None, 30,
+             "the budget")
 start, *before = cut_between()
 h.wait_until(lambda: daemon.cut() > start + 8 * h.NS_PER_S, 60, "eight seconds")
 end, *after = cut_between()
@@ -71,14 +93,19 @@ for probe in ("offcpu", "oncpu"):
     if probe == "offcpu":
         h.check_near(cost["budget_ns"], 0.04 * cost["length_ns"], 0.0001, "the budget is in it")
         check_cost(cost["cpu_ns"], 0, before, after, "threads")
-        check_cost(cost["bpf_ns"], 1, before, after, "programs")
+        measuring = measuring_ns() * (after[0][1] - before[1][1]) / programs_ns()
+        print(f"of the programs' time, {measuring / 1e6:.1f} ms may be the kernel's measuring")
+        check_cost(cost["bpf_ns"], 1, before, after, "programs", measuring)
+        check_cost(cost["cpu_ns"] + cost["bpf_ns"], 2, before, after, "both", measuring)
 text = daemon.ctl("snapshot", "--window", "4s").out
 LINE = r"^cost +stackd took [\d.]+ % of a CPU \(budget 4 %\)"
 h.check(re.search(LINE + r": [\d.]+ % its threads, [\d.]+ % its",
                   re.sub(r"\n {5,}", " ", text), re.M), f"the overview says it: {text[:800]}")
 status = daemon.status()
 h.check_near(status["user_ns"] + status["system_ns"], threads_ns(), 0.1, "status has the threads'")
-h.check_near(status["bpf_ns"], programs_ns(), 0.1, "status has the programs'")
+least, most = programs_ns() - measuring_ns(), programs_ns()
+h.check(least * 0.9 <= status["bpf_ns"] <= most * 1.1,
+        f"status has the programs': {status['bpf_ns']} of {least:.0f} to {most}")
 h.check(status["budget_ns"] == 40_000_000, f"status has the budget: {status['budget_ns']}")
 text = daemon.ctl("status").out
 h.check(re.search(LINE, text, re.M), f"status says it: {text}")

@@ -14,9 +14,13 @@ def waiting(text):
     return int(found[1].replace(",", "")) if found else None
 
 
+def folded_of(rows):
+    return [row for row in rows if (row.get("folded") or 0) > 1]
+
+
 def check_rows(rows, least_ns):
     """The children are in rows of several processes, which have no pid. The parent waits, too."""
-    folded = [row for row in rows if (row.get("folded") or 0) > 1]
+    folded = folded_of(rows)
     check(len(rows) < COUNT // 2, f"{len(rows)} rows for {COUNT} processes")
     check(row_sum(rows, "open") == COUNT + 1, f"{row_sum(rows, 'open')} waits of them all")
     check(row_sum(folded, "open") >= COUNT - ROWS, f"{row_sum(folded, 'open')} of them are folded")
@@ -30,10 +34,20 @@ daemon = Daemon("window.length=1s", f"window.max_rows={ROWS}", "window.max_folde
 program = Program("prog_crowd", COUNT).ready().go().done()
 began = time.monotonic()
 time.sleep(2)
-daemon.cut()
+# Each child said that it had come so far just before it began to wait.
 least_ns = int((time.monotonic() - began - 1) * NS_PER_S)
 args = ("stuck", "--idle", "--comm", "prog_crowd")
-check_rows(daemon.ctl_json(*args)["rows"], least_ns)
+
+
+def rows_with_stacks():
+    """Returns the rows once their stacks have been read, which takes more than one cut on a host
+    where many threads wait."""
+    daemon.cut()
+    rows = daemon.ctl_json(*args)["rows"]
+    return rows if all("read" in frame_names(row) for row in folded_of(rows)) else None
+
+
+check_rows(wait_until(rows_with_stacks, 30, "their stacks"), least_ns)
 text = daemon.ctl(*args).out
 check(waiting(text) == COUNT + 1, f"text has the number of threads: {waiting(text)}")
 check(re.search(r"^prog_crowd \(\d+ processes like it\) ", text, re.M), "and of processes")
@@ -41,7 +55,14 @@ check("S waits for data from a pipe" in text, "and what they wait for")
 
 # The parent ends, and with it all of its children.
 program.end()
-daemon.cut()
-check(not daemon.ctl_json(*args)["rows"], "nobody waits any more")
+
+
+def is_over():
+    daemon.cut()
+    return not daemon.ctl_json(*args)["rows"]
+
+
+wait_until(is_over, 30, "the end of all that waited")
+check(True, "nobody waits any more")
 daemon.stop()
 finish()

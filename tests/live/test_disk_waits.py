@@ -7,13 +7,13 @@ from harness import *
 COUNT = 200
 
 need_live()
-daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us")
+daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us", *ROOM)
 program = Program("prog_fsync", os.path.join(daemon.dir, "file"), COUNT).ready().go().done()
 truth = program.value("wait_in_fsync")
 if truth["ns"] < COUNT * 20_000:
     skip(f"this file system does not wait at fsync ({truth['ns'] // COUNT} ns each)")
 program.end()
-snapshot = daemon.snapshot("--window", "30s", "-p", program.pid)
+snapshot = daemon.snapshot("--window", "10min", "-p", program.pid)
 rows = rows_with(snapshot, "wait_in_fsync")
 blocked = row_sum(rows, "blocked_ns")
 check(blocked <= truth["ns"], f"blocked {blocked} ns, no more than fsync took: {truth['ns']}")
@@ -24,7 +24,7 @@ disk = [row for row in rows if row["state"] == "D"]
 check(disk, f"rows of state D among {sorted({row['state'] for row in rows})}")
 check(row_sum(disk, "blocked_ns") >= blocked * 0.5, "most of it is in state D")
 
-only = daemon.snapshot("--window", "30s", "-p", program.pid, "--state", "D")
+only = daemon.snapshot("--window", "10min", "-p", program.pid, "--state", "D")
 check(only["rows"], "--state D finds them")
 check({row["state"] for row in only["rows"]} == {"D"}, "--state D gives nothing else")
 check(

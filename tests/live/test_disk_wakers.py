@@ -8,14 +8,14 @@ from harness import *
 COUNT = 200
 
 need_live()
-daemon = Daemon("window.length=1s", "probe.offwake.enabled=yes", "probe.offwake.min_wait=0")
+daemon = Daemon("window.length=1s", "probe.offwake.enabled=yes", "probe.offwake.min_wait=0", *ROOM)
 program = Program("prog_fsync", os.path.join(daemon.dir, "file"), COUNT).ready().go().done()
 truth = program.value("wait_in_fsync")
 if truth["ns"] < COUNT * 20_000:
     skip(f"this file system does not wait at fsync ({truth['ns'] // COUNT} ns each)")
 program.end()
 daemon.cut("offwake")
-snapshot = daemon.ctl_json("snapshot", "offwake", "--window", "30s", "-p", program.pid, "--idle")
+snapshot = daemon.ctl_json("snapshot", "offwake", "--window", "10min", "-p", program.pid, "--idle")
 rows = [row for row in rows_with(snapshot, "wait_in_fsync") if row["state"] == "D"]
 ends = {}
 for row in rows:

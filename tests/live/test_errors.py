@@ -181,6 +181,21 @@ def check_stale_socket():
     check(not os.path.exists(daemon.socket), "and removes the socket at its end")
 
 
+def check_unusable_store():
+    """A path that cannot be used costs windows on disk only, and is the first thing that is said."""
+    daemon = Daemon("store.path=/proc/nosuch/stackd.db", "window.length=1s")
+    daemon.cut()
+    lines = daemon.ctl("status").out.splitlines()
+    check("NOT healthy" in lines[0] and "/proc/nosuch" in lines[1], f"bad path: {lines[:3]}")
+    checked = daemon.ctl("status", "--check")
+    check(checked.code == 1 and checked.out.startswith("WARNING: /proc/nosuch"), f"{checked}")
+    check_ctl(daemon, ["snapshot", "offcpu"], 0)
+    limits = daemon.status()["limits"]
+    dumb = [limit["name"] for limit in limits if not limit.get("effect")]
+    check(len(limits) > 20 and not dumb, f"each limit says what happens when it is reached: {dumb}")
+    daemon.stop()
+
+
 def check_config_text(directory, text, *words):
     """Checks a config file that is refused, by --check-config and at start alike, with exit code
     78."""
@@ -251,6 +266,7 @@ check_no_daemon(daemon)
 check_privilege(daemon)
 check_second_daemon(daemon)
 check_stale_socket()
+check_unusable_store()
 check_config(daemon)
 check_dump(daemon)
 check_stackd_usage()

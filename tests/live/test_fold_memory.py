@@ -8,16 +8,6 @@ from harness import *
 
 KEEP, LIVES, WAIT_MS, RATE = 60, 60, 50, 250
 MAX_ROWS = 200
-FOLDS = 40  # windows folded since the first: more than there are of all probes in the range
-
-
-def lives():
-    """Runs processes that wait once, and returns their pids."""
-    program = os.path.join(PROGS, "prog_shortlived")
-    processes = [subprocess.Popen([program, str(WAIT_MS)]) for _ in range(LIVES)]
-    for process in processes:
-        process.wait()
-    return [process.pid for process in processes]
 
 
 def folds(daemon):
@@ -80,19 +70,25 @@ daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "window.max_memory=5
                 f"window.max_rows={MAX_ROWS}", f"window.max_folded={MAX_ROWS}",
                 "probe.offcpu.min_wait=0")
 start = daemon.cut()
-pids = lives()
+pids = short_lives(LIVES, WAIT_MS)
 end = daemon.cut()
 fresh = answers(daemon, pids, start, end)
+# The oldest windows are folded first: as many as there are now include those of the range.
+kept = len(daemon.call("io.stackd.Windows")["windows"])
 storm = spawn([os.path.join(PROGS, "prog_storm"), str(RATE), str(RATE * KEEP), "/bin/true"],
               stdout=subprocess.DEVNULL)
-wait_until(lambda: folds(daemon) >= FOLDS, KEEP - 10, "windows to be folded in memory")
+wait_until(lambda: folds(daemon) >= kept, KEEP - 10, "windows to be folded in memory")
 stop_process(storm)
 status = daemon.status()
 check(status["oldest"]["ns"] <= start, "the windows are still in memory")
 before = answers(daemon, pids, start, end)
 check(before["comm"]["totals"]["processes"] >= LIVES, f"{before['comm']['totals']['processes']} processes")
 check(before["comm"]["rows"], "with rows")
-for name in set(fresh) - {"all"}:
+# On a busy host the cut folds processes, too. Where the disk joins windows, such a process may have
+# rows of its own in one of them, and then is not looked for among the folded ones.
+alone = [name for name in set(fresh) - {"all"} if not any(row[4] for row in fresh[name]["rows"])]
+check(len(alone) > 1 or fresh["comm"]["folded"], f"rows of one process each: {alone}")
+for name in alone:
     check(fresh[name]["rows"] == before[name]["rows"], f"{name}: the same rows as at first")
 daemon.stop()
 daemon.start()

@@ -183,7 +183,7 @@ def start(*argv, text=None):
 def check_tour(daemon):
     for name, args in TOUR.items():
         if not shutil.which(name):
-            print(f"no {name} here: it is left out")
+            leave_out(f"no {name} here")
             continue
         process = start(shutil.which(name), *args, text=INPUT.get(name))
         # A program that fills memory or reads may be stopped at the same instruction each time.

@@ -141,7 +141,7 @@ def build(daemon, label, files, *argv):
                    "GOFLAGS": "-p=1"}
     done = run(["go", "build", *argv, "-o", "program", "."], timeout=400, env=environment, cwd=folder)
     if done.code:
-        print(f"{label} cannot be built here: {done.err[-300:]}")
+        leave_out(f"{label} cannot be built here: {done.err[-300:]}")
     return None if done.code else os.path.join(folder, "program")
 
 

@@ -1,52 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A storm of waits that cost more than [budget] cpu allows: they are sampled within seconds, the
-cost falls, no sum loses an event, and afterwards all waits are recorded again. Status, the log, the
-text and JSON say so. What the storm costs without a limit is measured first, as machines differ."""
+cost of stacks keeps to what the rest leaves of the budget, no sum loses an event, and afterwards all
+waits are recorded again. Status, the log, the text and JSON say so. What the storm costs without a
+limit is measured first, as machines differ."""
 
-import math
-import signal
-
-from harness import *
+from storms import *
 
 THREADS, NAP_US = 16, 150
 CPUS = os.cpu_count()
-
-
-class Storms(Program):
-    def __init__(self):
-        super().__init__("prog_naps", THREADS, NAP_US)
-        self.ready()
-
-    def begin(self, seconds):
-        self.lines.clear()
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-
-    def switches(self):
-        """Waits for the end of the storm; returns how often each thread was switched."""
-        self.done()
-        return {values["tid"]: values["switches"] for values in self.values("napped")}
-
-
-def daemon_with_file(text):
-    """Starts a daemon whose budget is in its file, so that a reload changes it."""
-    daemon = Daemon("window.length=2s", start=False)
-    at = daemon.argv.index("budget.cpu=off")
-    del daemon.argv[at - 1 : at + 1]
-    configure(daemon, text)
-    daemon.start()
-    return daemon
-
-
-def configure(daemon, text):
-    with open(daemon.config, "w", encoding="utf-8") as f:
-        f.write(f"[budget]\ncpu = {text}\n")
-
-
-def budget_of(daemon):
-    """Returns what status says of the budget; nothing before the first measurement."""
-    return daemon.status().get("budget") or {}
 
 
 def cost_of(daemon, seconds):
@@ -58,36 +20,6 @@ def cost_of(daemon, seconds):
     check(not any(b.get("sample_below_ns") for b in seen), "without a limit nothing is sampled")
     return [max(b.get(key, 0) for b in seen) / NS_PER_S
             for key in ("walks_ns", "hooks_ns", "threads_ns")]
-
-
-def check_sums(daemon, snapshot, switches, span):
-    totals = snapshot["totals"]
-    off_cpu = totals["blocked_ns"] + totals["runnable_ns"]
-    check_nothing_lost(snapshot, "storm")
-    check_near(row_sum(snapshot["rows"]), off_cpu, 0.0001, "the rows add up to the exact total",
-               slack=1_000_000)
-    length = span["until_ns"] - span["since_ns"]
-    for tid, count in switches.items():
-        mine = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, filter={"tids": [tid]},
-                           **span)["totals"]
-        parts = mine["on_cpu_ns"] + mine["blocked_ns"] + mine["runnable_ns"]
-        check_near(parts, length, 0.001, f"thread {tid}: all of its time is there")
-        # The waits for the storm and after it are in the range, too.
-        check(0 <= mine["waits"] - count <= 8, f"thread {tid}: {mine['waits']} waits of {count}")
-
-
-def check_estimate(snapshot):
-    """The naps' row stands for nearly all of the threads' sleep."""
-    below = snapshot["sample_below_ns"]
-    naps = [row for row in rows_with(snapshot, "nap")]
-    exact = snapshot["totals"]["blocked_ns"] + snapshot["totals"]["runnable_ns"]
-    sampled = sum(row.get("sampled_ns") or 0 for row in naps)
-    sigma = math.sqrt(max(sampled, 1) * below)
-    check(sampled > 0.3 * row_sum(naps), f"most of the naps were sampled: {sampled} ns")
-    # The wait between storms has a row of its own.
-    other = row_sum([row for row in rows_with(snapshot, "pthread_barrier_wait")])
-    check(abs(row_sum(naps) + other - exact) < 5 * sigma + 0.02 * exact,
-          f"naps: {row_sum(naps)} ns, others {other}, of {exact}; sigma {sigma:.0f}")
 
 
 def check_said(daemon, span):
@@ -104,9 +36,34 @@ def check_said(daemon, span):
     check(overview, "overview answers")
 
 
+def used_share(budget, limit):
+    """Returns which share of what the rest leaves of the budget stacks took in a second; they may
+    always take a quarter of the budget."""
+    left = limit * NS_PER_S - budget["hooks_ns"] - budget["threads_ns"]
+    return budget["walks_ns"] / max(left, limit * NS_PER_S / 4)
+
+
+def wait_for_calm(daemon, limit, lengths):
+    """Waits until the storm is forgotten. Each length is left after 3 s, unless stacks of other waits
+    on the host would take more than a fifth of what they may at the next one."""
+    begun = busy = time.monotonic()
+    while 0 not in lengths:
+        time.sleep(0.5)
+        budget, now = budget_of(daemon), time.monotonic()
+        lengths.add(budget.get("sample_below_ns") or 0)
+        if used_share(budget, limit) > 0.09:
+            busy = now
+        if now - busy > patience(45):
+            raise TimeoutError(f"all waits are not recorded again: {budget}")
+        if now - begun > patience(120):
+            print("other waits on this host cost too much to record all of them")
+            return
+    print(f"all waits are recorded again after {time.monotonic() - begun:.0f} s")
+
+
 need_live()
-daemon = daemon_with_file("1000%")
-storms = Storms()
+daemon = daemon_with_file("1000%", "window.length=2s")
+storms = Storms(THREADS, NAP_US)
 wait_until(lambda: budget_of(daemon).get("hooks_ns"), 60, "a measurement")
 before = cost_of(daemon, 5)[0]
 storms.begin(7)
@@ -117,15 +74,14 @@ print(f"without a limit, walks took {before:.1%} of a CPU before the storm; in i
       f"{walks:.1%}, hooks {hooks:.1%}, threads {threads:.1%}")
 check(walks > 0.02, "the storm costs something")
 limit = max(hooks + threads + walks / 4, 0.04)
-configure(daemon, f"{100 * limit / CPUS:.4f}%")
-daemon.process.send_signal(signal.SIGHUP)
-wait_until(lambda: abs(daemon.status()["budget_ns"] / NS_PER_S - limit) < 0.01, 30, "the reload")
+begun = time.time_ns()
+set_budget(daemon, f"{100 * limit / CPUS:.4f}%", limit)
 
 start = daemon.cut()
-begun = time.time_ns()
+stormed = time.time_ns()
 storms.begin(16)
 wait_until(lambda: budget_of(daemon).get("sample_below_ns"), patience(8), "samples")
-took = (time.time_ns() - begun) / NS_PER_S
+took = (time.time_ns() - stormed) / NS_PER_S
 print(f"sampled after {took:.1f} s", flush=True)
 time.sleep(7)
 states = []
@@ -136,7 +92,10 @@ state = states[-1]
 check(state["sample_below_ns"] > NAP_US * 1000, f"the length is above that of the naps: {state}")
 left = min(b["walks_ns"] for b in states) / NS_PER_S
 check(left < max(walks / 2, limit / 4), f"walks fell from {walks:.1%} to {left:.1%} of a CPU")
-check(begun <= state["since"]["ns"] <= time.time_ns(), "status says since when")
+shares = [used_share(b, limit) for b in states]
+check(sorted(shares)[1] < 1.2, f"of what they may take, walks took {shares}")
+# The old storm may have been over the new budget before the next one began.
+check(begun <= state["since"]["ns"] <= time.time_ns(), f"status says since when: {state['since']}")
 switches = storms.switches()
 end = daemon.cut()
 span = {"since_ns": start, "until_ns": end}
@@ -146,23 +105,26 @@ snapshot = daemon.call("io.stackd.Snapshot", probe="offcpu", idle=True, top=0,
 check_sums(daemon, snapshot, switches, span)
 check_estimate(snapshot)
 
-# With a limit that the rest of a busy host does not reach, the length is halved step by step.
-configure(daemon, "1000%")
-daemon.process.send_signal(signal.SIGHUP)
+# The length is halved step by step, at the latest with a limit that a busy host does not reach.
 lengths = {state["sample_below_ns"]}
+wait_for_calm(daemon, limit, lengths)
+set_budget(daemon, "1000%", 10 * CPUS)
 
 
 def is_over():
-    lengths.add(budget_of(daemon).get("sample_below_ns") or 0)
-    return 0 in lengths
+    length = budget_of(daemon).get("sample_below_ns") or 0
+    lengths.add(length)
+    return not length
 
 
 wait_until(is_over, 120, "all waits again")
 check(len(lengths) > 2, f"step by step: {sorted(lengths)}")
 check("are sampled" not in daemon.ctl("status").out, "status does not say it any more")
 log = daemon.log()
-check(log.count("are sampled from now on") == 1, f"the log says it once: {log}")
-check(log.count("no wait is sampled any more") == 1, "the log says the end")
+begins = log.count("are sampled from now on")
+# Other waits on the host may have begun it again before the new limit.
+check(begins in (1, 2), f"the log says it once: {log}")
+check(log.count("no wait is sampled any more") == begins, "the log says the end")
 after = daemon.cut()
 wait_until(lambda: daemon.cut() > after + 2 * NS_PER_S, 30, "a window without samples")
 later = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, since_ns=after + NS_PER_S // 2)

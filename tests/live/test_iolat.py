@@ -67,12 +67,15 @@ h.check(has_layers or any("VFS" in b for b in probe["blind"]),
 directory = tempfile.mkdtemp(dir=DIRECTORY)
 disk = disk_of(directory)
 program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
+# Others may use the disk between a cut and the reading of the kernel's counters.
+first = diskstats(disk) if disk else None
 start = daemon.cut("iolat")
 since = h.at(start)[1:]
 before = diskstats(disk) if disk else None
 program.go().done()
 after = diskstats(disk) if disk else None
 end = daemon.cut("iolat")
+last = diskstats(disk) if disk else None
 
 
 def snapshot(*args):
@@ -114,6 +117,7 @@ for name, found, own in (
                     ("cpu", "runnable", "device", "queue", "throttled", "other"))
         h.check_near(parts, row["total_ns"], 0.01, f"{name}: parts of the time", 1000)
         h.check(sum(row["buckets"]) == row["count"], f"{name}: buckets add up")
+        h.check(row["max_tid"] == program.pid, f"{name}: the thread of the longest: {row['max_tid']}")
         h.check(io["p50_ns"] <= io["p90_ns"] <= io["p99_ns"] <= row["max_ns"],
                 f"{name}: percentiles in order")
 h.check(sum(r["io"]["bytes"] for r in reads) == COUNT * 10 * 4096, "bytes read")
@@ -134,10 +138,10 @@ if disk:
     h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
     everybody = snapshot("--until", h.at(end), "--layer", "block", "--disk", disk)["rows"]
     for op in ("read", "flush"):
-        seen, stats = count_of(select(everybody, "block", op)), after[op] - before[op]
-        # The windows begin and end a little before and after the counters were read.
-        h.check(stats - may_miss(daemon, stats) <= seen <= stats + 200,
-                f"{op} requests: {seen}, /proc/diskstats {stats}")
+        seen, stats, most = (count_of(select(everybody, "block", op)), after[op] - before[op],
+                             last[op] - first[op])
+        h.check(stats - may_miss(daemon, stats) <= seen <= most,
+                f"{op} requests: {seen}, /proc/diskstats {stats} to {most}")
 
 # Layers: an operation within another takes no longer, and own times add up to the whole.
 if has_layers:

@@ -105,7 +105,7 @@ def check_operations(mounted, cache):
 for kind in ("ext4", "xfs"):
     mounted = Mounted(disk, kind)
     if not mounted.is_there:
-        print(f"no {kind}: {mounted.error}")
+        h.leave_out(f"no {kind}: {mounted.error}")
         continue
     for cache in (True, False):
         check_operations(mounted, cache)
@@ -277,7 +277,7 @@ def check_changed_above():
     """Checks the same on a device without requests, which splits the operations it gets."""
     striped = Striped(disk, LARGEST_KIB)
     if not striped.path:
-        print(f"no device can be striped: {striped.error}")
+        h.leave_out(f"no device can be striped: {striped.error}")
         return
     limited = Limited(striped)
     writer = Writer(limited, striped.path)
@@ -290,14 +290,14 @@ def check_changed_above():
 
 
 if any("io.max" in text for text in probe["blind"]):
-    print("io.max: not seen here, as the probe says")
+    h.leave_out("io.max: not seen here, as the probe says")
 else:
     limited = Limited(disk)
     if limited.is_there:
         check_held(limited)
         check_changed(limited)
     else:
-        print(f"no limit can be set: {limited.error}")
+        h.leave_out(f"no limit can be set: {limited.error}")
     limited.close()
     if limited.is_there:
         check_changed_above()
@@ -334,7 +334,7 @@ try:
     with open("/sys/fs/cgroup/cgroup.subtree_control", "r+", encoding="ascii") as file:
         file.write("+io +memory")
 except OSError as e:
-    print(f"no account of writers can be kept: {e}")
+    h.leave_out(f"no account of writers can be kept: {e}")
 else:
     mounted = Mounted(disk, "ext4")
     if mounted.is_there:
@@ -351,7 +351,7 @@ slow = Slowed(disk, SLOW_MS)
 TICK_NS = round(time.clock_getres(CLOCK_MONOTONIC_COARSE) * h.NS_PER_S)
 least = SLOW_COUNT * (-(-SLOW_MS * NS_PER_MS // TICK_NS) - 1) * TICK_NS
 if not slow.path:
-    print(f"no device can be slowed: {slow.error}")
+    h.leave_out(f"no device can be slowed: {slow.error}")
 for kind, call, times in SLOW_KINDS if slow.path else ():
     program, rows, *_ = recorded(slow.path, SLOW_COUNT, kind)
     took, wanted = program.value(kind)["ns"], times * least
@@ -391,5 +391,5 @@ if null.path:
             f"flushes are the device's: {device}, other {other}")
     null.close()
 else:
-    print(f"no disk that flushes: {null.error}")
+    h.leave_out(f"no disk that flushes: {null.error}")
 h.finish()

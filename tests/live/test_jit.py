@@ -80,7 +80,7 @@ def check_node(daemon):
     """Checks node with its first compiler alone, so that each function has a frame of its own."""
     node = shutil.which("node") or shutil.which("nodejs")
     if not node:
-        print("no node here: it is left out")
+        leave_out("no node here")
         return
     path = write(daemon, "books.js", SCRIPT)
 
@@ -96,7 +96,7 @@ def check_node(daemon):
 def check_java(daemon):
     """Checks a JVM, which writes its map on request."""
     if not all(shutil.which(tool) for tool in ("java", "javac", "jcmd")):
-        print("no java, javac and jcmd here: it is left out")
+        leave_out("no java, javac and jcmd here")
         return
     done = run(["javac", "-d", daemon.dir, write(daemon, "Books.java", CLASS)], timeout=120)
     check(done.code == 0, f"javac: {done.err.strip()[-200:]}")
@@ -111,7 +111,7 @@ def check_java(daemon):
 
     start().end()
     if start.done.code or not os.path.exists(start.path):
-        print(f"this java writes no map: {start.done.out.strip()[-200:]}")
+        leave_out(f"this java writes no map: {start.done.out.strip()[-200:]}")
         return
     chain = [rf"\bBooks\.{name}\(" for name in ("rest", "settle", "post", "work")]
     check_chain(daemon, "java", start, [*chain, "JavaCalls::call_helper", "start_thread"],

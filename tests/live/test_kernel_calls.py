@@ -443,7 +443,7 @@ for step in (check_counts, check_refusals, check_stackcount, check_stacksnoop, c
              check_snoop, check_held_back, check_same_names, check_hot, check_module,
              check_detached):
     if step is check_same_names and not has_places(daemon):
-        print("no list of functions with addresses, or only one function at a time")
+        leave_out("no list of functions with addresses, or only one function at a time")
         continue
     if step in (check_stackcount, check_stacksnoop) and "STACKD_UNIT" in os.environ \
             and not has_places(daemon):
@@ -452,7 +452,7 @@ for step in (check_counts, check_refusals, check_stackcount, check_stacksnoop, c
     if step in (check_elsewhere, check_held_back) and "STACKD_UNIT" in os.environ:
         continue  # a slow machine needs another minute; the test without the unit runs these
     if step is check_module and not MODULE:
-        print("no module to unload")
+        leave_out("no module to unload")
         continue
     if step is check_hot:
         daemon.stop()

@@ -44,7 +44,7 @@ def build(daemon, name, compiler, source, *argv):
         f.write(source[1])
     done = run([compiler, *argv, "-o", path, os.path.join(daemon.dir, source[0])], timeout=180)
     if done.code:
-        print(f"{name} cannot be built here: {done.err[-300:]}")
+        leave_out(f"{name} cannot be built here: {done.err[-300:]}")
     return None if done.code else path
 
 
@@ -88,7 +88,7 @@ def check_stacks(label, rows, chain, ends):
 def check_rust(daemon):
     rustc = shutil.which("rustc")
     if not rustc:
-        print("no rustc here: programs in Rust are left out")
+        leave_out("no rustc here: programs in Rust")
         return
     post = ["Post>::post"] * 4
     for label, argv in {"rust": [], "rust, static": ["-C", "target-feature=+crt-static"],

@@ -11,12 +11,12 @@ def prog(name):
 
 
 def rows_of(daemon, pid, name):
-    snapshot = daemon.snapshot("--window", "30s", "-p", pid)
+    snapshot = daemon.snapshot("--window", "10min", "-p", pid)
     return [row for row in rows_with(snapshot, name) if row["state"] == "S"]
 
 
 def check_short_life(daemon):
-    process = subprocess.Popen([prog("prog_shortlived"), "50"])
+    process = subprocess.Popen([prog("prog_shortlived"), "100"])
     process.wait()
     rows = rows_of(daemon, process.pid, "short_wait")
     if not check(rows, "short life: its function is named"):
@@ -25,7 +25,7 @@ def check_short_life(daemon):
     # This is the time until it was made runnable; on a busy host it may have waited for a CPU after
     # that.
     text, slack = "short life: its wait, ns", 5_000_000
-    check_near(row_sum(rows, "blocked_ns"), 50_000_000, 0.05, text, slack)
+    check_near(row_sum(rows, "blocked_ns"), 100_000_000, 0.05, text, slack)
     check(rows[0]["process"]["exited"], "short life: it is known to have exited")
     check(rows[0]["process"]["comm"] == "prog_shortlived", "short life: comm")
     exe = rows[0]["process"].get("exe")
@@ -36,7 +36,7 @@ def check_exec_chain(daemon):
     argv = [prog("prog_shortlived"), "100", prog("prog_forker"), "1", "100"]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     process.wait()
-    snapshot = daemon.snapshot("--window", "30s", "-p", process.pid)
+    snapshot = daemon.snapshot("--window", "10min", "-p", process.pid)
     comms = {row["comm"] for row in snapshot["rows"]}
     check({"prog_shortlived", "prog_forker"} <= comms, f"exec: comms before and after: {comms}")
     before = rows_with(snapshot, "short_wait")
@@ -47,7 +47,7 @@ def check_exec_chain(daemon):
     check({"parent_wait", "main"} <= names, f"exec: the new image's names: {sorted(names)[:12]}")
     check("short_wait" not in names, "exec: no name of the old image")
     for comm in ("prog_shortlived", "prog_forker"):
-        totals = daemon.snapshot("--window", "30s", "-p", process.pid, "--comm", comm)["totals"]
+        totals = daemon.snapshot("--window", "10min", "-p", process.pid, "--comm", comm)["totals"]
         check_near(totals["blocked_ns"], 100_000_000, 0.1, f"exec: {comm} blocked, ns",
                    slack=10_000_000)
 
@@ -73,12 +73,12 @@ def check_thread_exec(daemon):
     daemon.call("io.stackd.Stop", session=session)
     on_cpu = totals["on_cpu_ns"]
     check(spun <= on_cpu < spun + NS_PER_S, f"thread's exec: -t {tid}: {on_cpu} ns on a CPU")
-    snapshot = daemon.snapshot("--window", "60s", "-p", program.pid)
+    snapshot = daemon.snapshot("--window", "10min", "-p", program.pid)
     for name, expected in ("wait_before", tid), ("wait_after", program.pid):
         tids = {row["max_tid"] for row in rows_with(snapshot, name)}
         check(tids == {expected}, f"thread's exec: {name} in {tids}, it is {expected}")
     for probe in "offcpu", "oncpu":
-        reply = daemon.ctl_json("snapshot", probe, "--window", "60s", "-p", program.pid, "--by",
+        reply = daemon.ctl_json("snapshot", probe, "--window", "10min", "-p", program.pid, "--by",
                                 "thread", "--comm", "prog_threadexec")
         tids = sorted(row["tid"] for row in reply["rows"]
                       if row.get("state") != "-" and not row["idle"])
@@ -113,7 +113,7 @@ def start_with_pid(pid, argv):
 
 def check_reused_pid(daemon):
     if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
-        print("no ns_last_pid: a reused pid is not tested")
+        leave_out("no ns_last_pid: a reused pid")
         return
     first = subprocess.Popen([prog("prog_shortlived"), "60"])
     first.wait()
@@ -124,12 +124,15 @@ def check_reused_pid(daemon):
             break
     if not check(second, f"pid {first.pid} was given a second time"):
         return
-    snapshot = daemon.snapshot("--window", "30s", "-p", first.pid)
+    snapshot = daemon.snapshot("--window", "10min", "-p", first.pid)
     starts = {}
     for row in snapshot["rows"]:
         starts.setdefault(row["process"]["start"]["ns"], set()).add(row["comm"])
-    check(len(starts) == 2, f"reused pid: two processes are shown apart: {starts}")
-    check(snapshot["totals"]["processes"] == 2, "reused pid: totals count two processes")
+    # Another program may have had the number for a moment in between.
+    ours = [comms for comms in starts.values() if comms & {"prog_shortlived", "prog_forker"}]
+    check(len(ours) == 2, f"reused pid: two processes are shown apart: {starts}")
+    processes = snapshot["totals"]["processes"]
+    check(processes == len(starts), f"reused pid: totals count {processes} processes")
     for row in rows_with(snapshot, "short_wait"):
         check(row["comm"] == "prog_shortlived",
               "reused pid: the stack is shown for the first process")
@@ -141,7 +144,7 @@ def check_reused_pid(daemon):
 def check_forks():
     count, ms = 200, 5
     # a short wait would have no state otherwise
-    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=0")
+    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=0", *ROOM)
     start = daemon.cut()
     program = Program("prog_forker", count, ms).ready().go().done()
     program.end()
@@ -182,7 +185,7 @@ def check_execs_under_load():
     """Checks that waits before an exec keep the old name, though a task may be preempted in the
     middle of its exec, when it has the new name already."""
     count = 150
-    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us")
+    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us", *ROOM)
     paths = [os.path.join(daemon.dir, name) for name in ("exec_even", "exec_odd")]
     for path in paths:
         shutil.copy(prog("prog_execs"), path)
@@ -214,6 +217,7 @@ def check_execs_under_load():
 
 need_live()
 daemon = Daemon("window.length=1s")
+learn(daemon, [prog("prog_shortlived"), "100"], "short_wait")
 check_short_life(daemon)
 check_exec_chain(daemon)
 check_thread_exec(daemon)

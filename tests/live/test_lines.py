@@ -94,7 +94,7 @@ names = ["plain", "deleted"]
 if shutil.which("objcopy") and shutil.which("strip"):
     names += ["separate", "bare", "broken"]
 else:
-    print("no objcopy and strip here: separate debug files are left out")
+    leave_out("no objcopy and strip here: separate debug files")
 paths = {name: copy(home, f"prog_lines_{name}") for name in names}
 if "separate" in paths:
     split(paths["separate"], "--strip-unneeded")

@@ -50,7 +50,7 @@ def bpf_objects(bpftool):
     found = set()
     for kind in ("prog", "map", "link"):
         entries = json.loads(run([bpftool, "-j", kind, "list"]).out or "[]")
-        found |= {(kind, entry["id"], entry.get("name", "")) for entry in entries}
+        found |= {(kind, entry["id"], entry.get("name", "")) for entry in entries if "id" in entry}
     return found
 
 

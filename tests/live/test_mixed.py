@@ -115,7 +115,7 @@ class Server:
 def postgres_start():
     """Starts a server and its load; None where there is no postgres."""
     if not os.path.exists(f"{POSTGRES}/pgbench"):
-        print("no postgres here: it is left out")
+        leave_out("no postgres here")
         return None
     directory = make_temp_dir()
     user = pwd.getpwnam("postgres")
@@ -137,7 +137,7 @@ def postgres_start():
 
 def redis_start():
     if not os.path.exists("/usr/bin/redis-server"):
-        print("no redis here: it is left out")
+        leave_out("no redis here")
         return None
     directory = make_temp_dir()
     sock = f"{directory}/redis"
@@ -150,7 +150,7 @@ def redis_start():
 
 def nginx_start():
     if not os.path.exists("/usr/sbin/nginx"):
-        print("no nginx here: it is left out")
+        leave_out("no nginx here")
         return None
     directory = make_temp_dir()
     os.chmod(directory, 0o755)
@@ -231,7 +231,7 @@ commands = {
 loads = [load for _, load in started if load]
 for program, args in commands.items():
     if not os.path.exists(program):
-        print(f"no {program} here: it is left out")
+        leave_out(f"no {program} here")
     elif args:
         loads.append(Load([program, *args]))
     else:

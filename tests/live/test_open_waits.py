@@ -110,6 +110,34 @@ def check_each_window(daemon, program):
         )
 
 
+def check_idle_rule(daemon, program):
+    """Idle waits are sent if the filter names a process, that of the session or of the question, and
+    in any case as the request says."""
+    session = "idlers"
+    started = daemon.ctl("start", "offcpu", "--name", session, "-p", program.pid)
+    check(started.code == 0, f"a session: {started}")
+
+    def rows(**parameters):
+        reply = daemon.call("io.stackd.Snapshot", **parameters)
+        check({row["idle"] for row in reply["rows"]} <= {True}, f"only idle waits: {parameters}")
+        check(reply["shown"]["rows"] + reply["idle"]["rows"] > 0, f"waits: {parameters}")
+        return len(reply["rows"])
+
+    def has_waits():
+        with contextlib.suppress(VarlinkError):
+            return rows(session=session) > 0
+        return False
+
+    wait_until(has_waits, 20, "waits of the session that names a process, idle ones")
+    check(rows(session=session, idle=False) == 0, "the session: none if idle is false")
+    pids = {"pids": [program.pid]}
+    check(rows(probe="offcpu", filter=pids) > 0, "a filter of pids: idle waits, too")
+    check(rows(probe="offcpu", filter=pids, idle=False) == 0, "a filter of pids: none if false")
+    text = daemon.ctl("stuck", "-p", program.pid, "--no-idle").out
+    check("nobody but idle threads" in text, f"stuck --no-idle: {text}")
+    check(daemon.ctl("stop", session).code == 0, "the session stops")
+
+
 need_live()
 slept_since = time.monotonic()
 program = Program("prog_sleeper", THREADS).ready()
@@ -121,11 +149,29 @@ check_snapshot(daemon, program, slept_since)
 check_stuck(daemon, program, slept_since)
 check_name(daemon)
 check_each_window(daemon, program)
+check_idle_rule(daemon, program)
+
+
+def own_waits(daemon):
+    """Returns the waits of 1 s and more of the daemon and its helper that do not count as idle. The
+    process that starts parsers waits for a message, as one that waits for an answer does."""
+    with open(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children",
+              encoding="ascii") as f:
+        pids = {daemon.process.pid, *(int(pid) for pid in f.read().split())}
+    return [(row["comm"], frame_names(row)) for row in daemon.snapshot("--window", "1s")["rows"]
+            if row["process"]["pid"] in pids and row["state"] == "S" and not row["idle"]
+            and row["max_ns"] > NS_PER_S and not row["comm"].startswith("stackd-parse")]
+
+
+# The daemon's threads wait for work as other pools do, and so they are not shown by default.
+with contextlib.suppress(TimeoutError):
+    wait_until(lambda: not own_waits(daemon), 20, "its threads to be idle")
+check(not own_waits(daemon), f"the daemon's own threads count as idle: {own_waits(daemon)}")
 
 # The wait ends: it is one wait now, of its whole length, in the window of its end.
 program.kill()
 daemon.cut()
-snapshot = daemon.snapshot("--window", "1s", "-p", program.pid)
+snapshot = daemon.snapshot("--window", "10s", "-p", program.pid)
 check(snapshot["totals"]["open_waits"] == 0, "after its end: there is no open wait")
 check(all(row["process"]["exited"] for row in snapshot["rows"]), "after its end: exited")
 check(daemon.ctl("stuck", "--idle", "-p", program.pid).code in (0, 4), "stuck: it is gone")

@@ -97,7 +97,7 @@ end = min(daemon.cut(probe) for probe in ("offcpu", "oncpu")) // h.NS_PER_S
 RANGE = ["--since", f"@{end - 4}", "--until", f"@{end}"]
 for probe in ("offcpu", "oncpu"):
     stacks = daemon.ctl_json("snapshot", probe, "--idle", *RANGE)["rows"]
-    for by in ("comm", "cgroup", "module", "function"):
+    for by in ("comm", "cgroup", "unit", "container", "user", "module", "function"):
         rows = daemon.ctl_json("snapshot", probe, "--idle", "--by", by, *RANGE)["rows"]
         keys = [(r["key"], r["idle"], r.get("state") == "-") for r in rows]
         h.check(0 < len(rows) < len(stacks), f"{probe} by {by}: {len(rows)} of {len(stacks)}")

@@ -43,7 +43,7 @@ def copy_prog(daemon, name, to):
 def waits_in(daemon, name, *args):
     """Returns the waits with this function in their user stack: all of them, and those with a whole
     stack."""
-    rows = rows_with(daemon.snapshot("--window", "120s", *args), name)
+    rows = rows_with(daemon.snapshot("--window", "10min", *args), name)
     return row_sum(rows, "count"), row_sum([r for r in rows if not r["user"]["flags"]], "count")
 
 
@@ -67,13 +67,25 @@ def run_pid(argv):
     return process.pid
 
 
-def check_forks(daemon):
-    program = Program("prog_forker", FORKS, 1).ready().go()
+def waits_after_forks(daemon, forks):
+    """Runs this many children. Returns the waits of all children so far, and those with a whole
+    stack."""
+    program = Program("prog_forker", forks, 1).ready().go()
     program.read_until("child_wait")
     program.end()
-    n, whole = waits_in(daemon, "child_wait", "--comm", "prog_forker")
+    return waits_in(daemon, "child_wait", "--comm", "prog_forker")
+
+
+def check_forks(daemon):
+    """Checks many children, once the daemon has read their program, which takes longer on a busy
+    machine."""
+    runs = 1
+    while not (before := waits_after_forks(daemon, 20))[1] and runs < 100:
+        runs += 1
+    after = waits_after_forks(daemon, FORKS)
+    n, whole = after[0] - before[0], after[1] - before[1]
     check(n >= 0.99 * FORKS and whole >= 0.99 * n,
-          f"{FORKS} forks: {n} waits are named, {whole} of them whole")
+          f"{FORKS} forks: {n} waits are named, {whole} of them whole (known after {runs} runs)")
 
 
 def check_crowd(daemon):
@@ -106,12 +118,11 @@ def check_replaced(daemon):
 
 
 def check_odd(daemon):
-    start = cpu_seconds(daemon.process.pid)
+    use = CpuUse(daemon.process.pid)
     process = subprocess.Popen(["/usr/bin/python3", "-c", ODD, daemon.dir, "3"])
     code = process.wait(patience(30))
-    used = cpu_seconds(daemon.process.pid) - start
+    use.check(2 / 3, "odd code: the daemon uses")
     check(code == 0, f"odd code: the program ends: {code}")
-    check(used < 2 * SLOWNESS, f"odd code: the daemon uses {used:.2f} s of 3 s")
     rows = [r for r in daemon.snapshot("-p", process.pid)["rows"] if r.get("user")]
     n = row_sum(rows, "count")
     whole = row_sum([r for r in rows if not r["user"]["flags"]], "count")

@@ -81,16 +81,17 @@ def check_spinners(daemon, threads, cpus, args, label):
 def check_own_clocks(daemon, program, born, interrupts, label):
     """Compares on-CPU time over the whole life with each thread's own CPU clock."""
     died = daemon.cut()
-    # One thread may have had all the time that interrupts and the hypervisor took.
+    # One thread may have had all the time that interrupts and the hypervisor took. Some virtual
+    # machines do not say how much that was; 2 % is what the law allows.
     slack = interrupt_ns() - interrupts + patience(5_000_000)
     sum_ns = sum_own_ns = 0
     for value in program.values("spun"):
         totals = totals_of(daemon, [value["tid"]], born, died)["totals"]
         text = f"{label}: on-CPU of tid {value['tid']} against its own clock"
-        check_near(totals["on_cpu_ns"], value["cpu_ns"], 0.01, text, slack)
+        check_near(totals["on_cpu_ns"], value["cpu_ns"], 0.02, text, slack)
         sum_ns += totals["on_cpu_ns"]
         sum_own_ns += value["cpu_ns"]
-    check_near(sum_ns, sum_own_ns, 0.01, f"{label}: on-CPU of all against their clocks", slack)
+    check_near(sum_ns, sum_own_ns, 0.02, f"{label}: on-CPU of all against their clocks", slack)
 
 
 def check_yielders(daemon):
@@ -99,10 +100,12 @@ def check_yielders(daemon):
     snapshot = daemon.snapshot("--window", "2min", "-p", program.pid)
     switches = sum(v["voluntary"] + v["involuntary"] for v in program.values("yielded"))
     # The program also waits when it starts, joins its threads and reads stdin.
+    others = 30
     check_near(
-        snapshot["totals"]["waits"], switches, 0.0, "yielders: waits = switches", slack=30
+        snapshot["totals"]["waits"], switches, 0.0, "yielders: waits = switches", slack=others
     )
-    check(switches > 20_000 / SLOWNESS, f"yielders: {switches} switches")
+    # Each turn of another program on that CPU takes milliseconds.
+    check(switches > 10 * others, f"yielders: {switches} switches")
     rows = rows_with(snapshot, "yield_turn")
     check(all(row["blocked_ns"] == 0 for row in rows), "yielders: no row is blocked time")
     main = program.values("yielded")[0]["tid"]
@@ -112,7 +115,7 @@ def check_yielders(daemon):
 
 need_live()
 cpus = os.cpu_count()
-daemon = Daemon("window.length=1s", "window.min_length=50ms", "probe.offcpu.min_wait=1us")
+daemon = Daemon("window.length=1s", "window.min_length=50ms", "probe.offcpu.min_wait=1us", *ROOM)
 check_spinners(daemon, 4 * cpus, cpus, [], f"{4 * cpus} spinners, {cpus} CPUs")
 check_spinners(daemon, 2, 1, [0], "2 spinners on one CPU")
 check_yielders(daemon)

@@ -72,7 +72,7 @@ refused(1, "is no cgroup below", "start", "offcpu", "--cgroup", "/../../../etc")
 refused(1, "begins with /", "start", "offcpu", "--cgroup", "system.slice")
 refused(1, "no cgroup of a unit no-such.service", "start", "offcpu", "--unit", "no-such")
 refused(1, "no probe nope", "start", "nope")
-refused(1, "needs --duration", "record", "offcpu")
+refused(1, "needs --for", "record", "offcpu")
 refused(1, "not the name of a probe", "start", "offcpu", "--name", "offcpu")
 
 refused(1, '"" is no function', "start", "stackcount", "")

@@ -5,7 +5,7 @@ tiers says: windows of the first tier were merged early because the disk space w
 
 from harness import *
 
-SIZE, COUNT = 16 << 20, 5000
+SIZE, COUNT = 16 << 20, 10000
 TIERS = "5s:{}:30%, 1min:100d:30%, 10min:1000d:40%"
 
 
@@ -22,11 +22,13 @@ daemon = Daemon(f"store.max_size={SIZE}", f"store.tiers={TIERS.format('10d')}",
 # Each of these windows has processes of its own: they fill the database.
 done = subprocess.run(
     [os.environ["STORE_TOOL"], "write", daemon.store, str(COUNT), str(SIZE)],
-    stdout=subprocess.DEVNULL, check=False,
+    stdout=subprocess.PIPE, text=True, check=False,
     env={**os.environ, "STORE_CHURN": "150", "STORE_TURNS": "1", "STORE_FOLD": "32",
          "STORE_SHIFT": str(-5 * COUNT - 600),
          "STORE_TIERS": "5:864000:30 60:8640000:30 600:86400000:40"})
-check(done.returncode == 0, "the database is full")
+merged = re.search(r"^merged: (\d+)$", done.stdout, re.M)
+check(done.returncode == 0 and merged and int(merged[1]) > 0,
+      f"the database was full, so windows were merged early: {done.stdout}")
 daemon.start()
 problems = short(daemon)
 check(len(problems) == 1 and problems[0].startswith("windows of 5 s on disk reach back")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shows that the parts of a range (--each) add up to the range, that each part is answered as if it
-had been asked for alone, and that the overview says who did I/O.
+"""Shows that the parts of a range (--each) add up to the range, that each part and each of several
+ranges (--range) is answered as if it had been asked for alone, and that the overview says who did
+I/O.
 """
 
 import os
@@ -67,6 +68,61 @@ for probe in ("offcpu", "oncpu"):
     lines = re.findall(r"(?m)^\d\d:\d\d:\d\d .*%  \S", text.out)
     h.check(text.code == 0 and len(lines) == len(slices), f"{probe}: a line each: {text} {text.out}")
     
+# Several ranges are one call. They overlap, come in any order and repeat; one lies before the first
+# window. Each is answered as if it had been asked for alone, in the order of the request.
+spans = [(end - 2, end - 1), (end - 5, end), (end - 4, end - 2), (end - 2, end - 1), (1000, 2000)]
+words = [word for a, b in spans for word in ("--range", f"@{a}..@{b}")]
+for probe in ("offcpu", "oncpu"):
+    many = daemon.ctl_json("snapshot", probe, *words)
+    asked = [a["coverage"]["asked"] for a in many]
+    h.check([(a["start"]["ns"], a["end"]["ns"]) for a in asked] ==
+            [(a * h.NS_PER_S, b * h.NS_PER_S) for a, b in spans], f"{probe}: in order: {asked}")
+    for (since, until), answer in list(zip(spans, many))[:-1]:
+        alone = daemon.ctl_json("snapshot", probe, "--since", f"@{since}", "--until", f"@{until}")
+        for name in ("coverage", "totals", "lost"):
+            h.check(answer[name] == alone[name], f"{probe}: @{since}..@{until}: {name}: {answer[name]}")
+        sums = [sum(a[part].get("total_ns", 0) for part in ("shown", "rest", "idle"))
+                for a in (answer, alone)]
+        h.check(sums[0] == sums[1] > 0, f"{probe}: @{since}..@{until}: all rows: {sums}")
+        h.check(by_row(answer) == by_row(alone), f"{probe}: @{since}..@{until}: rows")
+        have = sum(p["total_ns"] for p in answer["parts"])
+        h.check(have == h.row_sum(answer["rows"]), f"{probe}: @{since}..@{until}: parts: {have}")
+    none = many[-1]
+    h.check((none["coverage"]["windows"], none["coverage"]["covered_ns"], none["rows"]) == (0, 0, []) and
+            none["missing"] and [g["end"]["ns"] - g["start"]["ns"] for g in none["coverage"]["gaps"]] ==
+            [1000 * h.NS_PER_S], f"{probe}: a range without windows: {none}")
+    text = daemon.ctl("snapshot", probe, *words, "-n", "1")
+    h.check(text.code == 0 and len(re.findall(r"(?m)^time ", text.out)) == len(spans) and
+            len(re.findall(r"(?m)^no data ", text.out)) == 1, f"{probe}: text: {text}")
+    h.check(daemon.ctl("snapshot", probe, *words, "--strict", "--json").code == 5, f"{probe}: strict")
+    result = daemon.ctl("snapshot", probe, "--range", "@1000..@2000", "--range", "@10..@20")
+    h.check(result.code == 4 and "any of the 2 ranges" in result.err, f"{probe}: none: {result}")
+worker_pid = str(worker.pid)
+named = daemon.ctl_json("snapshot", "offcpu", "-p", worker_pid, *words)
+h.check([a["totals"]["threads"] for a in named] == [1, 1, 1, 1, 0], "one process in each range")
+nobody = daemon.ctl("snapshot", "offcpu", "--comm", "nobody-has-it", *words[:2])
+h.check(nobody.code == 4, f"a filter that selects nobody: {nobody}")
+
+# A range up to now ends the window in progress; what is wrong in a list is refused as a whole.
+now = daemon.ctl_json("snapshot", "offcpu", "--range", f"@{end - 1}..", "--range", "-1s..")
+h.check(all(a["coverage"]["windows"] for a in now), "up to now")
+SPAN = {"since_ns": (end - 5) * h.NS_PER_S, "until_ns": end * h.NS_PER_S}
+for spans, more, text in (
+        ([SPAN] * 257, {}, "257 ranges"), ([SPAN], {"each_ns": 0}, "either a list"),
+        ([SPAN], {"window_ns": 1}, "either a list"),
+        ([SPAN, {"since_ns": -1}], {}, "number 2 has a negative time"),
+        ([SPAN, {**SPAN, "until_ns": SPAN["since_ns"]}], {}, "number 2 ends before it begins"),
+        ([SPAN, {"since_ns": SPAN["since_ns"] * 2}], {}, "number 2 begins in the future")):
+    try:
+        got = daemon.call("io.stackd.Snapshot", probe="offcpu", ranges=spans, **more)
+    except h.VarlinkError as e:
+        got = e
+    h.check(isinstance(got, h.VarlinkError) and got.name == "io.stackd.InvalidTime" and
+            got.parameters["field"] == "ranges" and text in got.parameters["message"],
+            f"refused: {got}")
+limits = {limit["name"]: limit["hits"] for limit in daemon.call("io.stackd.Status")["limits"]}
+h.check(limits["request_ranges"] == 1, f"counted: {limits}")
+
 # The overview has the I/O of the same time, by process.
 both = daemon.ctl_json("snapshot", *RANGE)
 h.check(list(both) == ["waits", "samples", "io"], f"the overview: {list(both)}")

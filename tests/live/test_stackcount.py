@@ -169,7 +169,7 @@ def check_cgroup(daemon):
     """Checks calls in a cgroup alone, by the cgroup's path and as a unit, which has the same
     name."""
     if not cgroup_root():
-        print("no unified hierarchy of cgroups")
+        leave_out("no unified hierarchy of cgroups")
         return
     name = f"counted{os.getpid()}.service"
     cgroup = os.path.join(cgroup_root(), name)
@@ -214,12 +214,21 @@ def check_kernel(daemon):
     check(traced > 20 and abs(len(listed) - traced) <= len(listed) // 5,
           f"kernel: {traced} functions traced, {len(listed)} listed")
     wide.stop()
+    check("record stackcount 'vfs_*'" in " ".join(daemon.ctl("status").out.split()),
+          "kernel: status recommends what can be traced")
 
 
 def check_no_kernel(daemon):
     refused = daemon.ctl("record", "stackcount", "vfs_read", "--duration", "1s")
     check(refused.code == 6 and refused.err.count("\n") == 1 and "tracepoints" in refused.err,
           f"kernel functions are refused in one line: {refused}")
+    listed = daemon.ctl("probes", "--functions", "vfs_*")
+    check(listed.code == 6 and not listed.out and "neither kprobes" in listed.err,
+          f"none is listed: {listed}")
+    for verb in ("status", "probes"):
+        text = daemon.ctl(verb).out
+        check("vfs_" not in text and "record stackcount t:sched" in " ".join(text.split()),
+              f"{verb} recommends what can be traced")
 
 
 def printed(path):
@@ -393,7 +402,9 @@ def check_stalled(daemon):
 
 def check_refusals(daemon):
     cases = [
-        (["stackcount", "no_such_function_at_all"], 1, "0 functions matched by"),
+        (["stackcount", "no_such_function_at_all"], 1,
+         '0 functions matched by "no_such_function_at_all" in the kernel; of a library, such as libc, it is '
+         "u:c:no_such_function_at_all;"),
         (["stackcount", "u:c:no_such_function_at_all"], 1, "0 functions matched by"),
         (["stacksnoop", "u:c:no_such_function"], 1, 'Function "u:c:no_such_function" not found in /'),
         (["stackcount", "u:no_such_library:f"], 1, "there is no library or program"),

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shows user stacks of programs built without frame pointers: they are whole, down to the thread's
 first function, wherever the program sleeps; one that is deeper than the limit says so. Where gdb is
-installed, a stopped copy's frames are the same."""
+installed, a stopped copy's frames are the same. Code without call frame information is walked by
+frame pointers where it keeps them, and is the end of the stack where it does not."""
 
 import re
 
 from harness import *
-from unwound import BUILDS, DEEP, PLACES, begins_with, below_nap, tail_of
+from unwound import (BUILDS, DEEP, FRAMED_BUILDS, PLACES, begins_with, below_nap, flags_of,
+                     tail_of)
 
 SLEEP = ["clock_nanosleep", "nanosleep", "usleep", "nap"]
 COUNT = 8
@@ -24,14 +26,14 @@ def check_place(daemon, build, place, *args):
     # The daemon reads new mappings at its next cut.
     program.go().done()
     rows = sleeping_rows(daemon, program)
-    whole = [r for r in rows if not r["user"]["flags"]]
+    whole = [r for r in rows if r["user"]["flags"] == flags_of(build)]
     count = row_sum(whole, "count")
     # A sleep that the scheduler hides is counted as lost.
     check(row_sum(rows, "count") >= COUNT - 1, f"{label}: {row_sum(rows, 'count')} sleeps")
     # A library that was just loaded is unknown until a walk has ended in it.
     allowed = row_sum(rows, "count") - (6 if place == "library" else 0)
     check(count >= allowed, f"{label}: {count} whole stacks of {COUNT}: "
-          f"{[(r['user']['flags'], frame_names(r)) for r in rows if r['user']['flags']]}")
+          f"{[(r['user']['flags'], frame_names(r)) for r in rows if r not in whole]}")
     for row in whole:
         check_whole(label, place, frame_names(row))
     program.end()
@@ -41,6 +43,60 @@ def check_whole(label, place, names):
     check(begins_with(below_nap(names), PLACES[place] + tail_of(place)), f"{label}: {names}")
     if place != "thread":
         check(names[-1] == "_start", f"{label}: ends at _start")
+
+
+def learn(daemon, build):
+    """Runs a program until the daemon has loaded its unwind rows."""
+
+    def is_known():
+        program = Program(f"prog_unwind_{build}", "deep").ready().go().done()
+        rows = sleeping_rows(daemon, program)
+        program.end()
+        return any(r["user"]["flags"] == flags_of(build) for r in rows)
+
+    wait_until(is_known, 20, f"the unwind rows of {build}")
+
+
+def check_bare(daemon):
+    """Checks code without call frame information that does not keep frame pointers: the stack ends
+    there and says so, wherever bp points to."""
+    for place in ("deep", "alloca", "callback"):
+        program = Program("prog_unwind_bare", place).ready().go().done()
+        rows = sleeping_rows(daemon, program)
+        check(row_sum(rows, "count") >= COUNT - 1, f"bare {place}: {row_sum(rows, 'count')} sleeps")
+        for row in rows:
+            names = frame_names(row)
+            check(row["user"]["flags"] == ["no_row"] and names[-1] == "nap",
+                  f"bare {place}: {row['user']['flags']} {names}")
+        program.end()
+
+
+def check_compat(daemon):
+    """Checks that the stack of a 32-bit program says that such stacks are not walked, in a wait
+    that has ended and in one that has not."""
+    try:
+        program = Program("prog_compat").ready()
+    except OSError as error:
+        print(f"skipped: no 32-bit program can be run here: {error}")
+        return
+    program.go().done()
+
+    def open_flags():
+        daemon.cut()
+        rows = daemon.ctl_json("stuck", "--idle", "-p", program.pid)["rows"]
+        return [r["user"]["flags"] for r in rows]
+
+    rows = daemon.snapshot("-p", program.pid)["rows"]
+    rows = [r for r in rows if r["state"] == "S" and not r["open"]]
+    count, flags = row_sum(rows, "count"), [r["user"]["flags"] for r in rows]
+    check(count >= COUNT - 1 and all(f == ["compat"] for f in flags),
+          f"compat: {count} waits: {flags}")
+    wait_until(lambda: open_flags() == [["compat"]], 10, "the flag of the open wait")
+    walks = daemon.status()["unwind"]["binaries"]
+    found = [w for w in walks if (w.get("binary") or "").endswith("/prog_compat")]
+    check(len(found) == 1 and found[0]["compat"] > 0 and not found[0]["no_row"],
+          f"compat: status has {found}")
+    program.end()
 
 
 def check_example(daemon):
@@ -57,23 +113,29 @@ def check_probes(daemon):
     """Checks that samples, and waits with their wakers, have the same stacks as waits of offcpu."""
 
     def is_known():
-        program = Program("prog_unwind_o2", "deep", 1, 1, 10).ready().go().done()
+        # The sleep is far above [probe.offcpu] min_wait, below which waits have no stack.
+        program = Program("prog_unwind_o2", "deep", 1, 1, 2000).ready().go().done()
         rows = sleeping_rows(daemon, program)
         program.end()
         return rows and not any(r["user"]["flags"] for r in rows)
 
-    wait_until(is_known, 60, "the program to be known")
-    program = Program("prog_unwind_o2", "deep", 1, 20000, 10).ready().go().done()
+    wait_until(is_known, 10, "the program to be known")
+    program = Program("prog_unwind_o2", "deep", 1, 100_000_000, 10).ready().go()
+
+    def rows_of(probe):
+        done = daemon.ctl("snapshot", probe, "-p", program.pid, "--format", "json")
+        rows = json.loads(done.out)["rows"] if done.code in (0, 5) else []
+        return [r for r in rows if "nap" in frame_names(r)]
+
     for probe in ("oncpu", "offwake"):
-        rows = [r for r in daemon.ctl_json("snapshot", probe, "-p", program.pid)["rows"]
-                if "nap" in frame_names(r)]
-        check(rows, f"{probe}: its function was seen {row_sum(rows, 'count')} times")
+        # On a busy host the program gets little of a CPU, and few of the samples are its own.
+        rows = wait_until(lambda: rows_of(probe), 60, f"its function in {probe}")
         for row in rows:
             names = frame_names(row)
             check(not row["user"]["flags"] and names[-1] == "_start" and
                   begins_with(below_nap(names), DEEP + tail_of("deep")),
                   f"{probe}: {row['user']['flags']} {names}")
-    program.end()
+    program.kill()
 
 
 def check_depths(daemon):
@@ -111,7 +173,7 @@ def check_twins(daemon):
 
 def check_throw(daemon):
     if not os.path.exists(os.path.join(PROGS, "prog_throw")):
-        print("skipped: no g++ to build prog_throw")
+        leave_out("no g++ to build prog_throw")
         return
     program = Program("prog_throw").ready().go().done()
     rows = sleeping_rows(daemon, program)
@@ -166,7 +228,7 @@ def check_small_room():
     loaded."""
     node = shutil.which("node")
     if not node:
-        print("skipped: no node, whose rows take 1.3 MiB")
+        leave_out("no node, whose rows take 1.3 MiB")
         return
     small = Daemon("unwind.max_memory=1M", "window.length=1s")
     process = subprocess.Popen([node, "-e", "setInterval(() => {}, 10)"])
@@ -218,10 +280,14 @@ def gdb_nap(pid):
 
 need_live()
 daemon = Daemon()
-for build in BUILDS:
+for build in BUILDS + FRAMED_BUILDS:
+    if build in FRAMED_BUILDS:
+        learn(daemon, build)
     for place in PLACES:
         if place != "library" or build == "o2":
             check_place(daemon, build, place)
+check_bare(daemon)
+check_compat(daemon)
 check_example(daemon)
 check_depths(daemon)
 check_twins(daemon)
@@ -232,6 +298,8 @@ for build in ("o2", "static", "static_pie"):
 if shutil.which("gdb"):
     for place in ("deep", "alloca", "realigned", "signal", "callback"):
         check_gdb(daemon, place)
+else:
+    leave_out("no gdb here: stacks by gdb")
 check_nothing_lost(daemon.status(), "status")
 daemon.stop()
 check_small_room()

@@ -26,7 +26,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 def started(*args, **kwargs):
-    argv = [h.STACKCTL, "-S", daemon.socket, *map(str, args)]
+    argv = [h.STACKCTL, "-S", daemon.socket, *h.with_stacks(args)]
     return h.spawn(argv, stdin=subprocess.DEVNULL, **kwargs)
 
 
@@ -60,7 +60,7 @@ def on_terminal(which, *args, columns=COLUMNS):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, which: slave}
-    process = started(*args, env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"}, **streams)
+    process = started(*args, env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "SYSTEMD_PAGER": ""}, **streams)
     os.close(slave)
     return process, master
 
@@ -113,7 +113,8 @@ for one, two in zip(replies, replies[1:]):
     h.check(end == start, f"no window is shown twice: {start - end} ns")
 
 # The choice and the order of rows are those of snapshot.
-watch = started("watch", "offcpu", "-i", "1s", "-n", "3", "--reverse", "--json", stdout=subprocess.PIPE)
+watch = started("watch", "offcpu", "-i", "1s", "--idle", "-n", "3", "--reverse", "--json",
+                stdout=subprocess.PIPE)
 line = read_until(watch.stdout.fileno(), lambda t: "\n" in t).splitlines()[0]
 interrupted(watch)
 totals = [row["total_ns"] for row in json.loads(line)["rows"]]

@@ -5,6 +5,8 @@ import re
 
 DEEP = [f"f{i}" for i in range(10, 0, -1)]
 BUILDS = ("o2", "o3", "os", "static", "static_pie", "clang")
+# Builds without call frame information, whose functions keep frame pointers.
+FRAMED_BUILDS = ("framed", "framed_clang", "framed_static")
 
 # The functions between nap and work, leaf first; ... stands for frames of libc in between.
 PLACES = {
@@ -30,6 +32,11 @@ def below_nap(names):
     """Returns the names of nap's callers. The frames above nap are libc's own, which differ from
     build to build. Compilers put code that seldom runs elsewhere, as name.cold."""
     return [name.split(".")[0] for name in names[names.index("nap") + 1:]]
+
+
+def flags_of(build):
+    """Returns the flags of a whole stack of this build."""
+    return ["frame_pointers"] if build in FRAMED_BUILDS else []
 
 
 def tail_of(place):

@@ -69,6 +69,8 @@ static const struct wire_stack *stack_make(struct arena *arena, size_t row, size
 			.name = name,
 			.offset = (int64_t)i,
 			.module = "/usr/lib/x86_64-linux-gnu/libc.so.6",
+			.file_offset = WIRE_ABSENT,
+			.file_address = WIRE_ABSENT,
 			.address = arena_printf(arena, "0x%zx", 0x7f0000000000 + row * 64 + i),
 		};
 	}
@@ -181,7 +183,7 @@ int query_windows(struct recorder *recorder, const struct query_peer *peer, cons
 int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		 struct answer **out, struct wire_error *error)
 {
-	static const struct wire_limit limits[] = { { "keys", 100, 50, 1 } };
+	static const struct wire_limit limits[] = { { "keys", 100, 50, 1, NULL, NULL } };
 	struct answer *answer = answer_new(recorder);
 
 	if (!answer)
@@ -197,6 +199,13 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 	};
 	*out = answer;
 	return 0;
+}
+
+int query_metrics(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		  struct answer **out, struct wire_error *error)
+{
+	*out = answer_new(recorder);
+	return *out ? 0 : -ENOMEM;
 }
 
 int query_probes(struct recorder *recorder, const struct query_peer *peer, const void *params,
@@ -298,6 +307,7 @@ bool answer_start_runs(const struct answer *answer)
 
 struct query_follow {
 	struct recorder *recorder;
+	struct query_peer peer;
 	char *probe;
 	bool is_told;
 };
@@ -309,21 +319,28 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	struct query_follow *follow = calloc(1, sizeof(*follow));
 
 	follow->recorder = recorder;
+	follow->peer = *peer;
 	follow->probe = strdup(request->probe);
 	*out = follow;
 	return 0;
 }
 
-/* Returns one answer of two rows, and never another. */
+bool query_follow_is_due(const struct query_follow *follow)
+{
+	return !follow->is_told;
+}
+
+/* Returns one answer of two rows, or of very many with FAKE_DEEP, and never another. */
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
 {
-	const struct query_peer peer = {};
-	struct wire_snapshot_request request = { .probe = follow->probe, .top = 2 };
+	bool is_deep = strcmp(follow->probe, FAKE_DEEP) == 0;
+	struct wire_snapshot_request request = { .probe = is_deep ? FAKE_PROBE : follow->probe,
+						 .top = is_deep ? 50000 : 2 };
 	int r;
 
 	if (follow->is_told)
 		return 0;
-	r = query_snapshot(follow->recorder, &peer, &request, out, error);
+	r = query_snapshot(follow->recorder, &follow->peer, &request, out, error);
 	if (r)
 		return r;
 	follow->is_told = true;

@@ -19,7 +19,8 @@ enum { FAKE_FRAMES = 20 };
 #define FAKE_LARGE   "large"   /* as offcpu, where the names of the second row alone are 3 MiB */
 #define FAKE_BROKEN  "broken"  /* fails, for a reason that is not in the request */
 #define FAKE_ENDLESS "endless" /* as offcpu, but only when the client has hung up */
-#define FAKE_BEGINS  "begins"  /* only for Start, which waits while is_held, and succeeds */
+#define FAKE_DEEP    "endless_rows" /* only for Follow: 50000 rows, as offcpu */
+#define FAKE_BEGINS  "begins"	    /* only for Start, which waits while is_held, and succeeds */
 
 struct recorder {
 	atomic_int answers;	/* answers that were made and not freed */

@@ -79,6 +79,11 @@ WEAK int query_follow_new(struct recorder *recorder, const struct query_peer *pe
 	return query_refuse(error);
 }
 
+WEAK bool query_follow_is_due(const struct query_follow *follow)
+{
+	return true;
+}
+
 WEAK int query_follow_next(struct query_follow *follow, struct answer **out,
 			   struct wire_error *error)
 {

@@ -161,7 +161,7 @@ static void test_status_has_all_limits(void **state)
 	struct json_object *limits = reply_get(reply, "parameters", "limits");
 	struct json_object *clients = json_object_array_get_idx(limits, 1);
 
-	assert_int_equal(json_object_array_length(limits), 12);
+	assert_int_equal(json_object_array_length(limits), 15);
 	assert_string_equal(json_object_get_string(reply_get(clients, "name", NULL)),
 			    "control.max_clients");
 	assert_int_equal(json_object_get_int64(reply_get(clients, "value", NULL)), 64);
@@ -304,6 +304,37 @@ static void limit_is(struct env *env, const char *name, int64_t used, int64_t hi
 	json_object_put(reply);
 }
 
+/* Asks for the status, which has this problem and no other; NULL: it has none. */
+static void problem_is(struct env *env, const char *text)
+{
+	struct json_object *reply = ask(env, "{\"method\":\"io.stackd.Status\"}"), *problems;
+
+	problems = reply_get(reply, "parameters", "problems");
+	assert_int_equal(json_object_array_length(problems), text != NULL);
+	if (text)
+		assert_string_equal(json_object_get_string(json_object_array_get_idx(problems, 0)),
+				    text);
+	assert_false(text && json_object_get_boolean(reply_get(reply, "parameters", "healthy")));
+	json_object_put(reply);
+}
+
+static const struct admission_limits wide_limits = {
+	.max_long = 64,
+	.max_bytes = SIZE_MAX,
+	.answer_bytes = 1,
+	.max_per_user = 64,
+	.max_wait_ns = 3600 * NS_PER_S,
+};
+
+/* Limits the number of long answers that are made at the same time, and nothing else. */
+static void max_long_set(struct env *env, size_t max)
+{
+	struct admission_limits limits = wide_limits;
+
+	limits.max_long = max;
+	service_set_limits(fixture_service(env->fixture), &limits);
+}
+
 /*
  * Only some long answers are made at the same time. The other calls get theirs in the order in
  * which they came, and short answers do not wait.
@@ -316,15 +347,16 @@ static void test_long_answers_wait(void **state)
 	size_t i;
 
 	/* However long this test takes on a busy host, nobody reads too slowly here. */
-	fixture_service(env->fixture)->streams.slow_ns = 3600 * NS_PER_S;
-	service_set_max_streams(fixture_service(env->fixture), 2);
+	fixture_service(env->fixture)->admission.slow_ns = 3600 * NS_PER_S;
+	max_long_set(env, 2);
 	for (i = 0; i < ARRAY_SIZE(peers); i++) {
 		peer_connect(&peers[i], fixture_path(env->fixture));
 		peer_call(&peers[i], LONG_CALL);
 		if (i < 2)
 			json_object_put(peer_reply(&peers[i]));
 		else /* It is in the queue before the next one. */
-			WAIT_FOR(fixture_service(env->fixture)->streams.waited == i - 1);
+			WAIT_FOR(fixture_service(env->fixture)->admission.waited[PLACE_NO_LONG] ==
+				 i - 1);
 	}
 	for (i = 2; i < ARRAY_SIZE(peers); i++)
 		assert_true(peer_is_silent(&peers[i], SERVER_TICK_MS));
@@ -343,13 +375,86 @@ static void test_long_answers_wait(void **state)
 	assert_true(peer_is_silent(&peers[5], SERVER_TICK_MS));
 	limit_is(env, "query.max_streams", 2, 4);
 	/* A higher limit lets the next one in. */
-	service_set_max_streams(fixture_service(env->fixture), 3);
+	max_long_set(env, 3);
 	json_object_put(peer_reply(&peers[5]));
 	for (i = 2; i < ARRAY_SIZE(peers); i++)
 		if (i != 3)
 			peer_close(&peers[i]);
-	WAIT_FOR(atomic_load(&recorder->answers) == 0);
+	WAIT_FOR(fixture_service(env->fixture)->admission.n_held == 0);
+	assert_int_equal(atomic_load(&recorder->answers), 0);
 	limit_is(env, "query.max_streams", 0, 4);
+}
+
+/* A call that has waited for too long is refused, and told by which setting. */
+static void test_who_waits_too_long_is_refused(void **state)
+{
+	struct env *env = *state;
+	struct service *service = fixture_service(env->fixture);
+	struct admission_limits limits = wide_limits;
+	struct peer peers[2];
+
+	limits.max_bytes = 1; /* one short and one long answer */
+	limits.max_wait_ns = 150 * NS_PER_MS;
+	service_set_limits(service, &limits);
+	peer_connect(&peers[0], fixture_path(env->fixture));
+	peer_connect(&peers[1], fixture_path(env->fixture));
+	peer_call(&peers[0], LONG_CALL);
+	json_object_put(peer_reply(&peers[0]));
+	peer_call(&peers[1], LONG_CALL);
+	reply_is_error(peer_reply(&peers[1]), ERROR_BUSY, "setting", "query.max_answers");
+	limit_is(env, "query.max_wait", 0, 1);
+	limit_is(env, "query.max_answers", 1, 1);
+	problem_is(env, "1 query was refused because others took too long, the last in the last 10 "
+			"minutes: see query.max_answers");
+	service->admission.starved_ns -= 601 * NS_PER_S;
+	problem_is(env, NULL);
+	/* A short answer is possible. The connection can still be used, also for the same call. */
+	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
+	peer_close(&peers[0]);
+	WAIT_FOR(service->admission.n_held == 0);
+	peer_call(&peers[1], LONG_CALL);
+	json_object_put(peer_reply(&peers[1]));
+	peer_close(&peers[1]);
+}
+
+/* Clients that follow and do not read hold as many answers as others may, and no more are made. */
+static void test_deaf_followers(void **state)
+{
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct admission_limits limits = wide_limits;
+	struct peer peers[8];
+	size_t i;
+
+	fixture_service(env->fixture)->admission.slow_ns = 3600 * NS_PER_S;
+	limits.max_long = 2;
+	limits.max_wait_ns = NS_PER_MS; /* not for followers */
+	service_set_limits(fixture_service(env->fixture), &limits);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(env->fixture));
+		peer_call(&peers[i],
+			  "{\"method\":\"io.stackd.Follow\",\"more\":true,\"parameters\":{"
+			  "\"probe\":\"endless_rows\"}}");
+	}
+	WAIT_FOR(atomic_load(&recorder->answers) == 2);
+	/* The others ask again at each tick. */
+	sleep_ms(3 * SERVER_TICK_MS);
+	assert_int_equal(atomic_load(&recorder->answers), 2);
+	assert_int_equal(atomic_load(&recorder->snapshots), 2);
+	/* Whoever goes makes room for another, and none is refused. */
+	for (i = 0; i + 2 < ARRAY_SIZE(peers); i++) {
+		peer_close(&peers[i]);
+		WAIT_FOR(atomic_load(&recorder->answers) <= 2);
+	}
+	WAIT_FOR(atomic_load(&recorder->answers) == 2);
+	limit_is(env, "query.max_wait", 0, 0);
+	peer_close(&peers[6]);
+	peer_close(&peers[7]);
+	/* Those that went while they waited may hold a place until the server notices it. */
+	WAIT_FOR(!fixture_service(env->fixture)->admission.waiting &&
+		 fixture_service(env->fixture)->admission.n_held == 0);
+	assert_int_equal(atomic_load(&recorder->answers), 0);
+	limit_is(env, "query.max_streams", 0, 6);
 }
 
 /* A client that reads slowly is cut off when others wait, and only then. */
@@ -361,8 +466,8 @@ static void test_a_slow_reader_gives_way(void **state)
 	struct peer slow, stalled;
 	int parts;
 
-	service->streams.slow_ns = 100 * NS_PER_MS;
-	service_set_max_streams(service, 1);
+	service->admission.slow_ns = 100 * NS_PER_MS;
+	max_long_set(env, 1);
 	peer_connect(&slow, fixture_path(env->fixture));
 	peer_call(&slow, LONG_CALL);
 	for (parts = 0; parts < 3; parts++) {
@@ -402,7 +507,7 @@ static void test_hanging_up_ends_a_query(void **state)
 	struct peer peers[3];
 	size_t i;
 
-	service_set_max_streams(fixture_service(env->fixture), 1);
+	max_long_set(env, 1);
 	for (i = 0; i < ARRAY_SIZE(peers); i++) {
 		peer_connect(&peers[i], fixture_path(env->fixture));
 		peer_call(&peers[i], i == 2 ? SNAPSHOT_MORE("\"probe\":\"endless\"")
@@ -424,6 +529,17 @@ static void test_hanging_up_ends_a_query(void **state)
 	peer_call(&env->peer, LONG_CALL);
 	json_object_put(peer_reply(&env->peer));
 	assert_int_equal(atomic_load(&recorder->cancelled), 3);
+	/* A follower's query ends, too, and its place is free. */
+	max_long_set(env, 2);
+	peer_connect(&peers[0], fixture_path(env->fixture));
+	peer_call(&peers[0], "{\"method\":\"io.stackd.Follow\",\"more\":true,\"parameters\":{"
+			     "\"probe\":\"endless\"}}");
+	WAIT_FOR(atomic_load(&recorder->snapshots) == 5);
+	assert_int_equal(fixture_service(env->fixture)->admission.n_long, 2);
+	peer_close(&peers[0]);
+	WAIT_FOR(atomic_load(&recorder->cancelled) == 4);
+	WAIT_FOR(fixture_service(env->fixture)->admission.n_long == 1);
+	assert_int_equal(fixture_service(env->fixture)->admission.n_held, 1);
 }
 
 /* An answer that is not read in time ends with an error, and its memory is free. */
@@ -468,6 +584,9 @@ static void test_too_large_for_one_reply(void **state)
 
 	reply_is_error(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":5000")), ERROR_EXPECTED_MORE,
 		       NULL, NULL);
+	reply_is_error(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":1,\"ranges\":[{"
+					 "\"since_ns\":1}]")),
+		       ERROR_EXPECTED_MORE, NULL, NULL);
 	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":100")));
 	fixture_recorder(env->fixture)->windows = 20000;
 	reply_is_error(ask(env, "{\"method\":\"io.stackd.Windows\"}"), ERROR_EXPECTED_MORE, NULL,
@@ -569,6 +688,29 @@ static void test_beginnings_leave_room(void **state)
 		reply_is_error(peer_reply(&peers[i]), ERROR_NOT_SUPPORTED, "what", "sessions");
 		peer_close(&peers[i]);
 	}
+}
+
+/* One user who is not root leaves places for the slow calls of others. */
+static void test_slow_calls_of_one_user(void **state)
+{
+	struct slow_calls slow = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct slow_call *calls[SLOW_AT_ONCE];
+	size_t i;
+
+	for (i = 0; i < SLOW_PER_USER; i++)
+		assert_non_null(calls[i] = slow_begin(&slow, 1000));
+	assert_null(slow_begin(&slow, 1000));
+	for (; i < SLOW_AT_ONCE; i++)
+		assert_non_null(calls[i] = slow_begin(&slow, 0));
+	assert_null(slow_begin(&slow, 0));
+	assert_null(slow_begin(&slow, 1001));
+	slow_end(&slow, calls[0]);
+	assert_non_null(calls[0] = slow_begin(&slow, 1001));
+	assert_null(slow_begin(&slow, 1000)); /* no place is free */
+	for (i = 0; i < SLOW_AT_ONCE; i++)
+		slow_end(&slow, calls[i]);
+	for (i = 0; i < SLOW_AT_ONCE; i++) /* root may have all */
+		assert_non_null(calls[i] = slow_begin(&slow, 0));
 }
 
 /* A Start with oneway has to wait for its turn, too, and then gets it. */
@@ -818,6 +960,8 @@ int main(void)
 		TEST(test_an_answer_has_its_time),
 		TEST(test_rows_are_made_as_they_are_read),
 		TEST(test_long_answers_wait),
+		TEST(test_who_waits_too_long_is_refused),
+		TEST(test_deaf_followers),
 		TEST(test_a_slow_reader_gives_way),
 		TEST(test_hanging_up_ends_a_query),
 		TEST(test_no_rows_are_one_reply),
@@ -826,6 +970,7 @@ int main(void)
 		TEST(test_a_row_too_large_is_cut_and_marked),
 		TEST(test_a_row_too_large_ends_no_stream),
 		TEST(test_beginnings_leave_room),
+		cmocka_unit_test(test_slow_calls_of_one_user),
 		TEST(test_a_beginning_without_a_reply),
 		TEST(test_who_starts_and_goes),
 		TEST(test_oneway_has_no_reply),

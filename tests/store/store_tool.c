@@ -12,6 +12,7 @@
  * - STORE_SYNC: milliseconds between two syncs.
  * - STORE_SMALL: each window has one thread.
  * - STORE_CHURN: each window has processes of its own.
+ * - STORE_KINDS: rows are of eight processes in three units, and every third thread was preempted.
  * - STORE_TURNS: stacks take turns, see stack_of_turn().
  * - STORE_LENGTH: length of the windows in milliseconds; five of them make 5 s if it is 1000, so
  *   that they are joined. The last ones wait to be joined, and are not waited for.
@@ -54,6 +55,7 @@ enum {
 	IMAGES = 40,
 	STACKS = 500,
 	FRAMES = 20,
+	FILES = 64,
 	TURN = 40,
 	NO_PID = 0x3f000000 /* above any pid_max */
 };
@@ -67,6 +69,28 @@ struct known {
 };
 
 static struct known known;
+
+static int64_t setting(const char *name, int64_t fallback)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoll(text, NULL, 10) : fallback;
+}
+
+/* Returns the file of a frame; there are FILES different ones. */
+static struct code_file *file_make(size_t frame)
+{
+	const struct code_segment segment = { 0x1000, 0x800, 0x100000 + frame % FILES };
+	uint8_t build_id[20] = { 0xf1, 0x1e, (uint8_t)(frame % FILES) };
+	struct code_file *file;
+
+	if (!setting("STORE_FILES", 1))
+		return NULL;
+	file = code_file_new(build_id, sizeof(build_id), &segment, 1);
+	if (!file)
+		exit(1);
+	return file;
+}
 
 static void known_make(void)
 {
@@ -84,6 +108,7 @@ static void known_make(void)
 		known.frames[i].file_offset = 64 * i;
 		known.frames[i].name = strdup(name);
 		known.frames[i].module = (char *)"/usr/lib/libknown.so";
+		known.frames[i].code = file_make(i);
 	}
 	for (i = 0; i < STACKS; i++) {
 		struct stack *stack = &known.stacks[i];
@@ -96,13 +121,6 @@ static void known_make(void)
 		stack->refs = 1;
 		stack->is_resolved = true;
 	}
-}
-
-static int64_t setting(const char *name, int64_t fallback)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoll(text, NULL, 10) : fallback;
 }
 
 static int64_t length_ns(void)
@@ -154,6 +172,26 @@ static struct process *process_fresh(uint64_t seq, uint64_t i)
 	return process;
 }
 
+/* Returns one of eight processes in three units, one of which has a name that has to be escaped. */
+static struct process *process_kind(uint64_t i)
+{
+	static const char *const units[] = { "/system.slice/web.service",
+					     "/system.slice/db.service",
+					     "/user.slice/a\\x2d'\"\tb.scope" };
+	static struct process *processes[8];
+	struct process_info info = { .id = { .pid = NO_PID + (int32_t)(i % 8), .start_boot_ns = 9 },
+				     .exe = "/usr/bin/kind",
+				     .cgroup = units[i % 3] };
+	struct process **kind = &processes[i % 8];
+
+	snprintf(info.comm, sizeof(info.comm), "it's\t\\%d", (int)(i % 8));
+	if (!*kind)
+		*kind = process_table_add_stored(known.processes, &info);
+	if (!*kind)
+		exit(1);
+	return process_ref(*kind);
+}
+
 /* Returns the difference of the two clocks, which is the same for all windows of a run. */
 static int64_t real_offset(void)
 {
@@ -186,11 +224,21 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 		image->process = setting("STORE_CHURN", 0) ? process_fresh(seq, i)
 							   : process_ref(known.process);
 		memcpy(image->comm, "known", 6);
+		if (setting("STORE_KINDS", 0)) {
+			process_unref(image->process);
+			image->process = process_kind(i);
+			memcpy(image->comm, "it's\t\\", 7);
+		}
 		image->sums.on_ns = value(seq, i);
 		row->image = (uint32_t)i;
 		row->user = stack_ref(&known.stacks[stack_of(seq, i)]);
 		row->count = value(seq, i);
 		row->blocked_ns = 3 * value(seq, i);
+		if (setting("STORE_KINDS", 0)) {
+			row->state = i % 3 == 0 ? STATE_PREEMPTED : (uint32_t)(i % 3);
+			/* Few rows have most of the time. */
+			row->blocked_ns = i < 8 ? 1000 * value(seq, i) : value(seq, i);
+		}
 		row->max_ns = value(seq, i);
 		row->max_end_ns = window->end_ns - (int64_t)i;
 		window_row_set_buckets(window, row, buckets);
@@ -315,7 +363,7 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	uint64_t seq = (uint64_t)(clock_ns(CLOCK_REALTIME) / (100 * NS_PER_US)), n;
 	int64_t begin = now_begin(merge_after_s);
 	struct store_stats stats = {};
-	int64_t marked = 0;
+	int64_t marked = 0, added, longest = 0;
 
 	for (n = 1; count == 0 || n <= count; n++, seq++) {
 		struct window *window = window_make(seq, begin + (int64_t)n * length_ns());
@@ -325,12 +373,15 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 			window_put_ahead(window);
 		if (n > (uint64_t)setting("STORE_STEP", INT64_MAX))
 			window->real_offset_ns += 60 * NS_PER_S;
+		added = clock_ns(CLOCK_MONOTONIC);
 		store_add(store, window);
 		window_unref(window);
 		if (setting("STORE_RUSH", 0))
 			rush_wait(store, &stats);
 		else
 			written_wait(store, n, &stats);
+		if (clock_ns(CLOCK_MONOTONIC) - added > longest)
+			longest = clock_ns(CLOCK_MONOTONIC) - added;
 		if (n % 5 == (uint64_t)setting("STORE_MARK", 5))
 			mark(store, &marked, begin + (int64_t)n * length_ns());
 		synced_ns = setting("STORE_AHEAD", 0) ? stats.synced_always_ns[PROBE_OFFCPU]
@@ -354,6 +405,7 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	}
 	printf("dropped %" PRIu64 " evicted %" PRIu64 "\n",
 	       stats.dropped_queue + stats.dropped_write, stats.evicted_size);
+	printf("longest %" PRId64 " ms\n", longest / NS_PER_MS);
 	printf("problem: %s\nnotice: %s\nmerged: %" PRIu64 "\n", stats.problem, stats.notice,
 	       stats.compacted);
 	fflush(stdout);
@@ -368,6 +420,9 @@ static int fail(const struct window *window, const char *what)
 	fprintf(stderr, "window %" PRIu64 ": wrong %s\n", window->seq, what);
 	return 1;
 }
+
+/* number of frames that were read without the file that they had when they were written */
+static uint64_t frames_without_file;
 
 static int stack_check(const struct window *window, const struct stack *stack, size_t i)
 {
@@ -385,6 +440,10 @@ static int stack_check(const struct window *window, const struct stack *stack, s
 			continue;
 		if (strcmp(frame->name, known.members[i][k]->name) != 0)
 			return fail(window, "frame");
+		if (!frame->code)
+			frames_without_file++;
+		else if (frame->code->hash != known.members[i][k]->code->hash)
+			return fail(window, "file");
 	}
 	return 0;
 }
@@ -471,8 +530,9 @@ static int do_check(const char *path)
 	}
 	store_prefetch_free(prefetch);
 	usleep((useconds_t)setting("STORE_HOLD", 0) * 1000);
-	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64 "\n", n, parts, bad,
-	       store_reader_damaged(reader));
+	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64
+	       " without file %" PRIu64 "\n",
+	       n, parts, bad, store_reader_damaged(reader), frames_without_file);
 	free(entries);
 	store_reader_close(reader);
 	return wrong;

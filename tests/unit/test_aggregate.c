@@ -3,15 +3,21 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
+#include "daemon/query/answer.h"
+#include "daemon/query/own_process.h"
+#include "daemon/query/snapshot_internal.h"
 #include "daemon/window/task_state.h"
 
 #define US	  NS_PER_US
@@ -34,6 +40,20 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
+
+/* The number of windows that were read, and the read during which the client hangs up; 0: none. */
+static size_t reads, gone_at;
+static atomic_bool is_gone;
+
+struct window *__real_timeline_window(const struct timeline_list *from, size_t i);
+struct window *__wrap_timeline_window(const struct timeline_list *from, size_t i);
+
+struct window *__wrap_timeline_window(const struct timeline_list *from, size_t i)
+{
+	if (++reads == gone_at)
+		is_gone = true;
+	return __real_timeline_window(from, i);
+}
 
 static bool allocation_fails(void)
 {
@@ -74,6 +94,8 @@ static int set_up(void **state)
 	list = (struct timeline_list){ .windows = windows, .n = ARRAY_SIZE(windows) };
 	later = (struct timeline_list){};
 	allocations = -1;
+	reads = gone_at = 0;
+	is_gone = false;
 	return process_table_new(1 << 20, &processes);
 }
 
@@ -201,6 +223,7 @@ static void test_a_wait_over_windows(void **state)
 	assert_int_equal(groups[0]->blocked_ns, 1400 * US);
 	assert_int_equal(groups[0]->runnable_ns, 800 * US);
 	assert_int_equal(groups[0]->max_ns, 2200 * US);
+	assert_int_equal(groups[0]->max_end_real_ns, 2700 * US + NS_PER_S);
 	assert_int_equal(groups[0]->open, 0);
 	assert_ptr_equal(groups[0]->kernel, &kernel);
 
@@ -312,10 +335,75 @@ static void test_unseen(void **state)
 	assert_int_equal(aggregate_totals(aggregate)->unseen, 1);
 	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 3000 * US);
 	/* Like runnable_ns, unseen_ns is a sum over all waits, whatever states are asked for. */
-	filter.has_states = true;
+	filter.wanted.has_states = true;
 	groups = run(0);
 	assert_int_equal(aggregate_totals(aggregate)->unseen, 0);
 	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 3000 * US);
+}
+
+/* A row of waits that have not ended, which stands for those of several processes. */
+static void test_folded_open_waits(void **state)
+{
+	struct aggregate_group **groups;
+	struct window_open *open;
+
+	options.open_only = true;
+	add_image(2, 1, false)->folded = 4;
+	add_open(2, 0, -5000 * US, 1000 * US);
+	open = &windows[2]->opens[0];
+	open->state |= STATE_UNSEEN;
+	open->count = 3;
+	open->processes = 3;
+	open->whole_ns = 12000 * US;
+	open->whole_runnable_ns = 2000 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->open, 3);
+	assert_int_equal(groups[0]->unseen, 3);
+	assert_int_equal(groups[0]->open_ns, 12000 * US);
+	assert_int_equal(groups[0]->runnable_ns, 2000 * US);
+	assert_int_equal(groups[0]->max_ns, 8000 * US);
+	assert_int_equal(aggregate_totals(aggregate)->open_waits, 3);
+	assert_int_equal(aggregate_totals(aggregate)->unseen, 3);
+	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 2000 * US);
+	/* Its entry stands for four processes. */
+	assert_int_equal(aggregate_totals(aggregate)->processes, 4);
+	assert_int_equal(aggregate_totals(aggregate)->threads, 4);
+}
+
+/* A wait that did not end in its run of stackd lasts to the end of that run. */
+static void test_runs_of_stackd(void **state)
+{
+	add_image(0, 1, false);
+	add_open(0, 0, 500 * US, INT64_MAX);
+	windows[0]->run = 1;
+	windows[1]->run = windows[2]->run = 2;
+	filter.max_ns = 600 * US;
+	assert_int_equal(run(1)[0]->blocked_ns, 500 * US);
+	windows[0]->run = 2;
+	run(0);
+}
+
+/* Only programs have user stacks that were not read. */
+static void test_unread_stacks(void **state)
+{
+	list.n = 1;
+	add_image(0, 1, false);
+	add_open(0, 0, 500 * US, INT64_MAX);
+	assert_ptr_equal(run(1)[0]->user, &unread);
+	add_image(0, 2, true);
+	windows[0]->opens[0].image = 1;
+	assert_null(run(1)[0]->user);
+}
+
+/* The answer says the largest length below which waits were sampled in any window. */
+static void test_sampled_lengths(void **state)
+{
+	static const int64_t below[] = { 200, 500, 300 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
+		windows[i]->sample_below_ns = below[i];
+	run(0);
+	assert_int_equal(aggregate_sample_below(aggregate), 500);
 }
 
 /* Waits that kill -9 ends and waits that nothing ends have rows of their own. */
@@ -395,10 +483,143 @@ static void test_idle_does_not_depend_on_what_is_shown(void **state)
 	assert_true(groups[0]->is_idle);
 	assert_null(groups[0]->user);
 	assert_int_equal(aggregate_totals(aggregate)->idle_threads, 1);
+	/* A thread that is frozen while it waits for work cannot do any. */
+	kernel.flags = STACK_IS_FROZEN;
+	assert_false(run(1)[0]->is_idle);
+	kernel.flags = 0;
+	windows[0]->rows[0].state = STATE_FROZEN;
+	assert_false(run(1)[0]->is_idle);
 	windows[0]->rows[0].state = 2;
 	assert_false(run(1)[0]->is_idle);
 	windows[0]->rows[0].state = STATE_PREEMPTED;
 	assert_false(run(1)[0]->is_idle);
+}
+
+/* Gives a kernel stack one function, which shows a reason. */
+static void stack_set_function(struct stack *stack, struct frame *frame, struct frame **frames,
+			       const char *name)
+{
+	*frame = (struct frame){ .kind = FRAME_KERNEL, .name = (char *)name };
+	*frames = frame;
+	stack->frames = frames;
+	stack->n_frames = 1;
+	stack->is_resolved = true;
+}
+
+/* The reason of a wait stays, and can be asked for, where its kernel stack is left out. */
+static void test_reasons(void **state)
+{
+	struct frame frames[2], *of_kernel, *of_other;
+	struct aggregate_group **groups;
+	size_t i, flocks = 0;
+
+	stack_set_function(&kernel, &frames[0], &of_kernel, "__do_sys_flock");
+	stack_set_function(&other, &frames[1], &of_other, "anon_pipe_read");
+	add_image(0, 1, false)->sums =
+		(struct thread_sums){ .short_count = 4, .short_blocked_ns = 9 };
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 0, 1, 300 * US, &other);
+	add_open(0, 0, 500 * US, INT64_MAX);
+	list.n = 1;
+
+	filter.drops_kernel = true;
+	groups = run(4);
+	for (i = 0; i < 4; i++) {
+		assert_null(groups[i]->kernel);
+		assert_true(groups[i]->has_reason || groups[i]->is_short);
+		flocks += groups[i]->has_reason && groups[i]->reason == REASON_FLOCK;
+	}
+	assert_int_equal(flocks, 1);
+	filter.drops_kernel = false;
+
+	/* The wait that has not ended is in the same group as the other wait for a pipe. */
+	options.group = GROUP_BY_REASON;
+	groups = run(3);
+	assert_int_equal(sum_of(groups, 3), 900 * US + 9);
+	options.group = GROUP_BY_NONE;
+
+	filter.wanted.has_reasons = true;
+	filter.wanted.reasons[REASON_PIPE_READ / 64] = UINT64_C(1) << REASON_PIPE_READ % 64;
+	options.by = AGGREGATE_BY_PROCESS;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 800 * US);
+	assert_int_equal(groups[0]->open, 1);
+	assert_true(groups[0]->has_reason && groups[0]->reason == REASON_PIPE_READ);
+	options.open_only = true;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 500 * US);
+	filter.wanted.reasons[REASON_FLOCK / 64] = UINT64_C(1) << REASON_FLOCK % 64;
+	filter.wanted.reasons[REASON_PIPE_READ / 64] |= UINT64_C(1) << REASON_PIPE_READ % 64;
+	options.open_only = false;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 900 * US);
+	assert_false(groups[0]->has_reason);
+}
+
+/*
+ * Waits are picked by a function in their stacks; rows of callers begin with it. What the filter
+ * leaves out of the rows, or leaves out as threads, is counted in the totals.
+ */
+static void test_functions(void **state)
+{
+	struct frame frames[3], *of_kernel, *of_other, *of_user;
+	const char *flock = "__do_sys_flock", *run_job = "run_job", *thread = "thread";
+	struct wire_filter wire = {
+		.user_threads = WIRE_BOOL_ABSENT,
+		.kernel_threads = WIRE_BOOL_ABSENT,
+		.functions = { &flock, 1 },
+	};
+	struct aggregate_group **groups;
+
+	stack_set_function(&kernel, &frames[0], &of_kernel, flock);
+	stack_set_function(&other, &frames[1], &of_other, "anon_pipe_read");
+	stack_set_function(&user, &frames[2], &of_user, run_job);
+	frames[2].kind = FRAME_NATIVE;
+	frames[2].file_id = 5;
+	add_image(0, 1, false)->sums =
+		(struct thread_sums){ .short_count = 4, .short_blocked_ns = 9 };
+	windows[0]->images[0].sums.blocked_ns = 400 * US + 9;
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 0, 1, 300 * US, &other);
+	list.n = 1;
+
+	filter.wire = &wire;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 100 * US);
+	assert_ptr_equal(groups[0]->kernel, &kernel);
+	assert_int_equal(aggregate_totals(aggregate)->blocked_ns, 400 * US + 9);
+	wire.functions.v = &run_job;
+	groups = run(2);
+	assert_int_equal(sum_of(groups, 2), 400 * US);
+	wire.functions.n = 0;
+
+	wire.not_functions = (struct wire_strs){ &flock, 1 };
+	groups = run(2);
+	assert_int_equal(sum_of(groups, 2), 300 * US + 9);
+	wire.not_functions.n = 0;
+
+	/* Both waits are below the function of the program: their reasons differ, their rows too.
+	 */
+	wire.callers = (struct wire_strs){ &run_job, 1 };
+	groups = run(2);
+	assert_null(groups[0]->kernel);
+	assert_null(groups[1]->kernel);
+	assert_true(groups[0]->key.user == groups[1]->key.user && groups[0]->key.user);
+	assert_int_equal(sum_of(groups, 2), 400 * US);
+	wire.callers.v = &flock;
+	groups = run(1);
+	assert_ptr_equal(groups[0]->kernel, &kernel);
+	assert_ptr_equal(groups[0]->user, &user);
+	wire.callers.n = 0;
+
+	wire.not_comms = (struct wire_strs){ &thread, 1 };
+	run(0);
+	assert_int_equal(aggregate_totals(aggregate)->threads, 0);
+	assert_int_equal(aggregate_totals(aggregate)->blocked_ns, 0);
+	assert_int_equal(aggregate_totals(aggregate)->excluded_ns, 400 * US + 9);
+	wire.comm = "nobody";
+	run(0);
+	assert_int_equal(aggregate_totals(aggregate)->excluded_ns, 0);
 }
 
 static void test_kernel_threads_are_idle(void **state)
@@ -876,6 +1097,334 @@ static void test_groups_by_name(void **state)
 	assert_null(groups[0]->kernel);
 }
 
+/* Names take no more memory than the limit allows: the rows of the others are one row. */
+static void test_names_within_a_limit_of_memory(void **state)
+{
+	static struct frame frames[MANY], *frame_of[MANY];
+	static struct stack stacks[MANY];
+	static char names[MANY][16];
+	struct aggregate_group **groups;
+	size_t i, n, others = 0;
+
+	add_image(0, 1, false);
+	for (i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "function_%zu", i);
+		frames[i] = (struct frame){ .kind = FRAME_KERNEL, .name = names[i] };
+		frame_of[i] = &frames[i];
+		stack_init(&stacks[i], 1000 + i);
+		stacks[i].frames = &frame_of[i];
+		stacks[i].n_frames = 1;
+		stacks[i].is_resolved = true;
+		add_row(0, 0, 1, 100 * US, &stacks[i]);
+	}
+	list.n = 1;
+	options.group = GROUP_BY_FUNCTION;
+	options.max_memory = 1;
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
+	assert_int_equal(sum_of(groups, n), MANY * 100 * US);
+	for (i = 0; i < n; i++)
+		if (groups[i]->name && !strcmp(groups[i]->name, "[other names]"))
+			others = groups[i]->count;
+	assert_in_range(others, MANY - 80, MANY - 60);
+}
+
+/* Adds an image of a process with this name and program. */
+static struct window_image *add_program(size_t n, uint64_t uid, const char *comm, const char *exe)
+{
+	struct window_image *image = window_add_image(windows[n]);
+	struct process_info info = {
+		.id = { .pid = NO_PID + (int32_t)uid, .start_boot_ns = uid },
+		.exe = exe,
+	};
+
+	snprintf(info.comm, sizeof(info.comm), "%s", comm);
+	image->uid = uid;
+	image->tid = NO_PID + (int32_t)uid;
+	image->process = process_table_see_as(processes, &info);
+	assert_non_null(image->process);
+	snprintf(image->comm, sizeof(image->comm), "thread-%u", (unsigned int)uid);
+	return image;
+}
+
+/*
+ * All that the threads of stackd did is in one group, and what they did while idle in another one.
+ * The sums stay what they are. A process that only has the name of stackd is left alone.
+ */
+static void test_own_threads_are_one_group(void **state)
+{
+	char exe[4096] = "";
+	struct aggregate_group **groups;
+	size_t i, n_own = 0;
+	uint64_t all;
+
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	user.is_idle = true;
+	add_program(0, 1, "stackd", exe)->sums =
+		(struct thread_sums){ .short_count = 4, .short_blocked_ns = 9 };
+	add_program(0, 2, "stackd-broker", exe);
+	add_program(0, 3, "stackd-x", "/tmp/stackd-x");
+	add_program(0, 4, "other", exe);
+	for (i = 0; i < 4; i++) {
+		add_row(0, (uint32_t)i, 1, 100 * US, &kernel);
+		add_row(0, (uint32_t)i, 2, 50 * US, &other);
+		windows[0]->rows[2 * i + 1].state = 2;
+	}
+	list.n = 1;
+	all = sum_of(run(9), 9);
+	options.folds_own = true;
+	groups = run(6);
+	assert_int_equal(sum_of(groups, 6), all);
+	for (i = 0; i < 6; i++) {
+		if (!groups[i]->is_own)
+			continue;
+		n_own++;
+		assert_false(groups[i]->is_short);
+		assert_null(groups[i]->kernel);
+		assert_int_equal(groups[i]->count, groups[i]->is_idle ? 2 : 8);
+		assert_int_equal(groups[i]->blocked_ns, 200 * US + (groups[i]->is_idle ? 0 : 9));
+	}
+	assert_int_equal(n_own, 2);
+	/* Waits that have not ended are in it, too; of several threads, none has its tid. */
+	add_open(0, 0, 500 * US, INT64_MAX);
+	add_open(0, 1, 300 * US, INT64_MAX);
+	options.open_only = true;
+	options.by = AGGREGATE_BY_THREAD;
+	groups = run(1);
+	assert_true(groups[0]->is_own);
+	assert_int_equal(groups[0]->open, 2);
+	assert_int_equal(groups[0]->max_ns, 700 * US);
+}
+
+/* Checks what an answer with at most `top` rows shows, where stackd has more time than anyone. */
+static void check_shown(size_t top, size_t n_wanted, size_t own_at, uint64_t all)
+{
+	struct snapshot_question question = { .top = top };
+	struct answer *answer = answer_new();
+	const struct wire_snapshot_reply *reply = &answer->reply.snapshot;
+	size_t i;
+
+	assert_non_null(answer);
+	answer->aggregate = aggregate;
+	aggregate = NULL;
+	assert_int_equal(snapshot_rows(answer, &question), 0);
+	assert_int_equal(answer->source.n, n_wanted);
+	for (i = 0; i < n_wanted; i++)
+		assert_int_equal(answer->source.groups[i]->is_own, i == own_at);
+	assert_int_equal(reply->shown.rows, n_wanted);
+	assert_int_equal(reply->shown.total_ns + reply->rest.total_ns + reply->idle.total_ns, all);
+	answer_free(answer);
+}
+
+/* stackd's own threads come after the rows that were asked for, and are in the sums. */
+static void test_own_threads_come_last(void **state)
+{
+	char exe[4096] = "";
+	uint32_t i;
+
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	add_program(0, 1, "stackd", exe);
+	add_row(0, 0, 1, 900 * US, &kernel);
+	for (i = 1; i < 5; i++) {
+		add_program(0, i + 1, "other", exe);
+		add_row(0, i, 1, i * 100 * US, &kernel);
+	}
+	list.n = 1;
+	options.folds_own = true;
+	run(5);
+	check_shown(1, 2, 1, 1900 * US);
+	run(5);
+	check_shown(4, 5, 4, 1900 * US);
+	run(5);
+	check_shown(9, 5, 4, 1900 * US);
+	run(5);
+	check_shown(SIZE_MAX, 5, 4, 1900 * US);
+	options.folds_own = false;
+	run(5);
+	check_shown(1, 1, SIZE_MAX, 1900 * US);
+}
+
+/* Returns the only group with this name of threads, reason and state of being idle. */
+static struct aggregate_group *line_of(struct aggregate_group **groups, size_t n, const char *comm,
+				       enum wait_reason reason)
+{
+	struct aggregate_group *found = NULL;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (strcmp(groups[i]->key.comm, comm) != 0 || !groups[i]->has_reason ||
+		    groups[i]->reason != reason)
+			continue;
+		assert_null(found);
+		found = groups[i];
+	}
+	assert_non_null(found);
+	return found;
+}
+
+/*
+ * Rows by line: the threads of a pool are one group for each reason, with the time in each window;
+ * the sums are those of the rows by stack.
+ */
+static void test_lines(void **state)
+{
+	struct frame frames[3], *of_kernel, *of_other, *of_user;
+	struct aggregate_group **groups, *pool;
+	const uint64_t *slots;
+	size_t n, i, k;
+
+	stack_set_function(&kernel, &frames[0], &of_kernel, "__do_sys_flock");
+	stack_set_function(&other, &frames[1], &of_other, "anon_pipe_read");
+	stack_set_function(&user, &frames[2], &of_user, "serve");
+	for (i = 0; i < 3; i++) {
+		for (k = 0; k < 4; k++) {
+			struct window_image *image = add_image(i, 10 + k, false);
+
+			image->process = process_unref(image->process);
+			image->process = process_table_see(
+				processes,
+				&(struct process_id){ .pid = NO_PID, .start_boot_ns = 5 }, false,
+				"program");
+			snprintf(image->comm, sizeof(image->comm), "worker-%zu", k);
+			add_row(i, (uint32_t)k, 1, 100 * US, k < 3 ? &kernel : &other);
+		}
+		add_image(i, 20, true);
+		memcpy(windows[i]->images[4].comm, "kworker/0:1", 12);
+		add_row(i, 4, 2, 10 * (i + 1) * US, &other);
+		windows[i]->rows[0].runnable_ns = 40 * US;
+	}
+	windows[0]->images[0].sums.short_count = 2;
+	windows[0]->images[0].sums.short_blocked_ns = 7;
+	options.group = GROUP_BY_LINE;
+	groups = run(4);
+	assert_int_equal(sum_of(groups, 4), 1200 * US + 120 * US + 120 * US + 7);
+	pool = line_of(groups, 4, "worker-*", REASON_FLOCK);
+	assert_int_equal(pool->count, 9);
+	assert_int_equal(pool->blocked_ns, 900 * US);
+	assert_null(pool->kernel);
+	slots = aggregate_slots(aggregate, &n);
+	assert_int_equal(n, 3);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(slots[i], LENGTH_NS);
+		assert_int_equal(pool->line->slots[i], 340 * US);
+		assert_int_equal(pool->line->runnable_slots[i], 40 * US);
+	}
+	assert_string_equal(aggregate_line_function(aggregate, pool), "serve");
+	pool = line_of(groups, 4, "kworker/*:*", REASON_PIPE_READ);
+	assert_int_equal(pool->key.pid, 0);
+	assert_int_equal(pool->line->slots[2], 60 * US);
+}
+
+/* A function with more than a fifth of the time is found, and none without a tenth of it. */
+static void test_function_of_a_line(void **state)
+{
+	enum { N = 40 };
+	static struct stack stacks[N];
+	static struct frame frames[N];
+	static struct frame *pointers[N];
+	static char names[N][16];
+	struct aggregate_group **groups;
+	size_t i;
+
+	add_image(0, 1, false);
+	for (i = 0; i < N; i++) {
+		stack_init(&stacks[i], 1000 + i);
+		snprintf(names[i], sizeof(names[i]), "f%zu", i);
+		stack_set_function(&stacks[i], &frames[i], &pointers[i], names[i]);
+		add_row(0, 0, 1, 10 * US, &stacks[i]);
+		windows[0]->rows[i].user = NULL;
+	}
+	stack_unref(&user);
+	list.n = 1;
+	options.group = GROUP_BY_LINE;
+	groups = run(1);
+	assert_null(aggregate_line_function(aggregate, groups[0]));
+	add_row(0, 0, 1, 200 * US, &stacks[7]);
+	windows[0]->rows[N].user = NULL;
+	groups = run(1);
+	assert_string_equal(aggregate_line_function(aggregate, groups[0]), "f7");
+}
+
+static bool settle_answer;
+
+static bool settle(void *userdata, const struct aggregate_group *group)
+{
+	++*(size_t *)userdata;
+	assert_true(group->key.pid > 0);
+	return settle_answer;
+}
+
+/* A process that is read from disk has no program: whoever has the name is looked up afterwards. */
+static void test_own_threads_on_disk(void **state)
+{
+	struct aggregate_group **groups;
+	size_t i, n, asked;
+
+	windows[0]->owners = __real_calloc(2, sizeof(struct window_owner));
+	windows[0]->n_owners = 2;
+	for (i = 0; i < 2; i++) {
+		struct window_image *image = window_add_image(windows[0]);
+
+		image->uid = i + 1;
+		image->tid = NO_PID + (int32_t)i;
+		image->owner = (uint32_t)i;
+		windows[0]->owners[i] = (struct window_owner){ .id.pid = NO_PID + (int32_t)i,
+							       .number = (int64_t)i + 1,
+							       .comm = "stackd-parse" };
+		add_row(0, (uint32_t)i, 1, 100 * US, &kernel);
+		add_row(0, (uint32_t)i, 1, 100 * US, &other);
+	}
+	list.n = 1;
+	options.folds_own = true;
+	for (i = 0; i < 2; i++) {
+		settle_answer = i == 0;
+		asked = 0;
+		run(2);
+		aggregate_settle_own(aggregate, settle, &asked);
+		groups = aggregate_groups(aggregate, &n);
+		assert_int_equal(asked, 2);
+		assert_int_equal(n, settle_answer ? 1 : 2);
+		assert_int_equal(groups[0]->is_own, settle_answer);
+		assert_int_equal(sum_of(groups, n), 400 * US);
+	}
+}
+
+/* The program and the name have to be those of stackd. */
+static void test_own_processes(void **state)
+{
+	assert_true(own_process_matches("/usr/sbin/stackd", "stackd", "/usr/sbin/stackd"));
+	assert_true(own_process_matches("/usr/sbin/stackd (deleted)", "stackd-parse+",
+					"/usr/sbin/stackd"));
+	assert_true(own_process_matches("/usr/sbin/stackd", "stackd-lines",
+					"/usr/sbin/stackd (deleted)"));
+	assert_false(own_process_matches("/usr/sbin/stackd", "stackd", NULL));
+	assert_false(own_process_matches("/usr/sbin/stackd", "stackd", "/tmp/stackd"));
+	assert_false(own_process_matches("/usr/sbin/stackd", "stackd", "/usr/sbin/stackd2"));
+	assert_false(own_process_matches("/usr/sbin/stackd", "stackdump", "/usr/sbin/stackd"));
+	assert_false(own_process_matches("/usr/sbin/stackd", "x", "/usr/sbin/stackd"));
+	assert_false(own_process_matches("", "stackd", ""));
+}
+
+/* Once the client has hung up, no further window is read, neither of the range nor after it. */
+static void test_a_client_that_is_gone(void **state)
+{
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 10 * US, &kernel);
+	options.is_cancelled = &is_gone;
+	run(1);
+	assert_int_equal(reads, ARRAY_SIZE(windows));
+	aggregate = aggregate_free(aggregate);
+	later = list;
+	for (gone_at = 1; gone_at <= 2 * ARRAY_SIZE(windows); gone_at++) {
+		is_gone = false;
+		reads = 0;
+		assert_int_equal(
+			aggregate_new(&list, &later, &filter, &options, &unread, &aggregate),
+			-ECANCELED);
+		assert_int_equal(reads, gone_at);
+	}
+}
+
 /* Any allocation may fail: aggregating then returns -ENOMEM. */
 static void test_out_of_memory(void **state)
 {
@@ -907,14 +1456,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_rows_of_windows_add_up),
 		TEST(test_a_wait_over_windows),
+		TEST(test_functions),
 		TEST(test_throttled),
 		TEST(test_throttled_rows),
 		TEST(test_open_only),
 		TEST(test_unseen),
+		TEST(test_folded_open_waits),
+		TEST(test_runs_of_stackd),
+		TEST(test_unread_stacks),
+		TEST(test_sampled_lengths),
 		TEST(test_states_apart),
 		TEST(test_times),
 		TEST(test_part_of_a_row_is_an_estimate),
 		TEST(test_idle_does_not_depend_on_what_is_shown),
+		TEST(test_reasons),
 		TEST(test_kernel_threads_are_idle),
 		TEST(test_ambiguous_stacks_stand_alone),
 		TEST(test_short_waits_have_a_group),
@@ -931,6 +1486,14 @@ int main(void)
 		TEST(test_a_limit_and_many_small_rows),
 		TEST(test_a_limit_keeps_the_longest),
 		TEST(test_groups_by_name),
+		TEST(test_names_within_a_limit_of_memory),
+		TEST(test_own_threads_are_one_group),
+		TEST(test_own_threads_come_last),
+		TEST(test_own_processes),
+		TEST(test_a_client_that_is_gone),
+		TEST(test_own_threads_on_disk),
+		TEST(test_lines),
+		TEST(test_function_of_a_line),
 		TEST(test_out_of_memory),
 	};
 

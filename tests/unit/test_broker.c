@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -253,6 +254,38 @@ static void test_errors_come_back(void **state)
 	assert_int_equal(run_child(body_errors_come_back), GOOD);
 }
 
+/* The linker defines this symbol: where the program begins in memory. */
+extern const char __executable_start;
+
+/* The broker process opens a uprobe in a file that the daemon has opened. */
+static int body_uprobe_opens(void)
+{
+	const struct broker_uprobe here = {
+		.path = "/proc/self/exe",
+		.offset = (uintptr_t)body_errors_come_back - (uintptr_t)&__executable_start,
+	};
+	const struct broker_uprobe nowhere = { .path = "/nowhere/at/all", .offset = 64 };
+	_cleanup_(broker_stopp) struct broker *broker = NULL;
+	_cleanup_(closep) int event = -1;
+
+	if (broker_start(&broker))
+		return NO_START;
+	if (capabilities_limit(0))
+		return NOT_DROPPED;
+	if (broker_open_uprobe(NULL, &here, &event) != -EACCES)
+		return NOT_REFUSED;
+	if (broker_open_uprobe(broker, &nowhere, &event) != -ENOENT)
+		return NOT_BACK;
+	return broker_open_uprobe(broker, &here, &event) ? NO_EVENT : GOOD;
+}
+
+static void test_uprobe_opens(void **state)
+{
+	if (!has_admin() || access("/sys/bus/event_source/devices/uprobe/type", R_OK) < 0)
+		skip();
+	assert_int_equal(run_child(body_uprobe_opens), GOOD);
+}
+
 /* Starts a broker process; the test sends its messages itself, over *fd_out. */
 static pid_t process_new(int *fd_out)
 {
@@ -288,10 +321,63 @@ static void test_process_checks(void **state)
 	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
 	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
 	assert_int_equal(answer.result, -EINVAL);
+	/* it follows no path */
+	q = (struct perf_request){ .kind = PERF_UPROBE, .path = "/bin/true" };
+	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(answer.result, -EINVAL);
 	/* a message of another length is not from the daemon: the process exits */
 	assert_int_equal(send(fd, &q, sizeof(q) - 1, 0), sizeof(q) - 1);
 	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), 0);
 	assert_int_equal(process_end(pid), 0);
+}
+
+/* Returns the pid of this process's only child; 0 if it has none. */
+static pid_t child_pid(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/thread-self/children", "re");
+	int pid = 0;
+
+	return f && fscanf(f, "%d", &pid) == 1 ? pid : 0;
+}
+
+/*
+ * A process that hangs is asked no more, until its answer has come; the answer is dropped. A
+ * process that hangs at the end is killed.
+ */
+static int body_process_hangs(void)
+{
+	struct broker *broker;
+	int event = -1;
+	int64_t begun;
+	pid_t pid;
+
+	if (broker_start(&broker))
+		return NO_START;
+	pid = child_pid();
+	if (!pid || capabilities_limit(0))
+		return NOT_DROPPED;
+	kill(pid, SIGSTOP);
+	if (broker_open_sampling(broker, &sampling, &event) != -EACCES || event != -1)
+		return NOT_REFUSED;
+	begun = clock_ns(CLOCK_MONOTONIC);
+	if (broker_open_sampling(broker, &sampling, &event) != -EACCES ||
+	    clock_ns(CLOCK_MONOTONIC) - begun > 5 * NS_PER_S)
+		return NOT_REFUSED;
+	kill(pid, SIGCONT);
+	while (broker_open_sampling(broker, &sampling, &event))
+		usleep(10000);
+	close(event);
+	kill(pid, SIGSTOP);
+	broker_stop(broker);
+	return kill(pid, 0) < 0 && errno == ESRCH ? GOOD : NOT_BACK;
+}
+
+static void test_process_hangs(void **state)
+{
+	if (!has_admin())
+		skip();
+	assert_int_equal(run_child(body_process_hangs), GOOD);
 }
 
 static void test_process_outlives_signals(void **state)
@@ -329,6 +415,30 @@ static void test_process_gone(void **state)
 	closep(&event);
 }
 
+/* Sends two descriptors with one message. */
+static void pair_send(int fd, int file)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = {};
+	uint64_t word = 7;
+	struct iovec bytes = { &word, sizeof(word) };
+	struct msghdr message = {
+		.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int files[2] = { file, file };
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(files));
+	memcpy(CMSG_DATA(&control.header), files, sizeof(files));
+	assert_int_equal(sendmsg(fd, &message, 0), sizeof(word));
+}
+
 /* A message of another size is an error, and the descriptor that came with it is closed. */
 static void test_messages(void **state)
 {
@@ -356,6 +466,11 @@ static void test_messages(void **state)
 	assert_int_equal(broker_message_receive(b, &got, sizeof(got), &passed), 0);
 	assert_int_equal(passed, next);
 	assert_int_equal(fcntl(passed, F_GETFD), FD_CLOEXEC);
+	closep(&passed);
+	pair_send(a, file);
+	assert_int_equal(broker_message_receive(b, &got, sizeof(got), &passed), -EIO);
+	passed = dup(file);
+	assert_int_equal(passed, next); /* nothing was left open */
 	next = passed;
 	closep(&a);
 	a = -1;
@@ -381,7 +496,9 @@ int main(void)
 		cmocka_unit_test(test_admin_is_gone),
 		cmocka_unit_test(test_broker_opens),
 		cmocka_unit_test(test_errors_come_back),
+		cmocka_unit_test(test_uprobe_opens),
 		cmocka_unit_test(test_process_checks),
+		cmocka_unit_test(test_process_hangs),
 		cmocka_unit_test(test_process_outlives_signals),
 		cmocka_unit_test(test_process_gone),
 		cmocka_unit_test(test_messages),

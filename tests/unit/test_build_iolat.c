@@ -278,13 +278,65 @@ static void test_requests(void **state)
 	process_table_free(processes);
 }
 
+/* Each time of an operation has its own place in the row. */
+static void test_times_of_an_operation(void **state)
+{
+	const struct io_key key = { .tgid = 5, .layer = IO_LAYER_SYSCALL, .op = IO_OP_SYNC };
+	struct io_sums sums = {
+		.count = 2,
+		.total_ns = 1000,
+		.own_ns = 900,
+		.runnable_ns = 30,
+		.asleep_ns = 800,
+		.device_ns = 400,
+		.queue_ns = 200,
+		.throttled_ns = 100,
+		.async = 1,
+		.errors = 2,
+		.bytes = 4096,
+		.requeues = 3,
+	};
+	struct process_table *processes;
+	struct window *window;
+	struct window_builder *builder;
+	const struct window_io *io;
+
+	sums.buckets[8] = 2;
+	assert_int_equal(process_table_new(1 << 20, &processes), 0);
+	builder = builder_new(processes, NULL, 0);
+	window_builder_add(builder, &key, &sums);
+	window = finish(builder, 0, NS_PER_S);
+	assert_int_equal(window->n_ios, 1);
+	io = &window->ios[0];
+	assert_int_equal(io->count, 2);
+	assert_int_equal(io->total_ns, 1000);
+	assert_int_equal(io->own_ns, 900);
+	assert_int_equal(io->runnable_ns, 30);
+	assert_int_equal(io->asleep_ns, 800);
+	assert_int_equal(io->device_ns, 400);
+	assert_int_equal(io->queue_ns, 200);
+	assert_int_equal(io->throttled_ns, 100);
+	assert_int_equal(io->async, 1);
+	assert_int_equal(io->errors, 2);
+	assert_int_equal(io->bytes, 4096);
+	assert_int_equal(io->requeues, 3);
+	window_unref(window);
+	window_builder_free(builder);
+	process_table_free(processes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),	cmocka_unit_test(test_words),
-		cmocka_unit_test(test_devices), cmocka_unit_test(test_percentiles),
-		cmocka_unit_test(test_buckets), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_open),	cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_percentiles),
+		cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_times_of_an_operation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

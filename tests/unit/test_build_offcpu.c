@@ -219,6 +219,43 @@ static void test_throttled(void **state)
 	window_unref(window);
 }
 
+/* A row of the programs becomes a row of the window, with all of its sums. */
+static void test_a_row_has_all_its_sums(void **state)
+{
+	const struct thread t = thread_of(1, THREAD_ON_CPU, 1100, 1);
+	const struct wait_key key = { .uid = 1, .kstack = STACK_FAULT, .state = 2 };
+	struct wait_sums sums = {
+		.count = 3,
+		.blocked_ns = 500,
+		.runnable_ns = 90,
+		.throttled_ns = 40,
+		.max_ns = 300,
+		.max_end_ns = 1900,
+	};
+	uint64_t buckets[WAIT_BUCKETS] = {};
+	const struct window_row *row;
+	struct window *window;
+
+	sums.buckets[2] = 1;
+	sums.buckets[5] = 2;
+	window_builder_add(builder, &key, &sums);
+	window = cut(1, &t);
+	assert_int_equal(window->n_rows, 1);
+	row = &window->rows[0];
+	assert_int_equal(row->image, 0);
+	assert_int_equal(row->state, 2);
+	assert_int_equal(row->count, 3);
+	assert_int_equal(row->blocked_ns, 500);
+	assert_int_equal(row->runnable_ns, 90);
+	assert_int_equal(row->throttled_ns, 40);
+	assert_int_equal(row->max_ns, 300);
+	assert_int_equal(row->max_end_ns, 1900);
+	window_row_add_buckets(window, row, buckets);
+	assert_int_equal(buckets[2], 1);
+	assert_int_equal(buckets[5], 2);
+	window_unref(window);
+}
+
 /* A thread that was asleep for long when it was found at 1010 counts from then on. */
 static void test_seeded_threads_count_from_the_start(void **state)
 {
@@ -361,6 +398,33 @@ static void test_a_wait_over_cuts(void **state)
 	assert_int_equal(window->n_spans, 1);
 	assert_int_equal(window->spans[0].wake_ns, 3200);
 	assert_int_equal(window->spans[0].kernel->flags, STACK_IS_FAULT);
+	window_unref(window);
+}
+
+/* A wait that ends when its window does belongs to that window, one that ends later does not. */
+static void test_a_wait_that_ends_at_the_cut(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 2000, 1);
+	struct window *window;
+
+	begin(1);
+	window_builder_add_thread(builder, &t);
+	add_wait(1, 1500, 1900, 2000, 0);
+	window = finish();
+	assert_int_equal(window->n_spans, 1);
+	assert_int_equal(window->n_opens, 0);
+	window_unref(window);
+	window = cut(2, &t);
+	assert_int_equal(window->n_spans, 0);
+	window_unref(window);
+	begin(3);
+	window_builder_add_thread(builder, &t);
+	add_wait(1, 3500, 3900, 4001, 0);
+	window = finish();
+	assert_int_equal(window->n_spans, 0);
+	window_unref(window);
+	window = cut(4, &t);
+	assert_int_equal(window->n_spans, 1);
 	window_unref(window);
 }
 
@@ -523,6 +587,51 @@ static void test_stacks_of_the_switch_out(void **state)
 	window_unref(window);
 }
 
+/*
+ * If they were not taken, as the wait was not expected to be long, it has the stacks that were read
+ * while it lasted, also when it has ended.
+ */
+static void test_stacks_not_taken_at_the_switch_out(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1500, 1);
+	const struct record_open_stack user = {
+		.head = { RECORD_OPEN_STACK, sizeof(user) },
+		.uid = 1,
+		.since_ns = 1500,
+		.ustack = 101,
+	};
+	const struct record_wait wait = {
+		.head = { RECORD_WAIT, sizeof(wait) },
+		.key = { .uid = 1, .kstack = 100, .ustack = STACK_NO_HOOK, .state = 1 },
+		.start_ns = 1500,
+		.wake_ns = 2500,
+		.end_ns = 2500,
+	};
+	uint64_t ip = 1;
+	struct window *window;
+	bool is_new;
+
+	stack_table_put(stacks, 100, NULL, &ip, 1, &is_new);
+	stack_table_put(stacks, 101, NULL, &ip, 1, &is_new);
+	t.kstack = t.ustack = STACK_NO_HOOK;
+	t.open_kstack = 100;
+	t.open_since_ns = 1500;
+	begin(1);
+	window_builder_add_record(builder, &user.head);
+	window_builder_add_thread(builder, &t);
+	window = finish();
+	assert_int_equal(window->opens[0].kernel->raw_id, 100);
+	assert_int_equal(window->opens[0].user->raw_id, 101);
+	window_unref(window);
+	begin(2);
+	window_builder_add_record(builder, &wait.head);
+	window = finish();
+	assert_int_equal(window->n_spans, 1);
+	assert_int_equal(window->spans[0].kernel->raw_id, 100);
+	assert_int_equal(window->spans[0].user->raw_id, 101);
+	window_unref(window);
+}
+
 static void add_row(uint64_t uid, uint32_t exec_gen, uint64_t count)
 {
 	struct wait_key key = { .uid = uid, .exec_gen = exec_gen, .state = 1 };
@@ -670,7 +779,208 @@ static void test_waits_of_unknown_threads_are_counted(void **state)
 	window_unref(window);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+static int set_up_spawns(void **state)
+{
+	int r = set_up(state);
+
+	if (!r)
+		builder->options.counts_spawns = true;
+	return r;
+}
+
+/* Adds a fork, exec or exit of a child of "sh", which exits after `life` ns. */
+static void add_process(uint32_t type, uint64_t uid, const char *comm, uint64_t life)
+{
+	struct record_process record = {
+		.head.type = type,
+		.uid = uid,
+		.tgid = NO_PID + 1,
+		.parent_comm = "sh",
+		.time_ns = 1500,
+		.life_ns = life,
+		.cpu_ns = 300,
+		.sums.on_ns = 200,
+	};
+
+	memcpy(record.comm, comm, strlen(comm));
+	window_builder_add_record(builder, &record.head);
+}
+
+static void assert_spawn(const struct window *window, size_t i, const char *comm,
+			 struct spawn_sums wanted)
+{
+	assert_true(i < window->spawns.n);
+	assert_string_equal(window->spawns.v[i].parent, "sh");
+	assert_string_equal(window->spawns.v[i].comm, comm);
+	assert_memory_equal(&window->spawns.v[i].sums, &wanted, sizeof(wanted));
+}
+
+/* The last thread of a process runs for 40 ns, and the process lives for 70 ns, after its exit. */
+static void test_spawns(void **state)
+{
+	struct thread t = thread_of(7, THREAD_ON_CPU, 1500, 1);
+	struct window *window;
+
+	begin(1);
+	add_process(RECORD_FORK, 0, "sh", 0);
+	add_process(RECORD_EXEC, 0, "true", 0);
+	add_process(RECORD_EXIT, 7, "true", 900);
+	t.sums.on_ns = 240;
+	add_end(&t, 1570);
+	/* A process whose last thread is not known, and one that lived for long. */
+	add_process(RECORD_EXIT, 0, "true", 100);
+	add_process(RECORD_EXIT, 0, "true", SPAWN_SHORT_NS);
+	window = finish();
+	assert_int_equal(window->spawns.ns, LENGTH);
+	assert_int_equal(window->spawns.n, 2);
+	assert_spawn(window, 0, "sh", (struct spawn_sums){ .forks = 1 });
+	assert_spawn(window, 1, "true",
+		     (struct spawn_sums){ 0, 1, 3, 2, 300 + 40 + 300, 900 + 70 + 100 });
+	assert_int_equal(window->spawns.n_others, 0);
+	window_unref(window);
+	window = cut(2, NULL);
+	assert_int_equal(window->spawns.ns, LENGTH);
+	assert_int_equal(window->spawns.n, 0);
+	window_unref(window);
+}
+
+/* A window is cut while the last thread exits: the process is counted once, in the next one. */
+static void test_an_exit_over_a_cut(void **state)
+{
+	struct thread t = thread_of(7, THREAD_ON_CPU, 1500, 1);
+	struct window *window;
+
+	begin(1);
+	add_process(RECORD_EXIT, 7, "true", 900);
+	window_builder_add_thread(builder, &t);
+	window = finish();
+	assert_int_equal(window->spawns.n, 0);
+	window_unref(window);
+	begin(2);
+	t.sums.on_ns = 210;
+	add_end(&t, 2001);
+	window = finish();
+	assert_spawn(window, 0, "true", (struct spawn_sums){ 0, 0, 1, 1, 310, 900 + 501 });
+	window_unref(window);
+	window = cut(3, NULL);
+	assert_int_equal(window->spawns.n, 0);
+	assert_int_equal(threads_known(), 0);
+	window_unref(window);
+}
+
+/* The ring had no room for the record of the thread's end: the exit is counted as it was. */
+static void test_an_exit_without_the_end_of_the_thread(void **state)
+{
+	uint64_t exits = 0;
+	struct window *window;
+	uint32_t n;
+
+	begin(1);
+	add_process(RECORD_EXIT, 7, "true", 900);
+	window_unref(finish());
+	for (n = 2; n < 5; n++) {
+		window = cut(n, NULL);
+		exits += window->spawns.n;
+		if (window->spawns.n)
+			assert_spawn(window, 0, "true",
+				     (struct spawn_sums){ 0, 0, 1, 1, 300, 900 });
+		window_unref(window);
+	}
+	assert_int_equal(exits, 1);
+	assert_int_equal(threads_known(), 0);
+	/* A builder that is freed has such an exit, too. */
+	add_process(RECORD_EXIT, 8, "true", 900);
+}
+
+/* Adds an exit of the process 1 that started at `start`, reported by a thread. */
+static void add_thread_exit(uint64_t uid, uint64_t start, uint32_t n_threads, uint64_t cpu_ns)
+{
+	struct record_process record = {
+		.head.type = RECORD_EXIT,
+		.uid = uid,
+		.tgid = NO_PID + 1,
+		.leader_boot_ns = start,
+		.n_threads = n_threads,
+		.comm = "true",
+		.parent_comm = "sh",
+		.time_ns = 1500,
+		.life_ns = 900,
+		.cpu_ns = cpu_ns,
+		.sums.on_ns = 200,
+	};
+
+	window_builder_add_record(builder, &record.head);
+}
+
+/* Threads that exit at the same moment each see that no thread is left. */
+static void test_an_exit_that_several_threads_report(void **state)
+{
+	struct thread t = thread_of(7, THREAD_ON_CPU, 1500, 1);
+	struct window *window;
+	uint32_t n;
+
+	begin(1);
+	t.sums.on_ns = 210;
+	/* The second report, which has more, comes before the first thread has ended. */
+	add_thread_exit(7, 5, 2, 300);
+	add_thread_exit(8, 5, 2, 400);
+	add_end(&t, 1510);
+	t.uid = 8;
+	add_end(&t, 1520);
+	/* It comes after that; and the last thread is not known. */
+	add_thread_exit(9, 6, 3, 300);
+	t.uid = 9;
+	add_end(&t, 1510);
+	add_thread_exit(10, 6, 1, 400);
+	t.uid = 10;
+	add_end(&t, 1530);
+	add_thread_exit(0, 6, 1, 500);
+	/* Another process with this pid. */
+	add_thread_exit(0, 7, 1, 50);
+	window = finish();
+	assert_int_equal(window->spawns.n, 1);
+	assert_spawn(window, 0, "true",
+		     (struct spawn_sums){ 0, 0, 3, 3, 410 + 310 + 50, 920 + 910 + 900 });
+	window_unref(window);
+	/* A report in the next window is one too many, and then it is forgotten. */
+	begin(2);
+	add_thread_exit(0, 5, 1, 1);
+	window = finish();
+	assert_int_equal(window->spawns.n, 0);
+	window_unref(window);
+	for (n = 3; n < 5; n++)
+		window_unref(cut(n, NULL));
+	assert_null(((struct offcpu_builder *)builder)->exited);
+	/* A builder that is freed has one, too. */
+	add_thread_exit(11, 8, 2, 1);
+}
+
+/* Threads of the kernel are not counted, nor anything by a session that a client started. */
+static void test_what_is_not_counted(void **state)
+{
+	struct record_process record = { .head.type = RECORD_FORK, .is_kernel = 1 };
+	struct window *window;
+
+	begin(1);
+	window_builder_add_record(builder, &record.head);
+	record.head.type = RECORD_EXIT;
+	window_builder_add_record(builder, &record.head);
+	window = finish();
+	assert_int_equal(window->spawns.n, 0);
+	window_unref(window);
+	builder->options.counts_spawns = false;
+	begin(2);
+	add_process(RECORD_FORK, 0, "sh", 0);
+	add_process(RECORD_EXIT, 7, "true", 900);
+	window = finish();
+	assert_int_equal(window->spawns.ns, 0);
+	assert_int_equal(window->spawns.n, 0);
+	assert_int_equal(threads_known(), 0);
+	window_unref(window);
+}
+
+#define TEST(name)	  cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_SPAWNS(name) cmocka_unit_test_setup_teardown(name, set_up_spawns, tear_down)
 
 int main(void)
 {
@@ -679,6 +989,7 @@ int main(void)
 		TEST(test_events_after_the_cut_are_of_the_next),
 		TEST(test_runnable_waits),
 		TEST(test_throttled),
+		TEST(test_a_row_has_all_its_sums),
 		TEST(test_seeded_threads_count_from_the_start),
 		TEST(test_the_end_of_a_thread),
 		TEST(test_an_end_after_the_cut),
@@ -687,6 +998,7 @@ int main(void)
 		TEST(test_an_end_of_a_forgotten_thread),
 		TEST(test_unseen_threads_are_forgotten),
 		TEST(test_a_wait_over_cuts),
+		TEST(test_a_wait_that_ends_at_the_cut),
 		TEST(test_unseen_waits),
 		TEST(test_sampled_rows_are_an_estimate),
 		TEST(test_user_stack_of_open_wait),
@@ -694,10 +1006,16 @@ int main(void)
 		TEST(test_young_waits),
 		TEST(test_a_wake_time_from_before_is_none),
 		TEST(test_stacks_of_the_switch_out),
+		TEST(test_stacks_not_taken_at_the_switch_out),
 		TEST(test_waits_go_to_their_image),
 		TEST(test_an_exec_after_the_cut),
 		TEST(test_an_exec_off_the_main_thread),
 		TEST(test_waits_of_unknown_threads_are_counted),
+		TEST_SPAWNS(test_spawns),
+		TEST_SPAWNS(test_an_exit_over_a_cut),
+		TEST_SPAWNS(test_an_exit_without_the_end_of_the_thread),
+		TEST_SPAWNS(test_an_exit_that_several_threads_report),
+		TEST_SPAWNS(test_what_is_not_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +18,25 @@
 #include <unistd.h>
 
 #include "client/call/call.h"
+#include "client/call/fetch.h"
 #include "client/option/options.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 
 enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US, OTHER_CALL_US = 500000 };
+enum { SIGNAL_US = 10000, SIGNALS_MAX = 500 };
 
 /* A daemon that answers one call after a long silence. */
 struct daemon {
 	int listener;
 	const char *reply; /* NULL: it waits until the client disconnects */
+	const char *last;  /* a second reply; NULL: none */
 	/* it answers only after this many other calls have come, which it answers at once */
 	int other_calls;
+	/* it sends SIGINT to this thread, again and again until the client disconnects; NULL: none
+	 */
+	const pthread_t *interrupted;
+	bool was_left; /* the client disconnected because of these signals */
 	pthread_t thread;
 };
 
@@ -61,6 +70,18 @@ static void other_call_answer(const struct daemon *daemon)
 	close(fd);
 }
 
+/* A signal may arrive just before the client waits, so one is not enough. */
+static void interrupt(struct daemon *daemon, int fd)
+{
+	char byte;
+
+	for (int i = 0; i < SIGNALS_MAX && !daemon->was_left; i++) {
+		pthread_kill(*daemon->interrupted, SIGINT);
+		usleep(SIGNAL_US);
+		daemon->was_left = recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+	}
+}
+
 static void *serve(void *context)
 {
 	struct daemon *daemon = context;
@@ -69,12 +90,16 @@ static void *serve(void *context)
 
 	while (byte != '\0' && recv(fd, &byte, 1, 0) == 1)
 		;
-	if (daemon->reply && !daemon->other_calls)
+	if (daemon->interrupted)
+		interrupt(daemon, fd);
+	else if (daemon->reply && !daemon->other_calls)
 		usleep(SILENCE_US);
 	for (; daemon->other_calls > 0; daemon->other_calls--)
 		other_call_answer(daemon);
 	if (daemon->reply) {
 		send(fd, daemon->reply, strlen(daemon->reply) + 1, MSG_NOSIGNAL);
+		if (daemon->last)
+			send(fd, daemon->last, strlen(daemon->last) + 1, MSG_NOSIGNAL);
 	}
 	while (recv(fd, &byte, 1, 0) == 1)
 		;
@@ -150,12 +175,83 @@ static void test_silence_is_no_end_of_watch(void **state)
 	daemon_end(&daemon, &options);
 }
 
+/* Follows with a patience that no test exhausts. */
+static enum exit_code follow(const struct options *options, const struct text *request,
+			     reply_handler handler, void *context)
+{
+	return call_follow(options, request, 600, handler, context);
+}
+
+static int reply_refuse(const struct varlink_message *message, void *context)
+{
+	return -EPROTO;
+}
+
+/* SIGINT ends a wait for an answer, after which the program goes on to print what it has. */
+static void test_a_signal_ends_a_wait(void **state)
+{
+	enum exit_code (*const calls[])(const struct options *, const struct text *, reply_handler,
+					void *) = { call_run, follow };
+	const pthread_t self = pthread_self();
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		struct daemon daemon = { .interrupted = &self };
+		struct text request;
+		struct options options;
+
+		text_init(&request, 16);
+		text_put(&request, "{}", 3);
+		daemon_start(&daemon, "{\"parameters\":{}}", &options);
+		call_catch_signals();
+		assert_int_equal(calls[i](&options, &request, reply_refuse, NULL), EXIT_CODE_OK);
+		daemon_end(&daemon, &options);
+		assert_true(daemon.was_left);
+		assert_true(call_was_interrupted());
+		call_release_signals();
+		text_fini(&request);
+	}
+}
+
+#define TIME(ns) "{\"ns\":" #ns ",\"text\":\"\"}"
+#define WINDOW(seq)                                                \
+	"{\"seq\":" #seq ",\"start\":" TIME(seq) ",\"end\":" TIME( \
+		seq) ",\"length_ns\":5,"                           \
+		     "\"rows\":10" #seq ",\"threads\":2,\"open\":3,\"bytes\":4,\"lost\":[]}"
+
+/* The windows of all replies are there, in their order. */
+static void test_windows_of_several_replies(void **state)
+{
+	struct daemon daemon = {
+		.other_calls = 1,
+		.last = "{\"parameters\":{\"windows\":[" WINDOW(3) "],\"gaps\":[]}}",
+	};
+	struct wire_windows_request request = { .since_ns = WIRE_ABSENT, .until_ns = WIRE_ABSENT };
+	struct wire_windows_reply reply;
+	struct arena *arena = arena_new();
+	struct options options;
+
+	daemon_start(&daemon,
+		     "{\"continues\":true,\"parameters\":{\"windows\":[" WINDOW(1) "," WINDOW(
+			     2) "],\"gaps\":[]}}",
+		     &options);
+	assert_int_equal(fetch_windows(&options, &request, arena, &reply), EXIT_CODE_OK);
+	daemon_end(&daemon, &options);
+	assert_int_equal(reply.windows.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(reply.windows.v[i].seq, 1 + i);
+		assert_int_equal(reply.windows.v[i].rows, 101 + i);
+	}
+	arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silence_ends_a_call),
 		cmocka_unit_test(test_a_call_waits_for_others),
 		cmocka_unit_test(test_silence_is_no_end_of_watch),
+		cmocka_unit_test(test_a_signal_ends_a_wait),
+		cmocka_unit_test(test_windows_of_several_replies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,7 +320,7 @@ static void test_errors_are_those_of_the_definition(void **state)
 		const char *name;
 		int errors;
 	} interfaces[] = {
-		{ interface_io_stackd, "io.stackd", 9 },
+		{ interface_io_stackd, "io.stackd", 10 },
 		{ interface_org_varlink_service, "org.varlink.service", 6 },
 	};
 
@@ -549,7 +549,7 @@ static void test_parts_make_the_whole(void **state)
 	struct wire_snapshot_reply reply;
 	struct wire_row *rows;
 	int64_t seed = 0;
-	const size_t n = 300, size = 16384;
+	const size_t n = 300, size = 32768;
 	struct text text;
 	size_t next = 0, parts = 0;
 

@@ -43,7 +43,7 @@ static void load(const char *path, struct unwind_rows *rows)
 
 	assert_true(source.fd >= 0);
 	assert_int_equal(elf_file_read(&source, &file), 0);
-	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, NULL, rows), 0);
+	assert_int_equal(compile_elf(&source, &file, -1, WORDS_MAX, NULL, rows), 0);
 	close(source.fd);
 }
 

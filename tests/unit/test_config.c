@@ -105,7 +105,7 @@ static void test_defaults(void **state)
 	assert_string_equal(config->control_group, "stackd");
 	assert_int_equal(config->control_max_clients, 64);
 	assert_int_equal(config->control_max_message, 1 << 20);
-	assert_int_equal(config->symbols_max_memory, 16 << 20);
+	assert_int_equal(config->symbols_max_memory, 8 << 20);
 	assert_int_equal(config->unwind_max_memory, 16 << 20);
 	assert_true(config->offcpu_enabled);
 	assert_int_equal(config->offcpu_min_wait_ns, 100 * NS_PER_US);

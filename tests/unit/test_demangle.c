@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/symbol/demangle.h"
+#include "common/demangle.h"
 
 static void assert_readable(const char *name, const char *expected)
 {

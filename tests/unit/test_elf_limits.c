@@ -186,9 +186,9 @@ static void image_read(const struct image *image)
 	if (symtab_load(&source, NULL, &symtab) == 0)
 		symtab_free(symtab);
 	if (elf_file_read(&source, &file) == 0 &&
-	    compile_elf(&source, &file, NULL, WORDS_MAX, NULL, &rows) == 0)
+	    compile_elf(&source, &file, -1, WORDS_MAX, NULL, &rows) == 0)
 		unwind_rows_fini(&rows);
-	elf_functions(image->fd, "/nowhere", function_visit, NULL);
+	elf_functions(image->fd, image->fd, function_visit, NULL);
 	elf_usdt(image->fd, probe_visit, NULL);
 }
 

@@ -25,6 +25,7 @@ static void test_numbers(void **state)
 	assert_int_equal(EXIT_CODE_PARTIAL, 5);
 	assert_int_equal(EXIT_CODE_IMPOSSIBLE, 6);
 	assert_int_equal(EXIT_CODE_IO, 7);
+	assert_int_equal(EXIT_CODE_BUSY, 8);
 }
 
 static void test_errors(void **state)
@@ -41,6 +42,7 @@ static void test_errors(void **state)
 		{ "io.stackd.TooManySessions", 3 },
 		{ "io.stackd.AttachFailed", 6 },
 		{ "io.stackd.NotSupported", 6 },
+		{ "io.stackd.Busy", 8 },
 		{ "org.varlink.service.InvalidParameter", 1 },
 		{ "org.varlink.service.PermissionDenied", 3 },
 		{ "org.varlink.service.MethodNotFound", 7 },
@@ -56,7 +58,7 @@ static void test_errors(void **state)
 static void test_every_declared_error(void **state)
 {
 	static const char known[] = "NoData UnknownProbe UnknownSession InvalidFilter InvalidTime "
-				    "TooManySessions AttachFailed NotSupported Failed ";
+				    "TooManySessions AttachFailed NotSupported Failed Busy ";
 	const char *at = interface_io_stackd;
 	size_t n = 0;
 

@@ -56,6 +56,12 @@ static void test_states(void **state)
 	assert_false(has_state("S", STATE_PREEMPTED));
 	assert_true(has_state("R", STATE_PREEMPTED | STATE_SEEDED));
 	assert_true(has_state("0", STATE_NEW));
+	/* A thread that a cgroup of version 1 has frozen is uninterruptible, as in ps. */
+	assert_true(has_state("D", STATE_FROZEN));
+	assert_false(has_state("S", STATE_FROZEN));
+	assert_string_equal(task_state_letter(STATE_FROZEN), "D");
+	assert_string_equal(task_states_letter(STATE_FROZEN | 0x2), "D");
+	assert_string_equal(task_states_letter(STATE_FROZEN | 0x1), "mixed");
 	/* A number is bits, as bcc takes it. */
 	assert_true(has_state("2", 0x402));
 	assert_string_equal(task_state_letter(0x402), "I");
@@ -66,6 +72,54 @@ static void test_states(void **state)
 	assert_string_equal(task_states_letter(STATE_NEW | STATE_PREEMPTED), "R");
 	assert_string_equal(task_states_letter(STATE_PREEMPTED | 1), "mixed");
 	assert_string_equal(task_states_letter(0x402 | 1), "mixed");
+}
+
+static bool has_reason(const char *glob, enum wait_reason reason)
+{
+	struct wire_filter wire = wire_none();
+	struct filter filter;
+
+	wire.reasons = (struct wire_strs){ .v = &glob, .n = 1 };
+	filter = filter_of(&wire);
+	assert_true(filter_selects_reasons(&filter));
+	assert_false(filter_has_shorts(&filter));
+	return filter_has_reason(&filter, reason);
+}
+
+static void test_reasons(void **state)
+{
+	const struct wire_filter none = wire_none();
+	struct filter empty = filter_of(&none);
+	struct wire_filter wire = wire_none();
+	struct wire_error error = {};
+	const char *name = "flok", *many[33];
+	struct filter filter;
+
+	assert_false(filter_selects_reasons(&empty));
+	assert_true(filter_has_reason(&empty, REASON_UNKNOWN));
+	assert_true(has_reason("flock", REASON_FLOCK));
+	assert_false(has_reason("flock", REASON_FCNTL));
+	assert_true(has_reason("unknown", REASON_UNKNOWN));
+	assert_true(has_reason("kernel-*", REASON_KERNEL_PERCPU_RWSEM));
+	assert_false(has_reason("kernel-*", REASON_MUTEX));
+	wire.reasons = (struct wire_strs){ .v = &name, .n = 1 };
+	assert_int_equal(filter_init(&filter, &wire, &error), -EINVAL);
+	assert_string_equal(error.what, "reasons");
+	assert_non_null(strstr(error.message, "did you mean flock?"));
+	wire_error_clear(&error);
+	/* Most words are nothing like a reason. */
+	name = "xyzzy";
+	assert_int_equal(filter_init(&filter, &wire, &error), -EINVAL);
+	assert_null(strstr(error.message, "did you mean"));
+	wire_error_clear(&error);
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = "flock";
+	wire.reasons = (struct wire_strs){ .v = many, .n = 32 };
+	assert_int_equal(filter_init(&filter, &wire, &error), 0);
+	wire.reasons.n = 33;
+	assert_int_equal(filter_init(&filter, &wire, &error), -EINVAL);
+	assert_string_equal(error.message, "33 reasons are too many: at most 32");
+	wire_error_clear(&error);
 }
 
 static void assert_refused(const struct wire_filter *wire, const char *what)
@@ -103,17 +157,25 @@ static void test_bad_filters_are_refused(void **state)
 	assert_refused(&wire, "kernel_stacks");
 }
 
+static const struct process_info server = {
+	.id.pid = 42,
+	.comm = "server",
+	.cgroup = "/system.slice/some.service/sub",
+};
+static const struct window_image worker = { .tid = 43, .comm = "worker" };
+
 static bool has_image(const struct wire_filter *wire)
 {
-	struct process_info info = {
-		.id.pid = 42,
-		.comm = "server",
-		.cgroup = "/system.slice/some.service/sub",
-	};
-	struct window_image image = { .tid = 43, .comm = "worker" };
 	struct filter filter = filter_of(wire);
 
-	return filter_has_image(&filter, &image, &info);
+	return filter_has_image(&filter, &worker, &server);
+}
+
+static bool is_excluded(const struct wire_filter *wire)
+{
+	struct filter filter = filter_of(wire);
+
+	return filter_excludes_image(&filter, &worker, &server);
 }
 
 static void test_images(void **state)
@@ -155,6 +217,122 @@ static void test_cgroups(void **state)
 	assert_false(has_image(&wire));
 	wire.unit = "system.slice";
 	assert_true(has_image(&wire));
+}
+
+/* The thread of has_image() is a worker of the process server in some.service. */
+static void test_lists_of_names(void **state)
+{
+	const char *names[] = { "nobody", "work*" }, *units[] = { "other", "some" };
+	const char *cgroups[] = { "/user.slice", "/system.slice" };
+	struct wire_filter wire = wire_none();
+	struct filter filter;
+
+	wire.comms = (struct wire_strs){ .v = names, .n = 1 };
+	assert_false(has_image(&wire));
+	wire.comms.n = 2;
+	assert_true(has_image(&wire));
+	wire.units = (struct wire_strs){ .v = units, .n = 2 };
+	wire.cgroups = (struct wire_strs){ .v = cgroups, .n = 2 };
+	assert_true(has_image(&wire));
+	wire.cgroups.n = 1;
+	assert_false(has_image(&wire));
+	filter = filter_of(&wire);
+	assert_true(filter_selects_threads(&filter));
+	assert_false(filter_is_empty(&filter));
+}
+
+static void test_exceptions(void **state)
+{
+	const char *names[] = { "nobody", "work*" }, *unit = "some", *cgroup = "/system.slice";
+	struct wire_filter wire = wire_none();
+	struct filter filter;
+
+	wire.not_comms = (struct wire_strs){ .v = names, .n = 1 };
+	assert_true(has_image(&wire));
+	assert_false(is_excluded(&wire));
+	wire.not_comms.n = 2;
+	assert_false(has_image(&wire));
+	assert_true(is_excluded(&wire));
+	/* A thread that the filter does not select is not an exception. */
+	wire.comm = "nobody";
+	assert_false(is_excluded(&wire));
+	filter = filter_of(&wire);
+	assert_true(filter_selects_threads(&filter));
+	wire = wire_none();
+	wire.not_units = (struct wire_strs){ .v = &unit, .n = 1 };
+	assert_false(has_image(&wire));
+	filter = filter_of(&wire);
+	assert_false(filter_selects_threads(&filter));
+	wire = wire_none();
+	wire.not_cgroups = (struct wire_strs){ .v = &cgroup, .n = 1 };
+	assert_false(has_image(&wire));
+	wire = wire_none();
+	wire.not_pids = (struct int_list){ .v = (const int64_t[]){ 1, 2 }, .n = 2 };
+	assert_true(has_image(&wire));
+}
+
+static void test_exceptions_of_waits(void **state)
+{
+	const char *state_name = "D", *reason = "kernel-*", *function = "f";
+	struct wire_filter wire = wire_none();
+	struct filter filter;
+
+	wire.not_states = (struct wire_strs){ .v = &state_name, .n = 1 };
+	filter = filter_of(&wire);
+	assert_false(filter_has_state(&filter, 0x2));
+	assert_true(filter_has_state(&filter, 0x1));
+	assert_true(filter_has_shorts(&filter));
+	assert_false(filter_has_all_shorts(&filter));
+	wire = wire_none();
+	wire.not_reasons = (struct wire_strs){ .v = &reason, .n = 1 };
+	filter = filter_of(&wire);
+	assert_true(filter_selects_reasons(&filter));
+	assert_false(filter_has_reason(&filter, REASON_KERNEL_PERCPU_RWSEM));
+	assert_true(filter_has_reason(&filter, REASON_MUTEX));
+	assert_true(filter_has_shorts(&filter));
+	wire = wire_none();
+	wire.functions = (struct wire_strs){ .v = &function, .n = 1 };
+	filter = filter_of(&wire);
+	assert_true(filter_selects_functions(&filter));
+	assert_false(filter_has_shorts(&filter));
+	wire = wire_none();
+	wire.not_functions = (struct wire_strs){ .v = &function, .n = 1 };
+	filter = filter_of(&wire);
+	assert_true(filter_selects_functions(&filter));
+	assert_true(filter_has_shorts(&filter));
+	assert_false(filter_has_all_shorts(&filter));
+}
+
+static void test_bad_lists_are_refused(void **state)
+{
+	struct wire_filter wire = wire_none();
+	const char *many[33], *empty = "", *state_name = "Q", *reason = "flok";
+	char longest[258] = "";
+	const char *name = longest;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = "a";
+	wire.not_comms = (struct wire_strs){ .v = many, .n = 33 };
+	assert_refused(&wire, "not_comms");
+	wire = wire_none();
+	wire.functions = (struct wire_strs){ .v = &empty, .n = 1 };
+	assert_refused(&wire, "functions");
+	memset(longest, 'f', 257);
+	wire = wire_none();
+	wire.callers = (struct wire_strs){ .v = &name, .n = 1 };
+	assert_refused(&wire, "callers");
+	longest[256] = '\0';
+	filter_of(&wire);
+	wire = wire_none();
+	wire.not_states = (struct wire_strs){ .v = &state_name, .n = 1 };
+	assert_refused(&wire, "not_states");
+	wire = wire_none();
+	wire.not_reasons = (struct wire_strs){ .v = &reason, .n = 1 };
+	assert_refused(&wire, "not_reasons");
+	wire = wire_none();
+	wire.not_pids = (struct int_list){ .v = (const int64_t[]){ 0 }, .n = 1 };
+	assert_refused(&wire, "not_pids");
 }
 
 static void test_buckets(void **state)
@@ -289,6 +467,91 @@ static void test_sums_never_grow(void **state)
 	}
 }
 
+/* A row of waits that were picked at random below a limit, and what those below `at` stand for. */
+static struct filter_part sampled_part(unsigned int *seed, uint64_t below, uint64_t at,
+				       uint64_t *low_ns)
+{
+	struct filter_part part = { .has_max = true, .stands_ns = below };
+	unsigned int i;
+
+	*low_ns = 0;
+	for (i = (unsigned int)rand_r(seed) % 20 + 1; i > 0; i--) {
+		uint64_t ns = 1000 + (uint64_t)rand_r(seed) % (below - 1000);
+		uint64_t weight = (below + ns / 2) / ns;
+
+		part.count += weight;
+		part.buckets[wait_bucket(ns)] += weight;
+		part.blocked_ns += below / 3;
+		part.runnable_ns += below - below / 3;
+		part.max_ns = ns > part.max_ns ? ns : part.max_ns;
+		*low_ns += ns < at ? below : 0;
+	}
+	return part;
+}
+
+static uint64_t part_ns(bool has, const struct filter_part *part)
+{
+	return has ? part->blocked_ns + part->runnable_ns : 0;
+}
+
+/*
+ * Each wait that was picked at random stands for a time longer than its own. Cutting such rows at
+ * an edge of a bucket leaves each side what its waits stand for, as well as buckets can tell; a
+ * filter that lets all of them pass takes nothing away.
+ */
+static void test_sampled_rows_are_cut(void **state)
+{
+	unsigned int seed = 7, n;
+
+	for (n = 0; n < 20000; n++) {
+		uint64_t below = UINT64_C(16384) << (rand_r(&seed) % 16), low_ns;
+		uint64_t at = UINT64_C(1024) << (rand_r(&seed) % 16);
+		struct filter_part whole = sampled_part(&seed, below, at, &low_ns), low, high, all;
+		struct filter under = times(0, (int64_t)at - 1),
+			      over = times((int64_t)at, INT64_MAX), every = times(512, INT64_MAX);
+		uint64_t sum = part_ns(true, &whole), low_got, high_got;
+		bool has_low, has_high;
+
+		low = high = all = whole;
+		has_low = filter_row(&under, &low);
+		has_high = filter_row(&over, &high);
+		low_got = part_ns(has_low, &low);
+		high_got = part_ns(has_high, &high);
+		assert_int_equal((has_low ? low.count : 0) + (has_high ? high.count : 0),
+				 whole.count);
+		assert_in_range(low_got + high_got, sum - 4, sum + 4);
+		assert_true(low_got * 3 + 4 >= low_ns && low_got <= low_ns * 3 + 4);
+		assert_true(filter_row(&every, &all));
+		assert_in_range(part_ns(true, &all), sum - 2, sum);
+		assert_int_equal(all.count, whole.count);
+	}
+}
+
+/* The longest wait is known exactly. Where it is left out, so is all that it stands for. */
+static void test_one_sampled_wait(void **state)
+{
+	const struct filter_part part = {
+		.count = 5,
+		.blocked_ns = 100000,
+		.max_ns = 20000,
+		.has_max = true,
+		.stands_ns = 100000,
+		.buckets = { [5] = 5 },
+	};
+	struct filter_part cut = part;
+	struct filter filter = times(20000, INT64_MAX);
+
+	assert_true(filter_row(&filter, &cut));
+	assert_int_equal(cut.count, 5);
+	assert_int_equal(cut.blocked_ns, 100000);
+	cut = part;
+	filter = times(0, 19999);
+	assert_false(filter_row(&filter, &cut));
+	cut = part;
+	filter = times(20001, INT64_MAX);
+	assert_false(filter_row(&filter, &cut));
+}
+
 /* Checks that the filter of the BPF programs lets through all that the daemon's filter does. */
 static void test_programs_have_the_filter(void **state)
 {
@@ -325,7 +588,7 @@ static void test_programs_have_the_filter(void **state)
 	assert_true(programs.has_pids && !programs.has_tids && programs.kernel_threads);
 	assert_true(!programs.user_threads && programs.has_states && programs.has_preempted);
 	assert_true(programs.drops_user && !programs.drops_kernel);
-	assert_int_equal(programs.state_bits, 4);
+	assert_int_equal(programs.state_bits, 4 | STATE_FROZEN);
 	assert_int_equal(programs.max_wait_ns, 5000);
 	assert_int_equal(programs.cgroups[0].id, 7);
 	assert_int_equal(programs.comm_len, 0);
@@ -390,22 +653,59 @@ static void test_base(void **state)
 	assert_false(filter_has_shorts(&filter));
 }
 
+static void test_empty(void **state)
+{
+	struct wire_filter wire = wire_none();
+	struct filter base, filter;
+
+	filter = filter_of(NULL);
+	assert_true(filter_is_empty(&filter));
+	filter = filter_of(&wire);
+	assert_true(filter_is_empty(&filter));
+	wire.comm = "a";
+	base = filter_of(&wire);
+	assert_false(filter_is_empty(&base));
+	filter.base = &base;
+	assert_false(filter_is_empty(&filter));
+	wire = wire_none();
+	wire.max_block_ns = 0;
+	filter = filter_of(&wire);
+	assert_false(filter_is_empty(&filter));
+	wire = wire_none();
+	wire.user_stacks = 1;
+	filter = filter_of(&wire);
+	assert_false(filter_is_empty(&filter));
+	wire.user_stacks = WIRE_BOOL_ABSENT;
+	wire.states.n = 1;
+	wire.states.v = (const char *[]){ "D" };
+	filter = filter_of(&wire);
+	assert_false(filter_is_empty(&filter));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_bad_filters_are_refused),
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_cgroups),
+		cmocka_unit_test(test_lists_of_names),
+		cmocka_unit_test(test_exceptions),
+		cmocka_unit_test(test_exceptions_of_waits),
+		cmocka_unit_test(test_bad_lists_are_refused),
 		cmocka_unit_test(test_buckets),
 		cmocka_unit_test(test_no_times_change_nothing),
 		cmocka_unit_test(test_longest_is_exact),
 		cmocka_unit_test(test_longest_is_left_out),
 		cmocka_unit_test(test_one_wait_is_exact),
 		cmocka_unit_test(test_sums_never_grow),
+		cmocka_unit_test(test_sampled_rows_are_cut),
+		cmocka_unit_test(test_one_sampled_wait),
 		cmocka_unit_test(test_programs_have_the_filter),
 		cmocka_unit_test(test_known_threads),
 		cmocka_unit_test(test_base),
+		cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/session/filter_fields.h"
 #include "proto/wire_error.h"
 
@@ -78,6 +79,57 @@ static void test_states_are_for_waits(void **state)
 	assert_refused(&wire, PROBE_STACKSNOOP, FILTER_OF_QUERY, "states", "that have a state");
 }
 
+/* Every wait is recorded, so a reason can be asked for, but not recorded alone. */
+static void test_reasons_are_for_answers(void **state)
+{
+	const char *name = "flock";
+	struct wire_filter wire = wire_none();
+
+	wire.reasons = (struct wire_strs){ .v = &name, .n = 1 };
+	assert_taken(&wire, PROBE_OFFCPU, FILTER_OF_QUERY);
+	assert_taken(&wire, PROBE_OFFWAKE, FILTER_OF_QUERY);
+	assert_refused(&wire, PROBE_ONCPU, FILTER_OF_QUERY, "reasons", "see offcpu and offwake");
+	assert_refused(&wire, PROBE_OFFCPU, FILTER_OF_SESSION, "reasons", "can be limited");
+}
+
+/* Sessions record without exceptions; rows of iolat have no functions. */
+static void test_exceptions_are_for_answers(void **state)
+{
+	const char *names[] = { "a", "b" };
+	const int64_t pid = 1;
+	const struct wire_strs list = { .v = names, .n = 2 };
+	struct {
+		const char *field;
+		struct wire_filter wire;
+	} cases[] = {
+		{ "comms", wire_none() },	{ "cgroups", wire_none() },
+		{ "units", wire_none() },	{ "not_comms", wire_none() },
+		{ "not_cgroups", wire_none() }, { "not_units", wire_none() },
+		{ "not_states", wire_none() },	{ "not_reasons", wire_none() },
+		{ "functions", wire_none() },	{ "not_functions", wire_none() },
+		{ "callers", wire_none() },	{ "not_pids", wire_none() },
+	};
+	size_t i;
+
+	cases[0].wire.comms = cases[1].wire.cgroups = cases[2].wire.units = list;
+	cases[3].wire.not_comms = cases[4].wire.not_cgroups = cases[5].wire.not_units = list;
+	cases[6].wire.not_states = cases[7].wire.not_reasons = list;
+	cases[8].wire.functions = cases[9].wire.not_functions = cases[10].wire.callers = list;
+	cases[11].wire.not_pids = (struct int_list){ .v = &pid, .n = 1 };
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_taken(&cases[i].wire, PROBE_OFFCPU, FILTER_OF_QUERY);
+		assert_refused(&cases[i].wire, PROBE_OFFCPU, FILTER_OF_SESSION, cases[i].field,
+			       "an answer can");
+	}
+	for (i = 8; i < 11; i++) {
+		assert_taken(&cases[i].wire, PROBE_ONCPU, FILTER_OF_QUERY);
+		assert_refused(&cases[i].wire, PROBE_IOLAT, FILTER_OF_QUERY, cases[i].field,
+			       "not of stacks");
+	}
+	assert_refused(&cases[6].wire, PROBE_ONCPU, FILTER_OF_QUERY, "not_states", "no waits");
+	assert_taken(&cases[3].wire, PROBE_IOLAT, FILTER_OF_QUERY);
+}
+
 static void test_layers_are_for_io(void **state)
 {
 	struct wire_filter wire = wire_none();
@@ -115,6 +167,8 @@ int main(void)
 		cmocka_unit_test(test_every_kind_takes_no_filter),
 		cmocka_unit_test(test_times_are_for_waits),
 		cmocka_unit_test(test_states_are_for_waits),
+		cmocka_unit_test(test_reasons_are_for_answers),
+		cmocka_unit_test(test_exceptions_are_for_answers),
 		cmocka_unit_test(test_layers_are_for_io),
 		cmocka_unit_test(test_a_session_takes_more_than_a_query),
 	};

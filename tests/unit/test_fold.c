@@ -28,7 +28,9 @@ enum {
 	TALLIES = 4096,
 };
 
-static const uint32_t states[] = { 1, 2, 0x102, STATE_PREEMPTED, 0x402, 1 | STATE_SEEDED };
+static const uint32_t states[] = {
+	1, 2, 0x102, STATE_PREEMPTED, 0x402, 1 | STATE_SEEDED, 1 | STATE_SAMPLED
+};
 static struct process_table *processes;
 static struct process *process[PIDS + 1]; /* the last one is the kernel's idle process */
 static struct stack stacks[STACKS];
@@ -489,6 +491,33 @@ static void test_sums_are_conserved(void **state)
 	window_unref(window);
 }
 
+/* What stays and what is folded make up the whole; slow operations are in other rows, too. */
+static void test_the_folded_time_counts_once(void **state)
+{
+	const struct window_fold_limits limits = { .max_rows = 20, .max_folded = 50 };
+	struct window *window = window_new(), *out = NULL;
+	uint64_t whole = 0, stays = 0;
+	size_t i;
+
+	window->kind = PROBE_IOLAT;
+	images_make(window);
+	counts_make(window, 600);
+	window_seal(window);
+	for (i = 0; i < window->n_samples; i++)
+		whole += window->samples[i].on_ns;
+	for (i = 0; i < window->n_ios; i++)
+		whole += window->ios[i].is_slow ? 0 : window->ios[i].total_ns;
+	assert_int_equal(window_fold(window, &limits, &out), 0);
+	for (i = 0; i < out->n_samples; i++)
+		stays += out->samples[i].processes ? 0 : out->samples[i].on_ns;
+	for (i = 0; i < out->n_ios; i++)
+		stays += out->ios[i].processes || out->ios[i].is_slow ? 0 : out->ios[i].total_ns;
+	assert_true(stays > 0 && out->folded.ns > 0);
+	assert_int_equal(stays + out->folded.ns, whole);
+	window_unref(out);
+	window_unref(window);
+}
+
 /* A window that is folded again, and that is folded again to less. */
 static void test_folding_twice(void **state)
 {
@@ -680,6 +709,58 @@ static void test_ranks(void **state)
 	window_unref(window);
 }
 
+/* Adds a row with a thread, a state and a stack of its own: a long one of unit 0, or one of unit 1.
+ */
+static void flood_row_make(struct window *window, size_t i, bool is_flood)
+{
+	struct window_row *row = window_add_row(window);
+
+	row->image = (uint32_t)(is_flood ? i % 130 * UNITS : i % 60 * UNITS + 1);
+	row->state = (uint32_t)(1 + 4 * (i / 130));
+	row->count = 1;
+	row->blocked_ns = (is_flood ? 3 * NS_PER_S : 1000) + i;
+	row->user = stack_ref(&stacks[2 + i % 8]);
+}
+
+/* Returns how many rows of this control group have a stack. */
+static size_t rows_of_unit(const struct window *window, const char *cgroup)
+{
+	struct process_info info;
+	size_t n = 0, i;
+
+	for (i = 0; i < window->n_rows; i++) {
+		process_info(window->images[window->rows[i].image].process, &info);
+		n += info.cgroup && !strcmp(info.cgroup, cgroup) && window->rows[i].user;
+	}
+	return n;
+}
+
+/*
+ * A unit with very many long waits leaves the others rows with stacks, also if only few threads
+ * stay. If the others want fewer, it gets what they leave.
+ */
+static void test_a_flood_leaves_room(void **state)
+{
+	static const size_t max_images[] = { 0, 40 };
+	size_t i, k, others;
+
+	for (others = 12; others <= 60; others += 48) {
+		for (i = 0; i < ARRAY_SIZE(max_images); i++) {
+			struct window *window = window_make(0, 0), *out;
+
+			for (k = 0; k < 1000 + others; k++)
+				flood_row_make(window, k, k < 1000);
+			out = fold_images(window, 40, 40, max_images[i]);
+			assert_conserved(window, out);
+			assert_true(rows_of_unit(out, "/unit1.service") >= 12);
+			assert_true(rows_of_unit(out, "/unit0.service") >= 60);
+			assert_true(out->n_rows <= 80 + 10 * UNITS * 2 * 2);
+			window_unref(out);
+			window_unref(window);
+		}
+	}
+}
+
 /* An open wait that stands for several keeps the oldest start and the number of waits. */
 static void test_open_waits(void **state)
 {
@@ -712,6 +793,103 @@ static void test_open_waits(void **state)
 	assert_int_equal(sum->start_ns, window->start_ns - 7 * NS_PER_S);
 	assert_int_equal(sum->whole_ns, folded_ns);
 	assert_int_equal(blocked_ns, 7 * 5 * NS_PER_S);
+	window_unref(out);
+	window_unref(window);
+}
+
+/*
+ * Open waits of threads that have been made runnable are summed apart from those of threads that
+ * sleep. Their sum was made runnable when the first of them was.
+ */
+static void test_open_waits_of_runnable_threads(void **state)
+{
+	struct window *window = window_make(0, 0), *out;
+	const struct window_open *asleep = NULL, *runnable = NULL, *sum;
+	struct window_open *open;
+	uint32_t i;
+
+	for (i = 1; i <= 10; i++) {
+		open = window_add_open(window);
+		*open = (struct window_open){ .image = i * COMMS * UNITS, .state = 1 };
+		open->start_ns = window->start_ns - i * NS_PER_S;
+		open->wake_ns = i % 2 ? INT64_MAX : window->end_ns - i * NS_PER_MS;
+		open->user = stack_ref(&stacks[4]);
+	}
+	out = fold(window, 2, 5);
+	assert_int_equal(out->n_opens, 4);
+	for (i = 0; i < out->n_opens; i++) {
+		sum = &out->opens[i];
+		if (sum->count)
+			*(sum->wake_ns == INT64_MAX ? &asleep : &runnable) = sum;
+	}
+	/* The two longest waits, of 9 and 10 s, stay as they are. */
+	assert_non_null(asleep);
+	assert_int_equal(asleep->count, 4);
+	assert_int_equal(asleep->start_ns, window->start_ns - 7 * NS_PER_S);
+	assert_int_equal(asleep->whole_runnable_ns, 0);
+	assert_non_null(runnable);
+	assert_int_equal(runnable->count, 4);
+	assert_int_equal(runnable->start_ns, window->start_ns - 8 * NS_PER_S);
+	assert_int_equal(runnable->wake_ns, window->end_ns - 8 * NS_PER_MS);
+	assert_int_equal(runnable->whole_runnable_ns, (2 + 4 + 6 + 8) * NS_PER_MS);
+	window_unref(out);
+	window_unref(window);
+}
+
+/* A summed row has the longest of all waits, and when that one ended; of equal ones, the last. */
+static void test_the_longest_wait(void **state)
+{
+	static const struct {
+		uint64_t max_ns;
+		int64_t end_ns;
+	} waits[] = { { 5, 40 }, { 9, 10 }, { 9, 30 }, { 9, 20 }, { 3, 50 } };
+	struct window *window = window_make(0, 0), *out;
+	struct window_row *row;
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(waits); i++) {
+		row = window_add_row(window);
+		*row = (struct window_row){ .image = (1 + i) * COMMS * UNITS, .state = 1 };
+		row->blocked_ns = 10;
+		row->max_ns = waits[i].max_ns;
+		row->max_end_ns = waits[i].end_ns;
+	}
+	/* This row stays. */
+	row = window_add_row(window);
+	*row = (struct window_row){ .image = 2, .state = 1, .blocked_ns = 1000 };
+	out = fold(window, 1, 3);
+	assert_int_equal(out->n_rows, 2);
+	assert_int_equal(out->rows[1].blocked_ns, 50);
+	assert_int_equal(out->rows[1].max_ns, 9);
+	assert_int_equal(out->rows[1].max_end_ns, 30);
+	window_unref(out);
+	window_unref(window);
+}
+
+/* A row that stands for waits with several wakers names none of them; others keep their waker. */
+static void test_wakers(void **state)
+{
+	struct window *window = window_make(0, 0), *out;
+	struct window_waker *waker;
+	struct window_row *row;
+	uint32_t i;
+
+	for (i = 0; i < 5; i++) {
+		row = window_add_row(window);
+		*row = (struct window_row){ .image = (1 + i) * COMMS * UNITS, .state = 1 };
+		row->blocked_ns = i ? 10 : 1000;
+		waker = window_add_waker(window);
+		waker->user = stack_ref(&stacks[4 + 2 * i]);
+		waker->links[0].context = 1 + i;
+	}
+	out = fold(window, 1, 0);
+	assert_int_equal(out->n_rows, 2);
+	assert_int_equal(out->rows[0].blocked_ns, 1000);
+	assert_ptr_equal(window_row_waker(out, 0)->user, &stacks[4]);
+	assert_int_equal(window_row_waker(out, 0)->links[0].context, 1);
+	assert_int_equal(out->rows[1].blocked_ns, 40);
+	assert_null(window_row_waker(out, 1)->user);
+	assert_int_equal(window_row_waker(out, 1)->links[0].context, 0);
 	window_unref(out);
 	window_unref(window);
 }
@@ -810,6 +988,52 @@ static void test_preempted(void **state)
 	window_unref(window);
 }
 
+/* Adds a row of sampled waits that stand for as many waits as a bucket can count. */
+static void full_row_add(struct window *window, uint32_t image, uint32_t state)
+{
+	uint32_t buckets[WAIT_BUCKETS] = { 0, UINT32_MAX };
+	struct window_row *row = window_add_row(window);
+
+	*row = (struct window_row){ .image = image, .state = state | STATE_SAMPLED };
+	row->count = UINT32_MAX;
+	row->runnable_ns = 90;
+	assert_int_equal(window_row_set_buckets(window, row, buckets), 0);
+}
+
+/* Weights that fill the buckets of a histogram stop neither kind of folding. */
+static void test_full_buckets(void **state)
+{
+	const struct window_fold_limits limits = { .max_rows = 1000,
+						   .max_folded = 1000,
+						   .preempted_percent = 10 };
+	struct window *window = window_make(0, 0), *out;
+	uint64_t buckets[WAIT_BUCKETS] = {}, count = 0;
+	uint32_t i;
+
+	for (i = 0; i < 8; i++)
+		full_row_add(window, i * COMMS * UNITS, 1);
+	out = fold(window, 1, 1);
+	for (i = 0; i < out->n_rows; i++) {
+		window_row_add_buckets(out, &out->rows[i], buckets);
+		count += out->rows[i].count;
+	}
+	assert_int_equal(count, 8 * (uint64_t)UINT32_MAX);
+	assert_in_range(buckets[1], UINT32_MAX, 7 * (uint64_t)UINT32_MAX);
+	window_unref(out);
+	for (i = 0; i < 3; i++) {
+		full_row_add(window, 1, STATE_PREEMPTED);
+		window->rows[window->n_rows - 1].kernel = stack_ref(&stacks[i]);
+	}
+	window->rows[window->n_rows - 1].runnable_ns = 9000;
+	assert_int_equal(window_fold(window, &limits, &out), 0);
+	for (i = 0, count = 0; i < out->n_rows; i++)
+		count += out->rows[i].count;
+	assert_int_equal(count, 11 * (uint64_t)UINT32_MAX);
+	assert_true(out->n_rows < window->n_rows);
+	window_unref(out);
+	window_unref(window);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -817,14 +1041,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_small_window_stays),
 		TEST(test_sums_are_conserved),
+		TEST(test_the_folded_time_counts_once),
 		TEST(test_folding_twice),
 		TEST(test_the_order_does_not_matter),
 		TEST(test_few_images),
 		TEST(test_the_top_stays),
 		TEST(test_ranks),
+		TEST(test_a_flood_leaves_room),
 		TEST(test_open_waits),
+		TEST(test_open_waits_of_runnable_threads),
+		TEST(test_the_longest_wait),
+		TEST(test_wakers),
 		TEST(test_processes),
 		TEST(test_preempted),
+		TEST(test_full_buckets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

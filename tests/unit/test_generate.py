@@ -18,6 +18,8 @@ type Time (ns: int, text: string)
 # A comment of a type.
 type Thing (at: ?Time, names: []string)
 
+type Box (size: int, thing: Thing, last: ?Thing)
+
 method Get(id: int) -> (things: []Thing, flag: ?bool)
 
 error Gone (what: string, message: string)
@@ -54,7 +56,11 @@ def main():
         with open(os.path.join(folder, "wire.h"), encoding="ascii") as file:
             header = file.read()
         for part in ("int64_t at; /* optional time */", "struct wire_things things;",
-                     "int flag; /* optional */", " * A comment of a type.", "ERROR_GONE,"):
+                     "int flag; /* optional */", " * A comment of a type.", "ERROR_GONE,",
+                     "struct wire_thing wire_thing_absent(void)\n{\n\treturn (struct wire_thing){\n"
+                     "\t\t.at = WIRE_ABSENT,\n\t};\n}",
+                     "struct wire_box wire_box_absent(void)\n{\n\treturn (struct wire_box){\n"
+                     "\t\t.thing = wire_thing_absent(),\n\t};\n}"):
             if code != 0 or part not in header:
                 failures += 1
                 print(f"FAILED: {part!r} is not in the header {err}")

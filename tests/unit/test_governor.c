@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "bpf/brake.h"
 #include "common/base.h"
 #include "daemon/session/governor.h"
 
@@ -28,6 +29,12 @@ struct host {
 	uint64_t wait_ns;
 	unsigned int noise_percent;
 	uint64_t random;
+	/* for windows_tick(): what is shed now, a new step counts from the next tick on */
+	enum governor_step step;
+	unsigned int seconds;
+	/* for host_run_measured(): the last measurement, and the time of the next one */
+	struct governor_reading measured;
+	int64_t measured_ns;
 };
 
 static void host_init(struct host *host, uint64_t budget_ppm)
@@ -36,6 +43,7 @@ static void host_init(struct host *host, uint64_t budget_ppm)
 		.reading = { .at_ns = 1000 * NS_PER_S, .cpus = CPUS },
 		.below_ns = FLOOR_NS,
 		.wait_ns = WAIT_NS,
+		.measured_ns = 1000 * NS_PER_S + 1,
 	};
 	governor_init(&host->governor, budget_ppm);
 }
@@ -49,8 +57,8 @@ static double noise(struct host *host)
 	return 1 + random * host->noise_percent / 100;
 }
 
-/* Lets a second pass. Returns what it cost, in millionths of one CPU. */
-static uint64_t host_tick(struct host *host, double switches)
+/* Lets a second pass, without a tick. Returns what it cost, in millionths of one CPU. */
+static uint64_t host_work(struct host *host, double switches)
 {
 	const double p =
 		host->below_ns > host->wait_ns ? (double)host->wait_ns / (double)host->below_ns : 1;
@@ -64,8 +72,16 @@ static uint64_t host_tick(struct host *host, double switches)
 	host->reading.waits += (uint64_t)(switches * p);
 	host->reading.sampled += p < 1 ? (uint64_t)(switches * p) : 0;
 	host->below_ns = governor_sample_below(host->governor.level, FLOOR_NS);
-	governor_update(&host->governor, &host->reading);
 	return (uint64_t)(walk + hook + user) / 1000;
+}
+
+/* Lets a second pass. Returns what it cost, in millionths of one CPU. */
+static uint64_t host_tick(struct host *host, double switches)
+{
+	const uint64_t cost = host_work(host, switches);
+
+	governor_update(&host->governor, &host->reading);
+	return cost;
 }
 
 /* Lets seconds pass. Returns the average cost, in millionths of one CPU. */
@@ -79,18 +95,59 @@ static uint64_t host_run(struct host *host, double switches, unsigned int second
 	return sum / seconds;
 }
 
+static uint64_t part_of(uint64_t from, uint64_t to, double part)
+{
+	return from + (uint64_t)((double)(to - from) * part);
+}
+
+/*
+ * Lets seconds pass in which the programs' cost is measured every pace_ns, whenever the ticks are,
+ * and at the tick the last measurement is known. Returns the greatest cost of a second.
+ */
+static uint64_t host_run_measured(struct host *host, double switches, int64_t pace_ns,
+				  unsigned int seconds)
+{
+	struct governor_reading seen, last;
+	uint64_t most = 0, cost;
+
+	for (; seconds; seconds--) {
+		last = host->reading;
+		cost = host_work(host, switches);
+		most = cost > most ? cost : most;
+		for (; host->measured_ns <= host->reading.at_ns; host->measured_ns += pace_ns) {
+			const double part =
+				(double)(host->measured_ns - last.at_ns) / (double)NS_PER_S;
+
+			host->measured = (struct governor_reading){
+				.walk_ns = part_of(last.walk_ns, host->reading.walk_ns, part),
+				.hook_ns = part_of(last.hook_ns, host->reading.hook_ns, part),
+				.waits = part_of(last.waits, host->reading.waits, part),
+				.sampled = part_of(last.sampled, host->reading.sampled, part),
+				.walks_at_ns = host->measured_ns,
+			};
+		}
+		seen = host->measured;
+		seen.at_ns = host->reading.at_ns;
+		seen.user_ns = host->reading.user_ns;
+		seen.cpus = host->reading.cpus;
+		governor_update(&host->governor, &seen);
+	}
+	return most;
+}
+
 /* From 1,000 to 500,000 switches a second and back. */
 static void test_storm(void **state)
 {
 	struct host host;
-	unsigned int level;
+	unsigned int level, i;
 
 	host_init(&host, 20000);
 	host_run(&host, 1000, 30);
 	assert_int_equal(host.governor.level, 0);
 	assert_int_equal(host.governor.limit_ppm, CPUS * 20000);
 	host_run(&host, 500000, 2);
-	assert_true(host_run(&host, 500000, 1) <= host.governor.limit_ppm * 12 / 10);
+	for (i = 0; i < 10; i++)
+		assert_true(host_tick(&host, 500000) <= host.governor.limit_ppm * 12 / 10);
 	level = host.governor.level;
 	assert_true(level > 0 && level < GOVERNOR_LEVEL_MAX);
 	assert_true(host_run(&host, 500000, 60) <= host.governor.limit_ppm);
@@ -170,7 +227,8 @@ static void test_hooks_alone(void **state)
 	unsigned int level, changes = 0, i;
 
 	host_init(&host, 100);
-	host_run(&host, 500000, 15);
+	host_run(&host, 500000, 55);
+	assert_int_equal(host.governor.step, GOVERNOR_STEPS - 1);
 	assert_true(host.governor.is_beyond);
 	assert_true(host.governor.cost.walk_ppm <= host.governor.limit_ppm / 4);
 	assert_true(host.governor.cost.walk_ppm >= host.governor.limit_ppm / 16);
@@ -244,6 +302,446 @@ static void test_bursts(void **state)
 	assert_true(cost / 600 <= host.governor.limit_ppm);
 }
 
+/* Lets seconds pass in which hooks and threads cost more, less what each step saves. */
+static void steps_run(struct host *host, uint64_t extra_ns, uint64_t saved_ns, unsigned int seconds)
+{
+	uint64_t saved;
+
+	for (; seconds; seconds--) {
+		saved = host->governor.step * saved_ns;
+		host->reading.hook_ns += extra_ns > saved ? extra_ns - saved : 0;
+		host_tick(host, 1000);
+	}
+}
+
+/* Too much at other places: the steps are taken in their order, and taken back in reverse. */
+static void test_steps(void **state)
+{
+	enum governor_step last = GOVERNOR_ALL;
+	unsigned int i, every = 1;
+	struct host host;
+
+	host_init(&host, 20000); /* 160 ms of CPU time a second */
+	host_run(&host, 1000, 20);
+	for (i = 0; i < 60; i++) {
+		steps_run(&host, 300000000, 1000000, 1);
+		assert_true(host.governor.step >= last);
+		assert_false(host.governor.is_beyond && last < GOVERNOR_STEPS - 1);
+		last = host.governor.step;
+		assert_true(governor_sample_every(last) >= every);
+		every = governor_sample_every(last);
+		assert_true(i < 10 || last == GOVERNOR_STEPS - 1);
+	}
+	assert_int_equal(every, 8);
+	assert_true(host.governor.is_beyond);
+	for (i = 0; i < 60 && last; i++) {
+		steps_run(&host, 0, 0, 1);
+		assert_true(host.governor.step == last || host.governor.step + 1 == last);
+		last = host.governor.step;
+	}
+	assert_int_equal(last, GOVERNOR_ALL);
+	host_run(&host, 1000, 60);
+	assert_false(host.governor.is_beyond);
+	/* Back soon, but one after the other. */
+	assert_true(i > 15);
+}
+
+/* A tenth too much: one step is taken, then 2, then 4, each when the last ones did not suffice. */
+static void test_more_and_more_steps(void **state)
+{
+	unsigned int i, taken[4] = {}, n = 0;
+	enum governor_step last;
+	struct host host;
+
+	host_init(&host, 20000);
+	host_run(&host, 1000, 20);
+	for (i = 0; i < 150; i++) {
+		last = host.governor.step;
+		steps_run(&host, 171000000, 0, 1);
+		if (host.governor.step != last)
+			taken[n++ & 3] = host.governor.step - last;
+	}
+	assert_int_equal(n, 3);
+	assert_int_equal(taken[0], 1);
+	assert_int_equal(taken[1], 2);
+	assert_int_equal(taken[2], 3); /* there are no more */
+}
+
+/*
+ * A step in the middle suffices: once those behind it have been taken back, and it was found that
+ * it is needed, no others are taken again.
+ */
+static void test_middle_step(void **state)
+{
+	unsigned int i, needed = 0;
+	struct host host;
+
+	host_init(&host, 20000);
+	host_run(&host, 1000, 20);
+	for (i = 0; i < 600; i++) {
+		steps_run(&host, host.governor.step < GOVERNOR_NO_CALLS ? 220000000 : 30000000, 0,
+			  1);
+		needed += host.governor.step < GOVERNOR_NO_CALLS;
+		assert_true(i < 40 || host.governor.step <= GOVERNOR_NO_CALLS);
+	}
+	assert_true(needed < 40);
+}
+
+/* Lets seconds pass in a storm of processes with new files. Returns the average cost. */
+static uint64_t brief_run(struct host *host, uint64_t storm_ns, unsigned int seconds)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < seconds; i++) {
+		host->reading.user_ns +=
+			host->governor.step < GOVERNOR_NO_BRIEF ? storm_ns : storm_ns / 4;
+		sum += host_tick(host, 1000);
+	}
+	return sum / seconds;
+}
+
+/* Only the last step helps: it is taken, all keeps within the budget, and it is taken back. */
+static void test_brief(void **state)
+{
+	const uint64_t storm_ns = 300000000; /* the budget is 160 ms a second */
+	enum governor_step last;
+	struct host host;
+	unsigned int i, changes;
+
+	host_init(&host, 20000);
+	host_run(&host, 1000, 20);
+	brief_run(&host, storm_ns, 45);
+	assert_int_equal(host.governor.step, GOVERNOR_NO_BRIEF);
+	assert_true(governor_sample_every(host.governor.step) == 8);
+	last = host.governor.step;
+	for (i = 0, changes = 0; i < 1800; i++) {
+		brief_run(&host, storm_ns, 1);
+		changes += host.governor.step != last;
+		last = host.governor.step;
+		assert_true(last >= GOVERNOR_FEW_FRAMES);
+		assert_false(host.governor.is_beyond);
+	}
+	/* Each time that it is taken back, which is twice as long after the last, it is needed. */
+	assert_true(changes > 2 && changes <= 16);
+	host_run(&host, 1000, 20 * 60);
+	assert_int_equal(host.governor.step, GOVERNOR_ALL);
+}
+
+/*
+ * Lets a second pass. Threads take window_ns in each fifth second, when a window ends, and storm_ns
+ * in each second for processes with new files, most of which the last step saves. Returns what all
+ * cost, in millionths of one CPU.
+ */
+static uint64_t windows_tick(struct host *host, double storm_ns, double window_ns)
+{
+	static const double kept[] = { 1, 0.99, 0.98, 0.97, 0.92, 0.85, 0.25 };
+	double user = storm_ns * kept[host->step] * noise(host);
+
+	if (host->seconds++ % 5 == 0)
+		user += window_ns * noise(host);
+	host->step = host->governor.step;
+	host->reading.user_ns += (uint64_t)user;
+	return (uint64_t)user / 1000 + host_tick(host, 1000);
+}
+
+/* Makes a host that has been calm for `seconds`, with other numbers for each seed. */
+static void windows_init(struct host *host, unsigned int noise_percent, unsigned int seed,
+			 unsigned int seconds)
+{
+	host_init(host, 20000);
+	host->noise_percent = noise_percent;
+	host->random = seed;
+	for (; seconds; seconds--)
+		windows_tick(host, 0, 160000000);
+	assert_int_equal(host->governor.step, GOVERNOR_ALL);
+}
+
+/* Returns what `governor` says that all costs, as a part of the budget. */
+static double said(const struct governor *governor)
+{
+	const struct governor_cost *cost = &governor->cost;
+
+	return (double)(cost->walk_ppm + cost->hook_ppm + cost->user_ppm) /
+	       (double)governor->limit_ppm;
+}
+
+/*
+ * A storm of processes begins, of which only the last step saves much. All steps are taken soon
+ * after it has cost, above the budget, what the budget allows in 3 s. After that, the budget is
+ * kept but for a few seconds in which the last step is taken back, as the storm might be over.
+ */
+static void test_storm_of_processes(void **state)
+{
+	static const double times[] = { 1.2, 1.5, 2, 2.5, 3 };
+	static const unsigned int most_s[] = { 16, 8, 4, 3, 3 };
+	unsigned int seed, i, over;
+	enum governor_step last;
+	struct host host;
+	size_t n;
+
+	for (n = 0; n < ARRAY_SIZE(times); n++) {
+		for (seed = 1; seed <= 20; seed++) {
+			windows_init(&host, 20, seed, 31);
+			for (i = 0; i < most_s[n]; i++) {
+				last = host.governor.step;
+				windows_tick(&host, times[n] * 160000000, 80000000);
+				/* The log says then what all costs. */
+				assert_true(host.governor.step == last || said(&host.governor) > 1);
+			}
+			assert_int_equal(host.governor.step, GOVERNOR_NO_BRIEF);
+			windows_tick(&host, times[n] * 160000000, 80000000);
+			for (i = 0, over = 0; i < 30; i++) {
+				windows_tick(&host, times[n] * 160000000, 0);
+				over += said(&host.governor) > 1.2;
+			}
+			assert_true(over <= 5);
+			for (i = 0; i < 75; i++)
+				windows_tick(&host, 0, 160000000);
+			assert_int_equal(host.governor.step, GOVERNOR_ALL);
+		}
+	}
+}
+
+/* What is over in a second cannot be saved. After two seconds of a storm, all is back soon. */
+static void test_spikes(void **state)
+{
+	struct host host;
+	unsigned int seed, i;
+
+	for (seed = 1; seed <= 20; seed++) {
+		windows_init(&host, 0, seed, 33);
+		windows_tick(&host, 8 * 160000000.0, 0);
+		for (i = 0; i < 8; i++) {
+			windows_tick(&host, 1.05 * 155000000.0, 0);
+			assert_int_equal(host.governor.step, GOVERNOR_ALL);
+		}
+		windows_init(&host, 20, seed, 33);
+		windows_tick(&host, 8 * 160000000.0, 0);
+		for (i = 0; i < 60; i++) {
+			windows_tick(&host, 0, 80000000);
+			assert_int_equal(host.governor.step, GOVERNOR_ALL);
+		}
+		for (i = 0; i < 2; i++)
+			windows_tick(&host, 3 * 160000000.0, 0);
+		for (i = 0; i < 40; i++)
+			windows_tick(&host, 0, 80000000);
+		assert_int_equal(host.governor.step, GOVERNOR_ALL);
+		/* A spike while all is shed does not mean that the budget cannot be kept. */
+		for (i = 0; i < 30; i++) {
+			windows_tick(&host, (i == 14 ? 60 : 2.5) * 160000000.0, 0);
+			assert_false(host.governor.is_beyond);
+		}
+	}
+}
+
+/* Threads that keep within the budget over a window may be far over it when the window ends. */
+static void test_ends_of_windows(void **state)
+{
+	struct host host;
+	unsigned int seed, i;
+
+	for (seed = 1; seed <= 10; seed++) {
+		windows_init(&host, 10, seed, 31);
+		for (i = 0; i < 1800; i++) {
+			windows_tick(&host, 0.4 * 160000000, 2.4 * 160000000);
+			assert_int_equal(host.governor.step, GOVERNOR_ALL);
+		}
+	}
+}
+
+/* Storms of any size, 30 minutes long: what is shed hardly changes, and the budget is kept. */
+static void test_storms_at_the_border(void **state)
+{
+	unsigned int seed, i, changes, percent, noise_percent;
+	enum governor_step last;
+	struct host host;
+	uint64_t cost;
+
+	for (percent = 2; percent < 300; percent += 2 + percent / 50) {
+		for (seed = 1; seed <= 4; seed++) {
+			noise_percent = seed % 2 ? 10 : 30;
+			windows_init(&host, noise_percent, seed, 31);
+			for (i = 0, changes = 0, cost = 0; i < 1800; i++) {
+				last = host.governor.step;
+				cost += windows_tick(&host, percent * 1600000.0, 160000000);
+				changes += host.governor.step != last;
+			}
+			assert_true(changes <= 24);
+			assert_true(cost / 1800 <= host.governor.limit_ppm * 12 / 10);
+		}
+	}
+}
+
+/* One step is enough, or some: no more are taken, and they do not come and go. */
+static void test_steps_at_the_border(void **state)
+{
+	const unsigned int noises[] = { 0, 10, 30 };
+	unsigned int changes, i, extra_ms;
+	enum governor_step last;
+	struct host host;
+	size_t n;
+
+	for (n = 0; n < ARRAY_SIZE(noises); n++) {
+		for (extra_ms = 100; extra_ms < 250; extra_ms += 3) {
+			host_init(&host, 20000);
+			host.noise_percent = noises[n];
+			host_run(&host, 1000, 20);
+			steps_run(&host, extra_ms * 1000000, 30000000, 60);
+			last = host.governor.step;
+			for (i = 0, changes = 0; i < 1800; i++) {
+				steps_run(&host, extra_ms * 1000000, 30000000, 1);
+				changes += host.governor.step != last;
+				last = host.governor.step;
+			}
+			assert_true(changes <= 12);
+			assert_true(extra_ms > 140 || last == GOVERNOR_ALL);
+		}
+	}
+}
+
+/* Where the level alone suffices, nothing else is shed; it is not while measuring has stopped. */
+static void test_no_steps(void **state)
+{
+	struct host host;
+	unsigned int i;
+
+	host_init(&host, 20000);
+	for (i = 0; i < 120; i++) {
+		host_run(&host, i % 20 < 10 ? 500000 : 1000, 1);
+		assert_int_equal(host.governor.step, GOVERNOR_ALL);
+	}
+	/* Walks cost five times the budget, and reading their stacks twice, until the level has
+	 * risen. */
+	host.wait_ns = 90000;
+	for (i = 0; i < 20; i++) {
+		const uint64_t walk_ns = host.reading.walk_ns;
+
+		host_work(&host, 300000);
+		host.reading.user_ns += (host.reading.walk_ns - walk_ns) * 2 / 5;
+		governor_update(&host.governor, &host.reading);
+		assert_int_equal(host.governor.step, GOVERNOR_ALL);
+	}
+	host_run(&host, 1000, 10);
+	steps_run(&host, 300000000, 0, 12);
+	assert_true(host.governor.step > 0);
+	i = host.governor.step;
+	host.reading.at_ns += 100 * NS_PER_S; /* a gap, also after a step of the clock */
+	host_run(&host, 1000, 1);
+	assert_int_equal(host.governor.step, i);
+	host.reading.at_ns -= 50 * NS_PER_S;
+	host_run(&host, 1000, 1);
+	assert_int_equal(host.governor.step, i);
+}
+
+/* The thread that measures walks hangs: nothing is recorded more or less because of that. */
+static void test_measuring_stops(void **state)
+{
+	struct governor_reading *reading;
+	unsigned int level, i;
+	struct host host;
+
+	host_init(&host, 20000);
+	reading = &host.reading;
+	for (i = 0; i < 20; i++) {
+		reading->walks_at_ns = reading->at_ns;
+		host_run(&host, 500000, 1);
+	}
+	level = host.governor.level;
+	assert_true(level > 0);
+	for (i = 0; i < 300; i++) {
+		const uint64_t walk_ns = reading->walk_ns, hook_ns = reading->hook_ns;
+
+		host_run(&host, 500000, 1);
+		reading->walk_ns = walk_ns;
+		reading->hook_ns = hook_ns;
+	}
+	assert_int_equal(host.governor.level, level);
+	for (i = 0; i < 60; i++) {
+		reading->walks_at_ns = reading->at_ns;
+		host_run(&host, 1000, 1);
+	}
+	assert_int_equal(host.governor.level, 0);
+}
+
+/*
+ * The threads that measure have a pace of their own. Two measurements between two ticks, or none,
+ * must not be taken for twice the cost, or for nothing.
+ */
+static void test_pace_of_measuring(void **state)
+{
+	static const int64_t paces[] = { 450, 900, 930, 970, 1030, 1400, 1900, 3000, 4500 };
+	unsigned int level, changes, i;
+	struct host host;
+	size_t n;
+
+	for (n = 0; n < ARRAY_SIZE(paces); n++) {
+		const int64_t pace_ns = paces[n] * NS_PER_MS;
+
+		/* Walks cost 96 ms of the 160 ms that are the budget: nothing is to be saved. */
+		host_init(&host, 20000);
+		host.wait_ns = FLOOR_NS;
+		for (i = 0; i < 600; i++) {
+			host_run_measured(&host, 32000, pace_ns, 1);
+			assert_int_equal(host.governor.level, 0);
+		}
+		assert_in_range(host.governor.cost.walk_ppm, 90000, 102000);
+		host_run_measured(&host, 500000, pace_ns, 60);
+		level = host.governor.level;
+		assert_true(level > 0 && level < GOVERNOR_LEVEL_MAX);
+		for (i = 0, changes = 0; i < 1800; i++) {
+			assert_true(host_run_measured(&host, 500000, pace_ns, 1) <=
+				    host.governor.limit_ppm);
+			changes += host.governor.level != level;
+			level = host.governor.level;
+		}
+		assert_int_equal(changes, 0);
+		host_run_measured(&host, 1000, pace_ns, 60);
+		assert_int_equal(host.governor.level, 0);
+	}
+}
+
+/* After a gap, the first measurement contains all walks of the gap: it is no storm. */
+static void test_measuring_comes_back(void **state)
+{
+	unsigned int level, i;
+	struct host host;
+
+	host_init(&host, 20000);
+	host_run_measured(&host, 500000, NS_PER_S, 60);
+	level = host.governor.level;
+	assert_true(level > 0);
+	for (i = 0; i < 600; i++) {
+		if (i % 100 == 0)
+			host.measured_ns += 60 * NS_PER_S;
+		host_run_measured(&host, 500000, NS_PER_S, 1);
+		assert_int_equal(host.governor.level, level);
+		assert_int_equal(host.governor.step, GOVERNOR_ALL);
+		assert_true(host.governor.cost.walk_ppm <= host.governor.allowed_ppm);
+	}
+}
+
+/* CPUs come and go while the load is steady: the level follows, and stays within what it needs. */
+static void test_cpus_come_and_go(void **state)
+{
+	static const unsigned int cpus[] = { 8, 1, 4, 2, 64, 3 };
+	struct host host;
+	unsigned int i, over = 0;
+
+	host_init(&host, 20000);
+	for (i = 0; i < 1800; i++) {
+		host.reading.cpus = cpus[i / 10 % ARRAY_SIZE(cpus)];
+		over += host_tick(&host, 120000) > host.governor.limit_ppm * 12 / 10 && i % 10 > 2;
+		assert_true(host.governor.level <= 6);
+		assert_int_equal(host.governor.limit_ppm, governor_limit(20000, host.reading.cpus));
+	}
+	assert_int_equal(over, 0);
+	host.reading.cpus = UINT32_MAX;
+	host_run(&host, 120000, 120);
+	assert_int_equal(host.governor.level, 0);
+	assert_int_equal(host.governor.step, GOVERNOR_ALL);
+}
+
 static void test_budgets(void **state)
 {
 	struct host host;
@@ -281,7 +779,11 @@ static void test_cpus(void **state)
 
 static bool update(struct governor *governor, int64_t at_ns, int64_t walk_ns)
 {
-	const struct governor_reading reading = { at_ns, (uint64_t)walk_ns, 0, 0, 0, 0, 1 };
+	const struct governor_reading reading = {
+		.at_ns = at_ns,
+		.walk_ns = (uint64_t)walk_ns,
+		.cpus = 1,
+	};
 
 	return governor_update(governor, &reading);
 }
@@ -312,12 +814,32 @@ static void test_readings(void **state)
 	assert_false(update(&governor, INT64_MAX, INT64_MAX));
 }
 
+/* Twice a CPU's part of the budget, at least 4 % of a CPU, and never more than all. */
+static void test_brake_share(void **state)
+{
+	const uint64_t one = BRAKE_SHARE_ALL;
+
+	assert_int_equal(governor_brake_share(0, 8), 0);
+	assert_int_equal(governor_brake_share(40000, 1), one * 4 / 100);
+	assert_int_equal(governor_brake_share(40000, 2), one * 4 / 100);
+	assert_int_equal(governor_brake_share(40000, 4096), one * 4 / 100);
+	assert_int_equal(governor_brake_share(640000, 16), one * 8 / 100);
+	assert_int_equal(governor_brake_share(10000000, 4), one); /* 1,000 % */
+	assert_int_equal(governor_brake_share(40000, 0), one * 4 / 100);
+}
+
 static void test_lengths(void **state)
 {
 	assert_int_equal(governor_sample_below(1, 100000), 200000);
-	assert_int_equal(governor_sample_below(GOVERNOR_LEVEL_MAX, 100000), 102400000);
+	assert_int_equal(governor_sample_below(GOVERNOR_LEVEL_MAX, 100000), 819200000);
 	assert_int_equal(governor_sample_below(1, 0), 20000);
 	assert_int_equal(governor_sample_below(10, 3600 * NS_PER_S), 3600 * NS_PER_S << 10);
+	/* Slow operations: what is slow is longer than most waits, and is sampled last. */
+	assert_int_equal(governor_sample_slow(6400000, 10000000, 0), 0);
+	assert_int_equal(governor_sample_slow(10000000, 10000000, 0), 0);
+	assert_int_equal(governor_sample_slow(12800000, 10000000, 0), 12800000);
+	assert_int_equal(governor_sample_slow(12800000, 10000000, 50000000), 50000000);
+	assert_int_equal(governor_sample_slow(51200000, 10000000, 50000000), 51200000);
 }
 
 int main(void)
@@ -331,9 +853,24 @@ int main(void)
 		cmocka_unit_test(test_rest_of_long_waits),
 		cmocka_unit_test(test_bursts_of_threads),
 		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_more_and_more_steps),
+		cmocka_unit_test(test_middle_step),
+		cmocka_unit_test(test_brief),
+		cmocka_unit_test(test_storm_of_processes),
+		cmocka_unit_test(test_spikes),
+		cmocka_unit_test(test_ends_of_windows),
+		cmocka_unit_test(test_storms_at_the_border),
+		cmocka_unit_test(test_steps_at_the_border),
+		cmocka_unit_test(test_no_steps),
+		cmocka_unit_test(test_measuring_stops),
+		cmocka_unit_test(test_pace_of_measuring),
+		cmocka_unit_test(test_measuring_comes_back),
+		cmocka_unit_test(test_cpus_come_and_go),
 		cmocka_unit_test(test_budgets),
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_readings),
+		cmocka_unit_test(test_brake_share),
 		cmocka_unit_test(test_lengths),
 	};
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/hash_table.h"
+#include "common/hash_table.h"
 
 enum { N = 60000, PLACES_PER_ITEM = 16 };
 

@@ -50,12 +50,11 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static size_t losses_where(bool is_hiding)
+static size_t losses_where(bool is_unseen_usual)
 {
 	size_t n = 0;
 
-	assert_int_equal(
-		health_losses(arena, &list, FIRST + 60 * NS_PER_S, is_hiding, problems, &n), 0);
+	assert_int_equal(health_losses(arena, &list, is_unseen_usual, problems, &n), 0);
 	return n;
 }
 
@@ -75,12 +74,14 @@ static void test_which_and_when(void **state)
 	windows[2]->lost[LOST_WAIT_KEYS] = 5;
 	windows[1]->lost[WINDOW_LOST_MEMORY] = 1;
 	assert_int_equal(losses(), 2);
-	assert_string_equal(problems[0],
-			    "offcpu: 7 lost in 2 windows of the last 10 minutes, the "
-			    "newest 72 from 12:00:10 UTC: waits: the window's map was full");
-	assert_string_equal(problems[1], "offcpu: 1 lost in 1 window of the last 10 minutes, the "
-					 "newest 71 from 12:00:05 UTC: records: the daemon had no "
-					 "memory, or no room for processes");
+	assert_string_equal(
+		problems[0],
+		"offcpu: 7 lost in 2 windows of the last 10 minutes, the "
+		"newest 72 from 2024-01-01T12:00:10+00:00: waits: the window's map was full");
+	assert_string_equal(problems[1],
+			    "offcpu: 1 lost in 1 window of the last 10 minutes, the "
+			    "newest 71 from 2024-01-01T12:00:05+00:00: records: the daemon had no "
+			    "memory, or no room for processes");
 }
 
 /* On a host that hides threads, requests end without being seen all the time: no problem. */
@@ -91,6 +92,18 @@ static void test_hidden_ends(void **state)
 	assert_int_equal(losses_where(true), 0);
 	windows[0]->lost[LOST_IO_KEYS] = 1;
 	assert_int_equal(losses_where(true), 1);
+}
+
+/* There, it is a problem if the part of requests that are not seen is large. */
+static void test_unseen_part(void **state)
+{
+	assert_false(health_unseen_is_much(0, 0));
+	assert_false(health_unseen_is_much(0, 99));
+	assert_true(health_unseen_is_much(0, 100));
+	assert_false(health_unseen_is_much(1900, 100));
+	assert_true(health_unseen_is_much(1800, 110));
+	assert_false(health_unseen_is_much(2801578, 5684));
+	assert_true(health_unseen_is_much(UINT64_MAX / 2, UINT64_MAX / 20));
 }
 
 /* There is room for all reasons of all probes at once; losses of clients' sessions are left out. */
@@ -110,13 +123,68 @@ static void test_all_reasons(void **state)
 	assert_int_equal(losses(), (PROBE_KIND_N - 1) * REASONS);
 }
 
+/* Adds a row, or one that stands for several processes, of a program in this control group. */
+static void row_add(struct process_table *table, struct window *window, const char *cgroup,
+		    uint32_t processes)
+{
+	const struct process_info info = { .id = { .pid = 1 + (int32_t)window->n_images },
+					   .comm = "x",
+					   .cgroup = cgroup };
+	struct window_image *image = window_add_image(window);
+	struct window_row *row = window_add_row(window);
+
+	image->process = process_table_add_stored(table, &info);
+	assert_non_null(image->process);
+	row->image = (uint32_t)window->n_images - 1;
+	row->processes = processes;
+}
+
+static void problem_ends(const char *end)
+{
+	size_t n;
+
+	assert_int_equal(losses(), 1);
+	n = strlen(problems[0]);
+	assert_true(n >= strlen(end));
+	assert_string_equal(problems[0] + n - strlen(end), end);
+}
+
+/* A loss names the user, or the control group, that fills the window. */
+static void test_who_floods(void **state)
+{
+	struct window *window = windows[0];
+	struct process_table *table;
+
+	assert_int_equal(process_table_new_stored(&table), 0);
+	window->lost[LOST_WAIT_KEYS] = 1;
+	row_add(table, window, "/system.slice/a.service", 0);
+	row_add(table, window, "/user.slice/user-1000.slice/session-1.scope", 0);
+	row_add(table, window, NULL, 0);
+	problem_ends(": waits: the window's map was full");
+	row_add(table, window, "/user.slice/user-1000.slice/user@1000.service/x", 2);
+	problem_ends("; 60 % of that window's rows are of /user.slice/user-1000.slice");
+	/* Another user whose number begins with the same digits is another one. */
+	row_add(table, window, "/user.slice/user-10001.slice/session-2.scope", 2);
+	problem_ends(": waits: the window's map was full");
+	row_add(table, window, "/system.slice/a.service", 12);
+	problem_ends("; 68 % of that window's rows are of /system.slice/a.service");
+	/* What has no known group is nobody's. */
+	row_add(table, window, NULL, 100);
+	problem_ends(": waits: the window's map was full");
+	for (size_t i = 0; i < WINDOWS; i++)
+		windows[i] = window_unref(windows[i]);
+	process_table_free(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nothing_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_which_and_when, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hidden_ends, set_up, tear_down),
+		cmocka_unit_test(test_unseen_part),
 		cmocka_unit_test_setup_teardown(test_all_reasons, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_who_floods, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

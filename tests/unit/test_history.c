@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +13,41 @@
 #include "common/base.h"
 #include "daemon/session/session.h"
 #include "daemon/store/history.h"
+#include "daemon/store/store.h"
 
 /* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */
 enum { WINDOW_BYTES = 1000 };
 
 #define OFFSET (1000 * NS_PER_S)
+
+/* How often a lock was taken and given back, and how many locks are held. */
+static _Thread_local struct {
+	int taken, given, held, max_held;
+} locks;
+
+/* These two stand in for those of libc. */
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	int (*real)(pthread_mutex_t *) =
+		(int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	int r = real(mutex);
+
+	locks.taken++;
+	locks.held++;
+	if (locks.held > locks.max_held)
+		locks.max_held = locks.held;
+	return r;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	int (*real)(pthread_mutex_t *) =
+		(int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+
+	locks.given++;
+	locks.held--;
+	return real(mutex);
+}
 
 static void add(struct history *history, uint64_t seq, size_t stack_bytes)
 {
@@ -83,6 +115,22 @@ static void add_crowd(struct history *history, struct process_table *processes, 
 	history_add(history, window, stack_bytes);
 }
 
+/*
+ * Checks a window whose rows were halved `level` times: threads are halved, too, and each of the
+ * others has its pid listed, or is counted among those that are not.
+ */
+static void threads_check(const struct window *window, const struct window_fold_limits *limits,
+			  unsigned int level)
+{
+	size_t threads = 0, i;
+
+	for (i = 0; i < window->n_images; i++)
+		threads += !window->images[i].folded;
+	assert_true(threads <= store_fold_limits(limits, level).max_images);
+	assert_true(window->n_members <= 8 * (size_t)window->row_limit);
+	assert_int_equal(threads + window->n_members + window->folded.unlisted, ROWS);
+}
+
 /* Checks that windows that were folded say to how many rows, and that the others do not. */
 static void marks_check(const struct history_list *list, const struct window_fold_limits *limits)
 {
@@ -95,8 +143,9 @@ static void marks_check(const struct history_list *list, const struct window_fol
 		if (!window->row_limit)
 			continue;
 		max = limits->max_rows / window->row_limit;
-		assert_true(max == 2 || max == 4 || max == 8);
+		assert_true(max > 1 && max <= 32 && !(max & (max - 1)));
 		assert_int_equal(window->row_limit, limits->max_rows / max);
+		threads_check(window, limits, (unsigned int)__builtin_ctzl(max));
 	}
 }
 
@@ -151,6 +200,32 @@ static void test_fold(void **state)
 
 	assert_true(crowds_add(NULL) <= 25);
 	assert_int_equal(crowds_add(&limits), 100);
+}
+
+/* When the limit is lowered, windows are folded until they keep within it: none is evicted. */
+static void test_fold_to_budget(void **state)
+{
+	const size_t bytes = ROWS * (sizeof(struct window_image) + sizeof(struct window_row));
+	const struct window_fold_limits limits = { .max_rows = 80, .max_folded = 80 };
+	struct process_table *processes;
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(process_table_new_stored(&processes), 0);
+	assert_int_equal(history_new(2000 * NS_PER_S, 100 * bytes, &history), 0);
+	history_set_fold(history, &limits);
+	for (seq = 1; seq <= 40; seq++)
+		add_crowd(history, processes, seq, 0);
+	assert_int_equal(stats(history).folded, 0);
+	history_set_budget(history, 20 * bytes);
+	for (; seq <= 44; seq++) {
+		add_crowd(history, processes, seq, 0);
+		assert_true(stats(history).bytes <= 20 * bytes);
+	}
+	assert_int_equal(stats(history).evicted_for_bytes, 0);
+	assert_int_equal(crowds_check(history, &limits), 44);
+	history_free(history);
+	process_table_free(processes);
 }
 
 /* The bytes of the windows that wait to be written. */
@@ -391,10 +466,43 @@ static void test_losses_outlive_windows(void **state)
 	history_free(history);
 }
 
+#define ASSERT_LOCKS(call)                           \
+	do {                                         \
+		memset(&locks, 0, sizeof(locks));    \
+		call;                                \
+		assert_int_equal(locks.taken, 1);    \
+		assert_int_equal(locks.given, 1);    \
+		assert_int_equal(locks.max_held, 1); \
+	} while (0)
+
+/* Any thread may call these functions at any time: each of them takes the history's lock once. */
+static void test_all_functions_lock(void **state)
+{
+	struct history_stats stats;
+	struct history *history;
+	struct history_list list;
+
+	assert_int_equal(history_new(1000 * NS_PER_S, SIZE_MAX, &history), 0);
+	ASSERT_LOCKS(add(history, 1, 0));
+	ASSERT_LOCKS(history_range(history, 0, INT64_MIN, INT64_MAX, &list));
+	history_list_fini(&list);
+	ASSERT_LOCKS(history_lossy(history, INT64_MIN, &list));
+	history_list_fini(&list);
+	ASSERT_LOCKS(history_newest_end(history, 0));
+	ASSERT_LOCKS(history_newest_ns(history, 0));
+	ASSERT_LOCKS(history_wait(history, 1, NS_PER_S));
+	ASSERT_LOCKS(history_set_limits(history, 1000 * NS_PER_S, SIZE_MAX));
+	ASSERT_LOCKS(history_set_budget(history, 0));
+	ASSERT_LOCKS(history_stats(history, &stats));
+	ASSERT_LOCKS(history_shrink(history));
+	history_free(history);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fold),
+		cmocka_unit_test(test_fold_to_budget),
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_order_survives_growth),
 		cmocka_unit_test(test_order_survives_growth_after_eviction),
@@ -405,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_lists_hold_windows),
 		cmocka_unit_test(test_wait_for_a_window),
 		cmocka_unit_test(test_losses_outlive_windows),
+		cmocka_unit_test(test_all_functions_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void test_a_late_window(void **state)
 static void test_open_waits_are_exact(void **state)
 {
 	filter.min_ns = 300 * US;
-	filter.has_states = true;
+	filter.wanted.has_states = true;
 	facts.open_only = true;
 	assert_notes(NULL, NULL);
 }
@@ -104,7 +104,7 @@ static void test_short_waits_by_length(void **state)
 
 static void test_short_waits_have_no_state(void **state)
 {
-	filter.has_states = true;
+	filter.wanted.has_states = true;
 	assert_notes("under 100 us are left out: their state", NULL);
 	filter.min_ns = 300 * US;
 	assert_notes("from 262.1 us", "left out: their state");
@@ -118,7 +118,7 @@ static void test_sampled(void **state)
 	facts.sample_below_ns = 180 * US;
 	assert_notes("of the waits under 180 us, only some", NULL);
 	assert_notes("those by thread, and all totals, are exact", NULL);
-	filter.has_states = true;
+	filter.wanted.has_states = true;
 	facts.kind = PROBE_OFFWAKE;
 	assert_notes("and the totals, are estimates", NULL);
 	facts.kind = PROBE_IOLAT;
@@ -128,6 +128,17 @@ static void test_sampled(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+static void test_summaries(void **state)
+{
+	facts.short_waits = 0;
+	facts.summaries = (struct timeline_summaries){ .n = 3, .windows = 72 };
+	assert_notes(NULL, NULL);
+	facts.summaries.lacks_ns = 1500 * US;
+	assert_notes("72 of the windows were read as 3 summaries: rows of one program and stack "
+		     "may lack up to 1.500 ms",
+		     NULL);
+}
 
 int main(void)
 {
@@ -140,6 +151,7 @@ int main(void)
 		TEST(test_short_waits_by_length),
 		TEST(test_short_waits_have_no_state),
 		TEST(test_sampled),
+		TEST(test_summaries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,16 +18,16 @@
 #include "common/base.h"
 #include "proto/wire.h"
 
-#define ALL                                                                                 \
-	(OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ORDER | \
-	 OPTIONS_CHECK | OPTIONS_VIEWS)
+#define ALL                                                                               \
+	(OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_PICK | \
+	 OPTIONS_STACKS | OPTIONS_ORDER | OPTIONS_CHECK | OPTIONS_VIEWS | OPTIONS_SLICES)
 
 /* Parses words separated by |, behind a verb. The words stay allocated, as options point to them.
  */
 static int parse(struct options *options, unsigned sets, const char *line)
 {
 	static char words[8192];
-	char *argv[64] = { (char *)"snapshot" };
+	char *argv[2 * OPTION_RANGES_MAX + 8] = { (char *)"snapshot" };
 	int argc = 1;
 
 	assert_true(strlen(line) < sizeof words);
@@ -73,6 +73,11 @@ static void test_values(void **state)
 	assert_string_equal(o.states.v[1], "preempted");
 	assert_string_equal(o.states.v[4], "S");
 
+	assert_int_equal(parse(&o, ALL, "--reason|flock,kernel-*|--reason|tcp"), 0);
+	assert_int_equal(o.reasons.n, 3);
+	assert_string_equal(o.reasons.v[1], "kernel-*");
+	assert_string_equal(o.reasons.v[2], "tcp");
+
 	assert_int_equal(parse(&o, ALL, "--state|uninterruptible,idle"), 0);
 	assert_string_equal(o.states.v[0], "uninterruptible");
 
@@ -81,6 +86,39 @@ static void test_values(void **state)
 	assert_true(options_name_somebody(&o));
 	assert_int_equal(parse(&o, ALL, "-n|0|-u"), 0);
 	assert_false(options_name_somebody(&o));
+}
+
+static void test_names_and_exceptions(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse(&o, ALL, "--comm|a*|--comm|\\!b|--unit|x|--cgroup|/c|--cgroup|/d"),
+			 0);
+	assert_int_equal(o.comms.n, 2);
+	assert_string_equal(o.comms.v[1], "\\!b");
+	assert_int_equal(o.units.n, 1);
+	assert_int_equal(o.cgroups.n, 2);
+	assert_false(options_pick_rows(&o));
+
+	assert_int_equal(parse(&o, ALL, "--not-pid|1,2|--not-comm|a|--not-unit|x|--not-cgroup|/a"),
+			 0);
+	assert_int_equal(o.not_pids.n, 2);
+	assert_int_equal(o.not_comms.n + o.not_units.n + o.not_cgroups.n, 3);
+	assert_false(options_name_somebody(&o));
+	assert_false(options_pick_rows(&o));
+
+	assert_int_equal(parse(&o, ALL, "--not-state|D,S|--not-reason|tcp,nano*"), 0);
+	assert_int_equal(o.not_states.n, 2);
+	assert_int_equal(o.not_reasons.n, 2);
+	assert_true(options_pick_rows(&o));
+
+	assert_int_equal(parse(&o, ALL, "--function|a::b(int, char)|--function|c*|--callers|d"), 0);
+	assert_int_equal(o.in_functions.n, 2);
+	assert_string_equal(o.in_functions.v[0], "a::b(int, char)");
+	assert_string_equal(o.callers.v[0], "d");
+	assert_true(options_pick_rows(&o));
+	options_drop_picks(&o);
+	assert_false(options_pick_rows(&o));
 }
 
 /* An option given again replaces its value. */
@@ -133,18 +171,31 @@ static void test_refused(void **state)
 		{ "--state|X", "D (uninterruptible)" },
 		{ "-p|abc", "is no pid" },
 		{ "--comm|", "empty" },
+		{ "--comm|!my*", "--comm !my*: what is to be left out is --not-comm 'my*'; a name "
+				 "that begins with ! is '\\!my*'" },
+		{ "--unit|!a.service", "--not-unit 'a.service'" },
+		{ "--function|!f", "--not-function 'f'" },
+		{ "--by|parent|offcpu", "goes without a probe: stackctl snapshot --by parent" },
+		{ "--function|", "empty" },
+		{ "--not-pid|abc", "is no pid; numbers from 1 to 4194304, with commas between; a "
+				   "name goes to --not-comm" },
+		{ "--not-cgroup|a", "--not-cgroup a: the path of a control group begins with /" },
+		{ "--not-state|Q", "--not-state Q: \"Q\"" },
+		{ "--callers|a|--by|function", "without --by function" },
 		{ "--cgroup|a/b", "begins with /" },
 		{ "-n|-1", "20, or 0" },
 		{ "-n|1e3", "1e3" },
 		{ "-n|99999999999", "99999999999" },
 		{ "--sort|min", "total|max|count" },
 		{ "--sort|tot", "total|max|count" },
-		{ "--by|pid", "stack|thread|process" },
+		{ "--by|pid", "stack|line|thread|process" },
 		{ "--format|xml", "text|folded|json" },
 		{ "-f|-n|5", "--top" },
 		{ "--over-time|--by|process", "without --by" },
 		{ "--over-time|--breakdown", "without --breakdown" },
 		{ "--idle=1", "--idle takes no value" },
+		{ "--idle|--no-idle", "exclude each other" },
+		{ "--reason|flock,", "\"\" is no reason" },
 		{ "-x", "-x" },
 		{ "--idle|-xp", "option -x" },
 		{ "--nonsense", "unknown option --nonsense; stackctl" },
@@ -183,7 +234,7 @@ static void test_other_verbs(void **state)
 
 static void test_bounds(void **state)
 {
-	char line[4096] = "-p|1";
+	char line[8000] = "-p|1";
 	struct options o;
 
 	for (int i = 1; i < OPTION_IDS_MAX; i++)
@@ -206,6 +257,15 @@ static void test_bounds(void **state)
 	line[2000] = '\0';
 	assert_int_equal(parse(&o, ALL, line), -EINVAL);
 	assert_true(strlen(o.message) < OPTION_MESSAGE_MAX);
+
+	strcpy(line, "--range|1..");
+	for (int i = 1; i < OPTION_RANGES_MAX; i++)
+		strcat(line, "|--range|1..");
+	assert_int_equal(parse(&o, ALL, line), 0);
+	assert_int_equal(o.ranges.n, OPTION_RANGES_MAX);
+	strcat(line, "|--range|1..");
+	assert_int_equal(parse(&o, ALL, line), -EINVAL);
+	assert_non_null(strstr(o.message, "too many"));
 }
 
 #define NOW (INT64_C(1784118600) * NS_PER_S) /* 2026-07-15 12:30:00 UTC */
@@ -244,6 +304,70 @@ static void test_range(void **state)
 	assert_int_equal(range.until_ns, NOW);
 	assert_int_equal(resolve(&o, "--at|12:00", &range), 0);
 	assert_int_equal(range.until_ns, range.since_ns + 1);
+}
+
+/* Each range is read as --since and --until are, and they keep their order. */
+static void test_ranges(void **state)
+{
+	struct wire_span spans[OPTION_RANGES_MAX];
+	struct options o;
+
+	setenv("TZ", "UTC", 1);
+	assert_int_equal(parse(&o, ALL, "--range|12:10..12:20|--range|-1h..-30min|--range|12:00.."),
+			 0);
+	assert_int_equal(o.ranges.n, 3);
+	assert_int_equal(ranges_resolve(&o, NOW, spans), 0);
+	assert_int_equal(spans[0].since_ns, NOW - 1200 * NS_PER_S);
+	assert_int_equal(spans[0].until_ns, NOW - 600 * NS_PER_S);
+	assert_int_equal(spans[1].since_ns, NOW - 3600 * NS_PER_S);
+	assert_int_equal(spans[1].until_ns, NOW - 1800 * NS_PER_S);
+	assert_int_equal(spans[2].since_ns, NOW - 1800 * NS_PER_S);
+	assert_true(spans[2].until_ns == WIRE_ABSENT);
+	/* 00:10 is the first one after 23:50; 12:45 is in the future, so the range ends now. */
+	assert_int_equal(
+		parse(&o, ALL,
+		      "--range|23:50..00:10|--range|12:29..12:45|--range|12:00:00.5..12:01"),
+		0);
+	assert_int_equal(ranges_resolve(&o, NOW, spans), 0);
+	assert_int_equal(spans[0].until_ns - spans[0].since_ns, 1200 * NS_PER_S);
+	assert_true(spans[1].until_ns == WIRE_ABSENT);
+	assert_int_equal(spans[2].since_ns, NOW - 1800 * NS_PER_S + NS_PER_S / 2);
+}
+
+static void test_ranges_refused(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *says;
+	} cases[] = {
+		{ "--range|12:00", "a range is T..T" },
+		{ "--range|..12:00", "a range is T..T" },
+		{ "--range|..", "a range is T..T" },
+		{ "--range|12:00..|--range|noon..", "--range noon" },
+		{ "--range|12:00..noon", "--range noon" },
+		{ "--range|-5min..-6min", "--range -5min..-6min: -5min is" },
+		{ "--range|12:00..11:00", "not after" },
+		{ "--range|tomorrow..", "in the future" },
+		{ "--range|1969-01-01..", "too far" },
+	};
+	static const char *const together[] = { "--window|5s", "--since|12:00", "--at|12:00",
+						"--each|10s", "-f" };
+	struct wire_span spans[OPTION_RANGES_MAX];
+	struct options o;
+	char line[64];
+
+	setenv("TZ", "UTC", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(parse(&o, ALL, cases[i].line), 0);
+		assert_int_equal(ranges_resolve(&o, NOW, spans), -EINVAL);
+		if (!strstr(o.message, cases[i].says))
+			fail_msg("\"%s\": \"%s\"", cases[i].line, o.message);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(together); i++) {
+		snprintf(line, sizeof(line), "%s|--range|-5min..", together[i]);
+		assert_int_equal(parse(&o, ALL, line), -EINVAL);
+		assert_non_null(strstr(o.message, "--range "));
+	}
 }
 
 static void test_range_refused(void **state)
@@ -309,10 +433,17 @@ static void test_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	cmocka_unit_test(test_last_wins),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_other_verbs),
-		cmocka_unit_test(test_bounds),	cmocka_unit_test(test_range),
-		cmocka_unit_test(test_help),	cmocka_unit_test(test_range_refused),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_last_wins),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_other_verbs),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_range_refused),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_ranges_refused),
+		cmocka_unit_test(test_names_and_exceptions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

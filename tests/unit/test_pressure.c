@@ -220,7 +220,9 @@ static void unit_add(struct window_pressure *pressure, const char *path, uint64_
 static void test_sum(void **state)
 {
 	struct window_pressure a = { .ns = 5, .units_ns = 5, .state = PRESSURE_READ }, sum = {};
-	struct window_pressure b = { .ns = 7, .state = PRESSURE_NO_PSI, .beyond = 3 };
+	struct window_pressure b = {
+		.ns = 7, .units_ns = 6, .state = PRESSURE_NO_PSI, .beyond = 3
+	};
 
 	a.units_state = PRESSURE_READ;
 	a.stalled.some_ns[PRESSURE_IO] = 4;
@@ -235,7 +237,7 @@ static void test_sum(void **state)
 	assert_int_equal(sum.state, PRESSURE_READ);
 	assert_int_equal(sum.units_state, PRESSURE_READ);
 	assert_int_equal(sum.ns, 12);
-	assert_int_equal(sum.units_ns, 5);
+	assert_int_equal(sum.units_ns, 11);
 	assert_int_equal(sum.beyond, 3);
 	assert_int_equal(sum.stalled.some_ns[PRESSURE_IO], 7);
 	assert_int_equal(sum.n_units, 3);

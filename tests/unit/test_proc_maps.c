@@ -53,6 +53,22 @@ static void keeps_only_executable_ones(void **state)
 	proc_maps_fini(&m);
 }
 
+/* One that begins where the one before it ends does not overlap it. */
+static void keeps_neighbours(void **state)
+{
+	struct proc_maps m;
+
+	assert_int_equal(parse("1000-2000 r-xp 00000000 fe:00 5 /a\n"
+			       "2000-3000 r-xp 00000000 fe:00 6 /b\n"
+			       "3000-4000 r-xp 00001000 fe:00 6 /b\n",
+			       &m),
+			 0);
+	assert_int_equal(m.n, 3);
+	assert_int_equal(m.items[1].start, 0x2000);
+	assert_int_equal(m.items[2].pgoff, 0x1000);
+	proc_maps_fini(&m);
+}
+
 static void decodes_paths(void **state)
 {
 	struct proc_maps m;
@@ -149,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_only_executable_ones),
+		cmocka_unit_test(keeps_neighbours),
 		cmocka_unit_test(decodes_paths),
 		cmocka_unit_test(sorts_and_drops_what_was_read_twice),
 		cmocka_unit_test(refuses_other_text),

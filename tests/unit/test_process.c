@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,15 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/fs.h>
 
 #include <cmocka.h>
 
 #include "bpf/layout.h"
 #include "bpf/unwind_shared.h"
 #include "common/base.h"
+#include "daemon/host/open_file.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/process.h"
 #include "daemon/unwind/unwind.h"
@@ -395,7 +401,7 @@ static void names_are_by_what_was_mapped_then(void **state)
 	struct child child = spawn(program, NULL, NULL);
 	struct unwind_mapping_found found = found_at(child.pid, child.address), other;
 	struct process *process = process_table_see(table, &child.id, false, NULL);
-	uint64_t start = library_start(child.pid, "libc.so");
+	uint64_t start = library_start(child.pid, "libc.so"), i;
 	struct symbol symbol;
 
 	assert_true(start);
@@ -418,11 +424,64 @@ static void names_are_by_what_was_mapped_then(void **state)
 	assert_true(lookup(process, MAPPINGS_FOUND | 2, child.address, false, &symbol));
 	assert_non_null(strstr(symbol.module, "libc.so"));
 	assert_false(lookup(process, MAPPINGS_FOUND | 3, child.address, false, &symbol));
+	/* Many versions of the last minute are kept. */
+	for (i = 4; i < 40; i++)
+		note_found(&child.id, MAPPINGS_FOUND | i, 0, &other);
+	assert_true(lookup(process, MAPPINGS_FOUND | 1, child.address, false, &symbol));
+	assert_string_equal(symbol.name, "process_fixture_function");
 	/* There are no names for a walk one of whose mappings was lost on the way, either. */
 	assert_false(lookup(process, MAPPINGS_LOST, child.address, false, &symbol));
 	process_release_symbols(process);
 	end(&child);
 	process_unref(process);
+}
+
+/*
+ * A walk finds a mapping of a file that nobody has seen, and it is gone before /proc is read. The
+ * kernel's key leads to the file; a file that has changed since gives only its path.
+ */
+static void a_mapping_that_is_gone_has_its_file(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX", opened[PATH_MAX];
+	struct child child = spawn(copy_program(path), NULL, NULL);
+	struct unwind_mapping_found found = found_at(child.pid, child.address);
+	struct process_id gone_id = { .pid = INT32_MAX, .exec_gen = 1, .start_boot_ns = 1 };
+	struct process *gone = process_table_see(table, &gone_id, false, "gone");
+	struct record_mapping record = {
+		.tgid = (uint32_t)gone_id.pid,
+		.exec_gen = gone_id.exec_gen,
+		.leader_boot_ns = gone_id.start_boot_ns,
+		.mappings = MAPPINGS_FOUND | 2,
+		.name = 11,
+	};
+	struct symbol symbol;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	end(&child);
+	assert_int_equal(fstat(fd, &st), 0);
+	found.key.dev = (uint32_t)(major(st.st_dev) << 20 | minor(st.st_dev));
+	ioctl(fd, FS_IOC_GETVERSION, &found.key.generation);
+	close(fd);
+	if (!open_by_inode(found.key.dev, found.key.inode, found.key.generation, opened, &fd)) {
+		close(fd);
+		note_found(&gone_id, MAPPINGS_FOUND | 1, 0, &found);
+		assert_true(lookup(gone, MAPPINGS_FOUND | 1, child.address, false, &symbol));
+		assert_string_equal(symbol.name, "process_fixture_function");
+		assert_string_equal(symbol.module, path);
+	} else {
+		print_message("files of /tmp cannot be opened by inode: left out\n");
+	}
+	process_table_note_name(table, 11, "file\0opt", 9);
+	record.found = found;
+	record.found.key.mtime_ns++;
+	process_table_note_mapping(table, &record);
+	assert_true(lookup(gone, MAPPINGS_FOUND | 2, child.address, false, &symbol));
+	assert_null(symbol.name);
+	assert_string_equal(symbol.module, "/opt/file");
+	process_release_symbols(gone);
+	process_unref(gone);
+	unlink(path);
 }
 
 static void a_file_is_closed_with_its_last_process(void **state)
@@ -481,6 +540,77 @@ static void a_fork_has_its_parents_names(void **state)
 	process_unref(parent);
 }
 
+/*
+ * A process is put off for longer than the test takes. It has its path and that of its mapping,
+ * which the kernel sends, and nothing that is in the file.
+ */
+static void brief_processes_are_not_read(void **state)
+{
+	const struct process_image image = { .exe_name = 10, .group_name = NAME_NONE };
+	struct child child = spawn(program, NULL, NULL);
+	struct unwind_mapping_found found = found_at(child.pid, child.address);
+	struct record_mapping record = {
+		.tgid = (uint32_t)child.pid,
+		.exec_gen = child.id.exec_gen,
+		.leader_boot_ns = child.id.start_boot_ns,
+		.mappings = MAPPINGS_FOUND | 1,
+		.found = found,
+		.name = 10,
+	};
+	struct process_stats stats;
+	struct process *process;
+	struct walk_stats walks;
+	struct symbol symbol;
+
+	process_table_put_off(table, 3600 * NS_PER_S);
+	process_table_note_name(table, 10, "new\0opt", 8);
+	process_table_note_exec(table, &child.id, "brief", &image);
+	process_table_note_mapping(table, &record);
+	process = process_table_see(table, &child.id, false, NULL);
+	assert_true(process_table_note_walk(table, process, child.address, 1U << WALK_NO_TABLE));
+	assert_false(process_table_note_walk(table, process, child.address, 1U << WALK_WHOLE));
+	assert_unknown(process, child.address);
+	usleep(100000); /* time enough to read it */
+	assert_true(lookup(process, MAPPINGS_FOUND | 1, child.address, false, &symbol));
+	assert_string_equal(symbol.module, "/opt/new");
+	assert_null(symbol.name);
+	process_release_symbols(process);
+	assert_int_equal(process_table_walk_stats(table, &walks, 1), 1);
+	assert_int_equal(walks.stacks, 2);
+	assert_int_equal(walks.ends[WALK_SHED], 1);
+	assert_int_equal(walks.ends[WALK_NO_TABLE], 0);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.modules, 0);
+	assert_int_equal(stats.put_off, 0);
+	process_table_note_exit(table, &child.id);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 1);
+	assert_int_equal(stats.too_late, 0);
+	end(&child);
+	process_unref(process);
+}
+
+static void others_are_read_when_they_are_older(void **state)
+{
+	const int64_t age_ns = 100 * NS_PER_MS, begun_ns = clock_ns(CLOCK_MONOTONIC);
+	struct child child = spawn(program, NULL, NULL);
+	struct process_stats stats;
+	struct process *process;
+
+	process_table_put_off(table, age_ns);
+	process = process_table_see(table, &child.id, false, NULL);
+	wait_until_read(process);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begun_ns >= age_ns);
+	assert_function(process, child.address, "process_fixture_function", program);
+	/* A walk that lacks something now lacks it for another reason. */
+	assert_false(process_table_note_walk(table, process, 1, 1U << WALK_NO_MAPPING));
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 0);
+	process_unref(process);
+}
+
 /* No process has this pid, so nothing can be read from /proc. */
 static struct process *exec_nobody(const struct process_image *image)
 {
@@ -491,6 +621,42 @@ static struct process *exec_nobody(const struct process_image *image)
 	return process_table_see(table, &id, false, NULL);
 }
 
+static void assert_comm(struct process *process, const char *comm)
+{
+	struct process_info info;
+
+	process_info(process, &info);
+	assert_string_equal(info.comm, comm);
+}
+
+/*
+ * The kernel renames a process before it counts the exec: a switch in between has the new name and
+ * the old count.
+ */
+static void an_exec_in_progress_does_not_rename(void **state)
+{
+	const struct process_image image = { .exe_name = NAME_NONE, .group_name = NAME_NONE };
+	const struct process_id id = { .pid = 99999997, .start_boot_ns = NS_PER_S };
+	const struct process_id next = { id.pid, 1, id.start_boot_ns };
+	struct process *before = process_table_see(table, &id, false, "shell");
+	struct process *after;
+
+	process_unref(process_table_see(table, &id, false, "program"));
+	assert_comm(before, "program");
+	process_table_note_exec(table, &next, "program", &image);
+	assert_comm(before, "shell");
+	/* The record of the switch may come through the ring of another probe. */
+	process_unref(process_table_see(table, &id, false, "program"));
+	assert_comm(before, "shell");
+	after = process_table_see(table, &next, false, "program");
+	assert_comm(after, "program");
+	/* A name that a process gives itself is its name. */
+	process_unref(process_table_see(table, &next, false, "worker"));
+	assert_comm(after, "worker");
+	process_unref(before);
+	process_unref(after);
+}
+
 static void assert_names(struct process *process, const char *exe, const char *cgroup)
 {
 	struct process_info info;
@@ -498,6 +664,52 @@ static void assert_names(struct process *process, const char *exe, const char *c
 	process_info(process, &info);
 	assert_string_equal(info.exe, exe);
 	assert_string_equal(info.cgroup, cgroup);
+}
+
+static void note_exit_of(struct process *process)
+{
+	struct process_info info;
+
+	process_info(process, &info);
+	process_table_note_exit(table, &info.id);
+}
+
+/* Of a known program nothing is to be read, so nothing is put off, until a walk lacks something. */
+static void known_programs_are_not_put_off(void **state)
+{
+	const struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
+	struct process_stats stats;
+	struct process *process;
+
+	process_table_put_off(table, 3600 * NS_PER_S);
+	process_table_note_name(table, 10, "true\0bin\0usr", 13);
+	process_table_note_name(table, 11, "web\0box", 8);
+	process = exec_nobody(&image);
+	note_exit_of(process);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 0);
+	process_unref(process);
+
+	process = exec_nobody(&image);
+	assert_true(process_table_note_walk(table, process, 4096, 1U << WALK_NO_MAPPING));
+	assert_true(process_table_note_walk(table, process, 4096, 1U << WALK_NO_MAPPING));
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 0);
+	note_exit_of(process);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 1);
+
+	/* A name may be asked for after the exit. It counts once. */
+	process_refresh(process, MAPPINGS_FOUND | 1, PROCESS_MISS_MAPPING);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 1);
+	process_unref(process);
+	process = exec_nobody(&image);
+	note_exit_of(process);
+	process_refresh(process, MAPPINGS_FOUND | 1, PROCESS_MISS_MAPPING);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.put_off, 2);
+	process_unref(process);
 }
 
 static void an_exec_brings_its_names(void **state)
@@ -572,9 +784,14 @@ static void an_exec_is_another_image(void **state)
 	wait_until_read(after);
 	process_info(after, &info);
 	assert_string_equal(info.exe, path);
+	/* The process goes on, but not with the program from before. */
+	assert_false(info.has_exited);
+	assert_false(info.is_replaced);
 	process_info(before, &info);
 	assert_string_equal(info.exe, program);
-	assert_true(info.has_exited);
+	assert_false(info.has_exited);
+	assert_true(info.is_replaced);
+	assert_true(process_has_exited(before));
 	assert_function(after, address, "process_fixture_function", path);
 	assert_function(before, child.address, "process_fixture_function", program);
 	end(&child);
@@ -987,7 +1204,13 @@ static void any_thread_may_call(void **state)
 	assert_true(named > 100);
 }
 
-enum { UNWIND_WORDS = 1 << 18, UNWIND_TABLES = 64, UNWIND_SEGMENTS = 4096, SHOWN_MAX = 16 };
+enum {
+	UNWIND_WORDS = 1 << 18,
+	UNWIND_TABLES = 64,
+	UNWIND_SEGMENTS = 4096,
+	SHOWN_MAX = 16,
+	MADE_UP = 99999900, /* tests use numbers above it for processes that do not exist */
+};
 
 /* The memory and maps that the kernel would have, in plain memory. Several threads use them. */
 static struct {
@@ -998,7 +1221,7 @@ static struct {
 	pthread_mutex_t lock; /* protects the members below */
 	struct unwind_process shown[SHOWN_MAX];
 	size_t n_shown;
-	unsigned int puts;
+	unsigned int puts; /* of processes that do not exist: others are read by a thread */
 } kernel = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t *on_map(void *userdata, uint32_t first, uint32_t n)
@@ -1029,7 +1252,7 @@ static int on_put(void *userdata, const struct unwind_process *process, bool is_
 		entry = &kernel.shown[kernel.n_shown++];
 	if (entry)
 		*entry = *process;
-	kernel.puts++;
+	kernel.puts += process->tgid > MADE_UP;
 	pthread_mutex_unlock(&kernel.lock);
 	return entry ? 0 : -E2BIG;
 }
@@ -1162,6 +1385,63 @@ static void a_fork_is_shown_after_its_batch(void **state)
 	process_unref(parent);
 }
 
+/*
+ * A stack of a forked process arrives before the record of the fork: the stack was walked with the
+ * parent's mappings, under the number that a BPF program has copied.
+ */
+static void a_stack_before_its_fork_has_names(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *parent = process_table_see(table, &child.id, false, NULL), *forked;
+	struct unwind_mapping_found found = found_at(child.pid, child.address);
+	struct process_id id = { .pid = 99999999 };
+	struct unwind_process entry;
+	uint64_t in_libc;
+	struct symbol symbol;
+
+	wait_until_shown(parent, &child.id);
+	on_get(NULL, (uint32_t)child.pid, &entry);
+	in_libc = library_start(child.pid, "libc.so");
+	id.start_boot_ns = (uint64_t)clock_ns(CLOCK_BOOTTIME);
+	forked = process_table_see(table, &id, false, NULL);
+	assert_true(lookup(forked, entry.generation, child.address, false, &symbol));
+	assert_string_equal(symbol.name, "process_fixture_function");
+	assert_false(lookup(forked, entry.generation + 1000, child.address, false, &symbol));
+	/* The walk of another one found one more mapping. */
+	note_found(&id, MAPPINGS_FOUND | 1, entry.generation, &found);
+	assert_true(lookup(forked, MAPPINGS_FOUND | 1, in_libc, false, &symbol));
+	assert_non_null(strstr(symbol.module, "libc.so"));
+	process_release_symbols(forked);
+	process_unref(forked);
+	end(&child);
+	process_unref(parent);
+}
+
+/* A forked process was read from /proc after its exec, before its fork was reported. */
+static void a_fork_brings_the_program_before_the_exec(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX";
+	struct child child = spawn(program, NULL, NULL),
+		     after = spawn(copy_program(path), NULL, NULL);
+	struct process *parent = process_table_see(table, &child.id, false, NULL);
+	struct process *forked = process_table_see(table, &after.id, false, NULL);
+	struct process_info info;
+
+	wait_until_read(parent);
+	wait_until_read(forked);
+	process_info(forked, &info);
+	assert_string_equal(info.exe, path);
+	process_table_note_fork(table, &after.id, &child.id, "forked", 0);
+	process_info(forked, &info);
+	assert_string_equal(info.exe, program);
+	assert_function(forked, child.address, "process_fixture_function", program);
+	unlink(path);
+	end(&after);
+	end(&child);
+	process_unref(forked);
+	process_unref(parent);
+}
+
 /* A BPF program has copied the parent's entry; it is also the one that removes it. */
 static void a_copied_entry_is_not_shown_again(void **state)
 {
@@ -1207,6 +1487,8 @@ static void what_walks_find_is_shown_once(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(found); i++)
 		note_found(&child.id, MAPPINGS_FOUND | 1, 0, &found[i]);
 	process_table_show(table);
+	/* The reader would find that the young ones do not exist. */
+	process_table_put_off(table, 3600 * NS_PER_S);
 	for (int has_ended = 0; has_ended < 2; has_ended++) {
 		struct process *other;
 
@@ -1241,9 +1523,15 @@ int main(int argc, char **argv)
 						tear_down),
 		cmocka_unit_test_setup_teardown(names_are_by_what_was_mapped_then, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_mapping_that_is_gone_has_its_file, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_is_closed_with_its_last_process, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_fork_has_its_parents_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(brief_processes_are_not_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(known_programs_are_not_put_off, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(others_are_read_when_they_are_older, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_brings_its_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_oldest_path_goes_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_is_another_image, set_up, tear_down),
@@ -1267,6 +1555,12 @@ int main(int argc, char **argv)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_fork_is_shown_after_its_batch, set_up_unwind,
 						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(a_stack_before_its_fork_has_names, set_up_unwind,
+						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(an_exec_in_progress_does_not_rename, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_fork_brings_the_program_before_the_exec, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_copied_entry_is_not_shown_again, set_up_unwind,
 						tear_down_unwind),
 		cmocka_unit_test_setup_teardown(what_walks_find_is_shown_once, set_up_unwind,

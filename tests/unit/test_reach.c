@@ -66,6 +66,7 @@ static struct wire_tiers tiers_of(const struct store_stats *stats)
 static size_t problems_of(const struct history_stats *history, const struct store_stats *stats)
 {
 	const struct config config = { .window_keep_ns = 600 * NS_PER_S,
+				       .window_max_memory = 24 << 20,
 				       .window_length_ns = 5 * NS_PER_S };
 	struct wire_tiers tiers = tiers_of(stats);
 	size_t n = 0;
@@ -102,7 +103,7 @@ static void test_reach(void **state)
 static void test_memory_problem(void **state)
 {
 	const struct store_stats none = {};
-	struct history_stats history = {};
+	struct history_stats history = { .most_bytes = 24 << 20 };
 
 	assert_int_equal(problems_of(&history, &none), 0);
 	history.evicted_real_ns = NOW - 34 * NS_PER_S;
@@ -110,6 +111,11 @@ static void test_memory_problem(void **state)
 	assert_string_equal(problems[0],
 			    "windows in memory reach back 34 s, not 10 min as [window] keep says: "
 			    "raise [window] max_memory");
+	history.most_bytes = 20 << 20;
+	assert_int_equal(problems_of(&history, &none), 1);
+	assert_string_equal(problems[0],
+			    "windows in memory reach back 34 s, not 10 min as [window] keep says: "
+			    "raise [budget] memory");
 	/* Windows are evicted for their age when the next one comes. */
 	history.evicted_real_ns = NOW - 595 * NS_PER_S;
 	assert_int_equal(problems_of(&history, &none), 0);

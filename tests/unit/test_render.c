@@ -17,7 +17,6 @@
 #include "client/render/folded.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
-#include "client/render/wait_kind.h"
 #include "common/base.h"
 
 #define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */
@@ -66,6 +65,7 @@ static struct wire_row row_of_db(void)
 		.comm = "db",
 		.state = "D",
 		.state_bits = 2,
+		.reason = "disk",
 		.count = 10,
 		.total_ns = 3 * NS_PER_S,
 		.blocked_ns = 3 * NS_PER_S,
@@ -103,6 +103,7 @@ static struct wire_snapshot_reply reply_of(const struct wire_row *rows, size_t n
 		.coverage = {
 			.asked = { T0, T0 + 240 * NS_PER_S },
 			.used = { T0, T0 + 240 * NS_PER_S },
+			.used_ns = WIRE_ABSENT,
 			.asked_ns = 240 * NS_PER_S,
 			.covered_ns = 240 * NS_PER_S,
 			.windows = 48,
@@ -282,6 +283,15 @@ static void test_open_and_exited(void **state)
 	assert_null(strstr(text, "still waiting"));
 	assert_non_null(strstr(text, "34 s, beyond this range, since 03:01:36.000"));
 	assert_non_null(strstr(text, "  2 of them went on beyond this range, 1 s of that in it\n"));
+	assert_non_null(strstr(text, ", exited)"));
+	free(text);
+	/* The process goes on, but its program from before waits no more. */
+	rows[0].process.exited = rows[1].process.exited = false;
+	rows[0].process.replaced = rows[1].process.replaced = 1;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_null(strstr(text, "still waiting"));
+	assert_null(strstr(text, "exited"));
+	assert_non_null(strstr(text, ", before exec)"));
 	free(text);
 }
 
@@ -443,6 +453,21 @@ static void test_stuck(void **state)
 	free(text);
 }
 
+/* A row of several waits counts as so many, among the urgent ones, too. */
+static void test_stuck_counts_waits(void **state)
+{
+	struct wire_row row = row_of_db();
+	struct wire_snapshot_reply reply = reply_of(&row, 1);
+	char *text;
+
+	row.max_ns = 6 * NS_PER_S;
+	row.open = 3;
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "waiting    3 threads\n"));
+	assert_non_null(strstr(text, "3 uninterruptible (D) for 5 s or more"));
+	free(text);
+}
+
 static void assert_title(const struct wire_row *row, const char *expected)
 {
 	const struct view view = { .top = 0 };
@@ -498,6 +523,69 @@ static void test_titles_without_a_process_name(void **state)
 }
 
 /* A killable wait is in D, but does not count as uninterruptible: kill -9 ends it. */
+/* What a thread waits for, who holds it, and what the holder waits for. */
+static void test_stuck_holders(void **state)
+{
+	static const struct wire_holder holders[] = {
+		{ .pid = 77, .tid = WIRE_ABSENT, .comm = "back\nup", .for_ns = WIRE_ABSENT },
+		{ .pid = 80, .tid = 81, .comm = "io", .for_ns = WIRE_ABSENT },
+	};
+	static const struct wire_holder chain[] = {
+		{ .pid = 80, .tid = 81, .comm = "io", .reason = "tcp", .for_ns = 9 * NS_PER_S },
+	};
+	struct wire_row rows[] = { row_open(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	char *text;
+
+	rows[1].tid = 4252;
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "2 threads  "));
+	assert_null(strstr(text, "holder"));
+	free(text);
+
+	/* At the same stack, for another object: that is another entry. */
+	rows[0].reason = "flock";
+	rows[0].object = "/run/lock";
+	rows[0].holders = (struct wire_holders)FRAMES(holders);
+	rows[0].holders_more = 3;
+	rows[1].object = "0x7f00";
+	rows[1].holders = (struct wire_holders){ &holders[1], 1 };
+	rows[1].chain = (struct wire_holders)FRAMES(chain);
+	rows[1].deadlock = 1;
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_null(strstr(text, "2 threads  "));
+	assert_non_null(strstr(text,
+			       "  file /run/lock, held by back\\nup (pid 77), io (thread 81) and "
+			       "3 more\n"));
+	assert_non_null(strstr(text, "  lock at 0x7f00, held by io (thread 81)\n"
+				     "  io (thread 81) waits for data from a TCP socket, for 9 s\n"
+				     "  deadlock: the last of these waits for this thread\n"));
+	free(text);
+
+	/* What was looked up when the wait was recorded may be otherwise now. */
+	rows[1].holders_at = 1000 * NS_PER_S;
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "  lock at 0x7f00, held by io (thread 81), as of "));
+	free(text);
+	text = rendered(render_waits, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "  file /run/lock, held by back\\nup (pid 77), io (thread 81) "
+				     "and 3 more\n"));
+	free(text);
+	rows[1].holders_at = 0;
+
+	/* The other end of a connection holds nothing. */
+	rows[1].reason = "tcp";
+	rows[1].object = "TCP 127.0.0.1:5 to 127.0.0.1:6, established";
+	rows[0].holders.n = 0;
+	rows[0].holders_unknown = "the search took too long";
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "  file /run/lock\n"
+				     "  holder unknown: the search took too long\n"));
+	assert_non_null(strstr(text, "  TCP 127.0.0.1:5 to 127.0.0.1:6, established, other end: io "
+				     "(thread 81)\n"));
+	free(text);
+}
+
 static void test_stuck_killable(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -677,6 +765,91 @@ static void test_late_windows(void **state)
 	free(text);
 }
 
+/* Returns the text of the status, and below it the line of --check; the caller frees it. */
+static char *status_text(const struct wire_status_reply *reply)
+{
+	struct page page = { .width = 200 };
+	char *text = NULL;
+	size_t size;
+
+	page.out = open_memstream(&text, &size);
+	render_status(&page, reply, T0 + 65 * NS_PER_S);
+	render_check(&page, reply);
+	fclose(page.out);
+	return text;
+}
+
+/* A limit that was reached says what is missing; sizes and times have units. */
+static void test_limits(void **state)
+{
+	static const struct wire_limit limits[] = {
+		{ "unwind.max_memory", 16 << 20, 15 << 20, 228, "bytes", "stacks\x1b end early" },
+		{ "reply_time_ns", 10 * NS_PER_S, 0, 1, "ns", "clients were disconnected" },
+		{ "store.queue", 128, 5, 0, NULL, "windows were not written" },
+		{ "symbols.remote", 0, 0, 3, NULL, NULL },
+	};
+	struct wire_status_reply reply = {
+		.version = "1",
+		.kernel = "6.1",
+		.healthy = true,
+		.started = T0,
+		.oldest = T0,
+		.newest = T0 + 60 * NS_PER_S,
+		.windows = 1,
+		.window_ns = 5 * NS_PER_S,
+		.limits = { limits, 1 },
+	};
+	char *text = status_text(&reply);
+
+	assert_non_null(strstr(text,
+			       "\nlimits     unwind.max_memory of 16.0 MiB: reached 228 times, in "
+			       "use 15.0 MiB: stacks\\x1b end early\n"));
+	assert_non_null(strstr(text, "OK: recording; 1 window, 0 lost, 1 limit reached\n"));
+	free(text);
+	reply.limits.n = ARRAY_SIZE(limits);
+	text = status_text(&reply);
+	assert_non_null(
+		strstr(text, "reply_time_ns of 10 s: reached 1 time: clients were disconnected\n"));
+	assert_non_null(strstr(text, "symbols.remote: reached 3 times\n"));
+	assert_null(strstr(text, "store.queue"));
+	assert_non_null(strstr(text, "1 window, 0 lost, 3 limits reached\n"));
+	free(text);
+}
+
+/* A daemon that only serves a database says what it has, not that there are no windows yet. */
+static void test_serving(void **state)
+{
+	struct wire_store store = {
+		.path = "/db",
+		.state = "serving",
+		.windows = 548,
+		.oldest = T0,
+		.newest = T0 + 60 * NS_PER_S,
+	};
+	struct wire_status_reply reply = {
+		.version = "1",
+		.kernel = "6.1",
+		.healthy = true,
+		.started = T0,
+		.oldest = WIRE_ABSENT,
+		.newest = WIRE_ABSENT,
+		.window_ns = 5 * NS_PER_S,
+		.store = &store,
+	};
+	char *text = status_text(&reply);
+
+	assert_non_null(strstr(text,
+			       "\nwindows    548 on disk, none in memory, nothing is recorded: "
+			       "2026-03-01 03:10:10 UTC to 03:11:10\n"));
+	assert_non_null(strstr(text, "OK: serving what is on disk; 548 windows, 0 lost,"));
+	free(text);
+	store.state = "writing";
+	text = status_text(&reply);
+	assert_non_null(strstr(text, "\nwindows    none yet in memory\n"));
+	assert_non_null(strstr(text, "OK: recording; 0 windows, 0 lost,"));
+	free(text);
+}
+
 static void test_doubt(void **state)
 {
 	struct wire_row rows[] = { row_open() };
@@ -694,87 +867,6 @@ static void test_doubt(void **state)
 	assert_non_null(strstr(text, "\nin doubt   500 ms              maybe ready, maybe over"));
 	assert_non_null(strstr(text, "\n  in doubt: it may be over"));
 	free(text);
-}
-
-static struct wire_stack kernel_of(struct wire_frame *frames, const char *names)
-{
-	static char words[1024];
-	size_t n = 0;
-
-	assert_true(strlen(names) < sizeof words);
-	strcpy(words, names);
-	for (char *name = strtok(words, " "); name; name = strtok(NULL, " "))
-		frames[n++] = (struct wire_frame)FRAME("kernel", name, WIRE_ABSENT, NULL);
-	return (struct wire_stack){ "1", { frames, n }, { 0 } };
-}
-
-static void test_wait_kinds(void **state)
-{
-	static const struct {
-		const char *frames;
-		const char *kind;
-	} cases[] = {
-		{ "futex_do_wait __futex_wait futex_wait do_futex", "a futex" },
-		{ "__schedule schedule anon_pipe_read vfs_read", "data from a pipe" },
-		{ "unix_stream_read_generic unix_stream_recvmsg", "data from a Unix socket" },
-		{ "inet_csk_accept inet_accept do_accept", "a connection (accept)" },
-		/* A general function counts only if no other function says more. */
-		{ "__skb_wait_for_more_packets __unix_dgram_recvmsg", "data from a Unix socket" },
-		{ "__skb_wait_for_more_packets raw_recvmsg", "data from a socket" },
-		{ "locks_lock_inode_wait __do_sys_flock", "a file lock (flock)" },
-		{ "locks_lock_inode_wait fcntl_setlk", "a file lock (fcntl)" },
-		{ "io_schedule folio_wait_bit_common filemap_fault do_fault",
-		  "a page fault to be read from disk" },
-		{ "__schedule schedule io_schedule blkdev_read_iter", "disk I/O" },
-		{ "__mutex_lock.constprop.0 ext4_file_write_iter", "a lock in the kernel (mutex)" },
-		{ "do_nanosleep hrtimer_nanosleep", "a timer (nanosleep)" },
-		{ "kernel_clone __do_sys_vfork", "its vfork child" },
-		{ "schedule wait_for_completion_killable kernel_clone", "its vfork child" },
-		/* These functions, above the wait, only show how the thread was started. */
-		{ "mystery kernel_clone __do_sys_clone", NULL },
-		{ "mystery process_one_work worker_thread kthread", NULL },
-		{ "schedule worker_thread kthread", "work" },
-		{ "mystery do_syscall_64", NULL },
-		{ "schedule", NULL },
-		{ "", NULL },
-	};
-	struct wire_frame frames[16];
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct wire_stack stack = kernel_of(frames, cases[i].frames);
-		const char *kind = wait_kind(&stack, &user_stack);
-
-		if (!kind != !cases[i].kind || (kind && !strstr(kind, cases[i].kind)))
-			fail_msg("%s: %s, not %s", cases[i].frames, kind, cases[i].kind);
-	}
-	assert_null(wait_kind(NULL, &user_stack));
-}
-
-/* User frames show what a program uses a futex for. */
-static void test_futex_kinds(void **state)
-{
-	static const struct {
-		const char *frames;
-		const char *kind;
-	} cases[] = {
-		{ "__lll_lock_wait pthread_mutex_lock checkout", "a mutex" },
-		{ "x pthread_cond_wait uv_cond_wait", "a condition" },
-		{ "__new_sem_wait_slow64.constprop.0 sem_wait", "a semaphore" },
-		{ "syscall parking_lot", "a futex" },
-		{ "a b c d e pthread_cond_wait", "a futex" },
-	};
-	struct wire_frame kernel[16], user[16];
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct wire_stack lower = kernel_of(user, cases[i].frames), upper;
-		const char *kind;
-
-		kernel[0] = (struct wire_frame)FRAME("kernel", "futex_do_wait", 0, NULL);
-		upper = (struct wire_stack){ "1", { kernel, 1 }, { 0 } };
-		kind = wait_kind(&upper, &lower);
-		if (!kind || !strstr(kind, cases[i].kind))
-			fail_msg("%s: %s, not %s", cases[i].frames, kind, cases[i].kind);
-	}
 }
 
 /* A failed stack walk may repeat one frame many times; it is printed once. */
@@ -1002,6 +1094,11 @@ static void test_names(void **state)
 	assert_string(text_fit("abcdefghij", 10), "abcdefghij");
 	assert_string(text_fit("abcdefghijk", 10), "abcd...ijk");
 	assert_string(text_fit("abcdefghijk", 5), "abcde");
+	/* The id of a process stays. */
+	assert_string(text_fit_tail("abcdefgh(42)", 12), "abcdefgh(42)");
+	assert_string(text_fit_tail("abcdefghi(42)", 12), "abcdef..(42)");
+	assert_string(text_fit_tail("abcdefghi(42)", 8), "abc...2)");
+	assert_string(text_fit_tail("(42)abcdefghi", 9), "(42)...hi");
 	assert_int_equal(text_columns("\xe6\xbc\xa2x"), 3);
 }
 
@@ -1014,6 +1111,7 @@ int main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_sort_max),
 		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_stuck_counts_waits),
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_stuck_cuts_stacks),
 		cmocka_unit_test(test_titles_of_folded_rows),
@@ -1035,8 +1133,9 @@ int main(void)
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_longest_is_not_known),
 		cmocka_unit_test(test_late_windows),
-		cmocka_unit_test(test_wait_kinds),
-		cmocka_unit_test(test_futex_kinds),
+		cmocka_unit_test(test_stuck_holders),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_serving),
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),

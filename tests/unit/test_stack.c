@@ -294,6 +294,43 @@ static struct stack *user_stack(uint64_t id, struct process *process, const char
 	return stack;
 }
 
+/*
+ * Files with the same build-id whose code is elsewhere in the file have frames of their own, which
+ * keep what is known of the file.
+ */
+static void test_frames_keep_their_file(void **state)
+{
+	static const uint8_t build_id[20] = { 1 };
+	const struct code_segment here = { 0x1000, 0x1000, 8 }, there = { 0x1000, 0x2000, 8 };
+	struct code_file *file = code_file_new(build_id, sizeof(build_id), &here, 1);
+	struct code_file *other = code_file_new(build_id, sizeof(build_id), &there, 1);
+	struct symbol symbol = { .file_id = 9, .file_offset = 0x1004, .name = "f", .code = file };
+	struct frame *frame = stack_table_frame(table, &symbol), *same, *another, *unknown;
+	uint64_t offset;
+
+	assert_non_null(frame);
+	same = stack_table_frame(table, &symbol);
+	symbol.code = other;
+	another = stack_table_frame(table, &symbol);
+	symbol.code = NULL;
+	unknown = stack_table_frame(table, &symbol);
+	code_file_unref(file);
+	code_file_unref(other);
+	assert_ptr_equal(same, frame);
+	assert_ptr_not_equal(another, frame);
+	assert_ptr_not_equal(unknown, frame);
+	assert_int_equal(frame->file_id, another->file_id);
+	assert_true(code_file_offset(frame->code, frame->file_offset, &offset));
+	assert_int_equal(offset, 0x1004);
+	assert_true(code_file_offset(another->code, another->file_offset, &offset));
+	assert_int_equal(offset, 0x2004);
+	assert_null(unknown->code);
+	stack_table_drop_frame(table, same);
+	stack_table_drop_frame(table, frame);
+	stack_table_drop_frame(table, another);
+	stack_table_drop_frame(table, unknown);
+}
+
 /* Returns the start time of this process, as BPF gives it. */
 static uint64_t self_start_ns(void)
 {
@@ -346,6 +383,9 @@ static void test_windows_share_stacks(void **state)
 	assert_int_equal(window->rows[3].user->ip[0], 103);
 	referred();
 	assert_int_equal(stats().stacks, 1);
+	/* The stacks that it stands for have gone; that of the process that runs has the frame,
+	 * too. */
+	assert_int_equal(first->frames[0]->refs, 2);
 	assert_string_equal(first->frames[0]->name, "equal");
 	window_unref(window);
 	stack_table_sweep(table, -1000000000, INT64_MAX);
@@ -458,6 +498,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_few_are_kept_for_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_only_what_windows_have_counts, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_frames_keep_their_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_share_stacks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
 						tear_down),

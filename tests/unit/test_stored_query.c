@@ -17,11 +17,13 @@
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
 #include "daemon/store/store.h"
+#include "daemon/window/fold.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 #define REAL_NS	  (INT64_C(1700000000) * NS_PER_S)
 
-enum { WINDOWS = 20, PROCESSES = 40, STACKS = 30, FRAMES = 12, NO_PID = 0x3f000000 };
+/* FOLDED: the window whose processes are folded */
+enum { WINDOWS = 20, FOLDED = 8, PROCESSES = 40, STACKS = 30, FRAMES = 12, NO_PID = 0x3f000000 };
 
 static char directory[] = "/tmp/test_stored_query.XXXXXX";
 static char path[64];
@@ -121,6 +123,20 @@ static void sample_add(struct window *window, size_t n, uint32_t i)
 	sample->on_ns = (i + 1) * NS_PER_MS;
 }
 
+/* Returns the window with all but two of its rows folded; takes over the reference to `window`. */
+static struct window *window_folded(struct window *window)
+{
+	const struct window_fold_limits limits = { .max_rows = 2,
+						   .max_folded = 20,
+						   .max_images = 2 };
+	struct window *folded;
+
+	assert_int_equal(window_fold(window, &limits, &folded), 0);
+	assert_true(folded->n_members > PROCESSES / 2);
+	window_unref(window);
+	return folded;
+}
+
 static struct window *window_make(size_t n)
 {
 	struct window *window = window_new();
@@ -148,7 +164,7 @@ static struct window *window_make(size_t n)
 		sample_add(window, n, i);
 	}
 	window_seal(window);
-	return window;
+	return n == FOLDED ? window_folded(window) : window;
 }
 
 static int set_up(void **state)
@@ -276,20 +292,7 @@ static void assert_same_group(struct answer_of *lean_answer, const struct aggreg
 	process_info(whole->process.process, &a);
 	process_info(process, &b);
 	assert_int_equal(a.id.pid, b.id.pid);
-	assert_string_equal(a.exe, b.exe);
-}
-
-static bool wants(const void *filter, const struct window *window)
-{
-	struct process_info info;
-	size_t i;
-
-	for (i = 0; i < window->n_images; i++) {
-		aggregate_image_process(window, &window->images[i], &info);
-		if (filter_has_image(filter, &window->images[i], &info))
-			return true;
-	}
-	return false;
+	assert_string_equal(a.exe ? a.exe : "", b.exe ? b.exe : "");
 }
 
 static void assert_same_answers(const struct filter *filter,
@@ -298,7 +301,7 @@ static void assert_same_answers(const struct filter *filter,
 	struct store_query query = { .max_frames = options->group ? GROUP_FRAMES : 0,
 				     .with_functions = !options->group && options->by_functions,
 				     .skips_members = !filter->wire || !filter->wire->pids.n,
-				     .wants = filter->wire ? wants : NULL,
+				     .wants = filter->wire ? aggregate_wants : NULL,
 				     .userdata = filter };
 	struct answer_of whole = {}, lean = {};
 	size_t i;
@@ -333,9 +336,11 @@ static void test_all(void **state)
 static void test_filters(void **state)
 {
 	const int64_t everywhere = NO_PID + 2, once = NO_PID + 7015;
+	const int64_t folded = NO_PID + FOLDED * 1000 + 15;
 	const struct wire_filter wires[] = {
 		{ .pids = { &everywhere, 1 } },
 		{ .pids = { &once, 1 } },
+		{ .pids = { &folded, 1 } },
 		{ .tids = { &once, 1 } },
 		{ .comm = "prograb" },
 		{ .cgroup = "/a.slice" },

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -74,6 +75,10 @@ static void test_regex_position(void **state)
 	check_refused("ab)c", true, "at character 3");
 	check_refused("+a", true, "at character 1");
 	check_refused("u:c:m[", true, "at its end");
+	check_refused("(*UTF)a", true, "disabled");
+	/* The expressions that took gigabytes or hours by the matcher of libc. */
+	check_refused("a++++++++++++++++++++++++", true, "at character");
+	check_refused("(?R", true, "at its end");
 }
 
 /*
@@ -107,6 +112,24 @@ static void test_regex_limits(void **state)
 		assert_false(target_fits(&pattern, "a_zz"));
 		target_pattern_fini(&pattern);
 	}
+}
+
+/* This took hours by the matcher of libc: that _zz is missing is seen at once. */
+static void test_regex_back_references(void **state)
+{
+	struct target_pattern pattern;
+	char name[61] = "", why[512];
+	int64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	memset(name, 'a', sizeof(name) - 1);
+	assert_int_equal(
+		target_parse("(.*)(.*)(.*)(.*)\\1\\2\\3\\4_zz", true, &pattern, why, sizeof(why)),
+		0);
+	for (size_t i = 0; i < 1000; i++)
+		assert_false(target_fits(&pattern, name));
+	assert_false(regex_is_costly(pattern.regex));
+	assert_true(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns < NS_PER_S);
+	target_pattern_fini(&pattern);
 }
 
 /* Names that each take a moment only take too long when there are very many of them. */
@@ -294,6 +317,73 @@ static void test_no_user(void **state)
 	check_no_user("u:lib*:f", "without wildcards");
 }
 
+/* Returns why a user who is not root may not trace this; "": the user may. */
+static const char *forbidden(const char *text)
+{
+	static char why[512];
+	_cleanup_(targets_fini) struct targets targets = {};
+	struct target_pattern pattern;
+
+	why[0] = '\0';
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	pattern.is_restricted = true;
+	if (target_find_user(&pattern, NULL, &targets, why, sizeof(why)) == 0)
+		why[0] = '\0';
+	target_pattern_fini(&pattern);
+	return why;
+}
+
+/*
+ * Files that not everybody may read are not read for users who are not root, and whether they exist
+ * is not told.
+ */
+static void test_restricted(void **state)
+{
+	struct stat st;
+
+	assert_string_equal(forbidden("u:c:malloc"), "");
+	assert_non_null(strstr(forbidden("u:c:0x1000"), "only root may trace an address"));
+	assert_non_null(strstr(forbidden("u:/etc/no_such_file:f"), "No such file"));
+	assert_non_null(strstr(forbidden("u:/tmp/no_such_file:f"), "not everybody may read"));
+	assert_non_null(strstr(forbidden("u:/proc/self/root/etc/no_such_file:f"),
+			       "not everybody may read"));
+	if (stat("/etc/shadow", &st) == 0 && !(st.st_mode & S_IROTH))
+		assert_non_null(strstr(forbidden("u:/etc/shadow:f"), "not everybody may read"));
+	if (stat("/root", &st) == 0 && !(st.st_mode & S_IXOTH))
+		assert_non_null(
+			strstr(forbidden("u:/root/no_such_file:f"), "not everybody may read"));
+}
+
+/* Returns the number of the kernel's functions that match the pattern. */
+static size_t kernel_matches(const char *text)
+{
+	struct target_pattern pattern;
+	struct targets targets;
+	char why[512] = "";
+	size_t n;
+
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	if (target_find_functions(&pattern, &targets, why, sizeof(why))) {
+		target_pattern_fini(&pattern);
+		print_message("%s\n", why);
+		skip();
+	}
+	n = targets.n;
+	targets_fini(&targets);
+	target_pattern_fini(&pattern);
+	return n;
+}
+
+/* Entry points in assembly, and jumps that the compiler or the linker made, are no functions. */
+static void test_kernel_functions(void **state)
+{
+	assert_int_equal(kernel_matches("vfs_read"), 1);
+	assert_true(kernel_matches("vfs_*") > 20);
+	assert_int_equal(kernel_matches("__SCT__*"), 0);
+	assert_int_equal(kernel_matches("entry_SYSCALL_64*"), 0);
+	assert_int_equal(kernel_matches("no_such_function_at_all"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_regex_position),
 		cmocka_unit_test(test_regex_limits),
+		cmocka_unit_test(test_regex_back_references),
 		cmocka_unit_test(test_regex_time),
 		cmocka_unit_test(test_fits),
 		cmocka_unit_test(test_one_address_once),
@@ -308,6 +399,8 @@ int main(void)
 		cmocka_unit_test(test_static_probes),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_user),
+		cmocka_unit_test(test_restricted),
+		cmocka_unit_test(test_kernel_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

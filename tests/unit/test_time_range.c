@@ -125,6 +125,37 @@ static void test_a_session_that_seems_to_begin_later(void **state)
 	assert_int_equal(range.until, S(NOW));
 }
 
+/* A range of a given length moves as a whole, so that it has that length. */
+static void test_a_length_ends_at_the_newest_window(void **state)
+{
+	range = (struct query_range){ .since = S(70), .until = S(100), .is_length = true };
+	query_range_align(&range, S(98), S(2));
+	assert_range(68, 98);
+	query_range_align(&range, S(98), S(2));
+	assert_range(68, 98);
+}
+
+/* Where the request gave the start, the start stays. */
+static void test_a_start_stays(void **state)
+{
+	range = (struct query_range){ .since = S(70), .until = S(100) };
+	query_range_align(&range, S(98), S(2));
+	assert_range(70, 98);
+	range = (struct query_range){ .since = S(99), .until = S(100) };
+	query_range_align(&range, S(98), S(2));
+	assert_range(99, 100);
+}
+
+/* If windows are late, the range has a gap at its end, rather than older windows. */
+static void test_late_windows_leave_a_gap(void **state)
+{
+	range = (struct query_range){ .since = S(70), .until = S(100), .is_length = true };
+	query_range_align(&range, S(98) - 1, S(2));
+	assert_range(70, 100);
+	query_range_align(&range, S(101), S(2));
+	assert_range(70, 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +166,9 @@ int main(void)
 		cmocka_unit_test(test_all_of_a_session),
 		cmocka_unit_test(test_a_session_ends_the_range),
 		cmocka_unit_test(test_a_session_that_seems_to_begin_later),
+		cmocka_unit_test(test_a_length_ends_at_the_newest_window),
+		cmocka_unit_test(test_a_start_stays),
+		cmocka_unit_test(test_late_windows_leave_a_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

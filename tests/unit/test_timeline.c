@@ -272,6 +272,7 @@ static void test_memory_covers_its_range(void **state)
 	assert_int_equal(coverage->covered_ns, S(12));
 	assert_int_equal(coverage->used_start_ns, S(2005));
 	assert_int_equal(coverage->used_end_ns, S(2020));
+	assert_int_equal(coverage->used_ns, S(15));
 	assert_int_equal(timeline_first_start(place->timeline), S(2005));
 }
 
@@ -422,6 +423,21 @@ static void test_a_joined_window_is_listed_for_its_parts(void **state)
 	assert_int_equal(timeline_read_later(place->timeline, S(2014)), 0);
 	assert_int_equal(timeline_later(place->timeline)->n, 2);
 	assert_int_equal(timeline_later(place->timeline)->n_stored, 1);
+}
+
+/* Of the parts of a joined window, the one that was folded most decides. */
+static void test_the_poorest_part_counts(void **state)
+{
+	struct place *place = *state;
+	struct store_entry joined = entry_at(THIS_RUN, 1, 2005);
+
+	joined.parts = 3;
+	joined.end_ns += S(2 * LENGTH);
+	disk_add_readable(place, joined, 200);
+	memory_add_folded(place, 1, 250);
+	memory_add_folded(place, 2, 125);
+	memory_add_folded(place, 3, 500);
+	assert_listed(place, "1d");
 }
 
 /* Reads all windows of the list, the last one first; returns how many could be read. */
@@ -590,6 +606,27 @@ static void test_nothing_is_recorded_any_more(void **state)
 		   "stackd was stopped, and the host restarted");
 }
 
+/* A file that is only read may be a copy of one that is being written to, also of another host. */
+static void assert_end_of_file(struct place *place, const char *boot)
+{
+	place->session.is_recording = false;
+	place->source.run = 0;
+	run_add(place, boot, false);
+	disk_add(place, 1, 1, 2000);
+	assert_gap(cover(place, 2000, 2010), 0, 2005, 2010,
+		   "the file ends here: it is a copy, or stackd was killed or the host went down");
+}
+
+static void test_the_file_ends(void **state)
+{
+	assert_end_of_file(*state, "boot b");
+}
+
+static void test_the_file_of_another_boot_ends(void **state)
+{
+	assert_end_of_file(*state, "boot a");
+}
+
 static void assert_within(struct place *place, int64_t lost_s, int64_t stepped_s, int64_t slept_s,
 			  const char *reason)
 {
@@ -633,6 +670,19 @@ static void test_the_clock_was_set_and_set_again(void **state)
 	assert_int_equal(place->coverage.covered_ns, S(10));
 }
 
+/* The monotonic clock of another boot says nothing about windows of this one. */
+static void test_windows_of_another_boot(void **state)
+{
+	struct place *place = *state;
+	struct store_entry entry = entry_at(0, 2, 2006);
+
+	entry.real_offset_ns += S(5000);
+	memory_add_entry(place, &entry);
+	disk_add(place, 8, 1, 2000);
+	disk_add(place, 8, 3, 2010);
+	assert_gap(cover(place, 2000, 2015), 0, 2005, 2010, "a window could not be kept");
+}
+
 static void test_the_clock_was_set_back(void **state)
 {
 	struct place *place = *state;
@@ -662,6 +712,18 @@ static void test_a_noted_reason_comes_first(void **state)
 
 	gap_note(place, 2004, 2006, "a short one");
 	gap_note(place, 2005, 2010, "not written: the disk was full");
+	disk_add(place, THIS_RUN, 1, 2000);
+	disk_add(place, THIS_RUN, 3, 2010);
+	assert_gap(cover(place, 2000, 2015), 0, 2005, 2010, "not written: the disk was full");
+	assert_int_equal(place->coverage.n_gaps, 1);
+}
+
+/* Within a run, the reason holds for the rest of the gap, too. */
+static void test_a_noted_reason_holds_to_the_next_window(void **state)
+{
+	struct place *place = *state;
+
+	gap_note(place, 2005, 2009, "not written: the disk was full");
 	disk_add(place, THIS_RUN, 1, 2000);
 	disk_add(place, THIS_RUN, 3, 2010);
 	assert_gap(cover(place, 2000, 2015), 0, 2005, 2010, "not written: the disk was full");
@@ -714,6 +776,8 @@ static void test_before_everything(void **state)
 {
 	struct place *place = *state;
 
+	/* What is always recorded began with stackd. */
+	place->session.since_ns = S(1995);
 	memory_add(place, 1, 2000);
 	assert_gap(cover(place, 1990, 2005), 0, 1990, 2000, "stackd was not running");
 }
@@ -734,6 +798,18 @@ static void test_the_open_window_is_late(void **state)
 	struct place *place = *state;
 
 	memory_add(place, 1, 2000);
+	assert_gap(cover(place, 2000, 2010), 0, 2005, 2010, "stackd is too busy to end the window");
+}
+
+/* This run has not ended, as the newest window on disk is of it. */
+static void test_the_open_window_is_late_and_all_others_on_disk(void **state)
+{
+	struct place *place = *state;
+	int i;
+
+	for (i = 0; i < THIS_RUN; i++)
+		run_add(place, "boot b", false);
+	disk_add(place, THIS_RUN, 1, 2000);
 	assert_gap(cover(place, 2000, 2010), 0, 2005, 2010, "stackd is too busy to end the window");
 }
 
@@ -760,12 +836,14 @@ static void test_an_unreadable_window_is_a_gap(void **state)
 	entry.lost[LOST_WAIT_KEYS] = 4;
 	memory_add_entry(place, &entry);
 	list = list_open(place, S(2000), S(2010));
-	timeline_losses(place->timeline, 0, timeline_range(place->timeline)->n, lost);
+	assert_int_equal(
+		timeline_losses(place->timeline, 0, timeline_range(place->timeline)->n, lost), 0);
 	assert_int_equal(lost[LOST_WAIT_KEYS], 7);
 	assert_null(timeline_window(list, 0));
 	window_unref(timeline_window(list, 1));
 	memset(lost, 0, sizeof(lost));
-	timeline_losses(place->timeline, 0, timeline_range(place->timeline)->n, lost);
+	assert_int_equal(
+		timeline_losses(place->timeline, 0, timeline_range(place->timeline)->n, lost), 0);
 	assert_int_equal(lost[LOST_WAIT_KEYS], 4);
 	assert_int_equal(timeline_coverage(place->timeline, place->arena, S(2000), S(2010),
 					   &place->coverage),
@@ -827,13 +905,46 @@ static void test_compacted_windows_count(void **state)
 	struct place *place = *state;
 	struct store_entry entry = entry_at(8, 1, 2000);
 
+	place->source.window_ns = S(LENGTH);
 	entry.parts = 12;
 	entry.end_ns = entry.start_ns + S(60);
 	disk_add_entry(place, &entry);
-	disk_add(place, 8, 13, 2060);
+	/* Windows that clients cut early, joined to one of usual length, are not compacted. */
+	entry = entry_at(8, 13, 2060);
+	entry.parts = 3;
+	disk_add_entry(place, &entry);
 	assert_int_equal(cover(place, 2000, 2065)->compacted, 1);
 	assert_int_equal(place->coverage.n_gaps, 0);
 	assert_int_equal(place->coverage.covered_ns, S(65));
+}
+
+/* The second window begins and ends within the first. */
+static void test_the_end_that_is_covered(void **state)
+{
+	struct place *place = *state;
+	struct store_entry entry = entry_at(8, 1, 2000);
+
+	entry.end_ns = entry.start_ns + S(60);
+	disk_add_entry(place, &entry);
+	disk_add(place, 8, 13, 2010);
+	cover(place, 2000, 2060);
+	assert_int_equal(place->coverage.used_end_ns, S(2060));
+	assert_int_equal(place->coverage.covered_ns, S(60));
+	assert_int_equal(place->coverage.used_ns, S(60));
+}
+
+/* After the clock was set back a little, a window begins before the end of the one before it. */
+static void test_an_overlap_is_used_once(void **state)
+{
+	struct place *place = *state;
+
+	disk_add(place, 8, 1, 2000);
+	disk_add(place, 8, 2, 2003);
+	cover(place, 2000, 2008);
+	assert_int_equal(place->coverage.windows, 2);
+	assert_int_equal(place->coverage.used_end_ns, S(2008));
+	assert_int_equal(place->coverage.covered_ns, S(8));
+	assert_int_equal(place->coverage.used_ns, S(8));
 }
 
 static void test_gaps_are_bounded(void **state)
@@ -845,6 +956,7 @@ static void test_gaps_are_bounded(void **state)
 		memory_add(place, seq, (int64_t)(seq + 1000) * 2 * LENGTH);
 	assert_int_equal(cover(place, 2000, 40000)->n_gaps, TIMELINE_GAPS_MAX);
 	assert_int_equal(place->coverage.windows, TIMELINE_GAPS_MAX + 10);
+	assert_int_equal(place->coverage.used_ns, S(LENGTH) * (TIMELINE_GAPS_MAX + 10));
 }
 
 /* One more window than a list takes: the oldest is left out, and the gap says so. */
@@ -865,6 +977,12 @@ static void test_too_many_windows(void **state)
 	assert_int_equal(place->coverage.n_gaps, 1);
 	assert_gap(&place->coverage, 0, 2000, 2005,
 		   "more windows than one answer reads: ask for a shorter range");
+	/* This is not so before a later part of the range. */
+	assert_int_equal(timeline_coverage_of(place->timeline, place->arena, 2, 4, S(2000), S(2025),
+					      &place->coverage),
+			 0);
+	assert_int_equal(place->coverage.n_gaps, 1);
+	assert_gap(&place->coverage, 0, 2000, 2015, "stackd was not running");
 }
 
 int main(void)
@@ -877,6 +995,7 @@ int main(void)
 		TEST(test_the_richer_window_is_listed),
 		TEST(test_a_merged_window_is_not_listed),
 		TEST(test_a_joined_window_is_listed_for_its_parts),
+		TEST(test_the_poorest_part_counts),
 		TEST(test_windows_are_read_in_order),
 		TEST(test_memory_stands_in_for_the_disk),
 		TEST(test_windows_of_other_sessions_are_not_listed),
@@ -887,24 +1006,31 @@ int main(void)
 		TEST(test_stackd_was_killed),
 		TEST(test_the_host_went_down),
 		TEST(test_nothing_is_recorded_any_more),
+		TEST(test_the_file_ends),
+		TEST(test_the_file_of_another_boot_ends),
 		TEST(test_a_window_could_not_be_kept),
 		TEST(test_the_clock_was_set_forward),
 		TEST(test_the_host_was_suspended),
 		TEST(test_the_clock_was_set_and_set_again),
+		TEST(test_windows_of_another_boot),
 		TEST(test_the_clock_was_set_back),
 		TEST(test_drift_is_no_gap),
 		TEST(test_a_noted_reason_comes_first),
+		TEST(test_a_noted_reason_holds_to_the_next_window),
 		TEST(test_a_note_ends_with_its_run),
 		TEST(test_evicted_on_disk),
 		TEST(test_evicted_from_memory),
 		TEST(test_before_everything),
 		TEST(test_before_a_session),
 		TEST(test_the_open_window_is_late),
+		TEST(test_the_open_window_is_late_and_all_others_on_disk),
 		TEST(test_after_a_session),
 		TEST(test_an_unreadable_window_is_a_gap),
 		TEST(test_gaps_of_one_reason_are_one),
 		TEST(test_no_window_at_all),
 		TEST(test_compacted_windows_count),
+		TEST(test_the_end_that_is_covered),
+		TEST(test_an_overlap_is_used_once),
 		TEST(test_gaps_are_bounded),
 		TEST(test_too_many_windows),
 	};

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -181,6 +183,26 @@ static void test_an_existing_process(void **state)
 	aggregate_free(aggregate);
 }
 
+/* A process that has ended waits for nothing but its parent. */
+static void test_a_zombie(void **state)
+{
+	pid_t child = fork();
+	const int64_t pid = child;
+	struct wire_filter filter = { .pids = { &pid, 1 } };
+	siginfo_t info;
+	char text[128];
+
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	snprintf(text, sizeof(text),
+		 "process %d has ended, and its parent has not waited for it (a zombie)", child);
+	assert_error(&filter, text);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	snprintf(text, sizeof(text), "no process %d was seen in the range", child);
+	assert_error(&filter, text);
+}
+
 static void test_many_were_not(void **state)
 {
 	int64_t tids[20];
@@ -212,17 +234,15 @@ static void test_nobody_was_seen(void **state)
 	assert_error(&filter, "no thread of these ids of comm ghost was seen in the range");
 }
 
+/* Other messages of the daemon have times of day, too: in UTC, whatever the daemon's zone is. */
 static void test_moments(void **state)
 {
-	const int64_t now = INT64_C(1784118600) * NS_PER_S; /* 2026-07-15 12:30:00 UTC */
 	char text[MOMENT_TEXT];
 
-	setenv("TZ", "UTC", 1);
+	setenv("TZ", "Asia/Tokyo", 1);
 	tzset();
-	moment_text(now - 3600 * NS_PER_S, now, text);
-	assert_string_equal(text, "11:30:00 UTC");
-	moment_text(now - 86400 * NS_PER_S, now, text);
-	assert_string_equal(text, "2026-07-14 12:30:00 UTC");
+	moment_text(INT64_C(1784118600) * NS_PER_S, text);
+	assert_string_equal(text, "2026-07-15T12:30:00+00:00");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -238,6 +258,7 @@ int main(void)
 		TEST(test_many_were_not),
 		TEST(test_nobody_was_seen),
 		TEST(test_an_existing_process),
+		TEST(test_a_zombie),
 		TEST(test_moments),
 	};
 

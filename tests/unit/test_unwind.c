@@ -317,6 +317,53 @@ static void test_wanted_parts(void **state)
 	unwind_free(unwind);
 }
 
+/* Of files that nobody maps, the one whose rows have not been used for the longest time goes. */
+static void test_longest_unused(void **state)
+{
+	for (uint32_t first = 1; first <= 2; first++) {
+		struct unwind *unwind = start();
+		struct unwind_file *files[] = { file_get(unwind, 1), file_get(unwind, 2) };
+		struct unwind_file *c = file_get(unwind, 3);
+		uint32_t last = 3 - first;
+
+		file_load(files[0], 40, 1);
+		file_load(files[1], 40, 2);
+		kernel.tables[first].used = part_of(first, 0)->used = 1;
+		unwind_notice(unwind);
+		kernel.tables[last].used = part_of(last, 0)->used = 1;
+		unwind_notice(unwind);
+		unwind_file_put(files[0]);
+		unwind_file_put(files[1]);
+		unwind_file_need(c, 0x1000);
+		file_load(c, 40, 3);
+		assert_true(has_part(3, 0, 3));
+		assert_false(has_part(first, 0, first));
+		assert_true(has_part(last, 0, last));
+		unwind_free(unwind);
+	}
+}
+
+/* Rows of a file that nobody maps go before those that a process has and no walk has used yet. */
+static void test_unmapped_first(void **state)
+{
+	for (uint32_t gone = 1; gone <= 2; gone++) {
+		struct unwind *unwind = start();
+		struct unwind_file *files[] = { file_get(unwind, 1), file_get(unwind, 2) };
+		struct unwind_file *c = file_get(unwind, 3);
+		uint32_t left = 3 - gone;
+
+		file_load(files[0], 40, 1);
+		file_load(files[1], 40, 2);
+		unwind_file_put(files[gone - 1]);
+		unwind_file_need(c, 0x1000);
+		file_load(c, 40, 3);
+		assert_true(has_part(3, 0, 3));
+		assert_false(has_part(gone, 0, gone));
+		assert_true(has_part(left, 0, left));
+		unwind_free(unwind);
+	}
+}
+
 /* Parts say that walks have used them. */
 static void test_used_parts(void **state)
 {
@@ -451,11 +498,12 @@ static void test_codes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),	     cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_used_parts),   cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_drop),	     cmocka_unit_test(test_codes),
-		cmocka_unit_test(test_wanted_parts),
+		cmocka_unit_test(test_tables),	       cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_used_parts),     cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_drop),	       cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_wanted_parts),   cmocka_unit_test(test_longest_unused),
+		cmocka_unit_test(test_unmapped_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

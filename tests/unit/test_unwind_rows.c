@@ -53,20 +53,25 @@ static void end_entry(struct builder *b)
 /*
  * Adds a CIE like GCC's: CFA = sp + 8, the caller's pc at CFA - 8; addresses are absolute, 4 bytes.
  */
-static void put_cie(struct builder *b, const char *letters)
+static void put_cie_of(struct builder *b, const char *letters, uint8_t code_alignment)
 {
 	b->cie = b->entry = b->n;
 	put(b, 0, 4);
 	put(b, 0, 4);
 	put(b, 1, 1);
 	put_code(b, letters, strlen(letters) + 1);
-	put(b, 1, 1);	 /* code alignment */
+	put(b, code_alignment, 1);
 	put(b, 0x78, 1); /* data alignment: -8 */
 	put(b, CFI_PC, 1);
 	put(b, 1, 1);
 	put(b, 0x03, 1);
 	put_code(b, "\x0c\x07\x08\x90\x01", 5);
 	end_entry(b);
+}
+
+static void put_cie(struct builder *b, const char *letters)
+{
+	put_cie_of(b, letters, 1);
 }
 
 #define PUT_FDE(b, start, size, code) put_fde(b, start, size, code, sizeof(code) - 1)
@@ -143,6 +148,26 @@ static void test_rows(void **state)
 	unwind_rows_fini(&rows);
 }
 
+/* Distances in code are given in units of the code alignment factor. */
+static void test_code_alignment(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie_of(&b, "zR", 4);
+	/* advance by 2 in 6 bits, by 3 in a byte, by 4 in two bytes; the CFA moves each time */
+	PUT_FDE(&b, BASE + 0x40, 0x80, "\x42\x0e\x10\x02\x03\x0e\x18\x03\x04\x00\x0e\x20");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	check_row(&rows, 0x47, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x48, UNWIND_SP, 2, 0);
+	check_row(&rows, 0x53, UNWIND_SP, 2, 0);
+	check_row(&rows, 0x54, UNWIND_SP, 3, 0);
+	check_row(&rows, 0x63, UNWIND_SP, 3, 0);
+	check_row(&rows, 0x64, UNWIND_SP, 4, 0);
+	unwind_rows_fini(&rows);
+}
+
 /* Checks start code like that of ld.so, which calls the constructors of all libraries. */
 static void test_a_longer_start_with_nothing_behind(void **state)
 {
@@ -208,6 +233,176 @@ static void test_long_pieces_keep_frame_pointers(void **state)
 	check_row(&rows, 0x5040, UNWIND_SP, 1, 0);
 	check_row(&rows, 0x5080, UNWIND_INVALID, 0, 0);
 	unwind_rows_fini(&rows);
+}
+
+enum { FRAMED_AT = 0x8000, PARTS = 1500 };
+
+/*
+ * Code whose part at FRAMED_AT, and each third part behind it, has a function with a frame pointer;
+ * the other parts have functions without one.
+ */
+static bool code_of(void *userdata, uint64_t address, void *out, size_t n)
+{
+	static const char framed[] = "\x55\x48\x89\xe5\x5d\xc3", bare[] = "\x41\x54\x41\x5c\xc3";
+	uint64_t part = (address - BASE) >> UNWIND_PART_SHIFT;
+	size_t *n_read = userdata;
+
+	assert_true(n && ((address + n - 1 - BASE) >> UNWIND_PART_SHIFT) == part);
+	*n_read += n;
+	memset(out, 0x90, n);
+	if (n < 64)
+		return true;
+	if (part % 3 == 1)
+		memcpy((char *)out + 32, framed, sizeof(framed) - 1);
+	else
+		memcpy((char *)out + 32, bare, sizeof(bare) - 1);
+	return true;
+}
+
+/*
+ * Code with frame pointers, but for part 5, where no function begins, part 6, where one function
+ * has none, and part 7, where five functions have none.
+ */
+static bool mostly_framed(void *userdata, uint64_t address, void *out, size_t n)
+{
+	static const char framed[] = "\x55\x48\x89\xe5\x5d\xc3", bare[] = "\x41\x54\x41\x5c\xc3";
+	uint64_t part = (address - BASE) >> UNWIND_PART_SHIFT;
+	size_t *n_read = userdata;
+
+	*n_read += n;
+	memset(out, 0x90, n);
+	for (size_t i = 0; i < 5 && i * 64 + 38 < n && part != 5; i++) {
+		if (part == 7 || (part == 6 && !i))
+			memcpy((char *)out + i * 64 + 32, bare, sizeof(bare) - 1);
+		else if (part != 6)
+			memcpy((char *)out + i * 64 + 32, framed, sizeof(framed) - 1);
+	}
+	return true;
+}
+
+static unwind_code_reader *code_reader = code_of;
+
+static int compile_surveyed(const struct builder *b, const struct unwind_extent *extent,
+			    const struct unwind_wanted *wanted, struct unwind_rows *rows)
+{
+	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
+	struct cfi_section section = { .data = b->bytes, .size = b->n };
+	size_t n_read = 0;
+	int r = unwind_compiler_new(extent, WORDS_MAX, &compiler);
+
+	if (!r && wanted)
+		r = unwind_compiler_limit(compiler, wanted);
+	if (!r)
+		r = unwind_compiler_survey(compiler, code_reader, &n_read);
+	if (!r && b->n)
+		r = unwind_compiler_add(compiler, &section);
+	if (!r)
+		r = unwind_compiler_finish(compiler, rows);
+	assert_true(n_read <= 512 * 8192);
+	return r;
+}
+
+/* Code that no function covers keeps frame pointers where a survey of it says so. */
+static void test_surveyed_code_keeps_frame_pointers(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x18000, .entry = BASE + 0xc000 };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x9000, 0x40, "");
+	assert_int_equal(compile_surveyed(&b, &extent, NULL, &rows), 0);
+	check_row(&rows, 0, UNWIND_INVALID, 0, 0);
+	check_row(&rows, FRAMED_AT - 1, UNWIND_INVALID, 0, 0);
+	check_row(&rows, FRAMED_AT, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 0x8fff, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 0x9000, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x9040, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 0xc000, UNWIND_END, 0, 0);
+	check_row(&rows, 0xc020, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 0xffff, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 0x10000, UNWIND_INVALID, 0, 0);
+	unwind_rows_fini(&rows);
+
+	/* Without any call frame information, the survey alone makes the table. */
+	b.n = 0;
+	assert_int_equal(compile_surveyed(&b, &extent, NULL, &rows), 0);
+	check_row(&rows, 0x9000, UNWIND_FRAME_PROVED, 0, 0);
+	unwind_rows_fini(&rows);
+	extent.size = FRAMED_AT;
+	extent.entry = 0;
+	assert_int_equal(compile_surveyed(&b, &extent, NULL, &rows), -ENODATA);
+}
+
+/* Checks that a part that is compiled alone is the same as that of the whole table. */
+static void check_alone(const struct builder *b, const struct unwind_extent *extent,
+			const struct unwind_rows *rows, uint32_t part)
+{
+	struct unwind_wanted wanted = {
+		.parts = &part,
+		.n = 1,
+		.frames = rows->words + unwind_rows_frames(rows),
+		.n_frames = rows->n_frames,
+		.n_rules = rows->n_rules,
+	};
+	struct unwind_rows some;
+	uint32_t n, n_some;
+	size_t first = unwind_rows_part(rows, part, &n), first_some;
+
+	assert_int_equal(compile_surveyed(b, extent, &wanted, &some), 0);
+	first_some = unwind_rows_part(&some, part, &n_some);
+	assert_int_equal(n_some, n);
+	assert_memory_equal(some.words + first_some, rows->words + first, 8 * (size_t)n);
+	unwind_rows_fini(&some);
+}
+
+/* In a large file one survey stands for several parts. */
+static void test_surveys_stand_for_parts(void **state)
+{
+	struct unwind_extent extent = { .base = BASE,
+					.size = (uint64_t)PARTS << UNWIND_PART_SHIFT };
+	static const uint32_t parts[] = { 0, 1, 2, 3, 4, 5, 8, 999 };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x9000, 0x40, "");
+	/* One survey stands for 3 parts: parts 0, 3, 6, ... are surveyed, all of which are bare. */
+	assert_int_equal(compile_surveyed(&b, &extent, NULL, &rows), 0);
+	check_row(&rows, FRAMED_AT, UNWIND_INVALID, 0, 0);
+	unwind_rows_fini(&rows);
+
+	extent.size = (uint64_t)1000 << UNWIND_PART_SHIFT; /* one survey stands for 2 parts */
+	assert_int_equal(compile_surveyed(&b, &extent, NULL, &rows), 0);
+	check_row(&rows, FRAMED_AT, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 4 << UNWIND_PART_SHIFT, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 5 << UNWIND_PART_SHIFT, UNWIND_FRAME_PROVED, 0, 0);
+	check_row(&rows, 6 << UNWIND_PART_SHIFT, UNWIND_INVALID, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		check_alone(&b, &extent, &rows, parts[i]);
+	unwind_rows_fini(&rows);
+}
+
+/* Where the code of a part tells too little, it is taken for what most code of its file is. */
+static void test_most_code_decides(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 16 << UNWIND_PART_SHIFT };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x9000, 0x40, "");
+	code_reader = mostly_framed;
+	assert_int_equal(compile_surveyed(&b, &extent, NULL, &rows), 0);
+	check_row(&rows, 0, UNWIND_FRAME_PROVED, true, 0);
+	check_row(&rows, 5 << UNWIND_PART_SHIFT, UNWIND_FRAME_PROVED, true, 0);
+	check_row(&rows, 6 << UNWIND_PART_SHIFT, UNWIND_FRAME_PROVED, true, 0);
+	check_row(&rows, 7 << UNWIND_PART_SHIFT, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 8 << UNWIND_PART_SHIFT, UNWIND_FRAME_PROVED, true, 0);
+	for (uint32_t i = 0; i < 16; i++)
+		check_alone(&b, &extent, &rows, i);
+	unwind_rows_fini(&rows);
+	code_reader = code_of;
 }
 
 static void test_rule(void **state)
@@ -313,7 +508,7 @@ static void test_start_files(void **state)
 	uint32_t at;
 
 	assert_int_equal(elf_file_read(&source, &file), 0);
-	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, NULL, &rows), 0);
+	assert_int_equal(compile_elf(&source, &file, -1, WORDS_MAX, NULL, &rows), 0);
 	assert_true(compile_elf_extent(&file, &extent));
 	at = place_of(&extent, _init);
 	check_row(&rows, at, UNWIND_SP, 1, 0);
@@ -355,12 +550,12 @@ static void check_parts(const char *path)
 	uint32_t n, n_some;
 
 	assert_int_equal(elf_file_read(&source, &file), 0);
-	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, NULL, &rows), 0);
+	assert_int_equal(compile_elf(&source, &file, -1, WORDS_MAX, NULL, &rows), 0);
 	for (uint32_t i = 0; i < rows.n_parts; i++) {
 		size_t first = unwind_rows_part(&rows, i, &n), first_some;
 
 		want(&rows, &i, &wanted);
-		assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, &wanted, &some), 0);
+		assert_int_equal(compile_elf(&source, &file, -1, WORDS_MAX, &wanted, &some), 0);
 		assert_int_equal(some.n_parts, rows.n_parts);
 		/* Functions far away are left out. */
 		assert_true(rows.n_parts < 20 || some.n_rows < rows.n_rows / 2);
@@ -457,7 +652,7 @@ static void test_changed(void **state)
 			changed.image_size = seed % size;
 		if (elf_file_read(&changed, &file))
 			continue;
-		if (!compile_elf(&changed, &file, NULL, WORDS_MAX, NULL, &rows)) {
+		if (!compile_elf(&changed, &file, -1, WORDS_MAX, NULL, &rows)) {
 			tables++;
 			assert_true(compile_elf_extent(&file, &extent));
 			assert_true(rows.n_words <= WORDS_MAX);
@@ -472,14 +667,93 @@ static void test_changed(void **state)
 	free(copy);
 }
 
+/*
+ * Adds a function of one rule: the offset of its CFA is no multiple of 8, which struct unwind_frame
+ * cannot express.
+ */
+static void put_ruled(struct builder *b, uint32_t start, unsigned int number)
+{
+	unsigned int offset = 8 * number + 1;
+	char code[] = { 0x0e, (char)(0x80 | (offset & 0x7f)), (char)(0x80 | offset >> 7), 0x01 };
+
+	put_fde(b, start, 0x10, code, sizeof(code));
+}
+
+/* Rules are counted once each, and those beyond the limit make invalid rows. */
+static void test_many_rules(void **state)
+{
+	enum { RULES = 260, LIMIT = 256, EACH = 0x10, BYTES = 64 * 1024 };
+	struct unwind_extent extent = { .base = BASE, .size = 4 * RULES * EACH };
+	struct cfi_section section = { 0 };
+	struct unwind_compiler *compiler;
+	struct unwind_rows rows;
+	struct builder b;
+	uint8_t *bytes = malloc(BYTES);
+	uint32_t i;
+
+	assert_non_null(bytes);
+	for (i = 0; i < 2 * RULES; i++) { /* each rule twice, each with a CIE of its own */
+		b = (struct builder){ .n = 0 };
+		put_cie(&b, "zR");
+		put_ruled(&b, BASE + i * EACH, i % RULES);
+		assert_true(section.size + b.n <= BYTES);
+		memcpy(bytes + section.size, b.bytes, b.n);
+		section.size += b.n;
+	}
+	section.data = bytes;
+	assert_int_equal(unwind_compiler_new(&extent, WORDS_MAX, &compiler), 0);
+	assert_int_equal(unwind_compiler_add(compiler, &section), 0);
+	assert_int_equal(unwind_compiler_finish(compiler, &rows), 0);
+	assert_int_equal(rows.n_rules, LIMIT);
+	for (i = 0; i < 2 * RULES; i++)
+		check_row(&rows, i * EACH, i % RULES < LIMIT ? UNWIND_RULE : UNWIND_INVALID,
+			  i % RULES < LIMIT ? (int)(i % RULES) : 0, 0);
+	unwind_rows_fini(&rows);
+	unwind_compiler_free(compiler);
+	free(bytes);
+}
+
+/* The steps are limited by the size that a section has in the file, where it is compressed. */
+static void test_steps(void **state)
+{
+	enum { CODE = 128 * 1024, STORED = 1024 };
+	struct unwind_extent extent = { .base = BASE, .size = 0x3000 };
+	struct cfi_section section = { 0 };
+	struct unwind_compiler *compiler;
+	struct builder b = { .n = 0 };
+	uint8_t *bytes = calloc(1, CODE + sizeof(b.bytes)); /* the zeros are instructions, too */
+	uint32_t length;
+
+	assert_non_null(bytes);
+	put_cie(&b, "zR");
+	put_fde(&b, BASE, 0x10, "", 0);
+	memcpy(bytes, b.bytes, b.n);
+	length = (uint32_t)(b.n - b.entry - 4 + CODE);
+	memcpy(bytes + b.entry, &length, sizeof(length));
+	section.data = bytes;
+	section.size = b.n + CODE;
+	assert_int_equal(unwind_compiler_new(&extent, WORDS_MAX, &compiler), 0);
+	assert_int_equal(unwind_compiler_add(compiler, &section), 0);
+	section.stored = STORED;
+	assert_int_equal(unwind_compiler_add(compiler, &section), -E2BIG);
+	unwind_compiler_free(compiler);
+	free(bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many_rules),
+		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_code_alignment),
 		cmocka_unit_test(test_a_longer_start_with_nothing_behind),
 		cmocka_unit_test(test_rule),
 		cmocka_unit_test(test_rule_of_sp),
 		cmocka_unit_test(test_long_pieces_keep_frame_pointers),
+		cmocka_unit_test(test_surveyed_code_keeps_frame_pointers),
+		cmocka_unit_test(test_surveys_stand_for_parts),
+		cmocka_unit_test(test_most_code_decides),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_start_files),

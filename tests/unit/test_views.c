@@ -16,6 +16,8 @@
 #include "client/render/formats.h"
 #include "client/render/iolat.h"
 #include "client/render/render.h"
+#include "client/render/sparkline.h"
+#include "client/render/spawns.h"
 #include "client/render/status.h"
 #include "common/base.h"
 
@@ -63,6 +65,7 @@ static struct wire_row row_of_db(void)
 		.comm = "db",
 		.state = "S",
 		.state_bits = 1,
+		.reason = "pipe-read",
 		.count = 10,
 		.total_ns = 3 * NS_PER_S,
 		.blocked_ns = 3 * NS_PER_S,
@@ -85,6 +88,7 @@ static struct wire_snapshot_reply reply_of(const char *probe, const struct wire_
 		.min_wait_ns = NS_PER_US,
 		.coverage = { .asked = range,
 			      .used = range,
+			      .used_ns = WIRE_ABSENT,
 			      .asked_ns = 30 * NS_PER_S,
 			      .covered_ns = 30 * NS_PER_S,
 			      .windows = 6,
@@ -248,6 +252,7 @@ static void overview_init(struct overview_fixture *o)
 	o->rows[1].runnable_ns = NS_PER_S;
 	o->rows[1].throttled_ns = 400 * NS_PER_MS;
 	o->rows[1].kernel = NULL;
+	o->rows[1].reason = NULL;
 	o->waits = reply_of("offcpu", o->rows, 2);
 	o->sample.state = NULL;
 	o->sample.total_ns = 4 * NS_PER_S;
@@ -298,6 +303,79 @@ static void test_overview(void **state)
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
+static void check_sparkline(const int64_t *ns, const int64_t *covered_ns, size_t n,
+			    const char *ascii, const char *utf8)
+{
+	char *text = sparkline(ns, covered_ns, n, false);
+
+	assert_string_equal(text, ascii);
+	free(text);
+	text = sparkline(ns, covered_ns, n, true);
+	assert_string_equal(text, utf8);
+	free(text);
+}
+
+/* A slot is as high as its time is, of what is covered, compared with the highest. */
+static void test_sparkline(void **state)
+{
+	static const int64_t ns[] = { 0, 1, 50, 100, 100 }, even[] = { 100, 100, 100, 100, 100 };
+	static const int64_t uneven[] = { 100, 100, 0, 200, 100 }, none[5] = { 0 };
+	int64_t many[100], covered[100];
+	char text[101];
+
+	check_sparkline(ns, even, 5, " .+@@", " \u2581\u2585\u2588\u2588");
+	check_sparkline(ns, uneven, 5, " .?+@", " \u2581\u00b7\u2585\u2588");
+	check_sparkline(none, even, 5, "     ", "     ");
+	check_sparkline(ns, none, 5, "?????", "\u00b7\u00b7\u00b7\u00b7\u00b7");
+	check_sparkline(ns, even, 0, "", "");
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = covered[i] = INT64_MAX;
+	memset(text, '@', SPARKLINE_MAX);
+	text[SPARKLINE_MAX] = '\0';
+	char *line = sparkline(many, covered, ARRAY_SIZE(many), false);
+
+	assert_string_equal(line, text);
+	free(line);
+}
+
+/* The overview as lines: the urgent row first, stackd's own time apart, and what nothing is known
+ * of. */
+static void test_overview_lines(void **state)
+{
+	static const struct wire_gap gaps[] = { { T0, T0 + NS_PER_S, "off\x1b", NULL },
+						{ T0, T0 + 2 * NS_PER_S, "stackd was killed",
+						  NULL } };
+	static const struct wire_lost lost[] = { { "stacks", 0 },
+						 { "rows\x1b", 141579 },
+						 { "waits", 1 } };
+	struct overview_fixture o;
+	struct printer p;
+
+	overview_init(&o);
+	o.rows[1].urgent = 1;
+	o.rows[1].blocked_ns = 1;
+	printer_open(&p, (struct view){ .top = 4, .has_lines = true });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "time ", "UTC: 30 s, all covered, nothing lost\nCPUs ", " busy, ",
+		      " ready; pressure not known\n", "blocked ", "waits for", "worker", "db(4242)",
+		      "on CPU 4.00s", "runnable", "before that", "worker", "throttled",
+		      "\nI/O        not known: off\n", "more       stackctl stuck", NULL);
+	o.rows[1].urgent = 0;
+	o.rows[0].own = 1;
+	o.waits.coverage.gaps = (struct wire_gaps)LIST(gaps);
+	o.waits.coverage.covered_ns -= 3 * NS_PER_S;
+	o.samples.lost = (struct wire_losts)LIST(lost);
+	printer_open(&p, (struct view){ .top = 4, .has_lines = true });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "UTC: 27 s of 30 s covered\ngap        2 s from ",
+		      ", and 1 more: stackd was killed\n",
+		      "lost       samples: 141,580: rows\\x1b and other reasons\nCPUs ", "on CPU",
+		      "runnable", "hidden     stackd: 0ns on CPU, 3.00s waiting\n", NULL);
+	printer_open(&p, (struct view){ .top = 4, .has_lines = true });
+	overview_text(&p.view, &o.waits, NULL, "by\x1b [probes]");
+	printer_check(&p, "runnable", "\non CPU     no samples: by\\x1b [probes]\n", NULL);
+}
+
 static void test_pressure(void **state)
 {
 	static const struct wire_stall cpu = { .some_ppm = 123000 };
@@ -333,6 +411,56 @@ static void test_pressure(void **state)
 	printer_open(&p, (struct view){ .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\npressure   not known: no PSI\n", NULL);
+}
+
+/* The overview has one line about short-lived processes; --by parent has a table of all. */
+static void test_spawns(void **state)
+{
+	static const struct wire_spawn_row rows[] = {
+		{ "make", "cc1plus", { 0, 3900, 3900, 3900, 11 * NS_PER_S, 156 * NS_PER_S } },
+		{ "sh", "sh", { 900, 0, 600, 600, NS_PER_S, NS_PER_S } },
+		{ "make", "make", { 4211, 0, 2, 2, 0, 0 } },
+		{ "make", "as\x1b", { 0, 311, 311, 311, NS_PER_S, NS_PER_S } },
+		{ "init", "db", { 0, 0, 1, 0, 0, 0 } },
+	};
+	struct wire_spawns spawns = {
+		.length_ns = 30 * NS_PER_S,
+		.total = { 5200, 4211, 4900, 4811, 13 * NS_PER_S, 158 * NS_PER_S },
+		.rows = LIST(rows),
+		.others = { .exits = 88 },
+		.rows_folded = 9,
+	};
+	static const char line[] = "\nprocesses  4,811 short-lived, 32.8ms on average, CPU 13.0s; "
+				   "make: cc1plus 3,900, as\\x1b 311\n";
+	struct overview_fixture o;
+	struct printer p;
+
+	overview_init(&o);
+	o.waits.spawns = &spawns;
+	printer_open(&p, (struct view){ .top = 4, .has_lines = true });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "CPUs ", line, NULL);
+	printer_open(&p, (struct view){ .top = 5 });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "\nprocesses  4,811 short-lived", NULL);
+	printer_open(&p, (struct view){ .by = "parent" });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "forks", "execs", "ended", "short-lived", "CPU", "average", "process",
+		      "5,200", "4,211", "4,900", "4,811", "13.0s", "32.8ms", "all\n", "4,211",
+		      "12.0s", "  make\n", "cc1plus\n", "as\\x1b\n", "  sh\n", "  init\n", "db\n",
+		      "88", "(others)\n", NULL);
+	printer_open(&p, (struct view){ .by = "parent", .top = 1 });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "  make\n", "as\\x1b\n", "(others)\n2 more: -n 0 shows all\n", NULL);
+
+	/* Nobody was short-lived; and an older daemon. */
+	spawns.total.short_lived = 0;
+	assert_null(spawns_line(&spawns));
+	assert_null(spawns_line(NULL));
+	o.waits.spawns = NULL;
+	printer_open(&p, (struct view){ .by = "parent" });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "\nnot known: the windows were recorded by an older stackd", NULL);
 }
 
 /* The head of a range by parts says how much of the range they cover. */
@@ -431,7 +559,7 @@ static void test_calls(void **state)
 	row.state = NULL;
 	row.total_ns = 0;
 	reply.totals.calls = 40;
-	reply.rest = (struct wire_rest){ 3, 1, 0 };
+	reply.rest = (struct wire_rest){ .rows = 3, .threads = 1 };
 	printer_open(&p, (struct view){ 0 });
 	render_text(&p.view, &reply);
 	printer_check(&p, "calls      40 by 1 process, 1 a second, by tp_btf/h\n", "db (pid 4242)",
@@ -511,6 +639,23 @@ static void test_ios(void **state)
 	render_folded(&p.view, &reply);
 	printer_check_whole(&p,
 			    "syscall;fsync;ext4 vda;db 1000000\nfs;fsync;ext4 vda;db 2000000\n");
+}
+
+/* The times of several processes in one layer add up. */
+static void test_a_breakdown_of_processes(void **state)
+{
+	struct wire_io ios[] = { io_of("syscall", "fsync", NS_PER_S),
+				 io_of("syscall", "fsync", NS_PER_S),
+				 io_of("fs", "fsync", 2 * NS_PER_S) };
+	struct wire_row rows[] = { row_of_io(&ios[0]), row_of_io(&ios[1]), row_of_io(&ios[2]) };
+	struct wire_snapshot_reply reply = reply_of("iolat", rows, 3);
+	struct printer p;
+
+	printer_open(&p, (struct view){ .breakdown = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "sync on ext4 vda", "6 s in all, 300 ms each\n", "20, by layer:\n",
+		      "+- syscall", "2 s", "33 %", "+--- fs", "2 s", "33 %", "+- on CPU", "2 s",
+		      "+- device", "4 s", "67 %", NULL);
 }
 
 /* Names of disks are whole if there is room; no line is wider than a terminal. */
@@ -692,8 +837,12 @@ int main(void)
 		cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview),
 		cmocka_unit_test(test_slices_head),
+		cmocka_unit_test(test_sparkline),
+		cmocka_unit_test(test_overview_lines),
 		cmocka_unit_test(test_pressure),
+		cmocka_unit_test(test_spawns),
 		cmocka_unit_test(test_filters_of_sessions),
+		cmocka_unit_test(test_a_breakdown_of_processes),
 		cmocka_unit_test(test_places_of_io_rows),
 		cmocka_unit_test(test_overview_of_lost_samples),
 		cmocka_unit_test(test_overview_folded),

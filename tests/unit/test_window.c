@@ -36,6 +36,38 @@ static void test_members_are_kept(void **state)
 	window_unref(window);
 }
 
+/* A packed window has what it had before, and takes whole pages. */
+static void test_packed_window_is_the_same(void **state)
+{
+	struct window *window = window_new(), *empty = window_new();
+	size_t i, n = 777;
+
+	for (i = 0; i < n; i++) {
+		window_add_row(window)->count = i;
+		window_add_sample(window)->count = i * i;
+		window_add_member(window)->pid = (int32_t)i;
+	}
+	window_seal(window);
+	window_pack(window);
+	assert_non_null(window->block);
+	window_pack(window);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(window->rows[i].count, i);
+		assert_int_equal(window->samples[i].count, i * i);
+		assert_int_equal(window->members[i].pid, i);
+	}
+	assert_null(window->images);
+	assert_true(window->bytes >= sizeof(*window) + n * (sizeof(struct window_row) +
+							    sizeof(struct window_sample) +
+							    sizeof(struct window_member)));
+	assert_int_equal((window->bytes - sizeof(*window)) % 4096, 0);
+	window_unref(window);
+	window_seal(empty);
+	window_pack(empty);
+	assert_int_equal(empty->bytes, sizeof(*empty));
+	window_unref(empty);
+}
+
 static void test_buckets_come_back(void **state)
 {
 	struct window *window = window_new();
@@ -80,6 +112,37 @@ static void test_stacks_are_released(void **state)
 	stack_table_free(table);
 }
 
+#define ADD_BOTH(window, table, member)                                      \
+	do {                                                                 \
+		struct window_##member *added = window_add_##member(window); \
+                                                                             \
+		added->kernel = stack_table_get(table, 100, false);          \
+		added->user = stack_table_get(table, 100, true);             \
+	} while (0)
+
+/* Each kind of member gives its two references back. */
+static void test_all_stacks_are_released(void **state)
+{
+	struct window *window = window_new();
+	struct stack_table *table;
+	struct stack *stack;
+	uint64_t ip = 1;
+	bool is_new;
+
+	assert_int_equal(stack_table_new(1 << 20, &table), 0);
+	stack = stack_table_put(table, 100, NULL, &ip, 1, &is_new);
+	ADD_BOTH(window, table, row);
+	ADD_BOTH(window, table, span);
+	ADD_BOTH(window, table, open);
+	ADD_BOTH(window, table, sample);
+	ADD_BOTH(window, table, waker);
+	ADD_BOTH(window, table, io);
+	assert_int_equal(stack->refs, 2 + 2 * 6);
+	window_unref(window);
+	assert_int_equal(stack->refs, 2);
+	stack_table_free(table);
+}
+
 static void test_every_loss_has_a_name(void **state)
 {
 	unsigned int i, k;
@@ -95,8 +158,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_members_are_kept),
+		cmocka_unit_test(test_packed_window_is_the_same),
 		cmocka_unit_test(test_buckets_come_back),
 		cmocka_unit_test(test_stacks_are_released),
+		cmocka_unit_test(test_all_stacks_are_released),
 		cmocka_unit_test(test_every_loss_has_a_name),
 	};
 

@@ -92,6 +92,8 @@ static void row_add(struct window *window, uint32_t image, uint64_t max_ns)
 
 static struct window *window_make(void)
 {
+	static const struct spawn_sums spawned = { 1, 2, 3, 4, UINT64_MAX, 6 };
+	struct held_wait held = { .pid = 5, .tid = 6, .since_ns = 7, .last_ns = 8, .looked_ns = 9 };
 	struct window *window = window_new();
 	struct window_image *image;
 	struct window_sample *sample;
@@ -110,13 +112,18 @@ static struct window *window_make(void)
 	window->boot_offset_ns = -3;
 	window->lost[WINDOW_LOST_MEMORY] = 12;
 	window->lost[0] = 1;
-	window->cost = (struct window_cost){ 5 * NS_PER_S, UINT64_MAX, 7 };
+	window->cost =
+		(struct window_cost){ .ns = 5 * NS_PER_S, .cpu_ns = UINT64_MAX, .bpf_ns = 7 };
 	window->pressure.state = PRESSURE_READ;
 	window->pressure.ns = 5 * NS_PER_S;
 	window->pressure.stalled.some_ns[PRESSURE_IO] = 77;
 	assert_int_equal(window_pressure_add_unit(&window->pressure, strdup("/a.service"),
 						  &window->pressure.stalled),
 			 0);
+	window->spawns.ns = 5 * NS_PER_S;
+	window_spawns_count(&window->spawns, "make", "cc1plus", &spawned);
+	window_spawns_limit(&window->spawns, WINDOW_SPAWNS_MAX);
+	assert_int_equal(window_held_put(&window->held, &held), 0);
 	window->switch_ins = 1 << 20;
 	for (i = 0; i < IMAGES; i++) {
 		image = window_add_image(window);
@@ -184,6 +191,11 @@ static void assert_same(const struct window *a, const struct window *b)
 	assert_int_equal(a->pressure.n_units, b->pressure.n_units);
 	for (i = 0; i < a->pressure.n_units; i++)
 		assert_string_equal(a->pressure.units[i].path, b->pressure.units[i].path);
+	assert_int_equal(a->spawns.ns, b->spawns.ns);
+	assert_int_equal(a->spawns.n, b->spawns.n);
+	assert_memory_equal(a->spawns.v, b->spawns.v, a->spawns.n * sizeof(*a->spawns.v));
+	assert_int_equal(a->held.n, b->held.n);
+	assert_memory_equal(a->held.v, b->held.v, a->held.n * sizeof(*a->held.v));
 }
 
 static void test_round_trip(void **state)
@@ -282,6 +294,54 @@ static void test_sampled(void **state)
 	window_unref(window);
 }
 
+/* What the budget allowed and what was shed; windows of older versions do not say it. */
+static void test_budget(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_make(), *back = NULL;
+	uint64_t versions;
+	bool is_partial = true;
+
+	window->cost = (struct window_cost){ .ns = 5 * NS_PER_S, .cpu_ns = 1, .bpf_ns = 2 };
+	versions = versions_sum(window);
+	window->cost.known_ns = 4 * NS_PER_S;
+	window->cost.limited_ns = 3 * NS_PER_S;
+	window->cost.budget_ns = 2 * NS_PER_S;
+	window->cost.braked = UINT64_MAX;
+	window->cost.brake_below_ns = 25 * NS_PER_MS;
+	window->cost.shed_ns[0] = 1;
+	window->cost.shed_ns[WINDOW_SHED_N - 1] = 5 * NS_PER_S;
+	assert_int_equal(versions_sum(window), versions + 1);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_false(is_partial);
+	assert_memory_equal(&window->cost, &back->cost, sizeof(back->cost));
+	window_unref(back);
+	window_unref(window);
+}
+
+/* Windows of probes that do not count processes have no section about them. */
+static void test_no_spawns(void **state)
+{
+	struct window *window = window_make();
+	uint64_t versions = versions_sum(window);
+
+	window->spawns.ns = 0;
+	assert_int_equal(versions_sum(window), versions - 1);
+	window_unref(window);
+}
+
+/* Windows without long waits have no section about them. */
+static void test_no_held(void **state)
+{
+	struct window *window = window_make();
+	uint64_t versions = versions_sum(window);
+
+	window_held_fini(&window->held);
+	assert_int_equal(versions_sum(window), versions - 1);
+	window_unref(window);
+}
+
 /* Decompresses a window's bytes, and compresses bytes again. */
 static void unpack(const struct bytes *packed, struct bytes *raw)
 {
@@ -352,6 +412,46 @@ static void test_owners(void **state)
 	assert_int_equal(back->end_ns, window->end_ns);
 	window_unref(back);
 	window_unref(window);
+}
+
+/* Owners of several kinds: each bit has its own meaning. */
+static void test_kinds_of_owners(void **state)
+{
+	static const struct {
+		bool is_kernel;
+		bool is_folded;
+	} kinds[] = { { false, false }, { true, false }, { false, true }, { true, true } };
+	struct store_names query = { .stack = stack_of, .owner = owner_of };
+	struct process_table *stored;
+	size_t i;
+
+	assert_int_equal(process_table_new_stored(&stored), 0);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 5 },
+						   .comm = "program",
+						   .is_kernel = kinds[i].is_kernel,
+						   .is_folded = kinds[i].is_folded };
+		_cleanup_(bytes_fini) struct bytes bytes = {};
+		struct window *window = window_new(), *back = NULL;
+		struct process *known = process;
+		bool is_partial = true;
+
+		process = window_add_image(window)->process =
+			process_table_add_stored(stored, &info);
+		window->end_ns = NS_PER_S;
+		window_seal(window);
+		assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
+		process = known;
+		assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back, &is_partial),
+				 0);
+		assert_false(is_partial);
+		assert_int_equal(back->n_owners, 1);
+		assert_int_equal(back->owners[0].is_kernel, kinds[i].is_kernel);
+		assert_int_equal(back->owners[0].is_folded, kinds[i].is_folded);
+		window_unref(back);
+		window_unref(window);
+	}
+	process_table_free(stored);
 }
 
 /* Windows of an older stackd have no section of owners: these come from the table of processes. */
@@ -502,7 +602,11 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_no_spawns),
+		cmocka_unit_test(test_no_held),
 		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_kinds_of_owners),
 		cmocka_unit_test(test_owners_of_old_windows),
 		cmocka_unit_test(test_an_empty_window),
 		cmocka_unit_test(test_an_unknown_section_is_skipped),

@@ -25,10 +25,9 @@ static void frame_print(uint64_t address, const struct unwind_frame *frames, uin
 {
 	const struct unwind_frame *frame = &frames[number];
 	static const char *const names[] = {
-		[UNWIND_INVALID] = "invalid",
-		[UNWIND_END] = "end",
-		[UNWIND_SIGNAL] = "signal",
-		[UNWIND_FRAME] = "frame",
+		[UNWIND_INVALID] = "invalid",	  [UNWIND_END] = "end",
+		[UNWIND_SIGNAL] = "signal",	  [UNWIND_FRAME] = "frame",
+		[UNWIND_FRAME_PROVED] = "proved",
 	};
 
 	switch (frame->kind) {
@@ -86,7 +85,7 @@ int main(int argc, char *argv[])
 	r = elf_file_read(&source, &file);
 	begin = clock_ns(CLOCK_MONOTONIC);
 	if (!r)
-		r = compile_elf(&source, &file, NULL, UINT32_MAX / 8, NULL, &rows);
+		r = compile_elf(&source, &file, -1, UINT32_MAX / 8, NULL, &rows);
 	begin = clock_ns(CLOCK_MONOTONIC) - begin;
 	if (r) {
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));

@@ -65,13 +65,19 @@ def changelog_version(path, version=None):
     return found
 
 
+def is_of_daemon(name, suffix):
+    """True for the file of the package stackd."""
+    return name.startswith("stackd_") and name.endswith(suffix)
+
+
 def build_older(tree, directory):
     """Packs what is built in the tree a second time, with the older version, into a directory."""
     changelog = os.path.join(tree, "debian", "changelog")
     changelog_version(changelog, changelog_version(changelog) + OLDER)
-    os.unlink(os.path.join(tree, "debian", "stackd.debhelper.log"))
+    for package in ("stackd",):
+        os.unlink(os.path.join(tree, "debian", f"{package}.debhelper.log"))
     machine.command(["dpkg-buildpackage", "-b", "-nc", "-us", "-uc"], cwd=tree, env=environment())
-    (name,) = (n for n in os.listdir(directory) if OLDER in n and n.endswith(".deb"))
+    (name,) = (n for n in os.listdir(directory) if OLDER in n and is_of_daemon(n, ".deb"))
     os.mkdir(os.path.join(directory, "older"))
     os.rename(os.path.join(directory, name), os.path.join(directory, "older", "stackd.deb"))
     for other in [n for n in os.listdir(directory) if OLDER in n]:
@@ -122,7 +128,7 @@ def find_older():
 
 
 def find(suffix):
-    (name,) = (n for n in os.listdir(directory()) if n.endswith(suffix))
+    (name,) = (n for n in os.listdir(directory()) if is_of_daemon(n, suffix))
     return os.path.join(directory(), name)
 
 

@@ -49,3 +49,17 @@ def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def blocked_us(pid, start, end):
+    """Returns for how long the threads of a process were blocked, and what stackctl said. This sum is
+    exact also where stackd samples waits to keep within its budget, as it does on a slow machine."""
+    done = ctl("snapshot", "offcpu", "--json", "-n", "1", "-p", str(pid), "--since", f"@{start:.3f}",
+               "--until", f"@{end:.3f}", timeout=120)
+    totals = json.loads(done.out)["totals"] if done.code == 0 else {"blocked_ns": 0}
+    return totals["blocked_ns"] // 1000, f"exit {done.code}, stderr: {done.err}"
+
+
+def wait_for_store():
+    """Waits until the database is open: on a busy machine, the service starts before that."""
+    wait_until(lambda: call("io.stackd.Status")["store"]["state"] == "writing", 120, "the database")

@@ -9,6 +9,8 @@ NOTES = "/var/lib/test-reboot.json"
 REBOOT, POWER_CUT = 88, 89
 SETTINGS = "/etc/stackd/stackd.conf.d/reboot.conf"
 SLOW = "not written: the disk was too slow"
+# The reason of gaps from before the power cut: a machine that is emulated on a busy host falls behind.
+BEHIND = "a window could not be kept"
 ENOUGH = 3  # programs recorded and synced before the power may go
 PHASE = os.environ["PHASE"]
 
@@ -89,10 +91,11 @@ def start_recording():
 if PHASE == "load":
     keep_recording()
 elif PHASE == "0":
-    write(SETTINGS, "[window]\nlength = 2s\n")
+    write(SETTINGS, "[window]\nlength = 2s\n[budget]\ncpu = off\n")
     check(systemctl("restart", UNIT).code == 0, "restarted with short windows")
     add_note(record(3, 200))
     sys.exit(REBOOT)
+wait_for_store()
 notes = load_notes()
 check_recorded(notes[0], f"before the reboot, boot {PHASE}")
 if PHASE == "1":
@@ -105,9 +108,10 @@ print(f"{len(notes) - 1} programs noted before the power was cut")
 for note in notes[1:]:
     check_recorded(note, "before the power cut")
 whole = coverage(notes[1]["start"], notes[-1]["end"])
-check(not whole["gaps"], f"all of it is covered, {whole['windows']} windows: {whole['gaps']}")
+gaps = {gap["reason"] for gap in whole["gaps"]} - {SLOW, BEHIND}
+check(not gaps, f"the power cut took none of {whole['windows']} windows: {gaps}")
 check_gap(notes[-1]["end"], "stackd was not stopped: the host went down", "power cut",
-          SLOW)
+          SLOW, BEHIND)
 check_store()
 os.unlink(SETTINGS)
 check(systemctl("restart", UNIT).code == 0, "restarted with windows as they were")

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_RENDER_COMMENTS_H
+#define STACKD_CLIENT_RENDER_COMMENTS_H
+
+/*
+ * Says in lines of text what an answer covers, which gaps it has, what was lost and which figures
+ * are estimates: for formats that have a place for comments. Borrows the answer. Main thread.
+ */
+
+#include <stdint.h>
+
+#include "proto/wire.h"
+
+/* The most gaps, losses and notes of each kind that are listed; the rest is counted. */
+enum { COMMENTS_MAX = 100 };
+
+/* Is called for each line, which is escaped and valid UTF-8. */
+typedef void (*comment_fn)(void *context, const char *line);
+
+/* Calls `put` for each line about an answer. */
+void comments_of(const struct wire_snapshot_reply *reply, comment_fn put, void *context);
+
+/* Does the same for the lines about what is missing or estimated only: none if all is well. */
+void comments_of_missing(const struct wire_snapshot_reply *reply, comment_fn put, void *context);
+
+/*
+ * Returns the same in one line, as "30 s covered of 30 s, lost 3, 1 s estimated". The caller frees
+ * it.
+ */
+char *comments_summary(const struct wire_snapshot_reply *reply);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/diff.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/intern.h"
+#include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/iolat.h"
+#include "client/render/measures.h"
+#include "common/array.h"
+#include "common/base.h"
+
+void diff_init(struct diff *diff, const struct view *view)
+{
+	*diff = (struct diff){
+		.view = view,
+		.bytes_max = DIFF_BYTES_MAX,
+		.frames = intern_new(),
+		.stacks = intern_new(),
+	};
+}
+
+void diff_fini(struct diff *diff)
+{
+	path_fini(&diff->path);
+	intern_free(diff->frames);
+	intern_free(diff->stacks);
+	free(diff->numbers);
+	free(diff->rows);
+}
+
+bool diff_has_calls(const struct diff *diff)
+{
+	return reply_has_calls(&diff->sides[DIFF_NEW]);
+}
+
+static int64_t value_of(const struct diff *diff, const struct wire_row *row)
+{
+	if (diff_has_calls(diff))
+		return row->count;
+	return row->io ? measure_io_time(row) : row->total_ns;
+}
+
+/*
+ * Puts the path of a row into diff->numbers. Returns the number of its frames; 0 if it has a name
+ * that is new, and new ones may not be added.
+ */
+static size_t set_numbers(struct diff *diff, const struct wire_row *row, bool may_add)
+{
+	size_t n, number;
+
+	path_fill(&diff->path, diff->view, row,
+		  PATH_COMM | PATH_WAKER | (diff->has_ids ? PATH_IDS : 0));
+	n = diff->path.n;
+	if (array_reserve(diff->numbers, diff->numbers_capacity, n) < 0)
+		must(NULL);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = diff->path.v[i].name;
+
+		if (may_add)
+			number = intern_add(diff->frames, name, strlen(name), NULL);
+		else if (!intern_find(diff->frames, name, strlen(name), &number))
+			return 0;
+		diff->numbers[i] = (uint32_t)number;
+	}
+	return n;
+}
+
+/* True if all that is stored takes as many bytes as it may. */
+static bool is_full(const struct diff *diff)
+{
+	return intern_bytes(diff->frames) + intern_bytes(diff->stacks) +
+		       diff->n * sizeof(*diff->rows) >=
+	       diff->bytes_max;
+}
+
+/* Returns the row of the path in diff->numbers, made if need be. */
+static struct diff_row *row_of_numbers(struct diff *diff, size_t n)
+{
+	size_t number;
+	bool is_new;
+
+	number = intern_add(diff->stacks, diff->numbers, n * sizeof(*diff->numbers), &is_new);
+	if (is_new) {
+		if (array_reserve(diff->rows, diff->capacity, diff->n + 1) < 0)
+			must(NULL);
+		diff->rows[diff->n++] = (struct diff_row){ .stack = number };
+	}
+	return &diff->rows[number];
+}
+
+static struct diff_row *row_of_others(struct diff *diff)
+{
+	static const char name[] = "[others]";
+
+	diff->n_others++;
+	if (array_reserve(diff->numbers, diff->numbers_capacity, 1) < 0)
+		must(NULL);
+	diff->numbers[0] = (uint32_t)intern_add(diff->frames, name, strlen(name), NULL);
+	return row_of_numbers(diff, 1);
+}
+
+/* Returns the row that has the stack of a row of an answer. */
+static struct diff_row *row_find(struct diff *diff, const struct wire_row *row)
+{
+	bool may_add = !is_full(diff);
+	size_t n = set_numbers(diff, row, may_add), number;
+
+	if (may_add)
+		return row_of_numbers(diff, n);
+	if (n == 0 ||
+	    !intern_find(diff->stacks, diff->numbers, n * sizeof(*diff->numbers), &number))
+		return row_of_others(diff);
+	return &diff->rows[number];
+}
+
+void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot_reply *reply,
+	      bool is_first)
+{
+	if (is_first) {
+		diff->sides[side] = *reply;
+		diff->sides[side].rows = (struct wire_rows){ 0 };
+		diff->covered[side] = coverage_length(&reply->coverage);
+		/* Until the other answer comes, this one says what the values are. */
+		if (!diff->sides[!side].probe)
+			diff->sides[!side] = diff->sides[side];
+	}
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		const struct wire_row *from = &reply->rows.v[i];
+		struct diff_row *row = row_find(diff, from);
+		int64_t value = value_of(diff, from);
+
+		row->value[side] += value;
+		row->count[side] += from->count;
+		row->is_estimated |= from->estimated == 1;
+		diff->total[side] += value;
+	}
+}
+
+/* Returns value * covered[DIFF_NEW] / covered[DIFF_BASE], rounded down. */
+static int64_t scale(const struct diff *diff, int64_t value)
+{
+	__int128 product = (__int128)value * diff->covered[DIFF_NEW];
+
+	return (int64_t)(product / diff->covered[DIFF_BASE]);
+}
+
+static int64_t magnitude(int64_t change)
+{
+	return change < 0 ? -change : change;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct diff_row *x = a, *y = b;
+	int64_t p = magnitude(x->change), q = magnitude(y->change);
+
+	if (p != q)
+		return p < q ? 1 : -1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+void diff_finish(struct diff *diff)
+{
+	int64_t sum = 0, before = 0, after;
+
+	for (size_t i = 0; i < diff->n; i++) {
+		struct diff_row *row = &diff->rows[i];
+
+		sum += row->value[DIFF_BASE];
+		after = scale(diff, sum);
+		row->scaled = after - before;
+		row->change = row->value[DIFF_NEW] - row->scaled;
+		before = after;
+	}
+	diff->scaled_total = before;
+	if (diff->n > 0)
+		qsort(diff->rows, diff->n, sizeof(*diff->rows), compare_rows);
+}
+
+size_t diff_top(const struct diff *diff, struct diff_row *rest)
+{
+	int64_t asked = diff->view->top;
+	size_t top = asked > 0 && (size_t)asked < diff->n ? (size_t)asked : diff->n;
+
+	*rest = (struct diff_row){ 0 };
+	for (size_t i = top; i < diff->n; i++) {
+		const struct diff_row *row = &diff->rows[i];
+
+		for (enum diff_side side = 0; side < DIFF_SIDES; side++) {
+			rest->value[side] += row->value[side];
+			rest->count[side] += row->count[side];
+		}
+		rest->scaled += row->scaled;
+		rest->change += row->change;
+		rest->is_estimated |= row->is_estimated;
+	}
+	return top;
+}
+
+const struct diff_row *diff_row_at(const struct diff *diff, size_t top, size_t i)
+{
+	return &diff->rows[diff->view->reverse ? top - 1 - i : i];
+}
+
+int64_t diff_overlap(const struct diff *diff)
+{
+	const struct wire_range *a = &diff->sides[DIFF_BASE].coverage.used;
+	const struct wire_range *b = &diff->sides[DIFF_NEW].coverage.used;
+	int64_t start = a->start > b->start ? a->start : b->start;
+	int64_t end = a->end < b->end ? a->end : b->end;
+
+	return end > start ? end - start : 0;
+}
+
+size_t diff_frames(const struct diff *diff, const struct diff_row *row)
+{
+	size_t size;
+
+	intern_key(diff->stacks, row->stack, &size);
+	return size / sizeof(uint32_t);
+}
+
+const char *diff_frame(const struct diff *diff, const struct diff_row *row, size_t frame)
+{
+	uint32_t number;
+
+	memcpy(&number, intern_key(diff->stacks, row->stack, NULL) + frame * sizeof number,
+	       sizeof number);
+	return intern_key(diff->frames, number, NULL);
+}
+
+char *diff_path(const struct diff *diff, const struct diff_row *row, size_t first)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = must(open_memstream(&text, &n));
+
+	for (size_t i = first; i < diff_frames(diff, row); i++) {
+		if (i > first)
+			fputc(';', out);
+		for (const char *s = diff_frame(diff, row, i); *s; s++)
+			fputc(*s == ';' ? ':' : *s, out);
+	}
+	if (fclose(out) != 0)
+		must(NULL);
+	return must(text);
+}

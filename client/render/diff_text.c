@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/comments.h"
+#include "client/render/coverage.h"
+#include "client/render/diff.h"
+#include "common/base.h"
+
+enum { FIGURE_MAX = 64, PATH_INDENT = 4 };
+
+/* A mark for estimates, the change, before, after, and after as a multiple of before. */
+#define COLUMNS "%s%-11s %11s %11s  %7s  "
+
+/* Writes a value, as "1.2 s" or "1,234". */
+static void value_text(const struct diff *diff, int64_t value, char out[static FIGURE_MAX])
+{
+	snprintf(out, FIGURE_MAX, "%s", diff_has_calls(diff) ? count_text(value) : ns_text(value));
+}
+
+/* Writes a change with its sign. */
+static void change_text(const struct diff *diff, int64_t change, char out[static FIGURE_MAX])
+{
+	char value[FIGURE_MAX];
+
+	value_text(diff, change < 0 ? -change : change, value);
+	snprintf(out, FIGURE_MAX, "%s%.*s",
+		 change > 0   ? "+"
+		 : change < 0 ? "-"
+			      : "",
+		 FIGURE_MAX - 2, value);
+}
+
+/* Writes how many times the base the new value is, as "x3.01"; "new" or "gone" if one is 0. */
+static void ratio_text(int64_t base, int64_t value, char out[static FIGURE_MAX])
+{
+	double ratio = base > 0 ? (double)value / (double)base : 0;
+
+	if (base <= 0 || value <= 0)
+		snprintf(out, FIGURE_MAX, "%s", base > 0 ? "gone" : value > 0 ? "new" : "-");
+	else if (ratio < 0.005)
+		snprintf(out, FIGURE_MAX, "<x0.01");
+	else
+		snprintf(out, FIGURE_MAX, "x%.*f", ratio < 10 ? 2 : ratio < 100 ? 1 : 0, ratio);
+}
+
+struct labelled {
+	const struct page *page;
+	const char *label;
+};
+
+static void put_missing(void *context, const char *line)
+{
+	const struct labelled *to = context;
+
+	page_wrap(to->page, STYLE_WARN, to->label, RENDER_LABEL_WIDTH, "%s", line);
+}
+
+/* Prints the range of one answer, how much of it is covered, and what is missing in it. */
+static void print_side(const struct diff *diff, enum diff_side side)
+{
+	const struct wire_snapshot_reply *reply = &diff->sides[side];
+	struct labelled to = { &diff->view->page, side == DIFF_BASE ? "base" : "new" };
+	_cleanup_(freep) char *summary = comments_summary(reply);
+	char when[3 * TERM_TIME_MAX];
+
+	range_text(&reply->coverage.used, when, sizeof when);
+	page_wrap(to.page, STYLE_PLAIN, to.label, RENDER_LABEL_WIDTH, "%s: %s", when, summary);
+	comments_of_missing(reply, put_missing, &to);
+}
+
+/* Prints a line for each thing that makes the comparison less than one of equals. */
+static void print_doubts(const struct diff *diff)
+{
+	const struct wire_snapshot_reply *base = &diff->sides[DIFF_BASE];
+	const struct wire_snapshot_reply *new = &diff->sides[DIFF_NEW];
+	const struct page *page = &diff->view->page;
+	int64_t overlap = diff_overlap(diff);
+
+	if (diff->covered[DIFF_BASE] != diff->covered[DIFF_NEW])
+		page_wrap(page, STYLE_PLAIN, "scaled", RENDER_LABEL_WIDTH,
+			  "before: as if %s were covered, as after, instead of %s",
+			  ns_text(diff->covered[DIFF_NEW]), ns_text(diff->covered[DIFF_BASE]));
+	if (overlap > 0)
+		page_wrap(page, STYLE_WARN, "note", RENDER_LABEL_WIDTH,
+			  "%s are in both ranges, because ranges have whole windows",
+			  ns_text(overlap));
+	if (base->min_wait_ns != new->min_wait_ns && base->min_wait_ns > 0 && new->min_wait_ns > 0)
+		page_wrap(page, STYLE_WARN, "note", RENDER_LABEL_WIDTH,
+			  "waits have stacks from %s on before, and from %s on after",
+			  ns_text(base->min_wait_ns), ns_text(new->min_wait_ns));
+	if (diff->n_others > 0)
+		page_wrap(page, STYLE_WARN, "note", RENDER_LABEL_WIDTH,
+			  "%s rows had no room in %d MiB and are one, [others]",
+			  count_text((long long)diff->n_others), DIFF_BYTES_MAX >> 20);
+}
+
+static void print_head(const struct diff *diff)
+{
+	const struct page *page = &diff->view->page;
+	const int64_t idle[] = { diff->sides[DIFF_BASE].idle.total_ns,
+				 diff->sides[DIFF_NEW].idle.total_ns };
+	char before[FIGURE_MAX], after[FIGURE_MAX], change[FIGURE_MAX], ratio[FIGURE_MAX];
+
+	print_side(diff, DIFF_BASE);
+	print_side(diff, DIFF_NEW);
+	print_doubts(diff);
+	value_text(diff, diff->scaled_total, before);
+	value_text(diff, diff->total[DIFF_NEW], after);
+	change_text(diff, diff->total[DIFF_NEW] - diff->scaled_total, change);
+	ratio_text(diff->scaled_total, diff->total[DIFF_NEW], ratio);
+	page_wrap(page, STYLE_PLAIN, "total", RENDER_LABEL_WIDTH, "%s before, %s after: %s, %s",
+		  before, after, change, ratio);
+	if (idle[DIFF_BASE] > 0 || idle[DIFF_NEW] > 0)
+		page_wrap(page, STYLE_PLAIN, "idle", RENDER_LABEL_WIDTH,
+			  "%s before (not scaled), %s after: left out, --idle includes it",
+			  ns_text(idle[DIFF_BASE]), ns_text(idle[DIFF_NEW]));
+}
+
+static void print_row(const struct diff *diff, const struct diff_row *row)
+{
+	const struct page *page = &diff->view->page;
+	_cleanup_(freep) char *path = diff_path(diff, row, 0), *line = NULL;
+	char before[FIGURE_MAX], after[FIGURE_MAX], change[FIGURE_MAX], ratio[FIGURE_MAX];
+	char *rest = strchr(path, ';');
+
+	if (rest)
+		*rest++ = '\0';
+	value_text(diff, row->scaled, before);
+	value_text(diff, row->value[DIFF_NEW], after);
+	change_text(diff, row->change, change);
+	ratio_text(row->value[DIFF_BASE] > 0 && row->scaled == 0 ? 1 : row->scaled,
+		   row->value[DIFF_NEW], ratio);
+	if (asprintf(&line, COLUMNS, row->is_estimated ? "~" : " ", change, before, after, ratio) <
+	    0)
+		line = NULL;
+	page_name(page, STYLE_BOLD, 0, must(line), path);
+	if (rest)
+		page_name(page, STYLE_PLAIN, PATH_INDENT, "", rest);
+}
+
+static void print_titles(const struct page *page)
+{
+	char line[128];
+
+	snprintf(line, sizeof line, COLUMNS, " ", "change", "before", "after", "");
+	page_name(page, STYLE_DIM, 0, line, "process; its stack below");
+}
+
+void diff_print_text(const struct diff *diff)
+{
+	const struct view *view = diff->view;
+	struct diff_row rest;
+	size_t top = diff_top(diff, &rest);
+	char text[FIGURE_MAX];
+
+	print_head(diff);
+	page_break(&view->page);
+	if (diff->n > 0)
+		print_titles(&view->page);
+	for (size_t i = 0; i < top; i++)
+		print_row(diff, diff_row_at(diff, top, i));
+	change_text(diff, rest.change, text);
+	if (diff->n == 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no rows in either range");
+	if (top < diff->n)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
+			  count_text((long long)(diff->n - top)), text);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/lines.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/sparkline.h"
+#include "client/render/table.h"
+#include "common/base.h"
+#include "common/own_function.h"
+
+/* The least widths of the columns of text, with which a line fits into 80 columns. */
+enum { WHO_LEAST = 16, WHY_LEAST = 11, FUNCTION_LEAST = 12 };
+
+static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static char *formatted(const char *format, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, format);
+	text = must_format(format, ap);
+	va_end(ap);
+	return text;
+}
+
+/* Returns the name of whom the row is about, without the host. The caller frees it. */
+static char *who_on_host(const struct wire_row *row)
+{
+	_cleanup_(freep) char *comm = NULL, *process = NULL;
+	const char *gone = row->process.exited		? " gone"
+			   : row->process.replaced == 1 ? " before exec"
+							: "",
+		   *name;
+
+	if (row->own == 1)
+		return must(strdup("stackd itself"));
+	if (row->key)
+		return name_escape(row->key);
+	comm = name_escape(row->comm);
+	process = name_escape(row->process.comm);
+	name = process[0] ? process : comm;
+	if (row->folded > 0)
+		return formatted("%s(%s processes)", comm, count_text(row->folded));
+	if (row->tid != WIRE_ABSENT && row->tid != row->process.pid)
+		return formatted("%s(%" PRId64 "%s)/%s(%" PRId64 ")", name, row->process.pid, gone,
+				 comm, row->tid);
+	/* All threads of the kernel whose names differ in digits only. */
+	if (row->process.kernel && row->process.pid == 0)
+		return TAKE(comm);
+	if (strcmp(comm, name) != 0)
+		return formatted("%s(%" PRId64 "%s)/%s", name, row->process.pid, gone, comm);
+	return formatted("%s(%" PRId64 "%s)", name, row->process.pid, gone);
+}
+
+char *row_who(const struct wire_row *row)
+{
+	_cleanup_(freep) char *host = NULL, *who = who_on_host(row);
+
+	/* A row by host has it as its key. */
+	if (!row->host || (row->key && strcmp(row->host, row->key) == 0))
+		return TAKE(who);
+	host = name_escape(row->host);
+	return formatted("%s: %s", host, who);
+}
+
+/* Returns one or two words for a wait without a reason. */
+static const char *state_word(const struct wire_row *row)
+{
+	switch (row->state[0]) {
+	case '-':
+		return "too short for a stack";
+	case 'S':
+		return "S sleeping";
+	case 'D':
+		return "D uninterruptible";
+	case 'R':
+		return "R preempted";
+	default:
+		return row->state;
+	}
+}
+
+char *row_why(const struct wire_row *row)
+{
+	_cleanup_(freep) char *object = name_escape(row->object ? row->object : "");
+	_cleanup_(freep) char *state = NULL;
+	bool has_letter = row->state && row->state[0] && !row->state[1];
+	const char *idle = row->idle ? ", idle" : "",
+		   *dead = row->deadlock == 1 ? "deadlock: " : "";
+
+	if (!row->state)
+		return NULL;
+	if (row->own == 1)
+		return formatted("for its own work%s", idle);
+	if (reason_text(row->reason))
+		return formatted("%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
+				 has_letter ? " " : "", row->reason, object[0] ? " " : "", object,
+				 idle);
+	state = name_escape(state_word(row));
+	return formatted("%s%s", state, idle);
+}
+
+/* Returns the index of the innermost frame of the program itself, or the best there is. */
+static size_t own_frame(const struct wire_stack *user)
+{
+	enum function_origin best_origin = FUNCTION_OF_LIBC, origin;
+	size_t best = 0;
+
+	for (size_t i = 0; i < user->frames.n && best_origin != FUNCTION_OF_PROGRAM; i++) {
+		const struct wire_frame *frame = &user->frames.v[i];
+
+		if (strcmp(frame->kind, "pseudo") == 0)
+			continue;
+		origin = function_origin(frame->name, frame->module);
+		if (origin > best_origin) {
+			best = i;
+			best_origin = origin;
+		}
+	}
+	return best;
+}
+
+static char *function_short(const char *function)
+{
+	_cleanup_(freep) char *name = name_shorten(function);
+
+	return name_escape(name);
+}
+
+char *row_function(const struct view *view, const struct wire_row *row)
+{
+	const struct wire_stack *user = row->user, *kernel = row->kernel;
+	struct view plain = { .is_short = view->is_short || view->page.cuts_names };
+	_cleanup_(freep) char *label = NULL;
+
+	if (row->function)
+		return plain.is_short ? function_short(row->function) : name_escape(row->function);
+	if (user && user->frames.n > 0 &&
+	    strcmp(user->frames.v[own_frame(user)].kind, "pseudo") != 0) {
+		label = frame_label(&plain, &user->frames.v[own_frame(user)], false);
+		return name_escape(label);
+	}
+	if (kernel && kernel->frames.n > 0 && strcmp(kernel->frames.v[0].kind, "pseudo") != 0) {
+		plain.annotations = true;
+		label = frame_label(&plain, &kernel->frames.v[scheduler_frames(kernel)], true);
+		return name_escape(label);
+	}
+	return NULL;
+}
+
+/* Returns the function that a sample found on a CPU. */
+static char *row_leaf(const struct view *view, const struct wire_row *row)
+{
+	const struct wire_stack *stack =
+		row->kernel && row->kernel->frames.n > 0 ? row->kernel : row->user;
+	struct view plain = { .is_short = view->is_short || view->page.cuts_names,
+			      .annotations = stack && stack == row->kernel };
+	_cleanup_(freep) char *label = NULL;
+
+	if (!stack || stack->frames.n == 0)
+		return NULL;
+	label = frame_label(&plain, &stack->frames.v[0], stack == row->kernel);
+	return name_escape(label);
+}
+
+static const struct table_column wait_columns[] = {
+	{ "share", 0, 0 },
+	{ "total", 0, 0 },
+	{ "average", 0, 4 },
+	{ "longest", 0, 3 },
+	{ "count", 0, 2 },
+	{ "trend", 0, 2 },
+	{ "process", WHO_LEAST, 0 },
+	{ "waits for", WHY_LEAST, 0 },
+	{ "function", FUNCTION_LEAST, 1 },
+};
+
+static const struct table_column sample_columns[] = {
+	{ "share", 0, 0 },
+	{ "total", 0, 0 },
+	{ "samples", 0, 3 },
+	{ "trend", 0, 2 },
+	{ "process", WHO_LEAST, 0 },
+	{ "runs", FUNCTION_LEAST, 0 },
+	{ "function", FUNCTION_LEAST, 2 },
+};
+
+/* Returns the time of a row in each slot of the range, if rows are by line. */
+static char *row_trend(const struct view *view, const struct wire_snapshot_reply *reply,
+		       const struct wire_row *row)
+{
+	size_t n = row->slots_ns.n;
+
+	if (n == 0 || n > SPARKLINE_MAX || n != reply->slots_ns.n)
+		return NULL;
+	return sparkline(row->slots_ns.v, reply->slots_ns.v, n, view->has_utf8);
+}
+
+static void add_wait(struct table *table, const struct view *view,
+		     const struct wire_snapshot_reply *reply, const struct wire_row *row,
+		     int64_t whole)
+{
+	struct table_row *line = table_add(table, STYLE_PLAIN);
+	int64_t n = row->count + row->open;
+	const char *about = row_about(row);
+	char **cells = line->cells;
+
+	*cells++ = must(strdup(share_text(row->total_ns, whole)));
+	*cells++ = table_time(about, row->total_ns, "");
+	*cells++ = table_time(about, n > 0 ? row->total_ns / n : 0, "");
+	/* A wait of which it is known that it goes on, or that its length is only a lower bound. */
+	*cells++ = row->max_ns > 0
+			   ? table_time("", row->max_ns, row->max_end == WIRE_ABSENT ? "+" : "")
+			   : NULL;
+	*cells++ = formatted("%s%s", about, count_text(n));
+	*cells++ = row_trend(view, reply, row);
+	*cells++ = row_who(row);
+	*cells++ = row_why(row);
+	*cells++ = row_function(view, row);
+}
+
+static void add_sample(struct table *table, const struct view *view,
+		       const struct wire_snapshot_reply *reply, const struct wire_row *row,
+		       int64_t whole)
+{
+	struct table_row *line = table_add(table, STYLE_PLAIN);
+	char **cells = line->cells;
+
+	*cells++ = must(strdup(share_text(row->total_ns, whole)));
+	*cells++ = table_time("", row->total_ns, "");
+	*cells++ = must(strdup(count_text(row->count)));
+	*cells++ = row_trend(view, reply, row);
+	*cells++ = row_who(row);
+	*cells++ = row_leaf(view, row);
+	*cells++ = row_function(view, row);
+}
+
+void render_lines(const struct view *view, const struct wire_snapshot_reply *reply, int64_t whole)
+{
+	bool is_sampled = reply_is_sampled(reply);
+	struct table table;
+
+	if (reply->rows.n == 0)
+		return;
+	table_init(&table, is_sampled ? sample_columns : wait_columns,
+		   is_sampled ? ARRAY_SIZE(sample_columns) : ARRAY_SIZE(wait_columns));
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		if (is_sampled)
+			add_sample(&table, view, reply, &reply->rows.v[i], whole);
+		else
+			add_wait(&table, view, reply, &reply->rows.v[i], whole);
+	}
+	page_break(&view->page);
+	table_print(&table, &view->page, true, false);
+	table_fini(&table);
+}
+
+static const struct table_column stuck_columns[] = {
+	{ "for", 0, 0 },
+	{ "threads", 0, 3 },
+	{ "process", WHO_LEAST, 0 },
+	{ "waits for", WHY_LEAST, 0 },
+	{ "held by", WHO_LEAST, 2 },
+	{ "function", FUNCTION_LEAST, 1 },
+};
+
+/*
+ * Returns the first of those who hold what a row waits for, and the last one in the chain of
+ * holders, who does not wait for another; NULL if no holder is known.
+ */
+static char *holders_text(const struct wire_row *row)
+{
+	const struct wire_holder *first = row->holders.n > 0 ? row->holders.v : NULL, *root = NULL;
+	_cleanup_(freep) char *name = NULL, *root_name = NULL;
+	int64_t more;
+
+	if (!first)
+		return row->holders_unknown ? must(strdup("unknown")) : NULL;
+	if (row->chain.n > 1 && row->deadlock != 1)
+		root = &row->chain.v[row->chain.n - 1];
+	more = (int64_t)row->holders.n - 1 + (row->holders_more > 0 ? row->holders_more : 0);
+	name = name_escape(first->comm);
+	root_name = root ? name_escape(root->comm) : NULL;
+	if (root)
+		return formatted("%s(%" PRId64 "), root %s(%" PRId64 ")", name,
+				 first->tid > 0 ? first->tid : first->pid, root_name,
+				 root->tid > 0 ? root->tid : root->pid);
+	if (more > 0)
+		return formatted("%s(%" PRId64 ") and %s more", name,
+				 first->tid > 0 ? first->tid : first->pid, count_text(more));
+	return formatted("%s(%" PRId64 ")", name, first->tid > 0 ? first->tid : first->pid);
+}
+
+/* Returns the process of an entry, and its thread if the entry has only one. */
+static char *entry_who(const struct stuck_entry *entry)
+{
+	struct wire_row row = *entry->rows[0];
+
+	if (entry->n > 1 && !row.key) {
+		row.tid = WIRE_ABSENT;
+		row.comm = row.process.comm[0] ? row.process.comm : row.comm;
+	}
+	return row_who(&row);
+}
+
+void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n)
+{
+	struct table table;
+
+	if (n == 0)
+		return;
+	table_init(&table, stuck_columns, ARRAY_SIZE(stuck_columns));
+	for (size_t i = 0; i < n; i++) {
+		const struct stuck_entry *entry = &entries->v[i];
+		const struct wire_row *row = entry->rows[0];
+		char **cells =
+			table_add(&table, entry->urgency == URGENT_NOW ? STYLE_WARN : STYLE_PLAIN)
+				->cells;
+
+		*cells++ = table_time("", row->max_ns, entry->urgency == URGENT_DOUBT ? "?" : "");
+		*cells++ = must(strdup(count_text((long long)entry->waits)));
+		*cells++ = entry_who(entry);
+		*cells++ = row_why(row);
+		*cells++ = holders_text(row);
+		*cells++ = row_function(view, row);
+	}
+	page_break(&view->page);
+	table_print(&table, &view->page, true, view->reverse);
+	table_fini(&table);
+}
+
+void render_stuck_groups(const struct view *view, const struct wire_rows *rows)
+{
+	const struct table_column columns[] = {
+		{ "longest", 0, 0 },
+		{ "threads", 0, 0 },
+		{ view->by, WHO_LEAST, 0 },
+		{ "waits for", WHY_LEAST, 2 },
+		{ "longest in", WHO_LEAST, 1 },
+	};
+	struct table table;
+
+	if (rows->n == 0)
+		return;
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct wire_row *row = &rows->v[i];
+		_cleanup_(freep) char *comm = row->max_comm ? name_escape(row->max_comm) : NULL;
+		const char *words = row->key ? reason_text(row->key) : NULL;
+		char **cells = table_add(&table, STYLE_PLAIN)->cells;
+
+		*cells++ = table_time("", row->max_ns, "");
+		*cells++ = must(strdup(count_text(row->open)));
+		*cells++ = row_who(row);
+		*cells++ = words && strcmp(view->by, "reason") == 0 ? must(strdup(words))
+								    : row_why(row);
+		*cells++ = comm ? formatted("%s(%" PRId64 ")", comm, row->max_tid) : NULL;
+	}
+	page_break(&view->page);
+	table_print(&table, &view->page, true, false);
+	table_fini(&table);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_RENDER_LINES_H
+#define STACKD_CLIENT_RENDER_LINES_H
+
+/*
+ * Prints the rows of an answer as a table with one line each: figures, process, reason, and the
+ * program's own function in place of the stacks. Borrows the reply. A write error only sets the
+ * stream's error flag. Main thread.
+ */
+
+#include "client/render/render.h"
+#include "client/render/stuck_entries.h"
+
+/* Prints the rows of an answer of offcpu or oncpu; `whole` is the time of which each has a share.
+ */
+void render_lines(const struct view *view, const struct wire_snapshot_reply *reply, int64_t whole);
+
+/* Prints the first n entries of an answer to `stackctl stuck`. */
+void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n);
+
+/*
+ * These return what one column says about a row, escaped; the caller frees it. row_who() names the
+ * process or the group, as in "mysqld(4242)"; row_why() has the state and the reason, as in "S
+ * flock /run/x.lock"; row_function() the program's own function or, without one, that of the
+ * kernel: NULL if the row has no stack.
+ */
+char *row_who(const struct wire_row *row);
+char *row_why(const struct wire_row *row);
+char *row_function(const struct view *view, const struct wire_row *row);
+
+/*
+ * Prints the rows of `stackctl stuck --by`, each of which stands for the waits of several threads:
+ * the longest of them, their number, and the thread of the longest.
+ */
+void render_stuck_groups(const struct view *view, const struct wire_rows *rows);
+
+#endif

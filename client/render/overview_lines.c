@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/overview_lines.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/local_times.h"
+#include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/iolat.h"
+#include "client/render/lines.h"
+#include "client/render/parts.h"
+#include "client/render/pressure.h"
+#include "client/render/sparkline.h"
+#include "client/render/spawns.h"
+#include "client/render/table.h"
+#include "common/base.h"
+
+/*
+ * With a prompt below it, the overview fits on a terminal of 24 lines. SECTIONS: the parts of the
+ * time, and I/O.
+ */
+enum { SCREEN_LINES = 23, SECTIONS = PARTS + 1, LABEL_WIDTH = RENDER_LABEL_WIDTH };
+
+static const struct table_column columns[] = {
+	{ "", 0, 0 }, { "", 0, 0 },  { "", 0, 5 },  { "", 0, 3 },  { "", 0, 4 },
+	{ "", 0, 2 }, { "", 16, 0 }, { "", 11, 0 }, { "", 12, 1 },
+};
+
+/* A row, and its time in the part of the time that a section is about. */
+struct line {
+	const struct wire_row *row;
+	int64_t ns;
+	int64_t whole; /* of which this time is a share */
+};
+
+struct section {
+	const char *name;
+	const struct part *part; /* NULL: the section is about I/O */
+	struct line *lines;
+	size_t n;     /* number of lines that are printed */
+	size_t n_all; /* number of rows that have time in it, also of those that are not here */
+	int64_t whole;
+	int64_t sampled_ns;
+};
+
+static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static char *formatted(const char *format, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, format);
+	text = must_format(format, ap);
+	va_end(ap);
+	return text;
+}
+
+/* Prints a label and a text as one line, which is shortened on a terminal. */
+static void put_line(const struct page *page, enum style style, const char *label, const char *text)
+{
+	_cleanup_(freep) char *line = formatted("%-*s%s", LABEL_WIDTH, label, text);
+	_cleanup_(freep) char *fit = page->cuts_names ? text_begin(line, page->width) : NULL;
+
+	page_line(page, style, fit ? fit : line);
+}
+
+/* Returns the longest of the gaps; NULL if there is none. */
+static const struct wire_gap *longest_gap(const struct wire_gaps *gaps)
+{
+	const struct wire_gap *longest = NULL;
+
+	for (size_t i = 0; i < gaps->n; i++)
+		if (!longest || gaps->v[i].end - gaps->v[i].start > longest->end - longest->start)
+			longest = &gaps->v[i];
+	return longest;
+}
+
+/* Prints the longest gap of an answer and how many more there are, if there is any. */
+static size_t put_gaps(const struct view *view, const char *of, const struct wire_gaps *gaps)
+{
+	const struct wire_gap *gap = longest_gap(gaps);
+	_cleanup_(freep) char *reason = NULL, *text = NULL;
+	char start[TERM_TIME_MAX];
+
+	if (!gap)
+		return 0;
+	moment_text(gap->start, gap->start, start);
+	reason = name_escape(gap->reason);
+	text = formatted("%s%s from %s%s%s%s: %s", of, ns_text(gap->end - gap->start), start,
+			 gaps->n > 1 ? ", and " : "",
+			 gaps->n > 1 ? count_text((long long)gaps->n - 1) : "",
+			 gaps->n > 1 ? " more" : "", reason);
+	put_line(&view->page, STYLE_WARN, "gap", text);
+	return 1;
+}
+
+/* Prints how many events an answer lacks, and the first reason, if there are any. */
+static size_t put_lost(const struct view *view, const char *of, const struct wire_losts *lost)
+{
+	int64_t all = lost_count(lost);
+	_cleanup_(freep) char *reason = NULL, *text = NULL;
+	size_t i = 0;
+
+	if (all == 0)
+		return 0;
+	while (lost->v[i].count == 0)
+		i++;
+	reason = name_escape(lost->v[i].reason);
+	text = formatted("%s%s: %s%s", of, count_text(all), reason,
+			 lost->v[i].count < all ? " and other reasons" : "");
+	put_line(&view->page, STYLE_WARN, "lost", text);
+	return 1;
+}
+
+/* Prints which time the overview is about, and what is missing. Returns the number of lines. */
+static size_t put_coverage(const struct view *view, const struct overview *overview)
+{
+	const struct wire_coverage *c = &overview->waits->coverage;
+	const struct {
+		const char *name;
+		const struct wire_snapshot_reply *reply;
+	} answers[] = { { "", overview->waits },
+			{ "samples: ", overview->samples },
+			{ "I/O: ", overview->io } };
+	_cleanup_(freep) char *text = NULL;
+	char range[3 * TERM_TIME_MAX];
+	bool is_whole = c->covered_ns >= c->asked_ns && c->gaps.n == 0;
+	bool is_lost = false;
+	size_t n = 1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		is_lost |= answers[i].reply && lost_count(&answers[i].reply->lost) > 0;
+	range_text(&c->used, range, sizeof range);
+	text = is_whole ? formatted("%s: %s, all covered%s", range, ns_text(coverage_length(c)),
+				    is_lost ? "" : ", nothing lost")
+			: formatted("%s: %s of %s covered%s", range, ns_text(c->covered_ns),
+				    ns_text(c->asked_ns), is_lost ? "" : ", nothing lost");
+	put_line(&view->page, is_whole ? STYLE_BOLD : STYLE_WARN, "time", text);
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		if (!answers[i].reply)
+			continue;
+		/* The windows of another probe may begin a moment later. */
+		if (i == 0 || answers[i].reply->coverage.gaps.n > c->gaps.n)
+			n += put_gaps(view, answers[i].name, &answers[i].reply->coverage.gaps);
+		n += put_lost(view, answers[i].name, &answers[i].reply->lost);
+	}
+	return n;
+}
+
+/* Prints how busy the CPUs were and who waited for them, and the pressure. */
+static size_t put_load(const struct view *view, const struct overview *overview)
+{
+	const struct wire_totals *t = &overview->waits->totals;
+	int64_t length = coverage_length(&overview->waits->coverage);
+	int64_t doubt = t->unseen_ns > 0 && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+	_cleanup_(freep) char *pressure = pressure_line(overview->waits->pressure), *text = NULL;
+	char busy[32], ready[32];
+
+	average_text(t->on_cpu_ns, length, busy);
+	average_text(t->runnable_ns - doubt, length, ready);
+	text = formatted("%s of %s busy, %s ready; pressure %s", busy,
+			 t->cpus > 0 ? count_text(t->cpus) : "?", ready, pressure);
+	put_line(&view->page, STYLE_PLAIN, "CPUs", text);
+	return 1;
+}
+
+/* Prints how many short-lived processes ended, if any. Returns the number of lines. */
+static size_t put_spawns(const struct view *view, const struct wire_snapshot_reply *waits)
+{
+	_cleanup_(freep) char *text = spawns_line(waits->spawns);
+
+	if (!text)
+		return 0;
+	put_line(&view->page, STYLE_PLAIN, "processes", text);
+	return 1;
+}
+
+/* Prints in one line why some figures are estimates and some rows are sums, if so. */
+static size_t put_note(const struct view *view, const struct wire_snapshot_reply *waits)
+{
+	bool is_sampled = waits->sample_below_ns > 0, is_shed = waits->cost && waits->cost->shed.n;
+	_cleanup_(freep) char *sampled = NULL, *folded = NULL, *text = NULL;
+
+	if (!is_sampled && !is_shed && !waits->folded)
+		return 0;
+	sampled = is_sampled
+			  ? formatted("waits under %s sampled (~)", ns_text(waits->sample_below_ns))
+			  : NULL;
+	folded =
+		waits->folded ? formatted("%s rows folded", count_text(waits->folded->rows)) : NULL;
+	text = formatted("%s%s%s%s%s", sampled ? sampled : "", sampled && folded ? ", " : "",
+			 folded ? folded : "", (sampled || folded) && is_shed ? ", " : "",
+			 is_shed ? "some not recorded" : "");
+	put_line(&view->page, STYLE_PLAIN, "note", text);
+	return 1;
+}
+
+/* Compares lines for qsort(): urgent ones come first, then the longest time. */
+static int compare_urgent(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	int r = (y->row->urgent == 1) - (x->row->urgent == 1);
+
+	if (r != 0)
+		return r;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static int compare_time(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static const struct wire_part *part_find(const struct wire_snapshot_reply *reply, const char *name)
+{
+	for (size_t i = 0; reply && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, name) == 0)
+			return &reply->parts.v[i];
+	return NULL;
+}
+
+/* Keeps the first `top` lines of a section; 0: all. */
+static void section_limit(struct section *section, int64_t top)
+{
+	if (top > 0 && (uint64_t)top < section->n)
+		section->n = (size_t)top;
+}
+
+/* Fills the section about a part of the time from an answer, which may be NULL. */
+static void section_of_part(struct section *section, const struct part *part,
+			    const struct wire_snapshot_reply *reply, int64_t top)
+{
+	const struct wire_part *sums = part_find(reply, part->name);
+	size_t n = reply ? reply->rows.n : 0;
+
+	*section = (struct section){ .name = part->name,
+				     .part = part,
+				     .sampled_ns = WIRE_ABSENT,
+				     .lines = must(calloc(n + 1, sizeof(struct line))) };
+	for (size_t i = 0; i < n; i++) {
+		const struct wire_row *row = &reply->rows.v[i];
+		int64_t ns = part->time(row);
+
+		if (ns <= 0)
+			continue;
+		section->whole += ns;
+		section->n_all++;
+		/* stackd's own time has a line of its own. */
+		if (row->own != 1)
+			section->lines[section->n++] = (struct line){ .row = row, .ns = ns };
+	}
+	if (sums) {
+		section->whole = sums->total_ns;
+		section->n_all = (size_t)sums->rows;
+		section->sampled_ns = sums->sampled_ns;
+	}
+	for (size_t i = 0; i < section->n; i++)
+		section->lines[i].whole = section->whole;
+	/* Only a wait that blocks can hold others up. */
+	qsort(section->lines, section->n, sizeof(struct line),
+	      part == &parts[PARTS - 1] ? compare_urgent : compare_time);
+	section_limit(section, top);
+}
+
+/* Adds the rows of one layer of I/O, at most `most` of them, in the order of the answer. */
+static void section_add_layer(struct section *section, const struct wire_snapshot_reply *io,
+			      const struct wire_part *layer, size_t most)
+{
+	for (size_t i = 0; i < io->rows.n && most > 0; i++) {
+		const struct wire_row *row = &io->rows.v[i];
+
+		if (strcmp(row->io->layer, layer->name) != 0)
+			continue;
+		section->lines[section->n++] =
+			(struct line){ .row = row, .ns = row->total_ns, .whole = layer->total_ns };
+		most--;
+	}
+}
+
+/*
+ * Fills the section about I/O: the rows of the uppermost layer that is recorded, and those of the
+ * disks, each at most half of `top`, or more if the other layer has fewer.
+ */
+static void section_of_io(struct section *section, const struct wire_snapshot_reply *io,
+			  int64_t top)
+{
+	const struct wire_part *disks = part_find(io, "block"), *upper = NULL;
+	size_t n_upper, n_disks, for_disks, most, n = io ? io->rows.n : 0;
+
+	*section = (struct section){ .name = "I/O",
+				     .sampled_ns = WIRE_ABSENT,
+				     .lines = must(calloc(n + 1, sizeof(struct line))) };
+	for (size_t i = 0; io && i < io->parts.n && !upper; i++)
+		if (&io->parts.v[i] != disks)
+			upper = &io->parts.v[i];
+	most = top > 0 ? (size_t)top : SIZE_MAX;
+	n_upper = upper ? (size_t)upper->rows : 0;
+	n_disks = disks ? (size_t)disks->rows : 0;
+	section->n_all = n_upper + n_disks;
+	for_disks = n_upper < most - most / 2 ? most - n_upper : most / 2;
+	if (n_disks > for_disks)
+		n_disks = for_disks;
+	if (n_upper > most - n_disks)
+		n_upper = most - n_disks;
+	if (upper) {
+		section->whole = upper->total_ns;
+		section_add_layer(section, io, upper, n_upper);
+	}
+	if (disks) {
+		section->whole = upper ? section->whole : disks->total_ns;
+		section_add_layer(section, io, disks, n_disks);
+	}
+}
+
+static bool section_is_urgent(const struct section *section)
+{
+	return section->n > 0 && section->part == &parts[PARTS - 1] &&
+	       section->lines[0].row->urgent == 1;
+}
+
+/* Takes lines from the longest sections, the last one first, until the page has n lines. */
+static void sections_shrink(struct section *const *sections, size_t n_sections, size_t others,
+			    size_t n)
+{
+	for (;;) {
+		struct section *longest = NULL;
+		size_t all = others;
+
+		for (size_t i = 0; i < n_sections; i++) {
+			if (sections[i]->n == 0)
+				continue;
+			all += 1 + sections[i]->n;
+			if (!longest || sections[i]->n >= longest->n)
+				longest = sections[i];
+		}
+		if (all <= n || !longest || longest->n == 1)
+			return;
+		longest->n--;
+	}
+}
+
+/* Returns the operation of a row, as "read", or "disk write" in the lowest layer. */
+static char *operation_words(const struct wire_io *io)
+{
+	_cleanup_(freep) char *op = name_escape(io->op);
+
+	return formatted("%s%s", strcmp(io->layer, "block") == 0 ? "disk " : "", op);
+}
+
+/* Returns who holds what a wait is for, if it is known, or else the program's own function. */
+static char *holder_words(const struct view *view, const struct wire_row *row)
+{
+	const struct wire_holder *holder = row->holders.n > 0 ? row->holders.v : NULL;
+	_cleanup_(freep) char *name = NULL;
+
+	if (!holder)
+		return row_function(view, row);
+	name = name_escape(holder->comm);
+	return formatted("held by %s(%" PRId64 ")", name,
+			 holder->tid > 0 ? holder->tid : holder->pid);
+}
+
+static void add_head(struct table *table, const struct view *view, const struct section *section,
+		     const struct overview *overview)
+{
+	char **cells = table_add(table, STYLE_BOLD)->cells;
+	bool is_of_io = !section->part, is_of_waits = section->part && section->part->is_of_waits;
+	const char *about = is_of_io ? "" : sum_about(view, overview->waits, section->sampled_ns);
+
+	*cells++ = must(strdup(section->name));
+	*cells++ = table_time(is_of_waits ? about : "", section->whole, "");
+	*cells++ = must(strdup(is_of_waits ? "average" : ""));
+	*cells++ = must(strdup(is_of_waits || is_of_io ? "longest" : ""));
+	*cells++ = must(strdup(is_of_waits || is_of_io ? "count" : "samples"));
+	*cells++ = must(strdup(is_of_io ? "" : "trend"));
+	*cells++ = section->n < section->n_all ? formatted("process %zu/%s", section->n,
+							   count_text((long long)section->n_all))
+					       : must(strdup("process"));
+	*cells++ = must(strdup(is_of_io				    ? "operation"
+			       : !is_of_waits			    ? "function"
+			       : section->part == &parts[PARTS - 1] ? "waits for"
+								    : "before that"));
+	*cells++ = must(strdup(is_of_io ? "where" : is_of_waits ? "function" : ""));
+}
+
+/* Returns the time of a row in each slot, as far as the section is about it. */
+static char *trend(const struct view *view, const struct section *section,
+		   const struct wire_snapshot_reply *reply, const struct wire_row *row)
+{
+	int64_t ns[SPARKLINE_MAX];
+	size_t n = row->slots_ns.n < SPARKLINE_MAX ? row->slots_ns.n : SPARKLINE_MAX;
+	bool is_blocked = section->part == &parts[PARTS - 1];
+
+	if (!reply || n != reply->slots_ns.n)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		int64_t runnable = i < row->slots_runnable_ns.n ? row->slots_runnable_ns.v[i] : 0;
+
+		ns[i] = !section->part->is_of_waits ? row->slots_ns.v[i]
+			: is_blocked		    ? row->slots_ns.v[i] - runnable
+						    : runnable;
+	}
+	return sparkline(ns, reply->slots_ns.v, n, view->has_utf8);
+}
+
+static void add_line(struct table *table, const struct view *view, const struct section *section,
+		     const struct overview *overview, const struct line *line)
+{
+	const struct wire_row *row = line->row;
+	bool is_of_waits = section->part && section->part->is_of_waits;
+	const char *about = is_of_waits ? row_about(row) : "";
+	char **cells = table_add(table, row->urgent == 1 ? STYLE_WARN : STYLE_PLAIN)->cells;
+	int64_t n = row->count + (row->open > 0 ? row->open : 0);
+
+	*cells++ = must(strdup(share_text(line->ns, line->whole)));
+	*cells++ = table_time(about, line->ns, "");
+	*cells++ = is_of_waits && n > 0 ? table_time(about, line->ns / n, "") : NULL;
+	*cells++ = row->max_ns > 0
+			   ? table_time("", row->max_ns,
+					is_of_waits && row->max_end == WIRE_ABSENT ? "+" : "")
+			   : NULL;
+	*cells++ = formatted("%s%s", about, count_text(n));
+	*cells++ = section->part ? trend(view, section,
+					 is_of_waits ? overview->waits : overview->samples, row)
+				 : NULL;
+	*cells++ = row_who(row);
+	if (!section->part) {
+		*cells++ = operation_words(row->io);
+		*cells++ = io_place(row->io);
+		return;
+	}
+	if (is_of_waits)
+		*cells++ = row_why(row);
+	*cells++ = holder_words(view, row);
+}
+
+static void put_sections(const struct view *view, struct section *const *sections, size_t n,
+			 const struct overview *overview)
+{
+	struct table table;
+
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < n; i++) {
+		if (sections[i]->n == 0)
+			continue;
+		add_head(&table, view, sections[i], overview);
+		for (size_t k = 0; k < sections[i]->n; k++)
+			add_line(&table, view, sections[i], overview, &sections[i]->lines[k]);
+	}
+	table_print(&table, &view->page, false, false);
+	table_fini(&table);
+}
+
+/* Prints why a section has no lines. */
+static void put_nothing(const struct view *view, const struct section *section,
+			const struct overview *overview)
+{
+	const char *why = !section->part		? overview->no_io
+			  : !section->part->is_of_waits ? overview->no_samples
+							: NULL,
+		   *nothing = section->part ? section->part->nothing
+			      : why	    ? "not known"
+					    : "none";
+	_cleanup_(freep) char *reason = name_escape(why ? why : "");
+	_cleanup_(freep) char *text = formatted("%s%s%s", nothing, why ? ": " : "", reason);
+
+	put_line(&view->page, STYLE_PLAIN, section->name, text);
+}
+
+/* True if a section is to be mentioned although it has no lines. */
+static bool section_is_named(const struct section *section)
+{
+	return section->n == 0 && (!section->part || section->part->nothing);
+}
+
+/* Returns the time of stackd's own threads in an answer, which may be NULL. */
+static int64_t own_ns(const struct wire_snapshot_reply *reply)
+{
+	int64_t ns = 0;
+
+	for (size_t i = 0; reply && i < reply->rows.n; i++)
+		if (reply->rows.v[i].own == 1)
+			ns += reply->rows.v[i].total_ns;
+	return ns;
+}
+
+/* True if something is not among the rows and not in `rest` either. */
+static bool has_hidden(const struct overview *overview)
+{
+	return overview->waits->idle.rows > 0 || own_ns(overview->waits) > 0 ||
+	       own_ns(overview->samples) > 0;
+}
+
+/* Prints the sums of idle waits and of stackd's own threads, which are not among the rows. */
+static void put_hidden(const struct view *view, const struct overview *overview)
+{
+	const struct wire_rest *idle = &overview->waits->idle;
+	int64_t waits = own_ns(overview->waits), runs = own_ns(overview->samples);
+	_cleanup_(freep) char *idle_time = table_time("", idle->total_ns, ""),
+			      *waited = table_time("", waits, ""), *ran = table_time("", runs, "");
+	_cleanup_(freep) char *idle_words = NULL, *own_words = NULL, *text = NULL;
+
+	if (idle->rows > 0)
+		idle_words = formatted("%s idle thread%s, %s (--idle)", count_text(idle->threads),
+				       idle->threads == 1 ? "" : "s", idle_time);
+	if (waits > 0 || runs > 0)
+		own_words = formatted("stackd: %s on CPU, %s waiting", ran, waited);
+	text = formatted("%s%s%s", idle_words ? idle_words : "",
+			 idle_words && own_words ? "; " : "", own_words ? own_words : "");
+	put_line(&view->page, STYLE_PLAIN, "hidden", text);
+}
+
+void render_overview_lines(const struct view *view, const struct overview *overview)
+{
+	struct section sections[SECTIONS], *order[SECTIONS];
+	size_t n = 0, others;
+
+	for (size_t i = 0; i < PARTS; i++)
+		section_of_part(&sections[i], &parts[i],
+				parts[i].is_of_waits ? overview->waits : overview->samples,
+				view->top);
+	section_of_io(&sections[PARTS], overview->io, view->top);
+	/* The part with a row that holds others up comes first. */
+	if (section_is_urgent(&sections[PARTS - 1]))
+		order[n++] = &sections[PARTS - 1];
+	for (size_t i = 0; i < SECTIONS; i++)
+		if (n == 0 || &sections[i] != order[0])
+			order[n++] = &sections[i];
+	others = put_coverage(view, overview) + put_note(view, overview->waits) +
+		 put_load(view, overview) + put_spawns(view, overview->waits) +
+		 has_hidden(overview) + 1;
+	for (size_t i = 0; i < n; i++)
+		others += section_is_named(order[i]);
+	if (!view->top_is_given)
+		sections_shrink(order, n, others, SCREEN_LINES);
+	put_sections(view, order, n, overview);
+	for (size_t i = 0; i < n; i++)
+		if (section_is_named(order[i]))
+			put_nothing(view, order[i], overview);
+	if (has_hidden(overview))
+		put_hidden(view, overview);
+	put_line(&view->page, STYLE_PLAIN, "more",
+		 "stackctl stuck, stackctl snapshot offcpu (oncpu, iolat), --stacks");
+	for (size_t i = 0; i < SECTIONS; i++)
+		free(sections[i].lines);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_RENDER_OVERVIEW_LINES_H
+#define STACKD_CLIENT_RENDER_OVERVIEW_LINES_H
+
+/*
+ * Prints the overview on one screen of 24 lines, with a line for each row. Borrows the answers. A
+ * write error only sets the stream's error flag. Main thread.
+ */
+
+#include "client/render/render.h"
+
+/*
+ * Prints the answers of an overview whose rows are by line, with at most view->top rows for each
+ * part of the time; with fewer if they do not fit on the screen, unless view->top_is_given. The
+ * part "blocked" comes first if one of its rows is urgent.
+ */
+void render_overview_lines(const struct view *view, const struct overview *overview);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/spawns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/table.h"
+#include "common/base.h"
+
+/* The maximum number of children that the line of an overview names. */
+enum { NAMED_MAX = 2 };
+
+/* The processes whose parents have one name, summed up. */
+struct parent {
+	const char *name;
+	struct wire_spawn_sums sums;
+};
+
+static void sums_add(struct wire_spawn_sums *sum, const struct wire_spawn_sums *other)
+{
+	sum->forks += other->forks;
+	sum->execs += other->execs;
+	sum->exits += other->exits;
+	sum->short_lived += other->short_lived;
+	sum->cpu_ns += other->cpu_ns;
+	sum->life_ns += other->life_ns;
+}
+
+static int64_t events(const struct wire_spawn_sums *sums)
+{
+	return sums->forks + sums->execs + sums->exits;
+}
+
+/* Compares parents for qsort(): the one with the most short-lived children comes first. */
+static int compare_parents(const void *a, const void *b)
+{
+	const struct parent *x = a, *y = b;
+	int64_t first = x->sums.short_lived, second = y->sums.short_lived;
+
+	if (first == second) {
+		first = events(&x->sums);
+		second = events(&y->sums);
+	}
+	return first != second ? (first < second ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* Returns the *n_out parents in the rows, sorted. The caller frees the array. */
+static struct parent *parents_make(const struct wire_spawn_rows *rows, size_t *n_out)
+{
+	struct parent *parents = must(calloc(rows->n + 1, sizeof *parents));
+	size_t n = 0;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		size_t k = 0;
+
+		while (k < n && strcmp(parents[k].name, rows->v[i].parent) != 0)
+			k++;
+		if (k == n)
+			parents[n++].name = rows->v[i].parent;
+		sums_add(&parents[k].sums, &rows->v[i].sums);
+	}
+	qsort(parents, n, sizeof *parents, compare_parents);
+	*n_out = n;
+	return parents;
+}
+
+/*
+ * Returns the child of a parent with the most short-lived processes, but less than those of
+ * `after`; NULL if there is none. Of equal ones, the first is the greater.
+ */
+static const struct wire_spawn_row *next_child(const struct wire_spawn_rows *rows,
+					       const struct parent *parent,
+					       const struct wire_spawn_row *after)
+{
+	const struct wire_spawn_row *best = NULL;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct wire_spawn_row *row = &rows->v[i];
+		int64_t n = row->sums.short_lived;
+
+		if (n == 0 || strcmp(row->parent, parent->name) != 0)
+			continue;
+		if (after &&
+		    (n > after->sums.short_lived || (n == after->sums.short_lived && row <= after)))
+			continue;
+		if (!best || n > best->sums.short_lived)
+			best = row;
+	}
+	return best;
+}
+
+/* Returns the children of a parent as "make: cc1plus 3,900, as 311". The caller frees the text. */
+static char *children_text(const struct wire_spawn_rows *rows, const struct parent *parent)
+{
+	_cleanup_(freep) char *who = name_escape(parent->name);
+	const struct wire_spawn_row *row = next_child(rows, parent, NULL);
+	char *text = NULL, *longer;
+
+	must(asprintf(&text, "%s:", who) < 0 ? NULL : text);
+	for (size_t named = 0; row && named < NAMED_MAX; named++) {
+		_cleanup_(freep) char *name = name_escape(row->comm);
+
+		must(asprintf(&longer, "%s%s %s %s", text, named > 0 ? "," : "", name,
+			      count_text(row->sums.short_lived)) < 0
+			     ? NULL
+			     : longer);
+		free(text);
+		text = longer;
+		row = next_child(rows, parent, row);
+	}
+	return text;
+}
+
+char *spawns_line(const struct wire_spawns *spawns)
+{
+	_cleanup_(freep) struct parent *parents = NULL;
+	_cleanup_(freep) char *children = NULL, *average = NULL, *cpu = NULL;
+	const struct wire_spawn_sums *total;
+	char *text = NULL;
+	size_t n;
+
+	if (!spawns || spawns->total.short_lived == 0)
+		return NULL;
+	total = &spawns->total;
+	parents = parents_make(&spawns->rows, &n);
+	if (n > 0 && parents[0].sums.short_lived > 0)
+		children = children_text(&spawns->rows, &parents[0]);
+	average = table_time("", total->life_ns / total->short_lived, "");
+	cpu = table_time("", total->cpu_ns, "");
+	must(asprintf(&text, "%s short-lived, %s on average, CPU %s%s%s",
+		      count_text(total->short_lived), average, cpu, children ? "; " : "",
+		      children ? children : "") < 0
+		     ? NULL
+		     : text);
+	return text;
+}
+
+static const struct table_column columns[] = {
+	{ "forks", 0, 0 }, { "execs", 0, 0 },	{ "ended", 0, 0 },    { "short-lived", 0, 0 },
+	{ "CPU", 0, 0 },   { "average", 0, 0 }, { "process", 16, 0 },
+};
+
+/* Adds a line. Takes over `name`, which is escaped. */
+static void add_line(struct table *table, enum style style, const struct wire_spawn_sums *sums,
+		     char *name)
+{
+	char **cells = table_add(table, style)->cells;
+	const int64_t counts[] = { sums->forks, sums->execs, sums->exits, sums->short_lived };
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		*cells++ = must(strdup(count_text(counts[i])));
+	*cells++ = sums->short_lived > 0 ? table_time("", sums->cpu_ns, "") : NULL;
+	*cells++ = sums->short_lived > 0 ? table_time("", sums->life_ns / sums->short_lived, "")
+					 : NULL;
+	*cells = name;
+}
+
+/* Adds a line for a parent, and one for each kind of child. */
+static void add_parent(struct table *table, const struct wire_spawn_rows *rows,
+		       const struct parent *parent)
+{
+	add_line(table, STYLE_BOLD, &parent->sums, name_escape(parent->name));
+	for (size_t i = 0; i < rows->n; i++) {
+		_cleanup_(freep) char *name = NULL;
+		char *indented;
+
+		if (strcmp(rows->v[i].parent, parent->name) != 0)
+			continue;
+		name = name_escape(rows->v[i].comm);
+		must(asprintf(&indented, "  %s", name) < 0 ? NULL : indented);
+		add_line(table, STYLE_PLAIN, &rows->v[i].sums, indented);
+	}
+}
+
+void render_spawns(const struct view *view, const struct wire_spawns *spawns)
+{
+	_cleanup_(freep) struct parent *parents = NULL;
+	struct table table;
+	size_t n, shown;
+
+	if (!spawns) {
+		page_line(&view->page, STYLE_PLAIN,
+			  "not known: the windows were recorded by an older stackd, or a filter "
+			  "was given");
+		return;
+	}
+	parents = parents_make(&spawns->rows, &n);
+	shown = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n;
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	add_line(&table, STYLE_PLAIN, &spawns->total, must(strdup("all")));
+	for (size_t i = 0; i < shown; i++)
+		add_parent(&table, &spawns->rows, &parents[i]);
+	if (events(&spawns->others) > 0)
+		add_line(&table, STYLE_PLAIN, &spawns->others, must(strdup("(others)")));
+	table_print(&table, &view->page, true, false);
+	table_fini(&table);
+	if (shown < n)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%zu more: -n 0 shows all", n - shown);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_REPORT_INTERNAL_H
+#define STACKD_CLIENT_REPORT_INTERNAL_H
+
+#include <stdint.h>
+
+#include "client/report/data.h"
+#include "proto/wire.h"
+
+/* data.c: returns the node of a row's innermost frame. The outermost one is the process's name. */
+uint32_t report_row_node(struct report_data *data, const struct wire_row *row);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/top/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/iolat.h"
+#include "client/render/measures.h"
+#include "client/render/render.h"
+#include "common/base.h"
+#include "common/own_function.h"
+
+/*
+ * Widths of columns. LONGEST_FROM, COUNT_FROM, AVERAGE_FROM: the widths of a screen from which on
+ * there are these columns.
+ */
+enum { CLASS = 9, SHARE = 6, TIME = 9, CHANGE = 10, COUNT = 8, TITLE_MIN = 16, TITLE_MAX = 32 };
+enum { LONGEST_FROM = 64, COUNT_FROM = 90, AVERAGE_FROM = 110 };
+
+/* Compares rows for qsort(): that of stackd itself comes last, as in the daemon's order. */
+static int by_value(const void *a, const void *b)
+{
+	const struct top_row *x = a, *y = b;
+	int own = (x->row->own == 1) - (y->row->own == 1);
+
+	if (own != 0)
+		return own;
+	return (x->value < y->value) - (x->value > y->value);
+}
+
+/* Returns the time that the rows of a class are sorted by; `class` is NULL outside the overview. */
+static int64_t value_of(const struct wire_row *row, const char *class, bool is_stuck)
+{
+	if (is_stuck)
+		return row->max_ns;
+	if (row->io)
+		return measure_io_time(row);
+	if (class && strcmp(class, "blocked") == 0)
+		return row->blocked_ns == WIRE_ABSENT ? 0 : row->blocked_ns;
+	if (class && strcmp(class, "runnable") == 0)
+		return row->runnable_ns == WIRE_ABSENT ? 0 : row->runnable_ns;
+	return row->total_ns;
+}
+
+/* Returns the time of all rows of a class in an answer. */
+static int64_t whole_of(const struct wire_snapshot_reply *reply, const char *class)
+{
+	for (size_t i = 0; class && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, class) == 0)
+			return reply->parts.v[i].total_ns;
+	return reply->shown.total_ns + reply->rest.total_ns;
+}
+
+/* Adds the rows of a collection that have time of this class, at most `most`, the greatest first.
+ */
+static void add_class(struct top_rows *out, const struct collection *c, const char *class,
+		      bool is_sorted_here, size_t most, enum tab tab)
+{
+	size_t first = out->n;
+
+	if (!c->has_reply || c->n == 0)
+		return;
+	out->v = must(realloc(out->v, (first + c->n) * sizeof(*out->v)));
+	for (size_t i = 0; i < c->n; i++) {
+		struct top_row row = {
+			.row = &c->rows[i],
+			.class = tab == TAB_OVERVIEW ? class : NULL,
+			.value = value_of(&c->rows[i], class, tab == TAB_STUCK),
+			.whole = whole_of(&c->reply, class),
+			.is_sample = reply_is_sampled(&c->reply),
+			.is_io = reply_is_iolat(&c->reply),
+			.is_stuck = tab == TAB_STUCK,
+		};
+
+		if (row.value > 0)
+			out->v[out->n++] = row;
+	}
+	if (is_sorted_here)
+		qsort(out->v + first, out->n - first, sizeof(*out->v), by_value);
+	if (out->n - first > most)
+		out->n = first + most;
+}
+
+void top_rows_init(struct top_rows *out, const struct top_answer *answer)
+{
+	const enum tab tab = answer->question.state.tab;
+	const size_t most = (size_t)answer->question.top;
+
+	*out = (struct top_rows){ 0 };
+	switch (tab) {
+	case TAB_OVERVIEW:
+		add_class(out, &answer->samples, "on CPU", true, most, tab);
+		add_class(out, &answer->waits, "runnable", true, most, tab);
+		add_class(out, &answer->waits, "blocked", true, most, tab);
+		add_class(out, &answer->io, "I/O", true, most, tab);
+		break;
+	case TAB_RUNNABLE:
+		add_class(out, &answer->waits, "runnable", true, most, tab);
+		break;
+	default:
+		add_class(out, &answer->waits, NULL, false, most, tab);
+		add_class(out, &answer->samples, NULL, false, most, tab);
+		add_class(out, &answer->io, NULL, false, most, tab);
+		break;
+	}
+}
+
+void top_rows_fini(struct top_rows *rows)
+{
+	free(rows->v);
+	*rows = (struct top_rows){ 0 };
+}
+
+struct top_base {
+	int64_t length;
+	size_t n;
+	struct {
+		char *key;
+		int64_t value;
+	} v[];
+};
+
+/* Returns a text that is the same for the rows of two answers that are of the same. */
+static char *row_key(const struct top_row *row)
+{
+	const struct wire_row *from = row->row;
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	fprintf(out, "%s\n%" PRId64 "\n%s\n%s\n%s\n", from->comm, from->process.pid,
+		from->key ? from->key : "", from->state ? from->state : "",
+		row->class ? row->class : "");
+	fprintf(out, "%s\n%s\n", from->kernel ? from->kernel->id : "",
+		from->user ? from->user->id : "");
+	if (from->tid != WIRE_ABSENT)
+		fprintf(out, "%" PRId64 "\n", from->tid);
+	if (from->io)
+		fprintf(out, "%s\n%s\n%s\n", from->io->layer, from->io->op,
+			from->io->device ? from->io->device : "");
+	if (fclose(out) != 0)
+		must(NULL);
+	return must(text);
+}
+
+struct top_base *top_base_new(const struct top_rows *rows, int64_t length)
+{
+	struct top_base *base;
+
+	if (rows->n == 0 || length <= 0)
+		return NULL;
+	base = must(calloc(1, sizeof(*base) + rows->n * sizeof(base->v[0])));
+	base->length = length;
+	for (size_t i = 0; i < rows->n; i++) {
+		base->v[i].key = row_key(&rows->v[i]);
+		base->v[i].value = rows->v[i].value;
+	}
+	base->n = rows->n;
+	return base;
+}
+
+struct top_base *top_base_free(struct top_base *base)
+{
+	for (size_t i = 0; base && i < base->n; i++)
+		free(base->v[i].key);
+	free(base);
+	return NULL;
+}
+
+int64_t top_base_change(const struct top_base *base, const struct top_row *row, int64_t length)
+{
+	_cleanup_(freep) char *key = row_key(row);
+	int64_t before = 0;
+
+	for (size_t i = 0; i < base->n; i++)
+		if (strcmp(base->v[i].key, key) == 0)
+			before += base->v[i].value;
+	return row->value - (int64_t)((__int128)before * length / base->length);
+}
+
+/* Returns the first frame of the user stack that is the program's own; NULL if there is none. */
+static const struct wire_frame *own_frame(const struct wire_stack *user)
+{
+	const struct wire_frame *runtime = NULL;
+
+	for (size_t i = 0; user && i < user->frames.n; i++) {
+		const struct wire_frame *frame = &user->frames.v[i];
+
+		if (strcmp(frame->kind, "pseudo") == 0)
+			continue;
+		switch (function_origin(frame->name, frame->module)) {
+		case FUNCTION_OF_PROGRAM:
+			return frame;
+		case FUNCTION_OF_RUNTIME:
+			runtime = runtime ? runtime : frame;
+			break;
+		case FUNCTION_OF_LIBC:
+			break;
+		}
+	}
+	return runtime;
+}
+
+/* Returns a row's function: the program's own or, without one, that of the kernel. */
+static char *function_of(const struct wire_row *row, bool is_sample)
+{
+	static const struct view view = { .is_short = true };
+	const struct wire_stack *kernel = row->kernel, *user = row->user;
+	const struct wire_frame *frame = own_frame(user);
+	size_t leaf = kernel && !is_sample ? scheduler_frames(kernel) : 0;
+	_cleanup_(freep) char *label = NULL;
+
+	/* On a CPU, what runs is the leaf. */
+	if (is_sample && user && user->frames.n > 0 && (!kernel || !kernel->frames.n))
+		frame = &user->frames.v[0];
+	if (frame)
+		label = frame_label(&view, frame, false);
+	else if (kernel && leaf < kernel->frames.n)
+		label = frame_label(&view, &kernel->frames.v[leaf], true);
+	return label ? name_escape(label) : must(strdup(""));
+}
+
+static void put_io(FILE *out, const struct wire_io *io)
+{
+	fprintf(out, "%s %s", io->layer, io->op);
+	if (io->device)
+		fprintf(out, " %s", io->device);
+	if (io->p99_ns != WIRE_ABSENT)
+		fprintf(out, ", p99 %s", ns_text(io->p99_ns));
+}
+
+/* Returns what the row is about: the reason with its object and holder, and the function. */
+static char *what_text(const struct top_row *from)
+{
+	const struct wire_row *row = from->row;
+	_cleanup_(freep) char *function = function_of(row, from->is_sample), *raw = NULL;
+	bool has_reason = row->reason && strcmp(row->reason, "unknown") != 0;
+	size_t size;
+	FILE *out = must(open_memstream(&raw, &size));
+
+	if (row->io)
+		put_io(out, row->io);
+	if (has_reason)
+		fprintf(out, "%s", row->reason);
+	if (row->deadlock == 1)
+		fputs(" DEADLOCK", out);
+	/* First the holder: the name of an object may be a path of any length. */
+	if (row->holders.n > 0)
+		fprintf(out, " <- %s/%" PRId64, row->holders.v[0].comm, row->holders.v[0].pid);
+	if (row->object)
+		fprintf(out, " %s", row->object);
+	if (function[0])
+		fprintf(out, "%s%s", has_reason || row->io ? ": " : "", function);
+	if (fclose(out) != 0)
+		must(NULL);
+	return name_escape(raw);
+}
+
+static char *title_text(const struct top_row *from)
+{
+	const struct wire_row *row = from->row;
+	char *text = NULL;
+
+	if (row->own == 1)
+		return must(strdup("stackd itself"));
+	if (row->key)
+		return name_escape(row->key);
+	if (row->folded > 0) {
+		_cleanup_(freep) char *comm = name_escape(row->comm);
+
+		if (asprintf(&text, "%s (%s like it)", comm, count_text(row->folded)) < 0)
+			must(NULL);
+		return text;
+	}
+	if (row->tid != WIRE_ABSENT) {
+		_cleanup_(freep) char *comm = name_escape(row->comm);
+
+		if (asprintf(&text, "%s/%" PRId64, comm, row->tid) < 0)
+			must(NULL);
+		return text;
+	}
+	if (from->is_io && row->process.pid <= 0)
+		return must(strdup(""));
+	{
+		_cleanup_(freep) char *comm = name_escape(row->comm);
+
+		if (asprintf(&text, "%s/%" PRId64, comm, row->process.pid) < 0)
+			must(NULL);
+	}
+	return text;
+}
+
+/* Writes a text, cut and padded to `width` columns. */
+static void put_cell(FILE *out, const char *text, size_t width, bool is_left)
+{
+	_cleanup_(freep) char *fit = text_fit(text, width);
+	size_t columns = text_columns(fit), blanks = width > columns ? width - columns : 0;
+
+	if (is_left)
+		fputs(fit, out);
+	fprintf(out, "%*s", (int)blanks, "");
+	if (!is_left)
+		fputs(fit, out);
+}
+
+static void put_number(FILE *out, const char *text, size_t width)
+{
+	put_cell(out, text, width - 1, false);
+	fputc(' ', out);
+}
+
+/* The columns before the title, and how wide the title is. */
+struct layout {
+	bool has_class, has_change, has_longest, has_count, has_average;
+	size_t title, what;
+};
+
+static struct layout layout_of(bool has_class, bool has_change, size_t columns)
+{
+	struct layout layout = {
+		.has_class = has_class,
+		.has_change = has_change,
+		.has_longest = columns >= LONGEST_FROM,
+		.has_count = columns >= COUNT_FROM,
+		.has_average = columns >= AVERAGE_FROM,
+	};
+	size_t used = SHARE + TIME, left;
+
+	used += has_class ? CLASS : 0;
+	used += has_change ? CHANGE : 0;
+	used += layout.has_average ? TIME : 0;
+	used += layout.has_longest ? TIME : 0;
+	used += layout.has_count ? COUNT : 0;
+	left = columns > used ? columns - used : 0;
+	layout.title = left * 2 / 5;
+	if (layout.title < TITLE_MIN)
+		layout.title = left < TITLE_MIN ? left : TITLE_MIN;
+	if (layout.title > TITLE_MAX)
+		layout.title = TITLE_MAX;
+	layout.what = left > layout.title + 1 ? left - layout.title - 1 : 0;
+	return layout;
+}
+
+static void put_texts(FILE *out, const struct layout *layout, const char *title, const char *what)
+{
+	put_cell(out, title, layout->title, true);
+	if (layout->what > 0) {
+		_cleanup_(freep) char *fit = text_begin(what, layout->what);
+
+		fprintf(out, " %s", fit);
+	}
+}
+
+char *top_heading(enum tab tab, bool has_base, size_t columns)
+{
+	const struct layout layout = layout_of(tab == TAB_OVERVIEW, has_base, columns);
+	bool is_stuck = tab == TAB_STUCK;
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	if (layout.has_class)
+		put_cell(out, "", CLASS, true);
+	put_number(out, is_stuck ? "STATE" : "SHARE", SHARE);
+	put_number(out, is_stuck ? "FOR" : "TOTAL", TIME);
+	if (layout.has_change)
+		put_number(out, "CHANGE", CHANGE);
+	if (layout.has_average)
+		put_number(out, "AVERAGE", TIME);
+	if (layout.has_longest)
+		put_number(out, "LONGEST", TIME);
+	if (layout.has_count)
+		put_number(out, "COUNT", COUNT);
+	put_texts(out, &layout, "PROCESS",
+		  tab == TAB_ON_CPU ? "FUNCTION"
+		  : tab == TAB_IO   ? "OPERATION"
+				    : "REASON: FUNCTION");
+	if (fclose(out) != 0)
+		must(NULL);
+	return must(text);
+}
+
+static void put_change(FILE *out, int64_t change)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%c%s", change < 0 ? '-' : '+',
+		 ns_text(change < 0 ? -change : change));
+	put_number(out, text, CHANGE);
+}
+
+static void put_lengths(FILE *out, const struct layout *layout, const struct top_row *row)
+{
+	const struct wire_row *from = row->row;
+	bool has_lengths = !row->is_sample && from->count > 0;
+
+	if (layout->has_average)
+		put_number(out, has_lengths ? ns_text(from->total_ns / from->count) : "", TIME);
+	if (layout->has_longest)
+		put_number(out, from->max_ns > 0 ? ns_text(from->max_ns) : "", TIME);
+	if (layout->has_count)
+		put_number(out, count_text(from->count > 0 ? from->count : from->open), COUNT);
+}
+
+char *top_row_text(const struct top_row *row, const struct top_base *base, int64_t length,
+		   size_t columns)
+{
+	const struct layout layout = layout_of(row->class != NULL, base != NULL, columns);
+	_cleanup_(freep) char *title = title_text(row), *what = what_text(row);
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	if (layout.has_class)
+		put_cell(out, row->class, CLASS, true);
+	put_number(out,
+		   !row->is_stuck    ? share_text(row->value, row->whole)
+		   : row->row->state ? row->row->state
+				     : "",
+		   SHARE);
+	put_number(out, ns_text(row->value), TIME);
+	if (base)
+		put_change(out, top_base_change(base, row, length));
+	put_lengths(out, &layout, row);
+	put_texts(out, &layout, title, what);
+	if (fclose(out) != 0)
+		must(NULL);
+	return must(text);
+}

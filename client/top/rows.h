@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_TOP_ROWS_H
+#define STACKD_CLIENT_TOP_ROWS_H
+
+/*
+ * The rows of `stackctl top`: which rows of an answer a tab shows, in what order, and the text of
+ * each in one line. Returned texts are escaped, malloc'ed and owned by the caller. Main thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/top/ask.h"
+#include "client/top/state.h"
+
+/* One line of the screen. The row is borrowed from the answer. */
+struct top_row {
+	const struct wire_row *row;
+	const char *class; /* of the overview: what the thread did; else NULL */
+	int64_t value;	   /* the time that the row is sorted by, in ns */
+	int64_t whole;	   /* the time of all rows of this class, in ns */
+	bool is_sample;	   /* its count is of samples, which have no length */
+	bool is_io;
+	bool is_stuck;
+};
+
+struct top_rows {
+	struct top_row *v;
+	size_t n;
+};
+
+/* Fills *out with the rows of the answer that its tab shows. The caller calls top_rows_fini(). */
+void top_rows_init(struct top_rows *out, const struct top_answer *answer);
+void top_rows_fini(struct top_rows *rows);
+
+/* An answer to compare with: the times of its rows, by what they are of. */
+struct top_base;
+
+/* Returns the times of the rows, or NULL if there are none. `length` is how long they cover, in ns.
+ */
+struct top_base *top_base_new(const struct top_rows *rows, int64_t length);
+struct top_base *top_base_free(struct top_base *base);
+
+/*
+ * Returns by how much the row's time differs from that of the base, which is scaled to the same
+ * length, in ns.
+ */
+int64_t top_base_change(const struct top_base *base, const struct top_row *row, int64_t length);
+
+/* Returns the heading of the columns. `columns` is the width of the screen. */
+char *top_heading(enum tab tab, bool has_base, size_t columns);
+
+/* Returns the line of a row. base: NULL if nothing is compared; length: of the answer, in ns. */
+char *top_row_text(const struct top_row *row, const struct top_base *base, int64_t length,
+		   size_t columns);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/top/screen.h"
+
+#include <ncurses.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/iolat.h"
+#include "client/render/page.h"
+#include "common/base.h"
+
+size_t screen_height(void)
+{
+	int left = LINES - SCREEN_HEAD - SCREEN_FOOT;
+
+	return left > 0 ? (size_t)left : 0;
+}
+
+/* Writes a text into a line of the screen, as much of it as fits. */
+static void put_begin(int line, const char *text)
+{
+	_cleanup_(freep) char *fit = text_begin(text, (size_t)COLS);
+
+	if (line < LINES)
+		mvaddstr(line, 0, fit);
+}
+
+/* Writes a text into a line of the screen, from a column on; "..." stands for what has no room. */
+static void put(int line, int column, const char *text)
+{
+	_cleanup_(freep) char *fit = NULL;
+
+	if (line >= LINES || column >= COLS)
+		return;
+	fit = text_fit(text, (size_t)(COLS - column));
+	mvaddstr(line, column, fit);
+}
+
+static const struct wire_snapshot_reply *reply_of(const struct top_answer *answer)
+{
+	if (!answer)
+		return NULL;
+	if (answer->waits.has_reply)
+		return &answer->waits.reply;
+	if (answer->samples.has_reply)
+		return &answer->samples.reply;
+	return answer->io.has_reply ? &answer->io.reply : NULL;
+}
+
+/* The time that is shown, and how the screen stands to it. */
+static void draw_title(const struct screen *screen)
+{
+	const struct wire_snapshot_reply *reply = reply_of(screen->answer);
+	const struct top_state *state = screen->state;
+	char text[512], start[TERM_TIME_MAX] = "", end[TERM_TIME_MAX] = "";
+
+	if (reply) {
+		time_format(reply->coverage.used.start, TIME_DAY, start);
+		time_format(reply->coverage.used.end, TIME_CLOCK, end);
+	}
+	snprintf(text, sizeof(text), "stackctl top  %s..%s%s%s%s%s%s", start, end,
+		 state->is_frozen  ? "  FROZEN"
+		 : state->since_ns ? "  PAST"
+				   : "",
+		 screen->base ? "  against the base" : "", state->has_idle ? "  with idle" : "",
+		 state->filter[0] ? "  name " : "", state->filter);
+	attron(A_BOLD);
+	put(0, 0, reply ? text : "stackctl top");
+	attroff(A_BOLD);
+}
+
+static void draw_tabs(const struct screen *screen)
+{
+	const struct top_state *state = screen->state;
+	char text[64];
+	int column = 0;
+
+	for (enum tab tab = 0; tab < TABS; tab++) {
+		snprintf(text, sizeof(text), "%d %s", (int)tab + 1, top_tab_name(tab));
+		if (tab == state->tab)
+			attron(A_REVERSE);
+		put(1, column, text);
+		attroff(A_REVERSE);
+		column += (int)strlen(text) + 2;
+	}
+	if (state->tab == TAB_OVERVIEW || state->tab == TAB_RUNNABLE)
+		return;
+	if (state->tab == TAB_STUCK)
+		snprintf(text, sizeof(text), "by %s, longest",
+			 strcmp(top_group(state), "stack") == 0 ? "thread" : top_group(state));
+	else
+		snprintf(text, sizeof(text), "by %s, %s", top_group(state), top_sort(state));
+	put(1, column, text);
+}
+
+/* What is covered and lost, and how many threads ran and waited on average. */
+static void draw_totals(const struct screen *screen)
+{
+	const struct wire_snapshot_reply *reply = reply_of(screen->answer);
+	char on_cpu[32], runnable[32], blocked[32], text[512];
+	int64_t length, lost;
+	int n;
+
+	if (!reply)
+		return;
+	if (reply->missing || reply->coverage.windows == 0) {
+		_cleanup_(freep) char *why =
+			name_escape(reply->missing		 ? reply->missing
+				    : reply->coverage.gaps.n > 0 ? reply->coverage.gaps.v[0].reason
+								 : "no window in this time");
+
+		put(2, 0, why);
+		return;
+	}
+	length = coverage_length(&reply->coverage);
+	lost = lost_count(&reply->lost);
+	average_text(reply->totals.on_cpu_ns, length, on_cpu);
+	n = snprintf(text, sizeof(text), "%s", ns_text(length));
+	if (!reply_is_iolat(reply))
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ": on CPU %s", on_cpu);
+	if (!reply_is_iolat(reply) && reply->totals.cpus > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " of %s CPUs",
+			      count_text(reply->totals.cpus));
+	if (reply->totals.runnable_ns != WIRE_ABSENT) {
+		average_text(reply->totals.runnable_ns, length, runnable);
+		average_text(reply->totals.blocked_ns, length, blocked);
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ", runnable %s, blocked %s",
+			      runnable, blocked);
+	}
+	if (reply->idle.rows > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ", %s idle",
+			      count_text(reply->idle.rows));
+	snprintf(text + n, sizeof(text) - (size_t)n, "; %s%s", lost ? "LOST " : "nothing lost",
+		 lost ? count_text(lost) : "");
+	put(2, 0, text);
+}
+
+static void draw_rows(const struct screen *screen)
+{
+	const struct wire_snapshot_reply *reply = reply_of(screen->answer);
+	const struct top_state *state = screen->state;
+	int64_t length = reply ? coverage_length(&reply->coverage) : 0;
+	size_t height = screen_height();
+	_cleanup_(freep) char *heading = top_heading(state->tab, screen->base, (size_t)COLS);
+
+	attron(A_BOLD);
+	put_begin(SCREEN_HEAD - 1, heading);
+	attroff(A_BOLD);
+	for (size_t i = state->first; i < screen->rows->n && i < state->first + height; i++) {
+		_cleanup_(freep) char *text =
+			top_row_text(&screen->rows->v[i], screen->base, length, (size_t)COLS);
+
+		if (i == state->selected)
+			attron(A_REVERSE);
+		put_begin(SCREEN_HEAD + (int)(i - state->first), text);
+		attroff(A_REVERSE);
+	}
+	if (screen->rows->n == 0 && reply && !screen->trouble)
+		put(SCREEN_HEAD, 0, "nothing to show: no thread did this in this time");
+}
+
+static void draw_lines(const struct screen *screen)
+{
+	size_t height = screen_height(), first = screen->state->first;
+
+	for (size_t i = first; i < screen->n_lines && i < first + height; i++)
+		put_begin(SCREEN_HEAD + (int)(i - first), screen->lines[i]);
+}
+
+static void draw_foot(const struct screen *screen)
+{
+	const struct top_state *state = screen->state;
+	char text[512];
+
+	if (state->prompt == PROMPT_FILTER)
+		snprintf(text, sizeof(text), "thread name: %s_", state->input);
+	else if (state->prompt == PROMPT_TIME)
+		snprintf(text, sizeof(text), "time: %s_", state->input);
+	else if (state->message[0])
+		snprintf(text, sizeof(text), "%s", state->message);
+	else if (screen->trouble)
+		snprintf(text, sizeof(text), "%s", screen->trouble);
+	else if (state->pane != PANE_ROWS)
+		snprintf(text, sizeof(text), "Esc back  Up Down scroll  q quit");
+	else
+		snprintf(text, sizeof(text),
+			 "? help  Enter stacks  w holders  / name  t time  Left Right window  "
+			 "q quit");
+	attron(screen->trouble || state->message[0] ? A_BOLD : A_DIM);
+	put(LINES - 1, 0, text);
+	attroff(A_BOLD | A_DIM);
+}
+
+void screen_draw(const struct screen *screen)
+{
+	erase();
+	draw_title(screen);
+	draw_tabs(screen);
+	draw_totals(screen);
+	if (screen->state->pane == PANE_ROWS)
+		draw_rows(screen);
+	else
+		draw_lines(screen);
+	draw_foot(screen);
+	refresh();
+}

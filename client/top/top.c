@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/top/top.h"
+
+#include <errno.h>
+#include <ncurses.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/base/message.h"
+#include "client/base/term.h"
+#include "client/call/snapshot.h"
+#include "client/option/options.h"
+#include "client/option/range.h"
+#include "client/render/coverage.h"
+#include "client/render/render.h"
+#include "client/top/ask.h"
+#include "client/top/picture.h"
+#include "client/top/rows.h"
+#include "client/top/screen.h"
+#include "client/top/state.h"
+#include "common/base.h"
+
+/* How often to ask, and after how long without an answer to say so, in ns. */
+#define INTERVAL_NS (2 * NS_PER_S)
+#define PATIENCE_NS (2 * NS_PER_S)
+
+enum { OVERVIEW_MOST = 50, LINES_MOST = 10000 };
+
+struct top {
+	const struct options *options;
+	struct top_state state;
+	struct top_ask *ask;
+	struct top_answer *answer; /* the newest one with data; NULL: none yet */
+	struct top_rows rows;
+	struct top_base *base;
+	char **lines; /* of a pane of text */
+	size_t n_lines;
+	char *trouble;	 /* why the last question has no answer, or NULL */
+	bool asks_again; /* the state changed while a question was under way */
+	/* The next question, unless it is one about the rows of the tab: TOP_ROWS. */
+	enum top_purpose wanted;
+	int64_t wanted_pid; /* of TOP_WAKERS */
+	char *holders;	    /* text of the pane about wakers: who holds what the row waits for */
+	int64_t interval_ns;
+	int64_t due_ns; /* when to ask again, in ns of CLOCK_MONOTONIC */
+};
+
+static void lines_clear(struct top *top)
+{
+	for (size_t i = 0; i < top->n_lines; i++)
+		free(top->lines[i]);
+	free(TAKE(top->lines));
+	top->n_lines = 0;
+}
+
+/* Puts a text into the pane, line by line. */
+static void lines_set(struct top *top, const char *text)
+{
+	lines_clear(top);
+	top->lines = must(calloc(LINES_MOST, sizeof(*top->lines)));
+	while (*text && top->n_lines < LINES_MOST) {
+		size_t n = strcspn(text, "\n");
+
+		top->lines[top->n_lines++] = must(strndup(text, n));
+		text += n + (text[n] == '\n');
+	}
+	top->state.first = 0;
+}
+
+static void lines_set_help(struct top *top)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	for (const char *const *line = top_help(); *line; line++)
+		fprintf(out, "%s\n", *line);
+	if (fclose(out) != 0)
+		must(NULL);
+	lines_set(top, text);
+	free(text);
+}
+
+static struct view view_of(FILE *out)
+{
+	return (struct view){
+		.page = { .out = out,
+			  .width = (size_t)(COLS > 20 ? COLS : 20),
+			  .cuts_names = true },
+		.verbose = false,
+		.by_stack = true,
+	};
+}
+
+/* Prints what a thread that still waits waits for, and who holds it. */
+static void put_stuck(const struct top *top, const struct view *view, const struct top_row *row)
+{
+	struct wire_snapshot_reply reply = top->answer->waits.reply;
+	struct wire_row one = *row->row;
+
+	reply.rows = (struct wire_rows){ &one, 1 };
+	render_stuck(view, &reply);
+}
+
+/* Fills the pane with what is known about one row: what it waits for, its holders, its stacks. */
+static void lines_set_row(struct top *top, const struct top_row *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+	struct view view = view_of(out);
+
+	if (row->is_stuck && !row->row->key) {
+		put_stuck(top, &view, row);
+	} else {
+		_cleanup_(freep) char *title = row_title(&view, row->row);
+		_cleanup_(freep) char *state = row->is_sample || !row->row->state
+						       ? must(strdup(""))
+						       : state_words(row->row);
+
+		fprintf(out, "%s\n%s, %s, %s times%s%s\n\n", title, ns_text(row->value),
+			share_text(row->value, row->whole),
+			count_text(row->row->count > 0 ? row->row->count : row->row->open),
+			state[0] ? ", " : "", state);
+		if (row->row->waker)
+			render_waker(&view, row->row);
+		render_frames(&view, row->row, 2, 0);
+	}
+	if (fclose(out) != 0)
+		must(NULL);
+	lines_set(top, text);
+	free(text);
+}
+
+/* Keeps, for the pane about wakers, who holds what the row waits for. */
+static void holders_set(struct top *top, const struct top_row *row)
+{
+	bool is_known = row->row->holders.n > 0 || row->row->object || row->row->holders_unknown;
+	size_t size;
+	FILE *out;
+	struct view view;
+
+	free(TAKE(top->holders));
+	if (!row->is_stuck || row->row->key || !is_known)
+		return;
+	out = must(open_memstream(&top->holders, &size));
+	view = view_of(out);
+	view.hides_kernel = view.hides_user = true;
+	put_stuck(top, &view, row);
+	fputs("who ended waits of this process before:\n", out);
+	if (fclose(out) != 0)
+		must(NULL);
+}
+
+/* Fills the pane with the answer about who ended waits. */
+static void lines_set_wakers(struct top *top, const struct top_answer *answer)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+	struct view view = view_of(out);
+
+	fputs(top->holders ? top->holders : "", out);
+	if (answer->message)
+		fprintf(out, "%s\n", answer->message);
+	else if (answer->waits.has_reply)
+		render_text(&view, &answer->waits.reply);
+	if (fclose(out) != 0)
+		must(NULL);
+	lines_set(top, text);
+	free(text);
+}
+
+static const struct wire_snapshot_reply *reply_of(const struct top_answer *answer)
+{
+	return answer->waits.has_reply	   ? &answer->waits.reply
+	       : answer->samples.has_reply ? &answer->samples.reply
+	       : answer->io.has_reply	   ? &answer->io.reply
+					   : NULL;
+}
+
+static struct top_shown shown_of(const struct top *top)
+{
+	const struct wire_snapshot_reply *reply = top->answer ? reply_of(top->answer) : NULL;
+	struct top_shown shown = {
+		.now = clock_ns(CLOCK_REALTIME),
+		.rows = top->state.pane == PANE_ROWS ? top->rows.n : top->n_lines,
+		.height = screen_height(),
+	};
+
+	if (reply) {
+		shown.start = reply->coverage.used.start;
+		shown.end = reply->coverage.used.end;
+		shown.has_windows = reply->coverage.windows > 0;
+	}
+	return shown;
+}
+
+/* Asks for what the state says, or as soon as the question under way is answered. */
+static void ask_now(struct top *top)
+{
+	const size_t height = screen_height();
+	struct top_question question = {
+		.state = top->state,
+		.window_ns = top->interval_ns,
+		.top = top->state.tab == TAB_OVERVIEW
+			       ? (int64_t)(height / 4 > 1 ? height / 4 : 1)
+			       : (int64_t)(height > OVERVIEW_MOST ? height : OVERVIEW_MOST),
+	};
+	int r;
+
+	if (top_ask_is_busy(top->ask)) {
+		top->asks_again = true;
+		return;
+	}
+	if (top->wanted != TOP_ROWS) {
+		const struct top_shown shown = shown_of(top);
+
+		question.purpose = top->wanted;
+		question.span = (struct wire_span){ shown.start, shown.end };
+		question.pid = top->wanted_pid;
+		if (top->wanted == TOP_PICTURE)
+			question.top = 0;
+		top->wanted = TOP_ROWS;
+	}
+	top->asks_again = false;
+	r = top_ask_begin(top->ask, &question);
+	if (r < 0)
+		snprintf(top->state.message, sizeof(top->state.message), "cannot ask: %s",
+			 strerror(-r));
+	top->due_ns = clock_ns(CLOCK_MONOTONIC) + top->interval_ns;
+}
+
+/* True if the answer is to what the screen shows now. */
+static bool answer_fits(const struct top *top, const struct top_answer *answer)
+{
+	const struct top_state *asked = &answer->question.state, *now = &top->state;
+
+	return asked->tab == now->tab && asked->since_ns == now->since_ns &&
+	       asked->until_ns == now->until_ns;
+}
+
+static void take_answer(struct top *top)
+{
+	struct top_answer *answer = top_ask_take(top->ask);
+
+	if (answer->question.purpose == TOP_WAKERS) {
+		if (top->state.pane == PANE_WAKERS)
+			lines_set_wakers(top, answer);
+		answer = top_answer_free(answer);
+	} else if (answer->question.purpose == TOP_PICTURE) {
+		picture_write(answer, top->state.message, sizeof(top->state.message));
+		answer = top_answer_free(answer);
+	} else {
+		free(top->trouble);
+		top->trouble = answer->message ? name_escape(answer->message) : NULL;
+	}
+	if (answer && !answer->message && answer_fits(top, answer)) {
+		top_rows_fini(&top->rows);
+		top_answer_free(top->answer);
+		top->answer = TAKE(answer);
+		top_rows_init(&top->rows, top->answer);
+		if (top->state.pane == PANE_ROWS)
+			top_fit(&top->state, top->rows.n, screen_height());
+	}
+	top_answer_free(answer);
+	if (top->asks_again)
+		ask_now(top);
+}
+
+static void open_wakers(struct top *top)
+{
+	const struct top_row *row = &top->rows.v[top->state.selected];
+
+	if (row->row->process.pid <= 0 || row->row->key) {
+		snprintf(top->state.message, sizeof(top->state.message),
+			 "the row is not of one process");
+		return;
+	}
+	holders_set(top, row);
+	top->state.pane = PANE_WAKERS;
+	lines_set(top, top->holders ? top->holders : "asking ...");
+	top->wanted = TOP_WAKERS;
+	top->wanted_pid = row->row->process.pid;
+	ask_now(top);
+}
+
+/* Asks for all rows of the tab, to write them to a file. */
+static void open_picture(struct top *top)
+{
+	snprintf(top->state.message, sizeof(top->state.message), "asking for the picture ...");
+	top->wanted = TOP_PICTURE;
+	ask_now(top);
+}
+
+/* Marks the present answer as the base, or forgets the base. */
+static void mark(struct top *top)
+{
+	const struct wire_snapshot_reply *reply = top->answer ? reply_of(top->answer) : NULL;
+	bool had_base = top->base;
+
+	top->base = top_base_free(top->base);
+	if (!had_base && reply)
+		top->base = top_base_new(&top->rows, coverage_length(&reply->coverage));
+	snprintf(top->state.message, sizeof(top->state.message), "%s",
+		 had_base    ? "the base is forgotten"
+		 : top->base ? "this is the base now: CHANGE is against it, for the same time"
+			     : "there is nothing to compare with");
+}
+
+/* Handles a key. Returns false if the user quits. */
+static bool on_key(struct top *top, int key)
+{
+	const struct top_shown shown = shown_of(top);
+	const enum tab tab = top->state.tab;
+	const enum pane pane = top->state.pane;
+
+	switch (top_key(&top->state, key, &shown)) {
+	case ACTION_QUIT:
+		return false;
+	case ACTION_ASK:
+		ask_now(top);
+		break;
+	case ACTION_STACKS:
+		top->state.pane = PANE_STACKS;
+		lines_set_row(top, &top->rows.v[top->state.selected]);
+		break;
+	case ACTION_WAKERS:
+		open_wakers(top);
+		break;
+	case ACTION_MARK:
+		mark(top);
+		break;
+	case ACTION_PICTURE:
+		open_picture(top);
+		break;
+	case ACTION_NONE:
+	case ACTION_DRAW:
+		break;
+	}
+	/* Rows of another tab are no answer to this one. */
+	if (top->state.tab != tab)
+		top_rows_fini(&top->rows);
+	if (top->state.pane == PANE_HELP && pane != PANE_HELP)
+		lines_set_help(top);
+	return true;
+}
+
+static void draw(const struct top *top)
+{
+	struct screen screen = {
+		.state = &top->state,
+		.answer = top->answer,
+		.rows = &top->rows,
+		.base = top->base,
+		.lines = top->lines,
+		.n_lines = top->n_lines,
+		.trouble = top->trouble,
+	};
+	int64_t waited = clock_ns(CLOCK_MONOTONIC) - top_ask_since(top->ask);
+	char text[128];
+
+	if (top_ask_is_busy(top->ask) && waited > PATIENCE_NS) {
+		snprintf(text, sizeof(text), "the daemon has not answered for %s",
+			 ns_text(waited / NS_PER_S * NS_PER_S));
+		screen.trouble = text;
+	}
+	screen_draw(&screen);
+}
+
+/* Returns how long to wait for a key or an answer, in ms. */
+static int timeout_ms(const struct top *top)
+{
+	int64_t left = top->due_ns - clock_ns(CLOCK_MONOTONIC);
+
+	if (top_ask_is_busy(top->ask) || left < 0)
+		return 500;
+	return (int)(left / NS_PER_MS) + 1;
+}
+
+/* Waits for keys, answers and the time to ask again. Returns false if the user quits. */
+static bool step(struct top *top)
+{
+	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				{ .fd = top_ask_fd(top->ask), .events = POLLIN } };
+	bool is_live = !top->state.since_ns;
+	int key;
+
+	if (poll(fds, ARRAY_SIZE(fds), timeout_ms(top)) < 0 && errno != EINTR)
+		return false;
+	if (fds[0].revents & (POLLHUP | POLLERR))
+		return false;
+	while ((key = getch()) != ERR)
+		if (!on_key(top, key))
+			return false;
+	if (top_ask_is_busy(top->ask) && fds[1].revents & POLLIN)
+		take_answer(top);
+	if (!top_ask_is_busy(top->ask) && clock_ns(CLOCK_MONOTONIC) >= top->due_ns &&
+	    (is_live || top->trouble))
+		ask_now(top);
+	return true;
+}
+
+static enum exit_code terminal_open(void)
+{
+	const char *term = getenv("TERM");
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		print_message("top needs a terminal; stackctl snapshot and watch print to files");
+		return EXIT_CODE_USAGE;
+	}
+	if (!term || !term[0] || strcmp(term, "dumb") == 0 || !newterm(term, stdout, stdin)) {
+		print_message("top cannot use a terminal of the type \"%s\" ($TERM); stackctl "
+			      "snapshot and watch print lines",
+			      term ? term : "");
+		return EXIT_CODE_USAGE;
+	}
+	raw();
+	noecho();
+	nonl();
+	keypad(stdscr, true);
+	nodelay(stdscr, true);
+	set_escdelay(50);
+	curs_set(0);
+	return EXIT_CODE_OK;
+}
+
+enum exit_code top_run(const struct options *options)
+{
+	struct top top = {
+		.options = options,
+		.interval_ns =
+			options->interval_ns == WIRE_ABSENT ? INTERVAL_NS : options->interval_ns,
+	};
+	enum exit_code code = terminal_open();
+
+	if (code != EXIT_CODE_OK)
+		return code;
+	top.ask = top_ask_new(options);
+	ask_now(&top);
+	do
+		draw(&top);
+	while (step(&top));
+	endwin();
+	/* A question that is still under way ends with the program. */
+	lines_clear(&top);
+	top_rows_fini(&top.rows);
+	top_base_free(top.base);
+	top_answer_free(top.answer);
+	free(top.trouble);
+	free(top.holders);
+	return EXIT_CODE_OK;
+}

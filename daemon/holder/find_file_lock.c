@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "common/base.h"
+#include "daemon/holder/file_lock.h"
+#include "daemon/holder/internal.h"
+
+/*
+ * LOCKS_BYTES, FDINFO_BYTES: as much of /proc/locks and of a descriptor's fdinfo, with a line for
+ * each of its locks, is read. FDS_MAX: the maximum number of descriptors that are looked at for one
+ * lock.
+ */
+enum { LOCKS_BYTES = 1 << 20, FDINFO_BYTES = 1 << 18, FDS_MAX = 100000 };
+
+/* True if one of the locks in the text of a fdinfo file is `held`. */
+static bool text_has_lock(const char *text, const struct file_lock *held)
+{
+	struct file_lock lock;
+
+	for (const char *at = strstr(text, "lock:"); at; at = strstr(at + 1, "lock:"))
+		if (file_lock_parse(at, &lock) && !lock.is_waiting && lock.inode == held->inode &&
+		    lock.major == held->major && lock.minor == held->minor &&
+		    lock.is_flock == held->is_flock && lock.is_of_file == held->is_of_file &&
+		    lock.is_exclusive == held->is_exclusive && lock.start == held->start)
+			return true;
+	return false;
+}
+
+/*
+ * True if a descriptor of the process has the lock. `text` is a buffer of FDINFO_BYTES. Takes the
+ * descriptors from *fds_left. Ends early at the deadline.
+ */
+static bool process_has_lock(const struct task *task, int32_t pid, const struct file_lock *held,
+			     char *text, size_t *fds_left)
+{
+	char path[64];
+	struct dirent *entry;
+	bool has = false;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32 "/fdinfo", pid);
+	directory = proc_directory_open(path);
+	while (directory && !has && *fds_left && !task_is_late(task) &&
+	       (entry = proc_number_next(directory))) {
+		(*fds_left)--;
+		has = !proc_text_read(dirfd(directory), entry->d_name, text, FDINFO_BYTES) &&
+		      text_has_lock(text, held);
+	}
+	if (directory)
+		closedir(directory);
+	return has;
+}
+
+/*
+ * Adds the processes that have the lock. /proc/locks names the one that asked for it, which may
+ * have ended, or have handed the file on; of a lock that belongs to an open file it names none.
+ * Then all processes are searched.
+ */
+static void lock_holders_add(const struct task *task, const struct file_lock *held,
+			     struct holder_answer *out)
+{
+	_cleanup_(freep) char *text = malloc(FDINFO_BYTES);
+	size_t fds_left = FDS_MAX;
+	struct dirent *entry;
+	DIR *directory;
+
+	if (!text || task_is_late(task)) {
+		out->unknown = holder_took_too_long;
+		return;
+	}
+	if (held->pid > 0 && process_has_lock(task, held->pid, held, text, &fds_left)) {
+		holder_add(out, held->pid, 0);
+		return;
+	}
+	directory = proc_directory_open("/proc");
+	while (directory && (entry = proc_number_next(directory))) {
+		int32_t pid = (int32_t)strtol(entry->d_name, NULL, 10);
+
+		if (process_has_lock(task, pid, held, text, &fds_left))
+			holder_add(out, pid, 0);
+		else if (!fds_left || task_is_late(task))
+			out->unknown = holder_took_too_long;
+		if (out->unknown)
+			break;
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/*
+ * Sets *out to the lock that the thread waits for, as a line of /proc/locks says. Returns the
+ * number of different ones that it may be: such a line names the process, but not the thread, and
+ * of locks of open files neither.
+ */
+static size_t wanted_find(const struct task *task, const char *text, uint64_t inode,
+			  struct file_lock *out)
+{
+	const bool is_flock = task->question->reason == REASON_FLOCK;
+	const bool is_of_file = !is_flock && task->call.args[1] == F_OFD_SETLKW;
+	struct file_lock lock;
+	size_t n = 0;
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		if (!file_lock_parse(line, &lock) || !lock.is_waiting || lock.inode != inode ||
+		    lock.is_flock != is_flock || lock.is_of_file != is_of_file ||
+		    (!is_of_file && lock.pid != task->question->pid))
+			continue;
+		if (!n || lock.major != out->major || lock.minor != out->minor ||
+		    lock.start != out->start || lock.end != out->end ||
+		    lock.is_exclusive != out->is_exclusive)
+			n++;
+		*out = lock;
+	}
+	return n;
+}
+
+void holder_find_file_lock(struct task *task, struct holder_answer *out)
+{
+	long number = task->question->reason == REASON_FLOCK ? SYS_flock : SYS_fcntl;
+	_cleanup_(freep) char *text = malloc(LOCKS_BYTES);
+	struct file_lock wanted, held;
+	uint64_t inode;
+	size_t n;
+
+	if (!text || task->call.number != number ||
+	    task_file(task, task->call.args[0], &out->object, &inode) ||
+	    proc_text_read(AT_FDCWD, "/proc/locks", text, LOCKS_BYTES)) {
+		out->unknown = holder_went_on;
+		return;
+	}
+	n = wanted_find(task, text, inode, &wanted);
+	if (n != 1) {
+		out->unknown = !task_call_is_same(task) ? holder_went_on
+			       : n == 0			? "the kernel does not list this lock"
+					: "threads wait for several locks of this file";
+		return;
+	}
+	for (const char *line = text; *line && !out->unknown;
+	     line += strcspn(line, "\n"), line += *line == '\n')
+		if (file_lock_parse(line, &held) && file_lock_blocks(&held, &wanted))
+			lock_holders_add(task, &held, out);
+	if (!out->n && !out->unknown)
+		out->unknown = task_call_is_same(task) ? "no process has the lock" : holder_went_on;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "common/base.h"
+#include "daemon/holder/internal.h"
+
+/* The beginning of glibc's pthread_mutex_t on 64-bit hosts, which is part of its ABI. */
+struct glibc_mutex {
+	uint32_t lock;
+	uint32_t count;
+	uint32_t owner;
+	uint32_t users;
+	uint32_t kind;
+};
+
+/*
+ * GLIBC_KINDS: the bits that a mutex of one process can have in `kind`: its type, and whether it is
+ * robust, inherits priorities or elides locks.
+ */
+enum { GLIBC_KINDS = 0x3 | 0x10 | 0x20 | 0x300, GLIBC_ROBUST = 0x10, GLIBC_CONTENDED = 2 };
+
+/*
+ * True if a lock on which a thread waits as long as it has the value `expected` looks like one of
+ * glibc. Words of other libraries, such as musl's, have other values while threads wait.
+ */
+static bool is_glibc_mutex(const struct glibc_mutex *mutex, uint32_t expected)
+{
+	if (mutex->kind & ~(uint32_t)GLIBC_KINDS || mutex->lock != expected || !mutex->users)
+		return false;
+	if (mutex->kind & GLIBC_ROBUST)
+		return (mutex->lock & FUTEX_TID_MASK) == mutex->owner;
+	return mutex->lock == GLIBC_CONTENDED;
+}
+
+/* Returns the id of the thread that the lock names as its owner, as it wrote it; 0 if none. */
+static uint32_t owner_read(const struct task *task, uint64_t address)
+{
+	struct glibc_mutex mutex;
+	uint32_t word;
+
+	if (task->question->reason == REASON_PI_MUTEX)
+		return task_memory_read(task, address, &word, sizeof(word)) ? 0
+									    : word & FUTEX_TID_MASK;
+	if (task_memory_read(task, address, &mutex, sizeof(mutex)))
+		return 0;
+	return is_glibc_mutex(&mutex, (uint32_t)task->call.args[2]) ? mutex.owner : 0;
+}
+
+/* Names the lock by its address. Returns false if the thread does not wait for a futex. */
+static bool futex_name(const struct task *task, uint64_t address, struct holder_answer *out)
+{
+	if (task->call.number != SYS_futex) {
+		out->unknown = holder_went_on;
+		return false;
+	}
+	if (asprintf(&out->object, "0x%" PRIx64, address) < 0)
+		out->object = NULL;
+	return true;
+}
+
+/*
+ * Adds the thread of the process that a lock names. It is not believed if it is no thread of this
+ * process.
+ */
+static void owner_add(const struct task *task, uint32_t owner, struct holder_answer *out)
+{
+	int32_t tid = task_thread(task, owner);
+
+	if (!owner)
+		out->unknown = "the lock names no owner";
+	else if (!tid)
+		out->unknown = "the lock names an owner that is no thread of the process";
+	else
+		holder_add(out, task->question->pid, tid);
+}
+
+/*
+ * Reads the owner of a lock of the program from its memory. Anything may be written there, so it is
+ * believed only if it names a thread of the same process, the same twice, while the waiter still
+ * waits for that lock.
+ */
+void holder_find_mutex(struct task *task, struct holder_answer *out)
+{
+	uint64_t address = task->call.args[0], op = task->call.args[1];
+	uint32_t owner;
+
+	if (!futex_name(task, address, out))
+		return;
+	if (!(op & FUTEX_PRIVATE_FLAG)) {
+		out->unknown = "the lock may be shared with other processes";
+		return;
+	}
+	owner = owner_read(task, address);
+	owner_add(task, owner, out);
+	if (owner_read(task, address) != owner) {
+		out->n = 0;
+		out->unknown = holder_went_on;
+	}
+}
+
+/* The beginning of glibc's pthread_rwlock_t on 64-bit hosts, which is part of its ABI. */
+struct glibc_rwlock {
+	uint32_t readers; /* number of readers << RWLOCK_READERS_SHIFT, and bits */
+	uint32_t writers;
+	uint32_t write_phase; /* futex */
+	uint32_t writers_futex;
+	uint32_t pad[2];
+	uint32_t writer; /* id of the thread that has the lock for writing */
+	uint32_t is_shared;
+};
+
+enum { RWLOCK_WRITE_LOCKED = 2, RWLOCK_READERS_SHIFT = 3 };
+
+/*
+ * Returns the address of the lock, to which one of two futexes belongs: that for the write phase is
+ * at a multiple of 8, and that of the writers is not. glibc waits as long as they have the values 2
+ * or 3. Returns 0 for other values: then it is another library's lock, or one that prefers writers.
+ */
+static uint64_t rwlock_address(const struct call *call)
+{
+	uint64_t futex = call->args[0];
+	uint32_t expected = (uint32_t)call->args[2];
+
+	if ((expected != 2 && expected != 3) || futex % 4)
+		return 0;
+	return futex - (futex % 8 ? offsetof(struct glibc_rwlock, writers_futex)
+				  : offsetof(struct glibc_rwlock, write_phase));
+}
+
+void holder_find_rwlock(struct task *task, struct holder_answer *out)
+{
+	uint64_t address = rwlock_address(&task->call);
+	struct glibc_rwlock lock, again;
+
+	if (!futex_name(task, address ? address : task->call.args[0], out))
+		return;
+	if (!address || task_memory_read(task, address, &lock, sizeof(lock)) || lock.pad[0] ||
+	    lock.pad[1] || lock.is_shared > 1)
+		out->unknown = "the lock is none of those of glibc that name their owner";
+	else if (lock.is_shared)
+		out->unknown = "the lock may be shared with other processes";
+	else if (lock.readers & RWLOCK_WRITE_LOCKED && lock.writer)
+		owner_add(task, lock.writer, out);
+	else if (lock.readers >> RWLOCK_READERS_SHIFT)
+		out->unknown = "threads that read have it, and the lock does not name them";
+	else
+		out->unknown = "the lock names no owner";
+	if (out->n && (task_memory_read(task, address, &again, sizeof(again)) ||
+		       again.writer != lock.writer)) {
+		out->n = 0;
+		out->unknown = holder_went_on;
+	}
+}
+
+/* A thread that joins another one waits as long as a word has that thread's id. */
+void holder_find_joined(struct task *task, struct holder_answer *out)
+{
+	uint32_t word, expected = (uint32_t)task->call.args[2];
+
+	if (!futex_name(task, task->call.args[0], out))
+		return;
+	free(TAKE(out->object));
+	if (task_memory_read(task, task->call.args[0], &word, sizeof(word)) || word != expected)
+		out->unknown = holder_went_on;
+	else
+		owner_add(task, word, out);
+	if (!out->n && out->unknown != holder_went_on)
+		out->unknown = "the thread that is waited for is not known";
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/array.h"
+#include "common/base.h"
+#include "daemon/holder/internal.h"
+#include "daemon/holder/unix_diag.h"
+
+/* Adds the processes that have the socket with an inode open. */
+static void owners_add(struct task *task, uint64_t inode, struct holder_answer *out)
+{
+	const struct descriptor *owners;
+	size_t n;
+
+	owners = task_descriptors(task, DESCRIPTOR_SOCKET, inode, &n);
+	for (size_t i = 0; i < n; i++)
+		holder_add_process(out, owners[i].pid);
+	if (!task->search->descriptors.is_whole)
+		out->unknown = holder_took_too_long;
+	else if (!out->n)
+		out->unknown = "no process was found that has the other end open";
+}
+
+/* Returns the table of TCP or UDP of the network namespace of the thread's process, or NULL. */
+static const struct inet_table *table_of(struct task *task, bool is_udp)
+{
+	struct holder_search *search = task->search;
+	struct inet_namespace *namespace = NULL;
+	char name[64] = "";
+
+	if (readlinkat(task->dir_fd, "ns/net", name, sizeof(name) - 1) < 0)
+		return NULL;
+	for (size_t i = 0; i < search->n_namespaces && !namespace; i++)
+		if (search->namespaces[i].is_udp == is_udp &&
+		    strcmp(search->namespaces[i].name, name) == 0)
+	namespace = &search->namespaces[i];
+	if (!namespace) {
+		if (array_reserve(search->namespaces, search->namespaces_capacity,
+				  search->n_namespaces + 1))
+			return NULL;
+		namespace = &search->namespaces[search->n_namespaces++];
+		*namespace = (struct inet_namespace){ .is_udp = is_udp };
+		memcpy(namespace->name, name, sizeof(name));
+		inet_table_read(&namespace->table, task->question->pid, is_udp,
+				search_part_ns(search));
+	}
+	return &namespace->table;
+}
+
+static char *inet_object(const struct inet_socket *socket, bool is_udp)
+{
+	char local[INET_END_TEXT], remote[INET_END_TEXT], *text = NULL;
+	const char *protocol = is_udp ? "UDP" : "TCP";
+	bool is_open_ended = inet_is_open_ended(socket);
+	int r;
+
+	inet_end_text(&socket->local, local);
+	inet_end_text(&socket->remote, remote);
+	r = asprintf(&text, "%s %s%s%s, %s, %u bytes unread, %u unsent or unacknowledged", protocol,
+		     local, is_open_ended ? "" : " to ", is_open_ended ? "" : remote,
+		     inet_state_word(socket->state), socket->unread, socket->unsent);
+	return r < 0 ? NULL : text;
+}
+
+/* Returns false if the namespace of the thread has no such socket. */
+static bool inet_find(struct task *task, uint64_t inode, bool is_udp, struct holder_answer *out)
+{
+	const struct inet_table *table = table_of(task, is_udp);
+	const struct inet_socket *socket = table ? inet_table_find(table, inode) : NULL;
+	const struct inet_socket *peer;
+
+	if (!socket)
+		return false;
+	out->object = inet_object(socket, is_udp);
+	peer = inet_table_peer(table, socket);
+	if (peer)
+		owners_add(task, peer->inode, out);
+	else if (!table->is_whole)
+		out->unknown = holder_took_too_long;
+	else if (inet_is_open_ended(socket))
+		out->unknown = "any program may send to it";
+	else if (inet_is_loopback(&socket->remote))
+		out->unknown = "no process has the other end open";
+	else
+		out->unknown = "the other end is on another host or in another network namespace";
+	return true;
+}
+
+static char *unix_object(uint64_t inode, const struct unix_socket *socket,
+			 const struct unix_socket *peer)
+{
+	const char *name = socket->name[0] ? socket->name : peer->name;
+	char *text = NULL;
+	int r;
+
+	if (name[0])
+		r = asprintf(&text, "Unix socket %s", name);
+	else
+		r = asprintf(&text, "Unix socket %" PRIu64, inode);
+	return r < 0 ? NULL : text;
+}
+
+static void unix_find(struct task *task, uint64_t inode, struct holder_answer *out)
+{
+	struct unix_socket socket, peer = {};
+	int r = search_diag_fd(task->search);
+
+	if (r >= 0)
+		r = unix_diag_ask(r, (uint32_t)inode, &socket);
+	if (r) {
+		out->unknown =
+			r == -ENOENT
+				? "the socket is in another network namespace, or no Unix socket"
+				: "stackd may not ask the kernel about sockets (sock_diag)";
+		return;
+	}
+	if (socket.peer)
+		unix_diag_ask(search_diag_fd(task->search), socket.peer, &peer);
+	out->object = unix_object(inode, &socket, &peer);
+	if (socket.peer)
+		owners_add(task, socket.peer, out);
+	else if (socket.has_peer)
+		out->unknown = "the other end has not accepted the connection";
+	else
+		out->unknown = socket.is_listening ? "any program may connect"
+						   : "the socket is not connected";
+}
+
+void holder_find_socket(struct task *task, struct holder_answer *out)
+{
+	enum wait_reason reason = task->question->reason;
+	bool sends = reason == REASON_UNIX_SEND || reason == REASON_SOCKET_SEND;
+	char target[TASK_TARGET_BYTES];
+	enum descriptor_kind kind;
+	uint64_t inode;
+
+	if (task_descriptor(task, sends, target, sizeof(target)) < 0 ||
+	    !descriptor_parse(target, &kind, &inode) || kind != DESCRIPTOR_SOCKET) {
+		out->unknown = holder_went_on;
+		return;
+	}
+	if (reason != REASON_UNIX && reason != REASON_UNIX_SEND &&
+	    ((reason != REASON_UDP && inet_find(task, inode, false, out)) ||
+	     (reason != REASON_TCP && inet_find(task, inode, true, out))))
+		return;
+	if (reason == REASON_TCP || reason == REASON_UDP)
+		out->unknown = holder_went_on;
+	else
+		unix_find(task, inode, out);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base.h"
+#include "daemon/holder/internal.h"
+#include "daemon/holder/unix_diag.h"
+
+static const struct {
+	enum wait_reason reason;
+	bool in_any_state; /* the thread may be in no system call */
+	void (*find)(struct task *task, struct holder_answer *out);
+} finders[] = {
+	{ REASON_FLOCK, false, holder_find_file_lock },
+	{ REASON_FCNTL, false, holder_find_file_lock },
+	{ REASON_MUTEX, false, holder_find_mutex },
+	{ REASON_PI_MUTEX, false, holder_find_mutex },
+	{ REASON_RWLOCK, false, holder_find_rwlock },
+	{ REASON_JOIN, false, holder_find_joined },
+	{ REASON_PIPE_READ, false, holder_find_pipe },
+	{ REASON_PIPE_WRITE, false, holder_find_pipe },
+	{ REASON_FIFO_OPEN, false, holder_find_fifo_open },
+	{ REASON_EVENTFD, false, holder_find_eventfd },
+	{ REASON_ACCEPT, false, holder_find_socket },
+	{ REASON_CONNECT, false, holder_find_socket },
+	{ REASON_TCP, false, holder_find_socket },
+	{ REASON_UDP, false, holder_find_socket },
+	{ REASON_UNIX, false, holder_find_socket },
+	{ REASON_UNIX_SEND, false, holder_find_socket },
+	{ REASON_SOCKET, false, holder_find_socket },
+	{ REASON_SOCKET_SEND, false, holder_find_socket },
+	{ REASON_DISK_READ, false, holder_find_disk_file },
+	{ REASON_DISK_WRITE, false, holder_find_disk_file },
+	{ REASON_JOURNAL, false, holder_find_disk_file },
+	{ REASON_DISK, false, holder_find_disk_file },
+	{ REASON_FUSE, false, holder_find_disk_file },
+	{ REASON_NFS, false, holder_find_disk_file },
+	{ REASON_SMB, false, holder_find_disk_file },
+	{ REASON_P9, false, holder_find_disk_file },
+	{ REASON_CHILD, false, holder_find_child },
+	{ REASON_VFORK, false, holder_find_vfork_child },
+	{ REASON_DEBUGGER, true, holder_find_tracer },
+	{ REASON_STOPPED, true, holder_find_stopped },
+	{ REASON_FROZEN, true, holder_find_frozen },
+};
+
+bool holder_knows(enum wait_reason reason)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(finders); i++)
+		if (finders[i].reason == reason)
+			return true;
+	return false;
+}
+
+const char *holder_never_known(enum wait_reason reason)
+{
+	switch (reason) {
+	case REASON_FUTEX:
+		return "of locks in programs, only those of glibc (pthread) name their owner";
+	case REASON_KERNEL_MUTEX:
+	case REASON_KERNEL_RWSEM:
+	case REASON_KERNEL_SEM:
+	case REASON_KERNEL_RT_MUTEX:
+	case REASON_KERNEL_PERCPU_RWSEM:
+		return "the kernel does not say who holds its locks";
+	default:
+		return NULL;
+	}
+}
+
+struct holder_search *holder_search_new(int64_t deadline_ns, int diag_fd)
+{
+	struct holder_search *search = calloc(1, sizeof(*search));
+
+	if (search) {
+		search->deadline_ns = deadline_ns;
+		search->diag_fd = diag_fd;
+	}
+	return search;
+}
+
+void holder_search_free(struct holder_search *search)
+{
+	if (!search)
+		return;
+	descriptors_fini(&search->descriptors);
+	for (size_t i = 0; i < search->n_namespaces; i++)
+		inet_table_fini(&search->namespaces[i].table);
+	free(search->namespaces);
+	if (search->is_diag_own)
+		closep(&search->diag_fd);
+	free(search);
+}
+
+int64_t search_part_ns(const struct holder_search *search)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	return now + (search->deadline_ns - now) / 4 * 3;
+}
+
+int search_diag_fd(struct holder_search *search)
+{
+	/* A negative errno other than -1 stays: the answer would be the same. */
+	if (search->diag_fd == -1) {
+		search->diag_fd = unix_diag_open();
+		search->is_diag_own = search->diag_fd >= 0;
+	}
+	return search->diag_fd;
+}
+
+/* Forgets what was found, because it is about another wait of the thread. */
+static void answer_forget(struct holder_answer *out)
+{
+	free(out->object);
+	*out = (struct holder_answer){ .is_known = true, .unknown = holder_went_on };
+}
+
+void holder_look_up(struct holder_search *search, const struct holder_question *question,
+		    struct holder_answer *out)
+{
+	struct task task = { .question = question, .search = search, .dir_fd = -1 };
+	int r = task_open(&task);
+
+	*out = (struct holder_answer){ .is_known = true };
+	for (size_t i = 0; i < ARRAY_SIZE(finders) && !r; i++) {
+		if (finders[i].reason != question->reason)
+			continue;
+		r = finders[i].in_any_state ? 0 : task_call_read(&task);
+		if (r)
+			break;
+		finders[i].find(&task, out);
+		if (!finders[i].in_any_state && !task_call_is_same(&task))
+			answer_forget(out);
+	}
+	if (r)
+		out->unknown = r == -EPERM || r == -EACCES ? "stackd may not look at the thread"
+							   : holder_went_on;
+	closep(&task.dir_fd);
+}

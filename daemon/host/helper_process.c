@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/host/helper_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include "common/base.h"
+
+static int actions_fill(posix_spawn_file_actions_t *actions, int fd)
+{
+	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer reports to this descriptor */
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDERR_FILENO);
+#endif
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(actions, fd, HELPER_SOCKET_FD);
+	if (!r)
+		r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_SOCKET_FD + 1);
+	return r;
+}
+
+int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out)
+{
+	char *argv[] = { name, NULL }, *env[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int r;
+
+	if (posix_spawn_file_actions_init(&actions))
+		return -ENOMEM;
+	if (posix_spawnattr_init(&attributes)) {
+		posix_spawn_file_actions_destroy(&actions);
+		return -ENOMEM;
+	}
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	r = actions_fill(&actions, fd);
+	if (!r)
+		r = posix_spawn(pid_out, program, &actions, &attributes, argv, env);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+void helper_process_ignore_signals(void)
+{
+	static const int ignored[] = {
+		SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_HOST_HELPER_PROCESS_H
+#define STACKD_DAEMON_HOST_HELPER_PROCESS_H
+
+/* Starts helper processes of the daemon. No state; any thread. */
+
+#include <sys/types.h>
+
+/* Descriptor of the socket to the daemon, in a helper process. */
+enum { HELPER_SOCKET_FD = 3 };
+
+/*
+ * Executes a program as a helper process, with no signal blocked or ignored, an empty environment,
+ * and no descriptors but /dev/null and, as HELPER_SOCKET_FD, a copy of `fd`. `name` is its argv[0].
+ * Returns 0 or a negative errno.
+ */
+int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out);
+
+/*
+ * Ignores the signals that end or reload the daemon, for a helper process that ends when its socket
+ * does.
+ */
+void helper_process_ignore_signals(void);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the function of each group of GROUP_BY_LINE, and its time over the range. */
+#include "daemon/query/aggregate_internal.h"
+
+#include <errno.h>
+
+bool aggregate_line_init(struct aggregate *aggregate, struct aggregate_group *group)
+{
+	if (group->line)
+		*group->line = (struct aggregate_line){};
+	else
+		group->line = arena_alloc(aggregate->arena, sizeof(*group->line));
+	if (!group->line)
+		aggregate->error = -ENOMEM;
+	return group->line;
+}
+
+/* Adds a time to a function, or takes it from all functions if there is no room for another. */
+static void function_add(struct aggregate_line *line, uint64_t function, uint64_t ns)
+{
+	size_t i, least = 0;
+	uint64_t less;
+
+	for (i = 0; i < LINE_FUNCTIONS; i++) {
+		if (line->function_ns[i] && line->functions[i] == function) {
+			line->function_ns[i] += ns;
+			return;
+		}
+		if (line->function_ns[i] < line->function_ns[least])
+			least = i;
+	}
+	less = line->function_ns[least] < ns ? line->function_ns[least] : ns;
+	for (i = 0; i < LINE_FUNCTIONS; i++)
+		line->function_ns[i] -= less;
+	if (ns == less)
+		return;
+	line->functions[least] = function;
+	line->function_ns[least] = ns - less;
+}
+
+void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,
+			const struct aggregate_item *item)
+{
+	uint64_t ns = item->on_ns + item->blocked_ns + item->runnable_ns;
+
+	line->slots[aggregate->slot] += ns;
+	line->runnable_slots[aggregate->slot] += item->runnable_ns;
+	if (item->function && ns)
+		function_add(line, item->function, ns);
+}
+
+void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_line *line)
+{
+	for (size_t i = 0; i < AGGREGATE_SLOTS; i++) {
+		sum->slots[i] += line->slots[i];
+		sum->runnable_slots[i] += line->runnable_slots[i];
+	}
+	for (size_t i = 0; i < LINE_FUNCTIONS; i++)
+		if (line->function_ns[i])
+			function_add(sum, line->functions[i], line->function_ns[i]);
+}
+
+const char *aggregate_line_function(const struct aggregate *aggregate,
+				    const struct aggregate_group *group)
+{
+	const struct aggregate_line *line = group->line;
+	uint64_t all = group->on_ns + group->blocked_ns + group->runnable_ns;
+	struct aggregate_name *name;
+	size_t i, most = 0;
+
+	for (i = 1; line && i < LINE_FUNCTIONS; i++)
+		if (line->function_ns[i] > line->function_ns[most])
+			most = i;
+	if (!line || !line->function_ns[most] || line->function_ns[most] < all / 10)
+		return NULL;
+	HASH_FIND(hh, aggregate->names, &line->functions[most], sizeof(line->functions[most]),
+		  name);
+	return name ? name->text : NULL;
+}
+
+/* Sets the start and the end of window i of a list, in ns since the epoch. */
+static void window_times(const struct timeline_list *list, size_t i, int64_t *start, int64_t *end)
+{
+	const struct window *window;
+
+	if (list->entries) {
+		*start = store_entry_start(&list->entries[i]);
+		*end = store_entry_end(&list->entries[i]);
+		return;
+	}
+	window = list->windows[i];
+	*start = window->start_ns + window->real_offset_ns;
+	*end = window->end_ns + window->real_offset_ns;
+}
+
+void aggregate_slots_init(struct aggregate *aggregate, const struct timeline_list *list,
+			  size_t first, size_t end)
+{
+	int64_t window_start, window_end, longest = 1;
+	size_t i;
+
+	if (aggregate->options.group != GROUP_BY_LINE || first >= end)
+		return;
+	window_times(list, first, &aggregate->slots_start_ns, &window_end);
+	window_times(list, end - 1, &window_start, &aggregate->slots_end_ns);
+	for (i = first; i < end; i++) {
+		window_times(list, i, &window_start, &window_end);
+		if (window_end - window_start > longest)
+			longest = window_end - window_start;
+	}
+	/* No slot is shorter than a window: else none would have its middle in some slots. */
+	for (aggregate->n_slots = 1; aggregate->n_slots < AGGREGATE_SLOTS; aggregate->n_slots++)
+		if ((aggregate->slots_end_ns - aggregate->slots_start_ns) / longest <=
+		    (int64_t)aggregate->n_slots)
+			break;
+}
+
+void aggregate_slots_next(struct aggregate *aggregate, const struct window *window)
+{
+	int64_t length = aggregate->slots_end_ns - aggregate->slots_start_ns, middle, slot;
+
+	if (!aggregate->n_slots)
+		return;
+	middle = window->start_ns + (window->end_ns - window->start_ns) / 2 +
+		 window->real_offset_ns - aggregate->slots_start_ns;
+	/* The clock may have been set back between two windows. */
+	if (length <= 0 || middle < 0)
+		slot = 0;
+	else if (middle >= length)
+		slot = (int64_t)aggregate->n_slots - 1;
+	else
+		slot = (int64_t)((double)middle / (double)length * (double)aggregate->n_slots);
+	if (slot >= (int64_t)aggregate->n_slots)
+		slot = (int64_t)aggregate->n_slots - 1;
+	aggregate->slot = (size_t)slot;
+	if (window->end_ns > window->start_ns)
+		aggregate->slots[slot] += (uint64_t)(window->end_ns - window->start_ns);
+}
+
+const uint64_t *aggregate_slots(const struct aggregate *aggregate, size_t *n_out)
+{
+	*n_out = aggregate->n_slots;
+	return aggregate->slots;
+}

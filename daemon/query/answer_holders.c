@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query/answer_holders.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/holder/holder.h"
+#include "daemon/window/reason_find.h"
+
+static enum wait_reason reason_of(const struct aggregate_group *group)
+{
+	return group->has_reason ? group->reason
+				 : reason_find(group->state, group->kernel, group->user);
+}
+
+/* The waits that are looked up, their groups, and what was found. */
+struct search {
+	struct holder_question questions[HOLDER_LOOKUPS];
+	struct holder_answer answers[HOLDER_LOOKUPS];
+	struct aggregate_group *groups[HOLDER_LOOKUPS];
+	size_t n;
+};
+
+/*
+ * True if the group stands for one thread's wait that has not ended: for that of `tid`. In a row by
+ * line, this is the longest wait, for which others may wait behind the same holder.
+ */
+static bool is_one_wait(const struct aggregate_group *group)
+{
+	bool is_longest = group->line && group->open && group->max_ns && group->key.pid &&
+			  group->max_end_real_ns == INT64_MAX;
+
+	return !group->is_others && !group->is_own && !group->folded && !group->unseen &&
+	       group->tid && (group->line ? is_longest : group->open == 1);
+}
+
+/* True if holders can be looked up for the group: it is one thread's wait, for a reason that has
+ * any. */
+static bool has_holders(const struct aggregate_group *group)
+{
+	return is_one_wait(group) && holder_knows(reason_of(group));
+}
+
+/* Notes why no holder is known, for the reasons for which stackd cannot find any. */
+static int unknown_say(struct arena *arena, struct aggregate_group **groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *unknown =
+			is_one_wait(groups[i]) ? holder_never_known(reason_of(groups[i])) : NULL;
+
+		if (!unknown || groups[i]->holders)
+			continue;
+		groups[i]->holders = arena_alloc(arena, sizeof(*groups[i]->holders));
+		if (!groups[i]->holders)
+			return -ENOMEM;
+		groups[i]->holders->unknown = unknown;
+	}
+	return 0;
+}
+
+/*
+ * Adds the waits that have holders, those that are idle or the others, as far as there is room.
+ * Returns how many there was no room for.
+ */
+static size_t search_add(struct search *search, struct aggregate_group **groups, size_t n,
+			 bool is_idle)
+{
+	size_t left_out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (groups[i]->is_idle != is_idle || !has_holders(groups[i]))
+			continue;
+		if (search->n == HOLDER_LOOKUPS) {
+			left_out++;
+			continue;
+		}
+		search->groups[search->n] = groups[i];
+		search->questions[search->n++] = (struct holder_question){
+			.pid = (int32_t)groups[i]->key.pid,
+			.tid = groups[i]->tid,
+			.start_boot_ns = groups[i]->thread_start_ns,
+			.reason = reason_of(groups[i]),
+		};
+	}
+	return left_out;
+}
+
+static int found_copy(struct arena *arena, const struct holder_answer *from,
+		      struct aggregate_group *group)
+{
+	struct group_holders *to = arena_alloc(arena, sizeof(*to));
+	struct holder *holders = arena_array(arena, from->n + 1, sizeof(*holders));
+
+	if (!to || !holders)
+		return -ENOMEM;
+	memcpy(holders, from->holders, from->n * sizeof(*holders));
+	to->holders = holders;
+	to->n = from->n;
+	to->more = from->more;
+	to->unknown = from->unknown;
+	to->object = from->object ? arena_strdup(arena, from->object) : NULL;
+	if (from->object && !to->object)
+		return -ENOMEM;
+	group->holders = to;
+	return 0;
+}
+
+/* Returns the group of a thread's wait; NULL if the thread does not wait. */
+static const struct aggregate_group *wait_of(struct aggregate_group **groups, size_t n, int32_t tid)
+{
+	for (size_t i = 0; i < n && tid; i++)
+		if (groups[i]->tid == tid && is_one_wait(groups[i]))
+			return groups[i];
+	return NULL;
+}
+
+/* Waits, each of which may be for a thread that waits, too: groups of an answer, or recorded. */
+struct waits {
+	/* returns the wait of the only thread that holds what `wait` is for; NULL: none is known */
+	const void *(*next)(const struct waits *waits, const void *wait);
+	struct holder_step (*step)(const struct waits *waits, const void *wait);
+	struct aggregate_group **groups;
+	size_t n_groups;
+	const struct window_held *held;
+	int64_t at_ns; /* the moment whose recorded waits are followed */
+};
+
+/*
+ * Follows the holders of a wait, as long as each waits itself and its wait has one holder. Ends
+ * after as many steps as there can be waits with holders, so that it finds every deadlock.
+ */
+static void chain_make(const struct waits *waits, const void *wait, struct group_holders *found)
+{
+	const void *at = waits->next(waits, wait), *seen[HOLDER_LOOKUPS];
+
+	for (size_t i = 0; at && i < HOLDER_LOOKUPS; i++) {
+		if (at == wait) {
+			found->is_deadlock = true;
+			return;
+		}
+		/* The wait is for a ring of others, and is no part of it. */
+		for (size_t k = 0; k < i; k++)
+			if (seen[k] == at)
+				return;
+		seen[i] = at;
+		if (found->n_steps < HOLDER_STEPS)
+			found->steps[found->n_steps++] = waits->step(waits, at);
+		at = waits->next(waits, at);
+	}
+}
+
+static const void *group_next(const struct waits *waits, const void *wait)
+{
+	const struct group_holders *held = ((const struct aggregate_group *)wait)->holders;
+
+	if (!held || held->n != 1 || held->more)
+		return NULL;
+	return wait_of(waits->groups, waits->n_groups, held->holders[0].tid);
+}
+
+/* The stacks of a step may be gone when the row is made: its reason is found now. */
+static struct holder_step group_step(const struct waits *waits, const void *wait)
+{
+	const struct aggregate_group *at = wait;
+
+	return (struct holder_step){
+		.pid = (int64_t)at->key.pid,
+		.tid = at->tid,
+		.comm = at->max_comm,
+		.reason = reason_of(at),
+		.object = at->holders ? at->holders->object : NULL,
+		.ns = at->max_ns,
+	};
+}
+
+int answer_holders_find(struct answer *answer, struct aggregate_group **groups, size_t n,
+			size_t n_all, size_t *left_out)
+{
+	const struct waits waits = {
+		.next = group_next,
+		.step = group_step,
+		.groups = groups,
+		.n_groups = n_all,
+	};
+	struct search *search = arena_alloc(answer->arena, sizeof(*search));
+	int r;
+
+	*left_out = 0;
+	if (!search)
+		return -ENOMEM;
+	r = unknown_say(answer->arena, groups, n);
+	if (r)
+		return r;
+	*left_out = search_add(search, groups, n, false);
+	*left_out += search_add(search, groups, n, true);
+	r = search->n
+		    ? holder_find(search->questions, search->n, HOLDER_FOR_ANSWER, search->answers)
+		    : 0;
+	/* The answer is right without holders. */
+	if (r) {
+		*left_out += search->n;
+		return r == -ENOMEM ? r : 0;
+	}
+	for (size_t i = 0; i < search->n && !r; i++) {
+		if (search->answers[i].is_known)
+			r = found_copy(answer->arena, &search->answers[i], search->groups[i]);
+		else
+			(*left_out)++;
+	}
+	for (size_t i = 0; i < search->n && !r; i++)
+		if (search->groups[i]->holders)
+			chain_make(&waits, search->groups[i], search->groups[i]->holders);
+	holder_answers_fini(search->answers, search->n);
+	return r;
+}
+
+static const void *recorded_next(const struct waits *waits, const void *wait)
+{
+	const struct held_wait *held = wait;
+
+	if (held->n_by != 1 || held->more || !held->by[0].tid)
+		return NULL;
+	return window_held_at(waits->held, held->by[0].tid, waits->at_ns);
+}
+
+static struct holder_step recorded_step(const struct waits *waits, const void *wait)
+{
+	const struct held_wait *at = wait;
+
+	return (struct holder_step){
+		.pid = at->pid,
+		.tid = at->tid,
+		.comm = at->comm,
+		.reason = at->reason,
+		.object = at->object,
+		.ns = (uint64_t)(waits->at_ns - at->since_ns),
+	};
+}
+
+/* Sets the holders of a group from a recorded wait, whose texts the aggregate owns. */
+static int recorded_copy(struct arena *arena, const struct window_held *held,
+			 const struct held_wait *wait, struct aggregate_group *group)
+{
+	/* The chain is that of the last moment that has the wait. */
+	const struct waits waits = {
+		.next = recorded_next,
+		.step = recorded_step,
+		.held = held,
+		.at_ns = wait->last_ns,
+	};
+	struct group_holders *to = arena_alloc(arena, sizeof(*to));
+	struct holder *holders = arena_array(arena, wait->n_by + 1, sizeof(*holders));
+
+	if (!to || !holders)
+		return -ENOMEM;
+	for (size_t i = 0; i < wait->n_by; i++) {
+		holders[i].pid = wait->by[i].pid;
+		holders[i].tid = wait->by[i].tid;
+		memcpy(holders[i].comm, wait->by[i].comm, sizeof(holders[i].comm));
+	}
+	*to = (struct group_holders){
+		.object = wait->object,
+		.unknown = wait->unknown,
+		.holders = holders,
+		.n = wait->n_by,
+		.more = wait->more,
+		.looked_ns = wait->looked_ns,
+	};
+	chain_make(&waits, wait, to);
+	group->holders = to;
+	return 0;
+}
+
+/* Returns what was recorded about the longest wait of a group; NULL: nothing. */
+static const struct held_wait *recorded_find(const struct aggregate *aggregate,
+					     const struct aggregate_group *group)
+{
+	const struct held_wait *wait;
+	int64_t since_ns;
+
+	if (group->holders || group->is_sample || group->is_others || group->is_own ||
+	    group->is_short || group->folded || group->max_ns < HELD_WAIT_NS)
+		return NULL;
+	since_ns = aggregate_longest_since(aggregate, group);
+	wait = since_ns ? window_held_find(aggregate_held(aggregate), group->max_tid, since_ns)
+			: NULL;
+	if (!wait || !wait->looked_ns || wait->reason != reason_of(group) ||
+	    (group->key.pid && group->key.pid != (uint64_t)wait->pid))
+		return NULL;
+	return wait;
+}
+
+int answer_holders_recorded(struct answer *answer, struct aggregate_group **groups, size_t n)
+{
+	const struct window_held *held = aggregate_held(answer->aggregate);
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r && held->n; i++) {
+		const struct held_wait *wait = recorded_find(answer->aggregate, groups[i]);
+
+		if (wait)
+			r = recorded_copy(answer->arena, held, wait, groups[i]);
+	}
+	return r ? r : unknown_say(answer->arena, groups, n);
+}
+
+static int holder_wire(struct arena *arena, const char *comm, int64_t pid, int64_t tid,
+		       struct wire_holder *out)
+{
+	*out = (struct wire_holder){
+		.pid = pid,
+		.tid = tid ? tid : WIRE_ABSENT,
+		.comm = arena_strndup(arena, comm, HOLDER_COMM),
+		.for_ns = WIRE_ABSENT,
+	};
+	return out->comm ? 0 : -ENOMEM;
+}
+
+/* Copies a text, which the aggregate may own, for the reply. NULL stays NULL. 0 or -ENOMEM. */
+static int text_wire(struct arena *arena, const char *text, const char **out)
+{
+	*out = text ? arena_strdup(arena, text) : NULL;
+	return text && !*out ? -ENOMEM : 0;
+}
+
+static int steps_wire(struct arena *arena, const struct group_holders *found, struct wire_row *row)
+{
+	struct wire_holder *chain = arena_array(arena, found->n_steps + 1, sizeof(*chain));
+	int r = chain ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < found->n_steps && !r; i++) {
+		const struct holder_step *step = &found->steps[i];
+
+		r = holder_wire(arena, step->comm, step->pid, step->tid, &chain[i]);
+		chain[i].reason = wait_reason_word(step->reason);
+		r = r ? r : text_wire(arena, step->object, &chain[i].object);
+		chain[i].for_ns = (int64_t)step->ns;
+	}
+	row->chain = (struct wire_holders){ .v = chain, .n = found->n_steps };
+	return r;
+}
+
+int answer_holders_wire(struct arena *arena, const struct aggregate_group *group,
+			struct wire_row *row)
+{
+	const struct group_holders *found = group->holders;
+	struct wire_holder *holders;
+	int r = 0;
+
+	if (!found)
+		return 0;
+	holders = arena_array(arena, found->n + 1, sizeof(*holders));
+	if (!holders)
+		return -ENOMEM;
+	for (size_t i = 0; i < found->n && !r; i++)
+		r = holder_wire(arena, found->holders[i].comm, found->holders[i].pid,
+				found->holders[i].tid, &holders[i]);
+	if (!r)
+		r = text_wire(arena, found->object, &row->object);
+	if (!r)
+		r = text_wire(arena, found->unknown, &row->holders_unknown);
+	row->holders = (struct wire_holders){ .v = holders, .n = found->n };
+	row->holders_more = found->more ? (int64_t)found->more : WIRE_ABSENT;
+	if (found->is_deadlock)
+		row->deadlock = 1;
+	if (found->looked_ns)
+		row->holders_at = found->looked_ns;
+	return r ? r : steps_wire(arena, found, row);
+}

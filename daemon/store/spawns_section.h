@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_SPAWNS_SECTION_H
+#define STACKD_DAEMON_STORE_SPAWNS_SECTION_H
+
+/*
+ * Encodes the processes that began and ended in a window as the payload of a section of
+ * window_blob.c, and decodes them. No state; any thread.
+ */
+
+#include "daemon/store/bytes.h"
+#include "daemon/window/window_spawns.h"
+
+enum { STORE_SPAWNS_VERSION = 1 };
+
+void store_spawns_encode(const struct window_spawns *spawns, struct bytes *out);
+
+/*
+ * Decodes into *spawns, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller calls
+ * window_spawns_fini() in any case.
+ */
+int store_spawns_decode(struct bytes_reader *in, struct window_spawns *spawns);
+
+#endif

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""stackctl diff against a stand-in for the daemon: what it asks for, and what it says of the answers. Run
+with: STACKCTL."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import double
+from double import error, time
+from rows import ROWS, row, snapshot
+
+STACKCTL = sys.argv[1]
+S = 10**9
+T0 = 1772334610 * S
+
+
+def answer(start, length, rows, **other):
+    span = {"start": time(start), "end": time(start + length)}
+    reply = snapshot(rows, lost=[], notes=[], **other)
+    reply["coverage"] = {"asked": span, "used": span, "asked_ns": length, "covered_ns": length,
+                         "windows": length // (5 * S), "gaps": [], "complete": True}
+    reply["shown"] = {"rows": len(rows), "total_ns": 0}
+    return reply
+
+
+class Diff(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.daemon = double.Double(self.directory.name + "/sock")
+        self.base = answer(T0, 60 * S, [row("same", 0, total_ns=2 * S), row("gone", 0, total_ns=S)])
+        self.new = answer(T0 + 60 * S, 30 * S, [row("new", 0, total_ns=7), *ROWS,
+                                                row("same", 0, total_ns=3 * S)])
+
+    def tearDown(self):
+        self.daemon.close()
+        self.directory.cleanup()
+
+    def run_both(self, *words):
+        environment = {**os.environ, "STACKD_SOCKET": self.directory.name + "/sock", "TZ": "UTC"}
+        return subprocess.run([STACKCTL, "diff", *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=environment, timeout=30, text=True,
+                              check=False)
+
+    def run_it(self, *words, code=0):
+        done = self.run_both(*words)
+        self.assertEqual(done.returncode, code, (words, done.stderr))
+        return done.stdout if code == 0 else done.stderr
+
+    def reply_in_one_call(self):
+        self.daemon.replies["Snapshot"] = [
+            {"parameters": self.base, "continues": True},
+            {"parameters": {**self.new, "rows": self.new["rows"][:3]}, "continues": True},
+            {"parameters": {**self.new, "rows": self.new["rows"][3:]}}]
+
+    def test_two_ranges(self):
+        self.reply_in_one_call()
+        document = json.loads(self.run_it("offcpu", "--json", "--since", "@2000", "--until", "@2010",
+                                          "--base", "-30min", "-p", "42"))
+        (call,) = self.daemon.calls
+        self.assertEqual(call["parameters"], {
+            "probe": "offcpu", "top": 0, "idle": True, "filter": {"pids": [42]},
+            "ranges": [{"since_ns": 200 * S, "until_ns": 210 * S},
+                       {"since_ns": 2000 * S, "until_ns": 2010 * S}]})
+        rows = {tuple(r["stack"]): r for r in document["rows"]}
+        self.assertEqual(len(rows), len(ROWS) + 3)
+        for r in rows.values():
+            self.assertEqual(r["scaled_base"] + r["change"], r["new"])
+        self.assertEqual(sum(r["scaled_base"] for r in rows.values()), document["scaled_total"])
+        self.assertEqual(document["scaled_total"], 3 * S // 2)
+        self.assertEqual(document["base"]["total"], 3 * S)
+        self.assertEqual(sum(r["new"] for r in rows.values()), document["new"]["total"])
+        changes = [abs(r["change"]) for r in document["rows"]]
+        self.assertEqual(changes, sorted(changes, reverse=True))
+        gone = next(r for name, r in rows.items() if name[0] == "gone")
+        self.assertEqual((gone["base"], gone["scaled_base"], gone["change"], gone["new"]),
+                         (S, S // 2, -S // 2, 0))
+
+    def test_top(self):
+        """What -n leaves out is added up, so that the sums stay whole; --reverse turns what is shown."""
+        self.reply_in_one_call()
+        everything = json.loads(self.run_it("offcpu", "--base", "-1d", "--json"))
+        self.assertEqual(everything["rest"]["rows"], 0)
+        self.reply_in_one_call()
+        document = json.loads(self.run_it("offcpu", "--base", "-1d", "--json", "-n", "2", "--reverse"))
+        self.assertEqual(document["rows"], everything["rows"][1::-1])
+        self.assertEqual(document["rest"]["rows"], len(everything["rows"]) - 2)
+        for key in ("change", "base", "scaled_base", "new", "base_count", "new_count"):
+            self.assertEqual(sum(r[key] for r in [*document["rows"], document["rest"]]),
+                             sum(r[key] for r in everything["rows"]), key)
+
+    def test_gaps(self):
+        """The covered time is what the daemon says: it lists a part of many gaps."""
+        self.base["coverage"]["used_ns"] = 15 * S
+        self.reply_in_one_call()
+        document = json.loads(self.run_it("offcpu", "--base", "-1d", "--json"))
+        self.assertEqual(document["base"]["covered_ns"], 15 * S)
+        self.assertEqual(document["scaled_total"], 6 * S)
+
+    def test_default_base(self):
+        """The base ends where the windows of the range begin, so that none is in both."""
+        self.daemon.replies["Snapshot"] = lambda asked: [
+            {"parameters": self.base if asked["ranges"][0].get("until_ns") == T0 + 60 * S
+             else self.new}]
+        self.assertIn("gone\n", self.run_it("--window", "20s", "-n0"))
+        first, second = [call["parameters"]["ranges"] for call in self.daemon.calls]
+        self.assertNotIn("until_ns", first[0])
+        self.assertEqual(second, [{"since_ns": T0 + 30 * S, "until_ns": T0 + 60 * S}])
+
+    def test_sessions(self):
+        self.daemon.replies["Snapshot"] = lambda asked: [
+            {"parameters": self.base if asked["session"] == "s1" else self.new}]
+        self.assertIn("gone\n", self.run_it("s1", "s2", "-n0"))
+        self.assertIn("without --base", self.run_it("s1", "s2", "--base", "-1d", code=1))
+        self.new["probe"] = "oncpu"
+        self.assertIn("no rows in common", self.run_it("s1", "s2", code=1))
+
+    def test_ids(self):
+        self.reply_in_one_call()
+        text = self.run_it("offcpu", "--base", "-1d", "-n0", "--by", "process", "--folded")
+        self.assertIn("gone (pid 100);", text)
+
+    def test_folded(self):
+        self.reply_in_one_call()
+        lines = self.run_it("offcpu", "--base", "-1d", "--folded").splitlines()
+        fields = [line.rsplit(" ", 2) for line in lines]
+        self.assertEqual(sum(int(before) for _, before, _ in fields), 3 * S // 2 // 1000)
+        self.assertTrue(all(stack.count(";") == 4 for stack, _, _ in fields), lines)
+
+    def test_nothing(self):
+        self.base["missing"] = "no window is in the range"
+        self.base["coverage"]["used"] = {"start": time(T0), "end": time(T0)}
+        self.base["rows"], self.base["shown"]["rows"] = [], 0
+        self.reply_in_one_call()
+        self.assertIn("no data in the base range: no window", self.run_it(
+            "offcpu", "--base", "-1d", code=4))
+        self.daemon.replies["Snapshot"] = [error("io.stackd.UnknownSession", session="s", message="m")]
+        self.run_it("s", code=1)
+
+    def test_nobody(self):
+        """A filter that matches no thread is said, of each range by itself."""
+        for side, says, code in (("base", "no thread of the filter was seen in the base range", 0),
+                                 ("new", "no thread of the filter was seen in either range", 4)):
+            reply = getattr(self, side)
+            reply["totals"]["threads"], reply["rows"], reply["shown"]["rows"] = 0, [], 0
+            self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True},
+                                               {"parameters": self.new}]
+            done = self.run_both("offcpu", "--base", "-1d", "-p", "42")
+            self.assertEqual(done.returncode, code, done)
+            self.assertIn(says, done.stderr)
+        self.assertIn("without --until", self.run_it("s1", "s2", "--until", "@2010", code=1))
+
+    def test_strict(self):
+        self.base["coverage"]["complete"] = False
+        self.reply_in_one_call()
+        self.assertIn("base", self.run_it("--base", "-1d", "--strict", code=5))
+
+    def test_usage(self):
+        for words, says in ((["--at", "@2000"], "--at needs --base"),
+                            (["--base", "yesterday"], "--base yesterday: a range is T..T"),
+                            (["--base", "-x"], "a length of time"),
+                            (["--base", "-0"], "more than 0"),
+                            (["--base", "@2010..@2000"], "--base @2010..@2000"),
+                            (["--format", "pprof"], "a comparison: --format text|folded|json|svg"),
+                            (["offcpu", "--sort", "max"], "takes no --sort"),
+                            (["a", "b", "c"], "unexpected")):
+            self.assertIn(says, self.run_it(*words, code=1))
+
+    def test_no_half_file(self):
+        self.reply_in_one_call()
+        path = self.directory.name + "/x.json"
+        self.run_it("--base", "-1d", "--output", path)
+        with open(path) as file:
+            self.assertEqual(json.load(file)["probe"], "offcpu")
+        self.assertIn("No space", self.run_it("--base", "-1d", "--json", "--output", "/dev/full",
+                                              code=7))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""stackctl top in a terminal of tmux, against a stand-in for the daemon: what it asks for after
+each key, and what the screen says. Run with: STACKCTL."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time as clock
+import unittest
+
+import double
+from double import error, time
+from rows import HOSTILE, NAMES, ROWS, row, snapshot
+
+STACKCTL = os.path.abspath(sys.argv[1])
+S = 10**9
+T0 = 1772334610 * S
+
+
+def answer(probe, rows, start=T0, **other):
+    span = {"start": time(start), "end": time(start + 5 * S)}
+    reply = snapshot(rows, probe=probe, lost=[], notes=[], **other)
+    reply["coverage"] = {"asked": span, "used": span, "asked_ns": 5 * S, "covered_ns": 5 * S,
+                         "windows": 1, "gaps": [], "complete": True}
+    if probe == "oncpu":
+        reply["totals"] = {**reply["totals"], "samples": 5}
+    reply["shown"] = {"rows": len(rows), "total_ns": sum(r["total_ns"] for r in rows)}
+    return reply
+
+
+def sample(name, number):
+    known = row(name, number, total_ns=3 * S)
+    return {member: known[member] for member in ("process", "comm", "idle", "count", "total_ns",
+                                                 "kernel", "user")}
+
+
+def overview(parameters):
+    """Answers as of the time that is asked for."""
+    start = parameters.get("until_ns", T0 + 5 * S) - 5 * S
+    slow = row("slow", 1, blocked_ns=9 * S, runnable_ns=8 * S)
+    waits = answer("offcpu", [slow, *ROWS], start, parts=[
+        {"name": "blocked", "rows": 9, "total_ns": 100 * S},
+        {"name": "runnable", "rows": 9, "total_ns": 50 * S}])
+    samples = answer("oncpu", [sample("busy", 2)], start)
+    return [{"parameters": reply, "continues": reply is waits} for reply in (waits, samples)]
+
+
+class Screen:
+    """A program in a terminal of its own."""
+
+    def __init__(self, directory, columns, lines, *words, term="screen-256color"):
+        self.server = directory + "/tmux"
+        command = shlex.join(["env", "-C", directory, f"TERM={term}", "TZ=UTC", STACKCTL, "-S",
+                              directory + "/sock", "top", *words])
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
+                  f"{command} 2>&1; echo ended with $?; cat")
+
+    def tmux(self, *words):
+        return subprocess.run(["tmux", "-S", self.server, *words], stdout=subprocess.PIPE,
+                              timeout=60, text=True, check=True).stdout
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def text(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait_for(self, *words):
+        """Waits until the screen has all of the words; returns it."""
+        end = clock.monotonic() + 60
+        while clock.monotonic() < end:
+            text = self.text()
+            if all(word in text for word in words):
+                return text
+            clock.sleep(0.05)
+        raise AssertionError(f"no {words} on the screen:\n{text}")
+
+    def close(self):
+        subprocess.run(["tmux", "-S", self.server, "kill-server"], stderr=subprocess.DEVNULL,
+                       timeout=60, check=False)
+
+
+class Top(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.daemon = double.Double(self.directory.name + "/sock")
+        self.daemon.replies["Overview"] = overview
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer(
+            parameters["probe"], [sample("busy", 2)] if parameters["probe"] == "oncpu" else
+            [] if parameters["probe"] == "iolat" else [row("slow", 1), row("next", 2)])}]
+        self.screen = None
+
+    def tearDown(self):
+        if self.screen:
+            self.screen.close()
+        self.daemon.close()
+        self.directory.cleanup()
+
+    def open(self, columns=80, lines=24, *words, **other):
+        self.screen = Screen(self.directory.name, columns, lines, *words, **other)
+        return self.screen
+
+    def asked(self, method, **expected):
+        """Waits for a call of the method with these members."""
+        end = clock.monotonic() + 60
+        while clock.monotonic() < end:
+            for call in list(self.daemon.calls):
+                parameters = {**call["parameters"], **call["parameters"].get("filter", {})}
+                if call["method"].endswith("." + method) and expected.items() <= parameters.items():
+                    return
+            clock.sleep(0.05)
+        self.fail(f"no {method} with {expected}: {self.daemon.calls[-3:]}")
+
+    def test_overview(self):
+        screen = self.open()
+        text = screen.wait_for("on CPU", "busy/102", "blocked", "slow/101", "runnable",
+                               "2026-03-01 03:10:10..03:10:15")
+        self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
+        self.assertEqual(len(text.splitlines()), 24)
+        # A name of 32 KiB, one with escapes and one with a right-to-left mark are a line each.
+        self.assertNotIn("\x1b", text)
+        self.assertNotIn("\u202e", text)
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+
+    def test_tabs(self):
+        screen = self.open()
+        screen.wait_for("busy/102")
+        screen.keys("2")
+        self.asked("Snapshot", probe="offcpu", by="stack", sort="total", idle=False)
+        screen.wait_for("next/102", "by stack, total")
+        screen.keys("s", "g", "i")
+        self.asked("Snapshot", probe="offcpu", by="process", sort="max", idle=True)
+        screen.keys("3")
+        self.asked("Snapshot", probe="oncpu", by="process")
+        screen.keys("5")
+        self.asked("Snapshot", probe="iolat", by="process")
+        screen.keys("6")
+        self.asked("Snapshot", probe="offcpu", by="thread", sort="max", open=True)
+        screen.keys("/")
+        screen.wait_for("thread name:")
+        screen.keys("sql", "Enter")
+        self.asked("Snapshot", probe="offcpu", open=True, comm="*sql*")
+        screen.keys("C-c")
+        screen.wait_for("ended with 0")
+
+    def test_panes(self):
+        screen = self.open()
+        screen.keys("2")
+        screen.wait_for("next/102")
+        screen.keys("Down", "Enter")
+        screen.wait_for("next (pid 102", "schedule", "main")
+        screen.keys("Escape", "w")
+        self.asked("Snapshot", probe="offwake", pids=[102], since_ns=T0, until_ns=T0 + 5 * S)
+        screen.wait_for("slow (pid 101")
+        screen.keys("?")
+        screen.wait_for("one window back in time")
+        screen.keys("Escape")
+        screen.wait_for("next/102")
+
+    def test_stuck(self):
+        """Holders are shown in the pane of wakers, and rows can be grouped."""
+        held = row("slow", 1, tid=7, state="S", reason="mutex", object="lock\x1b" + "x" * 4096, max_ns=9 * S,
+                   holders=[{"pid": 8, "tid": 8, "comm": "hol\u202ed\n", "reason": None, "object": None,
+                             "for_ns": 0}])
+        grouped = row("slow", 1, key="mutex", open=5, count=0, max_ns=9 * S)
+
+        def snapshot_of(parameters):
+            if parameters["probe"] == "offwake":
+                return [error("io.stackd.NoData", message="offwake is off")]
+            return [{"parameters": answer("offcpu", [held if parameters["by"] == "thread" else grouped])}]
+
+        self.daemon.replies["Snapshot"] = snapshot_of
+        screen = self.open(120, 24)
+        screen.keys("6")
+        screen.wait_for("by thread, longest", "hol\\u202ed\\n/8")
+        screen.keys("w")
+        text = screen.wait_for("hol\\u202ed\\n (pid 8)", "who ended waits of this process before:", "offwake is off")
+        self.assertNotIn("\x1b", text)
+        screen.keys("Escape", "G")
+        self.asked("Snapshot", probe="offcpu", by="reason", open=True)
+        screen.wait_for("by reason, longest", " 9 s")
+        screen.keys("w")
+        screen.wait_for("the row is not of one process")
+        screen.keys("Enter")
+        screen.wait_for("5 times")
+
+    def test_picture(self):
+        screen = self.open()
+        screen.wait_for("busy/102")
+        screen.keys("x")
+        self.asked("Overview", top=0, since_ns=T0, until_ns=T0 + 5 * S, io=False)
+        name = "stackd-overview-20260301T031010Z.svg"
+        screen.wait_for(f"wrote {name}", "busy/102")
+        with open(f"{self.directory.name}/{name}", encoding="utf-8") as file:
+            picture = file.read()
+        for part in ("<svg", "on CPU", "blocked", "runnable", "busy", "slow", "</svg>"):
+            self.assertIn(part, picture)
+        screen.keys("x")
+        screen.wait_for(f"{name} was written before")
+        screen.keys("2")
+        screen.wait_for("next/102")
+        screen.keys("x")
+        self.asked("Snapshot", probe="offcpu", by="stack", top=0)
+        screen.wait_for("wrote stackd-blocked-20260301T031010Z.svg")
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer("oncpu", [sample("busy", 2)])}] \
+            if parameters["top"] else [error("io.stackd.Busy", message="too \x1bbusy")]
+        screen.keys("3")
+        screen.wait_for("busy/102")
+        screen.keys("x")
+        screen.wait_for("no picture: too \\x1bbusy")
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+
+    def test_times(self):
+        screen = self.open()
+        screen.wait_for("03:10:10..03:10:15")
+        screen.keys("Left")
+        self.asked("Overview", since_ns=T0 - 10**6, until_ns=T0)
+        screen.wait_for("03:10:05..03:10:10", "PAST")
+        screen.keys("Left")
+        screen.wait_for("03:10:00..03:10:05")
+        screen.keys("Right")
+        self.asked("Overview", since_ns=T0 - 5 * S, until_ns=T0 - 5 * S + 10**6)
+        screen.keys("t")
+        screen.wait_for("time:")
+        screen.keys("2026-03-01 02:00", "Enter")
+        self.asked("Overview", since_ns=1772330400 * S)
+        screen.keys("b")
+        screen.wait_for("CHANGE", "+0 s")
+        screen.keys("n")
+        screen.wait_for("03:10:10..03:10:15")
+        # Frozen: the same rows, whatever comes.
+        screen.keys("Space")
+        screen.wait_for("FROZEN")
+        n = len(self.daemon.calls)
+        clock.sleep(3)
+        self.assertLessEqual(len(self.daemon.calls), n + 1)
+        screen.keys("2")
+        self.asked("Snapshot", since_ns=T0, until_ns=T0 + 5 * S)
+
+    def test_gap(self):
+        none = answer("offcpu", [], missing="stackd was not running")
+        none["coverage"]["windows"] = 0
+        self.daemon.replies["Overview"] = [{"parameters": none}]
+        screen = self.open()
+        screen.wait_for("stackd was not running")
+        screen.keys("Left")
+        self.asked("Overview", until_ns=T0 - 60 * S)
+
+    def test_errors(self):
+        """The screen stays when the daemon goes away, and goes on when it is back."""
+        screen = self.open(80, 24, "-i", "1s")
+        screen.wait_for("busy/102")
+        self.daemon.close()
+        screen.wait_for("no daemon at", "busy/102")
+        self.daemon = double.Double(self.directory.name + "/sock")
+        self.daemon.replies["Overview"] = [error("io.stackd.NoData", message="nothing yet")]
+        screen.wait_for("nothing yet", "busy/102")
+        self.daemon.replies["Overview"] = overview
+        screen.wait_for("? help", "busy/102")
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+
+    def test_hanging(self):
+        """A daemon that does not answer is told from one that has nothing to say, and q still ends
+        the program."""
+        is_over = threading.Event()
+
+        def hang(parameters):
+            is_over.wait(60)
+            return []
+
+        self.daemon.replies["Overview"] = hang
+        screen = self.open()
+        screen.wait_for("the daemon has not answered for")
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+        is_over.set()
+
+    def test_keys_while_it_hangs(self):
+        """What a key asks for is of the row that was selected then, whatever is shown later."""
+        is_over, may_answer = threading.Event(), self.daemon.replies["Snapshot"]
+        screen = self.open()
+        screen.keys("2")
+        screen.wait_for("next/102")
+
+        def hang(parameters):
+            is_over.wait(60)
+            return may_answer(parameters)
+
+        self.daemon.replies["Snapshot"] = hang
+        screen.keys("s")
+        screen.wait_for("by stack, max")
+        screen.keys("Down", "w", "3", "x")
+        screen.wait_for("by stack, max", "3 on CPU")
+        is_over.set()
+        screen.wait_for("busy/102")
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+
+    def test_resized_while_drawing(self):
+        screen = self.open(80, 24, "-i", "500ms")
+        screen.wait_for("busy/102")
+        for step in range(40):
+            columns, lines = ((40, 10), (400, 100), (1, 1), (81, 3), (200, 50))[step % 5]
+            screen.tmux("resize-window", "-x", str(columns), "-y", str(lines))
+            screen.keys(str(step % 6 + 1), *(("Enter", "?", "Down", "Escape")[step % 4],))
+        screen.tmux("resize-window", "-x", "400", "-y", "100")
+        screen.keys("Escape", "1")
+        text = screen.wait_for("busy/102", "AVERAGE", "q quit")
+        self.assertEqual(len(text.splitlines()), 100)
+        screen.tmux("resize-window", "-x", "80", "-y", "24")
+        text = screen.wait_for("busy/102", "q quit")
+        self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+
+    def test_sizes(self):
+        screen = self.open(40, 10)
+        text = screen.wait_for("busy/1")
+        self.assertEqual(len(text.splitlines()), 10)
+        screen.tmux("resize-window", "-x", "200", "-y", "50")
+        screen.wait_for("AVERAGE", "COUNT")
+        screen.tmux("resize-window", "-x", "10", "-y", "3")
+        screen.keys("2", "Down", "Enter", "q")
+        screen.wait_for("ended")
+
+    def test_terminals(self):
+        screen = self.open(term="dumb")
+        screen.wait_for('top cannot use a terminal of the type "dumb"', "ended with 1")
+        done = subprocess.run([STACKCTL, "top"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=30, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("top needs a terminal", done.stderr)
+
+    def test_names(self):
+        """Each name is one line, however it is made."""
+        self.daemon.replies["Snapshot"] = lambda parameters: [
+            {"parameters": answer("offcpu", [row(name, i, total_ns=(9 - i) * S)
+                                             for i, name in enumerate(NAMES)])}]
+        screen = self.open(120, 24)
+        screen.keys("2")
+        text = screen.wait_for("=cmd|", "ünï/105", "xxx")
+        self.assertIn(HOSTILE, NAMES)
+        lines = text.splitlines()[4:4 + len(NAMES)]
+        self.assertTrue(all("/10" in line for line in lines), lines)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Holds the answers of a real daemon to the JSON Schema that is installed: every method that reads, by
+each way to ask Snapshot, has only members of the types that the schema says. SCHEMA names the file."""
+
+import json
+import os
+import sys
+
+import harness as h
+
+try:
+    import jsonschema
+except ImportError:
+    if sys.executable != "/usr/bin/python3":  # the one for which Debian has the package
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
+    h.skip("needs python3-jsonschema")
+
+PROBES = ("offcpu", "oncpu", "iolat")
+h.need_live()
+with open(os.environ["SCHEMA"], encoding="ascii") as file:
+    SCHEMA = json.load(file)
+jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def strict(schema):
+    """Returns the schema where members that it does not have are errors: this daemon is of its version."""
+    definitions = {name: {**one, "additionalProperties": False}
+                   for name, one in schema["$defs"].items()}
+    return {**schema, "$defs": definitions}
+
+
+def check(name, document, text):
+    validator = jsonschema.Draft202012Validator({**strict(SCHEMA), "$ref": f"#/$defs/{name}"})
+    found = [f"{'/'.join(map(str, e.path))}: {e.message[:200]}" for e in validator.iter_errors(document)]
+    h.check(found == [], f"{text} is a {name}: {found[:3]}")
+
+
+daemon = h.Daemon()
+for probe in PROBES:
+    daemon.cut(probe)
+for verb in ("status", "probes", "sessions", "windows"):
+    check(verb.capitalize(), daemon.ctl_json(verb), verb)
+for probe in PROBES:
+    for words in ((), ("--by", "process")):
+        check("Snapshot", daemon.ctl_json("snapshot", probe, *words), f"{probe} {' '.join(words)}")
+check("Snapshot", daemon.ctl_json("stuck"), "stuck")
+answer = daemon.ctl_json("snapshot", "offcpu")
+h.check(len(answer["rows"]) > 0, "there are rows")
+# A test that cannot fail is none: a member of another type, and one that is missing.
+for broken in ({**answer, "rows": 3}, {k: v for k, v in answer.items() if k != "coverage"}):
+    validator = jsonschema.Draft202012Validator({**SCHEMA, "$ref": "#/$defs/Snapshot"})
+    h.check(not validator.is_valid(broken), "what is no answer is refused")
+daemon.stop()
+h.finish()

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/render/diff.h"
+#include "common/base.h"
+
+#define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */
+
+enum { ROWS_MAX = 64 };
+
+struct answer {
+	struct wire_row rows[ROWS_MAX];
+	struct wire_snapshot_reply reply;
+};
+
+/* An answer about a range that begins at T0 + start_s and that windows cover for seconds. */
+static void answer_init(struct answer *answer, int64_t start_s, int64_t seconds)
+{
+	const int64_t start = T0 + start_s * NS_PER_S, length = seconds * NS_PER_S;
+
+	*answer = (struct answer){
+		.reply = {
+			.probe = "offcpu",
+			.hook = "h",
+			.min_wait_ns = 100 * NS_PER_US,
+			.sample_below_ns = WIRE_ABSENT,
+			.coverage = {
+				.asked = { start, start + length },
+				.used = { start, start + length },
+				.used_ns = length,
+				.asked_ns = length,
+				.covered_ns = length,
+				.windows = 1,
+				.complete = true,
+			},
+			.totals = { .samples = WIRE_ABSENT, .calls = WIRE_ABSENT },
+		},
+	};
+	answer->reply.rows.v = answer->rows;
+}
+
+static void answer_add(struct answer *answer, const char *comm, int64_t ns)
+{
+	answer->rows[answer->reply.rows.n++] = (struct wire_row){
+		.process = { .pid = 7, .comm = comm },
+		.tid = WIRE_ABSENT,
+		.comm = comm,
+		.state = "S",
+		.count = 2,
+		.total_ns = ns,
+	};
+}
+
+/* Compares two answers. The caller calls diff_fini(). */
+static void compare(struct diff *diff, const struct view *view, const struct answer *base,
+		    const struct answer *new)
+{
+	diff_init(diff, view);
+	diff_add(diff, DIFF_BASE, &base->reply, true);
+	diff_add(diff, DIFF_NEW, &new->reply, true);
+	diff_finish(diff);
+}
+
+static char *printed(void (*print)(const struct diff *diff), struct view view,
+		     const struct answer *base, const struct answer *new)
+{
+	char *text = NULL;
+	struct diff diff;
+	size_t size;
+
+	view.page.out = open_memstream(&text, &size);
+	view.page.width = 80;
+	compare(&diff, &view, base, new);
+	print(&diff);
+	diff_fini(&diff);
+	assert_int_equal(fclose(view.page.out), 0);
+	return text;
+}
+
+/* Checks that base + change = new for each row and for the sums. */
+static void check_sums(const struct diff *diff)
+{
+	int64_t scaled = 0, change = 0, base = 0, new = 0;
+
+	for (size_t i = 0; i < diff->n; i++) {
+		const struct diff_row *row = &diff->rows[i];
+
+		assert_int_equal(row->scaled + row->change, row->value[DIFF_NEW]);
+		assert_true(row->scaled >= 0);
+		scaled += row->scaled;
+		change += row->change;
+		base += row->value[DIFF_BASE];
+		new += row->value[DIFF_NEW];
+	}
+	assert_int_equal(scaled, diff->scaled_total);
+	assert_int_equal(base, diff->total[DIFF_BASE]);
+	assert_int_equal(new, diff->total[DIFF_NEW]);
+	assert_int_equal(scaled + change, new);
+}
+
+/* Ranges that are covered alike are not scaled. Rows of one stack are added up. */
+static void test_change(void **state)
+{
+	const struct view view = { 0 };
+	struct answer base, new;
+	struct diff diff;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	answer_add(&base, "same", 500);
+	answer_add(&base, "gone", 400);
+	answer_add(&base, "grew", 100);
+	answer_add(&base, "grew", 101);
+	answer_add(&new, "new", 300);
+	answer_add(&new, "grew", 1001);
+	answer_add(&new, "same", 500);
+	compare(&diff, &view, &base, &new);
+	check_sums(&diff);
+	assert_int_equal(diff.n, 4);
+	assert_int_equal(diff.rows[0].change, 800);
+	assert_int_equal(diff.rows[0].count[DIFF_BASE], 4);
+	assert_int_equal(diff.rows[1].change, -400);
+	assert_int_equal(diff.rows[1].value[DIFF_NEW], 0);
+	assert_int_equal(diff.rows[2].change, 300);
+	assert_int_equal(diff.rows[3].change, 0);
+	assert_int_equal(diff_overlap(&diff), 0);
+	diff_fini(&diff);
+}
+
+/* The base is scaled to what the new range covers; what rounding leaves is in another row. */
+static void test_scale(void **state)
+{
+	const struct view view = { 0 };
+	struct answer base, new;
+	struct diff diff;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 25, 10);
+	for (int i = 0; i < 50; i++) {
+		char *name = NULL;
+
+		assert_true(asprintf(&name, "row %d", i) > 0);
+		answer_add(&base, name, 3 * i + 1);
+		answer_add(&new, name, i);
+	}
+	compare(&diff, &view, &base, &new);
+	check_sums(&diff);
+	/* The sum of 3i + 1 for i below 50 is 3725, a third of which is 1241. */
+	assert_int_equal(diff.scaled_total, 1241);
+	for (size_t i = 0; i < diff.n; i++)
+		assert_in_range(diff.rows[i].scaled * 3 - diff.rows[i].value[DIFF_BASE] + 3, 0, 6);
+	assert_int_equal(diff_overlap(&diff), 5 * NS_PER_S);
+	diff_fini(&diff);
+	for (int i = 0; i < 50; i++)
+		free((char *)(uintptr_t)base.rows[i].comm);
+}
+
+/* The product of a month of a thousand threads and the time covered does not fit 64 bits. */
+static void test_large(void **state)
+{
+	const int64_t month = INT64_C(30) * 86400 * NS_PER_S;
+	const struct view view = { 0 };
+	struct answer base, new;
+	struct diff diff;
+
+	answer_init(&base, 0, 30 * 86400);
+	answer_init(&new, 30 * 86400, 86400);
+	answer_add(&base, "a", 1000 * month);
+	answer_add(&new, "a", 1000 * month);
+	compare(&diff, &view, &base, &new);
+	check_sums(&diff);
+	assert_int_equal(diff.scaled_total, 1000 * month / 30);
+	diff_fini(&diff);
+}
+
+/* Beyond the limit, what is not known yet becomes one row; the sums stay exact. */
+static void test_limit(void **state)
+{
+	static const char others[] = "[others]";
+	const struct view view = { 0 };
+	struct answer base, new;
+	struct diff diff;
+	bool found = false;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	answer_add(&base, "a", 10);
+	answer_add(&new, "b", 20);
+	answer_add(&new, "c", 30);
+	answer_add(&new, "a", 40);
+	diff_init(&diff, &view);
+	diff.bytes_max = 1;
+	diff_add(&diff, DIFF_BASE, &base.reply, true);
+	diff_add(&diff, DIFF_NEW, &new.reply, true);
+	diff_finish(&diff);
+	check_sums(&diff);
+	assert_int_equal(diff.n, 2);
+	assert_int_equal(diff.n_others, 2);
+	for (size_t i = 0; i < diff.n; i++) {
+		char *path = diff_path(&diff, &diff.rows[i], 0);
+
+		found |= strcmp(path, others) == 0 && diff.rows[i].change == 50;
+		free(path);
+	}
+	assert_true(found);
+	diff_fini(&diff);
+}
+
+static void test_text(void **state)
+{
+	static const struct wire_gap gaps[] = { { T0, T0 + NS_PER_S, "stackd was killed\n",
+						  NULL } };
+	static const struct wire_lost lost[] = { { "stacks", 3 } };
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 61);
+	answer_init(&new, 61, 30);
+	base.reply.coverage.gaps = (struct wire_gaps){ gaps, 1 };
+	base.reply.coverage.used_ns = WIRE_ABSENT; /* as an older stackd answers */
+	new.reply.lost = (struct wire_losts){ lost, 1 };
+	answer_add(&base, "db\x1b", 2 * NS_PER_S);
+	answer_add(&base, "gone", NS_PER_S);
+	answer_add(&new, "db\x1b", 3 * NS_PER_S);
+	answer_add(&new, "new", 250 * NS_PER_MS);
+	new.rows[1].estimated = 1;
+	text = printed(diff_print_text, (struct view){ .top = 2 }, &base, &new);
+	assert_non_null(strstr(text, "base       2026-03-01 03:10:10 to 03:11:11 UTC: "));
+	assert_non_null(strstr(text, "(1 s): stackd was killed"));
+	assert_non_null(strstr(text, "new        lost 3: stacks"));
+	assert_non_null(strstr(text, "before: as if 30 s were covered"));
+	assert_non_null(strstr(text, "1.500 s before, 3.250 s after: +1.750 s, x2.17"));
+	assert_non_null(strstr(text, " +2 s                1 s         3 s    x3.00  db\\x1b\n"));
+	assert_non_null(strstr(text, " -500 ms          500 ms         0 s     gone  gone\n"));
+	assert_non_null(strstr(text, "1 more, +250 ms: -n 0 shows all"));
+	free(text);
+	text = printed(diff_print_text, (struct view){ 0 }, &base, &new);
+	assert_non_null(strstr(text, "~+250 ms             0 s      250 ms      new  new\n"));
+	free(text);
+}
+
+/* The columns are those of difffolded.pl: stack, before, after. Parts of a us are carried on. */
+static void test_folded(void **state)
+{
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	answer_add(&base, "a;b", 1500);
+	answer_add(&base, "c ", 1600);
+	answer_add(&new, "a;b", 9900);
+	answer_add(&new, "c ", 100);
+	text = printed(diff_print_folded, (struct view){ 0 }, &base, &new);
+	assert_string_equal(text, "a:b 1 9\nc_ 2 1\n");
+	free(text);
+}
+
+static void test_json(void **state)
+{
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	answer_add(&base, "a\"</script>\n", 1500);
+	answer_add(&new, "a\"</script>\n", 9900);
+	text = printed(diff_print_json, (struct view){ 0 }, &base, &new);
+	assert_non_null(strstr(text, "{\"stack\":[\"a\\\"\\u003c/script>\\\\n\"],\"change\":8400,"
+				     "\"base\":1500,\"scaled_base\":1500,\"new\":9900,"
+				     "\"base_count\":2,\"new_count\":2,\"estimated\":false}"));
+	free(text);
+}
+
+/* The values of calls are how many there were. */
+static void test_calls(void **state)
+{
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	base.reply.totals.calls = new.reply.totals.calls = 2;
+	answer_add(&base, "a", 0);
+	answer_add(&new, "a", 0);
+	answer_add(&new, "a", 0);
+	text = printed(diff_print_folded, (struct view){ 0 }, &base, &new);
+	assert_string_equal(text, "a 2 4\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_change), cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_large),  cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_text),   cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_json),   cmocka_unit_test(test_calls),
+	};
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,825 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests the worker processes that parse files: honest ones give the same as parsing in this
+ * process, hostile ones harm nobody but their own file.
+ * Arguments: programs that start honest and hostile workers; an ELF file with symbols.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "bpf/unwind_shared.h"
+#include "common/base.h"
+#include "daemon/elf/file.h"
+#include "daemon/parse/answers.h"
+#include "daemon/parse/parse.h"
+#include "daemon/parse/parser.h"
+#include "daemon/symbol/perf_lines.h"
+#include "daemon/symbol/symtab.h"
+#include "daemon/unwind/compile_elf.h"
+
+enum { WORDS_MAX = 1 << 20, SYMBOLS_MAX = 64 << 20 };
+
+static const char *honest, *hostile, *program, *framed;
+
+static struct parser *start_parser(const char *path)
+{
+	struct parser *parser = NULL;
+
+	assert_int_equal(parser_new(path, &parser), 0);
+	return parser;
+}
+
+static struct parse_file file_open(const char *path)
+{
+	struct parse_file file = { .debug_fd = -1, .path = path };
+	struct stat st;
+
+	file.fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(file.fd >= 0);
+	assert_int_equal(fstat(file.fd, &st), 0);
+	file.state = file_state_of(&st);
+	file.owner = st.st_uid;
+	return file;
+}
+
+/* Makes a file whose content tells a hostile worker what to do. */
+static struct parse_file file_word(const char *word)
+{
+	static uint64_t inode;
+	struct parse_file file = { .debug_fd = -1, .path = word };
+
+	file.fd = memfd_create("word", MFD_CLOEXEC);
+	assert_true(file.fd >= 0);
+	assert_int_equal(write(file.fd, word, strlen(word)), strlen(word));
+	file.state.inode = ++inode;
+	return file;
+}
+
+static void check_same_as_here(const char *path)
+{
+	struct parse_file file = file_open(path);
+	struct elf_source source = { .fd = file.fd };
+	struct symtab *here, *there = NULL, *none;
+	struct unwind_rows rows, rows_there = { 0 };
+	struct elf_file elf, elf_there = { 0 };
+	struct parser *parser = start_parser(honest);
+	struct parser_stats stats;
+	int64_t cpu_ns = 0;
+
+	assert_int_equal(elf_file_read(&source, &elf), 0);
+	assert_int_equal(parse_elf(parser, &file, &elf_there), 0);
+	assert_int_equal(elf.n_segments, elf_there.n_segments);
+	for (size_t i = 0; i < elf.n_segments; i++) {
+		assert_int_equal(elf.segments[i].offset, elf_there.segments[i].offset);
+		assert_int_equal(elf.segments[i].size, elf_there.segments[i].size);
+		assert_int_equal(elf.segments[i].address, elf_there.segments[i].address);
+		assert_int_equal(elf.segments[i].is_exec, elf_there.segments[i].is_exec);
+	}
+	assert_int_equal(elf.has_symtab, elf_there.has_symtab);
+	assert_int_equal(elf.build_id_size, elf_there.build_id_size);
+	assert_memory_equal(elf.build_id, elf_there.build_id, elf.build_id_size);
+
+	assert_int_equal(symtab_load(&source, NULL, &here), 0);
+	assert_int_equal(parse_symbols(parser, &file, SYMBOLS_MAX, &there), 0);
+	assert_true(symtab_equal(here, there));
+	assert_int_equal(parse_symbols(parser, &file, 100, &none), -E2BIG);
+
+	assert_int_equal(compile_elf(&source, &elf, -1, WORDS_MAX, NULL, &rows), 0);
+	assert_int_equal(parse_rows(parser, &file, &elf, WORDS_MAX, NULL, &rows_there, &cpu_ns), 0);
+	assert_true(cpu_ns > 0);
+	assert_int_equal(rows.n_words, rows_there.n_words);
+	assert_int_equal(rows.n_rows, rows_there.n_rows);
+	assert_int_equal(rows.n_rules, rows_there.n_rules);
+	assert_memory_equal(rows.words, rows_there.words, rows.n_words * sizeof(*rows.words));
+
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.given_up, 0);
+	assert_int_equal(stats.replaced, 0);
+	unwind_rows_fini(&rows);
+	unwind_rows_fini(&rows_there);
+	symtab_free(here);
+	symtab_free(there);
+	elf_file_fini(&elf);
+	elf_file_fini(&elf_there);
+	parser_free(parser);
+	close(file.fd);
+}
+
+/* Sums up the functions or probes of a file. */
+struct listed {
+	size_t n;
+	uint64_t sum; /* of the offsets and counters, and of the bytes of the names */
+};
+
+static int listed_add(void *context, const char *name, uint64_t offset, uint32_t counter)
+{
+	struct listed *listed = context;
+
+	listed->n++;
+	listed->sum += offset + 3 * (uint64_t)counter;
+	for (; *name; name++)
+		listed->sum = listed->sum * 31 + (uint8_t)*name;
+	return 0;
+}
+
+static int listing_end(void *context, const char *name, uint64_t offset, uint32_t counter)
+{
+	return ++*(int *)context == 3 ? -EXDEV : 0;
+}
+
+static void honest_lists(void **state)
+{
+	struct parse_file file = file_open(program), word = file_word("no ELF file");
+	struct parser *parser = start_parser(honest);
+	struct listed here = { 0 }, there = { 0 };
+	int n = 0;
+
+	assert_int_equal(parse_functions(NULL, &file, listed_add, &here), 0);
+	assert_int_equal(parse_functions(parser, &file, listed_add, &there), 0);
+	assert_true(here.n > 3);
+	assert_int_equal(here.n, there.n);
+	assert_int_equal(here.sum, there.sum);
+	assert_int_equal(parse_functions(parser, &file, listing_end, &n), -EXDEV);
+	assert_int_equal(n, 3);
+	/* What is listed of the debug file comes in addition. */
+	file.debug_fd = dup(file.fd);
+	assert_int_equal(parse_functions(parser, &file, listed_add, &there), 0);
+	assert_int_equal(there.n, 3 * here.n);
+	close(file.debug_fd);
+	assert_int_equal(parse_functions(parser, &word, listed_add, &there), -ENOEXEC);
+	assert_int_equal(parse_usdt(parser, &word, listed_add, &there), -ENOEXEC);
+	close(word.fd);
+	close(file.fd);
+	parser_free(parser);
+}
+
+/* Static probes have names with a provider, and counters. */
+static void honest_probes(void **state)
+{
+	const char *path = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6";
+	struct listed here = { 0 }, there = { 0 };
+	struct parser *parser;
+	struct parse_file file;
+
+	if (access(path, R_OK) < 0)
+		skip();
+	file = file_open(path);
+	parser = start_parser(honest);
+	assert_int_equal(parse_usdt(NULL, &file, listed_add, &here), 0);
+	assert_int_equal(parse_usdt(parser, &file, listed_add, &there), 0);
+	assert_int_equal(here.n, there.n);
+	assert_int_equal(here.sum, there.sum);
+	parser_free(parser);
+	close(file.fd);
+}
+
+static void honest_same_as_here(void **state)
+{
+	check_same_as_here(program);
+}
+
+/* Code without call frame information has rows of a kind of its own where it keeps frame pointers.
+ */
+static void honest_framed(void **state)
+{
+	struct parse_file file = file_open(framed);
+	struct elf_source source = { .fd = file.fd };
+	const struct unwind_frame *frames;
+	struct unwind_rows rows;
+	struct elf_file elf;
+	uint32_t n = 0;
+
+	assert_int_equal(elf_file_read(&source, &elf), 0);
+	assert_int_equal(compile_elf(&source, &elf, -1, WORDS_MAX, NULL, &rows), 0);
+	frames = (const struct unwind_frame *)(rows.words + unwind_rows_frames(&rows));
+	for (uint32_t i = 0; i < rows.n_frames; i++)
+		n += frames[i].kind == UNWIND_FRAME_PROVED;
+	assert_int_equal(n, 1);
+	unwind_rows_fini(&rows);
+	elf_file_fini(&elf);
+	close(file.fd);
+	check_same_as_here(framed);
+}
+
+/* Names of a table that a worker read are demangled as here, by workers. */
+static void honest_demangles(void **state)
+{
+	const char *path = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", *name, *name_there;
+	struct symtab *here, *there;
+	struct parser *parser;
+	struct parse_file file;
+	struct elf_source source;
+	uint64_t start, start_there;
+	int n = 0;
+
+	if (access(path, R_OK) < 0)
+		skip();
+	file = file_open(path);
+	source = (struct elf_source){ .fd = file.fd };
+	parser = start_parser(honest);
+	assert_int_equal(symtab_load(&source, NULL, &here), 0);
+	assert_int_equal(parse_symbols(parser, &file, SYMBOLS_MAX, &there), 0);
+	for (uint64_t address = 0; address < 4 << 20; address += 8 << 10) {
+		if (!symtab_lookup(here, address, &name, &start) || !name)
+			continue;
+		assert_true(symtab_lookup(there, address, &name_there, &start_there));
+		assert_string_equal(name, name_there);
+		n += strchr(name, '(') != NULL;
+	}
+	assert_true(n > 10);
+	symtab_free(here);
+	symtab_free(there);
+	parser_free(parser);
+	close(file.fd);
+}
+
+static void honest_vdso(void **state)
+{
+	struct parse_file file = { .fd = -1, .debug_fd = -1, .vdso_size = 8192, .path = "[vdso]" };
+	struct parser *parser = start_parser(honest);
+	struct symtab *symtab = NULL;
+	struct elf_file elf = { 0 };
+
+	if (!getauxval(AT_SYSINFO_EHDR))
+		skip();
+	assert_int_equal(parse_elf(parser, &file, &elf), 0);
+	assert_true(elf.n_segments > 0);
+	assert_int_equal(parse_symbols(parser, &file, SYMBOLS_MAX, &symtab), 0);
+	symtab_free(symtab);
+	elf_file_fini(&elf);
+	parser_free(parser);
+}
+
+static void perf_add(const struct parse_file *file, const char *text)
+{
+	assert_int_equal(write(file->fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* A worker reads a perf map as this process does, also what was added since. */
+static void honest_perf_map(void **state)
+{
+	struct parse_file file = file_word("1000 10 one\n2000 20 two words\n3000 10 unfin");
+	struct parser *parser = start_parser(honest);
+	struct perf_lines first = { 0 }, more = { 0 }, anew = { 0 }, few = { 0 };
+
+	assert_int_equal(parse_perf_lines(parser, &file, NULL, 4096, &first), 0);
+	assert_int_equal(first.n, 2);
+	assert_false(first.is_continued || first.is_truncated);
+	assert_string_equal(first.text + first.functions[1].name, "two words");
+	assert_int_equal(first.functions[1].start, 0x2000);
+	assert_int_equal(first.functions[1].size, 0x20);
+	perf_add(&file, "ished\n");
+	assert_int_equal(parse_perf_lines(parser, &file, &first.mark, 4096, &more), 0);
+	assert_true(more.is_continued);
+	assert_int_equal(more.n, 1);
+	assert_string_equal(more.text + more.functions[0].name, "unfinished");
+	assert_int_equal(perf_lines_read(file.fd, NULL, 4096, &anew), 0);
+	assert_int_equal(anew.n, 3);
+	assert_memory_equal(&anew.mark, &more.mark, sizeof(anew.mark));
+	/* The first line needs more memory than there is. */
+	assert_int_equal(parse_perf_lines(parser, &file, NULL, 16, &few), -E2BIG);
+	perf_lines_fini(&first);
+	perf_lines_fini(&more);
+	perf_lines_fini(&anew);
+	perf_lines_fini(&few);
+	parser_free(parser);
+	close(file.fd);
+}
+
+/* A file that is no ELF file is the file's fault, and the worker goes on. */
+static void honest_no_elf(void **state)
+{
+	struct parse_file file = file_word("#!/bin/sh");
+	struct parser *parser = start_parser(honest);
+	struct parser_stats stats;
+	struct elf_file elf;
+
+	assert_int_equal(parse_elf(parser, &file, &elf), -ENOEXEC);
+	assert_int_equal(parse_elf(parser, &file, &elf), -ENOEXEC);
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.given_up, 0);
+	assert_int_equal(stats.workers, 1);
+	close(file.fd);
+	parser_free(parser);
+}
+
+/* Asks about a file with this word. Returns the error, and the first bytes of the build-id. */
+static int ask(struct parser *parser, const char *word, uid_t owner, char id[static 5])
+{
+	struct parse_file file = file_word(word);
+	struct elf_file elf = { 0 };
+	int r;
+
+	file.owner = owner;
+	r = parse_elf(parser, &file, &elf);
+	if (r == -EPROTO)
+		assert_int_equal(parse_elf(parser, &file, &elf), -EPROTO);
+	memcpy(id, elf.build_id, 4);
+	id[4] = '\0';
+	elf_file_fini(&elf);
+	close(file.fd);
+	return r;
+}
+
+static bool is_in(const char *word, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(word, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* After each file that takes over a worker, other files are parsed correctly. */
+static void hostile_harms_itself(void **state)
+{
+	static const char *const words[] = { "exit", "crash",	 "huge",   "large", "cut",
+					     "kind", "positive", "failed", "empty", "nonsense",
+					     "spin", "hang",	 "stall" };
+	static const char *const wrong_heads[] = { "huge", "large", "kind", "positive", "failed" };
+	struct parser *parser = start_parser(hostile);
+	struct parser_stats stats;
+	char id[5];
+
+	parser_set_time(parser, 5);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		print_message("%s\n", words[i]);
+		assert_int_equal(ask(parser, words[i], 1, id), -EPROTO);
+		parser_stats(parser, &stats);
+		assert_int_equal(stats.given_up, i + 1);
+		assert_int_equal(stats.replaced, i + 1);
+		/* The second try in ask() did not start a worker. */
+		assert_int_equal(stats.requests, 2 * i + 1);
+		assert_string_equal(stats.failures[0].path, words[i]);
+		assert_non_null(stats.failures[0].reason);
+		/* It is not waited for the rest of an answer whose head is wrong already. */
+		assert_true(!is_in(words[i], wrong_heads, ARRAY_SIZE(wrong_heads)) ||
+			    strstr(stats.failures[0].reason, "answered nonsense"));
+		assert_int_equal(ask(parser, "fine", 1, id), 0);
+		assert_string_equal(id, "fine");
+	}
+	parser_free(parser);
+}
+
+/* A worker that answers before it is asked is replaced: the answer would be to another file. */
+static void hostile_early_answer(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+	struct parser_stats stats;
+	char id[5];
+
+	assert_int_equal(ask(parser, "early", 1, id), 0);
+	assert_int_equal(ask(parser, "fine", 1, id), 0);
+	assert_string_equal(id, "fine");
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.replaced, 1);
+	parser_free(parser);
+}
+
+static uint32_t ask_number(struct parser *parser, const char *word, uid_t owner)
+{
+	uint32_t value;
+	char id[5];
+
+	assert_int_equal(ask(parser, word, owner, id), 0);
+	memcpy(&value, id, sizeof(value));
+	return value;
+}
+
+/* A worker that one user's file has taken over never sees a file of another user. */
+static void workers_by_owner(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+
+	assert_int_equal(ask_number(parser, "count", 1), 1);
+	assert_int_equal(ask_number(parser, "count", 1), 2);
+	assert_int_equal(ask_number(parser, "count", 2), 1);
+	assert_int_equal(ask_number(parser, "count", 3), 1);
+	assert_int_equal(ask_number(parser, "count", 4), 1);
+	assert_int_equal(ask_number(parser, "count", 5), 1);
+	assert_int_equal(ask_number(parser, "count", 5), 2);
+	assert_int_equal(ask_number(parser, "count", 1), 1);
+	parser_free(parser);
+}
+
+/*
+ * Workers that do not end when the daemon has closed their sockets take no places. They are killed,
+ * and a killed process takes its place until it has run once more, which may take a busy host a
+ * while: no more workers are started until then.
+ */
+static void hostile_lingers(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+	char id[5];
+	int r;
+
+	for (uid_t owner = 1; owner <= 3 * PARSE_PROCESSES_MAX; owner++) {
+		while ((r = ask(parser, "linger", owner, id)) == -ENOMEM)
+			usleep(1000);
+		assert_int_equal(r, 0);
+		assert_string_equal(id, "fine");
+	}
+	parser_free(parser);
+}
+
+/* Asks for the symbols of a hostile file. Returns the error. */
+static int ask_symbols(struct parser *parser, uid_t owner)
+{
+	struct parse_file file = file_word("fine");
+	struct symtab *symtab;
+	int r;
+
+	file.owner = owner;
+	r = parse_symbols(parser, &file, SYMBOLS_MAX, &symtab);
+	close(file.fd);
+	return r;
+}
+
+/*
+ * A user whose files take too long has to wait with further ones, until the others have had their
+ * turn. A worker is asked if the answer is -EPROTO: the hostile one has no symbols.
+ */
+static void hostile_user_waits(void **state)
+{
+	const uid_t evil = 1000, other = 1001, subuid = 100000, other_subuid = 165535,
+		    next_subuid = 165536;
+	struct parser *parser = start_parser(hostile);
+	struct parser_stats stats;
+	char id[5];
+
+	parser_set_time(parser, 2);
+	while (ask_symbols(parser, evil) != -ENOMEM)
+		assert_int_equal(ask(parser, "spin", evil, id), -EPROTO);
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.postponed, 1);
+	assert_true(stats.cpu_ns > (uint64_t)PARSER_OWNER_NS * 2 / 100);
+	assert_int_equal(ask_symbols(parser, other), -EPROTO);
+	assert_int_equal(ask_symbols(parser, 0), -EPROTO);
+	/* Without headers, the user's processes would have no mappings. */
+	assert_int_equal(ask(parser, "fine", evil, id), 0);
+	/* Users of the same container are one user. */
+	while (ask_symbols(parser, subuid) != -ENOMEM)
+		assert_int_equal(ask(parser, "spin", subuid, id), -EPROTO);
+	/* So much that it takes a while until the user's files need not wait any more. */
+	assert_int_equal(ask(parser, "spin", subuid, id), -EPROTO);
+	assert_int_equal(ask_symbols(parser, other_subuid), -ENOMEM);
+	assert_int_equal(ask_symbols(parser, next_subuid), -EPROTO);
+	while (ask_symbols(parser, evil) == -ENOMEM)
+		usleep(10000);
+	/* Root's files never wait. */
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(ask(parser, "spin", 0, id), -EPROTO);
+	assert_int_equal(ask_symbols(parser, 0), -EPROTO);
+	parser_free(parser);
+}
+
+/* A file that needs a worker of its own gets one, although others could parse it. */
+static void worker_alone(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+	struct parse_file file = file_word("count");
+	struct parser_stats stats;
+	struct elf_file elf;
+	uint32_t count;
+
+	file.owner = 1;
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(ask_number(parser, "count", 1), 1);
+		assert_int_equal(ask_number(parser, "count", 1), 2);
+		file.is_alone = true;
+		for (int j = 0; j < 2; j++) {
+			assert_int_equal(parse_elf(parser, &file, &elf), 0);
+			memcpy(&count, elf.build_id, sizeof(count));
+			assert_int_equal(count, 1);
+			elf_file_fini(&elf);
+		}
+		file.is_alone = false;
+		/* The next file needs none, but is of another user. */
+		assert_int_equal(ask_number(parser, "count", 2), 1);
+		assert_int_equal(ask_number(parser, "count", 3), 1);
+		assert_int_equal(ask_number(parser, "count", 4), 1);
+	}
+	parser_stats(parser, &stats);
+	assert_true(stats.workers <= 5);
+	assert_int_equal(stats.replaced, 0);
+	close(file.fd);
+	parser_free(parser);
+}
+
+static void sandbox_holds(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+	uint32_t most;
+
+	assert_int_equal(ask_number(parser, "escape", 1), 0);
+	most = ask_number(parser, "eat", 2);
+#ifdef __SANITIZE_ADDRESS__ /* it maps terabytes of addresses: no limit is set */
+	assert_true(most > 0);
+#else
+	assert_in_range(most, 16, 512);
+#endif
+	parser_free(parser);
+}
+
+static void zygote_is_replaced(void **state)
+{
+	struct parser *parser = start_parser("/bin/true");
+	char id[5];
+
+	/* The program ends at once: no file can be parsed now, but none is to blame. */
+	assert_int_equal(ask(parser, "fine", 1, id), -ENOMEM);
+	parser_free(parser);
+}
+
+/* Copies bytes, decodes the copy and frees what this gives. Returns the error. */
+static int symbols_try(const void *bytes, size_t size)
+{
+	struct symtab_arrays arrays = { 0 };
+	void *data = malloc(size + 1);
+	int r;
+
+	memcpy(data, bytes, size);
+	r = answer_symbols_decode(data, size, &arrays);
+	symtab_arrays_fini(&arrays);
+	free(data);
+	return r;
+}
+
+struct small_symbols {
+	struct answer_symbols head;
+	uint32_t starts[3], sizes[3], names[3];
+	char text[8];
+};
+
+static const struct small_symbols small = {
+	.head = { .n = 3, .base = 0x1000, .text_size = 8 },
+	.starts = { 0, 0, 16 },
+	.sizes = { 32, 8, 4 },
+	.names = { 0, 4, ANSWER_NAMELESS },
+	.text = "abc\0def",
+};
+
+static void symbols_refused(void **state)
+{
+	size_t size = offsetof(struct small_symbols, text) + 8;
+	struct small_symbols s;
+
+	assert_int_equal(symbols_try(&small, size), 0);
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(symbols_try(&small, i), -EPROTO);
+	assert_int_equal(symbols_try(&small, size + 1), -EPROTO);
+#define REFUSED(change)                                           \
+	do {                                                      \
+		s = small;                                        \
+		change;                                           \
+		assert_int_equal(symbols_try(&s, size), -EPROTO); \
+	} while (0)
+	REFUSED(s.head.n = UINT64_C(1) << 32);
+	REFUSED(s.head.n = UINT64_MAX / 12 + 2);
+	REFUSED(s.head.n = 2);
+	REFUSED(s.head.text_size = UINT64_MAX);
+	REFUSED(s.head.n_signals = 5);
+	REFUSED(s.starts[0] = 1);
+	REFUSED(s.starts[1] = 17);
+	REFUSED(s.head.base = UINT64_MAX - 3);
+	REFUSED(s.sizes[1] = 32);
+	REFUSED(s.sizes[1] = 33);
+	REFUSED(s.sizes[2] = 0);
+	REFUSED(s.names[0] = 8);
+	REFUSED(s.text[7] = 'x');
+#undef REFUSED
+}
+
+struct small_functions {
+	uint64_t n, text_size;
+	struct {
+		uint64_t offset;
+		uint32_t counter, pad;
+	} places[2];
+	char text[8];
+};
+
+static const struct small_functions few = {
+	.n = 2,
+	.text_size = 8,
+	.places = { { .offset = 16 }, { .offset = 32 } },
+	.text = "a:b\0c:d",
+};
+
+static void functions_refused(void **state)
+{
+	struct answer_functions list = { .max_bytes = sizeof(few) };
+	struct small_functions f;
+	size_t size;
+	void *data;
+
+	assert_int_equal(answer_functions_add(&list, "a:b", 16, 0), 0);
+	assert_int_equal(answer_functions_add(&list, "c:de", 32, 0), -E2BIG);
+	assert_int_equal(answer_functions_add(&list, "c:d", 32, 0), 0);
+	assert_int_equal(answer_functions_encode(&list, &data, &size), 0);
+	assert_int_equal(size, sizeof(few));
+	assert_memory_equal(data, &few, size);
+	free(data);
+	answer_functions_fini(&list);
+	assert_int_equal(answer_functions_check(&few, sizeof(few), true), 0);
+	assert_int_equal(answer_functions_check(&few, sizeof(few), false), 0);
+	for (size_t i = 0; i < sizeof(few); i++)
+		assert_int_equal(answer_functions_check(&few, i, false), -EPROTO);
+#define REFUSED(change, has_provider)                                                           \
+	do {                                                                                    \
+		f = few;                                                                        \
+		change;                                                                         \
+		assert_int_equal(answer_functions_check(&f, sizeof(f), has_provider), -EPROTO); \
+	} while (0)
+	REFUSED(f.n = 1, false);
+	REFUSED(f.n = 3, false);
+	REFUSED(f.n = UINT64_MAX / sizeof(f.places[0]) + 2, false);
+	REFUSED(f.text_size = 9, false);
+	REFUSED(f.text_size = UINT64_MAX, false);
+	REFUSED(f.places[1].offset = UINT64_MAX, false);
+	REFUSED(f.places[1].counter = 1, false); /* only probes have counters */
+	REFUSED(f.text[7] = 'x', false);
+	REFUSED(f.text[0] = 0, false);
+	REFUSED(f.text[3] = 'x', false);
+	REFUSED(f.text[5] = 'x', true);
+#undef REFUSED
+}
+
+/* A part of a perf map with two functions. */
+struct perf_answer {
+	struct answer_perf head;
+	struct perf_function functions[2];
+	char text[8];
+};
+
+static const struct perf_answer perf = {
+	.head = { .mark = { .read = 30, .last_n = 15, .last_hash = 1 }, .n = 2, .text_size = 8 },
+	.functions = { { 0x1000, 16, 0 }, { UINT64_MAX - 8, 8, 4 } },
+	.text = "abc\0def",
+};
+
+static int perf_try(const void *bytes, size_t size)
+{
+	struct perf_lines lines = { 0 };
+	void *data = malloc(size + 1);
+	int r;
+
+	memcpy(data, bytes, size);
+	r = answer_perf_decode(&data, size, &lines);
+	assert_int_equal(data == NULL, r == 0);
+	perf_lines_fini(&lines);
+	free(data);
+	return r;
+}
+
+static void perf_map_refused(void **state)
+{
+	struct perf_answer p;
+
+	assert_int_equal(perf_try(&perf, sizeof(perf)), 0);
+	for (size_t i = 0; i < sizeof(perf); i++)
+		assert_int_equal(perf_try(&perf, i), -EPROTO);
+#define REFUSED(change)                                             \
+	do {                                                        \
+		p = perf;                                           \
+		change;                                             \
+		assert_int_equal(perf_try(&p, sizeof(p)), -EPROTO); \
+	} while (0)
+	REFUSED(p.head.n = 1);
+	REFUSED(p.head.n = 3);
+	REFUSED(p.head.n = UINT64_MAX / sizeof(p.functions[0]) + 2);
+	REFUSED(p.head.text_size = 9);
+	REFUSED(p.head.text_size = UINT64_MAX);
+	REFUSED(p.head.mark.read = UINT64_MAX);
+	REFUSED(p.head.mark.read = 14); /* the last line would begin before the file */
+	REFUSED(p.head.mark.last_n = UINT64_MAX);
+	REFUSED(p.head.is_continued = 2);
+	REFUSED(p.head.is_truncated = 2);
+	REFUSED(p.functions[0].size = 0);
+	REFUSED(p.functions[1].size = 9); /* beyond the last address */
+	REFUSED(p.functions[1].name = 0);
+	REFUSED(p.functions[1].name = 3); /* an empty name */
+	REFUSED(p.functions[1].name = 8);
+	REFUSED(p.text[7] = 'x');
+#undef REFUSED
+}
+
+static int rows_try(const void *bytes, size_t size, uint64_t code_bytes)
+{
+	struct unwind_rows rows = { 0 };
+	void *data = malloc(size + 1);
+	int r;
+
+	memcpy(data, bytes, size);
+	r = answer_rows_decode(&data, size, code_bytes, &rows);
+	unwind_rows_fini(&rows);
+	free(data);
+	return r;
+}
+
+/* Tries every value of each word of a real table that differs in one bit or is a limit. */
+static void rows_refused(void **state)
+{
+	struct parse_file file = file_open(program);
+	struct elf_source source = { .fd = file.fd };
+	struct answer_part parts[ANSWER_ROWS_PARTS];
+	struct unwind_extent extent;
+	struct answer_rows tail;
+	struct unwind_rows rows;
+	struct elf_file elf;
+	uint32_t *bytes;
+	size_t size;
+
+	assert_int_equal(elf_file_read(&source, &elf), 0);
+	assert_true(compile_elf_extent(&elf, &extent));
+	assert_int_equal(compile_elf(&source, &elf, -1, WORDS_MAX, NULL, &rows), 0);
+	answer_rows_encode(&rows, &tail, parts);
+	size = parts[0].size + parts[1].size;
+	bytes = malloc(size);
+	memcpy(bytes, parts[0].data, parts[0].size);
+	memcpy((char *)bytes + parts[0].size, parts[1].data, parts[1].size);
+	assert_int_equal(rows_try(bytes, size, extent.size), 0);
+	assert_int_equal(rows_try(bytes, size - 8, extent.size), -EPROTO);
+	assert_int_equal(rows_try(bytes, 0, extent.size), -EPROTO);
+	for (size_t i = 0; i < 4; i++) {
+		uint32_t *member = &bytes[parts[0].size / 4 + i], was = *member;
+
+		*member = UINT32_MAX;
+		if (i != 1) /* n_rows only counts */
+			assert_int_equal(rows_try(bytes, size, extent.size), -EPROTO);
+		*member = was;
+	}
+	/* The position of the first part, and the first row of its first page. */
+	for (int bit = 0; bit < 32; bit++) {
+		bytes[0] ^= 1U << bit;
+		assert_int_equal(rows_try(bytes, size, extent.size), -EPROTO);
+		bytes[0] ^= 1U << bit;
+	}
+	bytes[bytes[0] + 16] = 0xffff0000;
+	assert_int_equal(rows_try(bytes, size, extent.size), -EPROTO);
+	free(bytes);
+	unwind_rows_fini(&rows);
+	elf_file_fini(&elf);
+	close(file.fd);
+}
+
+static void elf_refused(void **state)
+{
+	struct elf_segment segments[] = { { .offset = 1, .size = 2, .address = 3 } };
+	char name[] = "x.debug";
+	struct elf_file file = {
+		.build_id_size = 20, .n_segments = 1, .segments = segments, .debug_name = name
+	};
+	struct elf_file out;
+	char *bytes;
+	void *data;
+	size_t size;
+
+	assert_int_equal(answer_elf_encode(&file, &data, &size), 0);
+	bytes = data;
+	assert_int_equal(answer_elf_decode(data, size, &out), 0);
+	assert_string_equal(out.debug_name, "x.debug");
+	elf_file_fini(&out);
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(answer_elf_decode(data, i, &out), -EPROTO);
+	bytes[size - 6] = '/'; /* the name would lead to another directory */
+	assert_int_equal(answer_elf_decode(data, size, &out), -EPROTO);
+	bytes[size - 6] = '.';
+	memset(bytes + ELF_BUILD_ID_MAX, 0xff, 4); /* build_id_size */
+	assert_int_equal(answer_elf_decode(data, size, &out), -EPROTO);
+	free(data);
+}
+
+int main(int argc, char *argv[])
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(honest_same_as_here),	cmocka_unit_test(honest_framed),
+		cmocka_unit_test(honest_vdso),		cmocka_unit_test(honest_demangles),
+		cmocka_unit_test(honest_perf_map),	cmocka_unit_test(perf_map_refused),
+		cmocka_unit_test(honest_no_elf),	cmocka_unit_test(hostile_harms_itself),
+		cmocka_unit_test(hostile_early_answer), cmocka_unit_test(workers_by_owner),
+		cmocka_unit_test(worker_alone),		cmocka_unit_test(hostile_user_waits),
+		cmocka_unit_test(hostile_lingers),	cmocka_unit_test(sandbox_holds),
+		cmocka_unit_test(zygote_is_replaced),	cmocka_unit_test(symbols_refused),
+		cmocka_unit_test(honest_lists),		cmocka_unit_test(honest_probes),
+		cmocka_unit_test(functions_refused),	cmocka_unit_test(rows_refused),
+		cmocka_unit_test(elf_refused),
+	};
+
+	if (argc != 5)
+		return EXIT_FAILURE;
+	honest = argv[1];
+	hostile = argv[2];
+	program = argv[3];
+	framed = argv[4];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

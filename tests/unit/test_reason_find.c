@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bpf/shared.h"
+#include "common/base.h"
+#include "daemon/window/reason_find.h"
+
+enum { SLEEPING = 1, FRAMES_MAX = 48 };
+
+/* A stack, its frames, and the text in which their names lie. */
+struct made {
+	struct stack stack;
+	struct frame frames[FRAMES_MAX];
+	struct frame *pointers[FRAMES_MAX];
+	char text[1024];
+};
+
+/* Makes a stack of functions whose names are separated by spaces, the leaf first. */
+static struct stack *stack_make(struct made *made, const char *names)
+{
+	size_t n = 0;
+
+	*made = (struct made){ .stack.is_resolved = true };
+	snprintf(made->text, sizeof(made->text), "%s", names);
+	for (char *name = strtok(made->text, " "); name; name = strtok(NULL, " ")) {
+		assert_true(n < FRAMES_MAX);
+		made->frames[n].name = name;
+		made->pointers[n] = &made->frames[n];
+		n++;
+	}
+	made->stack.n_frames = n;
+	made->stack.frames = made->pointers;
+	return &made->stack;
+}
+
+static void assert_reason(const char *names, enum wait_reason got, enum wait_reason want)
+{
+	if (got != want)
+		fail_msg("%s: %s, not %s", names, wait_reason_word(got), wait_reason_word(want));
+}
+
+static void test_kernel_stacks(void **state)
+{
+	static const struct {
+		const char *names;
+		enum wait_reason reason;
+	} cases[] = {
+		{ "futex_do_wait __futex_wait futex_wait do_futex", REASON_FUTEX },
+		{ "__schedule schedule anon_pipe_read vfs_read", REASON_PIPE_READ },
+		/* A cgroup of version 2 is frozen. */
+		{ "__schedule schedule get_signal arch_do_signal_or_restart", REASON_FROZEN },
+		{ "__schedule schedule ptrace_stop get_signal", REASON_DEBUGGER },
+		{ "unix_stream_read_generic unix_stream_recvmsg", REASON_UNIX },
+		{ "inet_csk_accept inet_accept do_accept", REASON_ACCEPT },
+		/* A general function counts only if no other function says more. */
+		{ "__skb_wait_for_more_packets __unix_dgram_recvmsg", REASON_UNIX },
+		{ "__skb_wait_for_more_packets raw_recvmsg", REASON_SOCKET },
+		{ "locks_lock_inode_wait __do_sys_flock", REASON_FLOCK },
+		{ "locks_lock_inode_wait fcntl_setlk", REASON_FCNTL },
+		{ "io_schedule folio_wait_bit_common filemap_fault do_fault", REASON_PAGE_FAULT },
+		{ "__schedule schedule io_schedule blkdev_read_iter", REASON_DISK },
+		{ "__mutex_lock.constprop.0 ext4_file_write_iter", REASON_KERNEL_MUTEX },
+		{ "do_nanosleep hrtimer_nanosleep", REASON_SLEEP },
+		{ "kernel_clone __do_sys_vfork", REASON_VFORK },
+		{ "schedule wait_for_completion_killable kernel_clone", REASON_VFORK },
+		/* These functions, above the wait, only show how the thread was started. */
+		{ "mystery kernel_clone __do_sys_clone", REASON_UNKNOWN },
+		{ "mystery process_one_work worker_thread kthread", REASON_UNKNOWN },
+		{ "schedule worker_thread kthread", REASON_WORK },
+		{ "mystery do_syscall_64", REASON_UNKNOWN },
+		{ "schedule", REASON_UNKNOWN },
+		{ "", REASON_UNKNOWN },
+	};
+	struct made kernel, user;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct stack *stack = stack_make(&kernel, cases[i].names);
+
+		assert_reason(cases[i].names,
+			      reason_find(SLEEPING, stack, stack_make(&user, "read main")),
+			      cases[i].reason);
+		/* The second time, the stack has it already. */
+		assert_reason(cases[i].names, reason_find(SLEEPING, stack, NULL), cases[i].reason);
+	}
+	assert_reason("no stack", reason_find(SLEEPING, NULL, NULL), REASON_UNKNOWN);
+}
+
+/* User frames show what a program uses a futex for. */
+static void test_futexes(void **state)
+{
+	static const struct {
+		const char *names;
+		enum wait_reason reason;
+	} cases[] = {
+		{ "__lll_lock_wait pthread_mutex_lock checkout", REASON_MUTEX },
+		{ "x pthread_cond_wait uv_cond_wait", REASON_COND },
+		{ "__new_sem_wait_slow64.constprop.0 sem_wait", REASON_SEM },
+		{ "syscall parking_lot", REASON_FUTEX },
+		{ "a b c d e pthread_cond_wait", REASON_FUTEX },
+	};
+	struct made kernel, user;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_reason(cases[i].names,
+			      reason_find(SLEEPING, stack_make(&kernel, "futex_do_wait"),
+					  stack_make(&user, cases[i].names)),
+			      cases[i].reason);
+	/* A program may have functions with these names, and wait for something else. */
+	assert_reason("pipe",
+		      reason_find(SLEEPING, stack_make(&kernel, "anon_pipe_read"),
+				  stack_make(&user, "pthread_mutex_lock")),
+		      REASON_PIPE_READ);
+}
+
+/* A thread that wants a CPU, or was stopped, waits for that, whatever it did before. */
+static void test_states(void **state)
+{
+	struct made kernel;
+	struct stack *stack = stack_make(&kernel, "anon_pipe_read");
+
+	assert_reason("R", reason_find(STATE_PREEMPTED, stack, NULL), REASON_CPU);
+	assert_reason("new", reason_find(STATE_NEW, NULL, NULL), REASON_CPU);
+	assert_reason("quota", reason_find(STATE_PREEMPTED | STATE_THROTTLED, stack, NULL),
+		      REASON_THROTTLED);
+	assert_reason("S", reason_find(SLEEPING | STATE_THROTTLED, stack, NULL), REASON_PIPE_READ);
+	stack = stack_make(&kernel, "schedule get_signal");
+	assert_reason("T", reason_find(4, stack, NULL), REASON_STOPPED);
+	assert_reason("t", reason_find(8, stack, NULL), REASON_DEBUGGER);
+}
+
+/* The reason is kept only once all frames that count are known. */
+static void test_stacks_that_are_not_whole(void **state)
+{
+	struct made made;
+	struct stack *stack = stack_make(&made, "mystery anon_pipe_read");
+
+	stack->is_resolved = false;
+	assert_reason("new", reason_find(SLEEPING, stack, NULL), REASON_UNKNOWN);
+	stack->is_resolved = true;
+	assert_reason("named", reason_find(SLEEPING, stack, NULL), REASON_PIPE_READ);
+
+	stack = stack_make(&made, "mystery anon_pipe_read");
+	stack->is_resolved = false;
+	stack->is_partial = true;
+	stack->n_raw = 1;
+	assert_reason("one frame", reason_find(SLEEPING, stack, NULL), REASON_UNKNOWN);
+	stack->n_raw = 2;
+	assert_reason("two frames", reason_find(SLEEPING, stack, NULL), REASON_PIPE_READ);
+	stack->flags = STACK_IS_AMBIGUOUS;
+	assert_reason("ambiguous", reason_find(SLEEPING, stack, NULL), REASON_UNKNOWN);
+}
+
+/* Each reason has a word of its own, which is found again, and a text of its own. */
+static void test_words(void **state)
+{
+	for (unsigned int i = 0; i < WAIT_REASON_N; i++) {
+		assert_int_equal(wait_reason_find(wait_reason_word(i)), i);
+		for (unsigned int k = 0; k < i; k++)
+			if (wait_reason_text(i))
+				assert_string_not_equal(wait_reason_text(i), wait_reason_text(k));
+	}
+	assert_int_equal(wait_reason_find("Flock"), WAIT_REASON_N);
+	assert_int_equal(wait_reason_find(NULL), WAIT_REASON_N);
+	assert_null(wait_reason_text(REASON_UNKNOWN));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernel_stacks),
+		cmocka_unit_test(test_futexes),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_stacks_that_are_not_whole),
+		cmocka_unit_test(test_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

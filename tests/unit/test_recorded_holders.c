@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Asks a recorder that only serves a database who held what threads waited for: answers about
+ * made-up windows that have this.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base.h"
+#include "daemon/query/query.h"
+#include "daemon/session/recorder.h"
+
+#define LENGTH_NS (5 * NS_PER_S)
+#define REAL_NS	  (INT64_C(1700000000) * NS_PER_S)
+#define SINCE_NS  (2 * NS_PER_S)
+#define END_NS	  (12 * NS_PER_S)
+#define LOOKED_NS (REAL_NS + LENGTH_NS + 7)
+
+/*
+ * Three windows of 5 s. All waits begin at SINCE_NS. A waits for B, which waits for C, which
+ * sleeps; D and E wait for each other; F waits alone, and has nothing recorded. All but A's go on;
+ * A's ends in the last window. STOPPED: a state that says why a thread waits without stacks.
+ */
+enum { WINDOWS = 3, SLEEPING = 1, STOPPED = 4 };
+enum { PID = 0x3f000000, A = PID, B, C, D, E, F, TIDS_END };
+
+static char directory[] = "/tmp/test_recorded_holders.XXXXXX";
+static char path[64];
+static struct process_table *table;
+static struct config *config;
+static struct recorder recorder = { .is_serve_only = true };
+static struct wire_error error;
+
+static void wait_add(struct window *window, int32_t tid)
+{
+	const struct process_info info = { .id = { .pid = PID, .start_boot_ns = 5 },
+					   .comm = "program",
+					   .exe = "/usr/bin/a" };
+	struct window_image *image = window_add_image(window);
+	bool has_ended = tid == A && window->end_ns == WINDOWS * LENGTH_NS;
+
+	image->process = process_table_add_stored(table, &info);
+	image->uid = (uint64_t)tid;
+	image->tid = tid;
+	image->start_boot_ns = 6;
+	memcpy(image->comm, "thread", 7);
+	if (has_ended) {
+		struct window_span *span = window_add_span(window);
+
+		span->image = (uint32_t)window->n_images - 1;
+		span->state = STOPPED;
+		span->start_ns = SINCE_NS;
+		span->wake_ns = span->end_ns = END_NS;
+	} else {
+		struct window_open *open = window_add_open(window);
+
+		open->image = (uint32_t)window->n_images - 1;
+		open->state = tid == C ? SLEEPING : STOPPED;
+		open->start_ns = SINCE_NS;
+		open->wake_ns = INT64_MAX;
+	}
+}
+
+static void held_add(struct window *window, int32_t tid, int32_t holder)
+{
+	struct held_wait wait = {
+		.pid = PID,
+		.tid = tid,
+		.comm = "thread",
+		.since_ns = REAL_NS + SINCE_NS,
+		.looked_ns = holder ? LOOKED_NS : 0,
+		.last_ns = REAL_NS + window->end_ns,
+		.reason = holder ? REASON_STOPPED : REASON_SLEEP,
+	};
+
+	if (tid == A && window->end_ns == WINDOWS * LENGTH_NS)
+		return;
+	if (holder) {
+		assert_true(asprintf(&wait.object, "/%d", tid) > 0);
+		wait.by[wait.n_by++] = (struct held_by){ PID, holder, "thread" };
+	}
+	assert_int_equal(window_held_put(&window->held, &wait), 0);
+}
+
+static void window_write(struct store *store, size_t n)
+{
+	struct window *window = window_new();
+	int32_t tid;
+
+	window->seq = n + 1;
+	window->session = 1 + PROBE_OFFCPU;
+	window->kind = PROBE_OFFCPU;
+	window->start_ns = (int64_t)n * LENGTH_NS;
+	window->end_ns = window->start_ns + LENGTH_NS;
+	window->real_offset_ns = REAL_NS;
+	for (tid = A; tid < TIDS_END; tid++)
+		wait_add(window, tid);
+	held_add(window, A, B);
+	held_add(window, B, C);
+	held_add(window, C, 0);
+	held_add(window, D, E);
+	held_add(window, E, D);
+	window_seal(window);
+	store_add(store, window);
+	window_unref(window);
+}
+
+static void database_make(void)
+{
+	const struct store_options options = { .path = path,
+					       .max_size = 64 << 20,
+					       .max_age_ns = INT64_MAX / 4,
+					       .tiers = { { LENGTH_NS, INT64_MAX / 4, 100 } },
+					       .n_tiers = 1,
+					       .boot_id = "test" };
+	struct store_stats stats;
+	struct store *store;
+	size_t n;
+
+	assert_int_equal(process_table_new_stored(&table), 0);
+	assert_int_equal(store_start(&options, &store), 0);
+	for (n = 0; n < WINDOWS; n++)
+		window_write(store, n);
+	do {
+		usleep(1000);
+		store_stats(store, &stats);
+	} while (stats.written + stats.dropped_write + stats.dropped_queue < WINDOWS);
+	assert_int_equal(stats.written, WINDOWS);
+	store_stop(store);
+}
+
+static int set_up(void **state)
+{
+	struct config_error problem;
+	char store[96], reason[256] = "";
+	char *overrides[] = { store };
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/db", directory);
+	snprintf(store, sizeof(store), "store.path=%s", path);
+	database_make();
+	assert_int_equal(config_load("/dev/null", overrides, 1, &config, &problem), 0);
+	assert_int_equal(recorder_start(config, &recorder, reason, sizeof(reason)), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[96];
+
+	recorder_stop(&recorder);
+	config_free(config);
+	process_table_free(table);
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	return system(command);
+}
+
+/* Asks about the windows up to the end of window `last`. */
+static struct answer *ask(bool is_open, const char *by, int64_t last)
+{
+	static const struct query_peer root = { .is_root = true };
+	const struct wire_snapshot_request request = {
+		.probe = "offcpu",
+		.by = by,
+		.window_ns = WIRE_ABSENT,
+		.since_ns = REAL_NS,
+		.until_ns = REAL_NS + last * LENGTH_NS,
+		.open = is_open ? 1 : WIRE_BOOL_ABSENT,
+		.reverse = WIRE_BOOL_ABSENT,
+		.top = WIRE_ABSENT,
+		.idle = 1,
+		.lines = WIRE_BOOL_ABSENT,
+		.addresses = WIRE_BOOL_ABSENT,
+		.each_ns = WIRE_ABSENT,
+		.fold_own = WIRE_BOOL_ABSENT,
+	};
+	struct answer *answer = NULL;
+
+	assert_int_equal(query_snapshot(&recorder, &root, &request, &answer, &error), 0);
+	return answer;
+}
+
+/* Returns the row whose longest wait is that of a thread. It is valid until the next call. */
+static const struct wire_row *row_of(struct answer *answer, int64_t tid)
+{
+	const struct wire_row *row;
+	size_t i;
+
+	for (i = 0; i < answer_n_rows(answer); i++) {
+		assert_int_equal(answer_row(answer, i, &row), 0);
+		if (row->max_tid == tid)
+			return row;
+	}
+	fail_msg("no row of thread %d", (int)tid);
+	return NULL;
+}
+
+static void assert_held(const struct wire_row *row, int32_t tid, int32_t holder)
+{
+	char object[32];
+
+	snprintf(object, sizeof(object), "/%d", tid);
+	assert_string_equal(row->object, object);
+	assert_int_equal(row->holders.n, 1);
+	assert_int_equal(row->holders.v[0].tid, holder);
+	assert_int_equal(row->holders.v[0].pid, PID);
+	assert_int_equal(row->holders_at, LOOKED_NS);
+}
+
+/* stuck, as of a moment of the past: all waits go on, and have their chains. */
+static void test_waits_of_a_moment(void **state)
+{
+	struct answer *answer = ask(true, "thread", 2);
+	const struct wire_row *row = row_of(answer, A);
+
+	assert_int_equal(answer_n_rows(answer), TIDS_END - A);
+	assert_held(row, A, B);
+	assert_int_equal(row->chain.n, 2);
+	assert_int_equal(row->chain.v[0].tid, B);
+	assert_string_equal(row->chain.v[0].reason, "stopped");
+	assert_int_equal(row->chain.v[0].for_ns, 2 * LENGTH_NS - SINCE_NS);
+	assert_int_equal(row->chain.v[1].tid, C);
+	assert_string_equal(row->chain.v[1].reason, "sleep");
+	assert_null(row->chain.v[1].object);
+	assert_int_not_equal(row->deadlock, 1);
+	row = row_of(answer, D);
+	assert_held(row, D, E);
+	assert_int_equal(row->deadlock, 1);
+	row = row_of(answer, F);
+	assert_null(row->object);
+	assert_int_equal(row->holders.n, 0);
+	assert_int_equal(row->holders_at, WIRE_ABSENT);
+	/* Nothing was to be looked up about the one that sleeps. */
+	row = row_of(answer, C);
+	assert_null(row->object);
+	answer_free(answer);
+}
+
+/* The wait of A has ended by now: that it was held is known from before. */
+static void test_a_wait_that_has_ended(void **state)
+{
+	struct answer *answer = ask(false, "line", WINDOWS);
+	const struct wire_row *row;
+	size_t i, n = 0;
+
+	/* The waits of all threads for one reason are one row, with its longest wait. */
+	for (i = 0; i < answer_n_rows(answer); i++) {
+		assert_int_equal(answer_row(answer, i, &row), 0);
+		if (!row->object)
+			continue;
+		n++;
+		assert_int_equal(row->max_ns, WINDOWS * LENGTH_NS - SINCE_NS);
+		assert_int_equal(row->holders.n, 1);
+	}
+	assert_true(n > 0);
+	answer_free(answer);
+	answer = ask(true, "thread", WINDOWS);
+	for (i = 0; i < answer_n_rows(answer); i++) {
+		assert_int_equal(answer_row(answer, i, &row), 0);
+		assert_int_not_equal(row->max_tid, A);
+	}
+	answer_free(answer);
+}
+
+/* Rows that are sums over several reasons or threads have no object of their own. */
+static void test_sums_have_none(void **state)
+{
+	static const char *const by[] = { "process", "comm", "reason", "unit" };
+	const struct wire_row *row;
+	size_t i, k;
+
+	for (k = 0; k < ARRAY_SIZE(by); k++) {
+		struct answer *answer = ask(false, by[k], WINDOWS);
+
+		assert_true(answer_n_rows(answer) > 0);
+		for (i = 0; i < answer_n_rows(answer); i++) {
+			assert_int_equal(answer_row(answer, i, &row), 0);
+			assert_null(row->object);
+		}
+		answer_free(answer);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waits_of_a_moment),
+		cmocka_unit_test(test_a_wait_that_has_ended),
+		cmocka_unit_test(test_sums_have_none),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
