@@ -66,11 +66,19 @@ ROOMS = {
         "client/top", "client/report"),
     "client": (
         "client/base", "client/render", "client/call", "client/compat", "client/verb"),
+    "fleet/base": ("proto", "daemon/base", "daemon/config"),
+    "fleet/send": ("proto", "fleet/base"),
+    "fleet/serve": (
+        "proto", "daemon/base", "daemon/process", "daemon/window", "daemon/session", "daemon/query",
+        "daemon/service", "fleet/base"),
+    "fleet": ("daemon/base", "fleet/base", "fleet/send", "fleet/serve"),
 }
 
 # A pattern for the headers of each library, and the rooms that may include them.
 DOORS = {
     r"bpf/|.*\.skel\.h|linux/bpf\.h": ("bpf", "daemon/probe", "daemon/drain"),
+    r"curl/": ("fleet/base",),
+    r"gcrypt\.h": ("fleet/base",),
     r"uv\.h": ("daemon/service",),
     r"json-c/|json\.h": ("proto",),
     r"elfutils/debuginfod\.h": ("client/debuginfod",),
@@ -82,7 +90,7 @@ DOORS = {
     r"pcre2\.h": ("daemon/probe",),
     r"systemd/": ("daemon/base",),
     r"sqlite3": ("daemon/store",),
-    r"zlib\.h": ("client/base",),
+    r"zlib\.h": ("client/base", "fleet/base"),
     r"zstd": ("daemon/store", "daemon/symbol"),
 }
 # Types of the kernel, which clash with those of libc.
@@ -161,7 +169,7 @@ def check_readme(root):
     table = re.search(r"^## Life of a sample\n(.*?)^## ", read(root, "README.md"), re.S | re.M)
     named = set(re.findall(r"`((?:daemon/)?\w+)/`", table[1] if table else ""))
     for room in ROOMS:
-        if room not in named and not room.startswith("client/") and room != "daemon":
+        if room not in named and not room.startswith(("client/", "fleet/")) and room != "daemon":
             fail(f"README.md: 'Life of a sample' does not name {room}/")
     for room in sorted(named - set(ROOMS)):
         fail(f"README.md: 'Life of a sample' names {room}/, which is no room")

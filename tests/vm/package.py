@@ -66,7 +66,7 @@ def changelog_version(path, version=None):
 
 
 def is_of_daemon(name, suffix):
-    """True for the file of the package stackd."""
+    """True for the file of the package stackd, and not of stackd-fleet."""
     return name.startswith("stackd_") and name.endswith(suffix)
 
 
@@ -74,7 +74,7 @@ def build_older(tree, directory):
     """Packs what is built in the tree a second time, with the older version, into a directory."""
     changelog = os.path.join(tree, "debian", "changelog")
     changelog_version(changelog, changelog_version(changelog) + OLDER)
-    for package in ("stackd",):
+    for package in ("stackd", "stackd-fleet"):
         os.unlink(os.path.join(tree, "debian", f"{package}.debhelper.log"))
     machine.command(["dpkg-buildpackage", "-b", "-nc", "-us", "-uc"], cwd=tree, env=environment())
     (name,) = (n for n in os.listdir(directory) if OLDER in n and is_of_daemon(n, ".deb"))

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "fleet/send/plan.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/array.h"
+#include "common/base.h"
+
+/* Stretches that are shorter than this are no gaps: times of windows are rounded. */
+#define LEAST_GAP_NS (10 * NS_PER_MS)
+
+/* The state while a plan is made. */
+struct planning {
+	const struct wire_gaps *gaps;
+	const struct plan_spans *known;
+	struct plan_item *items; /* malloc'ed */
+	size_t n, capacity;
+};
+
+static int item_add(struct planning *planning, int64_t start, int64_t end, int64_t seq,
+		    const char *reason)
+{
+	int r = array_reserve(planning->items, planning->capacity, planning->n + 1);
+
+	if (r == 0)
+		planning->items[planning->n++] = (struct plan_item){ start, end, seq, reason };
+	return r;
+}
+
+/* Returns why the daemon has no window in a stretch of time. */
+static const char *gap_reason(const struct planning *planning, int64_t start, int64_t end)
+{
+	for (size_t i = 0; i < planning->gaps->n; i++) {
+		const struct wire_gap *gap = &planning->gaps->v[i];
+
+		if (gap->start < end && gap->end > start)
+			return gap->reason;
+	}
+	return PLAN_AGED;
+}
+
+/* Returns the number of the first span that ends after a time. */
+static size_t span_after(const struct plan_spans *known, int64_t time)
+{
+	size_t low = 0, high = known->n;
+
+	/* Spans may overlap after a step of the clock; then some are looked at twice. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (known->v[middle].end_ns <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Adds gaps for the parts of a stretch that the server has nothing about. `reason` is NULL if the
+ * daemon says why there is a gap.
+ */
+static int gaps_add(struct planning *planning, int64_t start, int64_t end, const char *reason)
+{
+	size_t i = span_after(planning->known, start);
+	int r = 0;
+
+	while (start < end && r == 0) {
+		bool has_span = i < planning->known->n && planning->known->v[i].start_ns < end;
+		int64_t until = has_span ? planning->known->v[i].start_ns : end;
+
+		if (until - start >= LEAST_GAP_NS)
+			r = item_add(planning, start, until, 0,
+				     reason ? reason : gap_reason(planning, start, until));
+		if (!has_span)
+			break;
+		if (planning->known->v[i].end_ns > start)
+			start = planning->known->v[i].end_ns;
+		i++;
+	}
+	return r;
+}
+
+/* True if the server has something about a part of a stretch. */
+static bool is_touched(const struct planning *planning, int64_t start, int64_t end)
+{
+	size_t i = span_after(planning->known, start + LEAST_GAP_NS / 2);
+
+	return i < planning->known->n && planning->known->v[i].start_ns < end - LEAST_GAP_NS / 2;
+}
+
+/* Returns the number of the slice that a window belongs to. */
+static int64_t slice_of(const struct wire_window *window, int64_t each_ns)
+{
+	return (window->start + (window->end - window->start) / 2) / each_ns;
+}
+
+/*
+ * Finds the windows that are sent as one, from number *i on: those of one slice, or those that
+ * overlap, as after a step of the clock. Moves *i behind them.
+ */
+static struct plan_item group_next(const struct wire_windows *windows, int64_t each_ns, size_t *i)
+{
+	const struct wire_window *first = &windows->v[*i];
+	struct plan_item item = { first->start, first->end, first->seq, NULL };
+
+	for (++*i; *i < windows->n; ++*i) {
+		const struct wire_window *next = &windows->v[*i];
+		bool same = each_ns > 0 && slice_of(next, each_ns) == slice_of(first, each_ns);
+
+		if (!same && next->start >= item.end_ns)
+			break;
+		if (next->end > item.end_ns)
+			item.end_ns = next->end;
+	}
+	return item;
+}
+
+/* Plans one group, and the stretch before it, which begins at *cursor. */
+static int group_plan(struct planning *planning, const struct plan_item *group, int64_t *cursor)
+{
+	int r = 0;
+
+	if (*cursor < group->start_ns)
+		r = gaps_add(planning, *cursor, group->start_ns, NULL);
+	if (r == 0 && !is_touched(planning, group->start_ns, group->end_ns))
+		r = item_add(planning, group->start_ns, group->end_ns, group->seq, NULL);
+	else if (r == 0)
+		r = gaps_add(planning, group->start_ns, group->end_ns, PLAN_MERGED);
+	if (*cursor < group->end_ns)
+		*cursor = group->end_ns;
+	return r;
+}
+
+int plan_make(const struct wire_windows_reply *windows, const struct plan_spans *known,
+	      int64_t each_ns, int64_t until_ns, struct arena *arena, struct plan *out)
+{
+	struct planning planning = { .gaps = &windows->gaps, .known = known };
+	_cleanup_(freep) struct plan_item *items = NULL;
+	const struct wire_windows *list = &windows->windows;
+	int64_t cursor = list->n > 0 ? list->v[0].start : 0;
+	size_t i = 0;
+	int r = 0;
+
+	if (known->n > 0 && known->v[0].start_ns < cursor)
+		cursor = known->v[0].start_ns;
+	while (i < list->n && r == 0) {
+		const struct wire_window *first = &list->v[i];
+		struct plan_item group = group_next(list, each_ns, &i);
+
+		if (each_ns > 0 && i == list->n &&
+		    (slice_of(first, each_ns) + 1) * each_ns > until_ns)
+			break;
+		r = group_plan(&planning, &group, &cursor);
+	}
+	items = planning.items;
+	if (r < 0)
+		return r;
+	out->v = arena_array(arena, planning.n + 1, sizeof(*out->v));
+	if (!out->v)
+		return -ENOMEM;
+	if (planning.n > 0)
+		memcpy(out->v, items, planning.n * sizeof(*items));
+	out->n = planning.n;
+	return 0;
+}
+
+void plan_limit(struct plan *plan, int64_t since_ns)
+{
+	while (plan->n > 0 && plan->v->end_ns <= since_ns) {
+		plan->v++;
+		plan->n--;
+	}
+	for (size_t i = 0; i < plan->n && plan->v[i].start_ns < since_ns; i++)
+		if (plan->v[i].reason)
+			plan->v[i].start_ns = since_ns;
+}

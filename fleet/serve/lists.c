@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "build_config.h"
+#include "common/base.h"
+#include "common/duration.h"
+#include "common/probe_kind.h"
+#include "fleet/serve/answer.h"
+#include "fleet/serve/headers.h"
+
+/* A list of windows without a range is about this long. */
+#define LIST_NS (3600 * NS_PER_S)
+
+struct fleet_answer *fleet_answer_new(const struct fleet_config *config)
+{
+	struct fleet_answer *answer = calloc(1, sizeof(*answer));
+
+	if (!answer)
+		return NULL;
+	answer->config = config;
+	answer->arena = arena_new();
+	if (!answer->arena || shards_new(config, &answer->shards))
+		return fleet_answer_free(answer);
+	return answer;
+}
+
+struct fleet_answer *fleet_answer_free(struct fleet_answer *answer)
+{
+	if (!answer)
+		return NULL;
+	shards_free(answer->shards);
+	arena_free(answer->arena);
+	free(answer);
+	return NULL;
+}
+
+void fleet_answer_freep(struct fleet_answer **answer)
+{
+	*answer = fleet_answer_free(*answer);
+}
+
+static int window_order(const void *x, const void *y)
+{
+	const struct wire_window *a = x, *b = y;
+	int r = (a->start > b->start) - (a->start < b->start);
+
+	if (!r)
+		r = strcmp(a->host, b->host);
+	return r ? r : strcmp(a->probe, b->probe);
+}
+
+/* Appends the windows of the headers to the list, whose memory has room for them. */
+static void windows_add(const struct headers *headers, const char *probe, struct wire_window *list,
+			size_t *n)
+{
+	size_t i;
+
+	for (i = 0; i < headers->n; i++) {
+		const struct header *header = &headers->v[i];
+
+		if (!header_counts(header))
+			continue;
+		list[(*n)++] = (struct wire_window){
+			.seq = header->seq,
+			.start = header->start,
+			.end = header->end,
+			.length_ns = header->end - header->start,
+			.rows = header->of_rows,
+			.threads = header->totals.threads,
+			.open = header->totals.open_waits,
+			.lost = header->lost,
+			.probe = probe,
+			.session = probe,
+			.host = header->host,
+		};
+	}
+}
+
+/* Reads the windows and the gaps of one probe. */
+static int probe_read(struct fleet_answer *answer, struct header_question *question,
+		      struct headers *headers, struct wire_coverage *coverage)
+{
+	int r = headers_read(answer->shards, answer->config, question, answer->arena, headers);
+
+	if (!r && !headers->n_windows) {
+		question->table = "rows60";
+		r = headers_read(answer->shards, answer->config, question, answer->arena, headers);
+	}
+	return r ? r
+		 : headers_coverage(headers, answer->shards, question, clock_ns(CLOCK_REALTIME),
+				    answer->arena, coverage);
+}
+
+static int windows_check(const struct wire_windows_request *request, int64_t now,
+			 struct wire_error *error)
+{
+	enum probe_kind kind;
+
+	if (request->session)
+		return wire_error_set(error, -EOPNOTSUPP, ERROR_NOT_SUPPORTED, "session",
+				      "a fleet has no sessions; ask the host itself");
+	if (request->probe && !probe_kind_find(request->probe, &kind))
+		return wire_error_set(error, -EINVAL, ERROR_UNKNOWN_PROBE, request->probe,
+				      "there is no probe %.40s", request->probe);
+	if (request->since_ns != WIRE_ABSENT && request->until_ns != WIRE_ABSENT &&
+	    request->since_ns >= request->until_ns)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "since_ns",
+				      "since_ns: must be before until_ns");
+	if ((request->since_ns != WIRE_ABSENT && request->since_ns < 0) ||
+	    (request->until_ns != WIRE_ABSENT && request->until_ns < 0))
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "since_ns",
+				      "a negative time: nanoseconds since 1970 are wanted");
+	if (request->since_ns != WIRE_ABSENT && request->since_ns > now)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "since_ns",
+				      "since_ns: is in the future");
+	return 0;
+}
+
+int fleet_windows(struct fleet_answer *answer, const struct wire_windows_request *request,
+		  struct wire_error *error)
+{
+	static const char *const probes[] = { "offcpu", "oncpu" };
+	struct headers headers[ARRAY_SIZE(probes)] = {};
+	struct wire_coverage coverage[ARRAY_SIZE(probes)] = {};
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct wire_window *windows;
+	struct wire_gap *gaps;
+	size_t i, n = 0, n_gaps = 0;
+	int r = windows_check(request, now, error);
+
+	for (i = 0; i < ARRAY_SIZE(probes) && !r; i++) {
+		struct header_question question = {
+			.probe = probes[i],
+			.table = "rows",
+			.until = request->until_ns == WIRE_ABSENT || request->until_ns > now
+					 ? now
+					 : request->until_ns,
+			.globs = &request->hosts,
+		};
+
+		question.since = request->since_ns != WIRE_ABSENT ? request->since_ns
+				 : question.until > LIST_NS	  ? question.until - LIST_NS
+								  : 0;
+		if (request->probe ? strcmp(request->probe, probes[i]) == 0 : true)
+			r = probe_read(answer, &question, &headers[i], &coverage[i]);
+		/* A probe that no host records has no gaps, but a shard that fails is one. */
+		if (!headers[i].n_windows && !shards_n_failed(answer->shards))
+			coverage[i].gaps.n = 0;
+		n += headers[i].n_windows;
+		n_gaps += coverage[i].gaps.n;
+	}
+	if (r == -E2BIG)
+		return wire_error_set(error, r, ERROR_NOT_SUPPORTED, "since_ns",
+				      "too many windows for one answer: ask for a shorter range");
+	windows = r ? NULL : arena_array(answer->arena, n + 1, sizeof(*windows));
+	gaps = r ? NULL : arena_array(answer->arena, n_gaps + 1, sizeof(*gaps));
+	if (!windows || !gaps)
+		return r ? r : -ENOMEM;
+	n = n_gaps = 0;
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		windows_add(&headers[i], probes[i], windows, &n);
+		if (coverage[i].gaps.n)
+			memcpy(gaps + n_gaps, coverage[i].gaps.v,
+			       coverage[i].gaps.n * sizeof(*gaps));
+		n_gaps += coverage[i].gaps.n;
+	}
+	if (n)
+		qsort(windows, n, sizeof(*windows), window_order);
+	answer->reply.windows.windows = (struct wire_windows){ .v = windows, .n = n };
+	answer->reply.windows.gaps = (struct wire_gaps){ .v = gaps, .n = n_gaps };
+	return 0;
+}
+
+/* A host of which the newest window ended longer ago than this is late. */
+#define LATE_NS (5 * 60 * NS_PER_S)
+
+/* Adds a problem. Returns 0 or -ENOMEM. */
+static int problem_add(struct wire_strs *problems, const char **v, const char *problem)
+{
+	v[problems->n++] = problem;
+	return problem ? 0 : -ENOMEM;
+}
+
+/* Says which shards do not answer, and which hosts have sent nothing lately. */
+static int problems_make(struct fleet_answer *answer, const struct headers *headers, int64_t now,
+			 struct wire_strs *out)
+{
+	struct arena *arena = answer->arena;
+	size_t i, k, n = shards_n(answer->shards) + headers->n_hosts;
+	const char **v = arena_array(arena, n + 1, sizeof(*v));
+	char ago[DURATION_TEXT_MAX];
+	int r = v ? 0 : -ENOMEM;
+
+	*out = (struct wire_strs){ .v = v };
+	for (i = 0; i < shards_n(answer->shards) && !r; i++)
+		if (shards_failure(answer->shards, i))
+			r = problem_add(out, v,
+					arena_strdup(arena, shards_failure(answer->shards, i)));
+	for (i = 0; i < headers->n_hosts && !r; i++) {
+		const struct header_host *host = &headers->hosts[i];
+		int64_t end = 0;
+
+		for (k = host->first; k < host->first + host->n; k++)
+			if (!headers->v[k].is_gap && headers->v[k].end > end)
+				end = headers->v[k].end;
+		if (now - end < LATE_NS)
+			continue;
+		duration_format(now - end, ago);
+		r = problem_add(
+			out, v,
+			end ? arena_printf(arena, "%s: its newest window ended %s ago", host->name,
+					   ago)
+			    : arena_printf(arena, "%s: no window of the last hour", host->name));
+	}
+	return r;
+}
+
+/* Lists the probes of which hosts have sent windows. Returns 0 or -ENOMEM. */
+static int probes_make(struct fleet_answer *answer, const struct headers *headers,
+		       struct wire_probes *out)
+{
+	struct wire_probe *probe = arena_alloc(answer->arena, sizeof(*probe));
+
+	if (!probe)
+		return -ENOMEM;
+	*probe = (struct wire_probe){
+		.name = "offcpu",
+		.state = headers->n_windows ? "on" : "off",
+		.reason = headers->n_windows ? NULL : "no host has sent windows of the last hour",
+		.min_wait_ns = WIRE_ABSENT,
+		.period_ns = WIRE_ABSENT,
+	};
+	*out = (struct wire_probes){ .v = probe, .n = 1 };
+	return 0;
+}
+
+/* Sets what the process itself has used. */
+static void status_set_cost(struct wire_status_reply *reply)
+{
+	struct rusage usage = {};
+
+	getrusage(RUSAGE_SELF, &usage);
+	reply->user_ns = usage.ru_utime.tv_sec * NS_PER_S + usage.ru_utime.tv_usec * NS_PER_US;
+	reply->system_ns = usage.ru_stime.tv_sec * NS_PER_S + usage.ru_stime.tv_usec * NS_PER_US;
+	reply->rss_bytes = usage.ru_maxrss * 1024;
+}
+
+int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error *error)
+{
+	static const struct wire_strs all = {};
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct wire_status_reply *reply = &answer->reply.status;
+	struct header_question question = {
+		.probe = "offcpu",
+		.table = "rows",
+		.since = now - LIST_NS,
+		.until = now,
+		.globs = &all,
+	};
+	struct headers headers;
+	struct utsname kernel;
+	size_t i;
+	int r = headers_read(answer->shards, answer->config, &question, answer->arena, &headers);
+
+	if (r == -E2BIG)
+		return wire_error_set(error, r, ERROR_NOT_SUPPORTED, "status",
+				      "the last hour has too many windows to count");
+	if (r || uname(&kernel) < 0)
+		return r ? r : -errno;
+	*reply = (struct wire_status_reply){
+		.version = STACKD_VERSION,
+		.pid = getpid(),
+		.started = started,
+		.boot_id = "",
+		.kernel = arena_strdup(answer->arena, kernel.release),
+		.windows = (int64_t)headers.n_windows,
+		.oldest = WIRE_ABSENT,
+		.newest = WIRE_ABSENT,
+		.keep_ns = LIST_NS,
+		.bpf_ns = WIRE_ABSENT,
+		.budget_ns = WIRE_ABSENT,
+	};
+	for (i = 0; i < headers.n; i++) {
+		const struct header *header = &headers.v[i];
+
+		if (!header_counts(header))
+			continue;
+		if (reply->oldest == WIRE_ABSENT || header->start < reply->oldest)
+			reply->oldest = header->start;
+		if (header->end > reply->newest)
+			reply->newest = header->end;
+		reply->window_ns = header->end - header->start;
+	}
+	status_set_cost(reply);
+	r = problems_make(answer, &headers, now, &reply->problems);
+	reply->healthy = !reply->problems.n;
+	return r || !reply->kernel ? -ENOMEM : probes_make(answer, &headers, &reply->probes);
+}

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The gateway, stackd-fleet serve: what it answers for one host is that host's own answer, and what is
+missing is a gap with its reason. The daemon serves a database that store_tool wrote.
+
+Usage: test_serve.py NAME CACHE; the programs are in the environment. Skips (77) without a server.
+"""
+
+import collections
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import test_fleet
+from test_fleet import HOST, Fleet, Served, need
+
+NAME = sys.argv[1]
+SQL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fleet/sql")
+ALL = ("send.share=100", "send.rows=100000")
+# Rows of preempted threads are sent without stacks, so by stack they are no rows of the host.
+NO_R = {"not_states": ["R"]}
+
+
+class Gateway(Served):
+    """stackd-fleet serve."""
+
+    def __init__(self, fleet, *settings):  # pylint: disable=super-init-not-called
+        self.socket = f"{fleet.directory}/gateway.sock"
+        options = [word for setting in settings for word in ("-o", setting)]
+        # pylint: disable=consider-using-with
+        self.process = subprocess.Popen(
+            fleet.argv("-o", f"serve.listen={self.socket}", "-o", "serve.group=root", *options, "serve"),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ask(self, method="Snapshot", **parameters):
+        """Returns the first reply and all rows."""
+        return ask(self, method, **parameters)
+
+
+def ask(daemon, method="Snapshot", **parameters):
+    parts = list(daemon.replies(method, probe="offcpu", **parameters))
+    return parts[0], [row for part in parts for row in part.get("rows", [])]
+
+
+def send(fleet, host, *settings):
+    options = [word for setting in (f"send.host={host}", *settings) for word in ("-o", setting)]
+    return fleet.run(*options, "send", "--once")
+
+
+def stack_of(stack):
+    return stack and (stack["id"], tuple((f["kind"], f.get("name"), f.get("module"), f.get("offset"))
+                                         for f in stack["frames"]))
+
+
+def row_of(row, has_stacks):
+    """All that a row of the host and that of the gateway have to have in common."""
+    process = row["process"]
+    who = (row.get("key"),) if "key" in row else (process["pid"], process["comm"], row["comm"])
+    stacks = (stack_of(row.get("kernel")), stack_of(row.get("user"))) if has_stacks else ()
+    return (who, row["idle"], row["count"], row["total_ns"], row["blocked_ns"], row["runnable_ns"],
+            row["throttled_ns"], row["state"], row.get("reason"), row["max_ns"], row.get("max_end", {}).get("ns"),
+            row["open"], tuple(row["buckets"]), stacks)
+
+
+QUESTIONS = [
+    {"by": "stack", "filter": NO_R},
+    {"by": "stack", "filter": NO_R, "idle": True},
+    {"by": "stack", "filter": NO_R, "top": 7},
+    {"by": "stack", "filter": NO_R, "sort": "max", "top": 5},
+    {"by": "stack", "filter": {"states": ["D"]}},
+    {"by": "stack", "filter": {"states": ["S"], "user_stacks": True}},
+    {"by": "process", "idle": True},
+    {"by": "process", "sort": "count"},
+    {"by": "process", "sort": "max", "top": 3},
+    {"by": "process", "reverse": True},
+    {"by": "comm", "idle": True},
+    {"by": "comm", "top": 2},
+    {"by": "cgroup", "idle": True},
+    {"by": "unit", "idle": True},
+    {"by": "unit", "top": 1},
+    {"by": "container", "idle": True},
+    {"by": "user", "idle": True},
+    {"by": "reason", "idle": True},
+    {"by": "function", "filter": NO_R, "idle": True},
+    {"by": "module", "filter": NO_R, "idle": True},
+    {"by": "line", "filter": NO_R, "idle": True},
+    {"by": "line", "filter": NO_R, "top": 4},
+    {"by": "process", "filter": {"comm": "*1*"}},
+    {"by": "comm", "filter": {"not_comms": ["*1"]}, "idle": True},
+]
+
+
+def same(fleet, gateway, since, until, question):
+    """The gateway's answer for a host is that of the host: rows, sums, order."""
+    asked = {**question, "since_ns": since, "until_ns": until}
+    own, own_rows = ask(fleet.daemon, **asked)
+    filters = {**question.get("filter", {}), "hosts": [HOST]}
+    its, its_rows = gateway.ask(**{**asked, "filter": filters})
+    has_stacks = question["by"] == "stack"
+    left, right = ([row_of(row, has_stacks) for row in rows] for rows in (own_rows, its_rows))
+    where = f"{question} from {since} to {until}"
+    sort = {"max": 9, "count": 2}.get(question.get("sort"), 3)
+    need([row[sort] for row in left] == [row[sort] for row in right],
+         f"{where}: the order is the same:\n{left[:5]}\n{right[:5]}")
+    if "top" not in question:
+        missing, more = collections.Counter(left), collections.Counter(right)
+        need(missing == more, f"{where}: the rows are the same: without {list((missing - more))[:3]}\n"
+                              f"more {list((more - missing))[:3]}")
+    if question["by"] == "line":
+        need([row.get("function") for row in own_rows] == [row.get("function") for row in its_rows],
+             f"{where}: the functions of lines")
+    known, more = (set().union(*rows) for rows in (own_rows, its_rows))
+    need(more <= known, f"{where}: rows have no other members than the host's: {more - known}")
+    for name in ("shown", "rest", "idle"):
+        need(own[name]["total_ns"] == its[name]["total_ns"], f"{where}: {name}: {own[name]}, {its[name]}")
+    for name in ("asked", "used", "windows", "covered_ns", "used_ns"):
+        need(own["coverage"][name] == its["coverage"][name],
+             f"{where}: {name} is {own['coverage'][name]}, not {its['coverage'][name]}")
+    if "filter" not in question:
+        for name in ("on_cpu_ns", "runnable_ns", "blocked_ns", "throttled_ns", "short_waits", "short_ns", "open_waits"):
+            need(own["totals"][name] == its["totals"][name],
+                 f"{where}: {name} is {own['totals'][name]}, not {its['totals'][name]}")
+    return len(right)
+
+
+def parts_of(reply):
+    """Estimates are not sent by part of the time."""
+    return [(part["name"], part["rows"], part["total_ns"]) for part in reply["parts"]]
+
+
+def same_overview(fleet, gateway, windows, question):
+    """The overview of a host is that of the host, but for what is not sent."""
+    asked = {"since_ns": windows[2][0], "until_ns": windows[-2][1], "filter": NO_R, "io": True, **question}
+    own = list(fleet.daemon.replies("Overview", **asked))
+    its = list(gateway.replies("Overview", **{**asked, "filter": {**NO_R, "hosts": [HOST]}}))
+    left, right = ([row_of(row, False) for reply in replies for row in reply["rows"] if reply["probe"] == "offcpu"]
+                   for replies in (own, its))
+    need(left == right, f"{question}: the rows are the same:\n{left[:3]}\n{right[:3]}")
+    need(parts_of(own[0]) == parts_of(its[0]), f"{question}: {own[0]['parts']}, {its[0]['parts']}")
+    need([reply["probe"] for reply in its if reply["probe"] != its[0]["probe"]] == ["oncpu", "iolat"] and
+         all(reply["missing"] for reply in its[-2:]), f"what there is not is said: {its[-2:]}")
+    return len(right)
+
+
+def same_slices(fleet, gateway, windows, each_ns):
+    """The slices of a host are those of the host."""
+    asked = {"since_ns": windows[3][0] + 1, "until_ns": windows[-3][1] - 1, "each_ns": each_ns, "probe": "offcpu",
+             "by": "process", "idle": True}
+    answers = []
+    for daemon, more in ((fleet.daemon, {}), (gateway, {"filter": {"hosts": [HOST]}})):
+        slices = collections.defaultdict(lambda: (None, []))
+        for reply in daemon.replies("Snapshot", **asked, **more):
+            key = reply["coverage"]["used"]["start"]["ns"]
+            first, rows = slices[key]
+            slices[key] = (first or reply, rows + [row_of(row, False) for row in reply["rows"]])
+        answers.append(slices)
+    own, its = answers
+    need(list(own) == list(its), f"{each_ns}: slices begin at {list(own)[:5]}, not {list(its)[:5]}")
+    for key, (reply, rows) in own.items():
+        other, other_rows = its[key]
+        need(collections.Counter(rows) == collections.Counter(other_rows), f"{each_ns}, {key}: the rows are the same")
+        need(parts_of(reply) == parts_of(other), f"{each_ns}, {key}: {reply['parts']}, {other['parts']}")
+        for name in ("used", "windows", "used_ns"):
+            need(reply["coverage"][name] == other["coverage"][name],
+                 f"{each_ns}, {key}: {name} is {reply['coverage']}, not {other['coverage']}")
+    return len(own)
+
+
+def check_slices(fleet, gateway, windows):
+    """The slices of several hosts have each window once."""
+    asked = {"since_ns": windows[0][0], "until_ns": windows[-1][1], "by": "host", "idle": True}
+    whole, rows = gateway.ask(**asked)
+    for each_ns in (0, 20 * 10**9):
+        replies = list(gateway.replies("Snapshot", probe="offcpu", each_ns=each_ns, **asked))
+        sums = collections.Counter()
+        for reply in replies:
+            for row in reply["rows"]:
+                sums[row["host"]] += row["total_ns"]
+        need(sums == {row["host"]: row["total_ns"] for row in rows}, f"{each_ns}: {sums}")
+        need(sum(reply["coverage"]["windows"] for reply in replies) == whole["coverage"]["windows"],
+             f"{each_ns}: each window is in one slice")
+
+
+def test_overview(directory):
+    """An overview, and the slices of a range, of a host and of two."""
+    with Fleet(directory, 60, STORE_SHIFT="-600") as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, HOST, *ALL)
+        send(fleet, "other", *ALL)
+        windows = fleet.daemon.windows()
+        with Gateway(fleet) as gateway:
+            n = sum(same_overview(fleet, gateway, windows, question) for question in (
+                {"by": "line", "top": 5}, {"by": "line", "top": 3, "idle": True}, {"by": "process"},
+                {"by": "process", "top": 2}))
+            slices = sum(same_slices(fleet, gateway, windows, each_s * 10**9) for each_s in (0, 1, 12, 60, 10000))
+            check_slices(fleet, gateway, windows)
+            need(error_of(gateway, "Snapshot", probe="offcpu", window_ns=3600 * 10**9, each_ns=-1) ==
+                 "io.stackd.InvalidTime", "a negative length")
+            page, trace = (f"{directory}/report.{suffix}" for suffix in ("html", "pftrace"))
+            for path in (page, trace):
+                subprocess.run([os.environ["STACKCTL"], "-S", gateway.socket, "report", "--host", HOST, "--since",
+                                f"@{windows[0][0] // 10**9}", "--output", path], check=True, timeout=120)
+                need(os.path.getsize(path) > 1000, f"{path} has {os.path.getsize(path)} bytes")
+            text = subprocess.run([os.environ["STACKCTL"], "-S", gateway.socket, "snapshot", "--since",
+                                   f"@{windows[0][0] // 10**9}"], check=True, timeout=120, stdout=subprocess.PIPE,
+                                  encoding="utf-8").stdout
+            need("ask the host itself" in text, f"the text says what a fleet does not have:\n{text}")
+        print(f"{n} rows of overviews, {slices} slices")
+
+
+def test_same(directory):
+    """Many questions asked of a host and of the gateway have the same answers."""
+    with Fleet(directory, 60, STORE_SHIFT="-600") as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, HOST, *ALL)
+        send(fleet, "other", *ALL)
+        windows = fleet.daemon.windows()
+        rows = 0
+        with Gateway(fleet) as gateway:
+            for since, until in ((windows[5][0], windows[5][1]), (windows[3][0] + 1, windows[20][1] - 1),
+                                 (windows[0][0], windows[-1][1])):
+                for question in QUESTIONS:
+                    rows += same(fleet, gateway, since, until, question)
+            check_fleet(fleet, gateway, windows)
+            send(fleet, "small")
+            check_sums(fleet, gateway, windows)
+            check_many(fleet, gateway, windows)
+        print(f"{3 * len(QUESTIONS)} questions, {rows} rows")
+
+
+def check_fleet(fleet, gateway, windows):
+    """All hosts together: two that sent the same have twice the sums of one."""
+    asked = {"since_ns": windows[0][0], "until_ns": windows[-1][1], "idle": True}
+    one, rows = ask(fleet.daemon, by="unit", **asked)
+    both, fleet_rows = gateway.ask(by="unit", **asked)
+    need([(row["key"], 2 * row["total_ns"], 2 * row["count"]) for row in rows] ==
+         [(row["key"], row["total_ns"], row["count"]) for row in fleet_rows], "units of two hosts add up")
+    need(2 * one["totals"]["blocked_ns"] == both["totals"]["blocked_ns"], "totals of two hosts add up")
+    need(one["coverage"]["covered_ns"] == both["coverage"]["covered_ns"] and both["coverage"]["windows"] ==
+         2 * len(windows), f"the coverage is the average: {both['coverage']}")
+    _, hosts = gateway.ask(by="host", **asked)
+    need({row["host"] for row in hosts} == {HOST, "other"} == {row["key"] for row in hosts}, f"by host: {hosts}")
+    _, stacks = gateway.ask(by="stack", filter=NO_R, **asked)
+    need(stacks and all(row["process"]["pid"] == 0 and "host" not in row for row in stacks),
+         "by stack, rows are of all hosts")
+    _, processes = gateway.ask(by="process", **asked)
+    need({row["host"] for row in processes} == {HOST, "other"}, "by process, rows are of a host each")
+    listed = [w for reply in gateway.replies("Windows", probe="offcpu", since_ns=windows[0][0],
+                                             until_ns=windows[-1][1]) for w in reply["windows"]]
+    need(collections.Counter(w["host"] for w in listed) == {HOST: len(windows), "other": len(windows)} and
+         {(w["start"]["ns"], w["end"]["ns"]) for w in listed} == set(windows), "the windows of both hosts are listed")
+
+
+def check_sums(fleet, gateway, windows):
+    """A host that sends small rows as sums: all of its time is there, unless the question is for processes."""
+    asked = {"since_ns": windows[0][0], "until_ns": windows[-1][1], "by": "comm", "idle": True}
+    _, own = ask(fleet.daemon, **asked)
+    whole, rows = gateway.ask(**asked, filter={"hosts": ["small"]})
+    need(sum(row["total_ns"] for row in rows) == sum(row["total_ns"] for row in own), "sums keep the time")
+    need(any("their times are exact" in note for note in whole["notes"]), f"a note says so: {whole['notes']}")
+    need("(others)" in {row["key"] for row in rows} and all(row["key"] and row["comm"] for row in rows),
+         f"the rest has a name: {[row['key'] for row in rows]}")
+    for name, value in (("comm", "*1*"), ("not_comms", ["*1"]), ("pids", [1]), ("not_pids", [1])):
+        part, _ = gateway.ask(**asked, filter={"hosts": ["small"], name: value})
+        need(any("a part of the time may be missing" in note for note in part["notes"]) and
+             all("exact" not in note for note in part["notes"]), f"with {name}: {part['notes']}")
+    future = 4 * 10**18
+    need(error_of(gateway, "Windows", since_ns=future) == "io.stackd.InvalidTime", "windows of the future")
+    listed, _ = gateway.ask("Windows", since_ns=windows[0][0], until_ns=future)
+    need(all(gap["end"]["ns"] < future for gap in listed["gaps"]), f"no gap is in the future: {listed['gaps']}")
+
+
+def check_many(fleet, gateway, windows):
+    """With many hosts, the query stays short enough for a server, and a note says what is not counted."""
+    start, end = windows[5]
+    asked = {"since_ns": start, "until_ns": end, "by": "host", "idle": True}
+    _, few = gateway.ask(**asked)
+    columns = ", ".join(row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows"))
+    values = re.sub(r"\bhost\b", "concat('one-of-many-', toString(arrayJoin(range(1900))))", columns)
+    fleet.query(f"INSERT INTO stackd.rows ({columns}) SELECT {values} FROM stackd.rows "
+                f"WHERE kind = 0 AND host = 'small' AND start = {start}")
+    for hosts, expected in ((["*"], few), (["one-of-many-*"], [])):
+        many, rows = gateway.ask(**asked, filter={"hosts": hosts})
+        need([(row["host"], row["total_ns"]) for row in rows] == [(row["host"], row["total_ns"]) for row in expected],
+             f"{hosts}: the rows are those of hosts that have some: {rows}")
+        need(any("too many hosts" in note for note in many["notes"]) and many["coverage"]["windows"] >= 1900,
+             f"{hosts}: {many['notes']}, {many['coverage']['windows']} windows")
+
+
+def error_of(gateway, method, **parameters):
+    """Returns the error of a call."""
+    try:
+        with test_fleet.socket.socket(test_fleet.socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(gateway.socket)
+            call = {"method": f"io.stackd.{method}", "parameters": parameters, "more": True}
+            connection.sendall(test_fleet.json.dumps(call).encode() + b"\0")
+            data = b""
+            while b"\0" not in data:
+                data += connection.recv(65536)
+    except OSError as error:
+        need(False, f"{method}: {error}")
+    return test_fleet.json.loads(data.split(b"\0")[0]).get("error")
+
+
+def test_refused_calls(directory):
+    """What a fleet does not have is not supported, and the gateway goes on; nor is evil text SQL."""
+    with Fleet(directory, 12, STORE_SHIFT="-600") as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, HOST, *ALL)
+        (since, _), (_, until) = fleet.daemon.windows()[0], fleet.daemon.windows()[-1]
+        asked = {"probe": "offcpu", "since_ns": since, "until_ns": until}
+        evil = "x') OR 1=1 --"
+        with Gateway(fleet) as gateway:
+            for method, more in (("Snapshot", {**asked, "open": True}), ("Snapshot", {**asked, "by": "thread"}),
+                                 ("Snapshot", {**asked, "lines": True}), ("Snapshot", {**asked, "probe": "iolat"}),
+                                 ("Snapshot", {**asked, "filter": {"functions": ["f"]}}),
+                                 ("Snapshot", {"session": "101"}), ("Stop", {"session": "101"}), ("Sessions", {}),
+                                 ("Start", {"probe": "oncpu"}), ("Follow", {"probe": "offcpu"}), ("Probes", {})):
+                need(error_of(gateway, method, **more) == "io.stackd.NotSupported", f"{method} {more}")
+            for field in ("comm", "unit"):
+                reply, rows = gateway.ask(since_ns=since, until_ns=until, filter={field: evil})
+                need(not rows and reply["totals"]["threads"] == 0, f"no row has the {field} {evil}: {rows[:1]}")
+            need(error_of(gateway, "Snapshot", **asked, filter={"hosts": [evil]}) == "io.stackd.NoData", evil)
+            need(error_of(gateway, "Snapshot", probe=evil) == "io.stackd.UnknownProbe", evil)
+            need(error_of(gateway, "Snapshot", **{**asked, "since_ns": 5, "until_ns": 1}) == "io.stackd.InvalidTime",
+                 "a range that ends before it begins")
+
+
+def test_lies(directory):
+    """A window that was sent twice counts once; a stack that is not what its id says is not shown."""
+    with Fleet(directory, 24, STORE_SHIFT="-600") as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, HOST, *ALL)
+        windows = fleet.daemon.windows()
+        asked = {"since_ns": windows[0][0], "until_ns": windows[-1][1], "idle": True, "filter": {"hosts": [HOST]}}
+        with Gateway(fleet) as gateway:
+            first, rows = gateway.ask(**asked)
+            columns = ", ".join(row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows"))
+            values = re.sub(r"\battempt\b", "attempt + 1", columns)
+            fleet.query(f"INSERT INTO stackd.rows ({columns}) SELECT {values} FROM stackd.rows "
+                        f"WHERE start >= {windows[3][0]} AND start < {windows[9][0]}")
+            twice, again = gateway.ask(**asked)
+            need([row_of(row, True) for row in rows] == [row_of(row, True) for row in again],
+                 "windows that were sent twice change no row")
+            need(first["totals"] == twice["totals"] and any("6 windows" in note for note in twice["notes"]),
+                 f"nor the totals, and a note counts them: {twice['notes']}")
+            shown = [row["user"]["id"] for row in rows if row.get("user", {}).get("id", "0x0") != "0x0"]
+            number = int(shown[0], 16)
+            fleet.query("INSERT INTO stackd.stacks SELECT id, host_id, kinds, arrayMap(f -> 'forged', frames), "
+                        f"modules, offsets, flags, seen + 1 FROM stackd.stacks WHERE host_id = {number}")
+            fleet.query("OPTIMIZE TABLE stackd.stacks FINAL")
+            poisoned, forged = gateway.ask(**asked)
+            bad = [row["user"] for row in forged if "ambiguous" in row.get("user", {}).get("flags", [])]
+            need(bad and all(stack["frames"][0]["name"] == "[two stacks with one id]" for stack in bad),
+                 f"the forged stack is marked: {bad}")
+            need(all(f.get("name") != "forged" for row in forged for f in row.get("user", {}).get("frames", [])),
+                 "and not shown")
+            need(any("not what their ids say" in note for note in poisoned["notes"]), f"{poisoned['notes']}")
+
+
+def test_missing(directory):
+    """A shard that is frozen or gone is a gap with its reason, and the other one's hosts are shown."""
+    with Fleet(directory, 24, STORE_SHIFT="-600") as fleet:
+        os.mkdir(f"{directory}/ch2")
+        second = test_fleet.server.Server(f"{directory}/ch2", sys.argv[2])
+        second.start()
+        try:
+            check_missing(fleet, second)
+        finally:
+            second.signal(signal.SIGCONT)
+            second.stop()
+
+
+def check_missing(fleet, second):
+    urls = f"server.url={fleet.server.url} {second.url}"
+    fleet.run("-o", urls, "schema", "--apply")
+    servers = {"": fleet.server, "second": second}
+    names = [f"host{i}" for i in range(6)]
+    for name in names:
+        send(fleet, name, urls, *ALL)
+    where = {which: {row[0] for row in server.query("SELECT DISTINCT host FROM stackd.rows")}
+             for which, server in servers.items()}
+    need(all(where.values()) and where[""] | where["second"] == set(names) and not where[""] & where["second"],
+         f"each host is on one of two servers: {where}")
+    windows = fleet.daemon.windows()
+    asked = {"since_ns": windows[0][0], "until_ns": windows[-1][1], "by": "host", "idle": True}
+    with Gateway(fleet, urls, "serve.shard_timeout=2s") as gateway:
+        whole, rows = gateway.ask(**asked)
+        need({row["host"] for row in rows} == set(names) and whole["coverage"]["complete"],
+             f"all hosts are there: {whole['coverage']}")
+        for stop in (signal.SIGSTOP, signal.SIGKILL):
+            second.signal(stop)
+            began = time.monotonic()
+            part, rows = gateway.ask(**asked)
+            need({row["host"] for row in rows} == where[""], f"the hosts of the other server are there: {rows}")
+            gaps = [gap["reason"] for gap in part["coverage"]["gaps"]]
+            need(not part["coverage"]["complete"] and any(second.url in gap for gap in gaps),
+                 f"the shard is a gap: {gaps}")
+            print(f"after {stop.name}, {time.monotonic() - began:.1f} s: {gaps[0]}")
+            status = next(gateway.replies("Status"))
+            need(not status["healthy"] and any(second.url in text for text in status["problems"]),
+                 f"the status says it: {status['problems']}")
+        need(error_of(gateway, "Snapshot", probe="offcpu", filter={"hosts": sorted(where["second"])[:1]},
+                      since_ns=windows[0][0], until_ns=windows[-1][1]) == "io.stackd.NoData", "no host of the shard")
+
+
+def test_queries(directory):
+    """Each ready query of fleet/sql runs, and finds what is there."""
+    with Fleet(directory, 60, STORE_SHIFT="-600") as fleet:
+        fleet.run("schema", "--apply")
+        for name in ("a1", "a2", "odd"):
+            send(fleet, name, *ALL)
+        windows = fleet.daemon.windows()
+        _, units = ask(fleet.daemon, since_ns=windows[0][0], until_ns=windows[-1][1], by="unit")
+        texts = {"@DATABASE@": "stackd", "@SINCE@": windows[0][0], "@UNTIL@": windows[-1][1],
+                 "@BEFORE@": windows[0][0], "@DEPLOY@": windows[len(windows) // 2][0]}
+        found = {}
+        for path in sorted(glob.glob(f"{SQL}/query-*.sql")):
+            with open(path, encoding="utf-8") as file:
+                sql = "\n".join(line for line in file.read().splitlines() if not line.startswith("--"))
+            for name, value in texts.items():
+                sql = sql.replace(name, str(value))
+            need("@" not in sql, f"{path}: all names have values")
+            found[os.path.basename(path)] = fleet.query(sql)
+        need(len(found) == 4 and all(found.values()), f"each query finds something: {found}")
+        top = {test_fleet.text_of(row[0]): int(row[1]) for row in found["query-waits-by-unit.sql"]}
+        own = collections.Counter()
+        for row in units:
+            own[row["key"]] += row["blocked_ns"]
+        need(top == {unit: 3 * ns for unit, ns in own.items() if ns},
+             f"the waits by unit are those of stackctl, three times: {top}, {own}")
+        need({row[0] for row in found["query-run-queue-by-host.sql"]} == {"a1", "a2", "odd"}, "a row for each host")
+        print({name: len(rows) for name, rows in found.items()})
+
+
+def main():
+    os.umask(0o022)
+    with tempfile.TemporaryDirectory(prefix="stackd-serve.") as directory:
+        globals()[f"test_{NAME}"](directory)
+
+
+main()
