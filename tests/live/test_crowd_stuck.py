@@ -31,12 +31,15 @@ def check_rows(rows, least_ns):
 
 need_live()
 daemon = Daemon("window.length=1s", f"window.max_rows={ROWS}", "window.max_folded=5000")
-program = Program("prog_crowd", COUNT).ready().go().done()
+# The name is that of this run only: others may run on this host.
+name = f"crowd-{os.getpid()}"
+program = Program(name, COUNT, path=shutil.copy(os.path.join(PROGS, "prog_crowd"),
+                                                os.path.join(daemon.dir, name))).ready().go().done()
 began = time.monotonic()
 time.sleep(2)
 # Each child said that it had come so far just before it began to wait.
 least_ns = int((time.monotonic() - began - 1) * NS_PER_S)
-args = ("stuck", "--idle", "--comm", "prog_crowd")
+args = ("stuck", "--idle", "--comm", name)
 
 
 def rows_with_stacks():
@@ -50,7 +53,7 @@ def rows_with_stacks():
 check_rows(wait_until(rows_with_stacks, 30, "their stacks"), least_ns)
 text = daemon.ctl(*args).out
 check(waiting(text) == COUNT + 1, f"text has the number of threads: {waiting(text)}")
-check(re.search(r"^prog_crowd \(\d+ processes like it\) ", text, re.M), "and of processes")
+check(re.search(rf"^{name} \(\d+ processes like it\) ", text, re.M), "and of processes")
 check("S waits for data from a pipe" in text, "and what they wait for")
 
 # The parent ends, and with it all of its children.

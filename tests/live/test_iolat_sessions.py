@@ -16,7 +16,8 @@ from disks import Loop, may_miss, modprobe
 
 h.need_live()
 
-READS, NAME, GROUP = 500, "io-one-thread", f"stackd-test-{os.getpid()}"
+# The name is that of this run only: others may run on this host.
+READS, NAME, GROUP = 500, f"io-{os.getpid()}", f"stackd-test-{os.getpid()}"
 
 # Two threads besides the main one, one of them with a name of its own, make READS reads each; then
 # all three wait in a read that does not end.
@@ -69,8 +70,8 @@ inside = None
 if unified:
     directory = os.path.join(unified, GROUP)
     os.mkdir(directory)
-    inside = Reader(directory)
     atexit.register(lambda: os.path.exists(directory) and os.rmdir(directory))
+    inside = Reader(directory)
 outside = Reader()
 first = str(outside.process.pid)
 
