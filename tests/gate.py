@@ -103,7 +103,7 @@ class Lane(threading.Thread):
         super().__init__()
         self.parts, self.multiplier, self.output = parts, multiplier, output
         self.names = {part: names_of(part, quarantined) for part in parts}
-        self.lock, self.process, self.has_ended, self.is_good = threading.Lock(), None, False, True
+        self.lock, self.process, self.has_ended, self.is_good = threading.Lock(), None, False, False
 
     def begin(self, part):
         """Starts meson in a process group of its own. False if the lane has been told to end."""
@@ -121,8 +121,8 @@ class Lane(threading.Thread):
         return True
 
     def run(self):
-        for part in self.parts:
-            self.is_good = self.begin(part) and self.process.wait() == 0 and self.is_good
+        """Sets is_good last, so that a lane that ends by an exception is not good."""
+        self.is_good = all([self.begin(part) and self.process.wait() == 0 for part in self.parts])
 
     def end(self):
         """Tells meson to end its tests, which clean up after themselves."""

@@ -6,7 +6,8 @@ with 1 if a test failed, or if none passed.
 With --strict, a skip counts as a failure unless a line of the file MAY_SKIP allows it: the name of a
 test, and a regular expression that the reason begins with.
 
-A test that was asked for and has no result has failed, see results_of(). Each --note is a line that is printed before the last one.
+A test that was asked for and has no result has failed, see results_of(). Each --note is a line that is
+printed before the last one.
 
 Usage: results.py [--strict] [--code CODE] [--note TEXT]... MAY_SKIP LOG...
 """

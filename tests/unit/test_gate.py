@@ -4,9 +4,13 @@ Usage: test_gate.py TESTS_DIR
 """
 
 import os
+import re
+import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import unittest.mock
 
 sys.path.insert(0, sys.argv.pop(1))
 import gate
@@ -75,6 +79,39 @@ class Quarantine(unittest.TestCase):
 
     def test_the_one_in_the_tree_is_right(self):
         gate.read_quarantine()
+
+
+# Leaves a process behind that ignores what it can, and says its pid.
+ORPHAN = "trap '' HUP TERM; sleep 1000 >/dev/null & echo $!"
+
+REAPER = f"""
+import subprocess, sys
+sys.path.insert(0, {os.path.dirname(gate.__file__)!r})
+import gate
+gate.LEFTOVER_SECONDS = 0
+gate.set_up_process()
+pid = int(subprocess.run(["sh", "-c", sys.argv[1]], stdout=subprocess.PIPE, check=True).stdout)
+sys.exit(0 if gate.kill_leftovers() == {{pid}} else 1)
+"""
+
+
+class Leftovers(unittest.TestCase):
+    def test_an_orphan_is_named_and_killed(self):
+        done = subprocess.run([sys.executable, "-c", REAPER, ORPHAN], stdout=subprocess.PIPE, encoding="utf-8",
+                              check=False)
+        self.assertEqual(done.returncode, 0)
+        pid = re.fullmatch(r"left behind by a test, killed: (\d+) sleep 1000\n", done.stdout)[1]
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+
+class Lanes(unittest.TestCase):
+    def test_a_lane_that_ends_by_an_exception_is_not_good(self):
+        with unittest.mock.patch.object(gate, "names_of", lambda part, quarantined: ["a"]), \
+                unittest.mock.patch.object(threading, "excepthook"):
+            lane = gate.Lane([gate.Part("/dev/null", "gate", ("unit",), False)], [], 1, None)
+            lane.start()
+            lane.join()
+        self.assertFalse(lane.is_good)
 
 
 if __name__ == "__main__":
