@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/hash_table.h"
+#include "daemon/query/aggregate_set.h"
 #include "daemon/query/group_name.h"
 #include "daemon/session/filter.h"
 #include "daemon/store/timeline.h"
@@ -45,6 +46,7 @@ struct aggregate_key {
 	uint64_t waker;
 	/* hash of the name that rows are grouped by, such as that of a unit; else 0 */
 	uint64_t name;
+	uint64_t function; /* with line_functions: hash of the function's name; else 0 */
 	char comm[COMM_LEN];
 };
 
@@ -65,6 +67,7 @@ struct aggregate_line {
 	 */
 	uint64_t functions[LINE_FUNCTIONS];
 	uint64_t function_ns[LINE_FUNCTIONS];
+	struct aggregate_set processes; /* the processes of the group that are not folded */
 	/* the time of the group, and the part of it that was runnable, in each slot of the range */
 	uint64_t slots[AGGREGATE_SLOTS];
 	uint64_t runnable_slots[AGGREGATE_SLOTS];
@@ -105,6 +108,7 @@ struct aggregate_group {
 	 */
 	bool is_first;
 	bool is_urgent; /* used by the caller: see group_is_urgent() */
+	bool is_last;	/* used by the caller: the group comes after those that are not */
 	/* used by the caller: what the thread waits for and who holds it; NULL: not looked up */
 	struct group_holders *holders;
 	uint64_t thread_start_ns; /* when the thread `tid` started, in ns since boot */
@@ -227,6 +231,7 @@ struct aggregate_options {
 	bool by_functions;
 	/* if set, waits or samples are grouped by this property, and `by` has no effect */
 	enum group_by group;
+	bool line_functions; /* with GROUP_BY_LINE: each function has a group of its own */
 	/*
 	 * put all waits or samples of stackd's own threads into one group, those that are idle into
 	 * another one; not for I/O. See aggregate_settle_own()
@@ -354,6 +359,12 @@ const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregat
 void aggregate_settle_own(struct aggregate *aggregate,
 			  bool (*is_own)(void *userdata, const struct aggregate_group *group),
 			  void *userdata);
+
+/*
+ * Returns the number of processes in a group of GROUP_BY_LINE: of those whose rows were folded, at
+ * least the number.
+ */
+uint64_t aggregate_line_processes(const struct aggregate_group *group);
 
 /*
  * Returns the function with the most time in a group of GROUP_BY_LINE; NULL if none stands out,

@@ -187,16 +187,20 @@ static const char *name_text(const struct aggregate *aggregate, uint64_t hash)
 }
 
 /* Sets the key of an item's group if rows are by GROUP_BY_LINE, see there. */
-static void key_init_line(const struct aggregate_item *item, struct aggregate_key *key)
+static void key_init_line(struct aggregate *aggregate, const struct aggregate_item *item,
+			  struct aggregate_key *key)
 {
 	const struct process_info *process = &item->info->process;
 	const char *comm = item->image->comm;
+	char name[COMM_LEN + 1] = {};
 
 	/* Threads of the kernel, such as kworker/0:1, are a process each. */
 	if (!process->is_kernel) {
-		key->pid = (uint64_t)process->id.pid;
-		key->process_start = process->id.start_boot_ns;
+		memcpy(name, process->comm, strnlen(process->comm, COMM_LEN));
+		key->name = name_put(aggregate, name);
 	}
+	if (aggregate->options.line_functions)
+		key->function = item->function;
 	if (strncmp(comm, process->comm, COMM_LEN) == 0 && !process->is_kernel)
 		memcpy(key->comm, comm, strnlen(comm, COMM_LEN));
 	else
@@ -217,7 +221,7 @@ static void key_init_named(struct aggregate *aggregate, const struct aggregate_i
 
 	key->state = key_state(item, false);
 	if (by == GROUP_BY_LINE)
-		key_init_line(item, key);
+		key_init_line(aggregate, item, key);
 	else if (by == GROUP_BY_COMM)
 		memcpy(key->comm, item->image->comm, strnlen(item->image->comm, sizeof(key->comm)));
 	else if (group_by_is_of_cgroup(by)) {
@@ -332,6 +336,8 @@ void aggregate_group_give_stacks(struct aggregate_group *group)
 static void group_release(struct aggregate_group *group)
 {
 	process_unref(group->process.process);
+	if (group->line)
+		aggregate_set_fini(&group->line->processes);
 	aggregate_group_give_stacks(group);
 }
 

@@ -45,6 +45,10 @@ void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line
 
 	line->slots[aggregate->slot] += ns;
 	line->runnable_slots[aggregate->slot] += item->runnable_ns;
+	if (!item->info->process.is_kernel && !item->processes &&
+	    aggregate_set_add(&line->processes, (uint64_t)item->info->process.id.pid,
+			      item->info->process.id.start_boot_ns, false))
+		aggregate->error = -ENOMEM;
 	if (item->function && ns)
 		function_add(line, item->function, ns);
 }
@@ -58,6 +62,15 @@ void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_lin
 	for (size_t i = 0; i < LINE_FUNCTIONS; i++)
 		if (line->function_ns[i])
 			function_add(sum, line->functions[i], line->function_ns[i]);
+}
+
+uint64_t aggregate_line_processes(const struct aggregate_group *group)
+{
+	uint64_t processes = aggregate_set_count(&group->line->processes);
+	uint64_t folded = window_processes(group->folded, group->started);
+
+	/* A process may have rows of its own in one window, and be folded in another one. */
+	return processes > folded ? processes : folded;
 }
 
 const char *aggregate_line_function(const struct aggregate *aggregate,

@@ -173,6 +173,14 @@ int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *gro
 	return r ? r : answer_stack(stacks, io->user, &row->user);
 }
 
+static int by_bytes(const void *x, const void *y)
+{
+	const struct aggregate_io_group *const *a = x, *const *b = y;
+	int r = COMPARE_DESCENDING((*a)->io.bytes, (*b)->io.bytes);
+
+	return r ? r : by_total(x, y);
+}
+
 /*
  * Moves the groups that are sums of others (is_others) to the end. Returns the number of the other
  * groups.
@@ -252,13 +260,31 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_io_group **gro
 	return (ssize_t)first;
 }
 
+/*
+ * Moves the groups of the parts of a request, which the group of the layer block has as a whole, to
+ * the end. Returns the number of the others.
+ */
+static size_t requests_once(struct aggregate_io_group **groups, size_t n)
+{
+	struct aggregate_io_group *group;
+	size_t kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		group = groups[i];
+		if (group->io.layer > IO_LAYER_BLOCK)
+			continue;
+		groups[i] = groups[kept];
+		groups[kept++] = group;
+	}
+	return kept;
+}
+
 int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
-		[SNAPSHOT_BY_TOTAL] = by_total,
-		[SNAPSHOT_BY_MAX] = by_max,
-		[SNAPSHOT_BY_COUNT] = by_count,
-		[SNAPSHOT_BY_WINDOW] = by_window,
+		[SNAPSHOT_BY_TOTAL] = by_total, [SNAPSHOT_BY_MAX] = by_max,
+		[SNAPSHOT_BY_COUNT] = by_count, [SNAPSHOT_BY_WINDOW] = by_window,
+		[SNAPSHOT_BY_BYTES] = by_bytes,
 	};
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	struct aggregate_io_group **groups, *group;
@@ -269,6 +295,8 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 	if (r)
 		return r;
 	answer->source.io_groups = groups;
+	if (question->has_requests_once)
+		n = requests_once(groups, n);
 	n_own = others_last(groups, n);
 	qsort(groups, n_own, sizeof(*groups), compare[question->order]);
 	/* The sums of merged groups are shown if all rows are, as by snapshot_rows(). */

@@ -188,6 +188,19 @@ static int row_set_groups(struct answer_stacks *stacks, const struct aggregate_g
 	return row->unit ? 0 : -ENOMEM;
 }
 
+/* If the row stands for several processes, says how many, and names only what they share. */
+static void line_set_processes(const struct aggregate_group *group, struct wire_row *row)
+{
+	row->processes = (int64_t)aggregate_line_processes(group);
+	if (row->processes < 2)
+		return;
+	row->process = (struct wire_process){
+		.comm = row->process.comm,
+		.exe = row->process.exe,
+		.replaced = WIRE_BOOL_ABSENT,
+	};
+}
+
 /* Sets the members that only rows by line have. Returns 0 or -ENOMEM. */
 static int line_wire(const struct answer *answer, struct arena *arena,
 		     const struct aggregate_group *group, struct wire_row *row)
@@ -213,6 +226,8 @@ static int line_wire(const struct answer *answer, struct arena *arena,
 	if (row->process.kernel) {
 		row->process.pid = 0;
 		row->process.comm = row->comm;
+	} else if (!group->is_own) {
+		line_set_processes(group, row);
 	}
 	return answer_holders_wire(arena, group, row);
 }

@@ -22,8 +22,9 @@ enum group_by {
 	GROUP_BY_FUNCTION,
 	GROUP_BY_REASON,
 	/*
-	 * for a line of text: all waits for one reason of those threads of a process whose names
-	 * differ in digits only; of samples, all of such threads. See struct aggregate_line
+	 * for a line of text: all waits for one reason of those threads whose names differ in
+	 * digits only, of all processes of one name; of samples, all of such threads. See struct
+	 * aggregate_line
 	 */
 	GROUP_BY_LINE,
 };

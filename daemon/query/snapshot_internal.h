@@ -23,6 +23,7 @@ enum snapshot_order {
 	SNAPSHOT_BY_MAX,
 	SNAPSHOT_BY_COUNT,
 	SNAPSHOT_BY_WINDOW, /* by start of the window, oldest first; only for iolat */
+	SNAPSHOT_BY_BYTES,  /* only for iolat */
 };
 
 /* A Snapshot request that has been checked; borrows the strings of the request. */
@@ -46,6 +47,10 @@ struct snapshot_question {
 	bool is_of_ranges;
 	struct timeline_summaries summaries; /* the summaries that are read */
 	bool with_idle;
+	/* the answer is a part of an overview, about the time that its waits are about */
+	bool follows_waits;
+	bool has_requests_once; /* iolat: no rows for the parts of requests, such as the queue */
+	bool has_idle_last;	/* idle rows come after all others */
 };
 
 /* A part of the range of a question that gets an answer of its own. */

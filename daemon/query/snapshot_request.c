@@ -7,7 +7,8 @@
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/session/filter_fields.h"
 
-static int order_parse(const char *text, enum snapshot_order *order, struct wire_error *error)
+static int order_parse(const char *text, bool is_io, enum snapshot_order *order,
+		       struct wire_error *error)
 {
 	if (strcmp(text, "total") == 0)
 		*order = SNAPSHOT_BY_TOTAL;
@@ -15,9 +16,15 @@ static int order_parse(const char *text, enum snapshot_order *order, struct wire
 		*order = SNAPSHOT_BY_MAX;
 	else if (strcmp(text, "count") == 0)
 		*order = SNAPSHOT_BY_COUNT;
+	else if (strcmp(text, "bytes") == 0 && is_io)
+		*order = SNAPSHOT_BY_BYTES;
+	else if (strcmp(text, "bytes") == 0)
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "sort",
+				      "bytes: only iolat has bytes");
 	else
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "sort",
-				      "%.40s: the order is total, max or count", text);
+				      "%.40s: the order is total, max, count or, of iolat, bytes",
+				      text);
 	return 0;
 }
 
@@ -58,10 +65,21 @@ static const struct {
 	{ "window", AGGREGATE_BY_WINDOW, true, false },
 };
 
-static int by_parse(const char *text, bool is_io, struct snapshot_question *question,
-		    struct wire_error *error)
+static int by_parse(const char *text, enum probe_kind kind, bool has_layer,
+		    struct snapshot_question *question, struct wire_error *error)
 {
+	bool is_io = probe_kind_has(kind, PROBE_IO);
 	size_t i;
+
+	/* A client that prints lines need not know of which kind a session is. */
+	if (strcmp(text, "line") == 0 && is_io) {
+		question->options.by = AGGREGATE_BY_PROCESS;
+		question->has_requests_once = !has_layer;
+		return 0;
+	}
+	if (strcmp(text, "line") == 0 && !probe_kind_has(kind, PROBE_OPEN_WAITS) &&
+	    !probe_kind_has(kind, PROBE_SAMPLES))
+		return 0;
 
 	for (i = 0; i < ARRAY_SIZE(by_words); i++) {
 		if (strcmp(text, by_words[i].text) != 0)
@@ -164,6 +182,19 @@ static bool names_threads(const struct filter *filter)
 }
 
 /*
+ * True if the filter, or that of the session, asks for certain processes or threads, so that each
+ * of their functions is of interest.
+ */
+static bool names_few(const struct filter *filter)
+{
+	const struct wire_filter *wire = filter->wire;
+
+	if (wire && (wire->pids.n || wire->tids.n || wire->comm || wire->comms.n))
+		return true;
+	return filter->base && names_few(filter->base);
+}
+
+/*
  * The maximum number of rows that are answered from summaries; a summary has several times as many.
  */
 enum { SUMMARY_TOP_MAX = 100 };
@@ -222,6 +253,7 @@ int snapshot_question_init(struct snapshot_question *question,
 	filter_add_session(&question->filter, info->filter);
 	question->with_idle = request->idle == WIRE_BOOL_ABSENT ? names_threads(&question->filter)
 								: request->idle == 1;
+	question->has_idle_last = request->idle == WIRE_BOOL_ABSENT;
 
 	/* A filter that names threads may name those of stackd. */
 	question->options.folds_own = request->fold_own == 1 &&
@@ -230,10 +262,12 @@ int snapshot_question_init(struct snapshot_question *question,
 				      !names_threads(&question->filter);
 	question->options.by = by_default(is_io, question->options.open_only);
 	if (request->by)
-		r = by_parse(request->by, is_io, question, error);
+		r = by_parse(request->by, info->kind, request->filter && request->filter->layer,
+			     question, error);
+	question->options.line_functions = names_few(&question->filter);
 	question->order = order_default(info->kind, question->options.by);
 	if (!r && request->sort)
-		r = order_parse(request->sort, &question->order, error);
+		r = order_parse(request->sort, is_io, &question->order, error);
 	if (question->order == SNAPSHOT_BY_MAX)
 		question->options.rank = AGGREGATE_BY_MAX;
 	else if (question->order == SNAPSHOT_BY_COUNT)

@@ -18,8 +18,10 @@ static uint64_t group_total(const struct aggregate_group *group)
 static int by_total(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING(group_total(*a), group_total(*b));
+	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = COMPARE_DESCENDING(group_total(*a), group_total(*b));
 	if (!r && (*a)->name && (*b)->name)
 		r = strcmp((*a)->name, (*b)->name);
 	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
@@ -28,16 +30,20 @@ static int by_total(const void *x, const void *y)
 static int by_max(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING((*a)->max_ns, (*b)->max_ns);
+	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = COMPARE_DESCENDING((*a)->max_ns, (*b)->max_ns);
 	return r ? r : by_total(x, y);
 }
 
 static int by_count(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING((*a)->count, (*b)->count);
+	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = COMPARE_DESCENDING((*a)->count, (*b)->count);
 	return r ? r : by_total(x, y);
 }
 
@@ -158,24 +164,30 @@ static uint64_t blocked_of(const struct aggregate_group *group)
 static int by_throttled(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING(throttled_of(*a), throttled_of(*b));
+	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = COMPARE_DESCENDING(throttled_of(*a), throttled_of(*b));
 	return r ? r : by_total(x, y);
 }
 
 static int by_runnable(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING(runnable_of(*a), runnable_of(*b));
+	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = COMPARE_DESCENDING(runnable_of(*a), runnable_of(*b));
 	return r ? r : by_total(x, y);
 }
 
 static int by_blocked(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*b)->is_urgent - (int)(*a)->is_urgent;
+	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = (int)(*b)->is_urgent - (int)(*a)->is_urgent;
 	if (!r)
 		r = COMPARE_DESCENDING(blocked_of(*a), blocked_of(*b));
 	return r ? r : by_total(x, y);
@@ -334,8 +346,10 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		aggregate_settle_own(answer->aggregate, group_is_own, answer);
 	groups = aggregate_groups(answer->aggregate, &n);
 	sections = groups_part(groups, n, question->with_idle);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		groups[i]->is_urgent = group_is_urgent(groups[i]);
+		groups[i]->is_last = groups[i]->is_idle && question->has_idle_last;
+	}
 	qsort(groups, sections.wanted, sizeof(*groups), compare[question->order]);
 	if (question->has_parts)
 		first = parts_make(answer, groups, sections.wanted, sections.own + sections.others,

@@ -68,7 +68,7 @@ static unsigned int key_fields(const struct groups_question *question)
 	case GROUPS_BY_HOST:
 		return fields | BIT(GROUP_FIELD_HOST);
 	case GROUPS_BY_LINE:
-		return fields | (question->is_one_host ? PROCESS : BIT(GROUP_FIELD_EXE)) |
+		return fields | (question->is_one_host ? 0 : BIT(GROUP_FIELD_EXE)) |
 		       BIT(GROUP_FIELD_PCOMM) | BIT(GROUP_FIELD_KERNEL) | BIT(GROUP_FIELD_KIND) |
 		       BIT(GROUP_FIELD_COMM) | BIT(GROUP_FIELD_REASON) | BIT(GROUP_FIELD_NAME);
 	case GROUPS_BY_PROCESS:
@@ -165,8 +165,9 @@ void groups_put_select(struct text *sql, const struct groups_question *question,
 	text_put_str(sql, last);
 	text_put_str(sql, "), max(max_ns), argMax(max_end, max_ns), argMax(max_tid, max_ns), "
 			  "sum(of_rows), max(folded), ");
-	text_put_str(sql, groups_are_of_all_hosts(question) ? "uniqExact(host, boot, pid, pstart)"
-							    : "toUInt64(0)");
+	text_put_str(sql, groups_are_of_all_hosts(question) || question->by == GROUPS_BY_LINE
+				  ? "uniqExact(host, boot, pid, pstart)"
+				  : "toUInt64(0)");
 	text_put_str(sql, ", argMax(max_comm, max_ns), sumForEach(buckets)");
 }
 
@@ -438,10 +439,6 @@ static void group_put_line(const struct groups_question *question, const struct 
 			   struct text *key)
 {
 	/* Threads of the kernel, such as kworker/0:1, are a process each. */
-	if (!group->kernel && question->is_one_host) {
-		put_number(key, (uint64_t)group->pid);
-		put_number(key, (uint64_t)group->pstart);
-	}
 	if (!group->kernel)
 		put_part(key, group->pcomm);
 	if (!question->is_one_host)
@@ -465,7 +462,8 @@ static void group_put_key(const struct groups_question *question, const struct g
 		   (uint64_t)group->idle | (uint64_t)group->own << 1 | (uint64_t)is_short << 2);
 	if (group->own)
 		return;
-	if (question->by == GROUPS_BY_PROCESS || question->is_one_host) {
+	if (question->by == GROUPS_BY_PROCESS ||
+	    (question->is_one_host && question->by != GROUPS_BY_LINE)) {
 		put_part(key, question->by == GROUPS_BY_NAME ? "" : group->host);
 		put_part(key, question->by == GROUPS_BY_NAME ? "" : group->boot);
 	}
@@ -524,6 +522,24 @@ static int group_keep(struct arena *arena, struct group *group)
 }
 
 /*
+ * Merges the numbers of processes. Two groups of a line may have processes in common, so that only
+ * the greater number is known for certain; two processes if these are not the same.
+ */
+static void processes_merge(struct group *sum, const struct group *group)
+{
+	bool differs = sum->pid != group->pid || sum->pstart != group->pstart;
+
+	if (!group->is_line) {
+		sum_add(&sum->processes, group->processes);
+		return;
+	}
+	if (group->processes > sum->processes)
+		sum->processes = group->processes;
+	if (differs && sum->processes < 2)
+		sum->processes = 2;
+}
+
+/*
  * Adds the sums of a group to another one. max_comm and the functions have to live as long as the
  * arena.
  */
@@ -546,7 +562,7 @@ static void group_sum(struct group *sum, const struct group *group)
 	sum_add(&sum->open_ns, group->open_ns);
 	sum_add(&sum->unseen, group->unseen);
 	sum_add(&sum->of_rows, group->of_rows);
-	sum_add(&sum->processes, group->processes);
+	processes_merge(sum, group);
 	if (group->folded > sum->folded)
 		sum->folded = group->folded;
 	if (group->max_ns > sum->max_ns || !sum->max_tid) {

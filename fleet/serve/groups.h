@@ -27,7 +27,7 @@ enum groups_by {
 	GROUPS_BY_NAME, /* one of enum group_by */
 	/*
 	 * for a line of text: all waits for one reason of the threads whose names differ in digits
-	 * only, of one process or, of several hosts, of processes with the same name and program
+	 * only, of processes with the same name and, of several hosts, the same program
 	 */
 	GROUPS_BY_LINE,
 };

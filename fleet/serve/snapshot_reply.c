@@ -326,6 +326,18 @@ static const char *row_key(const struct snapshot *snapshot, const struct group *
 	return name == GROUP_BY_REASON ? "unknown" : "[stacks were not sent]";
 }
 
+/* If a row by line stands for several processes, says how many, and names only what they share. */
+static void line_set_processes(const struct group *group, struct wire_row *row)
+{
+	row->processes = group->processes > group->folded ? group->processes : group->folded;
+	if (row->processes < 2)
+		return;
+	row->process.pid = 0;
+	row->process.start = 0;
+	row->process.cgroup = NULL;
+	row->process.exited = false;
+}
+
 /* Fills in whom a row is about. */
 static void row_set_who(const struct snapshot *snapshot, const struct group *group,
 			struct wire_row *row)
@@ -355,6 +367,8 @@ static void row_set_who(const struct snapshot *snapshot, const struct group *gro
 	if (question->by == GROUPS_BY_LINE && group->kernel) {
 		row->process.pid = 0;
 		row->process.comm = row->comm;
+	} else if (question->by == GROUPS_BY_LINE && !group->own) {
+		line_set_processes(group, row);
 	}
 	if (groups_are_of_all_hosts(question))
 		row->folded = positive(group->processes);

@@ -1244,6 +1244,38 @@ static void test_own_threads_come_last(void **state)
 	check_shown(1, 1, SIZE_MAX, 1900 * US);
 }
 
+/* Idle rows come after all others where the client has not asked for them. */
+static void test_idle_rows_come_last(void **state)
+{
+	struct snapshot_question question = { .top = 2, .with_idle = true, .has_idle_last = true };
+	bool is_last;
+
+	kernel.is_idle = true;
+	add_image(0, 1, false);
+	add_image(0, 2, false);
+	add_row(0, 0, 1, 900 * US, &kernel);
+	add_row(0, 0, 1, 100 * US, &other);
+	add_row(0, 1, 1, 300 * US, &other);
+	windows[0]->rows[0].state = 1;
+	list.n = 1;
+	for (is_last = true;; is_last = false) {
+		struct answer *answer = answer_new();
+
+		run(3);
+		answer->aggregate = aggregate;
+		aggregate = NULL;
+		question.has_idle_last = is_last;
+		assert_int_equal(snapshot_rows(answer, &question), 0);
+		assert_int_equal(answer->source.n, 2);
+		assert_int_equal(answer->source.groups[0]->blocked_ns,
+				 is_last ? 300 * US : 900 * US);
+		assert_int_equal(answer->source.groups[0]->is_idle, !is_last);
+		answer_free(answer);
+		if (!is_last)
+			break;
+	}
+}
+
 /* Returns the only group with this name of threads, reason and state of being idle. */
 static struct aggregate_group *line_of(struct aggregate_group **groups, size_t n, const char *comm,
 				       enum wait_reason reason)
@@ -1313,6 +1345,38 @@ static void test_lines(void **state)
 	pool = line_of(groups, 4, "kworker/*:*", REASON_PIPE_READ);
 	assert_int_equal(pool->key.pid, 0);
 	assert_int_equal(pool->line->slots[2], 60 * US);
+}
+
+/*
+ * Processes of one name are one line, with their number: the folded ones as far as they are known.
+ * Where functions are of interest, each has a line of its own.
+ */
+static void test_processes_of_a_line(void **state)
+{
+	struct frame frames[2], *of_kernel, *of_other;
+	struct aggregate_group **groups;
+	size_t i, k;
+
+	stack_set_function(&kernel, &frames[0], &of_kernel, "serve");
+	stack_set_function(&other, &frames[1], &of_other, "accept");
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 5; k++) {
+			add_image(i, 10 + 3 * i + k, false);
+			add_row(i, (uint32_t)k, 1, 100 * US, k < 3 ? &kernel : &other);
+		}
+	}
+	list.n = 2;
+	options.group = GROUP_BY_LINE;
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 1000 * US);
+	assert_int_equal(aggregate_line_processes(groups[0]), 8);
+	windows[1]->images[0].folded = 5000;
+	windows[1]->rows[0].processes = 5000;
+	groups = run(1);
+	assert_int_equal(aggregate_line_processes(groups[0]), 5000);
+	options.line_functions = true;
+	groups = run(2);
+	assert_int_equal(sum_of(groups, 2), 1000 * US);
 }
 
 /* A function with more than a fifth of the time is found, and none without a tenth of it. */
@@ -1489,10 +1553,12 @@ int main(void)
 		TEST(test_names_within_a_limit_of_memory),
 		TEST(test_own_threads_are_one_group),
 		TEST(test_own_threads_come_last),
+		TEST(test_idle_rows_come_last),
 		TEST(test_own_processes),
 		TEST(test_a_client_that_is_gone),
 		TEST(test_own_threads_on_disk),
 		TEST(test_lines),
+		TEST(test_processes_of_a_line),
 		TEST(test_function_of_a_line),
 		TEST(test_out_of_memory),
 	};
