@@ -7,6 +7,7 @@
 
 #include "common/base.h"
 #include "common/duration.h"
+#include "common/note_words.h"
 
 enum { NOTES_MAX = 12 };
 
@@ -174,15 +175,17 @@ static void note_sampled(struct note_list *list, struct arena *arena,
 	}
 	duration_format(facts->sample_below_ns, below);
 	note_add(list, arena_printf(arena,
-				    "of the %s under %s, only some are recorded with stacks, the "
-				    "longer the likelier, and stand for all: %s",
+				    NOTE_SAMPLED "of the %s under %s, only some are recorded with "
+						 "stacks, the longer the likelier, and stand for "
+						 "all: %s",
 				    what, below, exact));
 	if (!facts->budget_from_ns)
 		return;
 	duration_format(facts->budget_from_ns, from);
 	note_add(list, arena_printf(arena,
-				    "more stacks of %s would have cost more than [budget] cpu "
-				    "allows; %s under %s are only counted in any case",
+				    NOTE_BUDGET "more stacks of %s would have cost more than "
+						"[budget] cpu allows; %s under %s are only "
+						"counted in any case",
 				    what, what, from));
 }
 
@@ -229,7 +232,8 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 		note_add(
 			&list,
 			arena_printf(arena,
-				     "windows combined from several to save disk space: %" PRIu64
+				     NOTE_MERGED
+				     " to save disk space: %" PRIu64
 				     "; sums and the longest waits are exact, but the range begins "
 				     "and ends at their edges",
 				     facts->merged));

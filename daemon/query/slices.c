@@ -48,6 +48,29 @@ static void times_set(const struct timeline_list *list, struct slices *slices)
 	}
 }
 
+/*
+ * Leaves out a first and a last window of which less than half is in the range, which becomes
+ * shorter by that. The windows of two probes end some milliseconds apart: where one answer is to be
+ * about the time of another, its range so touches windows that are not part of that time.
+ */
+static void slice_trim(const struct timeline_list *list, struct query_range *range,
+		       struct slice *slice)
+{
+	const struct store_entry *entry = &list->entries[slice->first];
+
+	if (slice->end - slice->first > 1 &&
+	    store_entry_end(entry) - range->since < range->since - store_entry_start(entry)) {
+		range->since = store_entry_end(entry);
+		slice->first++;
+	}
+	entry = &list->entries[slice->end - 1];
+	if (slice->end - slice->first > 1 &&
+	    range->until - store_entry_start(entry) < store_entry_end(entry) - range->until) {
+		range->until = store_entry_start(entry);
+		slice->end--;
+	}
+}
+
 int slices_make(const struct timeline_list *list, int64_t each_ns, struct slices *slices)
 {
 	size_t capacity = 0, i;
@@ -69,6 +92,8 @@ int slices_make(const struct timeline_list *list, int64_t each_ns, struct slices
 			return -ENOMEM;
 		slices->n = 1;
 	}
+	if (slices->question.follows_waits && list->n > 0)
+		slice_trim(list, &slices->question.range, &slices->v[0]);
 	times_set(list, slices);
 	return 0;
 }

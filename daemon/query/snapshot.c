@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "common/note_words.h"
 #include "daemon/holder/holder.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_holders.h"
@@ -161,7 +162,7 @@ static int blind_notes_add(struct answer *answer)
 
 	session_probe_status(answer->session, &status);
 	for (i = 0; i < status.n_blind; i++) {
-		notes[i] = arena_printf(answer->arena, "not seen: %s", status.blind[i]);
+		notes[i] = arena_printf(answer->arena, NOTE_BLIND "%s", status.blind[i]);
 		if (!notes[i])
 			return -ENOMEM;
 	}
@@ -505,6 +506,8 @@ static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_r
 		return -ENOMEM;
 	question = &answer->slices->question;
 	question->by_parts = part == SNAPSHOT_OF_OVERVIEW;
+	question->follows_waits =
+		question->by_parts && session_info(answer->session)->kind != PROBE_OFFCPU;
 	question->is_of_ranges = part == SNAPSHOT_OF_RANGES;
 	question->has_parts = part != SNAPSHOT_ALONE || request->each_ns != WIRE_ABSENT;
 	r = snapshot_question_init(question, request, answer->session, error);

@@ -16,6 +16,7 @@ enum { SINCE = 1000, UNTIL = 1060, WINDOWS = 6 };
 
 static struct store_entry entries[WINDOWS];
 static struct slices slices;
+static bool follows_waits;
 
 /* Divides a range with windows that begin at these times and last 5 s each. */
 static void divide(const int *starts, size_t n, int64_t each_ns)
@@ -33,6 +34,7 @@ static void divide(const int *starts, size_t n, int64_t each_ns)
 	memset(&slices, 0, sizeof(slices));
 	slices.question.range.since = SINCE * NS_PER_S;
 	slices.question.range.until = UNTIL * NS_PER_S;
+	slices.question.follows_waits = follows_waits;
 	assert_int_equal(slices_make(&list, each_ns, &slices), 0);
 }
 
@@ -92,6 +94,26 @@ static void test_a_slice_without_windows(void **state)
 	assert_slice(1, 2, 3, 1010, UNTIL);
 }
 
+/*
+ * Samples and I/O of an overview are of the time that its waits are of: a window that only touches
+ * it is left out, but not the only one.
+ */
+static void test_windows_beside_the_range(void **state)
+{
+	static const int around[] = { 996, 1001, 1052, 1059 };
+
+	follows_waits = true;
+	divide(around, ARRAY_SIZE(around), WIRE_ABSENT);
+	assert_slice(0, 1, 3, 1001, 1059);
+	divide(starts, ARRAY_SIZE(starts), WIRE_ABSENT);
+	assert_slice(0, 0, 4, SINCE, UNTIL);
+	divide(around, 1, WIRE_ABSENT);
+	assert_slice(0, 0, 1, SINCE, UNTIL);
+	follows_waits = false;
+	divide(around, ARRAY_SIZE(around), WIRE_ABSENT);
+	assert_slice(0, 0, 4, SINCE, UNTIL);
+}
+
 static void test_no_windows(void **state)
 {
 	divide(NULL, 0, 10 * NS_PER_S);
@@ -114,6 +136,7 @@ static void test_a_clock_that_was_set_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_windows_beside_the_range),
 		cmocka_unit_test(test_one_slice),
 		cmocka_unit_test(test_a_slice_for_each_window),
 		cmocka_unit_test(test_a_window_belongs_where_its_middle_is),
