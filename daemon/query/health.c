@@ -9,6 +9,7 @@
 #include "daemon/query/flood.h"
 #include "daemon/query/moment.h"
 #include "daemon/query/reach.h"
+#include "daemon/session/budget.h"
 #include "daemon/store/store.h"
 
 /*
@@ -158,13 +159,15 @@ static int past_problems(struct recorder *recorder, const struct answer *answer,
 {
 	static const struct wire_tiers none;
 	const struct wire_store *store = answer->reply.status.store;
+	bool is_on_disk = store && strcmp(store->state, "writing") == 0 && !store->dropped;
 	struct history_stats history;
 
 	if (recorder->is_serve_only)
 		return 0;
 	history_stats(recorder->history, &history);
 	return reach_problems(answer->arena, &history, recorder->config,
-			      store ? &store->tiers : &none, clock_ns(CLOCK_REALTIME), problems, n);
+			      store ? &store->tiers : &none, clock_ns(CLOCK_REALTIME), is_on_disk,
+			      problems, n);
 }
 
 static void cut_problems(struct recorder *recorder, struct arena *arena, const char **problems,
@@ -248,6 +251,25 @@ static void opening_problems(struct recorder *recorder, struct arena *arena, con
 						processes.opening.hanging, processes.opening.place);
 }
 
+/* How long a budget has to be exceeded to be a problem. A start or a burst is shorter. */
+#define HEALTH_BEYOND_NS (60 * NS_PER_S)
+
+/* Adds a problem if all that can be left out is, and recording still costs more than its budget. */
+static void budget_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			    size_t *n)
+{
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct budget_state state;
+
+	budget_state(recorder->budget, &state);
+	if (!state.beyond_since_ns || now - state.beyond_since_ns < HEALTH_BEYOND_NS)
+		return;
+	problems[(*n)++] = arena_printf(arena,
+					"over [budget] cpu for %" PRId64
+					" s, with nothing left to shed, see the line cost",
+					(now - state.beyond_since_ns) / NS_PER_S);
+}
+
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
@@ -274,6 +296,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 					     "no names of kernel functions: /proc/kallsyms: %s",
 					     strerror(-kernel));
 	store_problems(recorder, answer->arena, problems, &n);
+	budget_problems(recorder, answer->arena, problems, &n);
 	r = past_problems(recorder, answer, problems, &n);
 	if (!r)
 		r = recent_losses(recorder, answer->arena, problems, &n);

@@ -127,9 +127,9 @@ static int tier_problem(struct arena *arena, const struct wire_tier *tier, bool 
 
 int reach_problems(struct arena *arena, const struct history_stats *history,
 		   const struct config *config, const struct wire_tiers *tiers, int64_t now,
-		   const char **problems, size_t *n)
+		   bool is_on_disk, const char **problems, size_t *n)
 {
-	int r = memory_problem(arena, history, config, now, problems, n);
+	int r = is_on_disk ? 0 : memory_problem(arena, history, config, now, problems, n);
 	size_t i;
 
 	for (i = 0; i < tiers->n && !r; i++)

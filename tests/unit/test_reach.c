@@ -63,7 +63,8 @@ static struct wire_tiers tiers_of(const struct store_stats *stats)
 	return tiers;
 }
 
-static size_t problems_of(const struct history_stats *history, const struct store_stats *stats)
+static size_t problems_on(const struct history_stats *history, const struct store_stats *stats,
+			  bool is_on_disk)
 {
 	const struct config config = { .window_keep_ns = 600 * NS_PER_S,
 				       .window_max_memory = 24 << 20,
@@ -71,8 +72,14 @@ static size_t problems_of(const struct history_stats *history, const struct stor
 	struct wire_tiers tiers = tiers_of(stats);
 	size_t n = 0;
 
-	assert_int_equal(reach_problems(arena, history, &config, &tiers, NOW, problems, &n), 0);
+	assert_int_equal(
+		reach_problems(arena, history, &config, &tiers, NOW, is_on_disk, problems, &n), 0);
 	return n;
+}
+
+static size_t problems_of(const struct history_stats *history, const struct store_stats *stats)
+{
+	return problems_on(history, stats, false);
 }
 
 static void test_reach(void **state)
@@ -111,6 +118,8 @@ static void test_memory_problem(void **state)
 	assert_string_equal(problems[0],
 			    "windows in memory reach back 34 s, not 10 min as [window] keep says: "
 			    "raise [window] max_memory");
+	/* What the disk has is not missing. */
+	assert_int_equal(problems_on(&history, &none, true), 0);
 	history.most_bytes = 20 << 20;
 	assert_int_equal(problems_of(&history, &none), 1);
 	assert_string_equal(problems[0],
