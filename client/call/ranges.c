@@ -137,6 +137,7 @@ enum exit_code ranges_run(struct options *options, const char *probe)
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
+	snapshot_request_set_lines(&request, options);
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
 	code = options->format->stream_new ? run_stream(options, probe, &text, now)

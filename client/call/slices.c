@@ -111,6 +111,7 @@ enum exit_code slices_run(struct options *options, const char *probe)
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
+	snapshot_request_set_lines(&request, options);
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
 	code = options->format->slices ? run_whole(options, probe, &text, now)

@@ -140,6 +140,25 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 	};
 }
 
+/* Returns how many lines of text a screen shows above the prompt. */
+static size_t screen_lines(void)
+{
+	size_t lines, columns;
+
+	term_size(STDOUT_FILENO, &lines, &columns);
+	return lines > 1 ? lines - 1 : 1;
+}
+
+/* Returns how many rows to ask for by default: as many as may fit on a screen, if it is one. */
+static int64_t screen_rows(const struct options *options)
+{
+	size_t lines = screen_lines();
+	bool is_screen =
+		!options->output && snapshot_has_lines(options) && term_is_terminal(STDOUT_FILENO);
+
+	return is_screen && lines > TOP_DEFAULT ? (int64_t)lines : TOP_DEFAULT;
+}
+
 /*
  * Returns how many rows to ask the daemon for; TOP_ALL: all. The text of `stackctl stuck` needs all
  * rows, because the client sorts them in an order of its own. Formats for programs have all rows,
@@ -155,7 +174,9 @@ static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 		return options->top;
 	if (options->each_ns != WIRE_ABSENT && options->format->is_for_people)
 		return TOP_OF_SLICE;
-	return options->format->is_for_people ? TOP_DEFAULT : TOP_ALL;
+	if (!options->format->is_for_people)
+		return TOP_ALL;
+	return screen_rows(options);
 }
 
 bool snapshot_is_probe(const char *text)
@@ -169,7 +190,14 @@ bool snapshot_has_lines(const struct options *options)
 {
 	return !options->stacks && !options->verbose && !options->lines && !options->debuginfod &&
 	       !options->offset && !options->annotations && !options->user_stacks &&
-	       !options->kernel_stacks && !options->chain;
+	       !options->kernel_stacks && !options->chain && !options->queued &&
+	       !options->breakdown && !options->over_time && !options->milliseconds;
+}
+
+void snapshot_request_set_lines(struct snapshot_request *request, const struct options *options)
+{
+	if (!options->by && options->format->is_for_people && snapshot_has_lines(options))
+		request->request.by = "line";
 }
 
 /* True if one line for stackd's own threads is enough: the text has lines about threads. */
@@ -271,11 +299,13 @@ struct view snapshot_view(const struct options *options, FILE *out)
 		.breakdown = options->breakdown,
 		.over_time = options->over_time,
 		.by_process = options->by && strcmp(options->by, "process") == 0,
-		.histograms = options->verbose || options->layer || options->op || options->queued,
+		.histograms = options->verbose || options->queued,
 		.layer = options->layer,
 		.reverse = options->reverse,
 		.picks_waits = options_pick_rows(options),
 		.has_lines = snapshot_has_lines(options),
+		.names_threads = options_name_somebody(options),
+		.height = is_terminal && options->top == WIRE_ABSENT ? screen_lines() : 0,
 		.has_utf8 = term_has_utf8(),
 		.by_stack = !options->by,
 		.by = options->by,
@@ -410,6 +440,8 @@ enum exit_code snapshot_run_seen(struct options *options, const char *probe, boo
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
+	if (!is_stuck)
+		snapshot_request_set_lines(&request, options);
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
 	if (is_stream)

@@ -79,6 +79,12 @@ int collection_add(const struct varlink_message *message, void *context);
 /* True if each row of the text is one line: no option asks for stacks, or for how to print them. */
 bool snapshot_has_lines(const struct options *options);
 
+/*
+ * Asks for rows that are a program each, if the text has a line for each row and --by is not given.
+ * A session whose rows are calls has other rows even so.
+ */
+void snapshot_request_set_lines(struct snapshot_request *request, const struct options *options);
+
 /* Returns the settings for printing an answer on the stream `out`, made from the options. */
 struct view snapshot_view(const struct options *options, FILE *out);
 

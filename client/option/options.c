@@ -138,9 +138,9 @@ static const struct option_spec specs[] = {
 	{ 0, "each", "D|window", OPTIONS_SLICES, option_read_each, AT(each_ns),
 	  "print a line for each part of the range that is D long, such as 10s, or for each "
 	  "recorded window: how many threads ran and waited, and the row with the most time" },
-	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
-	  "order the rows by total time (the default), by the longest wait (max), or by the "
-	  "number of waits or samples (count)" },
+	{ 0, "sort", "total|max|count|bytes", OPTIONS_ORDER, option_read_choice, AT(sort),
+	  "order the rows by total time (the default), by the longest wait (max), by the number "
+	  "of waits or samples (count) or, with the probe iolat, by bytes" },
 	{ 0, "by", "process|comm|cgroup|unit|container|user|module|function|reason", OPTIONS_STUCK,
 	  option_read_choice, AT(by),
 	  "what each row stands for: all threads that wait in the same process, with the same "
@@ -148,17 +148,18 @@ static const struct option_spec specs[] = {
 	  "reason" },
 	{ 0, "by",
 	  "stack|line|thread|process|comm|cgroup|unit|container|user|module|function|reason|"
-	  "host|parent",
+	  "operation|host|parent",
 	  OPTIONS_ORDER | OPTIONS_DIFF, option_read_choice, AT(by),
-	  "print one row for each stack (the default); line, as in the overview: all waits for one "
-	  "reason, or all samples, of those threads of a process whose names differ in digits only, "
-	  "with a trend; thread, process, thread name (comm), control group, systemd unit, "
-	  "container, login user, program or library (module), function, reason of waits or, with "
-	  "--fleet, host; "
+	  "print one row for each stack (the default with --stacks and --format); line, the "
+	  "default of text: all waits for one reason, or all samples, of the processes of one name "
+	  "and of those threads whose names differ in digits only; thread, process, thread name (comm), control group, systemd unit, "
+	  "container, login user, program or library (module), function, reason of waits, "
+	  "operation of the probe iolat or, with --fleet, host; "
 	  "parent, only with `stackctl snapshot` without PROBE: count the processes that each "
 	  "parent process started" },
 	{ 'n', "top", "N", OPTIONS_STACKS, option_read_top, AT(top),
-	  "show at most N rows (default 20); 0 shows all rows" },
+	  "show at most N rows (default 20 or, in lines on a terminal, as many as fit); 0 shows "
+	  "all rows" },
 	{ 0, "reverse", NULL, OPTIONS_STACKS, option_read_flag, AT(reverse),
 	  "show the same rows in reverse order: the smallest first; with `stackctl stuck`, the "
 	  "newest wait first" },
@@ -203,6 +204,9 @@ static const struct option_spec specs[] = {
 	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(verbose),
 	  "show the address of each frame, and all frames of a stack, also those of the "
 	  "scheduler" },
+	{ 'v', "verbose", NULL, OPTIONS_CHECK, option_read_flag, AT(verbose),
+	  "also show what each probe cannot see, the windows on disk, what the cost consists of, "
+	  "and which programs' stacks were cut short" },
 	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(is_short),
 	  "show names of C++ and Rust functions without their arguments" },
 	{ 0, "lines", NULL, OPTIONS_ONCE, option_read_flag, AT(lines),

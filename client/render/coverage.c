@@ -229,8 +229,7 @@ static void braked_text(const struct wire_cost *cost, char *out, size_t size)
 			 count_text(cost->braked));
 }
 
-/* Returns in words for users what was not recorded, of a struct wire_shed. */
-static const char *shed_words(const char *name)
+const char *shed_words(const char *name)
 {
 	return strcmp(name, "samples") == 0  ? "most samples of oncpu (those left stand for all)"
 	       : strcmp(name, "calls") == 0  ? "operations of iolat other than requests to disks"

@@ -68,6 +68,9 @@ static inline const char *fold_at_most(const struct wire_folded *folded)
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 
+/* Returns in words for users what is not recorded; `name` is that of a struct wire_shed. */
+const char *shed_words(const char *name);
+
 /* Prints what stackd does not record to keep within its budget; `when` says since when or for how
  * long. */
 void render_shed(const struct page *page, const struct wire_shed *shed, const char *when,

@@ -257,9 +257,39 @@ size_t scheduler_frames(const struct wire_stack *kernel)
 	return n;
 }
 
-static void render_stack(const struct view *view, const struct wire_stack *stack, bool is_kernel,
+/* True if a frame only leads from the start of a thread, or of a system call, to what it does. */
+static bool is_entry(const struct wire_frame *frame, bool is_kernel)
+{
+	static const char *const of_kernel[] = { "entry_SYSCALL_", "do_syscall_64", "x64_sys_call",
+						 "__x64_sys_" };
+	static const char *const of_programs[] = { "_start", "__libc_start_", "start_thread",
+						   "clone" };
+	const char *const *names = is_kernel ? of_kernel : of_programs;
+
+	if (!frame->name || (!is_kernel && frame->module && !starts_with(frame->name, "_start") &&
+			     !strstr(frame->module, "libc")))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(of_kernel); i++)
+		if (starts_with(frame->name, names[i]))
+			return true;
+	return false;
+}
+
+/* Returns the stack without the frames of is_entry() at its root, unless it has no others. */
+static struct wire_stack without_entry(const struct wire_stack *stack, bool is_kernel)
+{
+	struct wire_stack inner = *stack;
+
+	while (inner.frames.n > 1 && is_entry(&inner.frames.v[inner.frames.n - 1], is_kernel))
+		inner.frames.n--;
+	return inner;
+}
+
+static void render_stack(const struct view *view, const struct wire_stack *whole, bool is_kernel,
 			 size_t indent, size_t limit)
 {
+	const struct wire_stack inner = view->verbose ? *whole : without_entry(whole, is_kernel),
+				*stack = &inner;
 	size_t i = is_kernel && !view->verbose && !view->keeps_scheduler ? scheduler_frames(stack)
 									 : 0,
 	       shown = 0;

@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/head.h"
+#include "client/render/iolat.h"
 #include "client/render/sparkline.h"
 #include "client/render/table.h"
 #include "common/base.h"
 #include "common/own_function.h"
 
 /* The least widths of the columns of text, with which a line fits into 80 columns. */
-enum { WHO_LEAST = 16, WHY_LEAST = 11, FUNCTION_LEAST = 12 };
+enum { WHO_LEAST = 16, WHY_LEAST = 13, FUNCTION_LEAST = 12 };
 
 static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -37,6 +40,7 @@ static char *who_on_host(const struct wire_row *row)
 			   : row->process.replaced == 1 ? " before exec"
 							: "",
 		   *name;
+	int64_t processes;
 
 	if (row->own == 1)
 		return must(strdup("stackd itself"));
@@ -45,8 +49,11 @@ static char *who_on_host(const struct wire_row *row)
 	comm = name_escape(row->comm);
 	process = name_escape(row->process.comm);
 	name = process[0] ? process : comm;
-	if (row->folded > 0)
-		return formatted("%s(%s processes)", comm, count_text(row->folded));
+	processes = row->processes > 1 ? row->processes : row->folded;
+	if (processes > 0 && (processes > 1 || row->process.pid == 0))
+		return formatted("%s(%s process%s)%s%s", name, count_text(processes),
+				 processes == 1 ? "" : "es", strcmp(comm, name) != 0 ? "/" : "",
+				 strcmp(comm, name) != 0 ? comm : "");
 	if (row->tid != WIRE_ABSENT && row->tid != row->process.pid)
 		return formatted("%s(%" PRId64 "%s)/%s(%" PRId64 ")", name, row->process.pid, gone,
 				 comm, row->tid);
@@ -74,7 +81,7 @@ static const char *state_word(const struct wire_row *row)
 {
 	switch (row->state[0]) {
 	case '-':
-		return "too short for a stack";
+		return "short, no stack";
 	case 'S':
 		return "S sleeping";
 	case 'D':
@@ -172,10 +179,10 @@ static char *row_leaf(const struct view *view, const struct wire_row *row)
 static const struct table_column wait_columns[] = {
 	{ "share", 0, 0 },
 	{ "total", 0, 0 },
-	{ "average", 0, 4 },
-	{ "longest", 0, 3 },
-	{ "count", 0, 2 },
-	{ "trend", 0, 2 },
+	{ "average", 0, 3 },
+	{ "longest", 0, 2 },
+	{ "count", 0, 4 },
+	{ "trend", 0, 5 },
 	{ "process", WHO_LEAST, 0 },
 	{ "waits for", WHY_LEAST, 0 },
 	{ "function", FUNCTION_LEAST, 1 },
@@ -241,24 +248,214 @@ static void add_sample(struct table *table, const struct view *view,
 	*cells++ = row_function(view, row);
 }
 
-void render_lines(const struct view *view, const struct wire_snapshot_reply *reply, int64_t whole)
-{
-	bool is_sampled = reply_is_sampled(reply);
-	struct table table;
+static const struct table_column io_columns[] = {
+	{ "total", 0, 0 },
+	{ "count", 0, 4 },
+	{ "MB/s", 0, 0 },
+	{ "p50~", 0, 6 },
+	{ "p99~", 0, 3 },
+	{ "longest", 0, 5 },
+	{ "process", WHO_LEAST, 0 },
+	{ "operation", 9, 0 },
+	{ "where", 6, 2 },
+};
 
-	if (reply->rows.n == 0)
+char *row_operation(const struct wire_io *io)
+{
+	_cleanup_(freep) char *op = name_escape(io->op);
+
+	return formatted("%s%s", strcmp(io->layer, "block") == 0 ? "disk " : "", op);
+}
+
+/* Returns how many megabytes a second these bytes are. */
+static char *rate_text(int64_t bytes, int64_t length_ns)
+{
+	double rate = length_ns > 0 ? (double)bytes / 1e6 / ((double)length_ns / NS_PER_S) : 0;
+
+	if (bytes <= 0)
+		return NULL;
+	return rate < 0.05 ? must(strdup("<0.1")) : formatted(rate < 99.95 ? "%.1f" : "%.0f", rate);
+}
+
+static void add_operation(struct table *table, const struct wire_snapshot_reply *reply,
+			  const struct wire_row *row)
+{
+	char **cells = table_add(table, STYLE_PLAIN)->cells;
+	const char *about = row_about(row);
+	const struct wire_io *io = row->io;
+
+	*cells++ = table_time(about, row->total_ns, "");
+	*cells++ = formatted("%s%s", about, count_text(row->count));
+	*cells++ = rate_text(io->bytes, coverage_length(&reply->coverage));
+	*cells++ = io->p50_ns != WIRE_ABSENT ? table_time("", io->p50_ns, "") : NULL;
+	*cells++ = io->p99_ns != WIRE_ABSENT ? table_time("", io->p99_ns, "") : NULL;
+	*cells++ = row->max_ns > 0 ? table_time("", row->max_ns, "") : NULL;
+	*cells++ = row_who(row);
+	*cells++ = row_operation(io);
+	*cells++ = io_place(io);
+}
+
+/* The most lines that follow the rows. */
+enum { FOOT_MAX = 3 };
+
+/* Prints how many rows there are, and what to ask for more. */
+static void put_rows(const struct view *view, const struct wire_snapshot_reply *reply,
+		     size_t n_shown, int64_t shown_ns)
+{
+	int64_t all = reply->shown.rows + reply->rest.rows,
+		whole = reply->shown.total_ns + reply->rest.total_ns;
+	_cleanup_(freep) char *time = table_time(whole_about(view, reply), whole, ""),
+			      *share = NULL;
+	bool has_more = (int64_t)n_shown < all, is_io = reply_is_iolat(reply);
+
+	if (!is_io)
+		share = formatted(", %s of %s%s", share_text(shown_ns, whole), time,
+				  reply->idle.rows > 0 && !reply_is_sampled(reply) ? " not idle"
+										   : "");
+	head_line(&view->page, STYLE_PLAIN, "rows", "%s of %s%s%s; %s",
+		  count_text((long long)n_shown), count_text(all), share ? share : "",
+		  has_more ? "; all: -n 0" : "",
+		  is_io ? "by layer: --breakdown; stacks: --by stack"
+		  : reply_is_sampled(reply) && !view->by ? "--by function; stacks: --stacks"
+							 : "stacks: --stacks");
+}
+
+/* Prints the sum of the idle rows that were left out, if there are any. */
+static void put_idle(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	_cleanup_(freep) char *time = table_time("", reply->idle.total_ns, "");
+
+	if (reply->idle.rows == 0)
 		return;
-	table_init(&table, is_sampled ? sample_columns : wait_columns,
-		   is_sampled ? ARRAY_SIZE(sample_columns) : ARRAY_SIZE(wait_columns));
+	if (reply_is_sampled(reply))
+		head_line(&view->page, STYLE_PLAIN, "hidden", "idle CPUs, %s (--idle)", time);
+	else
+		head_line(&view->page, STYLE_PLAIN, "hidden", "%s idle thread%s, %s (--idle)",
+			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s",
+			  time);
+}
+
+/* Says which operations have not ended, if there are any. */
+static void put_open(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_row *oldest = NULL;
+	_cleanup_(freep) char *who = NULL, *op = NULL;
+	int64_t n = 0;
+
 	for (size_t i = 0; i < reply->rows.n; i++) {
-		if (is_sampled)
-			add_sample(&table, view, reply, &reply->rows.v[i], whole);
-		else
-			add_wait(&table, view, reply, &reply->rows.v[i], whole);
+		const struct wire_row *row = &reply->rows.v[i];
+
+		if (!row->io || row->io->open <= 0)
+			continue;
+		n += row->io->open;
+		if (!oldest || row->io->oldest_ns > oldest->io->oldest_ns)
+			oldest = row;
 	}
-	page_break(&view->page);
+	if (!oldest)
+		return;
+	who = row_who(oldest);
+	op = row_operation(oldest->io);
+	head_line(&view->page, STYLE_WARN, "open", "%s not ended; the oldest for %s: %s of %s",
+		  count_text(n), ns_text(oldest->io->oldest_ns), op, who);
+}
+
+/*
+ * Returns how many rows to print: as many as the screen has lines for, without the head of the
+ * columns and the `foot` lines below the rows. Sets *has_own_out to whether the last row of all is
+ * that of stackd's own threads, which is printed in any case.
+ */
+static size_t rows_to_print(const struct view *view, const struct wire_rows *rows, size_t foot,
+			    bool *has_own_out)
+{
+	size_t room = view->height > foot + 2 ? view->height - foot - 1 : 1;
+
+	*has_own_out = rows->n > 0 && rows->v[rows->n - 1].own == 1 && rows->n > 1;
+	if (view->height == 0 || rows->n <= room)
+		return rows->n;
+	return room > 1 || !*has_own_out ? room : 1;
+}
+
+/* Adds a line for a row to the table, in the columns of the answer's kind. */
+static void add_row(struct table *table, const struct view *view,
+		    const struct wire_snapshot_reply *reply, const struct wire_row *row)
+{
+	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
+
+	if (reply_is_iolat(reply))
+		add_operation(table, reply, row);
+	else if (reply_is_sampled(reply))
+		add_sample(table, view, reply, row, whole);
+	else
+		add_wait(table, view, reply, row, whole);
+}
+
+/*
+ * Makes an empty table for the rows of an answer. `columns` has room for it, and lives as long: the
+ * column that names a row is called after what rows are by.
+ */
+static void table_init_of(struct table *table, const struct view *view,
+			  const struct wire_snapshot_reply *reply,
+			  struct table_column columns[static TABLE_COLUMNS_MAX])
+{
+	const struct table_column *from = wait_columns;
+	size_t n = ARRAY_SIZE(wait_columns);
+
+	if (reply_is_iolat(reply)) {
+		from = io_columns;
+		n = ARRAY_SIZE(io_columns);
+	} else if (reply_is_sampled(reply)) {
+		from = sample_columns;
+		n = ARRAY_SIZE(sample_columns);
+	}
+	for (size_t i = 0; i < n; i++) {
+		columns[i] = from[i];
+		if (view->by && columns[i].least == WHO_LEAST && strcmp(view->by, "line") != 0)
+			columns[i].head = view->by;
+	}
+	table_init(table, columns, n);
+}
+
+/* Returns why an answer has no rows. */
+static const char *no_rows_words(const struct wire_snapshot_reply *reply)
+{
+	return reply_is_iolat(reply)	 ? "no operations"
+	       : reply_is_sampled(reply) ? "no samples"
+	       : reply->idle.rows > 0	 ? "no waits but idle ones"
+					 : "no waits";
+}
+
+void render_lines(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_rows *rows = &reply->rows;
+	size_t foot = 1 + (reply->idle.rows > 0), n, last;
+	struct table_column columns[TABLE_COLUMNS_MAX];
+	int64_t shown_ns = 0;
+	struct table table;
+	bool has_own;
+
+	if (rows->n == 0) {
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s", no_rows_words(reply));
+		put_idle(view, reply);
+		return;
+	}
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->v[i].io && rows->v[i].io->open > 0) {
+			foot++;
+			break;
+		}
+	n = rows_to_print(view, rows, foot, &has_own);
+	table_init_of(&table, view, reply, columns);
+	for (size_t i = 0; i < n; i++) {
+		/* The last one that is printed is the last one of all if that is stackd's own. */
+		last = i + 1 == n && has_own && !view->reverse ? rows->n - 1 : i;
+		add_row(&table, view, reply, &rows->v[last]);
+		shown_ns += rows->v[last].total_ns;
+	}
 	table_print(&table, &view->page, true, false);
 	table_fini(&table);
+	put_open(view, reply);
+	put_idle(view, reply);
+	put_rows(view, reply, n, shown_ns);
 }
 
 static const struct table_column stuck_columns[] = {
@@ -330,7 +527,6 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 		*cells++ = holders_text(row);
 		*cells++ = row_function(view, row);
 	}
-	page_break(&view->page);
 	table_print(&table, &view->page, true, view->reverse);
 	table_fini(&table);
 }

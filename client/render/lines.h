@@ -11,9 +11,11 @@
 #include "client/render/render.h"
 #include "client/render/stuck_entries.h"
 
-/* Prints the rows of an answer of offcpu or oncpu; `whole` is the time of which each has a share.
+/*
+ * Prints the rows of an answer of offcpu, oncpu or iolat, and below them what is not among them. If
+ * view->height is not 0, prints no more lines than that, if there is room for one row.
  */
-void render_lines(const struct view *view, const struct wire_snapshot_reply *reply, int64_t whole);
+void render_lines(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /* Prints the first n entries of an answer to `stackctl stuck`. */
 void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n);
@@ -27,6 +29,9 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 char *row_who(const struct wire_row *row);
 char *row_why(const struct wire_row *row);
 char *row_function(const struct view *view, const struct wire_row *row);
+
+/* Returns the operation of a row, as "read", or "disk write" in the lowest layer. */
+char *row_operation(const struct wire_io *io);
 
 /*
  * Prints the rows of `stackctl stuck --by`, each of which stands for the waits of several threads:

@@ -5,6 +5,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/head.h"
 #include "client/render/iolat.h"
 #include "client/render/overview_lines.h"
 #include "client/render/parts.h"
@@ -184,12 +185,12 @@ void render_overview(const struct view *view, const struct overview *overview)
 	_cleanup_(freep) char *reason =
 		overview->no_samples ? name_escape(overview->no_samples) : NULL;
 	_cleanup_(freep) char *spawns = NULL;
+	const struct head head = { .answers = { { "", waits } } };
 	struct wire_snapshot_reply io;
 	struct view inner = *view;
 
 	if (view->by && strcmp(view->by, "parent") == 0) {
-		render_coverage(view, waits);
-		page_break(&view->page);
+		head_print(view, &head);
 		render_spawns(view, waits->spawns);
 		return;
 	}

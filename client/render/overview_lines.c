@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/local_times.h"
 #include "client/base/term.h"
-#include "client/render/coverage.h"
+#include "client/render/head.h"
 #include "client/render/iolat.h"
 #include "client/render/lines.h"
 #include "client/render/parts.h"
-#include "client/render/pressure.h"
 #include "client/render/sparkline.h"
 #include "client/render/spawns.h"
 #include "client/render/table.h"
@@ -23,11 +21,11 @@
  * With a prompt below it, the overview fits on a terminal of 24 lines. SECTIONS: the parts of the
  * time, and I/O.
  */
-enum { SCREEN_LINES = 23, SECTIONS = PARTS + 1, LABEL_WIDTH = RENDER_LABEL_WIDTH };
+enum { SCREEN_LINES = 23, SECTIONS = PARTS + 1 };
 
 static const struct table_column columns[] = {
-	{ "", 0, 0 }, { "", 0, 0 },  { "", 0, 5 },  { "", 0, 3 },  { "", 0, 4 },
-	{ "", 0, 2 }, { "", 16, 0 }, { "", 11, 0 }, { "", 12, 1 },
+	{ "", 0, 0 }, { "", 0, 0 },  { "", 0, 3 },  { "", 0, 2 },  { "", 0, 4 },
+	{ "", 0, 5 }, { "", 16, 0 }, { "", 13, 0 }, { "", 12, 1 },
 };
 
 /* A row, and its time in the part of the time that a section is about. */
@@ -60,115 +58,6 @@ static char *formatted(const char *format, ...)
 	return text;
 }
 
-/* Prints a label and a text as one line, which is shortened on a terminal. */
-static void put_line(const struct page *page, enum style style, const char *label, const char *text)
-{
-	_cleanup_(freep) char *line = formatted("%-*s%s", LABEL_WIDTH, label, text);
-	_cleanup_(freep) char *fit = page->cuts_names ? text_begin(line, page->width) : NULL;
-
-	page_line(page, style, fit ? fit : line);
-}
-
-/* Returns the longest of the gaps; NULL if there is none. */
-static const struct wire_gap *longest_gap(const struct wire_gaps *gaps)
-{
-	const struct wire_gap *longest = NULL;
-
-	for (size_t i = 0; i < gaps->n; i++)
-		if (!longest || gaps->v[i].end - gaps->v[i].start > longest->end - longest->start)
-			longest = &gaps->v[i];
-	return longest;
-}
-
-/* Prints the longest gap of an answer and how many more there are, if there is any. */
-static size_t put_gaps(const struct view *view, const char *of, const struct wire_gaps *gaps)
-{
-	const struct wire_gap *gap = longest_gap(gaps);
-	_cleanup_(freep) char *reason = NULL, *text = NULL;
-	char start[TERM_TIME_MAX];
-
-	if (!gap)
-		return 0;
-	moment_text(gap->start, gap->start, start);
-	reason = name_escape(gap->reason);
-	text = formatted("%s%s from %s%s%s%s: %s", of, ns_text(gap->end - gap->start), start,
-			 gaps->n > 1 ? ", and " : "",
-			 gaps->n > 1 ? count_text((long long)gaps->n - 1) : "",
-			 gaps->n > 1 ? " more" : "", reason);
-	put_line(&view->page, STYLE_WARN, "gap", text);
-	return 1;
-}
-
-/* Prints how many events an answer lacks, and the first reason, if there are any. */
-static size_t put_lost(const struct view *view, const char *of, const struct wire_losts *lost)
-{
-	int64_t all = lost_count(lost);
-	_cleanup_(freep) char *reason = NULL, *text = NULL;
-	size_t i = 0;
-
-	if (all == 0)
-		return 0;
-	while (lost->v[i].count == 0)
-		i++;
-	reason = name_escape(lost->v[i].reason);
-	text = formatted("%s%s: %s%s", of, count_text(all), reason,
-			 lost->v[i].count < all ? " and other reasons" : "");
-	put_line(&view->page, STYLE_WARN, "lost", text);
-	return 1;
-}
-
-/* Prints which time the overview is about, and what is missing. Returns the number of lines. */
-static size_t put_coverage(const struct view *view, const struct overview *overview)
-{
-	const struct wire_coverage *c = &overview->waits->coverage;
-	const struct {
-		const char *name;
-		const struct wire_snapshot_reply *reply;
-	} answers[] = { { "", overview->waits },
-			{ "samples: ", overview->samples },
-			{ "I/O: ", overview->io } };
-	_cleanup_(freep) char *text = NULL;
-	char range[3 * TERM_TIME_MAX];
-	bool is_whole = c->covered_ns >= c->asked_ns && c->gaps.n == 0;
-	bool is_lost = false;
-	size_t n = 1;
-
-	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		is_lost |= answers[i].reply && lost_count(&answers[i].reply->lost) > 0;
-	range_text(&c->used, range, sizeof range);
-	text = is_whole ? formatted("%s: %s, all covered%s", range, ns_text(coverage_length(c)),
-				    is_lost ? "" : ", nothing lost")
-			: formatted("%s: %s of %s covered%s", range, ns_text(c->covered_ns),
-				    ns_text(c->asked_ns), is_lost ? "" : ", nothing lost");
-	put_line(&view->page, is_whole ? STYLE_BOLD : STYLE_WARN, "time", text);
-	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-		if (!answers[i].reply)
-			continue;
-		/* The windows of another probe may begin a moment later. */
-		if (i == 0 || answers[i].reply->coverage.gaps.n > c->gaps.n)
-			n += put_gaps(view, answers[i].name, &answers[i].reply->coverage.gaps);
-		n += put_lost(view, answers[i].name, &answers[i].reply->lost);
-	}
-	return n;
-}
-
-/* Prints how busy the CPUs were and who waited for them, and the pressure. */
-static size_t put_load(const struct view *view, const struct overview *overview)
-{
-	const struct wire_totals *t = &overview->waits->totals;
-	int64_t length = coverage_length(&overview->waits->coverage);
-	int64_t doubt = t->unseen_ns > 0 && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
-	_cleanup_(freep) char *pressure = pressure_line(overview->waits->pressure), *text = NULL;
-	char busy[32], ready[32];
-
-	average_text(t->on_cpu_ns, length, busy);
-	average_text(t->runnable_ns - doubt, length, ready);
-	text = formatted("%s of %s busy, %s ready; pressure %s", busy,
-			 t->cpus > 0 ? count_text(t->cpus) : "?", ready, pressure);
-	put_line(&view->page, STYLE_PLAIN, "CPUs", text);
-	return 1;
-}
-
 /* Prints how many short-lived processes ended, if any. Returns the number of lines. */
 static size_t put_spawns(const struct view *view, const struct wire_snapshot_reply *waits)
 {
@@ -176,27 +65,7 @@ static size_t put_spawns(const struct view *view, const struct wire_snapshot_rep
 
 	if (!text)
 		return 0;
-	put_line(&view->page, STYLE_PLAIN, "processes", text);
-	return 1;
-}
-
-/* Prints in one line why some figures are estimates and some rows are sums, if so. */
-static size_t put_note(const struct view *view, const struct wire_snapshot_reply *waits)
-{
-	bool is_sampled = waits->sample_below_ns > 0, is_shed = waits->cost && waits->cost->shed.n;
-	_cleanup_(freep) char *sampled = NULL, *folded = NULL, *text = NULL;
-
-	if (!is_sampled && !is_shed && !waits->folded)
-		return 0;
-	sampled = is_sampled
-			  ? formatted("waits under %s sampled (~)", ns_text(waits->sample_below_ns))
-			  : NULL;
-	folded =
-		waits->folded ? formatted("%s rows folded", count_text(waits->folded->rows)) : NULL;
-	text = formatted("%s%s%s%s%s", sampled ? sampled : "", sampled && folded ? ", " : "",
-			 folded ? folded : "", (sampled || folded) && is_shed ? ", " : "",
-			 is_shed ? "some not recorded" : "");
-	put_line(&view->page, STYLE_PLAIN, "note", text);
+	head_line(&view->page, STYLE_PLAIN, "processes", "%s", text);
 	return 1;
 }
 
@@ -350,14 +219,6 @@ static void sections_shrink(struct section *const *sections, size_t n_sections, 
 	}
 }
 
-/* Returns the operation of a row, as "read", or "disk write" in the lowest layer. */
-static char *operation_words(const struct wire_io *io)
-{
-	_cleanup_(freep) char *op = name_escape(io->op);
-
-	return formatted("%s%s", strcmp(io->layer, "block") == 0 ? "disk " : "", op);
-}
-
 /* Returns who holds what a wait is for, if it is known, or else the program's own function. */
 static char *holder_words(const struct view *view, const struct wire_row *row)
 {
@@ -436,7 +297,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 				 : NULL;
 	*cells++ = row_who(row);
 	if (!section->part) {
-		*cells++ = operation_words(row->io);
+		*cells++ = row_operation(row->io);
 		*cells++ = io_place(row->io);
 		return;
 	}
@@ -475,7 +336,7 @@ static void put_nothing(const struct view *view, const struct section *section,
 	_cleanup_(freep) char *reason = name_escape(why ? why : "");
 	_cleanup_(freep) char *text = formatted("%s%s%s", nothing, why ? ": " : "", reason);
 
-	put_line(&view->page, STYLE_PLAIN, section->name, text);
+	head_line(&view->page, STYLE_PLAIN, section->name, "%s", text);
 }
 
 /* True if a section is to be mentioned although it has no lines. */
@@ -518,11 +379,14 @@ static void put_hidden(const struct view *view, const struct overview *overview)
 		own_words = formatted("stackd: %s on CPU, %s waiting", ran, waited);
 	text = formatted("%s%s%s", idle_words ? idle_words : "",
 			 idle_words && own_words ? "; " : "", own_words ? own_words : "");
-	put_line(&view->page, STYLE_PLAIN, "hidden", text);
+	head_line(&view->page, STYLE_PLAIN, "hidden", "%s", text);
 }
 
 void render_overview_lines(const struct view *view, const struct overview *overview)
 {
+	const struct head head = { .answers = { { "", overview->waits },
+						{ "samples: ", overview->samples },
+						{ "I/O: ", overview->io } } };
 	struct section sections[SECTIONS], *order[SECTIONS];
 	size_t n = 0, others;
 
@@ -537,21 +401,22 @@ void render_overview_lines(const struct view *view, const struct overview *overv
 	for (size_t i = 0; i < SECTIONS; i++)
 		if (n == 0 || &sections[i] != order[0])
 			order[n++] = &sections[i];
-	others = put_coverage(view, overview) + put_note(view, overview->waits) +
-		 put_load(view, overview) + put_spawns(view, overview->waits) +
+	others = head_print(view, &head) + put_spawns(view, overview->waits) +
 		 has_hidden(overview) + 1;
 	for (size_t i = 0; i < n; i++)
 		others += section_is_named(order[i]);
 	if (!view->top_is_given)
-		sections_shrink(order, n, others, SCREEN_LINES);
+		sections_shrink(order, n, others,
+				view->height > 0 && view->height < SCREEN_LINES ? view->height
+										: SCREEN_LINES);
 	put_sections(view, order, n, overview);
 	for (size_t i = 0; i < n; i++)
 		if (section_is_named(order[i]))
 			put_nothing(view, order[i], overview);
 	if (has_hidden(overview))
 		put_hidden(view, overview);
-	put_line(&view->page, STYLE_PLAIN, "more",
-		 "stackctl stuck, stackctl snapshot offcpu (oncpu, iolat), --stacks");
+	head_line(&view->page, STYLE_PLAIN, "more",
+		  "stackctl stuck, stackctl snapshot offcpu (oncpu, iolat), --stacks");
 	for (size_t i = 0; i < SECTIONS; i++)
 		free(sections[i].lines);
 }

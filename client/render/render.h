@@ -36,7 +36,13 @@ struct view {
 	 * The totals include all waits.
 	 */
 	bool picks_waits;
-	bool has_lines;	      /* prints a line for each row, without the stacks */
+	bool has_lines;	    /* prints a line for each row, without the stacks */
+	bool names_threads; /* the answer is about selected processes or threads only */
+	/*
+	 * The lines that the screen has for text, without the one of the prompt; 0: no limit. Where
+	 * --top was not given, an answer in lines is no longer.
+	 */
+	size_t height;
 	const char *by;	      /* the value of --by; NULL: not given */
 	bool has_utf8;	      /* the terminal shows UTF-8 */
 	bool by_stack;	      /* --by was not given, so each row is one stack of one process */
@@ -109,6 +115,9 @@ const char *row_about(const struct wire_row *row);
  */
 const char *sum_about(const struct view *view, const struct wire_snapshot_reply *reply,
 		      int64_t sampled_ns);
+
+/* waits.c: returns "~" if the time of all rows that are not left out is an estimate, else "". */
+const char *whole_about(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
  * estimate.c. If any row of the answer has estimates, says so on stderr and returns true. For

@@ -4,7 +4,6 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
-#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -61,9 +60,7 @@ void render_samples(const struct view *view, const struct wire_snapshot_reply *r
 	if (reply->rows.n > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", RENDER_LABEL_WIDTH, "%% of %s on a CPU",
 			  ns_text(whole));
-	if (view->has_lines)
-		render_lines(view, reply, whole);
-	for (size_t i = 0; !view->has_lines && i < reply->rows.n; i++)
+	for (size_t i = 0; i < reply->rows.n; i++)
 		render_row(&inner, &reply->rows.v[i], whole);
 	page_break(&view->page);
 	if (reply->rows.n == 0)

@@ -6,6 +6,7 @@
 #include "client/base/term.h"
 #include "client/render/coverage.h"
 #include "client/render/iolat.h"
+#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -98,12 +99,32 @@ static void figure_of(const struct view *view, const struct column *column,
 	}
 }
 
+/* Returns the same for a row that stands for a program. */
+static char *line_words(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *who = row_who(row), *function = NULL,
+			      *what = row->io ? row_operation(row->io) : row_why(row),
+			      *place = row->io ? io_place(row->io) : NULL;
+	char *words = NULL;
+
+	function = row->io ? NULL : row_function(view, row);
+	must(asprintf(&words, "%s%s%s%s%s%s%s", who, what ? ": " : "", what ? what : "",
+		      place ? ", " : "", place ? place : "", function ? ", " : "",
+		      function ? function : "") < 0
+		     ? NULL
+		     : words);
+	return words;
+}
+
 /* Returns what a row says in a line: who, and what it waits for or does. The caller frees it. */
 static char *row_words(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *title = row->io ? NULL : row_title(view, row), *more = NULL;
 	char *words = NULL;
 	int r;
+
+	if (view->has_lines && !view->by && !row->waker && row->kernel == NULL)
+		return line_words(view, row);
 
 	if (row->io) {
 		_cleanup_(freep) char *layer = name_escape(row->io->layer);
@@ -175,6 +196,9 @@ static void render_slice(const struct view *view, const struct wire_snapshot_rep
 		indent += COLUMN_WIDTH + 1;
 	}
 	for (size_t i = 0; i < reply->rows.n; i++) {
+		/* That of stackd itself comes on top of the rows that were asked for. */
+		if (reply->rows.v[i].own == 1 && i > 0)
+			continue;
 		fprintf(view->page.out, "%*s ", i > 0 ? indent : 0, "");
 		put_row(view, reply, &reply->rows.v[i], indent + 1);
 	}

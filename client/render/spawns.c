@@ -129,9 +129,8 @@ char *spawns_line(const struct wire_spawns *spawns)
 		children = children_text(&spawns->rows, &parents[0]);
 	average = table_time("", total->life_ns / total->short_lived, "");
 	cpu = table_time("", total->cpu_ns, "");
-	must(asprintf(&text, "%s short-lived, %s on average, CPU %s%s%s",
-		      count_text(total->short_lived), average, cpu, children ? "; " : "",
-		      children ? children : "") < 0
+	must(asprintf(&text, "%s short-lived%s%s; CPU %s, %s each", count_text(total->short_lived),
+		      children ? " by " : "", children ? children : "", cpu, average) < 0
 		     ? NULL
 		     : text);
 	return text;

@@ -8,6 +8,7 @@
 #include "client/base/local_times.h"
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/head.h"
 #include "client/render/pressure.h"
 #include "client/render/render.h"
 #include "common/base.h"
@@ -147,8 +148,7 @@ static void render_health(const struct page *page, const struct wire_status_repl
 		page_wrap(page, STYLE_WARN, "problem", LABEL_WIDTH, "%s", problem);
 	}
 	page_wrap(page, STYLE_PLAIN, "running", LABEL_WIDTH,
-		  "for %s, since %s; version %s, pid %" PRId64 ", kernel %s",
-		  ns_text(now > s->started ? now - s->started : 0), started, version, s->pid,
+		  "since %s; version %s, pid %" PRId64 ", kernel %s", started, version, s->pid,
 		  kernel);
 }
 
@@ -279,11 +279,10 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 			  count_text(budget->put_off));
 	if (budget->beyond_since != WIRE_ABSENT) {
 		moment_text(budget->beyond_since, now, since);
-		page_wrap(
-			page, STYLE_WARN, "", LABEL_WIDTH,
-			"over its budget since %s: the counters in the kernel alone take %.1f %%, "
-			"its threads %.1f %%, and nothing is left to shed",
-			since, (double)budget->hooks_ns / 1e7, (double)budget->threads_ns / 1e7);
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH,
+			  "over its budget since %s, and nothing is left to shed: in the last "
+			  "seconds, counters in the kernel took %.1f %%, its threads %.1f %%",
+			  since, (double)budget->hooks_ns / 1e7, (double)budget->threads_ns / 1e7);
 	}
 }
 
@@ -476,6 +475,123 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	render_fold(page, reply->folded, LABEL_WIDTH);
 	render_limits(page, &reply->limits);
+}
+
+/* Prints one line for a probe: whether it records, by which hook, and how much it cannot see. */
+static void brief_probe(const struct page *page, const struct wire_probe *probe)
+{
+	_cleanup_(freep) char *label = probe_label(probe), *state = name_escape(probe->state);
+	_cleanup_(freep) char *hook = name_escape(probe->hook ? probe->hook : "");
+	_cleanup_(freep) char *reason = name_escape(probe->reason ? probe->reason : "");
+	bool is_on = strcmp(probe->state, "on") == 0;
+	char blind[64] = "";
+
+	if (probe->blind.n > 0)
+		snprintf(blind, sizeof blind, "; %zu kind%s of events not seen (-v)",
+			 probe->blind.n, probe->blind.n == 1 ? "" : "s");
+	head_line(page, is_on ? STYLE_PLAIN : STYLE_WARN, label, "%s%s%s%s%s%s", state,
+		  hook[0] ? ", " : "", hook, reason[0] ? ": " : "", reason, blind);
+}
+
+/* Prints the names of the probes that are off in one line; `stackctl probes` says why each is. */
+static void brief_off(const struct page *page, const struct wire_probes *probes)
+{
+	_cleanup_(freep) char *names = NULL;
+	size_t size, n = 0;
+	FILE *out = must(open_memstream(&names, &size));
+
+	for (size_t i = 0; i < probes->n; i++) {
+		_cleanup_(freep) char *name = name_escape(probes->v[i].name);
+
+		if (strcmp(probes->v[i].state, "off") == 0)
+			fprintf(out, "%s%s", n++ > 0 ? ", " : "", name);
+	}
+	must(fclose(out) == 0 ? names : NULL);
+	if (n > 0)
+		head_line(page, STYLE_PLAIN, "off", "%s; for a while: stackctl record PROBE",
+			  names);
+}
+
+static void brief_history(const struct page *page, const struct wire_status_reply *s)
+{
+	const struct wire_store *store = s->store;
+	_cleanup_(freep) char *path = name_escape(store ? store->path : ""), *notice = NULL;
+	char oldest[TERM_TIME_MAX] = "", size[32], max[32];
+
+	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT)
+		head_line(page, STYLE_PLAIN, "memory", "the last %s of %s, in windows of %s",
+			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns),
+			  ns_text(s->window_ns));
+	else
+		head_line(page, STYLE_PLAIN, "memory", "no window yet");
+	if (!store)
+		return;
+	if (store->oldest != WIRE_ABSENT)
+		time_format(store->oldest, TIME_FULL, oldest);
+	head_line(page, strcmp(store->state, "failed") == 0 ? STYLE_WARN : STYLE_PLAIN, "disk",
+		  "%s%s, %s of %s in %s",
+		  store_is_served(store)		 ? "only read, since "
+		  : strcmp(store->state, "writing") == 0 ? "since "
+							 : "not written, since ",
+		  oldest[0] ? oldest : "never", size_text(store->bytes, size),
+		  size_text(store->max_bytes, max), path);
+	notice = store->notice ? name_escape(store->notice) : NULL;
+	if (notice)
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
+}
+
+static void brief_cost(const struct page *page, const struct wire_status_reply *s, int64_t now)
+{
+	const int64_t length = now > s->started ? now - s->started : 1;
+	const int64_t cpu = s->user_ns + s->system_ns + (s->bpf_ns > 0 ? s->bpf_ns : 0);
+	char budget[48] = "", rss[32], maps[32];
+
+	if (s->budget_ns != WIRE_ABSENT)
+		snprintf(budget, sizeof budget, " (budget %.3g %%)", (double)s->budget_ns / 1e7);
+	head_line(page, STYLE_PLAIN, "cost",
+		  "%.1f %% of a CPU since start%s; memory %s, BPF maps %s",
+		  100.0 * (double)cpu / (double)length, budget, size_text(s->rss_bytes, rss),
+		  size_text(s->map_bytes, maps));
+	if (s->budget)
+		render_budget(page, s->budget, now);
+}
+
+static void brief_unwind(const struct page *page, const struct wire_unwind *unwind)
+{
+	int64_t stacks = 0, whole = 0;
+
+	for (size_t i = 0; unwind && i < unwind->binaries.n; i++) {
+		stacks += unwind->binaries.v[i].stacks;
+		whole += unwind->binaries.v[i].whole;
+	}
+	if (stacks > 0)
+		head_line(page, STYLE_PLAIN, "stacks",
+			  "%.1f %% of %s user stacks are whole: to the thread's first function",
+			  percent_of(whole, stacks), count_text(stacks));
+}
+
+void render_status_brief(const struct page *page, const struct wire_status_reply *reply,
+			 int64_t now)
+{
+	const struct wire_parser *parser = reply->parser;
+
+	render_health(page, reply, now);
+	for (size_t i = 0; i < reply->probes.n; i++)
+		if (strcmp(reply->probes.v[i].state, "off") != 0)
+			brief_probe(page, &reply->probes.v[i]);
+	brief_off(page, &reply->probes);
+	brief_history(page, reply);
+	brief_cost(page, reply, now);
+	brief_unwind(page, reply->unwind);
+	if (parser && (parser->hanging > 0 || parser->files.n > 0))
+		render_parser(page, parser);
+	render_lost(page, &reply->lost, LABEL_WIDTH);
+	if (reply->folded)
+		head_line(page, STYLE_PLAIN, "folded",
+			  "%s small rows of %s processes are in sums by name",
+			  count_text(reply->folded->rows), count_text(reply->folded->processes));
+	render_limits(page, &reply->limits);
+	head_line(page, STYLE_PLAIN, "more", "stackctl status -v, stackctl probes");
 }
 
 void render_check(const struct page *page, const struct wire_status_reply *reply)

@@ -19,6 +19,10 @@
  */
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 
+/* Prints the same in one screen: what is recorded, what it costs, what was lost and reached. */
+void render_status_brief(const struct page *page, const struct wire_status_reply *reply,
+			 int64_t now);
+
 /*
  * status_check() returns the exit code of `stackctl status --check`; render_check() prints the one
  * line of that check.

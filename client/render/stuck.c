@@ -6,6 +6,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/head.h"
 #include "client/render/lines.h"
 #include "client/render/render.h"
 #include "client/render/stuck_entries.h"
@@ -137,6 +138,7 @@ static void render_unread(const struct view *view, const struct wire_rows *rows)
 /* Prints rows that each stand for the waits of several threads. */
 static void render_stuck_by(const struct view *view, const struct wire_snapshot_reply *reply)
 {
+	const struct head head = { .answers = { { "", reply } }, .is_of_moment = true };
 	struct wire_rows shown = reply->rows;
 	int64_t waits = 0, more;
 
@@ -145,7 +147,7 @@ static void render_stuck_by(const struct view *view, const struct wire_snapshot_
 	more = reply->rest.rows + (int64_t)(reply->rows.n - shown.n);
 	for (size_t i = 0; i < shown.n; i++)
 		waits += shown.v[i].open;
-	render_moment(view, reply);
+	head_print(view, &head);
 	if (reply->rows.n == 0)
 		page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH,
 			  reply->idle.rows > 0 ? "nobody but idle threads" : "nobody matches");
@@ -163,6 +165,37 @@ static void render_stuck_by(const struct view *view, const struct wire_snapshot_
 			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
 }
 
+/* Prints the entries as one line each: on a terminal, as many as fit on the screen. */
+static void render_in_lines(const struct view *view, const struct wire_snapshot_reply *reply,
+			    const struct stuck_entries *entries, size_t n)
+{
+	const struct head head = { .answers = { { "", reply } }, .is_of_moment = true };
+	/* The lines that are no entries: the sum, the head of the columns, those below them. */
+	size_t used = head_print(view, &head) + 3 + (reply->idle.rows > 0);
+
+	if (view->height > 0 && n + used > view->height)
+		n = view->height > used + 1 ? view->height - used : 1;
+	if (reply->rows.n == 0)
+		head_line(&view->page, STYLE_BOLD, "waiting", "%s",
+			  reply->idle.rows > 0 ? "nobody but idle threads" : "nobody matches");
+	else
+		head_line(&view->page, STYLE_BOLD, "waiting",
+			  entries->urgent > 0
+				  ? "%s thread%s, %s in D for 5 s or more, which no signal ends: "
+				    "first"
+				  : "%s thread%s; first those for locks, then the oldest",
+			  count_text((long long)entries->waits), entries->waits == 1 ? "" : "s",
+			  count_text((long long)entries->urgent));
+	render_stuck_lines(view, entries, n);
+	if (reply->idle.rows > 0)
+		head_line(&view->page, STYLE_PLAIN, "hidden", "%s idle thread%s (--idle)",
+			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+	if (reply->rows.n > 0)
+		head_line(&view->page, STYLE_PLAIN, "rows", "%s of %s%s; stacks: --stacks",
+			  count_text((long long)n), count_text((long long)entries->n),
+			  n < entries->n ? "; all: -n 0" : "");
+}
+
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	struct stuck_entries entries;
@@ -175,14 +208,16 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 	}
 	stuck_entries_init(&entries, view, &reply->rows);
 	n = view->top > 0 && entries.n > (size_t)view->top ? (size_t)view->top : entries.n;
+	if (view->has_lines) {
+		render_in_lines(view, reply, &entries, n);
+		stuck_entries_fini(&entries);
+		return;
+	}
 	render_moment(view, reply);
-	if (!view->has_lines)
-		render_unread(view, &reply->rows);
+	render_unread(view, &reply->rows);
 	render_summary(view, reply, &entries);
 	inner.hides_unread = true;
-	if (view->has_lines)
-		render_stuck_lines(view, &entries, n);
-	for (size_t i = 0; !view->has_lines && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		render_entry(&inner, &entries.v[view->reverse ? n - 1 - i : i],
 			     &reply->coverage.used);
 	page_break(&view->page);

@@ -1,13 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
 #include "client/render/coverage.h"
 #include "client/render/diff.h"
 #include "client/render/formats.h"
+#include "client/render/head.h"
 #include "client/render/iolat.h"
+#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
 
+/* True if the rows of the answer are one line each. */
+static bool has_lines(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	if (!view->has_lines || reply_has_calls(reply) || reply_has_wakers(reply))
+		return false;
+	return !reply_is_iolat(reply) || !view->by || strcmp(view->by, "process") == 0 ||
+	       strcmp(view->by, "line") == 0;
+}
+
+/* Prints an answer whose rows are one line each: on a terminal, as much as fits on the screen. */
+static void render_in_lines(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct head head = { .answers = { { "", reply } }, .has_totals = true };
+	size_t used = head_print(view, &head);
+	struct view rest = *view;
+
+	if (view->height > 0)
+		rest.height = view->height > used ? view->height - used : 1;
+	if (reply->missing)
+		render_no_data(view, reply->missing);
+	else
+		render_lines(&rest, reply);
+}
+
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply)
 {
+	if (has_lines(view, reply)) {
+		render_in_lines(view, reply);
+		return;
+	}
 	render_coverage(view, reply);
 	if (reply->missing)
 		render_no_data(view, reply->missing);

@@ -6,7 +6,6 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
-#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -193,8 +192,7 @@ static void render_rest(const struct view *view, const struct wire_snapshot_repl
 			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
 }
 
-/* Returns "~" if the time of all rows that are not left out is an estimate, else "". */
-static const char *whole_about(const struct view *view, const struct wire_snapshot_reply *reply)
+const char *whole_about(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	int64_t shown = reply->shown.sampled_ns, rest = reply->rest.sampled_ns;
 
@@ -228,10 +226,7 @@ void render_waits(const struct view *view, const struct wire_snapshot_reply *rep
 		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s%s, %s",
 			  whole_about(view, reply), ns_text(whole),
 			  reply->idle.rows > 0 ? "the waits that are not idle" : "all waits");
-	if (view->has_lines && !reply_has_wakers(reply))
-		render_lines(view, reply, whole);
-	else
-		for (size_t i = 0; i < reply->rows.n; i++)
-			render_row(view, &reply->rows.v[i], whole, &reply->coverage.used);
+	for (size_t i = 0; i < reply->rows.n; i++)
+		render_row(view, &reply->rows.v[i], whole, &reply->coverage.used);
 	render_rest(view, reply, whole);
 }

@@ -43,6 +43,8 @@ enum exit_code cmd_status(struct options *options)
 	output_open(&output, NULL, NULL, NULL, 0);
 	if (options->check && options->format->is_for_people)
 		render_check(&page, &reply);
+	else if (options->format->is_for_people && !options->verbose)
+		render_status_brief(&page, &reply, clock_ns(CLOCK_REALTIME));
 	else
 		options->format->status(&page, &reply, clock_ns(CLOCK_REALTIME));
 	code = output_close(&output);

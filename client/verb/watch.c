@@ -164,6 +164,7 @@ enum exit_code cmd_watch(struct options *options)
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
+	snapshot_request_set_lines(&parts, options);
 	request = (struct wire_follow_request){
 		.probe = parts.request.probe,
 		.session = parts.request.session,

@@ -724,14 +724,84 @@ class Client(unittest.TestCase):
             table = lines[at + 1:at + 4]
             self.assertTrue(all("100 %" in line for line in table), table)
             self.assertIn("db(4242)", table[0])
-            self.assertEqual(lines[at + 4], "", "one line for each row")
+            self.assertTrue(lines[at + 4].startswith("rows  "), "one line for each row")
             self.assertEqual("average" in lines[at], columns > 40)
+            self.assertEqual("count" in lines[at], columns > 40)
             self.assertIn("S flock", table[0])
         # Elsewhere nothing is shortened, and no name breaks a line.
         _, out, _ = self.run_it("snapshot", "offcpu")
         table = out.split("share")[1].splitlines()[1:4]
         self.assertIn("x" * 4096 + "(4242)", table[2])
         self.assertIn("\\x1b[31m\\u202e\\n", table[1])
+
+    def test_a_screen_is_full_and_no_more(self):
+        """On a terminal, answers in lines are as long as the screen, with a head of at most four lines."""
+        rows = [row(comm=f"p{i}", process={**row()["process"], "pid": 100 + i, "comm": f"p{i}"}, total_ns=10**9 - i,
+                    kernel=None, user=None, function="serve", processes=1) for i in range(40)]
+        own = row(own=True, comm="stackd", process={"pid": 0, "start": time(0), "comm": "stackd", "kernel": False,
+                                                    "exited": False})
+        del own["kernel"], own["user"]
+        answer = snapshot([*rows, own])
+        answer["notes"] = ["not seen: x", "sampled: x", "budget: x", "windows combined from several"]
+        answer["lost"] = []
+        answer["coverage"] = {**answer["coverage"], "covered_ns": 30 * 10**9, "gaps": [], "complete": True}
+        answer["shown"] = {"rows": 41, "total_ns": 41 * 10**9}
+        answer["rest"] = {"rows": 9, "total_ns": 9 * 10**9}
+        self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+        for words, is_own_last in ((["snapshot", "offcpu"], True), (["stuck"], False)):
+            lines = self.terminal(80, {"NO_COLOR": "1"}, *words).rstrip("\r\n").split("\r\n")
+            self.assertEqual(len(lines), 23, lines)
+            head = next(i for i, line in enumerate(lines) if "process" in line)
+            self.assertLessEqual(head, 4, lines)
+            self.assertRegex(lines[-1], r"^rows +1[0-9] of (50, .*|41); all: -n 0; stacks: --stacks$")
+            self.assertEqual("stackd itself" in lines[-2], is_own_last, lines)
+            # All rows that were asked for by their number are there.
+            lines = self.terminal(80, {"NO_COLOR": "1"}, *words, "-n", "41").rstrip("\r\n").split("\r\n")
+            self.assertGreater(len(lines), 42)
+        self.assertEqual(self.asked()["sort"], "max")
+        self.terminal(80, {"NO_COLOR": "1"}, "snapshot", "offcpu")
+        self.assertEqual((self.asked()["by"], self.asked()["top"]), ("line", 23))
+        self.run_it("snapshot", "offcpu", "--json")
+        self.assertEqual((self.asked().get("by"), self.asked().get("top")), (None, 0))
+
+    def test_programs_of_several_processes(self):
+        """A row that stands for several processes says how many, also where they were folded."""
+        process = {**row()["process"], "pid": 0, "comm": "sh"}
+        rows = [row(comm="sh", process=process, processes=6280), row(comm="worker-*", process=process, processes=2),
+                row(comm="sh", process=process, folded=1), row(comm="db", processes=1)]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows)}]
+        _, out, _ = self.run_it("snapshot", "offcpu")
+        for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) "):
+            self.assertIn(who, out)
+
+    def test_io_in_lines(self):
+        """Bytes, process and device are in one line for each row, and each request is in one."""
+        io = {"layer": "block", "op": "write", "device": "vda", "filesystem": "ext4", "p50_ns": 10**6, "p90_ns": 10**7,
+              "p99_ns": 10**8, **dict.fromkeys(("own_ns", "cpu_ns", "runnable_ns", "device_ns", "queue_ns",
+                                                "throttled_ns", "other_ns", "async", "errors", "merges",
+                                                "requeues"), 0), "bytes": 3 * 10**9}
+        rows = [row(io=io, kernel=None, user=None),
+                row(io={**io, "layer": "fs", "bytes": 0, "open": 3, "oldest_ns": 12 * 10**9, "oldest_tid": 7},
+                    kernel=None, user=None)]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows, probe="iolat")}]
+        _, out, _ = self.run_it("snapshot", "iolat", "--sort", "bytes")
+        self.assertEqual((self.asked()["by"], self.asked()["sort"]), ("line", "bytes"))
+        self.assertRegex(out, r"(?m)^ *3\.00s +3 +100 +1\.00ms +100ms +2\.00s +db\(4242\) +disk write +ext4 vda$")
+        self.assertRegex(out, r"(?m) +db\(4242\) +write +ext4 vda$")
+        self.assertRegex(out, r"(?m)^open +3 not ended; the oldest for 12 s: write of db\(4242\)$")
+        # By operation, by stack and for --queued, it is the table that it was.
+        for words in (["--by", "operation"], ["--by", "stack"], ["--queued"], ["--milliseconds"]):
+            _, out, _ = self.run_it("snapshot", "iolat", *words)
+            self.assertRegex(out, r"(?m)^block$", words)
+            self.assertNotEqual(self.asked().get("by"), "line")
+
+    def test_status_is_one_screen(self):
+        self.daemon.replies["Status"] = [{"parameters": status()}]
+        lines = self.terminal(80, {"NO_COLOR": "1"}, "status").rstrip("\r\n").split("\r\n")
+        self.assertLessEqual(len(lines), 23, lines)
+        self.assertEqual(lines[-1], "more       stackctl status -v, stackctl probes")
+        more = self.terminal(80, {"NO_COLOR": "1"}, "status", "-v").split("\r\n")
+        self.assertGreater(len(more), len(lines))
 
     def test_by_line(self):
         """The rows of the overview, all of them, with their trends."""
@@ -757,7 +827,7 @@ class Client(unittest.TestCase):
         table = out.split("function\n")[1].splitlines()
         self.assertRegex(table[0], r"^5\.00s +1 +\S+ +S flock /run/lock +holder\(7\)")
         self.assertRegex(table[1], r"^90\.0s +300 +\S+ +S sleep")
-        self.assertEqual(table[2:3], [""])
+        self.assertEqual(table[2:], ["rows       2 of 2; stacks: --stacks"])
         _, out, _ = self.run_it("stuck", "--stacks")
         self.assertIn("file /run/lock, held by holder (pid 7)", out)
 
@@ -786,8 +856,10 @@ class Client(unittest.TestCase):
         self.assertRegex(out, r"(?m) 3  stackd itself +for its own work$")
         _, out, _ = self.run_it("stuck")
         self.assertRegex(out, r"(?m) 3  stackd itself +for its own work$")
+        # The lines of slices have the row with the most time of all others.
         _, out, _ = self.run_it("snapshot", "offcpu", "--each", "5s")
-        self.assertIn("stackd itself", out)
+        self.assertIn("db", out)
+        self.assertNotIn("stackd itself", out)
 
     def test_slices_are_printed_from_the_oldest_on(self):
         """The daemon sends the newest slice first."""
@@ -883,8 +955,7 @@ class Client(unittest.TestCase):
     def test_short_lived_processes(self):
         self.answer_spawns()
         lines = self.lines_on_terminal(100, "snapshot")
-        self.assertIn("processes  4,223 short-lived, 9.95ms on average, CPU 9.00s; make: cc1plus 3,900, "
-                      "as\\x1b 311", lines)
+        self.assertIn("processes  4,223 short-lived by make: cc1plus 3,900, as\\x1b 311; CPU 9.00s, 9.95ms each", lines)
         for columns in (40, 80):
             lines = self.lines_on_terminal(columns, "snapshot")
             self.assertLessEqual(len(lines), 23, "with a prompt, it fits into 24 lines")
@@ -1122,12 +1193,12 @@ class Client(unittest.TestCase):
                 (["windows"], 40, ["start", "03:10:10.000", "5 s"], ["threads", "2026"]),
                 (["windows"], 60, ["threads", "2026-03-01 03:10:10.000", "678"], ["rows", "memory"]),
                 (["windows"], 80, ["rows", "12,345", "open", "memory", "9.4 MiB"], []),
-                (["snapshot", "iolat"], 40, ["total", "p99~", "100ms"], ["p50~ ", "longest"]),
-                (["snapshot", "iolat"], 60, ["count", "p99~", "longest", "2.00s"], ["p50~ ", "p90~ "]),
-                (["snapshot", "iolat"], 80, ["p50~ ", "p90~ ", "longest"], [])):
+                (["snapshot", "iolat"], 40, ["total", "process", "operation"], ["p50~ ", "longest"]),
+                (["snapshot", "iolat"], 60, ["p99~", "100ms", "where"], ["p50~ "]),
+                (["snapshot", "iolat"], 80, ["count", "p50~ ", "longest", "2.00s"], [])):
             lines = self.terminal(columns, {"NO_COLOR": "1"}, *words).split("\r\n")
-            table = "\n".join(line for line in lines if "window" in line or "offcpu" in line or "p99~" in line or
-                              line.startswith("  write"))
+            table = "\n".join(line for line in lines if "window" in line or "offcpu" in line or "total" in line or
+                              "write" in line)
             self.assertLessEqual(max(map(len, lines)), columns, words)
             self.assertEqual([line for line in lines if line != line.rstrip()], [], words)
             self.assertEqual([word for word in has if word not in table], [], (words, columns, table))

@@ -129,7 +129,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
         done = subprocess.run(["bash", "--norc", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={**os.environ, "LC_ALL": "C"}, check=True, text=True)
-        self.assertEqual((set(done.stdout.split()), done.stderr), ({"total", "max", "count"}, ""))
+        self.assertEqual((set(done.stdout.split()), done.stderr), ({"total", "max", "count", "bytes"}, ""))
 
     def test_completion_knows_values(self):
         text = re.sub(r"\|\n +", "|", run("help", "snapshot"))

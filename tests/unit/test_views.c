@@ -356,7 +356,7 @@ static void test_overview_lines(void **state)
 	o.rows[1].blocked_ns = 1;
 	printer_open(&p, (struct view){ .top = 4, .has_lines = true });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
-	printer_check(&p, "time ", "UTC: 30 s, all covered, nothing lost\nCPUs ", " busy, ",
+	printer_check(&p, "time ", "UTC: 30 s covered, lost nothing\nCPUs ", " busy, ",
 		      " ready; pressure not known\n", "blocked ", "waits for", "worker", "db(4242)",
 		      "on CPU 4.00s", "runnable", "before that", "worker", "throttled",
 		      "\nI/O        not known: off\n", "more       stackctl stuck", NULL);
@@ -369,8 +369,8 @@ static void test_overview_lines(void **state)
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "UTC: 27 s of 30 s covered\ngap        2 s from ",
 		      ", and 1 more: stackd was killed\n",
-		      "lost       samples: 141,580: rows\\x1b and other reasons\nCPUs ", "on CPU",
-		      "runnable", "hidden     stackd: 0ns on CPU, 3.00s waiting\n", NULL);
+		      "lost       samples: 141,580: rows\\x1b and other reasons (-v)\nCPUs ",
+		      "on CPU", "runnable", "hidden     stackd: 0ns on CPU, 3.00s waiting\n", NULL);
 	printer_open(&p, (struct view){ .top = 4, .has_lines = true });
 	overview_text(&p.view, &o.waits, NULL, "by\x1b [probes]");
 	printer_check(&p, "runnable", "\non CPU     no samples: by\\x1b [probes]\n", NULL);
@@ -430,8 +430,8 @@ static void test_spawns(void **state)
 		.others = { .exits = 88 },
 		.rows_folded = 9,
 	};
-	static const char line[] = "\nprocesses  4,811 short-lived, 32.8ms on average, CPU 13.0s; "
-				   "make: cc1plus 3,900, as\\x1b 311\n";
+	static const char line[] = "\nprocesses  4,811 short-lived by make: cc1plus 3,900, "
+				   "as\\x1b 311; CPU 13.0s, 32.8ms each\n";
 	struct overview_fixture o;
 	struct printer p;
 

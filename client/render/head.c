@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/head.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/local_times.h"
+#include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/iolat.h"
+#include "client/render/pressure.h"
+#include "client/render/table.h"
+#include "common/base.h"
+#include "common/note_words.h"
+
+enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
+
+static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static char *formatted(const char *format, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, format);
+	text = must_format(format, ap);
+	va_end(ap);
+	return text;
+}
+
+void head_line(const struct page *page, enum style style, const char *label, const char *format,
+	       ...)
+{
+	_cleanup_(freep) char *text = NULL, *line = NULL, *fit = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	text = must_format(format, ap);
+	va_end(ap);
+	line = formatted("%-*s%s", LABEL_WIDTH, label, text);
+	fit = page->cuts_names ? text_begin(line, page->width) : NULL;
+	/* What is cut off may begin behind a space. */
+	for (size_t n = fit ? strlen(fit) : 0; n > 0 && fit[n - 1] == ' '; n--)
+		fit[n - 1] = '\0';
+	page_line(page, style, fit ? fit : line);
+}
+
+/* Returns the longest of the gaps that end after `from`; NULL if there is none. */
+static const struct wire_gap *longest_gap(const struct wire_gaps *gaps, int64_t from)
+{
+	const struct wire_gap *longest = NULL;
+
+	for (size_t i = 0; i < gaps->n; i++)
+		if (gaps->v[i].end > from &&
+		    (!longest || gaps->v[i].end - gaps->v[i].start > longest->end - longest->start))
+			longest = &gaps->v[i];
+	return longest;
+}
+
+/* Prints the longest gap of an answer that ends after `from`, and how many more gaps there are. */
+static void put_gaps(const struct view *view, const char *of, const struct wire_gaps *gaps,
+		     int64_t from)
+{
+	const struct wire_gap *gap = longest_gap(gaps, from);
+	_cleanup_(freep) char *reason = NULL;
+	char start[TERM_TIME_MAX];
+
+	if (!gap)
+		return;
+	moment_text(gap->start, gap->start, start);
+	reason = name_escape(gap->reason);
+	head_line(&view->page, STYLE_WARN, "gap", "%s%s from %s%s%s%s: %s", of,
+		  ns_text(gap->end - gap->start), start, gaps->n > 1 ? ", and " : "",
+		  gaps->n > 1 ? count_text((long long)gaps->n - 1) : "", gaps->n > 1 ? " more" : "",
+		  reason);
+}
+
+/* Prints how many events an answer lacks, and the first reason, if there are any. */
+static void put_lost(const struct view *view, const char *of, const struct wire_losts *lost)
+{
+	int64_t all = lost_count(lost);
+	_cleanup_(freep) char *reason = NULL;
+	size_t i = 0;
+
+	if (all == 0)
+		return;
+	while (lost->v[i].count == 0)
+		i++;
+	reason = name_escape(lost->v[i].reason);
+	head_line(&view->page, STYLE_WARN, "lost", "%s%s: %s%s", of, count_text(all), reason,
+		  lost->v[i].count < all ? " and other reasons (-v)" : "");
+}
+
+static bool is_lost(const struct head *head)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(head->answers); i++)
+		if (head->answers[i].reply && lost_count(&head->answers[i].reply->lost) > 0)
+			return true;
+	return false;
+}
+
+/* Returns which time the answer is about, and how much of what was asked for is covered. */
+static char *time_words(const struct head *head, bool *is_whole_out)
+{
+	const struct wire_coverage *c = &head->answers[0].reply->coverage;
+	char range[3 * TERM_TIME_MAX];
+
+	*is_whole_out = true;
+	if (head->is_of_moment) {
+		time_format(c->used.end, TIME_FULL, range);
+		return must(strdup(range));
+	}
+	range_text(&c->used, range, sizeof range);
+	*is_whole_out = c->covered_ns >= c->asked_ns && c->gaps.n == 0;
+	if (*is_whole_out)
+		return formatted("%s: %s covered", range, ns_text(coverage_length(c)));
+	return formatted("%s: %s of %s covered", range, ns_text(c->covered_ns),
+			 ns_text(c->asked_ns));
+}
+
+/* Prints which time the answer is about, and that nothing was lost, or what. */
+static void put_time(const struct view *view, const struct head *head)
+{
+	const struct wire_coverage *c = &head->answers[0].reply->coverage;
+	int64_t from = head->is_of_moment ? c->used.end : INT64_MIN;
+	bool is_whole, has_lost = is_lost(head), fits;
+	_cleanup_(freep) char *words = time_words(head, &is_whole);
+
+	fits = LABEL_WIDTH + text_columns(words) + strlen(", lost nothing") <= view->page.width;
+	head_line(&view->page, is_whole ? STYLE_BOLD : STYLE_WARN, "time", "%s%s", words,
+		  !has_lost && fits ? ", lost nothing" : "");
+	if (!has_lost && !fits)
+		head_line(&view->page, STYLE_PLAIN, "lost", "nothing");
+	for (size_t i = 0; i < ARRAY_SIZE(head->answers); i++) {
+		const struct wire_snapshot_reply *reply = head->answers[i].reply;
+
+		if (!reply)
+			continue;
+		/* The windows of another probe may begin a moment later. */
+		if (i == 0 || reply->coverage.gaps.n > c->gaps.n)
+			put_gaps(view, head->answers[i].of, &reply->coverage.gaps, from);
+		put_lost(view, head->answers[i].of, &reply->lost);
+	}
+}
+
+static bool has_estimates(const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; i < reply->rows.n; i++)
+		if (reply->rows.v[i].estimated == 1)
+			return true;
+	return false;
+}
+
+static bool has_folded(const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; i < reply->rows.n; i++)
+		if (reply->rows.v[i].folded > 0)
+			return true;
+	return false;
+}
+
+/* Prints which figures of the rows are estimates, and which rows are sums of small ones, if so. */
+static void put_accuracy(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_folded *folded = reply->folded;
+
+	if (reply->sample_below_ns > 0 && has_estimates(reply))
+		head_line(&view->page, STYLE_PLAIN, "accuracy",
+			  "~: %s under %s are a sample; exact: stackctl record %s",
+			  reply_is_iolat(reply) ? "operations" : "waits",
+			  ns_text(reply->sample_below_ns), reply->probe);
+	if (folded && has_folded(reply))
+		head_line(&view->page, STYLE_PLAIN, "folded",
+			  "%s small rows of %s processes are in sums by name",
+			  count_text(folded->rows), count_text(folded->processes));
+}
+
+/* Prints what stackd cost if that was more than its budget, and what it did not record. */
+static void put_cost(const struct view *view, const struct wire_cost *cost)
+{
+	int64_t all = cost ? cost->cpu_ns + cost->bpf_ns : 0, limited;
+
+	if (!cost)
+		return;
+	limited = cost->limited_ns != WIRE_ABSENT ? cost->limited_ns : cost->length_ns;
+	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns > 0 && limited > 0 &&
+	    (double)all / (double)cost->length_ns > (double)cost->budget_ns / (double)limited)
+		head_line(&view->page, STYLE_WARN, "cost",
+			  "stackd took %.1f %% of a CPU, over its budget of %.3g %%",
+			  100.0 * (double)all / (double)cost->length_ns,
+			  100.0 * (double)cost->budget_ns / (double)limited);
+	for (size_t i = 0; i < cost->shed.n; i++) {
+		_cleanup_(freep) char *words = name_escape(shed_words(cost->shed.v[i].name));
+
+		head_line(&view->page, STYLE_WARN, i == 0 ? "budget" : "", "not recorded%s%s: %s",
+			  cost->shed.v[i].length_ns != WIRE_ABSENT ? " for " : "",
+			  cost->shed.v[i].length_ns != WIRE_ABSENT
+				  ? ns_text(cost->shed.v[i].length_ns)
+				  : "",
+			  words);
+	}
+}
+
+/* True if a note says what is so in each answer, or what the head says in its own words. */
+static bool is_of_detail(const char *note)
+{
+	static const char *const prefixes[] = { NOTE_BLIND, NOTE_SAMPLED, NOTE_BUDGET,
+						NOTE_MERGED };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(note, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static void put_notes(const struct view *view, const struct wire_strs *notes)
+{
+	for (size_t i = 0; i < notes->n; i++) {
+		_cleanup_(freep) char *local = NULL, *note = NULL;
+
+		if (is_of_detail(notes->v[i]))
+			continue;
+		local = local_times(notes->v[i], clock_ns(CLOCK_REALTIME));
+		note = name_escape(local);
+		page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH, "%s", note);
+	}
+}
+
+/* Prints the sums of the times of an answer's threads, or its number of operations. */
+static void put_totals(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_totals *t = &reply->totals;
+	int64_t doubt = t->unseen_ns > 0 && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+	int64_t length = coverage_length(&reply->coverage);
+	_cleanup_(freep) char *on = table_time("", t->on_cpu_ns, ""), *who = NULL,
+			      *ready = table_time("", t->runnable_ns - doubt, ""),
+			      *blocked = table_time("", t->blocked_ns, "");
+	const char *at_most = fold_at_most(reply->folded);
+
+	who = formatted("%s%s thread%s", at_most, count_text(t->threads),
+			t->threads == 1 ? "" : "s");
+	if (reply_is_iolat(reply))
+		head_line(&view->page, STYLE_PLAIN, "totals",
+			  "%s operation%s of %s%s process%s, %s a second", count_text(t->ios),
+			  t->ios == 1 ? "" : "s", at_most, count_text(t->processes),
+			  t->processes == 1 ? "" : "es",
+			  count_text(length > 0 ? (long long)((double)t->ios * NS_PER_S /
+							      (double)length)
+						: 0));
+	else if (reply_is_sampled(reply))
+		head_line(&view->page, STYLE_PLAIN, "totals", "%s: on CPU %s, %s samples of %s",
+			  who, on, count_text(t->samples), ns_text(reply->period_ns));
+	else
+		head_line(&view->page, STYLE_PLAIN, "totals",
+			  "%s: on CPU %s, runnable %s, blocked %s", who, on, ready, blocked);
+}
+
+/* Prints how busy the CPUs were and who waited for them, and the pressure. */
+static void put_load(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_totals *t = &reply->totals;
+	int64_t length = coverage_length(&reply->coverage);
+	int64_t doubt = t->unseen_ns > 0 && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+	int64_t idle = reply_is_sampled(reply) ? reply->idle.total_ns : 0;
+	_cleanup_(freep) char *pressure = pressure_line(reply->pressure);
+	char busy[32], ready[32];
+	bool has_ready = !reply_is_sampled(reply);
+
+	average_text(t->on_cpu_ns - idle, length, busy);
+	average_text(t->runnable_ns - doubt, length, ready);
+	head_line(&view->page, STYLE_PLAIN, "CPUs", "%s of %s %s%s%s%s; pressure %s", busy,
+		  t->cpus > 0 ? count_text(t->cpus) : "?",
+		  view->names_threads ? "used by these" : "busy", has_ready ? ", " : "",
+		  has_ready ? ready : "", has_ready ? " ready" : "", pressure);
+}
+
+static void put_head(const struct view *view, const struct head *head)
+{
+	const struct wire_snapshot_reply *reply = head->answers[0].reply;
+	bool has_times = !reply_has_calls(reply) && !reply_has_wakers(reply);
+
+	put_time(view, head);
+	if (!head->is_of_moment)
+		put_cost(view, reply->cost);
+	if (!head->is_of_moment && has_times)
+		put_accuracy(view, reply);
+	put_notes(view, &reply->notes);
+	if (reply->missing || head->is_of_moment || !has_times)
+		return;
+	if (head->has_totals)
+		put_totals(view, reply);
+	if (head->has_totals && !reply_is_iolat(reply))
+		render_kept(view, reply,
+			    reply_is_sampled(reply)
+				    ? reply->totals.on_cpu_ns
+				    : reply->totals.runnable_ns + reply->totals.blocked_ns);
+	if (!reply_is_iolat(reply))
+		put_load(view, reply);
+}
+
+size_t head_print(const struct view *view, const struct head *head)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct view inner = *view;
+	size_t size, n = 0;
+
+	inner.page.out = must(open_memstream(&text, &size));
+	put_head(&inner, head);
+	must(fclose(inner.page.out) == 0 ? text : NULL);
+	fputs(text, view->page.out);
+	for (const char *at = text; *at; at++)
+		n += *at == '\n';
+	return n;
+}

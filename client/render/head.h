@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_RENDER_HEAD_H
+#define STACKD_CLIENT_RENDER_HEAD_H
+
+/*
+ * Prints the head of an answer: which time it is about, what is missing, the totals, how busy the
+ * CPUs were. Four lines or less when all is well; a line more only for what touches the rows below
+ * it. With -v, render_coverage() prints all that is known in its place. Borrows the answers. A
+ * write error only sets the stream's error flag. Main thread.
+ */
+
+#include "client/render/render.h"
+
+/* The most answers that one head is about: those of an overview. */
+enum { HEAD_ANSWERS_MAX = 3 };
+
+/* The answers that a head is about; the first one has the time and the totals. */
+struct head {
+	struct {
+		const char *of; /* what the answer is about, in front of what it lacks; "": all */
+		const struct wire_snapshot_reply *reply; /* NULL: there is none */
+	} answers[HEAD_ANSWERS_MAX];
+	bool has_totals; /* prints a line with the sums of the threads' times */
+	/* true: the answer is about its last moment, that of `stackctl stuck` */
+	bool is_of_moment;
+};
+
+/* Prints the head. Returns how many lines it has. */
+size_t head_print(const struct view *view, const struct head *head);
+
+/* Prints a label and a text as one line, which is shortened on a terminal. */
+void head_line(const struct page *page, enum style style, const char *label, const char *format,
+	       ...) __attribute__((format(printf, 4, 5)));
+
+#endif
