@@ -167,7 +167,7 @@ static void put_accuracy(const struct view *view, const struct wire_snapshot_rep
 
 	if (reply->sample_below_ns > 0 && has_estimates(reply))
 		head_line(&view->page, STYLE_PLAIN, "accuracy",
-			  "~: %s under %s are a sample; exact: stackctl record %s",
+			  "~ (error: 2 sigma): %s under %s sampled; exact: record %s",
 			  reply_is_iolat(reply) ? "operations" : "waits",
 			  ns_text(reply->sample_below_ns), reply->probe);
 	if (folded && has_folded(reply))
@@ -176,15 +176,36 @@ static void put_accuracy(const struct view *view, const struct wire_snapshot_rep
 			  count_text(folded->rows), count_text(folded->processes));
 }
 
-/* Prints what stackd cost if that was more than its budget, and what it did not record. */
-static void put_cost(const struct view *view, const struct wire_cost *cost)
+/* True if an answer of the head has rows that lack what was not recorded, of a struct wire_shed. */
+static bool shed_touches(const struct head *head, const char *name)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(head->answers); i++) {
+		const struct wire_snapshot_reply *reply = head->answers[i].reply;
+
+		if (reply && (strcmp(name, "samples") == 0 ? reply_is_sampled(reply)
+			      : strcmp(name, "calls") == 0 ? reply_is_iolat(reply)
+							   : !reply_is_iolat(reply)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The least length of a range of which the cost is compared with the budget, which is an average: a
+ * question itself costs more than that in the seconds in which it is answered.
+ */
+#define COST_LEAST_NS (10 * NS_PER_S)
+
+/* Prints what stackd cost if that was more than its budget, and what it did not record. */
+static void put_cost(const struct view *view, const struct head *head)
+{
+	const struct wire_cost *cost = head->answers[0].reply->cost;
 	int64_t all = cost ? cost->cpu_ns + cost->bpf_ns : 0, limited;
 
 	if (!cost)
 		return;
 	limited = cost->limited_ns != WIRE_ABSENT ? cost->limited_ns : cost->length_ns;
-	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns > 0 && limited > 0 &&
+	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns >= COST_LEAST_NS && limited > 0 &&
 	    (double)all / (double)cost->length_ns > (double)cost->budget_ns / (double)limited)
 		head_line(&view->page, STYLE_WARN, "cost",
 			  "stackd took %.1f %% of a CPU, over its budget of %.3g %%",
@@ -193,7 +214,9 @@ static void put_cost(const struct view *view, const struct wire_cost *cost)
 	for (size_t i = 0; i < cost->shed.n; i++) {
 		_cleanup_(freep) char *words = name_escape(shed_words(cost->shed.v[i].name));
 
-		head_line(&view->page, STYLE_WARN, i == 0 ? "budget" : "", "not recorded%s%s: %s",
+		if (!shed_touches(head, cost->shed.v[i].name))
+			continue;
+		head_line(&view->page, STYLE_WARN, "budget", "not recorded%s%s: %s",
 			  cost->shed.v[i].length_ns != WIRE_ABSENT ? " for " : "",
 			  cost->shed.v[i].length_ns != WIRE_ABSENT
 				  ? ns_text(cost->shed.v[i].length_ns)
@@ -282,7 +305,7 @@ static void put_head(const struct view *view, const struct head *head)
 
 	put_time(view, head);
 	if (!head->is_of_moment)
-		put_cost(view, reply->cost);
+		put_cost(view, head);
 	if (!head->is_of_moment && has_times)
 		put_accuracy(view, reply);
 	put_notes(view, &reply->notes);

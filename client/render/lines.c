@@ -2,6 +2,7 @@
 #include "client/render/lines.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,7 @@ static char *row_leaf(const struct view *view, const struct wire_row *row)
 static const struct table_column wait_columns[] = {
 	{ "share", 0, 0 },
 	{ "total", 0, 0 },
+	{ "error", 0, 0 },
 	{ "average", 0, 3 },
 	{ "longest", 0, 2 },
 	{ "count", 0, 4 },
@@ -187,6 +189,47 @@ static const struct table_column wait_columns[] = {
 	{ "waits for", WHY_LEAST, 0 },
 	{ "function", FUNCTION_LEAST, 1 },
 };
+
+/*
+ * Returns the error of a time that is an estimate, as a part of it: twice the standard deviation,
+ * so that the truth lies within it 19 times of 20. It is at most the square root of the part of the
+ * time that stands for sampled waits, times the length below which they were sampled (Sampled waits
+ * in io.stackd.varlink). Returns 0 if the time is exact.
+ */
+static double relative_error(const struct wire_snapshot_reply *reply, const struct wire_row *row,
+			     int64_t ns)
+{
+	if (row->estimated != 1 || row->sampled_ns <= 0 || reply->sample_below_ns <= 0 || ns <= 0)
+		return 0;
+	return 2 * sqrt((double)row->sampled_ns * (double)reply->sample_below_ns) / (double)ns;
+}
+
+char *error_text(const struct wire_snapshot_reply *reply, const struct wire_row *row, int64_t ns)
+{
+	double percent = 100 * relative_error(reply, row, ns);
+
+	if (percent <= 0)
+		return NULL;
+	return percent < 1 ? must(strdup("<1 %")) : formatted("%.0f %%", percent);
+}
+
+char *time_estimate(const struct wire_snapshot_reply *reply, const struct wire_row *row, int64_t ns)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double error = relative_error(reply, row, ns), value, step = 1;
+	int digits = error > 0.5 ? 1 : 2;
+	size_t unit = 0;
+
+	if (error < 0.05 || ns >= 99 * NS_PER_S)
+		return table_time(row_about(row), ns, "");
+	while (step * (digits == 1 ? 10 : 100) <= (double)ns)
+		step *= 10;
+	value = floor((double)ns / step + 0.5) * step;
+	for (; value >= 1000 && unit + 1 < ARRAY_SIZE(units); unit++)
+		value /= 1000;
+	return formatted("%s%.*f%s", row_about(row), digits == 2 && value < 9.95 ? 1 : 0, value,
+			 units[unit]);
+}
 
 static const struct table_column sample_columns[] = {
 	{ "share", 0, 0 },
@@ -219,13 +262,15 @@ static void add_wait(struct table *table, const struct view *view,
 	char **cells = line->cells;
 
 	*cells++ = must(strdup(share_text(row->total_ns, whole)));
-	*cells++ = table_time(about, row->total_ns, "");
-	*cells++ = table_time(about, n > 0 ? row->total_ns / n : 0, "");
+	*cells++ = time_estimate(reply, row, row->total_ns);
+	*cells++ = error_text(reply, row, row->total_ns);
+	*cells++ = n > 0 ? table_time(about, row->total_ns / n, "") : NULL;
 	/* A wait of which it is known that it goes on, or that its length is only a lower bound. */
 	*cells++ = row->max_ns > 0
 			   ? table_time("", row->max_ns, row->max_end == WIRE_ABSENT ? "+" : "")
 			   : NULL;
-	*cells++ = formatted("%s%s", about, count_text(n));
+	/* What is left of the exact sum of short waits has no number of waits. */
+	*cells++ = n > 0 ? formatted("%s%s", about, count_text(n)) : NULL;
 	*cells++ = row_trend(view, reply, row);
 	*cells++ = row_who(row);
 	*cells++ = row_why(row);

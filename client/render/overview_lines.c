@@ -24,8 +24,8 @@
 enum { SCREEN_LINES = 23, SECTIONS = PARTS + 1 };
 
 static const struct table_column columns[] = {
-	{ "", 0, 0 }, { "", 0, 0 },  { "", 0, 3 },  { "", 0, 2 },  { "", 0, 4 },
-	{ "", 0, 5 }, { "", 16, 0 }, { "", 13, 0 }, { "", 12, 1 },
+	{ "", 0, 0 }, { "", 0, 0 }, { "", 0, 0 },  { "", 0, 3 },  { "", 0, 2 },
+	{ "", 0, 4 }, { "", 0, 5 }, { "", 16, 0 }, { "", 13, 0 }, { "", 12, 1 },
 };
 
 /* A row, and its time in the part of the time that a section is about. */
@@ -241,6 +241,7 @@ static void add_head(struct table *table, const struct view *view, const struct 
 
 	*cells++ = must(strdup(section->name));
 	*cells++ = table_time(is_of_waits ? about : "", section->whole, "");
+	*cells++ = must(strdup(is_of_waits && *about ? "error" : ""));
 	*cells++ = must(strdup(is_of_waits ? "average" : ""));
 	*cells++ = must(strdup(is_of_waits || is_of_io ? "longest" : ""));
 	*cells++ = must(strdup(is_of_waits || is_of_io ? "count" : "samples"));
@@ -285,7 +286,9 @@ static void add_line(struct table *table, const struct view *view, const struct 
 	int64_t n = row->count + (row->open > 0 ? row->open : 0);
 
 	*cells++ = must(strdup(share_text(line->ns, line->whole)));
-	*cells++ = table_time(about, line->ns, "");
+	*cells++ = is_of_waits ? time_estimate(overview->waits, row, line->ns)
+			       : table_time("", line->ns, "");
+	*cells++ = is_of_waits ? error_text(overview->waits, row, line->ns) : NULL;
 	*cells++ = is_of_waits && n > 0 ? table_time(about, line->ns / n, "") : NULL;
 	*cells++ = row->max_ns > 0
 			   ? table_time("", row->max_ns,

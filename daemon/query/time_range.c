@@ -110,6 +110,25 @@ void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min
 }
 
 /*
+ * Asks for an end of the current windows of samples and of I/O, without waiting for it. Where waits
+ * have a window that ends early, so have these: else an overview of a past time, whose parts are of
+ * whole windows, would be of more time in one part than in the other.
+ */
+static void others_cut(struct recorder *recorder)
+{
+	static const enum probe_kind kinds[] = { PROBE_ONCPU, PROBE_IOLAT };
+	uint64_t seq;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct session *session = sessions_always(recorder->sessions, kinds[i]);
+
+		if (session_is_on(session))
+			session_cut(session, 0, &seq);
+	}
+}
+
+/*
  * Ends the current window if the range reaches into it, and waits until that is done. After
  * CUT_TIMEOUT_NS, gives up and returns 0: the answer is made without this window, because clients
  * need an answer above all when the host is in trouble. If the session has ended, the timeout is
@@ -125,6 +144,8 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 		return 0;
 	if (session_info(session)->is_always && !session_is_on(session))
 		return 0;
+	if (session_info(session)->is_always && session_info(session)->kind == PROBE_OFFCPU)
+		others_cut(recorder);
 	timeout = session_ended(session) == INT64_MAX ? CUT_TIMEOUT_NS : END_TIMEOUT_NS;
 	until = clock_ns(CLOCK_MONOTONIC) + timeout;
 	r = session_cut(session, timeout, &seq);

@@ -774,6 +774,24 @@ class Client(unittest.TestCase):
         for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) "):
             self.assertIn(who, out)
 
+    def test_estimates_have_their_error(self):
+        """A time that rests on a few samples has one digit and says how far the truth may be."""
+        estimates = [row(comm=f"p{i}", process={**row()["process"], "comm": f"p{i}"}, estimated=True, total_ns=ns,
+                         sampled_ns=sampled, sampled=3) for i, (ns, sampled) in enumerate(
+                             ((2 * 10**6, 2 * 10**6), (54_321_000, 54_321_000), (5_432_100_000, 3 * 10**9),
+                              (9_990_000, 9_990_000), (960_000, 960_000)))]
+        answer = {**snapshot([*estimates, row()]), "sample_below_ns": 10**6}
+        self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+        _, out, _ = self.run_it("snapshot", "offcpu")
+        self.assertRegex(out, r"(?m)^accuracy   ~ \(error: 2 sigma\): waits under 1 ms sampled; exact: record offcpu$")
+        for figures in (" ~2ms 141 % ", " ~54ms  27 % ", " ~5.43s   2 % ", " ~9ms  63 % | ~10ms  63 % ", " ~1ms 204 % "):
+            self.assertRegex(out, figures)
+        self.assertRegex(out, r"(?m) 3.00s {6,}[^%]*db\(4242\)")
+        self.daemon.replies["Snapshot"] = [{"parameters": {**answer, "rows": [row()]}}]
+        _, out, _ = self.run_it("snapshot", "offcpu")
+        self.assertNotIn("accuracy", out)
+        self.assertNotIn("error", out)
+
     def test_io_in_lines(self):
         """Bytes, process and device are in one line for each row, and each request is in one."""
         io = {"layer": "block", "op": "write", "device": "vda", "filesystem": "ext4", "p50_ns": 10**6, "p90_ns": 10**7,
