@@ -350,7 +350,7 @@ static char *title_on_host(const struct view *view, const struct wire_row *row)
 	if (row->folded > 0) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = ", threads of ";
-		r = asprintf(&title, "%s (%s process%s like it%s%s)", comm, count_text(row->folded),
+		r = asprintf(&title, "%s (%s process%s%s%s)", comm, count_text(row->folded),
 			     row->folded == 1 ? "" : "es", of, of[0] ? process : "");
 	} else if (row->tid == WIRE_ABSENT) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)

@@ -259,7 +259,7 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 	_cleanup_(freep) char *on = table_time("", t->on_cpu_ns, ""), *who = NULL,
 			      *ready = table_time("", t->runnable_ns - doubt, ""),
 			      *blocked = table_time("", t->blocked_ns, "");
-	const char *at_most = fold_at_most(reply->folded);
+	const char *at_most = fold_at_most(reply->folded), *about = t->sampled_ns > 0 ? "~" : "";
 
 	who = formatted("%s%s thread%s", at_most, count_text(t->threads),
 			t->threads == 1 ? "" : "s");
@@ -271,6 +271,10 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 			  count_text(length > 0 ? (long long)((double)t->ios * NS_PER_S /
 							      (double)length)
 						: 0));
+	else if (reply_has_wakers(reply))
+		head_line(&view->page, STYLE_PLAIN, "totals",
+			  "%s: %s%s waits, blocked %s%s, runnable %s%s", who, about,
+			  count_text(t->waits), about, blocked, about, ready);
 	else if (reply_is_sampled(reply))
 		head_line(&view->page, STYLE_PLAIN, "totals", "%s: on CPU %s, %s samples of %s",
 			  who, on, count_text(t->samples), ns_text(reply->period_ns));
@@ -301,7 +305,7 @@ static void put_load(const struct view *view, const struct wire_snapshot_reply *
 static void put_head(const struct view *view, const struct head *head)
 {
 	const struct wire_snapshot_reply *reply = head->answers[0].reply;
-	bool has_times = !reply_has_calls(reply) && !reply_has_wakers(reply);
+	bool has_times = !reply_has_calls(reply);
 
 	put_time(view, head);
 	if (!head->is_of_moment)
@@ -313,6 +317,8 @@ static void put_head(const struct view *view, const struct head *head)
 		return;
 	if (head->has_totals)
 		put_totals(view, reply);
+	if (reply_has_wakers(reply))
+		return;
 	if (head->has_totals && !reply_is_iolat(reply))
 		render_kept(view, reply,
 			    reply_is_sampled(reply)

@@ -307,7 +307,7 @@ static void render_owner(const struct view *view, const struct wire_row *row)
 
 	/* A row with the pid 0 stands for several processes. */
 	if ((view->by_process || row->kernel || row->user) && row->folded > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s (%s process%s like it)", comm,
+		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s (%s process%s)", comm,
 			  count_text(row->folded), row->folded == 1 ? "" : "es");
 	else if ((view->by_process || row->kernel || row->user) && !row->process.pid)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s", comm);

@@ -187,6 +187,7 @@ static const struct table_column wait_columns[] = {
 	{ "trend", 0, 5 },
 	{ "process", WHO_LEAST, 0 },
 	{ "waits for", WHY_LEAST, 0 },
+	{ "woken by", FUNCTION_LEAST, 0 },
 	{ "function", FUNCTION_LEAST, 1 },
 };
 
@@ -252,6 +253,20 @@ static char *row_trend(const struct view *view, const struct wire_snapshot_reply
 	return sparkline(row->slots_ns.v, reply->slots_ns.v, n, view->has_utf8);
 }
 
+/* Returns who ended the waits of a row: a thread, or a context such as "timer". */
+static char *row_waker(const struct wire_row *row)
+{
+	const struct wire_link *link =
+		row->waker && row->waker->path.n > 0 ? row->waker->path.v : NULL;
+	_cleanup_(freep) char *comm = NULL;
+
+	if (!link)
+		return NULL;
+	comm = name_escape(link->comm ? link->comm : link->context);
+	return link->comm && link->pid > 0 ? formatted("%s(%" PRId64 ")", comm, link->pid)
+					   : TAKE(comm);
+}
+
 static void add_wait(struct table *table, const struct view *view,
 		     const struct wire_snapshot_reply *reply, const struct wire_row *row,
 		     int64_t whole)
@@ -274,6 +289,7 @@ static void add_wait(struct table *table, const struct view *view,
 	*cells++ = row_trend(view, reply, row);
 	*cells++ = row_who(row);
 	*cells++ = row_why(row);
+	*cells++ = row_waker(row);
 	*cells++ = row_function(view, row);
 }
 
@@ -360,7 +376,8 @@ static void put_rows(const struct view *view, const struct wire_snapshot_reply *
 	head_line(&view->page, STYLE_PLAIN, "rows", "%s of %s%s%s; %s",
 		  count_text((long long)n_shown), count_text(all), share ? share : "",
 		  has_more ? "; all: -n 0" : "",
-		  is_io ? "by layer: --breakdown; stacks: --by stack"
+		  is_io			    ? "by layer: --breakdown; stacks: --by stack"
+		  : reply_has_wakers(reply) ? "stacks: --stacks, --chain"
 		  : reply_is_sampled(reply) && !view->by ? "--by function; stacks: --stacks"
 							 : "stacks: --stacks");
 }
@@ -465,6 +482,7 @@ static const char *no_rows_words(const struct wire_snapshot_reply *reply)
 {
 	return reply_is_iolat(reply)	 ? "no operations"
 	       : reply_is_sampled(reply) ? "no samples"
+	       : reply_has_wakers(reply) ? "no waits that ended; stackctl stuck shows who waits"
 	       : reply->idle.rows > 0	 ? "no waits but idle ones"
 					 : "no waits";
 }

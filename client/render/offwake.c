@@ -26,7 +26,7 @@ static char *link_text(const struct wire_link *link)
 	char *text = NULL;
 	int r;
 
-	if (!link->comm)
+	if (!link->comm || link->pid == WIRE_ABSENT)
 		return TAKE(comm);
 	r = link->tid == link->pid
 		    ? asprintf(&text, "%s (pid %" PRId64 "%s)", comm, link->pid, mark)

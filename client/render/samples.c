@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
@@ -30,8 +31,10 @@ static void render_head(const struct view *view, const struct wire_snapshot_repl
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "on CPU", RENDER_LABEL_WIDTH, "%s",
 			  ns_text(t->on_cpu_ns));
-	page_wrap(&view->page, STYLE_PLAIN, "samples", RENDER_LABEL_WIDTH, "%s, one each %s by %s",
-		  count_text(t->samples), ns_text(reply->period_ns), hook);
+	page_wrap(&view->page, STYLE_PLAIN, "samples", RENDER_LABEL_WIDTH, "%s, one each %s%s%s",
+		  count_text(t->samples), ns_text(reply->period_ns),
+		  strcmp(reply->hook, "none") == 0 ? "" : " by ",
+		  strcmp(reply->hook, "none") == 0 ? "" : hook);
 }
 
 static void render_row(const struct view *view, const struct wire_row *row, int64_t whole)

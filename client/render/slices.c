@@ -123,7 +123,7 @@ static char *row_words(const struct view *view, const struct wire_row *row)
 	char *words = NULL;
 	int r;
 
-	if (view->has_lines && !view->by && !row->waker && row->kernel == NULL)
+	if (view->has_lines && !view->by && row->kernel == NULL && row->user == NULL)
 		return line_words(view, row);
 
 	if (row->io) {

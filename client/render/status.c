@@ -189,9 +189,10 @@ static void render_history(const struct page *page, const struct wire_status_rep
 			  is_on_disk ? " in memory" : "");
 	else
 		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
-			  "%s of %s each in memory, the last %s of at most %s: %s to %s",
-			  count_text(s->windows), ns_text(s->window_ns),
-			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns), oldest, newest);
+			  "the last %s of at most %s in memory, %s windows of all probes, each "
+			  "of %s or shorter: %s to %s",
+			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns),
+			  count_text(s->windows), ns_text(s->window_ns), oldest, newest);
 }
 
 /* True if windows that the tier should still have were merged or deleted early. */
@@ -205,6 +206,11 @@ static void render_tier(const struct page *page, const struct wire_tier *tier, i
 {
 	char size[32], max[32];
 
+	if (tier->windows == 0) {
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "windows of %s: none yet, share %s",
+			  ns_text(tier->length_ns), size_text(tier->max_bytes, max));
+		return;
+	}
 	page_wrap(page, tier_is_short(tier, now) ? STYLE_WARN : STYLE_PLAIN, "", LABEL_WIDTH,
 		  "windows of %s: back %s of %s%s%s; %s, share %s", ns_text(tier->length_ns),
 		  tier->reach_ns == WIRE_ABSENT ? "0s" : ns_text(tier->reach_ns),
@@ -311,7 +317,8 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 		  "threads: %s user, %s system; %s of memory, %s of BPF maps", ns_text(s->user_ns),
 		  ns_text(s->system_ns), size_text(s->rss_bytes, rss),
 		  size_text(s->map_bytes, maps));
-	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "ending a window takes %s, at most %s",
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+		  "reading a window, while the next one is recorded, takes %s, at most %s",
 		  ns_text(s->cut_ns), ns_text(s->cut_max_ns));
 	for (size_t i = 0; i < s->probes.n; i++)
 		for (size_t j = 0; j < s->probes.v[i].programs.n; j++)

@@ -13,7 +13,7 @@
 /* True if the rows of the answer are one line each. */
 static bool has_lines(const struct view *view, const struct wire_snapshot_reply *reply)
 {
-	if (!view->has_lines || reply_has_calls(reply) || reply_has_wakers(reply))
+	if (!view->has_lines || reply_has_calls(reply))
 		return false;
 	return !reply_is_iolat(reply) || !view->by || strcmp(view->by, "process") == 0 ||
 	       strcmp(view->by, "line") == 0;

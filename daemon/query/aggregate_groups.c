@@ -186,6 +186,16 @@ static const char *name_text(const struct aggregate *aggregate, uint64_t hash)
 	return name ? name->text : NULL;
 }
 
+/* Returns what tells the wakers of rows by line apart: the context, and the name of the thread. */
+static uint64_t line_waker_id(const struct window_waker *waker)
+{
+	const struct window_link *link = &waker->links[0];
+	char name[COMM_LEN + 1] = {};
+
+	group_pool_name(link->comm, name, COMM_LEN);
+	return hash64_string(HASH64_SEED + 1 + link->context, name);
+}
+
 /* Sets the key of an item's group if rows are by GROUP_BY_LINE, see there. */
 static void key_init_line(struct aggregate *aggregate, const struct aggregate_item *item,
 			  struct aggregate_key *key)
@@ -207,6 +217,8 @@ static void key_init_line(struct aggregate *aggregate, const struct aggregate_it
 		group_pool_name(comm, key->comm, COMM_LEN);
 	if (item->has_reason)
 		key->state |= (uint64_t)(item->reason + 1) << KEY_REASON_SHIFT;
+	if (item->waker)
+		key->waker = line_waker_id(item->waker);
 }
 
 /*
@@ -512,6 +524,14 @@ static void group_set_waker(struct aggregate *aggregate, struct aggregate_group 
 		return;
 	}
 	*group->waker = *waker;
+	if (aggregate->options.group) {
+		/* Only what woke the threads is common to all waits of the group. */
+		group->waker->kernel = group->waker->user = NULL;
+		memset(&group->waker->links[1], 0,
+		       sizeof(group->waker->links) - sizeof(group->waker->links[0]));
+		group_pool_name(waker->links[0].comm, group->waker->links[0].comm, COMM_LEN);
+		return;
+	}
 	group->waker->kernel = aggregate->filter->drops_kernel ? NULL : stack_ref(waker->kernel);
 	group->waker->user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
 }
@@ -629,6 +649,11 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	if (!group->line)
 		return group;
 	aggregate_line_add(aggregate, group->line, item);
+	/* Threads of several processes may have woken them: then none of these is named. */
+	if (group->waker && item->waker && group->waker->links[0].pid != item->waker->links[0].pid)
+		group->waker->links[0].pid = 0;
+	if (group->waker && item->waker && group->waker->links[0].tid != item->waker->links[0].tid)
+		group->waker->links[0].tid = 0;
 	if (item->max_ns && group->max_ns == item->max_ns && group->max_tid == item->image->tid) {
 		group->tid = item->image->tid;
 		group->thread_start_ns = item->image->start_boot_ns;

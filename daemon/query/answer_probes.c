@@ -47,9 +47,9 @@ static int blind_wire(struct arena *arena, struct session *session,
 		return 0;
 	blind[out->n] = arena_printf(
 		arena,
-		"threads that the host hides from BPF while they run (its init or a "
-		"CPU's idle thread), and disk requests that end while these run: %" PRIu64
-		" context switches show that it does",
+		"threads during which the host runs no BPF programs (its init or a CPU's "
+		"idle thread), and disk requests that end while one of them runs: %" PRIu64
+		" of their context switches were missed",
 		hidden);
 	return blind[out->n++] ? 0 : -ENOMEM;
 }

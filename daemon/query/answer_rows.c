@@ -109,8 +109,9 @@ static int link_wire(struct answer_stacks *stacks, const struct window_link *lin
 	/* A softirq has a task if it ran as part of what the task did. */
 	if (link->context != WAKE_TASK && !link->pid)
 		return 0;
-	out->pid = link->pid;
-	out->tid = link->tid;
+	/* 0 in a row by line: several processes or threads of this name are the waker. */
+	out->pid = link->pid ? link->pid : WIRE_ABSENT;
+	out->tid = link->tid ? link->tid : WIRE_ABSENT;
 	out->comm = arena_strndup(stacks->arena, link->comm, COMM_LEN);
 	return out->comm ? 0 : -ENOMEM;
 }
@@ -266,6 +267,8 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
 	if (!group->is_sample)
 		r = waits_wire(stacks, group, row);
+	if (!r && group->line && group->key.waker)
+		r = waker_wire(stacks, group->waker, &row->waker);
 	if (!r && group->line)
 		return line_wire(answer, stacks->arena, group, row);
 	if (!r && stacks->options->group)

@@ -77,7 +77,7 @@ static int by_parse(const char *text, enum probe_kind kind, bool has_layer,
 		question->has_requests_once = !has_layer;
 		return 0;
 	}
-	if (strcmp(text, "line") == 0 && !probe_kind_has(kind, PROBE_OPEN_WAITS) &&
+	if (strcmp(text, "line") == 0 && !probe_kind_has(kind, PROBE_WAITS) &&
 	    !probe_kind_has(kind, PROBE_SAMPLES))
 		return 0;
 
@@ -257,7 +257,7 @@ int snapshot_question_init(struct snapshot_question *question,
 
 	/* A filter that names threads may name those of stackd. */
 	question->options.folds_own = request->fold_own == 1 &&
-				      (probe_kind_has(info->kind, PROBE_OPEN_WAITS) ||
+				      (probe_kind_has(info->kind, PROBE_WAITS) ||
 				       probe_kind_has(info->kind, PROBE_SAMPLES)) &&
 				      !names_threads(&question->filter);
 	question->options.by = by_default(is_io, question->options.open_only);

@@ -61,27 +61,29 @@ static bool process_is_zombie(int64_t pid)
 	return end && strncmp(end, ") Z", 3) == 0;
 }
 
-/*
- * Writes that the process or thread may belong to processes that were folded. A window lists the
- * pids of folded processes only up to a limit, and never their threads.
- */
-static void describe_doubt(FILE *out, const struct aggregate *aggregate, bool is_process)
+/* Writes that the thread may be one of a folded process: a window has no threads of these. */
+static void describe_doubt(FILE *out, const struct aggregate *aggregate)
 {
 	const struct window_folded *folded = aggregate_folded(aggregate);
 
-	if (is_process && folded->unlisted)
-		fprintf(out, ", but %" PRIu64 " processes were folded that are not listed",
-			folded->unlisted);
-	else if (!is_process && folded->rows)
+	if (folded->rows)
 		fprintf(out,
 			", but %" PRIu64 " processes were folded, whose threads are not listed",
 			folded->processes > folded->started ? folded->processes : folded->started);
 }
 
+/* Writes that a process was not seen, or that it cannot be told from those that were folded. */
 static void describe_nobody(FILE *out, const struct aggregate *aggregate, int64_t pid)
 {
-	fprintf(out, "no process %" PRId64 " was seen in the range", pid);
-	describe_doubt(out, aggregate, true);
+	const struct window_folded *folded = aggregate_folded(aggregate);
+
+	if (folded->unlisted)
+		fprintf(out,
+			"process %" PRId64 " may be one of %" PRIu64
+			" folded processes whose pids are not kept",
+			pid, folded->unlisted);
+	else
+		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
 }
 
 /*
@@ -135,7 +137,7 @@ static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_
 	for (; member < end; member++) {
 		if (member->pid != pid)
 			continue;
-		fprintf(out, "%s%" PRIu32 " processes like it (%.16s)", between,
+		fprintf(out, "%s%" PRIu32 " processes named %.16s", between,
 			window_processes(member->folded->processes, member->folded->started),
 			member->folded->comm);
 		between = " and ";
@@ -184,7 +186,7 @@ static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			continue;
 		fprintf(out, "%sno thread %" PRId64 " was seen in the range", n > 1 ? "; " : "",
 			filter->tids.v[i]);
-		describe_doubt(out, aggregate, false);
+		describe_doubt(out, aggregate);
 	}
 	if (n > NAMED_MAX)
 		fprintf(out, "; and %zu more were not seen", n - NAMED_MAX);

@@ -774,6 +774,20 @@ class Client(unittest.TestCase):
         for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) "):
             self.assertIn(who, out)
 
+    def test_wakers_in_lines(self):
+        """Who ended the waits has a column."""
+        def woken(*path):
+            return {**row(comm="worker-*", kernel=None, user=None, function="serve", reason="mutex"),
+                    "waker": {"path": list(path)}}
+        rows = [woken({"context": "task", "pid": 7, "tid": 8, "comm": "flusher"}), woken({"context": "timer"}), woken(),
+                woken({"context": "task", "comm": "shell-*"})]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows, probe="offwake")}]
+        _, out, _ = self.run_it("snapshot", "offwake")
+        self.assertEqual(self.asked()["by"], "line")
+        for line in ("flusher\\(7\\) +serve", "timer +serve", " {12,}serve", "shell-\\* +serve"):
+            self.assertRegex(out, rf"(?m)db\(4242\)/worker-\* +S mutex +{line}$")
+        self.assertRegex(out, r"(?m)^totals     1 thread: 3 waits, blocked 3.00s, runnable 0ns$")
+
     def test_estimates_have_their_error(self):
         """A time that rests on a few samples has one digit and says how far the truth may be."""
         estimates = [row(comm=f"p{i}", process={**row()["process"], "comm": f"p{i}"}, estimated=True, total_ns=ns,

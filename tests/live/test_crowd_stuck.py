@@ -53,7 +53,7 @@ def rows_with_stacks():
 check_rows(wait_until(rows_with_stacks, 30, "their stacks"), least_ns)
 text = daemon.ctl(*args).out
 check(waiting(text) == COUNT + 1, f"text has the number of threads: {waiting(text)}")
-check(re.search(rf"^{name} \(\d+ processes like it\) ", text, re.M), "and of processes")
+check(re.search(rf"^{name} \(\d+ processes\) ", text, re.M), "and of processes")
 check("S waits for data from a pipe" in text, "and what they wait for")
 
 # The parent ends, and with it all of its children.

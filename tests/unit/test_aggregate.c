@@ -1379,6 +1379,51 @@ static void test_processes_of_a_line(void **state)
 	assert_int_equal(sum_of(groups, 2), 1000 * US);
 }
 
+/* Wakers of one name are told apart from others, and are named as far as they are the same. */
+static void test_wakers_of_a_line(void **state)
+{
+	static const struct {
+		const char *comm;
+		int32_t pid, tid;
+	} wakers[] = { { "flusher-1", 7, 71 }, { "flusher-2", 7, 72 }, { "timer", 0, 0 } };
+	struct aggregate_group **groups;
+	size_t i;
+
+	windows[0]->wakers = calloc(ARRAY_SIZE(wakers), sizeof(*windows[0]->wakers));
+	windows[0]->n_wakers = ARRAY_SIZE(wakers);
+	add_image(0, 1, false);
+	for (i = 0; i < ARRAY_SIZE(wakers); i++) {
+		struct window_waker *waker = &windows[0]->wakers[i];
+
+		add_row(0, 0, 1, 100 * US, &kernel);
+		waker->kernel = stack_ref(&other);
+		waker->links[0] = (struct window_link){
+			.context = wakers[i].pid ? WAKE_TASK : WAKE_TIMER,
+			.pid = wakers[i].pid,
+			.tid = wakers[i].tid,
+		};
+		memcpy(waker->links[0].comm, wakers[i].comm, strlen(wakers[i].comm));
+		waker->links[1].context = WAKE_IRQ;
+	}
+	list.n = 1;
+	options.group = GROUP_BY_LINE;
+	groups = run(2);
+	for (i = 0; i < 2; i++) {
+		const struct window_link *link = groups[i]->waker->links;
+
+		assert_null(groups[i]->waker->kernel);
+		assert_int_equal(link[1].context, WAKE_NONE);
+		if (link->context == WAKE_TIMER) {
+			assert_int_equal(groups[i]->count, 1);
+			continue;
+		}
+		assert_int_equal(groups[i]->count, 2);
+		assert_string_equal(link->comm, "flusher-*");
+		assert_int_equal(link->pid, 7);
+		assert_int_equal(link->tid, 0);
+	}
+}
+
 /* A function with more than a fifth of the time is found, and none without a tenth of it. */
 static void test_function_of_a_line(void **state)
 {
@@ -1559,6 +1604,7 @@ int main(void)
 		TEST(test_own_threads_on_disk),
 		TEST(test_lines),
 		TEST(test_processes_of_a_line),
+		TEST(test_wakers_of_a_line),
 		TEST(test_function_of_a_line),
 		TEST(test_out_of_memory),
 	};

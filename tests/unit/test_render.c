@@ -484,11 +484,11 @@ static void test_titles_of_folded_rows(void **state)
 
 	row.process.pid = 0;
 	row.folded = 1;
-	assert_title(&row, "db (1 process like it)");
+	assert_title(&row, "db (1 process)");
 	row.folded = 1234;
-	assert_title(&row, "db (1,234 processes like it)");
+	assert_title(&row, "db (1,234 processes)");
 	row.comm = "worker";
-	assert_title(&row, "worker (1,234 processes like it, threads of db)");
+	assert_title(&row, "worker (1,234 processes, threads of db)");
 }
 
 /* What was folded is one line, or none. */
