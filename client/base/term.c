@@ -32,6 +32,17 @@ char *must_format(const char *format, va_list ap)
 	return must(text);
 }
 
+char *must_printf(const char *format, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, format);
+	text = must_format(format, ap);
+	va_end(ap);
+	return text;
+}
+
 /* A copy of standard output from before it became a pipe to a pager; -1: it is none. */
 static int kept_stdout = -1;
 

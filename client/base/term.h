@@ -88,7 +88,8 @@ bool time_same_day(int64_t a, int64_t b);
 /* Returns p. If p is NULL because memory has run out, ends the program with a message. */
 void *must(void *p);
 
-/* Returns the formatted text, malloc'ed; ends the program when memory runs out. */
+/* These return the formatted text, malloc'ed; they end the program when memory runs out. */
 char *must_format(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
+char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -16,19 +16,6 @@
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 
-static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *formatted(const char *format, ...)
-{
-	va_list ap;
-	char *text;
-
-	va_start(ap, format);
-	text = must_format(format, ap);
-	va_end(ap);
-	return text;
-}
-
 void head_line(const struct page *page, enum style style, const char *label, const char *format,
 	       ...)
 {
@@ -38,7 +25,7 @@ void head_line(const struct page *page, enum style style, const char *label, con
 	va_start(ap, format);
 	text = must_format(format, ap);
 	va_end(ap);
-	line = formatted("%-*s%s", LABEL_WIDTH, label, text);
+	line = must_printf("%-*s%s", LABEL_WIDTH, label, text);
 	fit = page->cuts_names ? text_begin(line, page->width) : NULL;
 	/* What is cut off may begin behind a space. */
 	for (size_t n = fit ? strlen(fit) : 0; n > 0 && fit[n - 1] == ' '; n--)
@@ -114,9 +101,9 @@ static char *time_words(const struct head *head, bool *is_whole_out)
 	range_text(&c->used, range, sizeof range);
 	*is_whole_out = c->covered_ns >= c->asked_ns && c->gaps.n == 0;
 	if (*is_whole_out)
-		return formatted("%s: %s covered", range, ns_text(coverage_length(c)));
-	return formatted("%s: %s of %s covered", range, ns_text(c->covered_ns),
-			 ns_text(c->asked_ns));
+		return must_printf("%s: %s covered", range, ns_text(coverage_length(c)));
+	return must_printf("%s: %s of %s covered", range, ns_text(c->covered_ns),
+			   ns_text(c->asked_ns));
 }
 
 /* Prints which time the answer is about, and that nothing was lost, or what. */
@@ -144,14 +131,6 @@ static void put_time(const struct view *view, const struct head *head)
 	}
 }
 
-static bool has_estimates(const struct wire_snapshot_reply *reply)
-{
-	for (size_t i = 0; i < reply->rows.n; i++)
-		if (reply->rows.v[i].estimated == 1)
-			return true;
-	return false;
-}
-
 static bool has_folded(const struct wire_snapshot_reply *reply)
 {
 	for (size_t i = 0; i < reply->rows.n; i++)
@@ -165,7 +144,7 @@ static void put_accuracy(const struct view *view, const struct wire_snapshot_rep
 {
 	const struct wire_folded *folded = reply->folded;
 
-	if (reply->sample_below_ns > 0 && has_estimates(reply))
+	if (reply->sample_below_ns > 0 && reply_has_estimates(reply))
 		head_line(&view->page, STYLE_PLAIN, "accuracy",
 			  "~ (error: 2 sigma): %s under %s sampled; exact: record %s",
 			  reply_is_iolat(reply) ? "operations" : "waits",
@@ -261,8 +240,8 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 			      *blocked = table_time("", t->blocked_ns, "");
 	const char *at_most = fold_at_most(reply->folded), *about = t->sampled_ns > 0 ? "~" : "";
 
-	who = formatted("%s%s thread%s", at_most, count_text(t->threads),
-			t->threads == 1 ? "" : "s");
+	who = must_printf("%s%s thread%s", at_most, count_text(t->threads),
+			  t->threads == 1 ? "" : "s");
 	if (reply_is_iolat(reply))
 		head_line(&view->page, STYLE_PLAIN, "totals",
 			  "%s operation%s of %s%s process%s, %s a second", count_text(t->ios),

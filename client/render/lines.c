@@ -2,8 +2,6 @@
 #include "client/render/lines.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +17,6 @@
 
 /* The least widths of the columns of text, with which a line fits into 80 columns. */
 enum { WHO_LEAST = 16, WHY_LEAST = 13, FUNCTION_LEAST = 12 };
-
-static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *formatted(const char *format, ...)
-{
-	va_list ap;
-	char *text;
-
-	va_start(ap, format);
-	text = must_format(format, ap);
-	va_end(ap);
-	return text;
-}
 
 /* Returns the name of whom the row is about, without the host. The caller frees it. */
 static char *who_on_host(const struct wire_row *row)
@@ -52,18 +37,18 @@ static char *who_on_host(const struct wire_row *row)
 	name = process[0] ? process : comm;
 	processes = row->processes > 1 ? row->processes : row->folded;
 	if (processes > 0 && (processes > 1 || row->process.pid == 0))
-		return formatted("%s(%s process%s)%s%s", name, count_text(processes),
-				 processes == 1 ? "" : "es", strcmp(comm, name) != 0 ? "/" : "",
-				 strcmp(comm, name) != 0 ? comm : "");
+		return must_printf("%s(%s process%s)%s%s", name, count_text(processes),
+				   processes == 1 ? "" : "es", strcmp(comm, name) != 0 ? "/" : "",
+				   strcmp(comm, name) != 0 ? comm : "");
 	if (row->tid != WIRE_ABSENT && row->tid != row->process.pid)
-		return formatted("%s(%" PRId64 "%s)/%s(%" PRId64 ")", name, row->process.pid, gone,
-				 comm, row->tid);
+		return must_printf("%s(%" PRId64 "%s)/%s(%" PRId64 ")", name, row->process.pid,
+				   gone, comm, row->tid);
 	/* All threads of the kernel whose names differ in digits only. */
 	if (row->process.kernel && row->process.pid == 0)
 		return TAKE(comm);
 	if (strcmp(comm, name) != 0)
-		return formatted("%s(%" PRId64 "%s)/%s", name, row->process.pid, gone, comm);
-	return formatted("%s(%" PRId64 "%s)", name, row->process.pid, gone);
+		return must_printf("%s(%" PRId64 "%s)/%s", name, row->process.pid, gone, comm);
+	return must_printf("%s(%" PRId64 "%s)", name, row->process.pid, gone);
 }
 
 char *row_who(const struct wire_row *row)
@@ -74,7 +59,7 @@ char *row_who(const struct wire_row *row)
 	if (!row->host || (row->key && strcmp(row->host, row->key) == 0))
 		return TAKE(who);
 	host = name_escape(row->host);
-	return formatted("%s: %s", host, who);
+	return must_printf("%s: %s", host, who);
 }
 
 /* Returns one or two words for a wait without a reason. */
@@ -105,13 +90,13 @@ char *row_why(const struct wire_row *row)
 	if (!row->state)
 		return NULL;
 	if (row->own == 1)
-		return formatted("for its own work%s", idle);
+		return must_printf("for its own work%s", idle);
 	if (reason_text(row->reason))
-		return formatted("%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
-				 has_letter ? " " : "", row->reason, object[0] ? " " : "", object,
-				 idle);
+		return must_printf("%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
+				   has_letter ? " " : "", row->reason, object[0] ? " " : "", object,
+				   idle);
 	state = name_escape(state_word(row));
-	return formatted("%s%s", state, idle);
+	return must_printf("%s%s", state, idle);
 }
 
 /* Returns the index of the innermost frame of the program itself, or the best there is. */
@@ -191,47 +176,6 @@ static const struct table_column wait_columns[] = {
 	{ "function", FUNCTION_LEAST, 1 },
 };
 
-/*
- * Returns the error of a time that is an estimate, as a part of it: twice the standard deviation,
- * so that the truth lies within it 19 times of 20. It is at most the square root of the part of the
- * time that stands for sampled waits, times the length below which they were sampled (Sampled waits
- * in io.stackd.varlink). Returns 0 if the time is exact.
- */
-static double relative_error(const struct wire_snapshot_reply *reply, const struct wire_row *row,
-			     int64_t ns)
-{
-	if (row->estimated != 1 || row->sampled_ns <= 0 || reply->sample_below_ns <= 0 || ns <= 0)
-		return 0;
-	return 2 * sqrt((double)row->sampled_ns * (double)reply->sample_below_ns) / (double)ns;
-}
-
-char *error_text(const struct wire_snapshot_reply *reply, const struct wire_row *row, int64_t ns)
-{
-	double percent = 100 * relative_error(reply, row, ns);
-
-	if (percent <= 0)
-		return NULL;
-	return percent < 1 ? must(strdup("<1 %")) : formatted("%.0f %%", percent);
-}
-
-char *time_estimate(const struct wire_snapshot_reply *reply, const struct wire_row *row, int64_t ns)
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-	double error = relative_error(reply, row, ns), value, step = 1;
-	int digits = error > 0.5 ? 1 : 2;
-	size_t unit = 0;
-
-	if (error < 0.05 || ns >= 99 * NS_PER_S)
-		return table_time(row_about(row), ns, "");
-	while (step * (digits == 1 ? 10 : 100) <= (double)ns)
-		step *= 10;
-	value = floor((double)ns / step + 0.5) * step;
-	for (; value >= 1000 && unit + 1 < ARRAY_SIZE(units); unit++)
-		value /= 1000;
-	return formatted("%s%.*f%s", row_about(row), digits == 2 && value < 9.95 ? 1 : 0, value,
-			 units[unit]);
-}
-
 static const struct table_column sample_columns[] = {
 	{ "share", 0, 0 },
 	{ "total", 0, 0 },
@@ -263,7 +207,7 @@ static char *row_waker(const struct wire_row *row)
 	if (!link)
 		return NULL;
 	comm = name_escape(link->comm ? link->comm : link->context);
-	return link->comm && link->pid > 0 ? formatted("%s(%" PRId64 ")", comm, link->pid)
+	return link->comm && link->pid > 0 ? must_printf("%s(%" PRId64 ")", comm, link->pid)
 					   : TAKE(comm);
 }
 
@@ -285,7 +229,7 @@ static void add_wait(struct table *table, const struct view *view,
 			   ? table_time("", row->max_ns, row->max_end == WIRE_ABSENT ? "+" : "")
 			   : NULL;
 	/* What is left of the exact sum of short waits has no number of waits. */
-	*cells++ = n > 0 ? formatted("%s%s", about, count_text(n)) : NULL;
+	*cells++ = n > 0 ? must_printf("%s%s", about, count_text(n)) : NULL;
 	*cells++ = row_trend(view, reply, row);
 	*cells++ = row_who(row);
 	*cells++ = row_why(row);
@@ -325,7 +269,7 @@ char *row_operation(const struct wire_io *io)
 {
 	_cleanup_(freep) char *op = name_escape(io->op);
 
-	return formatted("%s%s", strcmp(io->layer, "block") == 0 ? "disk " : "", op);
+	return must_printf("%s%s", strcmp(io->layer, "block") == 0 ? "disk " : "", op);
 }
 
 /* Returns how many megabytes a second these bytes are. */
@@ -335,7 +279,8 @@ static char *rate_text(int64_t bytes, int64_t length_ns)
 
 	if (bytes <= 0)
 		return NULL;
-	return rate < 0.05 ? must(strdup("<0.1")) : formatted(rate < 99.95 ? "%.1f" : "%.0f", rate);
+	return rate < 0.05 ? must(strdup("<0.1"))
+			   : must_printf(rate < 99.95 ? "%.1f" : "%.0f", rate);
 }
 
 static void add_operation(struct table *table, const struct wire_snapshot_reply *reply,
@@ -346,7 +291,7 @@ static void add_operation(struct table *table, const struct wire_snapshot_reply 
 	const struct wire_io *io = row->io;
 
 	*cells++ = table_time(about, row->total_ns, "");
-	*cells++ = formatted("%s%s", about, count_text(row->count));
+	*cells++ = must_printf("%s%s", about, count_text(row->count));
 	*cells++ = rate_text(io->bytes, coverage_length(&reply->coverage));
 	*cells++ = io->p50_ns != WIRE_ABSENT ? table_time("", io->p50_ns, "") : NULL;
 	*cells++ = io->p99_ns != WIRE_ABSENT ? table_time("", io->p99_ns, "") : NULL;
@@ -355,9 +300,6 @@ static void add_operation(struct table *table, const struct wire_snapshot_reply 
 	*cells++ = row_operation(io);
 	*cells++ = io_place(io);
 }
-
-/* The most lines that follow the rows. */
-enum { FOOT_MAX = 3 };
 
 /* Prints how many rows there are, and what to ask for more. */
 static void put_rows(const struct view *view, const struct wire_snapshot_reply *reply,
@@ -370,9 +312,9 @@ static void put_rows(const struct view *view, const struct wire_snapshot_reply *
 	bool has_more = (int64_t)n_shown < all, is_io = reply_is_iolat(reply);
 
 	if (!is_io)
-		share = formatted(", %s of %s%s", share_text(shown_ns, whole), time,
-				  reply->idle.rows > 0 && !reply_is_sampled(reply) ? " not idle"
-										   : "");
+		share = must_printf(", %s of %s%s", share_text(shown_ns, whole), time,
+				    reply->idle.rows > 0 && !reply_is_sampled(reply) ? " not idle"
+										     : "");
 	head_line(&view->page, STYLE_PLAIN, "rows", "%s of %s%s%s; %s",
 		  count_text((long long)n_shown), count_text(all), share ? share : "",
 		  has_more ? "; all: -n 0" : "",
@@ -423,18 +365,16 @@ static void put_open(const struct view *view, const struct wire_snapshot_reply *
 
 /*
  * Returns how many rows to print: as many as the screen has lines for, without the head of the
- * columns and the `foot` lines below the rows. Sets *has_own_out to whether the last row of all is
- * that of stackd's own threads, which is printed in any case.
+ * columns and the `foot` lines below the rows. Sets *has_own_out to whether the last row of all,
+ * of which there is at least one, is that of stackd's own threads and is to be printed in any case.
  */
 static size_t rows_to_print(const struct view *view, const struct wire_rows *rows, size_t foot,
 			    bool *has_own_out)
 {
 	size_t room = view->height > foot + 2 ? view->height - foot - 1 : 1;
 
-	*has_own_out = rows->n > 0 && rows->v[rows->n - 1].own == 1 && rows->n > 1;
-	if (view->height == 0 || rows->n <= room)
-		return rows->n;
-	return room > 1 || !*has_own_out ? room : 1;
+	*has_own_out = room > 1 && rows->v[rows->n - 1].own == 1;
+	return view->height == 0 || rows->n <= room ? rows->n : room;
 }
 
 /* Adds a line for a row to the table, in the columns of the answer's kind. */
@@ -548,13 +488,13 @@ static char *holders_text(const struct wire_row *row)
 	name = name_escape(first->comm);
 	root_name = root ? name_escape(root->comm) : NULL;
 	if (root)
-		return formatted("%s(%" PRId64 "), root %s(%" PRId64 ")", name,
-				 first->tid > 0 ? first->tid : first->pid, root_name,
-				 root->tid > 0 ? root->tid : root->pid);
+		return must_printf("%s(%" PRId64 "), root %s(%" PRId64 ")", name,
+				   first->tid > 0 ? first->tid : first->pid, root_name,
+				   root->tid > 0 ? root->tid : root->pid);
 	if (more > 0)
-		return formatted("%s(%" PRId64 ") and %s more", name,
-				 first->tid > 0 ? first->tid : first->pid, count_text(more));
-	return formatted("%s(%" PRId64 ")", name, first->tid > 0 ? first->tid : first->pid);
+		return must_printf("%s(%" PRId64 ") and %s more", name,
+				   first->tid > 0 ? first->tid : first->pid, count_text(more));
+	return must_printf("%s(%" PRId64 ")", name, first->tid > 0 ? first->tid : first->pid);
 }
 
 /* Returns the process of an entry, and its thread if the entry has only one. */
@@ -619,7 +559,7 @@ void render_stuck_groups(const struct view *view, const struct wire_rows *rows)
 		*cells++ = row_who(row);
 		*cells++ = words && strcmp(view->by, "reason") == 0 ? must(strdup(words))
 								    : row_why(row);
-		*cells++ = comm ? formatted("%s(%" PRId64 ")", comm, row->max_tid) : NULL;
+		*cells++ = comm ? must_printf("%s(%" PRId64 ")", comm, row->max_tid) : NULL;
 	}
 	page_break(&view->page);
 	table_print(&table, &view->page, true, false);

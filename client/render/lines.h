@@ -30,14 +30,6 @@ char *row_who(const struct wire_row *row);
 char *row_why(const struct wire_row *row);
 char *row_function(const struct view *view, const struct wire_row *row);
 
-/*
- * These return a time of a row that may be an estimate, with as many digits as its error leaves,
- * and that error, as a part of the time: NULL if it is exact.
- */
-char *time_estimate(const struct wire_snapshot_reply *reply, const struct wire_row *row,
-		    int64_t ns);
-char *error_text(const struct wire_snapshot_reply *reply, const struct wire_row *row, int64_t ns);
-
 /* Returns the operation of a row, as "read", or "disk write" in the lowest layer. */
 char *row_operation(const struct wire_io *io);
 

@@ -2,7 +2,6 @@
 #include "client/render/overview_lines.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,19 +43,6 @@ struct section {
 	int64_t whole;
 	int64_t sampled_ns;
 };
-
-static char *formatted(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *formatted(const char *format, ...)
-{
-	va_list ap;
-	char *text;
-
-	va_start(ap, format);
-	text = must_format(format, ap);
-	va_end(ap);
-	return text;
-}
 
 /* Prints how many short-lived processes ended, if any. Returns the number of lines. */
 static size_t put_spawns(const struct view *view, const struct wire_snapshot_reply *waits)
@@ -228,8 +214,8 @@ static char *holder_words(const struct view *view, const struct wire_row *row)
 	if (!holder)
 		return row_function(view, row);
 	name = name_escape(holder->comm);
-	return formatted("held by %s(%" PRId64 ")", name,
-			 holder->tid > 0 ? holder->tid : holder->pid);
+	return must_printf("held by %s(%" PRId64 ")", name,
+			   holder->tid > 0 ? holder->tid : holder->pid);
 }
 
 static void add_head(struct table *table, const struct view *view, const struct section *section,
@@ -246,8 +232,8 @@ static void add_head(struct table *table, const struct view *view, const struct 
 	*cells++ = must(strdup(is_of_waits || is_of_io ? "longest" : ""));
 	*cells++ = must(strdup(is_of_waits || is_of_io ? "count" : "samples"));
 	*cells++ = must(strdup(is_of_io ? "" : "trend"));
-	*cells++ = section->n < section->n_all ? formatted("process %zu/%s", section->n,
-							   count_text((long long)section->n_all))
+	*cells++ = section->n < section->n_all ? must_printf("process %zu/%s", section->n,
+							     count_text((long long)section->n_all))
 					       : must(strdup("process"));
 	*cells++ = must(strdup(is_of_io				    ? "operation"
 			       : !is_of_waits			    ? "function"
@@ -294,7 +280,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 			   ? table_time("", row->max_ns,
 					is_of_waits && row->max_end == WIRE_ABSENT ? "+" : "")
 			   : NULL;
-	*cells++ = formatted("%s%s", about, count_text(n));
+	*cells++ = must_printf("%s%s", about, count_text(n));
 	*cells++ = section->part ? trend(view, section,
 					 is_of_waits ? overview->waits : overview->samples, row)
 				 : NULL;
@@ -337,7 +323,7 @@ static void put_nothing(const struct view *view, const struct section *section,
 			      : why	    ? "not known"
 					    : "none";
 	_cleanup_(freep) char *reason = name_escape(why ? why : "");
-	_cleanup_(freep) char *text = formatted("%s%s%s", nothing, why ? ": " : "", reason);
+	_cleanup_(freep) char *text = must_printf("%s%s%s", nothing, why ? ": " : "", reason);
 
 	head_line(&view->page, STYLE_PLAIN, section->name, "%s", text);
 }
@@ -376,12 +362,12 @@ static void put_hidden(const struct view *view, const struct overview *overview)
 	_cleanup_(freep) char *idle_words = NULL, *own_words = NULL, *text = NULL;
 
 	if (idle->rows > 0)
-		idle_words = formatted("%s idle thread%s, %s (--idle)", count_text(idle->threads),
-				       idle->threads == 1 ? "" : "s", idle_time);
+		idle_words = must_printf("%s idle thread%s, %s (--idle)", count_text(idle->threads),
+					 idle->threads == 1 ? "" : "s", idle_time);
 	if (waits > 0 || runs > 0)
-		own_words = formatted("stackd: %s on CPU, %s waiting", ran, waited);
-	text = formatted("%s%s%s", idle_words ? idle_words : "",
-			 idle_words && own_words ? "; " : "", own_words ? own_words : "");
+		own_words = must_printf("stackd: %s on CPU, %s waiting", ran, waited);
+	text = must_printf("%s%s%s", idle_words ? idle_words : "",
+			   idle_words && own_words ? "; " : "", own_words ? own_words : "");
 	head_line(&view->page, STYLE_PLAIN, "hidden", "%s", text);
 }
 

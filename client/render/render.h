@@ -105,6 +105,9 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 void render_holders(const struct view *view, const struct wire_row *row, const char *label,
 		    const struct wire_range *used);
 
+/* estimate.c. True if any row of the answer has figures that are estimates. */
+bool reply_has_estimates(const struct wire_snapshot_reply *reply);
+
 /* estimate.c. Returns "~" if the row has figures that are estimates, else "". */
 const char *row_about(const struct wire_row *row);
 
@@ -118,6 +121,14 @@ const char *sum_about(const struct view *view, const struct wire_snapshot_reply 
 
 /* waits.c: returns "~" if the time of all rows that are not left out is an estimate, else "". */
 const char *whole_about(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/*
+ * estimate.c. These return a time of a row that may be an estimate, with as many digits as its
+ * error leaves, and that error, as a part of the time: NULL if it is exact.
+ */
+char *time_estimate(const struct wire_snapshot_reply *reply, const struct wire_row *row,
+		    int64_t ns);
+char *error_text(const struct wire_snapshot_reply *reply, const struct wire_row *row, int64_t ns);
 
 /*
  * estimate.c. If any row of the answer has estimates, says so on stderr and returns true. For
