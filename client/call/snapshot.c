@@ -200,13 +200,16 @@ void snapshot_request_set_lines(struct snapshot_request *request, const struct o
 		request->request.by = "line";
 }
 
-/* True if one line for stackd's own threads is enough: the text has lines about threads. */
+/*
+ * True if one line for stackd's own threads is enough: the text has lines, and none of them is for
+ * a control group, in which stackd is with others.
+ */
 static bool folds_own(const struct options *options)
 {
 	return options->format->is_for_people && snapshot_has_lines(options) &&
-	       (!options->by || strcmp(options->by, "line") == 0 ||
-		strcmp(options->by, "thread") == 0 || strcmp(options->by, "process") == 0 ||
-		strcmp(options->by, "comm") == 0);
+	       (!options->by ||
+		(strcmp(options->by, "cgroup") != 0 && strcmp(options->by, "unit") != 0 &&
+		 strcmp(options->by, "container") != 0 && strcmp(options->by, "user") != 0));
 }
 
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
@@ -266,7 +269,8 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 			options->build_ids || options->debuginfod || options->format->has_build_ids
 				? 1
 				: WIRE_BOOL_ABSENT,
-		.groups = WIRE_BOOL_ABSENT,
+		/* JSON has the unit, module and own function of each row with stacks. */
+		.groups = strcmp(options->format->name, "json") == 0 ? 1 : WIRE_BOOL_ABSENT,
 		.each_ns = options->each_ns,
 		.ranges = { request->ranges, options->ranges.n },
 	};

@@ -65,6 +65,17 @@ static inline const char *fold_at_most(const struct wire_folded *folded)
 	return folded ? "at most " : "";
 }
 
+/*
+ * Returns the part of the runnable time of which it is not known whether it is: of waits that may
+ * be over, as the daemon could not look at their threads when the last window ended.
+ */
+static inline int64_t totals_doubt(const struct wire_totals *totals)
+{
+	bool is_known = totals->unseen_ns > 0 && totals->unseen_ns <= totals->runnable_ns;
+
+	return is_known ? totals->unseen_ns : 0;
+}
+
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 

@@ -72,6 +72,8 @@ char *error_text(const struct wire_snapshot_reply *reply, const struct wire_row 
 		return NULL;
 	if (percent < 1)
 		return must(strdup("<1 %"));
+	if (percent > 100)
+		return must(strdup(">100 %"));
 	return must_printf("%.0f %%", percent);
 }
 

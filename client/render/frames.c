@@ -262,14 +262,17 @@ static bool is_entry(const struct wire_frame *frame, bool is_kernel)
 {
 	static const char *const of_kernel[] = { "entry_SYSCALL_", "do_syscall_64", "x64_sys_call",
 						 "__x64_sys_" };
-	static const char *const of_programs[] = { "_start", "__libc_start_", "start_thread",
-						   "clone" };
-	const char *const *names = is_kernel ? of_kernel : of_programs;
+	static const char *const of_libc[] = { "__libc_start_", "start_thread", "clone" };
+	const char *const *names = is_kernel ? of_kernel : of_libc;
+	size_t n = is_kernel ? ARRAY_SIZE(of_kernel) : ARRAY_SIZE(of_libc);
 
-	if (!frame->name || (!is_kernel && frame->module && !starts_with(frame->name, "_start") &&
-			     !strstr(frame->module, "libc")))
+	if (!frame->name)
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(of_kernel); i++)
+	if (!is_kernel && strcmp(frame->name, "_start") == 0)
+		return true;
+	if (!is_kernel && (!frame->module || !strstr(frame->module, "libc")))
+		return false;
+	for (size_t i = 0; i < n; i++)
 		if (starts_with(frame->name, names[i]))
 			return true;
 	return false;

@@ -19,18 +19,20 @@ enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 void head_line(const struct page *page, enum style style, const char *label, const char *format,
 	       ...)
 {
-	_cleanup_(freep) char *text = NULL, *line = NULL, *fit = NULL;
+	_cleanup_(freep) char *text = NULL, *line = NULL, *begin = NULL, *fit = NULL;
 	va_list ap;
 
 	va_start(ap, format);
 	text = must_format(format, ap);
 	va_end(ap);
 	line = must_printf("%-*s%s", LABEL_WIDTH, label, text);
-	fit = page->cuts_names ? text_begin(line, page->width) : NULL;
-	/* What is cut off may begin behind a space. */
-	for (size_t n = fit ? strlen(fit) : 0; n > 0 && fit[n - 1] == ' '; n--)
-		fit[n - 1] = '\0';
-	page_line(page, style, fit ? fit : line);
+	if (!page->cuts_names || text_columns(line) <= page->width) {
+		page_line(page, style, line);
+		return;
+	}
+	begin = text_begin(line, page->width - strlen("..."));
+	fit = must_printf("%s...", begin);
+	page_line(page, style, fit);
 }
 
 /* Returns the longest of the gaps that end after `from`; NULL if there is none. */
@@ -52,15 +54,17 @@ static void put_gaps(const struct view *view, const char *of, const struct wire_
 	const struct wire_gap *gap = longest_gap(gaps, from);
 	_cleanup_(freep) char *reason = NULL;
 	char start[TERM_TIME_MAX];
+	long long more = -1;
 
 	if (!gap)
 		return;
+	for (size_t i = 0; i < gaps->n; i++)
+		more += gaps->v[i].end > from;
 	moment_text(gap->start, gap->start, start);
 	reason = name_escape(gap->reason);
 	head_line(&view->page, STYLE_WARN, "gap", "%s%s from %s%s%s%s: %s", of,
-		  ns_text(gap->end - gap->start), start, gaps->n > 1 ? ", and " : "",
-		  gaps->n > 1 ? count_text((long long)gaps->n - 1) : "", gaps->n > 1 ? " more" : "",
-		  reason);
+		  ns_text(gap->end - gap->start), start, more > 0 ? ", and " : "",
+		  more > 0 ? count_text(more) : "", more > 0 ? " more" : "", reason);
 }
 
 /* Prints how many events an answer lacks, and the first reason, if there are any. */
@@ -146,13 +150,13 @@ static void put_accuracy(const struct view *view, const struct wire_snapshot_rep
 
 	if (reply->sample_below_ns > 0 && reply_has_estimates(reply))
 		head_line(&view->page, STYLE_PLAIN, "accuracy",
-			  "~ (error: 2 sigma): %s under %s sampled; exact: record %s",
+			  "~ (2 sigma): %s under %s sampled; exact: record %s",
 			  reply_is_iolat(reply) ? "operations" : "waits",
 			  ns_text(reply->sample_below_ns), reply->probe);
 	if (folded && has_folded(reply))
 		head_line(&view->page, STYLE_PLAIN, "folded",
-			  "%s small rows of %s processes are in sums by name",
-			  count_text(folded->rows), count_text(folded->processes));
+			  "%s small rows are in sums by the name of their processes",
+			  count_text(folded->rows));
 }
 
 /* True if an answer of the head has rows that lack what was not recorded, of a struct wire_shed. */
@@ -233,33 +237,33 @@ static void put_notes(const struct view *view, const struct wire_strs *notes)
 static void put_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
-	int64_t doubt = t->unseen_ns > 0 && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+	int64_t doubt = totals_doubt(t);
 	int64_t length = coverage_length(&reply->coverage);
 	_cleanup_(freep) char *on = table_time("", t->on_cpu_ns, ""), *who = NULL,
 			      *ready = table_time("", t->runnable_ns - doubt, ""),
 			      *blocked = table_time("", t->blocked_ns, "");
-	const char *at_most = fold_at_most(reply->folded), *about = t->sampled_ns > 0 ? "~" : "";
+	const char *about = t->sampled_ns > 0 ? "~" : "";
 
-	who = must_printf("%s%s thread%s", at_most, count_text(t->threads),
-			  t->threads == 1 ? "" : "s");
+	/* Where rows were folded, it is only known how many threads there were at most. */
+	who = reply->folded ? must_printf("%s", "")
+			    : must_printf("%s thread%s: ", count_text(t->threads),
+					  t->threads == 1 ? "" : "s");
 	if (reply_is_iolat(reply))
-		head_line(&view->page, STYLE_PLAIN, "totals",
-			  "%s operation%s of %s%s process%s, %s a second", count_text(t->ios),
-			  t->ios == 1 ? "" : "s", at_most, count_text(t->processes),
-			  t->processes == 1 ? "" : "es",
+		head_line(&view->page, STYLE_PLAIN, "totals", "%s operation%s, %s a second",
+			  count_text(t->ios), t->ios == 1 ? "" : "s",
 			  count_text(length > 0 ? (long long)((double)t->ios * NS_PER_S /
 							      (double)length)
 						: 0));
 	else if (reply_has_wakers(reply))
 		head_line(&view->page, STYLE_PLAIN, "totals",
-			  "%s: %s%s waits, blocked %s%s, runnable %s%s", who, about,
+			  "%s%s%s waits, blocked %s%s, runnable %s%s", who, about,
 			  count_text(t->waits), about, blocked, about, ready);
 	else if (reply_is_sampled(reply))
-		head_line(&view->page, STYLE_PLAIN, "totals", "%s: on CPU %s, %s samples of %s",
-			  who, on, count_text(t->samples), ns_text(reply->period_ns));
+		head_line(&view->page, STYLE_PLAIN, "totals", "%son CPU %s, %s samples of %s", who,
+			  on, count_text(t->samples), ns_text(reply->period_ns));
 	else
 		head_line(&view->page, STYLE_PLAIN, "totals",
-			  "%s: on CPU %s, runnable %s, blocked %s", who, on, ready, blocked);
+			  "%son CPU %s, runnable %s, blocked %s", who, on, ready, blocked);
 }
 
 /* Prints how busy the CPUs were and who waited for them, and the pressure. */
@@ -267,7 +271,7 @@ static void put_load(const struct view *view, const struct wire_snapshot_reply *
 {
 	const struct wire_totals *t = &reply->totals;
 	int64_t length = coverage_length(&reply->coverage);
-	int64_t doubt = t->unseen_ns > 0 && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+	int64_t doubt = totals_doubt(t);
 	int64_t idle = reply_is_sampled(reply) ? reply->idle.total_ns : 0;
 	_cleanup_(freep) char *pressure = pressure_line(reply->pressure);
 	char busy[32], ready[32];
@@ -276,9 +280,9 @@ static void put_load(const struct view *view, const struct wire_snapshot_reply *
 	average_text(t->on_cpu_ns - idle, length, busy);
 	average_text(t->runnable_ns - doubt, length, ready);
 	head_line(&view->page, STYLE_PLAIN, "CPUs", "%s of %s %s%s%s%s; pressure %s", busy,
-		  t->cpus > 0 ? count_text(t->cpus) : "?",
-		  view->names_threads ? "used by these" : "busy", has_ready ? ", " : "",
-		  has_ready ? ready : "", has_ready ? " ready" : "", pressure);
+		  t->cpus > 0 ? count_text(t->cpus) : "?", view->names_threads ? "used" : "busy",
+		  has_ready ? ", " : "", has_ready ? ready : "", has_ready ? " ready" : "",
+		  pressure);
 }
 
 static void put_head(const struct view *view, const struct head *head)

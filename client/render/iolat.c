@@ -52,6 +52,12 @@ bool reply_is_iolat(const struct wire_snapshot_reply *reply)
 	return reply->probe && strcmp(reply->probe, "iolat") == 0;
 }
 
+bool io_is_part_of_request(const char *layer)
+{
+	return strcmp(layer, "queue") == 0 || strcmp(layer, "device") == 0 ||
+	       strcmp(layer, "throttled") == 0;
+}
+
 char *io_place(const struct wire_io *io)
 {
 	bool has_both = io->filesystem && io->device;

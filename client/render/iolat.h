@@ -16,6 +16,9 @@
 /* True if the answer is one of the probe iolat, whose rows are I/O operations. */
 bool reply_is_iolat(const struct wire_snapshot_reply *reply);
 
+/* True if the layer is a part of the time of a request, which the layer block has as a whole. */
+bool io_is_part_of_request(const char *layer);
+
 /* Prints a table of the operations for each layer. */
 void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply);
 

@@ -292,7 +292,10 @@ static void add_operation(struct table *table, const struct wire_snapshot_reply 
 
 	*cells++ = table_time(about, row->total_ns, "");
 	*cells++ = must_printf("%s%s", about, count_text(row->count));
-	*cells++ = rate_text(io->bytes, coverage_length(&reply->coverage));
+	/* To discard a block moves no bytes. */
+	*cells++ = strcmp(io->op, "discard") == 0
+			   ? NULL
+			   : rate_text(io->bytes, coverage_length(&reply->coverage));
 	*cells++ = io->p50_ns != WIRE_ABSENT ? table_time("", io->p50_ns, "") : NULL;
 	*cells++ = io->p99_ns != WIRE_ABSENT ? table_time("", io->p99_ns, "") : NULL;
 	*cells++ = row->max_ns > 0 ? table_time("", row->max_ns, "") : NULL;
@@ -411,7 +414,8 @@ static void table_init_of(struct table *table, const struct view *view,
 	}
 	for (size_t i = 0; i < n; i++) {
 		columns[i] = from[i];
-		if (view->by && columns[i].least == WHO_LEAST && strcmp(view->by, "line") != 0)
+		if (view->by && columns[i].least == WHO_LEAST && strcmp(view->by, "line") != 0 &&
+		    strcmp(view->by, "stack") != 0)
 			columns[i].head = view->by;
 	}
 	table_init(table, columns, n);
@@ -449,8 +453,11 @@ void render_lines(const struct view *view, const struct wire_snapshot_reply *rep
 	n = rows_to_print(view, rows, foot, &has_own);
 	table_init_of(&table, view, reply, columns);
 	for (size_t i = 0; i < n; i++) {
-		/* The last one that is printed is the last one of all if that is stackd's own. */
-		last = i + 1 == n && has_own && !view->reverse ? rows->n - 1 : i;
+		/*
+		 * The last one that is printed is the last one of all if that is stackd's own. In
+		 * reverse order, the largest rows are the last ones.
+		 */
+		last = view->reverse ? rows->n - n + i : i + 1 == n && has_own ? rows->n - 1 : i;
 		add_row(&table, view, reply, &rows->v[last]);
 		shown_ns += rows->v[last].total_ns;
 	}

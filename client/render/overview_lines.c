@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/head.h"
 #include "client/render/iolat.h"
 #include "client/render/lines.h"
@@ -97,6 +98,7 @@ static void section_of_part(struct section *section, const struct part *part,
 			    const struct wire_snapshot_reply *reply, int64_t top)
 {
 	const struct wire_part *sums = part_find(reply, part->name);
+	bool is_runnable = part == &parts[1];
 	size_t n = reply ? reply->rows.n : 0;
 
 	*section = (struct section){ .name = part->name,
@@ -107,7 +109,8 @@ static void section_of_part(struct section *section, const struct part *part,
 		const struct wire_row *row = &reply->rows.v[i];
 		int64_t ns = part->time(row);
 
-		if (ns <= 0)
+		/* Whether it is ready is in doubt: it is in no sum, and the totals say so. */
+		if (ns <= 0 || (is_runnable && row->count == 0 && row_is_in_doubt(row)))
 			continue;
 		section->whole += ns;
 		section->n_all++;
@@ -116,7 +119,7 @@ static void section_of_part(struct section *section, const struct part *part,
 			section->lines[section->n++] = (struct line){ .row = row, .ns = ns };
 	}
 	if (sums) {
-		section->whole = sums->total_ns;
+		section->whole = sums->total_ns - (is_runnable ? totals_doubt(&reply->totals) : 0);
 		section->n_all = (size_t)sums->rows;
 		section->sampled_ns = sums->sampled_ns;
 	}
@@ -157,7 +160,7 @@ static void section_of_io(struct section *section, const struct wire_snapshot_re
 				     .sampled_ns = WIRE_ABSENT,
 				     .lines = must(calloc(n + 1, sizeof(struct line))) };
 	for (size_t i = 0; io && i < io->parts.n && !upper; i++)
-		if (&io->parts.v[i] != disks)
+		if (&io->parts.v[i] != disks && !io_is_part_of_request(io->parts.v[i].name))
 			upper = &io->parts.v[i];
 	most = top > 0 ? (size_t)top : SIZE_MAX;
 	n_upper = upper ? (size_t)upper->rows : 0;
@@ -270,16 +273,20 @@ static void add_line(struct table *table, const struct view *view, const struct 
 	const char *about = is_of_waits ? row_about(row) : "";
 	char **cells = table_add(table, row->urgent == 1 ? STYLE_WARN : STYLE_PLAIN)->cells;
 	int64_t n = row->count + (row->open > 0 ? row->open : 0);
+	bool has_longest;
 
 	*cells++ = must(strdup(share_text(line->ns, line->whole)));
 	*cells++ = is_of_waits ? time_estimate(overview->waits, row, line->ns)
 			       : table_time("", line->ns, "");
 	*cells++ = is_of_waits ? error_text(overview->waits, row, line->ns) : NULL;
 	*cells++ = is_of_waits && n > 0 ? table_time(about, line->ns / n, "") : NULL;
-	*cells++ = row->max_ns > 0
-			   ? table_time("", row->max_ns,
-					is_of_waits && row->max_end == WIRE_ABSENT ? "+" : "")
-			   : NULL;
+	/* The longest wait is known as a whole only, so not of a part of waits that blocked, too.
+	 */
+	has_longest = row->max_ns > 0 &&
+		      (!is_of_waits || section->part == &parts[PARTS - 1] || !row_was_blocked(row));
+	*cells++ = has_longest ? table_time("", row->max_ns,
+					    is_of_waits && row->max_end == WIRE_ABSENT ? "+" : "")
+			       : NULL;
 	*cells++ = must_printf("%s%s", about, count_text(n));
 	*cells++ = section->part ? trend(view, section,
 					 is_of_waits ? overview->waits : overview->samples, row)

@@ -91,21 +91,17 @@ static const struct wire_spawn_row *next_child(const struct wire_spawn_rows *row
 	return best;
 }
 
-/* Returns the children of a parent as "make: cc1plus 3,900, as 311". The caller frees the text. */
+/* Returns the children of a parent as "3,900 by make: cc1plus, as". The caller frees the text. */
 static char *children_text(const struct wire_spawn_rows *rows, const struct parent *parent)
 {
 	_cleanup_(freep) char *who = name_escape(parent->name);
 	const struct wire_spawn_row *row = next_child(rows, parent, NULL);
-	char *text = NULL, *longer;
+	char *text = must_printf("%s by %s:", count_text(parent->sums.short_lived), who), *longer;
 
-	must(asprintf(&text, "%s:", who) < 0 ? NULL : text);
 	for (size_t named = 0; row && named < NAMED_MAX; named++) {
 		_cleanup_(freep) char *name = name_escape(row->comm);
 
-		must(asprintf(&longer, "%s%s %s %s", text, named > 0 ? "," : "", name,
-			      count_text(row->sums.short_lived)) < 0
-			     ? NULL
-			     : longer);
+		longer = must_printf("%s%s %s", text, named > 0 ? "," : "", name);
 		free(text);
 		text = longer;
 		row = next_child(rows, parent, row);
@@ -116,9 +112,8 @@ static char *children_text(const struct wire_spawn_rows *rows, const struct pare
 char *spawns_line(const struct wire_spawns *spawns)
 {
 	_cleanup_(freep) struct parent *parents = NULL;
-	_cleanup_(freep) char *children = NULL, *average = NULL, *cpu = NULL;
+	_cleanup_(freep) char *children = NULL, *life = NULL, *cpu = NULL;
 	const struct wire_spawn_sums *total;
-	char *text = NULL;
 	size_t n;
 
 	if (!spawns || spawns->total.short_lived == 0)
@@ -127,13 +122,10 @@ char *spawns_line(const struct wire_spawns *spawns)
 	parents = parents_make(&spawns->rows, &n);
 	if (n > 0 && parents[0].sums.short_lived > 0)
 		children = children_text(&spawns->rows, &parents[0]);
-	average = table_time("", total->life_ns / total->short_lived, "");
+	life = table_time("", total->life_ns / total->short_lived, "");
 	cpu = table_time("", total->cpu_ns, "");
-	must(asprintf(&text, "%s short-lived%s%s; CPU %s, %s each", count_text(total->short_lived),
-		      children ? " by " : "", children ? children : "", cpu, average) < 0
-		     ? NULL
-		     : text);
-	return text;
+	return must_printf("%s short-lived, %s of CPU, life %s%s%s", count_text(total->short_lived),
+			   cpu, life, children ? "; " : "", children ? children : "");
 }
 
 static const struct table_column columns[] = {

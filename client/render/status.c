@@ -536,11 +536,11 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 	if (store->oldest != WIRE_ABSENT)
 		time_format(store->oldest, TIME_FULL, oldest);
 	head_line(page, strcmp(store->state, "failed") == 0 ? STYLE_WARN : STYLE_PLAIN, "disk",
-		  "%s%s, %s of %s in %s",
-		  store_is_served(store)		 ? "only read, since "
-		  : strcmp(store->state, "writing") == 0 ? "since "
-							 : "not written, since ",
-		  oldest[0] ? oldest : "never", size_text(store->bytes, size),
+		  "%s%s%s, %s of %s in %s",
+		  store_is_served(store)		 ? "only read, "
+		  : strcmp(store->state, "writing") == 0 ? ""
+							 : "not written, ",
+		  oldest[0] ? "windows since " : "no window", oldest, size_text(store->bytes, size),
 		  size_text(store->max_bytes, max), path);
 	notice = store->notice ? name_escape(store->notice) : NULL;
 	if (notice)
@@ -551,16 +551,27 @@ static void brief_cost(const struct page *page, const struct wire_status_reply *
 {
 	const int64_t length = now > s->started ? now - s->started : 1;
 	const int64_t cpu = s->user_ns + s->system_ns + (s->bpf_ns > 0 ? s->bpf_ns : 0);
-	char budget[48] = "", rss[32], maps[32];
+	char budget[48] = "", rss[32], maps[32], since[TERM_TIME_MAX];
 
 	if (s->budget_ns != WIRE_ABSENT)
 		snprintf(budget, sizeof budget, " (budget %.3g %%)", (double)s->budget_ns / 1e7);
-	head_line(page, STYLE_PLAIN, "cost",
-		  "%.1f %% of a CPU since start%s; memory %s, BPF maps %s",
+	head_line(page, STYLE_PLAIN, "cost", "%.1f %% of a CPU since start%s; %s, BPF maps %s",
 		  100.0 * (double)cpu / (double)length, budget, size_text(s->rss_bytes, rss),
 		  size_text(s->map_bytes, maps));
-	if (s->budget)
-		render_budget(page, s->budget, now);
+	if (s->budget && s->budget->sample_below_ns != WIRE_ABSENT) {
+		moment_text(s->budget->since, now, since);
+		head_line(page, STYLE_WARN, "", "waits under %s are sampled since %s, to keep it",
+			  ns_text(s->budget->sample_below_ns), since);
+	}
+	if (s->budget && s->budget->shed.n > 0)
+		head_line(page, STYLE_WARN, "", "not recorded, to keep it: %s%s",
+			  shed_words(s->budget->shed.v[0].name),
+			  s->budget->shed.n > 1 ? ", and more (-v)" : "");
+	if (s->budget && s->budget->beyond_since != WIRE_ABSENT) {
+		moment_text(s->budget->beyond_since, now, since);
+		head_line(page, STYLE_WARN, "",
+			  "over its budget since %s, with nothing left to shed", since);
+	}
 }
 
 static void brief_unwind(const struct page *page, const struct wire_unwind *unwind)
@@ -572,9 +583,28 @@ static void brief_unwind(const struct page *page, const struct wire_unwind *unwi
 		whole += unwind->binaries.v[i].whole;
 	}
 	if (stacks > 0)
-		head_line(page, STYLE_PLAIN, "stacks",
-			  "%.1f %% of %s user stacks are whole: to the thread's first function",
+		head_line(page, STYLE_PLAIN, "stacks", "%.1f %% of %s user stacks are whole",
 			  percent_of(whole, stacks), count_text(stacks));
+}
+
+/* Prints which limits were reached in one line. */
+static void brief_limits(const struct page *page, const struct wire_limits *limits)
+{
+	_cleanup_(freep) char *names = NULL;
+	size_t size, n = 0;
+	FILE *out = must(open_memstream(&names, &size));
+
+	for (size_t i = 0; i < limits->n; i++) {
+		_cleanup_(freep) char *name = name_escape(limits->v[i].name);
+
+		if (limits->v[i].hits > 0)
+			fprintf(out, "%s%s", n++ > 0 ? ", " : "", name);
+	}
+	must(fclose(out) == 0 ? names : NULL);
+	if (n > 0)
+		head_line(page, STYLE_WARN, "limits", "%zu reached (-v): %s", n, names);
+	else
+		head_line(page, STYLE_PLAIN, "limits", "none was reached");
 }
 
 void render_status_brief(const struct page *page, const struct wire_status_reply *reply,
@@ -595,9 +625,9 @@ void render_status_brief(const struct page *page, const struct wire_status_reply
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	if (reply->folded)
 		head_line(page, STYLE_PLAIN, "folded",
-			  "%s small rows of %s processes are in sums by name",
-			  count_text(reply->folded->rows), count_text(reply->folded->processes));
-	render_limits(page, &reply->limits);
+			  "%s small rows are in sums by the name of their processes",
+			  count_text(reply->folded->rows));
+	brief_limits(page, &reply->limits);
 	head_line(page, STYLE_PLAIN, "more", "stackctl status -v, stackctl probes");
 }
 

@@ -214,7 +214,7 @@ static int prepare(struct options *options, struct snapshot_request *request,
 	r = snapshot_request_init(request, options, options->argument, false, now);
 	request->request.top = 0;
 	request->request.reverse = WIRE_BOOL_ABSENT;
-	request->request.fold_own = WIRE_BOOL_ABSENT;
+	request->request.fold_own = request->request.groups = WIRE_BOOL_ABSENT;
 	return r;
 }
 

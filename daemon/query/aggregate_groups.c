@@ -207,7 +207,7 @@ static void key_init_line(struct aggregate *aggregate, const struct aggregate_it
 	/* Threads of the kernel, such as kworker/0:1, are a process each. */
 	if (!process->is_kernel) {
 		memcpy(name, process->comm, strnlen(process->comm, COMM_LEN));
-		key->name = name_put(aggregate, name);
+		key->name = hash64_string(HASH64_SEED, name);
 	}
 	if (aggregate->options.line_functions)
 		key->function = item->function;

@@ -173,10 +173,16 @@ int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *gro
 	return r ? r : answer_stack(stacks, io->user, &row->user);
 }
 
+/* Returns how many bytes were read or written: to discard a block moves none. */
+static uint64_t moved_bytes(const struct aggregate_io_group *group)
+{
+	return group->io.op == IO_OP_DISCARD ? 0 : group->io.bytes;
+}
+
 static int by_bytes(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
-	int r = COMPARE_DESCENDING((*a)->io.bytes, (*b)->io.bytes);
+	int r = COMPARE_DESCENDING(moved_bytes(*a), moved_bytes(*b));
 
 	return r ? r : by_total(x, y);
 }
@@ -295,8 +301,12 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 	if (r)
 		return r;
 	answer->source.io_groups = groups;
-	if (question->has_requests_once)
+	if (question->has_requests_once) {
 		n = requests_once(groups, n);
+		reply->totals.ios = 0;
+		for (i = 0; i < n; i++)
+			reply->totals.ios += (int64_t)groups[i]->io.count;
+	}
 	n_own = others_last(groups, n);
 	qsort(groups, n_own, sizeof(*groups), compare[question->order]);
 	/* The sums of merged groups are shown if all rows are, as by snapshot_rows(). */

@@ -159,7 +159,7 @@ static int past_problems(struct recorder *recorder, const struct answer *answer,
 {
 	static const struct wire_tiers none;
 	const struct wire_store *store = answer->reply.status.store;
-	bool is_on_disk = store && strcmp(store->state, "writing") == 0 && !store->dropped;
+	bool is_on_disk = store && strcmp(store->state, "writing") == 0;
 	struct history_stats history;
 
 	if (recorder->is_serve_only)

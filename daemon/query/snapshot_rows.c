@@ -276,14 +276,17 @@ static struct wire_part part_make(const struct overview_part *part, struct aggre
 {
 	struct wire_part wire = { .name = part->name };
 	uint64_t ns, sampled = 0;
-	size_t i;
+	size_t i, n_first = 0;
 
 	if (top)
 		qsort(groups, n, sizeof(*groups), part->compare);
 	for (i = 0; i < n + n_others; i++) {
 		ns = part->ns(groups[i]);
-		if (i < n && i < top && ns)
+		/* Before idle groups with time in this part may be others without any. */
+		if (i < n && ns && n_first < top) {
 			groups[i]->is_first = true;
+			n_first++;
+		}
 		wire.rows += ns > 0;
 		wire.total_ns += (int64_t)ns;
 		sampled += part->sampled ? part->sampled(groups[i]) : 0;

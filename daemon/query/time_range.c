@@ -111,8 +111,8 @@ void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min
 
 /*
  * Asks for an end of the current windows of samples and of I/O, without waiting for it. Where waits
- * have a window that ends early, so have these: else an overview of a past time, whose parts are of
- * whole windows, would be of more time in one part than in the other.
+ * have a window that ends early for any question, so have these: else a later overview of this
+ * time, whose parts are of whole windows, would be of more time in one part than in the other.
  */
 static void others_cut(struct recorder *recorder)
 {

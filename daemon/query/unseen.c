@@ -72,7 +72,7 @@ static void describe_doubt(FILE *out, const struct aggregate *aggregate)
 			folded->processes > folded->started ? folded->processes : folded->started);
 }
 
-/* Writes that a process was not seen, or that it cannot be told from those that were folded. */
+/* Writes that a process was not seen, or that it may be among those that were folded. */
 static void describe_nobody(FILE *out, const struct aggregate *aggregate, int64_t pid)
 {
 	const struct window_folded *folded = aggregate_folded(aggregate);

@@ -336,6 +336,7 @@ static void line_set_processes(const struct group *group, struct wire_row *row)
 	row->process.start = 0;
 	row->process.cgroup = NULL;
 	row->process.exited = false;
+	row->process.replaced = WIRE_BOOL_ABSENT;
 }
 
 /* Fills in whom a row is about. */

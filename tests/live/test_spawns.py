@@ -102,7 +102,7 @@ for member in found["total"]:
     rows = sum(r["sums"][member] for r in found["rows"])
     check(found["total"][member] == rows + found["others"][member], f"rows add up: {member}")
 text = daemon.ctl("snapshot", "--window", "10min").out
-check(re.search(r"^processes +[\d,]+ short-lived by ", text, re.M), f"the overview says so: {text[:600]}")
+check(re.search(r"^processes +[\d,]+ short-lived, ", text, re.M), f"the overview says so: {text[:600]}")
 text = daemon.ctl("snapshot", "--by", "parent", "--window", "10min").out
 check(re.search(r"^ *0 +[1-9]\d* +[1-9]\d* +[1-9].*  spawned$", text, re.M), f"by parent: {text[-2000:]}")
 filtered = daemon.ctl_json("snapshot", "offcpu", "--window", "10min", "-p", os.getpid())

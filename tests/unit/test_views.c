@@ -430,8 +430,8 @@ static void test_spawns(void **state)
 		.others = { .exits = 88 },
 		.rows_folded = 9,
 	};
-	static const char line[] = "\nprocesses  4,811 short-lived by make: cc1plus 3,900, "
-				   "as\\x1b 311; CPU 13.0s, 32.8ms each\n";
+	static const char line[] = "\nprocesses  4,811 short-lived, 13.0s of CPU, life 32.8ms; "
+				   "4,213 by make: cc1plus, as\\x1b\n";
 	struct overview_fixture o;
 	struct printer p;
 
