@@ -5,12 +5,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "build_config.h"
 #include "client/base/term.h"
 #include "client/render/coverage.h"
 #include "client/render/page.h"
 #include "common/base.h"
+#include "common/note_words.h"
+
+bool note_is_of_detail(const char *note)
+{
+	static const char *const prefixes[] = { NOTE_BLIND, NOTE_SAMPLED, NOTE_BUDGET,
+						NOTE_MERGED };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(note, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
 
 struct sink {
 	comment_fn put;

@@ -7,12 +7,19 @@
  * are estimates: for formats that have a place for comments. Borrows the answer. Main thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/wire.h"
 
 /* The most gaps, losses and notes of each kind that are listed; the rest is counted. */
 enum { COMMENTS_MAX = 100 };
+
+/*
+ * True if a note says what is so in each answer, or what a head says in its own words, so that only
+ * a long form has it.
+ */
+bool note_is_of_detail(const char *note);
 
 /* Is called for each line, which is escaped and valid UTF-8. */
 typedef void (*comment_fn)(void *context, const char *line);

@@ -8,6 +8,7 @@
 #include "client/render/comments.h"
 #include "client/render/coverage.h"
 #include "client/render/diff.h"
+#include "client/render/head.h"
 #include "common/base.h"
 
 enum { FIGURE_MAX = 64, PATH_INDENT = 4 };
@@ -48,27 +49,33 @@ static void ratio_text(int64_t base, int64_t value, char out[static FIGURE_MAX])
 }
 
 struct labelled {
-	const struct page *page;
+	const struct view *view;
 	const char *label;
 };
 
 static void put_missing(void *context, const char *line)
 {
+	static const char note[] = "note: ";
 	const struct labelled *to = context;
+	bool is_note = strncmp(line, note, strlen(note)) == 0;
 
-	page_wrap(to->page, STYLE_WARN, to->label, RENDER_LABEL_WIDTH, "%s", line);
+	if (to->view->verbose)
+		page_wrap(&to->view->page, STYLE_WARN, to->label, RENDER_LABEL_WIDTH, "%s", line);
+	else if (!is_note || !note_is_of_detail(line + strlen(note)))
+		head_line(&to->view->page, STYLE_WARN, to->label, "%s", line);
 }
 
 /* Prints the range of one answer, how much of it is covered, and what is missing in it. */
 static void print_side(const struct diff *diff, enum diff_side side)
 {
 	const struct wire_snapshot_reply *reply = &diff->sides[side];
-	struct labelled to = { &diff->view->page, side == DIFF_BASE ? "base" : "new" };
+	struct labelled to = { diff->view, side == DIFF_BASE ? "base" : "new" };
 	_cleanup_(freep) char *summary = comments_summary(reply);
 	char when[3 * TERM_TIME_MAX];
 
 	range_text(&reply->coverage.used, when, sizeof when);
-	page_wrap(to.page, STYLE_PLAIN, to.label, RENDER_LABEL_WIDTH, "%s: %s", when, summary);
+	page_wrap(&to.view->page, STYLE_PLAIN, to.label, RENDER_LABEL_WIDTH, "%s: %s", when,
+		  summary);
 	comments_of_missing(reply, put_missing, &to);
 }
 

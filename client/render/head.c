@@ -7,12 +7,12 @@
 
 #include "client/base/local_times.h"
 #include "client/base/term.h"
+#include "client/render/comments.h"
 #include "client/render/coverage.h"
 #include "client/render/iolat.h"
 #include "client/render/pressure.h"
 #include "client/render/table.h"
 #include "common/base.h"
-#include "common/note_words.h"
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 
@@ -208,24 +208,12 @@ static void put_cost(const struct view *view, const struct head *head)
 	}
 }
 
-/* True if a note says what is so in each answer, or what the head says in its own words. */
-static bool is_of_detail(const char *note)
-{
-	static const char *const prefixes[] = { NOTE_BLIND, NOTE_SAMPLED, NOTE_BUDGET,
-						NOTE_MERGED };
-
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (strncmp(note, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
-}
-
 static void put_notes(const struct view *view, const struct wire_strs *notes)
 {
 	for (size_t i = 0; i < notes->n; i++) {
 		_cleanup_(freep) char *local = NULL, *note = NULL;
 
-		if (is_of_detail(notes->v[i]))
+		if (note_is_of_detail(notes->v[i]))
 			continue;
 		local = local_times(notes->v[i], clock_ns(CLOCK_REALTIME));
 		note = name_escape(local);

@@ -4,6 +4,7 @@ with: STACKCTL."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,14 @@ class Diff(unittest.TestCase):
             {"parameters": self.base, "continues": True},
             {"parameters": {**self.new, "rows": self.new["rows"][:3]}, "continues": True},
             {"parameters": {**self.new, "rows": self.new["rows"][3:]}}]
+
+    def test_notes_are_lines(self):
+        """A note is one line of the text, and what a long form says of each answer is in -v only."""
+        self.base["notes"] = ["sampled: of the waits", "budget: more", "some rows were folded"]
+        self.reply_in_one_call()
+        options = ("offcpu", "--since", "@2000", "--until", "@2010", "--base", "-30min")
+        self.assertEqual(re.findall("note: (.*)", self.run_it(*options)), ["some rows were folded"])
+        self.assertIn("note: sampled: of the waits", self.run_it(*options, "-v"))
 
     def test_two_ranges(self):
         self.reply_in_one_call()
