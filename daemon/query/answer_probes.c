@@ -45,12 +45,12 @@ static int blind_wire(struct arena *arena, struct session *session,
 	hidden = drain_hidden(&drain);
 	if (!hidden)
 		return 0;
-	blind[out->n] = arena_printf(
-		arena,
-		"threads during which the host runs no BPF programs (its init or a CPU's "
-		"idle thread), and disk requests that end while one of them runs: %" PRIu64
-		" of their context switches were missed",
-		hidden);
+	blind[out->n] =
+		arena_printf(arena,
+			     "threads that the host hides from BPF while they run (its init or a "
+			     "CPU's idle thread), and disk requests that end meanwhile: %" PRIu64
+			     " of their context switches were missed",
+			     hidden);
 	return blind[out->n++] ? 0 : -ENOMEM;
 }
 
