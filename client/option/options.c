@@ -152,8 +152,9 @@ static const struct option_spec specs[] = {
 	  OPTIONS_ORDER | OPTIONS_DIFF, option_read_choice, AT(by),
 	  "print one row for each stack (the default with --stacks and --format); line, the "
 	  "default of text: all waits for one reason, or all samples, of the processes of one name "
-	  "and of those threads whose names differ in digits only; thread, process, thread name (comm), control group, systemd unit, "
-	  "container, login user, program or library (module), function, reason of waits, "
+	  "and of those threads whose names differ in digits only; thread, process, thread name "
+	  "(comm), control group, systemd unit, container, login user, program or library "
+	  "(module), function, reason of waits, "
 	  "operation of the probe iolat or, with --fleet, host; "
 	  "parent, only with `stackctl snapshot` without PROBE: count the processes that each "
 	  "parent process started" },
@@ -574,7 +575,7 @@ static int check_views(struct options *options)
 
 /*
  * Refuses --by parent where rows are of waits, samples or operations; only snapshot has slices.
- * Refuses --by line where two ranges are compared, as a line is of one process.
+ * Refuses --by line where two ranges are compared: names of threads in all processes are there.
  */
 static int check_by(struct options *options, unsigned sets)
 {

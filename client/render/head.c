@@ -143,20 +143,24 @@ static bool has_folded(const struct wire_snapshot_reply *reply)
 	return false;
 }
 
+void head_folded(const struct page *page, const struct wire_folded *folded)
+{
+	if (folded)
+		head_line(page, STYLE_PLAIN, "folded",
+			  "%s small rows are in sums by the name of their processes",
+			  count_text(folded->rows));
+}
+
 /* Prints which figures of the rows are estimates, and which rows are sums of small ones, if so. */
 static void put_accuracy(const struct view *view, const struct wire_snapshot_reply *reply)
 {
-	const struct wire_folded *folded = reply->folded;
-
 	if (reply->sample_below_ns > 0 && reply_has_estimates(reply))
 		head_line(&view->page, STYLE_PLAIN, "accuracy",
 			  "~ (2 sigma): %s under %s sampled; exact: record %s",
 			  reply_is_iolat(reply) ? "operations" : "waits",
 			  ns_text(reply->sample_below_ns), reply->probe);
-	if (folded && has_folded(reply))
-		head_line(&view->page, STYLE_PLAIN, "folded",
-			  "%s small rows are in sums by the name of their processes",
-			  count_text(folded->rows));
+	if (has_folded(reply))
+		head_folded(&view->page, reply->folded);
 }
 
 /* True if an answer of the head has rows that lack what was not recorded, of a struct wire_shed. */

@@ -32,4 +32,7 @@ size_t head_print(const struct view *view, const struct head *head);
 void head_line(const struct page *page, enum style style, const char *label, const char *format,
 	       ...) __attribute__((format(printf, 4, 5)));
 
+/* Prints how many rows were folded, as one line; nothing if `folded` is NULL. */
+void head_folded(const struct page *page, const struct wire_folded *folded);
+
 #endif

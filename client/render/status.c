@@ -414,18 +414,28 @@ static void render_other_walks(const struct page *page, int64_t programs, int64_
 			  count_text(programs), percent_of(whole, stacks), count_text(stacks));
 }
 
+/* Returns the number of user stacks of all programs, and sets *whole_out to how many are whole. */
+static int64_t unwind_stacks(const struct wire_unwind *unwind, int64_t *whole_out)
+{
+	int64_t stacks = 0;
+
+	*whole_out = 0;
+	for (size_t i = 0; i < unwind->binaries.n; i++) {
+		stacks += unwind->binaries.v[i].stacks;
+		*whole_out += unwind->binaries.v[i].whole;
+	}
+	return stacks;
+}
+
 static void render_unwind(const struct page *page, const struct wire_unwind *unwind)
 {
-	int64_t stacks = 0, whole = 0, other_stacks = 0, other_whole = 0;
+	int64_t stacks, whole, other_stacks = 0, other_whole = 0;
 	char used[32], most[32];
 	size_t i, shown = 0;
 
 	if (!unwind)
 		return;
-	for (i = 0; i < unwind->binaries.n; i++) {
-		stacks += unwind->binaries.v[i].stacks;
-		whole += unwind->binaries.v[i].whole;
-	}
+	stacks = unwind_stacks(unwind, &whole);
 	page_wrap(page, STYLE_PLAIN, "unwinding", LABEL_WIDTH,
 		  "%.1f %% of %s user stacks end at the thread's first function",
 		  percent_of(whole, stacks), count_text(stacks));
@@ -576,12 +586,8 @@ static void brief_cost(const struct page *page, const struct wire_status_reply *
 
 static void brief_unwind(const struct page *page, const struct wire_unwind *unwind)
 {
-	int64_t stacks = 0, whole = 0;
+	int64_t whole = 0, stacks = unwind ? unwind_stacks(unwind, &whole) : 0;
 
-	for (size_t i = 0; unwind && i < unwind->binaries.n; i++) {
-		stacks += unwind->binaries.v[i].stacks;
-		whole += unwind->binaries.v[i].whole;
-	}
 	if (stacks > 0)
 		head_line(page, STYLE_PLAIN, "stacks", "%.1f %% of %s user stacks are whole",
 			  percent_of(whole, stacks), count_text(stacks));
@@ -623,10 +629,7 @@ void render_status_brief(const struct page *page, const struct wire_status_reply
 	if (parser && (parser->hanging > 0 || parser->files.n > 0))
 		render_parser(page, parser);
 	render_lost(page, &reply->lost, LABEL_WIDTH);
-	if (reply->folded)
-		head_line(page, STYLE_PLAIN, "folded",
-			  "%s small rows are in sums by the name of their processes",
-			  count_text(reply->folded->rows));
+	head_folded(page, reply->folded);
 	brief_limits(page, &reply->limits);
 	head_line(page, STYLE_PLAIN, "more", "stackctl status -v, stackctl probes");
 }

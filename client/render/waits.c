@@ -20,13 +20,7 @@ static void render_total(const struct view *view, const char *label, int64_t ns,
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
-	/*
-	 * Some waits may be over: the daemon could not look at their threads when the last window
-	 * ended. In the answer, the time of such a wait is part of the runnable time. This function
-	 * leaves it out of averages and sums.
-	 */
-	bool has_doubt = t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns;
-	int64_t doubt = has_doubt ? t->unseen_ns : 0, sure = t->runnable_ns - doubt;
+	int64_t doubt = totals_doubt(t), sure = t->runnable_ns - doubt;
 	int64_t whole = t->on_cpu_ns + sure + t->blocked_ns;
 	int64_t length = coverage_length(&reply->coverage);
 	char busy[32], ready[32], running[96], waiting[96];

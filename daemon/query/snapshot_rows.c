@@ -15,11 +15,18 @@ static uint64_t group_total(const struct aggregate_group *group)
 	return group->on_ns + group->blocked_ns + group->runnable_ns;
 }
 
-static int by_total(const void *x, const void *y)
+/*
+ * Compares groups for qsort(): those that are last come after all others, else the greater value
+ * comes first. Groups with equal values are in the order of their totals, names and keys.
+ */
+static int by_value(const void *x, const void *y,
+		    uint64_t (*value)(const struct aggregate_group *group))
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
 	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
+	if (!r)
+		r = COMPARE_DESCENDING(value(*a), value(*b));
 	if (!r)
 		r = COMPARE_DESCENDING(group_total(*a), group_total(*b));
 	if (!r && (*a)->name && (*b)->name)
@@ -27,24 +34,29 @@ static int by_total(const void *x, const void *y)
 	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
 }
 
+static int by_total(const void *x, const void *y)
+{
+	return by_value(x, y, group_total);
+}
+
+static uint64_t group_max(const struct aggregate_group *group)
+{
+	return group->max_ns;
+}
+
 static int by_max(const void *x, const void *y)
 {
-	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*a)->is_last - (int)(*b)->is_last;
+	return by_value(x, y, group_max);
+}
 
-	if (!r)
-		r = COMPARE_DESCENDING((*a)->max_ns, (*b)->max_ns);
-	return r ? r : by_total(x, y);
+static uint64_t group_count(const struct aggregate_group *group)
+{
+	return group->count;
 }
 
 static int by_count(const void *x, const void *y)
 {
-	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*a)->is_last - (int)(*b)->is_last;
-
-	if (!r)
-		r = COMPARE_DESCENDING((*a)->count, (*b)->count);
-	return r ? r : by_total(x, y);
+	return by_value(x, y, group_count);
 }
 
 void snapshot_rests_init(struct wire_snapshot_reply *reply)
@@ -163,34 +175,22 @@ static uint64_t blocked_of(const struct aggregate_group *group)
 
 static int by_throttled(const void *x, const void *y)
 {
-	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*a)->is_last - (int)(*b)->is_last;
-
-	if (!r)
-		r = COMPARE_DESCENDING(throttled_of(*a), throttled_of(*b));
-	return r ? r : by_total(x, y);
+	return by_value(x, y, throttled_of);
 }
 
 static int by_runnable(const void *x, const void *y)
 {
-	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*a)->is_last - (int)(*b)->is_last;
-
-	if (!r)
-		r = COMPARE_DESCENDING(runnable_of(*a), runnable_of(*b));
-	return r ? r : by_total(x, y);
+	return by_value(x, y, runnable_of);
 }
 
 static int by_blocked(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*a)->is_last - (int)(*b)->is_last;
 
-	if (!r)
-		r = (int)(*b)->is_urgent - (int)(*a)->is_urgent;
-	if (!r)
-		r = COMPARE_DESCENDING(blocked_of(*a), blocked_of(*b));
-	return r ? r : by_total(x, y);
+	/* A group that is last is idle, and none that is idle is urgent. */
+	if ((*a)->is_urgent != (*b)->is_urgent)
+		return (*a)->is_urgent ? -1 : 1;
+	return by_value(x, y, blocked_of);
 }
 
 static int by_first(const void *x, const void *y)
