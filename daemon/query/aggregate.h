@@ -67,7 +67,12 @@ struct aggregate_line {
 	 */
 	uint64_t functions[LINE_FUNCTIONS];
 	uint64_t function_ns[LINE_FUNCTIONS];
-	struct aggregate_set processes; /* the processes of the group that are not folded */
+	/*
+	 * The processes of the group that are not folded: the first one; if there are others, all
+	 * of them, as far as there is memory
+	 */
+	struct process_id process;
+	struct aggregate_set processes;
 	/* the time of the group, and the part of it that was runnable, in each slot of the range */
 	uint64_t slots[AGGREGATE_SLOTS];
 	uint64_t runnable_slots[AGGREGATE_SLOTS];
@@ -361,8 +366,8 @@ void aggregate_settle_own(struct aggregate *aggregate,
 			  void *userdata);
 
 /*
- * Returns the number of processes in a group of GROUP_BY_LINE: of those whose rows were folded, at
- * least the number.
+ * Returns the number of processes in a group of GROUP_BY_LINE: at least the number, if rows of some
+ * were folded, or if there are more than the query has memory for.
  */
 uint64_t aggregate_line_processes(const struct aggregate_group *group);
 

@@ -176,6 +176,7 @@ struct aggregate {
 	size_t max_io_groups;
 	struct aggregate_name *names;
 	size_t names_bytes;	     /* memory of the names */
+	size_t line_members;	     /* number of members in the sets of processes of all lines */
 	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
 	struct aggregate_set processes;

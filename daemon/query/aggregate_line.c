@@ -38,6 +38,38 @@ static void function_add(struct aggregate_line *line, uint64_t function, uint64_
 	line->function_ns[least] = ns - less;
 }
 
+/*
+ * The sets of processes take at most one part in MEMBERS_PART of options.max_memory, of which each
+ * member takes at most MEMBER_BYTES.
+ */
+enum { MEMBERS_PART = 4, MEMBER_BYTES = 4 * sizeof(uint64_t) };
+
+static void member_add(struct aggregate *aggregate, struct aggregate_line *line,
+		       const struct process_id *id)
+{
+	const uint64_t before = aggregate_set_count(&line->processes);
+	const size_t max = aggregate->options.max_memory;
+
+	if (max && aggregate->line_members >= max / MEMBERS_PART / MEMBER_BYTES)
+		return;
+	if (aggregate_set_add(&line->processes, (uint64_t)id->pid, id->start_boot_ns, false))
+		aggregate->error = -ENOMEM;
+	aggregate->line_members += aggregate_set_count(&line->processes) > before;
+}
+
+/* Counts a process of a group. Most groups have one only, which needs no set. */
+static void process_add(struct aggregate *aggregate, struct aggregate_line *line,
+			const struct process_id *id)
+{
+	if (!line->process.pid)
+		line->process = *id;
+	if (line->process.pid == id->pid && line->process.start_boot_ns == id->start_boot_ns)
+		return;
+	if (!line->processes.n)
+		member_add(aggregate, line, &line->process);
+	member_add(aggregate, line, id);
+}
+
 void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,
 			const struct aggregate_item *item)
 {
@@ -45,10 +77,8 @@ void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line
 
 	line->slots[aggregate->slot] += ns;
 	line->runnable_slots[aggregate->slot] += item->runnable_ns;
-	if (!item->info->process.is_kernel && !item->processes &&
-	    aggregate_set_add(&line->processes, (uint64_t)item->info->process.id.pid,
-			      item->info->process.id.start_boot_ns, false))
-		aggregate->error = -ENOMEM;
+	if (!item->info->process.is_kernel && !item->processes)
+		process_add(aggregate, line, &item->info->process.id);
 	if (item->function && ns)
 		function_add(line, item->function, ns);
 }
@@ -66,7 +96,8 @@ void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_lin
 
 uint64_t aggregate_line_processes(const struct aggregate_group *group)
 {
-	uint64_t processes = aggregate_set_count(&group->line->processes);
+	uint64_t in_set = aggregate_set_count(&group->line->processes);
+	uint64_t processes = in_set ? in_set : group->line->process.pid != 0;
 	uint64_t folded = window_processes(group->folded, group->started);
 
 	/* A process may have rows of its own in one window, and be folded in another one. */

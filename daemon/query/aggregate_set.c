@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SLOTS_MIN = 256, MARK = 1, USED = 2, SAMPLE_BIT = 40 };
+enum { SLOTS_MIN = 16, MARK = 1, USED = 2, SAMPLE_BIT = 40 };
 
 /* Returns a hash of `id` and `start`. All bits of the hash are well mixed. */
 static uint64_t mix(uint64_t id, uint64_t start)

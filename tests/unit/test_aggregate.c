@@ -1374,6 +1374,13 @@ static void test_processes_of_a_line(void **state)
 	windows[1]->rows[0].processes = 5000;
 	groups = run(1);
 	assert_int_equal(aggregate_line_processes(groups[0]), 5000);
+	/* The sets of processes have a fourth of the query's memory: here, room for four. */
+	windows[1]->images[0].folded = windows[1]->rows[0].processes = 0;
+	options.max_memory = 4 * 4 * 4 * sizeof(uint64_t);
+	groups = run(1);
+	assert_int_equal(groups[0]->blocked_ns, 1000 * US);
+	assert_int_equal(aggregate_line_processes(groups[0]), 4);
+	options.max_memory = 0;
 	options.line_functions = true;
 	groups = run(2);
 	assert_int_equal(sum_of(groups, 2), 1000 * US);
