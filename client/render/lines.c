@@ -43,8 +43,8 @@ static char *who_on_host(const struct wire_row *row)
 	if (row->tid != WIRE_ABSENT && row->tid != row->process.pid)
 		return must_printf("%s(%" PRId64 "%s)/%s(%" PRId64 ")", name, row->process.pid,
 				   gone, comm, row->tid);
-	/* All threads of the kernel whose names differ in digits only. */
-	if (row->process.kernel && row->process.pid == 0)
+	/* Threads of the kernel whose names differ in digits only, or all that had no row. */
+	if (row->process.pid == 0)
 		return TAKE(comm);
 	if (strcmp(comm, name) != 0)
 		return must_printf("%s(%" PRId64 "%s)/%s", name, row->process.pid, gone, comm);

@@ -759,6 +759,11 @@ class Client(unittest.TestCase):
             lines = self.terminal(80, {"NO_COLOR": "1"}, *words, "-n", "41").rstrip("\r\n").split("\r\n")
             self.assertGreater(len(lines), 42)
         self.assertEqual(self.asked()["sort"], "max")
+        # The daemon reverses the rows: the largest are the last ones.
+        self.daemon.replies["Snapshot"] = [{"parameters": {**answer, "rows": [own, *reversed(rows)]}}]
+        lines = self.terminal(80, {"NO_COLOR": "1"}, "snapshot", "offcpu", "--reverse").rstrip("\r\n").split("\r\n")
+        self.assertIn(" p0(100) ", lines[-2])
+        self.assertEqual(len(lines), 23, lines)
         self.terminal(80, {"NO_COLOR": "1"}, "snapshot", "offcpu")
         self.assertEqual((self.asked()["by"], self.asked()["top"]), ("line", 23))
         self.run_it("snapshot", "offcpu", "--json")
@@ -768,11 +773,54 @@ class Client(unittest.TestCase):
         """A row that stands for several processes says how many, also where they were folded."""
         process = {**row()["process"], "pid": 0, "comm": "sh"}
         rows = [row(comm="sh", process=process, processes=6280), row(comm="worker-*", process=process, processes=2),
-                row(comm="sh", process=process, folded=1), row(comm="db", processes=1)]
+                row(comm="sh", process=process, folded=1), row(comm="db", processes=1),
+                row(comm="others", process={**process, "comm": "others"})]
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows)}]
         _, out, _ = self.run_it("snapshot", "offcpu")
-        for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) "):
+        for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) ", " others "):
             self.assertIn(who, out)
+
+    def test_parts_of_requests_are_no_layer(self):
+        """Where only disks are recorded, an overview has no queue of a disk as a layer above it."""
+        self.answer_screen(["db"])
+        (*others, io) = self.daemon.replies["Overview"]
+        rows = io["parameters"]["rows"]
+        queued = [{**r, "io": {**r["io"], "layer": "queue"}} for r in rows if r["io"]["layer"] == "block"]
+        blocks = [r for r in rows if r["io"]["layer"] == "block"]
+        io["parameters"]["rows"] = [*queued, *blocks]
+        io["parameters"]["parts"] = [{"name": layer, "rows": len(blocks), "total_ns": 10**12}
+                                     for layer in ("queue", "block")]
+        self.daemon.replies["Overview"] = [*others, io]
+        _, out, _ = self.run_it("snapshot")
+        self.assertRegex(out, r"disk read +\S+")
+        self.assertNotRegex(out, r"(?<!disk )\bread +sda")
+
+    def test_frames_of_entry_are_left_out(self):
+        """What leads from the start of a thread or a system call to what it does is in -v only."""
+        def stack(*frames):
+            return {"id": "0x1", "flags": [], "frames": [{"kind": "native", "name": name, "module": module}
+                                                         for name, module in frames]}
+        entry = stack(("work", "/bin/db"), ("clone_world", "/bin/db"), ("start_thread", "/lib/libc.so.6"),
+                      ("clone3", "/lib/libc.so.6"))
+        kernel = stack(("do_futex", None), ("__x64_sys_futex", None), ("do_syscall_64", None),
+                       ("entry_SYSCALL_64_after_hwframe", None))
+        only = stack(("_start", "/bin/db"))
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(kernel=kernel, user=entry), row(user=only)])}]
+        names = ("__x64_sys_futex", "do_syscall_64", "entry_SYSCALL_64_after_hwframe", "start_thread", "clone3")
+        _, out, _ = self.run_it("snapshot", "offcpu", "--stacks")
+        self.assertEqual([name for name in names if name in out], [])
+        for name in ("do_futex", "work", "clone_world", "_start"):
+            self.assertIn(name, out)
+        _, out, _ = self.run_it("snapshot", "offcpu", "-v")
+        self.assertEqual([name for name in names if name not in out], [])
+
+    def test_what_is_idle_has_no_room_in_an_overview(self):
+        """The screen says what idle waits it leaves out, also of a process that is named."""
+        self.daemon.replies["Overview"] = [{"parameters": snapshot([row()])}]
+        for words, idle in (([], False), (["-p", "42"], False), (["-p", "42", "--idle"], True), (["--json"], True),
+                            (["-p", "42", "--stacks"], None)):
+            self.run_it("snapshot", *words)
+            self.assertEqual(self.asked().get("idle"), idle, words)
 
     def test_wakers_in_lines(self):
         """Who ended the waits has a column."""
