@@ -3,9 +3,9 @@
 #define STACKD_BPF_FOLLOW_PROGS_BPF_H
 
 /*
- * BPF programs that report forks, execs and exits of processes to the daemon. The daemon loads them
- * unless another probe reports these events already. The probe offcpu does not use them: it has
- * programs of its own for these events.
+ * BPF programs that report forks, execs, exits and moves of processes to the daemon. The daemon
+ * loads them unless another probe reports these events already. The probe offcpu does not use them:
+ * it has programs of its own for these events.
  */
 
 #include "kernel.h"
@@ -42,6 +42,16 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (cpu)
 		process_exit(cpu, task, NULL);
+	return 0;
+}
+
+SEC("?tp_btf/cgroup_attach_task")
+int BPF_PROG(on_move, struct cgroup *group, const char *path, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_move(cpu, task);
 	return 0;
 }
 

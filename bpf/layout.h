@@ -345,6 +345,7 @@ enum record_type {
 	RECORD_MAPPING,
 	RECORD_CALL,
 	RECORD_NAME,
+	RECORD_MOVE,
 };
 
 struct record_head {
@@ -415,7 +416,8 @@ struct record_thread_end {
 };
 
 /*
- * A fork, exec or exit of a process. After a fork, the ids and comm are those of the child, and the
+ * A fork, exec or exit of a process, or its move to another control group: then only the ids, comm
+ * and group_name are set. After a fork, the ids and comm are those of the child, and the
  * parent_ members those of the parent. After an exec, the ids and comm are those that the process
  * has now, and the parent_ members are the tid, start and generation that the thread had before,
  * except for parent_comm: this is the name of the parent process in each record. `uid` (the

@@ -18,6 +18,7 @@
  * | tp_btf/sched_process_fork  | on_fork          | here                  | R, processes      |
  * | tp_btf/sched_process_exec  | on_exec          | here                  | T, R, processes   |
  * | tp_btf/sched_process_exit  | on_exit          | here                  | R, processes      |
+ * | tp_btf/cgroup_attach_task  | on_move          | here                  | R                 |
  * | iter/task                  | on_task          | here                  | T, R              |
  *
  * T: the maps threads, slots and free_slots. R: ring and seen. U: kstack_cache, ustack_cache and
@@ -809,6 +810,19 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	RUN_TIMED(cpu);
 	process_exit(cpu, task, thread_find(cpu, (__u64)task));
+	return 0;
+}
+
+/* Not loaded by kernels without control groups, which have no such tracepoint. */
+SEC("?tp_btf/cgroup_attach_task")
+int BPF_PROG(on_move, struct cgroup *group, const char *path, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (!cpu)
+		return 0;
+	RUN_TIMED(cpu);
+	process_move(cpu, task);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 #ifndef STACKD_BPF_PROCESS_BPF_H
 #define STACKD_BPF_PROCESS_BPF_H
 
-/* Sends the daemon a record for each fork, exec and exit of a process. */
+/* Sends the daemon a record for each fork, exec, exit and change of control group of a process. */
 
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
@@ -156,6 +156,31 @@ static __always_inline void process_exec(struct cpu *cpu, struct task_struct *ta
 	r = process_record(cpu, RECORD_EXEC);
 	if (r)
 		exec_send(cpu, r, task, &image);
+}
+
+/*
+ * Sends the control group into which the process of `task` was moved. A process is where its main
+ * thread is; other threads may be in groups below (cgroup.threads). The kernel reports moves in
+ * hierarchies of version 1, too: these leave the group as it was. The tracepoint
+ * (since 4.9) comes after the move, with interrupts disabled, so that nothing else uses
+ * the walker of this CPU meanwhile.
+ */
+static __always_inline void process_move(struct cpu *cpu, struct task_struct *task)
+{
+	__u32 walker = UNWIND_AT_EXEC;
+	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
+	struct record_process *r;
+	__u64 group_name;
+
+	if (!follows_processes || !w || task->pid != task->tgid)
+		return;
+	group_name = name_group(cpu, &w->name, task);
+	r = process_record(cpu, RECORD_MOVE);
+	if (!r)
+		return;
+	process_identify(r, task);
+	r->group_name = group_name;
+	bpf_ringbuf_submit(r, ring_flags());
 }
 
 /* The most threads that have not been released and are added up at the exit of a process. */

@@ -194,6 +194,10 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 
 	window_builder_add_record(drain->builder, &record->head);
 	switch (record->head.type) {
+	case RECORD_MOVE:
+		if (drain->follows_processes)
+			process_table_note_move(drain->processes, &id, record->group_name);
+		break;
 	case RECORD_FORK:
 		if (!record->is_kernel && drain->follows_processes)
 			process_table_note_fork(drain->processes, &id, &parent, record->comm,
@@ -252,6 +256,7 @@ void drain_on_record(void *context, const void *data, size_t size)
 	case RECORD_FORK:
 	case RECORD_EXEC:
 	case RECORD_EXIT:
+	case RECORD_MOVE:
 		handle_process(drain, data);
 		break;
 	case RECORD_NAME:

@@ -259,7 +259,16 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie);
 
-/* Attaches the programs that report fork, exec and exit, if options.follows_processes is set. */
+/*
+ * Has the program on_move loaded, which reports that a process was moved to another control group,
+ * if options.follows_processes is set and this kernel has its tracepoint (since 4.9, with
+ * CONFIG_CGROUPS). 0 or a negative errno.
+ */
+int probe_choose_move(struct probe *probe);
+/*
+ * Attaches the programs that report fork, exec, exit and moves, if options.follows_processes is
+ * set.
+ */
 int probe_follow(struct probe *probe);
 
 /*

@@ -75,6 +75,8 @@ static int offcpu_configure(struct probe *probe)
 		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);
 	if (!r)
 		r = bpf_program__set_autoload(skel->progs.on_wakeup, throttled_by_queue());
+	if (!r)
+		r = probe_choose_move(probe);
 	return r ? r
 		 : switch_hook_configure(probe, skel->progs.on_sched_exit,
 					 skel->progs.on_finish_switch);
@@ -132,6 +134,8 @@ static int offcpu_attach(struct probe *probe)
 		r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
 	if (!r && bpf_program__autoload(skel->progs.on_wakeup))
 		r = probe_attach_one(probe, skel->progs.on_wakeup);
+	if (!r && bpf_program__autoload(skel->progs.on_move))
+		r = probe_attach_one(probe, skel->progs.on_move);
 	if (!r)
 		r = switch_hook_attach(probe, skel->progs.on_sched_exit,
 				       skel->progs.on_finish_switch);

@@ -20,8 +20,8 @@
 #include "daemon/probe/own_programs.h"
 #include "daemon/probe/unwind_maps.h"
 
-/* Names of the BPF programs in bpf/follow_progs.bpf.h, which report fork, exec and exit. */
-static const char *const followers[] = { "on_fork", "on_exec", "on_exit" };
+/* Names of the BPF programs in bpf/follow_progs.bpf.h, which follow processes. */
+static const char *const followers[] = { "on_fork", "on_exec", "on_exit", "on_move" };
 
 void probe_fail(struct probe *probe, const char *format, ...)
 {
@@ -97,14 +97,25 @@ static struct bpf_program *follower(const struct probe *probe, size_t i)
 	return bpf_object__find_program_by_name(probe->object, followers[i]);
 }
 
+int probe_choose_move(struct probe *probe)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(probe->object, "on_move");
+	bool is_loaded = probe->options.follows_processes &&
+			 kernel_btf_has("btf_trace_cgroup_attach_task", BTF_KIND_TYPEDEF);
+
+	return bpf_program__set_autoload(program, is_loaded);
+}
+
 static int followers_choose(struct probe *probe)
 {
 	size_t i;
 	int r = 0;
 
-	for (i = 0; probe->options.follows_processes && i < ARRAY_SIZE(followers) && !r; i++)
+	if (!probe->options.follows_processes)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(followers) && !r; i++)
 		r = bpf_program__set_autoload(follower(probe, i), true);
-	return r;
+	return r ? r : probe_choose_move(probe);
 }
 
 /*
@@ -211,7 +222,8 @@ int probe_follow(struct probe *probe)
 	int r = 0;
 
 	for (i = 0; probe->options.follows_processes && i < ARRAY_SIZE(followers) && !r; i++)
-		r = probe_attach_one(probe, follower(probe, i));
+		if (bpf_program__autoload(follower(probe, i)))
+			r = probe_attach_one(probe, follower(probe, i));
 	return r;
 }
 

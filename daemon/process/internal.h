@@ -84,6 +84,7 @@ struct process {
 	char comm_before[16]; /* what it was called until comm_ns, of CLOCK_MONOTONIC */
 	int64_t comm_ns;
 	struct old_text *old_texts;  /* strings of `exe` and `cgroup` from before, see texts.c */
+	unsigned n_moves;	     /* how many of them are groups that the process has left */
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
 					Only process_set_text() changes them */
 	uint64_t exe_dev, exe_inode; /* device and inode of the program file; 0 if unknown */
@@ -198,7 +199,7 @@ struct process_table {
 	size_t n_processes;
 	size_t dead_bytes; /* memory of exited processes that are still in the table, in bytes */
 	size_t referred_bytes; /* see process_table_referred_bytes() */
-	uint64_t too_late, put_off, queue_full, mappings_full, table_full, perf_refused;
+	uint64_t too_late, put_off, queue_full, mappings_full, table_full, moves_full, perf_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
 	/*
@@ -264,6 +265,13 @@ void process_publish(struct process *process);
  * if `value` is NULL. When out of memory, *field keeps its old value.
  */
 void process_set_text(struct process *process, const char **field, const char *value);
+/*
+ * Sets process.cgroup as process_set_text() does, and keeps the path that it had until now for
+ * process_cgroup_at(). NULL if there were PROCESS_MOVES_MAX moves already.
+ */
+void process_move(struct process *process, const char *cgroup);
+/* Returns the path of the control group in which the process was at a time of CLOCK_MONOTONIC. */
+const char *process_cgroup_at(const struct process *process, int64_t at_ns);
 /*
  * Drops the strings from before, which callers may have used as long as they had a reference to the
  * process.

@@ -306,6 +306,11 @@ bool process_has_exited(struct process *process)
 
 void process_info(struct process *process, struct process_info *out)
 {
+	process_info_at(process, INT64_MAX, out);
+}
+
+void process_info_at(struct process *process, int64_t at_ns, struct process_info *out)
+{
 	pthread_mutex_lock(&process->table->lock);
 	*out = (struct process_info){
 		.id = process->id,
@@ -315,7 +320,7 @@ void process_info(struct process *process, struct process_info *out)
 		.is_replaced = process->is_replaced,
 		.is_folded = process->is_folded,
 		.exe = process->exe,
-		.cgroup = process->cgroup,
+		.cgroup = process_cgroup_at(process, at_ns),
 	};
 	memcpy(out->comm, process->comm, sizeof(out->comm));
 	pthread_mutex_unlock(&process->table->lock);

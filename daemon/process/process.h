@@ -67,13 +67,14 @@ struct process_stats {
 				   too many */
 	uint64_t mappings_full; /* how often a process had more mappings than stackd keeps */
 	uint64_t table_full;	/* how often a process was not added because the table was full */
-	size_t dead_bytes;	/* memory of exited processes that are still in the table, in
-				   bytes */
-	size_t referred_bytes;	/* see process_table_referred_bytes() */
-	size_t perf_map_bytes;	/* memory of perf maps, which name code made at run time, in
-				   bytes */
-	uint64_t perf_refused;	/* number of processes whose perf map has another owner, or is
-				   too big or too old */
+	uint64_t moves_full;   /* how often a process was moved more than PROCESS_MOVES_MAX times */
+	size_t dead_bytes;     /* memory of exited processes that are still in the table, in
+				  bytes */
+	size_t referred_bytes; /* see process_table_referred_bytes() */
+	size_t perf_map_bytes; /* memory of perf maps, which name code made at run time, in
+				  bytes */
+	uint64_t perf_refused; /* number of processes whose perf map has another owner, or is
+				  too big or too old */
 	struct opener_stats opening; /* see opener_stats() */
 };
 
@@ -95,7 +96,12 @@ enum walk_end {
 	WALK_ENDS,	     /* number of the values above */
 };
 
-enum { WALK_STATS_MAX = 256, PROCESSES_MAX = 131072 };
+/*
+ * WALK_STATS_MAX: most programs that process_table_walk_stats() knows. PROCESS_MOVES_MAX: how many
+ * moves of a process to other control groups are remembered while it is referenced. With the next
+ * one, its group is unknown.
+ */
+enum { WALK_STATS_MAX = 256, PROCESSES_MAX = 131072, PROCESS_MOVES_MAX = 64 };
 
 /*
  * Statistics of how walks of the stacks of one program ended. A stack that occurs many times in a
@@ -205,6 +211,13 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 			     const char *comm, const struct process_image *image);
 
 /*
+ * Records that a process was moved to the control group of which `group_name` is the path's id; 0
+ * if it is not known. process_info_at() still returns the groups of before for times before.
+ */
+void process_table_note_move(struct process_table *table, const struct process_id *id,
+			     uint64_t group_name);
+
+/*
  * Counts a walk of a stack of the process. `address` is where the walk ended. `ends` says how it
  * ended: bit 1 << N is set for each value N of enum walk_end that applies. If the address may be in
  * a mapping that is not known yet, the mappings are read again (rate limited). If only the file's
@@ -305,8 +318,13 @@ struct process *process_unref(struct process *process);
  */
 bool process_has_exited(struct process *process);
 
-/* Copies the known facts about a process; the strings stay valid while the reference is held. */
+/*
+ * Copies the known facts about a process; the strings stay valid while the reference is held.
+ * process_info_at() does the same, but with the control group in which the process was at that time
+ * of CLOCK_MONOTONIC.
+ */
 void process_info(struct process *process, struct process_info *out);
+void process_info_at(struct process *process, int64_t at_ns, struct process_info *out);
 
 /* Says which data process_lookup() lacked to name an address. process_refresh() can read it. */
 enum process_miss {

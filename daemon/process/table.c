@@ -380,6 +380,26 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 	process_table_unlock(table);
 }
 
+void process_table_note_move(struct process_table *table, const struct process_id *id,
+			     uint64_t group_name)
+{
+	struct process *process;
+	const char *path;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find(table, id);
+	if (!process)
+		process = process_find_latest(table, id);
+	path = process_name_find(table, group_name);
+	if (process && (path || group_name == NAME_NONE))
+		process_move(process, path);
+	if (process && !path && group_name != NAME_NONE)
+		read_queue_add(process, 0, false);
+	if (process)
+		process->group_name = group_name;
+	process_table_unlock(table);
+}
+
 void process_table_note_exit(struct process_table *table, const struct process_id *id)
 {
 	struct process *process;
@@ -507,6 +527,7 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.queue_full = table->queue_full,
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
+		.moves_full = table->moves_full,
 		.dead_bytes = table->dead_bytes,
 		.referred_bytes = table->referred_bytes,
 		.perf_map_bytes = perf_maps_bytes(),

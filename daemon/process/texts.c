@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/process/internal.h"
 
@@ -22,8 +23,13 @@ struct process_text {
  * process is referenced, because a caller may still use it.
  */
 struct old_text {
-	struct old_text *next; /* next in the list process.old_texts */
+	struct old_text *next; /* next in the list process.old_texts, which has the newest first */
 	const char *text;
+	/*
+	 * time of CLOCK_MONOTONIC until which it was the process's control group; 0: it was an exe,
+	 * or was found to be wrong
+	 */
+	int64_t until_ns;
 };
 
 /* Returns the hash of a string in process_table.texts. The default one is for keys of whole words.
@@ -71,7 +77,7 @@ static void text_put(struct process_table *table, const char *value)
  * Drops the reference to a string that the process no longer points to, later if a caller may still
  * use the string. When out of memory, the string stays as long as the table.
  */
-static void text_retire(struct process *process, const char *value)
+static void text_retire(struct process *process, const char *value, int64_t until_ns)
 {
 	struct old_text *old;
 
@@ -82,15 +88,21 @@ static void text_retire(struct process *process, const char *value)
 	old = malloc(sizeof(*old));
 	if (!old)
 		return;
-	*old = (struct old_text){ process->old_texts, value };
+	*old = (struct old_text){ process->old_texts, value, until_ns };
 	process->old_texts = old;
+	process->n_moves += until_ns > 0;
 }
 
-void process_set_text(struct process *process, const char **field, const char *value)
+/*
+ * Sets *field to a copy of `value`. Keeps the string from before as one that was right until
+ * until_ns.
+ */
+static void text_set(struct process *process, const char **field, const char *value,
+		     int64_t until_ns)
 {
 	const char *before = *field, *after = NULL;
 
-	if (before && value && !strcmp(before, value))
+	if (before == value || (before && value && !strcmp(before, value)))
 		return;
 	if (value) {
 		after = text_get(process->table, value);
@@ -99,7 +111,32 @@ void process_set_text(struct process *process, const char **field, const char *v
 	}
 	*field = after;
 	if (before)
-		text_retire(process, before);
+		text_retire(process, before, until_ns);
+}
+
+void process_set_text(struct process *process, const char **field, const char *value)
+{
+	text_set(process, field, value, 0);
+}
+
+void process_move(struct process *process, const char *cgroup)
+{
+	if (process->n_moves >= PROCESS_MOVES_MAX) {
+		process->table->moves_full++;
+		process_set_text(process, &process->cgroup, NULL);
+		return;
+	}
+	text_set(process, &process->cgroup, cgroup, clock_ns(CLOCK_MONOTONIC));
+}
+
+const char *process_cgroup_at(const struct process *process, int64_t at_ns)
+{
+	const char *cgroup = process->cgroup;
+
+	for (const struct old_text *old = process->old_texts; old; old = old->next)
+		if (old->until_ns > at_ns)
+			cgroup = old->text;
+	return cgroup;
 }
 
 void process_drop_old_texts(struct process *process)
@@ -111,6 +148,7 @@ void process_drop_old_texts(struct process *process)
 		text_put(process->table, old->text);
 		free(old);
 	}
+	process->n_moves = 0;
 }
 
 void process_texts_free(struct process_table *table)

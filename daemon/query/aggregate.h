@@ -54,6 +54,7 @@ struct aggregate_key {
 struct aggregate_process {
 	struct process *process; /* reference to the process; NULL: only `number` is known */
 	int64_t number;		 /* number of the row on disk, for store_reader_process() */
+	int64_t at_ns;		 /* time of a window that has it, for process_info_at() */
 };
 
 enum { AGGREGATE_SLOTS = 8, LINE_FUNCTIONS = 4 };

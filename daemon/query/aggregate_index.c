@@ -123,7 +123,7 @@ void aggregate_image_process(const struct window *window, const struct window_im
 	const struct window_owner *owner;
 
 	if (image->process) {
-		process_info(image->process, out);
+		process_info_at(image->process, window_middle_ns(window), out);
 		return;
 	}
 	owner = &window->owners[image->owner];
@@ -407,6 +407,7 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 
 		aggregate_image_process(window, image, &info->process);
 		info->handle.process = image->process;
+		info->handle.at_ns = window_middle_ns(window);
 		if (!image->process)
 			info->handle.number = window->owners[image->owner].number;
 		if (aggregate->seen)

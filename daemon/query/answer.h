@@ -153,10 +153,11 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 struct process *answer_process(struct answer *answer, const struct aggregate_process *process);
 
 /*
- * Sets *row to a row of the process, without any of the optional fields. If `process` is NULL, the
- * row is of no process.
+ * Sets *row to a row of the process as it was at the time at_ns of CLOCK_MONOTONIC, without any of
+ * the optional fields. If `process` is NULL, the row is of no process.
  */
-void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row);
+void answer_row_init(struct arena *arena, struct process *process, int64_t at_ns,
+		     struct wire_row *row);
 
 /* Copies n buckets to *out, without the empty ones at the end. Returns 0 or -ENOMEM. */
 int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out);

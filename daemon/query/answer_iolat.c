@@ -143,7 +143,7 @@ int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *gro
 
 	if (!process && group->process.number)
 		return -ENOMEM;
-	answer_row_init(arena, process, row);
+	answer_row_init(arena, process, group->process.at_ns, row);
 	if (group->is_others)
 		row->process.comm = "(others)";
 	/* always 0 in rows of I/O: row->io has a throttled_ns of its own */

@@ -19,14 +19,14 @@ struct process *answer_process(struct answer *answer, const struct aggregate_pro
 	return store_reader_process(answer->reader, process->number);
 }
 
-static struct wire_process process_wire(struct arena *arena, struct process *process)
+static struct wire_process process_wire(struct arena *arena, struct process *process, int64_t at_ns)
 {
 	struct process_info info;
 
 	if (!process)
 		return (struct wire_process){ .comm = "", .replaced = WIRE_BOOL_ABSENT };
 	process_check_exited(process);
-	process_info(process, &info);
+	process_info_at(process, at_ns, &info);
 	return (struct wire_process){
 		.pid = info.id.pid,
 		.start = info.start_real_ns,
@@ -39,10 +39,11 @@ static struct wire_process process_wire(struct arena *arena, struct process *pro
 	};
 }
 
-void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row)
+void answer_row_init(struct arena *arena, struct process *process, int64_t at_ns,
+		     struct wire_row *row)
 {
 	*row = wire_row_absent();
-	row->process = process_wire(arena, process);
+	row->process = process_wire(arena, process, at_ns);
 }
 
 int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out)
@@ -250,7 +251,7 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 
 	if (!process && group->process.number)
 		return -ENOMEM;
-	answer_row_init(stacks->arena, process, row);
+	answer_row_init(stacks->arena, process, group->process.at_ns, row);
 	if (stacks->options->by_thread && !group->is_others && !group->is_own)
 		row->tid = group->tid;
 	row->comm = arena_strndup(stacks->arena, is_named ? group->max_comm : group->key.comm,

@@ -87,7 +87,7 @@ int flood_find(const struct window *window, struct arena *arena, struct flood *o
 		shares[i].cgroup = "";
 		if (!window->images[i].process)
 			continue;
-		process_info(window->images[i].process, &info);
+		process_info_at(window->images[i].process, window_middle_ns(window), &info);
 		if (info.cgroup)
 			shares[i].cgroup = info.cgroup;
 		shares[i].size = user_size(shares[i].cgroup);

@@ -45,6 +45,8 @@ static const struct {
 	  "symbol tables were dropped and are read again when they are needed, which takes CPU "
 	  "time" },
 	{ "processes", NULL, "events of further processes are lost" },
+	{ "processes.moves", NULL,
+	  "processes that are moved to another control group again and again are in no unit" },
 	{ "symbols.perf_maps", "bytes",
 	  "functions of further programs that make code at run time have addresses instead of "
 	  "names" },
@@ -170,6 +172,8 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "symbols.max_memory", config->symbols_max_memory, processes.symbol_bytes,
 		  processes.evictions);
 	limit_add(list, "processes", PROCESSES_MAX, processes.processes, processes.table_full);
+	/* This limit is hit by each move of a process beyond it. */
+	limit_add(list, "processes.moves", PROCESS_MOVES_MAX, 0, processes.moves_full);
 	limit_add(list, "symbols.perf_maps", PERF_MAPS_MEMORY_MAX, processes.perf_map_bytes,
 		  processes.perf_refused);
 	/* This limit is hit by each request to parse a file whose owner has to wait. */

@@ -152,7 +152,7 @@ static int images_add(struct window_sums *sums, const struct window *window)
 	for (i = 0; i < window->n_images; i++) {
 		const struct window_image *image = &window->images[i];
 
-		process_info(image->process, &process);
+		process_info_at(image->process, window_middle_ns(window), &process);
 		unit = unit_get(sums, process.cgroup);
 		if (!unit)
 			return -ENOMEM;
@@ -417,7 +417,7 @@ static bool has_all_units(const struct window *window)
 	size_t i;
 
 	for (i = 0; i < window->n_images; i++) {
-		process_info(window->images[i].process, &process);
+		process_info_at(window->images[i].process, window_middle_ns(window), &process);
 		if (!process.cgroup && !process.has_exited && !process.is_replaced &&
 		    !process.is_folded && process.id.pid)
 			return false;

@@ -109,7 +109,7 @@ int store_merged_encode(struct store *store, struct store_reader *reader,
 {
 	struct merged_names merged = {
 		.loaded = store_reader_names(reader),
-		.added = store_intern_names(store->intern, id, tier),
+		.added = store_intern_names(store->intern, window, id, tier),
 		.store = store,
 		.tiers = 1U << tier,
 	};

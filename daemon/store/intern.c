@@ -15,7 +15,8 @@ struct store_intern {
 	struct row_cache files;
 	struct row_cache stacks;
 	struct row_cache processes;
-	int64_t window;
+	int64_t window;	    /* number of the window that is encoded */
+	int64_t at_ns;	    /* its middle */
 	unsigned int tiers; /* the tier of this window, as in struct id_set */
 	/*
 	 * the rows in use, as a running collection finds them, see store_intern_mark(); NULL: no
@@ -347,7 +348,7 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	struct process_info info;
 	struct row_key key;
 
-	process_info(process, &info);
+	process_info_at(process, intern->at_ns, &info);
 	bytes_put_i64(&data, info.id.pid);
 	bytes_put_u64(&data, info.id.exec_gen);
 	bytes_put_u64(&data, info.id.start_boot_ns);
@@ -371,9 +372,11 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	return row_number(intern, STATEMENT_PROCESS_FIND, &intern->processes, &key, &data, out);
 }
 
-struct store_names store_intern_names(struct store_intern *intern, int64_t window, size_t tier)
+struct store_names store_intern_names(struct store_intern *intern, const struct window *window,
+				      int64_t number, size_t tier)
 {
-	intern->window = window;
+	intern->window = number;
+	intern->at_ns = window_middle_ns(window);
 	intern->tiers = 1U << tier;
 	return (struct store_names){
 		.stack_number = stack_number,

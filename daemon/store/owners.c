@@ -73,7 +73,7 @@ void store_owners_encode(const struct store_table *processes, const struct windo
 	for (i = 0; i < window->n_images && n < processes->n; i++) {
 		if (window->images[i].process != processes->items[n])
 			continue;
-		process_info(processes->items[n++], &info);
+		process_info_at(processes->items[n++], window_middle_ns(window), &info);
 		owner_encode(&info, window->images[i].start_boot_ns, last_pid, &texts, &owners);
 		last_pid = info.id.pid;
 	}

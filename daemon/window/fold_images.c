@@ -35,7 +35,7 @@ static void image_init(const struct window *in, const struct window_image *from,
 	const struct process_info *process = &image->process;
 	int64_t started_ns;
 
-	process_info(from->process, &image->process);
+	process_info_at(from->process, window_middle_ns(in), &image->process);
 	image->kept = FOLD_NONE;
 	image->unit = hash_text(HASH64_SEED + process->is_kernel, process->cgroup);
 	image->hash = hash_text(hash_text(image->unit, process->comm), process->exe);

@@ -492,6 +492,15 @@ void window_pack(struct window *window);
 const char *window_loss_name(unsigned int loss);
 
 /*
+ * Returns the time at which a window's processes are said to be in their control groups: one that
+ * was moved within the window is in the group where it was longer.
+ */
+static inline int64_t window_middle_ns(const struct window *window)
+{
+	return window->start_ns + (window->end_ns - window->start_ns) / 2;
+}
+
+/*
  * Returns how many processes a folded row or entry stands for. Both arguments are members of this
  * row or entry.
  */

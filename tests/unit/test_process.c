@@ -712,6 +712,67 @@ static void known_programs_are_not_put_off(void **state)
 	process_unref(process);
 }
 
+static void assert_group(struct process *process, int64_t at_ns, const char *group)
+{
+	struct process_info info;
+
+	process_info_at(process, at_ns, &info);
+	if (group)
+		assert_string_equal(info.cgroup, group);
+	else
+		assert_null(info.cgroup);
+}
+
+/* Moves the process, and returns a time between this move and the next one. */
+static int64_t move(struct process *process, uint64_t group_name)
+{
+	struct process_info info;
+	int64_t moved_ns;
+
+	process_info(process, &info);
+	process_table_note_move(table, &info.id, group_name);
+	moved_ns = clock_ns(CLOCK_MONOTONIC);
+	while (clock_ns(CLOCK_MONOTONIC) <= moved_ns + 1)
+		;
+	return moved_ns + 1;
+}
+
+static void a_move_leaves_the_past_alone(void **state)
+{
+	const struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
+	struct process *process;
+	struct process_stats stats;
+	int64_t first_ns, in_box_ns;
+
+	process_table_note_name(table, 10, "true\0bin\0usr", 13);
+	process_table_note_name(table, 11, "web\0box", 8);
+	process_table_note_name(table, 12, "jail", 5);
+	process = exec_nobody(&image);
+	first_ns = move(process, 11); /* as the kernel reports for hierarchies of version 1 */
+	in_box_ns = move(process, 12);
+	assert_group(process, INT64_MAX, "/jail");
+	assert_group(process, in_box_ns, "/jail");
+	assert_group(process, first_ns, "/box/web");
+	assert_group(process, 0, "/box/web");
+	move(process, 11);
+	assert_group(process, INT64_MAX, "/box/web");
+	assert_group(process, in_box_ns, "/jail");
+	assert_group(process, first_ns, "/box/web");
+
+	for (unsigned int i = 2; i < PROCESS_MOVES_MAX; i++)
+		move(process, 11 + (i + 1) % 2);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.moves_full, 0);
+	assert_group(process, INT64_MAX, "/box/web");
+	move(process, 12);
+	move(process, 11);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.moves_full, 2);
+	assert_group(process, INT64_MAX, NULL);
+	assert_group(process, first_ns, "/box/web");
+	process_unref(process);
+}
+
 static void an_exec_brings_its_names(void **state)
 {
 	struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
@@ -1533,6 +1594,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(others_are_read_when_they_are_older, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_brings_its_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_move_leaves_the_past_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_oldest_path_goes_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_is_another_image, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_exec_takes_no_names_away, set_up, tear_down),

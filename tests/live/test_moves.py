@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that a process is in the control group in which it was at the time: before it was moved in the
+old one, from then on in the new one, in answers from memory and from disk."""
+
+from harness import *
+
+need_live()
+NAMES = ["a", "b"]
+GROUPS = [f"/stackd-moves-{os.getpid()}-{name}" for name in NAMES]
+for group in GROUPS:
+    os.mkdir(cgroup_root() + group)
+    atexit.register(os.rmdir, cgroup_root() + group)
+
+
+def move(pid, group):
+    with open(cgroup_root() + group + "/cgroup.procs", "w", encoding="ascii") as f:
+        f.write(str(pid))
+
+
+def pids(probe, times, group):
+    """Returns the processes that have rows in the group between two times."""
+    result = daemon.ctl("snapshot", probe, "--since", at(times[0]), "--until", at(times[1]), "--cgroup", group,
+                        "--by", "process", "-n", "0", "--idle", "--format", "json")
+    if result.code == 4:
+        return set()
+    rows = json.loads(result.out)["rows"]
+    check({row["process"]["cgroup"] for row in rows} == {group}, f"rows are of {group}: {rows}")
+    return {row["process"]["pid"] for row in rows}
+
+
+daemon = Daemon("window.length=1s")
+slept = spawn([sys.executable, "-c", "import time\nwhile 1: time.sleep(0.005)"])
+spun = spawn([sys.executable, "-c", "while 1: pass"])
+MOVED = {"offcpu": slept.pid, "oncpu": spun.pid}
+times = {}
+for name, group in zip(NAMES, GROUPS):
+    for pid in MOVED.values():
+        move(pid, group)
+    # Windows of up to a second, written together, may have both groups.
+    begun = max(daemon.cut(probe) for probe in MOVED) + 2 * NS_PER_S
+    wait_until(lambda: time.time_ns() > begun + 2 * NS_PER_S, 30, "windows in one group")
+    times[name] = begun, begun + NS_PER_S
+
+
+def check_answers(text):
+    for probe, pid in MOVED.items():
+        for window in NAMES:
+            for name, group in zip(NAMES, GROUPS):
+                found = pids(probe, times[window], group)
+                check((pid in found) == (window == name),
+                      f"{text}: {probe} of the time in {window} has {found} in {name}, moved was {pid}")
+
+
+check_answers("in memory")
+check(daemon.stop() == 0, "the daemon ends")
+daemon.start()
+check_answers("on disk")
+finish()
