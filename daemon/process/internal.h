@@ -132,6 +132,8 @@ struct process {
 	bool had_perf;		      /* a perf map of the process has been read before */
 	int64_t perf_checked_ns, perf_due_ns;
 
+	uint32_t names_version; /* see process_names_version() */
+
 	struct process_held *held; /* NULL: no references are held, as for most processes */
 
 	struct walk_stats *walks; /* statistics of stack walks of the program with the path

@@ -45,6 +45,16 @@ bool process_perf_is_due(struct process *process, bool is_name_missing)
 	return due;
 }
 
+uint32_t process_names_version(struct process *process)
+{
+	uint32_t version;
+
+	pthread_mutex_lock(&process->table->lock);
+	version = process->names_version + 1;
+	pthread_mutex_unlock(&process->table->lock);
+	return version;
+}
+
 /*
  * Makes `map` the perf map of the process, and takes over the caller's reference to it. If `map` is
  * NULL, the process has no perf map now. `state` is the state of the file.
@@ -55,6 +65,7 @@ static void perf_set(struct process *process, struct perf_map *map, const struct
 
 	pthread_mutex_lock(&process->table->lock);
 	old = process->perf;
+	process->names_version += map || old;
 	process->perf = map;
 	process->perf_state = *state;
 	pthread_mutex_unlock(&process->table->lock);
@@ -135,4 +146,10 @@ void process_read_perf(struct process *process)
 	if (fd >= 0 && stat.start_ticks == procfs_ticks(id.start_boot_ns))
 		perf_read(process, fd);
 	closep(&fd);
+}
+
+void process_refresh_perf(struct process *process)
+{
+	if (process_perf_is_due(process, false))
+		process_read_perf(process);
 }

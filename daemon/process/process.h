@@ -346,6 +346,15 @@ enum process_miss {
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out);
 
+/*
+ * Returns a number above 0 that changes when process_lookup() may find other names than before for
+ * the same addresses, because mappings, files or a perf map were read.
+ */
+uint32_t process_names_version(struct process *process);
+
+/* Reads the perf map of the process if it was not read for a second. May block. */
+void process_refresh_perf(struct process *process);
+
 /* A place in a mapped ELF file. All processes that map the file by the same path have the place. */
 struct process_place {
 	uint64_t file;	 /* hash that identifies the file and its path; 0: it is no such place */

@@ -137,6 +137,7 @@ static void reading_apply(struct process *process, struct reading *reading)
 		process_publish(process);
 	} else {
 		process_set_maps(process, TAKE(reading->maps));
+		process->names_version++;
 		process->attempts = 0;
 		process->next_read_ns = 0;
 	}
@@ -241,6 +242,7 @@ static void found_open(struct process *process, uint64_t mappings, bool is_put_o
 	}
 	pthread_mutex_lock(&table->lock);
 	maps_history_settle(process, mappings);
+	process->names_version += n_due > 0;
 	pthread_mutex_unlock(&table->lock);
 	for (size_t i = 0; i < n_due; i++)
 		module_unref(modules[i]);

@@ -318,7 +318,9 @@ int64_t store_frame_file(struct bytes_reader *in)
 
 static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 {
-	struct row_key key = { stack->raw_id, (uint64_t)stack->flags << 1 | stack->is_idle };
+	struct row_key key = { stack->raw_id, (uint64_t)stack->names_version << 32 |
+						      (uint64_t)stack->flags << 1 |
+						      stack->is_idle };
 	struct store_intern *intern = userdata;
 	_cleanup_(bytes_fini) struct bytes data = {};
 	int64_t number = row_cache_find(&intern->stacks, &key);

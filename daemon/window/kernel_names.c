@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/window/kernel_names.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/base/hash.h"
 #include "daemon/base/log.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/symbol/kallsyms_line.h"
@@ -22,6 +24,8 @@
  */
 #define KERNEL_RELOAD_NS     (10 * NS_PER_S)
 #define KERNEL_RELOAD_MAX_NS (60 * NS_PER_S)
+#define MODULES_EVERY_NS     (5 * NS_PER_S) /* how often the list of modules is looked at */
+#define MODULES_PATH	     "/proc/modules"
 enum { KERNEL_RELOAD_COST = 500 };
 
 /*
@@ -45,6 +49,26 @@ static void sched_text_read(struct kernel_names *names)
 	}
 }
 
+/*
+ * Returns a hash of the loaded modules and where they are; of none if the kernel has no modules.
+ * Their use counts, which change all the time, do not count.
+ */
+static uint64_t modules_hash(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen(MODULES_PATH, "re");
+	uint64_t hash = HASH64_SEED, place[2];
+	_cleanup_(freep) char *text = NULL;
+	size_t room = 0;
+	char name[64];
+
+	while (f && getline(&text, &room, f) > 0) {
+		if (sscanf(text, "%63s %" SCNu64 " %*s %*s %*s %" SCNx64, name, &place[0],
+			   &place[1]) == 3)
+			hash = hash64(hash64_string(hash, name), place, sizeof(place));
+	}
+	return hash;
+}
+
 static void kernel_load(struct kernel_names *names)
 {
 	const int64_t begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -53,6 +77,7 @@ static void kernel_load(struct kernel_names *names)
 	int r;
 
 	names->own_bpf = own_bpf_generation();
+	names->modules = modules_hash();
 	r = kallsyms_load(NULL, &symbols);
 	wait_ns = KERNEL_RELOAD_COST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
 	if (!names->symbols || wait_ns < KERNEL_RELOAD_NS)
@@ -67,6 +92,7 @@ static void kernel_load(struct kernel_names *names)
 		return;
 	names->before = names->symbols;
 	names->symbols = symbols;
+	names->version++;
 }
 
 /* Looks up an address in the symbols that are loaded. False if they have no name for it. */
@@ -105,6 +131,19 @@ void kernel_names_lookup(struct kernel_names *names, uint64_t ip, bool is_call, 
 void kernel_names_release(struct kernel_names *names)
 {
 	names->before = kallsyms_free(names->before);
+}
+
+void kernel_names_refresh(struct kernel_names *names)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (now < names->reload_ns || now - names->checked_ns < MODULES_EVERY_NS)
+		return;
+	names->checked_ns = now;
+	if (modules_hash() == names->modules)
+		return;
+	kernel_load(names);
+	kernel_names_release(names);
 }
 
 void kernel_names_init(struct kernel_names *names)

@@ -19,6 +19,9 @@ struct kernel_names {
 	/* symbols before the last reload; the stack that is being named may point to them */
 	struct kallsyms *before;
 	int64_t reload_ns;    /* when they may be read again */
+	uint64_t modules;     /* hash of the list of loaded modules before the symbols were read */
+	int64_t checked_ns;   /* when this list was last looked at */
+	uint32_t version;     /* how often the symbols were read */
 	uint64_t own_bpf;     /* own_bpf_generation() before the symbols were read */
 	_Atomic int status;   /* of the last attempt to read them: 0, or a negative errno */
 	uint64_t sched_start; /* address at which the scheduler's functions start; 0: unknown */
@@ -35,5 +38,11 @@ void kernel_names_fini(struct kernel_names *names);
  */
 void kernel_names_lookup(struct kernel_names *names, uint64_t ip, bool is_call, struct symbol *out);
 void kernel_names_release(struct kernel_names *names);
+
+/*
+ * Reads the symbols again if modules were loaded or unloaded since, at most every 10 s. Then
+ * names->version is another one.
+ */
+void kernel_names_refresh(struct kernel_names *names);
 
 #endif

@@ -13,12 +13,20 @@
 #include "daemon/window/idle_stack.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
+#include "daemon/window/window.h"
 
 /*
  * Frames of BPF programs and of their callers are at the leaf of a stack. Only this many frames,
  * counted from the leaf, are searched for them.
  */
 enum { MAX_TRACER_FRAMES = 16 };
+
+/*
+ * CPU time that naming stacks again may take for each window, some 4000 stacks: 1 % of a CPU at the
+ * default length. Stacks that are not reached keep their names in this window; those of which an
+ * address has no name come first.
+ */
+#define RENEW_NS (50 * NS_PER_MS)
 
 static bool is_schedule(const struct symbol *symbol)
 {
@@ -181,12 +189,16 @@ static void stack_finish(struct namer *namer, struct stack *stack)
  * Finds the symbol of an address in a process. If the address is in no known mapping, updates the
  * process's mappings and looks again. If it is in code made at run time (JIT), reads again the list
  * of names that the process itself writes, and looks again; does this twice, because the process
- * may just be writing the name. May block: call on the resolver's thread only.
+ * may just be writing the name. May block: call on the resolver's thread only. If is_again is true,
+ * nothing is read: the address was looked up before, and what changed since has been read.
  */
-static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, struct symbol *out)
+static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, bool is_again,
+			struct symbol *out)
 {
 	enum process_miss miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
 
+	if (is_again)
+		return;
 	if (miss == PROCESS_MISS_MAPPING) {
 		process_refresh(stack->process, stack->mappings, miss);
 		miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
@@ -224,11 +236,17 @@ static void frames_add(struct namer *namer, struct stack *stack, const struct sy
 static void kernel_stack_resolve(struct namer *namer, struct stack *stack, size_t n)
 {
 	struct symbol symbols[STACK_DEPTH];
+	bool has_changing = false;
 	size_t i, first = 0;
 	char name[128];
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		kernel_names_lookup(&namer->kernel, stack->ip[i], i > 0, &symbols[i]);
+		has_changing |= !symbols[i].name || strcmp(symbols[i].module, "kernel") != 0;
+		stack->n_named += symbols[i].name != NULL;
+	}
+	if (has_changing)
+		stack->names_version = namer->kernel.version;
 	if (!stack->is_sample)
 		kernel_first_frame(symbols, n, &first, name, sizeof(name));
 	frames_add(namer, stack, symbols + first, NULL, n - first);
@@ -257,13 +275,14 @@ static struct symbol symbol_of(const struct frame *frame, bool is_signal)
  * Names the frames of a user stack. Frames that are in the cache are not looked up again: a new
  * process that runs a known program has the same frames, only at other addresses.
  */
-static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t n)
+static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t n, bool is_again)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct process_place places[STACK_DEPTH];
 	struct symbol symbols[STACK_DEPTH];
 	struct frame *known[STACK_DEPTH];
-	bool is_call, is_signal = false;
+	const uint32_t version = process_names_version(stack->process);
+	bool is_call, is_signal = false, has_changing = false;
 	size_t i, left;
 
 	process_places(stack->process, stack->mappings, stack->ip, n, places);
@@ -278,8 +297,12 @@ static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t 
 		if (known[i])
 			symbols[i] = symbol_of(known[i], is_signal);
 		else
-			user_lookup(stack, stack->ip[i], is_call, &symbols[i]);
+			user_lookup(stack, stack->ip[i], is_call, is_again, &symbols[i]);
+		has_changing |= symbols[i].kind == FRAME_JIT;
+		stack->n_named += symbols[i].name != NULL;
 	}
+	if (has_changing || stack->n_named < n)
+		stack->names_version = version;
 	left = generated_merge(symbols, n);
 	stack->is_merged = left < n;
 	frames_add(namer, stack, symbols, stack->is_merged ? NULL : known, left);
@@ -290,17 +313,91 @@ static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t 
 	process_release_symbols(stack->process);
 }
 
-void namer_name(struct namer *namer, struct stack *stack)
+static void stack_name(struct namer *namer, struct stack *stack, bool is_again)
 {
 	size_t n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
 
-	if (stack->is_resolved)
-		return;
 	if (stack->process)
-		user_stack_resolve(namer, stack, n);
+		user_stack_resolve(namer, stack, n, is_again);
 	else
 		kernel_stack_resolve(namer, stack, n);
 	stack_finish(namer, stack);
+}
+
+void namer_name(struct namer *namer, struct stack *stack)
+{
+	if (!stack->is_resolved)
+		stack_name(namer, stack, false);
+}
+
+/* True if both stacks have the same frames: equal frames are the same object. */
+static bool has_same_frames(const struct stack *a, const struct stack *b)
+{
+	return a->n_frames == b->n_frames &&
+	       memcmp(a->frames, b->frames, a->n_frames * sizeof(struct frame *)) == 0;
+}
+
+/*
+ * Names a stack again if names may have changed. Returns the stack with the new names, and a
+ * reference to it for the caller. NULL if the old names are right: also if an address has no name
+ * any more, as when its module was unloaded or its process has exited.
+ */
+static struct stack *stack_name_again(struct namer *namer, struct stack *stack)
+{
+	struct stack *again;
+	uint32_t version = namer->kernel.version;
+
+	if (stack->process) {
+		process_refresh_perf(stack->process);
+		version = process_names_version(stack->process);
+	}
+	if (version == stack->names_version)
+		return NULL;
+	again = stack_table_again(namer->stacks, stack);
+	if (!again)
+		return NULL;
+	stack_name(namer, again, true);
+	if (again->n_named >= stack->n_named && !has_same_frames(again, stack))
+		return stack_table_replace(namer->stacks, stack, again);
+	stack->names_version = version;
+	stack_table_discard(namer->stacks, again);
+	return NULL;
+}
+
+/* One round of namer_renew() through the stacks of a window. */
+struct renewal {
+	struct namer *namer;
+	bool is_of_named; /* the round is that of the stacks of which all addresses have names */
+	int64_t until_ns; /* of CLOCK_THREAD_CPUTIME_ID */
+};
+
+static void stack_renew(void *userdata, struct stack **slot)
+{
+	const struct renewal *renewal = userdata;
+	struct namer *namer = renewal->namer;
+	struct stack *stack = *slot, *next;
+
+	if (!stack || !stack->names_version ||
+	    (stack->n_named == stack->n_raw) != renewal->is_of_named)
+		return;
+	next = stack_table_successor(namer->stacks, stack);
+	if (!next && clock_ns(CLOCK_THREAD_CPUTIME_ID) < renewal->until_ns)
+		next = stack_name_again(namer, stack);
+	if (!next)
+		return;
+	stack_unref(stack);
+	*slot = next;
+}
+
+void namer_renew(struct namer *namer, struct window *window)
+{
+	struct renewal renewal = { .namer = namer };
+
+	kernel_names_refresh(&namer->kernel);
+	renewal.until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + RENEW_NS;
+	window_visit_stacks(window, stack_renew, &renewal);
+	renewal.is_of_named = true;
+	window_visit_stacks(window, stack_renew, &renewal);
 }
 
 int namer_init(struct namer *namer, struct stack_table *stacks, char *const *idle_functions)

@@ -9,6 +9,7 @@
 struct frame_cache;
 struct stack;
 struct stack_table;
+struct window;
 
 struct namer {
 	struct stack_table *stacks;
@@ -26,5 +27,14 @@ void namer_fini(struct namer *namer);
 
 /* Adds named frames to a stack that has none. May block: reads files. */
 void namer_name(struct namer *namer, struct stack *stack);
+
+/*
+ * Puts stacks with new names in the place of those stacks of a window of which names have changed:
+ * of code that was made at run time, by a perf map that has come or has changed; of files and
+ * mappings that were read later; of modules of the kernel. A stack is named when it first arrives,
+ * and the hottest stacks arrive only once. Windows that were handed on before keep the old names.
+ * No other thread may use this window yet.
+ */
+void namer_renew(struct namer *namer, struct window *window);
 
 #endif

@@ -96,11 +96,13 @@ static void *resolver_run(void *data)
 		if (!item)
 			break;
 		activity_begin(&activity);
-		if (item->stack)
+		if (item->stack) {
 			namer_name(&resolver->namer, item->stack);
-		else
+		} else {
+			namer_renew(&resolver->namer, item->window);
 			resolver->sink.add(resolver->sink.userdata, item->window,
 					   referred_bytes(resolver));
+		}
 		activity_end(&activity);
 		free(item);
 	}

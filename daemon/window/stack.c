@@ -135,14 +135,18 @@ static void stack_remove(struct stack_table *table, struct stack_entry *entry)
 	table->bytes -= stack_entry_bytes(entry);
 }
 
-static void stack_release(struct stack_table *table, struct stack_entry *entry)
+static void frames_release(struct stack_table *table, struct stack *stack)
 {
-	struct stack *stack = &entry->stack;
 	size_t i;
 
-	stack_remove(table, entry);
 	for (i = 0; i < stack->n_frames; i++)
 		stack_frame_release(table, stack->frames[i]);
+}
+
+static void stack_release(struct stack_table *table, struct stack_entry *entry)
+{
+	stack_remove(table, entry);
+	frames_release(table, &entry->stack);
 	stack_free(entry);
 }
 
@@ -167,6 +171,10 @@ static void dropped_sweep(struct stack_table *table, bool is_end)
 			continue;
 		}
 		*at = entry->next;
+		if (!(entry->stack.flags & STACK_IS_LOST)) {
+			frames_release(table, &entry->stack);
+			table->bytes -= stack_entry_bytes(entry);
+		}
 		stack_free(entry);
 	}
 }
@@ -368,6 +376,87 @@ void stack_table_drop(struct stack_table *table, struct stack *stack)
 	else
 		stack_lose(table, entry);
 	pthread_mutex_unlock(&table->lock);
+}
+
+struct stack *stack_table_again(struct stack_table *table, const struct stack *stack)
+{
+	const unsigned int of_naming = STACK_IS_AMBIGUOUS | STACK_IS_FROZEN;
+	struct stack_entry *entry = NULL;
+	struct stack *again;
+
+	pthread_mutex_lock(&table->lock);
+	if (!is_full(table, stack->n_raw))
+		entry = stack_entry_new(stack->raw_id, stack->n_raw, stack->n_raw);
+	if (entry)
+		table->bytes += stack_entry_bytes(entry);
+	pthread_mutex_unlock(&table->lock);
+	if (!entry)
+		return NULL;
+	again = &entry->stack;
+	memcpy(again->ip, stack->ip, stack->n_raw * sizeof(*stack->ip));
+	again->process = stack->process ? process_ref(stack->process) : NULL;
+	again->is_user = stack->is_user;
+	again->is_sample = stack->is_sample;
+	again->mappings = stack->mappings;
+	again->flags = stack->flags & ~of_naming;
+	again->seen_ns = stack->seen_ns;
+	return again;
+}
+
+/* Frees a stack that is not in the table. Called with the lock held. */
+static void again_free(struct stack_table *table, struct stack_entry *entry)
+{
+	frames_release(table, &entry->stack);
+	table->bytes -= stack_entry_bytes(entry);
+	stack_free(entry);
+}
+
+void stack_table_discard(struct stack_table *table, struct stack *again)
+{
+	pthread_mutex_lock(&table->lock);
+	again_free(table, (struct stack_entry *)again);
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct stack *stack_table_replace(struct stack_table *table, struct stack *stack,
+				  struct stack *again)
+{
+	struct stack_entry *old = (struct stack_entry *)stack, *new = (struct stack_entry *)again;
+	struct stack_entry *present;
+
+	pthread_mutex_lock(&table->lock);
+	HASH_FIND(hh, table->stacks, &stack->raw_id, sizeof(stack->raw_id), present);
+	if (present != old || stack->flags & STACK_IS_AMBIGUOUS) {
+		again_free(table, new);
+		pthread_mutex_unlock(&table->lock);
+		return NULL;
+	}
+	stack_remove(table, old);
+	table->bytes += stack_entry_bytes(old);
+	old->next = table->dropped;
+	table->dropped = old;
+	HASH_ADD(hh, table->stacks, stack.raw_id, sizeof(again->raw_id), new);
+	if (HASH_HAS(new)) {
+		stack_ref(again);
+	} else {
+		again_free(table, new);
+		again = NULL;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return again;
+}
+
+struct stack *stack_table_successor(struct stack_table *table, const struct stack *stack)
+{
+	struct stack_entry *entry;
+	struct stack *successor = NULL;
+
+	pthread_mutex_lock(&table->lock);
+	HASH_FIND(hh, table->stacks, &stack->raw_id, sizeof(stack->raw_id), entry);
+	if (entry && &entry->stack != stack && entry->stack.is_resolved)
+		successor = stack_ref(&entry->stack);
+	pthread_mutex_unlock(&table->lock);
+	return successor;
 }
 
 struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user)

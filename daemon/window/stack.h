@@ -90,6 +90,12 @@ struct stack {
 	_Atomic unsigned int holds; /* number of those references that stack_hold() has marked */
 	int64_t seen_ns; /* time at which stack_table_put() or stack_table_get() last returned this
 			    stack */
+	/*
+	 * For stacks with frames of which the names may change: the version of the names that its
+	 * frames have, see namer_renew(). 0: they do not change.
+	 */
+	_Atomic uint32_t names_version;
+	uint32_t n_named; /* how many of the n_raw addresses have a name */
 	size_t n_raw;
 	size_t n_frames; /* number of entries in frames[]; frames of tracing code are left out */
 	struct frame **frames;
@@ -171,6 +177,28 @@ void stack_table_drop(struct stack_table *table, struct stack *stack);
  * which says why there is no stack. NULL for STACK_NONE.
  */
 struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user);
+
+/*
+ * Makes a stack without frames that has the addresses and the process of `stack`, and the flags of
+ * its walk, to be named anew. The caller has to pass it to stack_table_replace() or to
+ * stack_table_discard(). NULL when out of memory or over max_bytes.
+ */
+struct stack *stack_table_again(struct stack_table *table, const struct stack *stack);
+
+/*
+ * Puts `again`, which has its frames now, in the place of `stack`: stack_table_get() finds it from
+ * now on. Windows that refer to `stack` keep it. Returns a reference for the caller. If the table
+ * has another stack there by now, frees `again` and returns NULL.
+ */
+struct stack *stack_table_replace(struct stack_table *table, struct stack *stack,
+				  struct stack *again);
+void stack_table_discard(struct stack_table *table, struct stack *again);
+
+/*
+ * Returns the stack that stack_table_replace() has put in the place of this one, with a reference
+ * for the caller; NULL if there is none.
+ */
+struct stack *stack_table_successor(struct stack_table *table, const struct stack *stack);
 
 /*
  * Finds the frame that has this symbol, or adds one with copies of the symbol's strings. The caller

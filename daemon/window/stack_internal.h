@@ -59,7 +59,8 @@ struct stack_table {
 	struct stack_entry *stacks;
 	struct stack_entry *sweep_next; /* next stack of the sweep in progress, or NULL */
 	struct stack_entry *dropped;	/* list of stacks that were removed from the table but are
-					   still referenced */
+					   still referenced: those that were lost, and those that
+					   were replaced, which count in `bytes` */
 	struct frame_entry *frames;
 	struct stack_entry *shared; /* see stack_table_share() */
 	/*

@@ -58,37 +58,45 @@ static void references_drop(struct window *window)
 	STACKS_UNREF(window, ios);
 }
 
+#define STACKS_VISIT(window, member)                          \
+	for (i = 0; i < (window)->n_##member; i++) {          \
+		visit(userdata, &(window)->member[i].kernel); \
+		visit(userdata, &(window)->member[i].user);   \
+	}
+
+void window_visit_stacks(struct window *window, void (*visit)(void *userdata, struct stack **stack),
+			 void *userdata)
+{
+	size_t i;
+
+	STACKS_VISIT(window, rows);
+	STACKS_VISIT(window, spans);
+	STACKS_VISIT(window, opens);
+	STACKS_VISIT(window, samples);
+	STACKS_VISIT(window, wakers);
+	STACKS_VISIT(window, ios);
+}
+
 /*
  * Replaces a user stack of a process that has exited by the shared stack that equals it. Takes over
  * the reference to the old stack. Leaves *stack as it is if it cannot be shared.
  */
-static void stack_share(struct stack **stack, struct stack_table *table)
+static void stack_share(void *userdata, struct stack **stack)
 {
 	struct stack *shared;
 
 	if (!*stack || !(*stack)->process || !process_has_exited((*stack)->process))
 		return;
-	shared = stack_table_share(table, *stack);
+	shared = stack_table_share(userdata, *stack);
 	if (!shared)
 		return;
 	stack_unref(*stack);
 	*stack = shared;
 }
 
-#define STACKS_SHARE(window, member, table)        \
-	for (i = 0; i < (window)->n_##member; i++) \
-		stack_share(&(window)->member[i].user, table);
-
 void window_share_stacks(struct window *window, struct stack_table *table)
 {
-	size_t i;
-
-	STACKS_SHARE(window, rows, table);
-	STACKS_SHARE(window, spans, table);
-	STACKS_SHARE(window, opens, table);
-	STACKS_SHARE(window, samples, table);
-	STACKS_SHARE(window, wakers, table);
-	STACKS_SHARE(window, ios, table);
+	window_visit_stacks(window, stack_share, table);
 }
 
 #define ARRAY(member)                                                                 \

@@ -470,6 +470,13 @@ void window_io_add_buckets(const struct window *window, const struct window_io *
 void window_io_add(struct window_io *sum, const struct window_io *io);
 
 /*
+ * Calls visit() for each place of the window that refers to a stack; *stack may be NULL. visit()
+ * may put another stack there, as long as no other thread uses the window.
+ */
+void window_visit_stacks(struct window *window, void (*visit)(void *userdata, struct stack **stack),
+			 void *userdata);
+
+/*
  * Replaces user stacks of processes that have exited by stacks that all such processes share, see
  * stack_table_share(). Their addresses within the process are lost. All stacks must have names, and
  * no other thread may use the window yet.

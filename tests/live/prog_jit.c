@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * prog_jit PLACE [MS]: runs code that is hard to name. jit: waits below two functions that it makes
- * at run time and lists in /tmp/perf-PID.map; memfd: waits below a function of a library loaded
- * from memory; vdso: reads the clock for MS ms.
+ * at run time and lists in /tmp/perf-PID.map; late: waits 5 ms below two such functions again and
+ * again, and only says where they are; memfd: waits below a function of a library loaded from
+ * memory; vdso: reads the clock for MS ms.
  */
 
 #include "prog.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
@@ -19,6 +22,12 @@ static volatile int sink;
 NAMED int nap(int n)
 {
 	usleep(3600u * 1000000u);
+	return n + sink;
+}
+
+NAMED int brief_nap(int n)
+{
+	usleep(5000);
 	return n + sink;
 }
 
@@ -37,17 +46,34 @@ static made_fn function_make(unsigned char *at, made_fn callee)
 	return (made_fn)(uintptr_t)at;
 }
 
-static int run_jit(void)
+/* Makes two functions, at code + 64 and, calling it, at code + 128. */
+static unsigned char *code_make(made_fn callee)
 {
 	unsigned char *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	made_fn inner, outer;
+
+	need(code != MAP_FAILED, "map code");
+	function_make(code + 128, function_make(code + 64, callee));
+	return code;
+}
+
+static int run_late(void)
+{
+	unsigned char *code = code_make(brief_nap);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	printf("ready %lx %lx\n", (unsigned long)code + 64, (unsigned long)code + 128);
+	fflush(stdout);
+	for (;;)
+		((made_fn)(uintptr_t)(code + 128))(1);
+}
+
+static int run_jit(void)
+{
+	unsigned char *code = code_make(nap);
 	char path[64];
 	FILE *map;
 
-	need(code != MAP_FAILED, "map code");
-	inner = function_make(code + 64, nap);
-	outer = function_make(code + 128, inner);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	map = fopen(path, "w");
 	need(map != NULL, "write the map");
@@ -56,9 +82,15 @@ static int run_jit(void)
 	fclose(map);
 	printf("ready map=%s\n", path);
 	fflush(stdout);
-	return outer(1);
+	return ((made_fn)(uintptr_t)(code + 128))(1);
 }
 #else
+static int run_late(void)
+{
+	printf("ready none\n");
+	return 0;
+}
+
 static int run_jit(void)
 {
 	printf("ready none\n");
@@ -102,6 +134,8 @@ int main(int argc, char **argv)
 	need(argc > 1, "PLACE");
 	if (strcmp(argv[1], "jit") == 0)
 		return run_jit() + sink;
+	if (strcmp(argv[1], "late") == 0)
+		return run_late() + sink;
 	if (strcmp(argv[1], "memfd") == 0)
 		return run_memfd(argv[0]) + sink;
 	return read_clock(arg_number(argc, argv, 2, 3000)) & 0;

@@ -100,6 +100,43 @@ static void test_an_unknown_id_is_no_other_stack(void **state)
 	assert_int_equal(stats().unknown, 2);
 }
 
+/* Windows keep the names that they have; the table gives the new ones, and then forgets the old. */
+static void test_a_stack_is_named_again(void **state)
+{
+	struct stack *old = put(100, 1, 3, true), *again, *got;
+	size_t before;
+
+	old->flags = STACK_IS_NO_ROW | STACK_IS_FROZEN;
+	resolve(old, "old");
+	before = stats().bytes;
+	got = stack_table_get(table, 100, true);
+	assert_null(stack_table_successor(table, got));
+	again = stack_table_again(table, old);
+	assert_int_equal(again->flags, STACK_IS_NO_ROW);
+	assert_memory_equal(again->ip, old->ip, 3 * sizeof(*old->ip));
+	stack_table_discard(table, again);
+	assert_int_equal(stats().bytes, before);
+
+	again = stack_table_again(table, old);
+	resolve(again, "new");
+	assert_ptr_equal(stack_table_replace(table, old, again), again);
+	assert_string_equal(got->frames[0]->name, "old");
+	assert_ptr_equal(put(100, 1, 3, false), again);
+	assert_ptr_equal(stack_table_successor(table, old), again);
+	stack_unref(again);
+	assert_true(stats().bytes > before);
+
+	/* The old one was replaced already. */
+	stack_unref(again);
+	again = stack_table_again(table, old);
+	resolve(again, "newest");
+	assert_null(stack_table_replace(table, old, again));
+	stack_unref(got);
+	stack_table_sweep(table, INT64_MAX / 2, 0);
+	assert_int_equal(stats().bytes, before);
+	assert_int_equal(stats().frames, 1);
+}
+
 static void test_frames_are_shared_and_counted(void **state)
 {
 	struct stack *a = put(100, 1, 1, true), *b = put(101, 2, 1, true);
@@ -500,6 +537,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_frames_keep_their_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_share_stacks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_stack_is_named_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_full_makes_room_first, set_up, tear_down),

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that code made at run time has the names of its time: a perf map that comes late names the stacks
+that were there before it, from then on; one that is written anew names them anew; and one that is removed
+takes no name away. What was recorded before keeps what it had."""
+
+from harness import *
+
+need_live()
+daemon = Daemon("window.length=1s")
+inside = os.path.join(daemon.dir, "tmp")
+os.mkdir(inside)
+shutil.copy(os.path.join(PROGS, "prog_jit"), inside)
+# A /tmp of its own, so that nothing is left in the host's.
+late = spawn(["unshare", "-m", "sh", "-c", f"mount --bind {inside} /tmp && exec /tmp/prog_jit late"],
+             stdout=subprocess.PIPE, encoding="ascii")
+word, *places = late.stdout.readline().split()
+if places == ["none"]:
+    skip("no code for this machine")
+path = os.path.join(inside, f"perf-{late.pid}.map")
+
+
+def write_map(*names):
+    with open(path + ".new", "w", encoding="ascii") as f:
+        for place, name in zip(places, names):
+            f.write(f"{place} 20 {name}\n")
+    os.rename(path + ".new", path)
+
+
+def chains(*args):
+    """Returns the functions between the program's own, of each of its stacks."""
+    result = daemon.ctl("snapshot", "offcpu", "--idle", "-p", late.pid, "-n", "0", "--format", "json", *args)
+    rows = json.loads(result.out)["rows"] if result.code != 4 else []
+    names = [frame_names(row) for row in rows if row["state"] == "S"]
+    return {tuple(chain[chain.index("brief_nap") + 1:chain.index("main")]) for chain in names
+            if {"brief_nap", "main"} <= set(chain)}
+
+
+def named(chain, text):
+    """Returns a range in which all stacks have this chain, once there is one."""
+    def look():
+        start = daemon.cut()
+        look.until = wait_until(lambda: (end := daemon.cut()) > start + NS_PER_S and end, 60, "a window")
+        look.range = "--since", at(start), "--until", at(look.until)
+        return chains(*look.range) == {chain}
+
+    wait_until(look, 60, text)
+    return look.range
+
+
+steps = [(("[generated code]",), named(("[generated code]",), "stacks without names"))]
+for names in (("late:inner", "late:outer"), ("other:inner", "other:outer")):
+    write_map(*names)
+    steps.append((names, named(names, f"the names {names}")))
+os.unlink(path)
+steps.append((steps[-1][0], named(steps[-1][0], "the names that the map had")))
+for chain, used in steps:
+    check(chains(*used) == {chain}, f"{used} has {chain}: {chains(*used)}")
+check(daemon.stop() == 0, "the daemon ends")
+daemon.start()
+for chain, used in steps:
+    check(chain in chains(*used), f"{used} has {chain} on disk: {chains(*used)}")
+finish()
