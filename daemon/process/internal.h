@@ -81,8 +81,8 @@ struct process {
 			      has exited */
 	size_t dead_bytes; /* memory of this process that is counted in process_table.dead_bytes */
 	char comm[16];
-	char comm_before[16]; /* what it was called until comm_ns, of CLOCK_MONOTONIC */
-	int64_t comm_ns;
+	int64_t comm_ns; /* time of CLOCK_MONOTONIC when it was last seen with this name */
+	struct old_comm *old_comms;  /* what it was called before, see texts.c */
 	struct old_text *old_texts;  /* strings of `exe` and `cgroup` from before, see texts.c */
 	unsigned n_moves;	     /* how many of them are groups that the process has left */
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
@@ -272,6 +272,15 @@ void process_set_text(struct process *process, const char **field, const char *v
  * process_cgroup_at(). NULL if there were PROCESS_MOVES_MAX moves already.
  */
 void process_move(struct process *process, const char *cgroup);
+/*
+ * Sets process.comm, and keeps the name from before for process_comm_at(). process_unname() takes
+ * that back if the name was set after since_ns.
+ */
+void process_name(struct process *process, const char *comm);
+void process_unname(struct process *process, int64_t since_ns);
+/* Returns the name that the process had at a time of CLOCK_MONOTONIC. */
+const char *process_comm_at(const struct process *process, int64_t at_ns);
+void process_old_comms_free(struct process *process);
 /* Returns the path of the control group in which the process was at a time of CLOCK_MONOTONIC. */
 const char *process_cgroup_at(const struct process *process, int64_t at_ns);
 /*

@@ -265,6 +265,7 @@ void process_remove(struct process *process)
 	process_set_text(process, &process->exe, NULL);
 	process_set_text(process, &process->cgroup, NULL);
 	process_drop_old_texts(process);
+	process_old_comms_free(process);
 	free(process);
 }
 
@@ -322,6 +323,6 @@ void process_info_at(struct process *process, int64_t at_ns, struct process_info
 		.exe = process->exe,
 		.cgroup = process_cgroup_at(process, at_ns),
 	};
-	memcpy(out->comm, process->comm, sizeof(out->comm));
+	memcpy(out->comm, process_comm_at(process, at_ns), sizeof(out->comm));
 	pthread_mutex_unlock(&process->table->lock);
 }

@@ -320,8 +320,8 @@ bool process_has_exited(struct process *process);
 
 /*
  * Copies the known facts about a process; the strings stay valid while the reference is held.
- * process_info_at() does the same, but with the control group in which the process was at that time
- * of CLOCK_MONOTONIC.
+ * process_info_at() does the same, but with the name and the control group that the process had at
+ * that time of CLOCK_MONOTONIC.
  */
 void process_info(struct process *process, struct process_info *out);
 void process_info_at(struct process *process, int64_t at_ns, struct process_info *out);

@@ -156,13 +156,14 @@ static bool is_name_of_successor(const struct process *process, const char *comm
 
 static void set_comm(struct process *process, const char *comm)
 {
-	if (!comm || strncmp(process->comm, comm, sizeof(process->comm) - 1) == 0)
+	if (!comm)
 		return;
-	if (process->comm[0] && is_name_of_successor(process, comm))
-		return;
-	memcpy(process->comm_before, process->comm, sizeof(process->comm));
+	if (strncmp(process->comm, comm, sizeof(process->comm) - 1) != 0) {
+		if (process->comm[0] && is_name_of_successor(process, comm))
+			return;
+		process_name(process, comm);
+	}
 	process->comm_ns = clock_ns(CLOCK_MONOTONIC);
-	snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
 }
 
 /* Takes back the name of an exec from the process that it has replaced. */
@@ -171,11 +172,9 @@ static void restore_comm(const struct process *process)
 	const int64_t since = clock_ns(CLOCK_MONOTONIC) - EXEC_NAME_NS;
 
 	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
-		if (!process_is_same_start(p, process->id.start_boot_ns) ||
-		    !process_is_newer(process, p))
-			continue;
-		if (p->comm_before[0] && p->comm_ns > since && !strcmp(p->comm, process->comm))
-			memcpy(p->comm, p->comm_before, sizeof(p->comm));
+		if (process_is_same_start(p, process->id.start_boot_ns) &&
+		    process_is_newer(process, p) && !strcmp(p->comm, process->comm))
+			process_unname(p, since);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,21 @@ struct old_text {
 	 */
 	int64_t until_ns;
 };
+
+/*
+ * A name that the process had before. The newest are kept, at most COMMS_MAX of a process. A new
+ * name is seen at the next cut, or later if the main thread sleeps: it counts from the time when
+ * the old one was last seen, so that a process that gives itself a name when it starts has that
+ * name.
+ */
+struct old_comm {
+	struct old_comm *next; /* next in the list process.old_comms, which has the newest first */
+	int64_t seen_ns;       /* time of CLOCK_MONOTONIC when the process was last seen with it */
+	int64_t replaced_ns;   /* time when it was first seen with another one */
+	char comm[16];
+};
+
+enum { COMMS_MAX = 64 };
 
 /* Returns the hash of a string in process_table.texts. The default one is for keys of whole words.
  */
@@ -149,6 +165,62 @@ void process_drop_old_texts(struct process *process)
 		free(old);
 	}
 	process->n_moves = 0;
+}
+
+static void old_comms_free(struct old_comm **list)
+{
+	struct old_comm *old;
+
+	while ((old = *list)) {
+		*list = old->next;
+		free(old);
+	}
+}
+
+void process_name(struct process *process, const char *comm)
+{
+	struct old_comm *old = process->comm[0] ? malloc(sizeof(*old)) : NULL, **at;
+	size_t n = 1;
+
+	if (old) {
+		*old = (struct old_comm){
+			.next = process->old_comms,
+			.seen_ns = process->comm_ns,
+			.replaced_ns = clock_ns(CLOCK_MONOTONIC),
+		};
+		memcpy(old->comm, process->comm, sizeof(old->comm));
+		process->old_comms = old;
+	}
+	snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
+	for (at = &process->old_comms; *at && n <= COMMS_MAX; n++)
+		at = &(*at)->next;
+	old_comms_free(at);
+}
+
+void process_unname(struct process *process, int64_t since_ns)
+{
+	struct old_comm *old = process->old_comms;
+
+	if (!old || old->replaced_ns <= since_ns)
+		return;
+	memcpy(process->comm, old->comm, sizeof(process->comm));
+	process->old_comms = old->next;
+	free(old);
+}
+
+const char *process_comm_at(const struct process *process, int64_t at_ns)
+{
+	const char *comm = process->comm;
+
+	for (const struct old_comm *old = process->old_comms; old; old = old->next)
+		if (old->seen_ns >= at_ns)
+			comm = old->comm;
+	return comm;
+}
+
+void process_old_comms_free(struct process *process)
+{
+	old_comms_free(&process->old_comms);
 }
 
 void process_texts_free(struct process_table *table)

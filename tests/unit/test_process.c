@@ -773,6 +773,45 @@ static void a_move_leaves_the_past_alone(void **state)
 	process_unref(process);
 }
 
+static void assert_comm_at(struct process *process, int64_t at_ns, const char *comm)
+{
+	struct process_info info;
+
+	process_info_at(process, at_ns, &info);
+	assert_string_equal(info.comm, comm);
+}
+
+static void a_new_name_leaves_the_past_alone(void **state)
+{
+	const struct process_image image = { .exe_name = NAME_NONE, .group_name = NAME_NONE };
+	struct process *process = exec_nobody(&image);
+	struct process_info info;
+	int64_t before_ns, between_ns, unseen_ns;
+	char name[16];
+
+	process_info(process, &info);
+	before_ns = clock_ns(CLOCK_MONOTONIC);
+	process_unref(process_table_see(table, &info.id, false, "nobody"));
+	process_unref(process_table_see(table, &info.id, false, "first"));
+	between_ns = clock_ns(CLOCK_MONOTONIC);
+	process_unref(process_table_see(table, &info.id, false, "first"));
+	unseen_ns = clock_ns(CLOCK_MONOTONIC);
+	process_unref(process_table_see(table, &info.id, false, "second"));
+	assert_comm_at(process, INT64_MAX, "second");
+	assert_comm_at(process, unseen_ns, "second");
+	assert_comm_at(process, between_ns, "first");
+	assert_comm_at(process, before_ns, "nobody");
+
+	/* What is dropped is the oldest. */
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "name %d", i);
+		process_unref(process_table_see(table, &info.id, false, name));
+	}
+	assert_comm_at(process, INT64_MAX, "name 99");
+	assert_comm_at(process, before_ns, "name 35");
+	process_unref(process);
+}
+
 static void an_exec_brings_its_names(void **state)
 {
 	struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
@@ -1595,6 +1634,8 @@ int main(int argc, char **argv)
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_brings_its_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_move_leaves_the_past_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_new_name_leaves_the_past_alone, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(the_oldest_path_goes_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_exec_is_another_image, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_exec_takes_no_names_away, set_up, tear_down),
