@@ -16,6 +16,8 @@
 
 #include "layout.h"
 
+extern struct cut cut; /* defined in maps.bpf.h */
+
 const volatile struct session_filter filter = {};
 
 struct {
@@ -103,8 +105,8 @@ static __always_inline bool filter_has_cgroup(struct cgroup *cgroup)
 	__u32 i;
 
 	for (i = 0; i < FILTER_CGROUPS; i++)
-		if (filter.cgroups[i].id &&
-		    !cgroup_is_under(cgroup, filter.cgroups[i].level, filter.cgroups[i].id))
+		if (filter.cgroups & 1U << i &&
+		    !cgroup_is_under(cgroup, cut.cgroups[i].level, cut.cgroups[i].id))
 			return false;
 	return true;
 }
@@ -114,7 +116,7 @@ static __always_inline bool filter_has_moment(struct task_struct *task)
 {
 	if (filter.comm_len && !filter_has_comm(task))
 		return false;
-	if (!filter.cgroups[0].id && !filter.cgroups[1].id)
+	if (!filter.cgroups)
 		return true;
 	return filter_has_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }

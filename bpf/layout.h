@@ -262,7 +262,6 @@ struct filter_cgroup {
 /* A session's filter. If it is all zero, it accepts everything. */
 struct session_filter {
 	__u64 max_wait_ns; /* longest wait that is recorded; 0: no limit */
-	struct filter_cgroup cgroups[FILTER_CGROUPS];
 	/*
 	 * The task state bits of each state that a filter can name; 0: unused. A wait is in the
 	 * first of these states whose bits are all set in the task state of the waiting thread.
@@ -272,6 +271,7 @@ struct session_filter {
 	__u32 state_bits; /* a wait whose task state has one of these bits is wanted */
 	/* Length of the literal prefix in comm; includes the NUL if the name must end there. */
 	__u32 comm_len;
+	__u32 cgroups; /* bit i: a thread must be in cut.cgroups[i] */
 	__u8 user_threads;
 	__u8 kernel_threads;
 	__u8 has_pids;
@@ -323,6 +323,10 @@ struct cut {
 	 * none. At the end of the next window, all such stacks are taken again.
 	 */
 	__u32 lost_epoch;
+	__u32 pad;
+	/* The filter's cgroups: one that is removed and made anew, as by a restart of its unit,
+	 * gets another id, which the daemon stores here. */
+	struct filter_cgroup cgroups[FILTER_CGROUPS];
 };
 
 enum shed_flag {

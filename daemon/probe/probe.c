@@ -298,6 +298,8 @@ static int load_and_attach(struct probe *probe)
 	probe->cut = ops->cut(probe->skeleton);
 	if (!probe->cut)
 		return -ENOMEM; /* libbpf reports success even if it could not map variables */
+	if (probe->options.cgroups)
+		memcpy(probe->cut->cgroups, probe->options.cgroups, sizeof(probe->cut->cgroups));
 	r = maps_fill(probe);
 	return r ? r : ops->attach(probe);
 }

@@ -23,6 +23,7 @@ struct probe;
 struct unwind_maps;
 struct call_pace;
 struct cut;
+struct filter_cgroup;
 struct session_filter;
 struct targets;
 struct thread;
@@ -72,8 +73,10 @@ struct probe_options {
 	bool is_small;		/* true if a client started the session: its maps are smaller */
 	bool follows_processes; /* true: reports fork, exec and exit; offcpu always does */
 	const struct session_filter *filter; /* which events to record; NULL: all */
-	const struct int_list *pids;	     /* processes to record; NULL or empty: all */
-	const struct int_list *tids;	     /* threads to record; NULL or empty: all */
+	/* FILTER_CGROUPS entries, of those that `filter` names; NULL: it names none */
+	const struct filter_cgroup *cgroups;
+	const struct int_list *pids; /* processes to record; NULL or empty: all */
+	const struct int_list *tids; /* threads to record; NULL or empty: all */
 	int64_t min_wait_ns; /* waits shorter than this are not recorded; used by kinds of probes
 				with the flag PROBE_WAITS */
 	int64_t sample_below_ns; /* first value for probe_set_sample_below() */

@@ -257,8 +257,7 @@ static bool comm_is_prefix(const char *glob)
 	return n < COMM_LEN && (!glob[n] || (glob[n] == '*' && !glob[n + 1]));
 }
 
-void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
-			struct session_filter *out)
+void filter_to_programs(const struct filter *filter, struct session_filter *out)
 {
 	const struct wire_filter *wire = filter->wire;
 	size_t i;
@@ -286,7 +285,7 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 			out->cpus[wire->cpus.v[i] / 64] |= 1ULL << wire->cpus.v[i] % 64;
 	if (wire->comm)
 		out->comm_len = comm_prefix(wire->comm, out->comm);
-	memcpy(out->cgroups, cgroups, sizeof(out->cgroups));
+	out->cgroups = (wire->cgroup ? 1U << 0 : 0) | (wire->unit ? 1U << 1 : 0);
 }
 
 bool filter_is_empty(const struct filter *filter)

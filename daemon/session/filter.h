@@ -59,17 +59,15 @@ struct filter {
 int filter_init(struct filter *filter, const struct wire_filter *wire, struct wire_error *error);
 
 struct session_filter;
-struct filter_cgroup;
 
 /* True if the filter, and the session's filter in it, let everything pass. */
 bool filter_is_empty(const struct filter *filter);
 
 /*
- * Converts the filter to the form that a session's BPF programs read. `cgroups` is an array of
- * FILTER_CGROUPS entries: the cgroups that the filter names.
+ * Converts the filter to the form that a session's BPF programs read. The cgroups that it names are
+ * apart, see session_groups.c.
  */
-void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
-			struct session_filter *out);
+void filter_to_programs(const struct filter *filter, struct session_filter *out);
 
 /* True if the filter selects threads by id, name, cgroup or unit. A query with such a filter gets
  * an error if no thread matches. */

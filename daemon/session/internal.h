@@ -21,7 +21,10 @@ struct session {
 	_Atomic unsigned int refs;
 	struct session_info info;
 	struct filter filter;
+	/* those that the filter names, and their paths, NULL if it does not; see session_groups.c
+	 */
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
+	const char *cgroup_paths[FILTER_CGROUPS];
 	struct arena *arena;	   /* owns the strings and lists in filter and info */
 	struct targets targets;	   /* functions to trace; empty for kinds without PROBE_FUNCTIONS */
 	struct call_stream *calls; /* calls for clients to read; NULL without PROBE_STREAMS */
@@ -53,10 +56,22 @@ int session_new(const struct session_request *request, uint64_t id, struct sessi
 		struct wire_error *error);
 
 /* Checks that the fields of the request make sense for its kind of probe, and that the processes,
- * CPUs and cgroups in its filter exist. Sets session->cgroups. Returns 0, -ENOMEM, or -EINVAL with
- * *error filled. */
+ * CPUs and cgroups in its filter exist. Calls session_find_groups(). Returns 0, -ENOMEM, or -EINVAL
+ * with *error filled. */
 int session_check(struct session *session, const struct session_request *request,
 		  struct wire_error *error);
+
+/*
+ * Finds the cgroups and systemd units that the filter names, and stores them in session->cgroups.
+ * Returns 0, -ENOMEM, or -EINVAL with *error filled.
+ */
+int session_find_groups(struct session *session, struct wire_error *error);
+
+/*
+ * Looks whether cgroups of the filter were removed and made anew, as by a restart of a unit, and
+ * has the probe record the new ones. Called by the sweeper.
+ */
+void session_follow_groups(struct session *session);
 
 /* Finds the functions that the request names and stores them in session->targets. For kinds without
  * PROBE_FUNCTIONS, checks that the request names none. Returns 0, -ENOMEM, or -EINVAL with *error

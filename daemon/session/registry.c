@@ -468,6 +468,18 @@ void sessions_list_free(struct session **list, size_t n)
 	free(list);
 }
 
+void sessions_follow_groups(struct sessions *sessions)
+{
+	struct session **list;
+	size_t n, i;
+
+	if (sessions_list(sessions, &list, &n))
+		return;
+	for (i = 0; i < n; i++)
+		session_follow_groups(list[i]);
+	sessions_list_free(list, n);
+}
+
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out)
 {
 	pthread_mutex_lock(&sessions->lock);

@@ -160,6 +160,7 @@ static void probe_options_init(const struct session *session,
 		.is_small = !info->is_always,
 		.follows_processes = session->notes_processes,
 		.filter = programs,
+		.cgroups = session->cgroups,
 		.pids = wire ? &wire->pids : NULL,
 		.tids = wire ? &wire->tids : NULL,
 		.cpus = wire ? &wire->cpus : NULL,
@@ -271,7 +272,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 	}
 	drain.calls = session->calls;
 
-	filter_to_programs(&session->filter, session->cgroups, &programs);
+	filter_to_programs(&session->filter, &programs);
 	probe_options_init(session, sessions, &programs, &options);
 	r = probe_open(&options, &session->probe, reason, size);
 	if (r)

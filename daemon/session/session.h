@@ -172,6 +172,9 @@ struct session *sessions_always(struct sessions *sessions, enum probe_kind kind)
 int sessions_list(struct sessions *sessions, struct session ***list_out, size_t *n_out);
 void sessions_list_free(struct session **list, size_t n);
 
+/* Has sessions whose filter names a cgroup record the one that has its path now. */
+void sessions_follow_groups(struct sessions *sessions);
+
 /* Counts the running sessions of clients, and the requests to start one that were refused because
  * of the setting [control] max_sessions. */
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out);

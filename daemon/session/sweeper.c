@@ -190,6 +190,7 @@ static void *sweeper_run(void *data)
 		activity_begin(&activity);
 		budget_tick(sweeper->options.budget);
 		memory_keep(sweeper);
+		sessions_follow_groups(sweeper->options.sessions);
 		sweep_if_due(sweeper);
 		activity_end(&activity);
 	}

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/session/internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base.h"
 #include "common/duration.h"
 #include "daemon/broker/broker.h"
-#include "daemon/host/cgroup.h"
 #include "daemon/host/cpu_list.h"
 #include "daemon/session/filter_fields.h"
 
@@ -195,83 +191,6 @@ static int kind_check(const struct session *session, const struct session_reques
 	return r ? r : filter_io_check(wire, error);
 }
 
-static uint32_t path_depth(const char *path)
-{
-	uint32_t depth = 0;
-
-	for (; *path; path++)
-		if (*path != '/' && (path[1] == '/' || path[1] == '\0'))
-			depth++;
-	return depth;
-}
-
-/* Finds a cgroup by its path. Stores the inode number of its directory, by which BPF programs know
- * it. */
-static int cgroup_find(const char *mount, const char *path, struct filter_cgroup *out)
-{
-	char full[2048], procs[2112];
-	struct stat st;
-
-	snprintf(full, sizeof(full), "%s/%s", mount, path);
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", full);
-	if (strstr(path, "..") || access(procs, F_OK) < 0 || stat(full, &st) < 0)
-		return -ENOENT;
-	*out = (struct filter_cgroup){ .id = st.st_ino, .level = path_depth(path) };
-	return 0;
-}
-
-/*
- * Finds the first cgroup with this name below the directory `path`, which is `depth` levels below
- * the root. Descends to at most CGROUP_DEPTH_MAX levels.
- */
-static int unit_find(const char *path, const char *name, uint32_t depth, struct filter_cgroup *out)
-{
-	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
-	struct dirent *entry;
-	char below[2048];
-	struct stat st;
-	int r = -ENOENT;
-
-	while (dir && r && (entry = readdir(dir))) {
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-			continue;
-		snprintf(below, sizeof(below), "%.1700s/%s", path, entry->d_name);
-		if (strcmp(entry->d_name, name) != 0) {
-			r = unit_find(below, name, depth + 1, out);
-		} else if (stat(below, &st) == 0) {
-			*out = (struct filter_cgroup){ .id = st.st_ino, .level = depth + 1 };
-			r = 0;
-		}
-	}
-	if (dir)
-		closedir(dir);
-	return r;
-}
-
-/*
- * Finds the cgroups and systemd units that the filter names, and stores them in session->cgroups.
- */
-static int cgroups_check(struct session *session, struct wire_error *error)
-{
-	const struct wire_filter *wire = session->filter.wire;
-	char mount[512], name[256];
-
-	if (!wire->cgroup && !wire->unit)
-		return 0;
-	if (cgroup_mount(mount, sizeof(mount)))
-		return invalid(error, wire->cgroup ? "cgroup" : "unit",
-			       "this host has no unified cgroup hierarchy (cgroup2)");
-	if (wire->cgroup && cgroup_find(mount, wire->cgroup, &session->cgroups[0]))
-		return invalid(error, "cgroup", "%.200s is no cgroup below %s", wire->cgroup,
-			       mount);
-	if (!wire->unit)
-		return 0;
-	snprintf(name, sizeof(name), "%s%s", wire->unit, strchr(wire->unit, '.') ? "" : ".service");
-	if (unit_find(mount, name, 0, &session->cgroups[1]))
-		return invalid(error, "unit", "there is no cgroup of a unit %.200s now", name);
-	return 0;
-}
-
 int session_check(struct session *session, const struct session_request *request,
 		  struct wire_error *error)
 {
@@ -285,5 +204,5 @@ int session_check(struct session *session, const struct session_request *request
 		r = tasks_check(&wire->tids, false, error);
 	if (!r)
 		r = cpus_check(&wire->cpus, error);
-	return r ? r : cgroups_check(session, error);
+	return r ? r : session_find_groups(session, error);
 }

@@ -8,6 +8,7 @@ from harness import *
 need_live()
 NAMES = ["a", "b"]
 GROUPS = [f"/stackd-moves-{os.getpid()}-{name}" for name in NAMES]
+LOOP = [sys.executable, "-c", "import time\nwhile 1: time.sleep(0.005)"]
 for group in GROUPS:
     os.mkdir(cgroup_root() + group)
     atexit.register(os.rmdir, cgroup_root() + group)
@@ -30,7 +31,7 @@ def pids(probe, times, group):
 
 
 daemon = Daemon("window.length=1s")
-slept = spawn([sys.executable, "-c", "import time\nwhile 1: time.sleep(0.005)"])
+slept = spawn(LOOP)
 spun = spawn([sys.executable, "-c", "while 1: pass"])
 MOVED = {"offcpu": slept.pid, "oncpu": spun.pid}
 times = {}
@@ -56,4 +57,42 @@ check_answers("in memory")
 check(daemon.stop() == 0, "the daemon ends")
 daemon.start()
 check_answers("on disk")
+
+
+def sleeper(group):
+    """Returns a process that sleeps again and again in the group."""
+    process = spawn(LOOP)
+    move(process.pid, group)
+    return process
+
+
+def is_recorded(process):
+    rows = daemon.ctl_json("snapshot", "group", "--by", "process", "-n", "0", "--idle")["rows"]
+    return process.pid in {row["process"]["pid"] for row in rows}
+
+
+# A restart of a unit removes its cgroup and makes another one, which the session follows.
+GROUP = GROUPS[0] + "/a.service"
+os.mkdir(cgroup_root() + GROUP)
+atexit.register(lambda: os.path.exists(cgroup_root() + GROUP) and os.rmdir(cgroup_root() + GROUP))
+first = sleeper(GROUP)
+result = daemon.ctl("start", "offcpu", "--unit", "a.service", "--cgroup", GROUP, "--name", "group")
+check(result.code == 0, f"a session of the unit starts: {result}")
+wait_until(lambda: is_recorded(first), 60, "the unit to be recorded")
+stop_process(first)
+wait_until(lambda: not open(cgroup_root() + GROUP + "/cgroup.procs", encoding="ascii").read(), 30, "its end")
+os.rmdir(cgroup_root() + GROUP)
+os.mkdir(cgroup_root() + GROUP)
+wait_until(lambda: "was made anew" in daemon.log(), 60, "the new cgroup to be seen")
+second = sleeper(GROUP)
+wait_until(lambda: is_recorded(second), 60, "the unit to be recorded after its restart")
+stop_process(second)
+
+# Of two units with the same name, as those of two users, neither is chosen.
+other = cgroup_root() + GROUPS[1] + "/a.service"
+os.mkdir(other)
+atexit.register(os.rmdir, other)
+result = daemon.ctl("start", "offcpu", "--unit", "a")
+check(result.code != 0 and GROUP in result.err and GROUPS[1] + "/a.service" in result.err,
+      f"both are named: {result}")
 finish()

@@ -568,11 +568,11 @@ static void test_programs_have_the_filter(void **state)
 		{ "a-name-of-15-ch", 16 },
 		{ "longer-than-any-name", 15 },
 	};
-	const struct filter_cgroup cgroups[FILTER_CGROUPS] = { { .id = 7, .level = 2 } };
 	const char *states[] = { "D", "preempted", "0x4" };
 	int64_t pids[] = { 1 };
 	struct wire_filter wire = {
 		.pids = { pids, 1 },
+		.unit = "a.service",
 		.kernel_threads = 1,
 		.kernel_stacks = 1,
 		.min_block_ns = WIRE_ABSENT,
@@ -584,27 +584,27 @@ static void test_programs_have_the_filter(void **state)
 	struct filter filter;
 
 	assert_int_equal(filter_init(&filter, &wire, &error), 0);
-	filter_to_programs(&filter, cgroups, &programs);
+	filter_to_programs(&filter, &programs);
 	assert_true(programs.has_pids && !programs.has_tids && programs.kernel_threads);
 	assert_true(!programs.user_threads && programs.has_states && programs.has_preempted);
 	assert_true(programs.drops_user && !programs.drops_kernel);
 	assert_int_equal(programs.state_bits, 4 | STATE_FROZEN);
 	assert_int_equal(programs.max_wait_ns, 5000);
-	assert_int_equal(programs.cgroups[0].id, 7);
+	assert_int_equal(programs.cgroups, 1 << 1);
 	assert_int_equal(programs.comm_len, 0);
 	for (size_t i = 0; i < FILTER_STATES; i++)
 		if (programs.states & 1U << i)
 			assert_int_equal(programs.state_order[i], 0x2);
 	for (size_t i = 0; i < ARRAY_SIZE(globs); i++) {
 		wire.comm = globs[i].glob;
-		filter_to_programs(&filter, cgroups, &programs);
+		filter_to_programs(&filter, &programs);
 		assert_int_equal(programs.comm_len, globs[i].len);
 		assert_memory_equal(programs.comm, globs[i].glob,
 				    globs[i].len < 16 ? globs[i].len : 15);
 	}
 	filter.wire = NULL;
-	filter_to_programs(&filter, cgroups, &programs);
-	assert_int_equal(programs.cgroups[0].id, 0);
+	filter_to_programs(&filter, &programs);
+	assert_int_equal(programs.cgroups, 0);
 }
 
 /* Rows of processes, of which the programs recorded the threads that were asked for. */
