@@ -421,6 +421,28 @@ static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
 }
 
 /*
+ * Steps to the caller from code that was made at run time, which has no call frame information: by
+ * the code that it goes on with, if that only returns, else by its frame pointer. Not inlined, so
+ * that unwind_step() takes less of the BPF stack.
+ */
+static __noinline long unwind_generated(struct unwind_walk *w)
+{
+	__u64 code = 0;
+	__u32 bytes;
+
+	if (!w)
+		return 1;
+	if (!w->is_exact) {
+		if (!unwind_read_code(&code, w->pc, UNWIND_READ_BEHIND))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+		bytes = call_site_leaves(code);
+		if (bytes)
+			return unwind_plain(w, w->sp + bytes + 8, 0, 0);
+	}
+	return unwind_frame_pointer(w);
+}
+
+/*
  * Tells whether an address can be a return address: it lies right behind a call, or a signal
  * handler returns to it. Returns 0, or the enum unwind_flag that says why not.
  */
@@ -700,7 +722,7 @@ static long unwind_step(__u32 i, void *context)
 	if (at - w->start >= w->size && !unwind_find(w, at))
 		return unwind_stop(w, UNWIND_IS_NO_MAPPING);
 	if (w->is_generated)
-		return unwind_frame_pointer(w);
+		return unwind_generated(w);
 	if (w->table.state != UNWIND_LOADED)
 		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
 								      : UNWIND_IS_NO_ROW);

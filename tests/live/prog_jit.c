@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * prog_jit PLACE [MS]: runs code that is hard to name. jit: waits below two functions that it makes
- * at run time and lists in /tmp/perf-PID.map; late: waits 5 ms below two such functions again and
- * again, and only says where they are; memfd: waits below a function of a library loaded from
- * memory; vdso: reads the clock for MS ms.
+ * at run time and lists in /tmp/perf-PID.map; late: waits 5 ms, again and again, below two such
+ * functions and one that keeps no frame pointer, and only says where they are; memfd: waits below a
+ * function of a library loaded from memory; vdso: reads the clock for MS ms.
  */
 
 #include "prog.h"
@@ -46,6 +46,21 @@ static made_fn function_make(unsigned char *at, made_fn callee)
 	return (made_fn)(uintptr_t)at;
 }
 
+/*
+ * Writes code at `at` that keeps no frame pointer: sub $8,%rsp; movabs $callee,%rax; call *%rax;
+ * add $8,%rsp; ret
+ */
+static made_fn bare_function_make(unsigned char *at, made_fn callee)
+{
+	static const unsigned char head[] = { 0x48, 0x83, 0xec, 0x08, 0x48, 0xb8 };
+	static const unsigned char tail[] = { 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+
+	memcpy(at, head, sizeof(head));
+	memcpy(at + sizeof(head), &callee, sizeof(callee));
+	memcpy(at + sizeof(head) + sizeof(callee), tail, sizeof(tail));
+	return (made_fn)(uintptr_t)at;
+}
+
 /* Makes two functions, at code + 64 and, calling it, at code + 128. */
 static unsigned char *code_make(made_fn callee)
 {
@@ -60,12 +75,15 @@ static unsigned char *code_make(made_fn callee)
 static int run_late(void)
 {
 	unsigned char *code = code_make(brief_nap);
+	made_fn bare;
 
+	bare = bare_function_make(code + 192, (made_fn)(uintptr_t)(code + 128));
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	printf("ready %lx %lx\n", (unsigned long)code + 64, (unsigned long)code + 128);
+	printf("ready %lx %lx %lx\n", (unsigned long)code + 64, (unsigned long)code + 128,
+	       (unsigned long)code + 192);
 	fflush(stdout);
 	for (;;)
-		((made_fn)(uintptr_t)(code + 128))(1);
+		bare(1);
 }
 
 static int run_jit(void)

@@ -142,6 +142,13 @@ static uint64_t word_of(const char *code)
 
 static void test_signal_return(void **state)
 {
+	/* add $8,%rsp; ret, and what is not quite that */
+	assert_int_equal(call_site_leaves(word_of("\x48\x83\xc4\x08\xc3\x90\x90\x90")), 8);
+	assert_int_equal(call_site_leaves(word_of("\x48\x83\xc4\x78\xc3\x00\x00\x00")), 0x78);
+	assert_int_equal(call_site_leaves(word_of("\x48\x83\xc4\x88\xc3\x90\x90\x90")), 0);
+	assert_int_equal(call_site_leaves(word_of("\x48\x83\xc4\x09\xc3\x90\x90\x90")), 0);
+	assert_int_equal(call_site_leaves(word_of("\x48\x83\xc4\x08\x5d\xc3\x90\x90")), 0);
+	assert_int_equal(call_site_leaves(word_of("\x48\x83\xec\x08\xc3\x90\x90\x90")), 0);
 	assert_true(call_site_is_signal(word_of("\x48\xc7\xc0\x0f\x00\x00\x00\x0f"))); /* glibc */
 	assert_true(call_site_is_signal(word_of("\xb8\x0f\x00\x00\x00\x0f\x05\x90")));
 	assert_false(call_site_is_signal(word_of("\xb8\x0e\x00\x00\x00\x0f\x05\x90")));
