@@ -65,7 +65,8 @@ static const struct {
 	{ "unwind.mappings", NULL,
 	  "user stacks of further processes end early (no_mapping), see [unwind] max_memory" },
 	{ "request_ranges", NULL, "questions about more ranges at once were refused" },
-	{ "store.queue", NULL, "windows were not written: the disk is too slow" },
+	{ "store.queue", NULL,
+	  "windows were not written: the disk is too slow, or another program locks the database" },
 	{ "symbols.waiting_stacks", NULL, "stacks have addresses instead of names" },
 	{ "symbols.waiting_windows", NULL, "windows were lost: names are looked up too slowly" },
 };

@@ -8,7 +8,7 @@
 
 enum {
 	BUSY_MS = 2000,
-	BUSY_STEP_MS = 5,     /* pause between two attempts in store_db_run_while() */
+	BUSY_STEP_MS = 5,     /* pause between two attempts in store_db_truncate_log() */
 	MAX_LENGTH = 32 << 20 /* MAX_LENGTH: maximum size of a blob or SQL statement in bytes */
 };
 
@@ -195,7 +195,7 @@ int store_db_run(struct store_db *db, const char *text)
 	return store_db_errno(db, sqlite3_exec(db->handle, text, NULL, NULL, NULL));
 }
 
-/* Decides in store_db_run_while() whether to go on waiting for another connection. */
+/* Decides in store_db_truncate_log() whether to go on waiting for another connection. */
 struct busy {
 	bool (*may_wait)(void *userdata);
 	void *userdata;
@@ -211,16 +211,26 @@ static int on_busy(void *data, int n)
 	return 1;
 }
 
-int store_db_run_while(struct store_db *db, const char *text, bool (*may_wait)(void *userdata),
-		       void *userdata)
+int store_db_truncate_log(struct store_db *db, bool (*may_wait)(void *userdata), void *userdata)
 {
 	struct busy busy = { may_wait, userdata };
-	int r;
+	int code;
 
 	sqlite3_busy_handler(db->handle, on_busy, &busy);
-	r = store_db_run(db, text);
+	/* PRAGMA wal_checkpoint succeeds where readers are in the way, and says so in a row. */
+	code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	sqlite3_busy_timeout(db->handle, BUSY_MS);
-	return r;
+	return store_db_errno(db, code);
+}
+
+int store_db_sync_log(struct store_db *db)
+{
+	sqlite3_file *log = NULL;
+	int code = sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+	if (code == SQLITE_OK && log && log->pMethods)
+		code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+	return store_db_errno(db, code);
 }
 
 static int schema_read(struct store_db *db)

@@ -133,11 +133,14 @@ void store_db_close(struct store_db *db);
 int store_db_run(struct store_db *db, const char *sql);
 
 /*
- * Runs SQL as store_db_run() does. While another connection is in the way, it asks may_wait() every
- * few milliseconds whether to go on waiting, which it does for 2 s at most.
+ * Copies the write-ahead log to the database and truncates it. While another connection is in the
+ * way, asks may_wait() every few milliseconds whether to go on waiting, which it does for 2 s at
+ * most. Returns 0, -EBUSY (the log stays, as a connection still reads or writes) or another errno.
  */
-int store_db_run_while(struct store_db *db, const char *sql, bool (*may_wait)(void *userdata),
-		       void *userdata);
+int store_db_truncate_log(struct store_db *db, bool (*may_wait)(void *userdata), void *userdata);
+
+/* Syncs the write-ahead log: what was committed survives a power cut. Returns 0 or an errno. */
+int store_db_sync_log(struct store_db *db);
 
 /* Defined in schema.c. Member i is SQL that changes a database from schema version i to i + 1. */
 extern const char *const store_schema_steps[STORE_SCHEMA];

@@ -129,6 +129,27 @@ static int file_check(struct store *store)
 	return r;
 }
 
+/* The ends of the names of the store's files, as in struct store. */
+static const char *const suffixes[STORE_FILES] = { "", "-wal", "-shm", ".lock" };
+
+/* Finds which file is at the path of the store's file number i. Zeros: none. */
+static struct store_file_id file_identify(const struct store *store, size_t i)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s%s", store->path, suffixes[i]);
+	if (stat(path, &st) < 0)
+		return (struct store_file_id){};
+	return (struct store_file_id){ st.st_dev, st.st_ino };
+}
+
+void store_file_opened(struct store *store)
+{
+	for (size_t i = 0; i < STORE_FILES; i++)
+		store->files[i] = file_identify(store, i);
+}
+
 static int database_open(struct store *store)
 {
 	int r;
@@ -178,6 +199,7 @@ int store_file_open(struct store *store)
 	}
 	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
 		last_session = 0;
+	store_file_opened(store);
 	store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = true;
@@ -206,26 +228,38 @@ void store_file_close(struct store *store)
  */
 static void log_unlink(const struct store *store)
 {
-	static const char *const suffixes[] = { "-wal", "-shm" };
 	char path[PATH_MAX];
 	struct stat st;
 
 	/* Another database that was put there may have a log of its own. */
 	if (stat(store->path, &st) == 0 && st.st_size > 0)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+	for (size_t i = 1; i <= 2; i++)
 		if (snprintf(path, sizeof(path), "%s%s", store->path, suffixes[i]) <
 		    (int)sizeof(path))
 			unlink(path);
 }
 
+/* Returns the number of the first file at whose path is another file than the open one, or none. */
+static size_t file_moved(const struct store *store)
+{
+	struct store_file_id now;
+	size_t i;
+
+	for (i = 0; i < STORE_FILES; i++) {
+		now = file_identify(store, i);
+		if (now.dev != store->files[i].dev || now.inode != store->files[i].inode)
+			break;
+	}
+	return i;
+}
+
 void store_file_follow(struct store *store)
 {
-	int has_moved = 0, r;
+	size_t moved;
+	int r;
 
-	if (!store->db.handle ||
-	    sqlite3_file_control(store->db.handle, NULL, SQLITE_FCNTL_HAS_MOVED, &has_moved) ||
-	    !has_moved)
+	if (!store->db.handle || (moved = file_moved(store)) == STORE_FILES)
 		return;
 	/*
 	 * SQLite leaves the log of a file that was moved as it is, and a new database would delete
@@ -233,12 +267,17 @@ void store_file_follow(struct store *store)
 	 */
 	r = sqlite3_wal_checkpoint_v2(store->db.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
 				      NULL);
+	/* If the database is still there, wait for the query: the log can still be copied. */
+	if (r == SQLITE_BUSY && moved)
+		return;
+	/* Closing it would delete the log at the path, which may be that of another database. */
+	sqlite3_db_config(store->db.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	store_file_close(store);
 	log_unlink(store);
 	store->open_next_ns = 0;
-	store_set_notice(store,
-			 "%s: was moved or removed while stackd wrote to it; later windows are in "
-			 "a new file%s",
-			 store->path,
+	store_set_notice(store, "%s%s: was moved, removed or replaced while stackd used it; %s%s",
+			 store->path, suffixes[moved],
+			 moved ? "it is made again"
+			       : "later windows are in the file that is there now",
 			 r ? "; the last ones before may be lost, as a query was reading" : "");
 }

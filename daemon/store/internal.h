@@ -12,6 +12,7 @@
  */
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "daemon/store/collect.h"
 #include "daemon/store/db.h"
@@ -61,6 +62,15 @@ struct store_gap {
 	char reason[128];
 };
 
+/* The number of files of the store: database, log, index of the log, lock file. */
+enum { STORE_FILES = 4 };
+
+/* Which file it is, as stat() says; zeros: none. */
+struct store_file_id {
+	dev_t dev;
+	ino_t inode;
+};
+
 struct store {
 	/* The settings, which never change */
 	char *path;
@@ -89,6 +99,8 @@ struct store {
 	bool has_thread;
 	/* period of the windows that were dropped because `queue` was full */
 	struct store_gap missed;
+	/* why the writer waits for another program, a literal; NULL: it does not wait */
+	const char *busy;
 	int64_t window_ns; /* windows shorter than this are joined, see struct store_options */
 	struct store_times marks;  /* see store_mark() */
 	struct store_times joined; /* ends of windows that were joined with the next one */
@@ -97,6 +109,7 @@ struct store {
 	pthread_t thread;
 	int lock_fd;
 	struct store_db db;
+	struct store_file_id files[STORE_FILES]; /* the files that are open, while `db` is */
 	struct store_intern *intern;
 	struct store_gap gap; /* the latest gap, until it is written to the table `gaps` */
 	int64_t run;	      /* number of this run of stackd, its id in the table `runs` */
@@ -107,6 +120,11 @@ struct store {
 	 * again, see log_restart()
 	 */
 	int64_t log_next_ns;
+	/*
+	 * time of CLOCK_MONOTONIC since which a reader keeps the log from being truncated; 0: none
+	 * does
+	 */
+	int64_t log_busy_ns;
 	int64_t written_real_ns; /* end of the window written last, in ns since the epoch */
 	/*
 	 * One member for each kind of probe: the end of the window that was written last for the
@@ -164,15 +182,31 @@ void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, cons
 int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
+/* db_file.c: notes which files are open; called when the database was opened. */
+void store_file_opened(struct store *store);
+
 /*
- * db_file.c: if the open database is not at its path any more, because somebody moved or removed
- * it, closes it: the next window is written to a new database at the path.
+ * db_file.c: if one of the open files is not at its path any more, because somebody moved, removed
+ * or replaced it, closes the database: the next window is written to the one at the path, or to a
+ * new one.
  */
 void store_file_follow(struct store *store);
 
+/* The locks of SQLite in the index of the log: of the connection that writes, and of readers. */
+enum store_lock { STORE_LOCK_WRITE, STORE_LOCK_READ };
+
+enum { LOCK_OWNER_TEXT = 64 };
+
 /*
- * writer.c: store_window_take() writes a window, and opens the file first if necessary. On failure
- * it notes a gap. store_window_add() adds the row of an encoded window, in the open transaction.
+ * lock_owner.c: writes to `out` which program has the lock, such as "pid 812 (sqlite3)"; "another
+ * program" if it is not known.
+ */
+void store_lock_owner(const struct store *store, enum store_lock lock, char out[LOCK_OWNER_TEXT]);
+
+/*
+ * writer.c: store_window_take() writes a window, and opens the file first if necessary. While
+ * another program is in the way, it tries again. On another failure it notes a gap.
+ * store_window_add() adds the row of an encoded window, in the open transaction.
  */
 void store_window_take(struct store *store, struct window *window);
 int store_window_add(struct store *store, const struct store_entry *entry,

@@ -287,6 +287,7 @@ int store_salvage(struct store *store)
 	}
 	salvage_run(store, &salvage);
 	r = store_tiers_open(store);
+	store_file_opened(store);
 	store_set_notice(store,
 			 "%s: was damaged; moved to %s.broken, %" PRIu64
 			 " windows were saved, at least %" PRIu64 " are lost",

@@ -168,7 +168,7 @@ size_t store_add(struct store *store, struct window *window)
 		store->stats.dropped_queue++;
 		store_gap_add(&store->missed, window->start_ns + window->real_offset_ns,
 			      window->end_ns + window->real_offset_ns,
-			      "not written: the disk was too slow");
+			      store->busy ? store->busy : "not written: the disk was too slow");
 	} else {
 		store->queue[(store->first + store->queued++) % STORE_QUEUE_MAX] =
 			window_ref(window);
@@ -273,6 +273,11 @@ void store_set_notice(struct store *store, const char *format, ...)
 {
 	va_list ap;
 
+	/* Each is an event of its own, and logged: the same may happen again. */
+	pthread_mutex_lock(&store->lock);
+	store->stats.notice[0] = '\0';
+	store->stats.notice_ns = clock_ns(CLOCK_REALTIME);
+	pthread_mutex_unlock(&store->lock);
 	va_start(ap, format);
 	text_set(store, store->stats.notice, sizeof(store->stats.notice), format, ap);
 	va_end(ap);

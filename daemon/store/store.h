@@ -103,6 +103,7 @@ struct store_stats {
 	bool is_working;   /* windows are being merged or folded, or unused rows deleted */
 	char problem[320]; /* text: what is wrong now; empty: nothing is wrong */
 	char notice[320];  /* text: the last problem that stackd repaired; empty: none */
+	int64_t notice_ns; /* when that was, in ns since the epoch */
 	uint64_t bytes;	   /* size of the database and its log, in bytes */
 	uint64_t max_size;
 	uint64_t windows;

@@ -29,11 +29,18 @@
 #define WORK_NS		(20 * NS_PER_MS)
 #define FAILED_AGAIN_NS (30 * NS_PER_S)
 
+/* How long a reader has to keep the log from being truncated to be a problem. */
+#define LOG_HELD_NS (30 * NS_PER_S)
+
 /*
  * A log longer than LOG_MAX bytes is truncated, one longer than LOG_FIRST before windows that wait
- * are written.
+ * are written. While a reader keeps it from being truncated, it may take what max_size leaves, or
+ * LOG_FIRST if that is more.
  */
 enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20, LOG_FIRST = 16 << 20, WORK_SHARE = 3 };
+
+/* How long the writer waits for other programs before it looks whether it has to stop. */
+#define BUSY_AGAIN_NS (100 * NS_PER_MS)
 
 /* Adds the gap in store->gap, if any, to the table `gaps`; keeps only its newest GAPS_MAX rows. */
 static int gap_write(struct store *store)
@@ -191,6 +198,95 @@ static int window_write(struct store *store, struct window *window)
 	return r;
 }
 
+/*
+ * True if the writer may go on waiting for the end of queries: no window waits to be written, or
+ * the log has become so long that it has to be truncated first.
+ */
+static bool log_may_wait(void *userdata)
+{
+	struct store *store = userdata;
+	bool is_wanted;
+
+	pthread_mutex_lock(&store->lock);
+	is_wanted = store->queued || store->is_stopping;
+	pthread_mutex_unlock(&store->lock);
+	return !is_wanted || store_file_bytes(store->path, "-wal") > LOG_FIRST;
+}
+
+/* Returns the length in bytes from which on the log has to be truncated before windows are written.
+ */
+static uint64_t log_limit(const struct store *store)
+{
+	uint64_t bytes = store_file_bytes(store->path, "");
+	uint64_t rest = store->max_size > bytes ? store->max_size - bytes : 0;
+
+	return rest > LOG_FIRST ? rest : LOG_FIRST;
+}
+
+/* True if a reader has kept the log from being truncated for so long that this is a problem. */
+static bool log_is_held(const struct store *store)
+{
+	return store->log_busy_ns && clock_ns(CLOCK_MONOTONIC) - store->log_busy_ns >= LOG_HELD_NS;
+}
+
+/*
+ * Truncates the database's write-ahead log if it has become long. SQLite itself starts the log over
+ * only at a moment without readers: when one query followed the other without a pause, the log grew
+ * to 200 MiB in 5 minutes. This function waits until all queries that read now have finished, but
+ * not longer than log_may_wait() allows. It does not wait for queries that begin later.
+ */
+static void log_restart(struct store *store, int64_t now)
+{
+	char who[LOCK_OWNER_TEXT];
+	int r = 0;
+
+	if (now < store->log_next_ns)
+		return;
+	store->log_next_ns = now + LOG_AGAIN_NS;
+	if (store_file_bytes(store->path, "-wal") > LOG_MAX)
+		r = store_db_truncate_log(&store->db, log_may_wait, store);
+	if (r != -EBUSY) {
+		store->log_busy_ns = 0;
+		if (r)
+			log_err(r, "%s: cannot restart the log of the database", store->path);
+		return;
+	}
+	if (!store->log_busy_ns)
+		store->log_busy_ns = now;
+	if (!log_is_held(store))
+		return;
+	store_lock_owner(store, STORE_LOCK_READ, who);
+	store_set_problem(store,
+			  "%s: %s has read it for long, so that its log cannot be emptied and may "
+			  "take more than max_size",
+			  store->path, who);
+}
+
+/*
+ * Reports that a window has to wait for the program that has this lock, and notes for the windows
+ * that the queue turns away why. Returns -EBUSY.
+ */
+static int busy_note(struct store *store, enum store_lock lock)
+{
+	char who[LOCK_OWNER_TEXT];
+
+	store_lock_owner(store, lock, who);
+	if (lock == STORE_LOCK_READ)
+		store_set_problem(store,
+				  "%s: %s has read it for so long that its log is full; windows "
+				  "wait in memory, at most %d",
+				  store->path, who, STORE_QUEUE_MAX);
+	else
+		store_set_problem(store, "%s: locked by %s; windows wait in memory, at most %d",
+				  store->path, who, STORE_QUEUE_MAX);
+	pthread_mutex_lock(&store->lock);
+	store->busy = lock == STORE_LOCK_READ
+			      ? "not written: another program read the database for long"
+			      : "not written: another program had locked the database";
+	pthread_mutex_unlock(&store->lock);
+	return -EBUSY;
+}
+
 static void window_written(struct store *store, const struct window *window)
 {
 	int64_t end = window->end_ns + window->real_offset_ns;
@@ -199,9 +295,11 @@ static void window_written(struct store *store, const struct window *window)
 	store->written_real_ns = end;
 	if (window->session < SESSION_FIRST_ID)
 		store->written_always_ns[window->kind] = end;
-	store_set_problem(store, NULL);
+	if (!log_is_held(store))
+		store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.written += window->parts;
+	store->busy = NULL;
 	pthread_mutex_unlock(&store->lock);
 	store_count(store);
 }
@@ -219,23 +317,63 @@ static void window_dropped(struct store *store, const struct window *window, int
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* Opens the file. If another program is in the way, the next attempt is due at once. */
+static int file_try(struct store *store)
+{
+	int r = store_file_open(store);
+
+	store->open_next_ns = r == -EBUSY ? 0 : clock_ns(CLOCK_MONOTONIC) + OPEN_AGAIN_NS;
+	return r;
+}
+
+/*
+ * Opens the file if that is due, and writes the window. Returns 0; -EBUSY if another program is in
+ * the way; or another errno.
+ */
+static int window_place(struct store *store, struct window *window)
+{
+	int r = 0;
+
+	store_file_follow(store);
+	if (!store->db.handle && clock_ns(CLOCK_MONOTONIC) >= store->open_next_ns)
+		r = file_try(store);
+	if (!store->db.handle)
+		return r == -EBUSY ? r : -EIO;
+	if (store_file_bytes(store->path, "-wal") > log_limit(store))
+		r = store_db_truncate_log(&store->db, log_may_wait, store);
+	if (r == -EBUSY)
+		return busy_note(store, STORE_LOCK_READ);
+	r = window_write(store, window);
+	if (r == -EBUSY)
+		return busy_note(store, STORE_LOCK_WRITE);
+	if (r)
+		store_set_problem(store, "%s: a window was not written: %s", store->path,
+				  strerror(-r));
+	return r;
+}
+
+/* True unless the store has to stop. Sleeps first. */
+static bool may_try_again(struct store *store)
+{
+	bool is_stopping;
+
+	usleep(BUSY_AGAIN_NS / NS_PER_US);
+	pthread_mutex_lock(&store->lock);
+	is_stopping = store->is_stopping;
+	pthread_mutex_unlock(&store->lock);
+	return !is_stopping;
+}
+
 void store_window_take(struct store *store, struct window *window)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	int r = -EAGAIN;
+	int r;
 
-	if (!store->db.handle && now >= store->open_next_ns) {
-		store->open_next_ns = now + OPEN_AGAIN_NS;
-		store_file_open(store);
-	}
-	if (store->db.handle) {
-		r = window_write(store, window);
-		if (r)
-			store_set_problem(store, "%s: a window was not written: %s", store->path,
-					  strerror(-r));
-	}
+	/* Other programs lose no windows here: the next ones wait in the queue. */
+	do
+		r = window_place(store, window);
+	while (r == -EBUSY && may_try_again(store));
 	if (r)
-		window_dropped(store, window, r == -EAGAIN ? -EIO : r);
+		window_dropped(store, window, r);
 	else
 		window_written(store, window);
 }
@@ -261,8 +399,8 @@ static void run_alive(struct store *store, bool is_over)
 }
 
 /*
- * Makes a checkpoint, which syncs the log and the database: windows committed before it survive a
- * power cut.
+ * Makes a checkpoint, and syncs the log: windows committed before it survive a power cut. The
+ * checkpoint syncs the log only if it copies something, which a reader may keep it from.
  */
 static void store_sync(struct store *store)
 {
@@ -270,6 +408,8 @@ static void store_sync(struct store *store)
 
 	run_alive(store, false);
 	r = store_db_run(&store->db, "PRAGMA wal_checkpoint(PASSIVE)");
+	if (!r)
+		r = store_db_sync_log(&store->db);
 	if (r) {
 		log_err(r, "%s: cannot sync the file", store->path);
 		return;
@@ -280,39 +420,6 @@ static void store_sync(struct store *store)
 	memcpy(store->stats.synced_always_ns, store->written_always_ns,
 	       sizeof(store->stats.synced_always_ns));
 	pthread_mutex_unlock(&store->lock);
-}
-
-/*
- * True if the writer may go on waiting for the end of queries: no window waits to be written, or
- * the log has become so long that it has to be truncated first.
- */
-static bool log_may_wait(void *userdata)
-{
-	struct store *store = userdata;
-	bool is_wanted;
-
-	pthread_mutex_lock(&store->lock);
-	is_wanted = store->queued || store->is_stopping;
-	pthread_mutex_unlock(&store->lock);
-	return !is_wanted || store_file_bytes(store->path, "-wal") > LOG_FIRST;
-}
-
-/*
- * Truncates the database's write-ahead log if it has become long. SQLite itself starts the log over
- * only at a moment without readers: when one query followed the other without a pause, the log grew
- * to 200 MiB in 5 minutes. This function waits until all queries that read now have finished, but
- * not longer than log_may_wait() allows. It does not wait for queries that begin later.
- */
-static void log_restart(struct store *store, int64_t now)
-{
-	int r;
-
-	if (now < store->log_next_ns || store_file_bytes(store->path, "-wal") <= LOG_MAX)
-		return;
-	store->log_next_ns = now + LOG_AGAIN_NS;
-	r = store_db_run_while(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)", log_may_wait, store);
-	if (r)
-		log_err(r, "%s: cannot restart the log of the database", store->path);
 }
 
 /*
@@ -391,7 +498,9 @@ static int64_t writer_idle(struct store *store, bool is_queue_empty)
 	}
 	log_restart(store, now);
 	now = clock_ns(CLOCK_MONOTONIC);
-	while (is_queue_empty && took < WORK_NS && (is_more = work_step(store)))
+	/* Merging would only make a log longer that cannot be emptied. */
+	while (is_queue_empty && !log_is_held(store) && took < WORK_NS &&
+	       (is_more = work_step(store)))
 		took = clock_ns(CLOCK_MONOTONIC) - now;
 	if (took)
 		store_tiers_count(store);
@@ -425,8 +534,7 @@ void *store_writer_run(void *data)
 	bool is_stopping = false;
 	struct window *window;
 
-	store->open_next_ns = clock_ns(CLOCK_MONOTONIC) + OPEN_AGAIN_NS;
-	store_file_open(store);
+	file_try(store);
 	pthread_mutex_lock(&store->lock);
 	store->has_tried = true;
 	pthread_cond_broadcast(&store->tried);

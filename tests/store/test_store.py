@@ -611,8 +611,9 @@ def test_gone(directory):
 
 def test_moved(directory):
     """A database, or its directory, that is moved away in use keeps its windows; the next ones are in a
-    new file at the old path, none is lost, and a notice says so."""
-    for what in ("file", "directory", "removed"):
+    new file at the old path, none is lost, and a notice says so. Neither is one lost if only the log,
+    its index or the lock file is removed."""
+    for what in ("file", "directory", "removed", "all", "-wal", "-shm", ".lock"):
         at, away = f"{directory}/{what}/at", f"{directory}/{what}/away"
         os.makedirs(at)
         path, count = f"{at}/stackd.db", 300
@@ -626,21 +627,126 @@ def test_moved(directory):
             os.mkdir(away)
             os.rename(path, f"{away}/stackd.db")
         else:
-            os.unlink(path)
+            for suffix in {"removed": ("",), "all": ("", "-wal", "-shm")}.get(what, (what,)):
+                os.unlink(path + suffix)
         out += writer.stdout.read().splitlines()
         need(writer.wait() == 0, f"{what}: the writer ended with {writer.returncode}")
         text = "\n".join(line.rstrip() for line in out)
         need(f"written {count} " in text and "dropped 0 evicted" in text, f"{what}: {out[-8:]}")
-        need("was moved or removed" in re.search(r"^notice: (.*)$", text, re.M)[1], f"{what}: {out[-3:]}")
+        need("was moved, removed or replaced" in re.search(r"^notice: (.*)$", text, re.M)[1], f"{what}: {out[-3:]}")
         _, _, bad, damaged, after = check(path)
         need(not bad and not damaged and after, f"{what}: the new file")
-        if what == "removed":
+        if what in ("removed", "all"):
             need(len(after) >= count - 60, f"{what}: {len(after)} windows are in the new file")
+            continue
+        if what not in ("file", "directory"):
+            need(len(after) == count, f"{what}: {len(after)} windows of {count}")
             continue
         _, _, bad, damaged, before = check(f"{away}/stackd.db")
         need(not bad and not damaged and len(before) >= 40, f"{what}: the old file, {len(before)}")
         need(len(before) + len(after) == count and not before & after,
              f"{what}: {len(before)} + {len(after)} of {count} windows")
+
+
+def test_replaced(directory):
+    """A file system is mounted over the directory; its database has the same inode number."""
+    disk, other = f"{directory}/disk", f"{directory}/other"
+    path, mounts = f"{disk}/stackd.db", [disk, other]
+    try:
+        for at in mounts[:]:
+            os.mkdir(at)
+            mounted(at, "size=64m")
+        write(f"{other}/stackd.db", 20)
+        writer = Watched(path, 300, STORE_PACE="5")
+        writer.read(40)
+        numbers = [os.stat(f"{at}/stackd.db").st_ino for at in mounts]
+        need(numbers[0] == numbers[1], f"this shows nothing: the inode numbers are {numbers}")
+        subprocess.run(["mount", "--bind", other, disk], check=True)
+        mounts.append(disk)
+        out = writer.end()
+        need("was moved, removed or replaced" in out, f"the notice: {out[-300:]}")
+        windows, _, bad, damaged, _ = check(path)
+        need(20 + 300 - 60 <= windows < 320 and not bad and not damaged, f"{windows} are in the other one")
+    finally:
+        for at in mounts:
+            subprocess.run(["umount", "-l", at], check=False)
+
+
+class Watched:
+    """STORE_TOOL as it writes. Its log and what it prints go to files, so that it never waits."""
+
+    def __init__(self, path, *args, **settings):
+        self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [TOOL, "write", path, *map(str, args)], stdout=self.out, stderr=self.err,
+            env={**os.environ, **settings})
+
+    @staticmethod
+    def text(file):
+        file.seek(0)
+        return file.read()
+
+    def said(self):
+        return self.text(self.err)
+
+    def read(self, count):
+        """Waits until so many windows were written."""
+        wait_for(lambda: self.text(self.out).count(" written ") >= count, f"{count} windows")
+
+    def end(self):
+        need(self.process.wait(300) == 0, f"the writer ended with {self.process.returncode}")
+        return self.text(self.out)
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + 100
+    while not condition():
+        need(time.monotonic() < deadline, f"waited for {what}")
+        time.sleep(0.05)
+
+
+def test_locked(directory):
+    """Another program locks the database for longer than SQLite waits: no window is lost, and the
+    problem names the program."""
+    path, count = f"{directory}/stackd.db", 200
+    writer = Watched(path, count, STORE_PACE="5")
+    writer.read(40)
+    with contextlib.closing(sqlite3.connect(path, timeout=100, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        wait_for(lambda: f"locked by pid {os.getpid()} (" in writer.said(), "the problem")
+        db.execute("ROLLBACK")
+    out = writer.end()
+    need(f"written {count} " in out and "\ndropped 0 " in out and "problem: \n" in out, out[-200:])
+    need(check(path)[0] == count, "all can be read")
+
+
+def test_reading(directory):
+    """Another program reads one state of the database for ever: the log grows to 16 MiB and no further,
+    the problem names the program, and no window is lost meanwhile."""
+    path = f"{directory}/stackd.db"
+    writer = Watched(path, 0, 16 << 20)
+    try:
+        writer.read(40)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("BEGIN")
+            db.execute("SELECT count(*) FROM windows").fetchall()
+            said = f"pid {os.getpid()} ("
+            wait_for(lambda: said in writer.said() and "log is full" in writer.said(), "the problem")
+            sizes, written = [], []
+            for _ in range(2):
+                sizes.append(os.path.getsize(f"{path}-wal"))
+                written.append(writer.text(writer.out).count("\n"))
+                time.sleep(2)
+            need(16 << 20 <= sizes[0] < 20 << 20, f"the log has {sizes[0]} bytes")
+            need(sizes[0] == sizes[1], f"it does not grow: {sizes}")
+            db.execute("ROLLBACK")
+        writer.read(written[0] + 40)
+        need(os.path.getsize(f"{path}-wal") < 16 << 20, "the log is restarted")
+    finally:
+        writer.process.kill()
+        writer.process.wait()
+    need(not re.search("dropped [1-9]", writer.text(writer.out)), "no window was lost")
+    need(check(path)[2:4] == (0, 0), "all is sound")
 
 
 def test_gaps(directory):

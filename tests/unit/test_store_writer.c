@@ -28,9 +28,10 @@
 enum { WINDOWS = 20, KEPT = 16, TRIES = 30000 };
 
 static char directory[32], path[64];
-static _Atomic int64_t now_ns; /* the time of both clocks */
-static _Atomic bool fails;     /* syncing the database fails */
-static _Atomic int n_failed;   /* how often it has failed */
+static _Atomic int64_t now_ns;	/* the time of both clocks */
+static _Atomic bool fails;	/* syncing the database fails */
+static _Atomic int n_failed;	/* how often it has failed */
+static _Atomic int n_log_syncs; /* how often another file was synced: the log */
 
 static int64_t now(clockid_t clock)
 {
@@ -51,6 +52,7 @@ static bool is_database(int fd)
 /* Only the database fails to be synced: windows can still be written to the log. */
 static int sync_or_fail(long number, int fd)
 {
+	n_log_syncs += !is_database(fd);
 	if (!fails || !is_database(fd))
 		return (int)syscall(number, fd);
 	n_failed++;
@@ -123,12 +125,10 @@ static int64_t end_of(size_t n)
 	return REAL_NS + (int64_t)(n + 1) * LENGTH_NS;
 }
 
-/* Hands the store window number n, and waits until it has been written and counted, or dropped. */
-static struct store_stats window_write(struct store *store, size_t n)
+/* Hands the store window number n. */
+static void window_hand(struct store *store, size_t n)
 {
-	uint64_t before = stats_of(store).written + stats_of(store).dropped_write;
 	struct window *window = window_new();
-	struct store_stats stats;
 
 	window->seq = n + 1;
 	window->session = 1;
@@ -139,6 +139,15 @@ static struct store_stats window_write(struct store *store, size_t n)
 	now_ns = window->end_ns;
 	store_add(store, window);
 	window_unref(window);
+}
+
+/* Hands the store window number n, and waits until it has been written and counted, or dropped. */
+static struct store_stats window_write(struct store *store, size_t n)
+{
+	uint64_t before = stats_of(store).written + stats_of(store).dropped_write;
+	struct store_stats stats;
+
+	window_hand(store, n);
 	do {
 		usleep(1000);
 		stats = stats_of(store);
@@ -272,6 +281,82 @@ static void test_each_part_of_a_window_counts(void **state)
 	store_stop(store);
 }
 
+/*
+ * While another connection has locked the database, windows wait; those that the queue turns away
+ * are lost for the reason that is true.
+ */
+static void test_windows_wait_for_a_lock(void **state)
+{
+	struct store *store = store_begin(INT64_MAX / 4, NS_PER_S);
+	sqlite3 *other;
+	size_t n;
+
+	window_write(store, 0);
+	other = sql_open(path);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	window_hand(store, 1);
+	while (!stats_of(store).problem[0])
+		usleep(1000);
+	assert_non_null(strstr(stats_of(store).problem, "locked by"));
+	for (n = 2; n < STORE_QUEUE_MAX + 4; n++)
+		window_hand(store, n);
+	assert_int_equal(stats_of(store).dropped_queue, 2);
+	assert_int_equal(sqlite3_close(other), SQLITE_OK);
+	while (stats_of(store).written < STORE_QUEUE_MAX + 2)
+		usleep(1000);
+	assert_int_equal(stats_of(store).dropped_write, 0);
+	assert_string_equal(stats_of(store).problem, "");
+	assert_null(store_stop(store));
+	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows"), STORE_QUEUE_MAX + 2);
+	assert_int_equal(sql_number(path, "SELECT count(*) FROM gaps WHERE reason LIKE "
+					  "'not written: another program had locked%'"),
+			 1);
+}
+
+/* Neither is a window lost if the database is locked when the store is started. */
+static void test_windows_wait_for_the_file(void **state)
+{
+	struct store *store = store_begin(INT64_MAX / 4, NS_PER_S);
+	sqlite3 *other;
+
+	window_write(store, 0);
+	assert_null(store_stop(store));
+	other = sql_open(path);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	store = store_begin(INT64_MAX / 4, NS_PER_S);
+	window_hand(store, 1);
+	while (stats_of(store).queued)
+		usleep(1000);
+	assert_int_equal(sqlite3_close(other), SQLITE_OK);
+	while (stats_of(store).written + stats_of(store).dropped_write < 1)
+		usleep(1000);
+	assert_int_equal(stats_of(store).written, 1);
+	assert_null(store_stop(store));
+}
+
+/* A reader keeps the log from being copied to the database. It has to be synced all the same. */
+static void test_a_reader_does_not_keep_the_log_from_being_synced(void **state)
+{
+	struct store *store = store_begin(INT64_MAX / 4, 1);
+	sqlite3 *other;
+	int before;
+
+	window_write(store, 0);
+	while (stats_of(store).synced_ns != end_of(0))
+		usleep(1000);
+	other = sql_open(path);
+	assert_int_equal(
+		sqlite3_exec(other, "BEGIN; SELECT count(*) FROM windows", NULL, NULL, NULL),
+		SQLITE_OK);
+	before = n_log_syncs;
+	window_write(store, 1);
+	while (stats_of(store).synced_ns != end_of(1))
+		usleep(1000);
+	assert_true(n_log_syncs > before);
+	assert_int_equal(sqlite3_close(other), SQLITE_OK);
+	assert_null(store_stop(store));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +368,10 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_each_part_of_a_window_counts, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_windows_wait_for_a_lock, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_windows_wait_for_the_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_reader_does_not_keep_the_log_from_being_synced, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
