@@ -222,9 +222,25 @@ static void render_tier(const struct page *page, const struct wire_tier *tier, i
 		  size_text(tier->bytes, size), size_text(tier->max_bytes, max));
 }
 
-static void render_store(const struct page *page, const struct wire_store *s, int64_t now)
+/* Prints the notice of the store, unless it is among the problems. */
+static void render_notice(const struct page *page, const struct wire_status_reply *s)
 {
-	_cleanup_(freep) char *path = NULL, *notice = NULL;
+	_cleanup_(freep) char *notice = NULL;
+
+	if (!s->store->notice)
+		return;
+	for (size_t i = 0; i < s->problems.n; i++)
+		if (strcmp(s->problems.v[i], s->store->notice) == 0)
+			return;
+	notice = name_escape(s->store->notice);
+	page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
+}
+
+static void render_store(const struct page *page, const struct wire_status_reply *reply,
+			 int64_t now)
+{
+	const struct wire_store *s = reply->store;
+	_cleanup_(freep) char *path = NULL;
 	char oldest[TERM_TIME_MAX] = "", size[32], max[32];
 
 	if (!s)
@@ -247,10 +263,7 @@ static void render_store(const struct page *page, const struct wire_store *s, in
 	if (s->damaged > 0)
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s row%s could not be read",
 			  count_text(s->damaged), s->damaged == 1 ? "" : "s");
-	if (s->notice) {
-		notice = name_escape(s->notice);
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
-	}
+	render_notice(page, reply);
 }
 
 /* Says what is done to keep within the budget; nothing if all is recorded and it is kept. */
@@ -484,7 +497,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_health(page, reply, now);
 	render_probe_list(page, &reply->probes, false);
 	render_history(page, reply);
-	render_store(page, reply->store, now);
+	render_store(page, reply, now);
 	render_costs(page, reply, now);
 	render_pressure_source(page, reply->pressure, LABEL_WIDTH);
 	render_unwind(page, reply->unwind);
@@ -532,7 +545,7 @@ static void brief_off(const struct page *page, const struct wire_probes *probes)
 static void brief_history(const struct page *page, const struct wire_status_reply *s)
 {
 	const struct wire_store *store = s->store;
-	_cleanup_(freep) char *path = name_escape(store ? store->path : ""), *notice = NULL;
+	_cleanup_(freep) char *path = name_escape(store ? store->path : "");
 	char oldest[TERM_TIME_MAX] = "", size[32], max[32];
 
 	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT)
@@ -552,9 +565,7 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 							 : "not written, ",
 		  oldest[0] ? "windows since " : "no window", oldest, size_text(store->bytes, size),
 		  size_text(store->max_bytes, max), path);
-	notice = store->notice ? name_escape(store->notice) : NULL;
-	if (notice)
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
+	render_notice(page, s);
 }
 
 static void brief_cost(const struct page *page, const struct wire_status_reply *s, int64_t now)

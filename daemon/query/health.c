@@ -9,7 +9,6 @@
 #include "daemon/query/flood.h"
 #include "daemon/query/moment.h"
 #include "daemon/query/reach.h"
-#include "daemon/session/budget.h"
 #include "daemon/store/store.h"
 
 /*
@@ -135,6 +134,22 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 	return r;
 }
 
+void health_store(struct arena *arena, const struct store_stats *store, int64_t now_ns,
+		  const char **problems, size_t *n)
+{
+	if (store->problem[0])
+		problems[(*n)++] = arena_strdup(arena, store->problem);
+	if (store->notice[0] && now_ns - store->notice_ns < HEALTH_LOSS_NS)
+		problems[(*n)++] = arena_strdup(arena, store->notice);
+	if (store->dropped_queue + store->dropped_write)
+		problems[(*n)++] = "some windows were not written to disk, see the line disk";
+	if (store->damaged && now_ns - store->damaged_ns < HEALTH_LOSS_NS)
+		problems[(*n)++] = arena_printf(arena,
+						"%" PRIu64 " rows of the database could not be "
+						"read, the last in the last 10 minutes",
+						store->damaged);
+}
+
 static void store_problems(struct recorder *recorder, struct arena *arena, const char **problems,
 			   size_t *n)
 {
@@ -143,15 +158,7 @@ static void store_problems(struct recorder *recorder, struct arena *arena, const
 	if (!recorder->store)
 		return;
 	store_stats(recorder->store, &store);
-	if (store.problem[0])
-		problems[(*n)++] = arena_strdup(arena, store.problem);
-	if (store.dropped_queue + store.dropped_write)
-		problems[(*n)++] = "some windows were not written to disk, see the line disk";
-	if (store.damaged && clock_ns(CLOCK_REALTIME) - store.damaged_ns < HEALTH_LOSS_NS)
-		problems[(*n)++] = arena_printf(arena,
-						"%" PRIu64 " rows of the database could not be "
-						"read, the last in the last 10 minutes",
-						store.damaged);
+	health_store(arena, &store, clock_ns(CLOCK_REALTIME), problems, n);
 }
 
 static int past_problems(struct recorder *recorder, const struct answer *answer,
@@ -170,53 +177,54 @@ static int past_problems(struct recorder *recorder, const struct answer *answer,
 			      problems, n);
 }
 
-static void cut_problems(struct recorder *recorder, struct arena *arena, const char **problems,
-			 size_t *n)
+void health_windows(struct arena *arena, const struct health_windows *of, const char **problems,
+		    size_t *n)
 {
-	int64_t due = clock_ns(CLOCK_MONOTONIC) - 3 * recorder->config->window_length_ns;
-	struct drain_stats stats;
-	unsigned int kind;
+	const int64_t due = of->now_ns - 3 * of->length_ns;
+	const char *name = probe_kind_name(of->kind);
 
-	for (kind = 0; kind < PROBE_KIND_N; kind++) {
-		struct session *session = sessions_always(recorder->sessions, kind);
-
-		if (!session_is_on(session))
-			continue;
-		session_stats(session, &stats);
-		if (stats.last_ns < due)
-			problems[(*n)++] = arena_printf(arena,
-							"the open window of %s is overdue: stackd "
-							"does not keep up with its events",
-							probe_kind_name(kind));
-	}
-}
-
-/*
- * Adds a problem for each probe whose newest window is too old although its windows are cut in
- * time: the windows, or the stacks in them, wait for names.
- */
-static void newest_problems(struct recorder *recorder, struct arena *arena, const char **problems,
-			    size_t *n)
-{
-	const int64_t now = clock_ns(CLOCK_MONOTONIC);
-	const int64_t due = now - 3 * recorder->config->window_length_ns;
-	struct drain_stats stats;
-	unsigned int kind;
-
-	for (kind = 0; kind < PROBE_KIND_N; kind++) {
-		struct session *session = sessions_always(recorder->sessions, kind);
-		int64_t end;
-
-		if (!session_is_on(session))
-			continue;
-		session_stats(session, &stats);
-		end = history_newest_ns(recorder->history, session_info(session)->id);
-		if (stats.last_ns < due || !end || end >= due)
-			continue;
+	if (of->cut_ns < due)
+		problems[(*n)++] = arena_printf(arena,
+						"the open window of %s is overdue: stackd does not "
+						"keep up with its events",
+						name);
+	else if (of->newest_ns && of->newest_ns < due)
 		problems[(*n)++] = arena_printf(arena,
 						"the newest window of %s ended %" PRId64
 						" s ago: names are looked up too slowly",
-						probe_kind_name(kind), (now - end) / NS_PER_S);
+						name, (of->now_ns - of->newest_ns) / NS_PER_S);
+	else if (!of->newest_ns && of->since_ns < due)
+		problems[(*n)++] = arena_printf(arena,
+						"no window of %s is in memory, which has been on "
+						"for %" PRId64 " s",
+						name, (of->now_ns - of->since_ns) / NS_PER_S);
+}
+
+static void window_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			    size_t *n)
+{
+	const int64_t now = clock_ns(CLOCK_MONOTONIC), real = clock_ns(CLOCK_REALTIME);
+	struct drain_stats stats;
+	unsigned int kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		struct session *session = sessions_always(recorder->sessions, kind);
+
+		if (!session_is_on(session))
+			continue;
+		session_stats(session, &stats);
+		health_windows(
+			arena,
+			&(struct health_windows){
+				.kind = kind,
+				.now_ns = now,
+				.length_ns = recorder->config->window_length_ns,
+				.cut_ns = stats.last_ns,
+				.newest_ns = history_newest_ns(recorder->history,
+							       session_info(session)->id),
+				.since_ns = now - (real - session_info(session)->since_real_ns),
+			},
+			problems, n);
 	}
 }
 
@@ -237,43 +245,34 @@ static void stuck_problems(struct recorder *recorder, struct arena *arena, const
 				     stuck[i].thread, stuck[i].work, stuck[i].ns / NS_PER_S);
 }
 
-/* Adds a problem if files are not opened because a file system does not answer. */
-static void opening_problems(struct recorder *recorder, struct arena *arena, const char **problems,
-			     size_t *n)
+void health_openings(struct arena *arena, const struct opener_stats *opening, const char **problems,
+		     size_t *n)
 {
-	struct process_stats processes;
-
-	process_table_stats(recorder->processes, &processes);
-	if (processes.opening.hanging)
+	if (opening->hanging)
 		problems[(*n)++] = arena_printf(arena,
 						"a file system does not answer: %u processes hang "
 						"that opened files, the last at %s",
-						processes.opening.hanging, processes.opening.place);
+						opening->hanging, opening->place);
 }
 
-/* How long a budget has to be exceeded to be a problem. A start or a burst is shorter. */
-#define HEALTH_BEYOND_NS (60 * NS_PER_S)
-
-/* Adds a problem if all that can be left out is, and recording still costs more than its budget. */
-static void budget_problems(struct recorder *recorder, struct arena *arena, const char **problems,
-			    size_t *n)
+void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,
+		   const char **problems, size_t *n)
 {
-	int64_t now = clock_ns(CLOCK_REALTIME);
-	struct budget_state state;
+	const int64_t since = state->beyond_since_ns;
 
-	budget_state(recorder->budget, &state);
-	if (!state.beyond_since_ns || now - state.beyond_since_ns < HEALTH_BEYOND_NS)
-		return;
-	problems[(*n)++] = arena_printf(arena,
-					"over [budget] cpu for %" PRId64
-					" s, with nothing left to shed, see the line cost",
-					(now - state.beyond_since_ns) / NS_PER_S);
+	if (since && now_ns - since >= HEALTH_BEYOND_NS)
+		problems[(*n)++] = arena_printf(arena,
+						"over [budget] cpu for %" PRId64
+						" s, with nothing left to shed, see the line cost",
+						(now_ns - since) / NS_PER_S);
 }
 
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
 	int kernel = recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0;
+	struct process_stats processes;
+	struct budget_state budget;
 	size_t n = 0, i;
 	int r;
 
@@ -287,16 +286,17 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 				answer->arena, "the probe %s could not attach: %s", probe->name,
 				probe->reason ? probe->reason : "unknown");
 	}
-	cut_problems(recorder, answer->arena, problems, &n);
-	newest_problems(recorder, answer->arena, problems, &n);
+	window_problems(recorder, answer->arena, problems, &n);
 	stuck_problems(recorder, answer->arena, problems, &n);
-	opening_problems(recorder, answer->arena, problems, &n);
+	process_table_stats(recorder->processes, &processes);
+	health_openings(answer->arena, &processes.opening, problems, &n);
 	if (kernel)
 		problems[n++] = arena_printf(answer->arena,
 					     "no names of kernel functions: /proc/kallsyms: %s",
 					     strerror(-kernel));
 	store_problems(recorder, answer->arena, problems, &n);
-	budget_problems(recorder, answer->arena, problems, &n);
+	budget_state(recorder->budget, &budget);
+	health_budget(answer->arena, &budget, clock_ns(CLOCK_REALTIME), problems, &n);
 	r = past_problems(recorder, answer, problems, &n);
 	if (!r)
 		r = recent_losses(recorder, answer->arena, problems, &n);

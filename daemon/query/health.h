@@ -15,7 +15,9 @@
 
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/process/process.h"
 #include "daemon/query/answer.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/recorder.h"
 #include "daemon/store/history.h"
 #include "daemon/store/store.h"
@@ -32,9 +34,12 @@
 
 enum { HEALTH_STUCK_MAX = 8 };
 
+/* How long a budget has to be exceeded to be a problem. A start or a burst is shorter. */
+#define HEALTH_BEYOND_NS (60 * NS_PER_S)
+
 enum {
 	HEALTH_MAX_PROBLEMS =
-		9 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
+		10 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
 };
 
 /*
@@ -59,5 +64,40 @@ bool health_unseen_is_much(uint64_t seen, uint64_t unseen);
  */
 int health_losses(struct arena *arena, const struct history_list *list, bool is_unseen_usual,
 		  const char **problems, size_t *n);
+
+/*
+ * The following functions add the problems that these facts make to problems[], and the number of
+ * these problems to *n. A NULL that they add means that there was no memory. now_ns is of
+ * CLOCK_REALTIME.
+ */
+
+/* About the database. */
+void health_store(struct arena *arena, const struct store_stats *store, int64_t now_ns,
+		  const char **problems, size_t *n);
+
+/* If all that can be left out is, and recording still costs more than its budget. */
+void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,
+		   const char **problems, size_t *n);
+
+/* If files are not opened because a file system does not answer. */
+void health_openings(struct arena *arena, const struct opener_stats *opening, const char **problems,
+		     size_t *n);
+
+/* The windows of a probe that is on. Times are of CLOCK_MONOTONIC. */
+struct health_windows {
+	enum probe_kind kind;
+	int64_t now_ns;
+	int64_t length_ns; /* length of a window */
+	int64_t since_ns;  /* since when the probe is on */
+	int64_t cut_ns;	   /* time of the last cut */
+	int64_t newest_ns; /* end of the newest window with all its names; 0: there is none */
+};
+
+/*
+ * If its windows are not cut in time; or they are, but wait for names; or none has ever arrived. At
+ * most one problem.
+ */
+void health_windows(struct arena *arena, const struct health_windows *of, const char **problems,
+		    size_t *n);
 
 #endif

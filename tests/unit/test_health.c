@@ -176,6 +176,105 @@ static void test_who_floods(void **state)
 	process_table_free(table);
 }
 
+/* Each word about the database follows from its fact, and goes with it. */
+static void test_store(void **state)
+{
+	struct store_stats store = { .notice = "moved", .notice_ns = FIRST, .damaged_ns = FIRST };
+	const int64_t late = FIRST + HEALTH_LOSS_NS;
+	size_t n = 0;
+
+	health_store(arena, &store, late, problems, &n);
+	assert_int_equal(n, 0);
+	health_store(arena, &store, late - 1, problems, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(problems[0], "moved");
+	strcpy(store.problem, "full");
+	store.dropped_queue = 1;
+	store.damaged = 7;
+	n = 0;
+	health_store(arena, &store, late - 1, problems, &n);
+	assert_int_equal(n, 4);
+	assert_string_equal(problems[0], "full");
+	assert_non_null(strstr(problems[2], "not written to disk"));
+	assert_non_null(strstr(problems[3], "7 rows of the database could not be read"));
+	store.problem[0] = '\0';
+	store.dropped_queue = 0;
+	store.dropped_write = 1;
+	n = 0;
+	health_store(arena, &store, late, problems, &n);
+	assert_int_equal(n, 1);
+	assert_non_null(strstr(problems[0], "not written to disk"));
+}
+
+/* A budget that is exceeded is a problem after a minute, and not when it is kept again. */
+static void test_budget(void **state)
+{
+	struct budget_state budget = { .limit_ppm = 10000, .beyond_since_ns = FIRST };
+	size_t n = 0;
+
+	health_budget(arena, &budget, FIRST + HEALTH_BEYOND_NS - 1, problems, &n);
+	assert_int_equal(n, 0);
+	health_budget(arena, &budget, FIRST + 75 * NS_PER_S, problems, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(problems[0],
+			    "over [budget] cpu for 75 s, with nothing left to shed, see "
+			    "the line cost");
+	budget.beyond_since_ns = 0;
+	health_budget(arena, &budget, FIRST + 75 * NS_PER_S, problems, &n);
+	assert_int_equal(n, 1);
+}
+
+static void test_openings(void **state)
+{
+	struct opener_stats opening = { .hung = 3, .place = "/mnt/nfs" };
+	size_t n = 0;
+
+	health_openings(arena, &opening, problems, &n);
+	assert_int_equal(n, 0);
+	opening.hanging = 2;
+	health_openings(arena, &opening, problems, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(problems[0],
+			    "a file system does not answer: 2 processes hang that opened "
+			    "files, the last at /mnt/nfs");
+}
+
+static const char *windows_problem(const struct health_windows *of)
+{
+	size_t n = 0;
+
+	health_windows(arena, of, problems, &n);
+	assert_true(n <= 1);
+	return n ? problems[0] : "";
+}
+
+/* Windows are late at the cut, or for their names, or have never come. */
+static void test_windows(void **state)
+{
+	struct health_windows of = { .kind = PROBE_OFFCPU,
+				     .now_ns = 100 * NS_PER_S,
+				     .length_ns = 5 * NS_PER_S,
+				     .since_ns = 10 * NS_PER_S,
+				     .cut_ns = 85 * NS_PER_S,
+				     .newest_ns = 85 * NS_PER_S };
+
+	assert_string_equal(windows_problem(&of), "");
+	of.newest_ns--;
+	assert_string_equal(windows_problem(&of),
+			    "the newest window of offcpu ended 15 s ago: names "
+			    "are looked up too slowly");
+	of.newest_ns = 0;
+	assert_string_equal(windows_problem(&of),
+			    "no window of offcpu is in memory, which has been "
+			    "on for 90 s");
+	of.since_ns = 85 * NS_PER_S;
+	assert_string_equal(windows_problem(&of), "");
+	of.cut_ns--;
+	assert_string_equal(windows_problem(&of),
+			    "the open window of offcpu is overdue: stackd does "
+			    "not keep up with its events");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +284,10 @@ int main(void)
 		cmocka_unit_test(test_unseen_part),
 		cmocka_unit_test_setup_teardown(test_all_reasons, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_floods, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_store, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_openings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
