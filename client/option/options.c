@@ -5,11 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/base/message.h"
 #include "client/option/spec.h"
 #include "client/option/suggest.h"
 #include "client/render/formats.h"
 #include "common/base.h"
 #include "common/io_words.h"
+#include "common/pid_namespace.h"
 #include "common/probe_kind.h"
 #include "proto/wire.h"
 
@@ -423,6 +425,15 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 	return spec->read(options, spec, spec->value ? optarg : NULL);
 }
 
+/* Says whose pids are meant, where the user may think of others. */
+static void pids_note(const struct options *options)
+{
+	if (options->pids.n + options->not_pids.n + options->tids.n > 0 &&
+	    !pid_namespace_is_first())
+		print_message("note: pids and tids are those of the host; in this pid namespace, "
+			      "processes have others");
+}
+
 /* Refuses options that exclude each other, and combinations of values that make no sense. */
 static int check_together(struct options *options)
 {
@@ -623,7 +634,10 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 		return r;
 	r = choose_format(options, sets, argv[0]);
 	options->is_stuck = sets & OPTIONS_STUCK;
-	return r < 0 ? r : check_together(options);
+	r = r < 0 ? r : check_together(options);
+	if (r >= 0)
+		pids_note(options);
+	return r;
 }
 
 bool options_name_somebody(const struct options *options)

@@ -10,6 +10,7 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/config/keys.h"
+#include "daemon/host/namespaces.h"
 #include "daemon/session/budget.h"
 #include "daemon/session/held_waits.h"
 #include "daemon/session/sweeper.h"
@@ -250,7 +251,9 @@ static int recorder_sessions(struct recorder *recorder, const struct config *con
 
 int recorder_check(const struct recorder *recorder, char *reason, size_t size)
 {
-	return recorder->is_serve_only ? 0 : probe_check(reason, size);
+	int r = recorder->is_serve_only ? 0 : namespaces_check(reason, size);
+
+	return r || recorder->is_serve_only ? r : probe_check(reason, size);
 }
 
 static int recorder_budget_start(struct recorder *recorder, const struct config *config)

@@ -35,6 +35,26 @@ def check_ctl(daemon, args, code, *words, out=None):
     return result
 
 
+def check_namespaces(daemon):
+    """A daemon whose pids or clocks are not the kernel's is refused; a client in a pid namespace learns
+    whose pids it names."""
+    unshare = need_tool("unshare")
+    for options, words in (
+            (["--time", "--monotonic", "1000", "--fork"], ("time namespace", "monotonic is 1000 s")),
+            (["--time", "--boottime", "-5", "--fork"], ("time namespace", "boottime is -5 s")),
+            (["--pid", "--fork", "--mount-proc"], ("pid namespace", "--pid=host"))):
+        done = run([unshare, *options, STACKD, "-c", daemon.config, "-o", "store.enabled=no",
+                    "-o", f"control.socket={daemon.socket}.other"])
+        check(done.code == 77, f"a daemon under unshare {' '.join(options)}: {done}")
+        check(all(word in done.err for word in words), f"it says {words}")
+    client = [STACKCTL, "-S", daemon.socket, "snapshot", "offcpu", "--idle", "-p", "2"]
+    there, here = run([unshare, "--pid", "--fork", "--mount-proc", *client]), run(client)
+    check(there.code == 0 and "pids and tids are those of the host" in there.err, f"there: {there}")
+    check("pids and tids" not in here.err, f"here: {here}")
+    other = run([unshare, "--pid", "--fork", "--mount-proc", *client[:-2]])
+    check("pids and tids" not in other.err, f"nothing is said where no pid is named: {other}")
+
+
 def check_usage(daemon):
     snapshot = ["snapshot", "offcpu"]
     check_ctl(daemon, ["nosuchverb"], 1, "nosuchverb")
@@ -259,6 +279,7 @@ need_live()
 daemon = Daemon("window.length=1s")
 daemon.cut()
 check_usage(daemon)
+check_namespaces(daemon)
 check_times(daemon)
 check_pids(daemon)
 check_reading(daemon)
