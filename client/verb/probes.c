@@ -38,7 +38,8 @@ static enum exit_code list_functions(const struct options *options)
 		print_message("%s more match",
 			      count_text(reply.count - (int64_t)reply.functions.n));
 	if (reply.forbidden > 0)
-		print_message("%s that match cannot be traced", count_text(reply.forbidden));
+		print_message("%s that match cannot be traced%s", count_text(reply.forbidden),
+			      reply.file ? ", as they are chosen at run time (IFUNC)" : "");
 	if (reply.count == 0)
 		print_message("0 functions matched by \"%s\"", options->functions);
 	return code == EXIT_CODE_OK && reply.count == 0 ? EXIT_CODE_USAGE : code;

@@ -32,22 +32,52 @@ int elf_code_offset(const struct elf_file *file, uint64_t address, uint64_t *off
 	return -ENOENT;
 }
 
-static int symbol_visit(const struct walk *walk, const GElf_Sym *symbol, const char *name)
+/* The flag of a version that is not the one that programs are linked against. */
+#define VERSION_IS_HIDDEN 0x8000
+
+static int symbol_visit(const struct walk *walk, const GElf_Sym *symbol, const char *name,
+			bool is_old)
 {
+	bool chooses = GELF_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
 	uint64_t offset;
 
-	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF || !name ||
-	    !name[0])
+	if ((!chooses && GELF_ST_TYPE(symbol->st_info) != STT_FUNC) ||
+	    symbol->st_shndx == SHN_UNDEF || !name || !name[0])
 		return 0;
 	if (elf_code_offset(walk->file, symbol->st_value, &offset))
 		return 0;
-	return walk->function_fn(walk->context, name, offset);
+	return walk->function_fn(walk->context, name, offset,
+				 is_old	   ? ELF_FUNCTION_OLD
+				 : chooses ? ELF_FUNCTION_CHOOSES
+					   : ELF_FUNCTION);
+}
+
+/* Returns the versions of the symbols of a section; NULL if they have none. */
+static Elf_Data *versions_find(Elf *elf, Elf_Scn *symbols)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_GNU_versym &&
+		    header.sh_link == elf_ndxscn(symbols))
+			return elf_handle_entries(section, SYMBOL_BYTES_MAX);
+	return NULL;
+}
+
+static bool version_is_old(Elf_Data *versions, size_t i)
+{
+	GElf_Versym version;
+
+	return versions && gelf_getversym(versions, (int)i, &version) &&
+	       version & VERSION_IS_HIDDEN;
 }
 
 static int section_walk(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 			const struct walk *walk)
 {
 	Elf_Data *data = elf_handle_entries(section, SYMBOL_BYTES_MAX);
+	Elf_Data *versions = versions_find(elf, section);
 	size_t i, n = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
 	GElf_Shdr strings;
 	GElf_Sym symbol;
@@ -62,7 +92,8 @@ static int section_walk(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 	for (i = 0; i < n && !r; i++)
 		if (gelf_getsym(data, (int)i, &symbol))
 			r = symbol_visit(walk, &symbol,
-					 elf_handle_string(elf, header->sh_link, symbol.st_name));
+					 elf_handle_string(elf, header->sh_link, symbol.st_name),
+					 version_is_old(versions, i));
 	return r;
 }
 

@@ -9,11 +9,23 @@
 
 #include <stdint.h>
 
+enum elf_function_sort {
+	ELF_FUNCTION,
+	/*
+	 * of an old version of the library's interface (name@VERSION): only programs that were
+	 * linked against that version call it
+	 */
+	ELF_FUNCTION_OLD,
+	/* an IFUNC: what is at the offset is not called, but chooses at run time what is */
+	ELF_FUNCTION_CHOOSES,
+	ELF_FUNCTION_SORTS,
+};
+
 /*
  * Called for each function; any result but 0 ends the listing. `name` is a mangled name, and is
- * valid only during the call.
+ * valid only during the call. `sort` is an enum elf_function_sort.
  */
-typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset);
+typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset, uint32_t sort);
 
 /*
  * Calls function_fn for each function in the symbol tables of the ELF file with the descriptor fd,

@@ -5,6 +5,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "daemon/elf/functions.h"
 #include "daemon/parse/answers.h"
 
 /* The beginning of an encoded list. `n` places follow, then the names, each with a NUL. */
@@ -94,7 +95,8 @@ int answer_functions_check(const void *data, size_t size, bool has_provider)
 		return -EPROTO;
 	places = (const struct place *)(head + 1);
 	for (uint64_t i = 0; i < head->n; i++)
-		if (places[i].offset > INT64_MAX || (places[i].counter && !has_provider))
+		if (places[i].offset > INT64_MAX ||
+		    (places[i].counter >= ELF_FUNCTION_SORTS && !has_provider))
 			return -EPROTO;
 	return text_is_good((const char *)(places + head->n), head->text_size, head->n,
 			    has_provider)

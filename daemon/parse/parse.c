@@ -223,26 +223,12 @@ static int functions_ask(struct parser *parser, const struct parse_file *file, e
 	return r;
 }
 
-struct visitor {
-	parse_function_fn visit;
-	void *context;
-};
-
-static int function_visit(void *context, const char *name, uint64_t offset)
-{
-	const struct visitor *visitor = context;
-
-	return visitor->visit(visitor->context, name, offset, 0);
-}
-
 int parse_functions(struct parser *parser, const struct parse_file *file, parse_function_fn visit,
 		    void *context)
 {
-	struct visitor visitor = { visit, context };
-
 	if (parser)
 		return functions_ask(parser, file, PARSE_FUNCTIONS, visit, context);
-	return elf_functions(file->fd, file->debug_fd, function_visit, &visitor);
+	return elf_functions(file->fd, file->debug_fd, visit, context);
 }
 
 int parse_usdt(struct parser *parser, const struct parse_file *file, parse_function_fn visit,

@@ -56,7 +56,8 @@ int parse_symbols(struct parser *parser, const struct parse_file *file, uint64_t
 /*
  * Lists all functions of an ELF file, as elf_functions() does, or all its static probes, as
  * elf_usdt() does. Calls `visit` for each; any result but 0 ends the listing and is returned.
- * `counter` is 0 for functions. Returns -E2BIG, too, if the list is too long.
+ * For functions, `counter` is the enum elf_function_sort. Returns -E2BIG, too, if the list is too
+ * long.
  */
 typedef int (*parse_function_fn)(void *context, const char *name, uint64_t offset,
 				 uint32_t counter);

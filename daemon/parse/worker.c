@@ -197,12 +197,7 @@ static int name_answer(struct job *job)
 	return 0;
 }
 
-static int function_add(void *context, const char *name, uint64_t offset)
-{
-	return answer_functions_add(context, name, offset, 0);
-}
-
-static int probe_add(void *context, const char *name, uint64_t offset, uint32_t counter)
+static int function_add(void *context, const char *name, uint64_t offset, uint32_t counter)
 {
 	return answer_functions_add(context, name, offset, counter);
 }
@@ -215,7 +210,7 @@ static int functions_answer(struct job *job)
 	_cleanup_(freep) void *data = NULL;
 	struct answer_part part = { 0 };
 	int r = job->request.kind == PARSE_USDT
-			? elf_usdt(job->source.fd, probe_add, &list)
+			? elf_usdt(job->source.fd, function_add, &list)
 			: elf_functions(job->source.fd, job->debug_fd, function_add, &list);
 
 	if (!r)

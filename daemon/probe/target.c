@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/probe/target.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/array.h"
 #include "common/base.h"
@@ -197,5 +199,19 @@ void targets_fini(struct targets *targets)
 		free(targets->v[i].name);
 	free(targets->v);
 	free(targets->path);
+	free(targets->chosen);
 	*targets = (struct targets){};
+}
+
+uint64_t targets_chosen_address(const struct targets *targets)
+{
+	void *function = targets->chosen ? dlsym(RTLD_DEFAULT, targets->chosen) : NULL;
+	struct stat ours, theirs;
+	Dl_info info;
+
+	if (!function || !targets->path || !dladdr(function, &info) ||
+	    stat(info.dli_fname, &ours) < 0 || stat(targets->path, &theirs) < 0 ||
+	    ours.st_ino != theirs.st_ino || ours.st_dev != theirs.st_dev)
+		return 0;
+	return (uint64_t)((uintptr_t)function - (uintptr_t)info.dli_fbase);
 }

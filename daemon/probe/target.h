@@ -63,6 +63,11 @@ struct targets {
 	size_t n;
 	size_t capacity;
 	size_t forbidden; /* number of matches that cannot be traced; v[] omits them */
+	/*
+	 * TARGET_USER: one of these, which is chosen at run time (IFUNC) from several
+	 * implementations; NULL: there is none
+	 */
+	char *chosen;
 };
 
 /*
@@ -110,6 +115,12 @@ int target_find_user(const struct target_pattern *pattern, const struct target_t
  * if the kernel has no such symbol. Reads the kernel's symbol table once. 0, or a negative errno.
  */
 int target_addresses(struct target *symbols, size_t n);
+
+/*
+ * Finds the address in the file of the implementation of targets->chosen that this host uses: only
+ * if stackd uses the same file, as it does libc. Returns 0 if it is not known.
+ */
+uint64_t targets_chosen_address(const struct targets *targets);
 
 /* Adds a target with a copy of the name. 0 or -ENOMEM. */
 int targets_add(struct targets *targets, const char *name, uint64_t address);

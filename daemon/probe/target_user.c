@@ -22,13 +22,52 @@
 struct finder {
 	const struct target_pattern *pattern;
 	struct targets *out;
+	struct targets sorts[ELF_FUNCTION_SORTS]; /* what named_find() found */
 };
 
-static int on_function(void *context, const char *name, uint64_t offset, uint32_t counter)
+static int on_function(void *context, const char *name, uint64_t offset, uint32_t sort)
 {
 	struct finder *finder = context;
 
-	return target_fits(finder->pattern, name) ? targets_add(finder->out, name, offset) : 0;
+	return target_fits(finder->pattern, name) ? targets_add(&finder->sorts[sort], name, offset)
+						  : 0;
+}
+
+/* Notes how many functions match that are chosen at run time, and the name of the first one. */
+static int chosen_note(struct targets *chosen, struct targets *out)
+{
+	targets_settle(chosen);
+	out->forbidden = chosen->n;
+	if (!chosen->n)
+		return 0;
+	out->chosen = strdup(chosen->v[0].name);
+	return out->chosen ? 0 : -ENOMEM;
+}
+
+/*
+ * Adds the functions whose names match. Leaves out those that are chosen at run time, which are not
+ * where their symbols are; and those of old versions, unless there are no others.
+ */
+static int named_find(const struct target_pattern *pattern, const struct parse_file *file,
+		      struct targets *out)
+{
+	struct finder finder = { .pattern = pattern };
+	struct targets *sorts = finder.sorts, *from = &sorts[ELF_FUNCTION];
+	int r = parse_functions(pattern->parser, file, on_function, &finder);
+
+	if (!r)
+		r = chosen_note(&sorts[ELF_FUNCTION_CHOOSES], out);
+	if (!from->n && !out->forbidden)
+		from = &sorts[ELF_FUNCTION_OLD];
+	if (!r) {
+		out->v = TAKE(from->v);
+		out->n = from->n;
+		out->capacity = from->capacity;
+		*from = (struct targets){};
+	}
+	for (size_t i = 0; i < ELF_FUNCTION_SORTS; i++)
+		targets_fini(&sorts[i]);
+	return r;
 }
 
 static bool is_address(const struct target_pattern *pattern)
@@ -156,7 +195,7 @@ static int functions_find(int fd, const struct target_pattern *pattern,
 {
 	_cleanup_(elf_file_fini) struct elf_file elf = {};
 	_cleanup_(closep) int debug_fd = -1;
-	struct finder finder = { pattern, out };
+	struct finder finder = { .pattern = pattern, .out = out };
 	struct parse_file file;
 	int r = file_of(fd, out->path, &file);
 
@@ -168,7 +207,7 @@ static int functions_find(int fd, const struct target_pattern *pattern,
 		if (!elf.has_symtab)
 			debug_fd = debug_open(pattern, mounts, out->path, &elf);
 		file.debug_fd = debug_fd;
-		r = parse_functions(pattern->parser, &file, on_function, &finder);
+		r = named_find(pattern, &file, out);
 		file.debug_fd = -1;
 	}
 	if (r || out->n)
@@ -323,9 +362,10 @@ static int files_search(const struct target_pattern *pattern, struct remote_moun
 		n += has[i];
 		/*
 		 * If there is only one file, keep it even without a match, because error messages
-		 * have to name it.
+		 * have to name it; so too the first whose match cannot be traced.
 		 */
-		if ((n == 1 && has[i]) || files->n == 1) {
+		if ((n == 1 && has[i]) || files->n == 1 ||
+		    (!n && next.forbidden && !found.forbidden)) {
 			targets_fini(&found);
 			found = next;
 		} else {

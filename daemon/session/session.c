@@ -393,6 +393,12 @@ int session_note(struct session *session, struct arena *arena, const char **out)
 		text = session->reason;
 	else if (probe_kind_has(session->info.kind, PROBE_FUNCTIONS) && session->probe)
 		text = session->status.reason;
+	if (!text && session->targets.chosen)
+		text = arena_printf(
+			arena,
+			"%zu functions that match are chosen at run time (IFUNC) and not "
+			"recorded, such as %s",
+			session->targets.forbidden, session->targets.chosen);
 	if (text)
 		*out = arena_strdup(arena, text);
 	pthread_rwlock_unlock(&session->lock);

@@ -76,12 +76,32 @@ static int none_found(const struct targets *targets, const char *text, enum prob
 		hint);
 }
 
+/* Sets *error to say that all that matches is chosen at run time, and what can be traced instead.
+ */
+static int only_chosen(const struct targets *targets, const char *text, struct wire_error *error)
+{
+	const uint64_t address = targets_chosen_address(targets);
+	char instead[400] = "its implementations have names and addresses of their own";
+
+	if (address)
+		snprintf(instead, sizeof(instead),
+			 "on this host that is u:%.300s:0x%" PRIx64
+			 ", which other functions may share",
+			 targets->path, address);
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
+			      "0 functions matched by \"%.200s\": %.100s is chosen at run time "
+			      "(IFUNC) from several implementations; %s",
+			      text, targets->chosen, instead);
+}
+
 static int targets_limit(const struct targets *targets, const char *text, enum probe_kind kind,
 			 const struct config *config, struct wire_error *error)
 {
 	bool has_programs = targets->kind == TARGET_TRACEPOINT;
 	uint64_t max = has_programs ? TRACEPOINTS_MAX : config->stackcount_max_functions;
 
+	if (!targets->n && targets->chosen)
+		return only_chosen(targets, text, error);
 	if (!targets->n && targets->forbidden)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "0 functions matched by \"%.200s\": the kernel lets none of "

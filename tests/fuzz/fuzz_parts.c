@@ -131,9 +131,9 @@ static void image_make(struct image *image, const uint8_t *data, size_t size)
 	head_make(image);
 }
 
-static int on_function(void *context, const char *name, uint64_t offset)
+static int on_function(void *context, const char *name, uint64_t offset, uint32_t sort)
 {
-	REQUIRE(name && strlen(name) < IMAGE_BYTES);
+	REQUIRE(name && strlen(name) < IMAGE_BYTES && sort < ELF_FUNCTION_SORTS);
 	return 0;
 }
 

@@ -55,6 +55,19 @@ def check_namespaces(daemon):
     check("pids and tids" not in other.err, f"nothing is said where no pid is named: {other}")
 
 
+def check_chosen(daemon):
+    """A function that is chosen at run time is refused by name, with what can be traced instead."""
+    record = ["record", "stackcount", "--for", "1s"]
+    refused = check_ctl(daemon, [*record, "u:c:memcpy"], 1, "memcpy is chosen at run time (IFUNC)")
+    instead = re.search(r"u:/\S+:0x[0-9a-f]+", refused.err)
+    check(instead, f"it says where the implementation is: {refused.err}")
+    found = daemon.ctl("probes", "--functions", "u:c:str*")
+    check("chosen at run time" in found.err, f"a list says what it leaves out: {found.err}")
+    if instead:
+        found = daemon.ctl("probes", "--functions", instead[0])
+        check(found.code == 0, f"it can be traced: {found}")
+
+
 def check_usage(daemon):
     snapshot = ["snapshot", "offcpu"]
     check_ctl(daemon, ["nosuchverb"], 1, "nosuchverb")
@@ -280,6 +293,7 @@ daemon = Daemon("window.length=1s")
 daemon.cut()
 check_usage(daemon)
 check_namespaces(daemon)
+check_chosen(daemon)
 check_times(daemon)
 check_pids(daemon)
 check_reading(daemon)

@@ -165,12 +165,7 @@ static void on_arrays(const struct image *image)
 	sections_grow(image, SHT_INIT_ARRAY);
 }
 
-static int function_visit(void *context, const char *name, uint64_t offset)
-{
-	return 0;
-}
-
-static int probe_visit(void *context, const char *name, uint64_t offset, uint32_t counter)
+static int function_visit(void *context, const char *name, uint64_t offset, uint32_t counter)
 {
 	return 0;
 }
@@ -189,7 +184,7 @@ static void image_read(const struct image *image)
 	    compile_elf(&source, &file, -1, WORDS_MAX, NULL, &rows) == 0)
 		unwind_rows_fini(&rows);
 	elf_functions(image->fd, image->fd, function_visit, NULL);
-	elf_usdt(image->fd, probe_visit, NULL);
+	elf_usdt(image->fd, function_visit, NULL);
 }
 
 static long peak_kib(void)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/probe/target.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -232,6 +235,64 @@ static void test_user(void **state)
 	assert_int_equal(numbered.n, 0);
 }
 
+static struct targets targets_of(const char *text)
+{
+	struct targets targets = {};
+	struct target_pattern pattern;
+	char why[512];
+
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, NULL, &targets, why, sizeof(why)), 0);
+	target_pattern_fini(&pattern);
+	return targets;
+}
+
+/* Returns the address in libc's file of a function that this program calls. */
+static uint64_t called_address(void *function)
+{
+	Dl_info info;
+
+	assert_true(dladdr(function, &info));
+	return (uintptr_t)function - (uintptr_t)info.dli_fbase;
+}
+
+/*
+ * libc has two of each of these functions: one that old programs call, and one that others do. An
+ * old version without a newer one is taken.
+ */
+static void test_versions(void **state)
+{
+	_cleanup_(targets_fini) struct targets found = targets_of("u:c:pthread_cond_wait");
+	_cleanup_(targets_fini) struct targets old = targets_of("u:c:cfree");
+	_cleanup_(targets_fini) struct targets same = {};
+	char text[64];
+
+	assert_int_equal(found.n, 1);
+	snprintf(text, sizeof(text), "u:c:0x%" PRIx64, called_address((void *)pthread_cond_wait));
+	same = targets_of(text);
+	assert_int_equal(same.n, 1);
+	assert_int_equal(found.v[0].address, same.v[0].address);
+	assert_int_equal(old.n, 1);
+	assert_int_equal(found.forbidden + old.forbidden, 0);
+}
+
+/* What is chosen at run time is not traced, and neither is its old version. */
+static void test_chosen(void **state)
+{
+	_cleanup_(targets_fini) struct targets one = targets_of("u:c:memcpy");
+	_cleanup_(targets_fini) struct targets many = targets_of("u:c:str*");
+
+	assert_int_equal(one.n, 0);
+	assert_int_equal(one.forbidden, 1);
+	assert_string_equal(one.chosen, "memcpy");
+	assert_int_equal(targets_chosen_address(&one), called_address((void *)memcpy));
+	assert_true(many.n > 0);
+	assert_true(many.forbidden > 1);
+	free(one.path);
+	one.path = strdup("/proc/self/exe");
+	assert_int_equal(targets_chosen_address(&one), 0);
+}
+
 /* The counter of probes at two places in this program; the second runs only while it is traced. */
 static unsigned short target_test_counter USDT_COUNTER;
 
@@ -396,6 +457,8 @@ int main(void)
 		cmocka_unit_test(test_fits),
 		cmocka_unit_test(test_one_address_once),
 		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_chosen),
 		cmocka_unit_test(test_static_probes),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_user),
