@@ -14,7 +14,7 @@ static const struct {
 } flag_words[] = {
 	{ "truncated", "truncated: deeper than the recorder follows" },
 	{ "frame_pointers", "may have gaps: followed by frame pointers in parts" },
-	{ "no_table", "truncated: the unwind table of a file is not loaded yet" },
+	{ "no_table", "truncated: the unwind table of a file was not loaded" },
 	{ "no_mapping", "truncated: an address is in no known mapping" },
 	{ "no_row", "truncated: the unwind table does not cover an address" },
 	{ "compat", "truncated: stacks of 32-bit programs are not followed" },
@@ -24,7 +24,7 @@ static const struct {
 	{ "new_thread", "missing: a new thread, before its first run" },
 	{ "no_hook", "missing: the probe missed the end of this wait" },
 	{ "ambiguous", "unknown: two stacks had the same id" },
-	{ "unread", "not read yet: this happens when the window or the wait ends" },
+	{ "unread", "not read then: this happens when a window or the wait ends" },
 };
 
 const char *flag_text(const char *flag)

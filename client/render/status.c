@@ -185,7 +185,7 @@ static void render_history(const struct page *page, const struct wire_status_rep
 	if (!oldest[0] && is_on_disk && store_is_served(s->store))
 		render_stored(page, s->store);
 	else if (!oldest[0])
-		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none yet%s",
+		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "none%s",
 			  is_on_disk ? " in memory" : "");
 	else
 		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
@@ -553,7 +553,7 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns),
 			  ns_text(s->window_ns));
 	else
-		head_line(page, STYLE_PLAIN, "memory", "no window yet");
+		head_line(page, STYLE_PLAIN, "memory", "no window");
 	if (!store)
 		return;
 	if (store->oldest != WIRE_ABSENT)
@@ -645,6 +645,14 @@ void render_status_brief(const struct page *page, const struct wire_status_reply
 	head_line(page, STYLE_PLAIN, "more", "stackctl status -v, stackctl probes");
 }
 
+static bool has_probe(const struct wire_probes *probes)
+{
+	for (size_t i = 0; i < probes->n; i++)
+		if (strcmp(probes->v[i].state, "on") == 0)
+			return true;
+	return false;
+}
+
 void render_check(const struct page *page, const struct wire_status_reply *reply)
 {
 	static const char *const words[] = { "OK", "WARNING", "CRITICAL" };
@@ -652,7 +660,9 @@ void render_check(const struct page *page, const struct wire_status_reply *reply
 	int64_t windows = is_serving ? reply->store->windows : reply->windows;
 	const char *first = reply->problems.n > 0 ? reply->problems.v[0]
 			    : is_serving	  ? "serving what is on disk"
-						  : "recording";
+			    : has_probe(&reply->probes)
+				    ? "recording"
+				    : "all probes are off, so that nothing is recorded";
 	_cleanup_(freep) char *local = local_times(first, clock_ns(CLOCK_REALTIME));
 	_cleanup_(freep) char *said = name_escape(local);
 

@@ -463,7 +463,8 @@ class Client(unittest.TestCase):
 
     def test_check(self):
         self.assertEqual(self.run_it("status", "--check"),
-                         (0, "OK: recording; 3 windows, 0 lost, 0 limits reached\n", ""))
+                         (0, "OK: all probes are off, so that nothing is recorded; 3 windows, 0 lost, "
+                             "0 limits reached\n", ""))
         # A loss of long ago is counted, but is no problem.
         self.daemon.replies["Status"] = [{"parameters": status(lost=9)}]
         code, out, _ = self.run_it("status", "--check")

@@ -350,7 +350,7 @@ static void test_pseudo(void **state)
 	assert_non_null(strstr(
 		text,
 		"      ext4_readpage  (ext4)\n"
-		"      ! user stack not read yet: this happens when the window or the wait ends\n"));
+		"      ! user stack not read then: this happens when a window or the wait ends\n"));
 	free(text);
 }
 
@@ -765,6 +765,8 @@ static void test_late_windows(void **state)
 	free(text);
 }
 
+static const struct wire_probe probe_on = { .name = "offcpu", .state = "on" };
+
 /* Returns the text of the status, and below it the line of --check; the caller frees it. */
 static char *status_text(const struct wire_status_reply *reply)
 {
@@ -777,6 +779,30 @@ static char *status_text(const struct wire_status_reply *reply)
 	render_check(&page, reply);
 	fclose(page.out);
 	return text;
+}
+
+/* A daemon is only said to be recording if a probe is on. */
+static void test_check_names_what_is_on(void **state)
+{
+	struct wire_probe probes[] = { { .name = "offcpu", .state = "off" },
+				       { .name = "oncpu", .state = "off" } };
+	struct wire_status_reply reply = {
+		.version = "1",
+		.kernel = "6.1",
+		.healthy = true,
+		.started = T0,
+		.oldest = WIRE_ABSENT,
+		.newest = WIRE_ABSENT,
+		.probes = { probes, ARRAY_SIZE(probes) },
+	};
+	char *text = status_text(&reply);
+
+	assert_non_null(strstr(text, "\nOK: all probes are off, so that nothing is recorded; 0 "));
+	free(text);
+	probes[1].state = "on";
+	text = status_text(&reply);
+	assert_non_null(strstr(text, "\nOK: recording; 0 "));
+	free(text);
 }
 
 /* A limit that was reached says what is missing; sizes and times have units. */
@@ -798,6 +824,7 @@ static void test_limits(void **state)
 		.windows = 1,
 		.window_ns = 5 * NS_PER_S,
 		.limits = { limits, 1 },
+		.probes = { &probe_on, 1 },
 	};
 	char *text = status_text(&reply);
 
@@ -835,6 +862,7 @@ static void test_serving(void **state)
 		.newest = WIRE_ABSENT,
 		.window_ns = 5 * NS_PER_S,
 		.store = &store,
+		.probes = { &probe_on, 1 },
 	};
 	char *text = status_text(&reply);
 
@@ -845,7 +873,7 @@ static void test_serving(void **state)
 	free(text);
 	store.state = "writing";
 	text = status_text(&reply);
-	assert_non_null(strstr(text, "\nwindows    none yet in memory\n"));
+	assert_non_null(strstr(text, "\nwindows    none in memory\n"));
 	assert_non_null(strstr(text, "OK: recording; 0 windows, 0 lost,"));
 	free(text);
 }
@@ -1134,6 +1162,7 @@ int main(void)
 		cmocka_unit_test(test_longest_is_not_known),
 		cmocka_unit_test(test_late_windows),
 		cmocka_unit_test(test_stuck_holders),
+		cmocka_unit_test(test_check_names_what_is_on),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_serving),
 		cmocka_unit_test(test_stuck_killable),
