@@ -283,16 +283,40 @@ void store_set_notice(struct store *store, const char *format, ...)
 	va_end(ap);
 }
 
+/* Says why a database cannot be read. */
+static const char *reader_error(int r)
+{
+	switch (r) {
+	case -EUCLEAN:
+		return "it is damaged, or no database";
+	case -ENODATA:
+		return "it has no windows, or is of a stackd that is too old";
+	case -EPROTONOSUPPORT:
+		return "it was written by a newer stackd";
+	default:
+		return strerror(-r);
+	}
+}
+
 int store_reader_begin(struct store *store, struct store_reader **out)
 {
 	bool is_ours;
+	int r;
 
 	if (!store)
 		return -ENODATA;
 	pthread_mutex_lock(&store->lock);
 	is_ours = store->is_read_only || store->stats.is_writing;
 	pthread_mutex_unlock(&store->lock);
-	return is_ours ? store_reader_open(store->path, out) : -ENODATA;
+	if (!is_ours)
+		return -ENODATA;
+	r = store_reader_open(store->path, out);
+	/* Without a writer, only readers notice what is wrong with the file. */
+	if (store->is_read_only && r)
+		store_set_problem(store, "%s: cannot be read: %s", store->path, reader_error(r));
+	else if (store->is_read_only)
+		store_set_problem(store, NULL);
+	return r;
 }
 
 void store_reader_end(struct store *store, struct store_reader *reader)

@@ -451,6 +451,25 @@ def test_unreadable(directory):
         need(not error and reply["coverage"]["asked"]["start"]["ns"] == 0, f"since 1970: {reply}")
 
 
+def test_served(directory):
+    """A daemon that serves a database which is not there, or is none, says so and is not healthy."""
+    path = f"{directory}/stackd.db"
+
+    def said(server):
+        return server.call("Status")[1]["problems"]
+
+    with Served(directory, path) as server:
+        need(len(said(server)) == 1 and "cannot be read: No such file" in said(server)[0], said(server))
+        done = server.ctl("snapshot", "offcpu")
+        need(done.returncode == 4 and "No such file" in done.stderr, f"so does an answer: {done}")
+        write(path, 3)
+        need(not said(server), f"with a database: {said(server)}")
+        os.unlink(path)
+        with open(path, "w", encoding="ascii") as file:
+            file.write("this is no database\n" * 400)
+        need("is damaged, or no database" in said(server)[0], said(server))
+
+
 def test_rows(directory):
     """A damaged row of a stack, a frame, a process or a file costs what that row says: no window is
     unreadable, each row of the windows is there, and all sums are the same."""
