@@ -86,15 +86,19 @@ _stackctl()
 		return
 		;;
 	--reason | --not-reason)
-		_stackctl_complete mutex rwlock pi-mutex cond sem barrier join futex futexes sysv-sem flock fcntl lease \
-			file-lock pipe-read pipe-write fifo-open eventfd tty-read tty-write mq msgrcv msgsnd \
-			accept connect tcp udp unix unix-send netlink packet vsock socket socket-send \
-			socket-lock epoll poll select io_uring aio inotify fanotify sleep timerfd \
-			kernel-timer pause sigwait sigsuspend signalfd child vfork exec coredump stopped \
-			debugger seccomp frozen page-fault swap-in userfaultfd reclaim memory-high \
-			dirty-pages disk-read disk-write journal disk-queue disk fuse fuse-server nfs smb 9p \
-			kernel-mutex kernel-rwsem kernel-sem kernel-rt-mutex kernel-percpu-rwsem rcu gpu kvm \
-			work cpu throttled unknown
+		_stackctl_complete mutex rwlock pi-mutex cond sem barrier join futex futexes sysv-sem \
+			flock fcntl lease file-lock pipe-read pipe-write fifo-open eventfd tty-read tty-write \
+			tty-open mq msgrcv msgsnd accept connect tcp udp unix unix-send netlink packet vsock \
+			socket socket-send linger tun socket-lock epoll poll select io_uring aio inotify \
+			fanotify sleep timerfd kernel-timer pause sigwait sigsuspend signalfd child vfork exec \
+			coredump stopped debugger seccomp seccomp-server scanned key module firmware user-helper \
+			autofs audit kernel-log trace pid-ns netdev netns frozen page-fault swap-in userfaultfd \
+			userfaultfd-server migration host-page reclaim memory-high memory-max dirty-pages \
+			file-read file-write journal quota disk-flush disk-queue disk-recovery md disk io fuse \
+			fuse-server nfs smb 9p ceph netfs kernel-mutex kernel-rwsem kernel-sem kernel-rt-mutex \
+			kernel-percpu-rwsem kernel-lock mmap-lock inode-lock file-position lookup fsfreeze rtnl \
+			cgroup-lock rcu gpu kvm input sound usb random workqueue kthread work cpu throttled \
+			unknown
 		return
 		;;
 	--range)

@@ -13,7 +13,7 @@
 #define WAIT_CLASSES(X)       \
 	X(IDLE, "idle")       \
 	X(LOCK, "lock")       \
-	X(DISK, "disk")       \
+	X(IO, "io")           \
 	X(NETWORK, "network") \
 	X(IPC, "ipc")         \
 	X(EVENTS, "events")   \

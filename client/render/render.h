@@ -228,7 +228,7 @@ const char *reason_text(const char *word);
 
 /*
  * state.c: returns the state of a row's threads, as "S waits for data from a pipe" or "D
- * uninterruptible (disk or lock)". The caller frees it.
+ * uninterruptible". The caller frees it.
  */
 char *state_words(const struct wire_row *row);
 

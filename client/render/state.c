@@ -19,7 +19,7 @@ static const struct {
 	const char *words;
 } state_table[] = {
 	{ "S", "S sleeping" },
-	{ "D", "D uninterruptible (disk or lock)" },
+	{ "D", "D uninterruptible" },
 	{ "I", "I idle kernel thread" },
 	{ "R", "R preempted, waiting for a CPU" },
 	{ "preempted", "R preempted, waiting for a CPU" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waits for descriptors that are no sockets: pipes, FIFOs, eventfds, and files on slow disks. */
+/* Waits for descriptors that are no sockets: pipes, FIFOs, eventfds, and files that are slow. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,8 @@
 #include "common/base.h"
 #include "daemon/holder/internal.h"
 
-enum { FDINFO_BYTES = 1024 };
+/* MOUNTS_MAX: the maximum number of mounts to look at, because users can make very many. */
+enum { FDINFO_BYTES = 1024, MOUNTS_MAX = 4096, TYPE_BYTES = 64 };
 
 /* The argument of a system call that is the descriptor it reads from or writes to. */
 static const struct {
@@ -38,6 +39,7 @@ static const struct {
 	{ SYS_close, 0, 0 },	  { SYS_ioctl, 0, 0 },
 	{ SYS_splice, 0, 2 },	  { SYS_tee, 0, 1 },
 	{ SYS_sendfile, 1, 0 },	  { SYS_copy_file_range, 0, 2 },
+	{ SYS_fcntl, 0, 0 },	  { SYS_flock, 0, 0 },
 };
 
 int task_descriptor(const struct task *task, bool writes, char *target, size_t size)
@@ -195,13 +197,41 @@ void holder_find_fifo_open(struct task *task, struct holder_answer *out)
 	out->unknown = "no process has the other end open";
 }
 
-void holder_find_disk_file(struct task *task, struct holder_answer *out)
+/*
+ * Reads the type of the file system in which a descriptor's file is, such as "fuse.sshfs", without
+ * asking the file system itself. Returns false if it is not known.
+ */
+static bool type_read(const struct task *task, int fd, char type[static TYPE_BYTES])
 {
-	bool writes = task->question->reason != REASON_DISK_READ;
-	char target[TASK_TARGET_BYTES];
+	_cleanup_(fclosep) FILE *mounts = NULL;
+	_cleanup_(freep) char *line = NULL;
+	char name[64], text[FDINFO_BYTES];
+	const char *found = NULL;
+	size_t capacity = 0;
+	uint64_t id;
 
-	if (task_descriptor(task, writes, target, sizeof(target)) >= 0 && target[0] == '/')
-		out->object = strdup(target);
-	else
+	snprintf(name, sizeof(name), "/proc/%" PRId32 "/mountinfo", task->question->pid);
+	mounts = fopen(name, "re");
+	snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	if (!mounts || proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
+	    !descriptor_number(text, "mnt_id:", 10, &id))
+		return false;
+	for (size_t n = 0; !found && n < MOUNTS_MAX && getline(&line, &capacity, mounts) > 0; n++)
+		if (strtoull(line, NULL, 10) == id)
+			found = strstr(line, " - ");
+	return found && sscanf(found, " - %63s", type) == 1;
+}
+
+void holder_find_slow_file(struct task *task, struct holder_answer *out)
+{
+	bool writes = task->question->reason != REASON_FILE_READ;
+	char target[TASK_TARGET_BYTES], type[TYPE_BYTES];
+	int fd = task_descriptor(task, writes, target, sizeof(target));
+
+	if (fd < 0 || target[0] != '/')
 		out->object = opened_path(task);
+	else if (!type_read(task, fd, type))
+		out->object = strdup(target);
+	else if (asprintf(&out->object, "%s (%s)", target, type) < 0)
+		out->object = NULL;
 }

@@ -114,7 +114,7 @@ void holder_find_frozen(struct task *task, struct holder_answer *out);
 void holder_find_pipe(struct task *task, struct holder_answer *out);
 void holder_find_fifo_open(struct task *task, struct holder_answer *out);
 void holder_find_eventfd(struct task *task, struct holder_answer *out);
-void holder_find_disk_file(struct task *task, struct holder_answer *out);
+void holder_find_slow_file(struct task *task, struct holder_answer *out);
 void holder_find_socket(struct task *task, struct holder_answer *out);
 
 #endif

@@ -495,9 +495,10 @@ bool filter_selects_reasons(const struct filter *filter)
 	       (filter->base && filter_selects_reasons(filter->base));
 }
 
+/* False for WAIT_REASON_N, which a word of another version is. */
 static bool set_has_reason(const struct filter_set *set, enum wait_reason reason)
 {
-	return set->reasons[reason / 64] >> reason % 64 & 1;
+	return reason < WAIT_REASON_N && set->reasons[reason / 64] >> reason % 64 & 1;
 }
 
 bool filter_has_reason(const struct filter *filter, enum wait_reason reason)

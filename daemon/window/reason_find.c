@@ -22,7 +22,8 @@ enum { KERNEL_DEPTH = 24, USER_DEPTH = 5 };
 enum rank {
 	ANY,   /* the function may be any frame; of several, the one nearest to the leaf counts */
 	LEAF,  /* the function must be the leaf, not counting the frames of the scheduler */
-	VAGUE, /* the function counts only if no function counts as ANY or LEAF */
+	TAKES, /* as LEAF, but not counting the functions of locks either: the only lock it takes */
+	VAGUE, /* the function counts only if no other function counts */
 };
 
 struct row {
@@ -47,11 +48,17 @@ static const struct row kernel_rows[] = {
 	{ REASON_PIPE_WRITE, ANY,
 	  "anon_pipe_write fifo_pipe_write pipe_write pipe_wait_writable wait_for_space" },
 	{ REASON_FIFO_OPEN, ANY, "fifo_open wait_for_partner" },
-	{ REASON_ACCEPT, ANY, "inet_csk_accept unix_accept vsock_accept" },
+	{ REASON_ACCEPT, ANY,
+	  "inet_csk_accept unix_accept vsock_accept sctp_accept smc_accept tipc_accept "
+	  "tipc_wait_for_accept l2cap_sock_accept rfcomm_sock_accept sco_sock_accept "
+	  "llc_ui_accept" },
 	{ REASON_CONNECT, ANY,
 	  "inet_wait_for_connect __inet_stream_connect sk_stream_wait_connect "
-	  "unix_stream_connect vsock_connect" },
-	{ REASON_TCP, ANY, "tcp_recvmsg_locked tcp_recvmsg tcp_splice_read" },
+	  "unix_stream_connect vsock_connect sctp_wait_for_connect bt_sock_wait_state "
+	  "tipc_wait_for_connect llc_ui_wait_for_conn" },
+	{ REASON_TCP, ANY,
+	  "tcp_recvmsg_locked tcp_recvmsg tcp_splice_read mptcp_recvmsg tls_rx_rec_wait "
+	  "tls_sw_recvmsg" },
 	{ REASON_UDP, ANY, "__skb_recv_udp udp_recvmsg udpv6_recvmsg" },
 	{ REASON_UNIX, ANY,
 	  "unix_stream_data_wait unix_stream_read_generic __unix_dgram_recvmsg "
@@ -59,17 +66,26 @@ static const struct row kernel_rows[] = {
 	{ REASON_NETLINK, ANY, "netlink_recvmsg" },
 	{ REASON_PACKET, ANY, "packet_recvmsg" },
 	{ REASON_VSOCK, ANY, "vsock_connectible_wait_data vsock_connectible_recvmsg" },
-	{ REASON_UNIX_SEND, ANY, "unix_wait_for_peer" },
+	{ REASON_UNIX_SEND, ANY, "unix_dgram_sendmsg" },
 	{ REASON_SOCKET_SEND, ANY,
-	  "sk_stream_wait_memory sock_alloc_send_pskb sock_wait_for_wmem" },
+	  "sk_stream_wait_memory sock_alloc_send_pskb sock_wait_for_wmem netlink_attachskb "
+	  "tpacket_snd sctp_wait_for_sndbuf smc_tx_wait rds_sendmsg "
+	  "isotp_sendmsg vsock_connectible_sendmsg" },
 	{ REASON_SOCKET_LOCK, ANY, "__lock_sock" },
-	{ REASON_SOCKET, VAGUE, "sk_wait_data __skb_wait_for_more_packets" },
+	{ REASON_LINGER, ANY,
+	  "sk_stream_wait_close sctp_wait_for_close vsock_linger smc_close_stream_wait" },
+	{ REASON_SOCKET, VAGUE,
+	  "sk_wait_data __skb_wait_for_more_packets smc_rx_wait bt_sock_stream_recvmsg "
+	  "tipc_wait_for_rcvmsg rds_recvmsg llc_wait_data af_alg_wait_for_data" },
+	{ REASON_TUN, ANY, "tun_do_read tun_ring_recv tap_do_read" },
 	{ REASON_EPOLL, ANY, "ep_poll do_epoll_wait do_epoll_pwait" },
 	{ REASON_POLL, ANY, "do_poll do_sys_poll" },
 	{ REASON_SELECT, ANY, "do_select core_sys_select" },
-	{ REASON_IO_URING, ANY, "io_cqring_wait io_cqring_schedule" },
+	{ REASON_IO_URING, ANY,
+	  "io_cqring_wait io_cqring_schedule io_uring_cancel_generic io_ring_exit_work "
+	  "io_wq_put_and_exit io_sqpoll_wait_sq io_rsrc_ref_quiesce" },
 	{ REASON_AIO, ANY, "read_events do_io_getevents" },
-	{ REASON_EVENTFD, ANY, "eventfd_read" },
+	{ REASON_EVENTFD, ANY, "eventfd_read eventfd_write" },
 	{ REASON_TIMERFD, ANY, "timerfd_read timerfd_read_iter" },
 	{ REASON_INOTIFY, ANY, "inotify_read" },
 	{ REASON_FANOTIFY, ANY, "fanotify_read" },
@@ -82,10 +98,27 @@ static const struct row kernel_rows[] = {
 	{ REASON_VFORK, ANY, "wait_for_vfork_done" },
 	{ REASON_VFORK, LEAF, "kernel_clone" },
 	{ REASON_CHILD, ANY, "do_wait" },
+	{ REASON_PID_NS, ANY, "zap_pid_ns_processes" },
 	{ REASON_EXEC, ANY, "de_thread" },
-	{ REASON_COREDUMP, ANY, "coredump_wait" },
+	/* de_thread() is inlined there. */
+	{ REASON_EXEC, LEAF, "begin_new_exec" },
+	{ REASON_COREDUMP, ANY, "coredump_wait coredump_task_exit" },
+	{ REASON_COREDUMP, LEAF, "vfs_coredump do_coredump" },
 	{ REASON_DEBUGGER, ANY, "ptrace_stop" },
 	{ REASON_SECCOMP, ANY, "seccomp_do_user_notification" },
+	{ REASON_SECCOMP_SERVER, ANY, "recv_wait_event" },
+	{ REASON_SCANNED, ANY, "fanotify_handle_event fanotify_get_response" },
+	{ REASON_KEY, ANY,
+	  "request_key request_key_tag request_key_and_link wait_for_key_construction" },
+	{ REASON_MODULE, ANY, "__request_module idempotent_wait_for_completion" },
+	{ REASON_FIRMWARE, ANY, "_request_firmware firmware_fallback_sysfs" },
+	{ REASON_USER_HELPER, VAGUE, "call_usermodehelper_exec" },
+	{ REASON_AUTOFS, ANY, "autofs_wait autofs_expire_wait" },
+	{ REASON_AUDIT, ANY, "audit_log_start" },
+	{ REASON_KERNEL_LOG, ANY, "devkmsg_read do_syslog syslog_print" },
+	{ REASON_TRACE, ANY, "tracing_wait_pipe tracing_read_pipe ring_buffer_wait" },
+	{ REASON_NETDEV, ANY, "netdev_wait_allrefs netdev_wait_allrefs_any netdev_run_todo" },
+	{ REASON_NETNS, TAKES, "copy_net_ns cleanup_net" },
 	{ REASON_FROZEN, ANY, "do_freezer_trap __refrigerator" },
 	/* do_freezer_trap() is inlined there; the other waits in it have functions of their own. */
 	{ REASON_FROZEN, LEAF, "get_signal" },
@@ -96,28 +129,60 @@ static const struct row kernel_rows[] = {
 	  "locks_lock_inode_wait posix_lock_inode_wait flock_lock_inode_wait" },
 	{ REASON_SWAP_IN, ANY, "do_swap_page" },
 	{ REASON_USERFAULTFD, ANY, "handle_userfault" },
+	{ REASON_USERFAULTFD_SERVER, ANY,
+	  "userfaultfd_ctx_read userfaultfd_read userfaultfd_read_iter" },
+	{ REASON_MIGRATION, ANY,
+	  "migration_entry_wait migration_entry_wait_on_locked pmd_migration_entry_wait "
+	  "softleaf_entry_wait_on_locked" },
+	{ REASON_HOST_PAGE, ANY, "kvm_async_pf_task_wait_schedule" },
 	{ REASON_PAGE_FAULT, ANY, "filemap_fault" },
 	{ REASON_RECLAIM, ANY, "reclaim_throttle throttle_direct_reclaim" },
+	{ REASON_MEMORY_MAX, ANY, "mem_cgroup_oom_synchronize" },
 	{ REASON_MEMORY_HIGH, ANY, "mem_cgroup_handle_over_high __mem_cgroup_handle_over_high" },
 	{ REASON_DIRTY_PAGES, ANY, "balance_dirty_pages balance_dirty_pages_ratelimited_flags" },
 	{ REASON_JOURNAL, ANY,
 	  "jbd2_log_wait_commit jbd2_complete_transaction wait_transaction_locked "
-	  "add_transaction_credits xlog_wait_on_iclog xlog_wait_on_iclog_lsn xfs_log_force_seq" },
-	{ REASON_DISK_WRITE, ANY,
+	  "add_transaction_credits start_this_handle do_get_write_access "
+	  "jbd2_journal_lock_updates xlog_wait_on_iclog xlog_wait_on_iclog_lsn "
+	  "xfs_log_force_seq xlog_cil_force_seq xlog_grant_head_wait xlog_grant_head_check "
+	  "xlog_state_get_iclog_space btrfs_commit_transaction btrfs_wait_for_commit "
+	  "wait_current_trans btrfs_sync_log" },
+	{ REASON_QUOTA, ANY, "dqget dquot_acquire dquot_commit" },
+	{ REASON_FILE_WRITE, ANY,
 	  "folio_wait_writeback wb_wait_for_completion sync_inodes_sb __filemap_fdatawait_range "
-	  "blkdev_issue_flush" },
-	{ REASON_DISK_QUEUE, ANY, "blk_mq_get_tag rq_qos_wait wbt_wait" },
-	{ REASON_FUSE, ANY, "request_wait_answer fuse_request_wait_answer __fuse_simple_request" },
+	  "inode_wait_for_writeback __inode_wait_for_writeback inode_sleep_on_writeback "
+	  "btrfs_start_ordered_extent" },
+	{ REASON_DISK_FLUSH, ANY, "blkdev_issue_flush" },
+	{ REASON_DISK_QUEUE, ANY,
+	  "blk_mq_get_tag rq_qos_wait wbt_wait ioc_rqos_throttle blkcg_maybe_throttle_current "
+	  "blk_queue_enter __bio_queue_enter" },
+	{ REASON_DISK_RECOVERY, ANY, "scsi_block_when_processing_errors" },
+	{ REASON_MD, ANY,
+	  "md_handle_request md_write_start md_super_wait md_flush_request wait_barrier "
+	  "raid5_get_active_stripe" },
+	{ REASON_FUSE, ANY,
+	  "request_wait_answer fuse_request_wait_answer __fuse_simple_request fuse_get_req" },
 	{ REASON_FUSE_SERVER, ANY, "fuse_dev_do_read" },
 	{ REASON_NFS, ANY,
-	  "rpc_wait_bit_killable nfs_wait_bit_killable nfs_wait_client_init_complete "
+	  "rpc_wait_bit_killable __rpc_execute nfs_wait_bit_killable nfs_wait_on_request "
+	  "nfs_wait_client_init_complete nfs_iocounter_wait nfs4_wait_clnt_recover "
 	  "nlmclnt_lock nlmclnt_block" },
-	{ REASON_SMB, ANY, "wait_for_response" },
+	{ REASON_SMB, ANY,
+	  "wait_for_response wait_for_free_credits compound_send_recv "
+	  "cifs_wait_for_server_reconnect" },
 	{ REASON_P9, ANY, "p9_client_rpc" },
-	{ REASON_DISK_READ, ANY, "filemap_update_page filemap_get_pages filemap_read" },
+	{ REASON_CEPH, ANY, "ceph_mdsc_wait_request ceph_mdsc_do_request ceph_osdc_wait_request" },
+	{ REASON_NETFS, ANY,
+	  "netfs_wait_for_read netfs_wait_for_write netfs_wait_for_in_progress_stream" },
+	/* Which file system it is, and so whether there is a disk, these do not show. */
+	{ REASON_FILE_READ, ANY,
+	  "filemap_update_page filemap_get_pages filemap_read filemap_read_folio "
+	  "do_read_cache_folio" },
 	{ REASON_DISK, VAGUE,
-	  "io_schedule io_schedule_timeout bit_wait_io folio_wait_bit_common __wait_on_buffer "
-	  "submit_bio_wait blk_io_schedule blk_wait_io __iomap_dio_rw xfs_buf_iowait" },
+	  "__wait_on_buffer submit_bio_wait blk_io_schedule blk_wait_io blk_execute_rq "
+	  "blkdev_read_iter __blkdev_direct_IO_simple __iomap_dio_rw xfs_buf_iowait "
+	  "read_extent_buffer_pages" },
+	{ REASON_IO, VAGUE, "io_schedule io_schedule_timeout bit_wait_io folio_wait_bit_common" },
 	{ REASON_KERNEL_MUTEX, ANY,
 	  "mutex_lock __mutex_lock __mutex_lock_slowpath mutex_lock_interruptible "
 	  "mutex_lock_killable __mutex_lock_killable_slowpath "
@@ -130,16 +195,50 @@ static const struct row kernel_rows[] = {
 	{ REASON_KERNEL_RT_MUTEX, ANY, "rt_mutex_slowlock __rt_mutex_slowlock" },
 	{ REASON_KERNEL_PERCPU_RWSEM, ANY,
 	  "percpu_rwsem_wait percpu_down_write __percpu_down_read" },
+	{ REASON_MMAP_LOCK, TAKES,
+	  "vm_mmap_pgoff __vm_munmap do_mprotect_pkey __do_sys_brk __x64_sys_brk do_madvise "
+	  "madvise_lock lock_mm_and_find_vma get_mmap_lock_carefully __access_remote_vm "
+	  "proc_map_files_lookup exit_mm exit_mmap "
+	  "dup_mmap do_mlock __mm_populate mmap_read_lock mmap_read_lock_killable "
+	  "mmap_write_lock mmap_write_lock_killable" },
+	{ REASON_INODE_LOCK, TAKES,
+	  "lock_two_directories lock_rename filename_create do_unlinkat do_rmdir "
+	  "path_openat lookup_slow iterate_dir chmod_common chown_common vfs_utimes do_truncate "
+	  "generic_file_write_iter ext4_buffered_write_iter ext4_file_write_iter xfs_ilock "
+	  "xfs_ilock_iocb btrfs_inode_lock fuse_cache_write_iter fuse_file_write_iter "
+	  "fuse_direct_write_iter fuse_dio_lock nfs_start_io_read nfs_start_io_write" },
+	{ REASON_FILE_POSITION, TAKES, "fdget_pos __fdget_pos" },
+	{ REASON_LOOKUP, ANY, "d_alloc_parallel d_wait_lookup" },
+	/* sb_start_write() is inlined in them. */
+	{ REASON_FILESYSTEM_FREEZE, TAKES,
+	  "mnt_want_write mnt_want_write_file vfs_write vfs_writev vfs_iter_write do_fallocate" },
+	{ REASON_RTNL, TAKES,
+	  "rtnl_lock rtnl_lock_killable rtnetlink_rcv_msg rtnl_newlink rtnl_setlink rtnl_dellink "
+	  "rtnl_dumpit linkwatch_event devinet_ioctl" },
+	{ REASON_CGROUP_LOCK, TAKES,
+	  "cgroup_kn_lock_live cgroup_procs_write_start proc_cgroup_show" },
 	{ REASON_RCU, ANY,
 	  "synchronize_rcu synchronize_rcu_normal synchronize_rcu_expedited __wait_rcu_gp "
 	  "__synchronize_srcu rcu_barrier" },
+	{ REASON_WORKQUEUE, ANY,
+	  "__flush_work flush_work __cancel_work_sync __flush_workqueue drain_workqueue" },
+	{ REASON_KTHREAD, ANY, "kthread_stop __kthread_create_on_node kthread_park" },
 	{ REASON_TTY_READ, ANY, "n_tty_read" },
 	{ REASON_TTY_WRITE, ANY, "n_tty_write tty_wait_until_sent" },
+	{ REASON_TTY_OPEN, ANY, "tty_port_block_til_ready" },
 	{ REASON_MSGRCV, ANY, "do_msgrcv" },
 	{ REASON_MSGSND, ANY, "do_msgsnd" },
 	{ REASON_SYSV_SEM, ANY, "do_semtimedop __do_semtimedop" },
 	{ REASON_MQ, ANY, "wq_sleep do_mq_timedreceive do_mq_timedsend" },
-	{ REASON_GPU, ANY, "dma_fence_default_wait drm_syncobj_array_wait_timeout" },
+	{ REASON_GPU, ANY,
+	  "dma_fence_default_wait dma_fence_wait_timeout dma_resv_wait_timeout "
+	  "drm_syncobj_array_wait_timeout drm_wait_vblank_ioctl drm_read "
+	  "drm_atomic_helper_wait_for_flip_done" },
+	{ REASON_INPUT, ANY, "evdev_read mousedev_read hidraw_read" },
+	{ REASON_SOUND, ANY,
+	  "wait_for_avail __snd_pcm_lib_xfer snd_pcm_drain snd_seq_read snd_rawmidi_read" },
+	{ REASON_USB, ANY, "usb_start_wait_urb reap_as" },
+	{ REASON_RANDOM, ANY, "wait_for_random_bytes rng_dev_read" },
 	{ REASON_KVM, ANY, "kvm_vcpu_block kvm_vcpu_halt" },
 	{ REASON_WORK, LEAF,
 	  "worker_thread rescuer_thread kthread_worker_fn smpboot_thread_fn kthreadd "
@@ -177,7 +276,7 @@ struct function {
 	const struct row *row;
 };
 
-enum { FUNCTIONS_MAX = 320 };
+enum { FUNCTIONS_MAX = 512 };
 
 _Static_assert(WAIT_REASON_N < UCHAR_MAX, "stack.reason has room for all reasons");
 
@@ -271,24 +370,79 @@ static bool is_helper(const char *name)
 	return strncmp(name, "schedule", strcspn(name, ".")) == 0 && strcspn(name, ".") == 8;
 }
 
-static enum wait_reason kernel_reason(const struct stack *stack, size_t n)
+static size_t leaf_find(const struct stack *stack, size_t n)
 {
-	enum wait_reason vague = REASON_UNKNOWN;
-	size_t leaf = 0, i;
+	size_t leaf = 0;
 
 	while (leaf + 1 < n && is_helper(stack->frames[leaf]->name))
 		leaf++;
-	for (i = leaf; i < n && i < leaf + KERNEL_DEPTH; i++) {
-		const struct row *row = row_find(&kernel_index, stack->frames[i]->name);
+	return leaf;
+}
 
-		if (!row || (row->rank == LEAF && i != leaf))
+static const struct row *kernel_row(const struct stack *stack, size_t i)
+{
+	return row_find(&kernel_index, stack->frames[i]->name);
+}
+
+/* Returns the reason that the function shows which takes a lock and waits for it, if it does. */
+static enum wait_reason taker_reason(const struct stack *stack, size_t n, size_t leaf)
+{
+	const struct row *row = NULL;
+
+	for (; leaf < n; leaf++) {
+		row = kernel_row(stack, leaf);
+		if (!row || row->reason < REASON_KERNEL_MUTEX ||
+		    row->reason > REASON_KERNEL_PERCPU_RWSEM)
+			break;
+	}
+	return row && row->rank == TAKES ? row->reason : REASON_UNKNOWN;
+}
+
+static enum wait_reason kernel_reason(const struct stack *stack, size_t n)
+{
+	const size_t leaf = leaf_find(stack, n);
+	enum wait_reason taken = taker_reason(stack, n, leaf), vague = REASON_UNKNOWN;
+	size_t i;
+
+	if (taken != REASON_UNKNOWN)
+		return taken;
+	for (i = leaf; i < n && i < leaf + KERNEL_DEPTH; i++) {
+		const struct row *row = kernel_row(stack, i);
+
+		if (!row || row->rank == TAKES || (row->rank == LEAF && i != leaf))
 			continue;
 		if (row->rank != VAGUE)
 			return row->reason;
-		if (vague == REASON_UNKNOWN)
+		if (vague == REASON_UNKNOWN || vague == REASON_IO)
 			vague = row->reason;
 	}
 	return vague;
+}
+
+/* True if the kernel lets signals end each wait for this reason, so that its state is S. */
+static bool is_interruptible(enum wait_reason reason)
+{
+	switch (reason) {
+	case REASON_MUTEX ... REASON_TUN:
+	case REASON_EPOLL ... REASON_SELECT:
+	case REASON_AIO ... REASON_TIMERFD:
+	case REASON_PAUSE ... REASON_CHILD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Returns the reason of a wait in state D in or below a function that waits in state S for what it
+ * is about: the function itself waits in state D for locks only, those below it for anything.
+ */
+static enum wait_reason lock_reason(const struct stack *stack)
+{
+	const size_t n = frames_known(stack), leaf = leaf_find(stack, n);
+	const struct row *row = leaf < n ? kernel_row(stack, leaf) : NULL;
+
+	return row && is_interruptible(row->reason) ? REASON_KERNEL_LOCK : REASON_UNKNOWN;
 }
 
 static enum wait_reason user_reason(const struct stack *stack, size_t n)
@@ -339,7 +493,11 @@ enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack 
 		return REASON_STOPPED;
 	if (*task_state_letter(state) == 't')
 		return REASON_DEBUGGER;
+	if (state & STATE_FROZEN)
+		return REASON_FROZEN;
 	reason = stack_reason(kernel, kernel_reason);
+	if (*task_state_letter(state) == 'D' && is_interruptible(reason))
+		return lock_reason(kernel);
 	if (reason != REASON_FUTEX)
 		return reason;
 	futex = stack_reason(user, user_reason);

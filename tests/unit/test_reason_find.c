@@ -12,7 +12,7 @@
 #include "common/base.h"
 #include "daemon/window/reason_find.h"
 
-enum { SLEEPING = 1, FRAMES_MAX = 48 };
+enum { SLEEPING = 1, UNINTERRUPTIBLE = 2, FRAMES_MAX = 48 };
 
 /* A stack, its frames, and the text in which their names lie. */
 struct made {
@@ -66,7 +66,25 @@ static void test_kernel_stacks(void **state)
 		{ "locks_lock_inode_wait fcntl_setlk", REASON_FCNTL },
 		{ "io_schedule folio_wait_bit_common filemap_fault do_fault", REASON_PAGE_FAULT },
 		{ "__schedule schedule io_schedule blkdev_read_iter", REASON_DISK },
-		{ "__mutex_lock.constprop.0 ext4_file_write_iter", REASON_KERNEL_MUTEX },
+		/* The page cache is the same for FUSE, NFS and a disk. */
+		{ "folio_wait_bit_common filemap_get_pages filemap_read vfs_read",
+		  REASON_FILE_READ },
+		{ "folio_wait_bit folio_wait_writeback fuse_fsync", REASON_FILE_WRITE },
+		{ "io_schedule folio_wait_bit_common invalidate_inode_pages2_range", REASON_IO },
+		{ "submit_bio_wait blkdev_issue_flush ext4_sync_file", REASON_DISK_FLUSH },
+		{ "unix_wait_for_peer unix_stream_connect", REASON_CONNECT },
+		{ "unix_wait_for_peer unix_dgram_sendmsg", REASON_UNIX_SEND },
+		{ "fanotify_handle_event fsnotify do_dentry_open", REASON_SCANNED },
+		{ "sk_stream_wait_close tcp_close inet_release", REASON_LINGER },
+		/* A function that takes one lock shows which lock its callees wait for. */
+		{ "vm_mmap_pgoff do_syscall_64", REASON_MMAP_LOCK },
+		{ "schedule rwsem_down_write_slowpath down_write_killable vm_mmap_pgoff",
+		  REASON_MMAP_LOCK },
+		{ "schedule percpu_rwsem_wait __percpu_down_read vfs_write",
+		  REASON_FILESYSTEM_FREEZE },
+		{ "percpu_rwsem_wait cgroup_attach_lock", REASON_KERNEL_PERCPU_RWSEM },
+		{ "fuse_direct_IO generic_file_write_iter vfs_write", REASON_UNKNOWN },
+		{ "__mutex_lock.constprop.0 ext4_fc_commit", REASON_KERNEL_MUTEX },
 		{ "do_nanosleep hrtimer_nanosleep", REASON_SLEEP },
 		{ "kernel_clone __do_sys_vfork", REASON_VFORK },
 		{ "schedule wait_for_completion_killable kernel_clone", REASON_VFORK },
@@ -130,6 +148,13 @@ static void test_states(void **state)
 	assert_reason("quota", reason_find(STATE_PREEMPTED | STATE_THROTTLED, stack, NULL),
 		      REASON_THROTTLED);
 	assert_reason("S", reason_find(SLEEPING | STATE_THROTTLED, stack, NULL), REASON_PIPE_READ);
+	/* A pipe is waited for in state S, and its lock in state D. */
+	assert_reason("D", reason_find(UNINTERRUPTIBLE, stack, NULL), REASON_KERNEL_LOCK);
+	assert_reason("frozen", reason_find(STATE_FROZEN, stack, NULL), REASON_FROZEN);
+	stack = stack_make(&kernel, "schedule mystery anon_pipe_write vfs_write");
+	assert_reason("below", reason_find(UNINTERRUPTIBLE, stack, NULL), REASON_UNKNOWN);
+	stack = stack_make(&kernel, "filemap_get_pages filemap_read");
+	assert_reason("file", reason_find(UNINTERRUPTIBLE, stack, NULL), REASON_FILE_READ);
 	stack = stack_make(&kernel, "schedule get_signal");
 	assert_reason("T", reason_find(4, stack, NULL), REASON_STOPPED);
 	assert_reason("t", reason_find(8, stack, NULL), REASON_DEBUGGER);
