@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <locale.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "client/compat/compat.h"
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
+#include "common/inherited.h"
 
 /*
  * Parses the option -S in front of the verb. Returns the index of the first word after the option.
@@ -114,16 +114,12 @@ int main(int argc, char **argv)
 	const char *socket = NULL;
 	int first;
 
+	inherited_settle();
 	/*
 	 * stackctl prints names as UTF-8 in every locale; wcwidth() needs a UTF-8 locale to measure
 	 * them.
 	 */
 	setlocale(LC_CTYPE, "C.UTF-8");
-	/*
-	 * Ignore SIGPIPE, so that write() fails when the reader of the output has exited, and
-	 * stackctl can exit with EXIT_CODE_IO.
-	 */
-	signal(SIGPIPE, SIG_IGN);
 
 	first = parse_socket(argc, argv, &socket);
 	if (socket && socket[0] == '\0') {

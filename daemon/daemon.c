@@ -54,6 +54,7 @@ enum { WATCHDOG_SIGNS = 10, THREADS_MAX = 16 };
 struct daemon {
 	const struct options *options;
 	struct config *config;
+	int n_passed; /* sockets that the service manager passed; or why they cannot be taken */
 	struct broker *broker;
 	struct parser *parser;
 	struct loop *loop;
@@ -206,9 +207,9 @@ static int service_start(struct daemon *daemon)
  * Takes the sockets that the service manager passed: the control socket, whose descriptor *out is
  * set to, and the netlink socket by which Unix sockets are looked up.
  */
-static int passed_take(int *out)
+static int passed_take(const struct daemon *daemon, int *out)
 {
-	int fd, n = notify_listen_fds();
+	int fd, n = daemon->n_passed;
 
 	if (n < 0)
 		return log_err(n, "cannot take the sockets of the service manager");
@@ -243,7 +244,7 @@ static int server_start(struct daemon *daemon)
 		return log_err(r, "cannot start the control server");
 	service_set_server(daemon->service, daemon->server);
 	service_limits_apply(daemon);
-	r = passed_take(&passed);
+	r = passed_take(daemon, &passed);
 	if (r)
 		return r;
 	if (passed >= 0) {
@@ -355,9 +356,9 @@ static void daemon_stop(struct daemon *daemon)
 	config_free(daemon->config);
 }
 
-int daemon_run(const struct options *options, struct config *config)
+int daemon_run(const struct options *options, struct config *config, int n_passed)
 {
-	struct daemon daemon = { .options = options, .config = config };
+	struct daemon daemon = { .options = options, .config = config, .n_passed = n_passed };
 	int r;
 
 	daemon.recorder.is_serve_only = options->action == OPTIONS_SERVE_ONLY;

@@ -14,10 +14,10 @@ struct options;
 
 /*
  * Runs the daemon until SIGTERM or SIGINT. The caller must keep `options` until then, because a
- * reload reads them again. Takes ownership of `config` and frees it. Logs errors. Returns 0 or a
- * negative errno: -EPERM, -EACCES or -EOPNOTSUPP if a privilege is missing or the kernel refuses
- * BPF programs.
+ * reload reads them again. Takes ownership of `config` and frees it. `n_passed` is the result of
+ * notify_listen_fds(). Logs errors. Returns 0 or a negative errno: -EPERM, -EACCES or -EOPNOTSUPP
+ * if a privilege is missing or the kernel refuses BPF programs.
  */
-int daemon_run(const struct options *options, struct config *config);
+int daemon_run(const struct options *options, struct config *config, int n_passed);
 
 #endif

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/inherited.h"
+#include "common/write_error.h"
 #include "daemon/base/log.h"
+#include "daemon/base/notify.h"
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/exit_code.h"
@@ -28,16 +31,26 @@ static void memory_setup(void)
 	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
 }
 
+/* Writes out what was printed. Returns the exit code. */
+static int output_end(void)
+{
+	int r = stream_finish(stdout);
+
+	if (r)
+		fprintf(stderr, "stackd: standard output: %s\n", write_error_text(r));
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int dump_config(struct config *config)
 {
 	config_dump(config, stdout);
 	config_free(config);
-	return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return output_end();
 }
 
-static int run_daemon(const struct options *options, struct config *config)
+static int run_daemon(const struct options *options, struct config *config, int n_passed)
 {
-	int r = daemon_run(options, config);
+	int r = daemon_run(options, config, n_passed);
 
 	if (r == -EPERM || r == -EACCES || r == -EOPNOTSUPP)
 		return EXIT_PRIVILEGE;
@@ -51,9 +64,15 @@ static int run(const struct options *options)
 {
 	struct config_error error = {};
 	struct config *config;
-	int r = config_load(options->config_path, options->overrides, options->n_overrides, &config,
-			    &error);
+	int n_passed = 0, r;
 
+	if (options->action == OPTIONS_RUN || options->action == OPTIONS_SERVE_ONLY) {
+		n_passed = notify_listen_fds();
+		/* Before the first line for the journal, whose socket is kept open. */
+		inherited_leave(NOTIFY_FDS_START + (n_passed > 0 ? n_passed : 0));
+	}
+	r = config_load(options->config_path, options->overrides, options->n_overrides, &config,
+			&error);
 	if (r) {
 		log_error("%s", error.text);
 		return EXIT_CONFIG;
@@ -68,7 +87,7 @@ static int run(const struct options *options)
 	case OPTIONS_RUN:
 		break;
 	}
-	return run_daemon(options, config);
+	return run_daemon(options, config, n_passed);
 }
 
 int main(int argc, char *argv[])
@@ -88,11 +107,12 @@ int main(int argc, char *argv[])
 		return zygote_main(worker_run);
 	if (argc > 0 && strcmp(argv[0], OPENER_PROCESS_NAME) == 0)
 		return opener_main();
+	inherited_settle();
 	memory_setup();
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	r = options_parse(argc, argv, &options);
 	if (r > 0)
-		return EXIT_SUCCESS;
+		return output_end();
 	if (r < 0)
 		return EXIT_USAGE;
 	r = run(&options);

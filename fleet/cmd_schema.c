@@ -39,12 +39,12 @@ int cmd_schema(const struct fleet_config *config, const struct fleet_options *op
 	if (!options->apply) {
 		if (schema_print(options->modern, config->database, stdout) < 0)
 			return FLEET_EXIT_FAILED;
-		return fflush(stdout) == 0 ? FLEET_EXIT_OK : FLEET_EXIT_FAILED;
+		return fleet_output_end();
 	}
 	for (size_t i = 0; i < config->url.n; i++) {
 		int one = apply(config, i, options->modern);
 
 		code = one == FLEET_EXIT_OK ? code : one;
 	}
-	return code;
+	return code == FLEET_EXIT_OK ? fleet_output_end() : code;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "common/inherited.h"
 #include "daemon/base/log.h"
 #include "fleet/base/directory.h"
 #include "fleet/send/sender.h"
@@ -126,7 +127,7 @@ static int send_once(struct sender *sender)
 	printf("sent %" PRIu64 " windows, %" PRIu64 " gaps, %" PRIu64 " rows, %" PRIu64
 	       " stacks, %" PRIu64 " bytes\n",
 	       stats->windows, stats->gaps, stats->rows, stats->stacks, stats->bytes);
-	return FLEET_EXIT_OK;
+	return fleet_output_end();
 }
 
 int cmd_send(const struct fleet_config *config, const struct fleet_options *options)
@@ -136,6 +137,7 @@ int cmd_send(const struct fleet_config *config, const struct fleet_options *opti
 	struct fleet_error error = { 0 };
 	int r;
 
+	inherited_leave(STDERR_FILENO + 1);
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	srand48((long)(clock_ns(CLOCK_REALTIME) ^ getpid()));
 	if (lock(config->lock_file, &fd) < 0)

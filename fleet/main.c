@@ -2,13 +2,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "build_config.h"
 #include "common/base.h"
+#include "common/inherited.h"
+#include "common/write_error.h"
 #include "fleet/verb.h"
 
 enum { OPTION_APPLY = 256, OPTION_MODERN, OPTION_ONCE, OPTION_DUMP_CONFIG, OPTION_VERSION };
@@ -69,6 +70,15 @@ static const struct fleet_verb *verb_find(const char *name)
 	return NULL;
 }
 
+int fleet_output_end(void)
+{
+	int r = stream_finish(stdout);
+
+	if (r < 0)
+		fprintf(stderr, "stackd-fleet: standard output: %s\n", write_error_text(r));
+	return r < 0 ? FLEET_EXIT_FAILED : FLEET_EXIT_OK;
+}
+
 /* Loads the settings, then runs the verb or, without one, prints the settings. */
 static int run(const struct fleet_verb *verb, const struct fleet_options *options)
 {
@@ -84,7 +94,7 @@ static int run(const struct fleet_verb *verb, const struct fleet_options *option
 	if (verb)
 		return verb->run(config, options);
 	fleet_config_dump(config, stdout);
-	return FLEET_EXIT_OK;
+	return fleet_output_end();
 }
 
 /* Takes one option. Returns 0; or, with the code to exit with in *code, 1. */
@@ -112,9 +122,11 @@ static int take_option(struct fleet_options *options, int option, bool *dumps, i
 		return 0;
 	case OPTION_VERSION:
 		puts("stackd-fleet " STACKD_VERSION);
+		*code = fleet_output_end();
 		return 1;
 	case 'h':
 		print_help();
+		*code = fleet_output_end();
 		return 1;
 	default: /* getopt_long() has printed an error message */
 		*code = fail_usage();
@@ -130,8 +142,7 @@ int main(int argc, char **argv)
 	bool dumps = false;
 	int option, code;
 
-	/* A connection that breaks is an error of the call that uses it. */
-	signal(SIGPIPE, SIG_IGN);
+	inherited_settle();
 	if (!overrides)
 		return FLEET_EXIT_FAILED;
 	while ((option = getopt_long(argc, argv, "c:o:h", long_options, NULL)) != -1)

@@ -32,6 +32,9 @@ struct fleet_verb {
 	int (*run)(const struct fleet_config *config, const struct fleet_options *options);
 };
 
+/* Writes out what was printed. Returns the exit code, after a message if that fails. */
+int fleet_output_end(void);
+
 int cmd_send(const struct fleet_config *config, const struct fleet_options *options);
 int cmd_serve(const struct fleet_config *config, const struct fleet_options *options);
 int cmd_schema(const struct fleet_config *config, const struct fleet_options *options);

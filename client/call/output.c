@@ -14,10 +14,24 @@
 #include "client/call/pager.h"
 #include "client/call/spool.h"
 #include "common/base.h"
+#include "common/write_error.h"
 
-static enum exit_code fail(struct output *output, const char *path)
+/*
+ * Says once why writing failed with the errno r. The path is NULL for standard output. Says nothing
+ * if the reader of a pipe, such as head, has exited.
+ */
+static void failure_say(const char *path, int r)
 {
-	print_message("%s: %s", path, strerror(errno));
+	static bool is_said;
+
+	if (abs(r) != EPIPE && !is_said)
+		print_message("%s: %s", path ? path : "standard output", write_error_text(r));
+	is_said = true;
+}
+
+static enum exit_code fail(struct output *output, int r)
+{
+	failure_say(output->path, r);
 	output_discard(output);
 	return EXIT_CODE_IO;
 }
@@ -51,8 +65,10 @@ static enum exit_code open_temporary(struct output *output)
 	must(output->temporary);
 	fd = mkostemp(output->temporary, O_CLOEXEC);
 	if (fd < 0) {
+		int r = errno;
+
 		free(TAKE(output->temporary));
-		return fail(output, output->path);
+		return fail(output, r);
 	}
 	/*
 	 * mkostemp() makes files with the mode 0600; set the mode that a file made by the shell's >
@@ -62,8 +78,7 @@ static enum exit_code open_temporary(struct output *output)
 		int r = errno;
 
 		close(fd);
-		errno = r;
-		return fail(output, output->path);
+		return fail(output, r);
 	}
 	return EXIT_CODE_OK;
 }
@@ -71,7 +86,7 @@ static enum exit_code open_temporary(struct output *output)
 static enum exit_code open_in_place(struct output *output)
 {
 	output->out = fopen(output->path, "we");
-	return output->out ? EXIT_CODE_OK : fail(output, output->path);
+	return output->out ? EXIT_CODE_OK : fail(output, errno);
 }
 
 enum exit_code output_open(struct output *output, const char *target, const char *stem,
@@ -131,63 +146,54 @@ void output_be_patient(struct output *output)
 /* Closes standard output, a device or a pipe. */
 static enum exit_code close_in_place(struct output *output)
 {
-	bool failed = ferror(output->out) != 0 || fflush(output->out) != 0, is_paged;
-	bool is_spooled = output->out != stdout;
-	int r = errno;
+	bool is_spooled = output->out != stdout, is_paged;
+	int r = stream_finish(output->out);
 
 	/* Some file systems and devices report a failed write only when the file is closed. */
-	if (fclose(TAKE(output->out)) != 0 && !failed) {
-		failed = true;
-		r = errno;
-	}
+	if (fclose(TAKE(output->out)) != 0 && !r)
+		r = -errno;
 	is_paged = pager_is_open();
 	/* The pager ends when both the stream and standard output behind it are closed. */
 	if (is_paged && is_spooled)
 		fclose(stdout);
 	pager_wait();
-	if (is_paged && failed && r == EPIPE) {
+	if (is_paged && r == -EPIPE) {
 		/* Users leave a pager when they have seen what they wanted: the answer is whole. */
 		pager_note_left();
 		return EXIT_CODE_OK;
 	}
-	if (!failed)
+	if (!r)
 		return EXIT_CODE_OK;
-	/* EPIPE: the reader of the pipe, such as head, has exited; that needs no message. */
-	if (r != EPIPE)
-		print_message("%s: %s", output->path ? output->path : "standard output",
-			      strerror(r));
+	failure_say(output->path, r);
 	return EXIT_CODE_IO;
 }
 
-int output_flush(FILE *out)
+int output_flush(FILE *out, const char *path)
 {
-	int r;
+	int r = stream_finish(out);
 
-	/* A write that failed inside printf() leaves an empty buffer, for which fflush() returns 0.
-	 */
-	if (fflush(out) == 0 && ferror(out) == 0)
+	if (!r)
 		return 0;
-	r = errno;
-	if (r != EPIPE)
-		print_message("standard output: %s", strerror(r));
+	failure_say(path, r);
 	return -EIO;
 }
 
 enum exit_code output_close(struct output *output)
 {
 	enum exit_code code;
+	int r;
 
 	if (!output->temporary) {
 		code = close_in_place(output);
 		free(TAKE(output->path));
 		return code;
 	}
-	if (ferror(output->out) != 0 || fflush(output->out) != 0 || fsync(fileno(output->out)) < 0)
-		return fail(output, output->path);
-	if (fclose(TAKE(output->out)) != 0)
-		return fail(output, output->path);
-	if (rename(output->temporary, output->path) < 0)
-		return fail(output, output->path);
+	r = stream_finish(output->out);
+	if (r < 0)
+		return fail(output, r);
+	if (fsync(fileno(output->out)) < 0 || fclose(TAKE(output->out)) != 0 ||
+	    rename(output->temporary, output->path) < 0)
+		return fail(output, errno);
 	/* Print this only on a terminal: cron would send it as a mail each time. */
 	if (isatty(STDERR_FILENO))
 		print_message("wrote %s", output->path);

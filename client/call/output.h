@@ -39,11 +39,11 @@ enum exit_code output_open(struct output *output, const char *target, const char
 void output_be_patient(struct output *output);
 
 /*
- * Writes what the buffer of standard output holds. Returns 0. If this write or an earlier one
- * failed, prints a message that says why, and returns -EIO. Prints no message if the reader of a
- * pipe has exited, as head does.
+ * Writes what the buffer of an output holds. The path is that of the output. Returns 0. If this
+ * write or an earlier one failed, prints a message that says why, and returns -EIO. Prints no
+ * message if the reader of a pipe has exited, as head does.
  */
-int output_flush(FILE *out);
+int output_flush(FILE *out, const char *path);
 
 /*
  * Writes buffered output, gives a file its final name and closes the stream. For each

@@ -81,9 +81,10 @@ static _Noreturn void run_pager(int in, int failed)
 {
 	const char *command = pager_command(), *less = getenv("SYSTEMD_LESS");
 
-	/* It ends with stackctl, which ignores SIGPIPE. */
+	/* It ends with stackctl, which ignores signals that others do not expect to be ignored. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	setenv("LESS", less ? less : "FRSXMK", 1);
 	setenv("LESSCHARSET", "utf-8", 1);
 	if (dup2(in, STDIN_FILENO) >= 0) {

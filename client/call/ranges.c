@@ -57,7 +57,7 @@ static int last_print(struct ranges *ranges)
 	ranges->n_incomplete += !reply->coverage.complete;
 	ranges->n_empty += snapshot_is_empty(ranges->options, reply);
 	last_free(ranges);
-	return output_flush(ranges->output.out);
+	return output_flush(ranges->output.out, ranges->output.path);
 }
 
 /* Adds a reply to the last answer. To be used as a reply_handler. */

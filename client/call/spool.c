@@ -13,6 +13,7 @@ enum { PATIENCE_MS = 2000 };
 
 struct spool {
 	int fd;
+	int error;  /* errno of the first write that failed; later ones fail with it, too */
 	FILE *rest; /* temporary file with what the reader did not take; NULL: it took everything */
 };
 
@@ -72,23 +73,23 @@ static ssize_t on_write(void *cookie, const char *data, size_t n)
 {
 	struct spool *spool = cookie;
 	size_t done = 0;
-	int r = 0;
+	int r = -spool->error;
 
-	if (!spool->rest) {
+	if (r == 0 && !spool->rest) {
 		r = write_some(spool->fd, data, n, &done);
 		if (r == 0 && done < n)
 			spool->rest = tmpfile();
 		/* Without room for a temporary file, the reader decides how long this takes. */
 		if (r == 0 && done < n && !spool->rest)
 			r = write_all(spool->fd, data + done, n - done);
-	} else {
+	} else if (r == 0) {
 		r = wait_writable(spool->fd, 0);
 	}
 	if (r >= 0 && spool->rest && fwrite(data + done, 1, n - done, spool->rest) < n - done)
 		r = -errno;
 	if (r >= 0)
 		return (ssize_t)n;
-	errno = -r;
+	errno = spool->error = -r;
 	return 0;
 }
 
@@ -100,6 +101,8 @@ static int on_close(void *cookie)
 	int r = 0;
 
 	if (spool->rest) {
+		if (fflush(spool->rest) != 0)
+			r = -errno;
 		rewind(spool->rest);
 		while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), spool->rest)) > 0)
 			r = write_all(spool->fd, buffer, n);

@@ -10,6 +10,7 @@
 #include "client/option/options.h"
 #include "client/render/formats.h"
 #include "common/base.h"
+#include "common/write_error.h"
 #include "proto/codec.h"
 
 static int open_output(struct stream *stream)
@@ -55,10 +56,8 @@ static int print_reply(struct stream *stream, const struct wire_snapshot_reply *
 	if (r < 0)
 		return r;
 	stream->options->format->stream_add(stream->printer, reply, is_first);
-	if (fflush(stream->output.out) == 0 && !ferror(stream->output.out))
-		return 0;
-	stream->error = errno;
-	return -EIO;
+	stream->has_failed = stream_finish(stream->output.out) < 0;
+	return stream->has_failed ? -EIO : 0;
 }
 
 static int on_reply(const struct varlink_message *message, void *context)
@@ -101,17 +100,12 @@ enum exit_code stream_run(struct stream *stream, const struct text *request)
 		return stream->code;
 	if (!stream->printer)
 		return code;
-	/* A format that prints all at the end may fail there: then errno says why. */
-	errno = 0;
 	stream->options->format->stream_end(stream->printer, is_whole);
-	if (ferror(stream->output.out) && !stream->error)
-		stream->error = errno ? errno : EIO;
-	if (!is_whole && !stream->error) {
+	/* output_close() says why a write has failed. */
+	if (!is_whole && !stream->has_failed) {
 		output_discard(&stream->output);
 		return code;
 	}
-	/* If a write has failed, output_close() says so, by errno. */
-	errno = stream->error;
 	closed = output_close(&stream->output);
 	return closed != EXIT_CODE_OK ? closed : code;
 }

@@ -34,7 +34,7 @@ struct stream {
 	size_t n_doubtful;   /* number of rows of waits that may be over */
 	size_t n_empty;	     /* number of answers without data, see snapshot_is_empty() */
 	enum exit_code code; /* why the output failed */
-	int error;	     /* errno of a failed write */
+	bool has_failed;     /* a write has failed */
 };
 
 /*

@@ -116,7 +116,7 @@ static enum exit_code print_answer(struct tracing *t)
 			print_message(
 				"no wait that was asked for ended meanwhile; stackctl stuck shows "
 				"who waits still");
-		if (output_flush(stdout) < 0)
+		if (output_flush(stdout, NULL) < 0)
 			code = EXIT_CODE_IO;
 		t->printed = collection.reply.coverage.used.end;
 	}
@@ -146,7 +146,7 @@ static int on_calls(const struct recording *recording, const struct wire_calls *
 	print_header(t);
 	if (t->run->tool->print_calls)
 		t->run->tool->print_calls(stdout, t->run, recording->session.since, calls);
-	return output_flush(stdout);
+	return output_flush(stdout, NULL);
 }
 
 /* Reports how many calls were not printed, and why. */

@@ -33,7 +33,7 @@ static int print_calls(const struct recording *recording, const struct wire_call
 	for (size_t i = 0; i < calls->n; i++)
 		snoop->options->format->call(&snoop->view, &calls->v[i]);
 	/* Flush, so that a program that reads the output gets each call at once. */
-	return output_flush(snoop->view.page.out);
+	return output_flush(snoop->view.page.out, NULL);
 }
 
 /* Reports how many calls were not printed, and why. */

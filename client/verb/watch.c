@@ -107,7 +107,7 @@ static int print_answer(const struct watch *watch)
 		print_screen(text);
 	else
 		printf("%s%s", text, options.format->is_for_people ? "\n" : "");
-	return output_flush(stdout);
+	return output_flush(stdout, NULL);
 }
 
 static void collection_clear(struct collection *collection)

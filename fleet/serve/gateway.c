@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/inherited.h"
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"
 #include "daemon/service/loop.h"
@@ -34,11 +35,13 @@ static void group_find(struct gateway *gateway)
 	gateway->has_group = r == 0;
 }
 
-/* Makes the server listen: on the socket that the service manager passed, or on its own. */
-static int listen_start(const struct gateway *gateway, struct server *server)
+/*
+ * Makes the server listen: on the socket that the service manager passed, if n is 1, or on its own.
+ */
+static int listen_start(const struct gateway *gateway, struct server *server, int n)
 {
 	const struct fleet_config *config = gateway->config;
-	int n = notify_listen_fds(), r;
+	int r;
 
 	if (n < 0)
 		return log_err(n, "cannot take the socket of the service manager");
@@ -53,7 +56,8 @@ static int listen_start(const struct gateway *gateway, struct server *server)
 		 : 0;
 }
 
-static int gateway_start(struct gateway *gateway, struct loop *loop, struct server **server)
+static int gateway_start(struct gateway *gateway, struct loop *loop, int n_passed,
+			 struct server **server)
 {
 	const struct server_options options = {
 		.max_clients = CLIENTS_MAX,
@@ -70,7 +74,7 @@ static int gateway_start(struct gateway *gateway, struct loop *loop, struct serv
 		r = loop_signal_add(loop, SIGINT, on_stop, loop);
 	if (!r)
 		r = server_new(loop, &options, &handler, server);
-	return r ? log_err(r, "cannot start the server") : listen_start(gateway, *server);
+	return r ? log_err(r, "cannot start the server") : listen_start(gateway, *server, n_passed);
 }
 
 int gateway_run(const struct fleet_config *config)
@@ -78,14 +82,15 @@ int gateway_run(const struct fleet_config *config)
 	struct gateway gateway = { .config = config, .started = clock_ns(CLOCK_REALTIME) };
 	struct server *server = NULL;
 	struct loop *loop = NULL;
-	int r;
+	int n_passed = notify_listen_fds(), r;
 
+	inherited_leave(NOTIFY_FDS_START + (n_passed > 0 ? n_passed : 0));
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	group_find(&gateway);
 	r = loop_new(&loop);
 	if (r)
 		return log_err(r, "cannot start the event loop");
-	r = gateway_start(&gateway, loop, &server);
+	r = gateway_start(&gateway, loop, n_passed, &server);
 	if (!r) {
 		notify_ready();
 		r = loop_run(loop);

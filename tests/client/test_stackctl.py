@@ -30,6 +30,7 @@ os.environ["SYSTEMD_PAGER"] = ""
 for name in ("SUDO_UID", "LESSSECURE"):  # with the first, which sudo sets, less is the only pager
     os.environ.pop(name, None)
 T0 = 1772334610 * 10**9
+FORMATS = ("text", "folded", "json", "csv", "speedscope", "pprof", "svg")
 
 
 def row(**other):
@@ -87,9 +88,10 @@ class Client(unittest.TestCase):
         self.daemon.close()
         self.directory.cleanup()
 
-    def run_it(self, *words, env=None, stdout=subprocess.PIPE):
+    def run_it(self, *words, env=None, stdout=subprocess.PIPE, shell=None):
         environment = {**os.environ, "STACKD_SOCKET": self.socket, "TZ": "UTC", **(env or {})}
-        done = subprocess.run([STACKCTL, *words], stdout=stdout, stderr=subprocess.PIPE,
+        before = ["sh", "-c", shell, "sh"] if shell else []
+        done = subprocess.run([*before, STACKCTL, *words], stdout=stdout, stderr=subprocess.PIPE,
                               env=environment, timeout=30)
         return done.returncode, (done.stdout or b"").decode(), done.stderr.decode()
 
@@ -1168,12 +1170,18 @@ class Client(unittest.TestCase):
     # Output
 
     def test_full_and_closed(self):
-        for words in (["snapshot", "offcpu"], ["status"], ["help"], ["--version"],
-                      ["snapshot", "offcpu", "--json"], ["stuck", "-f"]):
+        self.daemon.replies["Follow"] = [{"parameters": snapshot([row()]), "continues": True}, None]
+        for words in (["snapshot", "offcpu"], ["status"], ["help"], ["--version"], ["watch", "offcpu"],
+                      ["snapshot", "offcpu", "--range", "-10min..-5min", "--range", "-5min.."],
+                      *(["snapshot", "offcpu", "--format", name] for name in FORMATS)):
             with open("/dev/full", "w") as full:
                 code, _, err = self.run_it(*words, stdout=full)
-            self.assertEqual(code, 7, words)
-            self.assertIn("No space left", err)
+            self.assertEqual((code, err), (7, "stackctl: standard output: No space left on device\n"), words)
+            # It was closed by who started it: nothing is written to the connection that got its number.
+            for closed in (">&-", "<&- >&-"):
+                code, _, err = self.run_it(*words, shell=f'exec "$@" {closed}')
+                self.assertEqual((code, err), (7, "stackctl: standard output: Bad file descriptor\n"), words)
+            self.assertEqual(self.run_it(*words, shell='exec "$@" <&- >&- 2>&-'), (7, "", ""), words)
             reader, writer = os.pipe()
             os.close(reader)
             code, _, err = self.run_it(*words, stdout=writer)
@@ -1214,8 +1222,40 @@ class Client(unittest.TestCase):
             self.assertEqual(json.load(file)["probe"], "offcpu")
         self.check(["stuck", "--output", directory[:-1]], 1, "is a directory")
 
+    def test_limit_of_file_size(self):
+        """The limit is named, and no unfinished file is left."""
+        path = self.directory.name + "/out"
+        says = ": the limit on the size of a file is reached (ulimit -f, LimitFSIZE=)\n"
+        for name in FORMATS:
+            words = ["snapshot", "offcpu", "--format", name]
+            code, out, err = self.run_it(*words, "--output", path, shell='ulimit -f 0; exec "$@"')
+            self.assertEqual((code, out, err), (7, "", f"stackctl: {path}{says}"), name)
+            self.assertEqual(os.listdir(self.directory.name), ["sock"])
+            with open(path, "w") as file:
+                code, _, err = self.run_it(*words, stdout=file, shell='ulimit -f 0; exec "$@"')
+            self.assertEqual((code, err), (7, f"stackctl: standard output{says}"), name)
+            os.unlink(path)
+
+    def test_left_by_the_parent(self):
+        """Signals that the parent ignores or blocks still end it; those that nohup ignores stay ignored."""
+        code = ("import os, signal, sys\n"
+                "for number in (signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)\n"
+                "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n"
+                "os.execv(sys.argv[1], sys.argv[1:])")
+        is_over = threading.Event()
+        self.daemon.replies["Snapshot"] = lambda parameters: [is_over.wait(60) and None]
+        process = subprocess.Popen([sys.executable, "-c", code, STACKCTL, "-S", self.socket, "snapshot", "offcpu"])
+        while not self.daemon.calls:
+            clock.sleep(0.01)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), -signal.SIGTERM)
+        is_over.set()
+
     def test_output_device(self):
-        self.check(["stuck", "--output", "/dev/full"], 7, "No space left")
+        for name in FORMATS:
+            self.check(["snapshot", "offcpu", "--format", name, "--output", "/dev/full"], 7,
+                       "stackctl: /dev/full: No space left on device\n")
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
         self.assertEqual(self.run_it("stuck", "--output", "/dev/null")[0], 0)
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))

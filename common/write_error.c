@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "common/write_error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int stream_finish(FILE *out)
+{
+	if (fflush(out) == 0 && !ferror(out))
+		return 0;
+	/*
+	 * A write that failed inside printf() leaves no errno, as other calls came after it. The
+	 * output is of no use any more: one more byte fails for the same reason.
+	 */
+	errno = 0;
+	if (fputc('\n', out) != EOF && fflush(out) == 0)
+		return -EIO;
+	return errno ? -errno : -EIO;
+}
+
+const char *write_error_text(int r)
+{
+	return abs(r) == EFBIG
+		       ? "the limit on the size of a file is reached (ulimit -f, LimitFSIZE=)"
+		       : strerror(abs(r));
+}
