@@ -91,11 +91,18 @@ bool term_has_utf8(void)
 	return false;
 }
 
+bool term_has_escapes(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return term_is_terminal(fd) && term && term[0] && strcmp(term, "dumb") != 0;
+}
+
 bool term_has_colour(int fd)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = getenv("NO_COLOR");
 
-	return term_is_terminal(fd) && (!no || no[0] == '\0') && term && strcmp(term, "dumb") != 0;
+	return term_has_escapes(fd) && (!no || no[0] == '\0');
 }
 
 /*

@@ -39,7 +39,13 @@ int term_width(int fd);
 /* True if LC_ALL, LC_CTYPE or LANG, the first one that is set, asks for UTF-8. */
 bool term_has_utf8(void);
 
-/* True if fd is a terminal, TERM is not "dumb" and NO_COLOR is not set. */
+/*
+ * True if fd is a terminal that knows the escape sequences which clear a line or the screen: TERM
+ * is set, and is not "dumb".
+ */
+bool term_has_escapes(int fd);
+
+/* True if term_has_escapes() is, and NO_COLOR is not set. */
 bool term_has_colour(int fd);
 
 /*

@@ -125,13 +125,12 @@ static void attach(int out)
 
 void pager_open(void)
 {
-	const char *command = pager_command(), *terminal = getenv("TERM");
+	const char *command = pager_command();
 	int data[2] = { -1, -1 }, failed[2] = { -1, -1 };
 	pid_t pid = -1;
 
-	if (!pager.is_allowed || pager.pid || !isatty(STDOUT_FILENO) || (command && !command[0]))
-		return;
-	if (!terminal || strcmp(terminal, "dumb") == 0)
+	if (!pager.is_allowed || pager.pid || !term_has_escapes(STDOUT_FILENO) ||
+	    (command && !command[0]))
 		return;
 	if (pipe2(data, O_CLOEXEC) == 0 && pipe2(failed, O_CLOEXEC) == 0) {
 		fflush(stdout);

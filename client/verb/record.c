@@ -38,7 +38,10 @@ static int on_progress(const struct recording *recording)
 		 count_text(lost_count(&session->lost)),
 		 session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
 	term_size(STDERR_FILENO, &lines, &columns);
-	fprintf(stderr, "\r%.*s\033[K", (int)columns - 1, text);
+	if (term_has_escapes(STDERR_FILENO))
+		fprintf(stderr, "\r%.*s\033[K", (int)columns - 1, text);
+	else if (session->ended != WIRE_ABSENT)
+		fputs(text, stderr);
 	if (session->ended != WIRE_ABSENT)
 		fputc('\n', stderr);
 	return 0;

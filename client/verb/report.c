@@ -369,7 +369,7 @@ enum exit_code cmd_report(struct options *options)
 	struct gathering g = {
 		.options = options,
 		.data = &data,
-		.shows_progress = isatty(STDERR_FILENO),
+		.shows_progress = term_has_escapes(STDERR_FILENO),
 	};
 	enum exit_code code;
 	struct view view;

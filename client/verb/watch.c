@@ -89,13 +89,13 @@ static void rows_reverse(struct wire_row *rows, size_t n)
 
 static int print_answer(const struct watch *watch)
 {
-	bool is_screen = term_is_terminal(STDOUT_FILENO) && watch->options->format->is_for_people;
+	bool is_terminal = term_is_terminal(STDOUT_FILENO) && watch->options->format->is_for_people;
 	_cleanup_(freep) char *text = NULL;
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
-	/* The text is printed into memory first, with the width and the colours of the screen. */
-	struct view view = snapshot_view(&options, is_screen ? stdout : out);
+	/* The text is printed into memory first, with the width and the colours of the terminal. */
+	struct view view = snapshot_view(&options, is_terminal ? stdout : out);
 
 	view.page.out = out;
 	if (options.reverse)
@@ -103,7 +103,7 @@ static int print_answer(const struct watch *watch)
 	snapshot_render(&options, &view, false, &watch->collection.reply);
 	if (fclose(out) != 0)
 		return -ENOMEM;
-	if (is_screen)
+	if (is_terminal && term_has_escapes(STDOUT_FILENO))
 		print_screen(text);
 	else
 		printf("%s%s", text, options.format->is_for_people ? "\n" : "");

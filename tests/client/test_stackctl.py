@@ -1298,6 +1298,19 @@ class Client(unittest.TestCase):
         self.assertNotIn("\x1b", out)
         self.assertIn("N" * 200, out)
 
+    def test_dumb_terminals(self):
+        """A terminal that knows no escape sequences gets none."""
+        self.daemon.replies["Follow"] = [{"parameters": snapshot([row()]), "continues": True}, None]
+        session = {"id": "100", "probe": "offcpu", "owner": "root", "since": time(T0), "ended": time(T0 + 10**9),
+                   "always": False, "count": 1, "lost": []}
+        self.daemon.replies["Start"] = [{"parameters": {"session": session, "calls": []}}]
+        self.assertIn("\x1b[2J", self.terminal(80, {"NO_COLOR": "1"}, "watch", "offcpu"))
+        for term in ("dumb", ""):
+            for words in (["watch", "offcpu"], ["record", "offcpu", "--for", "1s"], ["snapshot", "offcpu"]):
+                out = self.terminal(80, {"TERM": term}, *words, stderr=subprocess.STDOUT)
+                self.assertIn("db", out, words)
+                self.assertNotIn("\x1b", out, words)
+
     def test_narrow_terminals(self):
         """What has no room is left out, and is not cut in its middle."""
         window = {"probe": "offcpu", "seq": 1, "start": time(T0), "end": time(T0 + 5 * 10**9), "length_ns": 5 * 10**9,
