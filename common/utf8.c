@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "common/utf8.h"
 
+#include <string.h>
+
 size_t utf8_length(const char *string)
 {
 	const unsigned char *s = (const unsigned char *)string;
@@ -49,4 +51,11 @@ size_t utf8_decode(const char *string, uint32_t *out)
 	if (n > 0)
 		*out = c;
 	return n;
+}
+
+char *utf8_skip_mark(char *text)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+
+	return strncmp(text, mark, strlen(mark)) == 0 ? text + strlen(mark) : text;
 }

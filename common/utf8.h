@@ -22,4 +22,7 @@ size_t utf8_length(const char *s);
  */
 size_t utf8_decode(const char *s, uint32_t *out);
 
+/* Returns the text without the byte order mark that some editors put before it. */
+char *utf8_skip_mark(char *text);
+
 #endif

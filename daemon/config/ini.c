@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "common/utf8.h"
 #include "daemon/config/config.h"
 
 #define BLANKS " \t"
@@ -259,7 +260,7 @@ int config_file_read(const char *path, config_assign_fn assign, void *user,
 	r = check_nul(&reader, text, length);
 	if (r < 0)
 		return r;
-	reader.rest = text;
+	reader.rest = utf8_skip_mark(text);
 	while ((r = next_logical(&reader, line, &number)) > 0) {
 		r = handle_line(&reader, number, line);
 		if (r < 0)

@@ -14,6 +14,7 @@
 #include "build_config.h"
 #include "common/base.h"
 #include "common/duration.h"
+#include "common/utf8.h"
 #include "daemon/config/config.h"
 #include "daemon/config/ini.h"
 
@@ -304,9 +305,9 @@ static int read_password(const char *path, bool is_credential, char **out,
 		return fail(error, -errno, "%s: %s", path, strerror(errno));
 	text[n] = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
-	if (!text[0])
+	if (!utf8_skip_mark(text)[0])
 		return fail(error, -EINVAL, "%s: has no password in its first line", path);
-	*out = strdup(text);
+	*out = strdup(utf8_skip_mark(text));
 	explicit_bzero(text, sizeof(text));
 	return *out ? 0 : fail(error, -ENOMEM, "out of memory");
 }

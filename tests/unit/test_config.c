@@ -135,7 +135,7 @@ static void test_file_syntax(void **state)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
 
-	put(FILE_NAME, "# comment\n  ; another\n\n"
+	put(FILE_NAME, "\xef\xbb\xbf# comment\n  ; another\n\n"
 		       " [ window ] \r\n\tlength=10s\r\n  keep   =  1h 30min  \n"
 		       "[probe.offcpu]\nenabled = off\nmin_wait = 0\n"
 		       "[idle]\nfunctions = one \\\n# skipped\n   two\\\nthree\n"
@@ -522,6 +522,12 @@ static void test_file_bytes(void **state)
 	_cleanup_(freep) char *big = malloc(CONFIG_FILE_MAX + 1);
 	_cleanup_(config_freep) struct config *config = NULL;
 	struct config_error error;
+
+	/* Only one mark, and only at the beginning of the file. */
+	put(FILE_NAME, "\xef\xbb\xbf[window]\n\xef\xbb\xbf[window]\n");
+	check_refused(NULL, "stackd.conf:2: expected \"key = value\" or \"[section]\"");
+	put(FILE_NAME, "\xef\xbb\xbf[window]\nlength = 10s\n");
+	config_free(load_good(NULL));
 
 	put_bytes(FILE_NAME, nul, sizeof(nul) - 1);
 	check_refused(NULL, "stackd.conf:2: has a NUL byte; is this a text file?");
