@@ -342,8 +342,13 @@ static int daemon_start(struct daemon *daemon)
 	return r;
 }
 
+/*
+ * Stops all parts of the daemon. Writes the open windows first: should anything that follows die or
+ * hang, they are on disk.
+ */
 static void daemon_stop(struct daemon *daemon)
 {
+	recorder_end(&daemon->recorder);
 	loop_timer_free(daemon->status_timer);
 	loop_timer_free(daemon->watchdog_timer);
 	server_free(daemon->server);

@@ -84,6 +84,10 @@ int session_targets(struct session *session, const struct session_request *reque
 int session_begin(struct session *session, const struct sessions_options *sessions, char *reason,
 		  size_t size);
 
+/* Ends the current window of an always-on session and detaches its programs, if its probe is on.
+ * Does nothing if `session` is NULL. */
+void session_end_always(struct session *session);
+
 /* Ends a session because it takes more than budget_percent of a CPU. session_note() then gives this
  * as the reason. Returns the same values as session_stop(). */
 int session_stop_over(struct session *session, uint64_t budget_percent);

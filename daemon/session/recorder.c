@@ -332,8 +332,16 @@ void recorder_set_limits(struct recorder *recorder)
 	stack_table_set_max(recorder->stacks, STACKS_SHARE * config->window_max_memory);
 }
 
+void recorder_end(struct recorder *recorder)
+{
+	sessions_end(recorder->sessions);
+	resolver_end(recorder->resolver);
+	store_end(recorder->store);
+}
+
 void recorder_stop(struct recorder *recorder)
 {
+	recorder_end(recorder);
 	recorder->sweeper = sweeper_stop(recorder->sweeper);
 	recorder->budget = budget_free(recorder->budget);
 	recorder->sessions = sessions_free(recorder->sessions);

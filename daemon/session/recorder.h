@@ -122,7 +122,13 @@ bool recorder_unwind_stats(struct recorder *recorder, struct unwind_stats *out);
  * again. */
 void recorder_set_limits(struct recorder *recorder);
 
-/* Ends the current windows and stops all parts, in the reverse order of the start. */
+/*
+ * Ends recording, and writes all windows to disk. Frees nothing: queries may still be under way on
+ * other threads. Main thread.
+ */
+void recorder_end(struct recorder *recorder);
+
+/* Does what recorder_end() does and stops all parts, in the reverse order of the start. */
 void recorder_stop(struct recorder *recorder);
 
 #endif

@@ -143,23 +143,34 @@ int sessions_new(const struct sessions_options *options, struct sessions **out)
 	return 0;
 }
 
+void sessions_end(struct sessions *sessions)
+{
+	size_t i;
+
+	if (!sessions || !sessions->has_thread)
+		return;
+	/* From now on, no session can be started: the list stays as it is. */
+	pthread_mutex_lock(&sessions->lock);
+	sessions->is_stopping = true;
+	pthread_cond_signal(&sessions->changed);
+	pthread_mutex_unlock(&sessions->lock);
+	pthread_join(sessions->thread, NULL);
+	sessions->has_thread = false;
+	for (i = 0; i < PROBE_KIND_N; i++)
+		session_end_always(sessions->always[i]);
+	for (i = 0; i < sessions->n; i++)
+		session_stop(sessions->list[i]);
+}
+
 struct sessions *sessions_free(struct sessions *sessions)
 {
 	size_t i;
 
 	if (!sessions)
 		return NULL;
-	if (sessions->has_thread) {
-		pthread_mutex_lock(&sessions->lock);
-		sessions->is_stopping = true;
-		pthread_cond_signal(&sessions->changed);
-		pthread_mutex_unlock(&sessions->lock);
-		pthread_join(sessions->thread, NULL);
-	}
-	for (i = 0; i < sessions->n; i++) {
-		session_stop(sessions->list[i]);
+	sessions_end(sessions);
+	for (i = 0; i < sessions->n; i++)
 		session_unref(sessions->list[i]);
-	}
 	for (i = 0; i < PROBE_KIND_N; i++)
 		session_unref(sessions->always[i]);
 	tick_stop(sessions->options.tick);
@@ -298,7 +309,9 @@ static int slot_settle(struct sessions *sessions, struct session *session)
 
 	pthread_mutex_lock(&sessions->lock);
 	sessions->starting--;
-	if (session) {
+	if (session && sessions->is_stopping) {
+		r = -ESHUTDOWN;
+	} else if (session) {
 		ended_forget(sessions);
 		r = array_reserve(sessions->list, sessions->capacity, sessions->n + 1);
 		if (!r)
@@ -391,6 +404,8 @@ int sessions_start(struct sessions *sessions, const struct session_request *requ
 		return r;
 	}
 	r = slot_settle(sessions, session);
+	if (r == -ESHUTDOWN)
+		return attach_failed(session, r, "stackd is stopping", error);
 	if (r)
 		return r;
 	log_info("session %s, started by uid %u: %s%s%s", session->info.id_text, request->uid,

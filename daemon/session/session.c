@@ -323,6 +323,19 @@ static struct probe *session_finish(struct session *session)
 	return TAKE(session->probe);
 }
 
+void session_end_always(struct session *session)
+{
+	struct probe *probe = NULL;
+
+	if (!session)
+		return;
+	pthread_rwlock_wrlock(&session->lock);
+	if (session->drain)
+		probe = session_finish(session);
+	pthread_rwlock_unlock(&session->lock);
+	probe_close(probe);
+}
+
 static int stop_for(struct session *session, const char *why)
 {
 	struct probe *probe = NULL;

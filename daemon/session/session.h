@@ -120,8 +120,14 @@ uint64_t session_set_pace(struct session *session, const struct config *config,
  * a negative errno. */
 int sessions_new(const struct sessions_options *options, struct sessions **out);
 
-/* Stops all running sessions, hands their last windows to the resolver (the thread that looks up
- * names), and frees the registry. */
+/*
+ * Ends all sessions, and hands their last windows to the resolver (the thread that looks up names).
+ * No session can be started any more; other threads may go on asking for those that there were.
+ * Does nothing if there is no registry, or at a second call.
+ */
+void sessions_end(struct sessions *sessions);
+
+/* Does what sessions_end() does, and frees the registry. */
 struct sessions *sessions_free(struct sessions *sessions);
 
 /*

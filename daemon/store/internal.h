@@ -96,7 +96,8 @@ struct store {
 	struct store_session notes[STORE_NOTES_MAX]; /* sessions that wait to be written */
 	size_t noted;				     /* number of sessions in `notes` */
 	bool is_stopping;
-	bool has_thread;
+	bool has_thread; /* the thread was started, and store_end() was not called */
+	bool is_hanging; /* the thread has not ended, because the disk does not answer */
 	/* period of the windows that were dropped because `queue` was full */
 	struct store_gap missed;
 	/* why the writer waits for another program, a literal; NULL: it does not wait */

@@ -118,27 +118,35 @@ void store_wait(struct store *store, int64_t timeout_ns)
 			    store->path);
 }
 
-struct store *store_stop(struct store *store)
+/* Ends the thread. Returns false if it has not ended after STOP_S. */
+static bool thread_end(struct store *store)
 {
 	struct timespec deadline;
-	int r = 0;
 
-	if (!store)
-		return NULL;
 	pthread_mutex_lock(&store->lock);
 	store->is_stopping = true;
 	pthread_cond_signal(&store->wake);
 	pthread_mutex_unlock(&store->lock);
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += STOP_S;
-	if (store->has_thread)
-		r = pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline);
-	if (r) {
-		/* Do not free the store, which the thread still uses. The process exits soon. */
+	return pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
+}
+
+void store_end(struct store *store)
+{
+	if (!store || !store->has_thread)
+		return;
+	store->has_thread = false;
+	store->is_hanging = !thread_end(store);
+	if (store->is_hanging)
 		log_warning("%s: the disk does not answer; the last windows are lost", store->path);
-		return store;
-	}
-	return store_free(store);
+}
+
+struct store *store_stop(struct store *store)
+{
+	store_end(store);
+	/* Do not free what the thread still uses. The process exits soon. */
+	return !store || store->is_hanging ? store : store_free(store);
 }
 
 void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason)

@@ -167,9 +167,15 @@ int store_start(const struct store_options *options, struct store **out);
 void store_wait(struct store *store, int64_t timeout_ns);
 
 /*
- * Writes the queued windows, marks the run as ended, frees the store and returns NULL. Returns the
- * store if this takes longer than 4 s because the disk hangs. Its thread then still uses windows,
- * stacks and processes, so these must not be freed.
+ * Writes the queued windows, marks the run as ended and ends the thread. Gives up after 4 s if the
+ * disk hangs. Later windows are not written; the stats stay. Does nothing if there is no store, or
+ * at a second call. Main thread.
+ */
+void store_end(struct store *store);
+
+/*
+ * Does what store_end() does, frees the store and returns NULL. Returns the store if its thread has
+ * not ended: it still uses windows, stacks and processes, so these must not be freed.
  */
 struct store *store_stop(struct store *store);
 

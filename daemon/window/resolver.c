@@ -142,15 +142,26 @@ int resolver_new(struct process_table *processes, struct stack_table *stacks,
 	return 0;
 }
 
+void resolver_end(struct resolver *resolver)
+{
+	bool is_first;
+
+	if (!resolver)
+		return;
+	pthread_mutex_lock(&resolver->lock);
+	is_first = !resolver->is_stopping;
+	resolver->is_stopping = true;
+	pthread_cond_signal(&resolver->added);
+	pthread_mutex_unlock(&resolver->lock);
+	if (is_first)
+		pthread_join(resolver->thread, NULL);
+}
+
 struct resolver *resolver_free(struct resolver *resolver)
 {
 	if (!resolver)
 		return NULL;
-	pthread_mutex_lock(&resolver->lock);
-	resolver->is_stopping = true;
-	pthread_cond_signal(&resolver->added);
-	pthread_mutex_unlock(&resolver->lock);
-	pthread_join(resolver->thread, NULL);
+	resolver_end(resolver);
 	namer_fini(&resolver->namer);
 	pthread_cond_destroy(&resolver->added);
 	pthread_mutex_destroy(&resolver->lock);
@@ -168,6 +179,8 @@ static int resolver_admit(struct resolver *resolver, const struct item *item)
 	size_t *n = item->window ? &stats->windows : &stats->stacks;
 	size_t max = n == &stats->windows ? RESOLVER_MAX_WINDOWS : RESOLVER_MAX_STACKS;
 
+	if (resolver->is_stopping)
+		return -ESHUTDOWN;
 	if (*n < max) {
 		(*n)++;
 		return 0;

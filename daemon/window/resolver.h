@@ -38,9 +38,13 @@ int resolver_new(struct process_table *processes, struct stack_table *stacks,
 		 struct resolver **out);
 
 /*
- * Names all stacks in the queue and passes on all windows in it. Then ends the thread and frees the
- * resolver.
+ * Names all stacks in the queue, passes on all windows in it, and ends the thread. The resolver
+ * takes no more of them, but still has its stats. Does nothing if there is no resolver, or at a
+ * second call.
  */
+void resolver_end(struct resolver *resolver);
+
+/* Does what resolver_end() does, and frees the resolver. */
 struct resolver *resolver_free(struct resolver *resolver);
 
 /*
@@ -61,8 +65,8 @@ struct resolver_stats {
 /*
  * Queues a stack, so that its functions get names. The caller calls resolver_wake() after the last
  * stack of a batch. The queue needs no reference to the stack: the stack table keeps every stack
- * until it is resolved. Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an error
- * the caller must call stack_table_drop().
+ * until it is resolved. Never blocks. 0; -ENOBUFS when the queue is full; -ESHUTDOWN after
+ * resolver_end(); -ENOMEM. After an error the caller must call stack_table_drop().
  */
 int resolver_add_stack(struct resolver *resolver, struct stack *stack);
 
@@ -71,8 +75,8 @@ void resolver_wake(struct resolver *resolver);
 
 /*
  * Queues a window and takes over the caller's reference. Stores in window->seq and *seq_out a
- * number that is higher than that of every earlier window. 0, -ENOBUFS when the queue is full, or
- * -ENOMEM; on an error the reference is dropped.
+ * number that is higher than that of every earlier window. Returns what resolver_add_stack() does;
+ * on an error the reference is dropped.
  */
 int resolver_add_window(struct resolver *resolver, struct window *window, uint64_t *seq_out);
 
