@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/base.h"
 
@@ -155,13 +156,16 @@ static const char *const sql[STATEMENT_N] = {
 
 int store_db_errno(struct store_db *db, int code)
 {
+	/* SQLite notes the errno of a failed commit only when the statement is reset. */
+	int error = errno;
+
 	switch (code & 0xff) {
 	case SQLITE_OK:
 	case SQLITE_ROW:
 	case SQLITE_DONE:
 		return 0;
 	case SQLITE_FULL:
-		return -ENOSPC;
+		return error == ENOSPC || !db->is_limited ? -ENOSPC : -EFBIG;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
@@ -182,16 +186,17 @@ int store_db_errno(struct store_db *db, int code)
 		return -ENOMEM;
 	case SQLITE_CANTOPEN:
 	case SQLITE_PERM:
-		return errno ? -errno : -EACCES;
+		return error ? -error : -EACCES;
 	default:
-		if (db->handle && sqlite3_system_errno(db->handle) == ENOSPC)
-			return -ENOSPC;
-		return -EIO;
+		if (!error && db->handle)
+			error = sqlite3_system_errno(db->handle);
+		return error == ENOSPC || error == EFBIG ? -error : -EIO;
 	}
 }
 
 int store_db_run(struct store_db *db, const char *text)
 {
+	errno = 0;
 	return store_db_errno(db, sqlite3_exec(db->handle, text, NULL, NULL, NULL));
 }
 
@@ -218,6 +223,7 @@ int store_db_truncate_log(struct store_db *db, bool (*may_wait)(void *userdata),
 
 	sqlite3_busy_handler(db->handle, on_busy, &busy);
 	/* PRAGMA wal_checkpoint succeeds where readers are in the way, and says so in a row. */
+	errno = 0;
 	code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	sqlite3_busy_timeout(db->handle, BUSY_MS);
 	return store_db_errno(db, code);
@@ -228,6 +234,7 @@ int store_db_sync_log(struct store_db *db)
 	sqlite3_file *log = NULL;
 	int code = sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_JOURNAL_POINTER, &log);
 
+	errno = 0;
 	if (code == SQLITE_OK && log && log->pMethods)
 		code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 	return store_db_errno(db, code);
@@ -236,8 +243,10 @@ int store_db_sync_log(struct store_db *db)
 static int schema_read(struct store_db *db)
 {
 	sqlite3_stmt *statement = NULL;
-	int code = sqlite3_prepare_v2(db->handle, "PRAGMA user_version", -1, &statement, NULL);
+	int code;
 
+	errno = 0;
+	code = sqlite3_prepare_v2(db->handle, "PRAGMA user_version", -1, &statement, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_step(statement);
 	if (code == SQLITE_ROW)
@@ -277,6 +286,23 @@ static int schema_update(struct store_db *db)
 }
 
 /*
+ * Keeps the database within the process's limit on the size of a file. Without this, pages beyond
+ * the limit could get into the log, which could then never be emptied.
+ */
+static int size_limit(struct store_db *db)
+{
+	struct rlimit limit;
+	char pragma[64];
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur / STORE_PAGE > INT32_MAX)
+		return 0;
+	db->is_limited = true;
+	snprintf(pragma, sizeof(pragma), "PRAGMA max_page_count = %d",
+		 (int)(limit.rlim_cur / STORE_PAGE));
+	return store_db_run(db, pragma);
+}
+
+/*
  * Sets up the writer's connection. With synchronous = NORMAL, a commit reaches the page cache but
  * not yet the disk: it survives kill -9. The writer makes a checkpoint every 30 s, for which SQLite
  * syncs the log: a power cut loses at most 30 s.
@@ -296,6 +322,8 @@ static int writer_setup(struct store_db *db)
 				     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 				     "PRAGMA wal_autocheckpoint = 1000;"
 				     "PRAGMA journal_size_limit = 4194304;");
+	if (!r)
+		r = size_limit(db);
 	return r ? r : schema_update(db);
 }
 
@@ -389,6 +417,7 @@ sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which
 	sqlite3_stmt **statement = &db->statements[which];
 
 	*r = 0;
+	errno = 0;
 	if (!*statement)
 		*r = store_db_errno(db,
 				    sqlite3_prepare_v3(db->handle, sql[which], -1,

@@ -117,7 +117,8 @@ enum { STORE_PAGE = 4096 };
 struct store_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[STATEMENT_N];
-	int schema; /* schema version of the open file */
+	int schema;	 /* schema version of the open file */
+	bool is_limited; /* the process has a limit on the size of a file */
 };
 
 /*
@@ -172,7 +173,10 @@ int store_db_number(struct store_db *db, enum store_statement which, int64_t *ou
  */
 int store_db_used_bytes(struct store_db *db, int64_t *out);
 
-/* Returns the negative errno for a result code of SQLite; 0 if the code is not an error. */
+/*
+ * Returns the negative errno for a result code of SQLite; 0 if the code is not an error. The caller
+ * has set errno to 0 before it called SQLite.
+ */
 int store_db_errno(struct store_db *db, int code);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "build_config.h"
 #include "common/base.h"
+#include "common/write_error.h"
 #include "daemon/store/internal.h"
 
 /*
@@ -37,8 +38,8 @@ static int directory_make(struct store *store)
 	if (mkdir(directory, 0750) == 0 || errno == EEXIST)
 		return 0;
 	r = -errno;
-	store_set_problem(store, "%s: %s%s; windows stay in memory only", directory, strerror(-r),
-			  permission_hint(r));
+	store_set_problem(store, "%s: %s%s; windows stay in memory only", directory,
+			  write_error_text(r), permission_hint(r));
 	return r;
 }
 
@@ -61,7 +62,7 @@ static int lock_take(struct store *store)
 	if (fd < 0) {
 		r = -errno;
 		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->lock_path,
-				  strerror(-r), permission_hint(r));
+				  write_error_text(r), permission_hint(r));
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -117,6 +118,7 @@ static int file_check(struct store *store)
 	const unsigned char *text;
 	int code, r;
 
+	errno = 0;
 	code = sqlite3_prepare_v2(store->db.handle, "PRAGMA integrity_check(1)", -1, &statement,
 				  NULL);
 	r = store_db_errno(&store->db, code);
@@ -169,7 +171,7 @@ static int database_open(struct store *store)
 				  store->path, store->db.schema, STORE_SCHEMA);
 	else
 		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->path,
-				  strerror(-r), permission_hint(r));
+				  write_error_text(r), permission_hint(r));
 	store_db_close(&store->db);
 	return r;
 }
@@ -193,7 +195,7 @@ int store_file_open(struct store *store)
 		r = store_tiers_open(store);
 	if (r) {
 		store_set_problem(store, "%s: %s; windows stay in memory only", store->path,
-				  strerror(-r));
+				  write_error_text(r));
 		store_file_close(store);
 		return r;
 	}

@@ -11,6 +11,7 @@
  * only.
  */
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -252,11 +253,17 @@ int store_shrink_step(struct store *store);
 /* True if so little space is free that the next windows may use it up before steps free more. */
 bool store_is_short(struct store *store);
 
+/* True if r says that a file cannot grow: the disk is full, or a limit on its size is reached. */
+static inline bool store_is_full(int r)
+{
+	return r == -ENOSPC || r == -EFBIG;
+}
+
 /*
- * Evicts some of the oldest windows because the disk is full, although max_age and max_size would
- * let them stay.
+ * Evicts some of the oldest windows for `reason`: the file cannot grow although max_age and
+ * max_size would let the windows stay.
  */
-int store_evict_some(struct store *store);
+int store_evict_some(struct store *store, const char *reason);
 
 /*
  * Returns the size in bytes of the file whose name is `path` followed by `suffix`; 0 if there is no

@@ -239,7 +239,7 @@ static int64_t evict_count(struct store *store)
 	return windows > EVICT_FULL_MOST ? EVICT_FULL_MOST : windows;
 }
 
-static int oldest_evict(struct store *store, int64_t n)
+static int oldest_evict(struct store *store, int64_t n, const char *reason)
 {
 	int64_t id, end, i;
 	int r = 0;
@@ -248,25 +248,23 @@ static int oldest_evict(struct store *store, int64_t n)
 		r = store_oldest(store, &id, &end);
 		if (r)
 			break;
-		r = store_evict_window(store, id, end, "dropped: the disk was full",
-				       &store->stats.evicted_size);
+		r = store_evict_window(store, id, end, reason, &store->stats.evicted_size);
 	}
 	return r == -ENOENT && i > 0 ? 0 : r;
 }
 
 /*
- * Evicts several windows at once because the disk is full. First restarts the database's log: a
- * deletion has to be written to the log, and on a full disk the log cannot become longer.
+ * Evicts several windows at once because the file cannot grow. The database's log was restarted:
+ * the deletions have to be written to it.
  */
-int store_evict_some(struct store *store)
+int store_evict_some(struct store *store, const char *reason)
 {
 	int64_t n = evict_count(store);
 	int r;
 
-	store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
 	r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 	if (!r)
-		r = oldest_evict(store, n);
+		r = oldest_evict(store, n, reason);
 	store_collect_cancel(store);
 	if (!r)
 		r = collect_all(store);

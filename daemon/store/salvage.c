@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "common/write_error.h"
 #include "daemon/base/log.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
@@ -85,7 +86,7 @@ static bool row_is_whole(sqlite3_stmt *row, enum guard guard)
 
 static int row_copy(struct salvage *salvage, enum guard guard)
 {
-	int i, n = sqlite3_column_count(salvage->get);
+	int i, r, n = sqlite3_column_count(salvage->get);
 
 	if (!row_is_whole(salvage->get, guard)) {
 		salvage->lost += guard == GUARD_WINDOW;
@@ -94,10 +95,12 @@ static int row_copy(struct salvage *salvage, enum guard guard)
 	sqlite3_reset(salvage->put);
 	for (i = 0; i < n; i++)
 		sqlite3_bind_value(salvage->put, i + 1, sqlite3_column_value(salvage->get, i));
+	errno = 0;
 	/* INSERT OR IGNORE skips a row whose id or hash was copied before, without an error. */
 	if (sqlite3_step(salvage->put) == SQLITE_DONE)
 		salvage->windows += guard == GUARD_WINDOW;
-	return sqlite3_errcode(salvage->new->handle) == SQLITE_FULL ? -ENOSPC : 0;
+	r = store_db_errno(salvage->new, sqlite3_errcode(salvage->new->handle));
+	return store_is_full(r) ? r : 0;
 }
 
 /*
@@ -199,7 +202,7 @@ static void tables_copy(struct salvage *salvage)
 	if (store_db_run(salvage->new, "BEGIN IMMEDIATE"))
 		return;
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
-		if (table_copy(salvage, &tables[i]) == -ENOSPC)
+		if (store_is_full(table_copy(salvage, &tables[i])))
 			break;
 	if (numbers_skip(salvage->new) || store_db_run(salvage->new, "COMMIT"))
 		salvage->windows = 0;
@@ -282,7 +285,7 @@ int store_salvage(struct store *store)
 		store_set_problem(store,
 				  "%s: is damaged, and cannot be replaced: %s; windows stay in "
 				  "memory only",
-				  store->path, strerror(-r));
+				  store->path, write_error_text(r));
 		return r;
 	}
 	salvage_run(store, &salvage);

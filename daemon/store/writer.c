@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/write_error.h"
 #include "daemon/base/activity.h"
 #include "daemon/base/log.h"
 #include "daemon/store/entry.h"
@@ -172,8 +173,36 @@ static int window_try(struct store *store, const struct window *window, uint32_t
 	return r;
 }
 
+/* Returns why a window cannot be written or has to make room. */
+static const char *reason_text(int r)
+{
+	return r == -ENOSPC  ? "the disk was full"
+	       : r == -EFBIG ? "the limit on the size of a file was reached"
+			     : strerror(-r);
+}
+
 /*
- * Writes the window. If the disk is full, evicts windows and tries again. If the file is damaged,
+ * Tries again to write a window after a file could not grow. First restarts the database's log,
+ * which may be that file; then evicts windows.
+ */
+static int window_squeeze(struct store *store, const struct window *window, uint32_t row_limit)
+{
+	char reason[sizeof(store->gap.reason)];
+	int r;
+
+	store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
+	r = window_try(store, window, row_limit);
+	if (!store_is_full(r))
+		return r;
+	snprintf(reason, sizeof(reason), "dropped: %s", reason_text(r));
+	if (store_evict_some(store, reason))
+		return r;
+	store_set_notice(store, "%s: the oldest windows were %s", store->path, reason);
+	return window_try(store, window, row_limit);
+}
+
+/*
+ * Writes the window. If a file cannot grow, makes room and tries again. If the file is damaged,
  * repairs it and tries again.
  */
 static int window_write(struct store *store, struct window *window)
@@ -190,8 +219,8 @@ static int window_write(struct store *store, struct window *window)
 	if (is_folded && store_tier_fold(store, 0, window, &folded) == 0)
 		window = folded;
 	r = window_try(store, window, row_limit);
-	if (r == -ENOSPC && store_evict_some(store) == 0)
-		r = window_try(store, window, row_limit);
+	if (store_is_full(r))
+		r = window_squeeze(store, window, row_limit);
 	else if (r == -EUCLEAN && store_salvage(store) == 0)
 		r = window_try(store, window, row_limit);
 	window_unref(folded);
@@ -308,8 +337,7 @@ static void window_dropped(struct store *store, const struct window *window, int
 {
 	char reason[sizeof(store->gap.reason)];
 
-	snprintf(reason, sizeof(reason), "not written: %s",
-		 r == -ENOSPC ? "the disk was full" : strerror(-r));
+	snprintf(reason, sizeof(reason), "not written: %s", reason_text(r));
 	store_gap_add(&store->gap, window->start_ns + window->real_offset_ns,
 		      window->end_ns + window->real_offset_ns, reason);
 	pthread_mutex_lock(&store->lock);
@@ -348,7 +376,7 @@ static int window_place(struct store *store, struct window *window)
 		return busy_note(store, STORE_LOCK_WRITE);
 	if (r)
 		store_set_problem(store, "%s: a window was not written: %s", store->path,
-				  strerror(-r));
+				  write_error_text(r));
 	return r;
 }
 

@@ -42,6 +42,7 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "common/inherited.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/prefetch.h"
 #include "daemon/store/store.h"
@@ -540,6 +541,7 @@ static int do_check(const char *path)
 
 int main(int argc, char **argv)
 {
+	inherited_settle();
 	known_make();
 	if (argc >= 4 && strcmp(argv[1], "write") == 0)
 		return do_write(argv[2], strtoull(argv[3], NULL, 10),

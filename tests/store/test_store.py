@@ -27,9 +27,11 @@ NO_PID = 0x3f000000  # the pid of all processes that STORE_TOOL writes
 SKIP = 77
 
 
-def run(*argv, timeout=120, **settings):
+def run(*argv, timeout=120, limit=0, **settings):
+    """Runs the tool; `limit` is the greatest size in bytes that a file of its may have."""
+    before = ["prlimit", f"--fsize={limit}", "--"] if limit else []
     return subprocess.run(
-        [TOOL, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*before, TOOL, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         encoding="utf-8", timeout=timeout, check=False, env={**os.environ, **settings})
 
 
@@ -878,6 +880,27 @@ def test_size(directory):
     need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
     need(windows < 8000 and set(result["seqs"][-windows + 20:]) <= seqs, "the newest are there")
     print(f"{summaries(path)} summaries")
+
+
+def test_limit(directory):
+    """A limit on the size of a file is kept: each window is written, the oldest are evicted, and the limit
+    is named. Where not even the tables have room, that is named, too."""
+    path, limit = f"{directory}/stackd.db", 1500000
+    result = write(path, 3000, limit=limit)
+    sizes = [os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory)]
+    windows, _, bad, damaged, seqs = check(path)
+    print(f"{windows} windows of 3000, evicted {result['evicted']}: {result['notice']}")
+    need(max(sizes) <= limit, f"{sizes} are more than {limit} bytes")
+    need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
+    need(result["written"] == 3000 and not result["problem"], f"each is written: {result['problem']}")
+    need(100 < windows < 3000 and set(result["seqs"][-100:]) <= seqs, "the newest are there")
+    need(result["notice"].endswith("dropped: the limit on the size of a file was reached"), "the limit is named")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        (reason,) = db.execute("SELECT text FROM meta WHERE key = 'evicted'").fetchone()
+    need("the limit on the size of a file" in reason, f"the gap says why: {reason}")
+    result = write(f"{directory}/none.db", 5, limit=20000)
+    need(result["dropped"] == 5 and "/none.db: the limit on the size of a file is reached" in result["problem"],
+         f"with room for nothing: {result['problem']}")
 
 
 def test_churn(directory):
