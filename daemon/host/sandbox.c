@@ -39,10 +39,16 @@
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##nr, 0, 1), \
 		RETURN((is_allowed) ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EPERM)
 
+/* Sets a limit of the process, unless it has a lower one. */
 static int limit_set(int which, rlim_t value)
 {
-	const struct rlimit limit = { value, value };
+	struct rlimit limit;
 
+	if (getrlimit(which, &limit) < 0)
+		return -errno;
+	if (limit.rlim_max > value)
+		limit.rlim_max = value;
+	limit.rlim_cur = limit.rlim_max;
 	return setrlimit(which, &limit) < 0 ? -errno : 0;
 }
 
