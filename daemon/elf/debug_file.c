@@ -29,11 +29,26 @@ static bool build_id_path(const struct elf_file *file, char *path, size_t size)
 	return snprintf(path, size, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)size;
 }
 
+/* Opens a path in a root directory. Returns an fd, or -ENOENT if there is not the right file. */
+static int candidate_open(struct mount_view *view, int root_fd, const char *path,
+			  const struct debug_file_choice *choice)
+{
+	int fd = open_local_file(view, root_fd, path);
+
+	if (fd < 0)
+		return -ENOENT;
+	if (choice->is_right(choice->context, fd))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
 /*
  * Opens the file that a debug link names. Looks for it in the directory of the ELF file `path`, in
  * .debug in this directory, and below DEBUG_DIR.
  */
-static int link_open(struct mount_view *view, int root_fd, const char *path, const char *name)
+static int link_open(struct mount_view *view, int root_fd, const char *path, const char *name,
+		     const struct debug_file_choice *choice)
 {
 	static const char *const places[][2] = { { "", "/" },
 						 { "", "/.debug/" },
@@ -47,41 +62,36 @@ static int link_open(struct mount_view *view, int root_fd, const char *path, con
 			     places[i][1], name) >= (int)sizeof(at) ||
 		    !strcmp(at, path)) /* the link names the ELF file itself: skip it */
 			continue;
-		fd = open_local_file(view, root_fd, at);
+		fd = candidate_open(view, root_fd, at, choice);
 	}
 	return fd;
 }
 
-/* Opens a path in the root directory of stackd. */
-static int own_open(struct remote_mounts *mounts, const char *path)
-{
-	_cleanup_(closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct mount_view own = mount_view_of(mounts, -1);
-
-	return root_fd < 0 ? -errno : open_local_file(&own, root_fd, path);
-}
-
 int debug_file_open(struct mount_view *view, int root_fd, const char *path,
-		    const struct elf_file *file)
+		    const struct elf_file *file, const struct debug_file_choice *choice)
 {
 	char by_id[sizeof(DEBUG_DIR) + 2 * ELF_BUILD_ID_MAX + 32];
-	bool has_id = build_id_path(file, by_id, sizeof(by_id));
 	int fd = -ENOENT;
 
-	if (has_id && root_fd >= 0)
-		fd = open_local_file(view, root_fd, by_id);
+	if (root_fd >= 0 && build_id_path(file, by_id, sizeof(by_id)))
+		fd = candidate_open(view, root_fd, by_id, choice);
 	if (fd < 0 && file->debug_name && root_fd >= 0)
-		fd = link_open(view, root_fd, path, file->debug_name);
-	if (fd < 0 && has_id)
-		fd = own_open(view->mounts, by_id);
-	return fd < 0 ? -ENOENT : fd;
+		fd = link_open(view, root_fd, path, file->debug_name, choice);
+	return fd < 0 ? debug_file_open_host(view->mounts, file, choice) : fd;
 }
 
-int debug_file_open_host(struct remote_mounts *mounts, const struct elf_file *file)
+int debug_file_open_host(struct remote_mounts *mounts, const struct elf_file *file,
+			 const struct debug_file_choice *choice)
 {
 	char path[sizeof(DEBUG_DIR) + 2 * ELF_BUILD_ID_MAX + 32];
+	_cleanup_(closep) int root_fd = -1;
+	struct mount_view own;
 
-	return build_id_path(file, path, sizeof(path)) ? own_open(mounts, path) : -ENOENT;
+	if (!build_id_path(file, path, sizeof(path)))
+		return -ENOENT;
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	own = mount_view_of(mounts, -1);
+	return root_fd < 0 ? -ENOENT : candidate_open(&own, root_fd, path, choice);
 }
 
 static bool has_checksum(int fd, uint32_t expected)

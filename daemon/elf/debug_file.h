@@ -14,21 +14,31 @@
 #include "daemon/host/remote_mounts.h"
 
 /*
+ * Decides whether an open file is the debug file that is looked for, which debug_file_is_of() says.
+ * fd stays the caller's.
+ */
+struct debug_file_choice {
+	bool (*is_right)(const void *context, int fd);
+	const void *context;
+};
+
+/*
  * Looks for the separate debug file of an ELF file in three places: by build-id in the root
- * directory root_fd; by the debug link in this root directory; by build-id on this host. root_fd is
- * the root directory in which the ELF file has the path `path`, or -1 if it is not known. Opens
- * regular files of local file systems only. `view` is that of the process whose root directory
- * root_fd is. Returns an fd owned by the caller, or -ENOENT. The caller must check with
- * debug_file_is_of() that the debug file belongs to the ELF file.
+ * directory root_fd; by the debug link in this root directory; by build-id on this host. A file
+ * that is not the right one, as one of another build, does not end the search. root_fd is the root
+ * directory in which the ELF file has the path `path`, or -1 if it is not known. Opens regular
+ * files of local file systems only. `view` is that of the process whose root directory root_fd is.
+ * Returns an fd owned by the caller, or -ENOENT.
  */
 int debug_file_open(struct mount_view *view, int root_fd, const char *path,
-		    const struct elf_file *file);
+		    const struct elf_file *file, const struct debug_file_choice *choice);
 
 /*
  * Opens the separate debug file of an ELF file by build-id on this host, on local file systems
- * only, unless `mounts` is NULL. Returns an fd owned by the caller, or a negative errno.
+ * only, unless `mounts` is NULL. Returns an fd owned by the caller, or -ENOENT.
  */
-int debug_file_open_host(struct remote_mounts *mounts, const struct elf_file *file);
+int debug_file_open_host(struct remote_mounts *mounts, const struct elf_file *file,
+			 const struct debug_file_choice *choice);
 
 /*
  * True if fd is a descriptor of the separate debug file of the ELF file. The two files then have

@@ -4,6 +4,7 @@
 
 #include "common/base.h"
 #include "daemon/base/hash.h"
+#include "daemon/host/open_file.h"
 #include "daemon/host/proc_maps.h"
 #include "daemon/module/internal.h"
 
@@ -52,6 +53,19 @@ struct parse_file module_parse_file(const struct module *module)
 		.state = module->state,
 		.owner = module->owner,
 	};
+}
+
+bool module_is_debug_of(const void *context, int fd)
+{
+	const struct module_debug *debug = context;
+	struct parse_file file = { .fd = fd, .debug_fd = -1, .path = debug->path };
+	struct stat st;
+
+	if (open_file_stat(fd, &st) < 0)
+		return false;
+	file.state = file_state_of(&st);
+	file.owner = st.st_uid;
+	return parse_is_debug_of(debug->parser, &file, debug->elf);
 }
 
 size_t module_files(const struct module *module)

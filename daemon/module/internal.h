@@ -131,6 +131,13 @@ uint64_t module_identity(const struct elf_file *elf, const struct file_state *st
 struct code_file *module_code_new(const struct elf_file *elf);
 /* Returns the module's file in the form in which it is passed to a worker. */
 struct parse_file module_parse_file(const struct module *module);
+/* A struct debug_file_choice for a separate debug file: true if fd is that of debug->elf. */
+struct module_debug {
+	struct parser *parser;
+	const char *path; /* of the ELF file */
+	const struct elf_file *elf;
+};
+bool module_is_debug_of(const void *debug, int fd);
 /* Returns the number of files that the module holds open. */
 size_t module_files(const struct module *module);
 /* Returns *fd and sets *fd to -1, so that the caller owns the descriptor. */

@@ -300,13 +300,15 @@ static void module_find_debug(struct module *module, int proc_fd)
 {
 	_cleanup_(mount_view_fini) struct mount_view view =
 		mount_view_of(module->registry->mounts, proc_fd);
+	const struct module_debug debug = { module->registry->parser, module->path, &module->elf };
+	const struct debug_file_choice choice = { module_is_debug_of, &debug };
 	_cleanup_(closep) int root_fd = -1;
 
 	if (!module->is_elf || module->elf.has_symtab)
 		return;
 	if (proc_fd >= 0)
 		root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	module->debug_fd = debug_file_open(&view, root_fd, module->path, &module->elf);
+	module->debug_fd = debug_file_open(&view, root_fd, module->path, &module->elf, &choice);
 }
 
 int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,

@@ -88,22 +88,9 @@ static struct place place_open(struct module_registry *registry, size_t index)
 	return place;
 }
 
-static bool is_debug_of(struct parser *parser, int fd, const char *path, const struct elf_file *elf)
-{
-	struct parse_file file = { .fd = fd, .debug_fd = -1, .path = path };
-	struct stat st;
-
-	if (open_file_stat(fd, &st) < 0)
-		return false;
-	file.state = file_state_of(&st);
-	file.owner = st.st_uid;
-	return parse_is_debug_of(parser, &file, elf);
-}
-
 /*
  * True if the file fd has the identity file_id. If *debug_fd is -1, opens the file's separate debug
- * file and stores its descriptor there. Closes *debug_fd and sets it to -1 if it is not the debug
- * file of this file.
+ * file and stores its descriptor there.
  */
 static bool file_check(struct place *place, int fd, uint64_t file_id, const char *path,
 		       int *debug_fd)
@@ -119,11 +106,11 @@ static bool file_check(struct place *place, int fd, uint64_t file_id, const char
 	if (parse_elf(place->parser, &file, &elf) < 0 ||
 	    module_identity(&elf, &file.state) != file_id)
 		return false;
-	if (*debug_fd < 0)
-		*debug_fd = debug_file_open(&place->view, place->root_fd, path, &elf);
-	if (*debug_fd >= 0 && !is_debug_of(place->parser, *debug_fd, path, &elf)) {
-		close(*debug_fd);
-		*debug_fd = -1;
+	if (*debug_fd < 0) {
+		const struct module_debug debug = { place->parser, path, &elf };
+		const struct debug_file_choice choice = { module_is_debug_of, &debug };
+
+		*debug_fd = debug_file_open(&place->view, place->root_fd, path, &elf, &choice);
 	}
 	return true;
 }

@@ -169,7 +169,7 @@ static struct symtab *symbols_take(struct module *module)
 static int symbols_read(struct module *module, struct symtab **out)
 {
 	struct module_registry *registry = module->registry;
-	struct parse_file file = module_parse_file(module), debug = file;
+	struct parse_file file = module_parse_file(module);
 	struct file_state state;
 	struct stat st;
 
@@ -180,13 +180,7 @@ static int symbols_read(struct module *module, struct symtab **out)
 	state = file_state_of(&st);
 	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
-	debug.fd = module->debug_fd;
-	if (debug.fd >= 0 && open_file_stat(debug.fd, &st) == 0) {
-		debug.state = file_state_of(&st);
-		debug.owner = st.st_uid;
-		if (parse_is_debug_of(registry->parser, &debug, &module->elf))
-			file.debug_fd = debug.fd;
-	}
+	file.debug_fd = module->debug_fd;
 	return parse_symbols(registry->parser, &file, registry->max_memory, out);
 }
 

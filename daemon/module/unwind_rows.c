@@ -45,6 +45,8 @@ static int rows_read(struct module *module, const struct unwind_wanted *wanted,
 	struct parser *parser = module->registry->parser;
 	size_t max_words = unwind_max_words(module->registry->unwind);
 	struct parse_file file = module_parse_file(module);
+	const struct module_debug debug = { parser, module->path, &module->elf };
+	const struct debug_file_choice choice = { module_is_debug_of, &debug };
 	_cleanup_(closep) int debug_fd = -1;
 	struct file_state state;
 	struct stat st;
@@ -57,7 +59,8 @@ static int rows_read(struct module *module, const struct unwind_wanted *wanted,
 	state = file_state_of(&st);
 	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
-	file.debug_fd = debug_fd = debug_file_open_host(module->registry->mounts, &module->elf);
+	file.debug_fd = debug_fd =
+		debug_file_open_host(module->registry->mounts, &module->elf, &choice);
 	return parse_rows(parser, &file, &module->elf, max_words, wanted, rows, cpu_ns);
 }
 

@@ -169,25 +169,36 @@ static bool is_roots_fd(int fd)
 	return is_roots_all_along(path);
 }
 
+/* The ELF file whose debug file is looked for. */
+struct wanted_debug {
+	const struct target_pattern *pattern;
+	const char *path;
+	const struct elf_file *elf;
+};
+
 /*
- * Opens the separate debug file of an ELF file; for a restricted pattern, only one that root alone
- * can change and everybody may read. Returns an fd owned by the caller, or -1.
+ * True if fd is the debug file; for a restricted pattern, only one that root alone can change and
+ * everybody may read.
  */
+static bool is_debug(const void *context, int fd)
+{
+	const struct wanted_debug *wanted = context;
+	struct parse_file file;
+
+	return (!wanted->pattern->is_restricted || is_roots_fd(fd)) &&
+	       !file_of(fd, wanted->path, &file) &&
+	       parse_is_debug_of(wanted->pattern->parser, &file, wanted->elf);
+}
+
+/* Opens the separate debug file of an ELF file. Returns an fd owned by the caller, or -1. */
 static int debug_open(const struct target_pattern *pattern, struct remote_mounts *mounts,
 		      const char *path, const struct elf_file *elf)
 {
-	struct mount_view view = mount_view_of(mounts, -1);
-	int fd = debug_file_open(&view, -1, path, elf);
-	struct parse_file file;
+	const struct wanted_debug wanted = { pattern, path, elf };
+	const struct debug_file_choice choice = { is_debug, &wanted };
+	int fd = debug_file_open_host(mounts, elf, &choice);
 
-	if (fd < 0)
-		return -1;
-	if ((pattern->is_restricted && !is_roots_fd(fd)) || file_of(fd, path, &file) ||
-	    !parse_is_debug_of(pattern->parser, &file, elf)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	return fd < 0 ? -1 : fd;
 }
 
 static int functions_find(int fd, const struct target_pattern *pattern,

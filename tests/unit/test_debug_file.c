@@ -174,11 +174,17 @@ static void file_read(const char *path, struct elf_file *out)
 	close(source.fd);
 }
 
+static bool is_right(const void *file, int fd)
+{
+	return debug_file_is_of(fd, file);
+}
+
 static int debug_open(struct root *root, const char *path, const struct elf_file *file)
 {
 	struct mount_view view = mount_view_of(NULL, -1);
+	const struct debug_file_choice choice = { is_right, file };
 
-	return debug_file_open(&view, root->fd, path, file);
+	return debug_file_open(&view, root->fd, path, file, &choice);
 }
 
 static void follows_a_link_with_its_checksum(void **state)
@@ -205,9 +211,7 @@ static void follows_a_link_with_its_checksum(void **state)
 		assert_hidden_is(linked_path, fd, "fixture_hidden");
 		close(fd);
 		copy_to(debug_path, root.file, 100); /* the debug file of another build */
-		fd = debug_open(&root, "/app/x.so", &file);
-		assert_true(fd >= 0 && !debug_file_is_of(fd, &file));
-		close(fd);
+		assert_int_equal(debug_open(&root, "/app/x.so", &file), -ENOENT);
 		root_remove(&root);
 	}
 	elf_file_fini(&file);
@@ -241,12 +245,40 @@ static void finds_its_build_id_in_the_root(void **state)
 	assert_hidden_is(stripped_path, fd, "fixture_hidden");
 	close(fd);
 	copy_to(linked_path, root.file, 0);
-	fd = debug_open(&root, "/x.so", &file);
-	assert_true(fd >= 0 && !debug_file_is_of(fd, &file));
-	close(fd);
+	assert_int_equal(debug_open(&root, "/x.so", &file), -ENOENT);
 	root_remove(&root);
 	elf_file_fini(&file);
 	elf_file_fini(&other);
+}
+
+/* A file of another build in one place does not hide the right one in a later place. */
+static void goes_on_after_a_wrong_file(void **state)
+{
+	static const char *const links[] = { "/app/fixture_symbols.debug",
+					     "/app/.debug/fixture_symbols.debug",
+					     "/usr/lib/debug/app/fixture_symbols.debug" };
+	struct elf_file file;
+	char at[2 * PATH_MAX];
+	struct root root;
+	int fd;
+
+	file_read(linked_path, &file);
+	file.build_id_size = 20; /* all 0; what lies under it is of another build, too */
+	id_path(&file, at);
+	root_make(&root, at);
+	copy_to(debug_path, root.file, 100);
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		snprintf(at, sizeof(at), "%s%s", root.path, links[i]);
+		make_dirs(at);
+		copy_to(debug_path, at, i + 1 < ARRAY_SIZE(links) ? 100 : 0);
+	}
+	fd = debug_open(&root, "/app/x.so", &file);
+	assert_true(fd >= 0);
+	close(fd);
+	close(root.fd);
+	elf_file_fini(&file);
+	snprintf(at, sizeof(at), "rm -r %s", root.path);
+	assert_int_equal(system(at), 0);
 }
 
 static void opens_nothing_but_files_inside(void **state)
@@ -279,6 +311,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(unpacks_no_more_than_is_sane),
 		cmocka_unit_test(follows_a_link_with_its_checksum),
 		cmocka_unit_test(finds_its_build_id_in_the_root),
+		cmocka_unit_test(goes_on_after_a_wrong_file),
 		cmocka_unit_test(opens_nothing_but_files_inside),
 	};
 
