@@ -37,6 +37,10 @@
  */
 enum { WATCHDOG_SIGNS = 10, THREADS_MAX = 16 };
 
+/* The number of files that the daemon has open without clients, on a host with some hundred
+ * programs. */
+enum { FILES_LEAST = 512 };
+
 /*
  * If an always-on session has finished no window for three window lengths plus this time (in ns),
  * the watchdog is not notified. The time is long, so that the daemon is not restarted if the host
@@ -263,7 +267,13 @@ static void descriptors_allow(void)
 {
 	struct rlimit files;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= files.rlim_max)
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	if (files.rlim_max < FILES_LEAST)
+		log_warning("only %llu files may be open, and stackd needs some %d: raise "
+			    "LimitNOFILE= or ulimit -Hn",
+			    (unsigned long long)files.rlim_max, FILES_LEAST);
+	if (files.rlim_cur >= files.rlim_max)
 		return;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);

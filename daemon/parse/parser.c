@@ -188,8 +188,13 @@ static int worker_start(struct parser *parser, struct worker *worker,
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);
-		return log_err((int)pid, "start a process that parses files");
+		/* Each file would start one: say once why there is none. */
+		if (parser->stats.start_error != (int)pid)
+			log_err((int)pid, "start a process that parses files");
+		parser->stats.start_error = (int)pid;
+		return (int)pid;
 	}
+	parser->stats.start_error = 0;
 	*worker = (struct worker){
 		.fd = ends[0],
 		.pid = (pid_t)pid,

@@ -36,6 +36,7 @@ struct parser_failure {
 struct parser_stats {
 	unsigned int workers; /* number of workers that run */
 	unsigned int hanging; /* number of workers that were killed but cannot end */
+	int start_error;      /* negative errno of the last start of a worker; 0: it worked */
 	uint64_t replaced;    /* number of workers that were killed or died */
 	uint64_t given_up;    /* number of files that were given up for this reason */
 	uint64_t requests;

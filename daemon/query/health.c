@@ -255,6 +255,16 @@ void health_openings(struct arena *arena, const struct opener_stats *opening, co
 						opening->hanging, opening->place);
 }
 
+void health_parser(struct arena *arena, const struct parser_stats *parser, const char **problems,
+		   size_t *n)
+{
+	if (parser->start_error)
+		problems[(*n)++] = arena_printf(arena,
+						"programs cannot be read for names and stacks, as "
+						"no process can be started for it: %s",
+						strerror(-parser->start_error));
+}
+
 void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,
 		   const char **problems, size_t *n)
 {
@@ -271,6 +281,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
 	int kernel = recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0;
+	struct parser_stats parser = {};
 	struct process_stats processes;
 	struct budget_state budget;
 	size_t n = 0, i;
@@ -290,6 +301,9 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 	stuck_problems(recorder, answer->arena, problems, &n);
 	process_table_stats(recorder->processes, &processes);
 	health_openings(answer->arena, &processes.opening, problems, &n);
+	if (recorder->parser)
+		parser_stats(recorder->parser, &parser);
+	health_parser(answer->arena, &parser, problems, &n);
 	if (kernel)
 		problems[n++] = arena_printf(answer->arena,
 					     "no names of kernel functions: /proc/kallsyms: %s",

@@ -15,6 +15,7 @@
 
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/parse/parser.h"
 #include "daemon/process/process.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/budget.h"
@@ -39,7 +40,7 @@ enum { HEALTH_STUCK_MAX = 8 };
 
 enum {
 	HEALTH_MAX_PROBLEMS =
-		10 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
+		11 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
 };
 
 /*
@@ -82,6 +83,10 @@ void health_budget(struct arena *arena, const struct budget_state *state, int64_
 /* If files are not opened because a file system does not answer. */
 void health_openings(struct arena *arena, const struct opener_stats *opening, const char **problems,
 		     size_t *n);
+
+/* If files cannot be parsed, as without memory or under a limit on processes. */
+void health_parser(struct arena *arena, const struct parser_stats *parser, const char **problems,
+		   size_t *n);
 
 /* The windows of a probe that is on. Times are of CLOCK_MONOTONIC. */
 struct health_windows {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -239,6 +240,19 @@ static void test_openings(void **state)
 			    "files, the last at /mnt/nfs");
 }
 
+static void test_parser(void **state)
+{
+	struct parser_stats parser = { .postponed = 3 };
+	size_t n = 0;
+
+	health_parser(arena, &parser, problems, &n);
+	assert_int_equal(n, 0);
+	parser.start_error = -EAGAIN;
+	health_parser(arena, &parser, problems, &n);
+	assert_int_equal(n, 1);
+	assert_non_null(strstr(problems[0], strerror(EAGAIN)));
+}
+
 static const char *windows_problem(const struct health_windows *of)
 {
 	size_t n = 0;
@@ -287,6 +301,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_store, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_budget, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_openings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_parser, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 	};
 
