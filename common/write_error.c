@@ -22,6 +22,6 @@ int stream_finish(FILE *out)
 const char *write_error_text(int r)
 {
 	return abs(r) == EFBIG
-		       ? "the limit on the size of a file is reached (ulimit -f, LimitFSIZE=)"
+		       ? "File too large (the limit on the size of a file: ulimit -f, LimitFSIZE=)"
 		       : strerror(abs(r));
 }

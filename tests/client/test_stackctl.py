@@ -1225,7 +1225,7 @@ class Client(unittest.TestCase):
     def test_limit_of_file_size(self):
         """The limit is named, and no unfinished file is left."""
         path = self.directory.name + "/out"
-        says = ": the limit on the size of a file is reached (ulimit -f, LimitFSIZE=)\n"
+        says = ": File too large (the limit on the size of a file: ulimit -f, LimitFSIZE=)\n"
         for name in FORMATS:
             words = ["snapshot", "offcpu", "--format", name]
             code, out, err = self.run_it(*words, "--output", path, shell='ulimit -f 0; exec "$@"')

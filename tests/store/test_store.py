@@ -899,7 +899,7 @@ def test_limit(directory):
         (reason,) = db.execute("SELECT text FROM meta WHERE key = 'evicted'").fetchone()
     need("the limit on the size of a file" in reason, f"the gap says why: {reason}")
     result = write(f"{directory}/none.db", 5, limit=20000)
-    need(result["dropped"] == 5 and "/none.db: the limit on the size of a file is reached" in result["problem"],
+    need(result["dropped"] == 5 and "/none.db: File too large (the limit on the size of a file" in result["problem"],
          f"with room for nothing: {result['problem']}")
 
 
