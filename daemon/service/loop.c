@@ -44,7 +44,7 @@ int loop_new(struct loop **out)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	snprintf(workers, sizeof(workers), "%d", LOOP_WORKERS);
-	setenv("UV_THREADPOOL_SIZE", workers, 0);
+	setenv("UV_THREADPOOL_SIZE", workers, 1);
 	*out = loop;
 	return 0;
 }

@@ -20,7 +20,8 @@ typedef void (*loop_signal_callback)(int signo, void *userdata);
 /*
  * Number of threads in libuv's pool, which all loops of a process share. It is more than libuv's
  * default of four because a query may occupy a thread for some seconds while it waits for the end
- * of the current window. UV_THREADPOOL_SIZE in the environment overrides it.
+ * of the current window. UV_THREADPOOL_SIZE in the environment is meant for other programs, and is
+ * ignored.
  */
 #define LOOP_WORKERS 8
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shows that a daemon does not depend on what its parent left: closed descriptors, open ones, ignored
-and blocked signals, a umask; and that its open windows are on disk before the rest of it stops."""
+and blocked signals, a umask, the environment. Its open windows are on disk before the rest of it
+stops."""
 
 import select
 import sqlite3
@@ -30,11 +31,22 @@ def windows(daemon):
                 db.execute("SELECT count(*) FROM runs WHERE is_clean").fetchone()[0])
 
 
+def threads(daemon, name):
+    """Counts the threads of this name."""
+    count = 0
+    for tid in os.listdir(f"/proc/{daemon.process.pid}/task"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{daemon.process.pid}/task/{tid}/comm",
+                                                          encoding="utf-8") as f:
+            count += f.read() == name + "\n"
+    return count
+
+
 def check_closed(closed):
     """Starts a daemon whose parent has closed descriptors and left a pipe open, and stops it."""
     daemon = Daemon("window.length=10min", start=False)
     reader, writer = os.pipe()
-    daemon.start(prefix=[sys.executable, "-c", PARENT, closed], pass_fds=[writer])
+    daemon.start(prefix=[sys.executable, "-c", PARENT, closed], pass_fds=[writer],
+                 env={**os.environ, "UV_THREADPOOL_SIZE": "1"})
     os.close(writer)
     for fd in map(int, closed.split(",")):
         name = os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}")
@@ -47,6 +59,8 @@ def check_closed(closed):
     unwanted = sum(1 << (number - 1) for number in (signal.SIGTERM, signal.SIGCHLD))
     check(masks["SigBlk"] == 0, "no signal is blocked")
     check(masks["SigIgn"] & (wanted | unwanted) == wanted, "SIGPIPE and SIGXFSZ are ignored, no others of the four")
+    # The main thread and the pool have the name of the program.
+    check(threads(daemon, "stackd") > 2, "its pool is not the size that UV_THREADPOOL_SIZE says")
     check(os.stat(daemon.store).st_mode & 0o700 == 0o600, "the database is its owner's to read and write")
     check(daemon.stop() == 0, f"SIGTERM ends it with {daemon.process.returncode}")
     found = windows(daemon)
