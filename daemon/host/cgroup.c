@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,16 +12,22 @@
 
 int cgroup_mount(char *path, size_t size)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
-	char line[1024], at[512], type[64];
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mountinfo", "re");
+	char line[1024], root[512], at[512];
+	bool is_whole = false;
+	int r = -ENOENT;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*s %511s %63s", at, type) != 2 || strcmp(type, "cgroup2") != 0)
+	while (f && !is_whole && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*u %*u %*u:%*u %511s %511s", root, at) != 2 ||
+		    !strstr(line, " - cgroup2 "))
 			continue;
-		snprintf(path, size, "%s", at);
-		return 0;
+		/* A part of the tree may be mounted, too, also before the whole of it. */
+		is_whole = strcmp(root, "/") == 0;
+		if (r || is_whole)
+			snprintf(path, size, "%s", at);
+		r = 0;
 	}
-	return -ENOENT;
+	return r;
 }
 
 uint64_t cgroup_root(void)

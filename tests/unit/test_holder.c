@@ -5,6 +5,7 @@
 #include <linux/kcmp.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -750,6 +752,38 @@ static void test_frozen(void **state)
 		usleep(1000);
 }
 
+/* A part of the control groups that is mounted before the whole of them is not taken for it. */
+static void test_part_of_groups(void **state)
+{
+	char mounted[CGROUP_PATH_MAX], found[CGROUP_PATH_MAX], group[CGROUP_PATH_MAX + 64];
+	char directory[] = "/tmp/test_holder.XXXXXX", part[64], whole[64];
+	int status;
+	pid_t child;
+
+	if (geteuid() || cgroup_mount(mounted, sizeof(mounted)))
+		skip();
+	snprintf(group, sizeof(group), "%s/stackd-part-%d", mounted, getpid());
+	if (mkdir(group, 0755) < 0)
+		skip();
+	assert_non_null(mkdtemp(directory));
+	snprintf(part, sizeof(part), "%s/part", directory);
+	snprintf(whole, sizeof(whole), "%s/whole", directory);
+	assert_true(!mkdir(part, 0700) && !mkdir(whole, 0700));
+	child = fork();
+	if (!child) {
+		if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount(group, part, NULL, MS_BIND, NULL) || umount2(mounted, MNT_DETACH) ||
+		    mount("none", whole, "cgroup2", 0, NULL))
+			_exit(2);
+		_exit(cgroup_mount(found, sizeof(found)) || strcmp(found, whole));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(!rmdir(part) && !rmdir(whole) && !rmdir(directory) && !rmdir(group));
+	if (WEXITSTATUS(status) == 2)
+		skip(); /* namespaces of mounts cannot be made here */
+	assert_int_equal(status, 0);
+}
+
 static void test_links(void **state)
 {
 	enum descriptor_kind kind;
@@ -968,18 +1002,19 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_flock),
-		cmocka_unit_test(test_fcntl),	    cmocka_unit_test(test_mutex),
-		cmocka_unit_test(test_pi_mutex),    cmocka_unit_test(test_child),
-		cmocka_unit_test(test_rwlock),	    cmocka_unit_test(test_join),
-		cmocka_unit_test(test_pipe),	    cmocka_unit_test(test_own_pipe),
-		cmocka_unit_test(test_fifo),	    cmocka_unit_test(test_eventfd),
-		cmocka_unit_test(test_unix_socket), cmocka_unit_test(test_tcp_socket),
-		cmocka_unit_test(test_udp_socket),  cmocka_unit_test(test_vfork),
-		cmocka_unit_test(test_tracer),	    cmocka_unit_test(test_frozen),
-		cmocka_unit_test(test_links),	    cmocka_unit_test(test_inet_lines),
-		cmocka_unit_test(test_inet_peers),  cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_hanging),	    cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_lines),	       cmocka_unit_test(test_flock),
+		cmocka_unit_test(test_fcntl),	       cmocka_unit_test(test_mutex),
+		cmocka_unit_test(test_pi_mutex),       cmocka_unit_test(test_child),
+		cmocka_unit_test(test_rwlock),	       cmocka_unit_test(test_join),
+		cmocka_unit_test(test_pipe),	       cmocka_unit_test(test_own_pipe),
+		cmocka_unit_test(test_fifo),	       cmocka_unit_test(test_eventfd),
+		cmocka_unit_test(test_unix_socket),    cmocka_unit_test(test_tcp_socket),
+		cmocka_unit_test(test_udp_socket),     cmocka_unit_test(test_vfork),
+		cmocka_unit_test(test_tracer),	       cmocka_unit_test(test_frozen),
+		cmocka_unit_test(test_part_of_groups), cmocka_unit_test(test_links),
+		cmocka_unit_test(test_inet_lines),     cmocka_unit_test(test_inet_peers),
+		cmocka_unit_test(test_gone),	       cmocka_unit_test(test_hanging),
+		cmocka_unit_test(test_turns),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
