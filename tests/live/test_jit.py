@@ -5,7 +5,7 @@ whole, with the names of the functions, between the frames of the programs that 
 
 from harness import *
 
-COUNT = 100
+COUNT, WARMUP = 100, 20
 
 SCRIPT = """
 const cell = new Int32Array(new SharedArrayBuffer(4));
@@ -14,13 +14,13 @@ function settle(n) { return rest(n) + 1; }
 class Ledger { post(n) { return settle(n) + 1; } }
 const ledger = new Ledger();
 function work(count) { let sum = 0; for (let i = 0; i < count; i++) sum += ledger.post(i); return sum; }
-work(20);
+work(WARMUP);
 console.log("ready");
 require("fs").readSync(0, Buffer.alloc(1));
 work(COUNT);
 console.log("done");
 while (require("fs").readSync(0, Buffer.alloc(1)));
-""".replace("COUNT", str(COUNT))
+""".replace("COUNT", str(COUNT)).replace("WARMUP", str(WARMUP))
 
 CLASS = """
 public class Books {
@@ -33,7 +33,7 @@ public class Books {
         return sum;
     }
     public static void main(String[] args) throws Exception {
-        work(20);
+        work(WARMUP);
         System.out.println("ready");
         System.in.read();
         work(COUNT);
@@ -41,7 +41,7 @@ public class Books {
         while (System.in.read() >= 0);
     }
 }
-""".replace("COUNT", str(COUNT))
+""".replace("COUNT", str(COUNT)).replace("WARMUP", str(WARMUP))
 
 
 def write(daemon, name, text):
@@ -67,11 +67,11 @@ def check_chain(daemon, label, start, chain, ends):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"/tmp/perf-{program.pid}.map")
         look.n = row_sum([r for r in look.rows if is_right(r)], "count")
-        return COUNT - 1 <= look.n <= COUNT
+        return COUNT - 1 <= look.n <= COUNT + WARMUP
 
     with contextlib.suppress(TimeoutError):
         wait_until(look, 20, f"{label} to be known")
-    if not check(COUNT - 1 <= look.n <= COUNT, f"{label}: {look.n} of {COUNT} are whole and named"):
+    if not check(COUNT - 1 <= look.n <= COUNT + WARMUP, f"{label}: {look.n} of {COUNT} are whole and named"):
         for row in look.rows:
             print(f"  {row['count']} {row['user']['flags']} {' < '.join(frame_names(row))}")
 
