@@ -145,5 +145,6 @@ void holder_find_file_lock(struct task *task, struct holder_answer *out)
 		if (file_lock_parse(line, &held) && file_lock_blocks(&held, &wanted))
 			lock_holders_add(task, &held, out);
 	if (!out->n && !out->unknown)
-		out->unknown = task_call_is_same(task) ? "no process has the lock" : holder_went_on;
+		out->unknown = task_call_is_same(task) ? "no process was found that has the lock"
+						       : holder_went_on;
 }

@@ -179,12 +179,15 @@ void holder_find_frozen(struct task *task, struct holder_answer *out)
 {
 	_cleanup_(freep) char *group = NULL;
 	char mount[CGROUP_PATH_MAX], old_group[CGROUP_PATH_MAX];
+	bool has_group, has_old;
 
-	if (!cgroup_mount(mount, sizeof(mount)) && !procfs_read_cgroup(task->dir_fd, &group) &&
-	    frozen_name(mount, group, "cgroup.freeze", "1", out))
+	has_group =
+		!cgroup_mount(mount, sizeof(mount)) && !procfs_read_cgroup(task->dir_fd, &group);
+	if (has_group && frozen_name(mount, group, "cgroup.freeze", "1", out))
 		return;
-	if (!freezer_find(task, mount, sizeof(mount), old_group) &&
-	    frozen_name(mount, old_group, "freezer.self_freezing", "1", out))
+	has_old = !freezer_find(task, mount, sizeof(mount), old_group);
+	if (has_old && frozen_name(mount, old_group, "freezer.self_freezing", "1", out))
 		return;
-	out->unknown = "none of its control groups is frozen now";
+	out->unknown = has_group || has_old ? "none of its control groups is frozen now"
+					    : "its control groups cannot be read";
 }

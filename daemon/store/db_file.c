@@ -277,9 +277,10 @@ void store_file_follow(struct store *store)
 	store_file_close(store);
 	log_unlink(store);
 	store->open_next_ns = 0;
-	store_set_notice(store, "%s%s: was moved, removed or replaced while stackd used it; %s%s",
-			 store->path, suffixes[moved],
-			 moved ? "it is made again"
-			       : "later windows are in the file that is there now",
-			 r ? "; the last ones before may be lost, as a query was reading" : "");
+	store_set_notice(
+		store, "%s%s: was moved, removed or replaced while stackd used it; %s%s",
+		store->path, suffixes[moved],
+		moved ? "it is made again"
+		      : "the windows in it are not there any more, later ones are in the file that is there now",
+		r ? "; the last ones before may be lost, as a query was reading" : "");
 }

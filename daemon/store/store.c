@@ -138,8 +138,12 @@ void store_end(struct store *store)
 		return;
 	store->has_thread = false;
 	store->is_hanging = !thread_end(store);
-	if (store->is_hanging)
-		log_warning("%s: the disk does not answer; the last windows are lost", store->path);
+	if (!store->is_hanging)
+		return;
+	pthread_mutex_lock(&store->lock);
+	log_warning("%s: %s; the last windows are lost", store->path,
+		    store->busy ? store->busy : "the disk does not answer");
+	pthread_mutex_unlock(&store->lock);
 }
 
 struct store *store_stop(struct store *store)

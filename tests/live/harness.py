@@ -135,6 +135,8 @@ def need_live():
         skip("needs root")
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         skip("this kernel has no BTF (/sys/kernel/btf/vmlinux)")
+    if os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
+        skip("needs the pid namespace of the host")
 
 
 def need_tool(name):

@@ -637,7 +637,7 @@ def test_moved(directory):
     for what in ("file", "directory", "removed", "all", "-wal", "-shm", ".lock"):
         at, away = f"{directory}/{what}/at", f"{directory}/{what}/away"
         os.makedirs(at)
-        path, count = f"{at}/stackd.db", 300
+        path, count = f"{at}/stackd.db", 200
         writer = subprocess.Popen(
             [TOOL, "write", path, str(count)], stdout=subprocess.PIPE, encoding="utf-8",
             env={**os.environ, "STORE_PACE": "5"})

@@ -34,6 +34,7 @@
 #include "daemon/holder/holder.h"
 #include "daemon/holder/inet_table.h"
 #include "daemon/host/cgroup.h"
+#include "daemon/host/fd_message.h"
 #include "daemon/host/procfs.h"
 
 static char path[] = "/tmp/stackd-holder-XXXXXX";
@@ -172,6 +173,27 @@ static int run_ofd(void)
 	return run_setlk(F_OFD_SETLKW);
 }
 
+/* The kernel has the lock, and the file is on its way to a process: nobody has it open. */
+static void check_flock_of_nobody(void)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC), pair[2];
+	struct holder_answer answer;
+	char byte = 0;
+	pid_t waiter;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	waiter = child_start(run_flock);
+	wait_for_call(waiter, waiter, SYS_flock);
+	assert_int_equal(fd_message_send(pair[0], &byte, 1, &fd, 1), 0);
+	close(fd);
+	answer = look_up(waiter, waiter, REASON_FLOCK);
+	assert_unknown(&answer, "no process was found");
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(waitpid(waiter, NULL, 0), waiter);
+}
+
 static void test_flock(void **state)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -196,6 +218,7 @@ static void test_flock(void **state)
 	assert_unknown(&answer, "went on");
 	child_end(heir);
 	assert_int_equal(waitpid(waiter, NULL, 0), waiter);
+	check_flock_of_nobody();
 }
 
 static void test_fcntl(void **state)
