@@ -242,8 +242,7 @@ static bool log_may_wait(void *userdata)
 	return !is_wanted || store_file_bytes(store->path, "-wal") > LOG_FIRST;
 }
 
-/* Returns the length in bytes from which on the log has to be truncated before windows are written.
- */
+/* Returns how many bytes the log may have; a longer one is truncated before windows are written. */
 static uint64_t log_limit(const struct store *store)
 {
 	uint64_t bytes = store_file_bytes(store->path, "");
@@ -337,7 +336,11 @@ static void window_dropped(struct store *store, const struct window *window, int
 {
 	char reason[sizeof(store->gap.reason)];
 
-	snprintf(reason, sizeof(reason), "not written: %s", reason_text(r));
+	/* Only this thread changes store->busy. */
+	if (r == -EBUSY && store->busy)
+		snprintf(reason, sizeof(reason), "%s", store->busy);
+	else
+		snprintf(reason, sizeof(reason), "not written: %s", reason_text(r));
 	store_gap_add(&store->gap, window->start_ns + window->real_offset_ns,
 		      window->end_ns + window->real_offset_ns, reason);
 	pthread_mutex_lock(&store->lock);

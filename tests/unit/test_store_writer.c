@@ -313,6 +313,34 @@ static void test_windows_wait_for_a_lock(void **state)
 			 1);
 }
 
+/* A window that a reader keeps from being written to the end is a gap that says so. */
+static void test_a_window_that_waits_at_the_stop(void **state)
+{
+	struct store *store = store_begin(INT64_MAX / 4, NS_PER_S);
+	sqlite3 *other;
+
+	window_write(store, 0);
+	sql_run(path, "PRAGMA wal_autocheckpoint = 0; CREATE TABLE filler (x)");
+	other = sql_open(path);
+	assert_int_equal(
+		sqlite3_exec(other, "BEGIN; SELECT count(*) FROM windows", NULL, NULL, NULL),
+		SQLITE_OK);
+	/* More than max_size leaves to the log, in pages that are less than it. */
+	sql_run(path, "PRAGMA wal_autocheckpoint = 0;"
+		      "INSERT INTO filler VALUES (zeroblob(22 << 20));"
+		      "UPDATE filler SET x = randomblob(22 << 20);"
+		      "UPDATE filler SET x = randomblob(22 << 20)");
+	window_hand(store, 1);
+	while (!strstr(stats_of(store).problem, "its log is full"))
+		usleep(1000);
+	assert_null(store_stop(store));
+	assert_int_equal(sqlite3_close(other), SQLITE_OK);
+	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows"), 1);
+	assert_int_equal(sql_number(path, "SELECT count(*) FROM gaps WHERE reason LIKE "
+					  "'not written: another program read%'"),
+			 1);
+}
+
 /* Neither is a window lost if the database is locked when the store is started. */
 static void test_windows_wait_for_the_file(void **state)
 {
@@ -369,6 +397,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_each_part_of_a_window_counts, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_wait_for_a_lock, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_window_that_waits_at_the_stop, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_wait_for_the_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_reader_does_not_keep_the_log_from_being_synced, set_up, tear_down),
