@@ -103,7 +103,8 @@ static const struct row kernel_rows[] = {
 	/* de_thread() is inlined there. */
 	{ REASON_EXEC, LEAF, "begin_new_exec" },
 	{ REASON_COREDUMP, ANY, "coredump_wait coredump_task_exit" },
-	{ REASON_COREDUMP, LEAF, "vfs_coredump do_coredump" },
+	/* coredump_wait() and coredump_task_exit() are inlined there. */
+	{ REASON_COREDUMP, LEAF, "vfs_coredump do_coredump do_exit" },
 	{ REASON_DEBUGGER, ANY, "ptrace_stop" },
 	{ REASON_SECCOMP, ANY, "seccomp_do_user_notification" },
 	{ REASON_SECCOMP_SERVER, ANY, "recv_wait_event" },

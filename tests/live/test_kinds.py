@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that each of some 110 waits, which prog_kinds makes, has its reason in stuck and in snapshot
+offcpu: in the words of a daemon that saw the waits begin, and of one that was started later. What the
+host lacks is left out by name. Of a file that hangs, the type of its file system is said. With the
+word "gate", only those are made that leave no loop device and no control group behind if the test is
+killed."""
+
+from harness import *
+
+# These need loop devices, control groups or the trace buffer, which the host shares.
+SHARED = {"loop-read", "loop-direct", "fsfreeze-write", "fsfreeze-mkdir", "frozen-v1",
+          "frozen-v1-pipe", "frozen-v2", "memory-max", "trace-pipe", "kmsg"}
+# A process whose memory map is locked: stackd itself can wait for it while it starts.
+LOCKED = {"mmap-lock", "ps"}
+# The thread is about to end, which a daemon that starts later does not see.
+SEEN_FROM_BEGINNING = {"pid-ns"}
+
+
+class Kinds(Program):
+    """Processes that wait, each named after its kind."""
+
+    def __init__(self, kinds):
+        super().__init__("prog_kinds", make_temp_dir(), *sorted(kinds))
+        self.of_pid = {}
+        left = set(kinds)
+        while left:
+            word, kind, rest = self.read_until(("kind ", "skip ")).split(" ", 2)
+            left.discard(kind)
+            if word == "skip":
+                leave_out(f"{kind}: {rest}")
+            else:
+                pid, reason = rest.split()
+                self.of_pid[int(pid)] = (kind, reason)
+
+    def reasons(self, rows):
+        """Returns the reason and the kernel frames of the longest wait of each kind."""
+        found = {}
+        for row in sorted(rows, key=lambda row: row["total_ns"]):
+            kind = self.of_pid.get(row["process"]["pid"], ("",))[0]
+            if kind and row.get("comm") == kind[:15]:
+                found[kind] = (row.get("reason"), row["state"], frame_names(row, "kernel")[:6])
+        return found
+
+    def check(self, ask, label, without=()):
+        """Checks the reasons in the rows that ask() returns, once all waits have begun."""
+        wanted = {kind: reason for kind, reason in self.of_pid.values() if kind not in without}
+
+        wrong = {}
+
+        def all_right():
+            found = self.reasons(ask(",".join(map(str, self.of_pid))))
+            wrong.clear()
+            wrong.update({kind: found.get(kind) for kind, reason in wanted.items()
+                          if not found.get(kind) or found[kind][0] != reason})
+            return not wrong
+
+        with contextlib.suppress(TimeoutError):
+            wait_until(all_right, 20, label)
+        for kind, reason in wanted.items():
+            check(kind not in wrong, f"{label}: {kind} waits for {reason}: {wrong.get(kind, '')}")
+
+
+def rows_of(daemon, *words):
+    """Returns a function that asks for the rows of some processes: none until they were seen."""
+
+    def ask(pids):
+        daemon.cut()
+        answer = daemon.ctl(*words, "--idle", "-n", "0", "-p", pids, "--format", "json")
+        return json.loads(answer.out)["rows"] if answer.code in (0, 5) else []
+
+    return ask
+
+
+def check_file(daemon, kinds):
+    """A read of a FUSE file that hangs is for no disk, and the file system has a name."""
+    pid = next((pid for pid, (kind, _) in kinds.of_pid.items() if kind == "fuse-read"), None)
+    if not pid:
+        return
+    row = daemon.ctl_json("stuck", "-p", pid)["rows"][0]
+    check(row.get("object", "").endswith("/file (fuse.kinds)"), f"the object: {row.get('object')}")
+    text = daemon.ctl("stuck", "-p", pid).out
+    check("D waits for data of a file to be read" in text and "disk" not in text, f"text: {text}")
+
+
+need_live()
+names = [line.split()[0] for line in run([os.path.join(PROGS, "prog_kinds")]).out.splitlines()]
+check(len(set(names)) == len(names) > 100, f"{len(names)} kinds")
+if "gate" in sys.argv[1:]:
+    names = [name for name in names if name not in SHARED]
+daemon = Daemon("window.length=1s")
+kinds = Kinds(set(names) - LOCKED)
+kinds.check(rows_of(daemon, "stuck"), "stuck")
+kinds.check(rows_of(daemon, "snapshot", "offcpu"), "snapshot")
+check_file(daemon, kinds)
+later = Daemon("window.length=1s")
+kinds.check(rows_of(later, "stuck"), "stuck, started later", SEEN_FROM_BEGINNING)
+kinds.check(rows_of(later, "snapshot", "offcpu"), "snapshot, started later", SEEN_FROM_BEGINNING)
+check(kinds.end() == 0, "the program ends")
+locked = Kinds(LOCKED)
+locked.check(rows_of(daemon, "stuck"), "stuck")
+locked.check(rows_of(daemon, "snapshot", "offcpu"), "snapshot")
+check(locked.end() == 0, "the program ends")
+finish()
