@@ -73,7 +73,7 @@ static const char *state_word(const struct wire_row *row)
 	case 'D':
 		return "D uninterruptible";
 	case 'R':
-		return "R preempted";
+		return "R ready";
 	default:
 		return row->state;
 	}

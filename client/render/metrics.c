@@ -298,7 +298,8 @@ void render_metrics(FILE *out, const struct wire_metrics_reply *metrics,
 		   "Windows that are missing in the series of units, for lack of memory.",
 		   metrics->not_added);
 	put_head(out, preempted, "histogram",
-		 "Waits of preempted and new threads for a CPU, but for those under min_wait.");
+		 "Waits of preempted, throttled and new threads for a CPU, but for those under "
+		 "min_wait.");
 	put_histogram(out, preempted, "", &metrics->preempted, WAIT_SHIFT, metrics->preempted_ns);
 	put_ios(out, &metrics->ios);
 	put_windows(out, &metrics->probes);

@@ -21,8 +21,8 @@ static const struct {
 	{ "S", "S sleeping" },
 	{ "D", "D uninterruptible" },
 	{ "I", "I idle kernel thread" },
-	{ "R", "R preempted, waiting for a CPU" },
-	{ "preempted", "R preempted, waiting for a CPU" },
+	{ "R", "R ready, waiting for a CPU" },
+	{ "preempted", "R ready, waiting for a CPU" },
 	{ "new", "R new thread, waiting for its first CPU" },
 	{ "T", "T stopped by a signal" },
 	{ "t", "t stopped by a debugger" },
@@ -56,7 +56,8 @@ static char *specific_words(const struct wire_row *row)
 	char *words = NULL;
 	int r;
 
-	if (strcmp(row->state, "R") == 0 && row->throttled_ns > row->runnable_ns / 2)
+	if (strcmp(row->state, "R") == 0 && (wait_reason_find(row->reason) == REASON_THROTTLED ||
+					     row->throttled_ns > row->runnable_ns / 2))
 		r = asprintf(&words, "R throttled: its cgroup's CPU quota is used up");
 	else if (strcmp(row->state, "mixed") == 0)
 		r = asprintf(&words, "mixed: %s%s blocked, %s%s ready", row_about(row),

@@ -719,8 +719,13 @@ static void test_throttled(void **state)
 	free(text);
 	rows[0].throttled_ns = NS_PER_S;
 	text = rendered(render_text, (struct view){ 0 }, &reply);
-	assert_non_null(strstr(text, "\n  R preempted, waiting for a CPU\n"));
+	assert_non_null(strstr(text, "\n  R ready, waiting for a CPU\n"));
 	assert_non_null(strstr(text, "\n  1 s throttled"));
+	free(text);
+	/* It left its CPU because of the quota, and waited longer for a CPU than for quota. */
+	rows[0].reason = "throttled";
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "\n  R throttled: its cgroup's CPU quota is used up\n"));
 	free(text);
 }
 
