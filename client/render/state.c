@@ -20,7 +20,7 @@ static const struct {
 } state_table[] = {
 	{ "S", "S sleeping" },
 	{ "D", "D uninterruptible" },
-	{ "I", "I idle kernel thread" },
+	{ "I", "I idle, not in the load" },
 	{ "R", "R ready, waiting for a CPU" },
 	{ "preempted", "R ready, waiting for a CPU" },
 	{ "new", "R new thread, waiting for its first CPU" },
@@ -65,7 +65,7 @@ static char *specific_words(const struct wire_row *row)
 	else if (kind && strcmp(row->state, "S") == 0)
 		r = asprintf(&words, "S waits for %s", kind);
 	else if (kind && strcmp(row->state, "I") == 0)
-		r = asprintf(&words, "I kernel thread, waits for %s", kind);
+		r = asprintf(&words, "I waits for %s", kind);
 	else if (strcmp(row->state, "D") == 0 && (kind || is_killable(row)))
 		r = asprintf(&words, "D waits%s%s, %s", kind ? " for " : "", kind ? kind : "",
 			     is_killable(row) ? "killable (kill -9 ends it)" : "uninterruptible");

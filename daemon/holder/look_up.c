@@ -44,6 +44,7 @@ static const struct {
 	{ REASON_CEPH, false, holder_find_slow_file },
 	{ REASON_NETFS, false, holder_find_slow_file },
 	{ REASON_INODE_LOCK, false, holder_find_slow_file },
+	{ REASON_FILE_POSITION, false, holder_find_slow_file },
 	{ REASON_FILESYSTEM_FREEZE, false, holder_find_slow_file },
 	{ REASON_SCANNED, false, holder_find_slow_file },
 	{ REASON_CHILD, false, holder_find_child },
@@ -66,11 +67,9 @@ const char *holder_never_known(enum wait_reason reason)
 	switch (reason) {
 	case REASON_FUTEX:
 		return "of locks in programs, only those of glibc (pthread) name their owner";
-	case REASON_KERNEL_MUTEX:
-	case REASON_KERNEL_RWSEM:
-	case REASON_KERNEL_SEM:
-	case REASON_KERNEL_RT_MUTEX:
-	case REASON_KERNEL_PERCPU_RWSEM:
+	case REASON_KERNEL_MUTEX ... REASON_MMAP_LOCK:
+	case REASON_RTNL:
+	case REASON_CGROUP_LOCK:
 		return "the kernel does not say who holds its locks";
 	default:
 		return NULL;

@@ -103,8 +103,8 @@ static const struct row kernel_rows[] = {
 	/* de_thread() is inlined there. */
 	{ REASON_EXEC, LEAF, "begin_new_exec" },
 	{ REASON_COREDUMP, ANY, "coredump_wait coredump_task_exit" },
-	/* coredump_wait() and coredump_task_exit() are inlined there. */
-	{ REASON_COREDUMP, LEAF, "vfs_coredump do_coredump do_exit" },
+	/* coredump_wait() is inlined there. */
+	{ REASON_COREDUMP, LEAF, "vfs_coredump do_coredump" },
 	{ REASON_DEBUGGER, ANY, "ptrace_stop" },
 	{ REASON_SECCOMP, ANY, "seccomp_do_user_notification" },
 	{ REASON_SECCOMP_SERVER, ANY, "recv_wait_event" },
@@ -133,8 +133,7 @@ static const struct row kernel_rows[] = {
 	{ REASON_USERFAULTFD_SERVER, ANY,
 	  "userfaultfd_ctx_read userfaultfd_read userfaultfd_read_iter" },
 	{ REASON_MIGRATION, ANY,
-	  "migration_entry_wait migration_entry_wait_on_locked pmd_migration_entry_wait "
-	  "softleaf_entry_wait_on_locked" },
+	  "migration_entry_wait migration_entry_wait_on_locked pmd_migration_entry_wait" },
 	{ REASON_HOST_PAGE, ANY, "kvm_async_pf_task_wait_schedule" },
 	{ REASON_PAGE_FAULT, ANY, "filemap_fault" },
 	{ REASON_RECLAIM, ANY, "reclaim_throttle throttle_direct_reclaim" },
@@ -199,9 +198,7 @@ static const struct row kernel_rows[] = {
 	{ REASON_MMAP_LOCK, TAKES,
 	  "vm_mmap_pgoff __vm_munmap do_mprotect_pkey __do_sys_brk __x64_sys_brk do_madvise "
 	  "madvise_lock lock_mm_and_find_vma get_mmap_lock_carefully __access_remote_vm "
-	  "proc_map_files_lookup exit_mm exit_mmap "
-	  "dup_mmap do_mlock __mm_populate mmap_read_lock mmap_read_lock_killable "
-	  "mmap_write_lock mmap_write_lock_killable" },
+	  "proc_map_files_lookup exit_mm exit_mmap dup_mmap do_mlock __mm_populate" },
 	{ REASON_INODE_LOCK, TAKES,
 	  "lock_two_directories lock_rename filename_create do_unlinkat do_rmdir "
 	  "path_openat lookup_slow iterate_dir chmod_common chown_common vfs_utimes do_truncate "
@@ -212,7 +209,7 @@ static const struct row kernel_rows[] = {
 	{ REASON_LOOKUP, ANY, "d_alloc_parallel d_wait_lookup" },
 	/* sb_start_write() is inlined in them. */
 	{ REASON_FILESYSTEM_FREEZE, TAKES,
-	  "mnt_want_write mnt_want_write_file vfs_write vfs_writev vfs_iter_write do_fallocate" },
+	  "mnt_want_write mnt_want_write_file vfs_write vfs_writev vfs_iter_write vfs_fallocate" },
 	{ REASON_RTNL, TAKES,
 	  "rtnl_lock rtnl_lock_killable rtnetlink_rcv_msg rtnl_newlink rtnl_setlink rtnl_dellink "
 	  "rtnl_dumpit linkwatch_event devinet_ioctl" },

@@ -1637,7 +1637,7 @@ static const struct kind kinds[] = {
 	{ "frozen-v2", "frozen", group_v2, wait_pause, keep_frozen_v2, 0, 0 },
 	{ "memory-max", "memory-max", group_v1_memory, wait_memory, keep_in_group, 0, 0 },
 	{ "core", "fuse", fuse_mount, wait_core, NULL, FUSE_LOOKUP, 0 },
-	{ "core-thread", "coredump", fuse_mount, wait_core_thread, NULL, FUSE_LOOKUP, 0 },
+	{ "core-thread", "unknown", fuse_mount, wait_core_thread, NULL, FUSE_LOOKUP, 0 },
 	{ "autofs", "autofs", set_up_autofs, wait_autofs, NULL, 0, 0 },
 };
 
