@@ -5,6 +5,7 @@ way: in the end, each window is there once, with the rows and sums of the daemon
 Usage: test_fleet_send.py STACKD_FLEET
 """
 
+import base64
 import collections
 import gzip
 import http.server
@@ -52,7 +53,7 @@ class ClickHouse(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.tables = collections.defaultdict(list)
         self.version, self.fault, self.inserts, self.faults = 2, lambda: None, 0, collections.Counter()
-        self.queries, self.busy = [], 0
+        self.queries, self.logins, self.busy = [], set(), 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -93,6 +94,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):  # pylint: disable=invalid-name
         self.server.busy += 1
+        self.server.logins.add(self.headers["Authorization"])
         try:
             self.post()
         except OSError:
@@ -257,6 +259,29 @@ class SendTest(unittest.TestCase):
         kinds = collections.Counter(row["kind"] for row in self.server.tables["rows"])
         self.assertTrue(kinds["1"] and kinds["2"] and kinds["3"], kinds)
         self.assertLess(kinds["1"] + kinds["2"] + kinds["3"], 60 * 60 * 3 // 4)
+
+    def test_left_by_the_parent(self):
+        """Descriptors that the parent has closed are not taken for others, and what cannot be printed is said."""
+        for closed, says in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor"),
+                             ("<&- >&-", "Bad file descriptor")):
+            for words in (["--help"], ["--version"], ["--dump-config"], ["schema"], ["send", "--once"]):
+                done = subprocess.run(["sh", "-c", f'umask 0777; exec "$@" {closed}', "sh", *self.argv(*words)],
+                                      stderr=subprocess.PIPE, encoding="utf-8", timeout=60, check=False)
+                self.assertEqual((done.returncode, done.stderr), (1, f"stackd-fleet: standard output: {says}\n"), words)
+        self.check(self.daemon.windows)
+        self.assertEqual(os.stat(f"{self.directory}/lock").st_mode & 0o777, 0o600)
+
+    def test_byte_order_mark(self):
+        """It is a part neither of the settings nor of the password."""
+        for name, text in (("password", "secret\n"),
+                           ("conf", f"[server]\nuser = u\npassword_file = {self.directory}/password\n")):
+            with open(f"{self.directory}/{name}", "w", encoding="utf-8-sig") as file:
+                file.write(text)
+            os.chmod(file.name, 0o600)
+        argv = [word if word != "/dev/null" else f"{self.directory}/conf" for word in self.argv("send", "--once")]
+        done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(self.server.logins, {"Basic " + base64.b64encode(b"u:secret").decode()})
 
     def test_hostile_names(self):
         """Names cannot leave their fields, and do not get into SQL."""
