@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,12 +15,15 @@
 
 _Static_assert(NOTIFY_FDS_START == SD_LISTEN_FDS_START, "the first passed descriptor");
 
+/* Sends a state. The first of several failures is logged: $NOTIFY_SOCKET may be a parent's. */
 static void notify_send(const char *state)
 {
+	static atomic_bool has_failed;
 	int r = sd_notify(0, state);
 
-	if (r < 0)
+	if (r < 0 && !atomic_load(&has_failed))
 		log_err(r, "notify the service manager of %s", state);
+	atomic_store(&has_failed, r < 0);
 }
 
 void notify_ready(void)

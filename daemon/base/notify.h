@@ -5,7 +5,7 @@
 /*
  * Communicates with the service manager (systemd): sends state changes to NOTIFY_SOCKET, and takes
  * over sockets that the service manager opened. Does nothing if no service manager started the
- * daemon. No state; any thread.
+ * daemon. Any thread.
  */
 
 #include <stdint.h>

@@ -195,6 +195,13 @@ static void test_notify(void **state)
 	notify_ready();
 	assert_int_equal(recv(fd, &(char){ 0 }, 1, 0), -1);
 	assert_string_equal(said(), "");
+	/* A manager that is not there is reported once. */
+	setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1);
+	notify_ready();
+	notify_watchdog();
+	assert_string_equal(said(), "stackd: error: notify the service manager of READY=1: "
+				    "No such file or directory\n");
+	unsetenv("NOTIFY_SOCKET");
 }
 
 static void test_watchdog(void **state)
