@@ -186,7 +186,7 @@ static int problem_add(struct wire_strs *problems, const char **v, const char *p
 	return problem ? 0 : -ENOMEM;
 }
 
-/* Says which shards do not answer, and which hosts have sent nothing lately. */
+/* Says which shards do not answer, and which hosts have sent nothing lately, or that none has. */
 static int problems_make(struct fleet_answer *answer, const struct headers *headers, int64_t now,
 			 struct wire_strs *out)
 {
@@ -201,6 +201,8 @@ static int problems_make(struct fleet_answer *answer, const struct headers *head
 		if (shards_failure(answer->shards, i))
 			r = problem_add(out, v,
 					arena_strdup(arena, shards_failure(answer->shards, i)));
+	if (!r && !out->n && !headers->n_hosts)
+		r = problem_add(out, v, "no host has sent a window in the last hour");
 	for (i = 0; i < headers->n_hosts && !r; i++) {
 		const struct header_host *host = &headers->hosts[i];
 		int64_t end = 0;

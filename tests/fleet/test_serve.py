@@ -379,6 +379,10 @@ def test_missing(directory):
 def check_missing(fleet, second):
     urls = f"server.url={fleet.server.url} {second.url}"
     fleet.run("-o", urls, "schema", "--apply")
+    with Gateway(fleet, urls) as gateway:
+        status = next(gateway.replies("Status"))
+        need(not status["healthy"] and status["problems"] == ["no host has sent a window in the last hour"],
+             f"a fleet without hosts is not healthy: {status['problems']}")
     servers = {"": fleet.server, "second": second}
     names = [f"host{i}" for i in range(6)]
     for name in names:
