@@ -94,7 +94,7 @@ _stackctl()
 			coredump stopped debugger seccomp seccomp-server scanned key module firmware user-helper \
 			autofs audit kernel-log trace pid-ns netdev netns frozen page-fault swap-in userfaultfd \
 			userfaultfd-server migration host-page reclaim memory-high memory-max dirty-pages \
-			file-read file-write journal quota disk-flush disk-queue disk-recovery md disk io fuse \
+			file-read writeback journal quota disk-flush disk-queue disk-recovery md disk io fuse \
 			fuse-server nfs smb 9p ceph netfs kernel-mutex kernel-rwsem kernel-sem kernel-rt-mutex \
 			kernel-percpu-rwsem kernel-lock mmap-lock inode-lock file-position lookup fsfreeze rtnl \
 			cgroup-lock rcu gpu kvm input sound usb random workqueue kthread work cpu throttled \

@@ -48,7 +48,7 @@
 	X(SOCKET, "socket", "data from a socket")                                             \
 	X(SOCKET_SEND, "socket-send", "room to send on a socket")                             \
 	X(LINGER, "linger", "its data to be sent (close with SO_LINGER)")                     \
-	X(TUN, "tun", "a packet from a TUN device")                                           \
+	X(TUN, "tun", "a packet from a TUN or TAP device")                                    \
 	X(SOCKET_LOCK, "socket-lock", "a socket another thread is using")                     \
 	X(EPOLL, "epoll", "events (epoll)")                                                   \
 	X(POLL, "poll", "events (poll)")                                                      \
@@ -94,10 +94,9 @@
 	X(RECLAIM, "reclaim", "memory to be freed (reclaim)")                                 \
 	X(MEMORY_HIGH, "memory-high", "its cgroup to use less memory (memory.high)")          \
 	X(MEMORY_MAX, "memory-max", "its cgroup to have memory again (out of memory)")        \
-	X(DIRTY_PAGES, "dirty-pages",                                                         \
-	  "dirty pages to be written back: it writes faster than that")                       \
+	X(DIRTY_PAGES, "dirty-pages", "dirty pages to be written back: it writes faster")     \
 	X(FILE_READ, "file-read", "data of a file to be read")                                \
-	X(FILE_WRITE, "file-write", "data of files to be written back")                       \
+	X(WRITEBACK, "writeback", "data to be written back (writeback)")                      \
 	X(JOURNAL, "journal", "the file system's journal or transaction")                     \
 	X(QUOTA, "quota", "disk quotas of the file system")                                   \
 	X(DISK_FLUSH, "disk-flush", "the disk to write its cache (flush)")                    \

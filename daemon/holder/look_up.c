@@ -30,7 +30,7 @@ static const struct {
 	{ REASON_SOCKET, false, holder_find_socket },
 	{ REASON_SOCKET_SEND, false, holder_find_socket },
 	{ REASON_FILE_READ, false, holder_find_slow_file },
-	{ REASON_FILE_WRITE, false, holder_find_slow_file },
+	{ REASON_WRITEBACK, false, holder_find_slow_file },
 	{ REASON_DIRTY_PAGES, false, holder_find_slow_file },
 	{ REASON_JOURNAL, false, holder_find_slow_file },
 	{ REASON_DISK_FLUSH, false, holder_find_slow_file },

@@ -54,7 +54,7 @@ static const struct row kernel_rows[] = {
 	  "llc_ui_accept" },
 	{ REASON_CONNECT, ANY,
 	  "inet_wait_for_connect __inet_stream_connect sk_stream_wait_connect "
-	  "unix_stream_connect vsock_connect sctp_wait_for_connect bt_sock_wait_state "
+	  "unix_stream_connect vsock_connect sctp_wait_for_connect "
 	  "tipc_wait_for_connect llc_ui_wait_for_conn" },
 	{ REASON_TCP, ANY,
 	  "tcp_recvmsg_locked tcp_recvmsg tcp_splice_read mptcp_recvmsg tls_rx_rec_wait "
@@ -148,7 +148,7 @@ static const struct row kernel_rows[] = {
 	  "xlog_state_get_iclog_space btrfs_commit_transaction btrfs_wait_for_commit "
 	  "wait_current_trans btrfs_sync_log" },
 	{ REASON_QUOTA, ANY, "dqget dquot_acquire dquot_commit" },
-	{ REASON_FILE_WRITE, ANY,
+	{ REASON_WRITEBACK, ANY,
 	  "folio_wait_writeback wb_wait_for_completion sync_inodes_sb __filemap_fdatawait_range "
 	  "inode_wait_for_writeback __inode_wait_for_writeback inode_sleep_on_writeback "
 	  "btrfs_start_ordered_extent" },
@@ -220,7 +220,7 @@ static const struct row kernel_rows[] = {
 	  "__synchronize_srcu rcu_barrier" },
 	{ REASON_WORKQUEUE, ANY,
 	  "__flush_work flush_work __cancel_work_sync __flush_workqueue drain_workqueue" },
-	{ REASON_KTHREAD, ANY, "kthread_stop __kthread_create_on_node kthread_park" },
+	{ REASON_KTHREAD, ANY, "kthread_stop __kthread_create_on_node" },
 	{ REASON_TTY_READ, ANY, "n_tty_read" },
 	{ REASON_TTY_WRITE, ANY, "n_tty_write tty_wait_until_sent" },
 	{ REASON_TTY_OPEN, ANY, "tty_port_block_til_ready" },

@@ -1612,7 +1612,7 @@ static const struct kind kinds[] = {
 	{ "fuse-direct", "fuse", fuse_mount, wait_fuse_read, NULL, FUSE_READ, FOPEN_DIRECT_IO },
 	{ "fuse-flush", "fuse", fuse_mount, wait_fuse_flush, NULL, FUSE_FLUSH, 0 },
 	{ "fuse-fsync", "fuse", fuse_mount, wait_fuse_fsync, NULL, FUSE_FSYNC, 0 },
-	{ "fuse-wb", "file-write", fuse_mount, wait_fuse_write_fsync, NULL, FUSE_WRITE, 0 },
+	{ "fuse-wb", "writeback", fuse_mount, wait_fuse_write_fsync, NULL, FUSE_WRITE, 0 },
 	{ "fuse-readdir", "fuse", fuse_mount, wait_fuse_readdir, NULL, FUSE_READDIR, 0 },
 	{ "fuse-statfs", "fuse", fuse_mount, wait_fuse_statfs, NULL, FUSE_STATFS, 0 },
 	{ "fuse-lock", "fuse", fuse_mount, wait_fuse_lock, NULL, FUSE_SETLKW, 0 },

@@ -69,7 +69,7 @@ static void test_kernel_stacks(void **state)
 		/* The page cache is the same for FUSE, NFS and a disk. */
 		{ "folio_wait_bit_common filemap_get_pages filemap_read vfs_read",
 		  REASON_FILE_READ },
-		{ "folio_wait_bit folio_wait_writeback fuse_fsync", REASON_FILE_WRITE },
+		{ "folio_wait_bit folio_wait_writeback fuse_fsync", REASON_WRITEBACK },
 		{ "io_schedule folio_wait_bit_common invalidate_inode_pages2_range", REASON_IO },
 		{ "submit_bio_wait blkdev_issue_flush ext4_sync_file", REASON_DISK_FLUSH },
 		{ "unix_wait_for_peer unix_stream_connect", REASON_CONNECT },
