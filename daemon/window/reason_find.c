@@ -200,11 +200,13 @@ static const struct row kernel_rows[] = {
 	  "madvise_lock lock_mm_and_find_vma get_mmap_lock_carefully __access_remote_vm "
 	  "proc_map_files_lookup exit_mm exit_mmap dup_mmap do_mlock __mm_populate" },
 	{ REASON_INODE_LOCK, TAKES,
-	  "lock_two_directories lock_rename filename_create do_unlinkat do_rmdir "
-	  "path_openat lookup_slow iterate_dir chmod_common chown_common vfs_utimes do_truncate "
+	  "lock_two_directories lock_rename filename_create do_unlinkat do_rmdir path_openat "
+	  "lookup_slow iterate_dir chmod_common chown_common vfs_utimes do_truncate "
 	  "generic_file_write_iter ext4_buffered_write_iter ext4_file_write_iter xfs_ilock "
 	  "xfs_ilock_iocb btrfs_inode_lock fuse_cache_write_iter fuse_file_write_iter "
-	  "fuse_direct_write_iter fuse_dio_lock nfs_start_io_read nfs_start_io_write" },
+	  "fuse_direct_write_iter fuse_dio_lock fuse_fsync fuse_lock_inode vfs_unlink "
+	  "vfs_rename vfs_rmdir vfs_link vfs_setxattr vfs_removexattr ext4_fallocate "
+	  "fuse_file_fallocate nfs_start_io_read nfs_start_io_write" },
 	{ REASON_FILE_POSITION, TAKES, "fdget_pos __fdget_pos" },
 	{ REASON_LOOKUP, ANY, "d_alloc_parallel d_wait_lookup" },
 	/* sb_start_write() is inlined in them. */

@@ -1272,6 +1272,36 @@ static void wait_inode_lock(void)
 	pwrite(fds[0], block, PAGE, PAGE);
 }
 
+static void wait_fsync_lock(void)
+{
+	fds[0] = open(fuse_file(), O_RDWR);
+	beside(fuse_write_thread);
+	fsync(fds[0]);
+}
+
+static void wait_fuse_dirty(void)
+{
+	fds[0] = open(fuse_file(), O_RDWR);
+	for (off_t at = 0;; at += PAGE)
+		pwrite(fds[0], block, PAGE, at);
+}
+
+/* Another thread looks another name up in the same directory. */
+static void wait_other_lookup(void)
+{
+	struct stat st;
+
+	beside(fuse_open_thread);
+	stat(path_in_dir("fuse/other"), &st);
+}
+
+static void wait_truncate(void)
+{
+	fds[0] = open(fuse_file(), O_RDWR);
+	beside(fuse_write_thread);
+	ftruncate(fds[0], 0);
+}
+
 static void *fuse_unlink_thread(void *arg)
 {
 	unlink(fuse_file());
@@ -1623,6 +1653,11 @@ static const struct kind kinds[] = {
 	  FOPEN_DIRECT_IO },
 	{ "inode-lock", "inode-lock", fuse_mount, wait_inode_lock, NULL, FUSE_WRITE,
 	  FOPEN_DIRECT_IO },
+	{ "fsync-lock", "inode-lock", fuse_mount, wait_fsync_lock, NULL, FUSE_WRITE,
+	  FOPEN_DIRECT_IO },
+	{ "truncate", "inode-lock", fuse_mount, wait_truncate, NULL, FUSE_WRITE, FOPEN_DIRECT_IO },
+	{ "other-lookup", "inode-lock", fuse_mount, wait_other_lookup, NULL, FUSE_LOOKUP, 0 },
+	{ "fuse-dirty", "dirty-pages", fuse_mount, wait_fuse_dirty, NULL, FUSE_WRITE, 0 },
 	{ "dir-lock", "inode-lock", fuse_mount, wait_directory_lock, NULL, FUSE_UNLINK, 0 },
 	{ "sendfile", "file-read", fuse_mount_and_pipe, wait_sendfile, NULL, FUSE_READ, 0 },
 	{ "overlay-open", "fuse", overlay_mount, wait_fuse_open, NULL, FUSE_OPEN, 0 },
