@@ -92,6 +92,7 @@ struct process {
 	uint64_t group_name;
 	/* the string `exe` may name the program that ran before the last exec */
 	bool is_exe_guessed;
+	bool is_hanging; /* a thread that reads it from /proc has not come back, see reader.c */
 
 	struct process_maps *maps; /* current mappings; NULL: not read, or already dropped */
 	/*
@@ -114,6 +115,7 @@ struct process {
 	 */
 	uint64_t copied_generation;
 	uint64_t reads_begun, read_applied;
+	uint64_t reads_ended; /* the number of the last read that has ended, of reads_begun */
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to `pending` */
 	int64_t add_ns;	 /* used by the rate limit in take_share(); each added mapping moves this
@@ -173,7 +175,17 @@ struct process_table {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;	   /* wakes the thread `reader`; its clock is CLOCK_MONOTONIC */
 	pthread_cond_t files_wake; /* wakes the thread `files`, which reads big files */
+	pthread_cond_t has_read;   /* a process was read; its clock is CLOCK_MONOTONIC, too */
 	pthread_t reader, files;   /* `reader` reads /proc, `files` reads big files */
+	/*
+	 * The process that `reader` reads now, borrowed, and since when (CLOCK_MONOTONIC); NULL:
+	 * none. If that takes long, another thread becomes `reader`: each has a number.
+	 */
+	struct process *reading;
+	int64_t reading_ns;
+	unsigned int reader_number;
+	unsigned int n_hanging; /* number of processes with is_hanging */
+	int32_t last_hanging;	/* pid of the last one */
 	bool has_reader, has_files, is_stopping;
 	int64_t put_off_ns; /* the argument of process_table_put_off() */
 	/*
@@ -408,6 +420,8 @@ void process_note_put_off(struct process *process);
  * process_is_put_off() is true, the process is queued once, to be read when it is old enough.
  */
 void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat);
+/* Queues such a request without conditions. False if the queue is full. */
+bool read_queue_push(struct process *process, int64_t due_ns, bool is_repeat);
 /* Returns the index of the request that is due first; table->n_queued must not be 0. */
 size_t read_queue_first(const struct process_table *table);
 /*
@@ -451,13 +465,18 @@ void process_read_perf(struct process *process);
  * table.lock.
  */
 
-/* Reads the program, cgroup and mappings of the process from /proc/PID, in the calling thread. */
-void process_read(struct process *process);
 /*
- * Reads the program, cgroup and mappings of the process from the directory /proc/PID. dir_fd is the
- * descriptor of this directory, or a negative errno if it could not be opened.
+ * Has the thread `reader` read the program, cgroup and mappings of the process from /proc/PID, and
+ * waits for that, but not for long: reading hangs while the process's memory map is locked. Such a
+ * process is not read again until then.
  */
-void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat);
+void process_read_soon(struct process *process);
+/*
+ * If the thread `reader` has read one process for too long, has another thread go on with the
+ * others. /proc waits for the lock of a process's memory map, which a thread of the process keeps
+ * for as long as a file system does not answer it. Called with table.lock held.
+ */
+void process_reader_replace(struct process_table *table);
 int process_reader_start(struct process_table *table);
 void process_reader_stop(struct process_table *table);
 

@@ -68,6 +68,8 @@ struct process_stats {
 	uint64_t mappings_full; /* how often a process had more mappings than stackd keeps */
 	uint64_t table_full;	/* how often a process was not added because the table was full */
 	uint64_t moves_full;   /* how often a process was moved more than PROCESS_MOVES_MAX times */
+	unsigned int hanging;  /* number of processes whose reading hangs now */
+	int32_t last_hanging;  /* pid of the last one */
 	size_t dead_bytes;     /* memory of exited processes that are still in the table, in
 				  bytes */
 	size_t referred_bytes; /* see process_table_referred_bytes() */

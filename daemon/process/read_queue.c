@@ -82,10 +82,26 @@ static void put_off(struct process *process)
 	table->queue_full += !process->is_put_off;
 }
 
-void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat)
+bool read_queue_push(struct process *process, int64_t due_ns, bool is_repeat)
 {
 	struct process_table *table = process->table;
 
+	if (table->n_queued == READ_QUEUE_MAX) {
+		table->queue_full++;
+		return false;
+	}
+	process->refs++;
+	table->queue[table->n_queued++] = (struct read_request){
+		.process = process,
+		.due_ns = due_ns,
+		.is_repeat = is_repeat,
+	};
+	process_table_note_request(table, due_ns);
+	return true;
+}
+
+void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat)
+{
 	if ((process->has_exited && !process->pending) || process->is_kernel)
 		return;
 	if (process_is_put_off(process)) {
@@ -93,17 +109,7 @@ void read_queue_add(struct process *process, int64_t delay_ns, bool is_repeat)
 		put_off(process);
 		return;
 	}
-	if (table->n_queued == READ_QUEUE_MAX) {
-		table->queue_full++;
-		return;
-	}
-	process->refs++;
-	table->queue[table->n_queued] = (struct read_request){
-		.process = process,
-		.due_ns = clock_ns(CLOCK_MONOTONIC) + delay_ns,
-		.is_repeat = is_repeat,
-	};
-	process_table_note_request(table, table->queue[table->n_queued++].due_ns);
+	read_queue_push(process, clock_ns(CLOCK_MONOTONIC) + delay_ns, is_repeat);
 }
 
 size_t read_queue_first(const struct process_table *table)

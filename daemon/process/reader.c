@@ -23,6 +23,15 @@
 #define BUDGET_EVERY	 16
 
 /*
+ * A process that takes longer to read than HANGING_NS is left to the thread that reads it, of which
+ * there may be HANGING_MAX. Who needs what is read waits PATIENCE_NS longer than that.
+ */
+#define HANGING_NS  (2 * NS_PER_S)
+#define PATIENCE_NS (100 * NS_PER_MS)
+
+enum { HANGING_MAX = 16 };
+
+/*
  * Files whose mappings walks found are opened for a process at this rate: 128 at once, then one
  * every 20 ms. Mappings beyond that have their path only.
  */
@@ -153,7 +162,11 @@ static void note_too_late(struct process *process)
 	process->table->too_late++;
 }
 
-void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat)
+/*
+ * Reads the program, cgroup and mappings of the process from the directory /proc/PID. dir_fd is the
+ * descriptor of this directory, or a negative errno if it could not be opened.
+ */
+static void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat)
 {
 	_cleanup_(reading_fini) struct reading reading = { 0 };
 	_cleanup_(process_maps_unrefp) struct process_maps *before = NULL;
@@ -180,10 +193,12 @@ void process_read_from(struct process *process, int dir_fd, const struct procfs_
 		process->read_applied = number;
 		reading_apply(process, &reading);
 	}
+	if (process->reads_ended < number)
+		process->reads_ended = number;
 	process_table_unlock(table);
 }
 
-void process_read(struct process *process)
+static void process_read(struct process *process)
 {
 	struct process_table *table = process->table;
 	struct procfs_stat stat;
@@ -264,7 +279,7 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 	is_due = !is_put_off && process_should_read(process, clock_ns(CLOCK_MONOTONIC));
 	pthread_mutex_unlock(&table->lock);
 	if (is_due)
-		process_read(process);
+		process_read_soon(process);
 	found_open(process, mappings, is_put_off);
 }
 
@@ -286,14 +301,36 @@ static void budget_use(struct process_table *table, int64_t begun_ns)
 	table->budget_used_ns += table->request_ns;
 }
 
-/* Carries out a read request. Called with table.lock held; releases the lock while it reads. */
-static void serve(struct process_table *table, const struct read_request *request)
+/*
+ * Ends the reading of a process by the thread with this number. False if another thread is `reader`
+ * by now, because this one hung.
+ */
+static bool reading_end(struct process_table *table, struct process *process, unsigned int number)
+{
+	bool is_reader = table->reader_number == number;
+
+	if (is_reader) {
+		table->reading = NULL;
+	} else {
+		process->is_hanging = false;
+		table->n_hanging--;
+	}
+	pthread_cond_broadcast(&table->has_read);
+	return is_reader;
+}
+
+/*
+ * Carries out a read request. Called with table.lock held; releases the lock while it reads.
+ * Returns what reading_end() does.
+ */
+static bool serve(struct process_table *table, const struct read_request *request,
+		  unsigned int number)
 {
 	bool is_measured = table->n_served++ % BUDGET_EVERY == 0;
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int64_t begun = is_measured ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	struct process *process = request->process;
-	bool is_wanted = !process->has_exited || !process->maps || process->pending;
+	bool is_wanted = !process->has_exited || !process->maps || process->pending, is_reader;
 
 	if (now - table->budget_start_ns > BUDGET_PERIOD_NS) {
 		table->budget_start_ns = now;
@@ -303,14 +340,24 @@ static void serve(struct process_table *table, const struct read_request *reques
 		table->queue_full++;
 		is_wanted = false;
 	}
+	is_wanted &= !process->is_hanging;
+	if (!is_wanted)
+		process->reads_ended = ++process->reads_begun;
+	table->reading = process;
+	table->reading_ns = now;
 	pthread_mutex_unlock(&table->lock);
 	if (is_wanted) {
 		process_read(process);
 		walk_mappings_open(process);
 	}
+	pthread_mutex_lock(&table->lock);
+	is_reader = reading_end(table, process, number);
+	pthread_mutex_unlock(&table->lock);
 	process_unref(process);
 	pthread_mutex_lock(&table->lock);
-	budget_use(table, begun);
+	if (is_reader)
+		budget_use(table, begun);
+	return is_reader;
 }
 
 /*
@@ -339,10 +386,12 @@ static void *reader_run(void *data)
 {
 	struct activity activity = { .thread = "stackd-proc", .work = "reading processes" };
 	struct process_table *table = data;
+	unsigned int number;
 
 	thread_set_urgent();
 	activity_watch(&activity);
 	pthread_mutex_lock(&table->lock);
+	number = table->reader_number;
 	while (!table->is_stopping) {
 		struct read_request request;
 		bool has_loaded;
@@ -354,7 +403,8 @@ static void *reader_run(void *data)
 		if (table->n_queued && table->queue[first].due_ns <= clock_ns(CLOCK_MONOTONIC)) {
 			request = table->queue[first];
 			table->queue[first] = table->queue[--table->n_queued];
-			serve(table, &request);
+			if (!serve(table, &request, number))
+				break;
 			continue;
 		}
 		table->reader_has_rows = false;
@@ -369,6 +419,74 @@ static void *reader_run(void *data)
 	pthread_mutex_unlock(&table->lock);
 	activity_unwatch(&activity);
 	return NULL;
+}
+
+/* Starts a thread as `reader`. Returns 0 or a positive errno. */
+static int reader_begin(struct process_table *table)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the main thread handles signals */
+	r = pthread_create(&table->reader, NULL, reader_run, table);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!r)
+		pthread_setname_np(table->reader, "stackd-proc");
+	return r;
+}
+
+void process_reader_replace(struct process_table *table)
+{
+	const pthread_t old = table->reader;
+	struct process *process = table->reading;
+
+	if (!process || table->n_hanging == HANGING_MAX ||
+	    clock_ns(CLOCK_MONOTONIC) - table->reading_ns < HANGING_NS)
+		return;
+	table->reader_number++;
+	if (reader_begin(table)) {
+		table->reader_number--;
+		return;
+	}
+	pthread_detach(old);
+	process->is_hanging = true;
+	table->n_hanging++;
+	table->last_hanging = process->id.pid;
+	table->reading = NULL;
+}
+
+/* True if a read that began after `begun` others has ended, or none will end soon. */
+static bool has_been_read(const struct process *process, uint64_t begun)
+{
+	const struct process_table *table = process->table;
+
+	return process->reads_ended > begun || process->is_hanging || table->is_stopping ||
+	       table->n_hanging == HANGING_MAX;
+}
+
+void process_read_soon(struct process *process)
+{
+	struct process_table *table = process->table;
+	int64_t now = clock_ns(CLOCK_MONOTONIC), end = now + HANGING_NS + PATIENCE_NS, step;
+	uint64_t begun;
+
+	pthread_mutex_lock(&table->lock);
+	begun = process->reads_begun;
+	if (process->is_hanging || !read_queue_push(process, now, false)) {
+		pthread_mutex_unlock(&table->lock);
+		return;
+	}
+	process_table_unlock(table);
+	pthread_mutex_lock(&table->lock);
+	while (!has_been_read(process, begun) && now < end) {
+		step = now + PATIENCE_NS;
+		pthread_cond_timedwait(&table->has_read, &table->lock,
+				       &(struct timespec){ step / NS_PER_S, step % NS_PER_S });
+		process_reader_replace(table);
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	pthread_mutex_unlock(&table->lock);
 }
 
 /*
@@ -411,18 +529,30 @@ int process_reader_start(struct process_table *table)
 	sigset_t all, before;
 	int r, s;
 
+	r = reader_begin(table);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* the main thread handles signals */
-	r = pthread_create(&table->reader, NULL, reader_run, table);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	s = pthread_create(&table->files, NULL, files_run, table);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	table->has_reader = !r;
 	table->has_files = !s;
-	if (!r)
-		pthread_setname_np(table->reader, "stackd-proc");
 	if (!s)
 		pthread_setname_np(table->files, "stackd-files");
 	return r ? -r : -s;
+}
+
+/* Waits for the end of `reader`, unless it hangs. */
+static void reader_end(struct process_table *table)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + HANGING_NS;
+	const struct timespec until = { end / NS_PER_S, end % NS_PER_S };
+
+	if (!pthread_clockjoin_np(table->reader, NULL, CLOCK_MONOTONIC, &until))
+		return;
+	pthread_detach(table->reader);
+	pthread_mutex_lock(&table->lock);
+	table->n_hanging++;
+	pthread_mutex_unlock(&table->lock);
 }
 
 void process_reader_stop(struct process_table *table)
@@ -432,8 +562,9 @@ void process_reader_stop(struct process_table *table)
 	pthread_mutex_unlock(&table->lock);
 	pthread_cond_signal(&table->wake);
 	pthread_cond_signal(&table->files_wake);
+	pthread_cond_broadcast(&table->has_read);
 	if (table->has_reader)
-		pthread_join(table->reader, NULL);
+		reader_end(table);
 	if (table->has_files)
 		pthread_join(table->files, NULL);
 	for (size_t i = 0; i < table->n_queued; i++)

@@ -20,11 +20,12 @@ static int scan_one(struct process_table *table, int32_t pid)
 	if (process)
 		process->refs++;
 	process_table_unlock(table);
-	if (process)
-		process_read_from(process, fd, &stat);
-	process_unref(process);
 	close(fd);
-	return process ? 0 : -ENOMEM;
+	if (!process)
+		return -ENOMEM;
+	process_read_soon(process);
+	process_unref(process);
+	return 0;
 }
 
 int process_table_scan(struct process_table *table)

@@ -26,6 +26,7 @@ int process_table_new_stored(struct process_table **out)
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->wake, NULL);
 	pthread_cond_init(&table->files_wake, NULL);
+	pthread_cond_init(&table->has_read, NULL);
 	*out = table;
 	return 0;
 }

@@ -96,6 +96,9 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t n;
 
+	pthread_mutex_lock(&table->lock);
+	process_reader_replace(table);
+	pthread_mutex_unlock(&table->lock);
 	module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
 	n = sweep_table(table, sweep, suspects);
 	for (size_t i = 0; i < n; i++) {

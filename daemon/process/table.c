@@ -527,6 +527,8 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
 		.moves_full = table->moves_full,
+		.hanging = table->n_hanging,
+		.last_hanging = table->last_hanging,
 		.dead_bytes = table->dead_bytes,
 		.referred_bytes = table->referred_bytes,
 		.perf_map_bytes = perf_maps_bytes(),
@@ -580,6 +582,7 @@ int process_table_new(uint64_t max_memory, struct process_table **out)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&table->wake, &attr);
+	pthread_cond_init(&table->has_read, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_cond_init(&table->files_wake, NULL);
 	r = process_reader_start(table);
@@ -598,6 +601,8 @@ struct process_table *process_table_free(struct process_table *table)
 	if (!table)
 		return NULL;
 	process_reader_stop(table);
+	if (table->n_hanging) /* a thread still uses it; stackd exits soon */
+		return NULL;
 	HASH_ITER (hh, table->images, images, next) {
 		struct process *process = images->first, *older;
 
@@ -613,6 +618,7 @@ struct process_table *process_table_free(struct process_table *table)
 	process_texts_free(table);
 	module_registry_free(table->registry);
 	pthread_cond_destroy(&table->wake);
+	pthread_cond_destroy(&table->has_read);
 	pthread_cond_destroy(&table->files_wake);
 	pthread_mutex_destroy(&table->lock);
 	free(table);

@@ -255,6 +255,17 @@ void health_openings(struct arena *arena, const struct opener_stats *opening, co
 						opening->hanging, opening->place);
 }
 
+void health_reads(struct arena *arena, const struct process_stats *processes, const char **problems,
+		  size_t *n)
+{
+	if (processes->hanging)
+		problems[(*n)++] =
+			arena_printf(arena,
+				     "reading /proc hangs for %u processes, the last pid %" PRId32
+				     ", whose memory map may be locked: their stacks may end early",
+				     processes->hanging, processes->last_hanging);
+}
+
 void health_parser(struct arena *arena, const struct parser_stats *parser, const char **problems,
 		   size_t *n)
 {
@@ -301,6 +312,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 	stuck_problems(recorder, answer->arena, problems, &n);
 	process_table_stats(recorder->processes, &processes);
 	health_openings(answer->arena, &processes.opening, problems, &n);
+	health_reads(answer->arena, &processes, problems, &n);
 	if (recorder->parser)
 		parser_stats(recorder->parser, &parser);
 	health_parser(answer->arena, &parser, problems, &n);

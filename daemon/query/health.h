@@ -40,7 +40,7 @@ enum { HEALTH_STUCK_MAX = 8 };
 
 enum {
 	HEALTH_MAX_PROBLEMS =
-		11 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
+		12 + HEALTH_STUCK_MAX + STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
 };
 
 /*
@@ -83,6 +83,10 @@ void health_budget(struct arena *arena, const struct budget_state *state, int64_
 /* If files are not opened because a file system does not answer. */
 void health_openings(struct arena *arena, const struct opener_stats *opening, const char **problems,
 		     size_t *n);
+
+/* If processes cannot be read because their memory maps are locked. */
+void health_reads(struct arena *arena, const struct process_stats *processes, const char **problems,
+		  size_t *n);
 
 /* If files cannot be parsed, as without memory or under a limit on processes. */
 void health_parser(struct arena *arena, const struct parser_stats *parser, const char **problems,

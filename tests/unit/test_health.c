@@ -240,6 +240,19 @@ static void test_openings(void **state)
 			    "files, the last at /mnt/nfs");
 }
 
+static void test_reads(void **state)
+{
+	struct process_stats processes = { .last_hanging = 7 };
+	size_t n = 0;
+
+	health_reads(arena, &processes, problems, &n);
+	assert_int_equal(n, 0);
+	processes.hanging = 1;
+	health_reads(arena, &processes, problems, &n);
+	assert_int_equal(n, 1);
+	assert_non_null(strstr(problems[0], "pid 7,"));
+}
+
 static void test_parser(void **state)
 {
 	struct parser_stats parser = { .postponed = 3 };
@@ -301,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_store, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_budget, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_openings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_reads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_parser, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 	};
