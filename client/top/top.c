@@ -413,9 +413,10 @@ static enum exit_code terminal_open(void)
 		return EXIT_CODE_USAGE;
 	}
 	if (!term || !term[0] || strcmp(term, "dumb") == 0 || !newterm(term, stdout, stdin)) {
-		print_message("top cannot use a terminal of the type \"%s\" ($TERM); stackctl "
-			      "snapshot and watch print lines",
-			      term ? term : "");
+		print_message("top cannot use %s%s%s; stackctl snapshot and watch print lines",
+			      term && term[0] ? "a terminal of the type \"" : "this terminal: ",
+			      term && term[0] ? term : "$TERM is not set",
+			      term && term[0] ? "\" ($TERM)" : "");
 		return EXIT_CODE_USAGE;
 	}
 	raw();

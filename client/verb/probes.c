@@ -41,7 +41,8 @@ static enum exit_code list_functions(const struct options *options)
 		print_message("%s that match cannot be traced%s", count_text(reply.forbidden),
 			      reply.file ? ", as they are chosen at run time (IFUNC)" : "");
 	if (reply.count == 0)
-		print_message("0 functions matched by \"%s\"", options->functions);
+		print_message("0 functions matched by \"%s\"%s", options->functions,
+			      reply.forbidden > 0 ? " can be traced" : "");
 	return code == EXIT_CODE_OK && reply.count == 0 ? EXIT_CODE_USAGE : code;
 }
 

@@ -115,7 +115,7 @@ static void unix_find(struct task *task, uint64_t inode, struct holder_answer *o
 	if (r) {
 		out->unknown =
 			r == -ENOENT
-				? "the socket is in another network namespace, or no Unix socket"
+				? "it is no TCP, UDP or Unix socket, or in another network namespace"
 				: "stackd may not ask the kernel about sockets (sock_diag)";
 		return;
 	}

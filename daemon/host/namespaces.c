@@ -9,8 +9,8 @@
 #include "common/base.h"
 #include "common/pid_namespace.h"
 
-/* Finds a clock that the time namespace moves. Returns its offset in seconds, rounded down; 0:
- * none. */
+/* Finds a clock that the time namespace moves. Returns its offset in seconds, 1 for less; 0: none.
+ */
 static int64_t clock_offset(char name[static 16])
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/timens_offsets", "re");

@@ -85,6 +85,7 @@ struct process {
 	struct old_comm *old_comms;  /* what it was called before, see texts.c */
 	struct old_text *old_texts;  /* strings of `exe` and `cgroup` from before, see texts.c */
 	unsigned n_moves;	     /* how many of them are groups that the process has left */
+	int64_t moves_from_ns;	     /* since when, of CLOCK_MONOTONIC, all such groups are known */
 	const char *exe, *cgroup;    /* paths of the program and of the cgroup; NULL if unknown.
 					Only process_set_text() changes them */
 	uint64_t exe_dev, exe_inode; /* device and inode of the program file; 0 if unknown */

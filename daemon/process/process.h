@@ -100,10 +100,11 @@ enum walk_end {
 
 /*
  * WALK_STATS_MAX: most programs that process_table_walk_stats() knows. PROCESS_MOVES_MAX: how many
- * moves of a process to other control groups are remembered while it is referenced. With the next
- * one, its group is unknown.
+ * moves of a process to other control groups are remembered while it is referenced; then the oldest
+ * is forgotten. If that is not older than PROCESS_MOVES_NS, the group is unknown until it is.
  */
 enum { WALK_STATS_MAX = 256, PROCESSES_MAX = 131072, PROCESS_MOVES_MAX = 64 };
+#define PROCESS_MOVES_NS (10 * 60 * NS_PER_S)
 
 /*
  * Statistics of how walks of the stacks of one program ended. A stack that occurs many times in a

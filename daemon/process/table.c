@@ -390,12 +390,12 @@ void process_table_note_move(struct process_table *table, const struct process_i
 	if (!process)
 		process = process_find_latest(table, id);
 	path = process_name_find(table, group_name);
-	if (process && (path || group_name == NAME_NONE))
+	if (process) {
 		process_move(process, path);
-	if (process && !path && group_name != NAME_NONE)
-		read_queue_add(process, 0, false);
-	if (process)
 		process->group_name = group_name;
+		if (!path && group_name != NAME_NONE)
+			read_queue_add(process, 0, false);
+	}
 	process_table_unlock(table);
 }
 

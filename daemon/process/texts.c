@@ -135,20 +135,47 @@ void process_set_text(struct process *process, const char **field, const char *v
 	text_set(process, field, value, 0);
 }
 
+/*
+ * Forgets the control group that the process left first, if that was before before_ns: no caller
+ * can still use the string. What process_cgroup_at() returns for that time is NULL then.
+ */
+static bool oldest_move_drop(struct process *process, int64_t before_ns)
+{
+	struct old_text **oldest = NULL, *old;
+
+	for (struct old_text **at = &process->old_texts; *at; at = &(*at)->next)
+		if ((*at)->until_ns)
+			oldest = at;
+	if (!oldest || (*oldest)->until_ns > before_ns)
+		return false;
+	old = *oldest;
+	*oldest = old->next;
+	process->moves_from_ns = old->until_ns;
+	process->n_moves--;
+	text_put(process->table, old->text);
+	free(old);
+	return true;
+}
+
 void process_move(struct process *process, const char *cgroup)
 {
-	if (process->n_moves >= PROCESS_MOVES_MAX) {
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (process->n_moves >= PROCESS_MOVES_MAX &&
+	    !oldest_move_drop(process, now - PROCESS_MOVES_NS)) {
 		process->table->moves_full++;
 		process_set_text(process, &process->cgroup, NULL);
 		return;
 	}
-	text_set(process, &process->cgroup, cgroup, clock_ns(CLOCK_MONOTONIC));
+	text_set(process, &process->cgroup, cgroup, now);
 }
 
 const char *process_cgroup_at(const struct process *process, int64_t at_ns)
 {
 	const char *cgroup = process->cgroup;
 
+	if (at_ns < process->moves_from_ns)
+		return NULL;
 	for (const struct old_text *old = process->old_texts; old; old = old->next)
 		if (old->until_ns > at_ns)
 			cgroup = old->text;

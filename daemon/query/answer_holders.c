@@ -136,7 +136,9 @@ static void chain_make(const struct waits *waits, const void *wait, struct group
 
 	for (size_t i = 0; at && i < HOLDER_LOOKUPS; i++) {
 		if (at == wait) {
-			found->is_deadlock = true;
+			/* One that holds the other end itself may have a signal handler or a
+			 * timeout. */
+			found->is_deadlock = i > 0 || held_is_lock(waits->step(waits, wait).reason);
 			return;
 		}
 		/* The wait is for a ring of others, and is no part of it. */

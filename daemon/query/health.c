@@ -59,8 +59,9 @@ static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsi
 			    sum->windows == 1 ? "" : "s", sum->newest->seq, when,
 			    window_loss_name(loss));
 	if (*out && flood.cgroup)
-		*out = arena_printf(arena, "%s; %u %% of that window's rows are of %s", *out,
-				    flood.percent, flood.cgroup);
+		*out = arena_printf(
+			arena, "%s; %u %% of that window's rows are of %s", *out, flood.percent,
+			strcmp(flood.cgroup, "/") == 0 ? "the root cgroup" : flood.cgroup);
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -309,7 +310,6 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 				probe->reason ? probe->reason : "unknown");
 	}
 	window_problems(recorder, answer->arena, problems, &n);
-	stuck_problems(recorder, answer->arena, problems, &n);
 	process_table_stats(recorder->processes, &processes);
 	health_openings(answer->arena, &processes.opening, problems, &n);
 	health_reads(answer->arena, &processes, problems, &n);
@@ -321,6 +321,8 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 					     "no names of kernel functions: /proc/kallsyms: %s",
 					     strerror(-kernel));
 	store_problems(recorder, answer->arena, problems, &n);
+	/* After what may have made them stuck. */
+	stuck_problems(recorder, answer->arena, problems, &n);
 	budget_state(recorder->budget, &budget);
 	health_budget(answer->arena, &budget, clock_ns(CLOCK_REALTIME), problems, &n);
 	r = past_problems(recorder, answer, problems, &n);

@@ -69,7 +69,7 @@ int session_find_groups(struct session *session, struct wire_error *error);
 
 /*
  * Looks whether cgroups of the filter were removed and made anew, as by a restart of a unit, and
- * has the probe record the new ones. Called by the sweeper.
+ * has the probe record the new ones. Only the sweeper calls it, and uses session->cgroups.
  */
 void session_follow_groups(struct session *session);
 

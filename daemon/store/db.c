@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "common/base.h"
 
@@ -292,11 +293,16 @@ static int schema_update(struct store_db *db)
 static int size_limit(struct store_db *db)
 {
 	struct rlimit limit;
+	struct stat st;
 	char pragma[64];
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur / STORE_PAGE > INT32_MAX)
 		return 0;
 	db->is_limited = true;
+	/* SQLite does not make a database smaller, and could not copy the log to this one. */
+	if (stat(sqlite3_db_filename(db->handle, NULL), &st) == 0 &&
+	    (rlim_t)st.st_size > limit.rlim_cur)
+		return -EFBIG;
 	snprintf(pragma, sizeof(pragma), "PRAGMA max_page_count = %d",
 		 (int)(limit.rlim_cur / STORE_PAGE));
 	return store_db_run(db, pragma);

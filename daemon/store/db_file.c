@@ -14,6 +14,9 @@
 #include "common/write_error.h"
 #include "daemon/store/internal.h"
 
+/* How often the writer looks whether a query has ended that reads files which were moved. */
+#define MOVED_AGAIN_NS NS_PER_S
+
 /*
  * Returns a hint for the message about the error `r`: what to change in the systemd unit. "" if the
  * unit is not the likely cause.
@@ -256,6 +259,38 @@ static size_t file_moved(const struct store *store)
 	return i;
 }
 
+static bool waits_never(void *userdata)
+{
+	return false;
+}
+
+/*
+ * SQLite leaves the log of a file that was moved as it is, and a new database would delete it: the
+ * newest windows have to be copied from it to the file first. Returns 0, or a negative errno if
+ * they were not copied; -EAGAIN if that is still to be tried, as a query reads the database.
+ */
+static int log_rescue(struct store *store, size_t moved)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	char who[LOCK_OWNER_TEXT];
+	int r;
+
+	if (now < store->moved_next_ns)
+		return -EAGAIN;
+	r = store_db_truncate_log(&store->db, waits_never, NULL);
+	/* Without the database, there is nothing to which the log could be copied. */
+	if (r != -EBUSY || !moved)
+		return r;
+	store->moved_next_ns = now + MOVED_AGAIN_NS;
+	store_lock_owner(store, STORE_LOCK_READ, who);
+	store_set_problem(
+		store,
+		"%s%s: was moved, removed or replaced; windows go to the old file as long "
+		"as %s reads the database",
+		store->path, suffixes[moved], who);
+	return -EAGAIN;
+}
+
 void store_file_follow(struct store *store)
 {
 	size_t moved;
@@ -263,24 +298,18 @@ void store_file_follow(struct store *store)
 
 	if (!store->db.handle || (moved = file_moved(store)) == STORE_FILES)
 		return;
-	/*
-	 * SQLite leaves the log of a file that was moved as it is, and a new database would delete
-	 * it: the newest windows have to be copied from it to the file now.
-	 */
-	r = sqlite3_wal_checkpoint_v2(store->db.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
-				      NULL);
-	/* If the database is still there, wait for the query: the log can still be copied. */
-	if (r == SQLITE_BUSY && moved)
+	r = log_rescue(store, moved);
+	if (r == -EAGAIN)
 		return;
+	store->moved_next_ns = 0;
 	/* Closing it would delete the log at the path, which may be that of another database. */
 	sqlite3_db_config(store->db.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	store_file_close(store);
 	log_unlink(store);
 	store->open_next_ns = 0;
-	store_set_notice(
-		store, "%s%s: was moved, removed or replaced while stackd used it; %s%s",
-		store->path, suffixes[moved],
-		moved ? "it is made again"
-		      : "the windows in it are not there any more, later ones are in the file that is there now",
-		r ? "; the last ones before may be lost, as a query was reading" : "");
+	store_set_notice(store, "%s%s: was moved, removed or replaced while stackd used it; %s%s",
+			 store->path, suffixes[moved],
+			 moved ? "it is made again"
+			       : "its windows are gone, later ones are in the file at the path",
+			 r ? "; the last ones before may be lost, as a query was reading" : "");
 }

@@ -127,6 +127,11 @@ struct store {
 	 * does
 	 */
 	int64_t log_busy_ns;
+	/*
+	 * time of CLOCK_MONOTONIC before which the writer does not look again whether the query has
+	 * ended that reads a file which was moved; 0: none does
+	 */
+	int64_t moved_next_ns;
 	int64_t written_real_ns; /* end of the window written last, in ns since the epoch */
 	/*
 	 * One member for each kind of probe: the end of the window that was written last for the

@@ -20,7 +20,10 @@ static const struct {
 	[STORE_LOCK_READ] = { 123, 127 },
 };
 
-/* True if this line of /proc/locks is such a lock of the file. Sets *pid to the process. */
+/*
+ * True if this line of /proc/locks is such a lock of the file. Sets *pid to the process. On btrfs
+ * never, as its files have other devices there than in stat().
+ */
 static bool line_is_lock(const char *line, const struct stat *index, enum store_lock lock,
 			 int32_t *pid)
 {

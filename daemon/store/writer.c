@@ -323,7 +323,7 @@ static void window_written(struct store *store, const struct window *window)
 	store->written_real_ns = end;
 	if (window->session < SESSION_FIRST_ID)
 		store->written_always_ns[window->kind] = end;
-	if (!log_is_held(store))
+	if (!log_is_held(store) && !store->moved_next_ns)
 		store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.written += window->parts;

@@ -246,7 +246,7 @@ static void kernel_stack_resolve(struct namer *namer, struct stack *stack, size_
 		stack->n_named += symbols[i].name != NULL;
 	}
 	if (has_changing)
-		stack->names_version = namer->kernel.version;
+		stack->names_version = namer->kernel.version + 1;
 	if (!stack->is_sample)
 		kernel_first_frame(symbols, n, &first, name, sizeof(name));
 	frames_add(namer, stack, symbols + first, NULL, n - first);
@@ -345,7 +345,7 @@ static bool has_same_frames(const struct stack *a, const struct stack *b)
 static struct stack *stack_name_again(struct namer *namer, struct stack *stack)
 {
 	struct stack *again;
-	uint32_t version = namer->kernel.version;
+	uint32_t version = namer->kernel.version + 1;
 
 	if (stack->process) {
 		process_refresh_perf(stack->process);
@@ -357,7 +357,8 @@ static struct stack *stack_name_again(struct namer *namer, struct stack *stack)
 	if (!again)
 		return NULL;
 	stack_name(namer, again, true);
-	if (again->n_named >= stack->n_named && !has_same_frames(again, stack))
+	if (again->n_named >= stack->n_named && !has_same_frames(again, stack) &&
+	    !(again->flags & ~stack->flags & STACK_IS_TRUNCATED))
 		return stack_table_replace(namer->stacks, stack, again);
 	stack->names_version = version;
 	stack_table_discard(namer->stacks, again);
@@ -377,7 +378,7 @@ static void stack_renew(void *userdata, struct stack **slot)
 	struct namer *namer = renewal->namer;
 	struct stack *stack = *slot, *next;
 
-	if (!stack || !stack->names_version ||
+	if (!stack || !stack->names_version || stack->flags & STACK_IS_AMBIGUOUS ||
 	    (stack->n_named == stack->n_raw) != renewal->is_of_named)
 		return;
 	next = stack_table_successor(namer->stacks, stack);

@@ -669,6 +669,29 @@ def test_moved(directory):
              f"{what}: {len(before)} + {len(after)} of {count} windows")
 
 
+def test_moved_read(directory):
+    """The log is removed while another program reads the database: the problem names the program, windows
+    go on, and when it ends, all of them are in the database."""
+    path, count = f"{directory}/stackd.db", 400
+    writer = Watched(path, count, STORE_PACE="5")
+    try:
+        writer.read(40)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("BEGIN")
+            db.execute("SELECT count(*) FROM windows").fetchall()
+            os.unlink(f"{path}-wal")
+            wait_for(lambda: f"as long as pid {os.getpid()} (" in writer.said(), "the problem")
+            written = writer.text(writer.out).count("\n")
+            writer.read(written + 40)
+            db.execute("ROLLBACK")
+        need(writer.process.wait(120) == 0, f"the writer ended with {writer.process.returncode}")
+    finally:
+        writer.process.kill()
+        writer.process.wait()
+    _, _, bad, damaged, after = check(path)
+    need(not bad and not damaged and len(after) == count, f"{len(after)} windows of {count}")
+
+
 def test_replaced(directory):
     """A file system is mounted over the directory; its files have the same inode numbers."""
     disk, other = f"{directory}/disk", f"{directory}/other"
