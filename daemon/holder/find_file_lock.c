@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 
 #include "common/base.h"
-#include "daemon/holder/file_lock.h"
 #include "daemon/holder/internal.h"
+#include "daemon/host/file_lock.h"
 
 /*
  * LOCKS_BYTES, FDINFO_BYTES: as much of /proc/locks and of a descriptor's fdinfo, with a line for

@@ -30,11 +30,11 @@
 
 #include "common/base.h"
 #include "daemon/holder/descriptors.h"
-#include "daemon/holder/file_lock.h"
 #include "daemon/holder/holder.h"
 #include "daemon/holder/inet_table.h"
 #include "daemon/host/cgroup.h"
 #include "daemon/host/fd_message.h"
+#include "daemon/host/file_lock.h"
 #include "daemon/host/procfs.h"
 
 static char path[] = "/tmp/stackd-holder-XXXXXX";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_HOLDER_FILE_LOCK_H
-#define STACKD_DAEMON_HOLDER_FILE_LOCK_H
+#ifndef STACKD_DAEMON_HOST_FILE_LOCK_H
+#define STACKD_DAEMON_HOST_FILE_LOCK_H
 
 /* Reads lines of /proc/locks, and those of the same form in /proc/PID/fdinfo. Pure; any thread. */
 

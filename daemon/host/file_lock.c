@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/holder/file_lock.h"
+#include "daemon/host/file_lock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
