@@ -473,6 +473,11 @@ void process_read_perf(struct process *process);
  */
 void process_read_soon(struct process *process);
 /*
+ * Waits until at most `most` requests are queued; if it is 0, also for the end of the last read.
+ * Gives up where too many reads hang.
+ */
+void process_reader_await(struct process_table *table, size_t most);
+/*
  * If the thread `reader` has read one process for too long, has another thread go on with the
  * others. /proc waits for the lock of a process's memory map, which a thread of the process keeps
  * for as long as a file system does not answer it. Called with table.lock held.

@@ -421,19 +421,26 @@ static void *reader_run(void *data)
 	return NULL;
 }
 
-/* Starts a thread as `reader`. Returns 0 or a positive errno. */
-static int reader_begin(struct process_table *table)
+/* Starts a thread that handles no signals, which the main thread does. Returns 0 or a positive
+ * errno. */
+static int thread_begin(pthread_t *thread, const char *name, void *(*run)(void *data),
+			struct process_table *table)
 {
 	sigset_t all, before;
 	int r;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* the main thread handles signals */
-	r = pthread_create(&table->reader, NULL, reader_run, table);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(thread, NULL, run, table);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!r)
-		pthread_setname_np(table->reader, "stackd-proc");
+		pthread_setname_np(*thread, name);
 	return r;
+}
+
+static int reader_begin(struct process_table *table)
+{
+	return thread_begin(&table->reader, "stackd-proc", reader_run, table);
 }
 
 void process_reader_replace(struct process_table *table)
@@ -465,10 +472,24 @@ static bool has_been_read(const struct process *process, uint64_t begun)
 	       table->n_hanging == HANGING_MAX;
 }
 
+/*
+ * Waits until a process was read, for PATIENCE_NS at most, and replaces a reader that hangs.
+ * Returns the time of CLOCK_MONOTONIC. Called with table.lock held.
+ */
+static int64_t wait_for_read(struct process_table *table)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+
+	pthread_cond_timedwait(&table->has_read, &table->lock,
+			       &(struct timespec){ end / NS_PER_S, end % NS_PER_S });
+	process_reader_replace(table);
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
 void process_read_soon(struct process *process)
 {
 	struct process_table *table = process->table;
-	int64_t now = clock_ns(CLOCK_MONOTONIC), end = now + HANGING_NS + PATIENCE_NS, step;
+	int64_t now = clock_ns(CLOCK_MONOTONIC), end = now + HANGING_NS + PATIENCE_NS;
 	uint64_t begun;
 
 	pthread_mutex_lock(&table->lock);
@@ -479,13 +500,19 @@ void process_read_soon(struct process *process)
 	}
 	process_table_unlock(table);
 	pthread_mutex_lock(&table->lock);
-	while (!has_been_read(process, begun) && now < end) {
-		step = now + PATIENCE_NS;
-		pthread_cond_timedwait(&table->has_read, &table->lock,
-				       &(struct timespec){ step / NS_PER_S, step % NS_PER_S });
-		process_reader_replace(table);
-		now = clock_ns(CLOCK_MONOTONIC);
-	}
+	while (!has_been_read(process, begun) && now < end)
+		now = wait_for_read(table);
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_reader_await(struct process_table *table, size_t most)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), end = now + HANGING_MAX * HANGING_NS;
+
+	pthread_mutex_lock(&table->lock);
+	while ((table->n_queued > most || (!most && table->reading)) && now < end &&
+	       table->n_hanging < HANGING_MAX)
+		now = wait_for_read(table);
 	pthread_mutex_unlock(&table->lock);
 }
 
@@ -526,18 +553,11 @@ static void *files_run(void *data)
 
 int process_reader_start(struct process_table *table)
 {
-	sigset_t all, before;
-	int r, s;
+	int r = reader_begin(table);
+	int s = thread_begin(&table->files, "stackd-files", files_run, table);
 
-	r = reader_begin(table);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	s = pthread_create(&table->files, NULL, files_run, table);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	table->has_reader = !r;
 	table->has_files = !s;
-	if (!s)
-		pthread_setname_np(table->files, "stackd-files");
 	return r ? -r : -s;
 }
 

@@ -7,6 +7,9 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
+/* How many processes the thread `reader` may have before it: each wait for it takes a switch. */
+enum { SCAN_AHEAD = 64 };
+
 static int scan_one(struct process_table *table, int32_t pid)
 {
 	struct process *process;
@@ -15,17 +18,14 @@ static int scan_one(struct process_table *table, int32_t pid)
 
 	if (fd < 0)
 		return 0; /* the process has exited since /proc was listed */
+	close(fd);
+	process_reader_await(table, SCAN_AHEAD);
 	pthread_mutex_lock(&table->lock);
 	process = process_find_or_add_scanned(table, pid, stat.start_ticks);
 	if (process)
-		process->refs++;
+		read_queue_push(process, clock_ns(CLOCK_MONOTONIC), false);
 	process_table_unlock(table);
-	close(fd);
-	if (!process)
-		return -ENOMEM;
-	process_read_soon(process);
-	process_unref(process);
-	return 0;
+	return process ? 0 : -ENOMEM;
 }
 
 int process_table_scan(struct process_table *table)
@@ -44,5 +44,6 @@ int process_table_scan(struct process_table *table)
 			r = scan_one(table, (int32_t)pid);
 	}
 	closedir(proc);
+	process_reader_await(table, 0);
 	return r;
 }

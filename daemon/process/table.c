@@ -390,7 +390,8 @@ void process_table_note_move(struct process_table *table, const struct process_i
 	if (!process)
 		process = process_find_latest(table, id);
 	path = process_name_find(table, group_name);
-	if (process) {
+	/* A move in a hierarchy of version 1 leaves the group as it was. */
+	if (process && (!group_name || group_name != process->group_name)) {
 		process_move(process, path);
 		process->group_name = group_name;
 		if (!path && group_name != NAME_NONE)

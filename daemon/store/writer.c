@@ -575,9 +575,10 @@ void *store_writer_run(void *data)
 		activity_end(&activity);
 		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + sleep_ns, &is_stopping);
 		activity_begin(&activity);
-		store_file_follow(store);
 		if (window)
 			store_join_take(store, window);
+		else
+			store_file_follow(store);
 		/*
 		 * If a window has just been written, look into the queue again without sleeping: it
 		 * may have more windows, which are to be written before old ones are merged.

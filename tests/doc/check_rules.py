@@ -40,7 +40,7 @@ ROOMS = {
     "daemon/drain": (
         "daemon/base", "daemon/host", "daemon/config", "daemon/process", "daemon/probe",
         "daemon/window"),
-    "daemon/store": ("daemon/base", "daemon/process", "daemon/window"),
+    "daemon/store": ("daemon/base", "daemon/host", "daemon/process", "daemon/window"),
     "daemon/session": (
         "proto", "daemon/base", "daemon/host", "daemon/holder", "daemon/config", "daemon/broker",
         "daemon/symbol", "daemon/unwind", "daemon/parse", "daemon/process", "daemon/probe",
