@@ -19,6 +19,15 @@ int stream_finish(FILE *out)
 	return errno ? -errno : -EIO;
 }
 
+int stdout_finish(const char *program)
+{
+	int r = stream_finish(stdout);
+
+	if (r)
+		fprintf(stderr, "%s: standard output: %s\n", program, write_error_text(r));
+	return r;
+}
+
 const char *write_error_text(int r)
 {
 	return abs(r) == EFBIG

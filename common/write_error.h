@@ -13,6 +13,12 @@
 int stream_finish(FILE *out);
 
 /*
+ * Does this for standard output, and prints to standard error why it failed, as this program.
+ * Returns the same.
+ */
+int stdout_finish(const char *program);
+
+/*
  * Returns the text for an errno, positive or negative, of a write. Names the limit where the
  * kernel's text reads as if the file were to blame.
  */

@@ -34,11 +34,7 @@ static void memory_setup(void)
 /* Writes out what was printed. Returns the exit code. */
 static int output_end(void)
 {
-	int r = stream_finish(stdout);
-
-	if (r)
-		fprintf(stderr, "stackd: standard output: %s\n", write_error_text(r));
-	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+	return stdout_finish("stackd") ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int dump_config(struct config *config)

@@ -72,11 +72,7 @@ static const struct fleet_verb *verb_find(const char *name)
 
 int fleet_output_end(void)
 {
-	int r = stream_finish(stdout);
-
-	if (r < 0)
-		fprintf(stderr, "stackd-fleet: standard output: %s\n", write_error_text(r));
-	return r < 0 ? FLEET_EXIT_FAILED : FLEET_EXIT_OK;
+	return stdout_finish("stackd-fleet") ? FLEET_EXIT_FAILED : FLEET_EXIT_OK;
 }
 
 /* Loads the settings, then runs the verb or, without one, prints the settings. */

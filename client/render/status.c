@@ -523,23 +523,45 @@ static void brief_probe(const struct page *page, const struct wire_probe *probe)
 		  hook[0] ? ", " : "", hook, reason[0] ? ": " : "", reason, blind);
 }
 
+/* Names in one line. The caller frees `text` after names_end(). */
+struct names {
+	FILE *out;
+	char *text;
+	size_t size, n;
+};
+
+static void names_begin(struct names *names)
+{
+	*names = (struct names){};
+	names->out = must(open_memstream(&names->text, &names->size));
+}
+
+static void names_add(struct names *names, const char *name)
+{
+	_cleanup_(freep) char *escaped = name_escape(name);
+
+	fprintf(names->out, "%s%s", names->n++ > 0 ? ", " : "", escaped);
+}
+
+static void names_end(struct names *names)
+{
+	must(fclose(names->out) == 0 ? names->text : NULL);
+}
+
 /* Prints the names of the probes that are off in one line; `stackctl probes` says why each is. */
 static void brief_off(const struct page *page, const struct wire_probes *probes)
 {
-	_cleanup_(freep) char *names = NULL;
-	size_t size, n = 0;
-	FILE *out = must(open_memstream(&names, &size));
+	struct names names;
 
-	for (size_t i = 0; i < probes->n; i++) {
-		_cleanup_(freep) char *name = name_escape(probes->v[i].name);
-
+	names_begin(&names);
+	for (size_t i = 0; i < probes->n; i++)
 		if (strcmp(probes->v[i].state, "off") == 0)
-			fprintf(out, "%s%s", n++ > 0 ? ", " : "", name);
-	}
-	must(fclose(out) == 0 ? names : NULL);
-	if (n > 0)
+			names_add(&names, probes->v[i].name);
+	names_end(&names);
+	if (names.n > 0)
 		head_line(page, STYLE_PLAIN, "off", "%s; for a while: stackctl record PROBE",
-			  names);
+			  names.text);
+	free(names.text);
 }
 
 static void brief_history(const struct page *page, const struct wire_status_reply *s)
@@ -607,21 +629,18 @@ static void brief_unwind(const struct page *page, const struct wire_unwind *unwi
 /* Prints which limits were reached in one line. */
 static void brief_limits(const struct page *page, const struct wire_limits *limits)
 {
-	_cleanup_(freep) char *names = NULL;
-	size_t size, n = 0;
-	FILE *out = must(open_memstream(&names, &size));
+	struct names names;
 
-	for (size_t i = 0; i < limits->n; i++) {
-		_cleanup_(freep) char *name = name_escape(limits->v[i].name);
-
+	names_begin(&names);
+	for (size_t i = 0; i < limits->n; i++)
 		if (limits->v[i].hits > 0)
-			fprintf(out, "%s%s", n++ > 0 ? ", " : "", name);
-	}
-	must(fclose(out) == 0 ? names : NULL);
-	if (n > 0)
-		head_line(page, STYLE_WARN, "limits", "%zu reached (-v): %s", n, names);
+			names_add(&names, limits->v[i].name);
+	names_end(&names);
+	if (names.n > 0)
+		head_line(page, STYLE_WARN, "limits", "%zu reached (-v): %s", names.n, names.text);
 	else
 		head_line(page, STYLE_PLAIN, "limits", "none was reached");
+	free(names.text);
 }
 
 void render_status_brief(const struct page *page, const struct wire_status_reply *reply,

@@ -566,14 +566,9 @@ static void keep_other_traced(pid_t waiter)
 /* Has the keeper trace a thread, of which another process tells it if `pid` is 0. */
 static void ask_to_trace(pid_t pid)
 {
-	sigset_t set;
-	int sig;
-
 	if (pid)
 		write(fds[1], &pid, sizeof(pid));
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	sigwait(&set, &sig);
+	wait_sigwait();
 }
 
 static void block_and_make_pipe(void)
