@@ -195,7 +195,7 @@ class Perf:
 
     def __enter__(self):
         self.process = subprocess.Popen(self.argv, stdout=subprocess.DEVNULL)
-        harness.wait_until(lambda: os.path.exists(self.path), 20, "perf to begin")
+        harness.wait_until(lambda: os.path.exists(self.path), "perf to begin")
         time.sleep(1)
         return self
 

@@ -48,14 +48,14 @@ class Daemon(harness.Daemon):
         del self.argv[at - 1:at + 1]
         super().start(*rest, **kwargs)
 
-    def _wait_ready(self, seconds=30):
+    def _wait_ready(self):
         def ready():
             try:
                 return self.status()
             except OSError:
                 return None
 
-        harness.wait_until(ready, seconds, "the daemon to answer")
+        harness.wait_until(ready, "the daemon to answer")
 
 
 class Stackd:
@@ -88,7 +88,7 @@ class Perf:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        harness.wait_until(lambda: os.path.exists(self.out), 20, "perf to record")
+        harness.wait_until(lambda: os.path.exists(self.out), "perf to record")
 
     def end(self):
         self.process.send_signal(signal.SIGINT)

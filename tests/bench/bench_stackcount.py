@@ -59,7 +59,7 @@ class Streamed(tools.Stackd):
                 args.traced, "--comm", "ioloop", "--json"]
         self.client = subprocess.Popen(argv, stdout=self.out, stderr=subprocess.PIPE,
                                        encoding="utf-8")
-        harness.wait_until(self._has_session, 60, "the session")
+        harness.wait_until(self._has_session, "the session")
         self.begin = time.monotonic()
         return self
 
@@ -179,7 +179,7 @@ def ask(daemon, method, **parameters):
     """Calls the daemon and waits for one reply. An emulated machine may need minutes, longer than
     stackctl waits. A Start with `more` is answered until its session ends, so `more` is not
     used."""
-    with harness.Connection(daemon.socket, timeout=60) as connection:
+    with harness.Connection(daemon.socket) as connection:
         connection.send({"method": method, "parameters": parameters})
         reply = connection.receive()
     if "error" in reply:

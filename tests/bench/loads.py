@@ -63,7 +63,7 @@ def pgbench(*options):
         with process(server, cwd=path, **who):
             client = ["-h", path, "-p", str(PG_PORT), "postgres"]
             harness.wait_until(lambda: subprocess.run([f"{binaries}/pg_isready", *client[:-1]],
-                                                      **quiet).returncode == 0, 60, "postgres")
+                                                      **quiet).returncode == 0, "postgres")
             subprocess.run(["pgbench", "-i", "-q", *client], check=True, **quiet)
             ask = ["pgbench", "-c", 4, "-j", 2, "-T", 86400, *options, *client]
             with process(ask, cwd=path, **who):
@@ -90,7 +90,7 @@ def nginx():
         with process([binary, "-c", config, "-p", path, "-e", "stderr"], cwd=path, **who):
             url = f"http://127.0.0.1:{WEB_PORT}/"
             ask = ["ab", "-q", "-n", "1", url]
-            harness.wait_until(lambda: harness.run(ask).code == 0, 30, "nginx")
+            harness.wait_until(lambda: harness.run(ask).code == 0, "nginx")
             # ab allocates 32 bytes for each request that it may make.
             with process(["ab", "-q", "-c", 8, "-t", 86400, "-n", 10_000_000, url], **who):
                 yield

@@ -153,7 +153,7 @@ class Waits:
                 return None
             return end if end >= asked else None
 
-        return wait_until(cut_since, 20, "a cut")
+        return wait_until(cut_since, "a cut")
 
     def add(self):
         """Asks for the whole session, of which more and more is on disk: a shorter range would

@@ -64,7 +64,7 @@ class Stackd:
     def __enter__(self):
         self.daemon = harness.Daemon(*self.overrides)
         # At its start the daemon reads about the host, on the other CPU: no part of a switch.
-        harness.wait_until(self._has_settled, 30, f"{self.name} to settle")
+        harness.wait_until(self._has_settled, f"{self.name} to settle")
         return self
 
     def _has_settled(self):
@@ -95,8 +95,8 @@ class Peer:
             self.argv, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
         )
         atexit.register(harness.stop_process, self.process)
-        harness.wait_until(lambda: self._has_loaded(before), 60, f"{self.name} to load")
-        harness.wait_until(self._has_attached, 60, f"{self.name} to attach")
+        harness.wait_until(lambda: self._has_loaded(before), f"{self.name} to load")
+        harness.wait_until(self._has_attached, f"{self.name} to attach")
         # More programs may follow the first.
         time.sleep(0.5)
         # fails if the tool has ended, and other programs were the new ones

@@ -41,7 +41,7 @@ struct control {
 	_Atomic int64_t first; /* the first call of that kind that fails, counted from 1 */
 	_Atomic int64_t last;
 	_Atomic int64_t error;
-	_Atomic int64_t hits;
+	_Atomic int64_t hits; /* calls that failed or hung */
 	_Atomic int64_t pins; /* calls of BPF_OBJ_PIN so far */
 	_Atomic int64_t calls[KINDS];
 	/* Nanoseconds added to the clocks: to CLOCK_REALTIME, and to CLOCK_BOOTTIME. */
@@ -133,6 +133,9 @@ static void hang_if_asked(void)
 	if (!control || !control->hang[0])
 		return;
 	pthread_getname_np(pthread_self(), name, sizeof(name));
+	if (strncmp(name, control->hang, sizeof(name)) != 0)
+		return;
+	atomic_fetch_add(&control->hits, 1);
 	while (!strncmp(name, control->hang, sizeof(name)))
 		usleep(10000);
 }

@@ -170,7 +170,7 @@ class Cases:
             first += self._read_times(process, until_interrupted)
         if until_interrupted:
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=h.patience(90))
+        out, err = process.communicate(timeout=h.HANG_SECONDS)
         result = h.Result(argv, process.returncode, (first + out).decode(), err.decode())
         result.took = time.monotonic() - began
         return result, start

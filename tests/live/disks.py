@@ -173,7 +173,7 @@ class Mapped(Disk):
             return
         self.name = f"dm-{os.minor(device)}"
         self.path = f"/dev/{self.name}"
-        h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
+        h.wait_until(lambda: os.path.exists(self.path), self.path)
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -251,7 +251,7 @@ def without_hidden(daemon, reply):
     if all(lost["reason"] != h.UNSEEN for lost in reply["lost"]):
         return reply
     with contextlib.suppress(TimeoutError):
-        h.wait_until(lambda: _hides_tasks(daemon), 10, "hidden tasks")
+        h.wait_until(lambda: _hides_tasks(daemon), "hidden tasks")
     if _hides_tasks(daemon):
         reply = dict(reply, lost=[lost for lost in reply["lost"] if lost["reason"] != h.UNSEEN])
     return reply

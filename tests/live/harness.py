@@ -34,7 +34,12 @@ ROOM = ("probe.offcpu.max_keys=131072", "probe.offcpu.stack_ring=32M",
 # The time that the loop below takes on an idle machine of today.
 LOOP_SECONDS = 0.003
 
+# What must happen may take so long. It is no claim: nothing takes so long on a busy host, so that what has
+# not come by then hangs. An emulated machine is slower.
+HANG_SECONDS = 600 if os.environ.get("STACKD_UNIT") else 120
+
 _failures = []
+_daemons = []
 
 
 def _measure_slowness():
@@ -98,6 +103,18 @@ def failures():
     return list(_failures)
 
 
+def run_parts(*parts):
+    """Runs the functions whose names are the arguments of the test, or all, and ends like finish()."""
+    names = sys.argv[1:] or [part.__name__ for part in parts]
+    unknown = set(names) - {part.__name__ for part in parts}
+    if unknown:
+        sys.exit(f"{sys.argv[0]} has no part {', '.join(sorted(unknown))}")
+    for part in parts:
+        if part.__name__ in names:
+            part()
+    finish()
+
+
 def finish():
     """Prints the failed checks and ends with the test's exit code; must be called last."""
     if _failures:
@@ -116,17 +133,35 @@ def interrupt_ns():
     return (irq + softirq + steal) * NS_PER_S // os.sysconf("SC_CLK_TCK")
 
 
-def wait_until(condition, seconds, what):
-    """Polls until condition() is true, and returns its value. A slow machine gets more seconds."""
-    seconds = patience(seconds)
-    deadline = time.monotonic() + seconds
+def _note_margin(seconds, what):
+    """Appends how much of its deadline a wait took to the file STACKD_MARGINS, for tests/stress.py."""
+    path = os.environ.get("STACKD_MARGINS")
+    if path:
+        with open(path, "a", encoding="utf-8") as margins:
+            margins.write(f"{seconds / HANG_SECONDS:.4f} {what}\n")
+
+
+def wait_until(condition, what):
+    """Polls until condition() is true, and returns its value. What does not come is a failure: it raises
+    TimeoutError and prints what the daemons do."""
+    begun = time.monotonic()
     while True:
         value = condition()
+        took = time.monotonic() - begun
         if value:
+            _note_margin(took, what)
             return value
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+        if took > HANG_SECONDS:
+            for daemon in _daemons:
+                daemon.diagnose()
+            raise TimeoutError(f"waited {took:.0f} s for {what}")
         time.sleep(0.01)
+
+
+def subject_sleep(seconds):
+    """Sleeps where the time itself is what the test is about: the length of a wait, a range without events.
+    Tests of the gate wait for an effect by wait_until()."""
+    time.sleep(seconds)
 
 
 def need_live():
@@ -152,12 +187,12 @@ def make_temp_dir():
     return path
 
 
-def stop_process(process, seconds=10):
+def stop_process(process):
     """Ends a process that this test started."""
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(patience(seconds))
+            process.wait(HANG_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -180,13 +215,13 @@ class Result:
         return f"{' '.join(self.argv)}: exit {self.code}, stderr: {self.err.strip()[:500]}"
 
 
-def run(argv, timeout=60, **kwargs):
+def run(argv, timeout=HANG_SECONDS, **kwargs):
     done = subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        timeout=patience(timeout),
+        timeout=timeout,
         **kwargs,
     )
     out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
@@ -233,16 +268,17 @@ class Daemon:
                 [*prefix, *self.argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, **kwargs
             )
         atexit.register(stop_process, self.process)
+        _daemons.append(self)
         self._wait_ready()
 
-    def _wait_ready(self, seconds=30):
+    def _wait_ready(self):
         def ready():
             if self.process.poll() is not None:
                 self._give_up(f"the daemon ended with {self.process.returncode}")
             return self.ctl("status").code == 0
 
         try:
-            wait_until(ready, seconds, "the daemon to be ready")
+            wait_until(ready, "the daemon to be ready")
         except TimeoutError:
             self._give_up(f"not ready: {self.ctl('status')}")
 
@@ -253,6 +289,20 @@ class Daemon:
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
             return log.read()
+
+    def diagnose(self):
+        """Prints what each thread of the daemon waits for, its status and the end of its log."""
+        if self.process.poll() is not None:
+            return
+        print(f"daemon {self.process.pid}:")
+        for task in sorted(os.listdir(f"/proc/{self.process.pid}/task"), key=int):
+            for name in ("comm", "wchan", "stack"):
+                with contextlib.suppress(OSError), open(f"/proc/{self.process.pid}/task/{task}/{name}",
+                                                        encoding="utf-8", errors="replace") as f:
+                    print(f"  {task} {name}: {f.read().strip()}")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            print(run([STACKCTL, "-S", self.socket, "status"], timeout=20).out)
+        print("\n".join(self.log().splitlines()[-40:]), flush=True)
 
     def ctl(self, *args, **kwargs):
         """Runs stackctl with these arguments on this daemon's socket. Its text has the stacks."""
@@ -305,7 +355,7 @@ class Daemon:
             end = reply["coverage"]["used"]["end"]["ns"]
             return end if end >= asked else None
 
-        return wait_until(cut_since, 20, "a cut")
+        return wait_until(cut_since, "a cut")
 
     def kernel_objects(self):
         """Counts the kernel objects it holds, by kind. Programs, maps, links and events go with
@@ -330,13 +380,13 @@ class Daemon:
             names = [program["name"] for program in offcpu.get("programs") or ()]
             return any(name.startswith("on_open_wait") for name in names)
 
-        wait_until(is_whole, 20, "the program of open waits")
+        wait_until(is_whole, "the program of open waits")
         return self.kernel_objects()
 
     def settled_objects(self, expected):
         """Returns kernel_objects() once the kernel has had time to free what is not expected."""
         with contextlib.suppress(TimeoutError):
-            wait_until(lambda: self.kernel_objects() == expected, 10, "the kernel to let go")
+            wait_until(lambda: self.kernel_objects() == expected, "the kernel to let go")
         return self.kernel_objects()
 
     def stop(self):
@@ -419,9 +469,9 @@ if os.environ.get("STACKD_UNIT"):
 class Connection:
     """A Varlink client without stackctl."""
 
-    def __init__(self, path, timeout=60):
+    def __init__(self, path, timeout=HANG_SECONDS):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(patience(timeout))
+        self.socket.settimeout(timeout)
         self.socket.connect(path)
         self.buffer = b""
 
@@ -505,7 +555,7 @@ class Program:
         """Lets the program end by itself; returns the exit code."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        return self.process.wait(patience(30))
+        return self.process.wait(HANG_SECONDS)
 
     def kill(self):
         stop_process(self.process)
@@ -542,7 +592,22 @@ def learn(daemon, argv, function):
         rows = rows_with(daemon.snapshot("-p", process.pid), function)
         return any("main" in frame_names(row) for row in rows)
 
-    wait_until(is_known, 30, f"{argv[0]} to be known")
+    wait_until(is_known, f"{argv[0]} to be known")
+
+
+def wait_in(pid, *words):
+    """Waits until all threads of a process sleep in the kernel, each in a function whose name has one of the
+    words."""
+
+    def are_there():
+        for tid in threads_of(pid):
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{tid}/wchan", encoding="ascii") as f:
+                function = f.read()
+                if not any(word in function for word in words):
+                    return False
+        return True
+
+    wait_until(are_there, f"{pid} to sleep in {' or '.join(words)}")
 
 
 def parse_folded(text):

@@ -51,7 +51,7 @@ def set_budget(daemon, text, limit):
 
     write_budget(daemon, text)
     daemon.process.send_signal(signal.SIGHUP)
-    wait_until(is_set, 30, "the reload")
+    wait_until(is_set, "the reload")
 
 
 def budget_of(daemon):

@@ -34,7 +34,7 @@ class Attack:
     def end(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(patience(60))
+        self.process.wait(HANG_SECONDS)
 
 
 def rss_kib(pid):
@@ -50,7 +50,7 @@ def check_goes_on(daemon, label):
         return [p for p in daemon.status()["problems"] if "has not come on" in p or "ended" in p]
 
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: not problems(), ANSWER_S, f"{label}: windows in time")
+        wait_until(lambda: not problems(), f"{label}: windows in time")
     stuck = problems()
     check(not stuck, f"{label}: no thread hangs, no window is late: {stuck}")
 

@@ -26,7 +26,7 @@ def counted(daemon, rate):
     """Counts calls at a rate; returns (the session's state while the calls were made, with the
     largest `every` that was seen; its last state; calls counted; calls made)."""
     program = settled_program(rate)
-    started = daemon.ctl("start", "stackcount", FUNCTION, "-p", program.pid, timeout=120)
+    started = daemon.ctl("start", "stackcount", FUNCTION, "-p", program.pid)
     check(started.code == 0, f"started: {started}")
     program.go()
     deadline, states = time.monotonic() + SECONDS - 1, []

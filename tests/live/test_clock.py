@@ -34,7 +34,7 @@ def snapshot(daemon, **what):
                 raise
             return None
 
-    return wait_until(answered, 20, "an answer")
+    return wait_until(answered, "an answer")
 
 
 def check_now(daemon, shift, text):
@@ -129,11 +129,11 @@ for name, shift in STEPS:
     seen = len(follower.ends)
     faults.set_clock(real=shift)
     check_now(daemon, shift, name)
-    wait_until(lambda: len(follower.ends) > seen + 1 or follower.error, 15, "the stream to go on")
+    wait_until(lambda: len(follower.ends) > seen + 1 or follower.error, "the stream to go on")
     check(not follower.error, f"{name}: the stream goes on: {follower.error}")
     wait_until(
         lambda: any(s["id"] == timed and "ended" in s
-                    for s in daemon.call("io.stackd.Sessions")["sessions"]), 10, "its end")
+                    for s in daemon.call("io.stackd.Sessions")["sessions"]), "its end")
     # A busy daemon may end it late.
     most = time.monotonic_ns() - began
     shown = daemon.call("io.stackd.Windows", session=timed)["windows"]
@@ -156,7 +156,7 @@ check(slept and 590 * NS_PER_S < max(slept) <= 601 * NS_PER_S, f"the sleep is a 
 span.end(lambda: daemon.ctl("stop", "whole"))
 total, seqs = check_whole(daemon, span, "from memory")
 written = daemon.status()["store"]["written"]
-wait_until(lambda: daemon.status()["store"]["written"] > written + 2, 20, "all of it on disk")
+wait_until(lambda: daemon.status()["store"]["written"] > written + 2, "all of it on disk")
 check(daemon.stop() == 0, "a clean stop")
 faults.set_clock()
 daemon.start(env=faults.environment())

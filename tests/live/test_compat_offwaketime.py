@@ -84,7 +84,7 @@ def has_whole_wakers():
     return any("wake_partner" in line and "rounds_main" in line for line in done.out.splitlines())
 
 
-harness.wait_until(has_whole_wakers, harness.patience(60), "whole stacks of wakers")
+harness.wait_until(has_whole_wakers, "whole stacks of wakers")
 for row, words, look in (
     ("the layout", f"-p {P} 2", pairs(header(), partner)),
     ("timers", f"-t {T} 2", pairs(header(), by_timer)),

@@ -35,10 +35,9 @@ daemon = Daemon("window.length=1s", f"window.max_rows={ROWS}", "window.max_folde
 name = f"crowd-{os.getpid()}"
 program = Program(name, COUNT, path=shutil.copy(os.path.join(PROGS, "prog_crowd"),
                                                 os.path.join(daemon.dir, name))).ready().go().done()
-began = time.monotonic()
-time.sleep(2)
-# Each child said that it had come so far just before it began to wait.
-least_ns = int((time.monotonic() - began - 1) * NS_PER_S)
+for pid in [program.pid, *children_of(program.pid)]:
+    wait_in(pid, "pipe_read")
+subject_sleep(1)
 args = ("stuck", "--idle", "--comm", name)
 
 
@@ -50,7 +49,7 @@ def rows_with_stacks():
     return rows if all("read" in frame_names(row) for row in folded_of(rows)) else None
 
 
-check_rows(wait_until(rows_with_stacks, 30, "their stacks"), least_ns)
+check_rows(wait_until(rows_with_stacks, "their stacks"), NS_PER_S)
 text = daemon.ctl(*args).out
 check(waiting(text) == COUNT + 1, f"text has the number of threads: {waiting(text)}")
 check(re.search(rf"^{name} \(\d+ processes\) ", text, re.M), "and of processes")
@@ -65,7 +64,7 @@ def is_over():
     return not daemon.ctl_json(*args)["rows"]
 
 
-wait_until(is_over, 30, "the end of all that waited")
+wait_until(is_over, "the end of all that waited")
 check(True, "nobody waits any more")
 daemon.stop()
 finish()

@@ -24,7 +24,7 @@ def rows():
     return h.json.loads(result.out)["shown"]["rows"]
 
 
-h.wait_until(lambda: rows() >= 800, 30, "their rows")
+h.wait_until(lambda: rows() >= 800, "their rows")
 
 
 def limits():
@@ -50,22 +50,22 @@ def check_meanwhile(text, before):
     grown = daemon.status()["rss_bytes"] - before
     h.check(grown < 96 * MIB, f"{text}: they cost {grown / MIB:.0f} MiB")
     cut = daemon.cut()
-    h.wait_until(lambda: daemon.cut() > cut + 2 * h.NS_PER_S, 30, f"{text}: windows end")
+    h.wait_until(lambda: daemon.cut() > cut + 2 * h.NS_PER_S, f"{text}: windows end")
     result = daemon.ctl("snapshot", "offcpu", "--window", "2s")
     h.check(result.code == 0, f"{text}: a short answer is made: {result.code} {result.err}")
 
 
 before = daemon.status()["rss_bytes"]
 followers = deaf("Follow", probe="offcpu", idle=True, interval_ns=h.NS_PER_S)
-h.wait_until(lambda: limits()["query.max_streams"]["hits"] > 3, 60, "followers that wait")
+h.wait_until(lambda: limits()["query.max_streams"]["hits"] > 3, "followers that wait")
 check_meanwhile("deaf followers", before)
 h.check(limits()["query.max_wait"]["hits"] == 0, "no follower is refused")
 for client in followers:
     client.close()
-h.wait_until(lambda: limits()["query.max_streams"]["used"] == 0, 30, "the followers are gone")
+h.wait_until(lambda: limits()["query.max_streams"]["used"] == 0, "the followers are gone")
 
 readers = deaf("Snapshot", probe="offcpu", idle=True, window_ns=30 * h.NS_PER_S)
-h.wait_until(lambda: limits()["query.max_wait"]["hits"] >= CLIENTS // 4, 60, "calls that are refused")
+h.wait_until(lambda: limits()["query.max_wait"]["hits"] >= CLIENTS // 4, "calls that are refused")
 check_meanwhile("deaf readers", before)
 
 
@@ -76,7 +76,7 @@ def is_refused():
     return result
 
 
-result = h.wait_until(is_refused, 30, "an answer that is refused")
+result = h.wait_until(is_refused, "an answer that is refused")
 h.check(result.code == 8 and "query.max_streams" in result.err and "ask again later" in result.err
         and not result.out, f"stackctl says that the daemon is busy: {result}")
 problems = [text for text in daemon.status()["problems"] if "were refused" in text]
@@ -84,7 +84,7 @@ h.check(len(problems) == 1 and "query.max_streams" in problems[0],
         f"status says that queries were refused: {problems}")
 for client in readers:
     client.close()
-h.wait_until(lambda: limits()["query.max_streams"]["used"] == 0, 30, "the readers are gone")
+h.wait_until(lambda: limits()["query.max_streams"]["used"] == 0, "the readers are gone")
 whole = daemon.ctl_json("snapshot", "offcpu", "--idle", "--comm", "prog_crowd", "--window", "2s")
 h.check(whole["shown"]["rows"] >= 800, "then all is answered again")
 

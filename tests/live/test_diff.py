@@ -43,7 +43,7 @@ def phase(*arguments):
     """Runs the program in a range of its own. All ranges have about the same length, or what did not
     change would have changed by their ratio."""
     program = run_program(*arguments)
-    h.wait_until(lambda: daemon.cut() > cuts[-1] + 4 * h.NS_PER_S, 60, "the end of the range")
+    h.wait_until(lambda: daemon.cut() > cuts[-1] + 4 * h.NS_PER_S, "the end of the range")
     cuts.append(daemon.cut())
     return program
 

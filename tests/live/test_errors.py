@@ -182,7 +182,7 @@ def check_privilege(daemon):
     os.chown(own, NOBODY, NOBODY)
     argv = [binaries[STACKD], "-c", daemon.config, "-o", f"control.socket={own}/sock"]
     argv += ["-o", f"store.path={own}/stackd.db"]
-    result = run(as_nobody(*argv), timeout=20)
+    result = run(as_nobody(*argv))
     check(result.code == 77, f"stackd without privilege: {result}")
     lines = [line for line in result.err.splitlines() if line.strip()]
     check(len(lines) == 1, f"stackd without privilege: one line, not {len(lines)}: {lines}")
@@ -194,7 +194,7 @@ def check_privilege(daemon):
 
 
 def check_second_daemon(daemon):
-    result = run(daemon.argv, timeout=20)
+    result = run(daemon.argv)
     check(result.code not in (0, 77, 78), f"a second daemon on the socket: {result}")
     check(daemon.socket in result.err, "a second daemon: names the socket")
     check(daemon.ctl("status").code == 0, "a second daemon: the first one goes on")
@@ -208,7 +208,7 @@ def check_stale_socket():
     check(daemon.ctl("status").code == 2, "kill -9: no daemon")
     again = subprocess.Popen(daemon.argv, stderr=subprocess.DEVNULL)
     atexit.register(stop_process, again)
-    wait_until(lambda: daemon.ctl("status").code == 0, 20, "a daemon over a stale socket")
+    wait_until(lambda: daemon.ctl("status").code == 0, "a daemon over a stale socket")
     stop_process(again)
     check(again.returncode == 0, "the next one starts over it, and ends with 0")
     check(not os.path.exists(daemon.socket), "and removes the socket at its end")
@@ -236,7 +236,7 @@ def check_config_text(directory, text, *words):
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     for mode in (["--check-config"], []):
-        result = run([STACKD, "-c", path, *mode], timeout=20)
+        result = run([STACKD, "-c", path, *mode])
         label = f"config {text.strip()!r} {' '.join(mode)}"
         check(result.code == 78, f"{label}: {result}")
         for word in (path, *words):
@@ -281,7 +281,7 @@ def check_dump(daemon):
 
 def check_stackd_usage():
     for argv, code in ((["--version"], 0), (["--help"], 0), (["--nosuch"], 1), (["word"], 1)):
-        result = run([STACKD, *argv], timeout=20)
+        result = run([STACKD, *argv])
         check(result.code == code, f"stackd {argv}: {result}")
     for argv in (["--version"], ["--help"]):
         result = run([STACKCTL, *argv])

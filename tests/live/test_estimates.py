@@ -189,7 +189,7 @@ program = Program("prog_mixture", 1, 3000, 0, 500).ready().go().done()
 program.end()
 load = spawn(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=20000"],
              stderr=subprocess.DEVNULL)
-check(load.wait(patience(60)) == 0, "dd")
+check(load.wait(HANG_SECONDS) == 0, "dd")
 offcpu = Range(daemon, "offcpu")
 check_offcpu(offcpu)
 check_folded(offcpu)

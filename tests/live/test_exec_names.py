@@ -33,7 +33,7 @@ def paths(directory, letter="p"):
 def storm(what, programs, function, before=(), cgroup=None):
     """Runs the programs; notes which path, function and cgroup each pid has to have."""
     argv = [*before, prog("prog_storm"), RATE, COUNT, *programs]
-    result = run([str(a) for a in argv], timeout=60)
+    result = run([str(a) for a in argv])
     if result.code != 0:
         raise AssertionError(str(result))
     for line in result.out.splitlines():

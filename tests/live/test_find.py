@@ -58,7 +58,7 @@ def check_open(daemon):
             found[key] = found.get(key, 0) + row["open"]
         return found
 
-    wait_until(lambda: groups("--by", "reason").get("mutex") == 4, 30, "four waits for mutexes by reason")
+    wait_until(lambda: groups("--by", "reason").get("mutex") == 4, "four waits for mutexes by reason")
     waits = len(daemon.ctl_json("stuck", "--idle", "-p", program.pid)["rows"])
     check(groups("--by", "process") == {program.pid: waits} and waits > 4, f"one row has all {waits} threads")
     check(daemon.ctl("stuck", "--fail", "-p", program.pid, "--reason", "mutex").code == 9, "--fail finds them")

@@ -25,11 +25,11 @@ flood = h.subprocess.Popen(
      h.os.path.join(h.PROGS, "prog_attack"), "threads", str(THREADS)],
     stdin=h.subprocess.PIPE, stdout=h.subprocess.DEVNULL)
 h.atexit.register(h.stop_process, flood)
-named = h.wait_until(floods, 60, "status names who floods")
+named = h.wait_until(floods, "status names who floods")
 print("\n".join(named))
 h.check(any("the window's map was full" in text for text in named), "and which table is full")
 h.check(not daemon.status()["healthy"], "the daemon is not healthy")
 flood.stdin.close()
-h.check(flood.wait(h.patience(60)) == 0, "the flood ends")
+h.check(flood.wait(h.HANG_SECONDS) == 0, "the flood ends")
 h.check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
 h.finish()

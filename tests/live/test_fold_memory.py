@@ -77,7 +77,7 @@ fresh = answers(daemon, pids, start, end)
 kept = len(daemon.call("io.stackd.Windows")["windows"])
 storm = spawn([os.path.join(PROGS, "prog_storm"), str(RATE), str(RATE * KEEP), "/bin/true"],
               stdout=subprocess.DEVNULL)
-wait_until(lambda: folds(daemon) >= kept, KEEP - 10, "windows to be folded in memory")
+wait_until(lambda: folds(daemon) >= kept, "windows to be folded in memory")
 stop_process(storm)
 status = daemon.status()
 check(status["oldest"]["ns"] <= start, "the windows are still in memory")

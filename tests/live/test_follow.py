@@ -34,9 +34,9 @@ def newest():
 
 
 # The windows around the cursor are on disk once a later window of full length is.
-wait_until(lambda: newest() > cursor + 2 * LENGTH_S * NS_PER_S, 6 * LENGTH_S, "later windows")
+wait_until(lambda: newest() > cursor + 2 * LENGTH_S * NS_PER_S, "later windows")
 end = newest()
-wait_until(lambda: (daemon.status()["store"]["newest"] or {"ns": 0})["ns"] >= end, 20, "them on disk")
+wait_until(lambda: (daemon.status()["store"]["newest"] or {"ns": 0})["ns"] >= end, "them on disk")
 daemon.stop()
 daemon.start()
 windows = [(w["start"]["ns"], w["end"]["ns"])

@@ -110,7 +110,7 @@ def stops_of(pid, stops):
     for _ in range(stops):
         time.sleep(random.uniform(0.003, 0.02))
         os.kill(pid, signal.SIGSTOP)
-        wait_until(lambda: is_stopped(pid), 10, "the process to stop")
+        wait_until(lambda: is_stopped(pid), "the process to stop")
         expected.update(eu_stacks(pid))
         os.kill(pid, signal.SIGCONT)
     return expected

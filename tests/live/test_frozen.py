@@ -62,7 +62,7 @@ def check_group(daemon, group, label, state):
     def waits():
         return [r["idle"] for r in open_rows(daemon, process, "--idle") if r["state"] == "S"]
 
-    wait_until(lambda: waits() == [True], 30, f"{label}: an idle wait")
+    wait_until(lambda: waits() == [True], f"{label}: an idle wait")
     group.freeze(True)
 
     def frozen():
@@ -70,7 +70,7 @@ def check_group(daemon, group, label, state):
         is_old = rows and max(r["max_ns"] for r in rows) > 1_000_000_000
         return rows if is_old and rows[0]["kernel"]["frames"] else None
 
-    rows = wait_until(frozen, 30, f"{label}: a wait of a second")
+    rows = wait_until(frozen, f"{label}: a wait of a second")
     states = [r["state"] for r in rows]
     check(states == [state], f"{label}: {states} is {state}")
     check(not any(r["idle"] for r in rows), f"{label}: frozen threads are not idle")
@@ -79,7 +79,7 @@ def check_group(daemon, group, label, state):
     check(len(daemon.ctl_json("stuck", "-p", process.pid, "--state", state)["rows"]) == 1,
           f"{label}: --state {state} finds it")
     group.freeze(False)
-    wait_until(lambda: waits() == [True], 30, f"{label}: an idle wait after it was thawed")
+    wait_until(lambda: waits() == [True], f"{label}: an idle wait after it was thawed")
     stop_process(process)
 
 

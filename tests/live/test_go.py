@@ -165,7 +165,7 @@ def stacks(daemon, path, *args):
         return None if cut else look.last
 
     try:
-        return wait_until(look, 10, "the program to be known")
+        return wait_until(look, "the program to be known")
     except TimeoutError:
         return look.last
 

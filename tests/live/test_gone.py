@@ -58,8 +58,8 @@ def check_goes_with(end, text):
     kinds = sorted({kind for kind, _ in objects})
     h.check(len(kinds) == 3 and all(exists(*one) for one in objects), f"{len(objects)} objects: {kinds}")
     end(daemon)
-    h.wait_until(lambda: daemon.process.poll() is not None, 60, f"the daemon to end: {text}")
-    h.wait_until(lambda: not any(exists(*one) for one in objects), 60, f"them to go: {text}")
+    h.wait_until(lambda: daemon.process.poll() is not None, f"the daemon to end: {text}")
+    h.wait_until(lambda: not any(exists(*one) for one in objects), f"them to go: {text}")
     h.check(True, f"all {len(objects)} have gone: {text}")
 
 
@@ -71,13 +71,13 @@ for words in SESSIONS:
     held = daemon.kernel_objects()
     h.check(sum(held.values()) > sum(before.values()), f"{words}: it has objects: {held}")
     h.check(daemon.ctl("stop", started.out.strip()).code == 0, f"stop {words}")
-    h.wait_until(lambda: daemon.kernel_objects() == before, 60, f"what {words} had to go")
+    h.wait_until(lambda: daemon.kernel_objects() == before, f"what {words} had to go")
     h.check(True, f"{words}: as before: {before}")
 
 client = h.spawn([h.STACKCTL, "-S", daemon.socket, "record", "oncpu", "--for", "10min"])
-h.wait_until(lambda: daemon.kernel_objects() != before, 60, "a recording to begin")
+h.wait_until(lambda: daemon.kernel_objects() != before, "a recording to begin")
 client.kill()
-h.wait_until(lambda: daemon.kernel_objects() == before, 60, "its objects to go with its client")
+h.wait_until(lambda: daemon.kernel_objects() == before, "its objects to go with its client")
 h.check(daemon.stop() == 0, "the daemon ends")
 
 check_goes_with(lambda ended: ended.process.terminate(), "SIGTERM")

@@ -30,7 +30,7 @@ def start_attack():
                 skip(f"the attack is not possible here: {f.read().strip()}")
         return False
 
-    wait_until(has_begun, 20, "the attack")
+    wait_until(has_begun, "the attack")
     return process, log.name
 
 
@@ -63,7 +63,7 @@ def check_names(daemon, label):
 def check_recording(daemon, label):
     check_names(daemon, label)
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: not problems(daemon), 30, f"{label}: a healthy stackd")
+        wait_until(lambda: not problems(daemon), f"{label}: a healthy stackd")
     found = problems(daemon)
     check(not found, f"{label}: stackd is healthy: {found}")
 
@@ -85,7 +85,7 @@ daemon = Daemon("window.length=1s", start=False)
 alone_s = start_seconds(daemon)
 attack, log = start_attack()
 check_recording(daemon, "an attack on a running stackd")
-wait_until(lambda: remote_files(daemon) > 0, 30, "the mapping of the attack to be left out")
+wait_until(lambda: remote_files(daemon) > 0, "the mapping of the attack to be left out")
 check(not hung_threads(log, daemon.process.pid), "no thread of stackd asked the file system")
 begun = time.monotonic()
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
@@ -98,7 +98,7 @@ check_recording(daemon, "a start during the attack")
 check(not hung_threads(log, daemon.process.pid), "no thread of stackd asked the file system")
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
 daemon = Daemon("window.length=1s", "symbols.remote=yes")
-wait_until(lambda: any("file system does not answer" in text for text in problems(daemon)), 30,
+wait_until(lambda: any("file system does not answer" in text for text in problems(daemon)),
            "a process that opens files to hang")
 check_names(daemon, "remote files are read")
 check(not hung_threads(log, daemon.process.pid), "no thread of stackd itself asked the file system")

@@ -29,7 +29,7 @@ def row_of(daemon, pid, reason):
         unknown = row.get("holders_unknown", "")
         return ("object" in row or unknown) and "too long" not in unknown
 
-    wait_until(is_found, 30, f"the wait of {pid} for {reason}")
+    wait_until(is_found, f"the wait of {pid} for {reason}")
     return row
 
 
@@ -45,7 +45,7 @@ def check_text(daemon, pid, counts, text, unwrap=str):
         return all(last.count(phrase) >= count for phrase, count in counts.items())
 
     try:
-        wait_until(has_all, 20, text)
+        wait_until(has_all, text)
         check(True, text)
     except TimeoutError:
         check(False, f"{text}: {last}")
@@ -62,7 +62,7 @@ def locked(daemon, kind, n, waiters):
         lambda: (lambda rows: len(rows) == waiters
                  and all("holders" in row for row in rows.values()) and rows)(
                      rows_of(daemon, program.pid, "mutex")),
-        30, f"{waiters} waits for mutexes with holders")
+        f"{waiters} waits for mutexes with holders")
     return program, tids, rows
 
 
@@ -111,7 +111,7 @@ def check_file_lock(daemon):
                       for line in locks), "/proc/locks says the same")
         check_text(daemon, waiter.pid, {f"(pid {os.getpid()})": 1, "lock\\nfile,": 1},
                    "the text, escaped", unwrap=lambda out: " ".join(out.split()))
-    check(waiter.wait(patience(10)) == 0, "the program got the lock")
+    check(waiter.wait(HANG_SECONDS) == 0, "the program got the lock")
 
 
 def check_rwlock(daemon):
@@ -121,7 +121,7 @@ def check_rwlock(daemon):
     rows = wait_until(
         lambda: (lambda rows: len(rows) == 2 and all(row.get("holders") for row in rows.values())
                  and rows)(rows_of(daemon, program.pid, "rwlock")),
-        30, "two waits for a read-write lock with a holder")
+        "two waits for a read-write lock with a holder")
     for tid in tids[:2]:
         check([holder["tid"] for holder in rows[tid]["holders"]] == [tids[2]],
               f"thread {tid}: the writer has the lock: {rows[tid]}")
@@ -152,7 +152,7 @@ def check_pipes(daemon):
     check_text(daemon, waiter.pid, {f"{name}, other end: ": 1, f"(pid {os.getpid()})": 1},
                "the text names it", unwrap=lambda out: " ".join(out.split()))
     os.close(w)
-    check(waiter.wait(patience(10)) == 0, "the end of the pipe ends the wait")
+    check(waiter.wait(HANG_SECONDS) == 0, "the end of the pipe ends the wait")
     os.close(r)
     r, w = os.pipe()
     waiter = check_other_end(daemon, WRITE, [w], "pipe-write", "full pipe",
@@ -168,7 +168,7 @@ def check_pipes(daemon):
 
 def ss_says(options, pid):
     """True if ss lists a socket of this process in a line."""
-    done = run(["ss", "-H", *options], timeout=60)
+    done = run(["ss", "-H", *options])
     return [line for line in done.out.splitlines() if f"pid={pid}," in line]
 
 

@@ -121,7 +121,7 @@ def check_lies(daemon):
         os.chmod(path, 0o755)
         liars = [subprocess.Popen([path, "300"], stdin=subprocess.DEVNULL) for _ in range(3)]
         beside = subprocess.Popen([prog("prog_shortlived"), "300"], stdin=subprocess.DEVNULL)
-        codes = [p.wait(patience(10)) for p in [*liars, beside]]
+        codes = [p.wait(HANG_SECONDS) for p in [*liars, beside]]
         check(not any(codes), f"{label}: the programs end: {codes}")
         rows = [r for p in liars for r in daemon.snapshot("-p", p.pid)["rows"] if r["state"] == "S"]
         check(row_sum(rows, "count") >= len(liars), f"{label}: {row_sum(rows, 'count')} waits recorded")
@@ -140,7 +140,7 @@ def names_of_made(daemon, pid):
                 return names[names.index("nap") + 1:]
         return None
 
-    return wait_until(look, 20, "the wait below code made at run time")
+    return wait_until(look, "the wait below code made at run time")
 
 
 def check_map(label, spoil, is_named):
@@ -166,7 +166,7 @@ def swap_for_fifo(path):
 def check_bomb(daemon):
     before = usage(daemon)
     process = subprocess.Popen([sys.executable, "-c", BOMB], stdin=subprocess.DEVNULL)
-    check(process.wait(patience(60)) == 0, f"a bomb of {BOMB_PROCESSES} forks: it ends")
+    check(process.wait(HANG_SECONDS) == 0, f"a bomb of {BOMB_PROCESSES} forks: it ends")
     check_bounded(daemon, "a bomb of forks", before)
 
 

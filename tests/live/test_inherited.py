@@ -75,14 +75,14 @@ def check_hanging():
     faults.hang("stackd")  # the threads of libuv's pool have the name of the program
     client = spawn([STACKCTL, "-S", daemon.socket, "snapshot", "offcpu", "--since", "-1h"],
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(1)
+    wait_until(lambda: faults.hits() > 0, "a query to hang")
     check(client.poll() is None, "a query hangs")
     daemon.process.terminate()
-    wait_until(lambda: windows(daemon)[1] == 1, 30, "the open windows on disk")
+    wait_until(lambda: windows(daemon)[1] == 1, "the open windows on disk")
     check(windows(daemon)[0] >= 1, "the open windows are on disk")
     check(daemon.process.poll() is None, "the daemon still waits for the query")
     faults.hang("")
-    check(daemon.process.wait(patience(30)) == 0, f"it ends with {daemon.process.returncode}")
+    check(daemon.process.wait(HANG_SECONDS) == 0, f"it ends with {daemon.process.returncode}")
 
 
 need_live()

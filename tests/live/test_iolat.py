@@ -91,7 +91,7 @@ def is_whole():
 
 
 # A window is not cut if the last cut was only just before.
-h.wait_until(is_whole, 10, "the last window")
+h.wait_until(is_whole, "the last window")
 reply = snapshot("-p", program.pid)
 check_nothing_lost(daemon, reply, "operations")
 rows = reply["rows"]
@@ -225,11 +225,11 @@ def open_read():
     return []
 
 
-h.wait_until(open_read, 20, "an open read")
+h.wait_until(open_read, "an open read")
 first = open_reads()[0]
 h.check(first["open"] == 1 and first["oldest_tid"] == reader.pid, f"one read is open: {first}")
 h.check(first["oldest_ns"] >= h.NS_PER_S, f"its age: {first}")
-h.wait_until(lambda: open_reads()[0]["oldest_ns"] > first["oldest_ns"], 20, "it grows older")
+h.wait_until(lambda: open_reads()[0]["oldest_ns"] > first["oldest_ns"], "it grows older")
 text = daemon.ctl("snapshot", "iolat", "-p", reader.pid)
 h.check("1 has not ended; the oldest began" in text.out, str(text))
 reader.kill()

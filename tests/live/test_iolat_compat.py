@@ -71,7 +71,7 @@ requests = sum(after[op] - before[op] for op in ("read", "write", "discard", "fl
 totals = {}
 for name, process in running.items():
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=h.patience(60))
+    out, err = process.communicate(timeout=h.HANG_SECONDS)
     words, layer, counts = USES[name]
     h.check(process.returncode == 0, f"{name}: {process.returncode}: {err}")
     who = f" of PID {program.pid}" if "-p" in words else ""

@@ -183,7 +183,7 @@ class Writer:
             except (FileNotFoundError, ProcessLookupError):
                 return True
 
-        h.wait_until(waits, 10, "a write to be held back")
+        h.wait_until(waits, "a write to be held back")
 
     def end(self):
         self.process.stdin.close()

@@ -38,7 +38,7 @@ class FullDisk:
             self.error = str(e)
             return
         self.path = f"/dev/{self.name}"
-        h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
+        h.wait_until(lambda: os.path.exists(self.path), self.path)
 
     def write(self, count):
         """Makes `count` writes; returns how many of them failed."""
@@ -81,7 +81,7 @@ daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s")
 
 # At the disk's highest rate no request is left out, and none is counted twice.
 start, before = daemon.cut("iolat"), disk.stats()
-done = h.run(fio(disk.path, 5, 64), timeout=h.patience(60))
+done = h.run(fio(disk.path, 5, 64), timeout=h.HANG_SECONDS)
 h.check(done.code == 0, str(done)[-300:])
 after, end = disk.stats(), daemon.cut("iolat")
 stats = after["read"] - before["read"]
@@ -121,9 +121,9 @@ if null.path:
         with open(f"/sys/block/{null.name}/stat", encoding="ascii") as file:
             return int(file.read().split()[0]) > 100
 
-    h.wait_until(has_begun, 30, "requests")
+    h.wait_until(has_begun, "requests")
     null.set("power", 0)
-    job.communicate(timeout=h.patience(90))
+    job.communicate(timeout=h.HANG_SECONDS)
     null.close()
     end = daemon.cut("iolat")
     h.check(not os.path.exists(f"/sys/block/{null.name}"), "the disk is gone")

@@ -114,7 +114,7 @@ for name, (_, readers) in USES.items():
     wanted = {reader.process.pid: (READS * threads, still)
               for reader, (threads, still) in readers.items()}
     try:
-        h.wait_until(lambda: seen_in(name) == wanted, 20, name)
+        h.wait_until(lambda: seen_in(name) == wanted, name)
     except TimeoutError:
         pass
     seen = seen_in(name)
@@ -143,7 +143,7 @@ def check_busy_disk(scheduler):
         ["fio", "--name=others", f"--filename={disk.path}", "--rw=randread", "--offset=16M",
          "--size=32M", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=256", "--time_based",
          "--runtime=300"], stdout=subprocess.DEVNULL)
-    h.wait_until(lambda: disk.stats()["read"] > first, 30, "others' reads")
+    h.wait_until(lambda: disk.stats()["read"] > first, "others' reads")
     program = h.Program("prog_io", disk.path, OWN, "direct_read").ready()
     result = daemon.ctl("start", "iolat", "--name", scheduler, "-p", program.pid)
     h.check(result.code == 0, f"start {scheduler}: {result}")
@@ -156,7 +156,7 @@ def check_busy_disk(scheduler):
     h.check(all_reads > OWN + OTHERS, f"{scheduler}: others kept it busy: {all_reads} reads in all")
     wanted = range(OWN - may_miss(daemon, OWN), OWN + 1)
     try:
-        h.wait_until(lambda: sum(requests_of(scheduler).values()) in wanted, 10, scheduler)
+        h.wait_until(lambda: sum(requests_of(scheduler).values()) in wanted, scheduler)
     except TimeoutError:
         pass
     seen = requests_of(scheduler)
@@ -184,7 +184,7 @@ if "fentry" in probe["hook"]:
     h.check(result.code == 0, f"start: {result}")
     reader.go()
     wanted = {reader.process.pid: (READS * 2, 3)}
-    h.wait_until(lambda: seen_in("functions") == wanted, 20, "what functions show")
+    h.wait_until(lambda: seen_in("functions") == wanted, "what functions show")
     hook = daemon.ctl_json("snapshot", "functions", "--since", "-10min")["hook"]
     h.check("system calls" in hook and "fentry" in hook and "system calls and" not in hook,
             f"by functions: {hook}")

@@ -70,7 +70,7 @@ def check_chain(daemon, label, start, chain, ends):
         return COUNT - 1 <= look.n <= COUNT + WARMUP
 
     with contextlib.suppress(TimeoutError):
-        wait_until(look, 20, f"{label} to be known")
+        wait_until(look, f"{label} to be known")
     if not check(COUNT - 1 <= look.n <= COUNT + WARMUP, f"{label}: {look.n} of {COUNT} are whole and named"):
         for row in look.rows:
             print(f"  {row['count']} {row['user']['flags']} {' < '.join(frame_names(row))}")
@@ -98,14 +98,14 @@ def check_java(daemon):
     if not all(shutil.which(tool) for tool in ("java", "javac", "jcmd")):
         leave_out("no java, javac and jcmd here")
         return
-    done = run(["javac", "-d", daemon.dir, write(daemon, "Books.java", CLASS)], timeout=120)
+    done = run(["javac", "-d", daemon.dir, write(daemon, "Books.java", CLASS)])
     check(done.code == 0, f"javac: {done.err.strip()[-200:]}")
 
     def start():
         program = Program("", "-XX:+PreserveFramePointer", "-Xcomp", "-XX:CompileOnly=Books",
                           "-XX:-Inline", "-cp", daemon.dir, "Books",
                           path=shutil.which("java")).ready()
-        start.done = run(["jcmd", str(program.pid), "Compiler.perfmap"], timeout=120)
+        start.done = run(["jcmd", str(program.pid), "Compiler.perfmap"])
         start.path = f"/tmp/perf-{program.pid}.map"
         return program
 

@@ -60,7 +60,7 @@ class Verb:
                         threading.Thread(target=self._read_err)]
         for reader in self.readers:
             reader.start()
-        wait_until(lambda: set(sessions(daemon)) - before or self.process.poll() is not None, 60,
+        wait_until(lambda: set(sessions(daemon)) - before or self.process.poll() is not None,
                    "the session")
         self.session = (set(sessions(daemon)) - before or {None}).pop()
 
@@ -75,7 +75,7 @@ class Verb:
         return sessions(self.daemon)[self.session]
 
     def wait(self):
-        self.process.wait(patience(60))
+        self.process.wait(HANG_SECONDS)
         for reader in self.readers:
             reader.join()
         check(self.process.returncode == 0, f"{' '.join(self.argv[3:])}: {self.err[:300]}")
@@ -107,7 +107,7 @@ def traced(daemon, *args, count=COUNT, ends=False, until=None):
     program.go().done()
     state = verb.state()
     if until:
-        wait_until(lambda: sum(until in line for line in list(verb.lines)) >= 2 * count, 10,
+        wait_until(lambda: sum(until in line for line in list(verb.lines)) >= 2 * count,
                    f"{until} in what {args[0]} prints")
         time.sleep(0.1)
     text = verb.wait() if ends else verb.interrupt()
@@ -159,7 +159,7 @@ def check_refusals(daemon):
         (["exc_page_fault"], None, "exc_page_fault"),
     ]
     for args, code, word in cases:
-        result = daemon.ctl("record", "stackcount", *args, "--duration", "1s", timeout=20)
+        result = daemon.ctl("record", "stackcount", *args, "--duration", "1s")
         check(result.code == code or code is None and result.code in (1, 6),
               f"exit code {result.code} of {result}")
         check(word in result.err and result.err.count("\n") == 1, f"refused in a line: {result}")
@@ -239,12 +239,12 @@ def check_stackcount(daemon):
     seconds = max(int(patience(0.3)), 2)
     program = settled_program(daemon, COUNT)
     verb = Verb(daemon, "stackcount", "-i", 1, "-T", "-p", program.pid, "-r", "^vfs_(read|write)$")
-    wait_until(lambda: len(re.findall(r"^\d\d:\d\d:\d\d$", "".join(verb.lines), re.M)) >= 1, 60,
+    wait_until(lambda: len(re.findall(r"^\d\d:\d\d:\d\d$", "".join(verb.lines), re.M)) >= 1,
                "an interval")
     program.go().done()
     seen = len(re.findall(r"^\d\d:\d\d:\d\d$", "".join(verb.lines), re.M))
     wait_until(lambda: len(re.findall(r"^\d\d:\d\d:\d\d$", "".join(verb.lines), re.M)) > seen + 1,
-               60, "more intervals")
+               "more intervals")
     text = verb.interrupt()
     program.end()
     check(counts_of(text) == EXACT, f"stackcount -i -T: each call in one interval {counts_of(text)}")
@@ -274,7 +274,7 @@ def check_stacksnoop(daemon):
           re.search(line + rf"prog_calls   {program.pid} +\d+ +ip: ffff[0-9a-f]+ vfs_write\n", text),
           f"stacksnoop -v: it shows the process\n{text[:300]}")
     verb = Verb(daemon, "stacksnoop", "-v", "tick_nohz_idle_enter")
-    wait_until(lambda: len(verb.lines) > 3, 60, "calls of the idle thread")
+    wait_until(lambda: len(verb.lines) > 3, "calls of the idle thread")
     text = verb.interrupt()
     check(re.search(line + r"<idle>       0 +\d+ +ip: ffff[0-9a-f]+ tick_nohz_idle_enter\n", text),
           f"stacksnoop: it shows the idle thread\n{text[:300]}")
@@ -305,7 +305,7 @@ def check_elsewhere(daemon):
     program = settled_program(daemon, 5)
     verb = Verb(daemon, "stacksnoop", "-p", program.pid, function)
     program.go().done()
-    wait_until(lambda: sum(line.endswith(" _start\n") for line in list(verb.lines)) >= 5 * ALL, 10,
+    wait_until(lambda: sum(line.endswith(" _start\n") for line in list(verb.lines)) >= 5 * ALL,
                "all calls to be printed")
     text = verb.interrupt()
     program.end()
@@ -330,7 +330,7 @@ def check_held_back(daemon):
                 "10", "--json")
     program.go().done()
     seconds = time.monotonic() - verb.start
-    wait_until(lambda: verb.lines and (verb.state().get("held") or 0) > 400 * ALL, 30, "the sums")
+    wait_until(lambda: verb.lines and (verb.state().get("held") or 0) > 400 * ALL, "the sums")
     time.sleep(patience(0.1) + 2)  # the client receives their number each second
     text = verb.interrupt()
     program.end()
@@ -361,14 +361,14 @@ def check_same_names(daemon):
         places = sum(line.split()[1].endswith("_show") for line in f)
     program = settled_program(daemon, 1)
     before = daemon.kernel_objects()
-    started = daemon.ctl("start", "stackcount", "*_show", "-p", program.pid, timeout=120)
+    started = daemon.ctl("start", "stackcount", "*_show", "-p", program.pid)
     check(started.code == 0, f"same names: {started}")
     held = {kind: n - before.get(kind, 0) for kind, n in daemon.kernel_objects().items()}
     links = sum(n for kind, n in held.items() if "link" in kind or "perf" in kind)
     state = sessions(daemon)[started.out.strip()]
     check(state["functions"] == places and links < 10,
           f"same names: {state['functions']} of {places} functions by {links} links")
-    daemon.ctl("stop", started.out.strip(), timeout=120)
+    daemon.ctl("stop", started.out.strip())
     program.kill()
 
 
@@ -377,18 +377,18 @@ def check_hot(daemon):
     says so."""
     # More than a thousand functions: one by one, that takes an emulator minutes.
     if has_places(daemon):
-        wide = daemon.ctl("start", "stackcount", "*lock*", timeout=120)
+        wide = daemon.ctl("start", "stackcount", "*lock*")
         print(f"*lock*: {wide}")
         check(wide.code == 0 or wide.code == 1 and "max_functions" in wide.err,
               "hot: all functions with lock in their name")
         if wide.code == 0:
-            daemon.ctl("stop", wide.out.strip(), timeout=120)
+            daemon.ctl("stop", wide.out.strip())
     started = daemon.ctl("start", "stackcount", "-r", "^(_raw_spin_lock|mutex_.*lock|up_|down_)")
     check(started.code == 0, f"hot: started: {started}")
     id_text = started.out.strip()
     program = Program("prog_calls", 0, 5).ready().go()
     state = wait_until(lambda: (s := sessions(daemon)[id_text]) and
-                       (s.get("ended") or s.get("every", 1) > 1) and s, 60, "the guard")
+                       (s.get("ended") or s.get("every", 1) > 1) and s, "the guard")
     program.done()
     program.end()
     check(state.get("every", 1) > 1 or "[probe.stackcount] max_cpu" in (state.get("note") or ""),
@@ -412,7 +412,7 @@ def check_module(daemon):
     stopped = daemon.ctl("stop", id_text)
     check(stopped.code == 0, f"module: {stopped}")
     if gone.code:
-        wait_until(lambda: run(["rmmod", "dummy"]).code == 0, 30, "the module to go")
+        wait_until(lambda: run(["rmmod", "dummy"]).code == 0, "the module to go")
     again = daemon.ctl("start", "stackcount", "-r", MODULE_FUNCTIONS)
     check(again.code == 1 and "0 functions" in again.err, f"module: gone: {again}")
 
@@ -424,11 +424,11 @@ def check_detached(daemon):
     during_it = len(kprobes())
     check(during_it > before + 20, f"{during_it - before} probes while it runs")
     daemon.ctl("stop", id_text)
-    wait_until(lambda: len(kprobes()) <= before, 30, "the probes to go")
+    wait_until(lambda: len(kprobes()) <= before, "the probes to go")
     daemon.ctl("start", "stackcount", "vfs_*")
     check(len(kprobes()) == during_it, f"{len(kprobes()) - before} probes the second time")
     os.kill(daemon.process.pid, signal.SIGKILL)
-    wait_until(lambda: len(kprobes()) <= before, 60, "the probes to go")
+    wait_until(lambda: len(kprobes()) <= before, "the probes to go")
     check(len(kprobes()) <= before, "no probe is left after kill -9")
 
 

@@ -54,7 +54,7 @@ def start_with_fault(daemon, faults, kind, error, nth):
         return daemon.process.poll() is not None or daemon.ctl("status").code == 0
 
     try:
-        wait_until(settled, 20, "an end or an answer")
+        wait_until(settled, "an end or an answer")
     except TimeoutError:
         check(False, f"{label}: neither ends nor answers: {daemon.log()}")
     hits = faults.hits()
@@ -71,7 +71,7 @@ def count_calls(daemon, faults):
     """Returns how many calls a start makes."""
     faults.reset()
     daemon.process = fault.start(faults, daemon.argv, daemon.log_path)
-    wait_until(lambda: daemon.ctl("status").code == 0, 20, "an answer")
+    wait_until(lambda: daemon.ctl("status").code == 0, "an answer")
     calls = faults.calls(fault.BPF)
     check(daemon.stop() == 0, f"{calls} calls are made at a start")
     return calls

@@ -55,7 +55,7 @@ class Kinds(Program):
             return not wrong
 
         with contextlib.suppress(TimeoutError):
-            wait_until(all_right, 120, label)
+            wait_until(all_right, label)
         for kind, reason in wanted.items():
             check(kind not in wrong, f"{label}: {kind} waits for {reason}: {wrong.get(kind, '')}")
 

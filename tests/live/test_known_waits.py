@@ -14,15 +14,19 @@ PLACES = {
 }
 
 
-def check_place(program, snapshot, folded, name, state, label):
+def between_waits(snapshot):
+    """Returns how long the program was off its CPU on the way from one wait to the next."""
+    return row_sum([row for row in rows_with(snapshot, "run_waits") if not set(PLACES) & set(frame_names(row))])
+
+
+def check_place(program, snapshot, folded, name, state, label, unseen_ns):
+    """Checks one of the places. unseen_ns is what interrupts may have taken from its clocks."""
     truth = program.value(name)
-    value = folded_sum(folded, name, "run_waits", "main")
+    value = folded_sum(folded, name, "run_waits", "main") * 1000
+    unseen_ns += between_waits(snapshot)
     # On a slow machine much of the time is spent on the way to the wait.
-    off_cpu = truth["ns"] - truth["cpu_ns"]
-    check_near(value * 1000, off_cpu, 0.01, f"{label}: {name} against its own clocks, ns")
-    # On a busy host the program itself waits longer than intended.
-    if truth["ns"] <= COUNT * MS * 1_010_000:
-        check_near(value, COUNT * MS * 1000, 0.02, f"{label}: {name} in the folded snapshot, us")
+    least = truth["ns"] - truth["cpu_ns"] - unseen_ns
+    check(least <= value <= truth["ns"], f"{label}: {name} waits {value} ns, {least} to {truth['ns']} by its clocks")
     rows = [row for row in rows_with(snapshot, name) if row["state"] == state]
     if not check(rows, f"{label}: {name} has rows of state {state}"):
         return
@@ -34,17 +38,18 @@ def check_place(program, snapshot, folded, name, state, label):
           f"{label}: {name}: the leaf is first: {names[:4]}")
     longest = max(row["max_ns"] for row in rows)
     # Time besides the wait: on the CPU, and in preemptions, which are waits of their own.
-    besides = truth["cpu_ns"] + row_sum(rows_with(snapshot, name)) - row_sum(rows)
+    besides = truth["cpu_ns"] + row_sum(rows_with(snapshot, name)) - row_sum(rows) + unseen_ns
     check(
-        (truth["max_ns"] - besides) * 0.99 <= longest <= truth["max_ns"],
+        truth["max_ns"] - besides <= longest <= truth["max_ns"],
         f"{label}: {name}: the longest wait {longest}, with {besides} ns besides {truth['max_ns']}",
     )
     check(
         sum(sum(row["buckets"]) for row in rows) == COUNT,
         f"{label}: {name}: its buckets add up to its count",
     )
-    # 200 ms lie between 2^27 and 2^28 ns; buckets[i] begins at 2^(i+9).
-    if truth["max_ns"] < 1 << 28:
+    # 200 ms lie between 2^27 and 2^28 ns; buckets[i] begins at 2^(i+9). A program that is held up on its way
+    # to the wait waits shorter.
+    if truth["max_ns"] < 1 << 28 and besides < 60_000_000:
         check(
             sum(row["buckets"][18] for row in rows if len(row["buckets"]) > 18) == COUNT,
             f"{label}: {name}: in the bucket of 134 to 268 ms",
@@ -53,16 +58,20 @@ def check_place(program, snapshot, folded, name, state, label):
 
 def check_waits(label, *overrides):
     daemon = Daemon(*overrides)
+    interrupts = interrupt_ns()
     program = Program("prog_waits", COUNT, MS).ready().go().done()
     program.end()
     snapshot = daemon.snapshot("--window", "2min", "-p", program.pid)
     folded = daemon.folded("--window", "2min", "-p", program.pid)
+    # /proc/stat counts ticks.
+    unseen_ns = interrupt_ns() - interrupts + 3 * NS_PER_S // os.sysconf("SC_CLK_TCK")
     for name, state in PLACES.items():
-        check_place(program, snapshot, folded, name, state, label)
+        check_place(program, snapshot, folded, name, state, label, unseen_ns)
     check(any(line.startswith("prog_waits;") for line in folded), f"{label}: lines begin with comm")
     totals = snapshot["totals"]
-    off_cpu = (totals["blocked_ns"] + totals["runnable_ns"]) / 1000
-    check_near(sum(folded.values()), off_cpu, 0.001, f"{label}: the folded sum is the total, us")
+    off_cpu, rows = totals["blocked_ns"] + totals["runnable_ns"], len(snapshot["rows"])
+    rest = off_cpu - sum(folded.values()) * 1000
+    check(0 <= rest <= 1000 * rows, f"{label}: the folded sum is the total of {rows} rows but for {rest} ns")
     processes = [row["process"] for row in snapshot["rows"]]
     check({p["pid"] for p in processes} == {program.pid}, f"{label}: only its pid")
     check(all(p["exited"] for p in processes), f"{label}: the process is known to have exited")

@@ -65,7 +65,7 @@ def known_stacks(daemon, path, function, sleeps):
         return rows if row_sum(whole, "count") >= sleeps - 1 else None
 
     try:
-        return wait_until(look, 10, "the program to be known")
+        return wait_until(look, "the program to be known")
     except TimeoutError:
         return stacks(daemon, path, function)
 

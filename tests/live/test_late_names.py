@@ -42,12 +42,12 @@ def named(chain, text):
     """Returns a range in which all stacks have this chain, once there is one."""
     def look():
         start = daemon.cut()
-        look.until = wait_until(lambda: (end := daemon.cut()) > start + NS_PER_S and end, 60, "a window")
+        look.until = wait_until(lambda: (end := daemon.cut()) > start + NS_PER_S and end, "a window")
         # A millisecond inside: the clocks of two windows may differ by some nanoseconds.
         look.range = "--since", at(start + 1_000_000), "--until", at(look.until - 1_000_000)
         return chains(*look.range) == {chain}
 
-    wait_until(look, 60, text)
+    wait_until(look, text)
     return look.range
 
 

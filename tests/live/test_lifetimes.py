@@ -69,7 +69,7 @@ def check_thread_exec(daemon):
             return None
         return reply["totals"]
 
-    totals = wait_until(lambda: totals_since(gone), 30, "the session's next windows")
+    totals = wait_until(lambda: totals_since(gone), "the session's next windows")
     daemon.call("io.stackd.Stop", session=session)
     on_cpu = totals["on_cpu_ns"]
     check(spun <= on_cpu < spun + NS_PER_S, f"thread's exec: -t {tid}: {on_cpu} ns on a CPU")
@@ -193,7 +193,7 @@ def check_execs_under_load():
     load.go().read_until("spinning")
     start = daemon.cut()
     process = subprocess.Popen([paths[0], str(count), paths[1]], stdin=subprocess.DEVNULL)
-    check(process.wait(patience(60)) == 0, "execs under load: all done")
+    check(process.wait(HANG_SECONDS) == 0, "execs under load: all done")
     end = daemon.cut()
     load.go().done().end()
     reply = daemon.call(

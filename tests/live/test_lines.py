@@ -103,7 +103,8 @@ if "separate" in paths:
     tool("strip", paths["bare"])
 programs = {name: Program(path, path=path).ready() for name, path in paths.items()}
 plain = programs["plain"]
-time.sleep(1)
+for program in programs.values():
+    wait_in(program.pid, "nanosleep")
 daemon = Daemon("window.length=1s")
 
 
@@ -113,7 +114,7 @@ def are_named():
                for name in ("plain", "deleted"))
 
 
-wait_until(are_named, 30, "the stacks")
+wait_until(are_named, "the stacks")
 check_lines(daemon, plain, "in the file")
 if "separate" in programs:
     check_separate(daemon, programs)
@@ -146,7 +147,7 @@ check(found and [f[0] for f in found[0]] == CHAIN, f"after its end: {found}")
 # The kernel ends a helper that needs too much memory, and the answer says so.
 check(daemon.stop() == 0, "the daemon stops")
 program = Program("prog_lines").ready()
-time.sleep(1)
+wait_in(program.pid, "nanosleep")
 daemon = Daemon("window.length=1s", "symbols.lines_memory=64M")
 
 
@@ -158,7 +159,7 @@ def whole_reply():
     return reply if len(reply["rows"]) == 1 and "main" in named else None
 
 
-reply = wait_until(whole_reply, 30, "the stack")
+reply = wait_until(whole_reply, "the stack")
 limit = next(l for l in daemon.status()["limits"] if l["name"] == "symbols.lines_memory")
 notes = [n for n in reply.get("notes", []) if "source lines" in n]
 check(

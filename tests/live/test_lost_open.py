@@ -41,12 +41,12 @@ def is_whole():
     return len(rows) == 1 and not open_flags()
 
 
-h.wait_until(is_known, 30, "the program to be known")
+h.wait_until(is_known, "the program to be known")
 program.go().ready().go()
 program.read_until("walked")
-h.wait_until(lambda: "lost" in open_flags() or is_whole(), 20, "the wait for the end to be seen")
+h.wait_until(lambda: "lost" in open_flags() or is_whole(), "the wait for the end to be seen")
 h.check("lost" in seen, f"at first there is no room for its stack: {seen}")
-h.wait_until(is_whole, 60, "the stack to be taken again")
+h.wait_until(is_whole, "the stack to be taken again")
 names = h.frame_names(daemon.ctl_json("stuck", "--idle", "-p", program.pid)["rows"][0])
 h.check("wait_for_end" in names and names[-1] == "_start", f"it is the wait for the end: {names}")
 h.check(program.end() == 0, "the program ended well")

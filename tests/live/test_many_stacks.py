@@ -32,7 +32,7 @@ def start_known(daemon, count):
         rows = rows_with(daemon.snapshot("--window", "5s", "-p", program.pid), "warm_up")
         return any("main" in frame_names(row) for row in rows)
 
-    wait_until(has_whole_stack, 20, "whole stacks")
+    wait_until(has_whole_stack, "whole stacks")
     return program.go().ready()
 
 

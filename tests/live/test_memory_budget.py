@@ -22,7 +22,7 @@ def set_budget(daemon, text):
     with open(daemon.config, "w", encoding="utf-8") as f:
         f.write(f"[budget]\nmemory = {text}\n")
     daemon.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: f"budget.memory is {text}" in daemon.log(), 10, "the reload")
+    wait_until(lambda: f"budget.memory is {text}" in daemon.log(), "the reload")
 
 
 need_live()
@@ -35,25 +35,25 @@ with open(daemon.config, "w", encoding="utf-8") as f:
 daemon.start()
 storm = spawn([os.path.join(PROGS, "prog_storm"), str(RATE), str(RATE * 600), "/bin/true"],
               stdout=subprocess.DEVNULL)
-wait_until(lambda: windows(daemon) > MAX / 2, 90, "windows to take memory")
+wait_until(lambda: windows(daemon) > MAX / 2, "windows to take memory")
 check(limit(daemon, "budget.memory")["hits"] == 0, "nothing made room for a budget of 16G")
 
 set_budget(daemon, "32M")
-told = wait_until(lambda: (lambda l: l if l["hits"] else None)(limit(daemon, "budget.memory")), 60,
+told = wait_until(lambda: (lambda l: l if l["hits"] else None)(limit(daemon, "budget.memory")),
                   "windows to make room")
 check(told["value"] == 32 * MIB and told["used"] > told["value"], f"status says why: {told}")
 check("[budget] memory allows 32 MiB" in daemon.log(), "so does the log")
 # Each 16 s, the limit is lowered by a sixteenth, down to a quarter (unit test memory_budget).
-wait_until(lambda: windows(daemon) <= MAX * 0.75, 150, "windows to take less")
+wait_until(lambda: windows(daemon) <= MAX * 0.75, "windows to take less")
 check(True, f"windows take {windows(daemon):.1f} MiB of {MAX}")
 past = daemon.ctl("snapshot", "offcpu", "--window", "20s")
 check(past.code == 0, f"the past can be asked: exit {past.code}")
 check_nothing_lost(daemon.status(), "status")
 
 set_budget(daemon, "8G")
-wait_until(lambda: "what [window] max_memory says again" in daemon.log(), 90,
+wait_until(lambda: "what [window] max_memory says again" in daemon.log(),
            "the log to say that windows may have the memory again")
-wait_until(lambda: windows(daemon) > MAX * 0.8, 90, "windows to take the memory again")
+wait_until(lambda: windows(daemon) > MAX * 0.8, "windows to take the memory again")
 stop_process(storm)
 check(daemon.stop() == 0, "it ends well")
 finish()

@@ -76,7 +76,7 @@ def limited_start(daemon, group, limit, mib):
         return daemon.process.poll() is not None or daemon.ctl("status").code == 0
 
     try:
-        wait_until(settled, 40, "an end or an answer")
+        wait_until(settled, "an end or an answer")
     except TimeoutError:
         check(False, f"{mib} MiB: neither ends nor answers: {daemon.log()}")
 
@@ -108,7 +108,7 @@ def check_session(daemon, group, limit):
     limit_set(group, limit, usage(group) + (ROOM_MIB << 20))
     result = daemon.ctl("start", "offcpu", "-m", "1")
     if "closed the connection" in result.err:
-        wait_until(lambda: daemon.process.poll() is not None, 20, "the daemon's end")
+        wait_until(lambda: daemon.process.poll() is not None, "the daemon's end")
         return "a session: ended by the kernel"
     if result.code == 0:
         check(daemon.ctl("stop", result.out.strip()).code == 0, "it had memory")
@@ -122,7 +122,7 @@ def check_session(daemon, group, limit):
 
 def check_gone(before, text):
     try:
-        wait_until(lambda: not is_ours(before, bpf_objects(bpftool)), 15, "BPF objects to go")
+        wait_until(lambda: not is_ours(before, bpf_objects(bpftool)), "BPF objects to go")
     except TimeoutError:
         pass
     left = is_ours(before, bpf_objects(bpftool))

@@ -110,7 +110,7 @@ def metrics_after(n, reply=None):
                 return None
         return now
 
-    return h.wait_until(find, 120, f"{n} more windows in the metrics")
+    return h.wait_until(find, f"{n} more windows in the metrics")
 
 
 def windows_between(probe, start, end):

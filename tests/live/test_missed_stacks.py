@@ -77,12 +77,12 @@ def have_whole_stacks():
 
 
 session = daemon.ctl("start", "offcpu", "--comm", "prog_manystacks").out.strip()
-h.wait_until(have_whole_stacks, 30, "whole stacks")
+h.wait_until(have_whole_stacks, "whole stacks")
 daemon.ctl("stop", session)
 texts = {tool: record(tool) for tool in TOOLS}
 lines = {tool: record(tool, "-f") for tool in TOOLS if tool != "topwaits"}
 tracers = [*texts.values(), *lines.values()]
-h.wait_until(lambda: len(recorded()) == len(tracers), 60, "all to record")
+h.wait_until(lambda: len(recorded()) == len(tracers), "all to record")
 for filler in fillers:
     filler.go().ready()
 try:
@@ -105,7 +105,7 @@ SAMPLES = sum(spun["cpu_ns"] for spun in spinners.values("spun")) * RATE // h.NS
 
 
 def output(tool, process):
-    out, err = process.communicate(timeout=h.patience(60))
+    out, err = process.communicate(timeout=h.HANG_SECONDS)
     return Output(tool, h.Result([tool], process.returncode, out.decode(), err.decode()))
 
 

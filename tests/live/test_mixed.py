@@ -94,7 +94,7 @@ class Load:
     def end(self):
         with open(f"{self.notes}.stop", "w", encoding="ascii"):
             pass
-        code = self.process.wait(patience(60))
+        code = self.process.wait(HANG_SECONDS)
         check(code == 0, f"{os.path.basename(self.argv[0])} has worked: {code}")
 
 
@@ -128,7 +128,7 @@ def postgres_start():
     server = Server([f"{POSTGRES}/postgres", "-D", data, "-k", directory, "-h", ""], directory,
                     user=user.pw_uid, group=user.pw_gid)
     ready = [f"{POSTGRES}/pg_isready", "-h", directory]
-    wait_until(lambda: run(ready, **owner).code == 0, 30, "postgres")
+    wait_until(lambda: run(ready, **owner).code == 0, "postgres")
     bench = [f"{POSTGRES}/pgbench", "-h", directory, "-U", "postgres", "postgres"]
     run([*bench, "-i", "-q"], **owner)
     load = Load(["/usr/sbin/runuser", "-u", "postgres", "--", *bench, "-n", "-c", "2", "-T", "1"])
@@ -143,7 +143,7 @@ def redis_start():
     sock = f"{directory}/redis"
     server = Server(["/usr/bin/redis-server", "--port", "0", "--unixsocket", sock, "--save", "",
                      "--appendonly", "yes", "--appendfsync", "always"], directory)
-    wait_until(lambda: os.path.exists(sock), 30, "redis")
+    wait_until(lambda: os.path.exists(sock), "redis")
     load = Load(["/usr/bin/redis-benchmark", "-s", sock, "-n", "400", "-c", "5", "-q", "-t", "set,get"]) if os.path.exists("/usr/bin/redis-benchmark") else None
     return server, load
 
@@ -159,7 +159,7 @@ def nginx_start():
         events {{ }} http {{ access_log {directory}/access;
         server {{ listen unix:{directory}/sock; root /usr/share; autoindex on; }} }}""")
     server = Server(["/usr/sbin/nginx", "-c", f"{directory}/conf"], directory)
-    wait_until(lambda: os.path.exists(f"{directory}/sock"), 30, "nginx")
+    wait_until(lambda: os.path.exists(f"{directory}/sock"), "nginx")
     code = f"""
 import socket, time
 for i in range(50):
@@ -236,7 +236,7 @@ for program, args in commands.items():
         loads.append(Load([program, *args]))
     else:
         loads.append(Load(["/bin/sh", "-c", GIT]))
-wait_until(lambda: min(load.rounds() for load in loads) >= ROUNDS_BEFORE, 60, "each to be seen")
+wait_until(lambda: min(load.rounds() for load in loads) >= ROUNDS_BEFORE, "each to be seen")
 since_ns = daemon.cut()
 time.sleep(SECONDS)
 for load in loads:

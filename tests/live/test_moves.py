@@ -40,7 +40,7 @@ for name, group in zip(NAMES, GROUPS):
         move(pid, group)
     # Windows of up to a second, written together, may have both groups.
     begun = max(daemon.cut(probe) for probe in MOVED) + 2 * NS_PER_S
-    wait_until(lambda: time.time_ns() > begun + 2 * NS_PER_S, 30, "windows in one group")
+    wait_until(lambda: time.time_ns() > begun + 2 * NS_PER_S, "windows in one group")
     times[name] = begun, begun + NS_PER_S
 
 
@@ -78,14 +78,14 @@ atexit.register(lambda: os.path.exists(cgroup_root() + GROUP) and os.rmdir(cgrou
 first = sleeper(GROUP)
 result = daemon.ctl("start", "offcpu", "--unit", "a.service", "--cgroup", GROUP, "--name", "group")
 check(result.code == 0, f"a session of the unit starts: {result}")
-wait_until(lambda: is_recorded(first), 60, "the unit to be recorded")
+wait_until(lambda: is_recorded(first), "the unit to be recorded")
 stop_process(first)
-wait_until(lambda: not open(cgroup_root() + GROUP + "/cgroup.procs", encoding="ascii").read(), 30, "its end")
+wait_until(lambda: not open(cgroup_root() + GROUP + "/cgroup.procs", encoding="ascii").read(), "its end")
 os.rmdir(cgroup_root() + GROUP)
 os.mkdir(cgroup_root() + GROUP)
-wait_until(lambda: "was made anew" in daemon.log(), 60, "the new cgroup to be seen")
+wait_until(lambda: "was made anew" in daemon.log(), "the new cgroup to be seen")
 second = sleeper(GROUP)
-wait_until(lambda: is_recorded(second), 60, "the unit to be recorded after its restart")
+wait_until(lambda: is_recorded(second), "the unit to be recorded after its restart")
 stop_process(second)
 
 # Of two units with the same name, as those of two users, neither is chosen.

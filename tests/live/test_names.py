@@ -165,7 +165,7 @@ def check_debuginfod(daemon, path):
         return result if "short_wait" in names else None
 
     try:
-        result = wait_until(named, 60, "the names from the server")
+        result = wait_until(named, "the names from the server")
     except TimeoutError as e:
         check(False, f"debuginfod: {e}: {server.ask(*words).err}")
         return
@@ -195,7 +195,7 @@ def check_equal_files(daemon):
         rows = [r for r in stuck if r["process"]["pid"] in second and module_names(r)]
         return rows if {r["process"]["pid"] for r in rows} == set(second) else None
 
-    open_rows = wait_until(look, 15, "all of them to wait")
+    open_rows = wait_until(look, "all of them to wait")
     rows = daemon.snapshot()["rows"]
     ended = [r for r in rows if r["process"]["pid"] in first and module_names(r)]
     check({r["process"]["pid"] for r in ended} == set(first), "equal files: each has a stack")
@@ -296,7 +296,7 @@ def stuck_stack(daemon, pid, name, flags=()):
         return seen[-1]["frames"] and seen[-1]["flags"] == list(flags)
 
     with contextlib.suppress(TimeoutError):
-        wait_until(look, 15, f"{name} in a stack")
+        wait_until(look, f"{name} in a stack")
     return seen[-1]
 
 
@@ -380,7 +380,7 @@ def check_vdso(daemon):
 
     # The first samples may be taken before the daemon has read the vdso.
     try:
-        found = wait_until(whole, 8, "samples in the vdso")
+        found = wait_until(whole, "samples in the vdso")
     except TimeoutError:
         check(False, f"vdso: the stack goes on below it: {look()}")
         return
@@ -399,7 +399,7 @@ def check_java(daemon):
     source = os.path.join(daemon.dir, "Spin.java")
     with open(source, "w", encoding="ascii") as f:
         f.write(JAVA)
-    if run(["javac", "-d", daemon.dir, source], timeout=120).code != 0:
+    if run(["javac", "-d", daemon.dir, source]).code != 0:
         leave_out("javac does not work here")
         return
     java = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "-XX:-Inline", "-cp", daemon.dir,
@@ -407,7 +407,7 @@ def check_java(daemon):
     atexit.register(stop_process, java)
 
     def named():
-        run(["jcmd", str(java.pid), "Compiler.perfmap"], timeout=60)
+        run(["jcmd", str(java.pid), "Compiler.perfmap"])
         for stack in user_samples(daemon, java.pid):
             at = [i for i, name in enumerate(stack) if "stackdInner" in name]
             if at and "stackdOuter" in "".join(stack[at[0] + 1 : at[0] + 2]):
@@ -415,7 +415,7 @@ def check_java(daemon):
         return None
 
     try:
-        stack = wait_until(named, 40, "named functions of java")
+        stack = wait_until(named, "named functions of java")
         check(True, f"java: named by its perf map: {stack[:3]}")
     except TimeoutError as e:
         check(False, f"java: {e}: {user_samples(daemon, java.pid)[:3]}")
@@ -458,7 +458,7 @@ def check_node(daemon):
         return None
 
     try:
-        stack = wait_until(chain, 30, "named functions of node")
+        stack = wait_until(chain, "named functions of node")
         check(True, f"node: named by its perf map: {stack[:3]}")
     except TimeoutError as e:
         check(False, f"node: {e}: {user_stacks(daemon, spinner.pid)[:3]}")

@@ -56,9 +56,9 @@ for build in BUILDS + FRAMED_BUILDS:
             programs[build, place] = Program(f"prog_unwind_{build}", place, 1, 1, FOREVER_US)
 for program in programs.values():
     program.ready().go()
+    wait_in(program.pid, "nanosleep", "futex")
 paged = Program("prog_paged").ready()
 check(paged.lines[0].endswith("present=0"), f"the stack's pages are gone: {paged.lines[0]}")
-time.sleep(1)
 
 daemon = Daemon("window.length=2s")
 daemon.cut()
@@ -66,7 +66,7 @@ probe = next(p for p in daemon.status()["probes"] if p["name"] == "offcpu")
 unread = [b for b in probe.get("blind", []) if "waits that have not ended" in b]
 if unread:
     skip(f"this kernel: {unread[0]}")
-wait_until(lambda: are_whole(daemon, programs), 30, "whole stacks of all that sleep")
+wait_until(lambda: are_whole(daemon, programs), "whole stacks of all that sleep")
 for (build, place), program in programs.items():
     whole = flags_of(build)
     check_place(f"stuck: {build} {place}", place, stuck_rows(daemon, program), whole)
@@ -88,14 +88,22 @@ check(
 text = daemon.ctl("stuck", "--idle", "-p", programs["o2", "deep"].pid).out
 check(" f10 " in text and "not read" not in text, f"as text: {text}")
 
-# A session also has these stacks in its last window. An emulated machine takes seconds to load the
-# program that reads them.
-result = daemon.ctl(
-    "record", "offcpu", "-p", programs["o2", "deep"].pid, "--duration", f"{patience(3):.0f}s", "--idle",
-    "--format", "json",
-)
-rows = json.loads(result.out)["rows"] if result.code == 0 else []
-check_place(f"record: {result}", "deep", [r for r in rows if r["open"]])
+# A session also has these stacks.
+started = daemon.ctl("start", "offcpu", "--name", "sleepers", "-p", programs["o2", "deep"].pid)
+check(started.code == 0, f"a session: {started}")
+
+
+def recorded():
+    """Returns the session's open waits once their stacks were read."""
+    with contextlib.suppress(VarlinkError):
+        rows = daemon.call("io.stackd.Snapshot", session="sleepers", idle=True)["rows"]
+        found = [row for row in rows if row["open"]]
+        return found if found and all(frame_names(row) for row in found) else None
+    return None
+
+
+check_place("session", "deep", wait_until(recorded, "the session's stacks"))
+check(daemon.ctl("stop", "sleepers").code == 0, "the session stops")
 check_nothing_lost(daemon.status(), "status")
 check(daemon.stop() == 0, "the daemon stops")
 
@@ -103,7 +111,7 @@ check(daemon.stop() == 0, "the daemon stops")
 # Other programs' threads sleep, too.
 AT_ONCE = len(programs) // 3
 daemon = Daemon(f"probe.offcpu.max_open_stacks={AT_ONCE}", "window.length=1s")
-wait_until(lambda: are_whole(daemon, programs), 60, f"whole stacks, {AT_ONCE} at a cut")
+wait_until(lambda: are_whole(daemon, programs), f"whole stacks, {AT_ONCE} at a cut")
 reads = limit(daemon)
 check(reads["used"] == AT_ONCE and reads["hits"] > 0, f"at most {AT_ONCE} at a time: {reads}")
 check(daemon.stop() == 0, "the daemon stops")

@@ -9,14 +9,14 @@ THREADS = 3
 BEFORE_S = 3
 
 
-def check_age(row, slept_since, asked, text):
+def check_age(row, asked, text):
     """Checks that the age fits a moment between the question and now."""
-    least, most = ((moment - slept_since) * NS_PER_S for moment in (asked, time.monotonic()))
-    check(least - NS_PER_S <= row["max_ns"] <= most + NS_PER_S,
+    least, most = (asked - asleep) * NS_PER_S, (time.monotonic() - begun) * NS_PER_S
+    check(least <= row["max_ns"] <= most,
           f"{text}: age of tid {row['max_tid']}: {row['max_ns']}, {least:.0f} to {most:.0f}")
 
 
-def check_snapshot(daemon, program, slept_since):
+def check_snapshot(daemon, program):
     asked = time.monotonic()
     snapshot = daemon.snapshot("--window", "3s", "-p", program.pid)
     rows = snapshot["rows"]
@@ -24,7 +24,7 @@ def check_snapshot(daemon, program, slept_since):
     check(row_sum(rows, "count") == 0, "snapshot: no wait has ended")
     check(snapshot["totals"]["open_waits"] == THREADS + 1, "snapshot: totals count the open waits")
     longest = max(rows, key=lambda row: row["max_ns"])
-    check_age(longest, slept_since, asked, "snapshot")
+    check_age(longest, asked, "snapshot")
     check("max_end" not in longest or longest["max_end"] is None, "snapshot: it has no end")
     check(all(row["state"] == "S" for row in rows), "snapshot: state S")
     # In another thread's stack the kernel leaves out its scheduler's own frames, such as
@@ -35,15 +35,16 @@ def check_snapshot(daemon, program, slept_since):
     )
 
 
-def check_stuck(daemon, program, slept_since):
+def check_stuck(daemon, program):
     asked = time.monotonic()
+    daemon.cut()
     reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid)
     rows = reply["rows"]
     check(len(rows) == THREADS + 1, f"stuck: {len(rows)} rows, one for each thread")
     tids = {row["tid"] for row in rows}
     check(tids == set(threads_of(program.pid)), f"stuck: its threads {sorted(tids)}")
     for row in rows:
-        check_age({**row, "max_tid": row["tid"]}, slept_since, asked, "stuck")
+        check_age({**row, "max_tid": row["tid"]}, asked, "stuck")
     text = daemon.ctl("stuck", "--idle", "-p", program.pid)
     check(text.code == 0 and "prog_sleeper" in text.out, f"stuck as text names it: {text}")
     check("S waits for a timer (nanosleep), idle, since " in text.out,
@@ -68,23 +69,25 @@ def check_name(daemon):
         process.stdout.readline()
         wait_until(
             lambda: "took-a-name (pid" in daemon.ctl("stuck", "--idle", "-p", process.pid).out,
-            10,
             "the name that a thread took before it slept",
         )
     finally:
         stop_process(process)
 
 
-def check_each_window(daemon, program):
-    """Checks windows that began after the program slept; a daemon that ran before has older
+def windows_asleep(daemon):
+    """Returns two windows or more that began after the program slept; a daemon that ran before has older
     ones."""
     windows = [
         window
         for window in daemon.call("io.stackd.Windows", probe="offcpu")["windows"]
-        if window["start"]["ns"] > slept_since_ns
+        if window["start"]["ns"] > asleep_at_ns
     ]
-    check(len(windows) >= 2, f"{len(windows)} windows")
-    for window in windows:
+    return windows if len(windows) >= 2 else None
+
+
+def check_each_window(daemon, program):
+    for window in wait_until(lambda: windows_asleep(daemon), "windows"):
         reply = daemon.call(
             "io.stackd.Snapshot",
             probe="offcpu",
@@ -94,16 +97,10 @@ def check_each_window(daemon, program):
             idle=True,
         )
         seq, totals = window["seq"], reply["totals"]
-        check_near(
-            totals["blocked_ns"],
-            window["length_ns"] * (THREADS + 1),
-            0.001,
-            f"window {seq}: all of it was blocked",
-        )
+        whole = window["length_ns"] * (THREADS + 1)
+        check(totals["blocked_ns"] == whole, f"window {seq}: blocked for {totals['blocked_ns']} of {whole} ns")
         check(totals["on_cpu_ns"] == 0, f"window {seq}: on a CPU {totals['on_cpu_ns']} ns")
-        check_near(
-            row_sum(reply["rows"]), totals["blocked_ns"], 0.001, f"window {seq}: rows hold it all"
-        )
+        check(row_sum(reply["rows"]) == whole, f"window {seq}: rows hold {row_sum(reply['rows'])} of {whole} ns")
         check(
             max(row["open_ns"] for row in reply["rows"]) <= window["length_ns"] * (THREADS + 1),
             f"window {seq}: open_ns is what falls into the window",
@@ -128,7 +125,7 @@ def check_idle_rule(daemon, program):
             return rows(session=session) > 0
         return False
 
-    wait_until(has_waits, 20, "waits of the session that names a process, idle ones")
+    wait_until(has_waits, "waits of the session that names a process, idle ones")
     check(rows(session=session, idle=False) == 0, "the session: none if idle is false")
     pids = {"pids": [program.pid]}
     check(rows(probe="offcpu", filter=pids) > 0, "a filter of pids: idle waits, too")
@@ -139,14 +136,15 @@ def check_idle_rule(daemon, program):
 
 
 need_live()
-slept_since = time.monotonic()
+begun = time.monotonic()
 program = Program("prog_sleeper", THREADS).ready()
-slept_since_ns = time.time_ns()
-time.sleep(BEFORE_S)
+wait_in(program.pid, "nanosleep")
+asleep, asleep_at_ns = time.monotonic(), time.time_ns()
+subject_sleep(BEFORE_S)
 daemon = Daemon("window.length=1s")
-time.sleep(4)
-check_snapshot(daemon, program, slept_since)
-check_stuck(daemon, program, slept_since)
+wait_until(lambda: windows_asleep(daemon), "windows")
+check_snapshot(daemon, program)
+check_stuck(daemon, program)
 check_name(daemon)
 check_each_window(daemon, program)
 check_idle_rule(daemon, program)
@@ -165,7 +163,7 @@ def own_waits(daemon):
 
 # The daemon's threads wait for work as other pools do, and so they are not shown by default.
 with contextlib.suppress(TimeoutError):
-    wait_until(lambda: not own_waits(daemon), 20, "its threads to be idle")
+    wait_until(lambda: not own_waits(daemon), "its threads to be idle")
 check(not own_waits(daemon), f"the daemon's own threads count as idle: {own_waits(daemon)}")
 
 # The wait ends: it is one wait now, of its whole length, in the window of its end.

@@ -29,7 +29,7 @@ of_unit = h.spawn(
     ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh", "python3", "-c", LOOP]
 )
 start = daemon.cut()
-h.wait_until(lambda: daemon.cut() > start + 4 * h.NS_PER_S, 30, "four seconds")
+h.wait_until(lambda: daemon.cut() > start + 4 * h.NS_PER_S, "four seconds")
 
 
 def part(text, name):
@@ -56,7 +56,7 @@ h.check(f"(pid {sleeper.pid})" in part(text, "blocked"), f"blocked: the sleeper:
 h.check(f"(pid {spinners.pid})" not in text, "-p: no other process")
 asleep = h.Program("prog_sleeper").ready()
 start = daemon.cut()
-h.wait_until(lambda: daemon.cut() > start + 5 * h.NS_PER_S, 30, "five seconds in which it sleeps")
+h.wait_until(lambda: daemon.cut() > start + 5 * h.NS_PER_S, "five seconds in which it sleeps")
 text = overview("-p", asleep.pid)
 h.check(re.search("^on CPU +no samples$", text, re.M),
         f"a sleeping process is in no sample: {text}")

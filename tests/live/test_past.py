@@ -72,7 +72,7 @@ def check_many(daemon, before):
         numbers.append(daemon.ctl("start", "oncpu", "-F", "1").out.strip())
         daemon.ctl("stop", numbers[-1])
     written = daemon.status()["store"]["written"]
-    wait_until(lambda: daemon.status()["store"]["written"] > written + 4, 20, "all on disk")
+    wait_until(lambda: daemon.status()["store"]["written"] > written + 4, "all on disk")
     known = [session["id"] for session in daemon.call("io.stackd.Sessions")["sessions"]]
     missing = [number for number in numbers if known.count(number) != 1]
     check(not missing, f"{len(numbers)} sessions are listed once each, but for {missing}")
@@ -116,7 +116,7 @@ def is_written():
     return all(found.get(of["id"]) == of["windows"] for of in before.values())
 
 
-wait_until(is_written, 60, "the windows on disk")
+wait_until(is_written, "the windows on disk")
 
 if SLOWNESS < 3:  # elsewhere this many sessions take minutes
     last = check_many(daemon, before)
@@ -142,7 +142,7 @@ daemon.start()
 check_answers(daemon, before, "served only")
 refused = daemon.ctl("start", "offcpu")
 check(refused.code != 0 and "records nothing" in refused.err, f"no session is started: {refused}")
-refused = daemon.ctl("watch", "offcpu", timeout=20)
+refused = daemon.ctl("watch", "offcpu")
 check(refused.code == 6 and "records nothing" in refused.err, f"and nothing is watched: {refused}")
 check_windows(daemon, {"iolat", "offcpu", "oncpu", "offwake"})
 finish()

@@ -70,7 +70,7 @@ with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
     f.write(str(spinners.pid))
 spinners.go().read_until("spinning")
 start, *before = cut_between()
-h.wait_until(lambda: daemon.cut() > start + 3 * h.NS_PER_S, 30, "three seconds")
+h.wait_until(lambda: daemon.cut() > start + 3 * h.NS_PER_S, "three seconds")
 end, *after = cut_between()
 SPAN = {"since_ns": start, "until_ns": end}
 host = [[b[0] for b in before], [a[0] for a in after]]
@@ -117,7 +117,7 @@ def is_stored():
     return newest is not None and newest >= end
 
 
-h.wait_until(is_stored, 30, "the range is on disk")
+h.wait_until(is_stored, "the range is on disk")
 again = h.Daemon()
 again.stop()
 again.argv[again.argv.index(f"store.path={again.store}")] = f"store.path={daemon.dir}/copy.db"

@@ -120,7 +120,7 @@ def check_replaced(daemon):
 def check_odd(daemon):
     use = CpuUse(daemon.process.pid)
     process = subprocess.Popen(["/usr/bin/python3", "-c", ODD, daemon.dir, "3"])
-    code = process.wait(patience(30))
+    code = process.wait(HANG_SECONDS)
     use.check(2 / 3, "odd code: the daemon uses")
     check(code == 0, f"odd code: the program ends: {code}")
     rows = [r for r in daemon.snapshot("-p", process.pid)["rows"] if r.get("user")]

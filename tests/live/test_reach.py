@@ -109,7 +109,7 @@ def check_short():
         return problems_of_memory(daemon.status())
 
     try:
-        text = wait_until(problem, KEEP, "a problem of memory")[0]
+        text = wait_until(problem, "a problem of memory")[0]
     except TimeoutError:
         check(False, f"status says that memory is short: {daemon.status()['problems']}")
         return

@@ -75,7 +75,7 @@ def check_lock(daemon):
             with open("/proc/locks", encoding="utf-8") as locks:
                 return any("->" in line and f" {waiter.pid} " in line for line in locks)
 
-        wait_until(waits, 10, "the program to wait for the lock")
+        wait_until(waits, "the program to wait for the lock")
         daemon.cut()
         rows = daemon.ctl_json("stuck", "--reason", "flock")["rows"]
         check([row for row in rows if row["process"]["pid"] == waiter.pid], "stuck --reason flock")
@@ -84,7 +84,7 @@ def check_lock(daemon):
         check(rows == [], f"stuck leaves out the others: {rows}")
         text = daemon.ctl("stuck", "-U", "-p", waiter.pid).out
         check("S waits for a file lock (flock)" in text, f"stuck as text: {text}")
-    check(waiter.wait(patience(10)) == 0, "the program got the lock")
+    check(waiter.wait(HANG_SECONDS) == 0, "the program got the lock")
 
 
 def check_errors(daemon):

@@ -140,13 +140,16 @@ def check_pieces(daemon):
     program.end()
 
 
-def check_rounds(daemon):
+def rounds():
+    daemon = Daemon("probe.offcpu.min_wait=0")
     check_reload(daemon, 1, 20, 5000)
     check_reload(daemon, 20, 2, 2000)
+    daemon.stop()
 
 
-def check_others(daemon):
+def others():
     """Checks what depends on how fast the host is."""
+    daemon = Daemon("probe.offcpu.min_wait=0")
     check_reload(daemon, 100, 1, 300)
     check_pieces(daemon)
     check_plugins(daemon)
@@ -156,8 +159,4 @@ def check_others(daemon):
 
 
 need_live()
-daemon = Daemon("probe.offcpu.min_wait=0")
-check_rounds(daemon)
-if sys.argv[1:] != ["rounds"]:
-    check_others(daemon)
-finish()
+run_parts(rounds, others)

@@ -103,7 +103,7 @@ def is_known(daemon):
 def check_every():
     """Each wait over the limit has both stacks, down to the function that waits."""
     daemon = Daemon("probe.offcpu.min_wait=1us", "probe.offcpu.sample_below=2us")
-    wait_until(lambda: is_known(daemon), 60, "whole stacks")
+    wait_until(lambda: is_known(daemon), "whole stacks")
     program = Program("prog_mixture", 3, 100000, 0, 2, "wait_5us").ready().go().done()
     truth = program.value("wait_5us")
     program.end()
@@ -150,7 +150,7 @@ def check_operations():
                     f"probe.iolat.sample_below={below // 1000}us")
     load = spawn(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=400000"],
                  stderr=subprocess.DEVNULL)
-    check(load.wait(patience(60)) == 0, "dd")
+    check(load.wait(HANG_SECONDS) == 0, "dd")
     daemon.cut("iolat")
 
     def rows_by(what):

@@ -40,7 +40,7 @@ def on_terminal(*words):
 
     reader = threading.Thread(target=read)
     reader.start()
-    subprocess.run([STACKCTL, "-S", daemon.socket, *words], stdout=slave, timeout=patience(60), check=True,
+    subprocess.run([STACKCTL, "-S", daemon.socket, *words], stdout=slave, timeout=HANG_SECONDS, check=True,
                    env={**os.environ, "NO_COLOR": "1", "TERM": "xterm", "PAGER": "cat", "SYSTEMD_PAGER": ""})
     os.close(slave)
     reader.join()
@@ -60,7 +60,7 @@ with open(path, "w", encoding="utf-8") as lock:
         rows = [row for row in daemon.ctl_json(*args, "--by", "line")["rows"] if row["process"]["comm"] == name]
         return rows if sum(row["open"] for row in rows) == PROCESSES else None
 
-    (row,) = wait_until(line, 30, "all processes to wait")
+    (row,) = wait_until(line, "all processes to wait")
     check((row["processes"], row["process"]["pid"], row["reason"]) == (PROCESSES, 0, "flock"), f"one row: {row}")
     text = daemon.ctl_lines(*args).out
     check(re.search(rf"(?m)  {name}\({PROCESSES} processes\) +S flock\b", text), f"one line: {text}")
@@ -74,7 +74,7 @@ for probe in ("oncpu", "iolat"):
     def ended(probe=probe):
         return [window["seq"] for window in daemon.call("io.stackd.Windows", probe=probe)["windows"]]
     before = ended()
-    wait_until(lambda before=before, ended=ended: daemon.cut() and set(ended()) - set(before), 60,
+    wait_until(lambda before=before, ended=ended: daemon.cut() and set(ended()) - set(before),
                f"a window of {probe}")
 
 # A request of a disk is in one row, not in one for each part of its time.

@@ -164,7 +164,7 @@ def start_interrupted(name):
         [h.STACKCTL, "-S", daemon.socket, "start", "offwake", "--name", name],
         stdout=subprocess.PIPE,
     )
-    h.wait_until(lambda: places_taken() == 1 or start.poll() is not None, 20, "it to load")
+    h.wait_until(lambda: places_taken() == 1 or start.poll() is not None, "it to load")
     start.send_signal(signal.SIGINT)
     printed = start.communicate()[0].decode().strip()
     if printed:
@@ -174,19 +174,19 @@ def start_interrupted(name):
 
 names = (f"gone-{i}" for i in range(20))
 name = next(name for name in names if start_interrupted(name))
-h.wait_until(lambda: places_taken() == 0, 60, "nothing to run")
+h.wait_until(lambda: places_taken() == 0, "nothing to run")
 given_up = sessions_named(name)[0]
 h.check(
     "ended" in given_up and "went away before" in given_up["note"],
     f"it was ended, and why: {given_up}",
 )
 said = f"session {given_up['id']} ended: its client went away"
-h.check(h.wait_until(lambda: said in daemon.log(), 20, "the log to have it"), said)
+h.check(h.wait_until(lambda: said in daemon.log(), "the log to have it"), said)
 listed = daemon.ctl("sessions").out
 h.check("went away before" in listed, f"and stackctl sessions: {listed[-300:]}")
 with open("/dev/full", "w", encoding="ascii") as full:
     argv = [h.STACKCTL, "-S", daemon.socket, "start", "oncpu", "--name", "unprinted"]
-    start = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, timeout=h.patience(60))
+    start = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, timeout=h.HANG_SECONDS)
 h.check(start.returncode == 7 and b"is stopped" in start.stderr, f"a full disk: {start}")
 h.check(all("ended" in s for s in sessions_named("unprinted")), "it is stopped")
 
@@ -216,12 +216,12 @@ record = subprocess.Popen(
 h.wait_until(
     lambda: any(not s["always"] and "ended" not in s
                 for s in daemon.call("io.stackd.Sessions")["sessions"]),
-    20,
+    
     "the recording to begin",
 )
 daemon.stop()
 daemon.start()
-out, err = record.communicate(timeout=h.patience(30))
+out, err = record.communicate(timeout=h.HANG_SECONDS)
 h.check(record.returncode == 7 and not out, f"exit {record.returncode}, expected 7: {err.decode()}")
 h.check(b"the daemon closed the connection" in err, f"it says why: {err.decode()}")
 kept = err.decode().rsplit(maxsplit=1)[1]

@@ -175,13 +175,13 @@ def has_ended(session):
 
 
 h.check(
-    h.wait_until(lambda: has_ended(bound), 20, "the bound session to end"),
+    h.wait_until(lambda: has_ended(bound), "the bound session to end"),
     "the bound session ends with its connection"
 )
 
 # A session ends by its time, and one by a signal.
 timed = daemon.ctl("start", "oncpu", "--for", "1s").out.strip()
-listed = h.wait_until(lambda: has_ended(timed), 20, "the timed session to end")
+listed = h.wait_until(lambda: has_ended(timed), "the timed session to end")
 length = listed["ended"]["ns"] - listed["since"]["ns"]
 # A busy daemon may end it late.
 h.check(0.8 * 10**9 <= length <= (1 + h.patience(2)) * 10**9, f"--for 1s: {length} ns")
@@ -193,12 +193,12 @@ record = subprocess.Popen(
 h.wait_until(
     lambda: any(not s["always"] and "ended" not in s
                 for s in daemon.call("io.stackd.Sessions")["sessions"]),
-    20,
+    
     "the recording to begin",
 )
 time.sleep(2)
 record.send_signal(signal.SIGINT)
-out, err = record.communicate(timeout=h.patience(20))
+out, err = record.communicate(timeout=h.HANG_SECONDS)
 h.check(record.returncode == 0 and b'"rows":[{' in out.replace(b" ", b""), f"Ctrl-C prints: {err}")
 
 # In a stream, answers follow each other without a gap or an overlap.

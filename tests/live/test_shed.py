@@ -101,7 +101,7 @@ def check_brief(daemon):
     flags = [set(stack["flags"]) for pid in unread for stack in stacks[pid]]
     check(all(flags), "each of their stacks says what is missing")
     check(2 * sum("shed" in some for some in flags) >= len(flags), f"and why: {flags}")
-    wait_until(lambda: (budget_of(daemon).get("put_off") or 0) - before >= NEW_FILES / 2, 20,
+    wait_until(lambda: (budget_of(daemon).get("put_off") or 0) - before >= NEW_FILES / 2,
                "the number of processes in status")
     flat = re.sub(r"\s+", " ", daemon.ctl("status").out)
     check("processes lived less than a second, and their files were not looked at" in flat,
@@ -123,18 +123,18 @@ daemon = daemon_with_file("0.01%", "window.length=300ms", "window.min_length=100
                           "probe.offwake.enabled=yes")
 storms = Storms(8, 1)
 storms.begin(600)
-wait_until(lambda: "samples" in shed_names(daemon), patience(60), "the first step")
-wait_until(lambda: shed_names(daemon) == ORDER, patience(120), "all steps")
+wait_until(lambda: "samples" in shed_names(daemon), "the first step")
+wait_until(lambda: shed_names(daemon) == ORDER, "all steps")
 state = budget_of(daemon)
 check(state["shed"][0]["every"] == 8, f"one of 8 samples: {state['shed']}")
 check(all(shed["since"]["ns"] <= time.time_ns() for shed in state["shed"]), "since when")
 told = positions(daemon, "not recorded from now on")
 check(-1 < told[0] and told == sorted(told), f"the log names them in their order: {told}")
 start = daemon.cut()
-wait_until(lambda: daemon.cut() > start + 2 * NS_PER_S, 30, "a window")
+wait_until(lambda: daemon.cut() > start + 2 * NS_PER_S, "a window")
 check_depth(daemon)
 check_brief(daemon)
-wait_until(lambda: daemon.cut() > start + 20 * NS_PER_S, 60, "windows")
+wait_until(lambda: daemon.cut() > start + 20 * NS_PER_S, "windows")
 end = daemon.cut()
 check_samples(daemon, start, end)
 flat = re.sub(r"\s+", " ", daemon.ctl("status").out)
@@ -146,14 +146,14 @@ for words in WORDS[2:]:
           f"the answer says it: {flat[:1500]}")
 
 set_budget(daemon, "1000%", 10 * os.cpu_count())
-wait_until(lambda: not shed_names(daemon), patience(120), "all details again")
+wait_until(lambda: not shed_names(daemon), "all details again")
 told = positions(daemon, "recorded again")
 check(-1 < told[-1] and told == sorted(told, reverse=True),
       f"the log names them in reverse order: {told}")
 check(all(daemon.log().count(f"not recorded from now on: {words}") == 1 for words in WORDS),
       "the log named each once")
 later = daemon.cut()
-wait_until(lambda: daemon.cut() > later + 2 * NS_PER_S, 30, "a window with all details")
+wait_until(lambda: daemon.cut() > later + 2 * NS_PER_S, "a window with all details")
 cost = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, since_ns=later)["cost"]
 check(not cost.get("shed"), f"new windows have all details: {cost}")
 check_read(daemon)

@@ -19,7 +19,7 @@ worker = h.spawn(["python3", "-c", LOOP], stdout=subprocess.DEVNULL)
 writer = h.spawn(["sh", "-c", f"while :; do dd if=/dev/zero of={os.getcwd()}/slices.tmp bs=64k count=16"
                   " conv=fsync 2> /dev/null; done"])
 start = daemon.cut()
-h.wait_until(lambda: daemon.cut() > start + 6 * h.NS_PER_S, 60, "six seconds")
+h.wait_until(lambda: daemon.cut() > start + 6 * h.NS_PER_S, "six seconds")
 end = min(daemon.cut(probe) for probe in ("offcpu", "oncpu")) // h.NS_PER_S
 RANGE = ["--since", f"@{end - 5}", "--until", f"@{end}"]
 h.stop_process(writer)
@@ -141,7 +141,7 @@ if both["io"]:
 # must not use the database at the same time.
 daemon.stop()
 short = h.Daemon("window.length=200ms", "window.min_length=100ms")
-h.wait_until(lambda: len(short.call("io.stackd.Windows", probe="offcpu")["windows"]) > 30, 60,
+h.wait_until(lambda: len(short.call("io.stackd.Windows", probe="offcpu")["windows"]) > 30,
              "30 windows")
 short.stop()
 short.argv.append("--serve-only")

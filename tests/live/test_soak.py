@@ -84,7 +84,7 @@ def check_gone(bpftool, ids, text):
     kinds = {kind for kind, _ in ids}
     check({"prog", "map"} <= kinds, f"{text}: it held {len(ids)} BPF objects of {sorted(kinds)}")
     try:
-        wait_until(lambda: not ids & bpf_ids_of_host(bpftool), 15, "BPF objects to go")
+        wait_until(lambda: not ids & bpf_ids_of_host(bpftool), "BPF objects to go")
     except TimeoutError:
         pass
     left = ids & bpf_ids_of_host(bpftool)

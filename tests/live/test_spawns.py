@@ -46,7 +46,7 @@ def check_row(parent, comm, **wanted):
         row, lost = row_of(parent, comm)
         return all(row[name] >= n - lost for name, n in wanted.items())
 
-    wait_until(is_there, 30, f"{comm} of {parent}: {wanted}")
+    wait_until(is_there, f"{comm} of {parent}: {wanted}")
     row, lost = row_of(parent, comm)
     check(all(n - lost <= row[name] <= n for name, n in wanted.items()), f"{comm} of {parent}: {row}, lost {lost}")
     return row

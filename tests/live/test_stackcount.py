@@ -43,7 +43,7 @@ class Session:
     def stop(self):
         stopped = self.daemon.ctl("stop", self.id)
         check(stopped.code == 0, f"stopped: {stopped}")
-        return wait_until(self._whole, 30, f"all that session {self.id} recorded")
+        return wait_until(self._whole, f"all that session {self.id} recorded")
 
     def _whole(self):
         """Returns the answer, or None if it says that the last names are late; it waits 5 s for
@@ -190,7 +190,7 @@ def check_cgroup(daemon):
         check(pids == {inside.pid}, f"cgroup: only its own process, {inside.pid}: {pids}")
         check(len(calls) == 120, f"cgroup: {len(calls)} calls streamed")
     finally:
-        wait_until(lambda: not open(f"{cgroup}/cgroup.procs", encoding="ascii").read(), 10,
+        wait_until(lambda: not open(f"{cgroup}/cgroup.procs", encoding="ascii").read(),
                    "the cgroup to be empty")
         os.rmdir(cgroup)
 
@@ -255,7 +255,7 @@ class Client:
             self.process = subprocess.Popen(argv, stdout=f, stderr=subprocess.PIPE,
                                             encoding="utf-8")
         atexit.register(stop_process, self.process)
-        wait_until(lambda: len(daemon.call("io.stackd.Sessions")["sessions"]) > before, 30,
+        wait_until(lambda: len(daemon.call("io.stackd.Sessions")["sessions"]) > before,
                    "the session")
 
     def interrupt(self):
@@ -274,7 +274,7 @@ def snoop(daemon, programs, *args, until=None):
     for program in programs:
         program.go().done()
     if until:
-        wait_until(lambda: printed(client.path) >= until, 10, f"{until} calls to be printed")
+        wait_until(lambda: printed(client.path) >= until, f"{until} calls to be printed")
     wait_for_rest(client.path)
     out, err = client.interrupt()
     return [json.loads(line) for line in out.splitlines()], err
@@ -331,7 +331,7 @@ def check_held_back(daemon):
         reply = daemon.ctl_json("snapshot", session.id, "-n", "0")
         return reply["coverage"]["used"]["end"]["ns"] > gone + 2 * NS_PER_S
 
-    wait_until(has_cuts, 30, "the windows after it")
+    wait_until(has_cuts, "the windows after it")
     late.go().done()
     late.end()
     reply = session.stop()
@@ -362,7 +362,7 @@ def flood_snooped(daemon, stalls):
     client = Client(daemon, "snoop", "t:raw_syscalls:sys_enter", "-p", program.pid, "--rate",
                     "100000", "--json")
     program.go()
-    wait_until(lambda: printed(client.path) > 0, 30, "a call to be printed")
+    wait_until(lambda: printed(client.path) > 0, "a call to be printed")
     if stalls:
         client.process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -521,7 +521,7 @@ def check_compat(daemon):
     program = settled_program(daemon, 1)
     client = Client(daemon, "stacksnoop", "-v", f"{path}:called_here")
     program.go().done()
-    wait_until(lambda: printed(client.path) >= 3, 30, "a call to be printed")
+    wait_until(lambda: printed(client.path) >= 3, "a call to be printed")
     lines = client.interrupt()[0].splitlines(keepends=True)
     program.end()
     check(lines[0] == f"{'TIME(s)':<18} {'COMM':<12} {'PID':<6} {'CPU':<3} STACK\n",
@@ -551,9 +551,9 @@ def check_killed():
         check(len(kprobes()) > len(before), f"{len(kprobes()) - len(before)} probes while it runs")
     daemon.process.kill()
     daemon.process.wait()
-    wait_until(lambda: len(kprobes()) <= len(before), 120, "the probes to go")
+    wait_until(lambda: len(kprobes()) <= len(before), "the probes to go")
     check(len(kprobes()) <= len(before), "no probe is left after kill -9")
-    wait_until(lambda: traced_by("prog_calls") == 0, 30, "the static probe to be off")
+    wait_until(lambda: traced_by("prog_calls") == 0, "the static probe to be off")
 
 
 need_live()

@@ -40,7 +40,7 @@ class Watchdog(threading.Thread):
     def wait(self):
         """Waits until it is notified once more."""
         n = self.n
-        wait_until(lambda: self.n > n, LIMIT_S, "the watchdog to be notified")
+        wait_until(lambda: self.n > n, "the watchdog to be notified")
         check(True, "the watchdog is notified")
 
 
@@ -52,13 +52,13 @@ def problem(words, what):
         found = [p for p in status["problems"] if words in p]
         return found[0] if found and not status["healthy"] else None
 
-    return wait_until(look, LIMIT_S, what)
+    return wait_until(look, what)
 
 
 def check_gone(words):
     """Checks that status no longer has a problem with these words. It may have others, such as
     losses on a busy host."""
-    wait_until(lambda: not any(words in p for p in daemon.status()["problems"]), LIMIT_S,
+    wait_until(lambda: not any(words in p for p in daemon.status()["problems"]),
                f"the end of the problem with {words}")
     check(True, f"the problem with {words} is gone")
 
@@ -96,7 +96,7 @@ check("reading processes" in text, f"a thread that reads processes and hangs: {t
 check(daemon.ctl("status").code == 0, "stackctl status still answers")
 watchdog.wait()
 begun = time.monotonic()
-wait_until(lambda: watchdog.silent_s() > 2 * WATCHDOG_S, LIMIT_S + STUCK_S,
+wait_until(lambda: watchdog.silent_s() > 2 * WATCHDOG_S,
            "the watchdog to starve")
 check(True, f"the watchdog starves after another {time.monotonic() - begun:.0f} s")
 faults.hang("")

@@ -31,7 +31,7 @@ daemon = h.Daemon("window.length=1s", "probe.offcpu.min_wait=0")
 cpu = min(os.sched_getaffinity(0))
 load = h.spawn(["taskset", "-c", str(cpu), perf, "bench", "sched", "pipe", "-l", "1000000000"],
                stdout=subprocess.DEVNULL)
-h.wait_until(lambda: h.children_of(load.pid), 10, "the other side of the pipe")
+h.wait_until(lambda: h.children_of(load.pid), "the other side of the pipe")
 pids = [load.pid, *h.children_of(load.pid)]
 
 

@@ -24,7 +24,7 @@ def check_alone(probe):
     daemon = Daemon("window.length=500ms", *settings)
     wanted = {name: "on" if name == probe else "off" for name in PROBES}
     check(states(daemon) == wanted, f"{probe} alone: {states(daemon)}")
-    wait_until(lambda: has_windows(daemon, probe), 30, f"windows of {probe}")
+    wait_until(lambda: has_windows(daemon, probe), f"windows of {probe}")
     others = [name for name in PROBES if name != probe and has_windows(daemon, name)]
     check(not others, f"{probe} alone: no other has windows: {others}")
     check(daemon.stop() == 0, f"{probe} alone: the daemon stops")

@@ -100,6 +100,6 @@ if [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]] < [6, 18]:
         new = [r for r in reply["rows"] if "new_thread" in r.get("kernel", {}).get("flags", ())]
         return h.row_sum(new, "throttled_ns")
 
-    h.wait_until(lambda: new_throttled() > 0, 60, "new threads that are held back")
+    h.wait_until(lambda: new_throttled() > 0, "new threads that are held back")
     h.stop_process(shell)
 h.finish()

@@ -54,7 +54,7 @@ def learn(daemon, build):
         program.end()
         return any(r["user"]["flags"] == flags_of(build) for r in rows)
 
-    wait_until(is_known, 20, f"the unwind rows of {build}")
+    wait_until(is_known, f"the unwind rows of {build}")
 
 
 def check_bare(daemon):
@@ -91,7 +91,7 @@ def check_compat(daemon):
     count, flags = row_sum(rows, "count"), [r["user"]["flags"] for r in rows]
     check(count >= COUNT - 1 and all(f == ["compat"] for f in flags),
           f"compat: {count} waits: {flags}")
-    wait_until(lambda: open_flags() == [["compat"]], 10, "the flag of the open wait")
+    wait_until(lambda: open_flags() == [["compat"]], "the flag of the open wait")
     walks = daemon.status()["unwind"]["binaries"]
     found = [w for w in walks if (w.get("binary") or "").endswith("/prog_compat")]
     check(len(found) == 1 and found[0]["compat"] > 0 and not found[0]["no_row"],
@@ -119,7 +119,7 @@ def check_probes(daemon):
         program.end()
         return rows and not any(r["user"]["flags"] for r in rows)
 
-    wait_until(is_known, 10, "the program to be known")
+    wait_until(is_known, "the program to be known")
     program = Program("prog_unwind_o2", "deep", 1, 100_000_000, 10).ready().go()
 
     def rows_of(probe):
@@ -129,7 +129,7 @@ def check_probes(daemon):
 
     for probe in ("oncpu", "offwake"):
         # On a busy host the program gets little of a CPU, and few of the samples are its own.
-        rows = wait_until(lambda: rows_of(probe), 60, f"its function in {probe}")
+        rows = wait_until(lambda: rows_of(probe), f"its function in {probe}")
         for row in rows:
             names = frame_names(row)
             check(not row["user"]["flags"] and names[-1] == "_start" and
@@ -240,7 +240,7 @@ def check_small_room():
                               "1s", "--state", "S")["rows"]
         return len(rows) and all(r["user"] and not r["user"]["flags"] for r in rows) and rows
 
-    rows = wait_until(is_whole, 30, "node's stacks to be whole")
+    rows = wait_until(is_whole, "node's stacks to be whole")
     names = frame_names(rows[0])
     check(names[-1] == "_start" and len(names) > 8, f"small room: {len(names)} frames: {names}")
     unwind = small.status()["unwind"]
@@ -253,7 +253,7 @@ def gdb_frames(pid):
     """Returns the names of the frames of a process's main thread, leaf first; None where gdb
     fails."""
     done = run(["gdb", "-p", str(pid), "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
-                "bt 200"], timeout=60)
+                "bt 200"])
     # A frame without an address is inlined into the one below.
     frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in |(?=<signal))([^ (]+)", done.out, re.MULTILINE)
     return frames or None
@@ -261,7 +261,7 @@ def gdb_frames(pid):
 
 def check_gdb(daemon, place):
     program = Program("prog_unwind_o2", place, 1, 10000).ready().go()
-    frames = wait_until(lambda: gdb_nap(program.pid), 20, f"gdb to find {place} asleep")
+    frames = wait_until(lambda: gdb_nap(program.pid), f"gdb to find {place} asleep")
     rows = [r for r in sleeping_rows(daemon, program) if not r["user"]["flags"]]
     ours = below_nap(frame_names(rows[0])) if rows else []
     theirs = frames[frames.index("nap") + 1:]

@@ -28,7 +28,7 @@ for line in program.lines:
         TIDS.setdefault(found[1], []).append(int(found[2]))
 SECONDS = max(4, min(int(h.patience(4)), 20))
 start = daemon.cut()
-h.wait_until(lambda: daemon.cut() > start + (SECONDS + 2) * h.NS_PER_S, 30, "windows of it")
+h.wait_until(lambda: daemon.cut() > start + (SECONDS + 2) * h.NS_PER_S, "windows of it")
 end = min(daemon.cut(probe) for probe in PROBES) // h.NS_PER_S
 RANGE = ["--since", f"@{end - SECONDS}", "--until", f"@{end}", "--idle", "-n", "0"]
 # Addresses are kept in memory only, with the windows that have just ended. All other data is also

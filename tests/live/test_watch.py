@@ -32,7 +32,7 @@ def started(*args, **kwargs):
 
 def interrupted(process):
     process.send_signal(signal.SIGINT)
-    return process.wait(h.patience(30))
+    return process.wait(h.HANG_SECONDS)
 
 
 def read_until(fd, is_enough):
@@ -103,7 +103,7 @@ short = daemon.ctl("start", "oncpu", "--name", "short", "--for", "3s")
 h.check(short.code == 0, f"a session of 3 s: {short}")
 of_idle = ("watch", "short", "-i", "1s", "-p", idle.pid, "--json")
 watch = started(*of_idle, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-out, err = (text.decode() for text in watch.communicate(timeout=h.patience(40)))
+out, err = (text.decode() for text in watch.communicate(timeout=h.HANG_SECONDS))
 replies = [json.loads(line) for line in out.splitlines()]
 h.check(watch.returncode == 1 and "session short has ended" in err, f"it ends: {err}")
 h.check(replies and not any(reply["rows"] for reply in replies),
@@ -171,7 +171,7 @@ def unread(*args, lines):
     process = started(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     text = read_until(process.stdout.fileno(), lambda t: t.count("\n") >= lines)
     process.stdout.close()
-    h.check(process.wait(h.patience(30)) == 7, f"{args}: exit {process.returncode}")
+    h.check(process.wait(h.HANG_SECONDS) == 7, f"{args}: exit {process.returncode}")
     h.check(process.stderr.read() == b"", f"{args}: it says nothing")
     return text
 
@@ -184,7 +184,7 @@ unread("snoop", "t:sched:sched_process_exec", "--comm", "no-such-comm", lines=0)
 unread("stacksnoop", "t:sched:sched_switch", lines=100)
 with open("/dev/full", "w", encoding="ascii") as full:
     watch = started("watch", "offcpu", "-i", "1s", stdout=full, stderr=subprocess.PIPE)
-    h.check(watch.wait(h.patience(30)) == 7, f"a full disk ends it: {watch.returncode}")
+    h.check(watch.wait(h.HANG_SECONDS) == 7, f"a full disk ends it: {watch.returncode}")
     err = watch.stderr.read().decode()
     h.check("standard output: No space left on device" in err, f"and it says so: {err}")
 

@@ -32,12 +32,12 @@ def status_of(pid):
 
 def log_text(since=None):
     argv = ["journalctl", "--no-pager", "-o", "cat", "-u", UNIT]
-    return run(argv + ([f"--since=@{since}"] if since else []), timeout=120).out
+    return run(argv + ([f"--since=@{since}"] if since else [])).out
 
 
-def ctl(*args, user=None, timeout=60):
+def ctl(*args, user=None):
     argv = [STACKCTL, *args]
-    return run(["runuser", "-u", user, "--", *argv] if user else argv, timeout=timeout)
+    return run(["runuser", "-u", user, "--", *argv] if user else argv)
 
 
 def call(method, **parameters):
@@ -55,11 +55,11 @@ def blocked_us(pid, start, end):
     """Returns for how long the threads of a process were blocked, and what stackctl said. This sum is
     exact also where stackd samples waits to keep within its budget, as it does on a slow machine."""
     done = ctl("snapshot", "offcpu", "--json", "-n", "1", "-p", str(pid), "--since", f"@{start:.3f}",
-               "--until", f"@{end:.3f}", timeout=120)
+               "--until", f"@{end:.3f}")
     totals = json.loads(done.out)["totals"] if done.code == 0 else {"blocked_ns": 0}
     return totals["blocked_ns"] // 1000, f"exit {done.code}, stderr: {done.err}"
 
 
 def wait_for_store():
     """Waits until the database is open: on a busy machine, the service starts before that."""
-    wait_until(lambda: call("io.stackd.Status")["store"]["state"] == "writing", 120, "the database")
+    wait_until(lambda: call("io.stackd.Status")["store"]["state"] == "writing", "the database")

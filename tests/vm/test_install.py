@@ -75,7 +75,7 @@ def windows(since):
         reply.update(call("io.stackd.Snapshot", probe="offcpu", since_ns=int(since * NS_PER_S), top=1))
         return not any("too busy" in gap["reason"] for gap in reply["coverage"]["gaps"])
 
-    wait_until(is_timely, 60, "a daemon that is not busy")
+    wait_until(is_timely, "a daemon that is not busy")
     return reply["coverage"]
 
 
@@ -118,10 +118,10 @@ def check_threads():
 
 
 def check_units():
-    done = run(["systemd-analyze", "--man=no", "verify", "stackd.service", "stackd.socket"], timeout=120)
+    done = run(["systemd-analyze", "--man=no", "verify", "stackd.service", "stackd.socket"])
     ours = [line for line in done.err.splitlines() if "stackd" in line]
     check(done.code == 0 and not ours, f"the units load without a warning: {done} {ours}")
-    done = run(["systemd-analyze", "security", "stackd.service"], timeout=120)
+    done = run(["systemd-analyze", "security", "stackd.service"])
     score = re.search(r"exposure level for stackd.service: ([0-9.]+)", done.out)
     check(score and float(score.group(1)) <= 2.5, f"systemd-analyze security: {score}")
 
@@ -136,7 +136,7 @@ def check_answers():
     check(hook == "perf_event/cpu-clock", f"the hook of oncpu is {hook}: the broker opened it")
     failed = [p for p in probes.values() if p["state"] == "failed"]
     check(not failed, f"no probe failed: {failed}")
-    done = ctl("snapshot", "offcpu", "--window", "30s", "-f", timeout=120)
+    done = ctl("snapshot", "offcpu", "--window", "30s", "-f")
     check(done.code == 0 and "__schedule" in done.out, f"a snapshot names kernel functions: {done} {done.out[:500]}")
     check("notify" not in log_text() and property_of("StatusText"),
           f"systemctl status says: {property_of('StatusText')}")

@@ -21,7 +21,7 @@ def record(count, ms):
     program = Program("prog_waits", count, ms).ready().go().done()
     program.end()
     end = time.time()
-    wait_until(lambda: synced() >= end, 120, "the store to sync it")
+    wait_until(lambda: synced() >= end, "the store to sync it")
     return {"pid": program.pid, "start": start, "end": end, "us": count * ms * 1000}
 
 
@@ -52,7 +52,7 @@ def coverage(start, end=None):
 def check_recorded(note, text):
     argv = ["snapshot", "offcpu", "-f", "-p", note["pid"]]
     argv += ["--since", f"@{note['start']:.3f}", "--until", f"@{note['end']:.3f}"]
-    done = ctl(*[str(a) for a in argv], timeout=120)
+    done = ctl(*[str(a) for a in argv])
     stacks = parse_folded(done.out) if done.code == 0 else {}
     value = folded_sum(stacks, "wait_in_pipe_read", "run_waits")
     check(value >= note["us"], f"{text}: {value} us of waits, {done}")
@@ -85,7 +85,7 @@ def keep_recording():
 def start_recording():
     subprocess.Popen([sys.executable, __file__], env={**os.environ, "PHASE": "load"})
     before = len(load_notes())
-    wait_until(lambda: len(load_notes()) >= before + ENOUGH, 120, "programs to be recorded")
+    wait_until(lambda: len(load_notes()) >= before + ENOUGH, "programs to be recorded")
 
 
 if PHASE == "load":

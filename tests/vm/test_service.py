@@ -59,7 +59,7 @@ def check_activation():
     check(done.code == 0 and state_of() == "inactive", f"only the socket is there: {done}")
     mode = os.stat(SOCKET)
     check(mode.st_mode & 0o777 == 0o660 and mode.st_uid == 0, "with mode 0660, of root")
-    done = ctl("status", timeout=120)
+    done = ctl("status")
     check(done.code == 0 and state_of() == "active", f"a client starts the service: {done}")
 
 
@@ -76,11 +76,11 @@ def check_reload():
     done = systemctl("reload", UNIT)
     check(done.code == 0 and state_of() == "active", f"reloaded: {done}")
     check(main_pid() == pid, "by the same process")
-    wait_until(lambda: "window.length" in log_text(since), 30, "the log to name window.length")
+    wait_until(lambda: "window.length" in log_text(since), "the log to name window.length")
     write(SETTINGS, "[window]\nlength = forever\n")
     since = int(time.time())
     systemctl("reload", UNIT)
-    wait_until(lambda: "forever" in log_text(since), 30, "the log to name the bad value")
+    wait_until(lambda: "forever" in log_text(since), "the log to name the bad value")
     check(state_of() == "active" and main_pid() == pid, "a bad value leaves it as it was")
     os.unlink(SETTINGS)
     check(systemctl("reload", UNIT).code == 0, "reloaded again")
@@ -106,9 +106,9 @@ def check_watchdog():
     time.sleep(15)  # of a healthy daemon: the point is that nothing happens
     check(main_pid() == pid, "a healthy daemon outlives the interval")
     os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", 120, "a new daemon")
+    wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", "a new daemon")
     check(property_of("NRestarts") == "1", "a stopped daemon is started anew")
-    wait_until(lambda: ctl("status").code == 0, 60, "the new daemon to answer")
+    wait_until(lambda: ctl("status").code == 0, "the new daemon to answer")
     check(state_of("stackd.socket") == "active", "over its socket")
     os.unlink(DROP_IN)
     systemctl("daemon-reload")
@@ -138,7 +138,7 @@ def check_store():
     since = int(time.time())
     done = systemctl("restart", UNIT)
     check(done.code == 0, f"a store elsewhere: it starts: {done}")
-    wait_until(lambda: "ReadWritePaths=" in log_text(since), 60, "the log to say ReadWritePaths=")
+    wait_until(lambda: "ReadWritePaths=" in log_text(since), "the log to say ReadWritePaths=")
     problems = call("io.stackd.Status")["problems"]
     check(any("ReadWritePaths=" in p for p in problems), f"and so does status: {problems}")
     os.unlink(SETTINGS)
@@ -149,9 +149,9 @@ def check_cron():
     command = f"stackctl snapshot offcpu --window 30s -f --output {CAPTURE} 2>{CAPTURE}.err"
     write(CRONTAB, f"PATH=/usr/bin:/bin\n* * * * * root {command}\n")
     # stackctl --output writes the file as a whole or not at all.
-    wait_until(lambda: os.path.exists(CAPTURE), 150, "the cron job")
+    wait_until(lambda: os.path.exists(CAPTURE), "the cron job")
     os.unlink(CRONTAB)
-    wait_until(lambda: not run(["pgrep", "-x", "stackctl"]).out, 60, "the cron job's end")
+    wait_until(lambda: not run(["pgrep", "-x", "stackctl"]).out, "the cron job's end")
     with open(CAPTURE, encoding="utf-8") as file:
         stacks = parse_folded(file.read())
     check(stacks and any("__schedule" in stack for stack in stacks), f"cron: {len(stacks)} stacks")
@@ -174,9 +174,9 @@ def check_kill():
     program = Program("prog_waits", 1, 100).ready().go().done()
     program.end()
     end = time.time()
-    wait_until(lambda: synced_s() >= end, 120, "the store to sync it")
+    wait_until(lambda: synced_s() >= end, "the store to sync it")
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", 120, "a new daemon")
+    wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", "a new daemon")
     check(state_of("stackd.socket") == "active" and ctl("status").code == 0, "it answers")
     check_waits(program.pid, start, end, "killed: what was synced is there")
     reply = call("io.stackd.Snapshot", probe="offcpu", since_ns=int(start * NS_PER_S), top=1)
@@ -188,7 +188,7 @@ def check_kill():
 def check_monitoring():
     # Where the machine gets little CPU time, a window may be late for a moment.
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: ctl("status", "--check").code == 0, 60, "a healthy service")
+        wait_until(lambda: ctl("status", "--check").code == 0, "a healthy service")
     done = ctl("status", "--check")
     check(done.code == 0 and done.out.startswith("OK"), f"status --check: {done} {done.out}")
 
