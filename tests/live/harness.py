@@ -88,11 +88,24 @@ def check(condition, text):
     return bool(condition)
 
 
+# The gate runs a test with this argument to leave out what the load of the host decides.
+EVENTS_ONLY = "events" in sys.argv[1:]
+
+
+def estimate(condition, text):
+    """Does what check() does for shares, rates and times that the host can change. Of events only, it prints
+    the result and judges nothing."""
+    if not EVENTS_ONLY:
+        return check(condition, text)
+    print(f"{'seen' if condition else 'not seen'}, which is not judged: {text}")
+    return bool(condition)
+
+
 def check_near(value, expected, tolerance, text, slack=0):
-    """Checks that value is within tolerance (a share of expected) plus slack (absolute) of
+    """Estimates that value is within tolerance (a share of expected) plus slack (absolute) of
     expected."""
     off = (value - expected) / expected * 100 if expected else float("inf")
-    return check(
+    return estimate(
         abs(value - expected) <= abs(expected) * tolerance + slack,
         f"{text}: {value} is within {tolerance:.1%} of {expected} ({off:+.2f} %)",
     )

@@ -16,7 +16,8 @@ def waits_of(reply):
 def check_rows(reply):
     rows = waits_of(reply)
     folded = [row for row in rows if row.get("folded")]
-    check(row_sum(rows, "count") == COUNT, f"{row_sum(rows, 'count')} waits of {COUNT} processes")
+    check(row_sum(rows, "count") <= COUNT, f"{row_sum(rows, 'count')} waits of {COUNT} processes")
+    estimate(row_sum(rows, "count") == COUNT, f"{row_sum(rows, 'count')} waits of {COUNT} processes")
     check_near(row_sum(rows, "blocked_ns"), COUNT * MS * 1_000_000, 0.05, "their time, ns",
                COUNT * 5_000_000)
     check(folded, "some are in rows of several processes")
@@ -27,10 +28,12 @@ def check_rows(reply):
     check(len(exes) == 1, f"the rows have one program: {exes}")
     check(not any(row["process"]["exited"] for row in folded), "folded rows have not exited")
     alike = sum(row.get("folded") or 1 for row in rows)
-    check(COUNT * 0.8 <= alike <= COUNT, f"{alike} processes in rows with the wait")
+    check(0 < alike <= COUNT, f"{alike} processes in rows with the wait")
+    estimate(COUNT * 0.8 <= alike, f"{alike} processes are most")
     # A walk may end early in a process whose mappings are not known yet.
     whole = sum(row["count"] for row in rows if "main" in frame_names(row))
-    check(whole >= COUNT * 0.8, f"{whole} waits have their stack up to main")
+    check(whole > 0, f"{whole} waits have their stack up to main")
+    estimate(whole >= COUNT * 0.8, f"{whole} waits are most")
 
 
 def check_pids(daemon, pids, start, end):
@@ -59,7 +62,7 @@ def check_pids(daemon, pids, start, end):
 def check_sums(reply):
     """All waits are in the rows, whatever was folded."""
     total = reply["totals"]["blocked_ns"] + reply["totals"]["runnable_ns"]
-    check_near(row_sum(reply["rows"]), total, 0.001, "the rows add up to the totals, ns")
+    check(row_sum(reply["rows"]) == total, f"the rows add up to {row_sum(reply['rows'])} of {total} ns")
 
 
 need_live()

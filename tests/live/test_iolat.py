@@ -19,7 +19,8 @@ h.need_live()
 COUNT = 200
 DIRECTORY = os.environ.get("IOLAT_DIR", "/var/tmp")
 HOOK = os.environ.get("IOLAT_HOOK", "auto")
-READS = 1_000_000 if HOOK == "auto" else 100_000  # each trap of a kprobe takes time
+# Each trap of a kprobe takes time.
+READS = 100_000 if HOOK != "auto" or h.EVENTS_ONLY else 1_000_000
 KPROBES = "/sys/bus/event_source/devices/kprobe/type"
 
 
@@ -110,7 +111,7 @@ for name, found, own in (
 ):
     total, seen = h.row_sum(found), sum(calls[w]["ns"] for w in own)
     h.check(total <= seen, f"{name}: {total} ns, no more than the {seen} the program saw")
-    h.check(total >= seen // 3, f"{name}: {total} ns, most of the {seen} the program saw")
+    h.estimate(total >= seen // 3, f"{name}: {total} ns, most of the {seen} the program saw")
     for row in found:
         io = row["io"]
         parts = sum(io[p + "_ns"] for p in
@@ -135,7 +136,8 @@ if disk:
                 f"they took {row['total_ns']} ns of {end - start}")
     asleep = sum(r["io"]["device_ns"] for r in reads)
     device = h.row_sum(select(rows, "device", "read", device=disk))
-    h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
+    h.check(asleep > 0, f"reads slept {asleep} ns")
+    h.estimate(asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
     everybody = snapshot("--until", h.at(end), "--layer", "block", "--disk", disk)["rows"]
     for op in ("read", "flush"):
         seen, stats, most = (count_of(select(everybody, "block", op)), after[op] - before[op],
@@ -282,8 +284,8 @@ lost = plain.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.
 said = {loss["reason"]: loss["count"] for loss in plain.status()["lost"]}
 h.check(all(said.get(loss["reason"], 0) >= loss["count"] for loss in lost),
         f"status names what an answer names as lost: {lost}, {said}")
-check = plain.ctl("status", "--check")
-h.check(check.code == 0, f"status finds no problem in that: {check}: {check.out}")
+problems = [text for text in plain.status()["problems"] if "iolat" in text]
+h.check(not problems, f"status finds no problem in that: {problems}")
 program.end()
 plain.stop()
 

@@ -24,8 +24,7 @@ def check_short_life(daemon):
     check(frame_names(rows[0])[:2] == ["short_wait", "main"], "short life: short_wait;main")
     # This is the time until it was made runnable; on a busy host it may have waited for a CPU after
     # that.
-    text, slack = "short life: its wait, ns", 5_000_000
-    check_near(row_sum(rows, "blocked_ns"), 100_000_000, 0.05, text, slack)
+    check_near(row_sum(rows, "blocked_ns"), 100_000_000, 0.05, "short life: its wait, ns", 5_000_000)
     check(rows[0]["process"]["exited"], "short life: it is known to have exited")
     check(rows[0]["process"]["comm"] == "prog_shortlived", "short life: comm")
     exe = rows[0]["process"].get("exe")
@@ -72,7 +71,8 @@ def check_thread_exec(daemon):
     totals = wait_until(lambda: totals_since(gone), "the session's next windows")
     daemon.call("io.stackd.Stop", session=session)
     on_cpu = totals["on_cpu_ns"]
-    check(spun <= on_cpu < spun + NS_PER_S, f"thread's exec: -t {tid}: {on_cpu} ns on a CPU")
+    check(spun <= on_cpu, f"thread's exec: -t {tid}: {on_cpu} ns on a CPU")
+    estimate(on_cpu < spun + NS_PER_S, f"thread's exec: -t {tid}: {on_cpu} ns on a CPU, no more")
     snapshot = daemon.snapshot("--window", "10min", "-p", program.pid)
     for name, expected in ("wait_before", tid), ("wait_after", program.pid):
         tids = {row["max_tid"] for row in rows_with(snapshot, name)}
@@ -118,12 +118,7 @@ def check_reused_pid(daemon):
     first = subprocess.Popen([prog("prog_shortlived"), "60"])
     first.wait()
     argv = [prog("prog_forker"), "4", "60"]
-    for _ in range(50):
-        second = start_with_pid(first.pid, argv)
-        if second:
-            break
-    if not check(second, f"pid {first.pid} was given a second time"):
-        return
+    wait_until(lambda: start_with_pid(first.pid, argv), f"pid {first.pid} to be given a second time")
     snapshot = daemon.snapshot("--window", "10min", "-p", first.pid)
     starts = {}
     for row in snapshot["rows"]:
@@ -161,7 +156,8 @@ def check_forks():
     # Where a CPU is taken away for long, some children do not have to wait; some also sleep for a
     # page. A wait that the kernel counts as a sleep is one for stackd, too.
     sleeps, waits = program.value("child_wait")["switches"], row_sum(rows, "count")
-    check(count * 0.9 <= waits <= count, f"forks: {waits} waits of {count} children")
+    check(0 < waits <= count, f"forks: {waits} waits of {count} children")
+    estimate(count * 0.9 <= waits, f"forks: {waits} waits, which is most")
     slept = [
         row
         for row in reply["rows"]
