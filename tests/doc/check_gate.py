@@ -12,15 +12,15 @@ import os
 import sys
 
 REFUSED = {
-    "CpuUse": "what a process uses of a CPU depends on the host",
     "SLOWNESS": "no verdict may depend on how fast the host is",
-    "cpu_seconds": "what a process uses of a CPU depends on the host",
     "patience": "wait_until() and HANG_SECONDS are the deadlines",
     "sleep": "wait_until() waits for an effect, subject_sleep() is for a time that the test is about",
 }
 
 ESTIMATES = {
+    "CpuUse": "what a process uses of a CPU depends on the host",
     "check_near": "a share that the host can change is an estimate",
+    "cpu_seconds": "what a process uses of a CPU depends on the host",
     "estimate": "what the host can change",
 }
 

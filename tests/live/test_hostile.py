@@ -103,7 +103,7 @@ def check_bounded(daemon, label, before):
     # When it has just been started, it reads the files of all programs that run.
     use.check(0.5, f"{label}: the daemon used", besides=1)
     grown = memory_kib(daemon) - memory
-    check(grown < GROWTH_KIB, f"{label}: the daemon has {grown} KiB more")
+    estimate(grown < GROWTH_KIB, f"{label}: the daemon has {grown} KiB more")
 
 
 def check_lies(daemon):
@@ -181,6 +181,7 @@ check_map("a perf map of 5 GiB", lambda path: os.truncate(path, 5 << 30), True) 
 daemon = Daemon(*SMALL)
 learn(daemon, [prog("prog_shortlived"), "300"], "short_wait")
 check_lies(daemon)
-check_bomb(daemon)
+if not EVENTS_ONLY:
+    check_bomb(daemon)
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
 finish()

