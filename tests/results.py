@@ -7,9 +7,10 @@ With --strict, a skip counts as a failure unless a line of the file MAY_SKIP all
 test, and a regular expression that the reason begins with.
 
 A test that was asked for and has no result has failed, see results_of(). Each --note is a line that is
-printed before the last one.
+printed before the last one. --record adds a line to a file: BEGIN, the minutes that the tests took one after
+the other, the numbers, and the names of those that failed.
 
-Usage: results.py [--strict] [--code CODE] [--note TEXT]... MAY_SKIP LOG...
+Usage: results.py [--strict] [--code CODE] [--note TEXT]... [--record FILE BEGIN] MAY_SKIP LOG...
 """
 
 import argparse
@@ -116,14 +117,17 @@ def main():
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--code", type=int, default=0)
     parser.add_argument("--note", action="append", default=[])
+    parser.add_argument("--record", nargs=2)
     parser.add_argument("may_skip")
     parser.add_argument("logs", nargs="*")
     args = parser.parse_args()
     allowed = read_allowed(args.may_skip) if args.strict else None
-    counts, said = dict.fromkeys(("passed", "failed", "skipped"), 0), []
+    counts, said, failed, seconds = dict.fromkeys(("passed", "failed", "skipped"), 0), [], [], 0
     for result in results_of(args.logs):
         outcome, lines = judge(result, allowed)
         counts[outcome] += 1
+        seconds += result["duration"]
+        failed += [name_of(result)] if outcome == "failed" else []
         said += lines
         if result["result"] not in (*GOOD, "SKIP"):
             print_failure(result)
@@ -131,7 +135,11 @@ def main():
     # Logs of a run that was cut short show no failure.
     if args.code:
         print(f"\nmeson test ended with code {args.code}")
-    print("\n{passed} passed, {failed} failed, {skipped} skipped".format(**counts))
+    last = "{passed} passed, {failed} failed, {skipped} skipped".format(**counts)
+    if args.record:
+        with open(args.record[0], "a", encoding="utf-8") as f:
+            f.write(" ".join([args.record[1], f"{seconds / 60:.0f} min:", last, *failed]) + "\n")
+    print(f"\n{last}")
     return 1 if counts["failed"] or args.code or not counts["passed"] else 0
 
 

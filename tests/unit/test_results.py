@@ -66,6 +66,17 @@ class Results(unittest.TestCase):
         code, lines = self.run_on(result("a"), options=("--note", "quarantined: b"))
         self.assertEqual((code, lines[-3]), (0, "quarantined: b"))
 
+    def test_a_record_gets_a_line_with_what_failed(self):
+        record = self.write("record", "# first\n")
+        for entries in ((result("a"),), (result("a"), result("b", "FAIL"), result("c", "SKIP"))):
+            self.run_on(*entries, options=("--record", record, "2026-11-26 abc live"))
+        with open(record, encoding="utf-8") as f:
+            self.assertEqual(f.read().splitlines(), [
+                "# first",
+                "2026-11-26 abc live 0 min: 1 passed, 0 failed, 0 skipped",
+                "2026-11-26 abc live 0 min: 1 passed, 1 failed, 1 skipped b",
+            ])
+
     def test_no_test_is_no_success(self):
         self.assertEqual(self.run_on()[0], 1)
 
