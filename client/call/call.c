@@ -338,12 +338,23 @@ static const char *option_of(const struct wire_error *error)
 	static const struct {
 		const char *member, *option;
 	} options[] = {
-		{ "interval_ns", "--interval" },   { "period_ns", "--count" },
-		{ "frequency", "--frequency" },	   { "each_ns", "--each" },
-		{ "ranges", "--range" },	   { "rate", "--rate" },
-		{ "functions", "--function" },	   { "not_functions", "--not-function" },
-		{ "callers", "--callers" },	   { "not_states", "--not-state" },
-		{ "not_reasons", "--not-reason" }, { "hosts", "--host" },
+		{ "interval_ns", "--interval" },
+		{ "period_ns", "--count" },
+		{ "frequency", "--frequency" },
+		{ "each_ns", "--each" },
+		{ "ranges", "--range" },
+		{ "rate", "--rate" },
+		{ "functions", "--function" },
+		{ "not_functions", "--not-function" },
+		{ "callers", "--callers" },
+		{ "not_states", "--not-state" },
+		{ "not_reasons", "--not-reason" },
+		{ "hosts", "--host" },
+		{ "comms", "--comm" },
+		{ "cgroups", "--cgroup" },
+		{ "units", "--unit" },
+		{ "states", "--state" },
+		{ "reasons", "--reason" },
 	};
 	bool is_of_value = error->code == ERROR_INVALID_TIME || error->code == ERROR_INVALID_FILTER;
 

@@ -45,7 +45,6 @@ static int on_reply(const struct varlink_message *message, void *context)
 enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording)
 {
-	struct options recorded = *options;
 	struct snapshot_request parts;
 	struct wire_start_request request = {
 		.probe = options->argument,
@@ -63,13 +62,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	enum exit_code code;
 	struct text text;
 
-	/* A session has no exceptions, and one name of a kind; the others change only the output.
-	 */
-	options_drop_picks(&recorded);
-	recorded.comms.n = recorded.comms.n > 1 ? 0 : recorded.comms.n;
-	recorded.cgroups.n = recorded.cgroups.n > 1 ? 0 : recorded.cgroups.n;
-	recorded.units.n = recorded.units.n > 1 ? 0 : recorded.units.n;
-	snapshot_filter_init(&parts, &recorded);
+	snapshot_filter_init(&parts, options);
 	/*
 	 * Only the probe oncpu can leave out idle CPUs when it records. Other probes always record
 	 * idle waits: for them --idle changes only the output.

@@ -87,9 +87,25 @@ static enum exit_code print_session(const struct options *options, const char *i
 	return EXIT_CODE_NO_DATA;
 }
 
+/*
+ * Returns the options with which to record. A session has no exceptions, and one name of a kind:
+ * the answer picks the others.
+ */
+static struct options recorded_options(const struct options *options)
+{
+	struct options recorded = *options;
+
+	options_drop_picks(&recorded);
+	recorded.comms.n = recorded.comms.n > 1 ? 0 : recorded.comms.n;
+	recorded.cgroups.n = recorded.cgroups.n > 1 ? 0 : recorded.cgroups.n;
+	recorded.units.n = recorded.units.n > 1 ? 0 : recorded.units.n;
+	return recorded;
+}
+
 enum exit_code cmd_record(struct options *options)
 {
 	_cleanup_(recording_fini) struct recording recording = {};
+	const struct options recorded = recorded_options(options);
 	bool is_terminal = isatty(STDERR_FILENO);
 	enum exit_code code;
 
@@ -107,7 +123,7 @@ enum exit_code cmd_record(struct options *options)
 	if (is_terminal)
 		recording.on_progress = on_progress;
 	call_catch_signals();
-	code = recording_start(options, true, &recording);
+	code = recording_start(&recorded, true, &recording);
 	if (call_was_interrupted() && is_terminal)
 		fputc('\n', stderr);
 	if (code == EXIT_CODE_IO && recording.has_session)

@@ -22,7 +22,7 @@ enum form { TEXT, NUMBER, LIST };
 #define BOTH (FILTER_OF_SESSION | FILTER_OF_QUERY)
 
 #define NO_STACKS     "has rows of operations, not of stacks"
-#define ONE_NAME      "records one name (an answer can be limited to several)"
+#define ONE_NAME      "records one name: start a session for each (an answer can be limited to several)"
 #define NO_EXCEPTIONS "records without exceptions (an answer can leave some out)"
 #define NO_HOSTS                                                                         \
 	"is of this host only; hosts are for the gateway of a fleet (stackctl --fleet, " \

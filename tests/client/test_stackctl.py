@@ -171,6 +171,15 @@ class Client(unittest.TestCase):
         self.assertEqual(answer["parameters"]["filter"],
                          {"comms": ["a", "b"], "not_comms": ["c"], "functions": ["f"], "reasons": ["tcp"]})
 
+    def test_recording_of_several_names(self):
+        """What only an answer could pick is not left out in silence: the daemon refuses it, by option."""
+        refused = "offcpu records one name: start a session for each (an answer can be limited to several)"
+        for words in (["start", "offcpu"], ["snoop", "vfs_read"]):
+            for option, member in (("--comm", "comms"), ("--cgroup", "cgroups"), ("--unit", "units")):
+                self.daemon.replies["Start"] = [error("io.stackd.InvalidFilter", field=member, message=refused)]
+                self.check([*words, option, "/a", option, "/b"], 1, f"stackctl: {option}: {refused}\n")
+                self.assertEqual(self.asked()["filter"], {member: ["/a", "/b"]})
+
     def test_rows_asked_for(self):
         for words, top, idle in ((["snapshot", "offcpu"], 20, None),
                                  (["snapshot", "offcpu", "-u"], 20, None),
