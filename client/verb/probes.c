@@ -56,6 +56,10 @@ enum exit_code cmd_probes(struct options *options)
 
 	if (options->functions)
 		return list_functions(options);
+	if (options->regexp) {
+		print_message("--regexp is about the PATTERN of --functions, which is not given");
+		return EXIT_CODE_USAGE;
+	}
 	code = FETCH(options, probes, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;

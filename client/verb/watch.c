@@ -175,7 +175,9 @@ enum exit_code cmd_watch(struct options *options)
 		.sort = parts.request.sort,
 		.top = parts.request.top,
 		.idle = parts.request.idle,
+		.addresses = parts.request.addresses,
 		.fold_own = parts.request.fold_own,
+		.groups = parts.request.groups,
 	};
 	collection_clear(&watch.collection);
 	text_init(&text, VARLINK_MAX_REPLY);

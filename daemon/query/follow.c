@@ -102,7 +102,9 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	follow->request.sort = request->sort;
 	follow->request.top = request->top;
 	follow->request.idle = request->idle;
+	follow->request.addresses = request->addresses;
 	follow->request.fold_own = request->fold_own;
+	follow->request.groups = request->groups;
 	*out = follow;
 	return 0;
 }

@@ -180,6 +180,16 @@ class Client(unittest.TestCase):
                 self.check([*words, option, "/a", option, "/b"], 1, f"stackctl: {option}: {refused}\n")
                 self.assertEqual(self.asked()["filter"], {member: ["/a", "/b"]})
 
+    def test_watch_asks_as_snapshot_does(self):
+        self.daemon.replies["Follow"] = [None]
+        common = {"by", "sort", "top", "idle", "addresses", "fold_own", "groups", "filter"}
+        for words in ([], ["--json"], ["-v"], ["-s", "--idle"], ["--by", "process", "--sort", "max", "-n3", "-p1"]):
+            asked = []
+            for verb in ("snapshot", "watch"):
+                self.run_it(verb, "oncpu", *words)
+                asked.append({name: value for name, value in self.asked().items() if name in common})
+            self.assertEqual(asked[0], asked[1], words)
+
     def test_rows_asked_for(self):
         for words, top, idle in ((["snapshot", "offcpu"], 20, None),
                                  (["snapshot", "offcpu", "-u"], 20, None),
@@ -288,6 +298,7 @@ class Client(unittest.TestCase):
         self.check(["snapshot", "--chain"], 1, "as in: stackctl snapshot offwake --chain")
         self.check(["snapshot", "offcpu", "--since", "10min"], 1, "a length of time, not a time; did you mean -10min?")
         self.check(["snapshot", "offcpu", "--st", "S"], 1, "several options: --state, --strict, --stacks")
+        self.check(["probes", "-r"], 1, "--regexp is about the PATTERN of --functions")
         missing = self.directory.name + "/none/"
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row()])}]
         self.check(["snapshot", "offcpu", "--output", missing], 7, f"--output {missing}: there is no such directory")

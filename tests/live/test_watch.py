@@ -117,8 +117,10 @@ watch = started("watch", "offcpu", "-i", "1s", "--idle", "-n", "3", "--reverse",
                 stdout=subprocess.PIPE)
 line = read_until(watch.stdout.fileno(), lambda t: "\n" in t).splitlines()[0]
 interrupted(watch)
-totals = [row["total_ns"] for row in json.loads(line)["rows"]]
+rows = json.loads(line)["rows"]
+totals = [row["total_ns"] for row in rows]
 h.check(len(totals) == 3 and totals == sorted(totals), f"-n 3 --reverse: {totals}")
+h.check(any(row.get("module") for row in rows), "rows have the module of their function, as those of snapshot")
 
 # On a terminal each answer replaces the one before. There is more to show than fits: the screen is
 # filled except for the cursor's line, from the answer's first line on.
