@@ -46,7 +46,16 @@ struct call {
 
 static void on_signal(int signo)
 {
-	is_interrupted = 1;
+	if (!is_interrupted)
+		alarm(CALL_LEAVE_TIMEOUT);
+	is_interrupted = signo;
+}
+
+/* Ends the program as the signal would have done: it still waits, for a reader of its output. */
+static void on_alarm(int signo)
+{
+	signal(is_interrupted, SIG_DFL);
+	raise(is_interrupted);
 }
 
 /* Installs the handlers without SA_RESTART, so that a signal makes recv() return. */
@@ -56,10 +65,12 @@ void call_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	signal(SIGALRM, on_alarm);
 }
 
 void call_release_signals(void)
 {
+	alarm(0);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	is_interrupted = 0;
@@ -478,6 +489,8 @@ static enum exit_code call_make(const struct call *call, const struct text *requ
 		return EXIT_CODE_IO;
 	}
 	r = connect_socket(call->path, call->reply_timeout, &fd);
+	if (is_interrupted)
+		return EXIT_CODE_OK;
 	if (r < 0)
 		return report_connect(call, r);
 	return exchange(call, fd, request);

@@ -30,6 +30,9 @@ struct options;
  */
 enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60, CALL_START_TIMEOUT = 300 };
 
+/* How many seconds after SIGINT or SIGTERM the program ends if it is not done, see below. */
+enum { CALL_LEAVE_TIMEOUT = 2 };
+
 /*
  * A reply may take up to this number of seconds as long as the daemon answers other calls: an
  * answer with many rows has to wait until those of other clients are sent.
@@ -90,8 +93,10 @@ enum exit_code call_follow(const struct options *options, const struct text *req
 			   time_t patience, reply_handler handler, void *context);
 
 /*
- * From now on until call_release_signals(), SIGINT and SIGTERM do not end the program. Instead,
- * they end a call that waits for a reply: it returns as it does after its last reply.
+ * From now on until call_release_signals(), SIGINT and SIGTERM do not end the program at once.
+ * Instead, they end a call that waits for a reply: it returns as it does after its last reply. If
+ * the signals are not released within CALL_LEAVE_TIMEOUT then, the program ends: it waits for
+ * something else, such as a reader of its output.
  */
 void call_catch_signals(void);
 

@@ -10,6 +10,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -641,6 +642,48 @@ class Client(unittest.TestCase):
                 os.rename(self.socket + "-old", self.socket)
             is_over.set()
             is_over.clear()
+
+    def test_a_signal_ends_any_call(self):
+        """A daemon that takes the call and never answers, in Start as in any other, holds nobody."""
+        path = self.directory.name + "/silent"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+            silent.bind(path)
+            silent.listen(64)
+            started = [(words, number, subprocess.Popen(
+                            [STACKCTL, words[0], "-S", path, *words[1:]], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)))
+                       for words in (["start", "offcpu"], ["record", "offcpu", "--for", "1h"], ["snoop", "f"],
+                                     ["stop", "7"], ["watch", "offcpu"], ["snapshot"], ["status"])
+                       for number in (signal.SIGINT, signal.SIGTERM)]
+            for _ in started:
+                asked = silent.accept()[0]
+                while not asked.recv(65536).endswith(b"\0"):
+                    pass
+                self.addCleanup(asked.close)
+            for words, number, client in started:
+                client.send_signal(number)
+                code = client.wait(60)
+                self.assertIn(code, (0, 4) if words[0] in ("record", "snoop", "watch") else (-number,), words)
+                client.communicate()
+
+    def test_a_signal_ends_a_blocked_write(self):
+        answer = snapshot([row() for _ in range(100)])
+        answer["shown"]["rows"] = 100
+        self.daemon.replies["Follow"] = lambda _: ({"parameters": answer, "continues": True} for _ in range(100))
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        watch = subprocess.Popen([STACKCTL, "-S", self.socket, "watch", "offcpu", "--json"], stdout=writer)
+        os.close(writer)
+        try:
+            while struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"1234"))[0] < 4096:
+                self.assertIsNone(watch.poll())
+                clock.sleep(0.01)
+            watch.terminate()
+            self.assertEqual(watch.wait(60), -signal.SIGTERM)
+        finally:
+            watch.kill()
+            watch.wait()
+            os.close(reader)
 
     def test_errors_name_the_option(self):
         self.daemon.replies["Follow"] = [error("io.stackd.InvalidTime", field="interval_ns",

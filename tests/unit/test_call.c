@@ -212,6 +212,30 @@ static void test_a_signal_ends_a_wait(void **state)
 	}
 }
 
+/* So does a signal that comes while it connects, without a message about a failure. */
+static void test_a_signal_ends_a_connection(void **state)
+{
+	char *message = NULL;
+	struct options options;
+	struct text request;
+
+	text_init(&request, 16);
+	text_put(&request, "{}", 3);
+	options_init(&options);
+	options.socket = "/nonexistent/socket";
+	call_catch_signals();
+	raise(SIGTERM);
+	assert_int_equal(call_quiet(&options, &request, reply_refuse, NULL, &message),
+			 EXIT_CODE_OK);
+	assert_null(message);
+	call_release_signals();
+	assert_int_equal(call_quiet(&options, &request, reply_refuse, NULL, &message),
+			 EXIT_CODE_NO_DAEMON);
+	assert_non_null(message);
+	free(message);
+	text_fini(&request);
+}
+
 #define TIME(ns) "{\"ns\":" #ns ",\"text\":\"\"}"
 #define WINDOW(seq)                                                \
 	"{\"seq\":" #seq ",\"start\":" TIME(seq) ",\"end\":" TIME( \
@@ -251,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_a_call_waits_for_others),
 		cmocka_unit_test(test_silence_is_no_end_of_watch),
 		cmocka_unit_test(test_a_signal_ends_a_wait),
+		cmocka_unit_test(test_a_signal_ends_a_connection),
 		cmocka_unit_test(test_windows_of_several_replies),
 	};
 
