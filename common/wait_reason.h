@@ -158,4 +158,12 @@ const char *wait_reason_text(enum wait_reason reason);
 /* Returns the reason that a word stands for; WAIT_REASON_N for NULL and for other words. */
 enum wait_reason wait_reason_find(const char *word);
 
+enum { WAIT_REASON_REFUSAL_LEN = 160 };
+
+/*
+ * Writes to `out` the message about a word, or a shell pattern, that stands for no reason: what a
+ * word of an earlier version is called now, or which word is most like it.
+ */
+void wait_reason_refuse(const char *glob, char out[static WAIT_REASON_REFUSAL_LEN]);
+
 #endif

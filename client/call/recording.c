@@ -87,18 +87,13 @@ static bool reason_is_known(const char *glob)
 /* Prints a message about the first word that is no reason. Returns false if there is one. */
 static bool reasons_are_known(const char *option, const struct reason_list *reasons)
 {
-	for (size_t i = 0; i < reasons->n; i++) {
-		const char *glob = reasons->v[i];
-		struct suggestion near;
+	char why[WAIT_REASON_REFUSAL_LEN];
 
-		if (reason_is_known(glob))
+	for (size_t i = 0; i < reasons->n; i++) {
+		if (reason_is_known(reasons->v[i]))
 			continue;
-		suggestion_init(&near, glob, strlen(glob));
-		for (unsigned int word = 0; word < WAIT_REASON_N; word++)
-			suggestion_try(&near, wait_reason_word(word));
-		print_message("--%s: %s is no reason to wait for%s%s%s; stackctl(1) lists them",
-			      option, glob, near.best ? "; did you mean " : "",
-			      near.best ? near.best : "", near.best ? "?" : "");
+		wait_reason_refuse(reasons->v[i], why);
+		print_message("--%s: %s", option, why);
 		return false;
 	}
 	return true;

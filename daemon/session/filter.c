@@ -9,7 +9,6 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
-#include "common/edit_distance.h"
 #include "daemon/window/task_state.h"
 #include "proto/wire_copy.h"
 
@@ -55,35 +54,26 @@ static int set_add_state(struct filter_set *set, const char *text, const char *f
 
 /*
  * Adds the reasons to the set whose word matches the shell pattern `glob`. Returns 0, or -EINVAL
- * with *error filled, which names the word that is most like it.
+ * with *error filled, which names the word that may be meant.
  */
 static int set_add_reasons(struct filter_set *set, const char *glob, const char *field,
 			   struct wire_error *error)
 {
-	size_t distance, best = strlen(glob) / 2;
-	const char *near = NULL;
+	char why[WAIT_REASON_REFUSAL_LEN];
 	bool has_match = false;
 	unsigned int i;
 
 	set->has_reasons = true;
 	for (i = 0; i < WAIT_REASON_N; i++) {
-		const char *word = wait_reason_word(i);
-
-		distance = edit_distance(glob, strlen(glob), word, strlen(word));
-		if (distance <= best) {
-			near = word;
-			best = distance - (distance > 0);
-		}
-		if (fnmatch(glob, word, 0) != 0)
+		if (fnmatch(glob, wait_reason_word(i), 0) != 0)
 			continue;
 		set->reasons[i / 64] |= UINT64_C(1) << i % 64;
 		has_match = true;
 	}
 	if (has_match)
 		return 0;
-	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field,
-			      "%.40s is no reason to wait for%s%s%s; stackctl(1) lists them", glob,
-			      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	wait_reason_refuse(glob, why);
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field, "%s", why);
 }
 
 static int check_ids(const struct int_list *ids, const char *field, struct wire_error *error)

@@ -594,6 +594,7 @@ class Client(unittest.TestCase):
             (["oncpu", "--not-state", "S"], "--not-state: oncpu has no waits that have a state"),
             (["oncpu", "--not-reason", "flock"], "--not-reason: oncpu has no waits that have a reason"),
             (["offcpu", "--reason", "tcp,flok"], "flok is no reason to wait for; did you mean flock"),
+            (["offcpu", "--not-reason", "disk-write"], "--not-reason: disk-write is called writeback now"),
         )
         for words, message in wrong:
             self.check(["record", *words, "--duration", "1s"], 1, message)

@@ -107,6 +107,11 @@ static void test_reasons(void **state)
 	assert_string_equal(error.what, "reasons");
 	assert_non_null(strstr(error.message, "did you mean flock?"));
 	wire_error_clear(&error);
+	/* A word of an earlier version is not taken, but known. */
+	name = "disk-read";
+	assert_int_equal(filter_init(&filter, &wire, &error), -EINVAL);
+	assert_string_equal(error.message, "disk-read is called file-read now");
+	wire_error_clear(&error);
 	/* Most words are nothing like a reason. */
 	name = "xyzzy";
 	assert_int_equal(filter_init(&filter, &wire, &error), -EINVAL);
