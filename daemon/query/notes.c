@@ -9,7 +9,7 @@
 #include "common/duration.h"
 #include "common/note_words.h"
 
-enum { NOTES_MAX = 12 };
+enum { NOTES_MAX = 16 };
 
 struct note_list {
 	const char *v[NOTES_MAX];
@@ -210,6 +210,8 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 	int kernel = facts->kernel_names_error;
 	struct note_list list = {};
 
+	if (facts->session)
+		note_add(&list, facts->session);
 	if (facts->unseen)
 		note_add(&list, facts->unseen);
 	if (facts->unread && facts->unread[0])

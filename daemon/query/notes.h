@@ -30,6 +30,7 @@ struct notes_facts {
 	 */
 	int64_t budget_from_ns;
 	enum probe_kind kind;
+	const char *session; /* remark about the session, see session_note(); NULL: there is none */
 	/* number of waits below min_wait_ns in the threads that the filter selects */
 	uint64_t short_waits;
 	/*

@@ -218,8 +218,10 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	struct drain_stats drain;
 	int r;
 
-	r = unseen_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-			!recorder->is_serve_only, &facts.unseen);
+	r = session_note(answer->session, answer->arena, &facts.session);
+	if (!r)
+		r = unseen_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
+				!recorder->is_serve_only, &facts.unseen);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);

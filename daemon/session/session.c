@@ -317,7 +317,6 @@ static struct probe *session_finish(struct session *session)
 {
 	session->drain = drain_stop(session->drain, &session->stats, &session->last_seq);
 	session->status.n_programs = 0;
-	session->status.reason = NULL;
 	session->status.is_on = false;
 	session->ended_real_ns = real_time_of(session->stats.last_ns - session->stats.cut_ns);
 	return TAKE(session->probe);
@@ -332,6 +331,7 @@ void session_end_always(struct session *session)
 	pthread_rwlock_wrlock(&session->lock);
 	if (session->drain)
 		probe = session_finish(session);
+	session->status.reason = NULL;
 	pthread_rwlock_unlock(&session->lock);
 	probe_close(probe);
 }
@@ -396,26 +396,35 @@ int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 	return r;
 }
 
+/* Appends a remark to *note, which is NULL before the first one. Returns 0 or -ENOMEM. */
+static int remark_add(struct arena *arena, const char **note, const char *text)
+{
+	*note = arena_printf(arena, "%s%s%s", *note ? *note : "", *note ? "; " : "", text);
+	return *note ? 0 : -ENOMEM;
+}
+
 int session_note(struct session *session, struct arena *arena, const char **out)
 {
-	const char *text = NULL;
+	char text[512];
+	int r = 0;
 
 	*out = NULL;
 	pthread_rwlock_rdlock(&session->lock);
-	if (session->reason[0])
-		text = session->reason;
-	else if (probe_kind_has(session->info.kind, PROBE_FUNCTIONS) && session->probe)
-		text = session->status.reason;
-	if (!text && session->targets.chosen)
-		text = arena_printf(
-			arena,
-			"%zu functions that match are chosen at run time (IFUNC) and not "
-			"recorded, such as %s",
-			session->targets.forbidden, session->targets.chosen);
-	if (text)
-		*out = arena_strdup(arena, text);
+	if (session->reason[0]) {
+		snprintf(text, sizeof(text), "stackd ended the session: %s", session->reason);
+		r = remark_add(arena, out, text);
+	}
+	if (!r && probe_kind_has(session->info.kind, PROBE_FUNCTIONS) && session->status.reason)
+		r = remark_add(arena, out, session->status.reason);
+	if (!r && session->targets.chosen) {
+		snprintf(text, sizeof(text),
+			 "%zu functions that match are chosen at run time (IFUNC) and not "
+			 "recorded, such as %.256s",
+			 session->targets.forbidden, session->targets.chosen);
+		r = remark_add(arena, out, text);
+	}
 	pthread_rwlock_unlock(&session->lock);
-	return text && !*out ? -ENOMEM : 0;
+	return r;
 }
 
 size_t session_functions(struct session *session)

@@ -261,8 +261,8 @@ int targets_search(const struct targets_options *options, const char *text, stru
 
 struct arena;
 
-/* Copies a remark about the session into the arena: which functions the kernel refused, or why
- * stackd ended the session. Sets *out to NULL if there is no remark. Returns 0 or -ENOMEM. */
+/* Writes remarks about the session into the arena: why stackd ended it, and which functions that
+ * match are not recorded. Sets *out to NULL if there is none. Returns 0 or -ENOMEM. */
 int session_note(struct session *session, struct arena *arena, const char **out);
 
 /*

@@ -61,6 +61,9 @@ def check_chosen(daemon):
     refused = check_ctl(daemon, [*record, "u:c:memcpy"], 1, "memcpy is chosen at run time (IFUNC)")
     instead = re.search(r"u:/\S+:0x[0-9a-f]+", refused.err)
     check(instead, f"it says where the implementation is: {refused.err}")
+    other = daemon.ctl(*record, "u:c:memc*")
+    check(other.code == 0 and "chosen at run time (IFUNC)" in other.out,
+          f"the answer about others that match says so: {other}")
     found = daemon.ctl("probes", "--functions", "u:c:str*")
     check("chosen at run time" in found.err, f"a list says what it leaves out: {found.err}")
     if instead:

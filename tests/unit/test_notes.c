@@ -73,6 +73,14 @@ static void test_estimates(void **state)
 	assert_notes("from 262.1 us", "an estimate");
 }
 
+static void test_a_remark_about_the_session(void **state)
+{
+	facts.is_late = true;
+	facts.open_only = true;
+	facts.session = "7 functions are not recorded";
+	assert_notes("7 functions are not recorded", "the newest data is missing");
+}
+
 static void test_a_late_window(void **state)
 {
 	facts.is_late = true;
@@ -145,6 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_nothing_to_say),
 		TEST(test_edges),
+		TEST(test_a_remark_about_the_session),
 		TEST(test_a_late_window),
 		TEST(test_estimates),
 		TEST(test_open_waits_are_exact),
