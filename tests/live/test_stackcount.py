@@ -214,7 +214,7 @@ def check_kernel(daemon):
     check(traced > 20 and abs(len(listed) - traced) <= len(listed) // 5,
           f"kernel: {traced} functions traced, {len(listed)} listed")
     wide.stop()
-    check("record stackcount 'vfs_*'" in " ".join(daemon.ctl("status").out.split()),
+    check("record stackcount 'vfs_*'" in " ".join(daemon.ctl("status", "-v").out.split()),
           "kernel: status recommends what can be traced")
 
 
@@ -225,10 +225,10 @@ def check_no_kernel(daemon):
     listed = daemon.ctl("probes", "--functions", "vfs_*")
     check(listed.code == 6 and not listed.out and "neither kprobes" in listed.err,
           f"none is listed: {listed}")
-    for verb in ("status", "probes"):
-        text = daemon.ctl(verb).out
+    for words in (["status", "-v"], ["probes"]):
+        text = daemon.ctl(*words).out
         check("vfs_" not in text and "record stackcount t:sched" in " ".join(text.split()),
-              f"{verb} recommends what can be traced")
+              f"{' '.join(words)} recommends what can be traced")
 
 
 def printed(path):
