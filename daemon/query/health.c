@@ -138,10 +138,12 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 void health_store(struct arena *arena, const struct store_stats *store, int64_t now_ns,
 		  const char **problems, size_t *n)
 {
-	if (store->problem[0])
-		problems[(*n)++] = arena_strdup(arena, store->problem);
-	if (store->notice[0] && now_ns - store->notice_ns < HEALTH_LOSS_NS)
-		problems[(*n)++] = arena_strdup(arena, store->notice);
+	for (size_t i = 0; i < STORE_PROBLEMS; i++)
+		if (store->problems[i][0])
+			problems[(*n)++] = arena_strdup(arena, store->problems[i]);
+	for (size_t i = 0; i < STORE_NOTICES; i++)
+		if (store->notices[i].text[0] && now_ns - store->notices[i].ns < HEALTH_LOSS_NS)
+			problems[(*n)++] = arena_strdup(arena, store->notices[i].text);
 	if (store->dropped_queue + store->dropped_write)
 		problems[(*n)++] = "some windows were not written to disk, see the line disk";
 	if (store->damaged && now_ns - store->damaged_ns < HEALTH_LOSS_NS)

@@ -279,6 +279,18 @@ static int64_t synced_until(struct recorder *recorder, const struct store_stats 
 	return until == INT64_MAX ? stats->synced_ns : until;
 }
 
+/* Returns the last notice of each kind; NULL if there are none. */
+static const char *notices_text(struct arena *arena, const struct store_stats *stats)
+{
+	const char *text = NULL;
+
+	for (size_t i = 0; i < STORE_NOTICES; i++)
+		if (stats->notices[i].text[0])
+			text = arena_printf(arena, "%s%s%s", text ? text : "", text ? "; " : "",
+					    stats->notices[i].text);
+	return text;
+}
+
 /* Sets the state of the store in the reply. If stackd has no store, the reply has no such field. */
 static int store_make(struct recorder *recorder, struct answer *answer)
 {
@@ -310,7 +322,7 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 		.evicted = (int64_t)(stats.evicted_age + stats.evicted_size),
 		.merged = (int64_t)stats.compacted,
 		.damaged = (int64_t)stats.damaged,
-		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
+		.notice = notices_text(answer->arena, &stats),
 	};
 	answer->reply.status.store = store;
 	return reach_tiers(answer->arena, &stats, clock_ns(CLOCK_REALTIME), &store->tiers);

@@ -187,9 +187,9 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	}
 	if (recorder->store && info->is_always)
 		store_stats_read(recorder->store, answer->reader, &store);
-	if (store.problem[0] && recorder->is_serve_only)
+	if (store.problems[STORE_PROBLEM_FILE][0] && recorder->is_serve_only)
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range", "no window: %s",
-				      store.problem);
+				      store.problems[STORE_PROBLEM_FILE]);
 	if (store.oldest_ns != INT64_MIN) {
 		moment_text(store.oldest_ns, began);
 		moment_text(store.newest_ns, newest);

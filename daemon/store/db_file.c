@@ -41,8 +41,8 @@ static int directory_make(struct store *store)
 	if (mkdir(directory, 0750) == 0 || errno == EEXIST)
 		return 0;
 	r = -errno;
-	store_set_problem(store, "%s: %s%s; windows stay in memory only", directory,
-			  write_error_text(r), permission_hint(r));
+	store_set_problem(store, STORE_PROBLEM_FILE, "%s: %s%s; windows stay in memory only",
+			  directory, write_error_text(r), permission_hint(r));
 	return r;
 }
 
@@ -64,7 +64,8 @@ static int lock_take(struct store *store)
 	fd = open(store->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (fd < 0) {
 		r = -errno;
-		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->lock_path,
+		store_set_problem(store, STORE_PROBLEM_FILE,
+				  "%s: %s%s; windows stay in memory only", store->lock_path,
 				  write_error_text(r), permission_hint(r));
 		return r;
 	}
@@ -72,7 +73,7 @@ static int lock_take(struct store *store)
 		r = -errno;
 		owner_read(fd, owner, sizeof(owner));
 		close(fd);
-		store_set_problem(store,
+		store_set_problem(store, STORE_PROBLEM_FILE,
 				  "%s: in use by another stackd (pid %s); windows stay in "
 				  "memory only",
 				  store->path, owner[0] ? owner : "unknown");
@@ -168,12 +169,13 @@ static int database_open(struct store *store)
 	if (r == -EUCLEAN)
 		return store_salvage(store);
 	if (r == -EPROTONOSUPPORT)
-		store_set_problem(store,
+		store_set_problem(store, STORE_PROBLEM_FILE,
 				  "%s: written by a newer stackd (schema %d, this one knows "
 				  "%d); windows stay in memory only",
 				  store->path, store->db.schema, STORE_SCHEMA);
 	else
-		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->path,
+		store_set_problem(store, STORE_PROBLEM_FILE,
+				  "%s: %s%s; windows stay in memory only", store->path,
 				  write_error_text(r), permission_hint(r));
 	store_db_close(&store->db);
 	return r;
@@ -197,15 +199,15 @@ int store_file_open(struct store *store)
 	if (!r)
 		r = store_tiers_open(store);
 	if (r) {
-		store_set_problem(store, "%s: %s; windows stay in memory only", store->path,
-				  write_error_text(r));
+		store_set_problem(store, STORE_PROBLEM_FILE, "%s: %s; windows stay in memory only",
+				  store->path, write_error_text(r));
 		store_file_close(store);
 		return r;
 	}
 	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
 		last_session = 0;
 	store_file_opened(store);
-	store_set_problem(store, NULL);
+	store_set_problem(store, STORE_PROBLEM_FILE, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = true;
 	store->stats.last_session = (uint64_t)last_session;
@@ -284,7 +286,7 @@ static int log_rescue(struct store *store, size_t moved)
 	store->moved_next_ns = now + MOVED_AGAIN_NS;
 	store_lock_owner(store, STORE_LOCK_READ, who);
 	store_set_problem(
-		store,
+		store, STORE_PROBLEM_MOVED,
 		"%s%s: was moved, removed or replaced; windows go to the old file as long "
 		"as %s reads the database",
 		store->path, suffixes[moved], who);
@@ -293,21 +295,22 @@ static int log_rescue(struct store *store, size_t moved)
 
 void store_file_follow(struct store *store)
 {
-	size_t moved;
-	int r;
+	size_t moved = store->db.handle ? file_moved(store) : STORE_FILES;
+	int r = moved < STORE_FILES ? log_rescue(store, moved) : 0;
 
-	if (!store->db.handle || (moved = file_moved(store)) == STORE_FILES)
-		return;
-	r = log_rescue(store, moved);
 	if (r == -EAGAIN)
 		return;
 	store->moved_next_ns = 0;
+	store_set_problem(store, STORE_PROBLEM_MOVED, NULL);
+	if (moved == STORE_FILES)
+		return;
 	/* Closing it would delete the log at the path, which may be that of another database. */
 	sqlite3_db_config(store->db.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	store_file_close(store);
 	log_unlink(store);
 	store->open_next_ns = 0;
-	store_set_notice(store, "%s%s: was moved, removed or replaced while stackd used it; %s%s",
+	store_set_notice(store, STORE_NOTICE_MOVED,
+			 "%s%s: was moved, removed or replaced while stackd used it; %s%s",
 			 store->path, suffixes[moved],
 			 moved ? "it is made again"
 			       : "its windows are gone, later ones are in the file at the path",

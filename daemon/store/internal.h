@@ -170,14 +170,13 @@ struct store {
 void *store_writer_run(void *data);
 
 /*
- * store.c: set stats.problem or stats.notice to a text, and log the text if it is new. The problem
- * is what is wrong now; `format` is NULL if nothing is wrong. The notice is the last problem that
- * stackd repaired.
+ * store.c: set the text of a problem or notice, and log the text if it is new. `format` is NULL if
+ * this problem is over.
  */
-void store_set_problem(struct store *store, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void store_set_notice(struct store *store, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void store_set_problem(struct store *store, enum store_problem problem, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void store_set_notice(struct store *store, enum store_notice_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * store.c: if the period [start_ns, end_ns) is close to *gap and has the same reason, extends *gap

@@ -282,7 +282,7 @@ int store_salvage(struct store *store)
 	if (!r)
 		r = store_db_open(&store->db, store->path, true);
 	if (r) {
-		store_set_problem(store,
+		store_set_problem(store, STORE_PROBLEM_FILE,
 				  "%s: is damaged, and cannot be replaced: %s; windows stay in "
 				  "memory only",
 				  store->path, write_error_text(r));
@@ -291,7 +291,7 @@ int store_salvage(struct store *store)
 	salvage_run(store, &salvage);
 	r = store_tiers_open(store);
 	store_file_opened(store);
-	store_set_notice(store,
+	store_set_notice(store, STORE_NOTICE_DAMAGED,
 			 "%s: was damaged; moved to %s.broken, %" PRIu64
 			 " windows were saved, at least %" PRIu64 " are lost",
 			 store->path, store->path, salvage.windows, salvage.lost);

@@ -266,32 +266,34 @@ static void text_set(struct store *store, char *text, size_t size, const char *f
 		log_warning("%s", now);
 }
 
-void store_set_problem(struct store *store, const char *format, ...)
+void store_set_problem(struct store *store, enum store_problem problem, const char *format, ...)
 {
+	char *text = store->stats.problems[problem];
 	va_list ap;
 
 	if (!format) {
 		pthread_mutex_lock(&store->lock);
-		store->stats.problem[0] = '\0';
+		text[0] = '\0';
 		pthread_mutex_unlock(&store->lock);
 		return;
 	}
 	va_start(ap, format);
-	text_set(store, store->stats.problem, sizeof(store->stats.problem), format, ap);
+	text_set(store, text, sizeof(store->stats.problems[problem]), format, ap);
 	va_end(ap);
 }
 
-void store_set_notice(struct store *store, const char *format, ...)
+void store_set_notice(struct store *store, enum store_notice_kind kind, const char *format, ...)
 {
+	struct store_notice *notice = &store->stats.notices[kind];
 	va_list ap;
 
 	/* Each is an event of its own, and logged: the same may happen again. */
 	pthread_mutex_lock(&store->lock);
-	store->stats.notice[0] = '\0';
-	store->stats.notice_ns = clock_ns(CLOCK_REALTIME);
+	notice->text[0] = '\0';
+	notice->ns = clock_ns(CLOCK_REALTIME);
 	pthread_mutex_unlock(&store->lock);
 	va_start(ap, format);
-	text_set(store, store->stats.notice, sizeof(store->stats.notice), format, ap);
+	text_set(store, notice->text, sizeof(notice->text), format, ap);
 	va_end(ap);
 }
 
@@ -325,9 +327,10 @@ int store_reader_begin(struct store *store, struct store_reader **out)
 	r = store_reader_open(store->path, out);
 	/* Without a writer, only readers notice what is wrong with the file. */
 	if (store->is_read_only && r)
-		store_set_problem(store, "%s: cannot be read: %s", store->path, reader_error(r));
+		store_set_problem(store, STORE_PROBLEM_FILE, "%s: cannot be read: %s", store->path,
+				  reader_error(r));
 	else if (store->is_read_only)
-		store_set_problem(store, NULL);
+		store_set_problem(store, STORE_PROBLEM_FILE, NULL);
 	return r;
 }
 

@@ -97,14 +97,34 @@ struct store_tier_stats {
 	int64_t early_ns;
 };
 
+/* Problems that may exist at the same time: each has a text, so that none hides another. */
+enum store_problem {
+	STORE_PROBLEM_FILE,  /* opening, writing or reading the database */
+	STORE_PROBLEM_LOG,   /* somebody keeps its log from being emptied */
+	STORE_PROBLEM_MOVED, /* one of the files was moved, and the old ones are still written to */
+	STORE_PROBLEMS,
+};
+
+/* Kinds of events that stackd reports when they are over; of each kind, the last is kept. */
+enum store_notice_kind {
+	STORE_NOTICE_MOVED,   /* a file was moved, and a new one is used */
+	STORE_NOTICE_DAMAGED, /* the file was damaged, and replaced */
+	STORE_NOTICE_DROPPED, /* windows were evicted, as a file could not grow */
+	STORE_NOTICES,
+};
+
+struct store_notice {
+	char text[320]; /* empty: there was none */
+	int64_t ns;	/* when it was, in ns since the epoch */
+};
+
 struct store_stats {
 	bool is_writing;
 	bool is_read_only;
-	bool is_working;   /* windows are being merged or folded, or unused rows deleted */
-	char problem[320]; /* text: what is wrong now; empty: nothing is wrong */
-	char notice[320];  /* text: the last problem that stackd repaired; empty: none */
-	int64_t notice_ns; /* when that was, in ns since the epoch */
-	uint64_t bytes;	   /* size of the database and its log, in bytes */
+	bool is_working; /* windows are being merged or folded, or unused rows deleted */
+	char problems[STORE_PROBLEMS][320]; /* what is wrong now; empty: nothing is wrong */
+	struct store_notice notices[STORE_NOTICES];
+	uint64_t bytes; /* size of the database and its log, in bytes */
 	uint64_t max_size;
 	uint64_t windows;
 	int64_t oldest_ns; /* end of the oldest window, in ns since the epoch; INT64_MIN: none */

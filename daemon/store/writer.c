@@ -197,7 +197,8 @@ static int window_squeeze(struct store *store, const struct window *window, uint
 	snprintf(reason, sizeof(reason), "dropped: %s", reason_text(r));
 	if (store_evict_some(store, reason))
 		return r;
-	store_set_notice(store, "%s: the oldest windows were %s", store->path, reason);
+	store_set_notice(store, STORE_NOTICE_DROPPED, "%s: the oldest windows were %s", store->path,
+			 reason);
 	return window_try(store, window, row_limit);
 }
 
@@ -275,6 +276,7 @@ static void log_restart(struct store *store, int64_t now)
 		r = store_db_truncate_log(&store->db, log_may_wait, store);
 	if (r != -EBUSY) {
 		store->log_busy_ns = 0;
+		store_set_problem(store, STORE_PROBLEM_LOG, NULL);
 		if (r)
 			log_err(r, "%s: cannot restart the log of the database", store->path);
 		return;
@@ -284,7 +286,7 @@ static void log_restart(struct store *store, int64_t now)
 	if (!log_is_held(store))
 		return;
 	store_lock_owner(store, STORE_LOCK_READ, who);
-	store_set_problem(store,
+	store_set_problem(store, STORE_PROBLEM_LOG,
 			  "%s: %s has read it for long, so that its log cannot be emptied and may "
 			  "take more than max_size",
 			  store->path, who);
@@ -300,12 +302,13 @@ static int busy_note(struct store *store, enum store_lock lock)
 
 	store_lock_owner(store, lock, who);
 	if (lock == STORE_LOCK_READ)
-		store_set_problem(store,
+		store_set_problem(store, STORE_PROBLEM_FILE,
 				  "%s: %s has read it for so long that its log is full; windows "
 				  "wait in memory, at most %d",
 				  store->path, who, STORE_QUEUE_MAX);
 	else
-		store_set_problem(store, "%s: locked by %s; windows wait in memory, at most %d",
+		store_set_problem(store, STORE_PROBLEM_FILE,
+				  "%s: locked by %s; windows wait in memory, at most %d",
 				  store->path, who, STORE_QUEUE_MAX);
 	pthread_mutex_lock(&store->lock);
 	store->busy = lock == STORE_LOCK_READ
@@ -323,8 +326,7 @@ static void window_written(struct store *store, const struct window *window)
 	store->written_real_ns = end;
 	if (window->session < SESSION_FIRST_ID)
 		store->written_always_ns[window->kind] = end;
-	if (!log_is_held(store) && !store->moved_next_ns)
-		store_set_problem(store, NULL);
+	store_set_problem(store, STORE_PROBLEM_FILE, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.written += window->parts;
 	store->busy = NULL;
@@ -378,8 +380,8 @@ static int window_place(struct store *store, struct window *window)
 	if (r == -EBUSY)
 		return busy_note(store, STORE_LOCK_WRITE);
 	if (r)
-		store_set_problem(store, "%s: a window was not written: %s", store->path,
-				  write_error_text(r));
+		store_set_problem(store, STORE_PROBLEM_FILE, "%s: a window was not written: %s",
+				  store->path, write_error_text(r));
 	return r;
 }
 

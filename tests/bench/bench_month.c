@@ -309,8 +309,8 @@ static void put(struct store *store, struct window *window)
 		usleep(500);
 		store_stats(store, &stats);
 	} while (stats.written + stats.dropped_write < wanted || stats.is_working);
-	if (stats.problem[0]) {
-		fprintf(stderr, "%s\n", stats.problem);
+	if (stats.problems[STORE_PROBLEM_FILE][0]) {
+		fprintf(stderr, "%s\n", stats.problems[STORE_PROBLEM_FILE]);
 		exit(1);
 	}
 }

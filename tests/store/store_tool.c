@@ -407,8 +407,13 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	printf("dropped %" PRIu64 " evicted %" PRIu64 "\n",
 	       stats.dropped_queue + stats.dropped_write, stats.evicted_size);
 	printf("longest %" PRId64 " ms\n", longest / NS_PER_MS);
-	printf("problem: %s\nnotice: %s\nmerged: %" PRIu64 "\n", stats.problem, stats.notice,
-	       stats.compacted);
+	printf("problem: ");
+	for (size_t i = 0; i < STORE_PROBLEMS; i++)
+		printf("%s", stats.problems[i]);
+	printf("\nnotice: ");
+	for (size_t i = 0; i < STORE_NOTICES; i++)
+		printf("%s", stats.notices[i].text);
+	printf("\nmerged: %" PRIu64 "\n", stats.compacted);
 	fflush(stdout);
 	if (setting("STORE_DIE", 0))
 		raise(SIGKILL);

@@ -180,7 +180,11 @@ static void test_who_floods(void **state)
 /* Each word about the database follows from its fact, and goes with it. */
 static void test_store(void **state)
 {
-	struct store_stats store = { .notice = "moved", .notice_ns = FIRST, .damaged_ns = FIRST };
+	struct store_stats store = {
+		.notices = { [STORE_NOTICE_MOVED] = { "moved", FIRST },
+			     [STORE_NOTICE_DROPPED] = { "dropped", FIRST - 1 } },
+		.damaged_ns = FIRST,
+	};
 	const int64_t late = FIRST + HEALTH_LOSS_NS;
 	size_t n = 0;
 
@@ -189,7 +193,14 @@ static void test_store(void **state)
 	health_store(arena, &store, late - 1, problems, &n);
 	assert_int_equal(n, 1);
 	assert_string_equal(problems[0], "moved");
-	strcpy(store.problem, "full");
+	/* Neither of two problems, nor of two notices, hides the other. */
+	strcpy(store.problems[STORE_PROBLEM_LOG], "read for long");
+	n = 0;
+	health_store(arena, &store, late - 2, problems, &n);
+	assert_int_equal(n, 3);
+	assert_string_equal(problems[2], "dropped");
+	store.problems[STORE_PROBLEM_LOG][0] = '\0';
+	strcpy(store.problems[STORE_PROBLEM_FILE], "full");
 	store.dropped_queue = 1;
 	store.damaged = 7;
 	n = 0;
@@ -198,7 +209,7 @@ static void test_store(void **state)
 	assert_string_equal(problems[0], "full");
 	assert_non_null(strstr(problems[2], "not written to disk"));
 	assert_non_null(strstr(problems[3], "7 rows of the database could not be read"));
-	store.problem[0] = '\0';
+	store.problems[STORE_PROBLEM_FILE][0] = '\0';
 	store.dropped_queue = 0;
 	store.dropped_write = 1;
 	n = 0;

@@ -4,6 +4,7 @@
  * is not said to be, and a database in which a write finds damage is repaired.
  */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -242,11 +243,11 @@ static void test_a_write_that_finds_damage_repairs_it(void **state)
 	stats = window_write(store, 1);
 	assert_int_equal(stats.dropped_write, 0);
 	assert_int_equal(stats.written, 2);
-	assert_true(strlen(stats.notice) > 0);
+	assert_true(strlen(stats.notices[STORE_NOTICE_DAMAGED].text) > 0);
 	assert_int_equal(stats.newest_ns, end_of(1));
 	stats = window_write(store, 2);
 	assert_int_equal(stats.written, 3);
-	assert_string_equal(stats.problem, "");
+	assert_string_equal(stats.problems[STORE_PROBLEM_FILE], "");
 	assert_null(store_stop(store));
 	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows WHERE end_ns > 5000000000"),
 			 2);
@@ -295,9 +296,9 @@ static void test_windows_wait_for_a_lock(void **state)
 	other = sql_open(path);
 	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	window_hand(store, 1);
-	while (!stats_of(store).problem[0])
+	while (!stats_of(store).problems[STORE_PROBLEM_FILE][0])
 		usleep(1000);
-	assert_non_null(strstr(stats_of(store).problem, "locked by"));
+	assert_non_null(strstr(stats_of(store).problems[STORE_PROBLEM_FILE], "locked by"));
 	for (n = 2; n < STORE_QUEUE_MAX + 4; n++)
 		window_hand(store, n);
 	assert_int_equal(stats_of(store).dropped_queue, 2);
@@ -305,12 +306,45 @@ static void test_windows_wait_for_a_lock(void **state)
 	while (stats_of(store).written < STORE_QUEUE_MAX + 2)
 		usleep(1000);
 	assert_int_equal(stats_of(store).dropped_write, 0);
-	assert_string_equal(stats_of(store).problem, "");
+	assert_string_equal(stats_of(store).problems[STORE_PROBLEM_FILE], "");
 	assert_null(store_stop(store));
 	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows"), STORE_QUEUE_MAX + 2);
 	assert_int_equal(sql_number(path, "SELECT count(*) FROM gaps WHERE reason LIKE "
 					  "'not written: another program had locked%'"),
 			 1);
+}
+
+/* A file that was moved and a lock are two problems, of which each ends by itself. */
+static void test_two_problems(void **state)
+{
+	struct store *store = store_begin(INT64_MAX / 4, NS_PER_S);
+	sqlite3 *reader, *locker;
+	char log[PATH_MAX], moved[PATH_MAX];
+
+	snprintf(log, sizeof(log), "%.4000s-wal", path);
+	snprintf(moved, sizeof(moved), "%.4000s-moved", path);
+	window_write(store, 0);
+	reader = sql_open(path);
+	locker = sql_open(path);
+	assert_int_equal(
+		sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM windows", NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_exec(locker, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(rename(log, moved), 0);
+	window_hand(store, 1);
+	while (!strstr(stats_of(store).problems[STORE_PROBLEM_FILE], "locked by"))
+		usleep(1000);
+	assert_non_null(strstr(stats_of(store).problems[STORE_PROBLEM_MOVED], "was moved"));
+	assert_int_equal(sqlite3_close(locker), SQLITE_OK);
+	while (stats_of(store).written < 2)
+		usleep(1000);
+	assert_string_equal(stats_of(store).problems[STORE_PROBLEM_FILE], "");
+	assert_non_null(strstr(stats_of(store).problems[STORE_PROBLEM_MOVED], "was moved"));
+	assert_int_equal(rename(moved, log), 0);
+	window_write(store, 2);
+	assert_string_equal(stats_of(store).problems[STORE_PROBLEM_MOVED], "");
+	assert_int_equal(sqlite3_close(reader), SQLITE_OK);
+	assert_null(store_stop(store));
 }
 
 /* A window that a reader keeps from being written to the end is a gap that says so. */
@@ -331,7 +365,7 @@ static void test_a_window_that_waits_at_the_stop(void **state)
 		      "UPDATE filler SET x = randomblob(22 << 20);"
 		      "UPDATE filler SET x = randomblob(22 << 20)");
 	window_hand(store, 1);
-	while (!strstr(stats_of(store).problem, "its log is full"))
+	while (!strstr(stats_of(store).problems[STORE_PROBLEM_FILE], "its log is full"))
 		usleep(1000);
 	assert_null(store_stop(store));
 	assert_int_equal(sqlite3_close(other), SQLITE_OK);
@@ -397,6 +431,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_each_part_of_a_window_counts, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_wait_for_a_lock, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_two_problems, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_window_that_waits_at_the_stop, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_wait_for_the_file, set_up, tear_down),

@@ -186,7 +186,7 @@ static void idle_wait(struct store *store)
 		store_stats(store, &stats);
 		quiet = stats.is_writing && !stats.is_working && !stats.queued ? quiet + 1 : 0;
 	}
-	assert_string_equal(stats.problem, "");
+	assert_string_equal(stats.problems[STORE_PROBLEM_FILE], "");
 }
 
 static struct store *store_begin(size_t rows, size_t n_tiers, uint64_t max_size)
