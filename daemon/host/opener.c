@@ -394,6 +394,14 @@ int opener_ask(const struct open_request *request, int at_fd)
 	return r == -ETIMEDOUT ? r : r ? -EAGAIN : result;
 }
 
+const char *opener_error_text(int error)
+{
+	return error == -ETIMEDOUT ? "its file system does not answer"
+	       : error == -EBUSY   ? "too many processes that open files hang or are busy"
+	       : error == -EAGAIN  ? "no process that opens files can be started"
+				   : strerror(-error);
+}
+
 void opener_stats(struct opener_stats *out)
 {
 	pthread_mutex_lock(&state.lock);

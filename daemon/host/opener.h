@@ -62,6 +62,9 @@ bool opener_is_on(void);
  */
 int opener_ask(const struct open_request *request, int at_fd);
 
+/* Returns a text for an error of opener_ask(). */
+const char *opener_error_text(int error);
+
 void opener_stats(struct opener_stats *out);
 
 /*

@@ -216,7 +216,7 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	file = module_parse_file(module);
 	file.is_urgent = true;
 	r = parse_elf(registry->parser, &file, &module->elf);
-	if (r == -ENOMEM)
+	if (r == -ENOMEM || r == -EAGAIN)
 		return r;
 	module->is_elf = r == 0;
 	module->is_failed = r < 0;

@@ -202,7 +202,7 @@ static struct symtab *symbols_load(struct module *module)
 	}
 	pthread_mutex_lock(&registry->lock);
 	if (r < 0) {
-		module->is_failed = r != -ENOMEM;
+		module->is_failed = r != -ENOMEM && r != -EAGAIN;
 		registry->stats.unreadable++;
 	} else {
 		module->symbols = symbols_share(module, symtab);

@@ -47,6 +47,7 @@ static struct parser_call call_of(const struct parse_file *file, enum parse_kind
 		.is_urgent = file->is_urgent,
 		.is_alone = file->is_alone,
 		.path = file->path,
+		.why = file->why,
 		.state = file->fd >= 0 ? &file->state : NULL,
 		.owner = file->owner,
 	};

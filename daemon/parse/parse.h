@@ -6,7 +6,7 @@
  * Reads files that strangers wrote, in a worker process. Each function also takes NULL for the
  * parser, and then reads the file in this process; only tests do this. May be called on any thread.
  * In addition to the errors that are given for each function, all return -EPROTO if the file makes
- * workers hang, die or answer nonsense, and -ENOMEM if no worker can be started at the moment.
+ * workers hang, die or answer nonsense, and -EAGAIN if no worker can be started at the moment.
  */
 
 #include <stdbool.h>
@@ -34,6 +34,7 @@ struct parse_file {
 	uid_t owner;	/* user to whom the file belongs */
 	bool is_urgent; /* the file is small, and the caller in a hurry */
 	bool is_alone;	/* the worker must not have parsed any other file, see struct parser_call */
+	char *why;	/* gets the reason of -EAGAIN and -EPROTO, see struct parser_call */
 };
 
 /* Reads an ELF file, as elf_file_read() does. */

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ enum { OWNERS_MAX = 64 };
 /* useradd gives each user this many subordinate user ids, for containers, from SUBUIDS_FROM on. */
 enum { SUBUIDS_FROM = 100000, SUBUIDS = 65536 };
 
-enum { WORKERS = 5, WORKERS_URGENT = 2, FAILURES_MAX = 256 };
+enum { WORKERS = 5, WORKERS_URGENT = 2, FAILURES_MAX = 256, ZYGOTES_LEFT_MAX = 4 };
 
 struct worker {
 	int fd; /* -1: the worker is not running */
@@ -80,7 +81,9 @@ struct parser {
 	unsigned int time_percent;
 	int control; /* socket to the zygote; -1: it is not running */
 	pid_t zygote;
-	int64_t zygote_ns; /* time at which the zygote was started */
+	int64_t zygote_ns;	      /* time at which the start of a zygote was tried last */
+	int zygote_error;	      /* negative errno for which the last one is not running */
+	pid_t left[ZYGOTES_LEFT_MAX]; /* zygotes that were killed and have not ended; 0: none */
 	/* the first WORKERS_URGENT workers answer urgent requests, the others all others */
 	struct worker workers[WORKERS];
 	struct owner owners[OWNERS_MAX];
@@ -91,47 +94,88 @@ struct parser {
 	struct parser_stats stats;
 };
 
+/* Writes to call->why why the call fails. Returns `error`. */
+static int __attribute__((format(printf, 3, 4)))
+why_set(const struct parser_call *call, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (call->why)
+		vsnprintf(call->why, PARSER_WHY_MAX, format, args);
+	va_end(args);
+	return error;
+}
+
 /* The zygote */
 
-static int zygote_start(struct parser *parser)
+/* Reaps the zygotes that were left and have ended. Returns how many have not. Needs the lock. */
+static unsigned int zygotes_reap(struct parser *parser)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < ZYGOTES_LEFT_MAX; i++) {
+		if (parser->left[i] && waitpid(parser->left[i], NULL, WNOHANG) != 0)
+			parser->left[i] = 0;
+		n += parser->left[i] != 0;
+	}
+	return n;
+}
+
+static int zygote_execute(struct parser *parser)
 {
 	static char name[] = PARSE_PROCESS_NAME;
 	const struct timeval limit = { .tv_sec = CONTROL_S };
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int ends[2], r;
 
-	if (parser->zygote_ns && now - parser->zygote_ns < ZYGOTE_RETRY_NS)
-		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	r = helper_process_start(parser->program, name, ends[1], &parser->zygote);
 	close(ends[1]);
-	if (r) {
+	if (r)
 		close(ends[0]);
-		return log_err(r, "start the process that parses files");
-	}
-	parser->control = ends[0];
+	else
+		parser->control = ends[0];
+	return r;
+}
+
+/* Starts the zygote, at most once in a while: until then, returns the error of the last one. */
+static int zygote_start(struct parser *parser)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (parser->zygote_ns && now - parser->zygote_ns < ZYGOTE_RETRY_NS)
+		return parser->zygote_error;
 	parser->zygote_ns = now;
-	return 0;
+	parser->zygote_error =
+		zygotes_reap(parser) < ZYGOTES_LEFT_MAX ? zygote_execute(parser) : -EBUSY;
+	return parser->zygote_error;
 }
 
 /*
- * Ends the zygote by closing its socket. The daemon may not be allowed to kill it, as it has
- * another user. Waits until it has ended, but not for ever: somebody may have stopped it.
+ * Ends the zygote, which has failed with an error, by closing its socket. The daemon may not be
+ * allowed to kill it, as it has another user. Waits until it has ended, but not for ever: somebody
+ * may have stopped it. It is then reaped later.
  */
-static void zygote_stop(struct parser *parser)
+static void zygote_stop(struct parser *parser, int error)
 {
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-	int64_t until = clock_ns(CLOCK_MONOTONIC) + ZYGOTE_END_NS;
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + ZYGOTE_END_NS * parser->time_percent / 100;
+	size_t i = 0;
 
 	if (parser->control < 0)
 		return;
 	close(parser->control);
 	parser->control = -1;
+	parser->zygote_error = error;
 	kill(parser->zygote, SIGKILL);
-	while (waitpid(parser->zygote, NULL, WNOHANG) == 0 && clock_ns(CLOCK_MONOTONIC) < until)
+	/* There is a free entry: zygote_start() starts none while all are taken. */
+	while (parser->left[i])
+		i++;
+	parser->left[i] = parser->zygote;
+	while (zygotes_reap(parser) && parser->left[i] && clock_ns(CLOCK_MONOTONIC) < until)
 		nanosleep(&pause, NULL);
 }
 
@@ -168,8 +212,16 @@ static int64_t worker_order(struct parser *parser, int fd, bool is_urgent)
 		parser->stats.hanging = started.n_killed;
 		return started.pid;
 	}
-	zygote_stop(parser);
-	return r ? r : -EPIPE;
+	r = r ? r : -EPIPE;
+	zygote_stop(parser, r);
+	return r;
+}
+
+const char *parser_start_text(int error)
+{
+	return error == -EPIPE	 ? "the process that starts them ended, or did not answer"
+	       : error == -EBUSY ? "too many were killed and have not ended yet"
+				 : strerror(-error);
 }
 
 static int worker_start(struct parser *parser, struct worker *worker,
@@ -190,7 +242,8 @@ static int worker_start(struct parser *parser, struct worker *worker,
 		close(ends[0]);
 		/* Each file would start one: say once why there is none. */
 		if (parser->stats.start_error != (int)pid)
-			log_err((int)pid, "start a process that parses files");
+			log_error("no process that parses files can be started: %s",
+				  parser_start_text((int)pid));
 		parser->stats.start_error = (int)pid;
 		return (int)pid;
 	}
@@ -235,7 +288,7 @@ static struct worker *worker_choose(struct parser *parser, const struct parser_c
 	return best;
 }
 
-/* Takes a worker for a request, and waits for it if all are busy. Returns 0 or -ENOMEM. */
+/* Takes a worker for a request, and waits for it if all are busy. Returns 0 or -EAGAIN. */
 static int worker_take(struct parser *parser, const struct parser_call *call, struct worker **out)
 {
 	struct worker *worker;
@@ -252,7 +305,10 @@ static int worker_take(struct parser *parser, const struct parser_call *call, st
 	parser->stats.requests++;
 	pthread_mutex_unlock(&parser->lock);
 	*out = worker;
-	return r ? -ENOMEM : 0;
+	if (!r)
+		return 0;
+	return why_set(call, -EAGAIN, "no process that parses files can be started: %s",
+		       parser_start_text(r));
 }
 
 /* Ends workers that have not been needed for a while. The caller holds the lock. */
@@ -385,6 +441,8 @@ static int failure_known(struct parser *parser, const struct parser_call *call)
 	pthread_mutex_lock(&parser->lock);
 	failure = failure_find(parser, call);
 	r = failure ? failure->error : 0;
+	if (failure && failure->said.reason)
+		why_set(call, r, "%s", failure->said.reason);
 	pthread_mutex_unlock(&parser->lock);
 	return r;
 }
@@ -519,9 +577,9 @@ static int worker_give(struct parser *parser, struct worker *worker, const struc
 	workers_retire(parser, worker->used_ns);
 	pthread_cond_broadcast(&parser->is_free);
 	pthread_mutex_unlock(&parser->lock);
-	if (r)
-		return reason ? -EPROTO : r;
-	return answer->error;
+	if (reason)
+		return why_set(call, -EPROTO, "%s", reason);
+	return r ? r : answer->error;
 }
 
 /* Asks one worker. Returns what parser_ask() returns, or -ESTALE: another worker is to be asked. */
@@ -561,13 +619,15 @@ int parser_ask(struct parser *parser, const struct parser_call *call, int64_t *c
 	 * it came. That is not the fault of this file.
 	 */
 	if (!r && owner_waits(parser, call))
-		return -ENOMEM;
+		return why_set(call, -EAGAIN, "files of its owner take too long to parse");
 	if (!r)
 		r = call_try(parser, call, cpu_ns);
 	if (r == -ESTALE)
 		r = call_try(parser, call, cpu_ns);
 	owner_charge(parser, call, *cpu_ns);
-	return r == -ESTALE ? -ENOMEM : r;
+	if (r == -ESTALE)
+		return why_set(call, -EAGAIN, "two processes that were to parse it ended before");
+	return r;
 }
 
 int parser_new(const char *program, struct parser **out)
@@ -600,7 +660,7 @@ struct parser *parser_free(struct parser *parser)
 		return NULL;
 	for (size_t i = 0; i < WORKERS; i++)
 		worker_end(parser, &parser->workers[i]);
-	zygote_stop(parser);
+	zygote_stop(parser, 0);
 	pthread_cond_destroy(&parser->is_free);
 	pthread_mutex_destroy(&parser->lock);
 	free(parser->failures);
@@ -622,6 +682,7 @@ void parser_stats(struct parser *parser, struct parser_stats *out)
 {
 	pthread_mutex_lock(&parser->lock);
 	*out = parser->stats;
+	out->hanging += zygotes_reap(parser);
 	out->cpu_ns = parser->cpu_ns;
 	for (uint64_t i = parser->n_failures; i-- > 0 && parser->n_failures - i <= FAILURES_MAX;) {
 		const struct failure *failure = &parser->failures[i % FAILURES_MAX];

@@ -21,9 +21,12 @@ struct parser;
 
 enum { PARSER_REPORTED_MAX = 4, PARSER_PATH_MAX = 256 };
 
+/* Maximum length of the line that says why a worker did not answer, with its end. */
+enum { PARSER_WHY_MAX = 160 };
+
 /*
  * CPU time that the files of one user may take at once. A user who is not root and has used more
- * has to wait until the others have had their turn: such requests are answered with -ENOMEM.
+ * has to wait until the others have had their turn: such requests are answered with -EAGAIN.
  */
 #define PARSER_OWNER_NS (20 * NS_PER_S)
 
@@ -35,10 +38,11 @@ struct parser_failure {
 
 struct parser_stats {
 	unsigned int workers; /* number of workers that run */
-	unsigned int hanging; /* number of workers that were killed but cannot end */
-	int start_error;      /* negative errno of the last start of a worker; 0: it worked */
-	uint64_t replaced;    /* number of workers that were killed or died */
-	uint64_t given_up;    /* number of files that were given up for this reason */
+	/* number of workers, and of processes that started them, that were killed but cannot end */
+	unsigned int hanging;
+	int start_error;   /* negative errno of the last start of a worker; 0: it worked */
+	uint64_t replaced; /* number of workers that were killed or died */
+	uint64_t given_up; /* number of files that were given up for this reason */
 	uint64_t requests;
 	uint64_t postponed; /* number of requests that had to wait, see PARSER_OWNER_NS */
 	uint64_t cpu_ns;    /* CPU time of all requests, in ns */
@@ -57,6 +61,9 @@ struct parser *parser_free(struct parser *parser);
 
 void parser_stats(struct parser *parser, struct parser_stats *out);
 
+/* Returns a text for an error of the start of a worker. */
+const char *parser_start_text(int error);
+
 /*
  * Returns the counter of the CPU time that workers have used, in ns. It lives as long as the
  * parser.
@@ -64,8 +71,8 @@ void parser_stats(struct parser *parser, struct parser_stats *out);
 const _Atomic uint64_t *parser_cpu_ns(const struct parser *parser);
 
 /*
- * Multiplies the time that workers get for a request, for tests that need a short one. `percent`:
- * 100 is the usual time.
+ * Multiplies the time that workers get for a request, and that the process which starts them gets
+ * to end, for tests that need a short one. `percent`: 100 is the usual time.
  */
 void parser_set_time(struct parser *parser, unsigned int percent);
 
@@ -86,6 +93,11 @@ struct parser_call {
 	uint64_t cpu_ms; /* CPU time that the worker may use; 0: the usual one */
 	const char *path;
 	/*
+	 * PARSER_WHY_MAX bytes, which get a line if parser_ask() returns -EAGAIN, or -EPROTO; NULL:
+	 * nobody reads it
+	 */
+	char *why;
+	/*
 	 * A worker that a file has taken over could answer wrongly about other files. So it parses
 	 * only files of one user on one file system: that user may write them all.
 	 */
@@ -101,8 +113,8 @@ struct parser_call {
 
 /*
  * Asks a worker. Returns 0, the error of the worker or of decode(); -EPROTO if the file makes
- * workers fail; -ENOMEM if no worker could be started, or the file's owner has to wait, so that it
- * may be tried again later.
+ * workers fail; -EAGAIN if no worker could be started, or the file's owner has to wait, so that it
+ * may be tried again later; or -ENOMEM.
  */
 int parser_ask(struct parser *parser, const struct parser_call *call, int64_t *cpu_ns);
 

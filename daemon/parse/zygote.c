@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdnoreturn.h>
@@ -105,20 +106,38 @@ static void child_kill(struct zygote *zygote, pid_t pid)
 		child->killed_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Does nothing. It is there so that the end of a worker interrupts order_wait(). */
+static void on_child(int signo)
+{
+}
+
+/* Waits for an order of the daemon, and meanwhile reaps the workers that end. */
+static void order_wait(struct zygote *zygote)
+{
+	struct pollfd end = { .fd = HELPER_SOCKET_FD, .events = POLLIN };
+	sigset_t none;
+
+	sigemptyset(&none);
+	do
+		children_reap(zygote);
+	while (ppoll(&end, 1, NULL, &none) < 0 && errno == EINTR);
+}
+
 static int serve(struct zygote *zygote)
 {
 	struct parse_control order;
 	struct parse_started started = { 0 };
 	int fd, r = 0;
-	ssize_t n = fd_message_receive(HELPER_SOCKET_FD, &order, sizeof(order), &fd, 1);
+	ssize_t n;
 
+	order_wait(zygote);
+	n = fd_message_receive(HELPER_SOCKET_FD, &order, sizeof(order), &fd, 1);
 	if (n == (ssize_t)sizeof(order) && order.order == PARSE_START) {
 		started.n_killed = children_reap(zygote);
 		started.pid = child_start(zygote, fd, order.is_urgent);
 		r = fd_message_send(HELPER_SOCKET_FD, &started, sizeof(started), NULL, 0);
 	} else if (n == (ssize_t)sizeof(order) && order.order == PARSE_END) {
 		child_kill(zygote, (pid_t)order.pid);
-		children_reap(zygote);
 	} else {
 		r = -EPIPE;
 	}
@@ -137,12 +156,19 @@ static void memory_yield(void)
 
 int zygote_main(zygote_worker_fn worker)
 {
+	const struct sigaction end = { .sa_handler = on_child };
 	struct zygote zygote = { .worker = worker };
+	sigset_t child;
 
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
 	prctl(PR_SET_NAME, PARSE_PROCESS_NAME);
 	helper_process_ignore_signals();
+	/* SIGCHLD comes only while order_wait() waits, so that none is missed. */
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigaction(SIGCHLD, &end, NULL);
 	memory_yield();
 	/* Workers that parse for an urgent thread are urgent; a process may lower its priority
 	 * only. */

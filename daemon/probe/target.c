@@ -142,6 +142,11 @@ bool target_fits(const struct target_pattern *pattern, const char *name)
 	return target_glob(pattern->name, name);
 }
 
+bool target_error_is_passing(int error)
+{
+	return error == -ENOMEM || error == -EAGAIN || error == -EBUSY || error == -ETIMEDOUT;
+}
+
 int targets_add(struct targets *targets, const char *name, uint64_t address)
 {
 	char *copy;

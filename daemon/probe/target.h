@@ -110,6 +110,9 @@ int target_find_functions(const struct target_pattern *pattern, struct targets *
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);
 
+/* True if a search that failed with this error may succeed later: the pattern is not to blame. */
+bool target_error_is_passing(int error);
+
 /*
  * Looks up each of the n kernel symbols by its whole name and sets its address. The address stays 0
  * if the kernel has no such symbol. Reads the kernel's symbol table once. 0, or a negative errno.

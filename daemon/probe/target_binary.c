@@ -18,6 +18,7 @@
 #include "common/base.h"
 #include "daemon/host/open_file.h"
 #include "daemon/host/open_local.h"
+#include "daemon/host/opener.h"
 #include "daemon/host/procfs.h"
 
 #if defined(__x86_64__)
@@ -445,10 +446,10 @@ static int nothing_found(const char *name, struct remote_mounts *mounts, char *w
 			"%.300s: on a remote file system, which is read only with [symbols] remote",
 			name);
 	else if (fd < 0)
-		snprintf(why, size, "%.300s: %s", name, strerror(-fd));
+		snprintf(why, size, "%.300s: %s", name, opener_error_text(fd));
 	else
 		snprintf(why, size, "%.300s: not a program or library (ELF)", name);
-	return -ENOENT;
+	return target_error_is_passing(fd) ? fd : -ENOENT;
 }
 
 int target_files_find(const char *name, struct remote_mounts *mounts,

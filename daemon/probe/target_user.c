@@ -14,8 +14,10 @@
 #include "daemon/elf/file.h"
 #include "daemon/elf/functions.h"
 #include "daemon/host/open_file.h"
+#include "daemon/host/opener.h"
 #include "daemon/host/procfs.h"
 #include "daemon/parse/parse.h"
+#include "daemon/parse/parser.h"
 #include "daemon/probe/target.h"
 #include "daemon/probe/target_binary.h"
 
@@ -110,7 +112,8 @@ static int on_probe(void *context, const char *name, uint64_t offset, uint32_t c
 	return r;
 }
 
-static int file_of(int fd, const char *path, struct parse_file *out)
+/* `why` (PARSER_WHY_MAX bytes, or NULL) gets the reason for which the file cannot be parsed. */
+static int file_of(int fd, const char *path, char *why, struct parse_file *out)
 {
 	struct stat st;
 
@@ -122,6 +125,7 @@ static int file_of(int fd, const char *path, struct parse_file *out)
 		.path = path,
 		.state = file_state_of(&st),
 		.owner = st.st_uid,
+		.why = why,
 		/* A false offset would put a breakpoint into the middle of an instruction. */
 		.is_alone = true,
 	};
@@ -186,7 +190,7 @@ static bool is_debug(const void *context, int fd)
 	struct parse_file file;
 
 	return (!wanted->pattern->is_restricted || is_roots_fd(fd)) &&
-	       !file_of(fd, wanted->path, &file) &&
+	       !file_of(fd, wanted->path, NULL, &file) &&
 	       parse_is_debug_of(wanted->pattern->parser, &file, wanted->elf);
 }
 
@@ -202,13 +206,13 @@ static int debug_open(const struct target_pattern *pattern, struct remote_mounts
 }
 
 static int functions_find(int fd, const struct target_pattern *pattern,
-			  struct remote_mounts *mounts, struct targets *out)
+			  struct remote_mounts *mounts, char *why, struct targets *out)
 {
 	_cleanup_(elf_file_fini) struct elf_file elf = {};
 	_cleanup_(closep) int debug_fd = -1;
 	struct finder finder = { .pattern = pattern, .out = out };
 	struct parse_file file;
-	int r = file_of(fd, out->path, &file);
+	int r = file_of(fd, out->path, why, &file);
 
 	if (!r)
 		r = parse_elf(pattern->parser, &file, &elf);
@@ -292,6 +296,23 @@ static int restricted_check(const struct target_pattern *pattern, struct remote_
 	return 0;
 }
 
+/* Says why a file could not be opened or parsed. `reason` is that of the parser, or empty. */
+static const char *search_error(int error, const char *reason)
+{
+	if (reason[0])
+		return reason;
+	switch (error) {
+	case -ENOEXEC:
+		return "not a program or library (ELF)";
+	case -EBADMSG:
+		return "a broken ELF file";
+	case -E2BIG:
+		return "too many symbols: trace it by address";
+	default:
+		return opener_error_text(error);
+	}
+}
+
 /*
  * Searches one file for functions that match the pattern. Returns 0 even if there are none. On a
  * negative errno, `why` (size bytes) gets one line that says what failed.
@@ -301,6 +322,7 @@ static int file_search(const struct target_pattern *pattern, struct remote_mount
 {
 	_cleanup_(targets_fini) struct targets found = { .kind = pattern->kind };
 	_cleanup_(closep) int path_fd = -1, fd = -1;
+	char reason[PARSER_WHY_MAX] = "";
 	int r = 0;
 
 	if (pattern->is_restricted)
@@ -311,16 +333,9 @@ static int file_search(const struct target_pattern *pattern, struct remote_mount
 		return r ? r : -ENOMEM;
 	path_fd = target_path_open(mounts, found.path);
 	fd = path_fd < 0 ? path_fd : open_path_fd(path_fd, 0);
-	r = fd < 0 ? fd : functions_find(fd, pattern, mounts, &found);
-	if (r == -ENOMEM)
-		return r;
+	r = fd < 0 ? fd : functions_find(fd, pattern, mounts, reason, &found);
 	if (r) {
-		snprintf(why, size, "%.300s: %s", path,
-			 r == -ENOEXEC	 ? "not a program or library (ELF)"
-			 : r == -EBADMSG ? "a broken ELF file"
-			 : r == -E2BIG	 ? "too many symbols: trace it by address"
-			 : r == -EPROTO	 ? "a file that cannot be parsed: see stackctl status"
-					 : strerror(-r));
+		snprintf(why, size, "%.300s: %s", path, search_error(r, reason));
 		return r;
 	}
 	targets_settle(&found);
@@ -363,7 +378,8 @@ static int files_search(const struct target_pattern *pattern, struct remote_moun
 
 	for (i = 0; i < files->n; i++) {
 		r = file_search(pattern, mounts, files->v[i].path, &next, why, size);
-		if (r == -ENOMEM)
+		/* Another file may have the only match, and this one, too. */
+		if (target_error_is_passing(r))
 			return r;
 		if (r) {
 			failed = r;

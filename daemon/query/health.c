@@ -276,7 +276,7 @@ void health_parser(struct arena *arena, const struct parser_stats *parser, const
 		problems[(*n)++] = arena_printf(arena,
 						"programs cannot be read for names and stacks, as "
 						"no process can be started for it: %s",
-						strerror(-parser->start_error));
+						parser_start_text(parser->start_error));
 }
 
 void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,

@@ -12,8 +12,11 @@
 #include "daemon/probe/tracepoints.h"
 #include "daemon/session/filter.h"
 
-static int invalid(struct wire_error *error, const char *text)
+/* Sets *error: the function is not allowed; or, if r says so, cannot be looked for at present. */
+static int refused(struct wire_error *error, int r, const char *text)
 {
+	if (target_error_is_passing(r))
+		return wire_error_set(error, r, ERROR_FAILED, NULL, "%s", text);
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function", "%s", text);
 }
 
@@ -25,7 +28,7 @@ int targets_search(const struct targets_options *options, const char *text, stru
 	int r = target_parse(text, options->is_regex, &pattern, why, sizeof(why));
 
 	if (r)
-		return r == -ENOMEM ? r : invalid(error, why);
+		return r == -ENOMEM ? r : refused(error, r, why);
 	pattern.is_restricted = options->is_restricted;
 	pattern.reads_remote = options->config->symbols_remote;
 	pattern.parser = options->parser;
@@ -50,7 +53,7 @@ int targets_search(const struct targets_options *options, const char *text, stru
 		r = -EINVAL;
 	}
 	target_pattern_fini(&pattern);
-	return r && why[0] ? invalid(error, why) : r;
+	return r && why[0] ? refused(error, r, why) : r;
 }
 
 /* Sets *error to say that the pattern matches nothing, in the words of bcc's stackcount or

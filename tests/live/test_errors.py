@@ -89,6 +89,34 @@ def check_usage(daemon):
     check_ctl(daemon, [*snapshot, "-m", "100", "-M", "10"], 1)
 
 
+def parse_process(daemon):
+    """Returns the process that starts those which parse files; None while there is none."""
+    for pid in children_of(daemon.process.pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            if re.match(r"\d+ \(stackd-parse\) [^ZX] ", f.read()):
+                return pid
+    return None
+
+
+def check_parser(daemon):
+    """Where no process can parse a file, the client learns that and which file it is; a moment later
+    it can be parsed."""
+    find = ["probes", "--functions", "u:c:malloc"]
+
+    def refused():
+        pid = parse_process(daemon)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        done = daemon.ctl(*find)
+        return done if done.code else None
+
+    done = wait_until(refused, 60, "a refusal")
+    check(done.code == 7 and re.search(r"/libc\.so\.6: no process that parses files can be started: "
+                                       r"the process that starts them ended", done.err),
+          f"it names the file and the cause: {done}")
+    wait_until(lambda: daemon.ctl(*find).code == 0, 60, "the next process")
+
+
 def check_times(daemon):
     snapshot = ["snapshot", "offcpu"]
     check_ctl(daemon, [*snapshot, "--window", "0"], 1, "window")
@@ -297,6 +325,7 @@ daemon.cut()
 check_usage(daemon)
 check_namespaces(daemon)
 check_chosen(daemon)
+check_parser(daemon)
 check_times(daemon)
 check_pids(daemon)
 check_reading(daemon)

@@ -8,12 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -314,17 +318,29 @@ static void honest_no_elf(void **state)
 	parser_free(parser);
 }
 
-/* Asks about a file with this word. Returns the error, and the first bytes of the build-id. */
+static char why[PARSER_WHY_MAX]; /* the reason that the last ask() was given */
+
+/*
+ * Asks about a file with this word. Returns the error, and the first bytes of the build-id. A file
+ * that was given up is asked about once more: the reason stays the same.
+ */
 static int ask(struct parser *parser, const char *word, uid_t owner, char id[static 5])
 {
 	struct parse_file file = file_word(word);
+	char first[PARSER_WHY_MAX] = "";
 	struct elf_file elf = { 0 };
 	int r;
 
+	why[0] = '\0';
+	file.why = first;
 	file.owner = owner;
 	r = parse_elf(parser, &file, &elf);
-	if (r == -EPROTO)
+	file.why = why;
+	if (r == -EPROTO) {
 		assert_int_equal(parse_elf(parser, &file, &elf), -EPROTO);
+		assert_string_equal(why, first);
+	}
+	strcpy(why, first);
 	memcpy(id, elf.build_id, 4);
 	id[4] = '\0';
 	elf_file_fini(&elf);
@@ -346,6 +362,8 @@ static void hostile_harms_itself(void **state)
 	static const char *const words[] = { "exit", "crash",	 "huge",   "large", "cut",
 					     "kind", "positive", "failed", "empty", "nonsense",
 					     "spin", "hang",	 "stall" };
+	static const char *const endless[] = { "spin", "hang", "stall" };
+	static const char *const deadly[] = { "exit", "crash", "cut" };
 	static const char *const wrong_heads[] = { "huge", "large", "kind", "positive", "failed" };
 	struct parser *parser = start_parser(hostile);
 	struct parser_stats stats;
@@ -361,12 +379,16 @@ static void hostile_harms_itself(void **state)
 		/* The second try in ask() did not start a worker. */
 		assert_int_equal(stats.requests, 2 * i + 1);
 		assert_string_equal(stats.failures[0].path, words[i]);
-		assert_non_null(stats.failures[0].reason);
+		assert_string_equal(why, stats.failures[0].reason);
+		assert_true(!is_in(words[i], endless, ARRAY_SIZE(endless)) ||
+			    strstr(why, "took too long"));
+		assert_true(!is_in(words[i], deadly, ARRAY_SIZE(deadly)) || strstr(why, "crashed"));
 		/* It is not waited for the rest of an answer whose head is wrong already. */
 		assert_true(!is_in(words[i], wrong_heads, ARRAY_SIZE(wrong_heads)) ||
 			    strstr(stats.failures[0].reason, "answered nonsense"));
 		assert_int_equal(ask(parser, "fine", 1, id), 0);
 		assert_string_equal(id, "fine");
+		assert_string_equal(why, "");
 	}
 	parser_free(parser);
 }
@@ -424,7 +446,7 @@ static void hostile_lingers(void **state)
 	int r;
 
 	for (uid_t owner = 1; owner <= 3 * PARSE_PROCESSES_MAX; owner++) {
-		while ((r = ask(parser, "linger", owner, id)) == -ENOMEM)
+		while ((r = ask(parser, "linger", owner, id)) == -EAGAIN)
 			usleep(1000);
 		assert_int_equal(r, 0);
 		assert_string_equal(id, "fine");
@@ -440,6 +462,7 @@ static int ask_symbols(struct parser *parser, uid_t owner)
 	int r;
 
 	file.owner = owner;
+	file.why = why;
 	r = parse_symbols(parser, &file, SYMBOLS_MAX, &symtab);
 	close(file.fd);
 	return r;
@@ -458,8 +481,9 @@ static void hostile_user_waits(void **state)
 	char id[5];
 
 	parser_set_time(parser, 2);
-	while (ask_symbols(parser, evil) != -ENOMEM)
+	while (ask_symbols(parser, evil) != -EAGAIN)
 		assert_int_equal(ask(parser, "spin", evil, id), -EPROTO);
+	assert_non_null(strstr(why, "files of its owner"));
 	parser_stats(parser, &stats);
 	assert_int_equal(stats.postponed, 1);
 	assert_true(stats.cpu_ns > (uint64_t)PARSER_OWNER_NS * 2 / 100);
@@ -468,13 +492,13 @@ static void hostile_user_waits(void **state)
 	/* Without headers, the user's processes would have no mappings. */
 	assert_int_equal(ask(parser, "fine", evil, id), 0);
 	/* Users of the same container are one user. */
-	while (ask_symbols(parser, subuid) != -ENOMEM)
+	while (ask_symbols(parser, subuid) != -EAGAIN)
 		assert_int_equal(ask(parser, "spin", subuid, id), -EPROTO);
 	/* So much that it takes a while until the user's files need not wait any more. */
 	assert_int_equal(ask(parser, "spin", subuid, id), -EPROTO);
-	assert_int_equal(ask_symbols(parser, other_subuid), -ENOMEM);
+	assert_int_equal(ask_symbols(parser, other_subuid), -EAGAIN);
 	assert_int_equal(ask_symbols(parser, next_subuid), -EPROTO);
-	while (ask_symbols(parser, evil) == -ENOMEM)
+	while (ask_symbols(parser, evil) == -EAGAIN)
 		usleep(10000);
 	/* Root's files never wait. */
 	for (int i = 0; i < 4; i++)
@@ -534,10 +558,133 @@ static void sandbox_holds(void **state)
 static void zygote_is_replaced(void **state)
 {
 	struct parser *parser = start_parser("/bin/true");
+	struct parser_stats stats;
 	char id[5];
 
 	/* The program ends at once: no file can be parsed now, but none is to blame. */
-	assert_int_equal(ask(parser, "fine", 1, id), -ENOMEM);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ask(parser, "fine", 1, id), -EAGAIN);
+		assert_non_null(strstr(why, "the process that starts them ended"));
+	}
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.start_error, -EPIPE);
+	parser_free(parser);
+}
+
+/*
+ * Returns a child of the process that starts workers or is one, and has this state, as in
+ * /proc/PID/stat; the first one if the state is 0. Returns 0 if there is none.
+ */
+static pid_t child_of(pid_t parent, char state)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	assert_non_null(proc);
+	while (!found && (entry = readdir(proc))) {
+		char path[300], has = 0;
+		int of = 0;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		f = atoi(entry->d_name) > 0 ? fopen(path, "re") : NULL;
+		if (f && fscanf(f, "%*d (stackd-parse%*[+)] %c %d", &has, &of) == 2 &&
+		    of == parent && (!state || has == state))
+			found = atoi(entry->d_name);
+		if (f)
+			fclose(f);
+	}
+	closedir(proc);
+	return found;
+}
+
+/* Workers that have ended do not stay as zombies, although none is started after them. */
+static void workers_are_reaped(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+	char id[5];
+	pid_t zygote;
+
+	for (uid_t owner = 1; owner <= 3; owner++)
+		assert_int_equal(ask(parser, "crash", owner, id), -EPROTO);
+	zygote = child_of(getpid(), 0);
+	assert_true(zygote > 0);
+	for (int i = 0; i < 3000 && child_of(zygote, 'Z'); i++)
+		usleep(10000);
+	assert_int_equal(child_of(zygote, 'Z'), 0);
+	parser_free(parser);
+}
+
+/* Attaches a tracer to a process: until the tracer ends, nobody can reap the process. */
+static pid_t tracer_start(pid_t pid)
+{
+	int ends[2];
+	char done = 0;
+	pid_t tracer;
+
+	assert_int_equal(pipe(ends), 0);
+	tracer = fork();
+	if (!tracer) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		done = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
+		if (write(ends[1], &done, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ends[0], &done, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+	if (!done) {
+		kill(tracer, SIGKILL);
+		waitpid(tracer, NULL, 0);
+		skip();
+	}
+	return tracer;
+}
+
+/*
+ * A process that starts workers and cannot be reaped is replaced and reaped later. When there are
+ * too many such processes, no further one is started.
+ */
+static void zygotes_are_left(void **state)
+{
+	struct parser *parser = start_parser(hostile);
+	pid_t zygotes[4], tracers[ARRAY_SIZE(zygotes)];
+	struct parser_stats stats;
+	char id[5];
+	int r;
+
+	assert_int_equal(ask(parser, "fine", 0, id), 0);
+	parser_set_time(parser, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(zygotes); i++) {
+		zygotes[i] = child_of(getpid(), 'S');
+		assert_true(zygotes[i] > 0);
+		tracers[i] = tracer_start(zygotes[i]);
+		assert_int_equal(kill(zygotes[i], SIGKILL), 0);
+		/* Another one is started at once, but not within a second of the last start. */
+		while ((r = ask(parser, "fine", 1 + (uid_t)i, id)) == -EAGAIN &&
+		       !strstr(why, "too many"))
+			usleep(10000);
+		parser_stats(parser, &stats);
+		assert_int_equal(stats.hanging, i + 1);
+	}
+	assert_int_equal(r, -EAGAIN);
+	assert_int_equal(stats.start_error, -EBUSY);
+	for (size_t i = 0; i < ARRAY_SIZE(tracers); i++) {
+		kill(tracers[i], SIGKILL);
+		waitpid(tracers[i], NULL, 0);
+	}
+	do {
+		usleep(10000);
+		parser_stats(parser, &stats);
+	} while (stats.hanging);
+	for (size_t i = 0; i < ARRAY_SIZE(zygotes); i++)
+		assert_int_equal(waitpid(zygotes[i], NULL, WNOHANG), -1);
+	parser_set_time(parser, 100);
+	while ((r = ask(parser, "fine", 1, id)) == -EAGAIN)
+		usleep(10000);
+	assert_int_equal(r, 0);
 	parser_free(parser);
 }
 
@@ -812,6 +959,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(worker_alone),		cmocka_unit_test(hostile_user_waits),
 		cmocka_unit_test(hostile_lingers),	cmocka_unit_test(sandbox_holds),
 		cmocka_unit_test(zygote_is_replaced),	cmocka_unit_test(symbols_refused),
+		cmocka_unit_test(workers_are_reaped),	cmocka_unit_test(zygotes_are_left),
 		cmocka_unit_test(honest_lists),		cmocka_unit_test(honest_probes),
 		cmocka_unit_test(functions_refused),	cmocka_unit_test(rows_refused),
 		cmocka_unit_test(elf_refused),
