@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/activity.h"
 #include "daemon/query/flood.h"
 #include "daemon/query/moment.h"
 #include "daemon/query/reach.h"
@@ -231,21 +230,26 @@ static void window_problems(struct recorder *recorder, struct arena *arena, cons
 	}
 }
 
-/* Adds a problem for each thread that has been at one piece of work for too long. */
+void health_stuck(struct arena *arena, const struct activity_stuck *stuck, size_t count,
+		  const char **problems, size_t *n)
+{
+	for (size_t i = 0; i < count; i++)
+		problems[(*n)++] =
+			arena_printf(arena, "the thread %s (%s) has not come on for %" PRId64 " s",
+				     stuck[i].thread, stuck[i].work, stuck[i].ns / NS_PER_S);
+}
+
 static void stuck_problems(struct recorder *recorder, struct arena *arena, const char **problems,
 			   size_t *n)
 {
 	struct activity_stuck stuck[HEALTH_STUCK_MAX];
 	int64_t least_ns = 3 * recorder->config->window_length_ns;
-	size_t i, count;
+	size_t count;
 
 	if (least_ns < HEALTH_STUCK_NS)
 		least_ns = HEALTH_STUCK_NS;
 	count = activity_list_stuck(least_ns, stuck, ARRAY_SIZE(stuck));
-	for (i = 0; i < count; i++)
-		problems[(*n)++] =
-			arena_printf(arena, "the thread %s (%s) has not come on for %" PRId64 " s",
-				     stuck[i].thread, stuck[i].work, stuck[i].ns / NS_PER_S);
+	health_stuck(arena, stuck, count, problems, n);
 }
 
 void health_openings(struct arena *arena, const struct opener_stats *opening, const char **problems,
@@ -279,6 +283,27 @@ void health_parser(struct arena *arena, const struct parser_stats *parser, const
 						parser_start_text(parser->start_error));
 }
 
+void health_probes(struct arena *arena, const struct wire_probes *probes, const char **problems,
+		   size_t *n)
+{
+	for (size_t i = 0; i < probes->n; i++) {
+		const struct wire_probe *probe = &probes->v[i];
+
+		if (strcmp(probe->state, "failed") == 0)
+			problems[(*n)++] = arena_printf(arena, "the probe %s could not attach: %s",
+							probe->name,
+							probe->reason ? probe->reason : "unknown");
+	}
+}
+
+void health_kernel_names(struct arena *arena, int error, const char **problems, size_t *n)
+{
+	if (error)
+		problems[(*n)++] =
+			arena_printf(arena, "no names of kernel functions: /proc/kallsyms: %s",
+				     strerror(-error));
+}
+
 void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,
 		   const char **problems, size_t *n)
 {
@@ -303,14 +328,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 
 	if (!problems)
 		return -ENOMEM;
-	for (i = 0; i < answer->reply.status.probes.n; i++) {
-		const struct wire_probe *probe = &answer->reply.status.probes.v[i];
-
-		if (strcmp(probe->state, "failed") == 0)
-			problems[n++] = arena_printf(
-				answer->arena, "the probe %s could not attach: %s", probe->name,
-				probe->reason ? probe->reason : "unknown");
-	}
+	health_probes(answer->arena, &answer->reply.status.probes, problems, &n);
 	window_problems(recorder, answer->arena, problems, &n);
 	process_table_stats(recorder->processes, &processes);
 	health_openings(answer->arena, &processes.opening, problems, &n);
@@ -318,10 +336,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 	if (recorder->parser)
 		parser_stats(recorder->parser, &parser);
 	health_parser(answer->arena, &parser, problems, &n);
-	if (kernel)
-		problems[n++] = arena_printf(answer->arena,
-					     "no names of kernel functions: /proc/kallsyms: %s",
-					     strerror(-kernel));
+	health_kernel_names(answer->arena, kernel, problems, &n);
 	store_problems(recorder, answer->arena, problems, &n);
 	/* After what may have made them stuck. */
 	stuck_problems(recorder, answer->arena, problems, &n);

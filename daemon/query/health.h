@@ -15,6 +15,7 @@
 
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/base/activity.h"
 #include "daemon/parse/parser.h"
 #include "daemon/process/process.h"
 #include "daemon/query/answer.h"
@@ -91,6 +92,17 @@ void health_reads(struct arena *arena, const struct process_stats *processes, co
 /* If files cannot be parsed, as without memory or under a limit on processes. */
 void health_parser(struct arena *arena, const struct parser_stats *parser, const char **problems,
 		   size_t *n);
+
+/* For each probe that is enabled and failed to attach. */
+void health_probes(struct arena *arena, const struct wire_probes *probes, const char **problems,
+		   size_t *n);
+
+/* If kernel functions have no names. `error`: the errno of reading them, negative; 0: none. */
+void health_kernel_names(struct arena *arena, int error, const char **problems, size_t *n);
+
+/* For each of these threads, which have been at one piece of work for too long. */
+void health_stuck(struct arena *arena, const struct activity_stuck *stuck, size_t count,
+		  const char **problems, size_t *n);
 
 /* The windows of a probe that is on. Times are of CLOCK_MONOTONIC. */
 struct health_windows {

@@ -277,6 +277,50 @@ static void test_parser(void **state)
 	assert_non_null(strstr(problems[0], strerror(EAGAIN)));
 }
 
+static void test_kernel_names(void **state)
+{
+	size_t n = 0;
+
+	health_kernel_names(arena, 0, problems, &n);
+	assert_int_equal(n, 0);
+	health_kernel_names(arena, -EPERM, problems, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(problems[0], "no names of kernel functions: /proc/kallsyms: "
+					 "Operation not permitted");
+}
+
+/* A probe that is off because nobody wants it is no problem. */
+static void test_probes(void **state)
+{
+	struct wire_probe v[] = { { .name = "oncpu", .state = "on" },
+				  { .name = "offwake", .state = "off", .reason = "disabled" },
+				  { .name = "iolat", .state = "failed", .reason = "no BTF" },
+				  { .name = "offcpu", .state = "failed" } };
+	size_t n = 0;
+
+	health_probes(arena, &(struct wire_probes){ .v = v, .n = 2 }, problems, &n);
+	assert_int_equal(n, 0);
+	health_probes(arena, &(struct wire_probes){ .v = v, .n = ARRAY_SIZE(v) }, problems, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(problems[0], "the probe iolat could not attach: no BTF");
+	assert_string_equal(problems[1], "the probe offcpu could not attach: unknown");
+}
+
+static void test_stuck(void **state)
+{
+	const struct activity_stuck stuck = { .thread = "store",
+					      .work = "writing to disk",
+					      .ns = 17 * NS_PER_S };
+	size_t n = 0;
+
+	health_stuck(arena, &stuck, 0, problems, &n);
+	assert_int_equal(n, 0);
+	health_stuck(arena, &stuck, 1, problems, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(problems[0], "the thread store (writing to disk) has not come on for "
+					 "17 s");
+}
+
 static const char *windows_problem(const struct health_windows *of)
 {
 	size_t n = 0;
@@ -327,6 +371,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_openings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_parser, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_kernel_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_probes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stuck, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
 	};
 

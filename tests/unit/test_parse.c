@@ -610,7 +610,7 @@ static void workers_are_reaped(void **state)
 		assert_int_equal(ask(parser, "crash", owner, id), -EPROTO);
 	zygote = child_of(getpid(), 0);
 	assert_true(zygote > 0);
-	for (int i = 0; i < 3000 && child_of(zygote, 'Z'); i++)
+	for (int i = 0; i < 1000 && child_of(zygote, 'Z'); i++)
 		usleep(10000);
 	assert_int_equal(child_of(zygote, 'Z'), 0);
 	parser_free(parser);
