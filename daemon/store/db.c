@@ -241,19 +241,69 @@ int store_db_sync_log(struct store_db *db)
 	return store_db_errno(db, code);
 }
 
-static int schema_read(struct store_db *db)
+static uint32_t big_endian(const uint8_t *from)
+{
+	return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
+}
+
+int store_db_mark_read(struct store_db *db, struct store_db_mark *out)
+{
+	/* Where SQLite's file format has them. */
+	enum { CHANGES = 24, IDENTITY = 68, HEADER = 72 };
+	sqlite3_file *file = NULL;
+	uint8_t head[HEADER];
+	int code;
+
+	/* By SQLite's descriptor: closing another one would give up the locks of this process. */
+	errno = 0;
+	code = sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_FILE_POINTER, &file);
+	if (code == SQLITE_OK && file && file->pMethods)
+		code = file->pMethods->xRead(file, head, sizeof(head), 0);
+	/* Zeros are in the place of what is missing. */
+	if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ)
+		return store_db_errno(db, code);
+	*out = (struct store_db_mark){
+		.is_database = memcmp(head, "SQLite format 3", 16) == 0,
+		.identity = big_endian(head + IDENTITY),
+		.changes = big_endian(head + CHANGES),
+	};
+	return 0;
+}
+
+/* Sets *out to the number that a pragma gives. */
+static int pragma_read(struct store_db *db, const char *pragma, int *out)
 {
 	sqlite3_stmt *statement = NULL;
 	int code;
 
 	errno = 0;
-	code = sqlite3_prepare_v2(db->handle, "PRAGMA user_version", -1, &statement, NULL);
+	code = sqlite3_prepare_v2(db->handle, pragma, -1, &statement, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_step(statement);
 	if (code == SQLITE_ROW)
-		db->schema = sqlite3_column_int(statement, 0);
+		*out = sqlite3_column_int(statement, 0);
 	sqlite3_finalize(statement);
 	return store_db_errno(db, code);
+}
+
+static int schema_read(struct store_db *db)
+{
+	return pragma_read(db, "PRAGMA user_version", &db->schema);
+}
+
+/* Gives a database an identity that has none. */
+static int identity_set(struct store_db *db)
+{
+	char pragma[64];
+	uint32_t number;
+	int r = pragma_read(db, "PRAGMA application_id", &db->identity);
+
+	if (r || db->identity)
+		return r;
+	sqlite3_randomness(sizeof(number), &number);
+	db->identity = (int)(number >> 1 | 1);
+	snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %d", db->identity);
+	return store_db_run(db, pragma);
 }
 
 static int schema_step(struct store_db *db, int from)
@@ -324,8 +374,12 @@ static int writer_setup(struct store_db *db)
 	if (!r && db->schema > STORE_SCHEMA)
 		return -EPROTONOSUPPORT;
 	if (!r)
-		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;"
-				     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;");
+	/* In a new database, before there is a log, so that the file has it from the start. */
+	if (!r)
+		r = identity_set(db);
+	if (!r)
+		r = store_db_run(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 				     "PRAGMA wal_autocheckpoint = 1000;"
 				     "PRAGMA journal_size_limit = 4194304;");
 	if (!r)

@@ -118,6 +118,7 @@ struct store_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[STATEMENT_N];
 	int schema;	 /* schema version of the open file */
+	int identity;	 /* of the open file, see struct store_db_mark; 0: opened for reading */
 	bool is_limited; /* the process has a limit on the size of a file */
 };
 
@@ -129,6 +130,22 @@ struct store_db {
  */
 int store_db_open(struct store_db *db, const char *path, bool is_writer);
 void store_db_close(struct store_db *db);
+
+/*
+ * Facts of the header of a database's file, which change only when the log is copied to the file. A
+ * file that another one was copied over, or that was emptied, has other ones.
+ */
+struct store_db_mark {
+	bool is_database;
+	uint32_t identity; /* a random number; 0: an older stackd made the file */
+	uint32_t changes;  /* counts up */
+};
+
+/*
+ * Reads the mark from the file that is open, without SQLite's cache and its log. Returns 0 or a
+ * negative errno.
+ */
+int store_db_mark_read(struct store_db *db, struct store_db_mark *out);
 
 /* Runs SQL and discards its results. Returns 0 or a negative errno. */
 int store_db_run(struct store_db *db, const char *sql);

@@ -12,7 +12,11 @@
 #include "build_config.h"
 #include "common/base.h"
 #include "common/write_error.h"
+#include "daemon/base/log.h"
 #include "daemon/store/internal.h"
+
+/* The end of the name that a database gets which was overwritten. */
+#define OVERWRITTEN ".overwritten"
 
 /* How often the writer looks whether a query has ended that reads files which were moved. */
 #define MOVED_AGAIN_NS NS_PER_S
@@ -154,6 +158,8 @@ void store_file_opened(struct store *store)
 {
 	for (size_t i = 0; i < STORE_FILES; i++)
 		store->files[i] = file_identify(store, i);
+	if (store_db_mark_read(&store->db, &store->mark))
+		store->mark = (struct store_db_mark){};
 }
 
 static int database_open(struct store *store)
@@ -293,6 +299,50 @@ static int log_rescue(struct store *store, size_t moved)
 	return -EAGAIN;
 }
 
+/*
+ * True if the open file was emptied, or another one copied over it: it is no database any more, has
+ * the identity of another one, or is an earlier state of this one.
+ */
+static bool file_is_overwritten(struct store *store)
+{
+	const struct store_db_mark was = store->mark;
+
+	if (store_db_mark_read(&store->db, &store->mark) || !was.is_database)
+		return false;
+	/* The identity that was given to an older database comes with the first copy of the log. */
+	return !store->mark.is_database || store->mark.changes < was.changes ||
+	       (store->mark.identity != was.identity &&
+		store->mark.identity != (uint32_t)store->db.identity);
+}
+
+/* Closes the database without touching its file and log, so that another one can be opened. */
+static void file_leave(struct store *store)
+{
+	/* Closing it would delete the log at the path, which may be that of another database. */
+	sqlite3_db_config(store->db.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	store_file_close(store);
+	store->open_next_ns = 0;
+}
+
+/*
+ * Moves a file that was overwritten out of the way: its log is that of the database before, and
+ * queries that have the file open would share the index of the log with those of a new database.
+ */
+static void overwritten_leave(struct store *store)
+{
+	char path[PATH_MAX + sizeof(OVERWRITTEN)];
+
+	file_leave(store);
+	snprintf(path, sizeof(path), "%s" OVERWRITTEN, store->path);
+	if (rename(store->path, path) < 0)
+		log_err(-errno, "%s: cannot be moved to %s", store->path, path);
+	log_unlink(store);
+	store_set_notice(store, STORE_NOTICE_MOVED,
+			 "%s: was overwritten while stackd used it; what was put there is in %s, "
+			 "its windows of before are gone, later ones are in a new file",
+			 store->path, path);
+}
+
 void store_file_follow(struct store *store)
 {
 	size_t moved = store->db.handle ? file_moved(store) : STORE_FILES;
@@ -302,13 +352,13 @@ void store_file_follow(struct store *store)
 		return;
 	store->moved_next_ns = 0;
 	store_set_problem(store, STORE_PROBLEM_MOVED, NULL);
-	if (moved == STORE_FILES)
+	if (moved == STORE_FILES) {
+		if (store->db.handle && file_is_overwritten(store))
+			overwritten_leave(store);
 		return;
-	/* Closing it would delete the log at the path, which may be that of another database. */
-	sqlite3_db_config(store->db.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	store_file_close(store);
+	}
+	file_leave(store);
 	log_unlink(store);
-	store->open_next_ns = 0;
 	store_set_notice(store, STORE_NOTICE_MOVED,
 			 "%s%s: was moved, removed or replaced while stackd used it; %s%s",
 			 store->path, suffixes[moved],

@@ -112,6 +112,7 @@ struct store {
 	int lock_fd;
 	struct store_db db;
 	struct store_file_id files[STORE_FILES]; /* the files that are open, while `db` is */
+	struct store_db_mark mark;		 /* of the database, when it was looked at last */
 	struct store_intern *intern;
 	struct store_gap gap; /* the latest gap, until it is written to the table `gaps` */
 	int64_t run;	      /* number of this run of stackd, its id in the table `runs` */

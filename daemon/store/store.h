@@ -107,7 +107,7 @@ enum store_problem {
 
 /* Kinds of events that stackd reports when they are over; of each kind, the last is kept. */
 enum store_notice_kind {
-	STORE_NOTICE_MOVED,   /* a file was moved, and a new one is used */
+	STORE_NOTICE_MOVED,   /* a file was moved or overwritten, and a new one is used */
 	STORE_NOTICE_DAMAGED, /* the file was damaged, and replaced */
 	STORE_NOTICE_DROPPED, /* windows were evicted, as a file could not grow */
 	STORE_NOTICES,

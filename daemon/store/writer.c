@@ -548,6 +548,8 @@ static int64_t writer_idle(struct store *store, bool is_queue_empty)
 static void writer_stop(struct store *store)
 {
 	store_join_flush(store, true);
+	/* Closing a file that was overwritten would write the log to it. */
+	store_file_follow(store);
 	if (!store->db.handle)
 		return;
 	gap_write(store);

@@ -110,11 +110,11 @@ def check_parser(daemon):
         done = daemon.ctl(*find)
         return done if done.code else None
 
-    done = wait_until(refused, 60, "a refusal")
+    done = wait_until(refused, "a refusal")
     check(done.code == 7 and re.search(r"/libc\.so\.6: no process that parses files can be started: "
                                        r"the process that starts them ended", done.err),
           f"it names the file and the cause: {done}")
-    wait_until(lambda: daemon.ctl(*find).code == 0, 60, "the next process")
+    wait_until(lambda: daemon.ctl(*find).code == 0, "the next process")
 
 
 def check_times(daemon):

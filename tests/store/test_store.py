@@ -669,6 +669,51 @@ def test_moved(directory):
              f"{what}: {len(before)} + {len(after)} of {count} windows")
 
 
+def test_overwritten(directory):
+    """A database that is emptied or overwritten in use, with the same inode, is noticed: what was put
+    there is kept as it is, later windows are in a new file, none of them is lost, and a notice says so."""
+    copies, count = f"{directory}/copies", 200
+    os.mkdir(copies)
+    write(f"{copies}/other", 20)
+    # Its header counts more changes than that of the database.
+    with contextlib.closing(sqlite3.connect(f"{copies}/foreign", isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("CREATE TABLE words (word)")
+        for number in range(3000):
+            db.execute("INSERT INTO words VALUES (?)", (number,))
+    for what in ("emptied", "garbage", "other", "foreign", "older"):
+        path = f"{directory}/{what}.db"
+        if what == "older":
+            write(path, 300)
+            shutil.copyfile(path, f"{copies}/older")
+        put = b"no database" * 5000 if what == "garbage" else b""
+        if os.path.exists(f"{copies}/{what}"):
+            with open(f"{copies}/{what}", "rb") as f:
+                put = f.read()
+        writer = Watched(path, count, STORE_PACE="5")
+        try:
+            writer.read(100)
+            if what == "older":
+                with contextlib.closing(sqlite3.connect(path)) as db:
+                    db.execute("PRAGMA wal_checkpoint")
+                writer.read(120)
+            inode = os.stat(path).st_ino
+            with open(path, "r+b") as f:
+                f.write(put)
+                f.truncate()
+            writer.read(140)
+            out = writer.end()
+        finally:
+            writer.process.kill()
+            writer.process.wait()
+        need("was overwritten" in out, f"{what}: the notice: {out[-300:]}")
+        need(os.stat(path).st_ino != inode, f"{what}: a new file")
+        _, _, bad, damaged, after = check(path)
+        need(not bad and not damaged and len(after) >= count - 130, f"{what}: {len(after)} windows")
+        with open(f"{path}.overwritten", "rb") as f:
+            need(os.fstat(f.fileno()).st_ino == inode and f.read() == put, f"{what}: what was put there")
+
+
 def test_moved_read(directory):
     """The log is removed while another program reads the database: the problem names the program, windows
     go on, and when it ends, all of them are in the database."""
