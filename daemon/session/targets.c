@@ -158,6 +158,28 @@ static int function_find(struct session *session, const struct session_request *
 	return r ? r : targets_search(&search, request->function, &session->targets, error);
 }
 
+/*
+ * Refuses probes in programs while a process is known whose memory map is locked. The kernel takes
+ * the map of each process that has the file, one after the other, and lets no process of the host
+ * fork until it is done (register_for_each_vma(), dup_mmap_sem in kernel/events/uprobes.c).
+ */
+static int check_maps(const struct session *session, const struct sessions_options *options,
+		      struct wire_error *error)
+{
+	struct process_stats stats;
+
+	if (session->targets.kind != TARGET_USER && session->targets.kind != TARGET_USDT)
+		return 0;
+	process_table_stats(options->processes, &stats);
+	if (!stats.hanging)
+		return 0;
+	return wire_error_set(error, -EAGAIN, ERROR_ATTACH_FAILED, "function",
+			      "the memory map of process %" PRId32
+			      " seems to be locked: until it is free again, a probe in a program "
+			      "would keep every process of this host from forking",
+			      stats.last_hanging);
+}
+
 int session_targets(struct session *session, const struct session_request *request,
 		    const struct sessions_options *options, struct wire_error *error)
 {
@@ -180,7 +202,9 @@ int session_targets(struct session *session, const struct session_request *reque
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "rate",
 				      "%s streams nothing: only stacksnoop does", name);
 	r = function_find(session, request, options, error);
-	return r ? r
-		 : targets_limit(&session->targets, request->function, session->info.kind,
-				 options->config, error);
+	if (r)
+		return r;
+	r = targets_limit(&session->targets, request->function, session->info.kind, options->config,
+			  error);
+	return r ? r : check_maps(session, options, error);
 }

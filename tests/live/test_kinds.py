@@ -97,6 +97,9 @@ later = Daemon("window.length=1s")
 problems = later.status()["problems"]
 check("mmap-lock" not in names or any(text.startswith("reading /proc hangs for") for text in problems),
       f"processes that cannot be read are a problem: {problems}")
+refused = later.ctl("start", "stackcount", "u:c:malloc")
+check("mmap-lock" not in names or (refused.code == 6 and "would keep every process of this host from forking" in
+                                   refused.err), f"no probe in a program begins meanwhile: {refused}")
 kinds.check(rows_of(later, "stuck"), "stuck, started later", ONLY_EARLY)
 kinds.check(rows_of(later, "snapshot", "offcpu"), "snapshot, started later", ONLY_EARLY)
 check(kinds.end() == 0, "the program ends")
