@@ -37,7 +37,7 @@ def interrupted(process):
 
 def read_until(fd, is_enough):
     """Reads text from fd until is_enough(text)."""
-    text, deadline = "", time.monotonic() + h.patience(60)
+    text, deadline = "", time.monotonic() + h.HANG_SECONDS
     while not is_enough(text) and time.monotonic() < deadline:
         if select.select([fd], [], [], 1)[0]:
             data = os.read(fd, 65536)
