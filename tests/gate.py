@@ -8,7 +8,7 @@ most 14 days later), and what was seen, separated by spaces; # begins a comment.
 
 Usage: gate.py run BUILD BUILD_SANITIZED SECONDS MULTIPLIER [--no-live]
                              runs the gate; ends its tests after so many seconds. Each test may take MULTIPLIER
-                             times its time limit. Ends with 0 if all passed and none left a process behind.
+                             times its time limit. Ends with 0 if all passed and none left anything behind.
        gate.py quarantined   prints a line about each test of the quarantine
        gate.py overdue       the same for the lines that hold no longer; ends with 1 if there are any
 Ends with 2 if the quarantine or the tests are not as they must be.
@@ -18,8 +18,11 @@ import collections
 import contextlib
 import ctypes
 import datetime
+import glob
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,11 +35,23 @@ MOST_LINES, MOST_DAYS = 5, 14
 
 # The suites of the lanes, see run().
 LANE_SUITES = {"live", "doc", "store", "proto", "unit", "fuzz"}
-LEFTOVER_SECONDS = 10
+LEFTOVER_SECONDS, KILL_SECONDS = 10, 10
+
+# Where the tests of a gate have their files: its pid is in the name.
+DIRECTORY = "/tmp/stackd-gate.{}."
+
+# What is called after the process that made it, and outlives it: maps of code, control groups.
+PERF_MAP = re.compile(r"perf-(\d+)\.map")
+CGROUP = re.compile(r"stackd-(?:[a-z]+-)+(\d+)\b.*")
 
 # linux/prctl.h
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+# sys/mount.h
+MNT_DETACH = 2
+
+libc = ctypes.CDLL(None, use_errno=True)
 
 # Tests of some suites in a build directory; is_built_late: they are built when they are run.
 Part = collections.namedtuple("Part", "build log suites is_built_late")
@@ -111,7 +126,9 @@ class Lane(threading.Thread):
         os.makedirs(logs, exist_ok=True)
         with open(os.path.join(logs, part.log + ".names"), "w", encoding="utf-8") as f:
             f.write("\n".join(self.names[part]))
-        argv = ["meson", "test", "-C", part.build, "-t", str(self.multiplier), "--logbase", part.log]
+        # However this process ends, so do the tests.
+        argv = ["setpriv", "--pdeathsig", "TERM", "--"]
+        argv += ["meson", "test", "-C", part.build, "-t", str(self.multiplier), "--logbase", part.log]
         argv += [] if part.is_built_late else ["--no-rebuild"]
         with self.lock:
             if self.has_ended:
@@ -125,21 +142,33 @@ class Lane(threading.Thread):
         self.is_good = all([self.begin(part) and self.process.wait() == 0 for part in self.parts])
 
     def end(self):
-        """Tells meson to end its tests, which clean up after themselves."""
+        """Tells meson to end its tests, which clean up after themselves, or the build that it has begun."""
         with self.lock:
             self.has_ended = True
             if self.process and self.process.poll() is None:
-                self.process.terminate()
+                os.killpg(self.process.pid, signal.SIGTERM)
+
+
+def parents():
+    """Returns {pid: pid of the parent} of all processes."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            found[int(pid)] = int(f.read().rpartition(")")[2].split()[1])
+    return found
 
 
 def children():
     """Returns the pids of the children of this process, with those whose parents have ended."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            if int(f.read().rpartition(")")[2].split()[1]) == os.getpid():
-                found.append(int(pid))
-    return found
+    return [pid for pid, parent in parents().items() if parent == os.getpid()]
+
+
+def descendants():
+    """Returns the pids of the children of this process, of theirs, and so on."""
+    below, found = parents(), {os.getpid()}
+    while more := {pid for pid, parent in below.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}
 
 
 def reap(kept):
@@ -158,17 +187,75 @@ def command_of(pid):
 
 def kill_leftovers():
     """Kills what tests have left behind, once it has had time to end, and then its children. Returns the pids
-    of these processes."""
-    until, killed = time.monotonic() + LEFTOVER_SECONDS, set()
+    of these processes. What cannot be killed is named."""
+    begun, killed = time.monotonic(), set()
     while pids := children():
-        if time.monotonic() > until:
+        took = time.monotonic() - begun
+        if took > LEFTOVER_SECONDS:
             for pid in set(pids) - killed:
                 print(f"left behind by a test, killed: {pid} {command_of(pid)}", flush=True)
                 os.kill(pid, signal.SIGKILL)
             killed.update(pids)
+        if took > LEFTOVER_SECONDS + KILL_SECONDS:
+            print(f"these cannot be killed: {pids}", flush=True)
+            break
         time.sleep(0.1)
         reap(())
     return killed
+
+
+def mark_directories():
+    """Returns [(directory, what is called after a process there)]."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as f:
+        mounts = [words[1] for words in map(str.split, f) if words[2] in ("cgroup", "cgroup2")]
+    return [("/tmp", PERF_MAP), *((mount, CGROUP) for mount in mounts)]
+
+
+def marks():
+    """Returns {path: pid} of what is called after the process that made it."""
+    return {os.path.join(directory, name): int(match[1]) for directory, pattern in mark_directories()
+            for name in os.listdir(directory) if (match := pattern.fullmatch(name))}
+
+
+def remove(path):
+    """Removes a file, or a control group and those in it."""
+    if not os.path.isdir(path):
+        os.unlink(path)
+        return
+    for group, _, _ in os.walk(path, topdown=False):
+        os.rmdir(group)
+
+
+def remove_marks(own, before):
+    """Removes what processes with these pids have left behind and was not there before. Returns its paths."""
+    left = [path for path, pid in marks().items() if pid in own and path not in before]
+    for path in left:
+        try:
+            remove(path)
+            print(f"left behind by a test, removed: {path}", flush=True)
+        except OSError as e:
+            print(f"left behind by a test, cannot be removed: {e}", flush=True)
+    return left
+
+
+def unmount_below(directory):
+    """Takes away the mounts below a directory, the last one first. Returns where they were."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
+        paths = [re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in f]
+    left = [path for path in reversed(paths) if path.startswith(directory + "/")]
+    for path in left:
+        print(f"left behind by a test, unmounted: {path}", flush=True)
+        libc.umount2(os.fsencode(path), MNT_DETACH)
+    return left
+
+
+def remove_old_directories():
+    """Removes the directories of gates that were killed."""
+    for path in glob.glob(DIRECTORY.format("*") + "*"):
+        pid = path.split(".")[-2]
+        if not os.path.exists(f"/proc/{pid}"):
+            unmount_below(path)
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def handle_signals(handler):
@@ -178,7 +265,6 @@ def handle_signals(handler):
 
 def set_up_process():
     """Orphans of the tests become children of this process, and it ends like the script that started it."""
-    libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -188,13 +274,15 @@ def set_up_process():
     handle_signals(interrupted)
 
 
-def wait_for(lanes, seconds):
-    """Waits for the lanes. Returns why they had to be ended, or None."""
+def wait_for(lanes, seconds, own):
+    """Waits for the lanes, and adds the pids of their processes to `own`: those that live for half a second
+    are seen. Returns why the lanes had to be ended, or None."""
     until = time.monotonic() + seconds
     try:
         for lane in lanes:
             while lane.is_alive():
                 lane.join(0.5)
+                own |= descendants()
                 reap([one.process.pid for one in lanes if one.process])
                 if time.monotonic() > until:
                     return f"the tests have taken {seconds} s"
@@ -203,11 +291,11 @@ def wait_for(lanes, seconds):
     return None
 
 
-def run_lanes(lanes, seconds):
-    """Runs the lanes to their end. Returns why they had to be ended, or None."""
+def run_lanes(lanes, seconds, own):
+    """Does what wait_for() does with lanes that it starts and ends."""
     for lane in lanes:
         lane.start()
-    reason = wait_for(lanes, seconds)
+    reason = wait_for(lanes, seconds, own)
     handle_signals(signal.SIG_IGN)
     for lane in lanes:
         lane.end()
@@ -223,16 +311,19 @@ def run(build, sanitized, seconds, multiplier, with_live):
         plain.insert(0, Part(build, "gate", ("live",), False))
     late = [Part(sanitized, "gate", ("unit", "proto", "fuzz"), True)]
     set_up_process()
-    with tempfile.TemporaryDirectory(prefix="stackd-gate.", dir="/tmp", ignore_cleanup_errors=True) as directory:
+    remove_old_directories()
+    own, before = set(), marks()
+    with tempfile.TemporaryDirectory(prefix=os.path.basename(DIRECTORY).format(os.getpid()), dir="/tmp",
+                                     ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o1777)
         os.environ["TMPDIR"] = directory
         with open(os.path.join(sanitized, "meson-logs", "output"), "w", encoding="utf-8") as output:
             lanes = [Lane(plain, quarantined, multiplier, None), Lane(late, quarantined, multiplier, output)]
-            reason = run_lanes(lanes, seconds)
-        killed = kill_leftovers()
+            reason = run_lanes(lanes, seconds, own)
+        left = [*kill_leftovers(), *unmount_below(directory), *remove_marks(own, before)]
     if reason:
         print(reason, flush=True)
-    return 0 if not reason and not killed and all(lane.is_good for lane in lanes) else 1
+    return 0 if not reason and not left and all(lane.is_good for lane in lanes) else 1
 
 
 def print_quarantine(lines):

@@ -3,8 +3,11 @@
 Usage: test_gate.py TESTS_DIR
 """
 
+import contextlib
+import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -95,6 +98,21 @@ sys.exit(0 if gate.kill_leftovers() == {{pid}} else 1)
 """
 
 
+def make(path):
+    """Makes a map of code, or a directory."""
+    if path.endswith("map"):
+        with open(path, "w", encoding="ascii"):
+            pass
+    else:
+        os.mkdir(path)
+
+
+def said_by(function, *args):
+    """Returns what the function returns, and what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        return function(*args), output.getvalue()
+
+
 class Leftovers(unittest.TestCase):
     def test_an_orphan_is_named_and_killed(self):
         done = subprocess.run([sys.executable, "-c", REAPER, ORPHAN], stdout=subprocess.PIPE, encoding="utf-8",
@@ -102,6 +120,78 @@ class Leftovers(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         pid = re.fullmatch(r"left behind by a test, killed: (\d+) sleep 1000\n", done.stdout)[1]
         self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def test_descendants_are_own(self):
+        # The shell says the pid of its child, and waits for it.
+        with subprocess.Popen(["sh", "-c", "sleep 1000 >/dev/null & echo $!; wait"], stdout=subprocess.PIPE,
+                              encoding="utf-8") as process:
+            child = int(process.stdout.readline())
+            found = gate.descendants()
+            os.kill(child, signal.SIGKILL)
+        self.assertLessEqual({process.pid, child}, found)
+        self.assertNotIn(os.getpid(), found)
+        self.assertNotIn(os.getppid(), found)
+
+    def test_maps_and_groups_of_own_processes_are_named_and_removed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            names = ("perf-1.map", "perf-2.map", "stackd-test-1", "stackd-test-1/inner", "stackd-holder-2",
+                     "stackd-moves-1-a", "stackd-test", "stackd-test-1x")
+            for name in names:
+                path = os.path.join(directory, name)
+                make(path)
+            kinds = [(directory, gate.PERF_MAP), (directory, gate.CGROUP)]
+            with unittest.mock.patch.object(gate, "mark_directories", lambda: kinds):
+                before = {os.path.join(directory, "perf-1.map"): 1}
+                left, said = said_by(gate.remove_marks, {1}, before)
+            groups = [os.path.join(directory, name) for name in ("stackd-moves-1-a", "stackd-test-1")]
+            self.assertEqual(sorted(left), groups)
+            self.assertEqual(sorted(said.splitlines()), [f"left behind by a test, removed: {one}" for one in groups])
+            self.assertEqual(sorted(os.listdir(directory)),
+                             ["perf-1.map", "perf-2.map", "stackd-holder-2", "stackd-test", "stackd-test-1x"])
+
+    def test_a_map_is_removed(self):
+        path = f"/tmp/perf-{os.getpid()}.map"
+        before = gate.marks()
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+        make(path)
+        left, _ = said_by(gate.remove_marks, {os.getpid()}, before)
+        self.assertEqual(left, [path])
+        self.assertFalse(os.path.exists(path))
+    def test_a_group_that_is_in_use_is_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(os.path.join(directory, "stackd-test-1/inner"))
+            make(os.path.join(directory, "stackd-test-1/inner/a.map"))
+            with unittest.mock.patch.object(gate, "mark_directories", lambda: [(directory, gate.CGROUP)]):
+                left, said = said_by(gate.remove_marks, {1}, {})
+            self.assertEqual(left, [os.path.join(directory, "stackd-test-1")])
+            self.assertRegex(said, f"^left behind by a test, cannot be removed: .*{left[0]}")
+
+    @unittest.skipIf(os.geteuid(), "only root may mount")
+    def test_mounts_are_named_and_taken_away_the_last_one_first(self):
+        with tempfile.TemporaryDirectory() as directory:
+            # A name that begins with the own one is that of another gate.
+            others, own = os.path.join(directory, "gate 10"), os.path.join(directory, "gate 1")
+            paths = [os.path.join(others, "disk"), os.path.join(own, "disk"), os.path.join(own, "disk/inner")]
+            self.addCleanup(subprocess.run, ["umount", paths[0]], check=False)
+            for path in paths:
+                os.makedirs(path)
+                if subprocess.run(["mount", "-t", "tmpfs", "none", path], check=False).returncode:
+                    self.skipTest("this host refuses a mount")
+            left, said = said_by(gate.unmount_below, own)
+            self.assertEqual(left, paths[:0:-1])
+            self.assertEqual(said.splitlines(), [f"left behind by a test, unmounted: {path}" for path in left])
+            self.assertEqual([os.path.ismount(path) for path in paths[:2]], [True, False])
+            subprocess.run(["umount", paths[0]], check=True)
+
+    def test_the_directory_of_a_gate_that_was_killed_is_removed(self):
+        with subprocess.Popen(["true"]) as ended:
+            pass
+        with tempfile.TemporaryDirectory() as directory, \
+                unittest.mock.patch.object(gate, "DIRECTORY", os.path.join(directory, "gate.{}.")):
+            for pid in (os.getpid(), ended.pid):
+                os.makedirs(gate.DIRECTORY.format(pid) + "x/y")
+            gate.remove_old_directories()
+            self.assertEqual(os.listdir(directory), [f"gate.{os.getpid()}.x"])
 
 
 class Lanes(unittest.TestCase):
