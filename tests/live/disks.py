@@ -17,6 +17,9 @@ SECTOR = 512
 # include/uapi/linux/dm-ioctl.h
 DM_SIZE, DM_CREATE, DM_REMOVE, DM_RESUME, DM_LOAD = 312, 3, 4, 6, 9
 
+# include/uapi/linux/loop.h
+LOOP_CONFIGURE, LOOP_CTL_GET_FREE, LO_FLAGS_AUTOCLEAR = 0x4C0A, 0x4C82, 4
+
 
 def _ioctl(number):
     return 3 << 30 | DM_SIZE << 16 | 0xFD << 8 | number
@@ -54,30 +57,26 @@ class Disk:
 
 
 class Loop(Disk):
-    """A disk of some MiB in memory that takes requests; skips the test where there can be none."""
+    """A disk of some MiB in memory that takes requests; skips the test where there can be none. The kernel
+    removes it with the test's descriptor, however the test ends."""
 
     def __init__(self, megabytes):
         modprobe("loop")
-        directory = tempfile.mkdtemp(dir="/dev/shm")
-        self.file = os.path.join(directory, "disk")
-        with open(self.file, "wb") as file:
-            file.truncate(megabytes << 20)
+        memory = os.memfd_create("disk")
+        os.truncate(memory, megabytes << 20)
+        config = struct.pack("=I56xI240x", memory, LO_FLAGS_AUTOCLEAR)
         try:
-            done = h.run(["losetup", "--find", "--show", self.file])
-        except FileNotFoundError as e:
-            h.skip(str(e))
-        if done.code:
-            h.skip(f"no loop device can be made: {done.err.strip()}")
-        self.path = done.out.strip()
-        self.name = os.path.basename(self.path)
+            with open("/dev/loop-control", "rb") as control:
+                number = fcntl.ioctl(control, LOOP_CTL_GET_FREE)
+            self.name = f"loop{number}"
+            self.path = f"/dev/{self.name}"
+            self.device = os.open(self.path, os.O_RDWR)
+            fcntl.ioctl(self.device, LOOP_CONFIGURE, config)
+        except OSError as e:
+            h.skip(f"no loop device can be made: {e}")
+        os.close(memory)
         self.sectors = (megabytes << 20) // SECTOR
-        atexit.register(self.close)
-
-    def close(self):
-        h.run(["losetup", "--detach", self.path])
-        with contextlib.suppress(OSError):
-            os.unlink(self.file)
-            os.rmdir(os.path.dirname(self.file))
+        atexit.register(os.close, self.device)
 
     def set_write_cache(self, is_on):
         """Switches the write cache. Without one, nothing is ever flushed."""
@@ -98,7 +97,7 @@ class Mounted:
     """A new file system on a disk; is_there says whether there can be one of that kind."""
 
     def __init__(self, disk, kind):
-        self.path, self.kind = tempfile.mkdtemp(dir="/dev/shm"), kind
+        self.path, self.kind = tempfile.mkdtemp(), kind
         atexit.register(self.close)
         modprobe(kind)
         try:
