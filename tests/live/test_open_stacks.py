@@ -98,7 +98,7 @@ def recorded():
     with contextlib.suppress(VarlinkError):
         rows = daemon.call("io.stackd.Snapshot", session="sleepers", idle=True)["rows"]
         found = [row for row in rows if row["open"]]
-        return found if found and all(frame_names(row) for row in found) else None
+        return found if sleeping(found) and all(frame_names(row) for row in found) else None
     return None
 
 
