@@ -11,7 +11,7 @@ Usage: gate.py run BUILD BUILD_SANITIZED SECONDS MULTIPLIER [--no-live]
                              times its time limit. Ends with 0 if all passed and none left anything behind.
        gate.py quarantined   prints a line about each test of the quarantine
        gate.py overdue       the same for the lines that hold no longer; ends with 1 if there are any
-Ends with 2 if the quarantine or the tests are not as they must be.
+Ends with 2 if the quarantine or the tests are not as they must be, and with 128 + N if signal N ended it.
 """
 
 import collections
@@ -269,14 +269,14 @@ def set_up_process():
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
     def interrupted(number, _):
-        raise KeyboardInterrupt(signal.Signals(number).name)
+        raise KeyboardInterrupt(number)
 
     handle_signals(interrupted)
 
 
 def wait_for(lanes, seconds, own):
     """Waits for the lanes, and adds the pids of their processes to `own`: those that live for half a second
-    are seen. Returns why the lanes had to be ended, or None."""
+    are seen. Returns (0, None), or the exit code and why the lanes had to be ended."""
     until = time.monotonic() + seconds
     try:
         for lane in lanes:
@@ -285,22 +285,22 @@ def wait_for(lanes, seconds, own):
                 own |= descendants()
                 reap([one.process.pid for one in lanes if one.process])
                 if time.monotonic() > until:
-                    return f"the tests have taken {seconds} s"
+                    return 1, f"the tests have taken {seconds} s"
     except KeyboardInterrupt as e:
-        return f"ended by {e}"
-    return None
+        return 128 + e.args[0], f"ended by {signal.Signals(e.args[0]).name}"
+    return 0, None
 
 
 def run_lanes(lanes, seconds, own):
     """Does what wait_for() does with lanes that it starts and ends."""
     for lane in lanes:
         lane.start()
-    reason = wait_for(lanes, seconds, own)
+    result = wait_for(lanes, seconds, own)
     handle_signals(signal.SIG_IGN)
     for lane in lanes:
         lane.end()
         lane.join()
-    return reason
+    return result
 
 
 def run(build, sanitized, seconds, multiplier, with_live):
@@ -319,11 +319,11 @@ def run(build, sanitized, seconds, multiplier, with_live):
         os.environ["TMPDIR"] = directory
         with open(os.path.join(sanitized, "meson-logs", "output"), "w", encoding="utf-8") as output:
             lanes = [Lane(plain, quarantined, multiplier, None), Lane(late, quarantined, multiplier, output)]
-            reason = run_lanes(lanes, seconds, own)
+            code, reason = run_lanes(lanes, seconds, own)
         left = [*kill_leftovers(), *unmount_below(directory), *remove_marks(own, before)]
     if reason:
         print(reason, flush=True)
-    return 0 if not reason and not left and all(lane.is_good for lane in lanes) else 1
+    return code or (0 if not left and all(lane.is_good for lane in lanes) else 1)
 
 
 def print_quarantine(lines):
