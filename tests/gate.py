@@ -227,8 +227,10 @@ def remove(path):
 
 
 def remove_marks(own, before):
-    """Removes what processes with these pids have left behind and was not there before. Returns its paths."""
-    left = [path for path, pid in marks().items() if pid in own and path not in before]
+    """Removes what processes with these pids have left behind and was not there before. A process that has such
+    a pid now is another's. Returns the paths."""
+    left = [path for path, pid in marks().items()
+            if pid in own and path not in before and not os.path.exists(f"/proc/{pid}")]
     for path in left:
         try:
             remove(path)

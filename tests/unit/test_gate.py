@@ -107,6 +107,11 @@ def make(path):
         os.mkdir(path)
 
 
+def ended_pid():
+    with subprocess.Popen(["true"]) as process:
+        return process.pid
+
+
 def said_by(function, *args):
     """Returns what the function returns, and what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
@@ -133,38 +138,41 @@ class Leftovers(unittest.TestCase):
         self.assertNotIn(os.getppid(), found)
 
     def test_maps_and_groups_of_own_processes_are_named_and_removed(self):
+        own, other, alive = ended_pid(), ended_pid(), os.getpid()
+        groups = [f"stackd-moves-{own}-a", f"stackd-test-{own}"]
+        others = [f"perf-{own}.map", f"perf-{other}.map", "stackd-test", f"stackd-test-{alive}",
+                  f"stackd-test-{other}", f"stackd-test-{own}x"]
         with tempfile.TemporaryDirectory() as directory:
-            names = ("perf-1.map", "perf-2.map", "stackd-test-1", "stackd-test-1/inner", "stackd-holder-2",
-                     "stackd-moves-1-a", "stackd-test", "stackd-test-1x")
-            for name in names:
-                path = os.path.join(directory, name)
-                make(path)
+            for name in [*groups, f"stackd-test-{own}/inner", *others]:
+                make(os.path.join(directory, name))
             kinds = [(directory, gate.PERF_MAP), (directory, gate.CGROUP)]
             with unittest.mock.patch.object(gate, "mark_directories", lambda: kinds):
-                before = {os.path.join(directory, "perf-1.map"): 1}
-                left, said = said_by(gate.remove_marks, {1}, before)
-            groups = [os.path.join(directory, name) for name in ("stackd-moves-1-a", "stackd-test-1")]
-            self.assertEqual(sorted(left), groups)
-            self.assertEqual(sorted(said.splitlines()), [f"left behind by a test, removed: {one}" for one in groups])
-            self.assertEqual(sorted(os.listdir(directory)),
-                             ["perf-1.map", "perf-2.map", "stackd-holder-2", "stackd-test", "stackd-test-1x"])
+                before = {os.path.join(directory, f"perf-{own}.map"): own}
+                left, said = said_by(gate.remove_marks, {own, alive}, before)
+            paths = [os.path.join(directory, name) for name in groups]
+            self.assertEqual(sorted(left), paths)
+            self.assertEqual(sorted(said.splitlines()), [f"left behind by a test, removed: {one}" for one in paths])
+            self.assertEqual(sorted(os.listdir(directory)), sorted(others))
 
     def test_a_map_is_removed(self):
-        path = f"/tmp/perf-{os.getpid()}.map"
-        before = gate.marks()
+        pid, before = ended_pid(), gate.marks()
+        path = f"/tmp/perf-{pid}.map"
         self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
         make(path)
-        left, _ = said_by(gate.remove_marks, {os.getpid()}, before)
+        left, _ = said_by(gate.remove_marks, {pid}, before)
         self.assertEqual(left, [path])
         self.assertFalse(os.path.exists(path))
+
     def test_a_group_that_is_in_use_is_named(self):
+        pid = ended_pid()
         with tempfile.TemporaryDirectory() as directory:
-            os.makedirs(os.path.join(directory, "stackd-test-1/inner"))
-            make(os.path.join(directory, "stackd-test-1/inner/a.map"))
+            path = os.path.join(directory, f"stackd-test-{pid}")
+            os.mkdir(path)
+            make(os.path.join(path, "a.map"))
             with unittest.mock.patch.object(gate, "mark_directories", lambda: [(directory, gate.CGROUP)]):
-                left, said = said_by(gate.remove_marks, {1}, {})
-            self.assertEqual(left, [os.path.join(directory, "stackd-test-1")])
-            self.assertRegex(said, f"^left behind by a test, cannot be removed: .*{left[0]}")
+                left, said = said_by(gate.remove_marks, {pid}, {})
+            self.assertEqual(left, [path])
+            self.assertRegex(said, f"^left behind by a test, cannot be removed: .*{path}")
 
     @unittest.skipIf(os.geteuid(), "only root may mount")
     def test_mounts_are_named_and_taken_away_the_last_one_first(self):
@@ -184,11 +192,10 @@ class Leftovers(unittest.TestCase):
             subprocess.run(["umount", paths[0]], check=True)
 
     def test_the_directory_of_a_gate_that_was_killed_is_removed(self):
-        with subprocess.Popen(["true"]) as ended:
-            pass
+        ended = ended_pid()
         with tempfile.TemporaryDirectory() as directory, \
                 unittest.mock.patch.object(gate, "DIRECTORY", os.path.join(directory, "gate.{}.")):
-            for pid in (os.getpid(), ended.pid):
+            for pid in (os.getpid(), ended):
                 os.makedirs(gate.DIRECTORY.format(pid) + "x/y")
             gate.remove_old_directories()
             self.assertEqual(os.listdir(directory), [f"gate.{os.getpid()}.x"])
