@@ -226,11 +226,24 @@ def remove(path):
         os.rmdir(group)
 
 
-def remove_marks(own, before):
-    """Removes what processes with these pids have left behind and was not there before. A process that has such
-    a pid now is another's. Returns the paths."""
-    left = [path for path, pid in marks().items()
-            if pid in own and path not in before and not os.path.exists(f"/proc/{pid}")]
+def is_younger(path, pid):
+    """True if the process is older than the path; pids are used again within minutes."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+        began = int(f.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+        return time.time() - os.stat(path).st_ctime <= age + 0.1
+    return False
+
+
+def note_marks(own):
+    """Adds what is called after a process of this gate that lives now to {path: pid}."""
+    pids = descendants()
+    own.update((path, pid) for path, pid in marks().items() if pid in pids and is_younger(path, pid))
+
+
+def remove_marks(own):
+    """Removes what note_marks() has seen and is still there without its process. Returns the paths."""
+    left = [path for path, pid in own.items() if os.path.exists(path) and not os.path.exists(f"/proc/{pid}")]
     for path in left:
         try:
             remove(path)
@@ -277,14 +290,14 @@ def set_up_process():
 
 
 def wait_for(lanes, seconds, own):
-    """Waits for the lanes, and adds the pids of their processes to `own`: those that live for half a second
-    are seen. Returns (0, None), or the exit code and why the lanes had to be ended."""
+    """Waits for the lanes, and calls note_marks() each half a second: what a process makes right before it ends
+    is not seen. Returns (0, None), or the exit code and why the lanes had to be ended."""
     until = time.monotonic() + seconds
     try:
         for lane in lanes:
             while lane.is_alive():
                 lane.join(0.5)
-                own |= descendants()
+                note_marks(own)
                 reap([one.process.pid for one in lanes if one.process])
                 if time.monotonic() > until:
                     return 1, f"the tests have taken {seconds} s"
@@ -314,7 +327,7 @@ def run(build, sanitized, seconds, multiplier, with_live):
     late = [Part(sanitized, "gate", ("unit", "proto", "fuzz"), True)]
     set_up_process()
     remove_old_directories()
-    own, before = set(), marks()
+    own = {}
     with tempfile.TemporaryDirectory(prefix=os.path.basename(DIRECTORY).format(os.getpid()), dir="/tmp",
                                      ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o1777)
@@ -322,7 +335,7 @@ def run(build, sanitized, seconds, multiplier, with_live):
         with open(os.path.join(sanitized, "meson-logs", "output"), "w", encoding="utf-8") as output:
             lanes = [Lane(plain, quarantined, multiplier, None), Lane(late, quarantined, multiplier, output)]
             code, reason = run_lanes(lanes, seconds, own)
-        left = [*kill_leftovers(), *unmount_below(directory), *remove_marks(own, before)]
+        left = [*kill_leftovers(), *unmount_below(directory), *remove_marks(own)]
     if reason:
         print(reason, flush=True)
     return code or (0 if not left and all(lane.is_good for lane in lanes) else 1)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -112,6 +113,15 @@ def ended_pid():
         return process.pid
 
 
+@contextlib.contextmanager
+def sleeper():
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def said_by(function, *args):
     """Returns what the function returns, and what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
@@ -138,30 +148,40 @@ class Leftovers(unittest.TestCase):
         self.assertNotIn(os.getppid(), found)
 
     def test_maps_and_groups_of_own_processes_are_named_and_removed(self):
-        own, other, alive = ended_pid(), ended_pid(), os.getpid()
-        groups = [f"stackd-moves-{own}-a", f"stackd-test-{own}"]
-        others = [f"perf-{own}.map", f"perf-{other}.map", "stackd-test", f"stackd-test-{alive}",
-                  f"stackd-test-{other}", f"stackd-test-{own}x"]
-        with tempfile.TemporaryDirectory() as directory:
-            for name in [*groups, f"stackd-test-{own}/inner", *others]:
-                make(os.path.join(directory, name))
+        with tempfile.TemporaryDirectory() as directory, sleeper() as own, \
+                unittest.mock.patch.object(gate, "mark_directories", lambda: kinds):
             kinds = [(directory, gate.PERF_MAP), (directory, gate.CGROUP)]
-            with unittest.mock.patch.object(gate, "mark_directories", lambda: kinds):
-                before = {os.path.join(directory, f"perf-{own}.map"): own}
-                left, said = said_by(gate.remove_marks, {own, alive}, before)
-            paths = [os.path.join(directory, name) for name in groups]
+            names = [f"perf-{own.pid}.map", f"stackd-moves-{own.pid}-a", f"stackd-test-{own.pid}"]
+            others = ["stackd-test", f"stackd-test-{os.getppid()}", f"stackd-test-{own.pid}x"]
+            for name in [*names, f"stackd-test-{own.pid}/inner", *others]:
+                make(os.path.join(directory, name))
+            seen = {}
+            gate.note_marks(seen)
+            self.assertEqual(set(seen.values()), {own.pid})
+            alive, said = said_by(gate.remove_marks, seen)
+            self.assertEqual((alive, said), ([], ""))
+            own.kill()
+            own.wait()
+            left, said = said_by(gate.remove_marks, seen)
+            paths = [os.path.join(directory, name) for name in names]
             self.assertEqual(sorted(left), paths)
-            self.assertEqual(sorted(said.splitlines()), [f"left behind by a test, removed: {one}" for one in paths])
+            words = [f"left behind by a test, removed: {path}" for path in paths]
+            self.assertEqual(sorted(said.splitlines()), words)
             self.assertEqual(sorted(os.listdir(directory)), sorted(others))
 
-    def test_a_map_is_removed(self):
-        pid, before = ended_pid(), gate.marks()
-        path = f"/tmp/perf-{pid}.map"
-        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
-        make(path)
-        left, _ = said_by(gate.remove_marks, {pid}, before)
-        self.assertEqual(left, [path])
-        self.assertFalse(os.path.exists(path))
+    def test_what_is_older_than_the_process_is_not_its_own(self):
+        with tempfile.NamedTemporaryFile() as older:
+            time.sleep(0.5)
+            with sleeper() as process, tempfile.NamedTemporaryFile() as younger:
+                found = [gate.is_younger(file.name, process.pid) for file in (older, younger)]
+            self.assertEqual(found, [False, True])
+            self.assertFalse(gate.is_younger(older.name, process.pid))
+
+    def test_maps_and_groups_are_looked_for_where_they_are(self):
+        places = dict(gate.mark_directories())
+        self.assertIs(places["/tmp"], gate.PERF_MAP)
+        if os.path.exists("/sys/fs/cgroup/cgroup.procs"):
+            self.assertIs(places["/sys/fs/cgroup"], gate.CGROUP)
 
     def test_a_group_that_is_in_use_is_named(self):
         pid = ended_pid()
@@ -169,8 +189,7 @@ class Leftovers(unittest.TestCase):
             path = os.path.join(directory, f"stackd-test-{pid}")
             os.mkdir(path)
             make(os.path.join(path, "a.map"))
-            with unittest.mock.patch.object(gate, "mark_directories", lambda: [(directory, gate.CGROUP)]):
-                left, said = said_by(gate.remove_marks, {pid}, {})
+            left, said = said_by(gate.remove_marks, {path: pid})
             self.assertEqual(left, [path])
             self.assertRegex(said, f"^left behind by a test, cannot be removed: .*{path}")
 
@@ -180,7 +199,7 @@ class Leftovers(unittest.TestCase):
             # A name that begins with the own one is that of another gate.
             others, own = os.path.join(directory, "gate 10"), os.path.join(directory, "gate 1")
             paths = [os.path.join(others, "disk"), os.path.join(own, "disk"), os.path.join(own, "disk/inner")]
-            self.addCleanup(subprocess.run, ["umount", paths[0]], check=False)
+            self.addCleanup(subprocess.run, ["umount", "-q", paths[0]], check=False)
             for path in paths:
                 os.makedirs(path)
                 if subprocess.run(["mount", "-t", "tmpfs", "none", path], check=False).returncode:
