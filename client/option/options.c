@@ -238,6 +238,9 @@ static const struct option_spec specs[] = {
 	  "option, the end of the name of --output FILE chooses" },
 	{ 0, "json", NULL, OPTIONS_FORMAT, option_read_named_format, 0,
 	  "print the answer as JSON, like --format json" },
+	{ 'p', "pid", "PID", OPTIONS_CHECK, option_read_ids, AT(pids),
+	  "instead, say whether the files of the process PID are known, so that its next stacks "
+	  "are whole" },
 	{ 0, "check", NULL, OPTIONS_CHECK, option_read_flag, AT(check),
 	  "print the daemon's health on one line, for monitoring; exit with 0 if all is well" },
 	{ 0, "no-pager", NULL, OPTIONS_PAGER, option_read_flag, AT(no_pager),

@@ -72,6 +72,8 @@ struct format {
 	void (*call)(const struct view *view, const struct wire_call *call);
 	void (*status)(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 	void (*probes)(const struct page *page, const struct wire_probes_reply *reply);
+	void (*settled)(const struct page *page, int64_t pid,
+			const struct wire_settled_reply *reply);
 	void (*functions)(const struct page *page, const struct wire_functions_reply *reply);
 	void (*sessions)(const struct page *page, const struct wire_sessions_reply *reply);
 	void (*windows)(const struct page *page, const struct wire_windows_reply *reply);

@@ -187,6 +187,15 @@ static void print_probes(const struct page *page, const struct wire_probes_reply
 	put_document(page->out, probes_reply_print(reply, true, &text), &text);
 }
 
+static void print_settled(const struct page *page, int64_t pid,
+			  const struct wire_settled_reply *reply)
+{
+	struct text text;
+
+	text_init(&text, SIZE_MAX);
+	put_document(page->out, settled_reply_print(reply, true, &text), &text);
+}
+
 static void print_functions(const struct page *page, const struct wire_functions_reply *reply)
 {
 	struct text text;
@@ -222,6 +231,7 @@ const struct format format_json = {
 	.call = print_call,
 	.status = print_status,
 	.probes = print_probes,
+	.settled = print_settled,
 	.functions = print_functions,
 	.sessions = print_sessions,
 	.windows = print_windows,

@@ -121,6 +121,34 @@ void render_probes(const struct page *page, const struct wire_probes_reply *repl
 	render_probe_list(page, &reply->probes, true);
 }
 
+static void render_list(const struct page *page, const struct wire_strs *list, const char *between)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		_cleanup_(freep) char *text = name_escape(list->v[i]);
+
+		fprintf(page->out, "%s%s", i ? between : "", text);
+	}
+}
+
+void render_settled(const struct page *page, int64_t pid, const struct wire_settled_reply *reply)
+{
+	_cleanup_(freep) char *comm = name_escape(reply->comm);
+
+	fprintf(page->out, "%s (%" PRId64 "): %s", comm, pid,
+		reply->settled ? "settled: " : "not settled: ");
+	render_list(page, &reply->awaited, ", ");
+	if (reply->settled)
+		fprintf(page->out, "%s file%s%s", count_text(reply->files),
+			reply->files == 1 ? "" : "s",
+			reply->files && !reply->lacks.n ? ", all with unwind rows" : "");
+	fputc('\n', page->out);
+	if (!reply->lacks.n)
+		return;
+	fputs("  lacks: ", page->out);
+	render_list(page, &reply->lacks, "; ");
+	fputc('\n', page->out);
+}
+
 /* Prints one name per line and nothing else, so that scripts can read it. */
 void render_functions(const struct page *page, const struct wire_functions_reply *reply)
 {

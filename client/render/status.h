@@ -36,6 +36,9 @@ void render_check(const struct page *page, const struct wire_status_reply *reply
  */
 void render_probes(const struct page *page, const struct wire_probes_reply *reply);
 
+/* Prints on one or two lines what is known of a process, and what is missing. */
+void render_settled(const struct page *page, int64_t pid, const struct wire_settled_reply *reply);
+
 /* Prints the names of functions that can be traced. */
 void render_functions(const struct page *page, const struct wire_functions_reply *reply);
 

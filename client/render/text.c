@@ -69,6 +69,7 @@ const struct format format_text = {
 	.call = render_call,
 	.status = render_status,
 	.probes = render_probes,
+	.settled = render_settled,
 	.functions = render_functions,
 	.sessions = render_sessions,
 	.windows = render_windows,

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
@@ -24,6 +25,30 @@ static enum check_code check_without_answer(enum exit_code code, bool has_line)
 	return is_refused ? CHECK_UNKNOWN : CHECK_CRITICAL;
 }
 
+/* Says what is known of one process. */
+static enum exit_code process_print(const struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct wire_settled_request request = { .pid = options->pids.v[0] };
+	struct page page = page_of_stdout();
+	struct wire_settled_reply reply;
+	struct output output;
+	enum exit_code code;
+
+	if (options->pids.n > 1 || options->check || options->verbose) {
+		print_message("--pid %s", options->pids.n > 1 ? "takes one process"
+					  : options->check    ? "and --check exclude each other"
+							      : "and --verbose exclude each other");
+		return EXIT_CODE_USAGE;
+	}
+	code = FETCH(options, settled, &request, arena, &reply);
+	if (code != EXIT_CODE_OK)
+		return code;
+	output_open(&output, NULL, NULL, NULL, 0);
+	options->format->settled(&page, request.pid, &reply);
+	return output_close(&output);
+}
+
 enum exit_code cmd_status(struct options *options)
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
@@ -33,6 +58,8 @@ enum exit_code cmd_status(struct options *options)
 	struct output output;
 	enum exit_code code;
 
+	if (options->pids.n)
+		return process_print(options);
 	code = FETCH(options, status, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK && options->check)
 		return (enum exit_code)check_without_answer(code, options->format->is_for_people);

@@ -88,7 +88,7 @@ static void drain_cut_now(struct drain *drain)
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
 	/*
-	 * Call probe_refresh() before signalling cut_done: threads wait for this signal, and one of
+	 * Call probe_refresh() before signalling `done`: threads wait for this signal, and one of
 	 * them may detach the probe then.
 	 */
 	probe_refresh(drain->probe);
@@ -96,7 +96,7 @@ static void drain_cut_now(struct drain *drain)
 	drain->stats.cuts++;
 	if (seq)
 		drain->seq = seq;
-	pthread_cond_broadcast(&drain->cut_done);
+	pthread_cond_broadcast(&drain->done);
 	pthread_mutex_unlock(&drain->lock);
 	drain_stacks_roll(drain);
 	/*
@@ -200,13 +200,44 @@ static void drain_keep_budget(struct drain *drain)
 	pthread_mutex_unlock(&drain->lock);
 }
 
+/* Empties the ring. For threads that wait for a pass, also waits until records are committed. */
+static void ring_empty(struct drain *drain, bool is_awaited)
+{
+	if (is_awaited)
+		drain_ring_catch_up(drain->ring);
+	else
+		drain_ring_consume(drain->ring);
+}
+
+/* Wakes the threads that have asked for this pass. */
+static void pass_end(struct drain *drain, uint64_t asked)
+{
+	pthread_mutex_lock(&drain->lock);
+	drain->passed = asked;
+	pthread_cond_broadcast(&drain->done);
+	pthread_mutex_unlock(&drain->lock);
+}
+
+/* Returns the number of the last pass that was asked for. */
+static uint64_t pass_asked(struct drain *drain)
+{
+	uint64_t asked;
+
+	pthread_mutex_lock(&drain->lock);
+	asked = drain->asked;
+	pthread_mutex_unlock(&drain->lock);
+	return asked;
+}
+
 static void *drain_run(void *data)
 {
 	struct drain *drain = data;
+	uint64_t asked;
 
 	thread_set_urgent();
 	while (drain_wait(drain)) {
-		drain_ring_consume(drain->ring);
+		asked = pass_asked(drain);
+		ring_empty(drain, asked != drain->passed);
 		resolver_wake(drain->resolver);
 		if (!drain->has_asked_openwait &&
 		    clock_ns(CLOCK_MONOTONIC) >= drain->next_ns - OPENWAIT_LEAD_NS) {
@@ -219,6 +250,8 @@ static void *drain_run(void *data)
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 		process_table_show(drain->processes);
+		if (asked != drain->passed)
+			pass_end(drain, asked);
 	}
 	drain_cut_now(drain);
 	return NULL;
@@ -286,7 +319,7 @@ static struct drain *drain_free(struct drain *drain)
 	call_stream_unref(drain->calls);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
-	pthread_cond_destroy(&drain->cut_done);
+	pthread_cond_destroy(&drain->done);
 	pthread_mutex_destroy(&drain->lock);
 	free(drain);
 	return NULL;
@@ -303,7 +336,7 @@ static struct drain *drain_new(void)
 	pthread_mutex_init(&drain->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&drain->cut_done, &attr);
+	pthread_cond_init(&drain->done, &attr);
 	pthread_condattr_destroy(&attr);
 	return drain;
 }
@@ -434,9 +467,25 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out)
 		drain->cut_wanted = true;
 		drain_wake(drain);
 		while (drain->stats.cuts == cuts && !r)
-			r = pthread_cond_timedwait(&drain->cut_done, &drain->lock, &deadline);
+			r = pthread_cond_timedwait(&drain->done, &drain->lock, &deadline);
 	}
 	*seq_out = drain->seq;
+	pthread_mutex_unlock(&drain->lock);
+	return -r;
+}
+
+int drain_catch_up(struct drain *drain, int64_t timeout_ns)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
+	uint64_t asked;
+	int r = 0;
+
+	pthread_mutex_lock(&drain->lock);
+	asked = ++drain->asked;
+	drain_wake(drain);
+	while (drain->passed < asked && !r)
+		r = pthread_cond_timedwait(&drain->done, &drain->lock, &deadline);
 	pthread_mutex_unlock(&drain->lock);
 	return -r;
 }

@@ -94,6 +94,12 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
  */
 int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
 
+/*
+ * Waits until the drain's thread has handled all records that are in its ring now. Returns 0, or
+ * -ETIMEDOUT. Any thread.
+ */
+int drain_catch_up(struct drain *drain, int64_t timeout_ns);
+
 /* Copies the present counts to *out. Any thread. */
 void drain_stats(struct drain *drain, struct drain_stats *out);
 

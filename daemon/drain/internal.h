@@ -29,11 +29,16 @@ struct held_stacks {
 struct drain {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards the members from here to `stats`, including `stats` */
-	pthread_cond_t cut_done;
+	pthread_cond_t done;  /* a cut was made, or a pass that a thread waits for */
 	bool is_stopping;
 	bool cut_wanted;
 	uint64_t seq; /* number of the newest finished window; 0: there is none yet */
 	int64_t last_cut_ns;
+	/*
+	 * drain_catch_up() asks for a pass: the ring is emptied, and the processes are shown to the
+	 * unwinder. `passed` is the number of the last pass that was asked for and made.
+	 */
+	uint64_t asked, passed;
 	/*
 	 * time of the last cut (end of a window) that was not made for a client; the next one is
 	 * due one window length later

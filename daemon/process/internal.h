@@ -10,8 +10,9 @@
  *
  * The source files form layers, listed here from the lowest to the highest. Each file calls only
  * files of lower layers: maps, perf_map < maps_history, held, names, texts, wake < process <
- * read_queue < walk_mappings < perf_reader < reader < table < scan, sweep, stored. symbolize.c,
- * which names addresses, calls held.c, and asks perf_reader.c whether a perf map is stale.
+ * read_queue < walk_mappings < perf_reader < reader < table < scan, settle, sweep, stored.
+ * symbolize.c, which names addresses, calls held.c, and asks perf_reader.c whether a perf map is
+ * stale.
  */
 
 #include <pthread.h>
@@ -24,6 +25,7 @@
 #include "daemon/process/maps.h"
 #include "daemon/process/perf_map.h"
 #include "daemon/process/process.h"
+#include "daemon/unwind/unwind.h"
 
 #define READ_QUEUE_MAX 1024
 #define READ_LATER_MAX 4096
@@ -117,6 +119,7 @@ struct process {
 	uint64_t copied_generation;
 	uint64_t reads_begun, read_applied;
 	uint64_t reads_ended; /* the number of the last read that has ended, of reads_begun */
+	uint64_t read_taken;  /* the number of the last read whose result was taken over */
 	struct pending_mappings *pending; /* mappings whose file is not known yet; may be NULL */
 	unsigned n_pended;		  /* number of mappings that were ever added to `pending` */
 	int64_t add_ns;	 /* used by the rate limit in take_share(); each added mapping moves this
@@ -268,6 +271,8 @@ void process_set_maps(struct process *process, struct process_maps *maps);
  */
 void process_show(struct process *process);
 void process_show_later(struct process *process);
+/* Returns by what the unwinder knows the process. */
+struct unwind_owner process_unwind_owner(const struct process *process);
 /*
  * Passes the mappings of the process to the unwinder, for stack walks, and causes the unwind rows
  * of the mapped files to be loaded soon.

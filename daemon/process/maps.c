@@ -85,6 +85,60 @@ void process_maps_want_rows(struct process_maps *maps)
 	}
 }
 
+void process_maps_expect_rows(struct process_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		struct module *module = maps->items[i].module;
+
+		if (module && !maps->items[i].is_gone && module_unwind(module))
+			unwind_file_expect(module_unwind(module));
+	}
+	process_maps_want_rows(maps);
+}
+
+static void file_count(const struct process_map *map, struct process_files *out)
+{
+	struct unwind_file *file = map->module ? module_unwind(map->module) : NULL;
+
+	out->n++;
+	if (!map->module) {
+		out->refused++;
+		return;
+	}
+	switch (file ? unwind_file_loaded(file) : UNWIND_ROWS_NONE) {
+	case UNWIND_ROWS_ALL:
+		break;
+	case UNWIND_ROWS_SOME:
+		out->partial++;
+		break;
+	case UNWIND_ROWS_NONE:
+		out->rowless++;
+		break;
+	case UNWIND_ROWS_REFUSED:
+		out->refused++;
+		break;
+	case UNWIND_ROWS_AWAITED:
+		out->awaited++;
+	}
+}
+
+void process_maps_files(const struct process_maps *maps, struct process_files *out)
+{
+	const struct module *last = NULL;
+
+	*out = (struct process_files){ 0 };
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct process_map *map = &maps->items[i];
+		/* A file that is not an ELF file holds code made at run time, as does no file. */
+		bool is_code = map->module ? module_is_elf(map->module) : map->kind == MAP_FILE;
+
+		if (map->is_gone || !is_code || (map->module && map->module == last))
+			continue;
+		last = map->module;
+		file_count(map, out);
+	}
+}
+
 static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 {
 	struct unwind_mapping mapping = { .start = map->start, .end = map->end };

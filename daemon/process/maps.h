@@ -80,6 +80,19 @@ size_t process_maps_count(const struct process_maps *maps);
 /* Causes the unwind rows of all mapped files to be loaded soon, if they are not loaded. */
 void process_maps_want_rows(struct process_maps *maps);
 
+/* Does the same also for big files, whose rows are else loaded only when walks have needed them. */
+void process_maps_expect_rows(struct process_maps *maps);
+
+/* How many of the mapped files with code have their unwind rows loaded. */
+struct process_files {
+	size_t n;	/* number of files; one counts again where it is mapped apart */
+	size_t awaited; /* those whose rows are still to be loaded */
+	size_t partial; /* those of whose rows only some had room */
+	size_t rowless; /* those that have no unwind rows */
+	size_t refused; /* those that could not be read, or whose rows had no room */
+};
+void process_maps_files(const struct process_maps *maps, struct process_files *out);
+
 /*
  * process_maps_add_live() and process_maps_drop_live() count the live processes that use the maps.
  * While the count is above 0, the mapped files are kept open.

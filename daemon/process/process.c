@@ -109,7 +109,7 @@ bool process_is_newest(const struct process *process)
 	return true;
 }
 
-static struct unwind_owner unwind_owner_of(const struct process *process)
+struct unwind_owner process_unwind_owner(const struct process *process)
 {
 	return (struct unwind_owner){
 		.pid = (uint32_t)process->id.pid,
@@ -122,7 +122,7 @@ static struct unwind_owner unwind_owner_of(const struct process *process)
 void process_publish(struct process *process)
 {
 	struct address_space *space = process_maps_address_space(process->maps);
-	struct unwind_owner owner = unwind_owner_of(process);
+	struct unwind_owner owner = process_unwind_owner(process);
 
 	if (!space || process->has_exited || process->is_kernel || !process_is_newest(process))
 		return;
@@ -167,7 +167,7 @@ void process_set_exited(struct process *process)
 void process_mark_exited(struct process *process)
 {
 	struct unwind *unwind = module_registry_unwind(process->table->registry);
-	struct unwind_owner owner = unwind_owner_of(process);
+	struct unwind_owner owner = process_unwind_owner(process);
 
 	if (process->has_exited)
 		return;

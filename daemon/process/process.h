@@ -255,6 +255,31 @@ size_t process_table_walk_stats(struct process_table *table, struct walk_stats *
  */
 void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 
+/* What is known of a process, so that its stacks are walked and named to their end. */
+struct process_settled {
+	char comm[16];
+	bool is_settled; /* all that can be known is known, until the process maps another file */
+	bool is_kernel;	 /* it is a thread of the kernel, whose stacks need no files */
+	bool is_read;	 /* its mappings have been read for this question */
+	bool is_hanging; /* reading them has not come back */
+	bool is_shown;	 /* walks of its stacks find its mappings */
+	bool is_full;	 /* there is no room for its mappings */
+	size_t files;	 /* number of files with code that it has mapped */
+	size_t awaited;	 /* number of those whose unwind rows are still to be loaded */
+	size_t partial;	 /* number of those of whose unwind rows only some had room */
+	size_t rowless;	 /* number of those without unwind rows */
+	size_t refused;	 /* number of those that could not be read, or whose rows had no room */
+};
+
+/*
+ * Reads the process from /proc now, has the unwind rows of its files loaded soon, also those of big
+ * files, and says what is known. Names are not loaded: they are read from the files, which stay
+ * open, when they are needed. All records about the process must have been handled before. May
+ * take two seconds if reading hangs. Returns 0; -ESRCH if there is no such process; or -ENOMEM,
+ * also if the table is full.
+ */
+int process_table_settle(struct process_table *table, int32_t pid, struct process_settled *out);
+
 /*
  * Records the exit of a process. The process stays in the table until process_table_sweep() finds
  * that it is not referenced any more.

@@ -190,7 +190,7 @@ static void process_read_from(struct process *process, int dir_fd, const struct 
 	if (r < 0 || !process_is_newest(process)) {
 		note_too_late(process);
 	} else if (number > process->read_applied && is_of_image(process, &reading)) {
-		process->read_applied = number;
+		process->read_applied = process->read_taken = number;
 		reading_apply(process, &reading);
 	}
 	if (process->reads_ended < number)

@@ -196,6 +196,7 @@ const struct method *method_find(const char *name)
 		{ &method_probes, METHOD_QUERY, .query = query_probes },
 		{ &method_sessions, METHOD_QUERY, .query = query_sessions },
 		{ &method_metrics, METHOD_QUERY, .query = query_metrics },
+		{ &method_settled, METHOD_QUERY, .is_slow = true, .query = query_settled },
 		{ &method_windows, METHOD_QUERY, .has_place = true, .query = query_windows,
 		  .reply = windows_reply },
 		{ &method_snapshot, METHOD_QUERY, .has_place = true, .is_long = snapshot_is_long,

@@ -84,6 +84,9 @@ int session_targets(struct session *session, const struct session_request *reque
 int session_begin(struct session *session, const struct sessions_options *sessions, char *reason,
 		  size_t size);
 
+/* Does what drain_catch_up() does, if the session records. */
+int session_catch_up(struct session *session, int64_t timeout_ns);
+
 /* Ends the current window of an always-on session and detaches its programs, if its probe is on.
  * Does nothing if `session` is NULL. */
 void session_end_always(struct session *session);

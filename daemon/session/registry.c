@@ -495,6 +495,20 @@ void sessions_follow_groups(struct sessions *sessions)
 	sessions_list_free(list, n);
 }
 
+int sessions_catch_up(struct sessions *sessions, int64_t timeout_ns)
+{
+	struct session **list;
+	size_t n, i;
+	int r = sessions_list(sessions, &list, &n);
+
+	if (r)
+		return r;
+	for (i = 0; i < n && !r; i++)
+		r = session_catch_up(list[i], timeout_ns);
+	sessions_list_free(list, n);
+	return r;
+}
+
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out)
 {
 	pthread_mutex_lock(&sessions->lock);

@@ -396,6 +396,17 @@ int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 	return r;
 }
 
+int session_catch_up(struct session *session, int64_t timeout_ns)
+{
+	int r = 0;
+
+	pthread_rwlock_rdlock(&session->lock);
+	if (session->drain)
+		r = drain_catch_up(session->drain, timeout_ns);
+	pthread_rwlock_unlock(&session->lock);
+	return r;
+}
+
 /* Appends a remark to *note, which is NULL before the first one. Returns 0 or -ENOMEM. */
 static int remark_add(struct arena *arena, const char **note, const char *text)
 {

@@ -181,6 +181,12 @@ void sessions_list_free(struct session **list, size_t n);
 /* Has sessions whose filter names a cgroup record the one that has its path now. */
 void sessions_follow_groups(struct sessions *sessions);
 
+/*
+ * Waits until everything that the sessions' BPF programs have reported so far is handled. Returns
+ * 0, -ENOMEM, or -ETIMEDOUT if a session was not ready in timeout_ns.
+ */
+int sessions_catch_up(struct sessions *sessions, int64_t timeout_ns);
+
 /* Counts the running sessions of clients, and the requests to start one that were refused because
  * of the setting [control] max_sessions. */
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out);
@@ -258,6 +264,12 @@ struct targets_options {
  */
 int targets_search(const struct targets_options *options, const char *text, struct targets *out,
 		   struct wire_error *error);
+
+/*
+ * Checks that there is a process, or a thread, with this id. If not, fills *error, which blames
+ * `field`, and returns -EINVAL.
+ */
+int session_check_task(int64_t id, bool is_process, const char *field, struct wire_error *error);
 
 struct arena;
 

@@ -50,18 +50,22 @@ static int64_t process_of(int64_t tid)
 	return pid;
 }
 
-static int task_check(int64_t id, bool is_process, struct wire_error *error)
+int session_check_task(int64_t id, bool is_process, const char *field, struct wire_error *error)
 {
 	int64_t pid = process_of(id);
 
 	if (!pid)
-		return invalid(error, is_process ? "pids" : "tids", "there is no %s %" PRId64,
+		return invalid(error, field, "there is no %s %" PRId64,
 			       is_process ? "process" : "thread", id);
-	if (is_process && pid != id)
-		return invalid(error, "pids",
+	if (is_process && pid != id && strcmp(field, "pids") == 0)
+		return invalid(error, field,
 			       "%" PRId64 " is a thread of process %" PRId64
 			       ", not a process: use -t %" PRId64,
 			       id, pid, id);
+	if (is_process && pid != id)
+		return invalid(error, field,
+			       "%" PRId64 " is a thread of process %" PRId64 ": ask for that", id,
+			       pid);
 	return 0;
 }
 
@@ -71,7 +75,7 @@ static int tasks_check(const struct int_list *ids, bool is_process, struct wire_
 	int r = 0;
 
 	for (i = 0; i < ids->n && !r; i++)
-		r = task_check(ids->v[i], is_process, error);
+		r = session_check_task(ids->v[i], is_process, is_process ? "pids" : "tids", error);
 	return r;
 }
 

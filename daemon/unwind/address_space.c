@@ -166,6 +166,16 @@ void unwind_process_set(struct address_space *space, const struct unwind_owner *
 	pthread_mutex_unlock(&unwind->lock);
 }
 
+int unwind_process_check(struct address_space *space, const struct unwind_owner *owner)
+{
+	struct unwind *unwind = space->unwind;
+	struct unwind_process process;
+
+	if (!unwind->memory.get(unwind->memory.userdata, owner->pid, &process))
+		return -ENOENT;
+	return process.generation == space->generation ? 0 : -ESTALE;
+}
+
 void unwind_process_drop(struct unwind *unwind, const struct unwind_owner *owner)
 {
 	struct unwind_process process;

@@ -73,6 +73,8 @@ struct unwind_file {
 	uint32_t missed[UNWIND_MISSED_MAX];
 	uint32_t n_missed;
 	bool is_too_big;
+	bool is_expected;  /* the parts in missed[] are there because of unwind_file_expect() */
+	int64_t expect_ns; /* time before which unwind_file_expect() adds no parts again */
 };
 
 /* A range of segments of a freed address space, which BPF programs may still be reading. */

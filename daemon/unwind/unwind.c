@@ -228,13 +228,36 @@ static void missed_add(struct unwind_file *file, uint64_t address)
 		file->missed[file->n_missed++] = (uint32_t)part;
 }
 
+/* Called with the lock held. */
+static void need(struct unwind_file *file)
+{
+	if (file->is_needed)
+		return;
+	file->is_needed = true;
+	file->retry_ns = file->is_too_big ? file->retry_ns : 0;
+}
+
+void unwind_file_expect(struct unwind_file *file)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	const struct row_set *set;
+
+	pthread_mutex_lock(&file->unwind->lock);
+	set = file->set;
+	if (!set || (set->n_placed < set->n_all && now >= file->expect_ns)) {
+		need(file);
+		file->is_expected = set;
+		file->expect_ns = now + RETRY_NS;
+	}
+	for (uint32_t i = 0; file->is_expected && i < set->n_parts; i++)
+		missed_add(file, file->base + ((uint64_t)i << UNWIND_PART_SHIFT));
+	pthread_mutex_unlock(&file->unwind->lock);
+}
+
 void unwind_file_need(struct unwind_file *file, uint64_t address)
 {
 	pthread_mutex_lock(&file->unwind->lock);
-	if (!file->is_needed) {
-		file->is_needed = true;
-		file->retry_ns = file->is_too_big ? file->retry_ns : 0;
-	}
+	need(file);
 	missed_add(file, address);
 	missed_add(file, address - 1); /* for a return address, walks look up the call
 					  instruction before it, which may be in another part */
@@ -261,6 +284,25 @@ bool unwind_file_is_wanted(struct unwind_file *file)
 		    now >= (file->set ? file->unwind->again_ns : 0) && now >= file->retry_ns;
 	pthread_mutex_unlock(&file->unwind->lock);
 	return is_wanted;
+}
+
+enum unwind_rows_loaded unwind_file_loaded(struct unwind_file *file)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	enum unwind_rows_loaded loaded;
+
+	pthread_mutex_lock(&file->unwind->lock);
+	if (table_of(file)->state == UNWIND_NO_ROWS)
+		loaded = UNWIND_ROWS_NONE;
+	else if ((!file->set || file->n_missed) && now < file->retry_ns)
+		loaded = UNWIND_ROWS_REFUSED;
+	else if (!file->set || file->n_missed)
+		loaded = UNWIND_ROWS_AWAITED;
+	else
+		loaded =
+			file->set->n_placed < file->set->n_all ? UNWIND_ROWS_SOME : UNWIND_ROWS_ALL;
+	pthread_mutex_unlock(&file->unwind->lock);
+	return loaded;
 }
 
 /* Makes the file's unwind rows visible to stack walks. */
@@ -367,5 +409,9 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_wanted *want
 	} else if (file->is_needed) {
 		unwind->stats.no_room++;
 	}
+	/* Parts that were only expected may have had to give way to one another. */
+	if (file->is_expected)
+		file->n_missed = 0;
+	file->is_expected = false;
 	pthread_mutex_unlock(&unwind->lock);
 }

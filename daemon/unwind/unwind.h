@@ -147,6 +147,23 @@ void unwind_file_need(struct unwind_file *file, uint64_t address);
 bool unwind_file_is_needed(struct unwind_file *file);
 
 /*
+ * Records that stack walks will need all rows of the file, as if walks had missed those that are
+ * not loaded. Tries it at most every 10 s for a file of which only some rows are loaded: the others
+ * may have no room.
+ */
+void unwind_file_expect(struct unwind_file *file);
+
+/* What is loaded of a file's unwind rows. */
+enum unwind_rows_loaded {
+	UNWIND_ROWS_ALL,
+	UNWIND_ROWS_SOME,    /* the others had no room; a walk that needs them has them loaded */
+	UNWIND_ROWS_NONE,    /* the file has none */
+	UNWIND_ROWS_REFUSED, /* they could not be read or had no room; later it is tried again */
+	UNWIND_ROWS_AWAITED, /* rows that walks need are still to be loaded */
+};
+enum unwind_rows_loaded unwind_file_loaded(struct unwind_file *file);
+
+/*
  * True if unwind rows of the file should be loaded now: stack walks need rows that are not loaded,
  * and the last attempt to load rows was long enough ago.
  */
@@ -203,6 +220,11 @@ struct address_space *address_space_free(struct address_space *space);
  * another one is set for the process, or the entry of the process is dropped.
  */
 void unwind_process_set(struct address_space *space, const struct unwind_owner *owner);
+/*
+ * Returns 0 if walks of the process's stacks use the address space; -ENOENT if the BPF map has no
+ * entry of the process, or -ESTALE if its entry has another address space.
+ */
+int unwind_process_check(struct address_space *space, const struct unwind_owner *owner);
 /*
  * Removes the entry of the process from the BPF map, unless the entry now belongs to another
  * process with the same pid or to the same process after a later execve().

@@ -273,6 +273,7 @@ static const struct method *method_find(const char *name)
 		{ .wire = &method_probes },
 		{ .wire = &method_sessions },
 		{ .wire = &method_metrics },
+		{ .wire = &method_settled },
 		{ .wire = &method_follow },
 		{ .wire = &method_functions },
 		{ .wire = &method_start },

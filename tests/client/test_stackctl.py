@@ -498,6 +498,22 @@ class Client(unittest.TestCase):
         self.assertEqual((code, out.count("\n")), (1, 1))
         self.assertIn("the drain is late", out)
 
+    def test_status_of_a_process(self):
+        known = {"settled": False, "comm": "a\nb", "files": 7, "awaited": ["2 files wait to be read", "more"],
+                 "lacks": []}
+        for changed, line in (
+                ({}, "not settled: 2 files wait to be read, more\n"),
+                ({"settled": True, "awaited": []}, "settled: 7 files, all with unwind rows\n"),
+                ({"settled": True, "awaited": [], "files": 0}, "settled: 0 files\n"),
+                ({"settled": True, "awaited": [], "lacks": ["x", "y"]}, "settled: 7 files\n  lacks: x; y\n")):
+            self.daemon.replies["Settled"] = [{"parameters": {**known, **changed}}]
+            code, out, err = self.run_it("status", "-p", "42")
+            self.assertEqual((code, out, err), (0, f"a\\nb (42): {line}", ""))
+            self.assertEqual(self.asked(), {"pid": 42})
+        self.assertEqual(json.loads(self.run_it("status", "-p", "42", "--json")[1])["lacks"], ["x", "y"])
+        for words in (["-p", "1,2"], ["-p", "1", "--check"], ["-p", "1", "-v"]):
+            self.assertEqual(self.run_it("status", *words)[:2], (1, ""), words)
+
     def test_check_of_a_failure(self):
         failed = status(healthy=False)
         failed["probes"] = [{"name": "offcpu", "state": "failed", "blind": [], "programs": []}]
@@ -1222,7 +1238,7 @@ class Client(unittest.TestCase):
             self.assertIn(self.socket, err)
 
     def test_usage(self):
-        for words in (["nonsense"], ["snapshot", "offcpu", "--nonsense"], ["status", "-p1"],
+        for words in (["nonsense"], ["snapshot", "offcpu", "--nonsense"], ["status", "-t1"],
                       ["snapshot", "offcpu", "extra"], ["snapshot", "offcpu", "--window", "0"],
                       ["snapshot", "offcpu", "--since", "+1h"], ["help", "nonsense"],
                       ["stuck", "--sort", "max"], ["--nonsense"], ["-p"]):

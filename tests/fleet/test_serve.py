@@ -320,7 +320,8 @@ def test_refused_calls(directory):
                                  ("Snapshot", {**asked, "lines": True}), ("Snapshot", {**asked, "probe": "iolat"}),
                                  ("Snapshot", {**asked, "filter": {"functions": ["f"]}}),
                                  ("Snapshot", {"session": "101"}), ("Stop", {"session": "101"}), ("Sessions", {}),
-                                 ("Start", {"probe": "oncpu"}), ("Follow", {"probe": "offcpu"}), ("Probes", {})):
+                                 ("Start", {"probe": "oncpu"}), ("Follow", {"probe": "offcpu"}), ("Probes", {}),
+                                 ("Settled", {"pid": 1})):
                 need(error_of(gateway, method, **more) == "io.stackd.NotSupported", f"{method} {more}")
             for field in ("comm", "unit"):
                 reply, rows = gateway.ask(since_ns=since, until_ns=until, filter={field: evil})

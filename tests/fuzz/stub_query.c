@@ -134,6 +134,16 @@ int query_probes(struct recorder *recorder, const struct query_peer *peer, const
 	return answer_new(out);
 }
 
+int query_settled(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		  struct answer **out, struct wire_error *error)
+{
+	int r = answer_new(out);
+
+	if (r == 0)
+		(*out)->reply.settled.comm = "";
+	return r;
+}
+
 int query_sessions(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		   struct answer **out, struct wire_error *error)
 {

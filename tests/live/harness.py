@@ -370,6 +370,13 @@ class Daemon:
 
         return wait_until(cut_since, "a cut")
 
+    def settled(self, program):
+        """Waits until the daemon knows all that it needs for whole and named stacks of a Program, or of the process
+        with this pid. Returns what it was given."""
+        pid = getattr(program, "pid", program)
+        wait_until(lambda: self.call("io.stackd.Settled", pid=pid)["settled"], f"process {pid} to be settled")
+        return program
+
     def kernel_objects(self):
         """Counts the kernel objects it holds, by kind. Programs, maps, links and events go with
         their last fd."""

@@ -215,6 +215,19 @@ int query_probes(struct recorder *recorder, const struct query_peer *peer, const
 	return *out ? 0 : -ENOMEM;
 }
 
+int query_settled(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		  struct answer **out, struct wire_error *error)
+{
+	const struct wire_settled_request *request = params;
+
+	*out = answer_new(recorder);
+	if (!*out)
+		return -ENOMEM;
+	(*out)->reply.settled.settled = request->pid == 1;
+	(*out)->reply.settled.comm = "fake";
+	return 0;
+}
+
 int query_sessions(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		   struct answer **out, struct wire_error *error)
 {

@@ -155,6 +155,25 @@ static void test_every_method_answers(void **state)
 	}
 }
 
+static void test_settled_wants_a_process(void **state)
+{
+	static const char *const calls[] = { "{\"pid\":1}", "{\"pid\":2}" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		char call[128];
+		struct json_object *reply;
+
+		snprintf(call, sizeof(call), "{\"method\":\"io.stackd.Settled\",\"parameters\":%s}",
+			 calls[i]);
+		reply = ask(*state, call);
+		assert_int_equal(json_object_get_boolean(reply_get(reply, "parameters", "settled")),
+				 i == 0);
+		json_object_put(reply);
+	}
+	reply_is_error(ask(*state, "{\"method\":\"io.stackd.Settled\"}"), ERROR_INVALID_PARAMETER,
+		       "parameter", "pid");
+}
+
 static void test_status_has_all_limits(void **state)
 {
 	struct json_object *reply = ask(*state, "{\"method\":\"io.stackd.Status\"}");
@@ -953,6 +972,7 @@ int main(void)
 		TEST(test_wrong_parameters_are_named),
 		TEST(test_refusals_and_failures),
 		TEST(test_every_method_answers),
+		TEST(test_settled_wants_a_process),
 		TEST(test_status_has_all_limits),
 		TEST(test_names_become_utf8),
 		TEST(test_a_stream_is_the_whole),

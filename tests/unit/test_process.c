@@ -1611,6 +1611,83 @@ static void what_walks_find_is_shown_once(void **state)
 	process_unref(process);
 }
 
+/* Asks until the process is settled. */
+static struct process_settled settled(pid_t pid)
+{
+	struct process_settled known;
+
+	for (int try = 0; try < 10000; try++) {
+		assert_int_equal(process_table_settle(table, pid, &known), 0);
+		if (known.is_settled)
+			return known;
+		usleep(1000);
+	}
+	fail_msg("process %d is not settled: %zu files awaited", pid, known.awaited);
+	return known;
+}
+
+/* The program is so big that its unwind rows are loaded only when they are needed, or asked for. */
+static void settled_is_said_when_all_is_loaded(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX";
+	struct process_settled known;
+	struct unwind_process entry;
+	struct child child;
+
+	copy_program(path);
+	assert_int_equal(truncate(path, 9 << 20), 0);
+	child = spawn(path, "dlopen", library);
+	unlink(path);
+	/* Nobody has reported the process: it is read now, and its program begins to be. */
+	assert_int_equal(process_table_settle(table, child.pid, &known), 0);
+	assert_true(known.is_read && known.is_shown && !known.is_kernel);
+	assert_true(known.awaited >= 1);
+	assert_false(known.is_settled);
+	known = settled(child.pid);
+	assert_int_equal(known.awaited + known.partial + known.rowless + known.refused, 0);
+	/* A library that it opens is awaited by the next question. */
+	poke(&child);
+	assert_int_equal(settled(child.pid).files, known.files + 1);
+	/* Its entry is gone, as if a BPF program had not copied it. */
+	on_drop(NULL, (uint32_t)child.pid);
+	assert_true(settled(child.pid).is_shown);
+	assert_true(on_get(NULL, (uint32_t)child.pid, &entry) && entry.generation);
+	end(&child);
+	assert_int_equal(process_table_settle(table, child.pid, &known), -ESRCH);
+}
+
+/* What /proc shows is of the program after an exec, which was not reported yet. */
+static void settled_waits_for_an_exec(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX";
+	struct child child = spawn(program, "exec", copy_program(path));
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct process_settled known;
+
+	wait_until_read(process);
+	poke(&child);
+	assert_int_equal(process_table_settle(table, child.pid, &known), 0);
+	assert_false(known.is_read || known.is_settled);
+	child.id.exec_gen++;
+	process_table_note_exec(table, &child.id, "after", &unknown_image);
+	assert_string_equal(settled(child.pid).comm, "after");
+	unlink(path);
+	end(&child);
+	process_unref(process);
+}
+
+/* No room for the process: that will not come, so it is not awaited. */
+static void settled_waits_for_no_room(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process_settled known;
+
+	kernel.n_shown = SHOWN_MAX;
+	known = settled(child.pid);
+	assert_true(known.is_full && !known.is_shown);
+	end(&child);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1667,6 +1744,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_copied_entry_is_not_shown_again, set_up_unwind,
 						tear_down_unwind),
 		cmocka_unit_test_setup_teardown(what_walks_find_is_shown_once, set_up_unwind,
+						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(settled_is_said_when_all_is_loaded, set_up_unwind,
+						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(settled_waits_for_an_exec, set_up_unwind,
+						tear_down_unwind),
+		cmocka_unit_test_setup_teardown(settled_waits_for_no_room, set_up_unwind,
 						tear_down_unwind),
 		cmocka_unit_test_setup_teardown(any_thread_may_call, set_up, tear_down),
 	};

@@ -199,6 +199,60 @@ static void test_errors(void **state)
 	unwind_free(unwind);
 }
 
+static void test_loaded(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *b = file_get(unwind, 2);
+	struct unwind_file *none = file_get(unwind, 3), *bad = file_get(unwind, 4);
+
+	assert_int_equal(unwind_file_loaded(a), UNWIND_ROWS_AWAITED);
+	unwind_file_need(a, 0x1000);
+	file_load(a, 60, 1);
+	assert_int_equal(unwind_file_loaded(a), UNWIND_ROWS_ALL);
+	unwind_file_load(none, NULL, NULL, -ENODATA, 0);
+	assert_int_equal(unwind_file_loaded(none), UNWIND_ROWS_NONE);
+	unwind_file_load(bad, NULL, NULL, -EBADMSG, 0);
+	assert_int_equal(unwind_file_loaded(bad), UNWIND_ROWS_REFUSED);
+	unwind_file_need(b, 0x1000);
+	file_load_parts(b, 4, 10, 2);
+	assert_int_equal(unwind_file_loaded(b), UNWIND_ROWS_SOME);
+	unwind_file_need(b, 0x1000 + (3 << UNWIND_PART_SHIFT));
+	assert_int_equal(unwind_file_loaded(b), UNWIND_ROWS_AWAITED);
+	unwind_free(unwind);
+}
+
+/* A file that had no room is tried again at once when its rows are asked for, but only once. */
+static void test_expected(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *b = file_get(unwind, 2);
+	struct unwind_file *c = file_get(unwind, 3);
+
+	unwind_file_need(a, 0x1000);
+	file_load(a, 80, 1);
+	file_load(b, 80, 2);
+	assert_int_equal(unwind_file_loaded(b), UNWIND_ROWS_REFUSED);
+	assert_false(unwind_file_is_needed(b));
+	unwind_file_expect(b);
+	assert_true(unwind_file_is_needed(b));
+	assert_int_equal(unwind_file_loaded(b), UNWIND_ROWS_AWAITED);
+	unwind_file_load(b, NULL, NULL, -EBADMSG, 0);
+	unwind_file_expect(b);
+	assert_int_equal(unwind_file_loaded(b), UNWIND_ROWS_REFUSED);
+	unwind_file_put(a);
+	unwind_file_need(c, 0x1000 + (1 << UNWIND_PART_SHIFT));
+	file_load_parts(c, 4, 23, 3);
+	assert_int_equal(unwind_file_loaded(c), UNWIND_ROWS_SOME);
+	/* The parts that are missing are awaited, until not all turn out to have room at once. */
+	unwind_file_expect(c);
+	assert_int_equal(unwind_file_loaded(c), UNWIND_ROWS_AWAITED);
+	file_load_parts(c, 4, 23, 3);
+	assert_int_equal(unwind_file_loaded(c), UNWIND_ROWS_SOME);
+	unwind_file_expect(c);
+	assert_int_equal(unwind_file_loaded(c), UNWIND_ROWS_SOME);
+	unwind_free(unwind);
+}
+
 /* Files without references are evicted first, then rows not used by walks; rows in use stay. */
 static void test_eviction(void **state)
 {
@@ -502,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_eviction),       cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_used_parts),     cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_drop),	       cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_loaded),	       cmocka_unit_test(test_expected),
 		cmocka_unit_test(test_wanted_parts),   cmocka_unit_test(test_longest_unused),
 		cmocka_unit_test(test_unmapped_first),
 	};
