@@ -31,7 +31,7 @@ class Prober(threading.Thread):
 
 
 daemon = harness.Daemon("window.length=2s", "probe.offcpu.min_wait=1us")
-program = harness.Program("prog_manystacks", args.keys, 1000000, 20).go().ready().go()
+program = harness.Program("prog_manystacks", args.keys, 1000000, 20).ready().go()
 prober = Prober(daemon.socket)
 prober.start()
 cuts, seen = [], 0

@@ -2,10 +2,8 @@
 /*
  * prog_manystacks COUNT ROUNDS SLEEP_US [COMPUTE_US]: walks COUNT (at most 16384) distinct call
  * paths, with a wait of SLEEP_US and COMPUTE_US of CPU time at the end of each, and all that ROUNDS
- * times. Path i takes branch_b at depth d where bit d of i is set, branch_a elsewhere. Before
- * "ready" it prints "warming" and does warm_up() until it reads a line.
+ * times. Path i takes branch_b at depth d where bit d of i is set, branch_a elsewhere.
  */
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -73,26 +71,6 @@ static NAMED void branch_b(unsigned int path, int depth)
 	sink++;
 }
 
-static NAMED void warm_up(void)
-{
-	raw_nanosleep(2000000);
-	sink++;
-}
-
-/*
- * Warms up until the first line of stdin: by then its test has seen a whole stack of the program.
- */
-static NAMED void wait_until_known(void)
-{
-	struct pollfd input = { .fd = 0, .events = POLLIN };
-
-	printf("warming\n");
-	fflush(stdout);
-	while (poll(&input, 1, 0) == 0)
-		warm_up();
-	raw_syscall(SYS_read, 0, (long)&(char){ 0 }, 1, 0);
-}
-
 int main(int argc, char **argv)
 {
 	long count = arg_number(argc, argv, 1, 1 << DEPTH);
@@ -104,7 +82,6 @@ int main(int argc, char **argv)
 	compute_ns = arg_number(argc, argv, 4, 0) * 1000;
 	need(count > 0 && count <= 1 << DEPTH, "count");
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	wait_until_known();
 	wait_for_start();
 	start = now_ns(CLOCK_MONOTONIC);
 	sleeps = sleeps_so_far();

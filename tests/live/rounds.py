@@ -109,12 +109,12 @@ class Rounds:
         others = {"offcpu", "oncpu", "iolat"} - {probe}
         settings = [f"probe.{name}.enabled=no" for name in sorted(others)]
         self.daemon = h.Daemon("store.enabled=no", "control.max_sessions=32", *settings)
-        self.programs = [h.Program("prog_rounds", self.cpu).ready() for _ in range(2)]
+        self.programs = [self.daemon.settled(h.Program("prog_rounds", self.cpu).ready()) for _ in range(2)]
         self.pid, self.other_pid = (program.pid for program in self.programs)
         threads = [line.split() for line in self.programs[0].lines if line.startswith("thread ")]
         self.tid = {name: int(tid.removeprefix("tid=")) for _, name, tid in threads}
         self.thread = self.tid["rounds"]
-        self.sleeper = h.Program("prog_sleeper").ready()
+        self.sleeper = self.daemon.settled(h.Program("prog_sleeper").ready())
         self.sleeper_pid = self.sleeper.pid
         self.began = time.time()
         self.sides = {}

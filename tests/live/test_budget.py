@@ -16,16 +16,10 @@ def session_of(daemon, id_text):
     return {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}[id_text]
 
 
-def settled_program(rate):
-    program = Program("prog_calls", 0, SECONDS, rate).ready()
-    time.sleep(patience(0.02) + 1)
-    return program
-
-
 def counted(daemon, rate):
     """Counts calls at a rate; returns (the session's state while the calls were made, with the
     largest `every` that was seen; its last state; calls counted; calls made)."""
-    program = settled_program(rate)
+    program = daemon.settled(Program("prog_calls", 0, SECONDS, rate).ready())
     started = daemon.ctl("start", "stackcount", FUNCTION, "-p", program.pid)
     check(started.code == 0, f"started: {started}")
     program.go()

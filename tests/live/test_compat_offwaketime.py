@@ -5,7 +5,6 @@ whose waits and wakers are known.
 
 import re
 
-import harness
 import rounds
 from rounds import DEEP, EDGE, ENDLESS, LONG, NODE, PARTNER, US, pairs
 
@@ -78,13 +77,6 @@ def pair_kernel(o):
     o.check(not any("wake_partner" in f for e in o.entries for f in e.above), "nor for wakers")
 
 
-def has_whole_wakers():
-    """True once the daemon has unwind tables for the waker. They are made while it is recorded."""
-    done = r.daemon.ctl("offwaketime", "-f", "-t", PARTNER_T, "1")
-    return any("wake_partner" in line and "rounds_main" in line for line in done.out.splitlines())
-
-
-harness.wait_until(has_whole_wakers, "whole stacks of wakers")
 for row, words, look in (
     ("the layout", f"-p {P} 2", pairs(header(), partner)),
     ("timers", f"-t {T} 2", pairs(header(), by_timer)),

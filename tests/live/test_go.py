@@ -153,21 +153,11 @@ def names_of(row):
 
 
 def stacks(daemon, path, *args):
-    """Returns the program and its rows, after its sleeps, once the daemon has read all of its
-    files."""
-
-    def look():
-        program = Program("", *args, path=path).ready().go().done()
-        rows = [r for r in daemon.snapshot("-p", program.pid)["rows"] if r["state"] == "S"]
-        program.end()
-        look.last = program, rows
-        cut = [r for r in rows if set(r["user"]["flags"]) - {"frame_pointers"}]
-        return None if cut else look.last
-
-    try:
-        return wait_until(look, "the program to be known")
-    except TimeoutError:
-        return look.last
+    """Returns the program and its rows, after its sleeps."""
+    program = daemon.settled(Program("", *args, path=path).ready()).go().done()
+    rows = [r for r in daemon.snapshot("-p", program.pid)["rows"] if r["state"] == "S"]
+    program.end()
+    return program, rows
 
 
 def check_count(label, rows, good, flags=()):

@@ -87,11 +87,7 @@ class Verb:
 
 
 def settled_program(daemon, *args):
-    """Starts a program whose mappings the daemon has read: its stacks are whole from the first call
-    on."""
-    program = Program("prog_calls", *args).ready()
-    daemon.cut()
-    return program
+    return daemon.settled(Program("prog_calls", *args).ready())
 
 
 def traced(daemon, *args, count=COUNT, ends=False, until=None):

@@ -50,24 +50,10 @@ def build(daemon, name, compiler, source, *argv):
 
 def stacks(daemon, path, function):
     """Runs a program to the end of its sleeps; returns its rows below a function."""
-    program = Program("", path=path).ready().go().done()
+    program = daemon.settled(Program("", path=path).ready()).go().done()
     rows = daemon.snapshot("-p", program.pid)["rows"]
     program.end()
     return [r for r in rows if r["state"] == "S" and any(function in n for n in frame_names(r))]
-
-
-def known_stacks(daemon, path, function, sleeps):
-    """Runs the program until the daemon has read all of its files; returns the rows of that run."""
-
-    def look():
-        rows = stacks(daemon, path, function)
-        whole = [r for r in rows if not r["user"]["flags"]]
-        return rows if row_sum(whole, "count") >= sleeps - 1 else None
-
-    try:
-        return wait_until(look, "the program to be known")
-    except TimeoutError:
-        return stacks(daemon, path, function)
 
 
 def has_chain(names, chain):
@@ -98,7 +84,7 @@ def check_rust(daemon):
         path = build(daemon, label.replace(" ", "-"), rustc, ("books.rs", RUST), "-O", *argv)
         if not path:
             continue
-        rows = known_stacks(daemon, path, "Post>::post", 2 * COUNT)
+        rows = stacks(daemon, path, "Post>::post")
         check_stacks(label, rows, [*post, "settle", "main"], {"_start"})
         check_stacks(f"{label}: a thread", rows, [*post, "settle"],
                      {"clone3", "__clone3", "clone", "__clone", "start_thread"})

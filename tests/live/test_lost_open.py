@@ -11,17 +11,7 @@ probe = next(p for p in daemon.status()["probes"] if p["name"] == "offcpu")
 if any("waits that have not ended" in blind for blind in probe.get("blind", [])):
     h.skip("this kernel: stacks of waits that have not ended are not read")
 
-program = h.Program("prog_manystacks", 16384, 1, 20)
-program.read_until("warming")
-
-
-def is_known():
-    daemon.cut()
-    reply = daemon.ctl_json("snapshot", "offcpu", "--idle", "--window", "1s", "-p", program.pid)
-    rows = h.rows_with(reply, "warm_up")
-    return rows and any(not row["user"]["flags"] for row in rows)
-
-
+program = daemon.settled(h.Program("prog_manystacks", 16384, 1, 20).ready())
 seen = set()
 
 
@@ -41,8 +31,7 @@ def is_whole():
     return len(rows) == 1 and not open_flags()
 
 
-h.wait_until(is_known, "the program to be known")
-program.go().ready().go()
+program.go()
 program.read_until("walked")
 h.wait_until(lambda: "lost" in open_flags() or is_whole(), "the wait for the end to be seen")
 h.check("lost" in seen, f"at first there is no room for its stack: {seen}")

@@ -22,22 +22,8 @@ def path_of(row):
     return sum(1 << d for d, name in enumerate(list(reversed(branches))[1:]) if name == "branch_b")
 
 
-def start_known(daemon, count):
-    """Starts the program, and waits until its mappings and unwind tables are loaded: until then
-    stacks are incomplete, and marked so."""
-    program = Program("prog_manystacks", count, 1, 20)
-    program.read_until("warming")
-
-    def has_whole_stack():
-        rows = rows_with(daemon.snapshot("--window", "5s", "-p", program.pid), "warm_up")
-        return any("main" in frame_names(row) for row in rows)
-
-    wait_until(has_whole_stack, "whole stacks")
-    return program.go().ready()
-
-
 def check_stacks(daemon, count):
-    program = start_known(daemon, count)
+    program = daemon.settled(Program("prog_manystacks", count, 1, 20).ready())
     start = daemon.cut()
     program.go().done()
     end = daemon.cut()

@@ -34,11 +34,9 @@ daemon = h.Daemon(
     "probe.offwake.min_wait=1us",
 )
 fillers = [
-    h.Program("prog_manystacks", stacks, 1, 20, compute_us)
+    daemon.settled(h.Program("prog_manystacks", stacks, 1, 20, compute_us).ready())
     for stacks, compute_us in ((WAITING, 0), (COMPUTING, COMPUTE_US))
 ]
-for filler in fillers:
-    filler.read_until("warming")
 waits = h.Program("prog_waits", 5, 50).ready()
 spinners = h.Program("prog_spinners", 2).ready()
 PIDS = {waits: f"{fillers[0].pid},{waits.pid}", spinners: f"{fillers[1].pid},{spinners.pid}"}
@@ -66,25 +64,13 @@ def record(tool, *options):
 
 def recorded():
     listed = daemon.call("io.stackd.Sessions")["sessions"]
-    return [s for s in listed if not s["always"] and s["id"] != session]
+    return [s for s in listed if not s["always"]]
 
 
-# The unwind tables are loaded once stacks are whole: incomplete stacks would all be the same.
-def have_whole_stacks():
-    reply = daemon.call("io.stackd.Snapshot", session=session, window_ns=5 * h.NS_PER_S)
-    found = [r for r in h.rows_with(reply, "warm_up") if "main" in h.frame_names(r)]
-    return {r["process"]["pid"] for r in found} == {filler.pid for filler in fillers}
-
-
-session = daemon.ctl("start", "offcpu", "--comm", "prog_manystacks").out.strip()
-h.wait_until(have_whole_stacks, "whole stacks")
-daemon.ctl("stop", session)
 texts = {tool: record(tool) for tool in TOOLS}
 lines = {tool: record(tool, "-f") for tool in TOOLS if tool != "topwaits"}
 tracers = [*texts.values(), *lines.values()]
 h.wait_until(lambda: len(recorded()) == len(tracers), "all to record")
-for filler in fillers:
-    filler.go().ready()
 try:
     os.kill(daemon.process.pid, signal.SIGSTOP)
     for filler in fillers:

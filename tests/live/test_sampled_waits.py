@@ -91,20 +91,10 @@ def check_many(daemon):
     check_nothing_lost(snapshot, "many")
 
 
-def is_known(daemon):
-    """True once the daemon has the unwind tables of the program, which it makes when it sees the
-    program for the first time."""
-    program = Program("prog_mixture", 3, 20, 0, 2, "wait_5us").ready().go().done()
-    program.end()
-    rows = rows_of(daemon.snapshot("--window", "5min", "-p", program.pid), program.pid, "wait_5us")
-    return rows and all("main" in frame_names(row) for row in rows if row.get("user"))
-
-
 def check_every():
     """Each wait over the limit has both stacks, down to the function that waits."""
     daemon = Daemon("probe.offcpu.min_wait=1us", "probe.offcpu.sample_below=2us")
-    wait_until(lambda: is_known(daemon), "whole stacks")
-    program = Program("prog_mixture", 3, 100000, 0, 2, "wait_5us").ready().go().done()
+    program = daemon.settled(Program("prog_mixture", 3, 100000, 0, 2, "wait_5us").ready()).go().done()
     truth = program.value("wait_5us")
     program.end()
     snapshot = daemon.snapshot("--window", "5min", "-n", "0", "-p", program.pid)

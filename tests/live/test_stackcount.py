@@ -95,12 +95,7 @@ def check_tracepoint(daemon):
 
 
 def settled_program(daemon, *args, of="prog_calls"):
-    """Starts a program whose mappings the daemon has read: its stacks are whole from the first call
-    on."""
-    program = Program(of, *args).ready()
-    daemon.cut()
-    time.sleep(patience(0.02) + 1)
-    return program
+    return daemon.settled(Program(of, *args).ready())
 
 
 def check_user(daemon):
@@ -474,8 +469,7 @@ def check_contained(daemon):
     """Checks that a path or a name is looked up where the process is, in its container, too."""
     for place in ("/contained", "contained"):
         program = Contained("prog_calls", 10).ready()
-        daemon.cut()
-        time.sleep(patience(0.02) + 1)
+        daemon.settled(program.pid_there)
         session = Session(daemon, "stackcount", f"u:{place}:called_here", "-p", program.pid_there)
         program.go().done()
         program.end()
@@ -493,8 +487,7 @@ def check_replaced(daemon):
     program = Program(name, 10, path=path).ready()
     os.unlink(path)
     copies(path, of="prog_io")
-    daemon.cut()
-    time.sleep(patience(0.02) + 1)
+    daemon.settled(program)
     session = Session(daemon, "stackcount", f"u:{name}:called_here", "-p", program.pid)
     program.go().done()
     program.end()

@@ -20,19 +20,20 @@ def sleeping_rows(daemon, program):
     return [r for r in rows if "nap" in frame_names(r) and r["state"] == "S"]
 
 
+def settled_run(daemon, name, *args):
+    """Runs a program whose files the daemon has read, up to the end of its work."""
+    return daemon.settled(Program(name, *args).ready()).go().done()
+
+
 def check_place(daemon, build, place, *args):
     label = " ".join([build, place, *map(str, args)])
-    program = Program(f"prog_unwind_{build}", place, *args).ready()
-    # The daemon reads new mappings at its next cut.
-    program.go().done()
+    program = settled_run(daemon, f"prog_unwind_{build}", place, *args)
     rows = sleeping_rows(daemon, program)
     whole = [r for r in rows if r["user"]["flags"] == flags_of(build)]
     count = row_sum(whole, "count")
     # A sleep that the scheduler hides is counted as lost.
     check(row_sum(rows, "count") >= COUNT - 1, f"{label}: {row_sum(rows, 'count')} sleeps")
-    # A library that was just loaded is unknown until a walk has ended in it.
-    allowed = row_sum(rows, "count") - (6 if place == "library" else 0)
-    check(count >= allowed, f"{label}: {count} whole stacks of {COUNT}: "
+    check(count == row_sum(rows, "count"), f"{label}: {count} whole stacks of {COUNT}: "
           f"{[(r['user']['flags'], frame_names(r)) for r in rows if r not in whole]}")
     for row in whole:
         check_whole(label, place, frame_names(row))
@@ -45,23 +46,11 @@ def check_whole(label, place, names):
         check(names[-1] == "_start", f"{label}: ends at _start")
 
 
-def learn(daemon, build):
-    """Runs a program until the daemon has loaded its unwind rows."""
-
-    def is_known():
-        program = Program(f"prog_unwind_{build}", "deep").ready().go().done()
-        rows = sleeping_rows(daemon, program)
-        program.end()
-        return any(r["user"]["flags"] == flags_of(build) for r in rows)
-
-    wait_until(is_known, f"the unwind rows of {build}")
-
-
 def check_bare(daemon):
     """Checks code without call frame information that does not keep frame pointers: the stack ends
     there and says so, wherever bp points to."""
     for place in ("deep", "alloca", "callback"):
-        program = Program("prog_unwind_bare", place).ready().go().done()
+        program = settled_run(daemon, "prog_unwind_bare", place)
         rows = sleeping_rows(daemon, program)
         check(row_sum(rows, "count") >= COUNT - 1, f"bare {place}: {row_sum(rows, 'count')} sleeps")
         for row in rows:
@@ -100,7 +89,7 @@ def check_compat(daemon):
 
 
 def check_example(daemon):
-    program = Program("prog_unwind_o2", "deep").ready().go().done()
+    program = settled_run(daemon, "prog_unwind_o2", "deep")
     (row,) = sleeping_rows(daemon, program)
     names = frame_names(row)
     # The frames: three of the sleep, nap, ten, work and main, two of libc of which one is named,
@@ -111,16 +100,8 @@ def check_example(daemon):
 
 def check_probes(daemon):
     """Checks that samples, and waits with their wakers, have the same stacks as waits of offcpu."""
-
-    def is_known():
-        # The sleep is far above [probe.offcpu] min_wait, below which waits have no stack.
-        program = Program("prog_unwind_o2", "deep", 1, 1, 2000).ready().go().done()
-        rows = sleeping_rows(daemon, program)
-        program.end()
-        return rows and not any(r["user"]["flags"] for r in rows)
-
-    wait_until(is_known, "the program to be known")
-    program = Program("prog_unwind_o2", "deep", 1, 100_000_000, 10).ready().go()
+    # Waits below min_wait (100 us) have no stacks.
+    program = daemon.settled(Program("prog_unwind_o2", "deep", 1, 100_000_000, 200).ready()).go()
 
     def rows_of(probe):
         done = daemon.ctl("snapshot", probe, "-p", program.pid, "--format", "json")
@@ -140,13 +121,13 @@ def check_probes(daemon):
 
 def check_depths(daemon):
     for depth in (1, 2, 17, 64, 100, 115):
-        program = Program("prog_unwind_o2", "recurse", depth).ready().go().done()
+        program = settled_run(daemon, "prog_unwind_o2", "recurse", depth)
         for row in sleeping_rows(daemon, program):
             names = frame_names(row)
             check(names.count("recurse") == depth and not row["user"]["flags"],
                   f"depth {depth}: {names.count('recurse')} {row['user']['flags']}")
         program.end()
-    program = Program("prog_unwind_o2", "recurse", 200).ready().go().done()
+    program = settled_run(daemon, "prog_unwind_o2", "recurse", 200)
     rows = sleeping_rows(daemon, program)
     check(rows, "depth 200: it was seen")
     for row in rows:
@@ -160,13 +141,13 @@ def check_twins(daemon):
     """Checks that stacks which differ only in one return address are not mistaken for each
     other."""
     sleeps = 400
-    program = Program("prog_unwind_o2", "twins", 1, sleeps, 500).ready().go().done()
+    program = settled_run(daemon, "prog_unwind_o2", "twins", 1, sleeps, 500)
     rows = sleeping_rows(daemon, program)
     for expected in ("left", "right"):
         stack = [expected, "with_twins"]
         found = [r for r in rows if begins_with(below_nap(frame_names(r)), stack)]
         count = row_sum(found, "count")
-        # Some timers end before the thread sleeps, some sleeps come before its mappings are known.
+        # Some timers end before the thread sleeps.
         check(0 < count <= sleeps / 2, f"twins: {expected} {count} times of {sleeps / 2:.0f}")
     program.end()
 
@@ -175,7 +156,7 @@ def check_throw(daemon):
     if not os.path.exists(os.path.join(PROGS, "prog_throw")):
         leave_out("no g++ to build prog_throw")
         return
-    program = Program("prog_throw").ready().go().done()
+    program = settled_run(daemon, "prog_throw")
     rows = sleeping_rows(daemon, program)
     for expected in (["destroy", "guarded", "handler", "main"], ["handler", "main"]):
         found = [r for r in rows if begins_with(below_nap(frame_names(r)), expected)]
@@ -188,14 +169,9 @@ def check_lazy(daemon):
     """Checks ld.so's lazy resolver, which keeps its caller's frame address in a callee-saved
     register."""
     os.environ.pop("LD_BIND_NOW", None)
-    for _ in range(5):  # each run can use the mappings that the daemon read in the run before
-        program = Program("prog_lazy").ready().go().done()
-        daemon.cut()
-        rows = [r for r in daemon.snapshot("-p", program.pid, "--state", "S")["rows"]
-                if "with_lazy" in frame_names(r)]
-        if rows:
-            break
-        program.end()
+    program = settled_run(daemon, "prog_lazy")
+    rows = [r for r in daemon.snapshot("-p", program.pid, "--state", "S")["rows"]
+            if "with_lazy" in frame_names(r)]
     check(row_sum(rows, "count") == 1,
           f"lazy: there is one sleep in it: {[frame_names(r) for r in rows]}")
     for row in rows:
@@ -213,7 +189,7 @@ def check_lazy(daemon):
 def check_context(daemon, build):
     """Checks that a stack that makecontext() made ends where its first function returns to."""
     label = f"{build} context"
-    program = Program(f"prog_unwind_{build}", "context").ready().go().done()
+    program = settled_run(daemon, f"prog_unwind_{build}", "context")
     rows = sleeping_rows(daemon, program)
     check(row_sum(rows, "count") >= COUNT - 1, f"{label}: {row_sum(rows, 'count')} sleeps")
     for row in rows:
@@ -260,7 +236,7 @@ def gdb_frames(pid):
 
 
 def check_gdb(daemon, place):
-    program = Program("prog_unwind_o2", place, 1, 10000).ready().go()
+    program = daemon.settled(Program("prog_unwind_o2", place, 1, 10000).ready()).go()
     frames = wait_until(lambda: gdb_nap(program.pid), f"gdb to find {place} asleep")
     rows = [r for r in sleeping_rows(daemon, program) if not r["user"]["flags"]]
     ours = below_nap(frame_names(rows[0])) if rows else []
@@ -281,8 +257,6 @@ def gdb_nap(pid):
 need_live()
 daemon = Daemon()
 for build in BUILDS + FRAMED_BUILDS:
-    if build in FRAMED_BUILDS:
-        learn(daemon, build)
     for place in PLACES:
         if place != "library" or build == "o2":
             check_place(daemon, build, place)
