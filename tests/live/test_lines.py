@@ -106,6 +106,8 @@ plain = programs["plain"]
 for program in programs.values():
     wait_in(program.pid, "nanosleep")
 daemon = Daemon("window.length=1s")
+for program in programs.values():
+    daemon.settled(program)
 
 
 def are_named():

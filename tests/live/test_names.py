@@ -56,13 +56,13 @@ def check_stripped(daemon):
     path = os.path.join(daemon.dir, "bare")
     run([strip, "--strip-all", "-o", path, prog("prog_shortlived")])
     seen = []
+
+    def named():
+        """A run may have ended before its mappings were read."""
+        return [s for s in user_stacks(daemon, run_short([path])) if s[0].startswith("bare+fn_")]
+
     for _ in range(2):
-        stacks = user_stacks(daemon, run_short([path]))
-        named = [s for s in stacks if s[0].startswith("bare+fn_")]
-        if not check(named,
-                     f"stripped: a function is named by its start, not by a neighbour: {stacks}"):
-            return None
-        seen.append(named[0][0])
+        seen.append(wait_until(named, "a function to be named by its start, not by a neighbour")[0][0])
     check(seen[0] == seen[1], f"stripped: the same in every run: {seen}")
     found = run(["nm", prog("prog_shortlived")]).out
     start = {line.split()[2]: int(line.split()[0], 16) for line in found.splitlines()
@@ -368,7 +368,7 @@ def check_deleted(daemon):
 
 
 def check_vdso(daemon):
-    program = subprocess.Popen([prog("prog_jit"), "vdso", str(int(patience(4) * 1000))])
+    program = subprocess.Popen([prog("prog_jit"), "vdso", "600000"])
     atexit.register(stop_process, program)
 
     def look():
@@ -510,9 +510,10 @@ check_jit(daemon)
 check_memory_file(daemon)
 check_deleted(daemon)
 check_vdso(daemon)
-check_node(daemon)
-check_java(daemon)
-check_odd_files(daemon)
+if not EVENTS_ONLY:
+    check_node(daemon)
+    check_java(daemon)
+    check_odd_files(daemon)
 limit = {l["name"]: l for l in daemon.status()["limits"]}["symbols.perf_maps"]
 check(limit["value"] > 0 and limit["hits"] == 0, f"perf maps have a limit, not reached: {limit}")
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
@@ -520,6 +521,7 @@ daemon.start()
 check_equal_files_kept(daemon, equal)
 if bare:
     check_build_ids(daemon, bare, "--window", "1h")
-    check_debuginfod(daemon, bare)
+    if not EVENTS_ONLY:
+        check_debuginfod(daemon, bare)
 daemon.stop()
 finish()

@@ -155,8 +155,8 @@ def check_many_user(daemon):
     begin = time.monotonic()
     reply = session.stop()
     seconds = time.monotonic() - begin
-    check(functions > 10 and (seconds < patience(10) or not has_multi),
-          f"{functions} functions of libc detached in {seconds:.1f} s")
+    check(functions > 10, f"{functions} functions of libc")
+    estimate(seconds < 10 or not has_multi, f"they are detached in {seconds:.1f} s")
     check_nothing_lost(reply, function)
 
 
@@ -235,7 +235,7 @@ def wait_for_rest(path):
     """Waits until no more calls are printed."""
     sizes = [-1, printed(path)]
     while sizes[-1] != sizes[-2]:
-        time.sleep(patience(0.05) + 1)
+        subject_sleep(1)
         sizes.append(printed(path))
 
 
@@ -353,7 +353,7 @@ def number_of(pattern, text):
 def flood_snooped(daemon, stalls):
     """Streams a program's calls to a reader that goes on or stalls; returns (CPU time of each call,
     how many calls the reader missed)."""
-    program = settled_program(daemon, 0, max(int(patience(0.08)), 4))
+    program = settled_program(daemon, 0, 4)
     client = Client(daemon, "snoop", "t:raw_syscalls:sys_enter", "-p", program.pid, "--rate",
                     "100000", "--json")
     program.go()
@@ -553,10 +553,12 @@ need_live()
 # Every call is counted as long as the cost is within the budget, which a slow machine soon exceeds.
 # On a fast one the cost may exceed it so far that the session would end.
 daemon = Daemon("probe.stackcount.max_cpu=10000")
-for step in (check_tracepoint, check_user, check_static_probe, check_deep, check_many_user,
-             check_cgroup, check_kernel if has_kernel_functions() else check_no_kernel,
-             check_snoop_all, check_refusals, check_two_files, check_contained, check_replaced,
-             check_compat, check_snoop_rate, check_held_back, check_stalled):
+STEPS = (check_tracepoint, check_user, check_static_probe, check_deep, check_cgroup,
+         check_kernel if has_kernel_functions() else check_no_kernel, check_refusals, check_two_files,
+         check_contained, check_replaced)
+if not EVENTS_ONLY:
+    STEPS += check_many_user, check_snoop_all, check_compat, check_snoop_rate, check_held_back, check_stalled
+for step in STEPS:
     begin = time.monotonic()
     step(daemon)
     print(f"{step.__name__}: {time.monotonic() - begin:.0f} s", flush=True)
