@@ -101,7 +101,7 @@ for name, args in filters.items():
 
 # While sessions start and stop, the load gets less of the CPU: the compared range lies in between.
 began = time.time_ns()
-h.subject_sleep(6)
+h.subject_sleep(3 if h.EVENTS_ONLY else 6)
 RANGE = ["--since", f"@{began // 10**9 + 1}", "--until", f"@{time.time_ns() // 10**9}"]
 for name in filters:
     daemon.call("io.stackd.Stop", session=ids[name])
@@ -133,7 +133,7 @@ for name, args in filters.items():
 # machine a thread that sleeps for 2 ms wakes late.
 LEAST, MOST = 1000, 60_000 if IN_MACHINE else 3000
 exact = daemon.ctl("start", "offcpu", "-p", pid, "-m", LEAST, "-M", MOST).out.strip()
-h.subject_sleep(2)
+h.subject_sleep(1 if h.EVENTS_ONLY else 2)
 daemon.call("io.stackd.Stop", session=exact)
 reply = daemon.ctl_json("snapshot", exact, "--idle")
 rows = [r for r in reply["rows"] if r["count"]]
