@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "common/base.h"
+#include "daemon/host/procfs.h"
 #include "daemon/window/frame_cache.h"
+#include "daemon/window/namer.h"
 #include "daemon/window/resolver.h"
 #include "daemon/window/window.h"
 
@@ -169,9 +174,76 @@ static void test_frames_are_cached(void **state)
 	stack_table_free(stacks);
 }
 
+/* Returns this process in a table whose threads read it. */
+static struct process *self_see(struct process_table *processes)
+{
+	struct procfs_stat stat;
+	int fd = procfs_open(getpid(), &stat);
+	const struct process_id id = {
+		.pid = getpid(),
+		.exec_gen = 1,
+		.start_boot_ns = procfs_ticks_ns(stat.start_ticks) + 1,
+	};
+
+	assert_true(fd >= 0);
+	close(fd);
+	return process_table_see(processes, &id, false, NULL);
+}
+
+/* Maps a page of a file at `at`, and returns when the table knows of it. */
+static void file_map(struct process *process, void *at)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct symbol symbol;
+
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0), at);
+	close(fd);
+	while (process_lookup(process, 0, (uint64_t)(uintptr_t)at, false, &symbol)) {
+		process_refresh(process, 0, PROCESS_MISS_MAPPING);
+		usleep(1000);
+	}
+	process_release_symbols(process);
+}
+
+/* An address of which nothing was known gets what was learnt since in the next window that has it.
+ */
+static void test_what_had_no_name_is_named_later(void **state)
+{
+	void *at = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *const idle[] = { NULL };
+	const uint64_t ip = (uint64_t)(uintptr_t)at;
+	struct window *window = window_new();
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct process *process;
+	struct namer namer;
+	struct stack *stack;
+	bool is_new;
+
+	assert_int_equal(process_table_new(16 << 20, &processes), 0);
+	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
+	assert_int_equal(namer_init(&namer, stacks, idle), 0);
+	kernel_names_init(&namer.kernel);
+	process = self_see(processes);
+	stack = stack_table_put(stacks, 100, process, &ip, 1, &is_new);
+	namer_name(&namer, stack);
+	assert_null(stack->frames[0]->module);
+	file_map(process, at);
+	window_add_row(window)->user = stack;
+	namer_renew(&namer, window);
+	assert_ptr_not_equal(window->rows[0].user, stack);
+	assert_non_null(window->rows[0].user->frames[0]->module);
+	window_unref(window);
+	process_unref(process);
+	namer_fini(&namer);
+	stack_table_free(stacks);
+	process_table_free(processes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_had_no_name_is_named_later),
 		cmocka_unit_test(test_the_queue_has_an_end),
 		cmocka_unit_test(test_frames_are_cached),
 	};

@@ -379,6 +379,31 @@ static uint64_t self_start_ns(void)
 	return procfs_ticks_ns(stat.start_ticks) + 1;
 }
 
+/* An id stands for a process, too: the same addresses in another one may be other functions. */
+static void test_a_stack_of_another_process_is_marked(void **state)
+{
+	struct process_table *processes;
+	struct process *process[2];
+	struct stack *stack = NULL;
+	const uint64_t ip = 1;
+	bool is_new;
+	size_t i;
+
+	assert_int_equal(process_table_new(1 << 20, &processes), 0);
+	for (i = 0; i < 2; i++) {
+		const struct process_id id = { .pid = 4190000 + (int32_t)i, .start_boot_ns = 5 };
+
+		process[i] = process_table_see(processes, &id, true, "short");
+		stack = stack_table_put(table, 100, process[i], &ip, 1, &is_new);
+		assert_int_equal(is_new, i == 0);
+		assert_int_equal(stack->flags & STACK_IS_AMBIGUOUS, i ? STACK_IS_AMBIGUOUS : 0);
+		stack_unref(stack);
+		process_unref(process[i]);
+	}
+	table = stack_table_free(table);
+	process_table_free(processes);
+}
+
 /* Equal stacks of processes that have exited become one in a window, and only then are freed. */
 static void test_windows_share_stacks(void **state)
 {
@@ -536,6 +561,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_only_what_windows_have_counts, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_frames_keep_their_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_stack_of_another_process_is_marked, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_share_stacks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_stack_is_named_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
