@@ -18,6 +18,7 @@
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -98,6 +99,36 @@ static void honest_opens_the_same(void **state)
 	close(root_fd);
 	opener_stop();
 	assert_false(opener_is_on());
+}
+
+static void *opens_often(void *failed)
+{
+	int root_fd = directory("/"), fd;
+
+	for (int i = 0; i < 50; i++) {
+		fd = open_path_in_root(root_fd, "etc/passwd", 0, 0);
+		if (fd < 0)
+			atomic_fetch_add((atomic_int *)failed, 1);
+		else
+			close(fd);
+	}
+	close(root_fd);
+	return NULL;
+}
+
+/* There are fewer processes than threads that want one. */
+static void threads_wait_for_a_process(void **state)
+{
+	pthread_t threads[16];
+	atomic_int failed = 0;
+
+	start(honest, LONG_NS, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, opens_often, &failed), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failed, 0);
+	opener_stop();
 }
 
 /* The line of /proc/PID/status with the name `name`. */
@@ -376,6 +407,7 @@ int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(honest_opens_the_same),
+		cmocka_unit_test(threads_wait_for_a_process),
 		cmocka_unit_test(honest_may_open_only),
 		cmocka_unit_test(sandbox_holds),
 		cmocka_unit_test(forked_opens_itself),

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -947,6 +948,41 @@ static void libraries_opened_later_are_found(void **state)
 	process_unref(process);
 }
 
+/* Looks an address up until its mapping is known. */
+static void lookup_wait(struct process *process, const void *at, struct symbol *symbol)
+{
+	const int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+
+	while (!lookup(process, 0, (uint64_t)(uintptr_t)at, false, symbol)) {
+		assert_true(clock_ns(CLOCK_MONOTONIC) < until);
+		usleep(1000);
+	}
+}
+
+/* What was mapped keeps its file when something else is mapped right behind it. */
+static void a_mapping_that_is_gone_may_have_a_neighbour(void **state)
+{
+	const struct process_id id = id_of(getpid(), 1);
+	struct process *process = process_table_see(table, &id, false, NULL);
+	int fd = open(library, O_RDONLY | O_CLOEXEC), flags = MAP_PRIVATE | MAP_FIXED;
+	char *at = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct symbol symbol;
+
+	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, flags, fd, 0), at);
+	lookup_wait(process, at, &symbol);
+	assert_string_equal(symbol.module, library);
+	munmap(at, 4096);
+	assert_int_equal(mprotect(at + 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	lookup_wait(process, at + 4096, &symbol);
+	assert_int_equal(symbol.kind, FRAME_JIT);
+	assert_true(lookup(process, 0, (uint64_t)(uintptr_t)at, false, &symbol));
+	assert_string_equal(symbol.module, library);
+	munmap(at + 4096, 4096);
+	close(fd);
+	process_release_symbols(process);
+	process_unref(process);
+}
+
 static void a_lookup_reads_nothing(void **state)
 {
 	struct child child = spawn(program, "dlopen", library);
@@ -1703,6 +1739,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_mapping_that_is_gone_has_its_file, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_is_closed_with_its_last_process, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_mapping_that_is_gone_may_have_a_neighbour, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_fork_has_its_parents_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(brief_processes_are_not_read, set_up, tear_down),

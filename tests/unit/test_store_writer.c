@@ -94,14 +94,16 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-static struct store *store_begin(int64_t max_age_ns, int64_t sync_every_ns)
+/* With two tiers, windows stay in the first one for their own length. */
+static struct store *store_begin_tiers(size_t n_tiers, int64_t max_age_ns, int64_t sync_every_ns)
 {
 	struct store_options options = {
 		.path = path,
 		.max_size = 64 << 20,
 		.max_age_ns = max_age_ns,
-		.tiers = { { LENGTH_NS, INT64_MAX / 4, 100 } },
-		.n_tiers = 1,
+		.tiers = { { LENGTH_NS, n_tiers > 1 ? LENGTH_NS : INT64_MAX / 4, 50 },
+			   { 10 * LENGTH_NS, INT64_MAX / 4, 50 } },
+		.n_tiers = n_tiers,
 		.boot_id = "test",
 		.sync_every_ns = sync_every_ns,
 		.now = now,
@@ -111,6 +113,11 @@ static struct store *store_begin(int64_t max_age_ns, int64_t sync_every_ns)
 	assert_int_equal(store_start(&options, &store), 0);
 	store_wait(store, 10 * NS_PER_S);
 	return store;
+}
+
+static struct store *store_begin(int64_t max_age_ns, int64_t sync_every_ns)
+{
+	return store_begin_tiers(1, max_age_ns, sync_every_ns);
 }
 
 static struct store_stats stats_of(struct store *store)
@@ -186,6 +193,23 @@ static void test_windows_are_kept_for_max_age(void **state)
 	assert_null(store_stop(store));
 	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows"), KEPT);
 	assert_int_equal(sql_number(path, "SELECT min(seq) FROM windows"), WINDOWS - KEPT + 1);
+}
+
+/* A window that is alone in its time moves to the next tier as it is, and takes its bytes along. */
+static void test_a_window_moves_with_its_bytes(void **state)
+{
+	struct store *store = store_begin_tiers(2, INT64_MAX / 4, 1);
+	struct store_stats stats;
+
+	window_write(store, 0);
+	window_write(store, 100);
+	do {
+		usleep(1000);
+		stats = stats_of(store);
+	} while (!stats.tiers[1].windows);
+	assert_int_equal(stats.tiers[0].windows, 1);
+	assert_true(stats.tiers[1].bytes > 0);
+	assert_null(store_stop(store));
 }
 
 /* The time up to which windows are on disk for sure moves only when a sync has succeeded. */
@@ -425,6 +449,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_windows_are_kept_for_max_age, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_a_window_moves_with_its_bytes, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_what_was_not_synced_is_not_said_to_be, set_up,
 						tear_down),

@@ -536,6 +536,28 @@ static void test_an_unknown_section_is_skipped(void **state)
 	window_unref(window);
 }
 
+static void test_an_unknown_loss_counts_as_another(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {};
+	struct window *window = window_make(), *back = NULL;
+	const char *name = window_loss_name(0);
+	bool is_partial;
+	char *found;
+
+	assert_int_equal(window->lost[0], 1);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
+	unpack(&packed, &raw);
+	found = memmem(raw.data, raw.n, name, strlen(name));
+	assert_non_null(found);
+	found[0] ^= 1;
+	pack(&raw, raw.n, &packed);
+	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back, &is_partial), 0);
+	assert_int_equal(back->lost[0], 0);
+	assert_int_equal(back->lost[WINDOW_LOST_OTHER], window->lost[WINDOW_LOST_OTHER] + 1);
+	window_unref(back);
+	window_unref(window);
+}
+
 /* Each bit is changed, before compression and after it; and each length is tried. */
 static void test_bad_bytes(void **state)
 {
@@ -610,6 +632,7 @@ int main(void)
 		cmocka_unit_test(test_owners_of_old_windows),
 		cmocka_unit_test(test_an_empty_window),
 		cmocka_unit_test(test_an_unknown_section_is_skipped),
+		cmocka_unit_test(test_an_unknown_loss_counts_as_another),
 		cmocka_unit_test(test_bad_bytes),
 	};
 
