@@ -5,7 +5,7 @@ they still sleep, in `snapshot` and in `stuck`, also where their stack's pages a
 stack of a wait is read once."""
 
 from harness import *
-from unwound import BUILDS, FRAMED_BUILDS, PLACES, begins_with, below_nap, flags_of, tail_of
+from unwound import BUILDS, FRAMED_BUILDS, O2_PLACES, PLACES, begins_with, below_nap, flags_of, tail_of
 
 FOREVER_US = 3_600_000_000
 HAS_LIBRARY = os.path.exists(os.path.join(PROGS, "libprog_unwind.so"))
@@ -52,7 +52,7 @@ need_live()
 programs = {}
 for build in BUILDS + FRAMED_BUILDS:
     for place in PLACES:
-        if place != "library" or (build == "o2" and HAS_LIBRARY):
+        if place not in O2_PLACES or (build == "o2" and HAS_LIBRARY):
             programs[build, place] = Program(f"prog_unwind_{build}", place, 1, 1, FOREVER_US)
 for program in programs.values():
     program.ready().go()
@@ -84,6 +84,19 @@ check(
     ),
     f"the stack that is not in memory has: {names}",
 )
+
+# A thread that is woken and sleeps again is read again: here in the handler of the signal that woke it.
+os.kill(programs["o2", "alloca"].pid, signal.SIGUSR1)
+expected = ["on_signal", ..., "nap", *PLACES["alloca"], *tail_of("alloca")]
+
+
+def is_read_again():
+    daemon.cut()
+    return any(begins_with(below_nap(frame_names(row)), expected)
+               for row in sleeping(stuck_rows(daemon, programs["o2", "alloca"])))
+
+
+wait_until(is_read_again, "the stack of the next wait")
 
 text = daemon.ctl("stuck", "--idle", "-p", programs["o2", "deep"].pid).out
 check(" f10 " in text and "not read" not in text, f"as text: {text}")

@@ -8,7 +8,7 @@ frame pointers where it keeps them, and is the end of the stack where it does no
 import re
 
 from harness import *
-from unwound import (BUILDS, DEEP, FRAMED_BUILDS, PLACES, begins_with, below_nap, flags_of,
+from unwound import (BUILDS, DEEP, FRAMED_BUILDS, O2_PLACES, PLACES, begins_with, below_nap, flags_of,
                      tail_of)
 
 SLEEP = ["clock_nanosleep", "nanosleep", "usleep", "nap"]
@@ -279,7 +279,7 @@ if EVENTS_ONLY:
 daemon = Daemon()
 for build in BUILDS + FRAMED_BUILDS:
     for place in PLACES:
-        if place != "library" or build == "o2":
+        if place not in O2_PLACES or build == "o2":
             check_place(daemon, build, place)
 check_bare(daemon)
 check_compat(daemon)

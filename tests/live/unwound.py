@@ -18,7 +18,10 @@ PLACES = {
     "signal": ["on_signal", ..., "with_signal"],
     "callback": ["compare", ..., "with_callback"],
     "library": ["library_call", "with_library"],
+    "trap": ["on_signal", ..., "traps", "with_trap"],
 }
+# Only the build o2 has these.
+O2_PLACES = ("library", "trap")
 
 
 def begins_with(names, expected):
