@@ -3,6 +3,7 @@
  * prog_wakers ROUNDS: makes waits whose wakers are known. The thread "wakes" ends those of
  * "by_futex", "by_pipe" and "by_signal", each in a function of its own; "by_timer" sleeps; each of
  * "link1" to "link4" writes to the next one's pipe when it is woken, and a timer wakes the first.
+ * "one" and "two" wake "by_two" in turn, with equal stacks.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,11 +14,11 @@
 
 #define PAUSE_NS 3000000
 
-enum { LINKS = 4 };
+enum { LINKS = 4, MAINS = 5 };
 
 static long rounds;
 static int turn;
-static int pipe_fds[2], link_fds[LINKS][2];
+static int pipe_fds[2], link_fds[LINKS][2], two_fds[2], turn_fds[2][2];
 static pthread_t by_signal;
 
 static NAMED void wait_for_futex(int seen)
@@ -132,28 +133,60 @@ static void *link_main(void *arg)
 	return arg;
 }
 
+/* Lets one of the two, whose index is arg, wake "by_two" each time when it is its turn. */
+static void *one_of_two_main(void *arg)
+{
+	int place = (int)(intptr_t)arg;
+
+	prctl(PR_SET_NAME, place ? "two" : "one");
+	for (long i = 0; i < rounds / 2; i++) {
+		wait_for_pipe(turn_fds[place][0]);
+		wait_for_timer();
+		wake_by_pipe(two_fds[1]);
+	}
+	return arg;
+}
+
+static void *by_two_main(void *arg)
+{
+	prctl(PR_SET_NAME, "by_two");
+	for (long i = 0; i < rounds / 2 * 2; i++) {
+		wake_by_pipe(turn_fds[i & 1][1]);
+		wait_for_pipe(two_fds[0]);
+	}
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
-	void *(*const mains[])(void *) = { futex_main, pipe_main, timer_main, wakes_main };
-	pthread_t threads[4], links[LINKS];
+	void *(*const mains[MAINS])(void *) = { futex_main, pipe_main, timer_main, wakes_main,
+						by_two_main };
+	pthread_t threads[MAINS], links[LINKS], two[2];
 	sigset_t set;
 
 	rounds = arg_number(argc, argv, 1, 200);
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	need(pipe(pipe_fds) == 0, "pipe");
+	need(pipe(pipe_fds) == 0 && pipe(two_fds) == 0 && pipe(turn_fds[0]) == 0 &&
+		     pipe(turn_fds[1]) == 0,
+	     "pipe");
 	for (int i = 0; i < LINKS; i++)
 		need(pipe(link_fds[i]) == 0, "pipe");
 	wait_for_start();
 	need(pthread_create(&by_signal, NULL, signal_main, NULL) == 0, "pthread_create");
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 2; i++)
+		need(pthread_create(&two[i], NULL, one_of_two_main, (void *)(intptr_t)i) == 0,
+		     "pthread_create");
+	for (int i = 0; i < MAINS; i++)
 		need(pthread_create(&threads[i], NULL, mains[i], NULL) == 0, "pthread_create");
 	for (int i = LINKS - 1; i >= 0; i--)
 		need(pthread_create(&links[i], NULL, link_main, (void *)(intptr_t)i) == 0,
 		     "pthread_create");
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < MAINS; i++)
 		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(two[i], NULL);
 	for (int i = 0; i < LINKS; i++)
 		pthread_join(links[i], NULL);
 	pthread_join(by_signal, NULL);

@@ -135,15 +135,23 @@ static void window_sum(const struct window *window, struct sums *sums)
 	sums->sampled += window->sampled;
 }
 
-/* Where a wait was left to chance, the window says below which length at least. */
+/*
+ * Where a wait was left to chance, the window says below which length at least. A wait of offcpu
+ * that began in an earlier window is a span, and in no row.
+ */
 static void check_lengths(const struct window *window)
 {
 	const int64_t brake_below_ns = window->cost.brake_below_ns;
 	size_t i;
 
-	for (i = 0; i < window->n_rows; i++)
-		if (window->rows[i].state & STATE_SAMPLED)
-			assert_true((int64_t)window->rows[i].max_ns < window->sample_below_ns);
+	for (i = 0; i < window->n_rows; i++) {
+		const struct window_row *row = &window->rows[i];
+
+		if (row->state & STATE_SAMPLED)
+			assert_true((int64_t)row->max_ns < window->sample_below_ns);
+		else if (window->kind == PROBE_OFFCPU)
+			assert_true(row->max_end_ns - (int64_t)row->max_ns >= window->start_ns);
+	}
 	assert_true(brake_below_ns > 0 || !window->cost.braked);
 	assert_true(brake_below_ns <= window->sample_below_ns);
 }

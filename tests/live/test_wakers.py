@@ -63,6 +63,14 @@ for comm, function, wakes in (
         leaf = frame_names(row["waker"], "kernel")[0]
         check(leaf == "try_to_wake_up", f"{comm}: the waker's kernel stack begins at {leaf}")
 
+# Their stacks are equal, so that only the paths of the rows differ.
+found = rows_of("by_two", "wait_for_pipe")
+check_count(found, "by_two")
+wakers = {name: row_sum([row for row in found if row["waker"]["path"][0].get("comm") == name], "count")
+          for name in ("one", "two")}
+check(sum(wakers.values()) == row_sum(found, "count"), f"by_two: woken by {wakers} only")
+check(all(0 < count <= ROUNDS / 2 for count in wakers.values()), f"by_two: woken by {wakers}, half by each")
+
 found = rows_of("by_timer", "wait_for_timer")
 check_count(found, "by_timer")
 counts = context_counts(found)
