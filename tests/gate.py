@@ -18,12 +18,14 @@ import collections
 import contextlib
 import ctypes
 import datetime
+import fcntl
 import glob
 import json
 import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -213,13 +215,17 @@ def mark_directories():
 
 def marks():
     """Returns {path: pid} of what is called after the process that made it."""
-    return {os.path.join(directory, name): int(match[1]) for directory, pattern in mark_directories()
-            for name in os.listdir(directory) if (match := pattern.fullmatch(name))}
+    found = {}
+    for directory, pattern in mark_directories():
+        with contextlib.suppress(OSError):  # it may have been unmounted
+            found.update((os.path.join(directory, name), int(match[1])) for name in os.listdir(directory)
+                         if (match := pattern.fullmatch(name)))
+    return found
 
 
 def remove(path):
-    """Removes a file, or a control group and those in it."""
-    if not os.path.isdir(path):
+    """Removes a file, a link as such, or a control group and those in it."""
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
         os.unlink(path)
         return
     for group, _, _ in os.walk(path, topdown=False):
@@ -227,11 +233,12 @@ def remove(path):
 
 
 def is_younger(path, pid):
-    """True if the process is older than the path; pids are used again within minutes."""
+    """True if the path has the own user, and the process is older; pids are used again within minutes."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
         began = int(f.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
-        return time.time() - os.stat(path).st_ctime <= age + 0.1
+        of_path = os.lstat(path)
+        return of_path.st_uid == os.geteuid() and time.time() - of_path.st_ctime <= age + 0.1
     return False
 
 
@@ -253,24 +260,46 @@ def remove_marks(own):
     return left
 
 
-def unmount_below(directory):
-    """Takes away the mounts below a directory, the last one first. Returns where they were."""
+def mounts_below(directory):
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
         paths = [re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in f]
-    left = [path for path in reversed(paths) if path.startswith(directory + "/")]
+    return [path for path in paths if path.startswith(directory + "/")]
+
+
+def unmount_below(directory):
+    """Takes away the mounts below a directory, the last one first. Returns where they were."""
+    left = mounts_below(directory)[::-1]
     for path in left:
-        print(f"left behind by a test, unmounted: {path}", flush=True)
-        libc.umount2(os.fsencode(path), MNT_DETACH)
+        failed = libc.umount2(os.fsencode(path), MNT_DETACH)
+        why = f"cannot be unmounted: {os.strerror(ctypes.get_errno())}" if failed else "unmounted"
+        print(f"left behind by a test, {why}: {path}", flush=True)
     return left
 
 
+def directory_lock(path):
+    """Returns a descriptor that marks the directory of a gate as used, or None if it is used or another user's."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        if os.fstat(fd).st_uid == os.geteuid():
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+    os.close(fd)
+    return None
+
+
 def remove_old_directories():
-    """Removes the directories of gates that were killed."""
+    """Removes the directories of gates that were killed. What is mounted there is not to be emptied."""
     for path in glob.glob(DIRECTORY.format("*") + "*"):
-        pid = path.split(".")[-2]
-        if not os.path.exists(f"/proc/{pid}"):
-            unmount_below(path)
+        fd = directory_lock(path)
+        if fd is None:
+            continue
+        unmount_below(path)
+        if not mounts_below(path):
             shutil.rmtree(path, ignore_errors=True)
+        os.close(fd)
 
 
 def handle_signals(handler):
@@ -330,12 +359,14 @@ def run(build, sanitized, seconds, multiplier, with_live):
     own = {}
     with tempfile.TemporaryDirectory(prefix=os.path.basename(DIRECTORY).format(os.getpid()), dir="/tmp",
                                      ignore_cleanup_errors=True) as directory:
+        lock = directory_lock(directory)
         os.chmod(directory, 0o1777)
         os.environ["TMPDIR"] = directory
         with open(os.path.join(sanitized, "meson-logs", "output"), "w", encoding="utf-8") as output:
             lanes = [Lane(plain, quarantined, multiplier, None), Lane(late, quarantined, multiplier, output)]
             code, reason = run_lanes(lanes, seconds, own)
         left = [*kill_leftovers(), *unmount_below(directory), *remove_marks(own)]
+        os.close(lock)
     if reason:
         print(reason, flush=True)
     return code or (0 if not left and all(lane.is_good for lane in lanes) else 1)

@@ -138,7 +138,8 @@ def main():
     last = "{passed} passed, {failed} failed, {skipped} skipped".format(**counts)
     if args.record:
         with open(args.record[0], "a", encoding="utf-8") as f:
-            f.write(" ".join([args.record[1], f"{seconds / 60:.0f} min:", last, *failed]) + "\n")
+            ended = [f"(ended with {args.code})"] if args.code and not failed else []
+            f.write(" ".join([args.record[1], f"{seconds / 60:.0f} min:", last, *failed, *ended]) + "\n")
     print(f"\n{last}")
     return 1 if counts["failed"] or args.code or not counts["passed"] else 0
 

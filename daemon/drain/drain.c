@@ -200,13 +200,16 @@ static void drain_keep_budget(struct drain *drain)
 	pthread_mutex_unlock(&drain->lock);
 }
 
-/* Empties the ring. For threads that wait for a pass, also waits until records are committed. */
-static void ring_empty(struct drain *drain, bool is_awaited)
+/*
+ * Empties the ring. For threads that wait for a pass, also waits until records are committed.
+ * Returns false if some were not in time.
+ */
+static bool ring_empty(struct drain *drain, bool is_awaited)
 {
 	if (is_awaited)
-		drain_ring_catch_up(drain->ring);
-	else
-		drain_ring_consume(drain->ring);
+		return drain_ring_catch_up(drain->ring);
+	drain_ring_consume(drain->ring);
+	return true;
 }
 
 /* Wakes the threads that have asked for this pass. */
@@ -233,11 +236,12 @@ static void *drain_run(void *data)
 {
 	struct drain *drain = data;
 	uint64_t asked;
+	bool is_whole;
 
 	thread_set_urgent();
 	while (drain_wait(drain)) {
 		asked = pass_asked(drain);
-		ring_empty(drain, asked != drain->passed);
+		is_whole = ring_empty(drain, asked != drain->passed);
 		resolver_wake(drain->resolver);
 		if (!drain->has_asked_openwait &&
 		    clock_ns(CLOCK_MONOTONIC) >= drain->next_ns - OPENWAIT_LEAD_NS) {
@@ -250,7 +254,7 @@ static void *drain_run(void *data)
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 		process_table_show(drain->processes);
-		if (asked != drain->passed)
+		if (asked != drain->passed && is_whole)
 			pass_end(drain, asked);
 	}
 	drain_cut_now(drain);

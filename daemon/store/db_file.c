@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,17 +326,31 @@ static void file_leave(struct store *store)
 }
 
 /*
- * Moves a file that was overwritten out of the way: its log is that of the database before, and
- * queries that have the file open would share the index of the log with those of a new database.
+ * Moves a file that was overwritten out of the way, to a name that is free: its log is that of the
+ * database before, and queries that have the file open would share the index of the log with those
+ * of a new database. Where it cannot be moved, it and its log stay as they are, and it is opened as
+ * after a start.
  */
 static void overwritten_leave(struct store *store)
 {
-	char path[PATH_MAX + sizeof(OVERWRITTEN)];
+	char path[PATH_MAX + sizeof(OVERWRITTEN) + 24];
+	int r;
 
 	file_leave(store);
 	snprintf(path, sizeof(path), "%s" OVERWRITTEN, store->path);
-	if (rename(store->path, path) < 0)
-		log_err(-errno, "%s: cannot be moved to %s", store->path, path);
+	r = renameat2(AT_FDCWD, store->path, AT_FDCWD, path, RENAME_NOREPLACE);
+	if (r < 0 && errno == EEXIST) {
+		snprintf(path, sizeof(path), "%s" OVERWRITTEN ".%" PRId64, store->path,
+			 clock_ns(CLOCK_REALTIME) / NS_PER_S);
+		r = renameat2(AT_FDCWD, store->path, AT_FDCWD, path, RENAME_NOREPLACE);
+	}
+	if (r < 0) {
+		store_set_notice(store, STORE_NOTICE_MOVED,
+				 "%s: was overwritten while stackd used it, and cannot be moved to "
+				 "%s: %s",
+				 store->path, path, write_error_text(-errno));
+		return;
+	}
 	log_unlink(store);
 	store_set_notice(store, STORE_NOTICE_MOVED,
 			 "%s: was overwritten while stackd used it; what was put there is in %s, "

@@ -6,6 +6,7 @@ Usage: test_store.py STORE_TOOL NAME; skips (77) with the reason where a fault c
 """
 
 import contextlib
+import glob
 import errno
 import hashlib
 import json
@@ -698,6 +699,9 @@ def test_overwritten(directory):
                     db.execute("PRAGMA wal_checkpoint")
                 writer.read(120)
             inode = os.stat(path).st_ino
+            if what == "garbage":
+                with open(f"{path}.overwritten", "wb") as f:
+                    f.write(b"earlier")
             with open(path, "r+b") as f:
                 f.write(put)
                 f.truncate()
@@ -710,7 +714,12 @@ def test_overwritten(directory):
         need(os.stat(path).st_ino != inode, f"{what}: a new file")
         _, _, bad, damaged, after = check(path)
         need(not bad and not damaged and len(after) >= count - 130, f"{what}: {len(after)} windows")
-        with open(f"{path}.overwritten", "rb") as f:
+        moved = f"{path}.overwritten"
+        if what == "garbage":
+            with open(moved, "rb") as f:
+                need(f.read() == b"earlier", "what was moved before is kept")
+            (moved,) = glob.glob(f"{moved}.*")
+        with open(moved, "rb") as f:
             need(os.fstat(f.fileno()).st_ino == inode and f.read() == put, f"{what}: what was put there")
 
 

@@ -216,8 +216,20 @@ class Leftovers(unittest.TestCase):
                 unittest.mock.patch.object(gate, "DIRECTORY", os.path.join(directory, "gate.{}.")):
             for pid in (os.getpid(), ended):
                 os.makedirs(gate.DIRECTORY.format(pid) + "x/y")
+            os.symlink(tempfile.gettempdir(), gate.DIRECTORY.format(ended) + "link")
+            own = gate.directory_lock(gate.DIRECTORY.format(os.getpid()) + "x")
+            self.addCleanup(os.close, own)
             gate.remove_old_directories()
-            self.assertEqual(os.listdir(directory), [f"gate.{os.getpid()}.x"])
+            self.assertEqual(sorted(os.listdir(directory)),
+                             sorted([f"gate.{os.getpid()}.x", f"gate.{ended}.link"]))
+
+    def test_a_link_is_removed_as_such(self):
+        with tempfile.TemporaryDirectory() as directory:
+            link, kept = os.path.join(directory, "perf-1.map"), os.path.join(directory, "real/empty")
+            os.makedirs(kept)
+            os.symlink(os.path.dirname(kept), link)
+            gate.remove(link)
+            self.assertEqual((os.path.lexists(link), os.path.isdir(kept)), (False, True))
 
 
 class Lanes(unittest.TestCase):
