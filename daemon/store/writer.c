@@ -300,6 +300,11 @@ static int busy_note(struct store *store, enum store_lock lock)
 {
 	char who[LOCK_OWNER_TEXT];
 
+	pthread_mutex_lock(&store->lock);
+	store->busy = lock == STORE_LOCK_READ
+			      ? "not written: another program read the database for long"
+			      : "not written: another program had locked the database";
+	pthread_mutex_unlock(&store->lock);
 	store_lock_owner(store, lock, who);
 	if (lock == STORE_LOCK_READ)
 		store_set_problem(store, STORE_PROBLEM_FILE,
@@ -310,11 +315,6 @@ static int busy_note(struct store *store, enum store_lock lock)
 		store_set_problem(store, STORE_PROBLEM_FILE,
 				  "%s: locked by %s; windows wait in memory, at most %d",
 				  store->path, who, STORE_QUEUE_MAX);
-	pthread_mutex_lock(&store->lock);
-	store->busy = lock == STORE_LOCK_READ
-			      ? "not written: another program read the database for long"
-			      : "not written: another program had locked the database";
-	pthread_mutex_unlock(&store->lock);
 	return -EBUSY;
 }
 
