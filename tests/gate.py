@@ -350,10 +350,9 @@ def run_lanes(lanes, seconds, own):
 def run(build, sanitized, seconds, multiplier, with_live):
     """Runs the gate. Returns the exit code."""
     quarantined = [line[0] for line in read_quarantine()]
-    plain = [Part(build, "beside", ("doc", "store", "proto"), False)]
-    if with_live:
-        plain.insert(0, Part(build, "gate", ("live",), False))
-    late = [Part(sanitized, "gate", ("unit", "proto", "fuzz"), True)]
+    live = [Part(build, "gate", ("live",), False)] if with_live else []
+    beside = [Part(sanitized, "gate", ("unit", "proto", "fuzz"), True),
+              Part(build, "beside", ("doc", "store", "proto"), False)]
     set_up_process()
     remove_old_directories()
     own = {}
@@ -363,7 +362,7 @@ def run(build, sanitized, seconds, multiplier, with_live):
         os.chmod(directory, 0o1777)
         os.environ["TMPDIR"] = directory
         with open(os.path.join(sanitized, "meson-logs", "output"), "w", encoding="utf-8") as output:
-            lanes = [Lane(plain, quarantined, multiplier, None), Lane(late, quarantined, multiplier, output)]
+            lanes = [Lane(live, quarantined, multiplier, None), Lane(beside, quarantined, multiplier, output)]
             code, reason = run_lanes(lanes, seconds, own)
         left = [*kill_leftovers(), *unmount_below(directory), *remove_marks(own)]
         os.close(lock)
