@@ -213,19 +213,22 @@ record = subprocess.Popen(
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
 )
-h.wait_until(
-    lambda: any(not s["always"] and "ended" not in s
-                for s in daemon.call("io.stackd.Sessions")["sessions"]),
-    
-    "the recording to begin",
-)
+
+
+def recordings():
+    return [s["id"] for s in daemon.call("io.stackd.Sessions")["sessions"] if not s["always"] and "ended" not in s]
+
+
+(recorded,) = h.wait_until(recordings, "the recording to begin")
 daemon.stop()
 daemon.start()
 out, err = record.communicate(timeout=h.HANG_SECONDS)
 h.check(record.returncode == 7 and not out, f"exit {record.returncode}, expected 7: {err.decode()}")
 h.check(b"the daemon closed the connection" in err, f"it says why: {err.decode()}")
-kept = err.decode().rsplit(maxsplit=1)[1]
-kept = daemon.ctl("snapshot", kept, "-n", "1")
+# The client may not have read yet which session it has.
+said = err.decode().split()[-1]
+h.check(said in (recorded, "connection"), f"and which session it was: {recorded}, {err.decode()}")
+kept = daemon.ctl("snapshot", recorded, "-n", "1")
 h.check(kept.code == 0 and "waits" in kept.out, f"what it had recorded is there: {kept}")
 running = [s for s in daemon.call("io.stackd.Sessions")["sessions"] if "ended" not in s]
 h.check(all(s["always"] for s in running), f"its session is over: {running}")
