@@ -15,6 +15,7 @@
 
 #include "daemon/host/proc_maps.h"
 #include "daemon/module/module.h"
+#include "daemon/process/process.h"
 
 struct unwind_mapping_found;
 
@@ -83,14 +84,7 @@ void process_maps_want_rows(struct process_maps *maps);
 /* Does the same also for big files, whose rows are else loaded only when walks have needed them. */
 void process_maps_expect_rows(struct process_maps *maps);
 
-/* How many of the mapped files with code have their unwind rows loaded. */
-struct process_files {
-	size_t n;	/* number of files; one counts again where it is mapped apart */
-	size_t awaited; /* those whose rows are still to be loaded */
-	size_t partial; /* those of whose rows only some had room */
-	size_t rowless; /* those that have no unwind rows */
-	size_t refused; /* those that could not be read, or whose rows had no room */
-};
+/* Counts the mapped files with code. */
 void process_maps_files(const struct process_maps *maps, struct process_files *out);
 
 /*

@@ -255,6 +255,15 @@ size_t process_table_walk_stats(struct process_table *table, struct walk_stats *
  */
 void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 
+/* How many of the files with code that a process has mapped have their unwind rows loaded. */
+struct process_files {
+	size_t n;	/* number of files; one counts again where it is mapped apart */
+	size_t awaited; /* those whose rows are still to be loaded */
+	size_t partial; /* those of whose rows only some had room */
+	size_t rowless; /* those that have no unwind rows */
+	size_t refused; /* those that could not be read, or whose rows had no room */
+};
+
 /* What is known of a process, so that its stacks are walked and named to their end. */
 struct process_settled {
 	char comm[16];
@@ -264,11 +273,7 @@ struct process_settled {
 	bool is_hanging; /* reading them has not come back */
 	bool is_shown;	 /* walks of its stacks find its mappings */
 	bool is_full;	 /* there is no room for its mappings */
-	size_t files;	 /* number of files with code that it has mapped */
-	size_t awaited;	 /* number of those whose unwind rows are still to be loaded */
-	size_t partial;	 /* number of those of whose unwind rows only some had room */
-	size_t rowless;	 /* number of those without unwind rows */
-	size_t refused;	 /* number of those that could not be read, or whose rows had no room */
+	struct process_files files;
 };
 
 /*

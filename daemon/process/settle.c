@@ -32,17 +32,11 @@ static int shown_check(struct process *process)
 /* Sets what is known of the files of a process whose mappings were read. */
 static void files_settle(struct process *process, struct process_settled *out)
 {
-	struct process_files files;
 	int r = shown_check(process);
 
 	process_maps_expect_rows(process->maps);
 	process_table_note_files(process->table);
-	process_maps_files(process->maps, &files);
-	out->files = files.n;
-	out->awaited = files.awaited;
-	out->partial = files.partial;
-	out->rowless = files.rowless;
-	out->refused = files.refused;
+	process_maps_files(process->maps, &out->files);
 	out->is_full = r == -ENOENT;
 	out->is_shown = !r;
 }
@@ -59,7 +53,7 @@ static void settle(struct process *process, uint64_t begun, struct process_settl
 	if (out->is_read && !out->is_kernel)
 		files_settle(process, out);
 	out->is_settled = out->is_kernel ||
-			  (out->is_read && !out->awaited && (out->is_shown || out->is_full));
+			  (out->is_read && !out->files.awaited && (out->is_shown || out->is_full));
 }
 
 int process_table_settle(struct process_table *table, int32_t pid, struct process_settled *out)

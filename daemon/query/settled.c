@@ -53,7 +53,7 @@ static int awaited_make(const struct process_settled *known, bool is_late, struc
 		 "its mappings wait to be read");
 	line_add(&lines, known->is_read && !known->is_shown && !known->is_full,
 		 "its mappings wait to be passed to the walks of stacks");
-	r = files_add(answer->arena, &lines, known->awaited, "file waits to be read",
+	r = files_add(answer->arena, &lines, known->files.awaited, "file waits to be read",
 		      "files wait to be read");
 	answer->reply.settled.awaited = (struct wire_strs){ lines.v, lines.n };
 	return r;
@@ -70,14 +70,14 @@ static int lacks_make(const struct process_settled *known, bool has_walks, struc
 	line_add(&lines, !r && has_walks && known->is_full,
 		 "its mappings have no room, see [unwind] max_memory");
 	if (!r && has_walks)
-		r = files_add(arena, &lines, known->rowless, "file has no unwind rows",
+		r = files_add(arena, &lines, known->files.rowless, "file has no unwind rows",
 			      "files have no unwind rows");
 	if (!r)
-		r = files_add(arena, &lines, known->partial,
+		r = files_add(arena, &lines, known->files.partial,
 			      "file has room for only some of its unwind rows",
 			      "files have room for only some of their unwind rows");
 	if (!r)
-		r = files_add(arena, &lines, known->refused,
+		r = files_add(arena, &lines, known->files.refused,
 			      "file could not be read, or its unwind rows have no room",
 			      "files could not be read, or their unwind rows have no room");
 	answer->reply.settled.lacks = (struct wire_strs){ lines.v, lines.n };
@@ -93,7 +93,7 @@ static int answer_make(const struct recorder *recorder, const struct process_set
 	if (!r)
 		r = lacks_make(known, recorder->unwind != NULL, answer);
 	reply->settled = known->is_settled && !is_late;
-	reply->files = (int64_t)known->files;
+	reply->files = (int64_t)known->files.n;
 	reply->comm = arena_strdup(answer->arena, known->comm);
 	return !r && !reply->comm ? -ENOMEM : r;
 }

@@ -1671,7 +1671,7 @@ static struct process_settled settled(pid_t pid)
 			return known;
 		usleep(1000);
 	}
-	fail_msg("process %d is not settled: %zu files awaited", pid, known.awaited);
+	fail_msg("process %d is not settled: %zu files awaited", pid, known.files.awaited);
 	return known;
 }
 
@@ -1690,13 +1690,15 @@ static void settled_is_said_when_all_is_loaded(void **state)
 	/* Nobody has reported the process: it is read now, and its program begins to be. */
 	assert_int_equal(process_table_settle(table, child.pid, &known), 0);
 	assert_true(known.is_read && known.is_shown && !known.is_kernel);
-	assert_true(known.awaited >= 1);
+	assert_true(known.files.awaited >= 1);
 	assert_false(known.is_settled);
 	known = settled(child.pid);
-	assert_int_equal(known.awaited + known.partial + known.rowless + known.refused, 0);
+	assert_int_equal(known.files.awaited + known.files.partial + known.files.rowless +
+				 known.files.refused,
+			 0);
 	/* A library that it opens is awaited by the next question. */
 	poke(&child);
-	assert_int_equal(settled(child.pid).files, known.files + 1);
+	assert_int_equal(settled(child.pid).files.n, known.files.n + 1);
 	/* Its entry is gone, as if a BPF program had not copied it. */
 	on_drop(NULL, (uint32_t)child.pid);
 	assert_true(settled(child.pid).is_shown);
