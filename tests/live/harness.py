@@ -39,7 +39,7 @@ LOOP_SECONDS = 0.003
 HANG_SECONDS = 600 if os.environ.get("STACKD_UNIT") else 120
 
 _failures = []
-_daemons = []
+_daemons = set()
 
 
 def _measure_slowness():
@@ -281,10 +281,11 @@ class Daemon:
                 [*prefix, *self.argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, **kwargs
             )
         atexit.register(stop_process, self.process)
-        _daemons.append(self)
         self._wait_ready()
 
     def _wait_ready(self):
+        _daemons.add(self)
+
         def ready():
             if self.process.poll() is not None:
                 self._give_up(f"the daemon ended with {self.process.returncode}")

@@ -67,7 +67,7 @@ for probe in ("offcpu", "oncpu"):
     text = daemon.ctl("snapshot", probe, "--each", "2s", *RANGE)
     lines = re.findall(r"(?m)^\d\d:\d\d:\d\d .*%  \S", text.out)
     h.check(text.code == 0 and len(lines) == len(slices), f"{probe}: a line each: {text} {text.out}")
-    
+
 # Several ranges are one call. They overlap, come in any order and repeat; one lies before the first
 # window. Each is answered as if it had been asked for alone, in the order of the request.
 spans = [(end - 2, end - 1), (end - 5, end), (end - 4, end - 2), (end - 2, end - 1), (1000, 2000)]
