@@ -291,9 +291,11 @@ def directory_lock(path):
 
 
 def remove_old_directories():
-    """Removes the directories of gates that were killed. What is mounted there is not to be emptied."""
+    """Removes the directories of gates that were killed. One that has just begun has no lock yet, but lives.
+    What is mounted there is not to be emptied."""
     for path in glob.glob(DIRECTORY.format("*") + "*"):
-        fd = directory_lock(path)
+        is_alive = os.path.exists(f"/proc/{path.split('.')[-2]}")
+        fd = None if is_alive else directory_lock(path)
         if fd is None:
             continue
         unmount_below(path)
