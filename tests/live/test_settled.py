@@ -57,11 +57,13 @@ def before_the_daemon():
 
 
 def big_file():
-    """A program so big that its unwind rows are read only when a walk needs them, or somebody asks."""
-    daemon = Daemon(ROOMY)
+    """A program so big that its unwind rows are read only when a walk needs them, or somebody asks. It has slept
+    since before the daemon, and stacks of sleepers are not read: no walk has needed them."""
     path = next(copies("o2"))
     os.truncate(path, 9 << 20)
     program = Program("", "deep", 1, 1, SLEEP_US, path=path).ready()
+    wait_in(program.pid, "pipe_read")
+    daemon = Daemon(ROOMY, "probe.offcpu.max_open_stacks=0")
     first = daemon.call("io.stackd.Settled", pid=program.pid)
     check(not first["settled"] and first["awaited"], f"a big file is awaited: {first}")
     check_first(daemon, [program], "a big file")
