@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sums up logs of meson: prints each test that failed with the end of what it said, and each test or
-part of one that was skipped with the reason; the last line is "N passed, N failed, N skipped". Ends
-with 1 if a test failed, or if none passed.
+part of one that was skipped with the reason; the last line is "N passed, N failed, N skipped", and "N without
+verdict" where there are some: tests that failed in nothing, but in which the host was too busy for an estimate,
+see tests/live/noise.py. Ends with 1 if a test failed, or if none passed; else with 3 if one has no verdict, or,
+with --whole, if one was skipped that MAY_SKIP does not allow.
 
-With --strict, a skip counts as a failure unless a line of the file MAY_SKIP allows it: the name of a
+With --strict, such a skip, also of a part, counts as a failure. A line of the file MAY_SKIP is the name of a
 test, and a regular expression that the reason begins with.
 
 A test that was asked for and has no result has failed, see results_of(). Each --note is a line that is
 printed before the last one. --record adds a line to a file: BEGIN, the minutes that the tests took one after
-the other, the numbers, and the names of those that failed.
+the other, the numbers, and the names of those that failed and of those without a verdict, with the first reason.
 
-Usage: results.py [--strict] [--code CODE] [--note TEXT]... [--record FILE BEGIN] MAY_SKIP LOG...
+Usage: results.py [--strict] [--whole] [--code CODE] [--note TEXT]... [--record FILE BEGIN] MAY_SKIP LOG...
 """
 
 import argparse
+import collections
 import json
 import os
 import re
@@ -26,6 +29,7 @@ GOOD = ("OK", "EXPECTEDFAIL")
 # lists the names again at the end.
 PART = re.compile(r"^(?:left out|skipped): (.+)$|^(.+): left out$")
 UNITTEST_PART = re.compile(r"^(.+) \.\.\. skipped ['\"](.*)['\"]$")
+NO_VERDICT = re.compile(r"^no verdict: (.+)$")
 CMOCKA_PART = re.compile(r"^(?:\w+: )?\[  SKIPPED \] (\w+)(?:\\n)?$")
 
 
@@ -81,6 +85,11 @@ def reason_of(result):
     return lines[-1].removeprefix("skipped: ") if lines else "no reason"
 
 
+def unsure_of(result):
+    """Returns what a test has no verdict on, and why."""
+    return [match[1] for line in lines_of(result) if (match := NO_VERDICT.match(line))]
+
+
 def read_allowed(path):
     """Returns [(test, compiled reason)] of the lines of a file; # begins a comment."""
     with open(path, encoding="utf-8") as f:
@@ -92,18 +101,24 @@ def is_allowed(allowed, name, reason):
     return any(test == name and pattern.match(reason) for test, pattern in allowed)
 
 
-def judge(result, allowed):
-    """Returns ("passed", "failed" or "skipped", lines to print). Where `allowed` is None, every skip
-    is allowed."""
+def judge(result, allowed, is_strict):
+    """Returns ("passed", "failed", "skipped", "missing" or "without verdict", lines to print). One that is missing
+    was skipped, which `allowed` does not allow."""
     name, is_whole = name_of(result), result["result"] == "SKIP"
     if result["result"] not in GOOD and not is_whole:
         return "failed", []
+    unsure = unsure_of(result)
+    is_whole = is_whole and not unsure
     reasons = [reason_of(result)] if is_whole else parts_left_out(result)
-    refused = [r for r in reasons if allowed is not None and not is_allowed(allowed, name, r)]
+    others = [r for r in reasons if not is_allowed(allowed, name, r)]
+    refused = others if is_strict else []
     word = "skipped" if is_whole else "left out"
     lines = [f"{name}: FAILED, as it must not be {word} here: {r}" if r in refused
              else f"{name}: {word}: {r}" for r in reasons]
-    return "failed" if refused else "skipped" if is_whole else "passed", lines
+    lines += [f"{name}: no verdict: {text}" for text in unsure]
+    if refused or unsure:
+        return "failed" if refused else "without verdict", lines
+    return ("missing" if others else "skipped") if is_whole else "passed", lines
 
 
 def print_failure(result):
@@ -115,19 +130,20 @@ def print_failure(result):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--code", type=int, default=0)
     parser.add_argument("--note", action="append", default=[])
     parser.add_argument("--record", nargs=2)
     parser.add_argument("may_skip")
     parser.add_argument("logs", nargs="*")
     args = parser.parse_args()
-    allowed = read_allowed(args.may_skip) if args.strict else None
-    counts, said, failed, seconds = dict.fromkeys(("passed", "failed", "skipped"), 0), [], [], 0
+    allowed, names, said, seconds = read_allowed(args.may_skip), collections.defaultdict(list), [], 0
+    unsure = []
     for result in results_of(args.logs):
-        outcome, lines = judge(result, allowed)
-        counts[outcome] += 1
+        outcome, lines = judge(result, allowed, args.strict)
+        names[outcome].append(name_of(result))
         seconds += result["duration"]
-        failed += [name_of(result)] if outcome == "failed" else []
+        unsure += [f"{name_of(result)} (no verdict: {unsure_of(result)[0]})"] if outcome == "without verdict" else []
         said += lines
         if result["result"] not in (*GOOD, "SKIP"):
             print_failure(result)
@@ -135,13 +151,18 @@ def main():
     # Logs of a run that was cut short show no failure.
     if args.code:
         print(f"\nmeson test ended with code {args.code}")
-    last = "{passed} passed, {failed} failed, {skipped} skipped".format(**counts)
+    failed, missing = names["failed"], names["missing"]
+    last = f"{len(names['passed'])} passed, {len(failed)} failed, {len(names['skipped'] + missing)} skipped"
+    last += f", {len(unsure)} without verdict" if unsure else ""
     if args.record:
         with open(args.record[0], "a", encoding="utf-8") as f:
             ended = [f"(ended with {args.code})"] if args.code and not failed else []
-            f.write(" ".join([args.record[1], f"{seconds / 60:.0f} min:", last, *failed, *ended]) + "\n")
+            words = [args.record[1], f"{seconds / 60:.0f} min:", last, *failed, *ended]
+            f.write(" ".join(words + unsure) + "\n")
     print(f"\n{last}")
-    return 1 if counts["failed"] or args.code or not counts["passed"] else 0
+    if failed or args.code or not names["passed"] + unsure:
+        return 1
+    return 3 if unsure or (args.whole and missing) else 0
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 
+import noise
+
 SKIP = 77
 NS_PER_S = 1_000_000_000
 
@@ -31,39 +33,17 @@ PROGS = os.environ.get("PROGS", ".")
 ROOM = ("probe.offcpu.max_keys=131072", "probe.offcpu.stack_ring=32M",
         "probe.offwake.max_keys=65536", "window.max_memory=256M")
 
-# The time that the loop below takes on an idle machine of today.
-LOOP_SECONDS = 0.003
-
 # What must happen may take so long. It is no claim: nothing takes so long on a busy host, so that what has
 # not come by then hangs. An emulated machine is slower.
 HANG_SECONDS = 600 if os.environ.get("STACKD_UNIT") else 120
 
 _failures = []
+_no_verdicts = []
 _daemons = set()
-
-
-def _measure_slowness():
-    """Returns how many times slower than that this machine is, at least 1. An emulated one is far
-    slower."""
-
-    def loop_seconds():
-        start = time.perf_counter()
-        sum(i * i for i in range(100_000))
-        return time.perf_counter() - start
-
-    return max(min(loop_seconds() for _ in range(3)) / LOOP_SECONDS, 1.0)
-
-
-SLOWNESS = _measure_slowness()
+_noise = noise.Noise()
 
 # SIGTERM ends a test through exit(), so that its registered cleanup runs.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-
-
-def patience(seconds):
-    """Returns how long to wait here for a thing that takes at most `seconds` on a machine of
-    today."""
-    return seconds * SLOWNESS
 
 
 def skip(reason):
@@ -92,23 +72,55 @@ def check(condition, text):
 EVENTS_ONLY = "events" in sys.argv[1:]
 
 
-def estimate(condition, text):
-    """Does what check() does for shares, rates and times that the host can change. Of events only, it prints
-    the result and judges nothing."""
-    if not EVENTS_ONLY:
+def estimate(condition, text, off=1.0):
+    """Does what check() does for shares, rates and times that the host can change. Where the condition is false
+    and the noise of the host so far can have caused that, there is no verdict. `off` is the factor by which a value
+    misses its bound; if more than the noise can cause, that is a failure. Of events only, it prints the result
+    and judges nothing."""
+    if EVENTS_ONLY:
+        print(f"{'seen' if condition else 'not seen'}, which is not judged: {text}")
+        return bool(condition)
+    _noise.note()
+    if condition or _noise.factor() <= off:
         return check(condition, text)
-    print(f"{'seen' if condition else 'not seen'}, which is not judged: {text}")
-    return bool(condition)
+    _no_verdicts.append(f"{text} ({_noise.words()})")
+    print(f"no verdict: {_no_verdicts[-1]}", flush=True)
+    return False
+
+
+def _off(value, bound):
+    """Returns the factor, 1 or more, between two numbers; infinite where there is none."""
+    ratio = value / bound if bound else 0
+    return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
+
+
+def estimate_least(value, least, text):
+    return estimate(value >= least, text, _off(value, least))
+
+
+def estimate_most(value, most, text):
+    return estimate(value <= most, text, _off(value, most))
+
+
+def _near(value, expected, tolerance, text, slack):
+    """Returns the number within bounds that is nearest to value, and the text with the numbers."""
+    within = abs(expected) * tolerance + slack
+    off = (value - expected) / expected * 100 if expected else float("inf")
+    return (min(max(value, expected - within), expected + within),
+            f"{text}: {value} is within {tolerance:.1%} of {expected} ({off:+.2f} %)")
 
 
 def check_near(value, expected, tolerance, text, slack=0):
-    """Estimates that value is within tolerance (a share of expected) plus slack (absolute) of
-    expected."""
-    off = (value - expected) / expected * 100 if expected else float("inf")
-    return estimate(
-        abs(value - expected) <= abs(expected) * tolerance + slack,
-        f"{text}: {value} is within {tolerance:.1%} of {expected} ({off:+.2f} %)",
-    )
+    """Estimates that value is within tolerance (a share of expected) plus slack (absolute) of expected."""
+    bound, text = _near(value, expected, tolerance, text, slack)
+    return estimate(value == bound, text, _off(value, bound))
+
+
+def check_sum(value, expected, tolerance, text, slack=0):
+    """Checks as an event what check_near() estimates: two numbers from the same data, which the host cannot
+    change."""
+    bound, text = _near(value, expected, tolerance, text, slack)
+    return check(value == bound, text)
 
 
 def failures():
@@ -129,12 +141,16 @@ def run_parts(*parts):
 
 
 def finish():
-    """Prints the failed checks and ends with the test's exit code; must be called last."""
+    """Prints the failed checks and the estimates without a verdict, and ends with the test's exit code, which is
+    that of a skip if there are only the latter; must be called last."""
     if _failures:
         print(f"{len(_failures)} checks failed:")
         for text in _failures:
             print(f"  {text}")
         sys.exit(1)
+    if _no_verdicts:
+        print(f"{len(_no_verdicts)} estimates have no verdict")
+        sys.exit(SKIP)
     sys.exit(0)
 
 
@@ -160,6 +176,7 @@ def wait_until(condition, what):
     begun = time.monotonic()
     while True:
         value = condition()
+        _noise.note()
         took = time.monotonic() - begun
         if value:
             _note_margin(took, what)
@@ -237,6 +254,7 @@ def run(argv, timeout=HANG_SECONDS, **kwargs):
         timeout=timeout,
         **kwargs,
     )
+    _noise.note()
     out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
     return Result([str(a) for a in argv], done.returncode, out, err)
 
@@ -285,6 +303,7 @@ class Daemon:
 
     def _wait_ready(self):
         _daemons.add(self)
+        _noise.roots.add(self.process.pid)  # a unit's is not below this process
 
         def ready():
             if self.process.poll() is not None:
@@ -729,7 +748,7 @@ class CpuUse:
     def check(self, share, text, besides=0):
         """Checks that it was less than this share of the time, and these seconds besides."""
         used, took = cpu_seconds(self.pid) - self.used, time.monotonic() - self.begun
-        estimate(used < share * took + besides, f"{text}: {used:.2f} s of CPU time in {took:.2f} s")
+        estimate_most(used, share * took + besides, f"{text}: {used:.2f} s of CPU time in {took:.2f} s")
 
 
 def threads_of(pid):

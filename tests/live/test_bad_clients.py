@@ -20,13 +20,13 @@ def check_daemon(daemon, text):
     result, took = snapshot_take(daemon)
     error = result.err.strip()
     check(result.code == 0, f"after {text}: others are answered: {result.code} {error}")
-    check(took < 2 + 4 * undisturbed, f"after {text}: {took:.2f} s, {undisturbed:.2f} s before")
+    estimate_most(took, 2 + 4 * undisturbed, f"after {text}: {took:.2f} s, {undisturbed:.2f} s before")
     check(daemon.process.poll() is None, f"after {text}: the daemon runs")
 
 
 def raw_socket(daemon):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    s.settimeout(patience(10))
+    s.settimeout(HANG_SECONDS)
     s.connect(daemon.socket)
     return s
 
@@ -35,7 +35,7 @@ def answer_to(daemon, data):
     """Returns all that comes back for these bytes, until the daemon closes or is silent for a
     while."""
     with raw_socket(daemon) as s:
-        s.settimeout(patience(1))
+        s.settimeout(1)
         answer = b""
         with contextlib.suppress(OSError):
             s.sendall(data)
@@ -129,7 +129,7 @@ def check_slow(daemon):
     with raw_socket(daemon) as s:
         s.setblocking(False)
         sent = 0
-        deadline = time.monotonic() + patience(5)
+        deadline = time.monotonic() + 5
         while time.monotonic() < deadline and sent < 2000:
             try:
                 s.send(data)

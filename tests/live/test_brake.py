@@ -55,7 +55,7 @@ print(f"{cost['braked']} waits left to chance, under {cost['brake_below_ns'] / 1
 check(cost["braked"] > 1000, f"the brakes acted: {cost}")
 check(cost["brake_below_ns"] > NAP_US * 1000, "the naps were shorter")
 check(snapshot["sample_below_ns"] >= cost["brake_below_ns"], "the length is that of the answer")
-check_near(cost["budget_ns"], 0.04 * cost["limited_ns"], 0.001, "the budget is in the windows")
+check_sum(cost["budget_ns"], 0.04 * cost["limited_ns"], 0.001, "the budget is in the windows")
 check(cost["limited_ns"] == cost["length_ns"], "all windows had a limit")
 check_sums(daemon, snapshot, switches, span)
 check_estimate(snapshot, 0.1)

@@ -42,7 +42,7 @@ def counted(daemon, rate):
 def load_of(daemon):
     """Returns a rate at which recording every call takes a good part of a CPU, and that part in
     %."""
-    rate = int(40000 / SLOWNESS)
+    rate = 10000
     while True:
         state, _, total, made = counted(daemon, rate)
         print(f"{rate} wanted: {made / SECONDS:.0f} calls a second, {state.get('load')} %", flush=True)

@@ -46,11 +46,11 @@ def check_now(daemon, shift, text):
     coverage = reply["coverage"]
     late = now(shift) - coverage["used"]["end"]["ns"]
     check(abs(late) < HOUR / 2, f"{text}: the answer ends {late / 1e9:.3f} s ago, by this clock")
-    estimate(abs(late) < 2 * NS_PER_S, f"{text}: the answer ends {late / 1e9:.3f} s ago")
+    estimate_most(abs(late), 2 * NS_PER_S, f"{text}: the answer ends {late / 1e9:.3f} s ago")
     whole = coverage["covered_ns"] == coverage["asked_ns"] and not coverage["gaps"]
     check(whole, f"{text}: {coverage['covered_ns']} of {coverage['asked_ns']} ns covered: {coverage['gaps']}")
     check(reply["totals"]["waits"] > 0, f"{text}: {reply['totals']['waits']} waits")
-    estimate(reply["totals"]["waits"] > 50, f"{text}: these are many")
+    estimate_least(reply["totals"]["waits"], 50, f"{text}: these are many")
 
 
 class Follower(threading.Thread):

@@ -21,8 +21,8 @@ def longest(o):
     o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
     # The other stacks are of a preemption on its way back from the sleep.
     for entry in [e for e in o.some(LONG) if e.has("nanosleep")]:
-        most = h.patience(300_000)
-        o.check(20_000 <= entry.longest < most, f"a little over 20 ms: {entry.longest}")
+        o.check(20_000 <= entry.longest, f"20 ms at least: {entry.longest}")
+        h.estimate_most(entry.longest, 300_000, f"{o.label}: it is little more: {entry.longest}")
         o.check(entry.longest <= entry.value, f"it is within the total of {entry.value}")
         o.check(r.began < entry.end < time.time(), f"it ended during the recording: {entry.end}")
 

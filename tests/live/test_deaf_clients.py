@@ -90,7 +90,8 @@ h.check(whole["shown"]["rows"] >= 800, "then all is answered again")
 
 windows = daemon.call("io.stackd.Windows", probe="offcpu")
 longest = max(w["length_ns"] for w in windows["windows"]) / h.NS_PER_S
-h.check(not windows["gaps"] and longest < 1 + h.patience(3), f"no window was late: {longest} s")
+h.check(not windows["gaps"], "no window is missing")
+h.estimate_most(longest, 4, f"no window was late: {longest} s")
 h.check_nothing_lost(daemon.status(), "status")
 h.check(daemon.process.poll() is None, "the daemon goes on")
 crowd.end()

@@ -82,7 +82,7 @@ def check_offcpu(answers):
     reply = check_json(answers, "offcpu")
     totals = reply["totals"]
     exact = totals["blocked_ns"] + totals["runnable_ns"]
-    check_near(reply["shown"]["total_ns"], exact, 0.0001, "offcpu: all rows", slack=1_000_000)
+    check_sum(reply["shown"]["total_ns"], exact, 0.0001, "offcpu: all rows", slack=1_000_000)
     check_rows(answers, "offcpu", "--idle")
     text = answers.text("--idle", "-n", "1").out
     check("rows       % of ~" not in text, "offcpu: the sum of all is exact")
@@ -103,7 +103,7 @@ def check_folded(answers):
     result = answers.text("-f", "--idle")
     totals = answers.json("-n", "0", "--idle")["totals"]
     us = (totals["blocked_ns"] + totals["runnable_ns"]) / 1000
-    check_near(sum(parse_folded(result.out).values()), us, 0.0001, "folded: us", slack=1000)
+    check_sum(sum(parse_folded(result.out).values()), us, 0.0001, "folded: us", slack=1000)
     check(MESSAGE in result.err, f"folded: it is said on stderr: {result.err.strip()}")
     exact = answers.daemon.ctl("snapshot", "oncpu", "-f", "--window", "1min")
     check(MESSAGE not in exact.err, "oncpu, folded: nothing to say")

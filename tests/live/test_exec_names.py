@@ -130,10 +130,10 @@ for what in dict.fromkeys(values[0] for values in truth.values()):
     total = sum(values[0] == what for values in truth.values())
     rows, names = len(seen.get(what, ())), len(named.get(what, ()))
     check(rows > 0, f"{what}: {rows} of {total} processes have a row")
-    estimate(rows > 0.9 * total, f"{what}: these are most")
+    estimate_least(rows, 0.9 * total, f"{what}: these are most")
     # At first, a file is read while its first process may have ended already.
     check(names > 0 or what == "at first", f"{what}: {names} of {rows} have a stack through the program")
-    estimate(names > (0 if what == "at first" else 0.9) * rows, f"{what}: these are most")
+    estimate_least(names, 1 if what == "at first" else 0.9 * rows, f"{what}: these are most")
 check(not wrong, f"no wrong name: {len(wrong)}, such as {wrong[:5]}")
 print(f"lost: {lost_text(daemon.status())}")
 daemon.stop()

@@ -56,7 +56,7 @@ def check_long(program, snapshot):
 def check_sums(snapshot):
     totals = snapshot["totals"]
     off_cpu = totals["blocked_ns"] + totals["runnable_ns"]
-    check_near(sum(row["total_ns"] for row in snapshot["rows"]), off_cpu, 0.002,
+    check_sum(sum(row["total_ns"] for row in snapshot["rows"]), off_cpu, 0.002,
                "the rows add up to the exact total", slack=1_000_000)
     check_lost(snapshot, "the mixture")
 

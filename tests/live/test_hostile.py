@@ -103,7 +103,7 @@ def check_bounded(daemon, label, before):
     # When it has just been started, it reads the files of all programs that run.
     use.check(0.5, f"{label}: the daemon used", besides=1)
     grown = memory_kib(daemon) - memory
-    estimate(grown < GROWTH_KIB, f"{label}: the daemon has {grown} KiB more")
+    estimate_most(grown, GROWTH_KIB, f"{label}: the daemon has {grown} KiB more")
 
 
 def check_lies(daemon):
@@ -126,7 +126,7 @@ def check_lies(daemon):
         rows = [r for p in liars for r in daemon.snapshot("-p", p.pid)["rows"] if r["state"] == "S"]
         check(rows, f"{label}: {row_sum(rows, 'count')} waits recorded")
         # A sleep that the scheduler hides is counted as lost.
-        estimate(row_sum(rows, "count") >= len(liars), f"{label}: these are all")
+        estimate_least(row_sum(rows, "count"), len(liars), f"{label}: these are all")
         rows = rows_with(daemon.snapshot("-p", beside.pid), "short_wait")
         check(rows and not rows[0]["user"]["flags"], f"{label}: the program beside it is whole")
         check_bounded(daemon, label, before)

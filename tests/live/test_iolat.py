@@ -111,12 +111,12 @@ for name, found, own in (
 ):
     total, seen = h.row_sum(found), sum(calls[w]["ns"] for w in own)
     h.check(total <= seen, f"{name}: {total} ns, no more than the {seen} the program saw")
-    h.estimate(total >= seen // 3, f"{name}: {total} ns, most of the {seen} the program saw")
+    h.estimate_least(total, seen // 3, f"{name}: {total} ns, most of the {seen} the program saw")
     for row in found:
         io = row["io"]
         parts = sum(io[p + "_ns"] for p in
                     ("cpu", "runnable", "device", "queue", "throttled", "other"))
-        h.check_near(parts, row["total_ns"], 0.01, f"{name}: parts of the time", 1000)
+        h.check_sum(parts, row["total_ns"], 0.01, f"{name}: parts of the time", 1000)
         h.check(sum(row["buckets"]) == row["count"], f"{name}: buckets add up")
         h.check(row["max_tid"] == program.pid, f"{name}: the thread of the longest: {row['max_tid']}")
         h.check(io["p50_ns"] <= io["p90_ns"] <= io["p99_ns"] <= row["max_ns"],
@@ -128,7 +128,7 @@ if disk:
     requests = select(rows, "block", "read", device=disk)
     # A host may hide from BPF the threads in which requests end.
     h.check(count_of(requests) > 0, f"requests: {count_of(requests)}")
-    h.estimate(count_of(requests) >= COUNT, f"requests: {count_of(requests)} of {COUNT}")
+    h.estimate_least(count_of(requests), COUNT, f"requests: {count_of(requests)} of {COUNT}")
     for row in requests:
         device = h.row_sum(select(rows, "device", "read", device=disk))
         queue = h.row_sum(select(rows, "queue", "read", device=disk))
@@ -139,14 +139,14 @@ if disk:
     asleep = sum(r["io"]["device_ns"] for r in reads)
     device = h.row_sum(select(rows, "device", "read", device=disk))
     h.check(asleep > 0, f"reads slept {asleep} ns")
-    h.estimate(asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
+    h.estimate_most(asleep, device * 1.05, f"reads slept {asleep} ns of the device's {device}")
     everybody = snapshot("--until", h.at(end), "--layer", "block", "--disk", disk)["rows"]
     for op in ("read", "flush"):
         seen, stats, most = (count_of(select(everybody, "block", op)), after[op] - before[op],
                              last[op] - first[op])
         h.check(seen <= most, f"{op} requests: {seen}, /proc/diskstats at most {most}")
-        h.estimate(stats - may_miss(daemon, stats) <= seen,
-                   f"{op} requests: {seen}, /proc/diskstats {stats} to {most}")
+        h.estimate_least(seen, stats - may_miss(daemon, stats),
+                         f"{op} requests: {seen}, /proc/diskstats {stats} to {most}")
 
 # Layers: an operation within another takes no longer, and own times add up to the whole.
 if has_layers:
@@ -162,7 +162,7 @@ if has_layers:
              and r["io"].get("filesystem") not in ("pipe",)]
     whole = h.row_sum([r for r in files if r["io"]["layer"] == "syscall"])
     own = sum(r["io"]["own_ns"] for r in files)
-    h.check_near(own, whole, 0.01, f"own times of all layers {own}, the calls {whole}")
+    h.check_sum(own, whole, 0.01, f"own times of all layers {own}, the calls {whole}")
 
 # Rows by process include other processes; the names in the filter are checked.
 others = snapshot("--by", "process", "--layer", "syscall")["rows"]
@@ -281,7 +281,7 @@ if any(word in followed["hook"] for word in ("fentry", "kprobe")):
 if disk:
     requests = count_of(select(reply["rows"], "block", "read", device=disk))
     h.check(requests > 0, f"requests: {requests}")
-    h.estimate(COUNT <= requests, f"requests: {requests} of {COUNT}")
+    h.estimate_least(requests, COUNT, f"requests: {requests} of {COUNT}")
 h.check(any("above the layer fs" in note for note in reply["notes"]),
         f"a note says so: {reply['notes']}")
 lost = plain.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end))["lost"]

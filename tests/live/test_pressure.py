@@ -88,7 +88,7 @@ mine = unit_of(reply)
 if h.check(mine is not None, f"the unit is there: {[u['cgroup'] for u in pressure['units']]}"):
     check_stalls(mine, *unit, "unit")
     # Two threads on one CPU: one of them waits at any time.
-    h.estimate(mine["cpu"]["some_ppm"] > 900_000, f"its threads share a CPU: {mine['cpu']}")
+    h.estimate_least(mine["cpu"]["some_ppm"], 900_000, f"its threads share a CPU: {mine['cpu']}")
     want = mine["cpu"]["some_ns"] / pressure["units_length_ns"] * 1e6
     h.check(abs(mine["cpu"]["some_ppm"] - want) <= 1, f"ppm are the share of time: {want}")
     most = [max(u[r]["some_ns"] for r in RESOURCES) for u in pressure["units"]]
@@ -96,7 +96,7 @@ if h.check(mine is not None, f"the unit is there: {[u['cgroup'] for u in pressur
 for probe in ("oncpu", "iolat"):
     other = daemon.call("io.stackd.Snapshot", probe=probe, top=1, **SPAN)["pressure"]
     share = pressure["cpu"]["some_ppm"]
-    h.estimate(abs(other["cpu"]["some_ppm"] - share) < 50_000, f"{probe} has that of the host, too")
+    h.check_near(other["cpu"]["some_ppm"], share, 0, f"{probe} has that of the host, too", 50_000)
     h.check(not other["units"], f"{probe} has no units")
 
 text = daemon.ctl("snapshot", "--window", "2s")

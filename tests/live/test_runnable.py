@@ -83,7 +83,7 @@ def check_own_clocks(daemon, program, born, interrupts, label):
     died = daemon.cut()
     # One thread may have had all the time that interrupts and the hypervisor took. Some virtual
     # machines do not say how much that was; 2 % is what the law allows.
-    slack = interrupt_ns() - interrupts + patience(5_000_000)
+    slack = interrupt_ns() - interrupts + 5_000_000
     sum_ns = sum_own_ns = 0
     for value in program.values("spun"):
         totals = totals_of(daemon, [value["tid"]], born, died)["totals"]

@@ -54,7 +54,7 @@ def check_sums(programs, snapshot, daemon):
     totals = snapshot["totals"]
     check(snapshot["sample_below_ns"] == BELOW, "the answer says which waits were sampled")
     off_cpu = totals["blocked_ns"] + totals["runnable_ns"]
-    check_near(sum(row["total_ns"] for row in snapshot["rows"]), off_cpu, 0.0001,
+    check_sum(sum(row["total_ns"] for row in snapshot["rows"]), off_cpu, 0.0001,
                "the rows add up to the exact total", slack=1_000_000)
     sigma = math.sqrt(totals["short_ns"] * BELOW)
     off = (totals["sampled_ns"] - totals["short_ns"]) / sigma
@@ -74,7 +74,7 @@ def check_text(programs, daemon):
     snapshot = daemon.snapshot("--window", "5min", "-p", programs[0].pid)
     totals = snapshot["totals"]
     off_cpu = (totals["blocked_ns"] + totals["runnable_ns"]) / 1000
-    check_near(sum(folded.values()), off_cpu, 0.001, "folded: the sum is the exact total, us")
+    check_sum(sum(folded.values()), off_cpu, 0.001, "folded: the sum is the exact total, us")
 
 
 def check_many(daemon):

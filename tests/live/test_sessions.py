@@ -49,10 +49,10 @@ class Always:
         (count, total, _), least, most = (
             counted(reply), self.counted(self.inner), self.counted(self.outer))
         slack, slack_ns = 4 * most[2], 10_000_000 * most[2]
-        h.estimate(least[0] - slack <= count <= most[0] + slack,
-                   f"{name}: {count} waits, in the always-on data {least[0]} to {most[0]}")
-        h.estimate(least[1] - slack_ns <= total <= most[1] + slack_ns,
-                   f"{name}: {total} ns, in the always-on data {least[1]} to {most[1]}")
+        for value, low, high, unit in ((count, least[0] - slack, most[0] + slack, "waits"),
+                                       (total, least[1] - slack_ns, most[1] + slack_ns, "ns")):
+            h.estimate_least(value, low, f"{name}: {value} {unit}, in the always-on data {low} at least")
+            h.estimate_most(value, high, f"{name}: {value} {unit}, in the always-on data {high} at most")
 
 
 # The shorter the windows are, the closer are the bounds for a session, whose windows are others.
@@ -140,7 +140,7 @@ rows = [r for r in reply["rows"] if r["count"]]
 h.check(
     rows and all(LEAST * 1000 <= r["max_ns"] <= MOST * 1000 for r in rows), "-m and -M are exact"
 )
-h.estimate(sums(reply)[0] > 20, f"there are waits of 2 ms: {sums(reply)[0]}")
+h.estimate_least(sums(reply)[0], 20, f"there are waits of 2 ms: {sums(reply)[0]}")
 
 
 # The limit is reached by many clients that start sessions at the same time; a client that only asks
@@ -156,7 +156,7 @@ with concurrent.futures.ThreadPoolExecutor(6 if IN_MACHINE else 16) as pool:
         waits.append(time.monotonic() - asked)
     took = time.monotonic() - began
 many = [start.result().out.strip() for start in starts]
-h.estimate(max(waits) < took / 2, f"16 started in {took:.2f} s, answers within {max(waits):.2f} s")
+h.estimate_most(max(waits), took / 2, f"16 started in {took:.2f} s, answers within {max(waits):.2f} s")
 result = daemon.ctl("start", "oncpu")
 h.check(result.code == 3 and "max_sessions" in result.err,
         f"one session too many is refused: {result}")

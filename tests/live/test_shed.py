@@ -27,7 +27,7 @@ def positions(daemon, prefix):
 def check_depth(daemon):
     # A sleep that is longer than any length below which waits are left to chance. The program is
     # read when it has lived for a second, and its stack is taken after the sleep.
-    sleep_us = int(patience(5) * 1e6)
+    sleep_us = 5_000_000
     program = Program("prog_unwind_o2", "recurse", 100, 1, sleep_us).ready().go().done()
     rows = rows_with(daemon.snapshot("-p", str(program.pid)), "recurse")
     check(rows, "the deep stack was seen")
@@ -80,7 +80,7 @@ def snapshot_new_files(daemon):
     least = NEW_FILES * WAIT_MS * 1_000_000
     totals = reply["totals"]
     check(totals["blocked_ns"] >= least, f"all of their waits: {totals['blocked_ns']} of {least} ns")
-    check_near(sum(row["total_ns"] for row in reply["rows"]),
+    check_sum(sum(row["total_ns"] for row in reply["rows"]),
                totals["blocked_ns"] + totals["runnable_ns"], 0.0001, "the rows add up to the total",
                slack=1_000_000)
     return paths, stacks

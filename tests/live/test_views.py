@@ -151,7 +151,7 @@ h.estimate(not at(slept[1], LONG), "-M: it has none of them")
 h.check(at(slept[1], SHORT), "-M: it has the waits of 0.5 ms")
 # A thread whose timer was already running before it left its CPU slept for less.
 few, many = (h.row_sum(at(found, NESTED), "count") for found in reversed(slept))
-h.estimate(few <= 0.1 * many, f"-M: hardly any of 10 ms: {few}, and {many} by -m")
+h.estimate_most(few, 0.1 * many, f"-M: hardly any of 10 ms: {few}, and {many} by -m")
 for reply in (longer, shorter):
     h.check(any("8.38" in note for note in reply["notes"]),
             f"a note names the edge: {reply['notes']}")

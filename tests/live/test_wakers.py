@@ -35,7 +35,7 @@ def check_count(found, comm):
     """A wait may be over before the thread is off its CPU."""
     count = row_sum(found, "count")
     check(0 < count <= ROUNDS, f"{comm}: {count} waits of {ROUNDS}")
-    estimate(count >= ROUNDS * 0.9, f"{comm}: {count} waits, which is most")
+    estimate_least(count, ROUNDS * 0.9, f"{comm}: {count} waits, which is most")
 
 
 def context_counts(rows):
@@ -77,7 +77,7 @@ counts = context_counts(found)
 # Some hosts hide init's threads from programs, and so the interrupts that arrive while they run.
 unknown = counts.pop("unknown", 0)
 check(set(counts) == {"timer"}, f"by_timer: woken by {counts}")
-estimate(unknown <= ROUNDS * 0.05, f"by_timer: {unknown} wakers not seen")
+estimate_most(unknown, ROUNDS * 0.05, f"by_timer: {unknown} wakers not seen")
 for row in found:
     if row["waker"]["path"][0]["context"] == "unknown":
         continue
@@ -99,7 +99,7 @@ for row in found:
 whole = paths.get(("link3", "link2", "link1", "timer"), 0)
 check_count(found, "link4")
 check(whole > 0, f"the path to link4: {paths}")
-estimate(whole >= sum(paths.values()) * 0.9, f"it is whole for most: {paths}")
+estimate_least(whole, sum(paths.values()) * 0.9, f"it is whole for most: {paths}")
 
 ours = ("--window", "10min", "--idle", "-n", "0", "-p", program.pid, "--comm", "link4")
 text = " ".join(daemon.ctl("snapshot", "offwake", "--chain", *ours).out.split())
@@ -154,7 +154,8 @@ for row in found:
 total, named = sum(links.values()), links.get(("softirq", "tcp_sender"), 0)
 # What a real interrupt ends, or the kernel's softirq thread, has no task.
 check(named > 0, f"loopback: woken by {links}")
-estimate(total >= ROUNDS * 0.8 and named >= total * 0.9, f"loopback: {total} waits, woken by {links}")
+estimate_least(total, ROUNDS * 0.8, f"loopback: {total} waits")
+estimate_least(named, total * 0.9, f"loopback: {total} waits, woken by {links}")
 check({comm for _, comm in links} <= {"tcp_sender", "ksoftirqd/0", None} |
       {f"ksoftirqd/{cpu}" for cpu in range(os.cpu_count())}, f"loopback: nobody else: {links}")
 row = max((r for r in found if "pid" in r["waker"]["path"][0]), key=lambda r: r["count"])
@@ -185,8 +186,8 @@ for how, ends in starts.items():
     print(f"{how}: woken in an exec {row_sum(found, 'count')} times, {row_sum(whole, 'count')} of "
           "them by a stack that ends where it must")
     check(found, f"{how}: the child wakes its parent in its exec")
-    estimate(row_sum(found, "count") >= 20, f"{how}: each does")
-    estimate(row_sum(whole, "count") >= row_sum(found, "count") * 0.5, f"{how}: most are whole")
+    estimate_least(row_sum(found, "count"), 20, f"{how}: each does")
+    estimate_least(row_sum(whole, "count"), row_sum(found, "count") * 0.5, f"{how}: most are whole")
     check(all("user" in row["waker"] for row in found), f"{how}: all have a user stack")
     lists = {tuple(frame_names(row["waker"])) for row in whole}
     check(all(ends[0] in names and names[-1] == ends[1] for names in lists), f"{how}: {lists}")

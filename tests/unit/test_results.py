@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds tests/results.py to what it must not hide: failures, skips, and parts that tests leave out.
+"""Holds tests/results.py to what it must not hide: failures, skips, parts that tests leave out, and estimates
+without a verdict; and holds the harness of the live tests to when an estimate has none.
 Usage: test_results.py TESTS_DIR
 """
 
@@ -10,8 +11,12 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
-sys.path.insert(0, sys.argv.pop(1))
+TESTS = sys.argv.pop(1)
+sys.path[:0] = [TESTS, os.path.join(TESTS, "live")]
+import harness
+import noise
 import results
 MAY_SKIP = """# a comment
 live_one  this kernel
@@ -119,10 +124,103 @@ class Results(unittest.TestCase):
         self.assertEqual(self.run_on(allowed)[0], 0)
         self.assertEqual(self.run_on({**allowed, "name": "stackd:vm / vm_6.12"})[0], 1)
 
+    def test_no_verdict_is_neither(self):
+        text = "ok: a\nno verdict: b is c (others used 43 % of the CPUs, steal 2 %)\n1 estimates have no verdict\n"
+        record = self.write("record", "")
+        for outcome in ("SKIP", "OK"):
+            for options in ((), ("--strict",), ("--record", record, "abc live")):
+                code, lines = self.run_on(result("a"), result("b", outcome, text), options=options)
+                self.assertEqual((code, lines[-1]), (3, "1 passed, 0 failed, 0 skipped, 1 without verdict"))
+                self.assertIn("b: no verdict: b is c (others used 43 % of the CPUs, steal 2 %)", lines)
+        with open(record, encoding="utf-8") as f:
+            self.assertTrue(f.readline().endswith(" 1 without verdict b (no verdict: b is c "
+                                                  "(others used 43 % of the CPUs, steal 2 %))\n"))
+        self.assertEqual(self.run_on(result("b", "SKIP", text))[0], 3)
+        self.assertEqual(self.run_on(result("b", "SKIP", text), result("c", "FAIL"))[0], 1)
+        code, lines = self.run_on(result("b", "SKIP", f"left out: no java here\n{text}"))
+        self.assertEqual((code, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+        code, lines = self.run_on(result("b", "FAIL", text))
+        self.assertEqual((code, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_a_whole_run_has_only_skips_that_are_allowed(self):
+        allowed = result("live_one", "SKIP", "skipped: this kernel cannot\n")
+        other = result("live_two", "SKIP", "skipped: this kernel cannot\n")
+        self.assertEqual(self.run_on(result("a"), allowed, options=("--whole",))[0], 0)
+        code, lines = self.run_on(result("a"), other, options=("--whole",))
+        self.assertEqual((code, lines[-1]), (3, "1 passed, 0 failed, 1 skipped"))
+        self.assertEqual(self.run_on(result("a"), other, result("b", "FAIL"), options=("--whole",))[0], 1)
+
     def test_meson_itself_failed(self):
         code, lines = self.run_on(result("a"), options=("--code", "3"))
         self.assertEqual(code, 1)
         self.assertIn("meson test ended with code 3", lines)
+
+
+class Estimates(unittest.TestCase):
+    """Each estimate has one of three results."""
+
+    def setUp(self):
+        self.kept = harness._noise, harness._failures, harness._no_verdicts
+        harness._noise, harness._failures, harness._no_verdicts = noise.Noise(), [], []
+        harness._noise.note = lambda: None
+
+    def tearDown(self):
+        harness._noise, harness._failures, harness._no_verdicts = self.kept
+
+    def result_of(self, taken, function, *args):
+        """Returns "ok", "FAILED" or "no verdict" of an estimate where others took this part of one CPU."""
+        harness._noise.others, out = taken / os.cpu_count(), io.StringIO()
+        with contextlib.redirect_stdout(out):
+            function(*args, "text")
+        return out.getvalue().partition(":")[0]
+
+    def test_within_its_bound_is_good_on_any_host(self):
+        for taken in (0, 0.5, 2):
+            self.assertEqual(self.result_of(taken, harness.check_near, 104, 100, 0.05), "ok")
+            self.assertEqual(self.result_of(taken, harness.estimate, True), "ok")
+
+    def test_out_of_its_bound_fails_on_a_quiet_host(self):
+        for function, *args in ((harness.check_near, 106, 100, 0.05), (harness.estimate_most, 11, 10),
+                                (harness.estimate_least, 9, 10), (harness.estimate, False)):
+            self.assertEqual(self.result_of(noise.QUIET * os.cpu_count() * 0.9, function, *args), "FAILED")
+            self.assertEqual(self.result_of(0.5, function, *args), "no verdict")
+        self.assertIn("others used", harness._no_verdicts[0])
+
+    def test_what_noise_cannot_cause_fails(self):
+        """Half of a CPU that is taken stretches to twice the time, and however much, to MOST times."""
+        for taken, most in ((0.5, 2), (os.cpu_count(), noise.MOST)):
+            for off, expected in ((most * 0.99, "no verdict"), (most * 1.01, "FAILED")):
+                self.assertEqual(self.result_of(taken, harness.estimate_most, 10 * off, 10), expected)
+                self.assertEqual(self.result_of(taken, harness.estimate_least, 10 / off, 10), expected)
+                self.assertEqual(self.result_of(taken, harness.check_near, 10 / off, 10, 0), expected)
+                self.assertEqual(self.result_of(taken, harness.check_near, -10 * off, -10, 0), expected)
+            for value in (0, -10):
+                self.assertEqual(self.result_of(taken, harness.check_near, value, 10, 0.1), "FAILED")
+
+    def test_an_event_has_no_third_result(self):
+        self.assertEqual(self.result_of(2, harness.check, False), "FAILED")
+        self.assertEqual(self.result_of(2, harness.check_sum, 9, 10, 0.05), "FAILED")
+
+    def test_the_exit_code_tells_them_apart(self):
+        for failures, unsure, code in (([], [], 0), ([], ["a"], harness.SKIP), (["b"], ["a"], 1)):
+            harness._failures, harness._no_verdicts = failures, unsure
+            with self.assertRaises(SystemExit) as end, contextlib.redirect_stdout(io.StringIO()):
+                harness.finish()
+            self.assertEqual(end.exception.code, code)
+
+    def test_noise_is_what_others_use(self):
+        table = {1: (0, 5), 10: (1, 30), 11: (10, 20), 12: (1, 70), 13: (11, 7), 14: (99, 1), 20: (1, 400)}
+        with unittest.mock.patch("noise.processes", lambda: table):
+            self.assertEqual(noise.own_ticks({10, 20}), 457)
+
+    def test_the_worst_stretch_counts(self):
+        cpus, tick, one = os.cpu_count(), noise.TICKS, noise.Noise()
+        one.last = (-9, 0, 0)
+        for reading in ((0, 0, 0), (2, cpus * tick, 0), (4, cpus * tick, 0.2 * cpus * tick)):
+            with unittest.mock.patch("noise.read", lambda _: reading), \
+                    unittest.mock.patch("time.monotonic", lambda: reading[0]):
+                one.note()
+        self.assertEqual(one.words(), "others used 50 % of the CPUs, steal 0 %")
 
 
 if __name__ == "__main__":

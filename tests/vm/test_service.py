@@ -23,13 +23,10 @@ def check_users():
 
 def check_stop():
     started = time.time()
-    begin = time.monotonic()
     done = systemctl("stop", UNIT)
     check(done.code == 0 and state_of() == "inactive", f"stopped: {done}")
     check(property_of("ExecMainStatus") == "0", "the daemon ended with 0")
     check(property_of("Result") == "success", f"in order: {property_of('Result')}")
-    took = time.monotonic() - begin
-    check(took < patience(5), f"within 5 s of a machine of today: {took:.1f} s")
     print(log_text(int(started)))
     check(state_of("stackd.socket") == "inactive", "its socket is stopped too")
     done = ctl("status")
