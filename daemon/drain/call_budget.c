@@ -4,8 +4,8 @@
 #include "common/base.h"
 
 /*
- * If a session exceeds its CPU budget for longer than this, it has to end. At that point it already
- * records as few calls as possible.
+ * If a session exceeds its CPU budget on average for longer than this, it has to end. At that point
+ * it already records as few calls as possible.
  */
 #define OVER_MAX_NS (2 * NS_PER_S)
 
@@ -49,6 +49,27 @@ static uint64_t clamp_every(uint64_t every)
 	return every ? every : 1;
 }
 
+/*
+ * Notes that a session cost `cost` ns in the `ns` up to now. The average counts: on a busy host the
+ * threads that make the calls are kept from their CPUs for some of the intervals.
+ */
+static void note_over(struct call_budget *budget, uint64_t cost, uint64_t ns)
+{
+	int64_t now = budget->last.time_ns;
+	bool is_over_now = budget->load_percent > budget->budget_percent &&
+			   budget->every == CALL_BUDGET_EVERY_MAX;
+
+	budget->over_ns += cost;
+	if (budget->over_ns * 100 <=
+	    budget->budget_percent * (uint64_t)(now - budget->over_since_ns))
+		budget->over_since_ns = 0;
+	if (!budget->over_since_ns && is_over_now) {
+		budget->over_since_ns = now - (int64_t)ns;
+		budget->over_ns = cost;
+	}
+	budget->is_over = is_over_now && now - budget->over_since_ns > OVER_MAX_NS;
+}
+
 void call_budget_update(struct call_budget *budget, const struct call_counts *now)
 {
 	uint64_t ns = (uint64_t)(now->time_ns - budget->last.time_ns);
@@ -65,10 +86,5 @@ void call_budget_update(struct call_budget *budget, const struct call_counts *no
 	budget->every_for_load = clamp_every(every_for_load(budget));
 	budget->every =
 		clamp_every(for_rate > budget->every_for_load ? for_rate : budget->every_for_load);
-	if (budget->load_percent <= budget->budget_percent || budget->every < CALL_BUDGET_EVERY_MAX)
-		budget->over_since_ns = 0;
-	else if (!budget->over_since_ns)
-		budget->over_since_ns = now->time_ns;
-	budget->is_over =
-		budget->over_since_ns && now->time_ns - budget->over_since_ns > OVER_MAX_NS;
+	note_over(budget, cost, ns);
 }

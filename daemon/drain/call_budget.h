@@ -39,10 +39,11 @@ struct call_budget {
 				 update */
 	uint64_t load_percent;
 	/*
-	 * time since which the session exceeds its budget although `every` has its maximum; 0: it
-	 * does not exceed it
+	 * time since which the session exceeds its budget on average, although `every` had its
+	 * maximum then, and what it cost since, in ns; 0: it does not exceed it
 	 */
 	int64_t over_since_ns;
+	uint64_t over_ns;
 	bool is_over; /* true if the session has exceeded its budget for too long and has to end */
 };
 

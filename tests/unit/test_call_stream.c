@@ -107,6 +107,31 @@ static void test_budget_over(void **state)
 	assert_false(budget.is_over);
 }
 
+/*
+ * Intervals without calls, in which a busy host gives their thread no CPU, do not hide that a
+ * session is over its budget; one that is within it on average goes on.
+ */
+static void test_budget_over_at_times(void **state)
+{
+	struct call_counts now = { .time_ns = NS_PER_S };
+	struct call_budget often, seldom;
+	bool is_over = false;
+	int i;
+
+	call_budget_init(&often, 25, 0, 0, now.time_ns);
+	for (i = 0; i < 60; i++) {
+		step(&often, &now, 1000000, i % 2 ? 0 : 90 * NS_PER_MS);
+		is_over |= often.is_over;
+	}
+	assert_true(is_over);
+	call_budget_init(&seldom, 25, 0, 0, now.time_ns);
+	seldom.last = now;
+	for (i = 0; i < 600; i++) {
+		step(&seldom, &now, 1000000, i % 5 ? 0 : 90 * NS_PER_MS);
+		assert_false(seldom.is_over);
+	}
+}
+
 /* Calls are recorded at the rate that is asked for, or a lower one if that costs too much. */
 static void test_budget_of_rate(void **state)
 {
@@ -128,8 +153,11 @@ static void test_budget_of_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	       cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_budget_of_load), cmocka_unit_test(test_budget_over),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_budget_of_load),
+		cmocka_unit_test(test_budget_over),
+		cmocka_unit_test(test_budget_over_at_times),
 		cmocka_unit_test(test_budget_of_rate),
 	};
 
