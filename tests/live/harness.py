@@ -72,48 +72,48 @@ def check(condition, text):
 EVENTS_ONLY = "events" in sys.argv[1:]
 
 
-def estimate(condition, text, off=1.0):
+def estimate(condition, text, factor=1.0):
     """Does what check() does for shares, rates and times that the host can change. Where the condition is false
-    and the noise of the host so far can have caused that, there is no verdict. `off` is the factor by which a value
+    and the noise of the host so far can have caused that, there is no verdict. `factor` is that by which a value
     misses its bound; if more than the noise can cause, that is a failure. Of events only, it prints the result
     and judges nothing."""
     if EVENTS_ONLY:
         print(f"{'seen' if condition else 'not seen'}, which is not judged: {text}")
         return bool(condition)
     _noise.note()
-    if condition or _noise.factor() <= off:
+    if condition or _noise.factor() <= factor:
         return check(condition, text)
     _no_verdicts.append(f"{text} ({_noise.words()})")
     print(f"no verdict: {_no_verdicts[-1]}", flush=True)
     return False
 
 
-def _off(value, bound):
+def off(value, bound):
     """Returns the factor, 1 or more, between two numbers; infinite where there is none."""
     ratio = value / bound if bound else 0
     return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
 
 
 def estimate_least(value, least, text):
-    return estimate(value >= least, text, _off(value, least))
+    return estimate(value >= least, text, off(value, least))
 
 
 def estimate_most(value, most, text):
-    return estimate(value <= most, text, _off(value, most))
+    return estimate(value <= most, text, off(value, most))
 
 
 def _near(value, expected, tolerance, text, slack):
     """Returns the number within bounds that is nearest to value, and the text with the numbers."""
     within = abs(expected) * tolerance + slack
-    off = (value - expected) / expected * 100 if expected else float("inf")
+    percent = (value - expected) / expected * 100 if expected else float("inf")
     return (min(max(value, expected - within), expected + within),
-            f"{text}: {value} is within {tolerance:.1%} of {expected} ({off:+.2f} %)")
+            f"{text}: {value} is within {tolerance:.1%} of {expected} ({percent:+.2f} %)")
 
 
 def check_near(value, expected, tolerance, text, slack=0):
     """Estimates that value is within tolerance (a share of expected) plus slack (absolute) of expected."""
     bound, text = _near(value, expected, tolerance, text, slack)
-    return estimate(value == bound, text, _off(value, bound))
+    return estimate(value == bound, text, off(value, bound))
 
 
 def check_sum(value, expected, tolerance, text, slack=0):

@@ -77,9 +77,9 @@ def preempted(o):
     another."""
     o.some(COMPUTE)
     whole = o.sum()
-    o.check(o.sum(COMPUTE) > whole / 2,
-            f"most of the time is of threads that compute: {o.sum(COMPUTE)} of {whole} us")
-    o.check(o.sum(LONG) < 0.2 * US, f"sleeps are left out: {o.sum(LONG)} us")
+    h.estimate_least(o.sum(COMPUTE), whole / 2,
+                     f"{o.label}: most of the time is of threads that compute: {o.sum(COMPUTE)} of {whole} us")
+    h.estimate_most(o.sum(LONG), 0.2 * US, f"{o.label}: sleeps are left out: {o.sum(LONG)} us")
 
 
 def storage_noted(o):
@@ -149,7 +149,7 @@ class Rounds:
 
     def check_sides(self):
         both = sum(self.sides.values())
-        h.check(both > 1.8 * US, f"-m and -M split the waits at {EDGE} us, {both} in all")
+        h.estimate_least(both, 1.8 * US, f"-m and -M split the waits at {EDGE} us, {both} in all")
 
     def finish(self, refused):
         """Checks the calls that the tool has to refuse, and ends the test."""

@@ -3,6 +3,7 @@
 
 import re
 
+import harness as h
 import rounds
 from compat import TIME
 from rounds import ENDLESS, LONG, US, blocks, offcputime_header as header
@@ -57,8 +58,8 @@ def intervals(o):
     o.blocks(header(f"TID {T}", ENDLESS), is_sorted=False)
     whole = sum(e.value for e in o.entries)
     least, most = max((times[-1] - times[0]) % 86400 - 1, 0) * US, o.result.took * US
-    o.check(0.9 * least < whole < 1.02 * most,
-            f"each wait counts once: {whole} us, {least} at least, {most:.0f} at most")
+    o.check(whole < 1.02 * most, f"each wait counts once: {whole} us, {most:.0f} at most")
+    h.estimate_least(whole, 0.9 * least, f"{o.label}: nearly all of the time: {whole} us of {least}")
 
 
 for row, words, look in (

@@ -5,6 +5,7 @@ CPU time is known.
 
 import re
 
+import harness as h
 import rounds
 from rounds import COMPUTE, ENDLESS, NODE, blocks
 
@@ -18,12 +19,12 @@ def header(rate="49 Hertz", who="all threads", by=NODE, where="", ending=" for 2
 
 def spins(low, high):
     """Returns a look at the two threads that share a CPU, which expects low to high samples; other
-    threads may want that CPU, too."""
+    threads may want that CPU, too, so much that none of a few samples is left."""
 
     def look(o):
         n = o.sum(COMPUTE)
-        o.check(low <= n <= high, f"{low} to {high} samples: {n}")
-        for entry in o.some(COMPUTE):
+        h.estimate(low <= n <= high, f"{o.label}: {low} to {high} samples: {n}", 1 if low < 30 else h.off(n, low))
+        for entry in (o.some(COMPUTE) if n else []):
             at = next(i for i, f in enumerate(entry.frames) if COMPUTE in f)
             o.check("spins_main" in entry.frames[at + 1], f"the leaf comes first: {entry.frames}")
             o.check(sum("spins_main" in f for f in entry.frames) == 1, "each frame is there once")

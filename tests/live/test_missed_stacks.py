@@ -74,13 +74,12 @@ try:
     os.kill(daemon.process.pid, signal.SIGSTOP)
     for filler in fillers:
         filler.go().done()
-    # From here on the ring has no room for new stacks; the programs end before it has room again.
+    # From here on the ring has no room for new stacks. Nor may it have room for the end of a thread, without which
+    # nobody knows whose its waits were: these programs end when their waits and samples are known.
     waits.go().done()
-    waits.end()
     spinners.go().read_until("spinning")
     time.sleep(1)
     spinners.go().done()
-    spinners.end()
     for tracer in tracers:
         tracer.send_signal(signal.SIGINT)
 finally:
@@ -131,6 +130,9 @@ for tool, process in lines.items():
     o = o.folded()
     check_missed(o, lambda e: e.line, "in a line")
     check_kept(o, [e for e in o.entries if e.comm in ("prog_waits", "prog_spinners")])
+
+for program in (waits, spinners):
+    program.end()
 
 # In stackd's own form a flag of the stack gives the reason, and lost stacks are counted.
 for session in recorded():
