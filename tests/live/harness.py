@@ -110,10 +110,12 @@ def _near(value, expected, tolerance, text, slack):
             f"{text}: {value} is within {tolerance:.1%} of {expected} ({percent:+.2f} %)")
 
 
-def check_near(value, expected, tolerance, text, slack=0):
-    """Estimates that value is within tolerance (a share of expected) plus slack (absolute) of expected."""
+def check_near(value, expected, tolerance, text, slack=0, most=noise.MOST_APART):
+    """Estimates that value is within tolerance (a share of expected) plus slack (absolute) of expected. `most` is the
+    factor by which noise can change the value. It is noise.MOST where expected is not measured, too."""
     bound, text = _near(value, expected, tolerance, text, slack)
-    return estimate(value == bound, text, off(value, bound))
+    factor = off(value, bound)
+    return estimate(value == bound, text, factor if factor < most else float("inf"))
 
 
 def check_sum(value, expected, tolerance, text, slack=0):
