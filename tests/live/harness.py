@@ -190,6 +190,18 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
+def check_until(condition, text, seen=lambda: ""):
+    """Does what wait_until() does, but notes what does not come as a failed check, with what seen() returns, and the
+    test goes on. Returns the condition's value; None if it did not come."""
+    try:
+        value = wait_until(condition, text)
+    except TimeoutError as e:
+        check(False, f"{text}: {e}: {seen()}")
+        return None
+    check(True, text)
+    return value
+
+
 def subject_sleep(seconds):
     """Sleeps where the time itself is what the test is about: the length of a wait, a range without events.
     Tests of the gate wait for an effect by wait_until()."""

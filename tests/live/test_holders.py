@@ -44,11 +44,7 @@ def check_text(daemon, pid, counts, text, unwrap=str):
         last = unwrap(daemon.ctl("stuck", "-p", pid, "-n", 0).out)
         return all(last.count(phrase) >= count for phrase, count in counts.items())
 
-    try:
-        wait_until(has_all, text)
-        check(True, text)
-    except TimeoutError:
-        check(False, f"{text}: {last}")
+    check_until(has_all, text, lambda: last)
 
 
 def locked(daemon, kind, n, waiters):

@@ -113,12 +113,8 @@ def seen_in(name):
 for name, (_, readers) in USES.items():
     wanted = {reader.process.pid: (READS * threads, still)
               for reader, (threads, still) in readers.items()}
-    try:
-        h.wait_until(lambda: seen_in(name) == wanted, name)
-    except TimeoutError:
-        pass
-    seen = seen_in(name)
-    h.check(seen == wanted, f"{name}: (ended, open) by process {seen}, wanted {wanted}")
+    h.check_until(lambda: seen_in(name) == wanted, f"{name}: (ended, open) by process are {wanted}",
+                  lambda: seen_in(name))
 if inside:
     inside.end()
 
@@ -155,10 +151,7 @@ def check_busy_disk(scheduler):
     all_reads = after["read"] - before["read"]
     h.check(all_reads > OWN + OTHERS, f"{scheduler}: others kept it busy: {all_reads} reads in all")
     wanted = range(OWN - may_miss(daemon, OWN), OWN + 1)
-    try:
-        h.wait_until(lambda: sum(requests_of(scheduler).values()) in wanted, scheduler)
-    except TimeoutError:
-        pass
+    h.check_until(lambda: sum(requests_of(scheduler).values()) in wanted, f"{scheduler}: all requests")
     seen = requests_of(scheduler)
     h.check(list(seen) == [(program.pid, "read")] and list(seen.values())[0] in wanted,
             f"{scheduler}: requests {seen}, of {program.pid} {OWN} reads, of all {all_reads}")

@@ -53,10 +53,7 @@ def start_with_fault(daemon, faults, kind, error, nth):
     def settled():
         return daemon.process.poll() is not None or daemon.ctl("status").code == 0
 
-    try:
-        wait_until(settled, "an end or an answer")
-    except TimeoutError:
-        check(False, f"{label}: neither ends nor answers: {daemon.log()}")
+    check_until(settled, f"{label}: an end or an answer", daemon.log)
     hits = faults.hits()
     if daemon.process.poll() is not None:
         check_refused_start(label, daemon)

@@ -75,10 +75,7 @@ def limited_start(daemon, group, limit, mib):
     def settled():
         return daemon.process.poll() is not None or daemon.ctl("status").code == 0
 
-    try:
-        wait_until(settled, "an end or an answer")
-    except TimeoutError:
-        check(False, f"{mib} MiB: neither ends nor answers: {daemon.log()}")
+    check_until(settled, f"{mib} MiB: an end or an answer", daemon.log)
 
 
 def check_ended(daemon, mib):
@@ -121,12 +118,10 @@ def check_session(daemon, group, limit):
 
 
 def check_gone(before, text):
-    try:
-        wait_until(lambda: not is_ours(before, bpf_objects(bpftool)), "BPF objects to go")
-    except TimeoutError:
-        pass
-    left = is_ours(before, bpf_objects(bpftool))
-    check(not left, f"{text}: nothing is left in the kernel: {sorted(left)}")
+    def left():
+        return sorted(is_ours(before, bpf_objects(bpftool)))
+
+    check_until(lambda: not left(), f"{text}: nothing is left in the kernel", left)
 
 
 need_live()

@@ -164,10 +164,8 @@ def check_debuginfod(daemon, path):
         names = [name for row in json.loads(result.out)["rows"] for name in frame_names(row)]
         return result if "short_wait" in names else None
 
-    try:
-        result = wait_until(named, "the names from the server")
-    except TimeoutError as e:
-        check(False, f"debuginfod: {e}: {server.ask(*words).err}")
+    result = check_until(named, "debuginfod: the names from the server", lambda: server.ask(*words).err)
+    if not result:
         return
     stop_process(server.process)
     if "built without" in result.err:
@@ -379,10 +377,8 @@ def check_vdso(daemon):
         return [frames for frames in look() if "read_clock" in [f.get("name") for f in frames]]
 
     # The first samples may be taken before the daemon has read the vdso.
-    try:
-        found = wait_until(whole, "samples in the vdso")
-    except TimeoutError:
-        check(False, f"vdso: the stack goes on below it: {look()}")
+    found = check_until(whole, "vdso: the stack goes on below it", look)
+    if not found:
         return
     # Some vdsos have functions of their own below it, which no symbol names.
     inside = [frame for frames in found for frame in frames if frame.get("module") == "[vdso]"]
@@ -414,11 +410,7 @@ def check_java(daemon):
                 return stack
         return None
 
-    try:
-        stack = wait_until(named, "named functions of java")
-        check(True, f"java: named by its perf map: {stack[:3]}")
-    except TimeoutError as e:
-        check(False, f"java: {e}: {user_samples(daemon, java.pid)[:3]}")
+    check_until(named, "java: named by its perf map", lambda: user_samples(daemon, java.pid)[:3])
     stop_process(java)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(f"/tmp/perf-{java.pid}.map")
@@ -457,11 +449,7 @@ def check_node(daemon):
                 return stack
         return None
 
-    try:
-        stack = wait_until(chain, "named functions of node")
-        check(True, f"node: named by its perf map: {stack[:3]}")
-    except TimeoutError as e:
-        check(False, f"node: {e}: {user_stacks(daemon, spinner.pid)[:3]}")
+    check_until(chain, "node: named by its perf map", lambda: user_stacks(daemon, spinner.pid)[:3])
     stop_process(rival)
     stop_process(spinner)
     with contextlib.suppress(FileNotFoundError):

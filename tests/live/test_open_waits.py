@@ -162,9 +162,7 @@ def own_waits(daemon):
 
 
 # The daemon's threads wait for work as other pools do, and so they are not shown by default.
-with contextlib.suppress(TimeoutError):
-    wait_until(lambda: not own_waits(daemon), "its threads to be idle")
-check(not own_waits(daemon), f"the daemon's own threads count as idle: {own_waits(daemon)}")
+check_until(lambda: not own_waits(daemon), "the daemon's own threads count as idle", lambda: own_waits(daemon))
 
 # The wait ends: it is one wait now, of its whole length, in the window of its end.
 program.kill()

@@ -83,12 +83,8 @@ def check_growth(daemon):
 def check_gone(bpftool, ids, text):
     kinds = {kind for kind, _ in ids}
     check({"prog", "map"} <= kinds, f"{text}: it held {len(ids)} BPF objects of {sorted(kinds)}")
-    try:
-        wait_until(lambda: not ids & bpf_ids_of_host(bpftool), "BPF objects to go")
-    except TimeoutError:
-        pass
-    left = ids & bpf_ids_of_host(bpftool)
-    check(not left, f"{text}: no object is left: {sorted(left)}")
+    check_until(lambda: not ids & bpf_ids_of_host(bpftool), f"{text}: no object is left",
+                lambda: sorted(ids & bpf_ids_of_host(bpftool)))
 
 
 need_live()
