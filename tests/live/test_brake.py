@@ -64,7 +64,7 @@ text = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "10s", "
 check(re.search(r"waits under .* are sampled, .* of them only as their CPU had too many", text),
       f"the cost line says it: {text[:1500]}")
 check_until(lambda: "short waits and operations were left to chance in bursts" in
-            re.sub(r"\s+", " ", daemon.ctl("status").out), "status says it")
+            re.sub(r"\s+", " ", daemon.ctl("status", "-v").out), "status says it")
 check(daemon.log().count("a CPU had so many waits at once") == 1, "the log says it, once")
 
 # A reload changes the budget of later windows; those before keep theirs.

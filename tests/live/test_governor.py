@@ -30,7 +30,7 @@ def check_said(daemon, span):
     check(re.search(line, flat), f"the cost line says it: {text[:1500]}")
     check("~" in text, "estimates are marked")
     check("[budget] cpu allows" in flat, f"a note says why: {text[:2500]}")
-    flat = re.sub(r"\s+", " ", daemon.ctl("status").out)
+    flat = re.sub(r"\s+", " ", daemon.ctl("status", "-v").out)
     check(re.search(r"waits under \S+ \S+ are sampled, since", flat), f"status says it: {flat}")
     overview = daemon.call("io.stackd.Overview", **span)
     check(overview, "overview answers")
@@ -119,7 +119,7 @@ def is_over():
 
 wait_until(is_over, "all waits again")
 check(len(lengths) > 2, f"step by step: {sorted(lengths)}")
-check("are sampled" not in daemon.ctl("status").out, "status does not say it any more")
+check("are sampled" not in daemon.ctl("status", "-v").out, "status does not say it any more")
 log = daemon.log()
 begins = log.count("are sampled from now on")
 # Other waits on the host may have begun it again before the new limit.

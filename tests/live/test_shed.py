@@ -103,7 +103,7 @@ def check_brief(daemon):
     check(2 * sum("shed" in some for some in flags) >= len(flags), f"and why: {flags}")
     wait_until(lambda: (budget_of(daemon).get("put_off") or 0) - before >= NEW_FILES / 2,
                "the number of processes in status")
-    flat = re.sub(r"\s+", " ", daemon.ctl("status").out)
+    flat = re.sub(r"\s+", " ", daemon.ctl("status", "-v").out)
     check("processes lived less than a second, and their files were not looked at" in flat,
           "status says it")
 
@@ -137,7 +137,7 @@ check_brief(daemon)
 wait_until(lambda: daemon.cut() > start + 20 * NS_PER_S, "windows")
 end = daemon.cut()
 check_samples(daemon, start, end)
-flat = re.sub(r"\s+", " ", daemon.ctl("status").out)
+flat = re.sub(r"\s+", " ", daemon.ctl("status", "-v").out)
 check("not recorded since" in flat and all(words in flat for words in WORDS),
       f"status says it: {flat[:1500]}")
 flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "5s").out)
