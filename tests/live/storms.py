@@ -27,7 +27,8 @@ class Storms(Program):
 
 def daemon_with_file(text, *overrides):
     """Starts a daemon whose budget is in its file, so that a reload changes it."""
-    daemon = Daemon(*overrides, start=False)
+    # Windows of the whole host stay in memory: the store joins short ones, and answers are in whole windows.
+    daemon = Daemon("window.max_memory=256M", *overrides, start=False)
     at = daemon.argv.index("budget.cpu=off")
     del daemon.argv[at - 1 : at + 1]
     write_budget(daemon, text)
