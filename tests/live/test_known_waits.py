@@ -71,7 +71,7 @@ def check_sums(snapshot, folded, label):
 def check_waits(label, *overrides):
     daemon = Daemon(*overrides)
     interrupts = interrupt_ns()
-    program = Program("prog_waits", COUNT, MS).ready().go().done()
+    program = daemon.settled(Program("prog_waits", COUNT, MS).ready()).go().done()
     program.end()
     snapshot = daemon.snapshot("--window", "2min", "-p", program.pid)
     folded = daemon.folded("--window", "2min", "-p", program.pid)
