@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs virtual machines with Debian's own kernels. A machine has the newest kernel image of a series
+"""Runs virtual machines with Debian's own kernels. A machine has a kernel image of a series
 from the package archive and a disk with a small Debian that runs systemd. It is emulated by qemu,
 without /dev/kvm. A second disk, mounted at /stackd, holds the job of the machine; see guest_job.py.
 
-Everything that is fetched or built is kept in a cache directory, and made again if it is missing:
+Everything that is fetched or built is kept in a cache directory (see cache_dir()), and made again only if
+it is missing or `run.py --refresh` asks for it:
     kernel/NAME_VERSION/      an unpacked linux-image package (boot/vmlinuz-*, lib/modules)
     rootfs/HASH.ext4          a root file system; the hash is that of its packages and units
 Needs root (mmdebstrap, device nodes), apt-get with bookworm and bookworm-security, and the Debian
@@ -31,11 +32,14 @@ NEEDS = {
     "mkfs.ext4": "e2fsprogs",
 }
 
-# The package names of each series. The newest one that apt knows is used; no version is pinned.
+# The package names of each series. No version is pinned.
 KERNELS = {
     "6.1": r"^linux-image-6\.1\.[0-9]+-[0-9]+-cloud-amd64$",
     "6.12": r"^linux-image-6\.12\.[0-9]+\+deb1[23]-cloud-amd64$",
 }
+
+# So many of the newest kernels of a series are tried: the archive may have dropped those that apt still knows.
+TRIES = 3
 
 # The programs that the tests call. The libraries of stackd come with its package.
 PACKAGES = (
@@ -106,6 +110,15 @@ CUT_S = 3  # the power is cut at a random moment, at most this long after CUT_LI
 class MachineError(Exception):
     """An error with a message for the user."""
 
+    def line(self):
+        """Returns the line of the message that says most: the first one of apt's errors, or the last."""
+        lines = str(self).splitlines() or [""]
+        return next((line for line in lines if "E: " in line), lines[-1]).strip()[:300]
+
+
+class NotRun(MachineError):
+    """What a machine is made of cannot be had here, which says nothing about stackd."""
+
 
 def missing():
     """Returns the Debian packages that have to be installed before a machine can run."""
@@ -113,9 +126,10 @@ def missing():
 
 
 def cache_dir():
-    here = os.path.dirname(os.path.abspath(__file__))
-    default = os.path.join(here, "..", "..", ".cache", "vm")
-    return os.path.abspath(os.environ.get("STACKD_VM_CACHE", default))
+    """Returns the directory of what is fetched or built, which all clones of the tree share."""
+    home = os.environ.get("XDG_CACHE_HOME") if os.geteuid() != 0 else None
+    default = os.path.join(home, "stackd-test") if home else "/var/cache/stackd-test"
+    return os.path.abspath(os.environ.get("STACKD_CACHE", default))
 
 
 def command(argv, **kwargs):
@@ -145,40 +159,87 @@ def version_key(name):
     return [int(number) for number in re.findall(r"[0-9]+", name)]
 
 
-def newest_kernel(series):
-    """Returns the package name and version of the newest kernel of a series in the archive."""
-    found = command(["apt-cache", "search", "--names-only", KERNELS[series]]).decode()
-    names = [line.split(" ", 1)[0] for line in found.splitlines()]
-    if not names:
-        raise MachineError(f"apt knows no kernel package {KERNELS[series]} (apt-get update?)")
-    name = max(names, key=version_key)
-    text = command(["apt-cache", "show", "--no-all-versions", name]).decode()
-    return name, re.search(r"^Version: (.*)$", text, re.MULTILINE).group(1)
+def newest_first(series, names):
+    """Returns those of these names that are kernels of a series, NAME or NAME_VERSION, newest first."""
+    ours = [name for name in names if re.match(KERNELS[series], name.partition("_")[0])]
+    return sorted(ours, key=version_key, reverse=True)
 
 
-def kernel(series):
-    """Returns the directory of the unpacked package of a series of KERNELS."""
-    try:
-        return kernel_unpack(*newest_kernel(series))
-    except MachineError:
-        # The package lists are missing, or older than the archive.
-        command(["apt-get", "update", "-q"])
-        return kernel_unpack(*newest_kernel(series))
-
-
-def kernel_unpack(name, version):
+def cached_kernels(series):
+    """Returns the directories of the kernels of a series in the cache, newest first."""
     home = os.path.join(cache_dir(), "kernel")
-    target = os.path.join(home, f"{name}_{version}")
-    with Locked(home):
-        if os.path.isdir(target):
-            return target
-        with tempfile.TemporaryDirectory(dir=home) as scratch:
-            command(["apt-get", "download", f"{name}={version}"], cwd=scratch)
+    names = os.listdir(home) if os.path.isdir(home) else []
+    return [os.path.join(home, name) for name in newest_first(series, names)]
+
+
+def archive_kernels(series):
+    """Returns the package names of the kernels of a series that apt knows, newest first."""
+    found = command(["apt-cache", "search", "--names-only", KERNELS[series]]).decode()
+    return newest_first(series, [line.split(" ", 1)[0] for line in found.splitlines()])
+
+
+def kernel(series, is_fresh=False):
+    """
+    Returns the directory of a kernel of a series of KERNELS: the newest in the cache. The archive is asked
+    if there is none, or with is_fresh. Raises NotRun if there is none to be had.
+    """
+    cached = cached_kernels(series)
+    if cached and not is_fresh:
+        return cached[0]
+    why = kernel_fetch(series, is_fresh)
+    cached = cached_kernels(series)
+    if not cached:
+        raise NotRun(f"there is no kernel {series} to be had: {why}")
+    if why:
+        print(f"the archive has no newer kernel {series} to be had: {why}", flush=True)
+    return cached[0]
+
+
+def kernel_fetch(series, is_fresh):
+    """
+    Puts the newest kernel of a series in the archive into the cache; with is_fresh, or if none of those that apt
+    knows is there, by new lists of packages. Returns None, or why it could not.
+    """
+    why = None
+    for with_update in (True,) if is_fresh else (False, True):
+        why = lists_renew() if with_update else None
+        names = archive_kernels(series)
+        for name in names[:TRIES]:
+            why = kernel_try(name)
+            if not why:
+                return None
+        why = why or f"apt knows no package {KERNELS[series]}"
+    return why
+
+
+def lists_renew():
+    """Renews the lists of packages. Returns None, or why not all were: one that is not Debian's may be missing."""
+    try:
+        command(["apt-get", "update", "-q", "--error-on=any"])
+    except MachineError as e:
+        print(f"lists of packages that are not renewed: {e.line()}", flush=True)
+        return e.line()
+    return None
+
+
+def kernel_try(name):
+    """Unpacks a package of the archive into the cache, unless it is there. Returns None, or why it could not."""
+    home = os.path.join(cache_dir(), "kernel")
+    try:
+        text = command(["apt-cache", "show", "--no-all-versions", name]).decode()
+        version = re.search(r"^Version: (.*)$", text, re.MULTILINE).group(1)
+        target = os.path.join(home, f"{name}_{version}")
+        with Locked(home), tempfile.TemporaryDirectory(dir=home) as scratch:
+            if os.path.isdir(target):
+                return None
+            command(["apt-get", "download", "-q", f"{name}={version}"], cwd=scratch)
             (package,) = (f for f in os.listdir(scratch) if f.endswith(".deb"))
             tree = os.path.join(scratch, "tree")
             command(["dpkg", "-x", os.path.join(scratch, package), tree])
             os.rename(tree, target)
-    return target
+    except MachineError as e:
+        return e.line()
+    return None
 
 
 def vmlinuz(kernel_dir):
@@ -229,19 +290,25 @@ def rootfs_prepare(tree):
     os.makedirs(os.path.join(tree, "stackd"))
 
 
-def rootfs(packages, suite="bookworm"):
-    """Returns the disk of a minimal system with PACKAGES and these. To build it takes a minute."""
+def rootfs(packages, is_fresh=False, suite="bookworm"):
+    """Returns the root file system of a minimal system with PACKAGES and these. To build it takes a minute."""
     packages = sorted({*PACKAGES, *packages})
     wanted = "\n".join([suite, *packages, JOB_UNIT, *MASKED])
     home = os.path.join(cache_dir(), "rootfs")
     name = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     target = os.path.join(home, f"{name}.ext4")
     with Locked(home):
-        if os.path.exists(target):
+        if os.path.exists(target) and not is_fresh:
             return target
         with tempfile.TemporaryDirectory(dir=home) as scratch:
             tree = os.path.join(scratch, "tree")
-            bootstrap(suite, packages, tree)
+            try:
+                bootstrap(suite, packages, tree)
+            except NotRun as e:
+                if not os.path.exists(target):
+                    raise
+                print(f"the one in the cache stays: {e}", flush=True)
+                return target
             rootfs_prepare(tree)
             part = os.path.join(scratch, "ext4")
             image(tree, part, 768, "root")
@@ -250,13 +317,16 @@ def rootfs(packages, suite="bookworm"):
 
 
 def bootstrap(suite, packages, tree):
-    """Installs a minimal Debian with these packages in the directory tree."""
+    """Installs a minimal Debian with these packages in the directory tree. Raises NotRun if it cannot."""
     leave_out = [f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in LEAVE_OUT]
-    command(
-        ["mmdebstrap", "--quiet", "--variant=minbase", *leave_out]
-        + ['--aptopt=Acquire::Languages "none"']
-        + [f"--include={','.join(packages)}", suite, tree]
-    )
+    try:
+        command(
+            ["mmdebstrap", "--quiet", "--variant=minbase", *leave_out]
+            + ['--aptopt=Acquire::Languages "none"']
+            + [f"--include={','.join(packages)}", suite, tree]
+        )
+    except MachineError as e:
+        raise NotRun(f"there is no Debian {suite} to be had: {e.line()}") from e
 
 
 class Machine:

@@ -37,10 +37,12 @@ def is_left_out(name):
 
 
 def sources():
-    """Returns the paths of the source files, without the files of builds and tools."""
+    """Returns the paths of the source files, without the tests and the files of builds and tools."""
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(f for f in folders if not is_left_out(f))
+        if folder == ROOT:
+            folders.remove("tests")
         found += [os.path.join(folder, n) for n in sorted(names) if not is_left_out(n)]
     return found
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run.py BUILD_DIR [-e] [-d] [-k SERIES]... [-t SECONDS] [TEST]...
+run.py --refresh
 
 Runs tests with the package of this tree installed, in one machine for each series of Debian's
 kernels. With -e the machines are exact (see machine.py); with -d the tests that need disks are run.
 A TEST is the NAME of a test_NAME.py in this folder or in tests/live, or 'rotation'. 'unit NAME' runs
 the test against the daemon that its systemd unit started. 'bench NAME ARGUMENT...' runs a program of
-tests/bench, with bpftrace and libbpf-tools of this host for comparison. Exit code 0: all passed.
+tests/bench, with bpftrace and libbpf-tools of this host for comparison. Exit code 0: all passed;
+77: the machine cannot be had here. With --refresh, renews the kernels and the system in the cache from the
+archive, and runs nothing.
 """
 
 import argparse
@@ -86,13 +89,16 @@ PERF = "#!/bin/sh\nexec /stackd/pingpong pipe 10000000 0 1\n"
 
 def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("build")
+    parser.add_argument("build", nargs="?")
     parser.add_argument("tests", nargs="*")
     parser.add_argument("-d", "--disks", action="store_true")
     parser.add_argument("-e", "--exact", action="store_true")
     parser.add_argument("-k", "--kernel", action="append", choices=machine.KERNELS)
     parser.add_argument("-t", "--timeout", type=int, default=1740)
+    parser.add_argument("--refresh", action="store_true")
     args = parser.parse_intermixed_args()
+    if not args.build and not args.refresh:
+        parser.error("BUILD_DIR is missing")
     default = EXACT_TESTS if args.exact else DISK_TESTS if args.disks else TESTS
     args.is_default = not args.tests
     args.tests = args.tests or default
@@ -217,21 +223,34 @@ def run(series, args):
     return code == 0
 
 
+def refresh():
+    for series in machine.KERNELS:
+        print(machine.kernel(series, is_fresh=True), flush=True)
+    print(machine.rootfs(package.depends(package.find(".deb")), is_fresh=True))
+
+
 def main():
     args = arguments()
     # An exit by exception ends the machine and removes the temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     missing = machine.missing() + package.missing()
     if missing or os.geteuid() != 0:
-        print(f"skipped: needs {'root' if os.geteuid() else 'the packages ' + ' '.join(missing)}")
+        print(f"not run: needs {'root' if os.geteuid() else 'the packages ' + ' '.join(missing)}")
         return 77
-    kernels = args.kernel or list(machine.KERNELS)
-    good = [run(series, args) for series in kernels]
+    try:
+        if args.refresh:
+            refresh()
+            return 0
+        good = [run(series, args) for series in args.kernel or list(machine.KERNELS)]
+    except machine.NotRun as e:
+        print(f"not run: {e}")
+        return 77
     return 0 if all(good) else 1
 
 
-try:
-    sys.exit(main())
-except machine.MachineError as e:
-    print(f"run.py: {e}", file=sys.stderr)
-    sys.exit(1)
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except machine.MachineError as e:
+        print(f"run.py: {e}", file=sys.stderr)
+        sys.exit(1)
