@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py BUILD_DIR [-e] [-d] [-k SERIES]... [-t SECONDS] [TEST]...
+"""run.py BUILD_DIR [-e] [-s SET] [-k SERIES] [-t SECONDS] [TEST]...
 run.py --refresh
 
-Runs tests with the package of this tree installed, in one machine for each series of Debian's
-kernels. With -e the machines are exact (see machine.py); with -d the tests that need disks are run.
-A TEST is the NAME of a test_NAME.py in this folder or in tests/live, or 'rotation'. 'unit NAME' runs
-the test against the daemon that its systemd unit started. 'bench NAME ARGUMENT...' runs a program of
-tests/bench, with bpftrace and libbpf-tools of this host for comparison. Exit code 0: all passed;
-77: the machine cannot be had here. With --refresh, renews the kernels and the system in the cache from the
-archive, and runs nothing.
+Runs tests with the package of this tree installed, in a machine with a kernel of Debian's series (6.1).
+With -e the machine is exact (see machine.py). A TEST is the NAME of a test_NAME.py in this folder or in
+tests/live, or 'rotation'; without one the tests of a SET are run. 'unit NAME' runs the test against the
+daemon that its systemd unit started. 'bench NAME ARGUMENT...' runs a program of tests/bench, with bpftrace
+and libbpf-tools of this host for comparison. Exit code 0: all passed; 77: the machine cannot be had here.
+The last lines name the kernel and say for each test how it ended; tests/results.py reads them.
+
+With --refresh, renews the kernels and the system in the cache from the archive, and runs nothing.
 """
 
 import argparse
@@ -28,52 +29,40 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIVE = os.path.join(HERE, "..", "live")
 BENCH = os.path.join(HERE, "..", "bench")
 
-# The first test installs the package, and the last one removes it. These machines have two CPUs, and
-# the times that are measured in them mean nothing, because they are emulated.
-TESTS = (
-    "install",
-    "rotation",
-    "unit hook",
-    "throttled",
-    "unit open_waits",
-    "unit kernel_calls",
-    "unit container",
-    "unit lines",
-    "unit suspend",
-    "service",
-    "reboot",
-    "remove",
-)
-
-# Tests that do not depend on the kernel's version are run in one machine only: both take as long.
-LEFT_OUT = {
-    "6.1": ("throttled", "unit container", "unit suspend", "reboot"),
-    "6.12": ("unit open_waits", "unit lines", "service"),
+# What each machine is for. The first test installs the package. The times that are measured in a machine with
+# two CPUs mean nothing, because it is emulated.
+SETS = {
+    # What depends on the kernel.
+    "kernel": (
+        "package",
+        "rotation",
+        "throttled",
+        "unit hook",
+        "unit kernel_calls",
+        "unit open_waits",
+        "unit hotplug",
+        "unit iolat",
+        "unit iolat_disk",
+        "unit iolat_sessions",
+        "unit iolat_compat",
+        "unit iolat_fio",
+        "unit iolat_faults",
+    ),
+    # What depends on systemd; the last test removes the package.
+    "system": ("install", "service", "unit container", "unit suspend", "reboot", "remove"),
+    # These check times to a few percent: they run in machines whose clock counts instructions.
+    "exact": (
+        "package",
+        "unit known_waits",
+        "unit conservation",
+        "unit oncpu",
+        "unit wakers",
+        "unit disk_wakers",
+        "unit overview",
+    ),
 }
 
-# These check times to a few percent. They run in machines whose clock counts instructions.
-EXACT_TESTS = (
-    "package",
-    "unit known_waits",
-    "unit conservation",
-    "unit oncpu",
-    "unit wakers",
-    "unit disk_wakers",
-    "unit overview",
-)
-
-# These make disks of their own.
-DISK_TESTS = (
-    "install",
-    "unit iolat",
-    "unit iolat_disk",
-    "unit iolat_sessions",
-    "unit iolat_compat",
-    "unit iolat_fio",
-    "unit iolat_faults",
-)
-
-# The kernel modules that those disks and their file systems need.
+# The kernel modules that the disks of those tests and their file systems need.
 MODULES = ("loop", "xfs", "dm_delay", "null_blk", "zram", "mq_deadline")
 
 LIMIT_S = 1500  # for one test: several times as long as it takes
@@ -91,23 +80,17 @@ def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("build", nargs="?")
     parser.add_argument("tests", nargs="*")
-    parser.add_argument("-d", "--disks", action="store_true")
     parser.add_argument("-e", "--exact", action="store_true")
-    parser.add_argument("-k", "--kernel", action="append", choices=machine.KERNELS)
+    parser.add_argument("-s", "--set", choices=SETS, default="kernel")
+    parser.add_argument("-k", "--kernel", choices=machine.KERNELS, default="6.1")
     parser.add_argument("-t", "--timeout", type=int, default=1740)
     parser.add_argument("--refresh", action="store_true")
     args = parser.parse_intermixed_args()
+    args.tests = args.tests or SETS[args.set]
+    args.exact = args.exact or args.set == "exact"
     if not args.build and not args.refresh:
         parser.error("BUILD_DIR is missing")
-    default = EXACT_TESTS if args.exact else DISK_TESTS if args.disks else TESTS
-    args.is_default = not args.tests
-    args.tests = args.tests or default
     return args
-
-
-def tests_of(args, series):
-    left_out = LEFT_OUT[series] if args.is_default else ()
-    return [test for test in args.tests if test not in left_out]
 
 
 def modules_of(kernel):
@@ -206,20 +189,31 @@ def job_fill(home, build, kernel, tests, is_exact):
     machine.put_text(str(LIMIT_S * (EXACT_FACTOR if is_exact else 1)), home, "limit")
 
 
-def run(series, args):
-    directory = machine.kernel(series)
+def outcomes(console, tests):
+    """Returns a line for each test that says how it ended, by what the job said of it."""
+    said = dict.fromkeys(tests, "not run")
+    said.update(dict.fromkeys(re.findall(r"^== (.+?)(?:, phase [0-9]+)?$", console, re.MULTILINE), "FAILED (no end)"))
+    said.update(re.findall(r"^test: (.+?) ((?:passed|skipped|FAILED).*)$", console, re.MULTILINE))
+    return [f"test: {test} {said[test]}" for test in tests]
+
+
+def run(args):
+    """Runs the tests in a machine. Returns True if all have passed."""
+    directory = machine.kernel(args.kernel)
     root = machine.rootfs(package.depends(package.find(".deb")))
-    print(f"-- {series}: {os.path.basename(directory)}", flush=True)
+    name = os.path.basename(directory)
+    print(f"-- {name}", flush=True)
     with tempfile.TemporaryDirectory() as home:
         os.chmod(home, 0o755)
-        job_fill(home, args.build, directory, tests_of(args, series), args.exact)
+        job_fill(home, args.build, directory, args.tests, args.exact)
         with machine.Machine(directory, root, home, args.exact) as guest:
             guest.run(args.timeout)
             console, code = guest.console(), guest.exit_code()
     print(console)
     # The results are printed again, because the last lines of a log are read first.
-    print("\n".join(re.findall(r"^(?:test|FAILED): .*", console, re.MULTILINE)))
-    print(f"-- {series}: {'no end' if code is None else f'{code} failed'}", flush=True)
+    print("\n".join(re.findall(r"^FAILED: .*", console, re.MULTILINE)))
+    print("\n".join(outcomes(console, args.tests)))
+    print(f"machine: {name}: {'no end' if code is None else f'{code} failed'}", flush=True)
     return code == 0
 
 
@@ -227,6 +221,7 @@ def refresh():
     for series in machine.KERNELS:
         print(machine.kernel(series, is_fresh=True), flush=True)
     print(machine.rootfs(package.depends(package.find(".deb")), is_fresh=True))
+    return True
 
 
 def main():
@@ -238,14 +233,11 @@ def main():
         print(f"not run: needs {'root' if os.geteuid() else 'the packages ' + ' '.join(missing)}")
         return 77
     try:
-        if args.refresh:
-            refresh()
-            return 0
-        good = [run(series, args) for series in args.kernel or list(machine.KERNELS)]
+        good = refresh() if args.refresh else run(args)
     except machine.NotRun as e:
         print(f"not run: {e}")
         return 77
-    return 0 if all(good) else 1
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
