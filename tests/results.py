@@ -8,6 +8,8 @@ with --whole, if one was skipped that MAY_SKIP does not allow.
 With --strict, such a skip, also of a part, counts as a failure. A line of the file MAY_SKIP is the name of a
 test, and a regular expression that the reason begins with.
 
+For a machine of tests/vm, each of its tests has a line, and a line names the kernel and what failed.
+
 A test that was asked for and has no result has failed, see results_of(). Each --note is a line that is
 printed before the last one. --record adds a line to a file: BEGIN, the minutes that the tests took one after
 the other, the numbers, and the names of those that failed and of those without a verdict, with the first reason.
@@ -31,6 +33,11 @@ PART = re.compile(r"^(?:left out|skipped): (.+)$|^(.+): left out$")
 UNITTEST_PART = re.compile(r"^(.+) \.\.\. skipped ['\"](.*)['\"]$")
 NO_VERDICT = re.compile(r"^no verdict: (.+)$")
 CMOCKA_PART = re.compile(r"^(?:\w+: )?\[  SKIPPED \] (\w+)(?:\\n)?$")
+
+# What tests/vm/run.py says: that a test of a machine begins, how it ended, and the kernel and CPU time of the machine.
+BEGIN = re.compile(r"^== (?:unit )?(.+?)(?:, phase [0-9]+)?$")
+END = re.compile(r"^test: (?:unit )?(.+?) ((passed|skipped|FAILED|not run)\b.*)$")
+KERNEL = re.compile(r"^machine: (linux-.+?): ")
 
 
 def names_beside(path):
@@ -66,17 +73,43 @@ def lines_of(result):
             for line in (result.get(stream) or "").splitlines()]
 
 
+def is_machine(result):
+    return name_of(result).startswith(("vm_", "exact_"))
+
+
 def parts_left_out(result):
-    """Returns the reasons for which a test that passed left parts of itself out."""
-    found = []
+    """Returns the reasons for which a test that passed left parts of itself out; for those of a machine, the name
+    of its own test stands before them."""
+    found, test = [], ""
     for line in lines_of(result):
-        if match := PART.match(line):
-            found.append(match[1] or match[2])
+        if is_machine(result) and (match := BEGIN.match(line)):
+            test = f"{match[1]}: "
+        elif match := PART.match(line):
+            found.append(test + (match[1] or match[2]))
         elif match := UNITTEST_PART.match(line):
             found.append(f"{match[1]}: {match[2]}")
         elif match := CMOCKA_PART.match(line):
             found.append(match[1])
     return list(dict.fromkeys(found))
+
+
+def tests_of_machine(result):
+    """Returns {name: (outcome, text)} of the tests that ran in a machine, in their order, and a line for each of
+    them and one for all with the kernel's name; nothing of other results."""
+    if not is_machine(result):
+        return {}, []
+    tests = {m[1]: (m[3], m[2]) for line in lines_of(result) if (m := END.match(line))}
+    kernels = [m[1] for line in lines_of(result) if (m := KERNEL.match(line))]
+    lines = [f"{name_of(result)}: {name} {text}" for name, (_, text) in tests.items()]
+    sums = []
+    for outcome in ("passed", "FAILED", "skipped", "not run"):
+        names = [name for name, (own, _) in tests.items() if own == outcome]
+        if names or outcome in ("passed", "FAILED"):
+            listed = f": {', '.join(names)}" if names and outcome != "passed" else ""
+            sums.append(f"{len(names)} {outcome.lower()}{listed}")
+    if tests:
+        lines.append(f"{name_of(result)} with {', '.join(kernels) or 'no kernel named'}: {'; '.join(sums)}")
+    return tests, lines
 
 
 def reason_of(result):
@@ -141,10 +174,12 @@ def main():
     unsure = []
     for result in results_of(args.logs):
         outcome, lines = judge(result, allowed, args.strict)
-        names[outcome].append(name_of(result))
+        tests, machine = tests_of_machine(result)
+        bad = [test for test, (own, _) in tests.items() if own == "FAILED"]
+        names[outcome].append(name_of(result) + (f"({','.join(bad)})" if bad else ""))
         seconds += result["duration"]
         unsure += [f"{name_of(result)} (no verdict: {unsure_of(result)[0]})"] if outcome == "without verdict" else []
-        said += lines
+        said += machine + lines
         if result["result"] not in (*GOOD, "SKIP"):
             print_failure(result)
     print("\n".join(said + args.note))

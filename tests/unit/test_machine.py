@@ -13,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(sys.argv.pop(1), "vm"))
 import machine
+import run
 
 NAME = "linux-image-6.1.0-{}-cloud-amd64"
 OTHERS = ["linux-image-6.1.0-99-amd64", "linux-image-6.1.0-99-cloud-amd64-dbg",
@@ -97,6 +98,15 @@ class Cache(unittest.TestCase):
         self.assertEqual(self.directory(0, XDG_CACHE_HOME="/x"), "/var/cache/stackd-test")
         self.assertEqual(self.directory(1000, XDG_CACHE_HOME="/x"), "/x/stackd-test")
         self.assertEqual(self.directory(1000, XDG_CACHE_HOME="/x", STACKD_CACHE="/y"), "/y")
+
+
+class Outcomes(unittest.TestCase):
+    def test_each_test_gets_a_line(self):
+        console = ("== install\ntest: install passed in 9 s\n== reboot\ntest: reboot reboots in 5 s\n"
+                   "== reboot, phase 1\ntest: reboot FAILED (1) in 7 s\n== unit hook\nKernel panic\n")
+        self.assertEqual(run.outcomes(console, ("install", "reboot", "unit hook", "remove")), [
+            "test: install passed in 9 s", "test: reboot FAILED (1) in 7 s",
+            "test: unit hook FAILED (no end)", "test: remove not run"])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,22 @@ import noise
 import results
 MAY_SKIP = """# a comment
 live_one  this kernel
-vm_6.1  no clock
+vm_system  suspend: no clock
+"""
+MACHINE = """== install
+test: install passed in 9 s
+== unit hook
+{hook}
+test: unit hook {end}
+== reboot
+test: reboot reboots in 5 s
+== reboot, phase 1
+test: reboot passed in 7 s
+test: install passed in 9 s
+test: unit hook {end}
+test: reboot passed in 7 s
+test: remove not run
+machine: linux-image-6.1.0-56-cloud-amd64_6.1.192-2: 1 failed
 """
 
 
@@ -120,9 +135,37 @@ class Results(unittest.TestCase):
 
     def test_a_machine(self):
         """Its test says what its own tests left out."""
-        allowed = result("vm_6.1", stdout="== service\nskipped: no clock to wake it\n")
+        allowed = result("vm_system", stdout="== unit suspend\nskipped: no clock to wake it\n")
         self.assertEqual(self.run_on(allowed)[0], 0)
-        self.assertEqual(self.run_on({**allowed, "name": "stackd:vm / vm_6.12"})[0], 1)
+        self.assertEqual(self.run_on({**allowed, "name": "stackd:vm / vm_kernel_6.12"})[0], 1)
+        other = {**allowed, "stdout": allowed["stdout"].replace("suspend", "hook")}
+        code, lines = self.run_on(other)
+        self.assertEqual(code, 1)
+        self.assertIn("vm_system: FAILED, as it must not be left out here: hook: no clock to wake it", lines)
+
+    def test_each_test_of_a_machine_is_named(self):
+        record = self.write("record", "")
+        text = MACHINE.format(hook="FAILED: a hook", end="FAILED (1) in 3 s")
+        code, lines = self.run_on(result("vm_system", "FAIL", stdout=text),
+                                  options=("--record", record, "2026-11-26 abc machines"))
+        self.assertEqual(code, 1)
+        at = lines.index("vm_system: install passed in 9 s")
+        self.assertEqual(lines[at:at + 5], [
+            "vm_system: install passed in 9 s", "vm_system: hook FAILED (1) in 3 s",
+            "vm_system: reboot passed in 7 s", "vm_system: remove not run",
+            "vm_system with linux-image-6.1.0-56-cloud-amd64_6.1.192-2: 2 passed; 1 failed: hook; 1 not run: remove"])
+        with open(record, encoding="utf-8") as f:
+            self.assertEqual(f.read(), "2026-11-26 abc machines 0 min: 0 passed, 1 failed, 0 skipped vm_system(hook)\n")
+
+    def test_a_skip_in_a_machine_is_named(self):
+        text = MACHINE.format(hook="skipped: no clock", end="skipped in 3 s").replace("remove not run", "remove passed in 1 s")
+        lines = self.run_on(result("vm_system", stdout=text), options=())[1]
+        self.assertIn("vm_system: left out: hook: no clock", lines)
+        self.assertIn("vm_system with linux-image-6.1.0-56-cloud-amd64_6.1.192-2: 3 passed; 0 failed; 1 skipped: hook", lines)
+
+    def test_lines_of_other_tests_are_theirs(self):
+        lines = self.run_on(result("a", stdout=MACHINE.format(hook="", end="FAILED")))[1]
+        self.assertEqual([line for line in lines if "hook" in line], [])
 
     def test_no_verdict_is_neither(self):
         text = "ok: a\nno verdict: b is c (others used 43 % of the CPUs, steal 2 %)\n1 estimates have no verdict\n"
