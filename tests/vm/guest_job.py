@@ -17,6 +17,8 @@ import time
 
 HOME = "/stackd"
 STATE = "/var/lib/test-machine.json"
+# Written by UnitDaemon of tests/live/harness.py.
+SETTINGS = "/etc/stackd/stackd.conf.d/live.conf"
 DROP_IN = "/run/systemd/system/stackd.service.d/machine.conf"
 SKIP, REBOOT, POWER_CUT = 77, 88, 89
 LOG_LINES = 200
@@ -28,6 +30,7 @@ os.environ.update(
     STACKD="/usr/bin/stackd",
     STACKCTL="/usr/bin/stackctl",
     PROGS=HOME,
+    STACKD_HANG_SECONDS="600",
     PYTHONDONTWRITEBYTECODE="1",
 )
 
@@ -65,8 +68,17 @@ def show_logs():
         subprocess.run([*argv, "-o", "short-precise", "-n", str(LOG_LINES)], check=False)
 
 
+def restore_unit():
+    """Starts the daemon with its own settings, if a test of the unit has left others."""
+    if os.path.exists(SETTINGS):
+        os.unlink(SETTINGS)
+        subprocess.run(["systemctl", "restart", "stackd.service"], check=True)
+
+
 def run(line, phase):
     *words, name = line.split()
+    if "unit" not in words:
+        restore_unit()
     script = f"{HOME}/test_{name}.py"
     argv = [sys.executable, script] if os.path.exists(script) else [f"{HOME}/test_{name}"]
     if line.startswith("bench "):

@@ -45,7 +45,6 @@ TRIES = 3
 PACKAGES = (
     "binutils",
     "bpftool",
-    "cron",
     "fio",
     "kmod",
     "libcmocka0",
@@ -63,7 +62,7 @@ LEAVE_OUT = ("doc", "info", "locale", "man")
 JOB_UNIT = """\
 [Unit]
 Description=What this machine is for
-After=basic.target cron.service
+After=basic.target
 
 [Service]
 Type=simple

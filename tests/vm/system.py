@@ -8,7 +8,7 @@ UNIT = "stackd.service"
 SOCKET = "/run/stackd/stackd.sock"
 
 
-def systemctl(*args, timeout=180):
+def systemctl(*args, timeout=HANG_SECONDS):
     return run(["systemctl", *args], timeout=timeout)
 
 
@@ -22,6 +22,12 @@ def state_of(unit=UNIT):
 
 def main_pid():
     return int(property_of("MainPID"))
+
+
+def is_anew(pid):
+    """Returns True when a daemon other than the process pid is running."""
+    said = dict(line.split("=", 1) for line in systemctl("show", "-p", "MainPID,ActiveState", UNIT).out.splitlines())
+    return said["MainPID"] not in ("0", str(pid)) and said["ActiveState"] == "active"
 
 
 def status_of(pid):
