@@ -35,7 +35,7 @@ test: install passed in 9 s
 test: unit hook {end}
 test: reboot passed in 7 s
 test: remove not run
-machine: linux-image-6.1.0-56-cloud-amd64_6.1.192-2: 1 failed
+machine: linux-image-6.1.0-56-cloud-amd64_6.1.192-2, 9 s of CPU time in 60 s: 1 failed
 """
 
 
@@ -153,7 +153,8 @@ class Results(unittest.TestCase):
         self.assertEqual(lines[at:at + 5], [
             "vm_system: install passed in 9 s", "vm_system: hook FAILED (1) in 3 s",
             "vm_system: reboot passed in 7 s", "vm_system: remove not run",
-            "vm_system with linux-image-6.1.0-56-cloud-amd64_6.1.192-2: 2 passed; 1 failed: hook; 1 not run: remove"])
+            "vm_system with linux-image-6.1.0-56-cloud-amd64_6.1.192-2, 9 s of CPU time in 60 s: "
+            "2 passed; 1 failed: hook; 1 not run: remove"])
         with open(record, encoding="utf-8") as f:
             self.assertEqual(f.read(), "2026-11-26 abc machines 0 min: 0 passed, 1 failed, 0 skipped vm_system(hook)\n")
 
@@ -161,7 +162,8 @@ class Results(unittest.TestCase):
         text = MACHINE.format(hook="skipped: no clock", end="skipped in 3 s").replace("remove not run", "remove passed in 1 s")
         lines = self.run_on(result("vm_system", stdout=text), options=())[1]
         self.assertIn("vm_system: left out: hook: no clock", lines)
-        self.assertIn("vm_system with linux-image-6.1.0-56-cloud-amd64_6.1.192-2: 3 passed; 0 failed; 1 skipped: hook", lines)
+        self.assertIn("vm_system with linux-image-6.1.0-56-cloud-amd64_6.1.192-2, 9 s of CPU time in 60 s: "
+                      "3 passed; 0 failed; 1 skipped: hook", lines)
 
     def test_lines_of_other_tests_are_theirs(self):
         lines = self.run_on(result("a", stdout=MACHINE.format(hook="", end="FAILED")))[1]

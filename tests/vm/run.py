@@ -8,7 +8,7 @@ With -e the machine is exact (see machine.py). A TEST is the NAME of a test_NAME
 tests/live, or 'rotation'; without one the tests of a SET are run. 'unit NAME' runs the test against the
 daemon that its systemd unit started. 'bench NAME ARGUMENT...' runs a program of tests/bench, with bpftrace
 and libbpf-tools of this host for comparison. Exit code 0: all passed; 77: the machine cannot be had here.
-The last lines name the kernel and say for each test how it ended; tests/results.py reads them.
+The last lines name the kernel and the CPU time, and say for each test how it ended; tests/results.py reads them.
 
 With --refresh, renews the kernels and the system in the cache from the archive, and runs nothing.
 """
@@ -17,10 +17,12 @@ import argparse
 import lzma
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
 import tempfile
+import time
 
 import machine
 import package
@@ -197,6 +199,12 @@ def outcomes(console, tests):
     return [f"test: {test} {said[test]}" for test in tests]
 
 
+def children_cpu():
+    """Returns the CPU time in seconds of all programs that have run and ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def run(args):
     """Runs the tests in a machine. Returns True if all have passed."""
     directory = machine.kernel(args.kernel)
@@ -206,14 +214,17 @@ def run(args):
     with tempfile.TemporaryDirectory() as home:
         os.chmod(home, 0o755)
         job_fill(home, args.build, directory, args.tests, args.exact)
+        begun, used = time.monotonic(), children_cpu()
         with machine.Machine(directory, root, home, args.exact) as guest:
             guest.run(args.timeout)
             console, code = guest.console(), guest.exit_code()
+        # A host with other work gives it a part of a CPU, which may explain what is late.
+        share = f"{children_cpu() - used:.0f} s of CPU time in {time.monotonic() - begun:.0f} s"
     print(console)
     # The results are printed again, because the last lines of a log are read first.
     print("\n".join(re.findall(r"^FAILED: .*", console, re.MULTILINE)))
     print("\n".join(outcomes(console, args.tests)))
-    print(f"machine: {name}: {'no end' if code is None else f'{code} failed'}", flush=True)
+    print(f"machine: {name}, {share}: {'no end' if code is None else f'{code} failed'}", flush=True)
     return code == 0
 
 
