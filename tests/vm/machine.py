@@ -102,7 +102,7 @@ EXIT_LINE = re.compile(r"^machine: exit ([0-9]+)$", re.MULTILINE)
 EXACT = ["-smp", "1", "-icount", "shift=2,sleep=off"]
 BUSY = ["-smp", "2"]
 
-BOOT_S = 180  # several times as long as a machine takes until BEGIN_LINE
+BOOT_S = 600  # many times as long as a machine takes until BEGIN_LINE: on a busy host, 180 s were not enough
 CUT_S = 3  # the power is cut at a random moment, at most this long after CUT_LINE
 
 
@@ -429,12 +429,13 @@ class Machine:
     def run(self, timeout):
         """
         Starts the machine and waits until it ends or its kernel panics, at most timeout seconds. If
-        the job asks for it, the power is cut and the machine started again.
+        the job asks for it, the power is cut and the machine started again. Raises NotRun if the machine does
+        not boot, as nothing of stackd has run by then.
         """
-        deadline = time.monotonic() + timeout
         cuts = 0
         if not self._boot():
-            return
+            raise NotRun(f"the machine has not booted within {BOOT_S} s, twice")
+        deadline = time.monotonic() + timeout
         while True:
             is_done = self._wait_for(
                 lambda text: text.count(CUT_LINE) > cuts, deadline - time.monotonic()
