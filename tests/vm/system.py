@@ -8,8 +8,8 @@ UNIT = "stackd.service"
 SOCKET = "/run/stackd/stackd.sock"
 
 
-def systemctl(*args, timeout=HANG_SECONDS):
-    return run(["systemctl", *args], timeout=timeout)
+def systemctl(*args):
+    return run(["systemctl", *args])
 
 
 def property_of(name, unit=UNIT):

@@ -30,7 +30,7 @@ def capabilities(pid, name="CapPrm"):
 
 
 def check_install(text, package=PACKAGE):
-    done = run(["dpkg", "-i", package], timeout=300)
+    done = run(["dpkg", "-i", package])
     check(done.code == 0, f"{text}: {done}")
     check("Warning" not in done.err + done.out, f"{text}: without a warning: {done.out} {done.err}")
     check(state_of() == "active", f"{text}: the service is {state_of()}")

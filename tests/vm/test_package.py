@@ -4,7 +4,7 @@
 
 from system import *
 
-done = run(["dpkg", "-i", "/stackd/stackd.deb"], timeout=300)
+done = run(["dpkg", "-i", "/stackd/stackd.deb"])
 check(done.code == 0, f"installed: {done}")
 check(state_of() == "active", f"the service is {state_of()}")
 finish()

@@ -11,11 +11,11 @@ def left():
     return [path for path in LEFT if os.path.exists(path)]
 
 
-done = run(["dpkg", "--remove", "stackd"], timeout=300)
+done = run(["dpkg", "--remove", "stackd"])
 check(done.code == 0, f"removed: {done}")
 check(state_of() == "inactive" and state_of("stackd.socket") == "inactive", "and stopped")
 check("/etc/stackd" in left() and "/usr/bin/stackd" not in left(), f"of it is left: {left()}")
-done = run(["dpkg", "--purge", "stackd"], timeout=300)
+done = run(["dpkg", "--purge", "stackd"])
 check(done.code == 0, f"purged: {done}")
 check(not left(), f"of it is left: {left()}")
 units = run(["find", "/etc/systemd", "/lib/systemd", "/usr/lib/systemd", "/var/lib/systemd",
