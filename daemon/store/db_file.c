@@ -16,8 +16,12 @@
 #include "daemon/base/log.h"
 #include "daemon/store/internal.h"
 
-/* The end of the name that a database gets which was overwritten. */
+/* The ends of the names that a database gets which was overwritten, or is damaged. */
 #define OVERWRITTEN ".overwritten"
+#define DAMAGED	    ".broken"
+
+/* The size of a buffer for the name of a database that was moved out of the way. */
+#define ASIDE_MAX (PATH_MAX + 48)
 
 /* How often the writer looks whether a query has ended that reads files which were moved. */
 #define MOVED_AGAIN_NS NS_PER_S
@@ -155,7 +159,8 @@ static struct store_file_id file_identify(const struct store *store, size_t i)
 	return (struct store_file_id){ st.st_dev, st.st_ino };
 }
 
-void store_file_opened(struct store *store)
+/* Notes which files are open. */
+static void files_note(struct store *store)
 {
 	for (size_t i = 0; i < STORE_FILES; i++)
 		store->files[i] = file_identify(store, i);
@@ -163,18 +168,86 @@ void store_file_opened(struct store *store)
 		store->mark = (struct store_db_mark){};
 }
 
-static int database_open(struct store *store)
+/*
+ * Moves the database to a name that is free: its path with `end`, and the time behind it if that is
+ * taken. Writes the new name to `to`. Returns 0 or a negative errno.
+ */
+static int database_move(const struct store *store, const char *end, char to[ASIDE_MAX])
+{
+	int r;
+
+	snprintf(to, ASIDE_MAX, "%s%s", store->path, end);
+	r = renameat2(AT_FDCWD, store->path, AT_FDCWD, to, RENAME_NOREPLACE);
+	if (r < 0 && errno == EEXIST) {
+		snprintf(to, ASIDE_MAX, "%s%s.%" PRId64, store->path, end,
+			 clock_ns(CLOCK_REALTIME) / NS_PER_S);
+		r = renameat2(AT_FDCWD, store->path, AT_FDCWD, to, RENAME_NOREPLACE);
+	}
+	return r < 0 ? -errno : 0;
+}
+
+/* Moves the log of a database that was moved to `to` after it: it may have windows, too. */
+static int log_move(const struct store *store, const char *to)
+{
+	char from[PATH_MAX], log[ASIDE_MAX + sizeof("-wal")];
+
+	snprintf(from, sizeof(from), "%s-shm", store->path);
+	unlink(from);
+	snprintf(from, sizeof(from), "%s-wal", store->path);
+	snprintf(log, sizeof(log), "%s-wal", to);
+	return rename(from, log) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/*
+ * Moves a damaged database, which is closed, out of the way. Returns 0 or a negative errno. The
+ * command in the notice does without the .recover of sqlite3, which Debian's lacks.
+ */
+static int damaged_leave(struct store *store)
+{
+	char to[ASIDE_MAX];
+	int r = database_move(store, DAMAGED, to);
+
+	if (!r)
+		r = log_move(store, to);
+	if (r) {
+		store_set_problem(store, STORE_PROBLEM_FILE,
+				  "%s: is damaged, and cannot be moved to %s: %s; windows stay in "
+				  "memory only",
+				  store->path, to, write_error_text(r));
+		return r;
+	}
+	store_set_notice(
+		store, STORE_NOTICE_DAMAGED,
+		"%s: was damaged, and moved to %s; later windows are in a new file. To "
+		"copy what can be read: (sqlite3 %s .dump | sed \"s/^ROLLBACK.*/COMMIT;/\"; "
+		"echo \"PRAGMA user_version = %d;\") | sqlite3 NEW",
+		store->path, to, to, STORE_SCHEMA);
+	return 0;
+}
+
+/* Opens the database, which is made if there is none. Returns 0 or a negative errno. */
+static int database_try(struct store *store)
 {
 	int r;
 
 	database_make(store->path);
 	r = store_db_open(&store->db, store->path, true);
-	if (!r)
-		r = file_check(store);
+	return r ? r : file_check(store);
+}
+
+static int database_open(struct store *store)
+{
+	int r = database_try(store);
+
+	if (r == -EUCLEAN) {
+		store_db_close(&store->db);
+		r = damaged_leave(store);
+		if (r)
+			return r;
+		r = database_try(store);
+	}
 	if (!r)
 		return 0;
-	if (r == -EUCLEAN)
-		return store_salvage(store);
 	if (r == -EPROTONOSUPPORT)
 		store_set_problem(store, STORE_PROBLEM_FILE,
 				  "%s: written by a newer stackd (schema %d, this one knows "
@@ -213,7 +286,7 @@ int store_file_open(struct store *store)
 	}
 	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
 		last_session = 0;
-	store_file_opened(store);
+	files_note(store);
 	store_set_problem(store, STORE_PROBLEM_FILE, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = true;
@@ -234,6 +307,15 @@ void store_file_close(struct store *store)
 	store_db_close(&store->db);
 	closep(&store->lock_fd);
 	store->lock_fd = -1;
+}
+
+int store_file_renew(struct store *store)
+{
+	int r;
+
+	store_file_close(store);
+	r = damaged_leave(store);
+	return r ? r : store_file_open(store);
 }
 
 /*
@@ -333,22 +415,16 @@ static void file_leave(struct store *store)
  */
 static void overwritten_leave(struct store *store)
 {
-	char path[PATH_MAX + sizeof(OVERWRITTEN) + 24];
+	char path[ASIDE_MAX];
 	int r;
 
 	file_leave(store);
-	snprintf(path, sizeof(path), "%s" OVERWRITTEN, store->path);
-	r = renameat2(AT_FDCWD, store->path, AT_FDCWD, path, RENAME_NOREPLACE);
-	if (r < 0 && errno == EEXIST) {
-		snprintf(path, sizeof(path), "%s" OVERWRITTEN ".%" PRId64, store->path,
-			 clock_ns(CLOCK_REALTIME) / NS_PER_S);
-		r = renameat2(AT_FDCWD, store->path, AT_FDCWD, path, RENAME_NOREPLACE);
-	}
-	if (r < 0) {
+	r = database_move(store, OVERWRITTEN, path);
+	if (r) {
 		store_set_notice(store, STORE_NOTICE_MOVED,
 				 "%s: was overwritten while stackd used it, and cannot be moved to "
 				 "%s: %s",
-				 store->path, path, write_error_text(-errno));
+				 store->path, path, write_error_text(r));
 		return;
 	}
 	log_unlink(store);

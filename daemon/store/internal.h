@@ -5,10 +5,9 @@
 /*
  * Shared by the files behind store.h: the queue and the stats (store.c), the writer's thread
  * (writer.c), joining of short windows (join.c), the database file (db_file.c), the tiers (tier.c),
- * making room (retention.c), merging of old windows (compact.c, summary.c), deletion of unused rows
- * (collect.c) and repair of a damaged file (salvage.c). Any thread may use the queue and the stats
- * while it holds store.lock. The settings never change. All the rest is used by the writer's thread
- * only.
+ * making room (retention.c), merging of old windows (compact.c, summary.c) and deletion of unused
+ * rows (collect.c). Any thread may use the queue and the stats while it holds store.lock. The
+ * settings never change. All the rest is used by the writer's thread only.
  */
 
 #include <errno.h>
@@ -189,8 +188,11 @@ void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, cons
 int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
-/* db_file.c: notes which files are open; called when the database was opened. */
-void store_file_opened(struct store *store);
+/*
+ * db_file.c: moves the damaged database out of the way, and opens a new one in its place; calls
+ * store_set_problem() on failure.
+ */
+int store_file_renew(struct store *store);
 
 /*
  * db_file.c: if one of the open files is not at its path any more, because somebody moved, removed
@@ -278,9 +280,6 @@ uint64_t store_file_bytes(const char *path, const char *suffix);
 
 /* Updates the stats: number of windows, end of the oldest and of the newest one, bytes on disk. */
 void store_count(struct store *store);
-
-/* salvage.c: renames the damaged database, and copies its readable rows to a new one. */
-int store_salvage(struct store *store);
 
 /*
  * compact.c: merges or evicts a group of windows if its age is above the keep_ns of its tier; at

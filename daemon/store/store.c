@@ -254,7 +254,7 @@ const char *store_path(const struct store *store)
 
 static void text_set(struct store *store, char *text, size_t size, const char *format, va_list ap)
 {
-	char now[320];
+	char now[STORE_TEXT_MAX];
 	bool is_new;
 
 	vsnprintf(now, sizeof(now), format, ap);

@@ -108,21 +108,25 @@ enum store_problem {
 /* Kinds of events that stackd reports when they are over; of each kind, the last is kept. */
 enum store_notice_kind {
 	STORE_NOTICE_MOVED,   /* a file was moved or overwritten, and a new one is used */
-	STORE_NOTICE_DAMAGED, /* the file was damaged, and replaced */
+	STORE_NOTICE_DAMAGED, /* the file was damaged, and a new one begun */
 	STORE_NOTICE_DROPPED, /* windows were evicted, as a file could not grow */
 	STORE_NOTICES,
 };
 
+/* The size of the text of a problem or notice, which may have a command with two paths. */
+enum { STORE_TEXT_MAX = 640 };
+
 struct store_notice {
-	char text[320]; /* empty: there was none */
-	int64_t ns;	/* when it was, in ns since the epoch */
+	char text[STORE_TEXT_MAX]; /* empty: there was none */
+	int64_t ns;		   /* when it was, in ns since the epoch */
 };
 
 struct store_stats {
 	bool is_writing;
 	bool is_read_only;
 	bool is_working; /* windows are being merged or folded, or unused rows deleted */
-	char problems[STORE_PROBLEMS][320]; /* what is wrong now; empty: nothing is wrong */
+	char problems[STORE_PROBLEMS]
+		     [STORE_TEXT_MAX]; /* what is wrong now; empty: nothing is wrong */
 	struct store_notice notices[STORE_NOTICES];
 	uint64_t bytes; /* size of the database and its log, in bytes */
 	uint64_t max_size;

@@ -204,7 +204,7 @@ static int window_squeeze(struct store *store, const struct window *window, uint
 
 /*
  * Writes the window. If a file cannot grow, makes room and tries again. If the file is damaged,
- * repairs it and tries again.
+ * begins a new one and tries again.
  */
 static int window_write(struct store *store, struct window *window)
 {
@@ -222,7 +222,7 @@ static int window_write(struct store *store, struct window *window)
 	r = window_try(store, window, row_limit);
 	if (store_is_full(r))
 		r = window_squeeze(store, window, row_limit);
-	else if (r == -EUCLEAN && store_salvage(store) == 0)
+	else if (r == -EUCLEAN && store_file_renew(store) == 0)
 		r = window_try(store, window, row_limit);
 	window_unref(folded);
 	return r;

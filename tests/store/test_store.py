@@ -226,7 +226,7 @@ def damage(directory, make, rounds):
             need(not result["problem"], f"round {round_number}: {result['problem']}")
             after = check(path)
             need(set(result["seqs"]) <= after[4], f"round {round_number}: the new ones are there")
-            need(after[2] == 0 or not result["notice"], f"round {round_number}: {after} repaired")
+            need(after[2] == 0 or not result["notice"], f"round {round_number}: {after} in a new file")
     least.sort()
     print(f"of {len(seqs)} windows readable: {least[0]} at the least, {least[len(least) // 2]} "
           f"as a rule, {sum(n == len(seqs) for n in least)} times of {rounds} all")
@@ -263,7 +263,7 @@ def test_index(directory):
             print(f"this SQLite does not say which pages are an index's: {e}")
             sys.exit(SKIP)
     db.close()
-    chance, repaired = random.Random(SEED), 0
+    chance, begun = random.Random(SEED), 0
     for round_number in range(80):
         for name in os.listdir(directory):
             if name.startswith("stackd.db"):
@@ -276,13 +276,14 @@ def test_index(directory):
             f.seek(-1, os.SEEK_CUR)
             f.write(bytes([byte ^ (1 << chance.randrange(8))]))
         result = write(path, 3)
-        repaired += bool(result["notice"])
+        begun += bool(result["notice"])
+        wanted = set(result["seqs"]) if result["notice"] else seqs | set(result["seqs"])
         windows, _, bad, _, found = check(path)
         need(result["written"] == 3 and not result["problem"], f"round {round_number}: {result}")
-        need(seqs | set(result["seqs"]) == found and bad == 0,
-             f"round {round_number}: {windows} windows, {bad} bad, {len(seqs - found)} missing")
-    print(f"80 bytes of {len(pages)} pages changed, {repaired} times it was repaired")
-    need(repaired > 10, "the damage was noticed")
+        need(found == wanted and bad == 0,
+             f"round {round_number}: {windows} windows, {bad} bad, {len(wanted - found)} missing")
+    print(f"80 bytes of {len(pages)} pages changed, {begun} times a new file was begun")
+    need(begun > 10, "the damage was noticed")
 
 
 def test_power(directory):
@@ -879,15 +880,30 @@ def test_gaps(directory):
 
 
 def test_truncate(directory):
-    """Windows in the readable part of a damaged file are saved when it is written to again."""
+    """A file that is cut off is read as far as it goes, and a new one is begun."""
     damage(directory, cut, 60)
-    path = f"{directory}/half.db"
+
+
+def test_recover(directory):
+    """The command that the notice about a damaged file names copies the windows of its readable part; a
+    second damaged file does not take the place of the first."""
+    path, copy = f"{directory}/half.db", f"{directory}/copy.db"
     seqs = set(write(path, 400)["seqs"])
-    os.truncate(path, os.path.getsize(path) * 3 // 4)
-    result = write(path, 3)
-    saved = check(path)[4] & seqs
-    print(f"{len(saved)} of 400 windows were saved from three quarters of the file")
-    need(result["written"] == 3 and len(saved) > 100, f"only {len(saved)} were saved: {result}")
+    with open(path, "rb") as f:
+        whole = f.read()
+    for number in (1, 2):
+        with open(path, "wb") as f:
+            f.write(whole[:len(whole) * 3 // 4])
+        result = write(path, 3)
+        need(result["written"] == 3 and check(path)[4] == set(result["seqs"]), f"a new file: {result}")
+        command = result["notice"].split("can be read: ")[1]
+        need((f"{path}.broken." in command) == (number == 2), f"the name: {command}")
+        need(shutil.which("sqlite3"), "this test needs sqlite3")
+        subprocess.run(command.replace("NEW", f"{copy}{number}"), shell=True, check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        windows, _, bad, _, saved = check(f"{copy}{number}")
+        print(f"{len(saved)} of 400 windows were copied from three quarters of the file, {bad} are damaged")
+        need(len(saved) > 100 and saved <= seqs, f"only {len(saved)} were copied: {result}")
 
 
 def test_newer(directory):

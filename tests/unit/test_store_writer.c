@@ -254,9 +254,10 @@ static void table_damage(const char *name)
 		"INSERT INTO gaps (start_real_ns, end_real_ns, reason) VALUES (1, 2, 'test')");
 }
 
-/* The window whose write finds damage is written to the repaired database. */
-static void test_a_write_that_finds_damage_repairs_it(void **state)
+/* The window whose write finds damage is written to a new database, and the old one is kept. */
+static void test_a_write_that_finds_damage_begins_a_new_file(void **state)
 {
+	char old[sizeof(path) + 16];
 	struct store *store = store_begin(INT64_MAX / 4, 1);
 	struct store_stats stats;
 
@@ -273,8 +274,10 @@ static void test_a_write_that_finds_damage_repairs_it(void **state)
 	assert_int_equal(stats.written, 3);
 	assert_string_equal(stats.problems[STORE_PROBLEM_FILE], "");
 	assert_null(store_stop(store));
-	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows WHERE end_ns > 5000000000"),
-			 2);
+	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows"), 2);
+	assert_int_equal(sql_number(path, "SELECT max(run) FROM windows"), 1);
+	snprintf(old, sizeof(old), "%s.broken", path);
+	assert_int_equal(access(old, R_OK), 0);
 }
 
 /* A window that is joined from several counts as so many, written or not. */
@@ -454,8 +457,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_what_was_not_synced_is_not_said_to_be, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(test_a_write_that_finds_damage_repairs_it, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(test_a_write_that_finds_damage_begins_a_new_file,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_each_part_of_a_window_counts, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_windows_wait_for_a_lock, set_up, tear_down),
