@@ -10,7 +10,6 @@
 
 #include "build_config.h"
 #include "common/base.h"
-#include "daemon/base/log.h"
 #include "daemon/config/ini.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
@@ -96,21 +95,12 @@ static int config_assign(struct config *config, const struct assignment *a,
 			 struct config_error *error)
 {
 	int i = config_key_find(a->section, a->key), r;
-	const char *former;
 	char why[256];
 
-	if (i < 0 && config_key_is_former(a->section, a->key)) {
-		log_warning("%s: [%s] %s has no effect any more: see [store] tiers",
-			    a->path ? a->path : "-o", a->section, a->key);
-		return 0;
-	}
 	if (i < 0) {
 		config_key_explain(a->section, a->key, why, sizeof(why));
 		return fail_assignment(a, why, false, error);
 	}
-	former = config_key_meant(a->section, a->key, a->value);
-	if (former)
-		return fail_assignment(a, former, true, error);
 	r = config_value_parse(&config_keys[i], a->value, config, why, sizeof(why));
 	if (r == -EINVAL)
 		return fail_assignment(a, why, true, error);

@@ -82,20 +82,6 @@ int config_key_find(const char *section, const char *key)
 	return -1;
 }
 
-bool config_key_is_former(const char *section, const char *key)
-{
-	return strcmp(section, "store") == 0 && strcmp(key, "merge_after") == 0;
-}
-
-const char *config_key_meant(const char *section, const char *key, const char *value)
-{
-	if (strcmp(section, "budget") != 0 || strcmp(key, "cpu") != 0 || !*value ||
-	    value[strspn(value, "0123456789")] != '\0')
-		return NULL;
-	return "must be a percentage, like 1%; the limit for sessions that this setting was before "
-	       "is now [probe.stackcount] max_cpu";
-}
-
 /*
  * Collects the parts of the message about an unknown section or key: the allowed names, and the one
  * of them that was probably meant.

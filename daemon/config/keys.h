@@ -57,15 +57,6 @@ extern const size_t config_n_sections;
 /* Returns the index of a key in config_keys, or -1 if it does not exist. */
 int config_key_find(const char *section, const char *key);
 
-/* True for a key of an earlier version of stackd. Such a key has no effect any more. */
-bool config_key_is_former(const char *section, const char *key);
-
-/*
- * Returns the reason for which a value is refused that an earlier version of stackd allowed and
- * that meant something else there. NULL if there is none.
- */
-const char *config_key_meant(const char *section, const char *key, const char *value);
-
 /*
  * Writes to `why` that a section or key is unknown, and which names are allowed. For example:
  * 'unknown key, did you mean "length"? allowed: length min_length keep'.

@@ -148,71 +148,27 @@ static const struct store_column member_columns[] = {
 	COLUMN(struct window_member, DELTA, pid),
 };
 
-/*
- * Makes one member of store_sections. The last arguments are the numbers of columns in version 1,
- * in version 2, and so on.
- */
-#define SECTION(tag, array, columns, ...)                                                  \
+/* Makes one member of store_sections. */
+#define SECTION(tag, array, columns)                                                       \
 	{                                                                                  \
 		tag, sizeof(*((struct window *)0)->array), offsetof(struct window, array), \
-			offsetof(struct window, n_##array), columns,                       \
-		{                                                                          \
-			__VA_ARGS__                                                        \
-		}                                                                          \
+			offsetof(struct window, n_##array), columns, ARRAY_SIZE(columns),  \
 	}
 
-/*
- * All sections, each with its tag, then its version. The tag of a removed section is never used
- * again. Tags 1 to 3 are in window_blob.c.
- */
+/* All sections, each with its tag. The other tags are in window_blob.c. */
 const struct store_section store_sections[] = {
-	SECTION(4, images, image_columns, 13, 14, 16, 19),
-	SECTION(5, rows, row_columns, 10, 11, 13),
-	SECTION(6, buckets, bucket_columns, 1),
-	SECTION(7, spans, span_columns, 7, 8),
-	SECTION(8, opens, open_columns, 6, 7, 12),
-	SECTION(9, samples, sample_columns, 5, 7),
-	SECTION(10, wakers, waker_columns, 22), /* there is a waker for each row, or none at all */
-	SECTION(11, members, member_columns, 2),
-	SECTION(20, ios, io_columns, 27, 30, 32),
-	SECTION(21, io_buckets, io_bucket_columns, 1),
+	SECTION(4, images, image_columns),
+	SECTION(5, rows, row_columns),
+	SECTION(6, buckets, bucket_columns),
+	SECTION(7, spans, span_columns),
+	SECTION(8, opens, open_columns),
+	SECTION(9, samples, sample_columns),
+	SECTION(10, wakers, waker_columns), /* there is a waker for each row, or none at all */
+	SECTION(11, members, member_columns),
+	SECTION(20, ios, io_columns),
+	SECTION(21, io_buckets, io_bucket_columns),
 	{},
 };
-
-size_t store_section_columns(const struct store_section *section, uint64_t version)
-{
-	return version && version <= STORE_VERSIONS ? section->versions[version - 1] : 0;
-}
-
-/* True if this column is 0 in each member of the array. */
-static bool column_is_empty(const struct store_section *section, const struct window *window,
-			    size_t column)
-{
-	const char *base = (const char *)window;
-	const char *members = *(char *const *)(base + section->array);
-	size_t n = *(const size_t *)(base + section->n), i;
-	size_t size = section->columns[column].kind <= COLUMN_UID ? 8 : 4;
-	uint64_t value = 0;
-
-	for (i = 0; i < n && !value; i++)
-		memcpy(&value, members + i * section->size + section->columns[column].offset, size);
-	return !value;
-}
-
-uint64_t store_section_version(const struct store_section *section, const struct window *window)
-{
-	size_t version = STORE_VERSIONS, column;
-
-	for (; version > 1; version--) {
-		column = section->versions[version - 1];
-		while (column > section->versions[version - 2] &&
-		       column_is_empty(section, window, column - 1))
-			column--;
-		if (column > section->versions[version - 2])
-			break;
-	}
-	return version;
-}
 
 void store_table_fini(struct store_table *table)
 {
@@ -349,14 +305,14 @@ static void cut_add(struct store_cuts *cuts, size_t at, size_t *last)
 }
 
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
-			  size_t n_columns, struct bytes *out)
+			  struct bytes *out)
 {
 	const char *base = (const char *)context->window;
 	const char *members = *(char *const *)(base + section->array);
 	size_t n = *(const size_t *)(base + section->n), i, column, last = out->n;
 
 	bytes_put_u64(out, n);
-	for (column = 0; column < n_columns; column++) {
+	for (column = 0; column < section->n_columns; column++) {
 		context->last = 0;
 		for (i = 0; i < n; i++)
 			member_encode(context, section->columns[column].kind,
@@ -488,14 +444,14 @@ static void column_decode(struct store_column_context *context, enum column_kind
 }
 
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
-			 size_t n_columns, struct bytes_reader *in)
+			 struct bytes_reader *in)
 {
 	char *base = (char *)context->window, *members;
 	/*
 	 * Each number takes at least one byte: if there are more numbers than bytes left, the data
 	 * is damaged.
 	 */
-	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), column;
+	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / section->n_columns), column;
 
 	if (in->is_failed || *(char **)(base + section->array))
 		return -EBADMSG;
@@ -504,7 +460,7 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 		return -ENOMEM;
 	*(char **)(base + section->array) = members;
 	*(size_t *)(base + section->n) = n;
-	for (column = 0; column < n_columns && !in->is_failed; column++)
+	for (column = 0; column < section->n_columns && !in->is_failed; column++)
 		column_decode(context, section->columns[column].kind, in,
 			      members + section->columns[column].offset, section->size, n);
 	return in->is_failed ? -EBADMSG : 0;

@@ -61,20 +61,14 @@ struct store_column_context {
 	int error;
 };
 
-enum { STORE_VERSIONS = 4 };
-
-/*
- * Describes one array of struct window: how it is encoded, and where its members are. A new version
- * of a section has all columns of the previous version, and then new ones.
- */
+/* Describes one array of struct window: how it is encoded, and where its members are. */
 struct store_section {
 	uint64_t tag;
 	size_t size;  /* size of one member of the array, in bytes */
 	size_t array; /* offset in struct window of the pointer to the array */
 	size_t n;     /* offset in struct window of the member that has the length of the array */
 	const struct store_column *columns;
-	uint8_t versions[STORE_VERSIONS]; /* number of columns of version 1, 2, ...; 0: no such
-					     version */
+	size_t n_columns;
 };
 
 /*
@@ -83,29 +77,20 @@ struct store_section {
  */
 extern const struct store_section store_sections[];
 
-/* Returns the number of columns in this version of the section; 0: there is no such version. */
-size_t store_section_columns(const struct store_section *section, uint64_t version);
-
 /*
- * Returns the lowest version of the section in which no data of the window is lost: the columns
- * that only later versions have are 0 in every member of the array.
- */
-uint64_t store_section_version(const struct store_section *section, const struct window *window);
-
-/*
- * Encodes the first n_columns columns of a section and appends them to *out. Appends to
+ * Encodes a section and appends them to *out. Appends to
  * context->cuts the offsets at which the columns end. On failure sets context->error or
  * out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
-			  size_t n_columns, struct bytes *out);
+			  struct bytes *out);
 
 /*
- * Decodes the first n_columns columns of a section into context->window. Returns 0, -EBADMSG (the
+ * Decodes a section into context->window. Returns 0, -EBADMSG (the
  * data is not valid) or -ENOMEM.
  */
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
-			 size_t n_columns, struct bytes_reader *in);
+			 struct bytes_reader *in);
 
 /*
  * Called when window->images are decoded: sets the uid of folded entries, which is not written

@@ -105,11 +105,11 @@ int store_tier_fold(const struct store *store, size_t tier, struct window *windo
 }
 
 int store_merged_encode(struct store *store, struct store_reader *reader,
-			const struct window *window, size_t tier, int64_t id, struct bytes *blob)
+			const struct window *window, size_t tier, struct bytes *blob)
 {
 	struct merged_names merged = {
 		.loaded = store_reader_names(reader),
-		.added = store_intern_names(store->intern, window, id, tier),
+		.added = store_intern_names(store->intern, window, tier),
 		.store = store,
 		.tiers = 1U << tier,
 	};
@@ -133,8 +133,7 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 	struct store_entry entry = store_entry_of(window, window->run);
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	size_t i;
-	int r = store_merged_encode(store, reader, window, group->oldest.tier + 1,
-				    group->entries[0].id, &blob);
+	int r = store_merged_encode(store, reader, window, group->oldest.tier + 1, &blob);
 
 	entry.id = group->entries[0].id;
 	for (i = 0; i < group->n && !r; i++)
@@ -250,28 +249,27 @@ static int group_downsample(struct store *store, const struct group *group,
 }
 
 /*
- * Merges the group's windows into one window of the next tier. If one of them is damaged, if only a
- * newer stackd can read all of it, or if a merged count does not fit into its type, moves the
- * windows to the next tier without merging them.
+ * Merges the group's windows into one window of the next tier. If one of them is damaged, or
+ * if a merged count does not fit into its type, moves the windows to the next tier without merging
+ * them.
  */
 static int group_merge(struct store *store, const struct group *group, bool is_early)
 {
 	struct window *windows[STORE_PARTS_MAX] = {}, *window = NULL;
 	struct store_reader *reader = NULL;
-	bool is_partial = false;
 	size_t i;
 	int r;
 
 	if (group->n == 1)
 		return group_move(store, group, is_early);
 	r = store_reader_borrow(&store->db, &reader);
-	for (i = 0; i < group->n && !r && !is_partial; i++)
-		r = store_reader_load(reader, &group->entries[i], &windows[i], &is_partial);
-	if (!r && !is_partial)
+	for (i = 0; i < group->n && !r; i++)
+		r = store_reader_load(reader, &group->entries[i], &windows[i]);
+	if (!r)
 		r = group_downsample(store, group, windows, &window);
-	if (!r && window)
+	if (!r)
 		r = group_replace(store, reader, group, window, is_early);
-	else if (!r || r == -EBADMSG || r == -EOVERFLOW)
+	else if (r == -EBADMSG || r == -EOVERFLOW)
 		r = group_move(store, group, is_early);
 	window_unref(window);
 	for (i = 0; i < group->n; i++)
@@ -367,7 +365,7 @@ static int window_replace(struct store *store, struct store_reader *reader,
 
 	if (!is_changed)
 		return store_tier_resize(store, row, row->size, rows);
-	r = store_merged_encode(store, reader, folded, row->tier, row->id, &blob);
+	r = store_merged_encode(store, reader, folded, row->tier, &blob);
 	if (!r)
 		r = store_summary_drop(store, row);
 	if (r)
@@ -393,15 +391,14 @@ static int row_fold(struct store *store, const struct tier_row *row)
 	struct window *window = NULL, *folded = NULL;
 	struct store_reader *reader = NULL;
 	struct group group = {};
-	bool is_partial = false;
 	size_t n;
 	int r = entries_read(store, row, 1, &group, &n);
 
 	if (!r)
 		r = store_reader_borrow(&store->db, &reader);
 	if (!r && n && group.entries[0].id == row->id)
-		r = store_reader_load(reader, &group.entries[0], &window, &is_partial);
-	if (!r && window && !is_partial)
+		r = store_reader_load(reader, &group.entries[0], &window);
+	if (!r && window)
 		r = store_tier_fold(store, row->tier, window, &folded);
 	if (!r && folded) {
 		r = store_db_run(&store->db, "BEGIN IMMEDIATE");

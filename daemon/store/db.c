@@ -25,9 +25,8 @@ enum {
 #define SESSION "id, run, number, sum, data, name"
 
 #define INTERNED(TABLE, table)                                                                    \
-	[STATEMENT_##TABLE##_FIND] = "SELECT id, seen, sum, data FROM " table " WHERE hash = ?1", \
-	[STATEMENT_##TABLE##_ADD] =                                                               \
-		"INSERT INTO " table " (hash, seen, sum, data) VALUES (?1, ?2, 0, ?3)",           \
+	[STATEMENT_##TABLE##_FIND] = "SELECT id, sum, data FROM " table " WHERE hash = ?1",       \
+	[STATEMENT_##TABLE##_ADD] = "INSERT INTO " table " (hash, sum, data) VALUES (?1, 0, ?2)", \
 	[STATEMENT_##TABLE##_HEAL] = "UPDATE " table " SET sum = ?2, data = ?3 WHERE id = ?1",    \
 	[STATEMENT_##TABLE##_GET] = "SELECT data, sum FROM " table " WHERE id = ?1"
 
@@ -35,8 +34,7 @@ enum {
 	[STATEMENT_##ROWS##_LAST] = "SELECT ifnull(max(id), 0) FROM " rows,       \
 	[STATEMENT_##ROWS##_AFTER] =                                              \
 		"SELECT id, length(data)" columns " FROM " rows " WHERE id > ?1 " \
-		"AND id <= ?2 AND seen < 9223372036854775807 "                    \
-		"ORDER BY id LIMIT ?3",                                           \
+		"AND id <= ?2 ORDER BY id LIMIT ?3",                              \
 	[STATEMENT_##ROW##_DROP] = "DELETE FROM " rows " WHERE id = ?1"
 
 /* The tier of a window, or of the windows of a summary. */
@@ -296,43 +294,31 @@ static int identity_set(struct store_db *db)
 {
 	char pragma[64];
 	uint32_t number;
-	int r = pragma_read(db, "PRAGMA application_id", &db->identity);
+	int identity, r = pragma_read(db, "PRAGMA application_id", &identity);
 
-	if (r || db->identity)
+	if (r || identity)
 		return r;
 	sqlite3_randomness(sizeof(number), &number);
-	db->identity = (int)(number >> 1 | 1);
-	snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %d", db->identity);
+	snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %d", (int)(number >> 1 | 1));
 	return store_db_run(db, pragma);
 }
 
-static int schema_step(struct store_db *db, int from)
+/* Creates the tables of a new database. */
+static int schema_create(struct store_db *db)
 {
 	char version[64];
 	int r = store_db_run(db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	snprintf(version, sizeof(version), "PRAGMA user_version = %d", from + 1);
-	r = store_db_run(db, store_schema_steps[from]);
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", STORE_SCHEMA);
+	r = store_db_run(db, store_schema);
 	if (!r)
 		r = store_db_run(db, version);
 	if (!r)
 		r = store_db_run(db, "COMMIT");
 	if (r)
 		store_db_run(db, "ROLLBACK");
-	return r;
-}
-
-static int schema_update(struct store_db *db)
-{
-	int r = 0;
-
-	while (db->schema < STORE_SCHEMA && !r) {
-		r = schema_step(db, db->schema);
-		if (!r)
-			db->schema++;
-	}
 	return r;
 }
 
@@ -366,12 +352,12 @@ static int size_limit(struct store_db *db)
 static int writer_setup(struct store_db *db)
 {
 	/*
-	 * Read the schema version before writing anything: the database of a newer stackd must not
-	 * be changed.
+	 * Read the schema version before writing anything: the database of another stackd must not
+	 * be changed. A new one has version 0.
 	 */
 	int r = schema_read(db);
 
-	if (!r && db->schema > STORE_SCHEMA)
+	if (!r && db->schema && db->schema != STORE_SCHEMA)
 		return -EPROTONOSUPPORT;
 	if (!r)
 		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;");
@@ -384,7 +370,7 @@ static int writer_setup(struct store_db *db)
 				     "PRAGMA journal_size_limit = 4194304;");
 	if (!r)
 		r = size_limit(db);
-	return r ? r : schema_update(db);
+	return r || db->schema ? r : schema_create(db);
 }
 
 static int connect(struct store_db *db, const char *path, int flags)
@@ -437,11 +423,9 @@ static int reader_open(struct store_db *db, const char *path)
 		if (!r)
 			r = schema_read(db);
 	}
-	if (!r && db->schema > STORE_SCHEMA)
-		r = -EPROTONOSUPPORT;
-	else if (!r && db->schema < STORE_SCHEMA_OLDEST)
-		r = -ENODATA;
-	return r;
+	if (r || db->schema == STORE_SCHEMA)
+		return r;
+	return db->schema ? -EPROTONOSUPPORT : -ENODATA;
 }
 
 int store_db_open(struct store_db *db, const char *path, bool is_writer)

@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_STORE_DB_H
 
 /*
- * Opens a connection to the database, brings the schema up to date, prepares each SQL statement
+ * Opens a connection to the database, creates the tables, prepares each SQL statement
  * when it is first used, and translates errors of SQLite to errnos. A connection belongs to the
  * writer or to one reader; one thread at a time.
  */
@@ -15,16 +15,10 @@
 #include <sqlite3.h>
 
 /*
- * Versions of the database schema. STORE_SCHEMA is the current one, raised with each new step in
- * schema.c.
+ * The version of the database: raised with each change of the tables, or of the bytes of a row or a
+ * window. A database of another version is neither read nor written.
  */
-enum {
-	STORE_SCHEMA = 6,
-	STORE_SCHEMA_OLDEST = 1,    /* the oldest version that this stackd can read */
-	STORE_SCHEMA_SESSIONS = 2,  /* the first version with the table `sessions` */
-	STORE_SCHEMA_TIERS = 4,	    /* the first version with the table `window_tiers` */
-	STORE_SCHEMA_SUMMARIES = 5, /* the first version with the table `summaries` */
-};
+enum { STORE_SCHEMA = 7 };
 
 enum store_statement {
 	STATEMENT_BEGIN,
@@ -118,13 +112,12 @@ struct store_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[STATEMENT_N];
 	int schema;	 /* schema version of the open file */
-	int identity;	 /* of the open file, see struct store_db_mark; 0: opened for reading */
 	bool is_limited; /* the process has a limit on the size of a file */
 };
 
 /*
  * Opens the database at `path`; a writer also creates the file and the tables that are missing.
- * Returns 0; -EUCLEAN: the file is damaged; -EPROTONOSUPPORT: the schema is newer than
+ * Returns 0; -EUCLEAN: the file is damaged; -EPROTONOSUPPORT: its schema is not
  * STORE_SCHEMA, and db->schema has its version; -ENODATA: a reader found a file without tables; or
  * another errno. After a failure `db` is closed.
  */
@@ -137,7 +130,7 @@ void store_db_close(struct store_db *db);
  */
 struct store_db_mark {
 	bool is_database;
-	uint32_t identity; /* a random number; 0: an older stackd made the file */
+	uint32_t identity; /* a random number */
 	uint32_t changes;  /* counts up */
 };
 
@@ -160,8 +153,8 @@ int store_db_truncate_log(struct store_db *db, bool (*may_wait)(void *userdata),
 /* Syncs the write-ahead log: what was committed survives a power cut. Returns 0 or an errno. */
 int store_db_sync_log(struct store_db *db);
 
-/* Defined in schema.c. Member i is SQL that changes a database from schema version i to i + 1. */
-extern const char *const store_schema_steps[STORE_SCHEMA];
+/* Defined in schema.c: the SQL that makes the tables of a new database. */
+extern const char store_schema[];
 
 /*
  * Returns a prepared statement, reset and with no values bound, and sets *r to 0. On failure

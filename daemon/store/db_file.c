@@ -16,9 +16,13 @@
 #include "daemon/base/log.h"
 #include "daemon/store/internal.h"
 
-/* The ends of the names that a database gets which was overwritten, or is damaged. */
+/*
+ * The ends of the names that a database gets which was overwritten, is damaged, or has another
+ * schema, whose number follows.
+ */
 #define OVERWRITTEN ".overwritten"
 #define DAMAGED	    ".broken"
+#define OTHER	    ".schema"
 
 /* The size of a buffer for the name of a database that was moved out of the way. */
 #define ASIDE_MAX (PATH_MAX + 48)
@@ -199,29 +203,58 @@ static int log_move(const struct store *store, const char *to)
 }
 
 /*
- * Moves a damaged database, which is closed, out of the way. Returns 0 or a negative errno. The
- * command in the notice does without the .recover of sqlite3, which Debian's lacks.
+ * Moves a closed database, of which `what` says why it is not used, and its log to the name `to`
+ * for it, see database_move(). Returns 0 or a negative errno.
+ */
+static int database_leave(struct store *store, const char *what, const char *end,
+			  char to[ASIDE_MAX])
+{
+	int r = database_move(store, end, to);
+
+	if (!r)
+		r = log_move(store, to);
+	if (r)
+		store_set_problem(store, STORE_PROBLEM_FILE,
+				  "%s: %s, and cannot be moved to %s: %s; windows stay in memory "
+				  "only",
+				  store->path, what, to, write_error_text(r));
+	return r;
+}
+
+/*
+ * Moves a damaged database out of the way, as database_leave() does. The command in the notice does
+ * without the .recover of sqlite3, which Debian's lacks.
  */
 static int damaged_leave(struct store *store)
 {
 	char to[ASIDE_MAX];
-	int r = database_move(store, DAMAGED, to);
+	int r = database_leave(store, "is damaged", DAMAGED, to);
 
-	if (!r)
-		r = log_move(store, to);
-	if (r) {
-		store_set_problem(store, STORE_PROBLEM_FILE,
-				  "%s: is damaged, and cannot be moved to %s: %s; windows stay in "
-				  "memory only",
-				  store->path, to, write_error_text(r));
+	if (r)
 		return r;
-	}
 	store_set_notice(
 		store, STORE_NOTICE_DAMAGED,
 		"%s: was damaged, and moved to %s; later windows are in a new file. To "
 		"copy what can be read: (sqlite3 %s .dump | sed \"s/^ROLLBACK.*/COMMIT;/\"; "
 		"echo \"PRAGMA user_version = %d;\") | sqlite3 NEW",
 		store->path, to, to, STORE_SCHEMA);
+	return 0;
+}
+
+/* Moves a database of another schema version out of the way, as database_leave() does. */
+static int other_leave(struct store *store)
+{
+	int schema = store->db.schema, r;
+	char end[32], to[ASIDE_MAX];
+
+	snprintf(end, sizeof(end), OTHER "%d", schema);
+	r = database_leave(store, "was written by another version of stackd", end, to);
+	if (r)
+		return r;
+	store_set_notice(store, STORE_NOTICE_MOVED,
+			 "%s: was written by another version of stackd (schema %d, this one has "
+			 "%d), and moved to %s; later windows are in a new file",
+			 store->path, schema, STORE_SCHEMA, to);
 	return 0;
 }
 
@@ -239,24 +272,17 @@ static int database_open(struct store *store)
 {
 	int r = database_try(store);
 
-	if (r == -EUCLEAN) {
+	if (r == -EUCLEAN || r == -EPROTONOSUPPORT) {
 		store_db_close(&store->db);
-		r = damaged_leave(store);
+		r = r == -EUCLEAN ? damaged_leave(store) : other_leave(store);
 		if (r)
 			return r;
 		r = database_try(store);
 	}
 	if (!r)
 		return 0;
-	if (r == -EPROTONOSUPPORT)
-		store_set_problem(store, STORE_PROBLEM_FILE,
-				  "%s: written by a newer stackd (schema %d, this one knows "
-				  "%d); windows stay in memory only",
-				  store->path, store->db.schema, STORE_SCHEMA);
-	else
-		store_set_problem(store, STORE_PROBLEM_FILE,
-				  "%s: %s%s; windows stay in memory only", store->path,
-				  write_error_text(r), permission_hint(r));
+	store_set_problem(store, STORE_PROBLEM_FILE, "%s: %s%s; windows stay in memory only",
+			  store->path, write_error_text(r), permission_hint(r));
 	store_db_close(&store->db);
 	return r;
 }
@@ -392,10 +418,8 @@ static bool file_is_overwritten(struct store *store)
 
 	if (store_db_mark_read(&store->db, &store->mark) || !was.is_database)
 		return false;
-	/* The identity that was given to an older database comes with the first copy of the log. */
 	return !store->mark.is_database || store->mark.changes < was.changes ||
-	       (store->mark.identity != was.identity &&
-		store->mark.identity != (uint32_t)store->db.identity);
+	       store->mark.identity != was.identity;
 }
 
 /* Closes the database without touching its file and log, so that another one can be opened. */

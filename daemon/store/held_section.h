@@ -10,8 +10,6 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window_held.h"
 
-enum { STORE_HELD_VERSION = 1 };
-
 void store_held_encode(const struct window_held *held, struct bytes *out);
 
 /*

@@ -15,7 +15,6 @@ struct store_intern {
 	struct row_cache files;
 	struct row_cache stacks;
 	struct row_cache processes;
-	int64_t window;	    /* number of the window that is encoded */
 	int64_t at_ns;	    /* its middle */
 	unsigned int tiers; /* the tier of this window, as in struct id_set */
 	/*
@@ -130,9 +129,9 @@ static int row_heal(struct store_intern *intern, enum store_statement heal_state
  */
 static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data)
 {
-	const void *found = sqlite3_column_blob(row, 3);
-	size_t size = (size_t)sqlite3_column_bytes(row, 3);
-	bool is_sound = sqlite3_column_int64(row, 2) == store_sum(number, found, size);
+	const void *found = sqlite3_column_blob(row, 2);
+	size_t size = (size_t)sqlite3_column_bytes(row, 2);
+	bool is_sound = sqlite3_column_int64(row, 1) == store_sum(number, found, size);
 
 	if (size != data->n || memcmp(found, data->data, size) != 0)
 		return is_sound ? -EUCLEAN : -EBADMSG;
@@ -174,8 +173,7 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, hash);
-	sqlite3_bind_int64(statement, 2, intern->window);
-	sqlite3_bind_blob(statement, 3, data->data, (int)data->n, SQLITE_STATIC);
+	sqlite3_bind_blob(statement, 2, data->data, (int)data->n, SQLITE_STATIC);
 	r = store_db_exec(intern->db, statement);
 	if (r)
 		return r;
@@ -258,9 +256,7 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 	bytes_put_u64(data, frame->name_offset);
 	bytes_put_string(data, frame->name);
 	bytes_put_string(data, frame->module);
-	/* Frames without a file have the same data as in earlier versions of stackd. */
-	if (file)
-		bytes_put_i64(data, file);
+	bytes_put_i64(data, file);
 	key = (struct row_key){ hash64(HASH64_SEED, data->data, data->n), data->n };
 	if (is_known(intern, STATEMENT_FRAME_FIND, &intern->frames, &key, out))
 		return 0;
@@ -312,7 +308,7 @@ int64_t store_frame_file(struct bytes_reader *in)
 		if (size)
 			bytes_get(in, (size_t)size - 1);
 	}
-	file = bytes_left(in) ? bytes_get_i64(in) : 0;
+	file = bytes_get_i64(in);
 	return in->is_failed ? 0 : file;
 }
 
@@ -359,13 +355,7 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	bytes_put_string(&data, info.comm);
 	bytes_put_string(&data, info.exe);
 	bytes_put_string(&data, info.cgroup);
-	/*
-	 * Add this byte only for an entry that stands for several processes (is_folded). The data
-	 * of all other processes thus stays the same as in earlier versions of stackd, and so does
-	 * the hash by which their rows are found.
-	 */
-	if (info.is_folded)
-		bytes_put_u64(&data, info.is_folded);
+	bytes_put_u64(&data, info.is_folded);
 	if (data.is_failed)
 		return -ENOMEM;
 	key = (struct row_key){ hash64(HASH64_SEED, data.data, data.n), data.n };
@@ -375,9 +365,8 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 }
 
 struct store_names store_intern_names(struct store_intern *intern, const struct window *window,
-				      int64_t number, size_t tier)
+				      size_t tier)
 {
-	intern->window = number;
 	intern->at_ns = window_middle_ns(window);
 	intern->tiers = 1U << tier;
 	return (struct store_names){

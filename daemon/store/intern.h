@@ -38,11 +38,10 @@ struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
  * Returns the functions that store_blob_encode() needs to get the row numbers of stacks and
- * processes of a window. `number` is the number that the encoded window will have, `tier` the tier
- * in which it will be.
+ * processes of a window. `tier` is the tier in which the encoded window will be.
  */
 struct store_names store_intern_names(struct store_intern *intern, const struct window *window,
-				      int64_t number, size_t tier);
+				      size_t tier);
 
 /*
  * Makes the interner add each row number that it returns to *marks, and for a stack the row numbers

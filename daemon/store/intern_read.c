@@ -28,14 +28,6 @@ struct loaded_stack {
 	int64_t number;
 };
 
-/* Facts about a process that a query has read from the table of processes. */
-struct loaded_owner {
-	struct window_owner owner;
-	char *cgroup;
-	int64_t number;
-	UT_hash_handle hh;
-};
-
 /* The function of a frame that was read for a query. */
 struct known_function {
 	int64_t number; /* number of the frame's row */
@@ -45,7 +37,7 @@ struct known_function {
 /* The number of slots for known functions: a frame is read again if another one took its slot. */
 enum { QUERY_FUNCTIONS = 1 << 15 };
 
-/* When a query has loaded this many stacks or processes, those that it no longer uses are freed. */
+/* When a query has loaded this many stacks, those that it no longer uses are freed. */
 enum { QUERY_KEPT = 8192 };
 
 struct loaded_process {
@@ -65,7 +57,6 @@ struct store_intern_reader {
 	struct key_index stacks;
 	struct loaded_process *processes;
 	struct loaded_process *numbers;
-	struct loaded_owner *owners;
 	/* number of frames of each stack that a query loads, beginning with the leaf */
 	size_t query_frames;
 	bool skips_frames;		  /* see store_intern_reader_skip_frames() */
@@ -125,17 +116,6 @@ static void stack_free(struct loaded_stack *stack)
 	free(stack);
 }
 
-static void owners_drop(struct store_intern_reader *interned)
-{
-	struct loaded_owner *owner, *next;
-
-	HASH_ITER (hh, interned->owners, owner, next) {
-		HASH_DEL(interned->owners, owner);
-		free(owner->cgroup);
-		free(owner);
-	}
-}
-
 struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned)
 {
 	struct loaded_process *process, *next_process;
@@ -161,7 +141,6 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 		process_unref(process->process);
 		free(process);
 	}
-	owners_drop(interned);
 	free(interned->functions);
 	process_table_free(interned->table);
 	free(interned);
@@ -275,7 +254,7 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame, int64_t *f
 	frame->name_offset = bytes_get_u64(in);
 	frame->name = bytes_get_string(in);
 	frame->module = bytes_get_string(in);
-	*file_out = bytes_left(in) ? bytes_get_i64(in) : 0;
+	*file_out = bytes_get_i64(in);
 	return bytes_error(in);
 }
 
@@ -593,7 +572,7 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 	*comm = bytes_get_string(in);
 	info->exe = *exe = bytes_get_string(in);
 	info->cgroup = *cgroup = bytes_get_string(in);
-	info->is_folded = bytes_left(in) && bytes_get_max(in, 1) != 0;
+	info->is_folded = bytes_get_max(in, 1) != 0;
 	if (in->is_failed)
 		return bytes_error(in);
 	if (*comm)
@@ -681,64 +660,6 @@ struct store_names store_intern_reader_names(struct store_intern_reader *interne
 	};
 }
 
-/*
- * Reads the facts about a process that a query needs. A process that cannot be read gets the name
- * [lost on disk].
- */
-static int owner_read(struct store_intern_reader *interned, struct loaded_owner *owner)
-{
-	_cleanup_(freep) char *comm = NULL, *exe = NULL;
-	struct process_info info = {};
-	sqlite3_stmt *statement;
-	struct bytes_reader in;
-	int r = row_get(interned, STATEMENT_PROCESS_GET, owner->number, &statement, &in);
-
-	if (!r) {
-		r = process_decode(&in, &info, &comm, &exe, &owner->cgroup);
-		sqlite3_reset(statement);
-	}
-	if (r == -ENOMEM)
-		return r;
-	if (r) {
-		(*interned->damaged)++;
-		info = (struct process_info){ .comm = "[lost on disk]" };
-	}
-	owner->owner = (struct window_owner){
-		.id = { .pid = info.id.pid, .start_boot_ns = info.id.start_boot_ns },
-		.number = owner->number,
-		.is_kernel = info.is_kernel,
-		.is_folded = info.is_folded,
-	};
-	memcpy(owner->owner.comm, info.comm, sizeof(owner->owner.comm));
-	return 0;
-}
-
-static int owner_of(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out)
-{
-	struct store_intern_reader *interned = userdata;
-	struct loaded_owner *owner;
-
-	if (HASH_COUNT(interned->owners) >= QUERY_KEPT)
-		owners_drop(interned);
-	HASH_FIND(hh, interned->owners, &number, sizeof(number), owner);
-	if (!owner) {
-		owner = calloc(1, sizeof(*owner));
-		if (!owner)
-			return -ENOMEM;
-		owner->number = number;
-		if (!owner_read(interned, owner))
-			HASH_ADD(hh, interned->owners, number, sizeof(owner->number), owner);
-		if (!HASH_HAS(owner)) {
-			free(owner->cgroup);
-			free(owner);
-			return -ENOMEM;
-		}
-	}
-	*out = owner->owner;
-	*cgroup_out = owner->cgroup ? strdup(owner->cgroup) : NULL;
-	return owner->cgroup && !*cgroup_out ? -ENOMEM : 0;
-}
-
 struct store_names store_intern_reader_query_names(struct store_intern_reader *interned,
 						   const struct store_query *query)
 {
@@ -747,7 +668,7 @@ struct store_names store_intern_reader_query_names(struct store_intern_reader *i
 	interned->with_functions = query->with_functions;
 	return (struct store_names){
 		.stack = stack_of_query,
-		.owner = owner_of,
+		.is_query = true,
 		.userdata = interned,
 	};
 }

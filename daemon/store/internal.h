@@ -323,10 +323,10 @@ size_t store_group_size(const struct store_entry *entries, size_t n, int64_t len
 
 /*
  * Encodes a window that was made from windows that `reader` has loaded. `tier` is the tier in which
- * the new window will be, `id` the number that it will have in the database.
+ * the new window will be.
  */
 int store_merged_encode(struct store *store, struct store_reader *reader,
-			const struct window *window, size_t tier, int64_t id, struct bytes *blob);
+			const struct window *window, size_t tier, struct bytes *blob);
 
 /*
  * Ends the open transaction: commits it if r is 0, otherwise rolls it back. Returns 0 or a negative

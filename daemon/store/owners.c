@@ -171,20 +171,3 @@ void store_owners_settle(struct window *window)
 		owner->id.exec_gen = 0;
 	}
 }
-
-int store_owners_read(const struct store_names *names, struct window *window)
-{
-	size_t i;
-	int r = 0;
-
-	window->owner_texts = calloc(window->n_owners + 1, sizeof(char *));
-	if (!window->owner_texts)
-		return -ENOMEM;
-	window->n_owner_texts = window->n_owners;
-	for (i = 0; i < window->n_owners && !r; i++) {
-		r = names->owner(names->userdata, window->owners[i].number, &window->owners[i],
-				 &window->owner_texts[i]);
-		window->owners[i].cgroup = window->owner_texts[i];
-	}
-	return r;
-}

@@ -22,8 +22,8 @@ void store_owners_encode(const struct store_table *processes, const struct windo
 
 /*
  * Makes window->owners, and sets in it the number of each process: that of the process's row in the
- * database. The other members of struct window_owner are set by store_owners_decode() or
- * store_owners_read(). Returns 0, -EBADMSG or -ENOMEM.
+ * database. The other members of struct window_owner are set by store_owners_decode(). Returns 0,
+ * -EBADMSG or -ENOMEM.
  */
 int store_owners_number(struct bytes_reader *in, struct window *window);
 
@@ -35,11 +35,5 @@ int store_owners_decode(struct bytes_reader *in, struct window *window);
  * difference from the start time of its first thread; this function adds the two.
  */
 void store_owners_settle(struct window *window);
-
-/*
- * Sets all of window->owners by calls of names->owner(). Called for a window without this section.
- * Returns 0 or -ENOMEM.
- */
-int store_owners_read(const struct store_names *names, struct window *window);
 
 #endif

@@ -57,7 +57,6 @@ static void *prefetch_run(void *data)
 	struct store_prefetch *prefetch = data;
 	struct answer_time time;
 	struct ready ready;
-	bool is_partial;
 	size_t i;
 
 	answer_time_begin(&time);
@@ -66,7 +65,7 @@ static void *prefetch_run(void *data)
 		ready = (struct ready){};
 		if (prefetch->entries[i].id)
 			ready.r = store_reader_load(prefetch->reader, &prefetch->entries[i],
-						    &ready.window, &is_partial);
+						    &ready.window);
 		pthread_mutex_lock(&prefetch->lock);
 		prefetch->ready[i % READY_MAX] = ready;
 		prefetch->loaded = i;

@@ -10,8 +10,6 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window_pressure.h"
 
-enum { STORE_PRESSURE_VERSION = 1 };
-
 void store_pressure_encode(const struct window_pressure *pressure, struct bytes *out);
 
 /*

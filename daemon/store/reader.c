@@ -171,8 +171,6 @@ int store_reader_summaries(struct store_reader *reader, const char *probe, int64
 
 	*out = NULL;
 	*n_out = 0;
-	if (reader->db->schema < STORE_SCHEMA_SUMMARIES)
-		return 0;
 	statement = store_db_statement(reader->db, STATEMENT_SUMMARY_LIST, &r);
 	if (r)
 		return r;
@@ -245,7 +243,7 @@ static struct store_names names_get(struct store_reader *reader)
 }
 
 static int blob_decode(struct store_reader *reader, const struct store_entry *entry,
-		       sqlite3_stmt *statement, struct window **out, bool *is_partial)
+		       sqlite3_stmt *statement, struct window **out)
 {
 	struct store_names names = names_get(reader);
 	const void *blob = sqlite3_column_blob(statement, 0);
@@ -255,7 +253,7 @@ static int blob_decode(struct store_reader *reader, const struct store_entry *en
 
 	if (!blob || sqlite3_column_int64(statement, 1) != store_sum(entry->id, blob, size))
 		return -EBADMSG;
-	r = store_blob_decode(blob, size, &names, &window, is_partial);
+	r = store_blob_decode(blob, size, &names, &window);
 	if (r)
 		return r;
 	if (!window_is(window, entry)) {
@@ -267,7 +265,7 @@ static int blob_decode(struct store_reader *reader, const struct store_entry *en
 }
 
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
-		      struct window **out, bool *is_partial_out)
+		      struct window **out)
 {
 	sqlite3_stmt *statement;
 	int r;
@@ -279,7 +277,7 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	sqlite3_bind_int64(statement, 1, entry->id);
 	r = store_db_step(reader->db, statement);
 	if (r > 0) {
-		r = blob_decode(reader, entry, statement, out, is_partial_out);
+		r = blob_decode(reader, entry, statement, out);
 		sqlite3_reset(statement);
 	} else if (r == 0 || r == -EUCLEAN) {
 		r = -EBADMSG;
@@ -305,19 +303,6 @@ int store_reader_fill(struct store_reader *reader, struct stack *stack)
 struct process *store_reader_process(struct store_reader *reader, int64_t number)
 {
 	return store_intern_reader_process(reader->interned, number);
-}
-
-/*
- * Returns a prepared statement on the table `sessions`. Sets *r to -ENOENT if the database is too
- * old to have this table.
- */
-static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_statement which,
-					int *r)
-{
-	*r = -ENOENT;
-	return reader->db->schema < STORE_SCHEMA_SESSIONS
-		       ? NULL
-		       : store_db_statement(reader->db, which, r);
 }
 
 /* Reads a session from the current row, and finds when the session's newest window ended. */
@@ -353,7 +338,7 @@ int store_reader_session(struct store_reader *reader, uint64_t number, const cha
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = sessions_statement(reader, STATEMENT_SESSION_FIND, &r);
+	statement = store_db_statement(reader->db, STATEMENT_SESSION_FIND, &r);
 	if (r)
 		return r;
 	if (number)
@@ -376,7 +361,7 @@ int store_reader_sessions(struct store_reader *reader,
 	size_t n = 0;
 	int r;
 
-	statement = sessions_statement(reader, STATEMENT_SESSION_LIST, &r);
+	statement = store_db_statement(reader->db, STATEMENT_SESSION_LIST, &r);
 	if (r)
 		return r == -ENOENT ? 0 : r;
 	while (n < max && (r = store_db_step(reader->db, statement)) > 0) {

@@ -75,8 +75,8 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 
 /*
  * Lists the summaries of an always-on probe that begin in (since_ns, until_ns), in the order of
- * their ids. Only their entries have the members from `summarized` on. The caller frees *out. Lists
- * none if an earlier version of stackd wrote the database. Returns 0 or a negative errno.
+ * their ids. Only their entries have the members from `summarized` on. The caller frees *out.
+ * Returns 0 or a negative errno.
  */
 int store_reader_summaries(struct store_reader *reader, const char *probe, int64_t since_ns,
 			   int64_t until_ns, struct store_entry **out, size_t *n_out);
@@ -112,11 +112,10 @@ int store_reader_row_limit(struct store_reader *reader, int64_t id, uint32_t *ou
 
 /*
  * Loads a window or a summary. Returns 0 and *out, to which the caller owns a reference; -EBADMSG
- * if it is damaged; or another errno. Sets *is_partial_out to whether sections of the window were
- * skipped, because only a newer stackd can read them.
+ * if it is damaged; or another errno.
  */
 int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
-		      struct window **out, bool *is_partial_out);
+		      struct window **out);
 
 /* Selects which parts of each window are loaded for a query. */
 struct store_query {
@@ -180,8 +179,7 @@ void store_reader_count(struct store_reader *reader, struct store_stats *out);
 
 /*
  * Sets out[] to the stats of the n tiers, without the members max_rows and max_bytes. Returns 0 or
- * a negative errno, -EUCLEAN if an earlier version of stackd wrote the database, which had no
- * tiers.
+ * a negative errno.
  */
 int store_reader_tiers(struct store_reader *reader, const struct store_tier *tiers, size_t n,
 		       struct store_tier_stats *out);

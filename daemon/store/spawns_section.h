@@ -10,8 +10,6 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window_spawns.h"
 
-enum { STORE_SPAWNS_VERSION = 1 };
-
 void store_spawns_encode(const struct window_spawns *spawns, struct bytes *out);
 
 /*

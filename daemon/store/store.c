@@ -230,7 +230,6 @@ void store_stats_read(struct store *store, struct store_reader *reader, struct s
 	if (!reader || !store->is_read_only)
 		return;
 	store_reader_count(reader, out);
-	/* A database of an earlier version of stackd has no tiers. */
 	if (store_reader_tiers(reader, store->tiers, store->n_tiers, out->tiers))
 		return;
 	out->n_tiers = store->n_tiers;
@@ -304,9 +303,9 @@ static const char *reader_error(int r)
 	case -EUCLEAN:
 		return "it is damaged, or no database";
 	case -ENODATA:
-		return "it has no windows, or is of a stackd that is too old";
+		return "it has no windows";
 	case -EPROTONOSUPPORT:
-		return "it was written by a newer stackd";
+		return "it was written by another version of stackd";
 	default:
 		return strerror(-r);
 	}

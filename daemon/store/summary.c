@@ -197,8 +197,7 @@ static int summary_write(struct store *store, struct store_reader *reader,
 
 	if (r)
 		return r;
-	r = store_merged_encode(store, reader, window, summary->tier, summary->windows[0].id,
-				&blob);
+	r = store_merged_encode(store, reader, window, summary->tier, &blob);
 	if (!r)
 		r = windows_bytes(store, summary, &bytes);
 	if (!r && (int64_t)blob.n > bytes / SIZE_PART)
@@ -243,15 +242,14 @@ static int summary_make(struct store *store, const struct summary *summary)
 {
 	struct window *windows[STORE_PARTS_MAX] = {}, *window = NULL;
 	struct store_reader *reader = NULL;
-	bool is_partial = false;
 	size_t i;
 	int r = store_reader_borrow(&store->db, &reader);
 
-	for (i = 0; i < summary->n && !r && !is_partial; i++)
-		r = store_reader_load(reader, &summary->windows[i], &windows[i], &is_partial);
-	if (!r && !is_partial)
+	for (i = 0; i < summary->n && !r; i++)
+		r = store_reader_load(reader, &summary->windows[i], &windows[i]);
+	if (!r)
 		r = window_make(store, summary, windows, &window);
-	if (!r && window)
+	if (!r)
 		r = summary_write(store, reader, summary, window);
 	window_unref(window);
 	for (i = 0; i < summary->n; i++)

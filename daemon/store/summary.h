@@ -6,7 +6,7 @@
  * Summaries on disk: each is one window that was merged from consecutive windows of one tier and
  * one session, which stay on disk. A query about a long range reads a summary in place of its
  * windows, if it covers all of them and the summary can answer it. Summaries are made when the
- * writer has nothing else to do, also those of windows that an earlier version of stackd wrote. A
+ * writer has nothing else to do, also those of windows that an earlier run of stackd wrote. A
  * summary is deleted in the transaction that changes one of its windows. The bytes of summaries
  * count as bytes of the tier that has their windows. Used by the writer's thread only.
  */

@@ -51,27 +51,11 @@ static void tier_expression(const struct store *store, char *text, size_t size)
 	snprintf(text + used, size - used, " ELSE 0 END");
 }
 
-static int rows_repair(struct store *store)
+/* Puts each window into the tier for its length, as the setting [store] tiers has it now. */
+static int tiers_assign(struct store *store)
 {
 	char tier[512], text[1400];
-	int r;
 
-	/*
-	 * Earlier versions of stackd did not store length_ns, the length that a tier's windows
-	 * have. A window as it was recorded gets 0. A window that was merged from others (parts >
-	 * 1) gets the time from its start to its end, which is that length unless windows were
-	 * missing.
-	 */
-	r = store_db_run(
-		&store->db,
-		"INSERT INTO window_tiers (id, tier, length_ns, session, start_real_ns,"
-		" end_real_ns, size, row_limit) SELECT id, 0, CASE WHEN session >= 100 THEN"
-		" -1 WHEN parts = 1 THEN 0 ELSE end_ns - start_ns END, session,"
-		" start_real_ns, end_real_ns, length(blob), 0 FROM windows"
-		" WHERE id NOT IN (SELECT id FROM window_tiers);"
-		"DELETE FROM window_tiers WHERE id NOT IN (SELECT id FROM windows)");
-	if (r)
-		return r;
 	tier_expression(store, tier, sizeof(tier));
 	snprintf(text, sizeof(text), "UPDATE window_tiers SET tier = %s WHERE tier != %s", tier,
 		 tier);
@@ -255,7 +239,7 @@ int store_tiers_open(struct store *store)
 
 	if (r)
 		return r;
-	r = rows_repair(store);
+	r = tiers_assign(store);
 	if (!r)
 		r = store_summaries_open(store);
 	if (!r)

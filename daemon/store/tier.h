@@ -141,7 +141,7 @@ int64_t store_tiers_bytes(const struct store *store);
 
 /*
  * True if no tier has a weight, although there are windows: no collection has run yet since the
- * database was made, or since an earlier version of stackd wrote it.
+ * database was made.
  */
 bool store_tiers_unweighed(const struct store *store);
 

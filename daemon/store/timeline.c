@@ -283,7 +283,6 @@ static void prefetch_start(struct timeline *timeline, const struct store_entry *
 static int stored_load(struct timeline *timeline, const struct store_entry *entry,
 		       struct window **out)
 {
-	bool is_partial;
 	int r = -ESPIPE;
 
 	if (!timeline->prefetch)
@@ -294,7 +293,7 @@ static int stored_load(struct timeline *timeline, const struct store_entry *entr
 	    entry == stored_first(&timeline->later))
 		timeline->prefetch = store_prefetch_free(timeline->prefetch);
 	if (r == -ESPIPE)
-		r = store_reader_load(timeline->source.reader, entry, out, &is_partial);
+		r = store_reader_load(timeline->source.reader, entry, out);
 	return r;
 }
 

@@ -30,23 +30,11 @@ enum {
 	TAG_SAMPLING = 14, /* window.sample_below_ns; only if it is not 0 */
 };
 
-enum {
-	HEAD_VERSION = 1,
-	NUMBERS_VERSION = 1,
-	FOLDED_VERSION = 1,
-	OWNERS_VERSION = 1,
-	SAMPLING_VERSION = 1,
-	COST_VERSION = 1,
-	BUDGET_VERSION = 1,
-	ZSTD_LEVEL = 3,
-	BLOCK_HEAD = 8
-};
+enum { ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
 
-static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
-			const struct bytes *payload)
+static void section_put(struct bytes *out, uint64_t tag, const struct bytes *payload)
 {
 	bytes_put_u64(out, tag);
-	bytes_put_u64(out, version);
 	bytes_put_u64(out, payload->n);
 	bytes_put(out, payload->data, payload->n);
 	out->is_failed |= payload->is_failed;
@@ -140,16 +128,13 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 	struct store_cuts *cuts = &context->cuts;
 	const struct store_section *section;
 	struct bytes payload = {};
-	uint64_t version;
 	size_t i;
 
 	for (section = store_sections; section->size; section++) {
 		payload.n = 0;
 		i = cuts->n;
-		version = store_section_version(section, context->window);
-		store_columns_encode(context, section, store_section_columns(section, version),
-				     &payload);
-		section_put(out, section->tag, version, &payload);
+		store_columns_encode(context, section, &payload);
+		section_put(out, section->tag, &payload);
 		for (; i < cuts->n; i++)
 			cuts->at[i] += out->n - payload.n;
 	}
@@ -170,55 +155,55 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 
 	arrays_encode(context, &arrays);
 	head_encode(context->window, run, &payload);
-	section_put(out, TAG_HEAD, HEAD_VERSION, &payload);
+	section_put(out, TAG_HEAD, &payload);
 	payload.n = 0;
 	r = numbers_encode(&context->stacks, names, true, &payload);
 	if (r)
 		return r;
-	section_put(out, TAG_STACKS, NUMBERS_VERSION, &payload);
+	section_put(out, TAG_STACKS, &payload);
 	payload.n = 0;
 	r = numbers_encode(&context->processes, names, false, &payload);
 	if (r)
 		return r;
-	section_put(out, TAG_PROCESSES, NUMBERS_VERSION, &payload);
+	section_put(out, TAG_PROCESSES, &payload);
 	if (context->window->folded.rows) {
 		payload.n = 0;
 		folded_encode(&context->window->folded, &payload);
-		section_put(out, TAG_FOLDED, FOLDED_VERSION, &payload);
+		section_put(out, TAG_FOLDED, &payload);
 	}
 	if (context->window->pressure.state) {
 		payload.n = 0;
 		store_pressure_encode(&context->window->pressure, &payload);
-		section_put(out, TAG_PRESSURE, STORE_PRESSURE_VERSION, &payload);
+		section_put(out, TAG_PRESSURE, &payload);
 	}
 	if (context->window->spawns.ns) {
 		payload.n = 0;
 		store_spawns_encode(&context->window->spawns, &payload);
-		section_put(out, TAG_SPAWNS, STORE_SPAWNS_VERSION, &payload);
+		section_put(out, TAG_SPAWNS, &payload);
 	}
 	if (context->window->held.n) {
 		payload.n = 0;
 		store_held_encode(&context->window->held, &payload);
-		section_put(out, TAG_HELD, STORE_HELD_VERSION, &payload);
+		section_put(out, TAG_HELD, &payload);
 	}
 	if (context->window->sample_below_ns) {
 		payload.n = 0;
 		bytes_put_i64(&payload, context->window->sample_below_ns);
-		section_put(out, TAG_SAMPLING, SAMPLING_VERSION, &payload);
+		section_put(out, TAG_SAMPLING, &payload);
 	}
 	if (context->window->cost.ns) {
 		payload.n = 0;
 		cost_encode(&context->window->cost, &payload);
-		section_put(out, TAG_COST, COST_VERSION, &payload);
+		section_put(out, TAG_COST, &payload);
 	}
 	if (context->window->cost.known_ns) {
 		payload.n = 0;
 		budget_encode(&context->window->cost, &payload);
-		section_put(out, TAG_BUDGET, BUDGET_VERSION, &payload);
+		section_put(out, TAG_BUDGET, &payload);
 	}
 	payload.n = 0;
 	store_owners_encode(&context->processes, context->window, &payload);
-	section_put(out, TAG_OWNERS, OWNERS_VERSION, &payload);
+	section_put(out, TAG_OWNERS, &payload);
 	for (i = 0; i < context->cuts.n; i++)
 		context->cuts.at[i] += out->n;
 	bytes_put(out, arrays.data, arrays.n);
@@ -420,9 +405,9 @@ static const struct store_section *section_find(uint64_t tag)
 static int processes_decode(struct store_column_context *context, const struct store_names *names,
 			    struct bytes_reader *in)
 {
-	context->has_owners = names->owner;
-	return names->owner ? store_owners_number(in, context->window)
-			    : numbers_decode(in, names, false, &context->processes);
+	context->has_owners = names->is_query;
+	return names->is_query ? store_owners_number(in, context->window)
+			       : numbers_decode(in, names, false, &context->processes);
 }
 
 /* True if `section`, which may be NULL, is the one with window->members. */
@@ -438,20 +423,19 @@ static bool is_members(const struct store_section *section)
 static int members_decode(struct store_column_context *context, struct bytes_reader rest)
 {
 	while (bytes_left(&rest)) {
-		uint64_t tag = bytes_get_u64(&rest), version = bytes_get_u64(&rest);
+		uint64_t tag = bytes_get_u64(&rest);
 		size_t length = (size_t)bytes_get_max(&rest, bytes_left(&rest));
 		const uint8_t *payload = bytes_get(&rest, length);
 		struct bytes_reader reader = { .at = payload,
 					       .end = payload ? payload + length : NULL };
 		const struct store_section *section = section_find(tag);
-		size_t n_columns = section ? store_section_columns(section, version) : 0;
 
 		if (!payload)
 			return -EBADMSG;
-		if (!n_columns || !is_members(section))
+		if (!is_members(section))
 			continue;
 		context->has_members = true;
-		return store_columns_decode(context, section, n_columns, &reader);
+		return store_columns_decode(context, section, &reader);
 	}
 	return 0;
 }
@@ -469,14 +453,10 @@ static int images_decoded(struct store_column_context *context, const struct sto
 
 	if (!context->has_owners || context->is_settled || !window->images)
 		return 0;
+	if (!window->owner_texts)
+		return -EBADMSG;
 	context->is_settled = true;
-	if (window->owner_texts) {
-		store_owners_settle(window);
-	} else {
-		r = store_owners_read(names, window);
-		if (r)
-			return r;
-	}
+	store_owners_settle(window);
 	if (names->wants) {
 		r = names->skips_members ? 0 : members_decode(context, rest);
 		if (r || !names->wants(names->wants_userdata, window))
@@ -494,57 +474,54 @@ static int images_decoded(struct store_column_context *context, const struct sto
 static int stacks_decode(struct store_column_context *context, const struct store_names *names,
 			 struct bytes_reader *in)
 {
-	if (!names->owner)
+	if (!names->is_query)
 		return numbers_decode(in, names, true, &context->stacks);
 	context->numbers = *in;
 	return 0;
 }
 
 static int section_decode(struct store_column_context *context, const struct store_names *names,
-			  struct bytes_reader *in, bool *is_partial)
+			  struct bytes_reader *in)
 {
 	int r;
-	uint64_t tag = bytes_get_u64(in), version = bytes_get_u64(in);
+	uint64_t tag = bytes_get_u64(in);
 	size_t length = (size_t)bytes_get_max(in, bytes_left(in));
 	const uint8_t *payload = bytes_get(in, length);
 	struct bytes_reader reader = { .at = payload, .end = payload ? payload + length : NULL };
 	const struct store_section *section = section_find(tag);
-	size_t n_columns = section ? store_section_columns(section, version) : 0;
 
 	if (!payload)
 		return -EBADMSG;
-	if (tag == TAG_HEAD && version == HEAD_VERSION)
+	if (tag == TAG_HEAD)
 		return head_decode(&reader, context->window);
-	if (tag == TAG_STACKS && version == NUMBERS_VERSION)
+	if (tag == TAG_STACKS)
 		return stacks_decode(context, names, &reader);
-	if (tag == TAG_PROCESSES && version == NUMBERS_VERSION)
+	if (tag == TAG_PROCESSES)
 		return processes_decode(context, names, &reader);
-	if (tag == TAG_OWNERS && version == OWNERS_VERSION)
-		return names->owner ? store_owners_decode(&reader, context->window) : 0;
-	if (tag == TAG_FOLDED && version == FOLDED_VERSION)
+	if (tag == TAG_OWNERS)
+		return names->is_query ? store_owners_decode(&reader, context->window) : 0;
+	if (tag == TAG_FOLDED)
 		return folded_decode(&reader, &context->window->folded);
-	if (tag == TAG_COST && version == COST_VERSION)
+	if (tag == TAG_COST)
 		return cost_decode(&reader, &context->window->cost);
-	if (tag == TAG_BUDGET && version == BUDGET_VERSION)
+	if (tag == TAG_BUDGET)
 		return budget_decode(&reader, &context->window->cost);
-	if (tag == TAG_PRESSURE && version == STORE_PRESSURE_VERSION)
+	if (tag == TAG_PRESSURE)
 		return store_pressure_decode(&reader, &context->window->pressure);
-	if (tag == TAG_SPAWNS && version == STORE_SPAWNS_VERSION)
+	if (tag == TAG_SPAWNS)
 		return store_spawns_decode(&reader, &context->window->spawns);
-	if (tag == TAG_HELD && version == STORE_HELD_VERSION)
+	if (tag == TAG_HELD)
 		return store_held_decode(&reader, &context->window->held);
-	if (tag == TAG_SAMPLING && version == SAMPLING_VERSION)
+	if (tag == TAG_SAMPLING)
 		return sampling_decode(&reader, context->window);
-	if (n_columns && is_members(section) && (names->skips_members || context->has_members))
+	if (!section)
+		return -EBADMSG;
+	if (is_members(section) && (names->skips_members || context->has_members))
 		return 0;
-	if (n_columns) {
-		r = store_columns_decode(context, section, n_columns, &reader);
-		if (!r && section == store_sections)
-			store_images_complete(context->window);
-		return r ? r : images_decoded(context, names, *in);
-	}
-	*is_partial = true;
-	return 0;
+	r = store_columns_decode(context, section, &reader);
+	if (!r && section == store_sections)
+		store_images_complete(context->window);
+	return r ? r : images_decoded(context, names, *in);
 }
 
 /* Checks the layer, operation and buckets of all I/O rows, and sets bucket_first of each row. */
@@ -597,7 +574,7 @@ static void table_release(struct store_table *table, bool is_stacks, bool is_len
 }
 
 static int sections_decode(const struct bytes *raw, const struct store_names *names,
-			   struct window *window, bool *is_partial)
+			   struct window *window)
 {
 	struct store_column_context context = { .window = window };
 	bool is_lent = names->is_lending;
@@ -605,16 +582,16 @@ static int sections_decode(const struct bytes *raw, const struct store_names *na
 	int r = 0;
 
 	while (!r && bytes_left(&in))
-		r = section_decode(&context, names, &in, is_partial);
+		r = section_decode(&context, names, &in);
 	if (!r)
 		r = window_check(window);
 	else if (r > 0)
 		r = 0;
-	if (names->owner) {
+	if (names->is_query) {
 		window->lent = (struct stack **)TAKE(context.stacks.items);
 		window->n_lent = context.stacks.n;
 	}
-	table_release(&context.stacks, true, is_lent || names->owner);
+	table_release(&context.stacks, true, is_lent || names->is_query);
 	table_release(&context.processes, false, is_lent);
 	return r;
 }
@@ -633,10 +610,9 @@ static int unpack(const void *data, size_t size, struct bytes *out)
 }
 
 int store_blob_decode(const void *data, size_t size, const struct store_names *names,
-		      struct window **out, bool *is_partial_out)
+		      struct window **out)
 {
 	_cleanup_(bytes_fini) struct bytes raw = {};
-	bool is_partial = false;
 	struct window *window;
 	int r = unpack(data, size, &raw);
 
@@ -645,15 +621,14 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 	window = window_new();
 	if (!window)
 		return -ENOMEM;
-	window->is_borrowing = names->is_lending || names->owner;
-	r = sections_decode(&raw, names, window, &is_partial);
+	window->is_borrowing = names->is_lending || names->is_query;
+	r = sections_decode(&raw, names, window);
 	if (r) {
 		window_unref(window);
 		return r;
 	}
 	window_seal(window);
 	*out = window;
-	*is_partial_out = is_partial;
 	return 0;
 }
 
@@ -689,16 +664,16 @@ static int sections_find(const uint8_t *data, size_t n, struct bytes_reader *sta
 
 	*stacks = *processes = (struct bytes_reader){};
 	while (bytes_left(&in)) {
-		uint64_t tag = bytes_get_u64(&in), version = bytes_get_u64(&in);
+		uint64_t tag = bytes_get_u64(&in);
 		size_t length = (size_t)bytes_get_u64(&in);
 		const uint8_t *payload;
 
 		if (in.is_failed || length > bytes_left(&in))
 			return -EAGAIN;
 		payload = bytes_get(&in, length);
-		if (version == NUMBERS_VERSION && tag == TAG_STACKS)
+		if (tag == TAG_STACKS)
 			*stacks = (struct bytes_reader){ .at = payload, .end = payload + length };
-		if (version == NUMBERS_VERSION && tag == TAG_PROCESSES)
+		if (tag == TAG_PROCESSES)
 			*processes =
 				(struct bytes_reader){ .at = payload, .end = payload + length };
 		if (stacks->at && processes->at)

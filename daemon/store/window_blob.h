@@ -5,10 +5,10 @@
 /*
  * Encodes a window as a compressed list of sections, and decodes it. The encoded window has row
  * numbers of the database instead of stacks and processes; struct store_names translates them. A
- * section is a tag, a version, a length and a payload. The decoder skips sections that it does not
- * know, and so can read the rest of a window that a newer stackd wrote. No state; any thread.
+ * section is a tag, a length and a payload. No state; any thread.
  *
- * A new kind of row needs a new tag and a table of columns in columns.c.
+ * A new kind of row needs a new tag and a table of columns in columns.c. Whatever changes the bytes
+ * of a section raises STORE_SCHEMA.
  */
 
 #include <stdbool.h>
@@ -40,13 +40,10 @@ struct store_names {
 	/* stack() and process() lend their results: the caller gets no reference of its own. */
 	bool is_lending;
 	/*
-	 * NULL unless windows are decoded for a query. Sets *out to the facts about a process, but
-	 * not out->cgroup: *cgroup_out is the cgroup, which the caller frees. If owner() is set,
-	 * window->images refer to window->owners, not to processes, and process() is not called.
-	 * owner() is called only for a window that an older stackd wrote, which does not have the
-	 * facts itself. Returns 0 or -ENOMEM.
+	 * windows are decoded for a query: window->images refer to window->owners, not to
+	 * processes, and process() is not called
 	 */
-	int (*owner)(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out);
+	bool is_query;
 	/*
 	 * NULL unless windows are decoded for a query. Returns true if the window has a thread for
 	 * which the query asks. If not, the rest of the window is not decoded.
@@ -67,10 +64,10 @@ int store_blob_encode(const struct window *window, uint64_t run, const struct st
 
 /*
  * Decodes a window. Returns 0 and *out, to which the caller owns a reference; -EBADMSG if the bytes
- * are not a window; or -ENOMEM. Sets *is_partial_out to whether unknown sections were skipped.
+ * are not a window; or -ENOMEM.
  */
 int store_blob_decode(const void *data, size_t size, const struct store_names *names,
-		      struct window **out, bool *is_partial_out);
+		      struct window **out);
 
 /*
  * Calls on_stack() for each stack to which an encoded window refers, and on_process() for each

@@ -130,7 +130,7 @@ static int window_write_in(struct store *store, const struct window *window, uin
 
 	if (r)
 		return r;
-	names = store_intern_names(store->intern, window, entry.id, 0);
+	names = store_intern_names(store->intern, window, 0);
 	r = store_blob_encode(window, entry.run, &names, &blob);
 	if (!r)
 		r = store_window_add(store, &entry, &blob);

@@ -409,7 +409,6 @@ static void recording_fold(const char *from, const char *to, struct probe *probe
 	struct store_reader *reader = NULL;
 	struct store_entry *entries;
 	size_t n, i, kept = 0;
-	bool is_partial;
 
 	recorded_boot_ns = 0;
 	for (i = 0, n = 1; i < n && kept < LOOP; i++) {
@@ -420,7 +419,7 @@ static void recording_fold(const char *from, const char *to, struct probe *probe
 		check(store_reader_list(reader, &select, INT64_MIN, INT64_MAX, 1 << 16, &entries,
 					&n),
 		      from);
-		check(store_reader_load(reader, &entries[i], window, &is_partial), from);
+		check(store_reader_load(reader, &entries[i], window), from);
 		free(entries);
 		if (!recorded_boot_ns)
 			recorded_boot_ns =
@@ -453,15 +452,13 @@ static void recording_load(const char *path, struct probe *probe, enum probe_kin
 	const struct store_select select = { .probe = probe_kind_name(kind) };
 	struct store_entry *entries;
 	struct store_reader *reader; /* stays open: it owns the stacks */
-	bool is_partial;
 	size_t i;
 
 	check(store_reader_open(path, &reader), path);
 	check(store_reader_list(reader, &select, INT64_MIN, INT64_MAX, LOOP, &entries, &probe->n),
 	      path);
 	for (i = 0; i < probe->n; i++) {
-		check(store_reader_load(reader, &entries[i], &probe->windows[i], &is_partial),
-		      path);
+		check(store_reader_load(reader, &entries[i], &probe->windows[i]), path);
 		window_seen(probe->windows[i], i + 1 + (size_t)kind * LOOP);
 	}
 	free(entries);

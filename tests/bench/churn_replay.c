@@ -176,7 +176,6 @@ int main(int argc, char **argv)
 	struct store_stats stats;
 	struct window *window;
 	struct store *store;
-	bool is_partial;
 	useconds_t pace_us = argc > 6 ? (useconds_t)(1000 * atof(argv[6])) : 0;
 	uint64_t seq = 0;
 	size_t n, i;
@@ -198,7 +197,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < n; i++) {
 			int64_t shift = ((int64_t)copy + 1 - copies) * span + offset;
 
-			if (store_reader_load(reader, &entries[i], &window, &is_partial))
+			if (store_reader_load(reader, &entries[i], &window))
 				return 1;
 			window_move(window, ++seq, copy, shift);
 			window_write(store, window_of(window, &limits), pace_us);

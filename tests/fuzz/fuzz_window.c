@@ -48,14 +48,7 @@ static const struct store_names names = {
 	.process = process_of,
 };
 
-static int owner_of(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out)
-{
-	*out = (struct window_owner){ .number = number };
-	*cgroup_out = NULL;
-	return 0;
-}
-
-static const struct store_names query_names = { .stack = stack_of, .owner = owner_of };
+static const struct store_names query_names = { .stack = stack_of, .is_query = true };
 
 static void process_make(void)
 {
@@ -71,8 +64,7 @@ static void process_make(void)
 static void query_decode(const void *data, size_t size)
 {
 	struct window *window = NULL;
-	bool is_partial = false;
-	int r = store_blob_decode(data, size, &query_names, &window, &is_partial);
+	int r = store_blob_decode(data, size, &query_names, &window);
 	size_t i;
 
 	REQUIRE(r == 0 || r == -EBADMSG || r == -ENOMEM);
@@ -86,8 +78,7 @@ static void decode(const void *data, size_t size)
 {
 	_cleanup_(bytes_fini) struct bytes again = {};
 	struct window *window = NULL;
-	bool is_partial = false;
-	int r = store_blob_decode(data, size, &names, &window, &is_partial);
+	int r = store_blob_decode(data, size, &names, &window);
 
 	REQUIRE(r == 0 || r == -EBADMSG || r == -ENOMEM);
 	REQUIRE(!r == !!window);

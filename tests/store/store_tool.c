@@ -85,8 +85,6 @@ static struct code_file *file_make(size_t frame)
 	uint8_t build_id[20] = { 0xf1, 0x1e, (uint8_t)(frame % FILES) };
 	struct code_file *file;
 
-	if (!setting("STORE_FILES", 1))
-		return NULL;
 	file = code_file_new(build_id, sizeof(build_id), &segment, 1);
 	if (!file)
 		exit(1);

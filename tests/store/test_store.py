@@ -69,7 +69,7 @@ def check(path, **settings):
     need(done.returncode == 0, f"reading ended with {done.returncode}: {done.stderr}")
     found = re.search(r"windows (\d+) parts (\d+) bad (\d+) damaged (\d+)", done.stdout)
     files = re.search(r"damaged (\d+) without file (\d+)", done.stdout)
-    need(not files or "STORE_FILES" in settings or files[2] == "0" or files[1] != "0",
+    need(not files or files[2] == "0" or files[1] != "0",
          f"frames without their file, and no damage: {done.stdout[-200:]}")
     seqs = {int(line) for line in done.stdout.splitlines() if line.isdigit()}
     return tuple(map(int, found.groups())) + (seqs,) if found else (0, 0, 0, 0, seqs)
@@ -906,37 +906,26 @@ def test_recover(directory):
         need(len(saved) > 100 and saved <= seqs, f"only {len(saved)} were copied: {result}")
 
 
-def test_newer(directory):
+def test_version(directory):
+    """A database of another version is moved aside as it is, and served by none; a new one is begun."""
     path = f"{directory}/stackd.db"
-    write(path, 5)
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-    with open(path, "rb") as f:
-        before = hashlib.sha256(f.read()).digest()
-    result = write(path, 3)
-    need("schema 99" in result["problem"] and result["written"] == 0, f"refused: {result}")
-    with open(path, "rb") as f:
-        need(hashlib.sha256(f.read()).digest() == before, "it is left as it was")
-
-
-def test_older(directory):
-    """A database of an older version can be read, and is updated when it is written to."""
-    path = f"{directory}/stackd.db"
-    seqs = set(write(path, 20, STORE_FILES="0")["seqs"])
-    with sqlite3.connect(path) as db:
-        db.executescript("DROP TABLE sessions; DROP INDEX windows_session; DROP TABLE files; "
-                         "DROP TABLE window_tiers; DROP TABLE summaries; PRAGMA user_version = 1")
-    db.close()
-    found = check(path, STORE_FILES="0")
-    need(found[:5] == (20, 20, 0, 0, seqs), f"it can be read: {found}")
-    result = write(path, 3)
-    need(result["written"] == 3 and not result["problem"], f"it is written to: {result}")
-    found = check(path, STORE_FILES="1")
-    need(found[4] == seqs | set(result["seqs"]), "the old ones and the new ones are there")
-    need(found[3] == 0, f"nothing is damaged: {found}")
-    with sqlite3.connect(path) as db:
-        need(db.execute("PRAGMA user_version").fetchone() == (6,), "it has the schema of today")
+    for schema in (99, 6):
+        write(path, 5)
+        with sqlite3.connect(path) as db:
+            db.execute(f"PRAGMA user_version = {schema}")
+        db.close()
+        with open(path, "rb") as f:
+            before = hashlib.sha256(f.read()).digest()
+        with Served(directory, path) as server:
+            problems = server.call("Status")[1]["problems"]
+            need("by another version" in problems[0], f"it is not served: {problems}")
+        result = write(path, 3)
+        aside = f"{path}.schema{schema}"
+        need(f"(schema {schema}, this one has" in result["notice"] and aside in result["notice"], f"{result}")
+        need(check(path)[4] == set(result["seqs"]) and not result["problem"], f"a new file: {result}")
+        with open(aside, "rb") as f:
+            need(hashlib.sha256(f.read()).digest() == before, "it is left as it was")
+        os.unlink(path)
 
 
 def test_garbage(directory):
@@ -1035,7 +1024,7 @@ def test_turns(directory):
         need(20 < windows < 300 and bad == damaged == 0, f"{windows} windows, {damaged} damaged")
         orphans.append(len(rows(path, "SELECT id FROM files WHERE hash = 12345")))
         with sqlite3.connect(path) as db:
-            db.execute("INSERT OR IGNORE INTO files (hash, seen, sum, data) VALUES (12345, 1, 0, x'')")
+            db.execute("INSERT OR IGNORE INTO files (hash, sum, data) VALUES (12345, 0, x'')")
         db.close()
     print(f"files of no frame after each run: {orphans}")
     need(0 in orphans[1:], "a file of no frame is dropped")
@@ -1281,7 +1270,7 @@ def used_shares(directory, size, shares):
 def test_shares(directory):
     """Windows are small beside their processes, and each tier has another mixture of both: each
     uses its share before it drops time. That stays so after a kill, in a database that does not
-    say what the tiers take, as earlier versions of stackd wrote it, and if it says nonsense."""
+    say what the tiers take, and if it says nonsense."""
     path, size, shares = f"{directory}/stackd.db", 11 << 20, (30, 30, 40)
     settings = {"STORE_SMALL": "1", "STORE_CHURN": "2000",
                 "STORE_TIERS": "5:999999:30 20:9999999:30 60:99999999:40"}
@@ -1386,39 +1375,6 @@ def test_step(directory):
     gaps = [b[0] - a[1] for a, b in zip(found, found[1:]) if b[0] != a[1]]
     need(gaps == [60 * 10**9], f"the step is the only gap: {gaps}")
     need(windows < 60, f"{windows} windows are too many")
-
-
-def test_migrate(directory):
-    """The database of an earlier version is updated, even if stackd is killed meanwhile: its merged
-    and its recorded windows belong to the tiers for their lengths."""
-    old, path = f"{directory}/old.db", f"{directory}/stackd.db"
-    write(old, 400, 512 << 20, 1000, STORE_FILES="0")
-    before = check(old, STORE_FILES="0")
-    with sqlite3.connect(old) as db:
-        tiers = db.execute("SELECT id, tier FROM window_tiers").fetchall()
-        db.executescript("DROP TABLE window_tiers; DROP TABLE summaries; DROP TABLE files; "
-                         "PRAGMA user_version = 3")
-    db.close()
-    chance, whole = random.Random(SEED), 0
-    for _ in range(20):
-        shutil.copy(old, path)
-        writer = subprocess.Popen([TOOL, "write", path, "1", str(512 << 20), "1000"],
-                                  stdout=subprocess.PIPE)
-        time.sleep(chance.random() * 0.05)
-        writer.kill()
-        writer.communicate()
-        after = check(path, STORE_FILES="1")
-        need(after[1] - before[1] in (0, 1) and after[2:4] == (0, 0), f"nothing is lost: {after}")
-        whole += rows(path, "PRAGMA user_version")[0][0] == 6
-    print(f"{whole} of 20 were updated before the kill")
-    shutil.copy(old, path)
-    need(not write(path, 1, 512 << 20, 0, STORE_TIERS="5:9999999:30 60:99999999:30 600:999999999:40")
-         ["problem"], "it is updated")
-    again = rows(path, "SELECT id, tier FROM window_tiers")
-    need(len(again) == len(tiers) + 1, f"{len(again)} windows have a tier")
-    # A window that is shorter than its tier's, at a break, may be put one tier lower.
-    need(all(dict(again)[i] <= tier for i, tier in tiers), "no window is in a tier too long for it")
-    need(sum(dict(again)[i] == tier for i, tier in tiers) > len(tiers) * 3 // 4, f"{again} {tiers}")
 
 
 def main():

@@ -348,14 +348,6 @@ static void test_tiers_refused(void **state)
 	}
 }
 
-/* A setting that stackd does not have any more does not keep it from starting. */
-static void test_former_setting(void **state)
-{
-	_cleanup_(config_freep) struct config *config = load_good("store.merge_after=1d");
-
-	assert_int_equal(config->store_tiers.n, 3);
-}
-
 static void check_percent(const char *text, uint64_t millionths, const char *dumped)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
@@ -394,15 +386,6 @@ static void test_percents(void **state)
 		      "-o budget.cpu=-1%: must be a percentage, like 0.5%, or off");
 	check_refused("budget.cpu=1%%",
 		      "-o budget.cpu=1%%: must be a percentage, like 0.5%, or off");
-}
-
-/* The form in which [budget] cpu was the limit of one session. */
-static void test_former_budget(void **state)
-{
-	check_refused("budget.cpu=25", "-o budget.cpu=25: must be a percentage, like 1%; the limit "
-				       "for sessions that this setting was before is now "
-				       "[probe.stackcount] max_cpu");
-	check_refused("budget.cpu=", "-o budget.cpu=: needs a value");
 }
 
 static void test_socket_path_length(void **state)
@@ -642,9 +625,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tiers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tiers_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_former_setting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_percents, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_former_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_socket_path_length, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_values_of_one_line, setup, teardown),

@@ -203,47 +203,43 @@ static void test_round_trip(void **state)
 	_cleanup_(bytes_fini) struct bytes bytes = {};
 	struct window *window = window_make(), *back = NULL;
 	unsigned int refs = stacks[0].refs;
-	bool is_partial = true;
 
 	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
-	assert_false(is_partial);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back), 0);
 	assert_same(window, back);
 	window_unref(back);
 	assert_int_equal(stacks[0].refs, refs);
 	window_unref(window);
 }
 
-/* Returns the sum of the versions of the sections of the encoded window. */
-static uint64_t versions_sum(const struct window *window)
+/* Returns the number of sections of the encoded window. */
+static size_t sections_count(const struct window *window)
 {
 	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {};
 	struct bytes_reader in;
-	uint64_t sum = 0;
+	size_t n = 0;
 
 	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
 	raw.n = ZSTD_getFrameContentSize(packed.data, packed.n);
 	raw.data = malloc(raw.n);
 	assert_int_equal(ZSTD_decompress(raw.data, raw.n, packed.data, packed.n), raw.n);
 	in = (struct bytes_reader){ .at = raw.data, .end = raw.data + raw.n };
-	while (bytes_left(&in)) {
+	for (; bytes_left(&in); n++) {
 		bytes_get_u64(&in);
-		sum += bytes_get_u64(&in);
 		bytes_get(&in, bytes_get_u64(&in));
 	}
 	assert_false(in.is_failed);
-	return sum;
+	return n;
 }
 
-/* Columns for folded rows are written only where there are such rows. */
+/* The section about folded rows is written only where there are such rows. */
 static void test_folded(void **state)
 {
 	static const int32_t pids[] = { 1, 4194303, 7, 8 };
 	_cleanup_(bytes_fini) struct bytes bytes = {};
 	struct window *window = window_make(), *back = NULL;
-	uint64_t versions = versions_sum(window);
+	size_t sections = sections_count(window);
 	struct window_member *member;
-	bool is_partial = true;
 	size_t i;
 
 	window->images[3].folded = 7;
@@ -258,12 +254,10 @@ static void test_folded(void **state)
 	}
 	window->folded = (struct window_folded){ 1, 2, 3, UINT64_MAX, 5 };
 	window_seal(window);
-	/* From 2 to 3: images, opens; from 1 to 3: rows; from 1 to 2: samples; a new one. */
-	assert_int_equal(versions_sum(window), versions + 1 + 1 + 2 + 1 + 1);
+	assert_int_equal(sections_count(window), sections + 1);
 
 	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
-	assert_false(is_partial);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back), 0);
 	assert_same(window, back);
 	assert_memory_equal(&window->folded, &back->folded, sizeof(back->folded));
 	assert_int_equal(back->n_members, ARRAY_SIZE(pids));
@@ -277,33 +271,29 @@ static void test_sampled(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes bytes = {};
 	struct window *window = window_make(), *back = NULL;
-	uint64_t versions = versions_sum(window);
-	bool is_partial = true;
+	size_t sections = sections_count(window);
 
 	window->sample_below_ns = 180 * NS_PER_US;
 	window->images[3].estimate = (struct window_estimate){ 1, UINT64_MAX, 3 };
 	window->rows[2].state = STATE_SAMPLED | 1;
-	/* From 2 to 4: images; a new one. */
-	assert_int_equal(versions_sum(window), versions + 2 + 1);
+	assert_int_equal(sections_count(window), sections + 1);
 	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
-	assert_false(is_partial);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back), 0);
 	assert_same(window, back);
 	assert_int_equal(back->sample_below_ns, 180 * NS_PER_US);
 	window_unref(back);
 	window_unref(window);
 }
 
-/* What the budget allowed and what was shed; windows of older versions do not say it. */
+/* What the budget allowed and what was shed, where it is known. */
 static void test_budget(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes bytes = {};
 	struct window *window = window_make(), *back = NULL;
-	uint64_t versions;
-	bool is_partial = true;
+	size_t sections;
 
 	window->cost = (struct window_cost){ .ns = 5 * NS_PER_S, .cpu_ns = 1, .bpf_ns = 2 };
-	versions = versions_sum(window);
+	sections = sections_count(window);
 	window->cost.known_ns = 4 * NS_PER_S;
 	window->cost.limited_ns = 3 * NS_PER_S;
 	window->cost.budget_ns = 2 * NS_PER_S;
@@ -311,10 +301,9 @@ static void test_budget(void **state)
 	window->cost.brake_below_ns = 25 * NS_PER_MS;
 	window->cost.shed_ns[0] = 1;
 	window->cost.shed_ns[WINDOW_SHED_N - 1] = 5 * NS_PER_S;
-	assert_int_equal(versions_sum(window), versions + 1);
+	assert_int_equal(sections_count(window), sections + 1);
 	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
-	assert_false(is_partial);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back), 0);
 	assert_memory_equal(&window->cost, &back->cost, sizeof(back->cost));
 	window_unref(back);
 	window_unref(window);
@@ -324,10 +313,10 @@ static void test_budget(void **state)
 static void test_no_spawns(void **state)
 {
 	struct window *window = window_make();
-	uint64_t versions = versions_sum(window);
+	size_t sections = sections_count(window);
 
 	window->spawns.ns = 0;
-	assert_int_equal(versions_sum(window), versions - 1);
+	assert_int_equal(sections_count(window), sections - 1);
 	window_unref(window);
 }
 
@@ -335,10 +324,10 @@ static void test_no_spawns(void **state)
 static void test_no_held(void **state)
 {
 	struct window *window = window_make();
-	uint64_t versions = versions_sum(window);
+	size_t sections = sections_count(window);
 
 	window_held_fini(&window->held);
-	assert_int_equal(versions_sum(window), versions - 1);
+	assert_int_equal(sections_count(window), sections - 1);
 	window_unref(window);
 }
 
@@ -358,14 +347,6 @@ static void pack(const struct bytes *raw, size_t n, struct bytes *packed)
 	packed->n = ZSTD_compress(packed->data, packed->capacity, raw->data, n, 1);
 }
 
-static int owner_of(void *userdata, int64_t number, struct window_owner *out, char **cgroup_out)
-{
-	assert_int_equal(number, 3);
-	*out = (struct window_owner){ .id = { .pid = 77 }, .number = number, .comm = "from table" };
-	*cgroup_out = strdup("/of/table");
-	return 0;
-}
-
 static bool wants_none(const void *userdata, const struct window *window)
 {
 	assert_int_equal(window->n_images, IMAGES);
@@ -378,14 +359,12 @@ static void test_owners(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes bytes = {};
 	struct window *window = window_make(), *back = NULL;
-	struct store_names query = { .stack = stack_of, .owner = owner_of };
+	struct store_names query = { .stack = stack_of, .is_query = true };
 	const struct window_owner *owner;
-	bool is_partial = true;
 	size_t i;
 
 	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back, &is_partial), 0);
-	assert_false(is_partial);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back), 0);
 	assert_int_equal(back->n_owners, 1);
 	owner = &back->owners[0];
 	assert_int_equal(owner->id.pid, NO_PID);
@@ -406,7 +385,7 @@ static void test_owners(void **state)
 	window_unref(back);
 
 	query.wants = wants_none;
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back, &is_partial), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back), 0);
 	assert_int_equal(back->n_images, IMAGES);
 	assert_int_equal(back->n_rows + back->n_spans + back->n_opens + back->n_samples, 0);
 	assert_int_equal(back->end_ns, window->end_ns);
@@ -421,7 +400,7 @@ static void test_kinds_of_owners(void **state)
 		bool is_kernel;
 		bool is_folded;
 	} kinds[] = { { false, false }, { true, false }, { false, true }, { true, true } };
-	struct store_names query = { .stack = stack_of, .owner = owner_of };
+	struct store_names query = { .stack = stack_of, .is_query = true };
 	struct process_table *stored;
 	size_t i;
 
@@ -434,7 +413,6 @@ static void test_kinds_of_owners(void **state)
 		_cleanup_(bytes_fini) struct bytes bytes = {};
 		struct window *window = window_new(), *back = NULL;
 		struct process *known = process;
-		bool is_partial = true;
 
 		process = window_add_image(window)->process =
 			process_table_add_stored(stored, &info);
@@ -442,9 +420,7 @@ static void test_kinds_of_owners(void **state)
 		window_seal(window);
 		assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
 		process = known;
-		assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back, &is_partial),
-				 0);
-		assert_false(is_partial);
+		assert_int_equal(store_blob_decode(bytes.data, bytes.n, &query, &back), 0);
 		assert_int_equal(back->n_owners, 1);
 		assert_int_equal(back->owners[0].is_kernel, kinds[i].is_kernel);
 		assert_int_equal(back->owners[0].is_folded, kinds[i].is_folded);
@@ -454,61 +430,24 @@ static void test_kinds_of_owners(void **state)
 	process_table_free(stored);
 }
 
-/* Windows of an older stackd have no section of owners: these come from the table of processes. */
-static void test_owners_of_old_windows(void **state)
-{
-	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {}, old = {};
-	struct window *window = window_make(), *back = NULL;
-	struct store_names query = { .stack = stack_of, .owner = owner_of };
-	struct bytes_reader in;
-	bool is_partial = true;
-
-	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
-	unpack(&packed, &raw);
-	in = (struct bytes_reader){ .at = raw.data, .end = raw.data + raw.n };
-	while (bytes_left(&in)) {
-		const uint8_t *begin = in.at;
-		uint64_t tag = bytes_get_u64(&in);
-
-		bytes_get_u64(&in);
-		bytes_get(&in, bytes_get_u64(&in));
-		if (tag != TAG_OWNERS)
-			bytes_put(&old, begin, (size_t)(in.at - begin));
-	}
-	assert_true(old.n < raw.n);
-	pack(&old, old.n, &packed);
-	assert_int_equal(store_blob_decode(packed.data, packed.n, &query, &back, &is_partial), 0);
-	assert_int_equal(back->n_owners, 1);
-	assert_int_equal(back->owners[0].id.pid, 77);
-	assert_string_equal(back->owners[0].cgroup, "/of/table");
-	assert_int_equal(back->n_rows, window->n_rows);
-	window_unref(back);
-	/* Without a query, these windows are as they were. */
-	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back, &is_partial), 0);
-	assert_same(window, back);
-	window_unref(back);
-	window_unref(window);
-}
-
 static void test_an_empty_window(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes bytes = {};
 	struct window *window = window_new(), *back = NULL;
-	bool is_partial = true;
 
 	window->end_ns = 1;
 	window_seal(window);
 	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
-	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back), 0);
 	assert_same(window, back);
 	window_unref(back);
 	window_unref(window);
 }
 
-static int decode(const struct bytes *packed, bool *is_partial)
+static int decode(const struct bytes *packed)
 {
 	struct window *window = NULL;
-	int r = store_blob_decode(packed->data, packed->n, &names, &window, is_partial);
+	int r = store_blob_decode(packed->data, packed->n, &names, &window);
 
 	assert_true(r == 0 || r == -EBADMSG || r == -ENOMEM);
 	assert_true(!r == !!window);
@@ -516,24 +455,45 @@ static int decode(const struct bytes *packed, bool *is_partial)
 	return r;
 }
 
-static void test_an_unknown_section_is_skipped(void **state)
+static void test_an_unknown_section_is_damage(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {};
-	struct window *window = window_make(), *back = NULL;
-	bool is_partial = false;
+	struct window *window = window_make();
 
 	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
+	window_unref(window);
 	unpack(&packed, &raw);
 	bytes_put_u64(&raw, 12345);
-	bytes_put_u64(&raw, 1);
 	bytes_put_u64(&raw, 3);
 	bytes_put(&raw, "xyz", 3);
 	pack(&raw, raw.n, &packed);
-	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back, &is_partial), 0);
-	assert_true(is_partial);
-	assert_same(window, back);
-	window_unref(back);
+	assert_int_equal(decode(&packed), -EBADMSG);
+}
+
+/* A window whose processes are not described is none that a query can read. */
+static void test_no_owners(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {}, bad = {};
+	const struct store_names query = { .stack = stack_of, .is_query = true };
+	struct window *window = window_make(), *back = NULL;
+	struct bytes_reader in;
+
+	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
 	window_unref(window);
+	unpack(&packed, &raw);
+	in = (struct bytes_reader){ .at = raw.data, .end = raw.data + raw.n };
+	while (bytes_left(&in)) {
+		const uint8_t *begin = in.at;
+		uint64_t tag = bytes_get_u64(&in);
+
+		bytes_get(&in, bytes_get_u64(&in));
+		if (tag != TAG_OWNERS)
+			bytes_put(&bad, begin, (size_t)(in.at - begin));
+	}
+	assert_true(bad.n < raw.n);
+	pack(&bad, bad.n, &packed);
+	assert_int_equal(store_blob_decode(packed.data, packed.n, &query, &back), -EBADMSG);
+	assert_int_equal(decode(&packed), 0);
 }
 
 static void test_an_unknown_loss_counts_as_another(void **state)
@@ -541,7 +501,6 @@ static void test_an_unknown_loss_counts_as_another(void **state)
 	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {};
 	struct window *window = window_make(), *back = NULL;
 	const char *name = window_loss_name(0);
-	bool is_partial;
 	char *found;
 
 	assert_int_equal(window->lost[0], 1);
@@ -551,7 +510,7 @@ static void test_an_unknown_loss_counts_as_another(void **state)
 	assert_non_null(found);
 	found[0] ^= 1;
 	pack(&raw, raw.n, &packed);
-	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back, &is_partial), 0);
+	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back), 0);
 	assert_int_equal(back->lost[0], 0);
 	assert_int_equal(back->lost[WINDOW_LOST_OTHER], window->lost[WINDOW_LOST_OTHER] + 1);
 	window_unref(back);
@@ -563,7 +522,6 @@ static void test_bad_bytes(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {}, bad = {};
 	struct window *window = window_make();
-	bool is_partial;
 	size_t i, bit;
 
 	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
@@ -571,27 +529,27 @@ static void test_bad_bytes(void **state)
 	unpack(&packed, &raw);
 	for (i = 0; i < packed.n * 8; i++) {
 		packed.data[i / 8] ^= (uint8_t)(1 << i % 8);
-		decode(&packed, &is_partial);
+		decode(&packed);
 		packed.data[i / 8] ^= (uint8_t)(1 << i % 8);
 	}
 	for (i = 0; i < raw.n; i++) {
 		for (bit = 0; bit < 8; bit++) {
 			raw.data[i] ^= (uint8_t)(1 << bit);
 			pack(&raw, raw.n, &bad);
-			decode(&bad, &is_partial);
+			decode(&bad);
 			raw.data[i] ^= (uint8_t)(1 << bit);
 		}
 	}
 	for (i = 0; i < raw.n; i++) {
 		pack(&raw, i, &bad);
-		decode(&bad, &is_partial);
+		decode(&bad);
 	}
 	for (i = 0; i < packed.n; i++) {
 		bad.n = i;
 		memcpy(bad.data, packed.data, i < bad.capacity ? i : bad.capacity);
-		assert_int_equal(decode(&bad, &is_partial), -EBADMSG);
+		assert_int_equal(decode(&bad), -EBADMSG);
 	}
-	assert_int_equal(decode(&packed, &is_partial), 0);
+	assert_int_equal(decode(&packed), 0);
 }
 
 static void test_numbers(void **state)
@@ -629,9 +587,9 @@ int main(void)
 		cmocka_unit_test(test_no_held),
 		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_kinds_of_owners),
-		cmocka_unit_test(test_owners_of_old_windows),
+		cmocka_unit_test(test_no_owners),
 		cmocka_unit_test(test_an_empty_window),
-		cmocka_unit_test(test_an_unknown_section_is_skipped),
+		cmocka_unit_test(test_an_unknown_section_is_damage),
 		cmocka_unit_test(test_an_unknown_loss_counts_as_another),
 		cmocka_unit_test(test_bad_bytes),
 	};
