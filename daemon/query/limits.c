@@ -29,9 +29,6 @@ static const struct {
 	  "the oldest windows in memory are dropped early and read from disk" },
 	{ "budget.memory", "bytes",
 	  "the oldest windows in memory are dropped early and read from disk; raise it" },
-	{ "window.memory_folds", NULL,
-	  "windows in memory have fewer rows, some for several processes; raise [window] "
-	  "max_memory" },
 	{ "probe.offcpu.max_threads", NULL, "waits of further threads are lost; raise it" },
 	{ "probe.offcpu.max_keys", NULL, "further waits of the window are lost; raise it" },
 	{ "probe.offcpu.max_open_stacks", NULL,
@@ -127,8 +124,6 @@ static void window_limits(struct recorder *recorder, struct limit_list *list)
 	/* This limit is hit each time that windows have to make room because of it. */
 	limit_add(list, "budget.memory", recorder->config->budget_memory, memory.rss,
 		  memory.lowered);
-	/* This limit is hit by each window that is folded because max_memory is reached. */
-	limit_add(list, "window.memory_folds", 0, 0, history.folded);
 }
 
 static void probe_limits(struct recorder *recorder, struct limit_list *list)

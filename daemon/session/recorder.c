@@ -69,8 +69,8 @@ static void on_stacks_full(void *userdata)
 
 /*
  * Returns the limits to which windows of always-on probes are folded. When the store merges
- * windows, it folds the merged window to these limits. Where room is short, windows on disk and in
- * memory are folded to a part of these limits.
+ * windows, it folds the merged window to these limits. Where room is short, windows on disk are
+ * folded to a part of these limits.
  */
 static struct window_fold_limits fold_limits(const struct config *config)
 {
@@ -147,7 +147,6 @@ static void on_resolved(void *userdata, struct window *window, size_t referred_b
 
 static int recorder_tables(struct recorder *recorder, const struct config *config)
 {
-	const struct window_fold_limits limits = fold_limits(config);
 	struct window_sink sink = { on_resolved, NULL };
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
@@ -160,8 +159,6 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
-	if (!r)
-		history_set_fold(recorder->history, &limits);
 	sink.userdata = recorder;
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);

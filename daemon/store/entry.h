@@ -30,7 +30,6 @@ struct store_entry {
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
 	struct window_folded folded;
-	uint32_t row_limit; /* of a window in memory: window.row_limit */
 	/*
 	 * of a summary, which is one window merged from several windows on disk that are still
 	 * there: the number of these windows; 0: the entry describes a window. The windows are
@@ -79,7 +78,6 @@ static inline struct store_entry store_entry_of(const struct window *window, uin
 		.opens = window->n_opens,
 		.bytes = window->bytes,
 		.folded = window->folded,
-		.row_limit = window->row_limit,
 	};
 	unsigned int i;
 

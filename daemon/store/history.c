@@ -6,40 +6,22 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/store/store.h"
 
 /*
  * EVICT_FOR_STACKS: maximum number of windows that history_add() evicts in one call because stacks
- * take too much memory. FOLD_ABOVE: windows are folded when windows and stacks together take more
- * than this number of eighths of max_bytes; only when they take more than max_bytes are windows
- * evicted. STACKS_MARGIN: stacks are assumed to take 1 / STACKS_MARGIN more than was measured.
+ * take too much memory. STACKS_MARGIN: stacks are assumed to take 1 / STACKS_MARGIN more than was
+ * measured.
  */
-enum { EVICT_FOR_STACKS = 4, FOLD_ABOVE = 7, STACKS_MARGIN = 32 };
+enum { EVICT_FOR_STACKS = 4, STACKS_MARGIN = 32 };
 
 /*
- * Windows that ended less than this ago are not evicted because stacks take too much memory, and
- * folded only if that is all that is left. Most queries are about recent windows. Besides, evicting
- * one frees no memory at once, because its stacks are kept for some time after their last use.
+ * Windows that ended less than this ago are not evicted because stacks take too much memory: most
+ * queries are about recent windows, and the disk may not have them yet. Besides, evicting one frees
+ * no memory at once, because its stacks are kept for some time after their last use.
  */
 #define RECENT_NS (30 * NS_PER_S)
 /* If windows are kept for a short time only, not more than this part of the time is recent. */
 #define RECENT_SHARE 8
-
-/*
- * FOLD_LEVELS: how often a window may be folded to half of its rows: once more than on disk,
- * because queries use the window on disk if that has more rows. FOLDS_A_WINDOW: maximum number of
- * windows that are folded when a window is added; more would take longer than a few milliseconds,
- * and more would be folded than necessary before the memory of stacks is measured again.
- * FOLDS_AT_MOST: maximum number if windows would be evicted otherwise.
- */
-enum { FOLD_LEVELS = STORE_LEVEL_MAX + 1, FOLDS_A_WINDOW = 6, FOLDS_AT_MOST = 48 };
-
-/*
- * The maximum number of pids of folded processes in a window that was folded further in memory, for
- * each row that it may have: on a host with many short-lived processes, their pids take more memory
- * than the rows.
- */
-enum { MEMBERS_A_ROW = 8 };
 
 struct history {
 	pthread_mutex_t lock;
@@ -60,13 +42,6 @@ struct history {
 	size_t waiting_bytes; /* what the sink returned last, see history_set_sink() */
 	int64_t keep_ns;
 	uint64_t newest_seq;
-	/* limits to which windows are folded, see history_set_fold() */
-	struct window_fold_limits fold;
-	/*
-	 * n_folded[i]: all windows with an index below this have been folded at least i + 1 times,
-	 * or must not be folded. The oldest window has the index 0
-	 */
-	size_t n_folded[FOLD_LEVELS];
 	/* ring of evicted windows, of which only times and loss counts are kept */
 	struct window *lossy[HISTORY_LOSSY_MAX];
 	size_t lossy_first;
@@ -184,7 +159,6 @@ static void losses_keep(struct history *history, const struct window *window)
 static void history_evict(struct history *history, bool by_bytes)
 {
 	struct window *window = *history_slot(history, 0);
-	size_t i;
 
 	losses_keep(history, window);
 	history->bytes -= window->bytes;
@@ -194,8 +168,6 @@ static void history_evict(struct history *history, bool by_bytes)
 		history->stats.evicted_for_bytes++;
 	history->first = (history->first + 1) % history->capacity;
 	history->n--;
-	for (i = 0; i < FOLD_LEVELS; i++)
-		history->n_folded[i] -= history->n_folded[i] > 0;
 	window_unref(window);
 }
 
@@ -218,22 +190,13 @@ static int history_grow(struct history *history)
 	return 0;
 }
 
-/* True if the window is one of the recent ones, which are neither folded nor evicted for stacks. */
-static bool is_recent(const struct history *history, const struct window *window, int64_t now_ns)
-{
-	int64_t recent_ns = history->keep_ns / RECENT_SHARE;
-
-	return window->end_ns > now_ns - (recent_ns < RECENT_NS ? recent_ns : RECENT_NS);
-}
-
+/* True if the oldest window is one of the recent ones, which are not evicted for stacks. */
 static bool oldest_is_recent(struct history *history, int64_t now_ns)
 {
-	return is_recent(history, *history_slot(history, 0), now_ns);
-}
+	int64_t recent_ns = history->keep_ns / RECENT_SHARE;
+	const struct window *window = *history_slot(history, 0);
 
-void history_set_fold(struct history *history, const struct window_fold_limits *limits)
-{
-	history->fold = *limits;
+	return window->end_ns > now_ns - (recent_ns < RECENT_NS ? recent_ns : RECENT_NS);
 }
 
 /*
@@ -253,98 +216,6 @@ static size_t used_bytes(const struct history *history, size_t more_bytes)
 		share = 2;
 	stacks = share * (double)history->stack_bytes;
 	return bytes + history->waiting_bytes + (size_t)(stacks + stacks / STACKS_MARGIN);
-}
-
-/*
- * Returns the window to fold next, the oldest one first. Sets *level_out to 0 if the window is to
- * be folded to half of the limits, to 1 if to a quarter, and so on. All windows but the recent ones
- * are folded to half before any window is folded to a quarter; if may_recent is true, the recent
- * ones, too. Returns NULL if no window is left to fold.
- */
-static struct window *fold_next(struct history *history, int64_t now_ns, bool may_recent,
-				size_t *level_out)
-{
-	struct window *window;
-	size_t level;
-
-	for (level = 0; level < FOLD_LEVELS && history->fold.max_rows; level++) {
-		while (history->n_folded[level] < history->n) {
-			window = *history_slot(history, history->n_folded[level]);
-			if (!may_recent && is_recent(history, window, now_ns))
-				break;
-			history->n_folded[level]++;
-			*level_out = level;
-			if (window->session < SESSION_FIRST_ID)
-				return window;
-		}
-	}
-	return NULL;
-}
-
-static void window_replace(struct history *history, struct window *window, struct window *folded)
-{
-	size_t i;
-
-	for (i = 0; i < history->n; i++) {
-		struct window **slot = history_slot(history, i);
-
-		if (*slot != window)
-			continue;
-		history->bytes += folded->bytes - window->bytes;
-		history->stats.folded++;
-		*slot = window_ref(folded);
-		window_unref(window);
-		return;
-	}
-}
-
-/*
- * Folds the window to the limits `fold`, halved `level` times. Sets *out to a reference to the
- * result, which is the window itself if nothing has to be folded or memory is short.
- */
-static void window_fold_further(struct window *window, const struct window_fold_limits *fold,
-				unsigned int level, struct window **out)
-{
-	const struct window_fold_limits limits = store_fold_limits(fold, level);
-	const uint32_t rows = store_fold_rows(fold, level);
-	const size_t members = MEMBERS_A_ROW * (size_t)rows;
-
-	if (window_fold(window, &limits, out))
-		*out = window_ref(window);
-	if (*out == window)
-		return;
-	(*out)->row_limit = rows;
-	if ((*out)->n_members > members) {
-		(*out)->folded.unlisted += (*out)->n_members - members;
-		(*out)->n_members = members;
-	}
-	window_pack(*out);
-}
-
-/*
- * Folds at most `most` of the oldest windows if all windows and stacks, and more_bytes, take more
- * than max_bytes. Called with the lock held; releases the lock while it folds, so that queries need
- * not wait. may_recent: whether recent windows may be folded, too.
- */
-static void history_fold(struct history *history, int64_t now_ns, size_t more_bytes,
-			 size_t max_bytes, size_t most, bool may_recent)
-{
-	struct window *window, *folded;
-	size_t n, level = 0;
-
-	for (n = 0; n < most && used_bytes(history, more_bytes) > max_bytes; n++) {
-		window = fold_next(history, now_ns, may_recent, &level);
-		if (!window)
-			return;
-		window_ref(window);
-		pthread_mutex_unlock(&history->lock);
-		window_fold_further(window, &history->fold, (unsigned int)level + 1, &folded);
-		pthread_mutex_lock(&history->lock);
-		if (folded != window)
-			window_replace(history, window, folded);
-		window_unref(folded);
-		window_unref(window);
-	}
 }
 
 /* Evicts a few of the oldest windows, but no recent one, if all take more than most_bytes. */
@@ -372,12 +243,7 @@ static void history_make_room(struct history *history, const struct window *wind
 	}
 	while (history->n > 0 && (*history_slot(history, 0))->end_ns < now_ns - history->keep_ns)
 		history_evict(history, false);
-	history_fold(history, now_ns, window->bytes, max / 8 * FOLD_ABOVE, FOLDS_A_WINDOW, false);
-	/* The maximum may have become less, see history_set_budget(): folding follows it at once.
-	 */
-	history_fold(history, now_ns, window->bytes, max, FOLDS_AT_MOST, false);
 	history_evict_for_stacks(history, window, max);
-	history_fold(history, now_ns, window->bytes, max, FOLDS_A_WINDOW, true);
 	while (history->n > 0 && history->bytes + window->bytes > max)
 		history_evict(history, true);
 }

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/window/fold.h"
 #include "daemon/window/window.h"
 
 /*
@@ -35,7 +34,6 @@ struct history_stats {
 	/* what windows and stacks may take now: max_bytes, or less because of [budget] memory */
 	size_t most_bytes;
 	size_t waiting_bytes;	    /* memory of the windows that wait to be written to disk */
-	uint64_t folded;	    /* number of windows that were folded because of max_bytes */
 	uint64_t evicted_for_bytes; /* number of windows evicted because of max_bytes */
 	int64_t first_real_ns; /* start of the first window ever added, in ns since the epoch */
 	/* end of the window evicted last, in ns since the epoch; 0: none */
@@ -57,15 +55,6 @@ struct history *history_free(struct history *history);
  * because of stack_bytes.
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
-
-/*
- * Sets the limits of folding. When max_bytes is almost reached, the oldest windows are folded to
- * half of these limits, then to a quarter and so on, as store_fold_limits() says, before any window
- * is evicted. Recent windows are folded only if nothing else is left. Windows of sessions that
- * clients started are not folded. Must be called before the first window is added; if it is not
- * called, windows are not folded.
- */
-void history_set_fold(struct history *history, const struct window_fold_limits *limits);
 
 /*
  * Evicts the oldest quarter of the windows, but none of the last 30 s. Called when memory is short.

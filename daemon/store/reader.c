@@ -198,25 +198,6 @@ int64_t store_reader_first(struct store_reader *reader, const char *probe, int64
 	return first;
 }
 
-int store_reader_row_limit(struct store_reader *reader, int64_t id, uint32_t *out)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(reader->db, STATEMENT_TIER_GET, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, id);
-	r = store_db_step(reader->db, statement);
-	if (r <= 0)
-		return r ? r : -ENOENT;
-	r = sqlite3_column_int64(statement, 1) ? -ENOENT : 0;
-	if (!r)
-		*out = (uint32_t)sqlite3_column_int64(statement, 6);
-	sqlite3_reset(statement);
-	return r;
-}
-
 /*
  * True if `window`, which was decoded from the blob of a row, matches `entry`, which was read from
  * the other columns of the row.

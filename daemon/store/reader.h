@@ -104,13 +104,6 @@ int store_reader_sessions(struct store_reader *reader,
 void store_session_fini(struct store_session *session);
 
 /*
- * Sets *out to the maximum number of rows to which a window of the first tier was folded when it
- * was written or later; 0 if it has all rows that its entry in memory had. Returns 0, -ENOENT if
- * the window is of a later tier, or another errno.
- */
-int store_reader_row_limit(struct store_reader *reader, int64_t id, uint32_t *out);
-
-/*
  * Loads a window or a summary. Returns 0 and *out, to which the caller owns a reference; -EBADMSG
  * if it is damaged; or another errno.
  */

@@ -317,10 +317,8 @@ struct window *timeline_window(const struct timeline_list *list, size_t i)
 		list->timeline->has_bad_summary = true;
 	if (!list->timeline->n_bad++)
 		log_err(r, "cannot read window %lld of the store", (long long)list->entries[i].id);
-	window = timeline_remake(list->timeline, &list->entries[i]);
-	if (!window)
-		list->entries[i].bad = r;
-	return window;
+	list->entries[i].bad = r;
+	return NULL;
 }
 
 void timeline_pause(struct timeline *timeline)

@@ -48,12 +48,6 @@ size_t timeline_choose(struct timeline *timeline, struct store_entry *entries, s
 		       bool *is_replaced);
 
 /*
- * Makes the window of `entry` from the windows in memory that have the same time. Returns a
- * reference; NULL if they are not all in memory, or when out of memory.
- */
-struct window *timeline_remake(const struct timeline *timeline, const struct store_entry *entry);
-
-/*
  * Sets *out to pointers to the entries of the windows [first, end) of the range; for a summary, to
  * the entries of the windows in whose place it is. The caller frees *out. Returns 0 or -ENOMEM.
  */

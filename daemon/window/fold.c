@@ -49,7 +49,6 @@ static struct window *head_copy(const struct window *in)
 	out->boot_offset_ns = in->boot_offset_ns;
 	out->sample_below_ns = in->sample_below_ns;
 	out->folded = in->folded;
-	out->row_limit = in->row_limit;
 	memcpy(out->lost, in->lost, sizeof(out->lost));
 	out->lost_ns = in->lost_ns;
 	out->switch_ins = in->switch_ins;

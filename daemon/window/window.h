@@ -357,11 +357,6 @@ struct window {
 	size_t n_members;
 	struct window_folded folded;
 	/*
-	 * Set if the history in memory has folded the window further than it was folded at its end:
-	 * the maximum number of rows to which it did, see struct window_fold_limits. 0: it has not.
-	 */
-	uint32_t row_limit;
-	/*
 	 * Set by window_fold(), not stored: the largest time of rows with the same comm, exe,
 	 * cgroup, stacks and state, which are not idle, that the folded window has only within rows
 	 * of WINDOW_OTHERS.

@@ -13,7 +13,6 @@
 #include "common/base.h"
 #include "daemon/session/session.h"
 #include "daemon/store/history.h"
-#include "daemon/store/store.h"
 
 /* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */
 enum { WINDOW_BYTES = 1000 };
@@ -81,153 +80,6 @@ static struct history_stats stats(struct history *history)
 	return out;
 }
 
-enum { ROWS = 200 };
-
-/* Adds a window in which 200 processes with the same name wait once each, for 1 ms. */
-static void add_crowd(struct history *history, struct process_table *processes, uint64_t seq,
-		      size_t stack_bytes)
-{
-	struct process_info info = { .comm = "crowd" };
-	struct window *window = window_new();
-	size_t i;
-
-	window->seq = seq;
-	window->session = 1;
-	window->start_ns = (int64_t)seq * 5 * NS_PER_S;
-	window->end_ns = window->start_ns + 5 * NS_PER_S;
-	window->real_offset_ns = OFFSET;
-	for (i = 0; i < ROWS; i++) {
-		struct window_image *image = window_add_image(window);
-		struct window_row *row = window_add_row(window);
-
-		info.id.pid = (int32_t)(0x3f000000 + i);
-		info.id.start_boot_ns = 1 + i;
-		image->uid = 1 + i;
-		image->tid = info.id.pid;
-		image->process = process_table_add_stored(processes, &info);
-		memcpy(image->comm, "crowd", 6);
-		row->image = (uint32_t)i;
-		row->count = 1;
-		row->state = 1;
-		row->blocked_ns = NS_PER_MS;
-	}
-	window_seal(window);
-	history_add(history, window, stack_bytes);
-}
-
-/*
- * Checks a window whose rows were halved `level` times: threads are halved, too, and each of the
- * others has its pid listed, or is counted among those that are not.
- */
-static void threads_check(const struct window *window, const struct window_fold_limits *limits,
-			  unsigned int level)
-{
-	size_t threads = 0, i;
-
-	for (i = 0; i < window->n_images; i++)
-		threads += !window->images[i].folded;
-	assert_true(threads <= store_fold_limits(limits, level).max_images);
-	assert_true(window->n_members <= 8 * (size_t)window->row_limit);
-	assert_int_equal(threads + window->n_members + window->folded.unlisted, ROWS);
-}
-
-/* Checks that windows that were folded say to how many rows, and that the others do not. */
-static void marks_check(const struct history_list *list, const struct window_fold_limits *limits)
-{
-	size_t i, max;
-
-	for (i = 0; i < list->n; i++) {
-		const struct window *window = list->windows[i];
-
-		assert_int_equal(window->row_limit != 0, window->folded.rows != 0);
-		if (!window->row_limit)
-			continue;
-		max = limits->max_rows / window->row_limit;
-		assert_true(max > 1 && max <= 32 && !(max & (max - 1)));
-		assert_int_equal(window->row_limit, limits->max_rows / max);
-		threads_check(window, limits, (unsigned int)__builtin_ctzl(max));
-	}
-}
-
-/* Returns the number of windows in memory, after checking that none of their time is lost. */
-static size_t crowds_check(struct history *history, const struct window_fold_limits *limits)
-{
-	struct history_list list;
-	uint64_t blocked_ns;
-	size_t i, k, n;
-
-	assert_int_equal(history_range(history, 0, INT64_MIN, INT64_MAX, &list), 0);
-	for (i = 0; i < list.n; i++) {
-		blocked_ns = 0;
-		for (k = 0; k < list.windows[i]->n_rows; k++)
-			blocked_ns += list.windows[i]->rows[k].blocked_ns;
-		assert_int_equal(blocked_ns, ROWS * NS_PER_MS);
-	}
-	marks_check(&list, limits);
-	n = list.n;
-	history_list_fini(&list);
-	return n;
-}
-
-/* Adds 100 windows to a history that has room for a quarter of them. */
-static size_t crowds_add(const struct window_fold_limits *limits)
-{
-	const size_t bytes = ROWS * (sizeof(struct window_image) + sizeof(struct window_row));
-	struct process_table *processes;
-	struct history *history;
-	uint64_t seq;
-	size_t n;
-
-	assert_int_equal(process_table_new_stored(&processes), 0);
-	assert_int_equal(history_new(2000 * NS_PER_S, 25 * bytes, &history), 0);
-	if (limits)
-		history_set_fold(history, limits);
-	for (seq = 1; seq <= 100; seq++)
-		add_crowd(history, processes, seq, 0);
-	n = crowds_check(history, limits);
-	assert_true(stats(history).bytes <= 25 * bytes);
-	assert_int_equal(stats(history).evicted_for_bytes, 100 - n);
-	assert_int_equal(stats(history).folded > 0, limits != NULL);
-	history_free(history);
-	process_table_free(processes);
-	return n;
-}
-
-/* When memory is short, old windows are folded before any is evicted. */
-static void test_fold(void **state)
-{
-	const struct window_fold_limits limits = { .max_rows = 40, .max_folded = 40 };
-
-	assert_true(crowds_add(NULL) <= 25);
-	assert_int_equal(crowds_add(&limits), 100);
-}
-
-/* When the limit is lowered, windows are folded until they keep within it: none is evicted. */
-static void test_fold_to_budget(void **state)
-{
-	const size_t bytes = ROWS * (sizeof(struct window_image) + sizeof(struct window_row));
-	const struct window_fold_limits limits = { .max_rows = 80, .max_folded = 80 };
-	struct process_table *processes;
-	struct history *history;
-	uint64_t seq;
-
-	assert_int_equal(process_table_new_stored(&processes), 0);
-	assert_int_equal(history_new(2000 * NS_PER_S, 100 * bytes, &history), 0);
-	history_set_fold(history, &limits);
-	for (seq = 1; seq <= 40; seq++)
-		add_crowd(history, processes, seq, 0);
-	assert_int_equal(stats(history).folded, 0);
-	history_set_budget(history, 20 * bytes);
-	for (; seq <= 44; seq++) {
-		add_crowd(history, processes, seq, 0);
-		assert_true(stats(history).bytes <= 20 * bytes);
-	}
-	assert_int_equal(stats(history).evicted_for_bytes, 0);
-	assert_int_equal(crowds_check(history, &limits), 44);
-	history_free(history);
-	process_table_free(processes);
-}
-
 /* The bytes of the windows that wait to be written. */
 static size_t waiting;
 
@@ -238,44 +90,52 @@ static size_t on_window(void *userdata, struct window *window)
 
 /*
  * Adds 300 windows whose stacks take as much memory as the windows, and are measured each time that
- * `every` windows were added. Windows and stacks, and what waits to be written, stay below the
- * limit.
+ * five windows were added. Windows and stacks, and what waits to be written, stay below the limit,
+ * and the windows that are left are the newest.
  */
-static void bound_check(size_t max_bytes, unsigned int every)
+static void bound_check(size_t max_bytes)
 {
-	const struct window_fold_limits limits = { .max_rows = 80, .max_folded = 80 };
-	struct process_table *processes;
 	struct history *history;
 	size_t stack_bytes = 0;
 	uint64_t seq;
 
-	assert_int_equal(process_table_new_stored(&processes), 0);
 	assert_int_equal(history_new(2000 * NS_PER_S, max_bytes, &history), 0);
-	history_set_fold(history, &limits);
 	history_set_sink(history, on_window, NULL);
 	for (seq = 1; seq <= 300; seq++) {
-		if (seq % every == 0)
+		if (seq % 5 == 0)
 			stack_bytes = stats(history).bytes;
-		add_crowd(history, processes, seq, stack_bytes);
+		add(history, seq, stack_bytes);
 		assert_true(2 * stats(history).bytes + waiting <= max_bytes);
 	}
-	crowds_check(history, &limits);
-	assert_true(stats(history).folded > 0);
+	assert_true(3 * stats(history).bytes + waiting > max_bytes);
+	assert_has(history, 301 - stats(history).windows, 300);
 	history_free(history);
-	process_table_free(processes);
 }
 
 static void test_bound(void **state)
 {
-	const size_t bytes = ROWS * (sizeof(struct window_image) + sizeof(struct window_row));
+	waiting = 0;
+	bound_check(100 * WINDOW_BYTES);
+	waiting = 30 * WINDOW_BYTES;
+	bound_check(100 * WINDOW_BYTES);
+}
 
-	waiting = 0;
-	bound_check(100 * bytes, 5);
-	waiting = 30 * bytes;
-	bound_check(100 * bytes, 5);
-	/* The windows of the last 30 s alone exceed the limit, until they are folded. */
-	waiting = 0;
-	bound_check(8 * bytes, 1);
+/* When the limit is lowered, the oldest windows go until the others keep within it. */
+static void test_budget(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(2000 * NS_PER_S, 100 * WINDOW_BYTES, &history), 0);
+	for (seq = 1; seq <= 40; seq++)
+		add(history, seq, 0);
+	assert_has(history, 1, 40);
+	history_set_budget(history, 20 * WINDOW_BYTES);
+	add(history, 41, 0);
+	assert_has(history, 22, 41);
+	assert_int_equal(stats(history).evicted_for_bytes, 21);
+	assert_true(stats(history).evicted_by_bytes);
+	history_free(history);
 }
 
 static void test_order_survives_growth(void **state)
@@ -501,9 +361,8 @@ static void test_all_functions_lock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fold),
-		cmocka_unit_test(test_fold_to_budget),
 		cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_order_survives_growth),
 		cmocka_unit_test(test_order_survives_growth_after_eviction),
 		cmocka_unit_test(test_range_is_half_open),

@@ -109,7 +109,6 @@ static void memory_add_entry(struct place *place, const struct store_entry *entr
 	window->real_offset_ns = entry->real_offset_ns;
 	window->boot_offset_ns = entry->boot_offset_ns;
 	window->lost[LOST_WAIT_KEYS] = entry->lost[LOST_WAIT_KEYS];
-	window->row_limit = entry->row_limit;
 	window->bytes = 1000;
 	history_add(place->history, window, 0);
 }
@@ -132,20 +131,6 @@ static sqlite3_stmt *statement_of(struct place *place, enum store_statement whic
 	return statement;
 }
 
-/* Adds the row about a window's tier. */
-static void row_limit_add(struct place *place, int64_t id, int tier, uint32_t row_limit)
-{
-	sqlite3_stmt *statement = statement_of(place, STATEMENT_TIER_ADD);
-	int i;
-
-	for (i = 1; i <= 8; i++)
-		sqlite3_bind_int64(statement, i, 0);
-	sqlite3_bind_int64(statement, 1, id);
-	sqlite3_bind_int64(statement, 2, tier);
-	sqlite3_bind_int64(statement, 8, row_limit);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
-}
-
 /* Adds a window without a valid blob: it can be listed, but not read. */
 static void disk_add_entry(struct place *place, const struct store_entry *entry)
 {
@@ -162,11 +147,8 @@ static void disk_add_entry(struct place *place, const struct store_entry *entry)
 	bytes_fini(&lost);
 }
 
-/*
- * Adds a window of this run without rows, which can be read. The store has folded it to row_limit
- * rows; 0: it has not.
- */
-static void disk_add_readable(struct place *place, struct store_entry entry, uint32_t row_limit)
+/* Adds a window of this run without rows, which can be read. */
+static void disk_add_readable(struct place *place, struct store_entry entry)
 {
 	sqlite3_stmt *statement = statement_of(place, STATEMENT_WINDOW_ADD);
 	const struct store_names names = {};
@@ -186,7 +168,6 @@ static void disk_add_readable(struct place *place, struct store_entry entry, uin
 	sqlite3_bind_int64(statement, 19, store_sum(entry.id, blob.data, blob.n));
 	sqlite3_bind_blob(statement, 20, blob.data, (int)blob.n, SQLITE_STATIC);
 	assert_int_equal(store_db_exec(&place->db, statement), 0);
-	row_limit_add(place, entry.id, 0, row_limit);
 	bytes_fini(&lost);
 	bytes_fini(&blob);
 	window_unref(window);
@@ -328,15 +309,6 @@ static void test_a_window_is_listed_once(void **state)
 	assert_int_equal(list_open(place, S(2036), S(2045))->n_stored, 0);
 }
 
-/* Adds a window to memory that the history has folded to row_limit rows; 0: it has not. */
-static void memory_add_folded(struct place *place, uint64_t seq, uint32_t row_limit)
-{
-	struct store_entry entry = entry_at(0, seq, 2000 + (int64_t)seq * LENGTH);
-
-	entry.row_limit = row_limit;
-	memory_add_entry(place, &entry);
-}
-
 /* Checks which windows of [2000, 2100) are listed, and which of these are on disk: "1d 2m". */
 static void assert_listed(struct place *place, const char *expected)
 {
@@ -357,64 +329,38 @@ static void assert_listed(struct place *place, const char *expected)
 	assert_int_equal(list->n_stored, n_stored);
 }
 
-/* A window on disk is listed where the history has folded the one in memory to fewer rows. */
-static void test_the_richer_window_is_listed(void **state)
+/* Windows in memory have all rows, and are listed in place of those on disk, joined or not. */
+static void test_memory_is_listed(void **state)
 {
-	static const struct {
-		uint32_t in_memory;
-		uint32_t on_disk;
-	} limits[] = { { 0, 0 }, { 250, 0 }, { 0, 250 }, { 125, 250 }, { 250, 250 }, { 250, 125 } };
 	struct place *place = *state;
-	struct store_entry entry;
+	struct store_entry joined = entry_at(THIS_RUN, 2, 2010);
 	uint64_t seq;
 
-	for (seq = 1; seq <= ARRAY_SIZE(limits); seq++) {
-		entry = entry_at(THIS_RUN, seq, 2000 + (int64_t)seq * LENGTH);
-		disk_add_readable(place, entry, limits[seq - 1].on_disk);
-		memory_add_folded(place, seq, limits[seq - 1].in_memory);
-	}
-	memory_add_folded(place, 7, 125); /* not written yet */
-	assert_listed(place, "1m 2d 3m 4d 5m 6m 7m");
-	assert_int_equal(cover(place, 2005, 2040)->n_gaps, 0);
-	assert_int_equal(place->coverage.covered_ns, S(35));
-	assert_int_equal(place->coverage.windows, 7);
+	disk_add_readable(place, entry_at(THIS_RUN, 1, 2005));
+	joined.parts = 3;
+	joined.end_ns += S(2 * LENGTH);
+	disk_add_readable(place, joined);
+	for (seq = 1; seq <= 5; seq++)
+		memory_add(place, seq, 2000 + (int64_t)seq * LENGTH);
+	assert_listed(place, "1m 2m 3m 4m 5m");
+	assert_int_equal(cover(place, 2005, 2030)->covered_ns, S(25));
+	assert_int_equal(place->coverage.n_gaps, 0);
 }
 
-/* A merged window of a later tier has all rows, but not the time of each. */
-static void test_a_merged_window_is_not_listed(void **state)
-{
-	struct place *place = *state;
-	struct store_entry merged = entry_at(THIS_RUN, 1, 2005);
-
-	memory_add_folded(place, 1, 125);
-	memory_add_folded(place, 2, 125);
-	merged.parts = 2;
-	merged.end_ns += S(LENGTH);
-	disk_add_entry(place, &merged);
-	row_limit_add(place, 1, 1, 0);
-	assert_listed(place, "1m 2m");
-	/* Without any row about its tier. */
-	row_limit_add(place, 2, 0, 0);
-	assert_int_equal(store_db_run(&place->db, "DELETE FROM window_tiers WHERE id = 1"), 0);
-	assert_listed(place, "1m 2m");
-}
-
-/* One of several windows that were joined on disk was folded in memory: none is listed twice. */
+/* Memory has only the later parts of a joined window: none is listed twice. */
 static void test_a_joined_window_is_listed_for_its_parts(void **state)
 {
 	struct place *place = *state;
 	struct store_entry joined = entry_at(THIS_RUN, 2, 2010);
+	uint64_t seq;
 
-	disk_add_readable(place, entry_at(THIS_RUN, 1, 2005), 0);
+	disk_add_readable(place, entry_at(THIS_RUN, 1, 2005));
 	joined.parts = 3;
 	joined.end_ns += S(2 * LENGTH);
-	disk_add_readable(place, joined, 0);
-	memory_add_folded(place, 1, 0);
-	memory_add_folded(place, 2, 0);
-	memory_add_folded(place, 3, 250);
-	memory_add_folded(place, 4, 0);
-	memory_add_folded(place, 5, 0);
-	assert_listed(place, "1m 2d 5m");
+	disk_add_readable(place, joined);
+	for (seq = 3; seq <= 5; seq++)
+		memory_add(place, seq, 2000 + (int64_t)seq * LENGTH);
+	assert_listed(place, "1d 2d 5m");
 	assert_int_equal(cover(place, 2005, 2030)->covered_ns, S(25));
 	assert_int_equal(place->coverage.n_gaps, 0);
 	/* The range ends within the joined window. */
@@ -423,21 +369,6 @@ static void test_a_joined_window_is_listed_for_its_parts(void **state)
 	assert_int_equal(timeline_read_later(place->timeline, S(2014)), 0);
 	assert_int_equal(timeline_later(place->timeline)->n, 2);
 	assert_int_equal(timeline_later(place->timeline)->n_stored, 1);
-}
-
-/* Of the parts of a joined window, the one that was folded most decides. */
-static void test_the_poorest_part_counts(void **state)
-{
-	struct place *place = *state;
-	struct store_entry joined = entry_at(THIS_RUN, 1, 2005);
-
-	joined.parts = 3;
-	joined.end_ns += S(2 * LENGTH);
-	disk_add_readable(place, joined, 200);
-	memory_add_folded(place, 1, 250);
-	memory_add_folded(place, 2, 125);
-	memory_add_folded(place, 3, 500);
-	assert_listed(place, "1d");
 }
 
 /* Reads all windows of the list, the last one first; returns how many could be read. */
@@ -458,7 +389,7 @@ static size_t read_all(const struct timeline_list *list)
 	return n;
 }
 
-/* Windows that are read ahead from disk lie between windows in memory, which are not. */
+/* Windows that are read ahead from disk come before windows in memory, which are not. */
 static void test_windows_are_read_in_order(void **state)
 {
 	enum { N = 60 };
@@ -468,9 +399,9 @@ static void test_windows_are_read_in_order(void **state)
 
 	for (seq = 1; seq <= N; seq++) {
 		entry = entry_at(THIS_RUN, seq, 2000 + (int64_t)seq * LENGTH);
-		disk_add_readable(place, entry, 0);
-		/* Runs of up to eleven windows in memory, also at both ends. */
-		memory_add_folded(place, seq, seq % 3 == 2 || (seq > 20 && seq < 32) ? 125 : 0);
+		disk_add_readable(place, entry);
+		if (seq > N / 2)
+			memory_add(place, seq, 2000 + (int64_t)seq * LENGTH);
 	}
 	assert_int_equal(read_all(list_open(place, S(2000), S(3000))), N);
 	assert_true(timeline_range(place->timeline)->n_stored > 16);
@@ -481,31 +412,6 @@ static void test_windows_are_read_in_order(void **state)
 		assert_int_equal(window->seq, seq + 1);
 		window_unref(window);
 	}
-}
-
-/* A window that cannot be read from disk is read from memory, folded or not. */
-static void test_memory_stands_in_for_the_disk(void **state)
-{
-	struct place *place = *state;
-	struct store_entry joined = entry_at(THIS_RUN, 2, 2010);
-
-	disk_add(place, THIS_RUN, 1, 2005);
-	row_limit_add(place, 1, 0, 0);
-	joined.parts = 2;
-	joined.end_ns += S(LENGTH);
-	disk_add_entry(place, &joined);
-	row_limit_add(place, 2, 0, 0);
-	memory_add_folded(place, 1, 250);
-	memory_add_folded(place, 2, 250);
-	memory_add_folded(place, 3, 250);
-	assert_listed(place, "1d 2d");
-	assert_int_equal(read_all(timeline_range(place->timeline)), 2);
-	assert_int_equal(timeline_coverage(place->timeline, place->arena, S(2005), S(2020),
-					   &place->coverage),
-			 0);
-	assert_int_equal(place->coverage.bad, 0);
-	assert_int_equal(place->coverage.windows, 2);
-	assert_int_equal(place->coverage.n_gaps, 0);
 }
 
 static void test_windows_of_other_sessions_are_not_listed(void **state)
@@ -992,12 +898,9 @@ int main(void)
 		TEST(test_memory_covers_its_range),
 		TEST(test_a_range_is_half_open),
 		TEST(test_a_window_is_listed_once),
-		TEST(test_the_richer_window_is_listed),
-		TEST(test_a_merged_window_is_not_listed),
+		TEST(test_memory_is_listed),
 		TEST(test_a_joined_window_is_listed_for_its_parts),
-		TEST(test_the_poorest_part_counts),
 		TEST(test_windows_are_read_in_order),
-		TEST(test_memory_stands_in_for_the_disk),
 		TEST(test_windows_of_other_sessions_are_not_listed),
 		TEST(test_a_session_of_an_earlier_run),
 		TEST(test_later_windows),
