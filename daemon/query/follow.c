@@ -12,9 +12,6 @@
 #define MIN_INTERVAL_NS (500 * NS_PER_MS)
 #define MAX_INTERVAL_NS (86400 * NS_PER_S)
 
-/* How often follow_ask() asks again. */
-enum { TRIES = 3 };
-
 struct query_follow {
 	struct recorder *recorder;
 	struct query_peer peer;
@@ -23,7 +20,6 @@ struct query_follow {
 	int64_t interval_ns;
 	int64_t due_ns; /* when the next answer is due, on CLOCK_MONOTONIC */
 	int64_t from;	/* end of the last window that was reported, ns since the epoch */
-	int64_t marked; /* the end of an answer that the store knows, see store_mark(); 0: none */
 };
 
 struct query_follow *query_follow_free(struct query_follow *follow)
@@ -88,7 +84,6 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	follow->peer = *peer;
 	follow->peer.is_stream = true;
 	follow->from = from;
-	follow->marked = request->cursor ? from : 0;
 	follow->interval_ns = request->interval_ns == WIRE_ABSENT
 				      ? recorder->config->window_length_ns
 				      : request->interval_ns;
@@ -153,30 +148,6 @@ static int follow_nothing(const struct query_follow *follow, bool has_ended,
 	return has_ended ? session_over(follow->request.session, error) : 0;
 }
 
-/*
- * Asks for what is new. If the answer ends where the store has just joined two windows, asks again:
- * the second of them is in the next answer.
- */
-static int follow_ask(struct query_follow *follow, struct answer **out, struct wire_error *error)
-{
-	int r, tries = 0;
-	int64_t end;
-
-	for (;;) {
-		r = query_snapshot(follow->recorder, &follow->peer, &follow->request, out, error);
-		if (r)
-			return r;
-		end = (*out)->reply.snapshot.coverage.used.end;
-		if (end <= follow->from)
-			return 0;
-		if (store_mark(follow->recorder->store, follow->marked, end) || tries++ == TRIES)
-			break;
-		answer_free(*out);
-	}
-	follow->marked = end;
-	return 0;
-}
-
 bool query_follow_is_due(const struct query_follow *follow)
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };
@@ -207,7 +178,7 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 	if (follow->from > clock_ns(CLOCK_REALTIME))
 		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;
 	follow->request.since_ns = follow->from;
-	r = follow_ask(follow, &answer, error);
+	r = query_snapshot(follow->recorder, &follow->peer, &follow->request, &answer, error);
 	if (is_empty(error))
 		return follow_nothing(follow, has_ended, error);
 	if (r)

@@ -34,15 +34,6 @@ enum { STORE_NOTES_MAX = 64 };
  */
 enum { HELD_SESSIONS_MAX = 96, HELD_MAX = 64 };
 
-/* The most ends of answers, and ends of joined windows, that the store remembers. */
-enum { MARKS_MAX = 512 };
-
-/* The latest times that were added, in ns since the epoch. Zeroed: none. */
-struct store_times {
-	int64_t ns[MARKS_MAX];
-	size_t next; /* index of the time that is replaced next */
-};
-
 /* Short windows of one session that wait to be joined with the windows that follow them. */
 struct store_held {
 	/* references to the windows; each window begins where the previous one ends */
@@ -103,8 +94,6 @@ struct store {
 	/* why the writer waits for another program, a literal; NULL: it does not wait */
 	const char *busy;
 	int64_t window_ns; /* windows shorter than this are joined, see struct store_options */
-	struct store_times marks;  /* see store_mark() */
-	struct store_times joined; /* ends of windows that were joined with the next one */
 	struct store_stats stats;
 	/* The members from here on are used by the writer's thread only */
 	pthread_t thread;

@@ -216,15 +216,6 @@ size_t store_add(struct store *store, struct window *window);
 void store_add_session(struct store *store, const struct store_session *session);
 
 /* Changes window_ns, see struct store_options. */
-/*
- * Called when an answer of a stream ends at end_ns, in ns since the epoch: windows before and after
- * this time are not joined into one. Thus a client that asks for what follows the answer gets only
- * that, even after stackd was restarted. last_ns is the end of the stream's previous answer, for
- * which this is no longer needed; 0: there is none. Returns false if windows before and after
- * end_ns have been joined already.
- */
-bool store_mark(struct store *store, int64_t last_ns, int64_t end_ns);
-
 void store_set_window(struct store *store, int64_t window_ns);
 
 void store_stats(struct store *store, struct store_stats *out);

@@ -19,8 +19,6 @@
  * - STORE_TIERS: "LENGTH:KEEP:SHARE ..." in seconds and percent, instead of the tiers that
  *   MERGE_AFTER_S makes.
  * - STORE_FOLD: windows that are merged, or too large for their tier, are folded to this many rows.
- * - STORE_MARK: of each five windows, an answer of a stream ends at the end of the one with this
- *   number, counted from 1.
  * - STORE_STEP: after this many windows the clock is set forward by a minute.
  * - STORE_AHEAD: every second window is one of oncpu that ends an hour later than the others;
  *   "synced" is then that of the others, which are of offcpu.
@@ -348,21 +346,13 @@ static void window_put_ahead(struct window *window)
 	window->end_ns += 3600 * NS_PER_S;
 }
 
-/* An answer ends at end_ns. *last is the end of the one before; 0: there was none. */
-static void mark(struct store *store, int64_t *last, int64_t end_ns)
-{
-	if (!store_mark(store, *last, end_ns))
-		exit(1);
-	*last = end_ns;
-}
-
 static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t merge_after_s)
 {
 	struct store *store = store_begin(path, max_size, merge_after_s);
 	uint64_t seq = (uint64_t)(clock_ns(CLOCK_REALTIME) / (100 * NS_PER_US)), n;
 	int64_t begin = now_begin(merge_after_s);
 	struct store_stats stats = {};
-	int64_t marked = 0, added, longest = 0;
+	int64_t added, longest = 0;
 
 	for (n = 1; count == 0 || n <= count; n++, seq++) {
 		struct window *window = window_make(seq, begin + (int64_t)n * length_ns());
@@ -381,8 +371,6 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 			written_wait(store, n, &stats);
 		if (clock_ns(CLOCK_MONOTONIC) - added > longest)
 			longest = clock_ns(CLOCK_MONOTONIC) - added;
-		if (n % 5 == (uint64_t)setting("STORE_MARK", 5))
-			mark(store, &marked, begin + (int64_t)n * length_ns());
 		synced_ns = setting("STORE_AHEAD", 0) ? stats.synced_always_ns[PROBE_OFFCPU]
 						      : stats.synced_ns;
 		printf("%" PRIu64 " written %" PRIu64 " synced %" PRIu64 " dropped %" PRIu64 "\n",
@@ -397,10 +385,6 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	while (merge_after_s && stats.compacted + 24 < count) {
 		usleep(100000);
 		store_stats(store, &stats);
-	}
-	if (marked && store_mark(store, 0, begin + length_ns())) {
-		fprintf(stderr, "the first two windows are not joined\n");
-		return 1;
 	}
 	printf("dropped %" PRIu64 " evicted %" PRIu64 "\n",
 	       stats.dropped_queue + stats.dropped_write, stats.evicted_size);

@@ -1176,11 +1176,6 @@ def test_join(directory):
     killed = f"{directory}/killed.db"
     write(killed, 23, STORE_LENGTH="1000", STORE_DIE="1")
     need(check(killed)[:4] == (4, 20, 0, 0), f"4 rows of 20 windows: {check(killed)[:4]}")
-    # Where an answer of a stream ended, a row ends: the stream goes on from there after a restart.
-    marked = f"{directory}/marked.db"
-    write(marked, 20, STORE_LENGTH="1000", STORE_MARK="3")
-    found = [parts for parts, in rows(marked, "SELECT parts FROM windows ORDER BY id")]
-    need(found == [3, 2] * 4, f"rows end where answers ended: {found}")
     stepped = f"{directory}/stepped.db"
     write(stepped, 20, STORE_LENGTH="1000", STORE_STEP="7")
     found = rows(stepped, "SELECT parts, end_real_ns - start_real_ns FROM windows ORDER BY id")
