@@ -137,12 +137,11 @@ static int windows_step(struct store *store, enum store_statement which)
 	sqlite3_stmt *statement;
 	int r, n = 0;
 
-	statement = store_db_statement(&store->db, which, &r);
+	r = store_db_query(&store->db, which, &statement, "ii", collect->at,
+			   (int64_t)WINDOWS_A_STEP);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, collect->at);
-	sqlite3_bind_int64(statement, 2, WINDOWS_A_STEP);
-	while ((r = store_db_step(&store->db, statement)) > 0) {
+	while ((r = store_db_row(&store->db, statement)) > 0) {
 		r = window_mark(collect, statement);
 		if (r)
 			break;
@@ -196,13 +195,11 @@ static int unused_list(struct store *store, int64_t *ids, size_t *n_out)
 	unsigned int tiers;
 
 	*n_out = 0;
-	statement = store_db_statement(&store->db, phase->list, &r);
+	r = store_db_query(&store->db, phase->list, &statement, "iii", collect->at,
+			   collect->last[collect->phase], (int64_t)ROWS_A_STEP);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, collect->at);
-	sqlite3_bind_int64(statement, 2, collect->last[collect->phase]);
-	sqlite3_bind_int64(statement, 3, ROWS_A_STEP);
-	while (!failed && (r = store_db_step(&store->db, statement)) > 0) {
+	while (!failed && (r = store_db_row(&store->db, statement)) > 0) {
 		collect->at = sqlite3_column_int64(statement, 0);
 		++*n_out;
 		tiers = id_set_tiers(marks, collect->at);
@@ -225,16 +222,10 @@ static int unused_list(struct store *store, int64_t *ids, size_t *n_out)
 static int rows_drop(struct store *store, const int64_t *ids, int n)
 {
 	bool is_alone = sqlite3_get_autocommit(store->db.handle);
-	sqlite3_stmt *statement;
 	int r = is_alone ? store_db_run(&store->db, "BEGIN IMMEDIATE") : 0, i;
 
-	for (i = 0; i < n && !r; i++) {
-		statement = store_db_statement(&store->db, phases[store->collect.phase].drop, &r);
-		if (r)
-			break;
-		sqlite3_bind_int64(statement, 1, ids[i]);
-		r = store_db_exec(&store->db, statement);
-	}
+	for (i = 0; i < n && !r; i++)
+		r = store_db_change(&store->db, phases[store->collect.phase].drop, "i", ids[i]);
 	if (!is_alone)
 		return r;
 	if (!r)
@@ -263,21 +254,13 @@ static int rows_step(struct store *store)
 /* Deletes the rows of clients' sessions and of runs of stackd that no window needs any more. */
 static int sessions_trim(struct store *store)
 {
-	sqlite3_stmt *statement;
 	int64_t oldest, end;
 	int r = store_oldest(store, &oldest, &end);
 
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	statement = store_db_statement(&store->db, STATEMENT_SESSIONS_TRIM, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, end);
-	r = store_db_exec(&store->db, statement);
-	if (r)
-		return r;
-	statement = store_db_statement(&store->db, STATEMENT_RUNS_TRIM, &r);
-	return r ? r : store_db_exec(&store->db, statement);
+	r = store_db_change(&store->db, STATEMENT_SESSIONS_TRIM, "i", end);
+	return r ? r : store_db_change(&store->db, STATEMENT_RUNS_TRIM, "");
 }
 
 static int phase_step(struct store *store)

@@ -360,7 +360,6 @@ static int window_replace(struct store *store, struct store_reader *reader,
 	struct store_entry entry = store_entry_of(folded, folded->run);
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	uint32_t rows = store_tier_rows(store, row->tier);
-	sqlite3_stmt *statement;
 	int r;
 
 	if (!is_changed)
@@ -371,11 +370,7 @@ static int window_replace(struct store *store, struct store_reader *reader,
 	if (r)
 		return r;
 	store_summary_again(store, row);
-	statement = store_db_statement(&store->db, STATEMENT_WINDOW_DROP, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, row->id);
-	r = store_db_exec(&store->db, statement);
+	r = store_db_change(&store->db, STATEMENT_WINDOW_DROP, "i", row->id);
 	entry.id = row->id;
 	if (!r)
 		r = store_window_add(store, &entry, &blob);

@@ -2,6 +2,7 @@
 #include "daemon/store/db.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -456,7 +457,8 @@ void store_db_close(struct store_db *db)
 	*db = (struct store_db){ .schema = schema };
 }
 
-sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r)
+/* Returns a prepared statement, reset and with no values bound; NULL, and an errno in *r. */
+static sqlite3_stmt *statement_get(struct store_db *db, enum store_statement which, int *r)
 {
 	sqlite3_stmt **statement = &db->statements[which];
 
@@ -473,7 +475,81 @@ sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which
 	return *statement;
 }
 
-int store_db_step(struct store_db *db, sqlite3_stmt *statement)
+static int values_bind(struct store_db *db, sqlite3_stmt *statement, const char *types, va_list ap)
+{
+	int i, code = SQLITE_OK;
+	const void *blob;
+
+	for (i = 1; *types && code == SQLITE_OK; types++, i++) {
+		switch (*types) {
+		case 'i':
+			code = sqlite3_bind_int64(statement, i, va_arg(ap, int64_t));
+			break;
+		case 't':
+			code = sqlite3_bind_text(statement, i, va_arg(ap, const char *), -1,
+						 SQLITE_STATIC);
+			break;
+		case 'b':
+			blob = va_arg(ap, const void *);
+			code = sqlite3_bind_blob64(statement, i, blob, va_arg(ap, size_t),
+						   SQLITE_STATIC);
+			break;
+		}
+	}
+	return store_db_errno(db, code);
+}
+
+static int query_begin(struct store_db *db, enum store_statement which, sqlite3_stmt **out,
+		       const char *types, va_list ap)
+{
+	int r;
+
+	*out = statement_get(db, which, &r);
+	return r ? r : values_bind(db, *out, types, ap);
+}
+
+int store_db_query(struct store_db *db, enum store_statement which, sqlite3_stmt **out,
+		   const char *types, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, types);
+	r = query_begin(db, which, out, types, ap);
+	va_end(ap);
+	return r;
+}
+
+int store_db_first(struct store_db *db, enum store_statement which, sqlite3_stmt **out,
+		   const char *types, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, types);
+	r = query_begin(db, which, out, types, ap);
+	va_end(ap);
+	if (r)
+		return r;
+	r = store_db_row(db, *out);
+	if (r < 0)
+		return r;
+	return r ? 0 : -ENOENT;
+}
+
+int store_db_change(struct store_db *db, enum store_statement which, const char *types, ...)
+{
+	sqlite3_stmt *statement;
+	va_list ap;
+	int r;
+
+	va_start(ap, types);
+	r = query_begin(db, which, &statement, types, ap);
+	va_end(ap);
+	return r ? r : store_db_exec(db, statement);
+}
+
+int store_db_row(struct store_db *db, sqlite3_stmt *statement)
 {
 	int code, r;
 
@@ -488,7 +564,7 @@ int store_db_step(struct store_db *db, sqlite3_stmt *statement)
 
 int store_db_exec(struct store_db *db, sqlite3_stmt *statement)
 {
-	int r = store_db_step(db, statement);
+	int r = store_db_row(db, statement);
 
 	if (r > 0)
 		sqlite3_reset(statement);
@@ -498,15 +574,9 @@ int store_db_exec(struct store_db *db, sqlite3_stmt *statement)
 int store_db_number(struct store_db *db, enum store_statement which, int64_t *out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(db, which, &statement, "");
 
-	statement = store_db_statement(db, which, &r);
 	if (r)
-		return r;
-	r = store_db_step(db, statement);
-	if (r == 0)
-		return -ENOENT;
-	if (r < 0)
 		return r;
 	*out = sqlite3_column_int64(statement, 0);
 	sqlite3_reset(statement);

@@ -157,18 +157,32 @@ int store_db_sync_log(struct store_db *db);
 extern const char store_schema[];
 
 /*
- * Returns a prepared statement, reset and with no values bound, and sets *r to 0. On failure
- * returns NULL and sets *r to a negative errno.
+ * Sets *out to a prepared statement, for store_db_row(). `types` has a letter for each value that
+ * is bound to it, beginning with ?1: i: an int64_t (a number of another type needs a cast); t: a
+ * const char *, NULL: none; b: a const void * and its size, a size_t; -: none. The values must live
+ * as long as rows are read. Returns 0 or a negative errno.
  */
-sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r);
+int store_db_query(struct store_db *db, enum store_statement which, sqlite3_stmt **out,
+		   const char *types, ...);
+
+/*
+ * Does the same, and steps to the first row; the caller resets the statement when it has read it.
+ * Returns 0; -ENOENT if there is no row; or another errno.
+ */
+int store_db_first(struct store_db *db, enum store_statement which, sqlite3_stmt **out,
+		   const char *types, ...);
+
+/* Binds values as store_db_query() does, and runs the statement. Returns 0 or a negative errno. */
+int store_db_change(struct store_db *db, enum store_statement which, const char *types, ...);
 
 /*
  * Steps the statement once. Returns 1 if it has a row; otherwise resets the statement and returns 0
  * (no more rows) or a negative errno.
  */
-int store_db_step(struct store_db *db, sqlite3_stmt *statement);
+int store_db_row(struct store_db *db, sqlite3_stmt *statement);
 
-/* Runs a statement from which no rows are needed. Returns 0 or a negative errno. */
+/* Runs a statement to which values were bound, and of which no rows are needed. Returns 0 or a
+ * negative errno. */
 int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
 
 /*

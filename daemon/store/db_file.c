@@ -109,16 +109,9 @@ static void database_make(const char *path)
 
 static int run_begin(struct store *store)
 {
-	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_change(&store->db, STATEMENT_RUN_ADD, "tti", store->boot_id,
+				STACKD_VERSION, clock_ns(CLOCK_REALTIME));
 
-	statement = store_db_statement(&store->db, STATEMENT_RUN_ADD, &r);
-	if (r)
-		return r;
-	sqlite3_bind_text(statement, 1, store->boot_id, -1, SQLITE_STATIC);
-	sqlite3_bind_text(statement, 2, STACKD_VERSION, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 3, clock_ns(CLOCK_REALTIME));
-	r = store_db_exec(&store->db, statement);
 	if (!r)
 		store->run = sqlite3_last_insert_rowid(store->db.handle);
 	return r;
@@ -140,7 +133,7 @@ static int file_check(struct store *store)
 				  NULL);
 	r = store_db_errno(&store->db, code);
 	if (!r) {
-		r = store_db_step(&store->db, statement);
+		r = store_db_row(&store->db, statement);
 		text = r > 0 ? sqlite3_column_text(statement, 0) : NULL;
 		r = r < 0 ? r : text && strcmp((const char *)text, "ok") == 0 ? 0 : -EUCLEAN;
 	}

@@ -109,16 +109,8 @@ struct store_intern *store_intern_free(struct store_intern *intern)
 static int row_heal(struct store_intern *intern, enum store_statement heal_statement,
 		    int64_t number, const struct bytes *data)
 {
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(intern->db, heal_statement, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, number);
-	sqlite3_bind_int64(statement, 2, store_sum(number, data->data, data->n));
-	sqlite3_bind_blob(statement, 3, data->data, (int)data->n, SQLITE_STATIC);
-	return store_db_exec(intern->db, statement);
+	return store_db_change(intern->db, heal_statement, "iib", number,
+			       store_sum(number, data->data, data->n), data->data, data->n);
 }
 
 /*
@@ -148,15 +140,10 @@ static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(intern->db, find, &statement, "i", hash);
 
-	statement = store_db_statement(intern->db, find, &r);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, hash);
-	r = store_db_step(intern->db, statement);
-	if (r <= 0)
-		return r ? r : -ENOENT;
 	*number_out = sqlite3_column_int64(statement, 0);
 	r = row_judge(statement, *number_out, data);
 	sqlite3_reset(statement);
@@ -166,15 +153,8 @@ static int row_find(struct store_intern *intern, enum store_statement find,
 static int row_add(struct store_intern *intern, enum store_statement find, const struct bytes *data,
 		   int64_t hash, int64_t *number_out)
 {
-	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_change(intern->db, find + 1, "ib", hash, data->data, data->n);
 
-	statement = store_db_statement(intern->db, find + 1, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, hash);
-	sqlite3_bind_blob(statement, 2, data->data, (int)data->n, SQLITE_STATIC);
-	r = store_db_exec(intern->db, statement);
 	if (r)
 		return r;
 	*number_out = sqlite3_last_insert_rowid(intern->db->handle);

@@ -157,17 +157,12 @@ static int row_get(struct store_intern_reader *interned, enum store_statement wh
 	sqlite3_stmt *statement;
 	const uint8_t *data;
 	size_t size;
-	int r;
+	int r = store_db_first(interned->db, which, &statement, "i", number);
 
-	statement = store_db_statement(interned->db, which, &r);
 	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, number);
-	r = store_db_step(interned->db, statement);
-	if (r < 0)
-		return r;
-	data = r ? sqlite3_column_blob(statement, 0) : NULL;
-	size = r ? (size_t)sqlite3_column_bytes(statement, 0) : 0;
+		return r == -ENOENT ? -EBADMSG : r;
+	data = sqlite3_column_blob(statement, 0);
+	size = (size_t)sqlite3_column_bytes(statement, 0);
 	if (!data || sqlite3_column_int64(statement, 1) != store_sum(number, data, size)) {
 		sqlite3_reset(statement);
 		return -EBADMSG;

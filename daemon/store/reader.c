@@ -101,7 +101,7 @@ static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, si
 	size_t n = 0, capacity = 0;
 	int r;
 
-	while ((r = store_db_step(reader->db, statement)) > 0 && n < max) {
+	while ((r = store_db_row(reader->db, statement)) > 0 && n < max) {
 		r = array_reserve(entries, capacity, n + 1);
 		if (r)
 			break;
@@ -141,22 +141,16 @@ int store_reader_list(struct store_reader *reader, const struct store_select *se
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(
-		reader->db, select->session ? STATEMENT_WINDOW_LIST_SESSION : STATEMENT_WINDOW_LIST,
-		&r);
+	if (select->session)
+		r = store_db_query(reader->db, STATEMENT_WINDOW_LIST_SESSION, &statement, "iiiiii",
+				   from, until_ns, since_ns, (int64_t)max, (int64_t)select->session,
+				   (int64_t)select->run);
+	else
+		r = store_db_query(reader->db, STATEMENT_WINDOW_LIST, &statement, "iiiiti", from,
+				   until_ns, since_ns, (int64_t)max, select->probe,
+				   (int64_t)SESSION_FIRST_ID);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, from);
-	sqlite3_bind_int64(statement, 2, until_ns);
-	sqlite3_bind_int64(statement, 3, since_ns);
-	sqlite3_bind_int64(statement, 4, (int64_t)max);
-	if (select->session) {
-		sqlite3_bind_int64(statement, 5, (int64_t)select->session);
-		sqlite3_bind_int64(statement, 6, (int64_t)select->run);
-	} else {
-		sqlite3_bind_text(statement, 5, select->probe, -1, SQLITE_STATIC);
-		sqlite3_bind_int64(statement, 6, SESSION_FIRST_ID);
-	}
 	r = entries_read(reader, statement, max, false, out, n_out);
 	if (!r && *n_out)
 		qsort(*out, *n_out, sizeof(**out), by_id);
@@ -171,12 +165,10 @@ int store_reader_summaries(struct store_reader *reader, const char *probe, int64
 
 	*out = NULL;
 	*n_out = 0;
-	statement = store_db_statement(reader->db, STATEMENT_SUMMARY_LIST, &r);
+	r = store_db_query(reader->db, STATEMENT_SUMMARY_LIST, &statement, "iit", since_ns,
+			   until_ns, probe);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, since_ns);
-	sqlite3_bind_int64(statement, 2, until_ns);
-	sqlite3_bind_text(statement, 3, probe, -1, SQLITE_STATIC);
 	return entries_read(reader, statement, STORE_LIST_MAX, true, out, n_out);
 }
 
@@ -184,14 +176,9 @@ int64_t store_reader_first(struct store_reader *reader, const char *probe, int64
 {
 	int64_t first = fallback_ns;
 	sqlite3_stmt *statement;
-	int r;
 
-	statement = store_db_statement(reader->db, STATEMENT_WINDOW_FIRST, &r);
-	if (r)
-		return fallback_ns;
-	sqlite3_bind_text(statement, 1, probe, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, SESSION_FIRST_ID);
-	if (store_db_step(reader->db, statement) > 0) {
+	if (!store_db_first(reader->db, STATEMENT_WINDOW_FIRST, &statement, "ti", probe,
+			    (int64_t)SESSION_FIRST_ID)) {
 		first = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);
 	}
@@ -249,18 +236,14 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 		      struct window **out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(reader->db,
+			       entry->summarized ? STATEMENT_SUMMARY_BLOB : STATEMENT_WINDOW_BLOB,
+			       &statement, "i", entry->id);
 
-	statement = store_db_statement(
-		reader->db, entry->summarized ? STATEMENT_SUMMARY_BLOB : STATEMENT_WINDOW_BLOB, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, entry->id);
-	r = store_db_step(reader->db, statement);
-	if (r > 0) {
+	if (!r) {
 		r = blob_decode(reader, entry, statement, out);
 		sqlite3_reset(statement);
-	} else if (r == 0 || r == -EUCLEAN) {
+	} else if (r == -ENOENT || r == -EUCLEAN) {
 		r = -EBADMSG;
 	}
 	if (r == -EBADMSG)
@@ -298,13 +281,9 @@ static int session_take(struct store_reader *reader, sqlite3_stmt *statement,
 		reader->damaged += r == -EBADMSG;
 		return r;
 	}
-	end = store_db_statement(reader->db, STATEMENT_SESSION_END, &r);
+	r = store_db_first(reader->db, STATEMENT_SESSION_END, &end, "ii", (int64_t)out->number,
+			   (int64_t)out->run);
 	if (!r) {
-		sqlite3_bind_int64(end, 1, (int64_t)out->number);
-		sqlite3_bind_int64(end, 2, (int64_t)out->run);
-		r = store_db_step(reader->db, end);
-	}
-	if (r > 0) {
 		if (sqlite3_column_type(end, 0) == SQLITE_INTEGER)
 			ended = sqlite3_column_int64(end, 0);
 		sqlite3_reset(end);
@@ -319,16 +298,13 @@ int store_reader_session(struct store_reader *reader, uint64_t number, const cha
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(reader->db, STATEMENT_SESSION_FIND, &r);
+	if (number)
+		r = store_db_first(reader->db, STATEMENT_SESSION_FIND, &statement, "i",
+				   (int64_t)number);
+	else
+		r = store_db_first(reader->db, STATEMENT_SESSION_FIND, &statement, "-t", name);
 	if (r)
 		return r;
-	if (number)
-		sqlite3_bind_int64(statement, 1, (int64_t)number);
-	else
-		sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC);
-	r = store_db_step(reader->db, statement);
-	if (r <= 0)
-		return r ? r : -ENOENT;
 	r = session_take(reader, statement, out);
 	sqlite3_reset(statement);
 	return r == -EBADMSG ? -ENOENT : r;
@@ -340,12 +316,11 @@ int store_reader_sessions(struct store_reader *reader,
 {
 	sqlite3_stmt *statement;
 	size_t n = 0;
-	int r;
+	int r = store_db_query(reader->db, STATEMENT_SESSION_LIST, &statement, "");
 
-	statement = store_db_statement(reader->db, STATEMENT_SESSION_LIST, &r);
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	while (n < max && (r = store_db_step(reader->db, statement)) > 0) {
+	while (n < max && (r = store_db_row(reader->db, statement)) > 0) {
 		r = session_take(reader, statement, &out[n]);
 		if (r == -ENOMEM)
 			break;
@@ -363,14 +338,8 @@ bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
-	int r;
 
-	statement = store_db_statement(reader->db, STATEMENT_GAP_FIND, &r);
-	if (r)
-		return false;
-	sqlite3_bind_int64(statement, 1, start_ns);
-	sqlite3_bind_int64(statement, 2, end_ns);
-	if (store_db_step(reader->db, statement) <= 0)
+	if (store_db_first(reader->db, STATEMENT_GAP_FIND, &statement, "ii", start_ns, end_ns))
 		return false;
 	text = sqlite3_column_text(statement, 0);
 	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
@@ -383,15 +352,10 @@ int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
-	int r;
+	int r = store_db_first(reader->db, STATEMENT_RUN_GET, &statement, "i", (int64_t)run);
 
-	statement = store_db_statement(reader->db, STATEMENT_RUN_GET, &r);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, (int64_t)run);
-	r = store_db_step(reader->db, statement);
-	if (r <= 0)
-		return r ? r : -ENOENT;
 	text = sqlite3_column_text(statement, 0);
 	*out = (struct store_run){
 		.start_real_ns = sqlite3_column_int64(statement, 1),
@@ -408,13 +372,8 @@ int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t s
 	sqlite3_stmt *statement;
 	const unsigned char *text;
 	int64_t until;
-	int r;
 
-	statement = store_db_statement(reader->db, STATEMENT_META_GET, &r);
-	if (r)
-		return 0;
-	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
-	if (store_db_step(reader->db, statement) <= 0)
+	if (store_db_first(reader->db, STATEMENT_META_GET, &statement, "t", "evicted"))
 		return 0;
 	until = sqlite3_column_int64(statement, 0);
 	text = sqlite3_column_text(statement, 1);
@@ -427,10 +386,8 @@ static int64_t end_get(struct store_reader *reader, enum store_statement which)
 {
 	sqlite3_stmt *statement;
 	int64_t end = INT64_MIN;
-	int r;
 
-	statement = store_db_statement(reader->db, which, &r);
-	if (!r && store_db_step(reader->db, statement) > 0) {
+	if (!store_db_first(reader->db, which, &statement, "")) {
 		end = sqlite3_column_int64(statement, 1);
 		sqlite3_reset(statement);
 	}
@@ -480,10 +437,10 @@ int store_reader_tiers(struct store_reader *reader, const struct store_tier *tie
 			.newest_ns = INT64_MIN,
 			.early_ns = store_tier_early(reader->db, i),
 		};
-	statement = store_db_statement(reader->db, STATEMENT_TIER_LENGTHS, &r);
+	r = store_db_query(reader->db, STATEMENT_TIER_LENGTHS, &statement, "");
 	if (r)
 		return r;
-	while ((r = store_db_step(reader->db, statement)) > 0)
+	while ((r = store_db_row(reader->db, statement)) > 0)
 		tier_add(statement,
 			 &out[store_tier_of(tiers, n, sqlite3_column_int64(statement, 0))]);
 	if (!r)

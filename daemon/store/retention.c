@@ -38,14 +38,10 @@ enum {
 int store_oldest(struct store *store, int64_t *id_out, int64_t *end_out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(&store->db, STATEMENT_WINDOW_OLDEST, &statement, "");
 
-	statement = store_db_statement(&store->db, STATEMENT_WINDOW_OLDEST, &r);
 	if (r)
 		return r;
-	r = store_db_step(&store->db, statement);
-	if (r <= 0)
-		return r ? r : -ENOENT;
 	*id_out = sqlite3_column_int64(statement, 0);
 	*end_out = sqlite3_column_int64(statement, 1);
 	sqlite3_reset(statement);
@@ -54,16 +50,7 @@ int store_oldest(struct store *store, int64_t *id_out, int64_t *end_out)
 
 int store_meta_set(struct store *store, const char *name, int64_t value, const char *text)
 {
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
-	if (r)
-		return r;
-	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, value);
-	sqlite3_bind_text(statement, 3, text, -1, SQLITE_STATIC);
-	return store_db_exec(&store->db, statement);
+	return store_db_change(&store->db, STATEMENT_META_SET, "tit", name, value, text);
 }
 
 uint64_t store_room(const struct store *store)
@@ -260,9 +247,8 @@ static int oldest_evict(struct store *store, int64_t n, const char *reason)
 int store_evict_some(struct store *store, const char *reason)
 {
 	int64_t n = evict_count(store);
-	int r;
+	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
-	r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 	if (!r)
 		r = oldest_evict(store, n, reason);
 	store_collect_cancel(store);
@@ -297,12 +283,10 @@ void store_count(struct store *store)
 	int64_t windows = 0, id, oldest = INT64_MIN, newest = INT64_MIN;
 	sqlite3_stmt *statement;
 	uint64_t bytes = store_file_bytes(store->path, "") + store_file_bytes(store->path, "-wal");
-	int r;
 
 	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);
 	store_oldest(store, &id, &oldest);
-	statement = store_db_statement(&store->db, STATEMENT_WINDOW_NEWEST, &r);
-	if (!r && store_db_step(&store->db, statement) > 0) {
+	if (!store_db_first(&store->db, STATEMENT_WINDOW_NEWEST, &statement, "")) {
 		newest = sqlite3_column_int64(statement, 1);
 		sqlite3_reset(statement);
 	}

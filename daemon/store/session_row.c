@@ -10,7 +10,7 @@
 #include "daemon/store/intern.h"
 #include "daemon/store/reader.h"
 
-enum { COLUMN_ID, COLUMN_RUN, COLUMN_NUMBER, COLUMN_SUM, COLUMN_DATA, COLUMN_NAME, COLUMN_SINCE };
+enum { COLUMN_ID, COLUMN_RUN, COLUMN_NUMBER, COLUMN_SUM, COLUMN_DATA };
 
 static void data_encode(const struct store_session *session, struct bytes *out)
 {
@@ -41,7 +41,6 @@ static int data_decode(struct bytes_reader *in, struct store_session *session)
 int store_session_write(struct store_db *db, const struct store_session *session)
 {
 	_cleanup_(bytes_fini) struct bytes data = {};
-	sqlite3_stmt *statement;
 	int64_t id;
 	int r = store_db_number(db, STATEMENT_SESSION_NEXT, &id);
 
@@ -50,17 +49,9 @@ int store_session_write(struct store_db *db, const struct store_session *session
 	data_encode(session, &data);
 	if (data.is_failed)
 		return -ENOMEM;
-	statement = store_db_statement(db, STATEMENT_SESSION_ADD, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, COLUMN_ID + 1, id);
-	sqlite3_bind_int64(statement, COLUMN_RUN + 1, (int64_t)session->run);
-	sqlite3_bind_int64(statement, COLUMN_NUMBER + 1, (int64_t)session->number);
-	sqlite3_bind_int64(statement, COLUMN_SUM + 1, store_sum(id, data.data, data.n));
-	sqlite3_bind_blob(statement, COLUMN_DATA + 1, data.data, (int)data.n, SQLITE_STATIC);
-	sqlite3_bind_text(statement, COLUMN_NAME + 1, session->name, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, COLUMN_SINCE + 1, session->since_ns);
-	return store_db_exec(db, statement);
+	return store_db_change(db, STATEMENT_SESSION_ADD, "iiiibti", id, (int64_t)session->run,
+			       (int64_t)session->number, store_sum(id, data.data, data.n),
+			       data.data, data.n, session->name, session->since_ns);
 }
 
 int store_session_read(sqlite3_stmt *statement, struct store_session *out)

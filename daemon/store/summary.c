@@ -45,10 +45,9 @@ int store_summaries_sum(struct store *store)
 {
 	sqlite3_stmt *statement;
 	size_t tier;
-	int r;
+	int r = store_db_query(&store->db, STATEMENT_SUMMARY_SUMS, &statement, "");
 
-	statement = store_db_statement(&store->db, STATEMENT_SUMMARY_SUMS, &r);
-	while (!r && (r = store_db_step(&store->db, statement)) > 0) {
+	while (!r && (r = store_db_row(&store->db, statement)) > 0) {
 		tier = (size_t)sqlite3_column_int64(statement, 0);
 		if (tier < store->n_tiers)
 			store->sums[tier].bytes += sqlite3_column_int64(statement, 1);
@@ -83,16 +82,11 @@ static int summary_find(struct store *store, uint64_t session, int64_t window, i
 			int64_t *last_out, int64_t *size_out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(&store->db, STATEMENT_SUMMARY_OF, &statement, "ii", (int64_t)session,
+			       window);
 
-	statement = store_db_statement(&store->db, STATEMENT_SUMMARY_OF, &r);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, (int64_t)session);
-	sqlite3_bind_int64(statement, 2, window);
-	r = store_db_step(&store->db, statement);
-	if (r <= 0)
-		return r ? r : -ENOENT;
 	*id_out = sqlite3_column_int64(statement, 0);
 	*last_out = sqlite3_column_int64(statement, 1);
 	*size_out = sqlite3_column_int64(statement, 2);
@@ -102,7 +96,6 @@ static int summary_find(struct store *store, uint64_t session, int64_t window, i
 
 int store_summary_drop(struct store *store, const struct tier_row *row)
 {
-	sqlite3_stmt *statement;
 	int64_t id, last, size;
 	int r;
 
@@ -111,11 +104,7 @@ int store_summary_drop(struct store *store, const struct tier_row *row)
 	r = summary_find(store, row->session, row->id, &id, &last, &size);
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	statement = store_db_statement(&store->db, STATEMENT_SUMMARY_DROP, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, id);
-	r = store_db_exec(&store->db, statement);
+	r = store_db_change(&store->db, STATEMENT_SUMMARY_DROP, "i", id);
 	if (r)
 		return r;
 	store_tier_resized(store, row->tier, -size);
@@ -146,17 +135,12 @@ static int windows_bytes(struct store *store, const struct summary *summary, int
 {
 	const struct store_entry *first = &summary->windows[0];
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(&store->db, STATEMENT_SUMMARY_WINDOWS, &statement, "iii",
+			       (int64_t)first->session, first->id,
+			       summary->windows[summary->n - 1].id);
 
-	statement = store_db_statement(&store->db, STATEMENT_SUMMARY_WINDOWS, &r);
 	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, (int64_t)first->session);
-	sqlite3_bind_int64(statement, 2, first->id);
-	sqlite3_bind_int64(statement, 3, summary->windows[summary->n - 1].id);
-	r = store_db_step(&store->db, statement);
-	if (r <= 0)
-		return r ? r : -EUCLEAN;
+		return r == -ENOENT ? -EUCLEAN : r;
 	*out = sqlite3_column_int64(statement, 0);
 	sqlite3_reset(statement);
 	return 0;
@@ -175,7 +159,7 @@ static int row_add(struct store *store, const struct summary *summary, const str
 	entry.last_id = summary->windows[summary->n - 1].id;
 	entry.summarized = (uint32_t)summary->n;
 	entry.lacks_ns = window->lacks_ns;
-	statement = store_db_statement(&store->db, STATEMENT_SUMMARY_ADD, &r);
+	r = store_db_query(&store->db, STATEMENT_SUMMARY_ADD, &statement, "");
 	if (r)
 		return r;
 	store_row_bind(statement, &entry, &lost);

@@ -68,16 +68,12 @@ static int64_t meta_get(struct store_db *db, const char *prefix, size_t tier, in
 	sqlite3_stmt *statement;
 	int64_t value = fallback;
 	char name[32];
-	int r;
 
 	snprintf(name, sizeof(name), "%s%zu", prefix, tier);
-	statement = store_db_statement(db, STATEMENT_META_GET, &r);
-	if (r)
-		return fallback;
-	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-	if (store_db_step(db, statement) > 0)
+	if (!store_db_first(db, STATEMENT_META_GET, &statement, "t", name)) {
 		value = sqlite3_column_int64(statement, 0);
-	sqlite3_reset(statement);
+		sqlite3_reset(statement);
+	}
 	return value;
 }
 
@@ -116,10 +112,10 @@ int store_tiers_sum(struct store *store)
 		store->sums[tier].early_ns = store_tier_early(&store->db, tier);
 		store->sums[tier].weight = weight_get(store, tier);
 	}
-	statement = store_db_statement(&store->db, STATEMENT_TIER_SUMS, &r);
+	r = store_db_query(&store->db, STATEMENT_TIER_SUMS, &statement, "");
 	if (r)
 		return r;
-	while ((r = store_db_step(&store->db, statement)) > 0) {
+	while ((r = store_db_row(&store->db, statement)) > 0) {
 		tier = (size_t)sqlite3_column_int64(statement, 0);
 		if (tier >= store->n_tiers)
 			continue;
@@ -129,13 +125,9 @@ int store_tiers_sum(struct store *store)
 	return r ? r : store_summaries_sum(store);
 }
 
-/* Runs the statement and reads its first row. Returns 0, -ENOENT (no row) or another errno. */
+/* Reads the statement's row. Returns 0 or -EUCLEAN. */
 static int row_read(struct store *store, sqlite3_stmt *statement, struct tier_row *out)
 {
-	int r = store_db_step(&store->db, statement);
-
-	if (r <= 0)
-		return r ? r : -ENOENT;
 	*out = (struct tier_row){
 		.id = sqlite3_column_int64(statement, 0),
 		.tier = (size_t)sqlite3_column_int64(statement, 1),
@@ -153,13 +145,9 @@ static int row_get(struct store *store, enum store_statement which, int64_t key,
 		   struct tier_row *out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(&store->db, which, &statement, "i", key);
 
-	statement = store_db_statement(&store->db, which, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, key);
-	return row_read(store, statement, out);
+	return r ? r : row_read(store, statement, out);
 }
 
 /*
@@ -256,25 +244,15 @@ int store_tiers_open(struct store *store)
 int store_tier_add(struct store *store, const struct store_entry *entry, int64_t length_ns,
 		   size_t size, uint32_t row_limit)
 {
-	sqlite3_stmt *statement;
 	size_t tier;
 	int r;
 
 	if (entry->session >= SESSION_FIRST_ID)
 		length_ns = LENGTH_OF_CLIENTS;
 	tier = store_tier_of(store->tiers, store->n_tiers, length_ns);
-	statement = store_db_statement(&store->db, STATEMENT_TIER_ADD, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, entry->id);
-	sqlite3_bind_int64(statement, 2, (int64_t)tier);
-	sqlite3_bind_int64(statement, 3, length_ns);
-	sqlite3_bind_int64(statement, 4, (int64_t)entry->session);
-	sqlite3_bind_int64(statement, 5, store_entry_start(entry));
-	sqlite3_bind_int64(statement, 6, store_entry_end(entry));
-	sqlite3_bind_int64(statement, 7, (int64_t)size);
-	sqlite3_bind_int64(statement, 8, row_limit);
-	r = store_db_exec(&store->db, statement);
+	r = store_db_change(&store->db, STATEMENT_TIER_ADD, "iiiiiiii", entry->id, (int64_t)tier,
+			    length_ns, (int64_t)entry->session, store_entry_start(entry),
+			    store_entry_end(entry), (int64_t)size, (int64_t)row_limit);
 	if (r)
 		return r;
 	store->sums[tier].windows++;
@@ -288,16 +266,12 @@ int store_tier_entries(struct store *store, size_t tier, uint64_t session, int64
 {
 	sqlite3_stmt *statement;
 	size_t n = 0;
-	int r;
+	int r = store_db_query(&store->db, STATEMENT_TIER_GROUP, &statement, "iiii", (int64_t)tier,
+			       (int64_t)session, first_id, (int64_t)max);
 
-	statement = store_db_statement(&store->db, STATEMENT_TIER_GROUP, &r);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, (int64_t)tier);
-	sqlite3_bind_int64(statement, 2, (int64_t)session);
-	sqlite3_bind_int64(statement, 3, first_id);
-	sqlite3_bind_int64(statement, 4, (int64_t)max);
-	while (n < max && (r = store_db_step(&store->db, statement)) > 0)
+	while (n < max && (r = store_db_row(&store->db, statement)) > 0)
 		n += store_row_read(statement, &out[n]) == 0;
 	sqlite3_reset(statement);
 	*n_out = n;
@@ -314,18 +288,6 @@ int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out)
 	return row_get(store, STATEMENT_TIER_OLDEST, (int64_t)tier, out);
 }
 
-static int id_run(struct store *store, enum store_statement which, int64_t id)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(&store->db, which, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, id);
-	return store_db_exec(&store->db, statement);
-}
-
 int store_tier_drop(struct store *store, int64_t id)
 {
 	struct tier_row row = {};
@@ -334,31 +296,25 @@ int store_tier_drop(struct store *store, int64_t id)
 
 	if (r && r != -ENOENT)
 		return r;
-	r = id_run(store, STATEMENT_WINDOW_DROP, id);
+	r = store_db_change(&store->db, STATEMENT_WINDOW_DROP, "i", id);
 	if (!r && has_row)
 		r = store_summary_drop(store, &row);
 	if (r || !has_row)
 		return r;
 	store->sums[row.tier].windows--;
 	store_tier_resized(store, row.tier, -row.size);
-	return id_run(store, STATEMENT_TIER_DROP, id);
+	return store_db_change(&store->db, STATEMENT_TIER_DROP, "i", id);
 }
 
 int store_tier_move(struct store *store, const struct tier_row *row)
 {
 	size_t next = row->tier + 1;
-	sqlite3_stmt *statement;
 	int r = store_summary_drop(store, row);
 
 	if (r)
 		return r;
-	statement = store_db_statement(&store->db, STATEMENT_TIER_MOVE, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, row->id);
-	sqlite3_bind_int64(statement, 2, (int64_t)next);
-	sqlite3_bind_int64(statement, 3, store->tiers[next].length_ns);
-	r = store_db_exec(&store->db, statement);
+	r = store_db_change(&store->db, STATEMENT_TIER_MOVE, "iii", row->id, (int64_t)next,
+			    store->tiers[next].length_ns);
 	if (r)
 		return r;
 	store->sums[row->tier].windows--;
@@ -381,30 +337,20 @@ int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns)
 int store_tier_widest(struct store *store, size_t tier, struct tier_row *out)
 {
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_first(&store->db, STATEMENT_TIER_WIDEST, &statement, "iii", (int64_t)tier,
+			       store->sums[tier].folded_to, (int64_t)store_tier_rows(store, tier));
 
-	statement = store_db_statement(&store->db, STATEMENT_TIER_WIDEST, &r);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, (int64_t)tier);
-	sqlite3_bind_int64(statement, 2, store->sums[tier].folded_to);
-	sqlite3_bind_int64(statement, 3, store_tier_rows(store, tier));
 	return row_read(store, statement, out);
 }
 
 int store_tier_resize(struct store *store, const struct tier_row *row, int64_t size,
 		      uint32_t row_limit)
 {
-	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_change(&store->db, STATEMENT_TIER_RESIZE, "iii", row->id, size,
+				(int64_t)row_limit);
 
-	statement = store_db_statement(&store->db, STATEMENT_TIER_RESIZE, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, row->id);
-	sqlite3_bind_int64(statement, 2, size);
-	sqlite3_bind_int64(statement, 3, row_limit);
-	r = store_db_exec(&store->db, statement);
 	if (r)
 		return r;
 	store_tier_resized(store, row->tier, size - row->size);

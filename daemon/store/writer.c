@@ -47,34 +47,23 @@ enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20, LOG_FIRST = 16 << 20, WORK_SHARE = 3 
 static int gap_write(struct store *store)
 {
 	struct store_gap *gap = &store->gap;
-	sqlite3_stmt *statement;
 	int r;
 
 	if (gap->end_ns <= gap->start_ns)
 		return 0;
-	statement = store_db_statement(&store->db, STATEMENT_GAP_ADD, &r);
+	r = store_db_change(&store->db, STATEMENT_GAP_ADD, "iit", gap->start_ns, gap->end_ns,
+			    gap->reason);
 	if (r)
 		return r;
-	sqlite3_bind_int64(statement, 1, gap->start_ns);
-	sqlite3_bind_int64(statement, 2, gap->end_ns);
-	sqlite3_bind_text(statement, 3, gap->reason, -1, SQLITE_STATIC);
-	r = store_db_exec(&store->db, statement);
-	if (r)
-		return r;
-	statement = store_db_statement(&store->db, STATEMENT_GAPS_TRIM, &r);
-	if (r)
-		return r;
-	sqlite3_bind_int64(statement, 1, GAPS_MAX);
-	return store_db_exec(&store->db, statement);
+	return store_db_change(&store->db, STATEMENT_GAPS_TRIM, "i", (int64_t)GAPS_MAX);
 }
 
 int store_window_add(struct store *store, const struct store_entry *entry, const struct bytes *blob)
 {
 	_cleanup_(bytes_fini) struct bytes lost = {};
 	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_query(&store->db, STATEMENT_WINDOW_ADD, &statement, "");
 
-	statement = store_db_statement(&store->db, STATEMENT_WINDOW_ADD, &r);
 	if (r)
 		return r;
 	store_row_bind(statement, entry, &lost);
@@ -139,35 +128,26 @@ static int window_write_in(struct store *store, const struct window *window, uin
 	return r ? r : gap_write(store);
 }
 
-static int statement_run(struct store *store, enum store_statement which)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(&store->db, which, &r);
-	return r ? r : store_db_exec(&store->db, statement);
-}
-
 static int window_try(struct store *store, const struct window *window, uint32_t row_limit)
 {
 	int r = store_make_room(store, window->bytes);
 	size_t sessions = 0;
 
 	if (!r)
-		r = statement_run(store, STATEMENT_BEGIN);
+		r = store_db_change(&store->db, STATEMENT_BEGIN, "");
 	if (r)
 		return r;
 	r = sessions_write(store, &sessions);
 	if (!r)
 		r = window_write_in(store, window, row_limit);
 	if (!r)
-		r = statement_run(store, STATEMENT_COMMIT);
+		r = store_db_change(&store->db, STATEMENT_COMMIT, "");
 	if (!r) {
 		sessions_written(store, sessions);
 		return 0;
 	}
 	if (!sqlite3_get_autocommit(store->db.handle))
-		statement_run(store, STATEMENT_ROLLBACK);
+		store_db_change(&store->db, STATEMENT_ROLLBACK, "");
 	store_intern_forget(store->intern);
 	store_tiers_sum(store);
 	return r;
@@ -417,16 +397,9 @@ void store_window_take(struct store *store, struct window *window)
  */
 static void run_alive(struct store *store, bool is_over)
 {
-	sqlite3_stmt *statement;
-	int r;
+	int r = store_db_change(&store->db, is_over ? STATEMENT_RUN_END : STATEMENT_RUN_ALIVE, "ii",
+				store->run, clock_ns(CLOCK_REALTIME));
 
-	statement = store_db_statement(&store->db,
-				       is_over ? STATEMENT_RUN_END : STATEMENT_RUN_ALIVE, &r);
-	if (r)
-		return;
-	sqlite3_bind_int64(statement, 1, store->run);
-	sqlite3_bind_int64(statement, 2, clock_ns(CLOCK_REALTIME));
-	r = store_db_exec(&store->db, statement);
 	if (r)
 		log_err(r, "%s: cannot note that stackd is running", store->path);
 }

@@ -120,40 +120,37 @@ static void memory_add(struct place *place, uint64_t seq, int64_t start_s)
 	memory_add_entry(place, &entry);
 }
 
-static sqlite3_stmt *statement_of(struct place *place, enum store_statement which)
+/* Adds the row of a window with this blob. */
+static void row_add(struct place *place, const struct store_entry *entry, const void *blob,
+		    size_t size, int64_t sum)
 {
 	sqlite3_stmt *statement;
-	int r;
+	struct bytes lost = {};
 
 	place->has_disk = true;
-	statement = store_db_statement(&place->db, which, &r);
-	assert_int_equal(r, 0);
-	return statement;
+	assert_int_equal(store_db_query(&place->db, STATEMENT_WINDOW_ADD, &statement, ""), 0);
+	store_row_bind(statement, entry, &lost);
+	sqlite3_bind_int64(statement, 19, sum);
+	sqlite3_bind_blob(statement, 20, blob, (int)size, SQLITE_STATIC);
+	assert_int_equal(store_db_exec(&place->db, statement), 0);
+	bytes_fini(&lost);
 }
 
 /* Adds a window without a valid blob: it can be listed, but not read. */
 static void disk_add_entry(struct place *place, const struct store_entry *entry)
 {
-	sqlite3_stmt *statement;
 	struct store_entry added = *entry;
-	struct bytes lost = {};
 
 	assert_int_equal(store_db_number(&place->db, STATEMENT_WINDOW_NEXT, &added.id), 0);
-	statement = statement_of(place, STATEMENT_WINDOW_ADD);
-	store_row_bind(statement, &added, &lost);
-	sqlite3_bind_int64(statement, 19, 0);
-	sqlite3_bind_blob(statement, 20, "", 1, SQLITE_STATIC);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
-	bytes_fini(&lost);
+	row_add(place, &added, "", 1, 0);
 }
 
 /* Adds a window of this run without rows, which can be read. */
 static void disk_add_readable(struct place *place, struct store_entry entry)
 {
-	sqlite3_stmt *statement = statement_of(place, STATEMENT_WINDOW_ADD);
 	const struct store_names names = {};
 	struct window *window = window_new();
-	struct bytes lost = {}, blob = {};
+	struct bytes blob = {};
 
 	assert_int_equal(store_db_number(&place->db, STATEMENT_WINDOW_NEXT, &entry.id), 0);
 	window->session = entry.session;
@@ -164,11 +161,7 @@ static void disk_add_readable(struct place *place, struct store_entry entry)
 	window->end_ns = entry.end_ns;
 	window->real_offset_ns = entry.real_offset_ns;
 	assert_int_equal(store_blob_encode(window, entry.run, &names, &blob), 0);
-	store_row_bind(statement, &entry, &lost);
-	sqlite3_bind_int64(statement, 19, store_sum(entry.id, blob.data, blob.n));
-	sqlite3_bind_blob(statement, 20, blob.data, (int)blob.n, SQLITE_STATIC);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
-	bytes_fini(&lost);
+	row_add(place, &entry, blob.data, blob.n, store_sum(entry.id, blob.data, blob.n));
 	bytes_fini(&blob);
 	window_unref(window);
 }
@@ -183,28 +176,24 @@ static void disk_add(struct place *place, uint64_t run, uint64_t seq, int64_t st
 /* Adds a run; runs get the numbers 1, 2, ... */
 static void run_add(struct place *place, const char *boot_id, bool is_clean)
 {
-	sqlite3_stmt *statement = statement_of(place, STATEMENT_RUN_ADD);
-
-	sqlite3_bind_text(statement, 1, boot_id, -1, SQLITE_STATIC);
-	sqlite3_bind_text(statement, 2, "test", -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 3, 0);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
+	place->has_disk = true;
+	assert_int_equal(
+		store_db_change(&place->db, STATEMENT_RUN_ADD, "tti", boot_id, "test", (int64_t)0),
+		0);
 	if (!is_clean)
 		return;
-	statement = statement_of(place, STATEMENT_RUN_END);
-	sqlite3_bind_int64(statement, 1, sqlite3_last_insert_rowid(place->db.handle));
-	sqlite3_bind_int64(statement, 2, 0);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
+	assert_int_equal(store_db_change(&place->db, STATEMENT_RUN_END, "ii",
+					 (int64_t)sqlite3_last_insert_rowid(place->db.handle),
+					 (int64_t)0),
+			 0);
 }
 
 static void gap_note(struct place *place, int64_t start_s, int64_t end_s, const char *reason)
 {
-	sqlite3_stmt *statement = statement_of(place, STATEMENT_GAP_ADD);
-
-	sqlite3_bind_int64(statement, 1, S(start_s));
-	sqlite3_bind_int64(statement, 2, S(end_s));
-	sqlite3_bind_text(statement, 3, reason, -1, SQLITE_STATIC);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
+	place->has_disk = true;
+	assert_int_equal(
+		store_db_change(&place->db, STATEMENT_GAP_ADD, "iit", S(start_s), S(end_s), reason),
+		0);
 }
 
 static const struct timeline_list *list_open(struct place *place, int64_t since_ns,
@@ -655,12 +644,10 @@ static void test_a_note_ends_with_its_run(void **state)
 static void test_evicted_on_disk(void **state)
 {
 	struct place *place = *state;
-	sqlite3_stmt *statement = statement_of(place, STATEMENT_META_SET);
-
-	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, S(1950));
-	sqlite3_bind_text(statement, 3, "older than [store] max_age", -1, SQLITE_STATIC);
-	assert_int_equal(store_db_exec(&place->db, statement), 0);
+	place->has_disk = true;
+	assert_int_equal(store_db_change(&place->db, STATEMENT_META_SET, "tit", "evicted", S(1950),
+					 "older than [store] max_age"),
+			 0);
 	disk_add(place, 8, 1, 2000);
 	assert_gap(cover(place, 1900, 2005), 0, 1900, 2000, "older than [store] max_age");
 }
