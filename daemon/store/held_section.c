@@ -39,8 +39,9 @@ static void wait_encode(const struct held_wait *wait, struct bytes *out)
 	}
 }
 
-void store_held_encode(const struct window_held *held, struct bytes *out)
+void store_held_encode(const struct window *window, struct bytes *out)
 {
+	const struct window_held *held = &window->held;
 	size_t i;
 
 	bytes_put_u64(out, held->dropped);
@@ -107,8 +108,9 @@ static int wait_decode(struct bytes_reader *in, struct held_wait *wait)
 	return r;
 }
 
-int store_held_decode(struct bytes_reader *in, struct window_held *held)
+int store_held_decode(struct bytes_reader *in, struct window *window)
 {
+	struct window_held *held = &window->held;
 	size_t n;
 	int r = 0;
 

@@ -8,14 +8,14 @@
  */
 
 #include "daemon/store/bytes.h"
-#include "daemon/window/window_held.h"
+#include "daemon/window/window.h"
 
-void store_held_encode(const struct window_held *held, struct bytes *out);
+void store_held_encode(const struct window *window, struct bytes *out);
 
 /*
- * Decodes into *held, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller calls
- * window_held_fini() in any case.
+ * Decodes into window->held, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller frees
+ * the window in any case.
  */
-int store_held_decode(struct bytes_reader *in, struct window_held *held);
+int store_held_decode(struct bytes_reader *in, struct window *window);
 
 #endif

@@ -27,8 +27,9 @@ static void stalled_decode(struct bytes_reader *in, struct pressure *stalled)
 	}
 }
 
-void store_pressure_encode(const struct window_pressure *pressure, struct bytes *out)
+void store_pressure_encode(const struct window *window, struct bytes *out)
 {
+	const struct window_pressure *pressure = &window->pressure;
 	size_t i;
 
 	bytes_put_u64(out, pressure->ns);
@@ -67,8 +68,9 @@ static int unit_decode(struct bytes_reader *in, struct window_pressure *pressure
 	return window_pressure_add_unit(pressure, path, &stalled);
 }
 
-int store_pressure_decode(struct bytes_reader *in, struct window_pressure *pressure)
+int store_pressure_decode(struct bytes_reader *in, struct window *window)
 {
+	struct window_pressure *pressure = &window->pressure;
 	uint64_t n;
 	int r = 0;
 

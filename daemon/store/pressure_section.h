@@ -8,14 +8,14 @@
  */
 
 #include "daemon/store/bytes.h"
-#include "daemon/window/window_pressure.h"
+#include "daemon/window/window.h"
 
-void store_pressure_encode(const struct window_pressure *pressure, struct bytes *out);
+void store_pressure_encode(const struct window *window, struct bytes *out);
 
 /*
- * Decodes the pressure in a window into *pressure, which must be empty. Returns 0, -EBADMSG or
- * -ENOMEM; the caller calls window_pressure_fini() in any case.
+ * Decodes into window->pressure, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller
+ * frees the window in any case.
  */
-int store_pressure_decode(struct bytes_reader *in, struct window_pressure *pressure);
+int store_pressure_decode(struct bytes_reader *in, struct window *window);
 
 #endif

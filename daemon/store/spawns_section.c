@@ -27,8 +27,9 @@ static void sums_decode(struct bytes_reader *in, struct spawn_sums *sums)
 	sums->life_ns = bytes_get_u64(in);
 }
 
-void store_spawns_encode(const struct window_spawns *spawns, struct bytes *out)
+void store_spawns_encode(const struct window *window, struct bytes *out)
 {
+	const struct window_spawns *spawns = &window->spawns;
 	size_t i;
 
 	bytes_put_u64(out, spawns->ns);
@@ -72,8 +73,9 @@ static int row_decode(struct bytes_reader *in, struct window_spawns *spawns)
 	return bytes_error(in);
 }
 
-int store_spawns_decode(struct bytes_reader *in, struct window_spawns *spawns)
+int store_spawns_decode(struct bytes_reader *in, struct window *window)
 {
+	struct window_spawns *spawns = &window->spawns;
 	size_t n;
 	int r = 0;
 

@@ -8,14 +8,14 @@
  */
 
 #include "daemon/store/bytes.h"
-#include "daemon/window/window_spawns.h"
+#include "daemon/window/window.h"
 
-void store_spawns_encode(const struct window_spawns *spawns, struct bytes *out);
+void store_spawns_encode(const struct window *window, struct bytes *out);
 
 /*
- * Decodes into *spawns, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller calls
- * window_spawns_fini() in any case.
+ * Decodes into window->spawns, which must be empty. Returns 0, -EBADMSG or -ENOMEM; the caller
+ * frees the window in any case.
  */
-int store_spawns_decode(struct bytes_reader *in, struct window_spawns *spawns);
+int store_spawns_decode(struct bytes_reader *in, struct window *window);
 
 #endif

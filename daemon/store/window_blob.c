@@ -15,19 +15,12 @@
 #include "daemon/store/pressure_section.h"
 #include "daemon/store/spawns_section.h"
 
+/* The tags of the other sections are in `parts` below and in columns.c. */
 enum {
 	TAG_HEAD = 1,
 	TAG_STACKS = 2,	   /* row numbers of the window's stacks in the database */
 	TAG_PROCESSES = 3, /* row numbers of the window's processes in the database */
-	/* struct window_folded; only if rows of the window stand for several processes */
-	TAG_FOLDED = 12,
 	TAG_OWNERS = 13,   /* facts about the window's processes that queries need, see owners.h */
-	TAG_PRESSURE = 30, /* struct window_pressure; left out if the pressure was not to be read */
-	TAG_COST = 31,	   /* struct window_cost; left out if the cost was not measured */
-	TAG_BUDGET = 32,   /* the rest of struct window_cost; only if known_ns is not 0 */
-	TAG_SPAWNS = 33,   /* struct window_spawns; left out if the window has none */
-	TAG_HELD = 34,	   /* struct window_held; left out if the window has none */
-	TAG_SAMPLING = 14, /* window.sample_below_ns; only if it is not 0 */
 };
 
 enum { ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
@@ -72,24 +65,54 @@ static void head_encode(const struct window *window, uint64_t run, struct bytes 
 	}
 }
 
-static void folded_encode(const struct window_folded *folded, struct bytes *out)
+static void folded_encode(const struct window *window, struct bytes *out)
 {
-	bytes_put_u64(out, folded->rows);
-	bytes_put_u64(out, folded->processes);
-	bytes_put_u64(out, folded->started);
-	bytes_put_u64(out, folded->ns);
-	bytes_put_u64(out, folded->unlisted);
+	bytes_put_u64(out, window->folded.rows);
+	bytes_put_u64(out, window->folded.processes);
+	bytes_put_u64(out, window->folded.started);
+	bytes_put_u64(out, window->folded.ns);
+	bytes_put_u64(out, window->folded.unlisted);
 }
 
-static void cost_encode(const struct window_cost *cost, struct bytes *out)
+static int folded_decode(struct bytes_reader *in, struct window *window)
 {
-	bytes_put_u64(out, cost->ns);
-	bytes_put_u64(out, cost->cpu_ns);
-	bytes_put_u64(out, cost->bpf_ns);
+	window->folded.rows = bytes_get_u64(in);
+	window->folded.processes = bytes_get_u64(in);
+	window->folded.started = bytes_get_u64(in);
+	window->folded.ns = bytes_get_u64(in);
+	window->folded.unlisted = bytes_get_u64(in);
+	return in->is_failed ? -EBADMSG : 0;
 }
 
-static void budget_encode(const struct window_cost *cost, struct bytes *out)
+static void sampling_encode(const struct window *window, struct bytes *out)
 {
+	bytes_put_i64(out, window->sample_below_ns);
+}
+
+static int sampling_decode(struct bytes_reader *in, struct window *window)
+{
+	window->sample_below_ns = bytes_get_i64(in);
+	return in->is_failed || window->sample_below_ns < 0 ? -EBADMSG : 0;
+}
+
+static void cost_encode(const struct window *window, struct bytes *out)
+{
+	bytes_put_u64(out, window->cost.ns);
+	bytes_put_u64(out, window->cost.cpu_ns);
+	bytes_put_u64(out, window->cost.bpf_ns);
+}
+
+static int cost_decode(struct bytes_reader *in, struct window *window)
+{
+	window->cost.ns = bytes_get_u64(in);
+	window->cost.cpu_ns = bytes_get_u64(in);
+	window->cost.bpf_ns = bytes_get_u64(in);
+	return in->is_failed ? -EBADMSG : 0;
+}
+
+static void budget_encode(const struct window *window, struct bytes *out)
+{
+	const struct window_cost *cost = &window->cost;
 	unsigned int i;
 
 	bytes_put_u64(out, cost->known_ns);
@@ -97,9 +120,65 @@ static void budget_encode(const struct window_cost *cost, struct bytes *out)
 	bytes_put_u64(out, cost->budget_ns);
 	bytes_put_u64(out, cost->braked);
 	bytes_put_i64(out, cost->brake_below_ns);
-	bytes_put_u64(out, WINDOW_SHED_N);
 	for (i = 0; i < WINDOW_SHED_N; i++)
 		bytes_put_u64(out, cost->shed_ns[i]);
+}
+
+static int budget_decode(struct bytes_reader *in, struct window *window)
+{
+	struct window_cost *cost = &window->cost;
+	unsigned int i;
+
+	cost->known_ns = bytes_get_u64(in);
+	cost->limited_ns = bytes_get_u64(in);
+	cost->budget_ns = bytes_get_u64(in);
+	cost->braked = bytes_get_u64(in);
+	cost->brake_below_ns = bytes_get_i64(in);
+	for (i = 0; i < WINDOW_SHED_N; i++)
+		cost->shed_ns[i] = bytes_get_u64(in);
+	return in->is_failed || cost->brake_below_ns < 0 ? -EBADMSG : 0;
+}
+
+#define NEEDED(member) offsetof(struct window, member), sizeof(((struct window *)0)->member)
+
+/* The sections about a window as a whole, each of which is left out if the window has no use for
+ * it. */
+static const struct part {
+	uint64_t tag;
+	size_t needed; /* offset in struct window of a number: 0 if the section is left out */
+	size_t size;   /* its size in bytes */
+	void (*encode)(const struct window *window, struct bytes *out);
+	int (*decode)(struct bytes_reader *in, struct window *window);
+} parts[] = {
+	/* rows of the window stand for several processes */
+	{ 12, NEEDED(folded.rows), folded_encode, folded_decode },
+	{ 14, NEEDED(sample_below_ns), sampling_encode, sampling_decode },
+	/* left out if the pressure was not to be read */
+	{ 30, NEEDED(pressure.state), store_pressure_encode, store_pressure_decode },
+	/* left out if the cost was not measured */
+	{ 31, NEEDED(cost.ns), cost_encode, cost_decode },
+	/* the rest of struct window_cost */
+	{ 32, NEEDED(cost.known_ns), budget_encode, budget_decode },
+	{ 33, NEEDED(spawns.ns), store_spawns_encode, store_spawns_decode },
+	{ 34, NEEDED(held.n), store_held_encode, store_held_decode },
+};
+
+static bool part_is_needed(const struct part *part, const struct window *window)
+{
+	uint64_t number = 0;
+
+	memcpy(&number, (const char *)window + part->needed, part->size);
+	return number != 0;
+}
+
+static const struct part *part_find(uint64_t tag)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i].tag == tag)
+			return &parts[i];
+	return NULL;
 }
 
 static int numbers_encode(const struct store_table *table, const struct store_names *names,
@@ -166,40 +245,12 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 	if (r)
 		return r;
 	section_put(out, TAG_PROCESSES, &payload);
-	if (context->window->folded.rows) {
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!part_is_needed(&parts[i], context->window))
+			continue;
 		payload.n = 0;
-		folded_encode(&context->window->folded, &payload);
-		section_put(out, TAG_FOLDED, &payload);
-	}
-	if (context->window->pressure.state) {
-		payload.n = 0;
-		store_pressure_encode(&context->window->pressure, &payload);
-		section_put(out, TAG_PRESSURE, &payload);
-	}
-	if (context->window->spawns.ns) {
-		payload.n = 0;
-		store_spawns_encode(&context->window->spawns, &payload);
-		section_put(out, TAG_SPAWNS, &payload);
-	}
-	if (context->window->held.n) {
-		payload.n = 0;
-		store_held_encode(&context->window->held, &payload);
-		section_put(out, TAG_HELD, &payload);
-	}
-	if (context->window->sample_below_ns) {
-		payload.n = 0;
-		bytes_put_i64(&payload, context->window->sample_below_ns);
-		section_put(out, TAG_SAMPLING, &payload);
-	}
-	if (context->window->cost.ns) {
-		payload.n = 0;
-		cost_encode(&context->window->cost, &payload);
-		section_put(out, TAG_COST, &payload);
-	}
-	if (context->window->cost.known_ns) {
-		payload.n = 0;
-		budget_encode(&context->window->cost, &payload);
-		section_put(out, TAG_BUDGET, &payload);
+		parts[i].encode(context->window, &payload);
+		section_put(out, parts[i].tag, &payload);
 	}
 	payload.n = 0;
 	store_owners_encode(&context->processes, context->window, &payload);
@@ -320,49 +371,6 @@ static int head_decode(struct bytes_reader *in, struct window *window)
 	if (in->is_failed)
 		return bytes_error(in);
 	return window->end_ns < window->start_ns ? -EBADMSG : 0;
-}
-
-static int folded_decode(struct bytes_reader *in, struct window_folded *folded)
-{
-	folded->rows = bytes_get_u64(in);
-	folded->processes = bytes_get_u64(in);
-	folded->started = bytes_get_u64(in);
-	folded->ns = bytes_get_u64(in);
-	folded->unlisted = bytes_get_u64(in);
-	return in->is_failed ? -EBADMSG : 0;
-}
-
-static int sampling_decode(struct bytes_reader *in, struct window *window)
-{
-	window->sample_below_ns = bytes_get_i64(in);
-	return in->is_failed || window->sample_below_ns < 0 ? -EBADMSG : 0;
-}
-
-static int cost_decode(struct bytes_reader *in, struct window_cost *cost)
-{
-	cost->ns = bytes_get_u64(in);
-	cost->cpu_ns = bytes_get_u64(in);
-	cost->bpf_ns = bytes_get_u64(in);
-	return in->is_failed ? -EBADMSG : 0;
-}
-
-/* Skips what later versions shed and this one does not know. */
-static int budget_decode(struct bytes_reader *in, struct window_cost *cost)
-{
-	uint64_t n, i, ns;
-
-	cost->known_ns = bytes_get_u64(in);
-	cost->limited_ns = bytes_get_u64(in);
-	cost->budget_ns = bytes_get_u64(in);
-	cost->braked = bytes_get_u64(in);
-	cost->brake_below_ns = bytes_get_i64(in);
-	n = bytes_get_max(in, bytes_left(in));
-	for (i = 0; i < n && !in->is_failed; i++) {
-		ns = bytes_get_u64(in);
-		if (i < WINDOW_SHED_N)
-			cost->shed_ns[i] = ns;
-	}
-	return in->is_failed || cost->brake_below_ns < 0 ? -EBADMSG : 0;
 }
 
 static int numbers_decode(struct bytes_reader *in, const struct store_names *names, bool is_stacks,
@@ -489,6 +497,7 @@ static int section_decode(struct store_column_context *context, const struct sto
 	const uint8_t *payload = bytes_get(in, length);
 	struct bytes_reader reader = { .at = payload, .end = payload ? payload + length : NULL };
 	const struct store_section *section = section_find(tag);
+	const struct part *part = part_find(tag);
 
 	if (!payload)
 		return -EBADMSG;
@@ -500,20 +509,8 @@ static int section_decode(struct store_column_context *context, const struct sto
 		return processes_decode(context, names, &reader);
 	if (tag == TAG_OWNERS)
 		return names->is_query ? store_owners_decode(&reader, context->window) : 0;
-	if (tag == TAG_FOLDED)
-		return folded_decode(&reader, &context->window->folded);
-	if (tag == TAG_COST)
-		return cost_decode(&reader, &context->window->cost);
-	if (tag == TAG_BUDGET)
-		return budget_decode(&reader, &context->window->cost);
-	if (tag == TAG_PRESSURE)
-		return store_pressure_decode(&reader, &context->window->pressure);
-	if (tag == TAG_SPAWNS)
-		return store_spawns_decode(&reader, &context->window->spawns);
-	if (tag == TAG_HELD)
-		return store_held_decode(&reader, &context->window->held);
-	if (tag == TAG_SAMPLING)
-		return sampling_decode(&reader, context->window);
+	if (part)
+		return part->decode(&reader, context->window);
 	if (!section)
 		return -EBADMSG;
 	if (is_members(section) && (names->skips_members || context->has_members))

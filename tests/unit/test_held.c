@@ -151,15 +151,17 @@ static void held_make(struct window_held *held)
 static void test_stored_and_read(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes bytes = {};
-	struct window_held held = {}, back = {};
+	struct window_held held = {}, back;
+	struct window window = {};
 	struct bytes_reader in;
 	size_t i;
 
 	held_make(&held);
-	store_held_encode(&held, &bytes);
+	store_held_encode(&(struct window){ .held = held }, &bytes);
 	assert_false(bytes.is_failed);
 	in = (struct bytes_reader){ .at = bytes.data, .end = bytes.data + bytes.n };
-	assert_int_equal(store_held_decode(&in, &back), 0);
+	assert_int_equal(store_held_decode(&in, &window), 0);
+	back = window.held;
 	assert_int_equal(bytes_left(&in), 0);
 	assert_int_equal(back.n, held.n);
 	for (i = 0; i < held.n; i++) {
@@ -187,8 +189,9 @@ static void test_stored_and_read(void **state)
 static int decode(const uint8_t *data, size_t n)
 {
 	struct bytes_reader in = { .at = data, .end = data + n };
-	struct window_held held = {};
-	int r = store_held_decode(&in, &held);
+	struct window window = {};
+	int r = store_held_decode(&in, &window);
+	struct window_held held = window.held;
 
 	for (size_t i = 0; i < held.n; i++)
 		assert_true(held.v[i].n_by <= HELD_BY_MAX && held.v[i].tid > 0 &&
@@ -205,7 +208,7 @@ static void test_damaged(void **state)
 	unsigned int bit;
 
 	held_make(&held);
-	store_held_encode(&held, &bytes);
+	store_held_encode(&(struct window){ .held = held }, &bytes);
 	window_held_fini(&held);
 	for (i = 0; i < bytes.n; i++)
 		assert_int_equal(decode(bytes.data, i), -EBADMSG);

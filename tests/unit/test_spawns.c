@@ -182,9 +182,11 @@ static struct window_spawns spawns_make(void)
 static int decode(const struct bytes *bytes, size_t n, struct window_spawns *out)
 {
 	struct bytes_reader reader = { .at = bytes->data, .end = bytes->data + n };
+	struct window window = {};
+	int r = store_spawns_decode(&reader, &window);
 
-	*out = (struct window_spawns){};
-	return store_spawns_decode(&reader, out);
+	*out = window.spawns;
+	return r;
 }
 
 static void test_section(void **state)
@@ -193,7 +195,7 @@ static void test_section(void **state)
 	struct window_spawns spawns = spawns_make(), out;
 	size_t n;
 
-	store_spawns_encode(&spawns, &bytes);
+	store_spawns_encode(&(struct window){ .spawns = spawns }, &bytes);
 	assert_int_equal(decode(&bytes, bytes.n, &out), 0);
 	assert_int_equal(out.ns, spawns.ns);
 	assert_int_equal(out.n_others, 3);
@@ -224,7 +226,7 @@ static void test_damaged_sections(void **state)
 		memcpy(rows[1].comm, names[i + 1], strlen(names[i + 1]));
 		spawns = (struct window_spawns){ .v = rows, .n = 2 };
 		/* Behind a name of 16 bytes, the first number has a NUL for its end. */
-		store_spawns_encode(&spawns, &bytes);
+		store_spawns_encode(&(struct window){ .spawns = spawns }, &bytes);
 		assert_int_equal(decode(&bytes, bytes.n, &out), -EBADMSG);
 		window_spawns_fini(&out);
 	}
@@ -235,7 +237,7 @@ static void test_damaged_sections(void **state)
 		for (i = 0; i < ARRAY_SIZE(rows); i++)
 			snprintf(rows[i].comm, sizeof(rows[i].comm), "p%03zu", i);
 		spawns = (struct window_spawns){ .v = rows, .n = ARRAY_SIZE(rows) };
-		store_spawns_encode(&spawns, &bytes);
+		store_spawns_encode(&(struct window){ .spawns = spawns }, &bytes);
 		assert_int_equal(decode(&bytes, bytes.n, &out), -EBADMSG);
 		window_spawns_fini(&out);
 	}
