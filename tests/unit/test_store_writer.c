@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Holds the writer of the store to what it promises: windows stay for max_age, what was not synced
- * is not said to be, and a database in which a write finds damage is repaired.
+ * is not said to be, and a database in which a write finds damage is replaced.
  */
 #include <errno.h>
 #include <limits.h>
