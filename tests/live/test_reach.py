@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shows that windows in memory reach back as far as the settings say while processes come and go all
-the time: no window is missing, a process of the oldest ones is still found with its wait, and the
-daemon's RSS stays within what the settings allow. Where memory cannot hold the configured past,
-`status` says so, and is not healthy."""
+"""Shows that the past reaches back as far as [window] keep says while processes come and go all the time,
+although memory is short: the oldest windows are read from disk, none is missing, a process of the oldest ones
+is still found with its wait, and the daemon's RSS stays within what the settings allow. Where there is no
+disk and memory cannot hold the configured past, `status` says so, and is not healthy."""
 
 from harness import *
 
@@ -71,7 +71,7 @@ def check_windows(daemon):
 
 def check_full():
     daemon = Daemon(f"window.length={LENGTH}s", f"window.keep={KEEP}s", f"window.max_memory={MEMORY}",
-                    f"symbols.max_memory={SYMBOLS}", "window.max_rows=500", "store.enabled=no")
+                    f"symbols.max_memory={SYMBOLS}", "window.max_rows=500")
     daemon.cut()
     before, begun = rss(daemon), time.monotonic()
     process = storm(10 * KEEP)
@@ -87,7 +87,7 @@ def check_full():
         time.sleep(0.5)
     status = daemon.status()
     check(process.poll() is None, "processes still come and go")
-    check(reach(status) >= KEEP - SLACK, f"memory reaches back {reach(status):.0f} s of {KEEP}")
+    print(f"memory reaches back {reach(status):.0f} s of {KEEP}")
     check(not problems_of_memory(status), f"no problem of memory: {status['problems']}")
     check_windows(daemon)
     limit = {limit["name"]: limit for limit in status["limits"]}["window.max_memory"]
