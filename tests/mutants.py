@@ -73,7 +73,7 @@ MUTANTS = [Mutant(*fields) for fields in (
      "7: the BPF programs of a session stay loaded", "gate_sessions"),
     ("daemon/store/tier.c", "\tstore->sums[next].bytes += row->size;\n", "",
      "7: bytes that move to a tier are not counted there", "store_writer"),
-    ("daemon/store/downsample.c", "\t\tentry->row.max_end_ns = row->max_end_ns;\n", "",
+    ("daemon/window/window.h", "\tsum->max_end_ns = row->max_end_ns;\n", "",
      "5: the longest wait of merged windows has the time of another", "downsample"),
     ("daemon/store/intern.c", "(uint64_t)stack->names_version << 32 |", "",
      "4: a stack that was named again is stored with its old names", "live_late_names"),

@@ -7,7 +7,8 @@
 
 #include "common/array.h"
 #include "common/base.h"
-#include "common/hash_table.h"
+#include "daemon/base/key_table.h"
+#include "daemon/window/row_sums.h"
 
 struct image_entry {
 	/*
@@ -16,21 +17,6 @@ struct image_entry {
 	 */
 	uint64_t key[4];
 	uint32_t image;
-	UT_hash_handle hh;
-};
-
-struct row_entry {
-	uint64_t key[5]; /* identifies a row: thread, task state, kernel stack, user stack, waker */
-	struct window_row row;
-	const struct window_waker *waker; /* the waker of the row, borrowed; NULL: it has none */
-	uint64_t buckets[WAIT_BUCKETS];
-	UT_hash_handle hh;
-};
-
-struct sample_entry {
-	uint64_t key[3]; /* identifies a row of samples: thread, kernel stack, user stack */
-	struct window_sample sample;
-	UT_hash_handle hh;
 };
 
 /*
@@ -48,22 +34,18 @@ struct wait_entry {
 	 * time
 	 */
 	int64_t until_ns;
-	UT_hash_handle hh;
 };
 
 struct downsample {
 	struct window *out;
-	struct image_entry *images;
-	struct row_entry *rows;
-	struct wait_entry *waits;
-	struct sample_entry *samples;
-	struct io_entry *ios;
+	struct key_table images; /* of struct image_entry */
+	struct key_table waits;	 /* of struct wait_entry */
+	struct row_sums sums;
 	/* while a window is added: its thread i has the index map[i] in out->images */
 	uint32_t *map;
 	struct window_member *members;
 	size_t n_members, members_capacity;
 	bool has_folded; /* a window has rows that stand for several processes (folded rows) */
-	int error;
 };
 
 static int image_place(struct downsample *downsample, const struct window_image *image,
@@ -72,42 +54,26 @@ static int image_place(struct downsample *downsample, const struct window_image 
 	uint64_t key[4] = { image->uid, (uintptr_t)image->process };
 	struct image_entry *entry;
 	struct window_image *added;
+	bool is_new;
 
 	_Static_assert(COMM_LEN == 2 * sizeof(uint64_t), "a comm is two words");
 	memcpy(&key[2], image->comm, COMM_LEN);
-	HASH_FIND(hh, downsample->images, key, sizeof(key), entry);
-	if (entry) {
-		*out = entry->image;
-		return 0;
-	}
-	added = window_add_image(downsample->out);
-	if (!added)
-		return -ENOMEM;
-	*added = *image;
-	added->sums = (struct thread_sums){};
-	added->estimate = (struct window_estimate){};
-	added->folded = added->started = 0;
-	process_ref(image->process);
-	entry = calloc(1, sizeof(*entry));
+	entry = key_table_get(&downsample->images, key, &is_new);
 	if (!entry)
 		return -ENOMEM;
-	memcpy(entry->key, key, sizeof(key));
-	entry->image = *out = (uint32_t)downsample->out->n_images - 1;
-	HASH_ADD(hh, downsample->images, key, sizeof(entry->key), entry);
-	if (HASH_HAS(entry))
-		return 0;
-	free(entry);
-	return -ENOMEM;
-}
-
-static void sums_add(struct thread_sums *a, const struct thread_sums *b)
-{
-	uint64_t *x = (uint64_t *)a;
-	const uint64_t *y = (const uint64_t *)b;
-	size_t i;
-
-	for (i = 0; i < sizeof(*a) / sizeof(uint64_t); i++)
-		x[i] += y[i];
+	if (is_new) {
+		added = window_add_image(downsample->out);
+		if (!added)
+			return -ENOMEM;
+		*added = *image;
+		added->sums = (struct thread_sums){};
+		added->estimate = (struct window_estimate){};
+		added->folded = added->started = 0;
+		process_ref(image->process);
+		entry->image = (uint32_t)downsample->out->n_images - 1;
+	}
+	*out = entry->image;
+	return 0;
 }
 
 static int images_add(struct downsample *downsample, const struct window *window)
@@ -125,7 +91,7 @@ static int images_add(struct downsample *downsample, const struct window *window
 		if (r)
 			return r;
 		added = &downsample->out->images[downsample->map[i]];
-		sums_add(&added->sums, &window->images[i].sums);
+		thread_sums_add(&added->sums, &window->images[i].sums);
 		window_estimate_add(&added->estimate, &window->images[i].estimate);
 		window_processes_add(&added->folded, &added->started, window->images[i].folded,
 				     window->images[i].started);
@@ -133,139 +99,66 @@ static int images_add(struct downsample *downsample, const struct window *window
 	return 0;
 }
 
-static struct row_entry *row_get(struct downsample *downsample, const struct window_row *row,
-				 const struct window_waker *waker)
+static int rows_add(struct downsample *downsample, const struct window *window)
 {
-	uint64_t key[5] = { row->image, row->state, (uintptr_t)row->kernel, (uintptr_t)row->user,
-			    window_waker_id(waker, true, true) };
-	struct row_entry *entry;
-
-	HASH_FIND(hh, downsample->rows, key, sizeof(key), entry);
-	if (entry)
-		return entry;
-	entry = calloc(1, sizeof(*entry));
-	if (!entry) {
-		downsample->error = -ENOMEM;
-		return NULL;
-	}
-	memcpy(entry->key, key, sizeof(key));
-	entry->waker = waker;
-	entry->row = (struct window_row){
-		.image = row->image,
-		.state = row->state,
-		.kernel = row->kernel,
-		.user = row->user,
-	};
-	HASH_ADD(hh, downsample->rows, key, sizeof(entry->key), entry);
-	if (!HASH_HAS(entry)) {
-		free(entry);
-		downsample->error = -ENOMEM;
-		return NULL;
-	}
-	return entry;
-}
-
-/*
- * Adds the counts and times of `row` to the sum of the rows with the same thread, state, stacks and
- * waker. The sum borrows the stacks. row->image must already be the index that the thread has in
- * the merged window.
- */
-static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
-				 const struct window_waker *waker)
-{
-	struct row_entry *entry = row_get(downsample, row, waker);
-
-	if (!entry)
-		return NULL;
-	entry->row.count += row->count;
-	entry->row.blocked_ns += row->blocked_ns;
-	entry->row.runnable_ns += row->runnable_ns;
-	entry->row.throttled_ns += row->throttled_ns;
-	window_processes_add(&entry->row.processes, &entry->row.started, row->processes,
-			     row->started);
-	if (row->max_ns > entry->row.max_ns) {
-		entry->row.max_ns = row->max_ns;
-		entry->row.max_end_ns = row->max_end_ns;
-	}
-	return entry;
-}
-
-static void rows_add(struct downsample *downsample, const struct window *window)
-{
-	struct row_entry *entry;
 	size_t i;
+	int r = 0;
 
-	for (i = 0; i < window->n_rows; i++) {
+	for (i = 0; i < window->n_rows && !r; i++) {
 		struct window_row row = window->rows[i];
 
 		row.image = downsample->map[row.image];
-		entry = row_add(downsample, &row, window_row_waker(window, i));
-		if (entry)
-			window_row_add_buckets(window, &window->rows[i], entry->buckets);
+		r = row_sums_add(&downsample->sums, window, &row, window_row_waker(window, i));
 	}
+	return r;
 }
 
 static int samples_add(struct downsample *downsample, const struct window *window)
 {
-	struct sample_entry *entry;
 	size_t i;
+	int r = 0;
 
-	for (i = 0; i < window->n_samples; i++) {
+	for (i = 0; i < window->n_samples && !r; i++) {
 		struct window_sample sample = window->samples[i];
-		uint64_t key[3] = { downsample->map[sample.image], (uintptr_t)sample.kernel,
-				    (uintptr_t)sample.user };
 
-		HASH_FIND(hh, downsample->samples, key, sizeof(key), entry);
-		if (!entry) {
-			entry = calloc(1, sizeof(*entry));
-			if (!entry)
-				return -ENOMEM;
-			memcpy(entry->key, key, sizeof(key));
-			entry->sample = sample;
-			entry->sample.image = downsample->map[sample.image];
-			entry->sample.count = entry->sample.on_ns = 0;
-			entry->sample.processes = entry->sample.started = 0;
-			HASH_ADD(hh, downsample->samples, key, sizeof(entry->key), entry);
-			if (!HASH_HAS(entry)) {
-				free(entry);
-				return -ENOMEM;
-			}
-		}
-		entry->sample.count += sample.count;
-		entry->sample.on_ns += sample.on_ns;
-		window_processes_add(&entry->sample.processes, &entry->sample.started,
-				     sample.processes, sample.started);
+		sample.image = downsample->map[sample.image];
+		r = row_sums_add_sample(&downsample->sums, &sample);
 	}
-	return 0;
+	return r;
 }
 
-static struct wait_entry *wait_find(struct downsample *downsample, const struct window *window,
-				    uint32_t image, int64_t start_ns)
+/* Operations that have not ended are left out if a later window has them, too. */
+static int ios_add(struct downsample *downsample, const struct window *window, bool is_last)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < window->n_ios && !r; i++) {
+		struct window_io io = window->ios[i];
+
+		if (io.open && !is_last)
+			continue;
+		io.image = downsample->map[io.image];
+		r = row_sums_add_io(&downsample->sums, window, &io);
+	}
+	return r;
+}
+
+static struct wait_entry *wait_find(const struct downsample *downsample,
+				    const struct window *window, uint32_t image, int64_t start_ns)
 {
 	uint64_t key[2] = { window->images[image].uid, (uint64_t)start_ns };
-	struct wait_entry *entry;
 
-	HASH_FIND(hh, downsample->waits, key, sizeof(key), entry);
-	return entry;
+	return key_table_find(&downsample->waits, key);
 }
 
 static int wait_add(struct downsample *downsample, const struct window *window, uint32_t image,
 		    int64_t start_ns)
 {
-	struct wait_entry *entry;
+	uint64_t key[2] = { window->images[image].uid, (uint64_t)start_ns };
+	bool is_new;
 
-	if (wait_find(downsample, window, image, start_ns))
-		return 0;
-	entry = calloc(1, sizeof(*entry));
-	if (!entry)
-		return -ENOMEM;
-	entry->key[0] = window->images[image].uid;
-	entry->key[1] = (uint64_t)start_ns;
-	HASH_ADD(hh, downsample->waits, key, sizeof(entry->key), entry);
-	if (HASH_HAS(entry))
-		return 0;
-	free(entry);
-	return -ENOMEM;
+	return key_table_get(&downsample->waits, key, &is_new) ? 0 : -ENOMEM;
 }
 
 static int waits_index(struct downsample *downsample, struct window *const *windows, size_t n)
@@ -286,118 +179,115 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 }
 
 /*
- * Returns a row with the time that a wait took between from_ns and until_ns. `image` is the index
- * of the wait's thread in the merged window.
+ * Returns a row with the part of a wait that lies in [from_ns, until_ns). `image` is the index of
+ * the wait's thread in the merged window.
  */
-static struct window_row open_row(const struct window_open *open, uint32_t image, int64_t from_ns,
+static struct window_row wait_row(const struct window_open *wait, uint32_t image, int64_t from_ns,
 				  int64_t until_ns)
 {
-	struct window_row row = {
-		.image = image,
-		.state = open->state,
-		.kernel = open->kernel,
-		.user = open->user,
-		.blocked_ns = window_overlap_ns(open->start_ns, open->wake_ns, from_ns, until_ns),
-		.runnable_ns = window_overlap_ns(open->wake_ns, until_ns, from_ns, until_ns),
-	};
+	struct window_row row =
+		row_of_wait(wait->start_ns, wait->wake_ns, wait->throttled_ns, from_ns, until_ns);
 
-	if (open->throttled_ns)
-		row.throttled_ns = window_overlap_ns(open->wake_ns,
-						     open->wake_ns + (int64_t)open->throttled_ns,
-						     from_ns, until_ns);
+	row.image = image;
+	row.state = wait->state;
+	row.kernel = wait->kernel;
+	row.user = wait->user;
 	return row;
 }
 
+/* Adds such a row to the sums. Returns 0 or -ENOMEM. */
+static int wait_to_row(struct downsample *downsample, const struct window_open *wait,
+		       int64_t from_ns, int64_t until_ns)
+{
+	struct window_row row = wait_row(wait, downsample->map[wait->image], from_ns, until_ns);
+
+	return row_sums_add(&downsample->sums, downsample->out, &row, NULL);
+}
+
 /*
- * Returns the start of the time that no row of the merged window includes yet, of a wait that lasts
- * until the end of `window` or ends in it. Returns INT64_MIN if no window has folded rows, because
- * then no row includes any time of the wait.
+ * Sets *from_out to the start of the time that no row of the merged window includes yet, of a wait
+ * that lasts until the end of `window` or ends in it. Sets it to INT64_MIN if no window has folded
+ * rows, because then no row includes any time of the wait.
  *
  * A wait may be folded in some windows and not in others. If a window has folded it, a row that
  * stands for several processes includes its time in that window. There may be windows before such a
  * window in which the wait was not folded: no row includes the time from entry->from_ns to
- * entry->until_ns yet. This function then adds that time to a row.
+ * entry->until_ns yet. This function then adds that time to a row. Returns 0 or -ENOMEM.
  */
-static int64_t wait_from(struct downsample *downsample, const struct window *window,
-			 const struct window_open *wait)
+static int wait_from(struct downsample *downsample, const struct window *window,
+		     const struct window_open *wait, int64_t *from_out)
 {
 	struct wait_entry *entry = wait_find(downsample, window, wait->image, wait->start_ns);
-	struct window_row row;
 
+	*from_out = INT64_MIN;
 	if (!downsample->has_folded || !entry)
-		return INT64_MIN;
+		return 0;
+	*from_out = entry->from_ns;
 	if (entry->until_ns == window->start_ns && entry->from_ns < entry->until_ns)
-		return entry->from_ns;
-	if (entry->from_ns < entry->until_ns) {
-		row = open_row(wait, downsample->map[wait->image], entry->from_ns, entry->until_ns);
-		row_add(downsample, &row, NULL);
-	}
-	return window->start_ns;
+		return 0;
+	*from_out = window->start_ns;
+	if (entry->from_ns == entry->until_ns)
+		return 0;
+	return wait_to_row(downsample, wait, entry->from_ns, entry->until_ns);
 }
 
-/* Adds to a row the part of a wait that lies after from_ns. */
-static void span_to_row(struct downsample *downsample, const struct window_span *span,
-			int64_t from_ns)
+/* Adds to a row the part of a wait that lies after from_ns. `wait` is the same as the span. */
+static int span_to_row(struct downsample *downsample, const struct window_span *span,
+		       const struct window_open *wait, int64_t from_ns)
 {
-	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
-	struct window_row row = {
-		.image = downsample->map[span->image],
-		.state = span->state,
+	struct window_row row = wait_row(wait, downsample->map[span->image], from_ns, span->end_ns);
+	struct row_sum *sum;
+
+	row.count = 1;
+	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
+	row.max_end_ns = span->end_ns;
+	sum = row_sums_get(&downsample->sums, &row, NULL);
+	if (!sum)
+		return -ENOMEM;
+	window_row_add(&sum->row, &row);
+	sum->buckets[wait_bucket(row.max_ns)]++;
+	return 0;
+}
+
+static int span_add(struct downsample *downsample, const struct window *window,
+		    const struct window_span *span)
+{
+	const struct window_open wait = {
 		.kernel = span->kernel,
 		.user = span->user,
-		.count = 1,
-		.blocked_ns =
-			window_overlap_ns(span->start_ns, span->wake_ns, from_ns, span->end_ns),
-		.runnable_ns = window_overlap_ns(
-			span->wake_ns, span->end_ns,
-			from_ns > span->start_ns ? from_ns : span->start_ns, INT64_MAX),
+		.start_ns = span->start_ns,
+		.wake_ns = span->wake_ns,
 		.throttled_ns = span->throttled_ns,
-		.max_ns = ns,
-		.max_end_ns = span->end_ns,
+		.image = span->image,
+		.state = span->state,
 	};
-	struct row_entry *entry;
+	const int64_t start_ns = downsample->out->start_ns;
+	struct window_span *added;
+	int64_t from_ns;
+	int r = wait_from(downsample, window, &wait, &from_ns);
 
-	if (span->throttled_ns && from_ns > span->wake_ns)
-		row.throttled_ns = window_overlap_ns(span->wake_ns,
-						     span->wake_ns + (int64_t)span->throttled_ns,
-						     from_ns, span->end_ns);
-	entry = row_add(downsample, &row, NULL);
-	if (entry)
-		entry->buckets[wait_bucket(ns)]++;
+	if (r)
+		return r;
+	if (span->start_ns >= start_ns || from_ns > start_ns)
+		return span_to_row(downsample, span, &wait, from_ns);
+	added = window_add_span(downsample->out);
+	if (!added)
+		return -ENOMEM;
+	*added = *span;
+	added->image = downsample->map[span->image];
+	stack_ref(span->kernel);
+	stack_ref(span->user);
+	return 0;
 }
 
 static int spans_add(struct downsample *downsample, const struct window *window)
 {
-	int64_t start_ns = downsample->out->start_ns, from_ns;
-	struct window_span *added;
 	size_t i;
+	int r = 0;
 
-	for (i = 0; i < window->n_spans; i++) {
-		const struct window_span *span = &window->spans[i];
-		const struct window_open wait = {
-			.kernel = span->kernel,
-			.user = span->user,
-			.start_ns = span->start_ns,
-			.wake_ns = span->wake_ns,
-			.throttled_ns = span->throttled_ns,
-			.image = span->image,
-			.state = span->state,
-		};
-
-		from_ns = wait_from(downsample, window, &wait);
-		if (span->start_ns >= start_ns || from_ns > start_ns) {
-			span_to_row(downsample, span, from_ns);
-			continue;
-		}
-		added = window_add_span(downsample->out);
-		if (!added)
-			return -ENOMEM;
-		*added = *span;
-		added->image = downsample->map[span->image];
-		stack_ref(span->kernel);
-		stack_ref(span->user);
-	}
-	return 0;
+	for (i = 0; i < window->n_spans && !r; i++)
+		r = span_add(downsample, window, &window->spans[i]);
+	return r;
 }
 
 /*
@@ -407,73 +297,61 @@ static int spans_add(struct downsample *downsample, const struct window *window)
 static int open_keep(struct downsample *downsample, const struct window *window,
 		     const struct window_open *open)
 {
-	uint32_t image = downsample->map[open->image];
-	int64_t from_ns = open->count ? INT64_MIN : wait_from(downsample, window, open);
 	struct window_open *added = window_add_open(downsample->out);
-	struct window_row row;
+	int64_t from_ns = INT64_MIN;
+	int r = 0;
 
 	if (!added)
 		return -ENOMEM;
 	*added = *open;
-	added->image = image;
+	added->image = downsample->map[open->image];
 	stack_ref(open->kernel);
 	stack_ref(open->user);
-	if (from_ns <= downsample->out->start_ns || from_ns <= open->start_ns)
-		return 0;
-	row = open_row(open, image, from_ns, window->end_ns);
-	row_add(downsample, &row, NULL);
+	if (!open->count)
+		r = wait_from(downsample, window, open, &from_ns);
+	if (r || from_ns <= downsample->out->start_ns || from_ns <= open->start_ns)
+		return r;
 	added->count = 1;
 	added->whole_ns = (uint64_t)(window->end_ns - open->start_ns);
 	added->whole_runnable_ns =
 		window_overlap_ns(open->wake_ns, window->end_ns, INT64_MIN, INT64_MAX);
+	return wait_to_row(downsample, open, from_ns, window->end_ns);
+}
+
+/*
+ * Adds a wait that had not ended at the end of an earlier window than the last one. If it ended in
+ * a later window, or is in the last one, notes only that no row includes its time in `window` yet,
+ * because the wait is added with that later window. Else adds this time to a row. Skips a folded
+ * wait, because rows include its time already.
+ */
+static int open_pass(struct downsample *downsample, const struct window *window,
+		     const struct window_open *open)
+{
+	struct wait_entry *entry;
+	int64_t from_ns;
+	int r;
+
+	if (open->count)
+		return 0;
+	entry = wait_find(downsample, window, open->image, open->start_ns);
+	if (!entry)
+		return wait_to_row(downsample, open, window->start_ns, window->end_ns);
+	r = wait_from(downsample, window, open, &from_ns);
+	if (r)
+		return r;
+	entry->from_ns = from_ns == INT64_MIN ? window->start_ns : from_ns;
+	entry->until_ns = window->end_ns;
 	return 0;
 }
 
-/*
- * Extends the part of a wait that no row includes yet (from entry->from_ns to entry->until_ns) to
- * the end of `window`.
- */
-static void wait_extend(struct downsample *downsample, const struct window *window,
-			const struct window_open *open, struct wait_entry *entry)
-{
-	entry->from_ns = wait_from(downsample, window, open);
-	if (entry->from_ns == INT64_MIN)
-		entry->from_ns = window->start_ns;
-	entry->until_ns = window->end_ns;
-}
-
-/*
- * Handles the waits that had not ended at the end of `window`. If this is the last window, adds
- * them to the merged window as waits that have not ended. In an earlier window, there are two
- * cases. If the wait ended in a later window, or is in the last window, only notes its time in
- * `window`, because the wait is added with that later window. Otherwise, adds its time in `window`
- * to a row. Skips folded waits of earlier windows, because rows include their time already.
- */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {
-	struct wait_entry *entry;
-	struct window_row row;
 	size_t i;
 	int r = 0;
 
-	for (i = 0; i < window->n_opens && !r; i++) {
-		const struct window_open *open = &window->opens[i];
-
-		if (is_last) {
-			r = open_keep(downsample, window, open);
-			continue;
-		}
-		if (open->count)
-			continue;
-		entry = wait_find(downsample, window, open->image, open->start_ns);
-		if (entry) {
-			wait_extend(downsample, window, open, entry);
-			continue;
-		}
-		row = open_row(open, downsample->map[open->image], window->start_ns,
-			       window->end_ns);
-		row_add(downsample, &row, NULL);
-	}
+	for (i = 0; i < window->n_opens && !r; i++)
+		r = is_last ? open_keep(downsample, window, &window->opens[i])
+			    : open_pass(downsample, window, &window->opens[i]);
 	return r;
 }
 
@@ -489,62 +367,6 @@ static int members_add(struct downsample *downsample, const struct window *windo
 			.pid = window->members[i].pid,
 		};
 	downsample->n_members += window->n_members;
-	return 0;
-}
-
-/*
- * Adds the waker of the row that was just added to the merged window. `waker` is NULL if the row
- * has none.
- */
-static int waker_finish(struct downsample *downsample, const struct window_waker *waker)
-{
-	struct window_waker *added;
-
-	if (!waker)
-		return 0;
-	added = window_add_waker(downsample->out);
-	if (!added)
-		return -ENOMEM;
-	*added = *waker;
-	stack_ref(waker->kernel);
-	stack_ref(waker->user);
-	return 0;
-}
-
-static int rows_finish(struct downsample *downsample)
-{
-	struct row_entry *entry, *next;
-	uint32_t buckets[WAIT_BUCKETS];
-	struct window_row *row;
-
-	HASH_ITER (hh, downsample->rows, entry, next) {
-		window_buckets_narrow(entry->buckets, buckets);
-		row = window_add_row(downsample->out);
-		if (!row)
-			return -ENOMEM;
-		*row = entry->row;
-		stack_ref(row->kernel);
-		stack_ref(row->user);
-		if (window_row_set_buckets(downsample->out, row, buckets) ||
-		    waker_finish(downsample, entry->waker))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int samples_finish(struct downsample *downsample)
-{
-	struct sample_entry *entry, *next;
-	struct window_sample *sample;
-
-	HASH_ITER (hh, downsample->samples, entry, next) {
-		sample = window_add_sample(downsample->out);
-		if (!sample)
-			return -ENOMEM;
-		*sample = entry->sample;
-		stack_ref(sample->kernel);
-		stack_ref(sample->user);
-	}
 	return 0;
 }
 
@@ -568,6 +390,32 @@ static int window_sum(struct window *out, const struct window *window)
 	return window_pressure_add(&out->pressure, &window->pressure);
 }
 
+/* Adds what `window` has. is_last: no later window is merged with it. */
+static int window_add(struct downsample *downsample, const struct window *window, bool is_last)
+{
+	int r = window_sum(downsample->out, window);
+
+	if (r)
+		return r;
+	r = images_add(downsample, window);
+	if (r)
+		return r;
+	r = members_add(downsample, window);
+	if (r)
+		return r;
+	r = rows_add(downsample, window);
+	if (r)
+		return r;
+	r = samples_add(downsample, window);
+	if (r)
+		return r;
+	r = ios_add(downsample, window, is_last);
+	if (r)
+		return r;
+	r = spans_add(downsample, window);
+	return r ? r : opens_add(downsample, window, is_last);
+}
+
 static int downsample_run(struct downsample *downsample, struct window *const *windows, size_t n)
 {
 	struct window *out = downsample->out;
@@ -585,66 +433,31 @@ static int downsample_run(struct downsample *downsample, struct window *const *w
 	out->real_offset_ns = windows[n - 1]->real_offset_ns;
 	out->boot_offset_ns = windows[n - 1]->boot_offset_ns;
 	out->parts = 0;
-	for (i = 0; i < n && !r; i++) {
-		r = window_sum(out, windows[i]);
-		if (!r)
-			r = images_add(downsample, windows[i]);
-		if (!r)
-			r = members_add(downsample, windows[i]);
-		if (!r)
-			rows_add(downsample, windows[i]);
-		if (!r)
-			r = samples_add(downsample, windows[i]);
-		if (!r)
-			r = store_downsample_ios_add(&downsample->ios, windows[i], downsample->map,
-						     i + 1 == n);
-		if (!r)
-			r = spans_add(downsample, windows[i]);
-		if (!r)
-			r = opens_add(downsample, windows[i], i + 1 == n);
-	}
-	if (!r)
-		r = downsample->error;
-	if (!r)
-		r = samples_finish(downsample);
-	if (!r)
-		r = store_downsample_ios_finish(downsample->ios, out);
-	if (!r)
-		r = window_set_members(out, downsample->members, downsample->n_members);
-	return r ? r : rows_finish(downsample);
+	for (i = 0; i < n && !r; i++)
+		r = window_add(downsample, windows[i], i + 1 == n);
+	if (r)
+		return r;
+	r = window_set_members(out, downsample->members, downsample->n_members);
+	return r ? r : row_sums_finish(&downsample->sums, out);
 }
 
 static void downsample_fini(struct downsample *downsample)
 {
-	struct image_entry *image, *next_image;
-	struct wait_entry *wait, *next_wait;
-	struct sample_entry *sample, *next_sample;
-	struct row_entry *row, *next_row;
-
-	HASH_ITER (hh, downsample->images, image, next_image) {
-		HASH_DEL(downsample->images, image);
-		free(image);
-	}
-	HASH_ITER (hh, downsample->rows, row, next_row) {
-		HASH_DEL(downsample->rows, row);
-		free(row);
-	}
-	HASH_ITER (hh, downsample->waits, wait, next_wait) {
-		HASH_DEL(downsample->waits, wait);
-		free(wait);
-	}
-	HASH_ITER (hh, downsample->samples, sample, next_sample) {
-		HASH_DEL(downsample->samples, sample);
-		free(sample);
-	}
-	store_downsample_ios_free(&downsample->ios);
+	key_table_fini(&downsample->images);
+	key_table_fini(&downsample->waits);
+	row_sums_fini(&downsample->sums);
 	free(downsample->map);
 	free(downsample->members);
 }
 
 int store_downsample(struct window *const *windows, size_t n, struct window **out)
 {
-	struct downsample downsample = { .out = window_new() };
+	struct downsample downsample = {
+		.out = window_new(),
+		.images = KEY_TABLE(struct image_entry),
+		.waits = KEY_TABLE(struct wait_entry),
+		.sums = ROW_SUMS,
+	};
 	int r;
 
 	if (!downsample.out)

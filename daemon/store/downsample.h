@@ -14,26 +14,8 @@
 
 /*
  * Merges n windows of one run of stackd; each begins where the previous one ends. Returns 0 and
- * *out, to which the caller owns a reference; -ENOMEM; or -EOVERFLOW if the windows cannot be
- * merged because a count would be too large.
+ * *out, to which the caller owns a reference; or -ENOMEM.
  */
 int store_downsample(struct window *const *windows, size_t n, struct window **out);
-
-/*
- * These functions merge rows of I/O operations (downsample_iolat.c). The first two return 0 or
- * -ENOMEM.
- *
- * store_downsample_ios_add() adds the rows of `window` to the sums in *entries, which is NULL at
- * first. Rows of operations that have not ended are left out if is_last is false. images[]
- * translates indexes of threads: window->images[i] has the index images[i] in the merged window.
- *
- * store_downsample_ios_finish() appends the sums to the merged window `out` as rows.
- * store_downsample_ios_free() frees the sums.
- */
-struct io_entry;
-int store_downsample_ios_add(struct io_entry **entries, const struct window *window,
-			     const uint32_t *images, bool is_last);
-int store_downsample_ios_finish(struct io_entry *entries, struct window *out);
-void store_downsample_ios_free(struct io_entry **entries);
 
 #endif

@@ -2,7 +2,6 @@
 #include "daemon/window/fold.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base.h"
@@ -68,28 +67,42 @@ static int fold_run(struct fold *fold)
 {
 	int r = fold_images_init(fold);
 
-	if (!r)
-		r = fold_images_limit(fold);
-	if (!r)
-		r = fold_waits(fold);
-	if (!r)
-		r = fold_samples(fold);
-	if (!r)
-		r = fold_ios(fold);
-	if (!r)
-		r = fold_images_finish(fold);
-	if (!r)
-		r = fold_members_finish(fold);
-	fold_images_fini(fold);
-	return r;
+	if (r)
+		return r;
+	r = fold_images_limit(fold);
+	if (r)
+		return r;
+	r = fold_waits(fold);
+	if (r)
+		return r;
+	r = fold_samples(fold);
+	if (r)
+		return r;
+	r = fold_ios(fold);
+	if (r)
+		return r;
+	r = row_sums_finish(&fold->sums, fold->out);
+	if (r)
+		return r;
+	r = fold_images_finish(fold);
+	return r ? r : fold_members_finish(fold);
 }
 
 static int window_rebuild(const struct window *in, const struct window_fold_limits *limits,
 			  struct window **out)
 {
-	struct fold fold = { .in = in, .limits = limits, .out = head_copy(in) };
+	struct fold fold = {
+		.in = in,
+		.limits = limits,
+		.out = head_copy(in),
+		.places = KEY_TABLE(struct fold_place),
+		.units = KEY_TABLE(struct fold_place),
+		.sums = ROW_SUMS,
+	};
 	int r = fold.out ? fold_run(&fold) : -ENOMEM;
 
+	fold_images_fini(&fold);
+	row_sums_fini(&fold.sums);
 	if (r) {
 		window_unref(fold.out);
 		return r;
@@ -101,21 +114,23 @@ static int window_rebuild(const struct window *in, const struct window_fold_limi
 
 int window_fold(struct window *window, const struct window_fold_limits *limits, struct window **out)
 {
-	struct window view = *window;
-	bool is_changed = false;
+	struct window view = *window, *rows = NULL;
 	int r = 0;
 
 	if (limits->max_rows)
-		r = fold_preempted(&view, limits->preempted_percent, &is_changed);
+		r = fold_preempted(window, limits->preempted_percent, &rows);
 	if (r)
 		return r;
-	if (is_changed || (limits->max_rows && is_too_large(&view, limits)))
+	if (rows) {
+		view.rows = rows->rows;
+		view.n_rows = rows->n_rows;
+		view.buckets = rows->buckets;
+		view.n_buckets = rows->n_buckets;
+	}
+	if (rows || (limits->max_rows && is_too_large(&view, limits)))
 		r = window_rebuild(&view, limits, out);
 	else
 		*out = window_ref(window);
-	if (is_changed) {
-		free(view.rows);
-		free(view.buckets);
-	}
+	window_unref(rows);
 	return r;
 }

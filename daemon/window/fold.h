@@ -46,7 +46,7 @@ struct window_fold_limits {
 /*
  * Folds the window and sets *out to the folded window. If nothing has to be folded, sets *out to a
  * new reference to `window`. Folding a folded window again with the same limits changes nothing.
- * Returns 0, -ENOMEM, or -EOVERFLOW if a bucket of a summed histogram is too large.
+ * Returns 0 or -ENOMEM.
  */
 int window_fold(struct window *window, const struct window_fold_limits *limits,
 		struct window **out);

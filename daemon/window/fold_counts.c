@@ -7,12 +7,6 @@
 #include "daemon/base/hash.h"
 #include "daemon/window/fold_internal.h"
 
-/* A summed row while it is made: I/O operations are added to it one after the other. */
-struct io_sum {
-	struct window_io io;
-	uint64_t buckets[IO_BUCKETS_N];
-};
-
 static uint64_t sample_ns(const struct window_sample *sample)
 {
 	return sample->on_ns ? sample->on_ns : sample->count;
@@ -47,49 +41,25 @@ static void sample_items(const struct fold *fold, struct fold_item *items)
 
 static int sample_keep(struct fold *fold, uint32_t source)
 {
-	struct window_sample *added = window_add_sample(fold->out);
+	struct window_sample sample = fold->in->samples[source];
+	int r = fold_image_keep(fold, sample.image, &sample.image);
 
-	if (!added)
-		return -ENOMEM;
-	*added = fold->in->samples[source];
-	stack_ref(added->kernel);
-	stack_ref(added->user);
-	return fold_image_keep(fold, added->image, &added->image);
+	return r ? r : row_sums_add_sample(&fold->sums, &sample);
 }
 
-static int samples_sum(struct fold *fold, struct fold_item *items, size_t n)
+static int sample_fold(struct fold *fold, const struct fold_item *item, struct fold_target *target)
 {
-	size_t i, first = fold->out->n_samples;
-	struct fold_targets targets = {};
-	struct window_sample *added;
-	int r = fold_items_group(fold, items, n, &targets);
+	struct window_sample sample = fold->in->samples[item->source];
 
-	fold_lacks_note(fold, &targets);
-	if (!r)
-		r = fold_targets_count(fold, items, n, &targets);
-	for (i = 0; i < targets.n && !r; i++) {
-		added = window_add_sample(fold->out);
-		if (!added) {
-			r = -ENOMEM;
-			break;
-		}
-		added->kernel = stack_ref(targets.v[i].kernel);
-		added->user = stack_ref(targets.v[i].user);
-		added->image = targets.v[i].image;
-		added->processes = targets.v[i].processes;
-		added->started = targets.v[i].started;
-	}
-	for (i = 0; i < n && !r; i++) {
-		const struct window_sample *sample = &fold->in->samples[items[i].source];
-
-		added = &fold->out->samples[first + items[i].target];
-		added->count += sample->count;
-		added->on_ns += sample->on_ns;
-		fold->out->folded.ns += items[i].is_sum ? 0 : sample->on_ns;
-		fold->out->folded.rows += !items[i].is_sum;
-	}
-	free(targets.v);
-	return r;
+	sample.kernel = target->kernel;
+	sample.user = target->user;
+	sample.image = target->image;
+	sample.processes = target->processes;
+	sample.started = target->started;
+	target->processes = target->started = 0;
+	fold->out->folded.ns += item->is_sum ? 0 : sample.on_ns;
+	fold->out->folded.rows += !item->is_sum;
+	return row_sums_add_sample(&fold->sums, &sample);
 }
 
 static uint64_t stack_id(const struct stack *stack)
@@ -166,7 +136,7 @@ static int samples_fold(struct fold *fold, struct fold_item *items)
 	r = fold_items_choose(fold, items, n, false, &stay);
 	for (i = 0; i < stay && !r; i++)
 		r = sample_keep(fold, items[i].source);
-	return r ? r : samples_sum(fold, items + stay, n - stay);
+	return r ? r : fold_items_sum(fold, items + stay, n - stay, true, sample_fold);
 }
 
 int fold_samples(struct fold *fold)
@@ -225,82 +195,28 @@ static void io_items(const struct fold *fold, struct fold_item *items)
 	}
 }
 
-static int io_add(struct window *out, const struct window_io *io, const uint64_t *buckets)
-{
-	struct window_io *added = window_add_io(out);
-
-	if (!added)
-		return -ENOMEM;
-	*added = *io;
-	stack_ref(added->kernel);
-	stack_ref(added->user);
-	return window_io_set_buckets(out, added, buckets);
-}
-
 static int io_keep(struct fold *fold, uint32_t source)
 {
 	struct window_io io = fold->in->ios[source];
-	uint64_t buckets[IO_BUCKETS_N] = {};
 	int r = fold_image_keep(fold, io.image, &io.image);
 
-	window_io_add_buckets(fold->in, &io, buckets);
-	return r ? r : io_add(fold->out, &io, buckets);
+	return r ? r : row_sums_add_io(&fold->sums, fold->in, &io);
 }
 
-/* Sets the values that all operations of a summed row have in common. */
-static void io_sum_init(const struct fold *fold, const struct fold_target *target,
-			const struct fold_item *items, struct io_sum *sum)
+static int io_fold(struct fold *fold, const struct fold_item *item, struct fold_target *target)
 {
-	const struct window_io *io = &fold->in->ios[items[target->item].source];
+	struct window_io io = fold->in->ios[item->source];
 
-	sum->io = (struct window_io){
-		.kernel = target->kernel,
-		.user = target->user,
-		.image = target->image,
-		.dev = io->dev,
-		.magic = io->magic,
-		.call = io->call,
-		.layer = io->layer,
-		.op = io->op,
-		.is_slow = io->is_slow,
-	};
-	memcpy(sum->io.device, io->device, sizeof(io->device));
-}
-
-static void io_sum_add(struct fold *fold, const struct fold_item *item, struct io_sum *sum)
-{
-	const struct window_io *io = &fold->in->ios[item->source];
-
-	window_io_add(&sum->io, io);
-	window_io_add_buckets(fold->in, io, sum->buckets);
+	io.kernel = target->kernel;
+	io.user = target->user;
+	io.image = target->image;
+	io.processes = target->processes;
+	io.started = target->started;
+	target->processes = target->started = 0;
 	fold->out->folded.rows += !item->is_sum;
 	/* Slow operations are also counted in other rows: do not count their time twice. */
-	fold->out->folded.ns += item->is_sum || io->is_slow ? 0 : io->total_ns;
-}
-
-static int ios_sum(struct fold *fold, struct fold_item *items, size_t n)
-{
-	_cleanup_(freep) struct io_sum *sums = NULL;
-	struct fold_targets targets = {};
-	size_t i;
-	int r = fold_items_group(fold, items, n, &targets);
-
-	fold_lacks_note(fold, &targets);
-	if (!r) {
-		sums = calloc(targets.n + 1, sizeof(*sums));
-		r = sums ? fold_targets_count(fold, items, n, &targets) : -ENOMEM;
-	}
-	for (i = 0; i < targets.n && !r; i++)
-		io_sum_init(fold, &targets.v[i], items, &sums[i]);
-	for (i = 0; i < n && !r; i++)
-		io_sum_add(fold, &items[i], &sums[items[i].target]);
-	for (i = 0; i < targets.n && !r; i++) {
-		sums[i].io.processes = targets.v[i].processes;
-		sums[i].io.started = targets.v[i].started;
-		r = io_add(fold->out, &sums[i].io, sums[i].buckets);
-	}
-	free(targets.v);
-	return r;
+	fold->out->folded.ns += item->is_sum || io.is_slow ? 0 : io.total_ns;
+	return row_sums_add_io(&fold->sums, fold->in, &io);
 }
 
 int fold_ios(struct fold *fold)
@@ -315,5 +231,5 @@ int fold_ios(struct fold *fold)
 	r = fold_items_choose(fold, items, n, false, &stay);
 	for (i = 0; i < stay && !r; i++)
 		r = io_keep(fold, items[i].source);
-	return r ? r : ios_sum(fold, items + stay, n - stay);
+	return r ? r : fold_items_sum(fold, items + stay, n - stay, true, io_fold);
 }

@@ -358,12 +358,6 @@ static uint64_t lacks_of(const struct fold_group *groups, size_t n)
 	return most;
 }
 
-void fold_lacks_note(struct fold *fold, const struct fold_targets *targets)
-{
-	if (targets->lacks_ns > fold->out->lacks_ns)
-		fold->out->lacks_ns = targets->lacks_ns;
-}
-
 int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
 		     struct fold_targets *targets)
 {
@@ -394,8 +388,9 @@ static void target_count(void *userdata, uint64_t key, uint32_t processes, uint3
 	targets->v[key].started += started;
 }
 
-int fold_targets_count(struct fold *fold, const struct fold_item *items, size_t n,
-		       struct fold_targets *targets)
+/* Counts the processes of each summed row, and calls fold_use_add() for each item. 0 or -ENOMEM. */
+static int targets_count(struct fold *fold, const struct fold_item *items, size_t n,
+			 struct fold_targets *targets)
 {
 	struct fold_uses uses = {};
 	size_t i, before;
@@ -415,5 +410,38 @@ int fold_targets_count(struct fold *fold, const struct fold_item *items, size_t 
 	if (!r)
 		fold_uses_count(&uses, target_count, targets);
 	free(uses.v);
+	return r;
+}
+
+static int targets_add(struct fold *fold, struct fold_item *items, size_t n,
+		       struct fold_targets *targets, fold_add add)
+{
+	struct fold_target *target;
+	size_t i;
+	int r = fold_items_group(fold, items, n, targets);
+
+	if (r)
+		return r;
+	r = targets_count(fold, items, n, targets);
+	/* One item of each row first: so the rows come in the order of targets->v. */
+	for (i = 0; i < targets->n && !r; i++)
+		r = add(fold, &items[targets->v[i].item], &targets->v[i]);
+	for (i = 0; i < n && !r; i++) {
+		target = &targets->v[items[i].target];
+		if (target->item != i)
+			r = add(fold, &items[i], target);
+	}
+	return r;
+}
+
+int fold_items_sum(struct fold *fold, struct fold_item *items, size_t n, bool has_lacks,
+		   fold_add add)
+{
+	struct fold_targets targets = {};
+	int r = targets_add(fold, items, n, &targets, add);
+
+	if (has_lacks && targets.lacks_ns > fold->out->lacks_ns)
+		fold->out->lacks_ns = targets.lacks_ns;
+	free(targets.v);
 	return r;
 }

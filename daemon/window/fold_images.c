@@ -5,7 +5,6 @@
 
 #include "common/array.h"
 #include "common/base.h"
-#include "common/hash_table.h"
 #include "daemon/base/hash.h"
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"
@@ -60,38 +59,13 @@ int fold_images_init(struct fold *fold)
 	return fold_owners_init(fold);
 }
 
-static void places_free(struct fold_place **places)
-{
-	struct fold_place *place, *next;
-
-	HASH_ITER (hh, *places, place, next) {
-		HASH_DEL(*places, place);
-		free(place);
-	}
-}
-
 void fold_images_fini(struct fold *fold)
 {
-	places_free(&fold->places);
-	places_free(&fold->units);
+	key_table_fini(&fold->places);
+	key_table_fini(&fold->units);
 	fold_owners_fini(fold);
 	free(fold->images);
 	free(fold->uses.v);
-}
-
-static struct fold_place *place_add(struct fold_place **places, uint64_t key, uint32_t image)
-{
-	struct fold_place *place = calloc(1, sizeof(*place));
-
-	if (!place)
-		return NULL;
-	place->key = key;
-	place->image = image;
-	HASH_ADD(hh, *places, key, sizeof(place->key), place);
-	if (HASH_HAS(place))
-		return place;
-	free(place);
-	return NULL;
 }
 
 int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out)
@@ -158,6 +132,7 @@ int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t
 	const struct fold_image *from = &fold->images[image];
 	uint64_t key = from->hash;
 	struct fold_place *place;
+	bool is_new;
 	int r;
 
 	if (from->is_alone)
@@ -165,31 +140,30 @@ int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t
 	is_others |= from->is_others;
 	if (is_others)
 		key = fold_image_unit(fold, image);
-	HASH_FIND(hh, fold->places, &key, sizeof(key), place);
-	if (!place) {
+	place = key_table_get(&fold->places, &key, &is_new);
+	if (!place)
+		return -ENOMEM;
+	if (is_new) {
 		r = image_add(fold, image, is_others, key == UNIT_REST);
 		if (r)
 			return r;
-		place = place_add(&fold->places, key, (uint32_t)fold->out->n_images - 1);
+		place->image = (uint32_t)fold->out->n_images - 1;
 	}
-	if (!place)
-		return -ENOMEM;
 	*out = place->image;
 	return 0;
 }
 
 uint64_t fold_image_unit(struct fold *fold, uint32_t image)
 {
-	const struct fold_image *from = &fold->images[image];
-	struct fold_place *place;
+	const uint64_t unit = fold->images[image].unit;
+	struct fold_place *place = NULL;
+	bool is_new;
 
-	if (from->is_alone)
-		return from->unit;
-	HASH_FIND(hh, fold->units, &from->unit, sizeof(from->unit), place);
-	if (!place && (HASH_COUNT(fold->units) < fold->limits->max_folded ||
-		       HASH_COUNT(fold->units) < UNITS_LEAST))
-		place = place_add(&fold->units, from->unit, 0);
-	return place ? place->key : UNIT_REST;
+	if (fold->images[image].is_alone || key_table_find(&fold->units, &unit))
+		return unit;
+	if (fold->units.n < fold->limits->max_folded || fold->units.n < UNITS_LEAST)
+		place = key_table_get(&fold->units, &unit, &is_new);
+	return place ? unit : UNIT_REST;
 }
 
 /*
@@ -385,18 +359,6 @@ int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item
 	return 0;
 }
 
-static void sums_add(struct thread_sums *a, const struct thread_sums *b)
-{
-	a->on_ns += b->on_ns;
-	a->blocked_ns += b->blocked_ns;
-	a->runnable_ns += b->runnable_ns;
-	a->throttled_ns += b->throttled_ns;
-	a->switches += b->switches;
-	a->short_count += b->short_count;
-	a->short_blocked_ns += b->short_blocked_ns;
-	a->short_runnable_ns += b->short_runnable_ns;
-}
-
 /*
  * Folds the entry of a thread in in.images, if the folded window keeps no row of this thread: adds
  * the entry's times to an entry of out.images that stands for several threads.
@@ -411,7 +373,7 @@ static int image_fold(struct fold *fold, const struct fold_item *item, bool is_o
 	use.started = from->started;
 	if (r)
 		return r;
-	sums_add(&fold->out->images[place].sums, &from->sums);
+	thread_sums_add(&fold->out->images[place].sums, &from->sums);
 	window_estimate_add(&fold->out->images[place].estimate, &from->estimate);
 	fold->out->folded.rows += !from->folded;
 	return fold_use_add(fold, place, &use);
@@ -420,10 +382,7 @@ static int image_fold(struct fold *fold, const struct fold_item *item, bool is_o
 /* True if out.images has an entry for processes with the comm, exe and cgroup of this one. */
 static bool has_place(const struct fold *fold, uint32_t image)
 {
-	struct fold_place *place;
-
-	HASH_FIND(hh, fold->places, &fold->images[image].hash, sizeof(place->key), place);
-	return place;
+	return key_table_find(&fold->places, &fold->images[image].hash);
 }
 
 /*

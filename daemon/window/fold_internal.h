@@ -5,16 +5,18 @@
 /*
  * Private header of the files that implement fold.h. fold.c has window_fold(). fold_preempted.c
  * drops stacks of preempted waits. fold_images.c decides which entries of window.images stay,
- * fold_groups.c which rows are summed up into one. fold_waits.c and fold_counts.c make the rows. A
- * struct fold lives as long as one call of window_fold().
+ * fold_groups.c which rows are summed up into one. fold_waits.c and fold_counts.c give each row the
+ * name under which it is added to fold.sums. A struct fold lives as long as one call of
+ * window_fold().
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/hash_table.h"
+#include "daemon/base/key_table.h"
 #include "daemon/window/fold.h"
+#include "daemon/window/row_sums.h"
 
 #define FOLD_NONE UINT32_MAX
 
@@ -42,7 +44,6 @@ struct fold_place {
 	uint64_t key; /* hash of the entry or, for "(others)" entries, of its unit: fold_image.hash
 			 or fold_image.unit */
 	uint32_t image;
-	UT_hash_handle hh;
 };
 
 /*
@@ -69,12 +70,14 @@ struct fold {
 	const struct window_fold_limits *limits;
 	struct window *out;
 	struct fold_image *images; /* data about each entry of in.images */
-	struct fold_place *places;
+	struct key_table places;   /* of struct fold_place */
 	/*
 	 * units (cgroups) with an "(others)" entry; the member `image` of struct fold_place is not
 	 * used
 	 */
-	struct fold_place *units;
+	struct key_table units;
+	/* the rows, samples and I/O operations of `out` */
+	struct row_sums sums;
 	/* How many of the rows that are being given out each owner has got; n_owners entries. */
 	size_t *owned;
 	size_t n_owners;
@@ -122,9 +125,13 @@ struct fold_target {
 	uint32_t image; /* index in out.images */
 	uint32_t state;
 	uint32_t item; /* index of one of the items that are added to this row */
+	/* these two are 0 once a sample or an I/O operation was added */
 	uint32_t processes;
 	uint32_t started;
 	bool is_others;
+	/* where waits are added: the sum, or 1 plus an index in out.opens; else NULL and 0 */
+	struct row_sum *sum;
+	size_t open;
 };
 
 struct fold_targets {
@@ -237,30 +244,29 @@ int fold_items_choose(struct fold *fold, struct fold_item *items, size_t n, bool
 int fold_items_group(struct fold *fold, struct fold_item *items, size_t n,
 		     struct fold_targets *targets);
 
+/* Adds an item to its summed row. 0 or -ENOMEM. */
+typedef int (*fold_add)(struct fold *fold, const struct fold_item *item,
+			struct fold_target *target);
+
 /*
- * Notes in fold->out what rows lack (see window.lacks_ns). `targets` is what fold_items_group() has
- * made of rows, samples or I/O operations.
+ * Assigns each item to a summed row, counts the processes of each of these rows, and calls add()
+ * for each item. If has_lacks is true, notes in fold->out what rows lack (see window.lacks_ns). 0
+ * or -ENOMEM.
  */
-void fold_lacks_note(struct fold *fold, const struct fold_targets *targets);
+int fold_items_sum(struct fold *fold, struct fold_item *items, size_t n, bool has_lacks,
+		   fold_add add);
 
-/* Counts the processes of each summed row, and calls fold_use_add() for each item. 0 or -ENOMEM. */
-int fold_targets_count(struct fold *fold, const struct fold_item *items, size_t n,
-		       struct fold_targets *targets);
-
-/* fold_waits.c: adds rows[], spans[] and opens[] to fold->out. */
+/* fold_waits.c: adds rows[] to fold->sums, and spans[] and opens[] to fold->out. */
 int fold_waits(struct fold *fold);
 
 /*
  * fold_preempted.c: removes the stacks of the shortest preempted waits (see
- * window_fold_limits.preempted_percent). If there are such waits, replaces the arrays rows[] and
- * buckets[] of *view by new ones, which the caller frees, and sets *is_changed_out to true. *view
- * is a copy of the window and owns nothing. 0, -ENOMEM or -EOVERFLOW.
+ * window_fold_limits.preempted_percent). Sets *out to a window that has no more than the rows, or
+ * to NULL if no row loses its stacks. 0 or -ENOMEM.
  */
-int fold_preempted(struct window *view, unsigned int percent, bool *is_changed_out);
+int fold_preempted(const struct window *window, unsigned int percent, struct window **out);
 
-/*
- * fold_counts.c: fold_samples() adds the samples to fold->out, fold_ios() adds the I/O operations.
- */
+/* fold_counts.c: add the samples, and the I/O operations, to fold->sums. */
 int fold_samples(struct fold *fold);
 int fold_ios(struct fold *fold);
 

@@ -11,12 +11,6 @@
 /* The array of the window that has the item. */
 enum { FROM_ROWS, FROM_SPANS, FROM_OPENS };
 
-/* A summed row while it is made: waits are added to it one after the other. */
-struct row_sum {
-	struct window_row row;
-	uint64_t buckets[WAIT_BUCKETS];
-};
-
 /*
  * The items to be folded: first those made of rows[], then those of spans[], then those of opens[].
  * Items that the folded window keeps as they are do not belong to it.
@@ -26,45 +20,32 @@ struct wait_items {
 	size_t n;
 };
 
-static uint64_t part_ns(const struct window *in, int64_t from_ns, int64_t to_ns)
+/*
+ * Returns a row with the part of an item's time that is in the window; an empty one for waits that
+ * were folded before: their time is in other rows already.
+ */
+static struct window_row item_row(const struct window *in, const struct fold_item *item)
 {
-	return window_overlap_ns(from_ns, to_ns, in->start_ns, in->end_ns);
-}
+	const struct window_span *span;
+	const struct window_open *open;
+	struct window_row row;
 
-/* Returns a row with the part of a wait's time that is in the window. */
-static struct window_row part_row(const struct window *in, int64_t start_ns, int64_t wake_ns,
-				  int64_t end_ns, uint64_t throttled_ns)
-{
-	struct window_row row = {
-		.blocked_ns = part_ns(in, start_ns, wake_ns < end_ns ? wake_ns : end_ns),
-		.runnable_ns = part_ns(in, wake_ns, end_ns),
-	};
-
-	if (throttled_ns)
-		row.throttled_ns = part_ns(in, wake_ns, wake_ns + (int64_t)throttled_ns);
-	return row;
-}
-
-static struct window_row span_row(const struct window *in, const struct window_span *span)
-{
-	struct window_row row =
-		part_row(in, span->start_ns, span->wake_ns, span->end_ns, span->throttled_ns);
-
+	if (item->array == FROM_ROWS)
+		return in->rows[item->source];
+	if (item->array == FROM_OPENS) {
+		open = &in->opens[item->source];
+		if (open->count)
+			return (struct window_row){};
+		return row_of_wait(open->start_ns, open->wake_ns, open->throttled_ns, in->start_ns,
+				   in->end_ns);
+	}
+	span = &in->spans[item->source];
+	row = row_of_wait(span->start_ns, span->wake_ns, span->throttled_ns, in->start_ns,
+			  span->end_ns);
 	row.count = 1;
 	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
 	row.max_end_ns = span->end_ns;
 	return row;
-}
-
-/*
- * Returns a row with the part of the wait's time that is in the window. Returns an empty row for
- * waits that were folded before: their time is in other rows already.
- */
-static struct window_row open_row(const struct window *in, const struct window_open *open)
-{
-	if (open->count)
-		return (struct window_row){};
-	return part_row(in, open->start_ns, open->wake_ns, in->end_ns, open->throttled_ns);
 }
 
 static uint64_t row_ns(const struct window_row *row)
@@ -151,43 +132,13 @@ static size_t open_items(const struct fold *fold, struct fold_item *items)
 	return in->n_opens;
 }
 
-/*
- * Adds a row to `out` and takes references to its stacks. Also adds the waker, if it is not NULL.
- */
-static int row_add(struct window *out, const struct window_row *row, const uint64_t *buckets,
-		   const struct window_waker *waker)
-{
-	struct window_row *added = window_add_row(out);
-	struct window_waker *added_waker;
-	uint32_t narrow[WAIT_BUCKETS];
-	int r;
-
-	if (!added)
-		return -ENOMEM;
-	window_buckets_narrow(buckets, narrow);
-	*added = *row;
-	stack_ref(row->kernel);
-	stack_ref(row->user);
-	r = window_row_set_buckets(out, added, narrow);
-	if (r || !waker)
-		return r;
-	added_waker = window_add_waker(out);
-	if (!added_waker)
-		return -ENOMEM;
-	*added_waker = *waker;
-	stack_ref(waker->kernel);
-	stack_ref(waker->user);
-	return 0;
-}
-
 static int row_keep(struct fold *fold, uint32_t source)
 {
 	struct window_row row = fold->in->rows[source];
-	uint64_t buckets[WAIT_BUCKETS] = {};
 	int r = fold_image_keep(fold, row.image, &row.image);
 
-	window_row_add_buckets(fold->in, &fold->in->rows[source], buckets);
-	return r ? r : row_add(fold->out, &row, buckets, window_row_waker(fold->in, source));
+	return r ? r
+		 : row_sums_add(&fold->sums, fold->in, &row, window_row_waker(fold->in, source));
 }
 
 static int span_keep(struct fold *fold, uint32_t source)
@@ -222,94 +173,58 @@ static int item_keep(struct fold *fold, const struct fold_item *item)
 					 : open_keep(fold, item->source);
 }
 
-static void row_sum(struct row_sum *sum, const struct window_row *row)
-{
-	sum->row.count += row->count;
-	sum->row.blocked_ns += row->blocked_ns;
-	sum->row.runnable_ns += row->runnable_ns;
-	sum->row.throttled_ns += row->throttled_ns;
-	if (row->max_ns < sum->row.max_ns ||
-	    (row->max_ns == sum->row.max_ns && row->max_end_ns <= sum->row.max_end_ns))
-		return;
-	sum->row.max_ns = row->max_ns;
-	sum->row.max_end_ns = row->max_end_ns;
-}
-
-/* Adds an item to a summed row: a whole row, or the part of a wait that is in the window. */
-static void item_sum(struct fold *fold, const struct fold_item *item, struct row_sum *sum)
-{
-	const struct window *in = fold->in;
-	struct window_row row;
-
-	if (item->array == FROM_ROWS) {
-		row = in->rows[item->source];
-		window_row_add_buckets(in, &row, sum->buckets);
-	} else if (item->array == FROM_SPANS) {
-		row = span_row(in, &in->spans[item->source]);
-		sum->buckets[wait_bucket(row.max_ns)]++;
-	} else {
-		row = open_row(in, &in->opens[item->source]);
-	}
-	row_sum(sum, &row);
-	if (!item->is_sum)
-		fold->out->folded.ns += row_ns(&row);
-}
-
 /*
  * Returns the waker of a summed row. This is an empty one if the waits of the row have several
  * wakers, and NULL if the window has no wakers.
  */
 static const struct window_waker *target_waker(const struct fold *fold,
-					       const struct fold_target *target,
-					       const struct fold_item *items)
+					       const struct fold_item *item,
+					       const struct fold_target *target)
 {
 	static const struct window_waker nobody = {};
 
 	if (!fold->in->n_wakers)
 		return NULL;
-	return target->is_others ? &nobody : window_row_waker(fold->in, items[target->item].source);
+	return target->is_others ? &nobody : window_row_waker(fold->in, item->source);
 }
 
-static int sums_add(struct fold *fold, const struct fold_item *items,
-		    const struct fold_targets *targets, struct row_sum *sums)
+/* Returns the summed row that an item is the first to be added to; NULL when out of memory. */
+static struct row_sum *sum_begin(struct fold *fold, const struct fold_item *item,
+				 const struct fold_target *target)
 {
-	size_t i;
-	int r = 0;
+	const struct window_row row = {
+		.kernel = target->kernel,
+		.user = target->user,
+		.image = target->image,
+		.state = target->state,
+	};
+	struct row_sum *sum = row_sums_get(&fold->sums, &row, target_waker(fold, item, target));
 
-	for (i = 0; i < targets->n && !r; i++) {
-		const struct fold_target *target = &targets->v[i];
-
-		sums[i].row.kernel = target->kernel;
-		sums[i].row.user = target->user;
-		sums[i].row.image = target->image;
-		sums[i].row.state = target->state;
-		sums[i].row.processes = target->processes;
-		sums[i].row.started = target->started;
-		r = row_add(fold->out, &sums[i].row, sums[i].buckets,
-			    target_waker(fold, target, items));
+	if (sum) {
+		sum->row.processes = target->processes;
+		sum->row.started = target->started;
 	}
-	return r;
+	return sum;
 }
 
-/* Adds summed rows of the items to the folded window. */
-static int rows_sum(struct fold *fold, struct fold_item *items, size_t n)
+/* Adds an item to a summed row: a whole row, or the part of a wait that is in the window. */
+static int row_fold(struct fold *fold, const struct fold_item *item, struct fold_target *target)
 {
-	_cleanup_(freep) struct row_sum *sums = NULL;
-	struct fold_targets targets = {};
-	size_t i;
-	int r = fold_items_group(fold, items, n, &targets);
+	struct window_row row = item_row(fold->in, item);
+	struct row_sum *sum = target->sum;
 
-	fold_lacks_note(fold, &targets);
-	if (!r) {
-		sums = calloc(targets.n + 1, sizeof(*sums));
-		r = sums ? fold_targets_count(fold, items, n, &targets) : -ENOMEM;
-	}
-	for (i = 0; i < n && !r; i++)
-		item_sum(fold, &items[i], &sums[items[i].target]);
-	if (!r)
-		r = sums_add(fold, items, &targets, sums);
-	free(targets.v);
-	return r;
+	if (!sum)
+		sum = target->sum = sum_begin(fold, item, target);
+	if (!sum)
+		return -ENOMEM;
+	/* The processes were counted before. */
+	row.processes = row.started = 0;
+	row_sum_add(sum, fold->in, &row);
+	if (item->array == FROM_SPANS)
+		sum->buckets[wait_bucket(row.max_ns)]++;
+	if (!item->is_sum)
+		fold->out->folded.ns += row_ns(&row);
+	return 0;
 }
 
 static void open_sum(const struct window *in, const struct window_open *open,
@@ -330,36 +245,27 @@ static void open_sum(const struct window *in, const struct window_open *open,
 }
 
 /*
- * Adds members of opens[] that each stand for several waits which have not ended. The time of these
- * waits in the window is in rows[].
+ * Adds a wait that has not ended to a member of opens[] that stands for several ones. The time of
+ * these waits in the window is in rows[].
  */
-static int opens_sum(struct fold *fold, struct fold_item *items, size_t n)
+static int open_fold(struct fold *fold, const struct fold_item *item, struct fold_target *target)
 {
-	struct fold_targets targets = {};
-	size_t i, first = fold->out->n_opens;
 	struct window_open *added;
-	int r = fold_items_group(fold, items, n, &targets);
 
-	if (!r)
-		r = fold_targets_count(fold, items, n, &targets);
-	for (i = 0; i < targets.n && !r; i++) {
+	if (!target->open) {
 		added = window_add_open(fold->out);
-		if (!added) {
-			r = -ENOMEM;
-			break;
-		}
-		added->kernel = stack_ref(targets.v[i].kernel);
-		added->user = stack_ref(targets.v[i].user);
-		added->image = targets.v[i].image;
-		added->state = targets.v[i].state;
-		added->processes = targets.v[i].processes;
-		added->started = targets.v[i].started;
+		if (!added)
+			return -ENOMEM;
+		added->kernel = stack_ref(target->kernel);
+		added->user = stack_ref(target->user);
+		added->image = target->image;
+		added->state = target->state;
+		added->processes = target->processes;
+		added->started = target->started;
+		target->open = fold->out->n_opens;
 	}
-	for (i = 0; i < n && !r; i++)
-		open_sum(fold->in, &fold->in->opens[items[i].source],
-			 &fold->out->opens[first + items[i].target]);
-	free(targets.v);
-	return r;
+	open_sum(fold->in, &fold->in->opens[item->source], &fold->out->opens[target->open - 1]);
+	return 0;
 }
 
 /*
@@ -395,12 +301,7 @@ static size_t items_to_rows(const struct window *in, struct fold_item *items, si
 	for (i = 0; i < n; i++) {
 		if (items[i].array == FROM_OPENS && in->opens[items[i].source].count)
 			continue;
-		if (items[i].array == FROM_ROWS)
-			row = in->rows[items[i].source];
-		else if (items[i].array == FROM_SPANS)
-			row = span_row(in, &in->spans[items[i].source]);
-		else
-			row = open_row(in, &in->opens[items[i].source]);
+		row = item_row(in, &items[i]);
 		items[left] = items[i];
 		items[left].ns = row_ns(&row);
 		items[left++].extra = 0;
@@ -433,6 +334,8 @@ int fold_waits(struct fold *fold)
 	if (!r)
 		r = items_split(fold, items + rest.n, added, &rest);
 	if (!r)
-		r = opens_sum(fold, items + ended, rest.n - ended);
-	return r ? r : rows_sum(fold, items, items_to_rows(in, items, rest.n));
+		r = fold_items_sum(fold, items + ended, rest.n - ended, false, open_fold);
+	if (r)
+		return r;
+	return fold_items_sum(fold, items, items_to_rows(in, items, rest.n), true, row_fold);
 }

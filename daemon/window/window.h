@@ -524,6 +524,42 @@ static inline void window_processes_add(uint32_t *processes, uint32_t *started, 
 	*started += others_started;
 }
 
+/* Adds the sums of a thread to those of another one, or of the same one in another window. */
+static inline void thread_sums_add(struct thread_sums *sum, const struct thread_sums *more)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)more;
+
+	_Static_assert(sizeof(*sum) % sizeof(uint64_t) == 0, "thread_sums has words only");
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(uint64_t); i++)
+		to[i] += from[i];
+}
+
+/*
+ * Adds the counts and times of `row` to those of `sum`, without the histogram. The longest wait of
+ * both stays; of two equally long ones, that which ended later.
+ */
+static inline void window_row_add(struct window_row *sum, const struct window_row *row)
+{
+	sum->count += row->count;
+	sum->blocked_ns += row->blocked_ns;
+	sum->runnable_ns += row->runnable_ns;
+	sum->throttled_ns += row->throttled_ns;
+	window_processes_add(&sum->processes, &sum->started, row->processes, row->started);
+	if (row->max_ns < sum->max_ns ||
+	    (row->max_ns == sum->max_ns && row->max_end_ns <= sum->max_end_ns))
+		return;
+	sum->max_ns = row->max_ns;
+	sum->max_end_ns = row->max_end_ns;
+}
+
+static inline void window_sample_add(struct window_sample *sum, const struct window_sample *sample)
+{
+	sum->count += sample->count;
+	sum->on_ns += sample->on_ns;
+	window_processes_add(&sum->processes, &sum->started, sample->processes, sample->started);
+}
+
 static inline void window_estimate_add(struct window_estimate *sum,
 				       const struct window_estimate *estimate)
 {

@@ -128,12 +128,45 @@ static void images_make(struct window *window)
 	}
 }
 
+/* True if an earlier row has the same key: in a window, each key has one row. */
+static bool has_row(const struct window *window, const struct window_row *row)
+{
+	const struct window_row *at;
+
+	for (at = window->rows; at != row; at++)
+		if (at->image == row->image && at->state == row->state &&
+		    at->kernel == row->kernel && at->user == row->user)
+			return true;
+	return false;
+}
+
+static bool has_sample(const struct window *window, const struct window_sample *sample)
+{
+	const struct window_sample *at;
+
+	for (at = window->samples; at != sample; at++)
+		if (at->image == sample->image && at->kernel == sample->kernel &&
+		    at->user == sample->user)
+			return true;
+	return false;
+}
+
+static bool has_io(const struct window *window, const struct window_io *io)
+{
+	const struct window_io *at;
+
+	for (at = window->ios; at != io; at++)
+		if (at->image == io->image && at->layer == io->layer && at->dev == io->dev &&
+		    at->is_slow == io->is_slow && at->user == io->user)
+			return true;
+	return false;
+}
+
 static void row_make(struct window *window, uint64_t most_ns)
 {
 	uint32_t buckets[WAIT_BUCKETS] = {};
 	struct window_row *row = window_add_row(window);
 
-	row->image = (uint32_t)random_below(PIDS + 1);
 	row->state = states[random_below(n_states)];
 	row->blocked_ns = row->state & STATE_PREEMPTED ? 0 : random_below(most_ns);
 	row->runnable_ns = random_below(most_ns);
@@ -141,8 +174,13 @@ static void row_make(struct window *window, uint64_t most_ns)
 	row->count = 1 + random_below(9);
 	row->max_ns = row->blocked_ns;
 	row->max_end_ns = window->start_ns + (int64_t)random_below(5 * NS_PER_S);
-	row->kernel = stack_any();
-	row->user = stack_any();
+	do {
+		stack_unref(TAKE(row->kernel));
+		stack_unref(TAKE(row->user));
+		row->image = (uint32_t)random_below(PIDS + 1);
+		row->kernel = stack_any();
+		row->user = stack_any();
+	} while (has_row(window, row));
 	buckets[random_below(WAIT_BUCKETS)] = (uint32_t)row->count;
 	assert_int_equal(window_row_set_buckets(window, row, buckets), 0);
 }
@@ -195,16 +233,16 @@ static void counts_make(struct window *window, size_t n)
 	for (i = 0; i < n; i++) {
 		sample = window_add_sample(window);
 		*sample = (struct window_sample){
-			.image = (uint32_t)random_below(PIDS + 1),
 			.count = 1 + random_below(5),
 			.kernel = stack_any(),
 			.user = stack_any(),
 		};
+		do
+			sample->image = (uint32_t)random_below(PIDS + 1);
+		while (has_sample(window, sample));
 		sample->on_ns = sample->count * 10;
 		io = window_add_io(window);
 		*io = (struct window_io){
-			.image = (uint32_t)random_below(PIDS + 1),
-			.layer = (uint32_t)random_below(3),
 			.op = 1,
 			.dev = (uint32_t)random_below(2),
 			.count = 1 + random_below(5),
@@ -215,6 +253,10 @@ static void counts_make(struct window *window, size_t n)
 		};
 		if (io->is_slow)
 			io->user = stack_any();
+		do {
+			io->image = (uint32_t)random_below(PIDS + 1);
+			io->layer = (uint32_t)random_below(3);
+		} while (has_io(window, io));
 		buckets[5] = io->count;
 		assert_int_equal(window_io_set_buckets(window, io, buckets), 0);
 	}
@@ -613,11 +655,9 @@ static void test_few_images(void **state)
 	struct window *window = window_make(3000, 600), *out, *again;
 	size_t i, k;
 
-	for (i = 0; i < 40; i++) {
-		window->rows[i].image = 7;
-		window->rows[i].state = 2;
-		window->rows[i].blocked_ns = 4 * NS_PER_S;
-	}
+	for (i = 0; i < window->n_rows; i++)
+		if (window->rows[i].image == 7)
+			window->rows[i].blocked_ns = 4 * NS_PER_S;
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
 		out = fold_images(window, 100, 100, limits[i]);
 		assert_conserved(window, out);
