@@ -20,10 +20,7 @@ struct wait_items {
 	size_t n;
 };
 
-/*
- * Returns a row with the part of an item's time that is in the window; an empty one for waits that
- * were folded before: their time is in other rows already.
- */
+/* Returns a row with the part of an item's time that is in the window. */
 static struct window_row item_row(const struct window *in, const struct fold_item *item)
 {
 	const struct window_span *span;
@@ -34,8 +31,6 @@ static struct window_row item_row(const struct window *in, const struct fold_ite
 		return in->rows[item->source];
 	if (item->array == FROM_OPENS) {
 		open = &in->opens[item->source];
-		if (open->count)
-			return (struct window_row){};
 		return row_of_wait(open->start_ns, open->wake_ns, open->throttled_ns, in->start_ns,
 				   in->end_ns);
 	}
