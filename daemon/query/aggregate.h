@@ -117,12 +117,9 @@ struct aggregate_group {
 	bool is_last;	/* used by the caller: the group comes after those that are not */
 	/* used by the caller: what the thread waits for and who holds it; NULL: not looked up */
 	struct group_holders *holders;
-	uint64_t thread_start_ns; /* when the thread `tid` started, in ns since boot */
-	uint64_t count;
-	uint64_t on_ns;	     /* for samples: the CPU time that they stand for */
-	uint64_t blocked_ns; /* for waits: time blocked; 0 in a group of samples */
-	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* time without CPU quota, a part of runnable_ns */
+	uint64_t thread_start_ns;	   /* when the thread `tid` started, in ns since boot */
+	WAIT_MEASURES(WAIT_MEASURE_MEMBER) /* in a group of samples, only `count` is not 0 */
+	uint64_t on_ns;			   /* for samples: the CPU time that they stand for */
 	/*
 	 * the part of count, blocked_ns and runnable_ns that is an estimate: of short waits, only
 	 * some were recorded, see bpf/sample.h

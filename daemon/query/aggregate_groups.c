@@ -370,11 +370,8 @@ static void group_merge(struct aggregate_group *sum, const struct aggregate_grou
 	size_t i;
 
 	sum->state |= group->state;
-	sum->count += group->count;
+	WAIT_MEASURES_ADD(sum, group);
 	sum->on_ns += group->on_ns;
-	sum->blocked_ns += group->blocked_ns;
-	sum->runnable_ns += group->runnable_ns;
-	sum->throttled_ns += group->throttled_ns;
 	window_estimate_add(&sum->sampled, &group->sampled);
 	window_estimate_add(&sum->deducted, &group->deducted);
 	sum->is_estimate |= group->is_estimate;
@@ -634,11 +631,8 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	}
 	group->state |= item->state & ~(STATE_SEEDED | STATE_UNSEEN);
 	group->has_reason &= item->has_reason && group->reason == item->reason;
-	group->count += item->count;
+	WAIT_MEASURES_ADD(group, item);
 	group->on_ns += item->on_ns;
-	group->blocked_ns += item->blocked_ns;
-	group->runnable_ns += item->runnable_ns;
-	group->throttled_ns += item->throttled_ns;
 	window_estimate_add(&group->sampled, &item->sampled);
 	window_estimate_add(&group->deducted, &item->deducted);
 	if (!group->is_others)

@@ -113,11 +113,8 @@ struct aggregate_item {
 	bool is_idle;
 	bool is_short;
 	bool is_sample;
-	uint64_t count;
+	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t on_ns;
-	uint64_t blocked_ns;
-	uint64_t runnable_ns;
-	uint64_t throttled_ns;
 	struct window_estimate sampled;	 /* see aggregate_group.sampled */
 	struct window_estimate deducted; /* see aggregate_group.deducted */
 	uint64_t max_ns;

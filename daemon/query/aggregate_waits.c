@@ -34,10 +34,7 @@ static void item_set_row(struct aggregate_item *item, const struct window *windo
 	item->waker = window_row_waker(window, i);
 	item->processes = row->processes;
 	item->started = row->started;
-	item->count = part->count;
-	item->blocked_ns = part->blocked_ns;
-	item->runnable_ns = part->runnable_ns;
-	item->throttled_ns = part->throttled_ns;
+	WAIT_MEASURES_SET(item, part);
 	if (row->state & STATE_SAMPLED)
 		item->sampled = (struct window_estimate){
 			.count = part->count,
@@ -83,14 +80,11 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
 		return;
 	part = (struct filter_part){
-		.count = row->count,
-		.blocked_ns = row->blocked_ns,
-		.runnable_ns = row->runnable_ns,
-		.throttled_ns = row->throttled_ns,
 		.max_ns = row->max_ns,
 		.has_max = true,
 		.stands_ns = row->state & STATE_SAMPLED ? (uint64_t)window->sample_below_ns : 0,
 	};
+	WAIT_MEASURES_SET(&part, row);
 	if (!filter_has_whole_row(aggregate->filter, row->max_ns)) {
 		row_add_filtered(aggregate, window, i, info, &part);
 		return;

@@ -560,9 +560,9 @@ static void part_scale(struct filter_part *part, uint64_t max_time, double share
 
 	if ((share >= 1 && with_max) || ns >= (double)all)
 		return;
-	part->blocked_ns = (uint64_t)((double)part->blocked_ns * (ns / (double)all));
-	part->runnable_ns = (uint64_t)((double)part->runnable_ns * (ns / (double)all));
-	part->throttled_ns = (uint64_t)((double)part->throttled_ns * (ns / (double)all));
+#define SCALE(member) part->member = (uint64_t)((double)part->member * (ns / (double)all));
+	WAIT_SHARES(SCALE)
+#undef SCALE
 }
 
 bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns)

@@ -116,10 +116,7 @@ bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns);
 /* Sums over the waits of one row. After filter_row(), sums over only those waits whose length the
  * filter lets pass. */
 struct filter_part {
-	uint64_t count;
-	uint64_t blocked_ns;
-	uint64_t runnable_ns;
-	uint64_t throttled_ns;
+	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t max_ns; /* longest wait in ns; if has_max is false, only a lower bound */
 	bool has_max;
 	/*

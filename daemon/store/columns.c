@@ -61,14 +61,14 @@ static const struct store_column image_columns[] = {
 	COLUMN(struct window_image, U64, estimate.runnable_ns),
 };
 
+#define MEASURE_COLUMN(member) COLUMN(struct window_row, U64, member),
+
 static const struct store_column row_columns[] = {
-	COLUMN(struct window_row, IMAGE, image),      COLUMN(struct window_row, STACK, kernel),
-	COLUMN(struct window_row, STACK, user),	      COLUMN(struct window_row, U32, state),
-	COLUMN(struct window_row, U64, count),	      COLUMN(struct window_row, U64, blocked_ns),
-	COLUMN(struct window_row, U64, runnable_ns),  COLUMN(struct window_row, U64, max_ns),
-	COLUMN(struct window_row, TIME, max_end_ns),  COLUMN(struct window_row, U32, bucket_mask),
-	COLUMN(struct window_row, U64, throttled_ns), COLUMN(struct window_row, U32, processes),
-	COLUMN(struct window_row, U32, started),
+	COLUMN(struct window_row, IMAGE, image),     COLUMN(struct window_row, STACK, kernel),
+	COLUMN(struct window_row, STACK, user),	     COLUMN(struct window_row, U32, state),
+	COLUMN(struct window_row, U64, max_ns),	     COLUMN(struct window_row, TIME, max_end_ns),
+	COLUMN(struct window_row, U32, bucket_mask), COLUMN(struct window_row, U32, processes),
+	COLUMN(struct window_row, U32, started),     WAIT_MEASURES(MEASURE_COLUMN)
 };
 
 static const struct store_column span_columns[] = {

@@ -16,6 +16,7 @@
 #include "bpf/shared.h"
 #include "common/probe_kind.h"
 #include "daemon/process/process.h"
+#include "daemon/window/measures.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/window_held.h"
 #include "daemon/window/window_pressure.h"
@@ -93,11 +94,7 @@ struct window_owner {
 struct window_row {
 	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
-	uint64_t count;
-	uint64_t blocked_ns;
-	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* part of runnable_ns during which the thread's cgroup had no CPU
-				  quota */
+	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t max_ns;
 	int64_t max_end_ns; /* time at which the longest of the waits ended */
 	uint32_t image;	    /* index of the thread in window.images */
@@ -541,10 +538,7 @@ static inline void thread_sums_add(struct thread_sums *sum, const struct thread_
  */
 static inline void window_row_add(struct window_row *sum, const struct window_row *row)
 {
-	sum->count += row->count;
-	sum->blocked_ns += row->blocked_ns;
-	sum->runnable_ns += row->runnable_ns;
-	sum->throttled_ns += row->throttled_ns;
+	WAIT_MEASURES_ADD(sum, row);
 	window_processes_add(&sum->processes, &sum->started, row->processes, row->started);
 	if (row->max_ns < sum->max_ns ||
 	    (row->max_ns == sum->max_ns && row->max_end_ns <= sum->max_end_ns))
