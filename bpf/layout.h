@@ -421,25 +421,33 @@ struct record_thread_end {
 
 /*
  * A fork, exec or exit of a process, or its move to another control group: then only the ids, comm
- * and group_name are set. After a fork, the ids and comm are those of the child, and the
- * parent_ members those of the parent. After an exec, the ids and comm are those that the process
- * has now, and the parent_ members are the tid, start and generation that the thread had before,
- * except for parent_comm: this is the name of the parent process in each record. `uid` (the
- * thread's number in struct thread) and sums are set after an exec and, by offcpu, at an exit: they
- * are those of the thread that calls exec, or of the last thread to exit, at this moment. epoch and
- * old_comm are set only after an exec. time_ns, life_ns and cpu_ns are set only at an exit. There
- * may be several records of an exit: if threads exit at the same moment, each may see that no
- * thread is left. Then n_threads is above 1 in the first of them.
+ * and group_name are set. After a fork, the ids and comm are those of the child, and `parent` is
+ * set. After an exec, the ids and comm are those that the process has now; offcpu sets `before`.
+ * parent_comm is the name of the parent process in each record. `uid` (the thread's number in
+ * struct thread) and sums are set after an exec and, by offcpu, at an exit: they are those of the
+ * thread that calls exec, or of the last thread to exit, at this moment. epoch and old_comm are set
+ * only after an exec. time_ns, life_ns and cpu_ns are set only at an exit. There may be several
+ * records of an exit: if threads exit at the same moment, each may see that no thread is left. Then
+ * n_threads is above 1 in the first of them.
  */
 struct record_process {
 	struct record_head head;
 	__u64 uid;
 	__u64 leader_boot_ns;
-	__u64 parent_boot_ns;
+	union {
+		struct {
+			__u64 leader_boot_ns;
+			__u32 tgid;
+			__u32 exec_gen;
+		} parent; /* fork */
+		struct {
+			__u64 start_boot_ns;
+			__u32 tid;
+			__u32 exec_gen;
+		} before; /* exec: what the thread was */
+	};
 	__u32 tgid;
 	__u32 exec_gen;
-	__u32 parent_tgid;
-	__u32 parent_exec_gen;
 	char comm[COMM_LEN];
 	char old_comm[COMM_LEN];
 	__u32 is_kernel;

@@ -745,9 +745,9 @@ static __always_inline void thread_leave_image(struct record_process *r, struct 
 		thread_done(t);
 	}
 	r->uid = t->uid;
-	r->parent_tgid = t->tid;
-	r->parent_boot_ns = t->start_boot_ns;
-	r->parent_exec_gen = t->exec_gen;
+	r->before.tid = t->tid;
+	r->before.start_boot_ns = t->start_boot_ns;
+	r->before.exec_gen = t->exec_gen;
 	r->epoch = t->epoch;
 	r->sums = t->sums;
 	if (t->status == THREAD_ON_CPU)

@@ -55,9 +55,9 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 	if (!r)
 		return;
 	process_identify(r, child);
-	r->parent_boot_ns = parent->group_leader->start_boottime;
-	r->parent_tgid = parent->tgid;
-	r->parent_exec_gen = (__u32)parent->self_exec_id;
+	r->parent.leader_boot_ns = parent->group_leader->start_boottime;
+	r->parent.tgid = parent->tgid;
+	r->parent.exec_gen = (__u32)parent->self_exec_id;
 	r->group_name = name_group_id(child);
 	process_read_name(r->parent_comm, parent);
 	bpf_ringbuf_submit(r, ring_flags());

@@ -437,53 +437,104 @@ static void pids_note(const struct options *options)
 			      "processes have others");
 }
 
-/* Refuses options that exclude each other, and combinations of values that make no sense. */
-static int check_together(struct options *options)
+/* An option, and whether it was given. */
+struct given {
+	bool is_given;
+	const char *name;
+};
+
+/* Returns the name of the first option of a list that was given; NULL: none was. */
+static const char *first_given(const struct given *list, size_t n)
 {
-	if (options->socket && options->fleet)
-		return option_complain(options, "--socket and --fleet exclude each other");
-	if (options->pids.n > 0 && options->tids.n > 0)
-		return option_complain(options, "--pid and --tid exclude each other");
-	if (options->idle && options->no_idle)
-		return option_complain(options, "--idle and --no-idle exclude each other");
-	if (options->user_threads && options->kernel_threads)
-		return option_complain(options,
-				       "--user-threads and --kernel-threads exclude each other; "
-				       "without either, both are shown");
-	if (options->user_stacks && options->kernel_stacks)
-		return option_complain(options,
-				       "--user-stacks and --kernel-stacks exclude each other; "
-				       "without either, both are shown");
-	if (options->min_block_ns != WIRE_ABSENT && options->max_block_ns != WIRE_ABSENT &&
-	    options->min_block_ns > options->max_block_ns)
-		return option_complain(options, "--min-block-time is longer than --max-block-time");
-	if (options->debuginfod_ns != WIRE_ABSENT && !options->debuginfod)
-		return option_complain(options, "--debuginfod-timeout needs --debuginfod");
-	if (options->frequency != WIRE_ABSENT && options->period_ns != WIRE_ABSENT)
-		return option_complain(options, "--frequency and --count exclude each other");
-	if (options->over_time && (options->by || options->breakdown))
+	for (size_t i = 0; i < n; i++)
+		if (list[i].is_given)
+			return list[i].name;
+	return NULL;
+}
+
+#define FIRST_GIVEN(list) first_given(list, ARRAY_SIZE(list))
+
+/* Refuses pairs of options that exclude or need each other. */
+static int check_pairs(struct options *options)
+{
+	bool has_both_times =
+		options->min_block_ns != WIRE_ABSENT && options->max_block_ns != WIRE_ABSENT;
+	const struct {
+		bool is_refused;
+		const char *why;
+	} pairs[] = {
+		{ options->socket && options->fleet, "--socket and --fleet exclude each other" },
+		{ options->pids.n > 0 && options->tids.n > 0,
+		  "--pid and --tid exclude each other" },
+		{ options->idle && options->no_idle, "--idle and --no-idle exclude each other" },
+		{ options->user_threads && options->kernel_threads,
+		  "--user-threads and --kernel-threads exclude each other; without either, both "
+		  "are shown" },
+		{ options->user_stacks && options->kernel_stacks,
+		  "--user-stacks and --kernel-stacks exclude each other; without either, both are "
+		  "shown" },
+		{ has_both_times && options->min_block_ns > options->max_block_ns,
+		  "--min-block-time is longer than --max-block-time" },
+		{ options->debuginfod_ns != WIRE_ABSENT && !options->debuginfod,
+		  "--debuginfod-timeout needs --debuginfod" },
+		{ options->frequency != WIRE_ABSENT && options->period_ns != WIRE_ABSENT,
+		  "--frequency and --count exclude each other" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		if (pairs[i].is_refused)
+			return option_complain(options, "%s", pairs[i].why);
+	return 0;
+}
+
+/* Refuses what does not go with several answers: --over-time, --range and --each. */
+static int check_ranges(struct options *options)
+{
+	const bool has_each = options->each_ns != WIRE_ABSENT;
+	const struct given rows[] = { { options->by, "by" }, { options->breakdown, "breakdown" } };
+	const struct given times[] = { { options->window, "window" },
+				       { options->since, "since" },
+				       { options->until, "until" },
+				       { options->at, "at" },
+				       { has_each, "each" } };
+	const struct given several[] = { { options->ranges.n > 0, "range" }, { has_each, "each" } };
+	const struct given lines[] = { { options->over_time, "over-time" },
+				       { options->breakdown, "breakdown" },
+				       { options->reverse, "reverse" },
+				       { options->lines, "lines" } };
+	const char *row = FIRST_GIVEN(rows), *time = FIRST_GIVEN(times);
+	const char *answers = FIRST_GIVEN(several), *line = FIRST_GIVEN(lines);
+
+	if (options->over_time && row)
 		return option_complain(options, "--over-time has rows of its own: without --%s",
-				       options->by ? "by" : "breakdown");
-	if (options->ranges.n > 0 && (options->window || options->since || options->until ||
-				      options->at || options->each_ns != WIRE_ABSENT))
-		return option_complain(options, "--range and --%s exclude each other",
-				       options->window	? "window"
-				       : options->since ? "since"
-				       : options->until ? "until"
-				       : options->at	? "at"
-							: "each");
-	if ((options->each_ns != WIRE_ABSENT || options->ranges.n > 0) &&
-	    options->format->has_only_stacks)
-		return option_complain(options, "--%s has no %s output: text or json",
-				       options->ranges.n > 0 ? "range" : "each",
+				       row);
+	if (options->ranges.n > 0 && time)
+		return option_complain(options, "--range and --%s exclude each other", time);
+	if (answers && options->format->has_only_stacks)
+		return option_complain(options, "--%s has no %s output: text or json", answers,
 				       options->format->name);
-	if (options->each_ns != WIRE_ABSENT &&
-	    (options->over_time || options->breakdown || options->reverse || options->lines))
+	if (has_each && line)
 		return option_complain(options, "--each prints lines of its own: without --%s",
-				       options->over_time   ? "over-time"
-				       : options->breakdown ? "breakdown"
-				       : options->reverse   ? "reverse"
-							    : "lines");
+				       line);
+	return 0;
+}
+
+/*
+ * Refuses rows that --callers does not have, --top where all rows are needed, and options about
+ * stacks where there are none.
+ */
+static int check_rows(struct options *options)
+{
+	const struct given stacks[] = { { options->stacks, "stacks" },
+					{ options->verbose, "verbose" },
+					{ options->lines, "lines" },
+					{ options->offset, "offset" },
+					{ options->annotations, "annotations" },
+					{ options->user_stacks, "user-stacks" },
+					{ options->kernel_stacks, "kernel-stacks" } };
+	const bool has_top = options->top != WIRE_ABSENT && options->top != 0;
+	const char *stack = FIRST_GIVEN(stacks);
+
 	if (options->callers.n > 0 && options->lines)
 		return option_complain(options, "--callers and --lines exclude each other");
 	if (options->callers.n > 0 && options->by &&
@@ -492,29 +543,29 @@ static int check_together(struct options *options)
 				       "--callers shows stacks that begin with the function: "
 				       "without --by %s",
 				       options->by);
-	if (options->format->has_all_rows && options->top != WIRE_ABSENT && options->top != 0)
+	if (options->format->has_all_rows && has_top)
 		return option_complain(options,
 				       "--top does not go with %s output, whose sum is the "
 				       "whole time; leave it out",
 				       options->format->name);
-	if (options->fail && !options->format->is_for_people && options->top != WIRE_ABSENT &&
-	    options->top != 0)
+	if (options->fail && !options->format->is_for_people && has_top)
 		return option_complain(options, "--fail has to see all rows: without --top, or "
 						"with the text output");
-	if (options->is_stuck && options->by && options->format->is_for_people &&
-	    (options->stacks || options->verbose || options->lines || options->offset ||
-	     options->annotations || options->user_stacks || options->kernel_stacks))
+	if (options->is_stuck && options->by && options->format->is_for_people && stack)
 		return option_complain(options,
 				       "--by prints a line for each row, without stacks: it does "
 				       "not go with --%s",
-				       options->stacks	      ? "stacks"
-				       : options->verbose     ? "verbose"
-				       : options->lines	      ? "lines"
-				       : options->offset      ? "offset"
-				       : options->annotations ? "annotations"
-				       : options->user_stacks ? "user-stacks"
-							      : "kernel-stacks");
+				       stack);
 	return 0;
+}
+
+/* Refuses options that exclude each other, and combinations of values that make no sense. */
+static int check_together(struct options *options)
+{
+	int r = check_pairs(options);
+
+	r = r < 0 ? r : check_ranges(options);
+	return r < 0 ? r : check_rows(options);
 }
 
 /* Returns what a verb with these options prints in a format. */

@@ -180,9 +180,9 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 		.start_boot_ns = record->leader_boot_ns,
 	};
 	struct process_id parent = {
-		.pid = (int32_t)record->parent_tgid,
-		.exec_gen = record->parent_exec_gen,
-		.start_boot_ns = record->parent_boot_ns,
+		.pid = (int32_t)record->parent.tgid,
+		.exec_gen = record->parent.exec_gen,
+		.start_boot_ns = record->parent.leader_boot_ns,
 	};
 
 	const struct process_image image = {

@@ -326,30 +326,31 @@ static void functions_choose(struct probe *probe)
 	const bool has_kprobes = hook_is_allowed(probe, "kprobe") &&
 				 access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
 	struct iolat_layers *layers = probe->layers;
-	bool by_kprobe = false;
+	bool by_kprobe = false, has_fentry;
 	int r = -EOPNOTSUPP;
 	size_t i;
 
 	if (hook_is_allowed(probe, "fentry"))
 		r = method_probe(probe, METHOD_FENTRY, &layers->unseen_syncs);
-	layers->has_fentry = !r;
+	has_fentry = !r;
+	layers->has_fentry = has_fentry;
 	/*
 	 * A client's session uses tracepoints, unless the settings demand fentry: verifying the
 	 * fentry programs may take a minute.
 	 */
-	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
+	layers->has_call_functions = has_fentry && layers->top == IO_LAYER_SYSCALL &&
 				     (!probe->options.is_small || hook_is_only(probe, "fentry")) &&
 				     calls_choose(probe);
-	if (r && !has_kprobes) {
+	if (!has_fentry && !has_kprobes) {
 		functions_blind(probe, hook_is_allowed(probe, "fentry") ? "fentry" : "kprobe", r);
 		return;
 	}
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		if (!file_system_exists(i))
 			continue;
-		layers->methods[i] = !r && fentry_choose(probe, i) ? METHOD_FENTRY
-				     : has_kprobes		   ? METHOD_KPROBE
-								   : METHOD_NONE;
+		layers->methods[i] = has_fentry && fentry_choose(probe, i) ? METHOD_FENTRY
+				     : has_kprobes			   ? METHOD_KPROBE
+									   : METHOD_NONE;
 		by_kprobe |= layers->methods[i] == METHOD_KPROBE;
 	}
 	if (layers->methods[VFS] == METHOD_KPROBE) /* errors are reported by kprobes_attach() */

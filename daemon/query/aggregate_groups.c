@@ -557,8 +557,8 @@ static void group_describe(struct aggregate *aggregate, struct aggregate_group *
 }
 
 /*
- * True if the group of an item, which does not exist, would be among those that are given up next.
- * Then notes what it lacks: the item is to be added to a group of rest_get().
+ * True if the item's group, which does not exist, would be among those that are given up next. Then
+ * notes what it lacks; the caller adds the item to a group of rest_get().
  */
 static bool item_give_up(struct aggregate *aggregate, const struct aggregate_item *item)
 {

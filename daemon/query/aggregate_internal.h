@@ -96,8 +96,8 @@ enum { AGGREGATE_MEMBERS_MAX = 64 };
 
 /* Waits or samples of one thread with the same stacks, which are to be added to their group. */
 struct aggregate_item {
-	struct aggregate_key key; /* set by aggregate_item_key(), like `hash` */
-	uint64_t hash;		  /* the hash of the key */
+	struct aggregate_key key; /* set by aggregate_add() and aggregate_queue_put() */
+	uint64_t hash;		  /* set with the key */
 	const struct window_image *image;
 	const struct aggregate_image_info *info;
 	struct stack *kernel;

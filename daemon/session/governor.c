@@ -27,10 +27,10 @@ enum { WALKS_SHARE = 4 };
 #define AVERAGE_NS (10 * NS_PER_S)
 
 /*
- * How long walks must cost little before the level is lowered by one. The time doubles, up to a
- * limit, whenever the level has to be raised again soon after it was lowered. It is the least again
- * when a lower level has held for HOLD_NS and four times that time, and while walks cost far less
- * than they may.
+ * How long walks must cost little before the level is lowered by one. The time doubles, up to
+ * CALM_MAX_NS, whenever the level has to be raised again soon after it was lowered. It is CALM_NS
+ * again once a lower level has held for HOLD_NS and four times that time, and while walks cost far
+ * less than they may.
  */
 #define CALM_NS	    (3 * NS_PER_S)
 #define CALM_MAX_NS (300 * NS_PER_S)

@@ -64,9 +64,9 @@ static void add_exec(struct offcpu_builder *builder, const struct record_process
 		builder->base.dropped++;
 		return;
 	}
-	past->exec_gen = record->parent_exec_gen;
-	past->tid = record->parent_tgid;
-	past->start_boot_ns = record->parent_boot_ns;
+	past->exec_gen = record->before.exec_gen;
+	past->tid = record->before.tid;
+	past->start_boot_ns = record->before.start_boot_ns;
 	past->epoch = record->epoch;
 	past->sums = record->sums;
 	past->image = IMAGE_NONE;

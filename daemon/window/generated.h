@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_WINDOW_GENERATED_H
 
 /*
- * Frames of code that a process made at run time and that has no name, as that of an emulator. Each
- * process has such code at other addresses, so each walk through it would be a stack of its own.
+ * Frames of code that a process made at run time and that has no name, as emulators do. Such
+ * code has other addresses in each process, so each walk through it would be a stack of its own.
  * Pure; any thread.
  */
 
