@@ -336,21 +336,15 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	const int64_t length = now > s->started ? now - s->started : 0;
-	const struct wire_cost cost = {
-		.length_ns = length,
-		.cpu_ns = s->user_ns + s->system_ns,
-		.bpf_ns = s->bpf_ns != WIRE_ABSENT ? s->bpf_ns : 0,
-		.budget_ns = s->budget_ns != WIRE_ABSENT
-				     ? (int64_t)((double)s->budget_ns * (double)length / 1e9)
-				     : WIRE_ABSENT,
-		.limited_ns = length,
-		.unknown_ns = WIRE_ABSENT,
-		.braked = WIRE_ABSENT,
-		.brake_below_ns = WIRE_ABSENT,
-	};
+	struct wire_cost cost = wire_cost_absent();
 	char rss[32], maps[32];
 	int64_t bpf_ns = 0;
 
+	cost.length_ns = cost.limited_ns = length;
+	cost.cpu_ns = s->user_ns + s->system_ns;
+	cost.bpf_ns = s->bpf_ns != WIRE_ABSENT ? s->bpf_ns : 0;
+	if (s->budget_ns != WIRE_ABSENT)
+		cost.budget_ns = (int64_t)((double)s->budget_ns * (double)length / 1e9);
 	render_cost(page, &cost, WIRE_ABSENT, LABEL_WIDTH);
 	if (s->budget)
 		render_budget(page, s->budget, now);

@@ -212,12 +212,8 @@ int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **o
 
 	if (!stack || !frame)
 		return -ENOMEM;
-	*frame = (struct wire_frame){
-		.kind = "pseudo",
-		.offset = WIRE_ABSENT,
-		.file_offset = WIRE_ABSENT,
-		.file_address = WIRE_ABSENT,
-	};
+	*frame = wire_frame_absent();
+	frame->kind = "pseudo";
 	frame->name = arena_printf(stacks->arena, "[waits under %" PRId64 "us]", us);
 	stack->id = "0x0";
 	stack->frames = (struct wire_frames){ .v = frame, .n = 1 };

@@ -61,9 +61,8 @@ static int by_count(const void *x, const void *y)
 
 void snapshot_rests_init(struct wire_snapshot_reply *reply)
 {
-	reply->shown = reply->rest =
-		(struct wire_rest){ .threads = WIRE_ABSENT, .sampled_ns = WIRE_ABSENT };
-	reply->idle = (struct wire_rest){ .threads = 0, .sampled_ns = WIRE_ABSENT };
+	reply->shown = reply->rest = reply->idle = wire_rest_absent();
+	reply->idle.threads = 0;
 }
 
 void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns, int64_t sampled_ns)

@@ -274,19 +274,14 @@ int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error
 				      "the last hour has too many windows to count");
 	if (r || uname(&kernel) < 0)
 		return r ? r : -errno;
-	*reply = (struct wire_status_reply){
-		.version = STACKD_VERSION,
-		.pid = getpid(),
-		.started = started,
-		.boot_id = "",
-		.kernel = arena_strdup(answer->arena, kernel.release),
-		.windows = (int64_t)headers.n_windows,
-		.oldest = WIRE_ABSENT,
-		.newest = WIRE_ABSENT,
-		.keep_ns = LIST_NS,
-		.bpf_ns = WIRE_ABSENT,
-		.budget_ns = WIRE_ABSENT,
-	};
+	*reply = wire_status_reply_absent();
+	reply->version = STACKD_VERSION;
+	reply->pid = getpid();
+	reply->started = started;
+	reply->boot_id = "";
+	reply->kernel = arena_strdup(answer->arena, kernel.release);
+	reply->windows = (int64_t)headers.n_windows;
+	reply->keep_ns = LIST_NS;
 	for (i = 0; i < headers.n; i++) {
 		const struct header *header = &headers.v[i];
 

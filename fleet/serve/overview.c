@@ -15,8 +15,7 @@ static int missing_make(struct fleet_answer *answer, enum probe_kind kind, const
 		.missing = arena_strdup(answer->arena, message ? message : ""),
 	};
 	overview_part_missing(kind, reply);
-	reply->shown = reply->rest = reply->idle =
-		(struct wire_rest){ .threads = WIRE_ABSENT, .sampled_ns = WIRE_ABSENT };
+	reply->shown = reply->rest = reply->idle = wire_rest_absent();
 	return reply->missing ? 0 : -ENOMEM;
 }
 

@@ -283,13 +283,9 @@ static const struct wire_stack *pseudo_stack(struct arena *arena, const char *na
 
 	if (!stack || !frame || !name)
 		return NULL;
-	*frame = (struct wire_frame){
-		.kind = "pseudo",
-		.name = name,
-		.offset = WIRE_ABSENT,
-		.file_offset = WIRE_ABSENT,
-		.file_address = WIRE_ABSENT,
-	};
+	*frame = wire_frame_absent();
+	frame->kind = "pseudo";
+	frame->name = name;
 	*stack = (struct wire_stack){ .id = "0x0", .frames = { .v = frame, .n = 1 } };
 	return stack;
 }
@@ -482,8 +478,7 @@ static size_t groups_choose(const struct snapshot *snapshot, struct group **grou
 	size_t top = asked > 0 ? (size_t)asked : SIZE_MAX, n_shown = 0, i;
 	bool by_parts = snapshot->asked->is_of_overview && asked > 0;
 
-	reply->shown = reply->rest = reply->idle =
-		(struct wire_rest){ .threads = WIRE_ABSENT, .sampled_ns = WIRE_ABSENT };
+	reply->shown = reply->rest = reply->idle = wire_rest_absent();
 	for (i = 0; i < n; i++) {
 		struct group *group = groups[i];
 

@@ -36,14 +36,11 @@ static const struct wire_frame *pseudo_frame(struct arena *arena, const char *na
 {
 	struct wire_frame *frame = arena_alloc(arena, sizeof(*frame));
 
-	if (frame)
-		*frame = (struct wire_frame){
-			.kind = "pseudo",
-			.name = name,
-			.offset = WIRE_ABSENT,
-			.file_offset = WIRE_ABSENT,
-			.file_address = WIRE_ABSENT,
-		};
+	if (!frame)
+		return NULL;
+	*frame = wire_frame_absent();
+	frame->kind = "pseudo";
+	frame->name = name;
 	return frame;
 }
 
@@ -97,14 +94,12 @@ static int frames_make(struct arena *arena, char **fields, struct wire_frames *o
 	if (!frames)
 		return -ENOMEM;
 	for (i = 0; i < kinds.n; i++) {
-		frames[i] = (struct wire_frame){
-			.kind = known_kind(kinds.v[i]),
-			.name = names.v[i][0] ? names.v[i] : NULL,
-			.module = modules.v[i][0] ? modules.v[i] : NULL,
-			.offset = offsets.v[i] < 0 ? WIRE_ABSENT : offsets.v[i],
-			.file_offset = WIRE_ABSENT,
-			.file_address = WIRE_ABSENT,
-		};
+		frames[i] = wire_frame_absent();
+		frames[i].kind = known_kind(kinds.v[i]);
+		frames[i].name = names.v[i][0] ? names.v[i] : NULL;
+		frames[i].module = modules.v[i][0] ? modules.v[i] : NULL;
+		if (offsets.v[i] >= 0)
+			frames[i].offset = offsets.v[i];
 		if (!frames[i].kind)
 			return -EINVAL;
 	}
