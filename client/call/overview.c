@@ -7,10 +7,10 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
+#include "client/call/answers.h"
 #include "client/call/named.h"
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
-#include "client/call/stream.h"
 #include "client/option/options.h"
 #include "client/render/formats.h"
 #include "client/render/iolat.h"

@@ -2,7 +2,7 @@
 #include "client/call/snapshot.h"
 #include "client/call/overview.h"
 #include "client/call/ranges.h"
-#include "client/call/slices.h"
+#include "client/call/several.h"
 #include "client/verb/verb.h"
 
 enum exit_code cmd_snapshot(struct options *options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/call/slices.h"
+#include "client/call/several.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
+#include "client/call/answers.h"
 #include "client/call/named.h"
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
-#include "client/call/stream.h"
 #include "client/option/options.h"
 #include "client/render/formats.h"
 #include "common/array.h"

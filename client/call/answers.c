@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/call/stream.h"
+#include "client/call/answers.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_CALL_SLICES_H
-#define STACKD_CLIENT_CALL_SLICES_H
+#ifndef STACKD_CLIENT_CALL_SEVERAL_H
+#define STACKD_CLIENT_CALL_SEVERAL_H
 
 /*
  * A snapshot whose range is divided into slices (--each), from the options to the printed answers.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_CALL_STREAM_H
-#define STACKD_CLIENT_CALL_STREAM_H
+#ifndef STACKD_CLIENT_CALL_ANSWERS_H
+#define STACKD_CLIENT_CALL_ANSWERS_H
 
 /*
  * Prints an answer while its replies arrive, so that its rows are never in memory all together. For
