@@ -2,86 +2,162 @@
 #include "client/call/answers.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/named.h"
 #include "client/option/options.h"
 #include "client/render/formats.h"
+#include "common/array.h"
 #include "common/base.h"
 #include "common/write_error.h"
 #include "proto/codec.h"
 
-static int open_output(struct stream *stream)
-{
-	const struct options *options = stream->options;
+/* The most answers of an overview. */
+enum { OVERVIEW_ANSWERS = 3 };
 
-	stream->code = output_open(&stream->output, options->output, stream->stem,
-				   options->format->suffix, stream->now);
-	if (stream->code != EXIT_CODE_OK)
+static int open_output(struct answers *answers)
+{
+	const struct options *options = answers->options;
+
+	answers->code = output_open(&answers->output, options->output, answers->stem,
+				    options->format->suffix, answers->now);
+	if (answers->code != EXIT_CODE_OK)
 		return -EIO;
-	stream->view = snapshot_view(options, stream->output.out);
-	output_be_patient(&stream->output);
-	stream->view.page.out = stream->output.out;
-	stream->printer = options->format->stream_new(&stream->view, stream->kind);
+	answers->view = snapshot_view(options, answers->output.out);
+	answers->is_open = true;
 	return 0;
+}
+
+static int open_printer(struct answers *answers)
+{
+	int r = open_output(answers);
+
+	if (r < 0)
+		return r;
+	output_be_patient(&answers->output);
+	answers->view.page.out = answers->output.out;
+	answers->printer = answers->options->format->stream_new(&answers->view, answers->kind);
+	return 0;
+}
+
+/* Forgets the answers that have come. */
+static void answers_clear(struct answers *answers)
+{
+	for (size_t i = 0; i < answers->n; i++) {
+		free(answers->v[i].rows);
+		arena_free(answers->v[i].arena);
+	}
+	answers->n = 0;
+	answers->arena = arena_free(answers->arena);
+}
+
+/* True if the reply is a part of the answer. */
+static bool is_of_answer(const struct answers *answers, const struct collection *answer,
+			 const struct wire_snapshot_reply *reply)
+{
+	if (answers->kind == STREAM_OVERVIEW)
+		return strcmp(answer->reply.probe, reply->probe) == 0;
+	return answers->kind != STREAM_SLICES || !collection_is_whole(answer);
 }
 
 /*
  * Returns the answer that the reply is a part of; makes it if the reply is its first one. NULL if
  * there are too many.
  */
-static struct collection *answer_of(struct stream *stream, const struct wire_snapshot_reply *reply)
+static struct collection *answer_of(struct answers *answers,
+				    const struct wire_snapshot_reply *reply)
 {
-	struct collection *last = stream->n > 0 ? &stream->answers[stream->n - 1] : NULL;
+	struct collection *last = answers->n > 0 ? &answers->v[answers->n - 1] : NULL;
 
-	if (last && stream->kind == STREAM_SLICES && collection_is_whole(last)) {
-		arena_free(last->arena);
-		*last = (struct collection){};
-	}
-	if (last &&
-	    (stream->kind != STREAM_OVERVIEW || strcmp(last->reply.probe, reply->probe) == 0))
+	if (last && is_of_answer(answers, last, reply))
 		return last;
-	return stream->n < STREAM_ANSWERS ? &stream->answers[stream->n++] : NULL;
+	if (answers->kind == STREAM_OVERVIEW && answers->n == OVERVIEW_ANSWERS)
+		return NULL;
+	if (answers->kind == STREAM_SLICES && !answers->print)
+		answers_clear(answers);
+	if (array_reserve(answers->v, answers->capacity, answers->n + 1) < 0)
+		must(NULL);
+	answers->n_begun++;
+	answers->n_incomplete += !reply->coverage.complete;
+	answers->n_empty += snapshot_is_empty(answers->options, reply);
+	last = &answers->v[answers->n++];
+	*last = (struct collection){};
+	return last;
 }
 
-static int print_reply(struct stream *stream, const struct wire_snapshot_reply *reply,
+/* Prints the only answer that is in memory, below an empty line unless it is the first one. */
+static int print_each(struct answers *answers)
+{
+	int r = answers->is_open ? 0 : open_output(answers);
+
+	if (r < 0)
+		return r;
+	if (answers->n_begun > 1)
+		page_break(&answers->view.page);
+	answers->print(answers, &answers->view);
+	answers_clear(answers);
+	return output_flush(answers->output.out, answers->output.path);
+}
+
+/* Adds a reply to its answer, which is printed when it is whole. To be used as a reply_handler. */
+static int on_reply_to_keep(const struct varlink_message *message, void *context)
+{
+	struct wire_snapshot_reply reply;
+	struct answers *answers = context;
+	struct collection *answer;
+	int r;
+
+	if (!answers->arena)
+		answers->arena = must(arena_new());
+	r = snapshot_reply_decode(message, answers->arena, &reply, NULL);
+	if (r < 0)
+		return r;
+	answer = answer_of(answers, &reply);
+	r = answer ? collection_add_reply(answer, &reply) : -EINVAL;
+	if (r < 0)
+		return r;
+	answers->n_doubtful += count_doubtful_rows(&reply.rows);
+	return answers->is_each && collection_is_whole(answer) ? print_each(answers) : 0;
+}
+
+static int print_reply(struct answers *answers, const struct wire_snapshot_reply *reply,
 		       bool is_first)
 {
 	int r = collection_check_reply(reply);
 
-	if (r == 0 && !stream->printer)
-		r = open_output(stream);
+	if (r == 0 && !answers->printer)
+		r = open_printer(answers);
 	if (r < 0)
 		return r;
-	stream->options->format->stream_add(stream->printer, reply, is_first);
-	stream->has_failed = stream_finish(stream->output.out) < 0;
-	return stream->has_failed ? -EIO : 0;
+	answers->options->format->stream_add(answers->printer, reply, is_first);
+	answers->has_failed = stream_finish(answers->output.out) < 0;
+	return answers->has_failed ? -EIO : 0;
 }
 
-static int on_reply(const struct varlink_message *message, void *context)
+/* Prints a reply and keeps it without its rows. To be used as a reply_handler. */
+static int on_reply_to_print(const struct varlink_message *message, void *context)
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
 	struct wire_snapshot_reply reply;
-	struct stream *stream = context;
+	struct answers *answers = context;
 	struct collection *answer;
 	bool is_first;
 	int r = snapshot_reply_decode(message, arena, &reply, NULL);
 
 	if (r < 0)
 		return r;
-	answer = answer_of(stream, &reply);
+	answer = answer_of(answers, &reply);
 	if (!answer)
 		return -EINVAL;
 	is_first = !answer->has_reply;
-	r = print_reply(stream, &reply, is_first);
+	r = print_reply(answers, &reply, is_first);
 	answer->n += reply.rows.n;
-	stream->n_doubtful += count_doubtful_rows(&reply.rows);
+	answers->n_doubtful += count_doubtful_rows(&reply.rows);
 	if (is_first) {
-		stream->n_begun++;
-		stream->n_incomplete += !reply.coverage.complete;
-		stream->n_empty += snapshot_is_empty(stream->options, &reply);
 		answer->reply = reply;
 		answer->reply.rows = (struct wire_rows){};
 		answer->has_reply = true;
@@ -90,36 +166,65 @@ static int on_reply(const struct varlink_message *message, void *context)
 	return r;
 }
 
-enum exit_code stream_run(struct stream *stream, const struct text *request)
+enum exit_code answers_run(struct answers *answers, const struct text *request)
 {
-	enum exit_code code = call_run_named(stream->options, request, on_reply, stream, NULL),
-		       closed;
+	enum exit_code closed,
+		code = call_run_named(answers->options, request,
+				      answers->print ? on_reply_to_keep : on_reply_to_print,
+				      answers, NULL);
 	bool is_whole = code == EXIT_CODE_OK;
 
-	if (stream->code != EXIT_CODE_OK)
-		return stream->code;
-	if (!stream->printer)
+	if (is_whole && answers->print && !answers->is_each && answers->n > 0 &&
+	    !open_output(answers))
+		answers->print(answers, &answers->view);
+	if (answers->code != EXIT_CODE_OK)
+		return answers->code;
+	if (!answers->is_open)
 		return code;
-	stream->options->format->stream_end(stream->printer, is_whole);
+	if (answers->printer)
+		answers->options->format->stream_end(answers->printer, is_whole);
 	/* output_close() says why a write has failed. */
-	if (!is_whole && !stream->has_failed) {
-		output_discard(&stream->output);
+	if (!is_whole && !answers->has_failed) {
+		output_discard(&answers->output);
 		return code;
 	}
-	closed = output_close(&stream->output);
+	closed = output_close(&answers->output);
 	return closed != EXIT_CODE_OK ? closed : code;
 }
 
-const struct wire_snapshot_reply *stream_reply(const struct stream *stream, const char *probe)
+enum exit_code answers_run_snapshot(struct answers *answers, struct options *options,
+				    const char *probe, bool is_stuck)
 {
-	for (size_t i = 0; i < stream->n; i++)
-		if (!probe || strcmp(stream->answers[i].reply.probe, probe) == 0)
-			return &stream->answers[i].reply;
+	struct snapshot_request request;
+	enum exit_code code;
+	struct text text;
+
+	answers->options = options;
+	answers->stem = is_stuck ? "stuck" : probe;
+	answers->now = clock_ns(CLOCK_REALTIME);
+	if (snapshot_request_init(&request, options, probe, is_stuck, answers->now) < 0) {
+		print_message("%s", options->message);
+		return EXIT_CODE_USAGE;
+	}
+	if (!is_stuck)
+		snapshot_request_set_lines(&request, options);
+	text_init(&text, VARLINK_MAX_REPLY);
+	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
+	code = answers_run(answers, &text);
+	text_fini(&text);
+	return code;
+}
+
+const struct wire_snapshot_reply *answers_find(const struct answers *answers, const char *probe)
+{
+	for (size_t i = 0; i < answers->n; i++)
+		if (!probe || strcmp(answers->v[i].reply.probe, probe) == 0)
+			return &answers->v[i].reply;
 	return NULL;
 }
 
-void stream_fini(struct stream *stream)
+void answers_fini(struct answers *answers)
 {
-	for (size_t i = 0; i < stream->n; i++)
-		arena_free(stream->answers[i].arena);
+	answers_clear(answers);
+	free(answers->v);
 }

@@ -3,8 +3,10 @@
 #define STACKD_CLIENT_CALL_ANSWERS_H
 
 /*
- * Prints an answer while its replies arrive, so that its rows are never in memory all together. For
- * formats that can do so (struct format, stream_new). Main thread.
+ * The answers to one call, each of which comes in one or more replies: one answer, those of an
+ * overview, or those of slices or ranges. They are printed while their replies arrive, so that
+ * their rows are never in memory all together, if the format can do so (struct format, stream_new);
+ * else when they are whole. Main thread.
  */
 
 #include "client/base/exit_code.h"
@@ -15,36 +17,52 @@
 
 struct options;
 
-/* The most answers of one call: those of an overview. */
-enum { STREAM_ANSWERS = 3 };
-
-struct stream {
+struct answers {
 	const struct options *options;
 	const char *stem; /* beginning of the name of a file that --output DIR/ makes */
 	enum stream_kind kind;
 	int64_t now;
+	/* Prints the answers, which are whole. NULL: they are printed while they arrive. */
+	void (*print)(const struct answers *answers, const struct view *view);
+	bool is_each; /* print() is called for each answer, and its memory is freed then */
+
+	/*
+	 * The answers that have begun. Those that are printed while they arrive lack the rows, and
+	 * of slices only the last one is here. With is_each, so is the one that is printed next.
+	 */
+	struct arena *arena; /* memory of answers that are printed when they are whole */
+	struct collection *v;
+	size_t n;
+	size_t capacity;
+	size_t n_begun;	     /* number of all answers that have begun */
+	size_t n_incomplete; /* number of answers with gaps or losses */
+	size_t n_empty;	     /* number of answers without data, see snapshot_is_empty() */
+	size_t n_doubtful;   /* number of rows of waits that may be over */
+
 	struct output output;
 	struct view view;
-	void *printer; /* the stream of the format; NULL until the first reply has come */
-	/* the answers that have begun; their replies lack the rows; of slices, only the last one */
-	struct collection answers[STREAM_ANSWERS];
-	size_t n;
-	size_t n_incomplete; /* number of answers with gaps or losses */
-	size_t n_begun;	     /* number of all answers that have begun */
-	size_t n_doubtful;   /* number of rows of waits that may be over */
-	size_t n_empty;	     /* number of answers without data, see snapshot_is_empty() */
-	enum exit_code code; /* why the output failed */
-	bool has_failed;     /* a write has failed */
+	bool is_open;	     /* the output and its view are open */
+	void *printer;	     /* the stream of the format; NULL until the first reply has come */
+	enum exit_code code; /* why the output could not be opened */
+	bool has_failed;     /* a write of the printer has failed */
 };
 
 /*
- * Makes a call and prints its replies. The caller has set the first four members of *stream, and
- * calls stream_fini(). Prints a message if it fails.
+ * Makes a call and prints its answers. The caller has set the members above the empty line, and
+ * calls answers_fini(). Prints a message if it fails. A call that a signal ended may have no
+ * answer.
  */
-enum exit_code stream_run(struct stream *stream, const struct text *request);
-void stream_fini(struct stream *stream);
+enum exit_code answers_run(struct answers *answers, const struct text *request);
+void answers_fini(struct answers *answers);
 
-/* Returns the first reply of the answer of a probe, without its rows; NULL if there is none. */
-const struct wire_snapshot_reply *stream_reply(const struct stream *stream, const char *probe);
+/*
+ * Makes the Snapshot call that the options ask for, and prints its answers. The caller has set
+ * `kind`, `print` and `is_each`, and calls answers_fini(). Prints a message if it fails.
+ */
+enum exit_code answers_run_snapshot(struct answers *answers, struct options *options,
+				    const char *probe, bool is_stuck);
+
+/* Returns the answer of a probe, or the first one if probe is NULL; NULL if there is none. */
+const struct wire_snapshot_reply *answers_find(const struct answers *answers, const char *probe);
 
 #endif

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/call/overview.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "client/base/message.h"
-#include "client/base/term.h"
 #include "client/call/answers.h"
-#include "client/call/named.h"
-#include "client/call/output.h"
 #include "client/call/snapshot.h"
 #include "client/option/options.h"
 #include "client/render/formats.h"
-#include "client/render/iolat.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
@@ -78,37 +73,6 @@ static enum exit_code check_options(const struct options *options)
 	print_message("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
 		      value ? " " : "", value ? value : "");
 	return EXIT_CODE_USAGE;
-}
-
-/* The answers of an overview. */
-struct answers {
-	struct collection waits;
-	struct collection samples;
-	struct collection io;
-	const char *no_samples; /* why there are no samples; NULL: there are, or nobody ran */
-	const char *no_io;	/* why there is no I/O; NULL: there is, or nobody did any */
-};
-
-/* Adds a reply to the answer about its probe. To be used as a reply_handler. */
-static int answers_add(const struct varlink_message *message, void *context)
-{
-	struct answers *answers = context;
-	struct wire_snapshot_reply reply;
-	int r = snapshot_reply_decode(message, answers->waits.arena, &reply, NULL);
-	bool is_io;
-
-	if (r < 0)
-		return r;
-	is_io = reply_is_iolat(&reply);
-	if (!is_io && strcmp(reply.probe, "oncpu") != 0)
-		return collection_add_reply(&answers->waits, &reply);
-	if (is_io)
-		answers->no_io = reply.missing;
-	else
-		answers->no_samples = reply.missing;
-	if (reply.missing || reply.coverage.windows == 0)
-		return 0;
-	return collection_add_reply(is_io ? &answers->io : &answers->samples, &reply);
 }
 
 /* True if the text is one screen, with a line for each row. */
@@ -185,98 +149,64 @@ static enum exit_code check_complete(const struct options *options, const struct
 	return code;
 }
 
-static enum exit_code print(const struct options *options, const struct answers *answers,
-			    int64_t now)
-{
-	const struct overview overview = {
-		.waits = &answers->waits.reply,
-		.samples = answers->samples.has_reply ? &answers->samples.reply : NULL,
-		.io = answers->io.has_reply ? &answers->io.reply : NULL,
-		.no_samples = answers->no_samples,
-		.no_io = answers->no_io,
-	};
-	struct output output;
-	struct view view;
-	enum exit_code code;
-
-	code = output_open(&output, options->output, "overview", options->format->suffix, now);
-	if (code != EXIT_CODE_OK)
-		return code;
-	view = snapshot_view(options, output.out);
-	view.top = options->top != WIRE_ABSENT ? options->top
-		   : is_by_parent(options)     ? 0
-					       : rows_default(options);
-	options->format->overview(&view, &overview);
-	code = output_close(&output);
-	return code != EXIT_CODE_OK ? code : check_complete(options, &overview);
-}
-
-/* Prints the answers when all replies have arrived. */
-static enum exit_code run_whole(const struct options *options, const struct text *request,
-				int64_t now)
-{
-	struct arena *arena = must(arena_new());
-	struct answers answers = { .waits.arena = arena,
-				   .samples.arena = arena,
-				   .io.arena = arena };
-	enum exit_code code = call_run_named(options, request, answers_add, &answers, NULL);
-
-	if (code == EXIT_CODE_OK)
-		code = print(options, &answers, now);
-	free(answers.waits.rows);
-	free(answers.samples.rows);
-	free(answers.io.rows);
-	arena_free(arena);
-	return code;
-}
-
-/* Returns the reply, or NULL if it is in the place of an answer that does not exist. */
-static const struct wire_snapshot_reply *reply_if_any(const struct wire_snapshot_reply *reply)
+/* Returns the answer, or NULL if it is in the place of one that does not exist. */
+static const struct wire_snapshot_reply *answer_if_any(const struct wire_snapshot_reply *reply)
 {
 	return reply && !reply->missing && reply->coverage.windows > 0 ? reply : NULL;
 }
 
-/* Prints the answers while their replies arrive. */
-static enum exit_code run_stream(const struct options *options, const struct text *request,
-				 int64_t now)
+static struct overview overview_of(const struct answers *answers)
 {
-	_cleanup_(stream_fini) struct stream stream = {
-		.options = options,
-		.stem = "overview",
-		.kind = STREAM_OVERVIEW,
-		.now = now,
-	};
-	enum exit_code code = stream_run(&stream, request);
-	const struct wire_snapshot_reply *samples = stream_reply(&stream, "oncpu");
-	const struct wire_snapshot_reply *io = stream_reply(&stream, "iolat");
-	const struct overview overview = {
-		.waits = stream_reply(&stream, NULL),
-		.samples = reply_if_any(samples),
-		.io = reply_if_any(io),
+	const struct wire_snapshot_reply *samples = answers_find(answers, "oncpu");
+	const struct wire_snapshot_reply *io = answers_find(answers, "iolat");
+
+	return (struct overview){
+		.waits = answers_find(answers, NULL),
+		.samples = answer_if_any(samples),
+		.io = answer_if_any(io),
 		.no_samples = samples ? samples->missing : NULL,
 		.no_io = io ? io->missing : NULL,
 	};
+}
 
-	return code == EXIT_CODE_OK ? check_complete(options, &overview) : code;
+static void print(const struct answers *answers, const struct view *view)
+{
+	const struct options *options = answers->options;
+	const struct overview overview = overview_of(answers);
+	struct view with = *view;
+
+	with.top = options->top != WIRE_ABSENT ? options->top
+		   : is_by_parent(options)     ? 0
+					       : rows_default(options);
+	options->format->overview(&with, &overview);
 }
 
 enum exit_code overview_run(struct options *options)
 {
-	int64_t now = clock_ns(CLOCK_REALTIME);
+	_cleanup_(answers_fini) struct answers answers = {
+		.options = options,
+		.stem = "overview",
+		.kind = STREAM_OVERVIEW,
+		.now = clock_ns(CLOCK_REALTIME),
+		.print = options->format->stream_new ? NULL : print,
+	};
 	enum exit_code code = check_options(options);
 	struct snapshot_request request;
+	struct overview overview;
 	struct text text;
 
 	if (code != EXIT_CODE_OK)
 		return code;
-	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
+	if (snapshot_request_init(&request, options, "offcpu", false, answers.now) < 0) {
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
 	text_init(&text, VARLINK_MAX_REPLY);
 	request_encode(options, &request, &text);
-	code = options->format->stream_new ? run_stream(options, &text, now)
-					   : run_whole(options, &text, now);
+	code = answers_run(&answers, &text);
 	text_fini(&text);
-	return code;
+	if (code != EXIT_CODE_OK || answers.n == 0)
+		return code;
+	overview = overview_of(&answers);
+	return check_complete(options, &overview);
 }

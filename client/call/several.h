@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_CALL_SEVERAL_H
 
 /*
- * A snapshot whose range is divided into slices (--each), from the options to the printed answers.
- * If it fails, it prints a message on standard error before it returns. Main thread.
+ * A snapshot with several answers, from the options to what is printed: of the slices of a range
+ * (--each), or of several ranges (--range), which come in the order of the options. If it fails, it
+ * prints a message on standard error before it returns. Main thread.
  */
 
 #include "client/base/exit_code.h"
@@ -12,5 +13,6 @@
 struct options;
 
 enum exit_code slices_run(struct options *options, const char *probe);
+enum exit_code ranges_run(struct options *options, const char *probe);
 
 #endif

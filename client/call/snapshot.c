@@ -10,8 +10,6 @@
 #include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/answers.h"
-#include "client/call/named.h"
-#include "client/call/output.h"
 #include "client/option/options.h"
 #include "client/option/range.h"
 #include "client/render/coverage.h"
@@ -371,25 +369,6 @@ bool snapshot_is_empty(const struct options *options, const struct wire_snapshot
 	       (options_name_somebody(options) && reply->totals.threads == 0);
 }
 
-static enum exit_code print(const struct options *options, const char *probe, bool is_stuck,
-			    const struct wire_snapshot_reply *reply, int64_t now)
-{
-	struct output output;
-	enum exit_code code;
-	struct view view;
-
-	code = output_open(&output, options->output, is_stuck ? "stuck" : probe,
-			   options->format->suffix, now);
-	if (code != EXIT_CODE_OK)
-		return code;
-	view = snapshot_view(options, output.out);
-	snapshot_render(options, &view, is_stuck, reply);
-	code = output_close(&output);
-	if (code == EXIT_CODE_OK)
-		code = check_found(options, reply, count_doubtful_rows(&reply->rows));
-	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, NULL, reply);
-}
-
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)
 {
 	int64_t threads;
@@ -397,61 +376,24 @@ enum exit_code snapshot_run(struct options *options, const char *probe, bool is_
 	return snapshot_run_seen(options, probe, is_stuck, &threads);
 }
 
-/* Prints the answer while its replies arrive. */
-static enum exit_code run_stream(const struct options *options, const char *stem,
-				 const struct text *request, int64_t now, int64_t *threads_out)
+static void print(const struct answers *answers, const struct view *view)
 {
-	_cleanup_(stream_fini) struct stream stream = {
-		.options = options,
-		.stem = stem,
-		.now = now,
-	};
-	enum exit_code code = stream_run(&stream, request);
-	const struct wire_snapshot_reply *reply = stream_reply(&stream, NULL);
-
-	*threads_out = reply ? reply->totals.threads : 0;
-	if (code == EXIT_CODE_OK)
-		code = check_found(options, reply, stream.n_doubtful);
-	return code == EXIT_CODE_OK ? snapshot_check_complete(options, NULL, reply) : code;
-}
-
-/* Prints the answer when all replies have arrived. */
-static enum exit_code run_whole(const struct options *options, const char *probe, bool is_stuck,
-				const struct text *request, int64_t now, int64_t *threads_out)
-{
-	struct collection collection = { .arena = must(arena_new()) };
-	enum exit_code code = call_run_named(options, request, collection_add, &collection, NULL);
-
-	if (code == EXIT_CODE_OK)
-		code = print(options, probe, is_stuck, &collection.reply, now);
-	*threads_out = collection.has_reply ? collection.reply.totals.threads : 0;
-	free(collection.rows);
-	arena_free(collection.arena);
-	return code;
+	snapshot_render(answers->options, view, answers->options->is_stuck, &answers->v[0].reply);
 }
 
 enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
 				 int64_t *threads_out)
 {
 	bool is_stream = options->format->stream_new && !(is_stuck && options->format->stuck);
-	int64_t now = clock_ns(CLOCK_REALTIME);
-	struct snapshot_request request;
-	enum exit_code code;
-	struct text text;
+	_cleanup_(answers_fini) struct answers answers = {
+		.kind = STREAM_ANSWER,
+		.print = is_stream ? NULL : print,
+	};
+	enum exit_code code = answers_run_snapshot(&answers, options, probe, is_stuck);
+	const struct wire_snapshot_reply *reply = answers_find(&answers, NULL);
 
-	*threads_out = 0;
-	if (snapshot_request_init(&request, options, probe, is_stuck, now) < 0) {
-		print_message("%s", options->message);
-		return EXIT_CODE_USAGE;
-	}
-	if (!is_stuck)
-		snapshot_request_set_lines(&request, options);
-	text_init(&text, VARLINK_MAX_REPLY);
-	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
-	if (is_stream)
-		code = run_stream(options, is_stuck ? "stuck" : probe, &text, now, threads_out);
-	else
-		code = run_whole(options, probe, is_stuck, &text, now, threads_out);
-	text_fini(&text);
-	return code;
+	*threads_out = reply ? reply->totals.threads : 0;
+	if (code == EXIT_CODE_OK && reply)
+		code = check_found(options, reply, answers.n_doubtful);
+	return code == EXIT_CODE_OK && reply ? snapshot_check_complete(options, NULL, reply) : code;
 }

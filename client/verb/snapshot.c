@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/call/snapshot.h"
 #include "client/call/overview.h"
-#include "client/call/ranges.h"
 #include "client/call/several.h"
 #include "client/verb/verb.h"
 
