@@ -81,7 +81,7 @@ MUTANTS = [Mutant(*fields) for fields in (
      "5: a loss that a later version wrote is not shown", "window_blob"),
     ("daemon/process/table.c", "\t\trestore_comm(process);\n", "",
      "4: a process has the name of what it executed later", "process"),
-    ("daemon/process/maps.c", "mappings->items[low].start < map->end;", "mappings->items[low].start <= map->end;",
+    ("daemon/process/maps.c", "mappings->items[first].start < map->end;", "mappings->items[first].start <= map->end;",
      "4: a library that was unmapped below another is forgotten", "process"),
     ("daemon/process/perf_map.c", "\t\tuser_discharge(map->user, map->bytes);\n\t\tuser_put",
      "\t\tuser_put", "7: what a user's freed maps took stays counted", "perf_map"),

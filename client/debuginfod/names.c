@@ -14,6 +14,7 @@
 #include "client/debuginfod/fetch.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 
 enum {
 	QUERIES_MAX = 65536, /* the maximum number of addresses in one file */
@@ -117,17 +118,7 @@ static struct wanted *wanted_get(struct names *names, const char *build_id, cons
 /* Returns the index of the first query of the file with an address from `address` on. */
 static size_t query_index(const struct fetch_file *file, uint64_t address)
 {
-	size_t low = 0, high = file->n_queries;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->queries[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(file->n_queries, i, file->queries[i].address < address);
 }
 
 void names_want(struct names *names, const char *build_id, const char *module, uint64_t address)

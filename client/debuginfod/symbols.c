@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "common/demangle.h"
+#include "common/search.h"
 
 enum {
 	SECTIONS_MAX = 65536,
@@ -203,17 +204,7 @@ static unsigned int symbol_rank(const Elf64_Sym *symbol)
 /* Returns the index of the first query with an address from `address` on. */
 static size_t query_from(const struct symbol_query *queries, size_t n, uint64_t address)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (queries[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(n, i, queries[i].address < address);
 }
 
 /* Makes the symbol the candidate for the addresses that it has, unless they have a better one. */

@@ -10,6 +10,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 #include "daemon/holder/internal.h"
 
 /* DESCRIPTORS_MAX: the maximum number of descriptors that the pass over all processes keeps. */
@@ -140,23 +141,15 @@ const struct descriptor *descriptors_find(struct descriptors *all, int64_t deadl
 					  enum descriptor_kind kind, uint64_t key, size_t *n_out)
 {
 	const struct descriptor wanted = { .kind = kind, .key = key, .pid = -1 };
-	size_t low = 0, high, n = 0;
+	size_t first, n = 0;
 
 	if (!all->is_read)
 		all_read(all, deadline_ns);
-	high = all->n;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (descriptor_compare(&all->v[middle], &wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low + n < all->n && all->v[low + n].kind == kind && all->v[low + n].key == key)
+	first = SEARCH(all->n, i, descriptor_compare(&all->v[i], &wanted) < 0);
+	while (first + n < all->n && all->v[first + n].kind == kind && all->v[first + n].key == key)
 		n++;
 	*n_out = n;
-	return n ? &all->v[low] : NULL;
+	return n ? &all->v[first] : NULL;
 }
 
 void descriptors_fini(struct descriptors *all)

@@ -10,6 +10,7 @@
 #include "bpf/unwind_shared.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
@@ -211,19 +212,9 @@ void process_maps_drop_live(struct process_maps *maps)
 
 const struct process_map *process_maps_find(const struct process_maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->n;
+	size_t n = SEARCH(maps->n, i, maps->items[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (maps->items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= maps->items[low - 1].end)
-		return NULL;
-	return &maps->items[low - 1];
+	return n && address < maps->items[n - 1].end ? &maps->items[n - 1] : NULL;
 }
 
 /*
@@ -318,17 +309,10 @@ static int map_make(struct module_registry *registry, struct mount_view *view,
 
 static bool is_overlapping(const struct proc_maps *mappings, const struct process_map *map)
 {
-	size_t low = 0, high = mappings->n;
+	/* the first mapping that ends behind the start of `map` */
+	size_t first = SEARCH(mappings->n, i, mappings->items[i].end <= map->start);
 
-	while (low < high) { /* find the first mapping that ends behind the start of `map` */
-		size_t middle = low + (high - low) / 2;
-
-		if (mappings->items[middle].end <= map->start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < mappings->n && mappings->items[low].start < map->end;
+	return first < mappings->n && mappings->items[first].start < map->end;
 }
 
 /* Copies *map to *out, with another reference to the module and a copy of the name. */

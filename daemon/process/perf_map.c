@@ -16,6 +16,7 @@
 #include <linux/openat2.h>
 
 #include "common/base.h"
+#include "common/search.h"
 #include "daemon/host/open_file.h"
 #include "daemon/host/procfs.h"
 #include "daemon/parse/parse.h"
@@ -411,20 +412,12 @@ struct perf_map *perf_map_unref(struct perf_map *map)
 
 const char *perf_map_lookup(const struct perf_map *map, uint64_t address, uint64_t *start_out)
 {
-	size_t low = 0, high = map->n;
+	size_t n = SEARCH(map->n, i, map->functions[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->functions[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address - map->functions[low - 1].start >= map->functions[low - 1].size)
+	if (!n || address - map->functions[n - 1].start >= map->functions[n - 1].size)
 		return NULL;
-	*start_out = map->functions[low - 1].start;
-	return map->text + map->functions[low - 1].name;
+	*start_out = map->functions[n - 1].start;
+	return map->text + map->functions[n - 1].name;
 }
 
 bool perf_map_is_truncated(const struct perf_map *map)

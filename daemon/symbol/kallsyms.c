@@ -8,6 +8,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 #include "daemon/base/hash.h"
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/kallsyms_line.h"
@@ -352,17 +353,9 @@ int kallsyms_load(const char *path, struct kallsyms **out)
  */
 static size_t entry_before(const struct kallsyms *symbols, uint64_t address)
 {
-	size_t low = 0, high = symbols->n;
+	size_t n = SEARCH(symbols->n, i, symbols->starts[i] <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->starts[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low - 1 : symbols->n;
+	return n ? n - 1 : symbols->n;
 }
 
 bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_call,

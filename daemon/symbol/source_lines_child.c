@@ -17,6 +17,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "common/demangle.h"
+#include "common/search.h"
 #include "daemon/host/sandbox.h"
 
 /* A range of addresses whose debug information is in one compilation unit. */
@@ -95,17 +96,11 @@ static void debug_info_close(struct debug_info *info)
 
 static bool unit_find(const struct debug_info *info, Dwarf_Addr at, Dwarf_Die *out)
 {
-	size_t low = 0, n = info->n, half;
+	size_t n = SEARCH(info->n, i, info->ranges[i].start <= at);
 
-	while (n > 1) {
-		half = n / 2;
-		if (info->ranges[low + half].start <= at)
-			low += half;
-		n -= half;
-	}
-	if (!n || at < info->ranges[low].start || at >= info->ranges[low].end)
+	if (!n || at >= info->ranges[n - 1].end)
 		return false;
-	return dwarf_offdie(info->dwarf, info->ranges[low].unit, out) != NULL;
+	return dwarf_offdie(info->dwarf, info->ranges[n - 1].unit, out) != NULL;
 }
 
 struct source_line {

@@ -8,6 +8,7 @@
 
 #include "common/base.h"
 #include "common/demangle.h"
+#include "common/search.h"
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
@@ -65,25 +66,17 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
  */
 static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 {
-	size_t low = 0, high = a->n;
+	size_t at = SEARCH(a->n, i, a->starts[i] <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (a->starts[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (!at)
 		return a->n;
-	low--;
+	at--;
 	for (int i = 0; i < OUTWARD_MAX; i++) {
-		if (address - a->starts[low] < a->sizes[low])
-			return low;
-		if (!a->outer || a->outer[low] == SYMTAB_NO_OUTER)
+		if (address - a->starts[at] < a->sizes[at])
+			return at;
+		if (!a->outer || a->outer[at] == SYMTAB_NO_OUTER)
 			break;
-		low = a->outer[low];
+		at = a->outer[at];
 	}
 	return a->n;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/search.h"
 
 void symtab_builder_fini(struct symtab_builder *builder)
 {
@@ -17,19 +18,9 @@ void symtab_builder_fini(struct symtab_builder *builder)
 const struct symtab_range *symtab_builder_code(const struct symtab_builder *builder,
 					       uint64_t address)
 {
-	size_t low = 0, high = builder->n_code;
+	size_t n = SEARCH(builder->n_code, i, builder->code[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (builder->code[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= builder->code[low - 1].end)
-		return NULL;
-	return &builder->code[low - 1];
+	return n && address < builder->code[n - 1].end ? &builder->code[n - 1] : NULL;
 }
 
 int symtab_builder_add(struct symtab_builder *builder, const struct symtab_candidate *item)

@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 
 /* Stretches that are shorter than this are no gaps: times of windows are rounded. */
 #define LEAST_GAP_NS (10 * NS_PER_MS)
@@ -45,18 +46,8 @@ static const char *gap_reason(const struct planning *planning, int64_t start, in
 /* Returns the number of the first span that ends after a time. */
 static size_t span_after(const struct plan_spans *known, int64_t time)
 {
-	size_t low = 0, high = known->n;
-
 	/* Spans may overlap after a step of the clock; then some are looked at twice. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (known->v[middle].end_ns <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(known->n, i, known->v[i].end_ns <= time);
 }
 
 /*
