@@ -8,9 +8,9 @@
 
 #include "common/base.h"
 #include "common/demangle.h"
+#include "common/hash_table.h"
 #include "common/search.h"
 #include "daemon/symbol/symtab_build.h"
-#include "daemon/symbol/symtab_names.h"
 
 /*
  * maximum number of functions nested in each other that are tried for an address, from the
@@ -18,11 +18,20 @@
  */
 #define OUTWARD_MAX 64
 
+/* A readable name that was looked up: few of the many functions of a file have one. */
+struct name {
+	uint64_t function; /* index of the function */
+	UT_hash_handle hh;
+	char text[];
+};
+
 /* The symbol table of a file, and a cache of the names that were looked up. */
 struct symtab {
 	struct symtab_arrays arrays;
-	pthread_mutex_t lock; /* protects `names` */
-	struct symtab_names *names;
+	pthread_mutex_t lock; /* protects the members up to the empty line */
+	struct name *names;
+	size_t names_bytes; /* what they take beside HASH_OVERHEAD() */
+
 	struct symtab_demangler demangler;
 };
 
@@ -37,11 +46,6 @@ int symtab_from_arrays(struct symtab_arrays *arrays, struct symtab **out)
 	pthread_mutex_init(&symtab->lock, NULL);
 	symtab->arrays = *arrays;
 	*arrays = (struct symtab_arrays){ 0 };
-	symtab->names = symtab_names_new();
-	if (!symtab->names) {
-		symtab_free(symtab);
-		return -ENOMEM;
-	}
 	*out = symtab;
 	return 0;
 }
@@ -86,6 +90,8 @@ static const char *name_add(struct symtab *symtab, size_t i)
 {
 	char name[ELF_NAME_BYTES_MAX], buffer[DEMANGLE_OUTPUT_MAX];
 	const char *readable = name;
+	struct name *added;
+	size_t bytes;
 
 	if (!symtab_text_get(&symtab->arrays.names, i, name))
 		return NULL;
@@ -95,7 +101,19 @@ static const char *name_add(struct symtab *symtab, size_t i)
 		else if (symtab->demangler.demangle(symtab->demangler.context, name, buffer))
 			readable = buffer;
 	}
-	return symtab_names_add(symtab->names, (uint32_t)i, readable);
+	bytes = sizeof(*added) + strlen(readable) + 1;
+	added = calloc(1, bytes);
+	if (!added)
+		return NULL;
+	added->function = i;
+	strcpy(added->text, readable);
+	HASH_ADD(hh, symtab->names, function, sizeof(added->function), added);
+	if (!HASH_HAS(added)) {
+		free(added);
+		return NULL;
+	}
+	symtab->names_bytes += bytes - sizeof(added->hh);
+	return added->text;
 }
 
 /*
@@ -104,16 +122,17 @@ static const char *name_add(struct symtab *symtab, size_t i)
  */
 static const char *readable_name(struct symtab *symtab, size_t i)
 {
-	const char *name;
+	const uint64_t function = i;
+	const char *text;
+	struct name *name;
 
 	if (!symtab_text_has(&symtab->arrays.names, i))
 		return NULL;
 	pthread_mutex_lock(&symtab->lock);
-	name = symtab_names_find(symtab->names, (uint32_t)i);
-	if (!name)
-		name = name_add(symtab, i);
+	HASH_FIND(hh, symtab->names, &function, sizeof(function), name);
+	text = name ? name->text : name_add(symtab, i);
 	pthread_mutex_unlock(&symtab->lock);
-	return name;
+	return text;
 }
 
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
@@ -159,18 +178,23 @@ size_t symtab_bytes(struct symtab *symtab)
 	n += a->n * (sizeof(*a->starts) + sizeof(*a->sizes));
 	n += a->outer ? a->n * sizeof(*a->outer) : 0;
 	pthread_mutex_lock(&symtab->lock);
-	n += symtab_names_bytes(symtab->names);
+	n += symtab->names_bytes + HASH_OVERHEAD(hh, symtab->names);
 	pthread_mutex_unlock(&symtab->lock);
 	return n;
 }
 
 struct symtab *symtab_free(struct symtab *symtab)
 {
+	struct name *name, *next;
+
 	if (!symtab)
 		return NULL;
 	if (symtab->demangler.free_context)
 		symtab->demangler.free_context(symtab->demangler.context);
-	symtab_names_free(symtab->names);
+	HASH_ITER (hh, symtab->names, name, next) {
+		HASH_DEL(symtab->names, name);
+		free(name);
+	}
 	symtab_arrays_fini(&symtab->arrays);
 	pthread_mutex_destroy(&symtab->lock);
 	free(symtab);
