@@ -54,4 +54,10 @@ static inline int64_t clock_ns(clockid_t clock)
 	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
+/* Returns a time or a duration, in ns, as the kernel and libc take it. */
+static inline struct timespec timespec_ns(int64_t ns)
+{
+	return (struct timespec){ .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+}
+
 #endif

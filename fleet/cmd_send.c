@@ -66,7 +66,7 @@ static int lock(const char *path, int *fd_out)
 
 static void pause_ns(int64_t ns)
 {
-	const struct timespec ts = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+	const struct timespec ts = timespec_ns(ns);
 
 	if (!is_stopped)
 		nanosleep(&ts, NULL);

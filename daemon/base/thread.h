@@ -2,9 +2,14 @@
 #ifndef STACKD_DAEMON_BASE_THREAD_H
 #define STACKD_DAEMON_BASE_THREAD_H
 
-/* Sets the scheduling priority of a thread. Header only, no state. */
+/* The scheduling priority of a thread, and waits with an end. Header only, no state. */
 
+#include <pthread.h>
+#include <stdint.h>
 #include <sys/resource.h>
+#include <time.h>
+
+#include "common/base.h"
 
 /* Number of nice levels by which an urgent thread comes before the other threads of the daemon. */
 enum { THREAD_URGENCY = 5 };
@@ -17,6 +22,19 @@ enum { THREAD_URGENCY = 5 };
 static inline void thread_set_urgent(void)
 {
 	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - THREAD_URGENCY);
+}
+
+/*
+ * Waits for a signal of the condition, until end_ns of CLOCK_MONOTONIC, whichever clock the
+ * condition was made with. Called with the lock held. Returns 0, also without a signal, or
+ * -ETIMEDOUT.
+ */
+static inline int thread_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock,
+				    int64_t end_ns)
+{
+	const struct timespec end = timespec_ns(end_ns);
+
+	return -pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &end);
 }
 
 #endif

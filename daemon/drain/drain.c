@@ -332,16 +332,12 @@ static struct drain *drain_free(struct drain *drain)
 static struct drain *drain_new(void)
 {
 	struct drain *drain = calloc(1, sizeof(*drain));
-	pthread_condattr_t attr;
 
 	if (!drain)
 		return NULL;
 	drain->wake_fd = -1;
 	pthread_mutex_init(&drain->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&drain->done, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&drain->done, NULL);
 	return drain;
 }
 
@@ -455,7 +451,6 @@ static bool is_cut_allowed(const struct drain *drain)
 int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), end = now + timeout_ns;
-	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
 	bool is_allowed;
 	uint64_t cuts;
 	int r = 0;
@@ -471,17 +466,16 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out)
 		drain->cut_wanted = true;
 		drain_wake(drain);
 		while (drain->stats.cuts == cuts && !r)
-			r = pthread_cond_timedwait(&drain->done, &drain->lock, &deadline);
+			r = thread_wait_until(&drain->done, &drain->lock, end);
 	}
 	*seq_out = drain->seq;
 	pthread_mutex_unlock(&drain->lock);
-	return -r;
+	return r;
 }
 
 int drain_catch_up(struct drain *drain, int64_t timeout_ns)
 {
 	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
 	uint64_t asked;
 	int r = 0;
 
@@ -489,9 +483,9 @@ int drain_catch_up(struct drain *drain, int64_t timeout_ns)
 	asked = ++drain->asked;
 	drain_wake(drain);
 	while (drain->passed < asked && !r)
-		r = pthread_cond_timedwait(&drain->done, &drain->lock, &deadline);
+		r = thread_wait_until(&drain->done, &drain->lock, end);
 	pthread_mutex_unlock(&drain->lock);
-	return -r;
+	return r;
 }
 
 void drain_stats(struct drain *drain, struct drain_stats *out)

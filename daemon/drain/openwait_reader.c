@@ -9,6 +9,7 @@
 
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 
 /*
  * If reading the memory of one process takes longer than this, the process is reported in
@@ -123,7 +124,6 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 			  struct openwait_reader **out)
 {
 	struct openwait_reader *reader = calloc(1, sizeof(*reader));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!reader) {
@@ -134,10 +134,7 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 	reader->ops = ops;
 	reader->userdata = userdata;
 	pthread_mutex_init(&reader->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&reader->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&reader->changed, NULL);
 	r = -pthread_create(&reader->thread, NULL, reader_run, reader);
 	if (r) {
 		reader_unref(reader);
@@ -150,15 +147,13 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 }
 
 /* Waits, with the lock held, until the condition is true or timeout_ns have passed. */
-#define WAIT_UNTIL(reader, condition, timeout_ns)                                             \
-	do {                                                                                  \
-		int64_t end_ = clock_ns(CLOCK_MONOTONIC) + (timeout_ns);                      \
-		struct timespec until_ = { .tv_sec = end_ / NS_PER_S,                         \
-					   .tv_nsec = end_ % NS_PER_S };                      \
-                                                                                              \
-		while (!(condition) &&                                                        \
-		       !pthread_cond_timedwait(&(reader)->changed, &(reader)->lock, &until_)) \
-			;                                                                     \
+#define WAIT_UNTIL(reader, condition, timeout_ns)                                     \
+	do {                                                                          \
+		int64_t end_ = clock_ns(CLOCK_MONOTONIC) + (timeout_ns);              \
+                                                                                      \
+		while (!(condition) &&                                                \
+		       !thread_wait_until(&(reader)->changed, &(reader)->lock, end_)) \
+			;                                                             \
 	} while (0)
 
 struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int64_t timeout_ns)

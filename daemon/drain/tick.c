@@ -50,10 +50,9 @@ static void *tick_run(void *data)
 	pthread_mutex_lock(&tick->lock);
 	while (!tick->is_stopping) {
 		int64_t end = clock_ns(CLOCK_MONOTONIC) + TICK_NS;
-		struct timespec until = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
 
 		activity_end(&activity);
-		if (pthread_cond_timedwait(&tick->stopping, &tick->lock, &until) != ETIMEDOUT)
+		if (thread_wait_until(&tick->stopping, &tick->lock, end) != -ETIMEDOUT)
 			continue;
 		activity_begin(&activity);
 		drains_wake(tick);
@@ -74,16 +73,12 @@ static void tick_free(struct tick *tick)
 int tick_start(struct tick **out)
 {
 	struct tick *tick = calloc(1, sizeof(*tick));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!tick)
 		return -ENOMEM;
 	pthread_mutex_init(&tick->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&tick->stopping, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&tick->stopping, NULL);
 	r = -pthread_create(&tick->thread, NULL, tick_run, tick);
 	if (r) {
 		tick_free(tick);

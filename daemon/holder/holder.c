@@ -19,6 +19,7 @@
 
 #include "common/base.h"
 #include "daemon/base/answer_time.h"
+#include "daemon/base/thread.h"
 #include "daemon/holder/unix_diag.h"
 
 /* Questions and their answers, in memory that the child process shares with the daemon. */
@@ -172,13 +173,12 @@ static int answers_take(const struct job *job, struct holder_answer *answers)
  */
 static bool turn_take(int64_t timeout_ns)
 {
-	const int64_t until_ns = clock_ns(CLOCK_REALTIME) + timeout_ns;
-	const struct timespec until = { until_ns / NS_PER_S, until_ns % NS_PER_S };
+	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
 	bool is_free;
 
 	pthread_mutex_lock(&state.lock);
 	while (state.is_busy)
-		if (pthread_cond_timedwait(&state.ended, &state.lock, &until))
+		if (thread_wait_until(&state.ended, &state.lock, until_ns))
 			break;
 	if (!state.is_busy && state.left && child_reap(state.left, state.left_use, WNOHANG) != 0)
 		state.left = 0;

@@ -292,7 +292,6 @@ static void process_free(struct opener *opener)
 static int process_take(const struct place *place, struct opener **out)
 {
 	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + state.options.deadline_ns;
-	const struct timespec until = { until_ns / NS_PER_S, until_ns % NS_PER_S };
 	struct opener *opener;
 	int r;
 
@@ -302,7 +301,7 @@ static int process_take(const struct place *place, struct opener **out)
 		opener = r ? NULL : process_idle();
 		if (r || opener)
 			break;
-		r = -pthread_cond_clockwait(&state.is_free, &state.lock, CLOCK_MONOTONIC, &until);
+		r = thread_wait_until(&state.is_free, &state.lock, until_ns);
 		if (r == -ETIMEDOUT) {
 			r = -EBUSY;
 			break;

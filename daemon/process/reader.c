@@ -367,18 +367,15 @@ static bool serve(struct process_table *table, const struct read_request *reques
 static void wait_for_work(struct process_table *table)
 {
 	int64_t due_ns = read_queue_later_ns(table);
-	struct timespec until;
 
 	table->reader_has_request = false;
 	if (table->n_queued && table->queue[read_queue_first(table)].due_ns < due_ns)
 		due_ns = table->queue[read_queue_first(table)].due_ns;
 	table->reader_until_ns = due_ns;
-	if (due_ns == INT64_MAX) {
+	if (due_ns == INT64_MAX)
 		pthread_cond_wait(&table->wake, &table->lock);
-	} else {
-		until = (struct timespec){ due_ns / NS_PER_S, due_ns % NS_PER_S };
-		pthread_cond_timedwait(&table->wake, &table->lock, &until);
-	}
+	else
+		thread_wait_until(&table->wake, &table->lock, due_ns);
 	table->reader_until_ns = 0;
 }
 
@@ -480,8 +477,7 @@ static int64_t wait_for_read(struct process_table *table)
 {
 	int64_t end = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 
-	pthread_cond_timedwait(&table->has_read, &table->lock,
-			       &(struct timespec){ end / NS_PER_S, end % NS_PER_S });
+	thread_wait_until(&table->has_read, &table->lock, end);
 	process_reader_replace(table);
 	return clock_ns(CLOCK_MONOTONIC);
 }
@@ -564,8 +560,7 @@ int process_reader_start(struct process_table *table)
 /* Waits for the end of `reader`, unless it hangs. */
 static void reader_end(struct process_table *table)
 {
-	int64_t end = clock_ns(CLOCK_MONOTONIC) + HANGING_NS;
-	const struct timespec until = { end / NS_PER_S, end % NS_PER_S };
+	const struct timespec until = timespec_ns(clock_ns(CLOCK_MONOTONIC) + HANGING_NS);
 
 	if (!pthread_clockjoin_np(table->reader, NULL, CLOCK_MONOTONIC, &until))
 		return;

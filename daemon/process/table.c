@@ -569,7 +569,6 @@ void process_table_set_parser(struct process_table *table, struct parser *parser
 int process_table_new(uint64_t max_memory, struct process_table **out)
 {
 	struct process_table *table = calloc(1, sizeof(*table));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!table)
@@ -580,11 +579,8 @@ int process_table_new(uint64_t max_memory, struct process_table **out)
 		return -ENOMEM;
 	}
 	pthread_mutex_init(&table->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&table->wake, &attr);
-	pthread_cond_init(&table->has_read, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&table->wake, NULL);
+	pthread_cond_init(&table->has_read, NULL);
 	pthread_cond_init(&table->files_wake, NULL);
 	r = process_reader_start(table);
 	if (r < 0) {

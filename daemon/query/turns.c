@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/base.h"
+#include "daemon/base/thread.h"
 
 /* TURNS: of all users together. TURNS_A_USER: of one user other than root. */
 enum { TURNS = 2, TURNS_A_USER = TURNS - 1 };
@@ -32,16 +33,12 @@ static bool is_free(uid_t uid)
 
 int turn_wait(const struct query_peer *peer)
 {
-	struct timespec deadline;
-	int64_t again_ns;
 	int r = 0;
 
 	pthread_mutex_lock(&turns.lock);
 	while (!is_free(peer->uid) && !r) {
-		again_ns = clock_ns(CLOCK_REALTIME) + GONE_CHECK_NS;
-		deadline = (struct timespec){ .tv_sec = again_ns / NS_PER_S,
-					      .tv_nsec = again_ns % NS_PER_S };
-		pthread_cond_timedwait(&turns.changed, &turns.lock, &deadline);
+		thread_wait_until(&turns.changed, &turns.lock,
+				  clock_ns(CLOCK_MONOTONIC) + GONE_CHECK_NS);
 		if (peer->is_gone && atomic_load(peer->is_gone))
 			r = -ECANCELED;
 	}

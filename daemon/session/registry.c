@@ -11,6 +11,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 #include "daemon/drain/tick.h"
 #include "daemon/probe/kernel_btf.h"
 
@@ -84,7 +85,6 @@ static void *sessions_run(void *data)
 {
 	struct sessions *sessions = data;
 	struct session *session;
-	struct timespec at;
 	int64_t next;
 
 	pthread_mutex_lock(&sessions->lock);
@@ -102,8 +102,7 @@ static void *sessions_run(void *data)
 			pthread_mutex_lock(&sessions->lock);
 			continue;
 		}
-		at = (struct timespec){ .tv_sec = next / NS_PER_S, .tv_nsec = next % NS_PER_S };
-		pthread_cond_timedwait(&sessions->changed, &sessions->lock, &at);
+		thread_wait_until(&sessions->changed, &sessions->lock, next);
 	}
 	pthread_mutex_unlock(&sessions->lock);
 	return NULL;
@@ -112,7 +111,6 @@ static void *sessions_run(void *data)
 int sessions_new(const struct sessions_options *options, struct sessions **out)
 {
 	struct sessions *sessions = calloc(1, sizeof(*sessions));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!sessions)
@@ -120,10 +118,7 @@ int sessions_new(const struct sessions_options *options, struct sessions **out)
 	sessions->options = *options;
 	sessions->next_id = SESSION_FIRST_ID;
 	pthread_mutex_init(&sessions->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&sessions->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&sessions->changed, NULL);
 	if (getrandom(&sessions->hash_seed, sizeof(sessions->hash_seed), 0) !=
 	    sizeof(sessions->hash_seed)) {
 		r = -errno;

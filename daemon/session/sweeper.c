@@ -10,6 +10,7 @@
 #include "common/base.h"
 #include "daemon/base/activity.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 #include "daemon/config/config.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/process.h"
@@ -167,13 +168,12 @@ static void sweep_if_due(struct sweeper *sweeper)
 static bool sweeper_wait(struct sweeper *sweeper)
 {
 	int64_t end = clock_ns(CLOCK_MONOTONIC) + TICK_NS;
-	struct timespec until = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
 	bool is_stopping;
 	int r = 0;
 
 	pthread_mutex_lock(&sweeper->lock);
 	while (!sweeper->is_stopping && !r)
-		r = pthread_cond_timedwait(&sweeper->stopping, &sweeper->lock, &until);
+		r = thread_wait_until(&sweeper->stopping, &sweeper->lock, end);
 	is_stopping = sweeper->is_stopping;
 	pthread_mutex_unlock(&sweeper->lock);
 	return !is_stopping;
@@ -208,17 +208,13 @@ static void sweeper_free(struct sweeper *sweeper)
 int sweeper_start(const struct sweeper_options *options, struct sweeper **out)
 {
 	struct sweeper *sweeper = calloc(1, sizeof(*sweeper));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!sweeper)
 		return -ENOMEM;
 	sweeper->options = *options;
 	pthread_mutex_init(&sweeper->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&sweeper->stopping, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&sweeper->stopping, NULL);
 	r = -pthread_create(&sweeper->thread, NULL, sweeper_run, sweeper);
 	if (r) {
 		sweeper_free(sweeper);

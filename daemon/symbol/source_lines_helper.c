@@ -268,8 +268,7 @@ int source_lines_helper_run(struct source_lines_helper *helper,
 			    const struct source_lines_request *request, int64_t until_ns,
 			    void **reply_out, size_t *size_out, const char **reason_out)
 {
-	struct timespec deadline = { .tv_sec = until_ns / NS_PER_S,
-				     .tv_nsec = until_ns % NS_PER_S };
+	const struct timespec deadline = timespec_ns(until_ns);
 	int r = -EBUSY;
 
 	*reply_out = NULL;
