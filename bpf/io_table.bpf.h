@@ -195,7 +195,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 static __always_inline void frames_drop(struct cpu *cpu, __u32 n)
 {
 	cpu->counts.ios += n;
-	cpu->counts.ios_unseen += n;
+	cpu->counts.ios_begun_before += n;
 }
 
 /*

@@ -322,7 +322,7 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 		return 0;
 	cpu->counts.ios++;
 	if (!slot || !slot->depth || slot->frames[0].layer != IO_LAYER_SYSCALL) {
-		cpu->counts.ios_unseen++;
+		cpu->counts.ios_begun_before++;
 		return 0;
 	}
 	if (slot->depth > 1)
@@ -481,7 +481,7 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 	if (slot)
 		frame = frame_end(cpu, slot, layer, op);
 	if (!frame) {
-		cpu->counts.ios_unseen++;
+		cpu->counts.ios_begun_before++;
 		return NULL;
 	}
 	operation_clear(slot, end_ns);

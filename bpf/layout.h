@@ -58,12 +58,12 @@ struct cpu_counts {
 	 * recorded in the same window stands for them
 	 */
 	__u64 calls_refused;
-	__u64 ios;	  /* all ends of followed I/O operations, recorded or not */
-	__u64 ios_kept;	  /* I/O operations put into a window's map */
-	__u64 ios_unseen; /* ended I/O operations whose beginning no program saw */
-	__u64 runs;	  /* runs of the programs with RUN_TIMED(), see run_time.bpf.h */
-	__u64 timed;	  /* those of these runs that were timed */
-	__u64 timed_ns;	  /* total time of the timed runs, without walks of stacks */
+	__u64 ios;		/* all ends of followed I/O operations, recorded or not */
+	__u64 ios_kept;		/* I/O operations put into a window's map */
+	__u64 ios_begun_before; /* ended I/O operations whose beginning no program saw */
+	__u64 runs;		/* runs of the programs with RUN_TIMED(), see run_time.bpf.h */
+	__u64 timed;		/* those of these runs that were timed */
+	__u64 timed_ns;		/* total time of the timed runs, without walks of stacks */
 	__u64 timed_next; /* on one CPU: the value of `runs` from which on a run is timed again */
 	__u64 walk_ns;	  /* time spent on all walks of stacks; 0 in programs without RUN_TIMED() */
 	/*

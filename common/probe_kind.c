@@ -95,7 +95,7 @@ const char *probe_kind_events(enum probe_kind kind)
 	return kinds[kind].events;
 }
 
-const char *probe_kind_unseen(enum probe_kind kind)
+const char *probe_kind_absent(enum probe_kind kind)
 {
 	return kinds[kind].unseen;
 }

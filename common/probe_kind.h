@@ -99,7 +99,7 @@ const char *probe_kind_events(enum probe_kind kind);
  * Returns the words that say why a process that is alive may have no data in a range: "ended no I/O
  * in the range".
  */
-const char *probe_kind_unseen(enum probe_kind kind);
+const char *probe_kind_absent(enum probe_kind kind);
 
 static inline bool probe_kind_has_waits(enum probe_kind kind)
 {

@@ -212,8 +212,8 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 
 	if (facts->session)
 		note_add(&list, facts->session);
-	if (facts->unseen)
-		note_add(&list, facts->unseen);
+	if (facts->absent)
+		note_add(&list, facts->absent);
 	if (facts->unread && facts->unread[0])
 		note_add(&list, arena_printf(arena, "missing: %s", facts->unread));
 	note_lengths(&list, arena, filter, facts);

@@ -37,7 +37,7 @@ struct notes_facts {
 	 * sentence about the pids and tids of the filter that are in no window; NULL: there are
 	 * none
 	 */
-	const char *unseen;
+	const char *absent;
 	/* phrase about user stacks that could not be read; NULL or empty: there are none */
 	const char *unread;
 	/* some times are estimates, because the filter selects waits by length */

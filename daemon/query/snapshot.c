@@ -8,6 +8,7 @@
 #include "common/base.h"
 #include "common/note_words.h"
 #include "daemon/holder/holder.h"
+#include "daemon/query/absent.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_holders.h"
 #include "daemon/query/answer_iolat.h"
@@ -19,7 +20,6 @@
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/turns.h"
-#include "daemon/query/unseen.h"
 #include "daemon/session/recorder.h"
 #include "daemon/store/reader.h"
 #include "daemon/window/reason_find.h"
@@ -93,7 +93,7 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 	timeline_pause(answer->timeline);
 	if (!r && is_alone && filter_selects_threads(filter) &&
 	    !aggregate_totals(answer->aggregate)->threads)
-		return unseen_error(answer->aggregate, filter->wire, info->kind,
+		return absent_error(answer->aggregate, filter->wire, info->kind,
 				    !recorder->is_serve_only, error);
 	return r;
 }
@@ -220,8 +220,8 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 
 	r = session_note(answer->session, answer->arena, &facts.session);
 	if (!r)
-		r = unseen_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-				!recorder->is_serve_only, &facts.unseen);
+		r = absent_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
+				!recorder->is_serve_only, &facts.absent);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/query/unseen.h"
+#include "daemon/query/absent.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -101,7 +101,7 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 			" has ended, and its parent has not waited for it (a zombie)",
 			pid);
 	else if (!thread && is_live && process_exists(pid))
-		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_unseen(kind));
+		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_absent(kind));
 	else if (!thread)
 		describe_nobody(out, aggregate, pid);
 	else
@@ -157,7 +157,7 @@ static void describe_partly(FILE *out, const struct aggregate_seen *seen)
  * Writes a phrase for each pid or tid of the filter that no window has, and for each process of
  * which rows were folded. Returns how many of them there are.
  */
-static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
+static size_t describe_absent(FILE *out, const struct aggregate *aggregate,
 			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {
 	size_t i, n = 0;
@@ -193,7 +193,7 @@ static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 	return n;
 }
 
-int unseen_note(struct arena *arena, const struct aggregate *aggregate,
+int absent_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
 		const char **out)
 {
@@ -207,7 +207,7 @@ int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 	stream = open_memstream(&text, &size);
 	if (!stream)
 		return -ENOMEM;
-	n = describe_unseen(stream, aggregate, filter, kind, is_live);
+	n = describe_absent(stream, aggregate, filter, kind, is_live);
 	if (fclose(stream))
 		return -ENOMEM;
 	if (n == 0)
@@ -235,7 +235,7 @@ static void describe_filter(FILE *out, const struct wire_filter *filter)
 	fputs(" was seen in the range", out);
 }
 
-int unseen_error(const struct aggregate *aggregate, const struct wire_filter *filter,
+int absent_error(const struct aggregate *aggregate, const struct wire_filter *filter,
 		 enum probe_kind kind, bool is_live, struct wire_error *error)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -244,7 +244,7 @@ int unseen_error(const struct aggregate *aggregate, const struct wire_filter *fi
 
 	if (!out)
 		return -ENOMEM;
-	if (describe_unseen(out, aggregate, filter, kind, is_live) == 0)
+	if (describe_absent(out, aggregate, filter, kind, is_live) == 0)
 		describe_filter(out, filter);
 	if (fclose(out))
 		return -ENOMEM;

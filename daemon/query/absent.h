@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_QUERY_UNSEEN_H
-#define STACKD_DAEMON_QUERY_UNSEEN_H
+#ifndef STACKD_DAEMON_QUERY_ABSENT_H
+#define STACKD_DAEMON_QUERY_ABSENT_H
 
 /*
  * Explains which of the processes and threads that a filter asks for are missing in an answer, and
@@ -19,12 +19,12 @@
  * by this daemon; the note may say that a process exists now only if `is_live` is true. Returns 0
  * or -ENOMEM.
  */
-int unseen_note(struct arena *arena, const struct aggregate *aggregate,
+int absent_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
 		const char **out);
 
 /* Fills *error for a filter that selected no thread at all. Returns -ENODATA, or -ENOMEM. */
-int unseen_error(const struct aggregate *aggregate, const struct wire_filter *filter,
+int absent_error(const struct aggregate *aggregate, const struct wire_filter *filter,
 		 enum probe_kind kind, bool is_live, struct wire_error *error);
 
 #endif

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "common/base.h"
+#include "daemon/query/absent.h"
 #include "daemon/query/moment.h"
-#include "daemon/query/unseen.h"
 
 /* Above any pid_max. */
 enum { PID = 0x3f000000, THREAD = PID + 1, NOBODY = PID + 2 };
@@ -69,7 +69,7 @@ static void assert_note(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = aggregate_of(wire);
 	const char *note;
 
-	assert_int_equal(unseen_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(absent_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
 	if (text)
 		assert_string_equal(note, text);
 	else
@@ -82,7 +82,7 @@ static void assert_error(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = aggregate_of(wire);
 	struct wire_error error;
 
-	assert_int_equal(unseen_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
 	assert_string_equal(error.message, text);
 	free((char *)error.what);
 	free((char *)error.message);
@@ -171,12 +171,12 @@ static void test_an_existing_process(void **state)
 	struct aggregate *aggregate = aggregate_of(&filter);
 	struct wire_error error;
 
-	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
 	assert_non_null(strstr(error.message, " exists, but was in no sample of the range"));
 	free((char *)error.what);
 	free((char *)error.message);
 	/* A recording of another host or boot says nothing about processes that exist here. */
-	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
 	assert_null(strstr(error.message, " exists"));
 	free((char *)error.what);
 	free((char *)error.message);
@@ -213,7 +213,7 @@ static void test_many_were_not(void **state)
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
 	aggregate = aggregate_of(&filter);
-	assert_int_equal(unseen_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
 	assert_non_null(strstr(note, "; and 12 more were not seen"));
