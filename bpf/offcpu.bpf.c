@@ -735,7 +735,7 @@ static __always_inline void thread_exec(struct thread *t, struct task_struct *ta
 }
 
 /* Copies to *r the identity and the sums that the thread had before its exec. */
-static __always_inline void thread_leave_image(struct record_process *r, struct thread *t)
+static __always_inline void thread_leave_program(struct record_process *r, struct thread *t)
 {
 	__u64 now = bpf_ktime_get_ns();
 
@@ -778,21 +778,21 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct cpu *cpu = cpu_get();
 	struct record_process *r;
 	struct thread *t;
-	struct image image = {};
+	struct exec_facts facts = {};
 	bool is_wanted;
 
 	if (!cpu)
 		return 0;
 	RUN_TIMED(cpu);
 	unwind_note_exec(task);
-	image_look(cpu, task, &image);
+	exec_look(cpu, task, &facts);
 	t = thread_find(cpu, (__u64)task);
 	is_wanted = filter_has_thread(task);
 	r = process_record(cpu, RECORD_EXEC);
 	if (r) {
 		if (t && is_wanted)
-			thread_leave_image(r, t);
-		exec_send(cpu, r, task, &image);
+			thread_leave_program(r, t);
+		exec_send(cpu, r, task, &facts);
 	}
 	if (t && is_wanted)
 		thread_exec(t, task);

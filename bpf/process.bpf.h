@@ -67,7 +67,7 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
  * Facts about the program that a process has just started by exec. BPF programs collect them at the
  * exec, because the daemon reads the record of the exec later.
  */
-struct image {
+struct exec_facts {
 	__u64 exe_name, exe_inode, group_name;
 	__u32 is_known;
 	__u32 pad;
@@ -78,7 +78,8 @@ struct image {
  * Finds out whether the daemon knows the new program's code and has loaded its unwind rows. If not,
  * the daemon has to read the file soon: the process may exit within milliseconds.
  */
-static __noinline void image_look(struct cpu *cpu, struct task_struct *task, struct image *image)
+static __noinline void exec_look(struct cpu *cpu, struct task_struct *task,
+				 struct exec_facts *facts)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	struct file *file = BPF_CORE_READ(mm, exe_file);
@@ -86,11 +87,11 @@ static __noinline void image_look(struct cpu *cpu, struct task_struct *task, str
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
 	struct unwind_table *table;
 
-	if (!follows_processes || !cpu || !image || !w)
+	if (!follows_processes || !cpu || !facts || !w)
 		return;
-	image->group_name = name_group(cpu, &w->name, task);
-	image->exe_name = name_file(cpu, &w->name, file);
-	image->exe_inode = BPF_CORE_READ(file, f_inode, i_ino);
+	facts->group_name = name_group(cpu, &w->name, task);
+	facts->exe_name = name_file(cpu, &w->name, file);
+	facts->exe_inode = BPF_CORE_READ(file, f_inode, i_ino);
 	w->search.mm = (__u64)mm;
 	w->search.n_found = 0;
 	w->search.has_segments = 0;
@@ -99,15 +100,15 @@ static __noinline void image_look(struct cpu *cpu, struct task_struct *task, str
 		return;
 	number = w->search.table;
 	table = bpf_map_lookup_elem(&unwind_tables, &number);
-	image->is_known = table && table->state != UNWIND_ABSENT;
+	facts->is_known = table && table->state != UNWIND_ABSENT;
 }
 
 /*
- * Sends the mapping of the new program's code, which image_look() has found. It includes the struct
+ * Sends the mapping of the new program's code, which exec_look() has found. It includes the struct
  * unwind_code_key by which programs in the kernel identify this code. The daemon uses the key to
  * make the file's unwind rows known to stack walks.
  */
-static __noinline void image_send(struct cpu *cpu, struct task_struct *task)
+static __noinline void exec_send_code(struct cpu *cpu, struct task_struct *task)
 {
 	struct stack_owner owner = {
 		.leader_boot_ns = BPF_CORE_READ(task, group_leader, start_boottime),
@@ -126,18 +127,18 @@ static __noinline void image_send(struct cpu *cpu, struct task_struct *task)
  * once.
  */
 static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
-				      struct task_struct *task, const struct image *image)
+				      struct task_struct *task, const struct exec_facts *facts)
 {
-	bool is_read = follows_processes && !(image->is_known && image->exe_name);
+	bool is_read = follows_processes && !(facts->is_known && facts->exe_name);
 
 	if (is_read)
-		image_send(cpu, task);
+		exec_send_code(cpu, task);
 	process_identify(r, task);
 	process_read_name(r->parent_comm, BPF_CORE_READ(task, real_parent));
-	r->exe_name = image->exe_name;
-	r->exe_inode = image->exe_inode;
-	r->group_name = image->group_name;
-	r->is_known = image->is_known;
+	r->exe_name = facts->exe_name;
+	r->exe_inode = facts->exe_inode;
+	r->group_name = facts->group_name;
+	r->is_known = facts->is_known;
 	bpf_ringbuf_submit(r, is_read && !(cut.shed & SHED_BRIEF) ? BPF_RB_FORCE_WAKEUP
 								  : ring_flags());
 }
@@ -149,13 +150,13 @@ static __always_inline void exec_send(struct cpu *cpu, struct record_process *r,
 static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
 {
 	struct record_process *r;
-	struct image image = {};
+	struct exec_facts facts = {};
 
 	unwind_note_exec(task);
-	image_look(cpu, task, &image);
+	exec_look(cpu, task, &facts);
 	r = process_record(cpu, RECORD_EXEC);
 	if (r)
-		exec_send(cpu, r, task, &image);
+		exec_send(cpu, r, task, &facts);
 }
 
 /*

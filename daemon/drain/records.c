@@ -185,7 +185,7 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 		.start_boot_ns = record->parent.leader_boot_ns,
 	};
 
-	const struct process_image image = {
+	const struct exec_facts facts = {
 		.exe_name = record->exe_name,
 		.exe_inode = record->exe_inode,
 		.group_name = record->group_name,
@@ -205,7 +205,7 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 		break;
 	case RECORD_EXEC:
 		if (drain->follows_processes)
-			process_table_note_exec(drain->processes, &id, record->comm, &image);
+			process_table_note_exec(drain->processes, &id, record->comm, &facts);
 		break;
 	default:
 		if (drain->follows_processes)

@@ -53,7 +53,7 @@ struct process_held {
 
 struct process {
 	struct process_table *table;
-	struct process *next; /* next entry with the same pid, in the list process_images.first */
+	struct process *next; /* next entry with the same pid, in the list process_entries.first */
 	struct process_id id;
 	int64_t start_real_ns;
 	/*
@@ -152,7 +152,7 @@ struct process {
  * added last comes first. Each exec adds an entry. An entry with pid 0, which stands for several
  * processes, is in a list of its own.
  */
-struct process_images {
+struct process_entries {
 	UT_hash_handle hh;
 	uint64_t key; /* the pid; for an entry with pid 0, a number made from its start time */
 	struct process *first;
@@ -196,17 +196,17 @@ struct process_table {
 	 * true: the thread `reader` or `files` has work that it has not looked at yet, see wake.c
 	 */
 	bool reader_has_rows, reader_has_request, files_has_work;
-	int64_t reader_until_ns;       /* time at which `reader` wakes up by itself; INT64_MAX:
-					  never; 0: it is not asleep, or was woken */
-	bool is_files_asleep;	       /* true: the thread `files` sleeps, and was not woken yet */
-	struct process_images *images; /* hash table of all processes, by pid */
-	struct process_text *texts;    /* hash table of paths, see texts.c */
-	struct published_maps *published;  /* hash table, see maps_history.c */
-	struct process_name *names;	   /* hash table of the paths that BPF programs sent */
-	size_t names_bytes;		   /* memory of the paths in `names`, in bytes */
-	struct process_images *sweep_next; /* the entry with which the current sweep continues;
+	int64_t reader_until_ns; /* time at which `reader` wakes up by itself; INT64_MAX:
+				    never; 0: it is not asleep, or was woken */
+	bool is_files_asleep;	 /* true: the thread `files` sleeps, and was not woken yet */
+	struct process_entries *entries;    /* hash table of all processes, by pid */
+	struct process_text *texts;	    /* hash table of paths, see texts.c */
+	struct published_maps *published;   /* hash table, see maps_history.c */
+	struct process_name *names;	    /* hash table of the paths that BPF programs sent */
+	size_t names_bytes;		    /* memory of the paths in `names`, in bytes */
+	struct process_entries *sweep_next; /* the entry with which the current sweep continues;
 					      NULL: none is left, or no sweep is running */
-	struct module_registry *registry;  /* the modules that processes map; has its own lock */
+	struct module_registry *registry;   /* the modules that processes map; has its own lock */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
 	/* The n_unshown processes for which process_show_later() was called, with references. */
@@ -234,7 +234,7 @@ struct process_table {
  * Returns the entry that was added last for the pid id->pid; NULL if the table has none. Its member
  * `next` links to the other entries with this pid.
  */
-struct process *process_images(const struct process_table *table, const struct process_id *id);
+struct process *process_entries(const struct process_table *table, const struct process_id *id);
 /* Adds the process to the table. Returns 0 or -ENOMEM. */
 int process_link(struct process *process);
 /* Removes the process from the table and frees it. */

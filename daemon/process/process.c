@@ -11,49 +11,49 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * Returns the hash key of a process's entries, process_images.key. For an entry with pid 0, the key
- * has bit 63 set, which no pid has.
+ * Returns the hash key of a process's entries, process_entries.key. For an entry with pid 0, the
+ * key has bit 63 set, which no pid has.
  */
-static uint64_t images_key(const struct process_id *id)
+static uint64_t entries_key(const struct process_id *id)
 {
 	return id->pid ? (uint32_t)id->pid : id->start_boot_ns | UINT64_C(1) << 63;
 }
 
-static struct process_images *images_find(const struct process_table *table,
-					  const struct process_id *id)
+static struct process_entries *entries_find(const struct process_table *table,
+					    const struct process_id *id)
 {
-	uint64_t key = images_key(id);
-	struct process_images *images;
+	uint64_t key = entries_key(id);
+	struct process_entries *entries;
 
-	HASH_FIND(hh, table->images, &key, sizeof(key), images);
-	return images;
+	HASH_FIND(hh, table->entries, &key, sizeof(key), entries);
+	return entries;
 }
 
-struct process *process_images(const struct process_table *table, const struct process_id *id)
+struct process *process_entries(const struct process_table *table, const struct process_id *id)
 {
-	struct process_images *images = images_find(table, id);
+	struct process_entries *entries = entries_find(table, id);
 
-	return images ? images->first : NULL;
+	return entries ? entries->first : NULL;
 }
 
 int process_link(struct process *process)
 {
 	struct process_table *table = process->table;
-	struct process_images *images = images_find(table, &process->id);
+	struct process_entries *entries = entries_find(table, &process->id);
 
-	if (!images) {
-		images = calloc(1, sizeof(*images));
-		if (!images)
+	if (!entries) {
+		entries = calloc(1, sizeof(*entries));
+		if (!entries)
 			return -ENOMEM;
-		images->key = images_key(&process->id);
-		HASH_ADD(hh, table->images, key, sizeof(images->key), images);
-		if (!HASH_HAS(images)) {
-			free(images);
+		entries->key = entries_key(&process->id);
+		HASH_ADD(hh, table->entries, key, sizeof(entries->key), entries);
+		if (!HASH_HAS(entries)) {
+			free(entries);
 			return -ENOMEM;
 		}
 	}
-	process->next = images->first;
-	images->first = process;
+	process->next = entries->first;
+	entries->first = process;
 	table->n_processes++;
 	return 0;
 }
@@ -61,19 +61,19 @@ int process_link(struct process *process)
 static void unlink_process(struct process *process)
 {
 	struct process_table *table = process->table;
-	struct process_images *images = images_find(table, &process->id);
+	struct process_entries *entries = entries_find(table, &process->id);
 
-	for (struct process **p = &images->first; *p; p = &(*p)->next) {
+	for (struct process **p = &entries->first; *p; p = &(*p)->next) {
 		if (*p == process) {
 			*p = process->next;
 			break;
 		}
 	}
-	if (!images->first) {
-		if (table->sweep_next == images)
-			table->sweep_next = images->hh.next;
-		HASH_DELETE(hh, table->images, images);
-		free(images);
+	if (!entries->first) {
+		if (table->sweep_next == entries)
+			table->sweep_next = entries->hh.next;
+		HASH_DELETE(hh, table->entries, entries);
+		free(entries);
 	}
 	table->n_processes--;
 }
@@ -100,7 +100,7 @@ bool process_is_newer(const struct process *a, const struct process *b)
 
 bool process_is_newest(const struct process *process)
 {
-	struct process *p = process_images(process->table, &process->id);
+	struct process *p = process_entries(process->table, &process->id);
 
 	for (; p; p = p->next) {
 		if (process_is_newer(p, process))
@@ -140,7 +140,7 @@ void process_publish(struct process *process)
 /* Sets is_replaced in all entries of the process, after one of them was marked as exited. */
 static void set_replaced(const struct process *process)
 {
-	struct process *first = process_images(process->table, &process->id), *p;
+	struct process *first = process_entries(process->table, &process->id), *p;
 	const uint64_t start = process->id.start_boot_ns;
 	bool goes_on = false;
 
@@ -159,7 +159,7 @@ void process_set_exited(struct process *process)
 	process->exited_ns = clock_ns(CLOCK_MONOTONIC);
 	process->table->put_off += process->is_missed;
 	/* The strings are not counted, because many processes share them. */
-	process->dead_bytes = sizeof(*process) + sizeof(struct process_images);
+	process->dead_bytes = sizeof(*process) + sizeof(struct process_entries);
 	process->table->dead_bytes += process->dead_bytes;
 	set_replaced(process);
 }

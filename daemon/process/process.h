@@ -197,7 +197,7 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 			     uint64_t group_name);
 
 /* The facts about a process that a BPF program has collected at an exec. */
-struct process_image {
+struct exec_facts {
 	uint64_t exe_name;   /* id of the path of the program; 0 if it is not known */
 	uint64_t exe_inode;  /* inode of the program; 0 if it is not known */
 	uint64_t group_name; /* id of the path of the process's cgroup; 0 if it is not known */
@@ -206,12 +206,12 @@ struct process_image {
 
 /*
  * Records an exec: adds the process anew, with the exec generation in `id`. If another process has
- * mapped the program before (image->is_known), /proc is not read now: stack walks report each
+ * mapped the program before (facts->is_known), /proc is not read now: stack walks report each
  * mapping that they come across. Otherwise the mappings are read at once, and again some
  * milliseconds later, when the dynamic linker has mapped the libraries.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
-			     const char *comm, const struct process_image *image);
+			     const char *comm, const struct exec_facts *facts);
 
 /*
  * Records that a process was moved to the control group of which `group_name` is the path's id; 0

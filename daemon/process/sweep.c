@@ -43,13 +43,13 @@ static size_t sweep_exited(struct process *process, const struct process_sweep *
  * references to such processes in suspects[]. Returns the memory of exited processes to which
  * windows refer.
  */
-static size_t sweep_images(struct process_images *images, const struct process_sweep *sweep,
-			   struct process **suspects, size_t *n_suspects)
+static size_t sweep_entries(struct process_entries *entries, const struct process_sweep *sweep,
+			    struct process **suspects, size_t *n_suspects)
 {
 	struct process *next;
 	size_t bytes = 0;
 
-	for (struct process *p = images->first; p; p = next) {
+	for (struct process *p = entries->first; p; p = next) {
 		next = p->next;
 		if (p->has_exited) {
 			bytes += sweep_exited(p, sweep);
@@ -73,13 +73,13 @@ static size_t sweep_table(struct process_table *table, const struct process_swee
 	size_t n = 0, bytes = 0, i;
 
 	pthread_mutex_lock(&table->lock);
-	table->sweep_next = table->images;
+	table->sweep_next = table->entries;
 	while (table->sweep_next) {
 		for (i = 0; i < SWEEP_AT_ONCE && table->sweep_next; i++) {
-			struct process_images *images = table->sweep_next;
+			struct process_entries *entries = table->sweep_next;
 
-			table->sweep_next = images->hh.next;
-			bytes += sweep_images(images, sweep, suspects, &n);
+			table->sweep_next = entries->hh.next;
+			bytes += sweep_entries(entries, sweep, suspects, &n);
 		}
 		pthread_mutex_unlock(&table->lock);
 		usleep(SWEEP_PAUSE_US);

@@ -19,7 +19,7 @@
 
 static struct process *process_find(struct process_table *table, const struct process_id *id)
 {
-	for (struct process *p = process_images(table, id); p; p = p->next) {
+	for (struct process *p = process_entries(table, id); p; p = p->next) {
 		if (p->is_gen_known && !memcmp(&p->id, id, sizeof(*id)))
 			return p;
 	}
@@ -34,7 +34,7 @@ static struct process *process_find_latest(struct process_table *table, const st
 {
 	struct process *latest = NULL;
 
-	for (struct process *p = process_images(table, id); p; p = p->next) {
+	for (struct process *p = process_entries(table, id); p; p = p->next) {
 		if (process_is_same_start(p, id->start_boot_ns) &&
 		    (!latest || process_is_newer(p, latest)))
 			latest = p;
@@ -52,7 +52,7 @@ static struct process *process_adopt(struct process_table *table, const struct p
 {
 	struct process *latest = process_find_latest(table, id);
 
-	for (struct process *p = process_images(table, id); p; p = p->next) {
+	for (struct process *p = process_entries(table, id); p; p = p->next) {
 		if (p->is_gen_known || !process_is_same_start(p, id->start_boot_ns))
 			continue;
 		if (latest != p && latest->id.exec_gen < id->exec_gen)
@@ -75,9 +75,9 @@ static struct process *process_adopt(struct process_table *table, const struct p
  * Marks all earlier processes with the same pid as exited. If there is a later process with this
  * pid, then this process was reported late, and is itself marked as exited.
  */
-static void end_other_images(struct process *process)
+static void end_other_entries(struct process *process)
 {
-	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
+	for (struct process *p = process_entries(process->table, &process->id); p; p = p->next) {
 		if (p == process)
 			continue;
 		if (process_is_newer(p, process))
@@ -112,7 +112,7 @@ static struct process *process_add(struct process_table *table, const struct pro
 		free(process);
 		return NULL;
 	}
-	end_other_images(process);
+	end_other_entries(process);
 	return process;
 }
 
@@ -128,7 +128,7 @@ struct process *process_find_or_add_scanned(struct process_table *table, int32_t
 {
 	struct process_id id = { .pid = pid, .start_boot_ns = procfs_ticks_ns(start_ticks) };
 
-	for (struct process *p = process_images(table, &id); p; p = p->next) {
+	for (struct process *p = process_entries(table, &id); p; p = p->next) {
 		if (procfs_ticks(p->id.start_boot_ns) == start_ticks && process_is_newest(p))
 			return p;
 	}
@@ -145,7 +145,7 @@ struct process *process_find_or_add_scanned(struct process_table *table, int32_t
 /* True if a later exec of the process has given it this name. */
 static bool is_name_of_successor(const struct process *process, const char *comm)
 {
-	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
+	for (struct process *p = process_entries(process->table, &process->id); p; p = p->next) {
 		if (process_is_same_start(p, process->id.start_boot_ns) &&
 		    process_is_newer(p, process) &&
 		    strncmp(p->comm, comm, sizeof(p->comm) - 1) == 0)
@@ -171,7 +171,7 @@ static void restore_comm(const struct process *process)
 {
 	const int64_t since = clock_ns(CLOCK_MONOTONIC) - EXEC_NAME_NS;
 
-	for (struct process *p = process_images(process->table, &process->id); p; p = p->next) {
+	for (struct process *p = process_entries(process->table, &process->id); p; p = p->next) {
 		if (process_is_same_start(p, process->id.start_boot_ns) &&
 		    process_is_newer(process, p) && !strcmp(p->comm, process->comm))
 			process_unname(p, since);
@@ -337,22 +337,22 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 }
 
 /* Sets `exe` and `cgroup` of a process after an exec. True if nothing has to be read from /proc. */
-static bool set_image(struct process *process, const struct process_image *image)
+static bool set_facts(struct process *process, const struct exec_facts *facts)
 {
-	const char *exe = process_name_find(process->table, image->exe_name);
-	bool has_group = set_group(process, image->group_name);
+	const char *exe = process_name_find(process->table, facts->exe_name);
+	bool has_group = set_group(process, facts->group_name);
 
 	if (!exe)
 		return false;
 	process_set_text(process, &process->exe, exe);
 	process->is_exe_guessed = false;
 	process->exe_dev = 0;
-	process->exe_inode = image->exe_inode;
-	return has_group && image->is_known;
+	process->exe_inode = facts->exe_inode;
+	return has_group && facts->is_known;
 }
 
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
-			     const char *comm, const struct process_image *image)
+			     const char *comm, const struct exec_facts *facts)
 {
 	/*
 	 * ld.so maps the libraries of a small program within 1 ms, those of a large one within 50
@@ -368,7 +368,7 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 		set_comm(process, comm);
 		restore_comm(process);
 		process->is_kernel = false; /* a kernel thread becomes a user process by exec */
-		is_known = set_image(process, image);
+		is_known = set_facts(process, facts);
 		if (is_known)
 			read_queue_add_later(process);
 		else
@@ -593,21 +593,21 @@ int process_table_new(uint64_t max_memory, struct process_table **out)
 
 struct process_table *process_table_free(struct process_table *table)
 {
-	struct process_images *images, *next;
+	struct process_entries *entries, *next;
 
 	if (!table)
 		return NULL;
 	process_reader_stop(table);
 	if (table->n_hanging) /* a thread still uses it; stackd exits soon */
 		return NULL;
-	HASH_ITER (hh, table->images, images, next) {
-		struct process *process = images->first, *older;
+	HASH_ITER (hh, table->entries, entries, next) {
+		struct process *process = entries->first, *older;
 
 		for (; process; process = older) {
 			older = process->next;
 			process_release_symbols(process);
-			process_remove(process); /* this also frees `images` when it removes the
-						    last process of `images` */
+			process_remove(process); /* this also frees `entries` when it removes the
+						    last process of `entries` */
 		}
 	}
 	walk_stats_free(table);

@@ -39,7 +39,7 @@
 
 static const char *program, *library;
 static struct process_table *table;
-static const struct process_image unknown_image;
+static const struct exec_facts unknown_image;
 
 /* A running fixture program. */
 struct child {
@@ -560,7 +560,7 @@ static void a_fork_has_its_parents_names(void **state)
  */
 static void brief_processes_are_not_read(void **state)
 {
-	const struct process_image image = { .exe_name = 10, .group_name = NAME_NONE };
+	const struct exec_facts facts = { .exe_name = 10, .group_name = NAME_NONE };
 	struct child child = spawn(program, NULL, NULL);
 	struct unwind_mapping_found found = found_at(child.pid, child.address);
 	struct record_mapping record = {
@@ -578,7 +578,7 @@ static void brief_processes_are_not_read(void **state)
 
 	process_table_put_off(table, 3600 * NS_PER_S);
 	process_table_note_name(table, 10, "new\0opt", 8);
-	process_table_note_exec(table, &child.id, "brief", &image);
+	process_table_note_exec(table, &child.id, "brief", &facts);
 	process_table_note_mapping(table, &record);
 	process = process_table_see(table, &child.id, false, NULL);
 	assert_true(process_table_note_walk(table, process, child.address, 1U << WALK_NO_TABLE));
@@ -626,12 +626,12 @@ static void others_are_read_when_they_are_older(void **state)
 }
 
 /* No process has this pid, so nothing can be read from /proc. */
-static struct process *exec_nobody(const struct process_image *image)
+static struct process *exec_nobody(const struct exec_facts *facts)
 {
 	static struct process_id id = { .pid = 99999998, .start_boot_ns = NS_PER_S };
 
 	id.exec_gen++;
-	process_table_note_exec(table, &id, "nobody", image);
+	process_table_note_exec(table, &id, "nobody", facts);
 	return process_table_see(table, &id, false, NULL);
 }
 
@@ -649,7 +649,7 @@ static void assert_comm(struct process *process, const char *comm)
  */
 static void an_exec_in_progress_does_not_rename(void **state)
 {
-	const struct process_image image = { .exe_name = NAME_NONE, .group_name = NAME_NONE };
+	const struct exec_facts facts = { .exe_name = NAME_NONE, .group_name = NAME_NONE };
 	const struct process_id id = { .pid = 99999997, .start_boot_ns = NS_PER_S };
 	const struct process_id next = { id.pid, 1, id.start_boot_ns };
 	struct process *before = process_table_see(table, &id, false, "shell");
@@ -657,7 +657,7 @@ static void an_exec_in_progress_does_not_rename(void **state)
 
 	process_unref(process_table_see(table, &id, false, "program"));
 	assert_comm(before, "program");
-	process_table_note_exec(table, &next, "program", &image);
+	process_table_note_exec(table, &next, "program", &facts);
 	assert_comm(before, "shell");
 	/* The record of the switch may come through the ring of another probe. */
 	process_unref(process_table_see(table, &id, false, "program"));
@@ -691,20 +691,20 @@ static void note_exit_of(struct process *process)
 /* Of a known program nothing is to be read, so nothing is put off, until a walk lacks something. */
 static void known_programs_are_not_put_off(void **state)
 {
-	const struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
+	const struct exec_facts facts = { .exe_name = 10, .group_name = 11, .is_known = true };
 	struct process_stats stats;
 	struct process *process;
 
 	process_table_put_off(table, 3600 * NS_PER_S);
 	process_table_note_name(table, 10, "true\0bin\0usr", 13);
 	process_table_note_name(table, 11, "web\0box", 8);
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	note_exit_of(process);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.put_off, 0);
 	process_unref(process);
 
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	assert_true(process_table_note_walk(table, process, 4096, 1U << WALK_NO_MAPPING));
 	assert_true(process_table_note_walk(table, process, 4096, 1U << WALK_NO_MAPPING));
 	process_table_stats(table, &stats);
@@ -718,7 +718,7 @@ static void known_programs_are_not_put_off(void **state)
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.put_off, 1);
 	process_unref(process);
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	note_exit_of(process);
 	process_refresh(process, MAPPINGS_FOUND | 1, PROCESS_MISS_MAPPING);
 	process_table_stats(table, &stats);
@@ -753,7 +753,7 @@ static int64_t move(struct process *process, uint64_t group_name)
 
 static void a_move_leaves_the_past_alone(void **state)
 {
-	const struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
+	const struct exec_facts facts = { .exe_name = 10, .group_name = 11, .is_known = true };
 	struct process *process;
 	struct process_stats stats;
 	int64_t first_ns, in_box_ns;
@@ -761,7 +761,7 @@ static void a_move_leaves_the_past_alone(void **state)
 	process_table_note_name(table, 10, "true\0bin\0usr", 13);
 	process_table_note_name(table, 11, "web\0box", 8);
 	process_table_note_name(table, 12, "jail", 5);
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	first_ns = move(process, 11); /* as the kernel reports for hierarchies of version 1 */
 	in_box_ns = move(process, 12);
 	assert_group(process, INT64_MAX, "/jail");
@@ -797,8 +797,8 @@ static void assert_comm_at(struct process *process, int64_t at_ns, const char *c
 
 static void a_new_name_leaves_the_past_alone(void **state)
 {
-	const struct process_image image = { .exe_name = NAME_NONE, .group_name = NAME_NONE };
-	struct process *process = exec_nobody(&image);
+	const struct exec_facts facts = { .exe_name = NAME_NONE, .group_name = NAME_NONE };
+	struct process *process = exec_nobody(&facts);
 	struct process_info info;
 	int64_t before_ns, between_ns, unseen_ns;
 	char name[16];
@@ -828,7 +828,7 @@ static void a_new_name_leaves_the_past_alone(void **state)
 
 static void an_exec_brings_its_names(void **state)
 {
-	struct process_image image = { .exe_name = 10, .group_name = 11, .is_known = true };
+	struct exec_facts facts = { .exe_name = 10, .group_name = 11, .is_known = true };
 	struct process_id forked = { .pid = 99999997, .start_boot_ns = 2 * NS_PER_S };
 	struct process *process, *child;
 	struct process_info info;
@@ -836,7 +836,7 @@ static void an_exec_brings_its_names(void **state)
 	process_table_note_name(table, 10, "true\0bin\0usr", 13);
 	process_table_note_name(table, 11, "web\0box", 8);
 	process_table_note_name(table, 12, "", 0);
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	assert_names(process, "/usr/bin/true", "/box/web");
 	/* A child has the names of its parent, but may begin in another cgroup. */
 	process_info(process, &info);
@@ -853,7 +853,7 @@ static void an_exec_brings_its_names(void **state)
 	process_table_note_name(table, 10, "false\0bin", 10);
 	assert_names(process, "/usr/bin/true", "/box/web");
 	process_unref(process);
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	assert_names(process, "/bin/false", "/box/web");
 	process_unref(process);
 }
@@ -861,7 +861,7 @@ static void an_exec_brings_its_names(void **state)
 static void the_oldest_path_goes_first(void **state)
 {
 	enum { PATHS = 40000 };
-	struct process_image image = { .exe_name = 100, .is_known = true };
+	struct exec_facts facts = { .exe_name = 100, .is_known = true };
 	struct process_info info;
 	struct process *process;
 
@@ -869,13 +869,13 @@ static void the_oldest_path_goes_first(void **state)
 		process_table_note_name(table, i, "program\0directory", 18);
 		process_table_note_name(table, 99, "sent again", 11);
 	}
-	process = exec_nobody(&image);
+	process = exec_nobody(&facts);
 	process_info(process, &info);
 	assert_null(info.exe);
 	process_unref(process);
-	image.exe_name = 99;
-	image.group_name = 100 + PATHS - 1;
-	process = exec_nobody(&image);
+	facts.exe_name = 99;
+	facts.group_name = 100 + PATHS - 1;
+	process = exec_nobody(&facts);
 	assert_names(process, "/sent again", "/directory/program");
 	process_unref(process);
 }
