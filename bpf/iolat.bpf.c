@@ -50,7 +50,7 @@ struct slow_stacks {
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
-#include "io_place.bpf.h"
+#include "io_file.bpf.h"
 #include "io_sums.bpf.h"
 #include "io_table.bpf.h"
 
@@ -297,7 +297,7 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 {
 	__u64 stack, id = regs->orig_ax, end_ns;
 	struct task_struct *task;
-	struct io_place place = {};
+	struct io_file target = {};
 	struct io_times *t;
 	struct io_key *key;
 	struct io_frame *frame;
@@ -343,10 +343,10 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 	times_make(slot, frame, task, t);
 	t->tid = task->pid;
 	t->is_error = ret < 0;
-	place_of_call(task, regs, call & 0xf0, ret, &place);
+	io_file_of_call(task, regs, call & 0xf0, ret, &target);
 	key_identify(key, task);
-	key->dev = place.dev;
-	key->magic = place.magic;
+	key->dev = target.dev;
+	key->magic = target.magic;
 	key->call = frame->call;
 	key->layer = IO_LAYER_SYSCALL;
 	key->op = frame->op;
@@ -496,7 +496,7 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 }
 
 static __always_inline int function_add(struct cpu *cpu, struct task_struct *task,
-					struct io_slot *slot, const struct io_place *place,
+					struct io_slot *slot, const struct io_file *target,
 					long ret, struct run *run)
 {
 	struct io_times *t = &slot->times;
@@ -506,8 +506,8 @@ static __always_inline int function_add(struct cpu *cpu, struct task_struct *tas
 	t->tid = task->pid;
 	t->is_error = ret < 0 && ret != -EIOCBQUEUED;
 	key_identify(key, task);
-	key->dev = place->dev;
-	key->magic = place->magic;
+	key->dev = target->dev;
+	key->magic = target->magic;
 	if (ret > 0 && (key->op == IO_OP_READ || key->op == IO_OP_WRITE))
 		t->bytes = ret;
 	if (ret != -EIOCBQUEUED) {
@@ -528,7 +528,7 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 	struct inode *inode = file->f_inode;
 	struct cpu *cpu = cpu_get();
 	struct task_struct *task;
-	struct io_place place = {};
+	struct io_file target = {};
 	struct io_slot *slot;
 	__u64 none;
 
@@ -540,8 +540,8 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 	if (!slot)
 		return 0;
 	if (inode)
-		PLACE_OF_INODE(inode, &place);
-	return function_add(cpu, task, slot, &place, ret, &run);
+		IO_FILE_OF_INODE(inode, &target);
+	return function_add(cpu, task, slot, &target, ret, &run);
 }
 
 #define FILE_FUNCTION(function, layer, op, args, file)     \
@@ -606,7 +606,7 @@ int on_function_out(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), file;
 	struct cpu *cpu = cpu_get();
 	struct task_struct *task;
-	struct io_place place = {};
+	struct io_file target = {};
 	struct io_slot *slot;
 
 	if (!cpu)
@@ -616,8 +616,8 @@ int on_function_out(struct pt_regs *ctx)
 	slot = function_close(cpu, task, IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), &file);
 	if (!slot)
 		return 0;
-	place_read((struct file *)file, &place);
-	return function_add(cpu, task, slot, &place, (long)regs->ax, &run);
+	io_file_read((struct file *)file, &target);
+	return function_add(cpu, task, slot, &target, (long)regs->ax, &run);
 }
 
 char LICENSE[] SEC("license") = "GPL";

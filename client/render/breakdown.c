@@ -117,7 +117,7 @@ static void render_tree(const struct view *view, const struct tree *tree)
 					   "in the file system and below" };
 	static const char *const indents[] = { "+-", "+--", "+---" };
 	const char *about = tree->is_estimate ? "~" : "";
-	_cleanup_(freep) char *place = io_place(tree->io), *kind = name_escape(io_kind(tree->io));
+	_cleanup_(freep) char *place = io_target(tree->io), *kind = name_escape(io_kind(tree->io));
 	_cleanup_(freep) char *title = NULL, *right = NULL;
 	int r = asprintf(&title, "%s on %s", kind, place);
 

@@ -117,7 +117,7 @@ static void put_waker(FILE *out, const struct view *view, const struct wire_wake
  */
 static void put_io(FILE *out, const struct wire_io *io)
 {
-	_cleanup_(freep) char *place = io_place(io);
+	_cleanup_(freep) char *place = io_target(io);
 
 	folded_put_name(out, io->layer);
 	fputc(';', out);

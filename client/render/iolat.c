@@ -58,7 +58,7 @@ bool io_is_part_of_request(const char *layer)
 	       strcmp(layer, "throttled") == 0;
 }
 
-char *io_place(const struct wire_io *io)
+char *io_target(const struct wire_io *io)
 {
 	bool has_both = io->filesystem && io->device;
 	_cleanup_(freep) char *text = NULL;
@@ -192,7 +192,7 @@ static struct widths widths_of(const struct view *view, const struct wire_rows *
 
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct wire_io *io = rows->v[i].io;
-		_cleanup_(freep) char *place = io ? io_place(io) : NULL;
+		_cleanup_(freep) char *place = io ? io_target(io) : NULL;
 		_cleanup_(freep) char *name = io ? name_escape(io->op) : NULL;
 		int op = io ? (int)text_columns(name) : 0,
 		    columns = io ? (int)text_columns(place) : 0;
@@ -226,7 +226,7 @@ static void put_figures(FILE *out, const struct widths *widths, const char *cons
 
 static void render_row(const struct view *view, const struct wire_row *row, struct widths widths)
 {
-	_cleanup_(freep) char *place = io_place(row->io), *op = name_escape(row->io->op),
+	_cleanup_(freep) char *place = io_target(row->io), *op = name_escape(row->io->op),
 			      *where = NULL;
 	char text[5][32], count[40], total[40];
 	bool ms = view->milliseconds;

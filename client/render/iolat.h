@@ -61,7 +61,7 @@ size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HI
  * Returns the file system and device of an operation, as "ext4 vda", "pipe" or "vda". The text is
  * escaped; the caller frees it.
  */
-char *io_place(const struct wire_io *io);
+char *io_target(const struct wire_io *io);
 
 /*
  * Returns the kind of an operation, such as "read" for the system call pread64. For an operation

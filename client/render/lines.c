@@ -301,7 +301,7 @@ static void add_operation(struct table *table, const struct wire_snapshot_reply 
 	*cells++ = row->max_ns > 0 ? table_time("", row->max_ns, "") : NULL;
 	*cells++ = row_who(row);
 	*cells++ = row_operation(io);
-	*cells++ = io_place(io);
+	*cells++ = io_target(io);
 }
 
 /* Prints how many rows there are, and what to ask for more. */

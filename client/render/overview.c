@@ -112,7 +112,7 @@ static void render_part(const struct view *view, const struct part *part,
 static void render_operation(const struct view *view, const struct wire_row *row, int64_t whole)
 {
 	const struct wire_io *io = row->io;
-	_cleanup_(freep) char *who = row_title(view, row), *place = io_place(io), *title = NULL,
+	_cleanup_(freep) char *who = row_title(view, row), *place = io_target(io), *title = NULL,
 			      *op = name_escape(io->op), *right = NULL;
 	char p50[32], p99[32], longest[32];
 	int r = asprintf(&title, "%s  %s  %s", who, op, place);

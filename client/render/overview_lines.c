@@ -294,7 +294,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 	*cells++ = row_who(row);
 	if (!section->part) {
 		*cells++ = row_operation(row->io);
-		*cells++ = io_place(row->io);
+		*cells++ = io_target(row->io);
 		return;
 	}
 	if (is_of_waits)

@@ -108,7 +108,7 @@ void path_fill(struct path *path, const struct view *view, const struct wire_row
 {
 	path_clear(path);
 	if (row->io) {
-		_cleanup_(freep) char *place = io_place(row->io);
+		_cleanup_(freep) char *place = io_target(row->io);
 
 		path_add(path, row->io->layer);
 		path_add(path, row->io->op);

@@ -104,7 +104,7 @@ static char *line_words(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *who = row_who(row), *function = NULL,
 			      *what = row->io ? row_operation(row->io) : row_why(row),
-			      *place = row->io ? io_place(row->io) : NULL;
+			      *place = row->io ? io_target(row->io) : NULL;
 	char *words = NULL;
 
 	function = row->io ? NULL : row_function(view, row);
@@ -130,7 +130,7 @@ static char *row_words(const struct view *view, const struct wire_row *row)
 		_cleanup_(freep) char *layer = name_escape(row->io->layer);
 		_cleanup_(freep) char *op = name_escape(row->io->op);
 
-		more = io_place(row->io);
+		more = io_target(row->io);
 		r = asprintf(&words, "%s %s, %s", layer, op, more);
 	} else if (row->state && !row->key && strcmp(row->state, "-") != 0) {
 		more = state_words(row);

@@ -389,7 +389,7 @@ uint32_t process_names_version(struct process *process);
 void process_refresh_perf(struct process *process);
 
 /* A place in a mapped ELF file. All processes that map the file by the same path have the place. */
-struct process_place {
+struct code_place {
 	uint64_t file;	 /* hash that identifies the file and its path; 0: it is no such place */
 	uint64_t offset; /* ELF virtual address, of the last byte of the call if is_call is true */
 	bool is_call;	 /* the address was looked up as a return address */
@@ -400,8 +400,8 @@ struct process_place {
  * return address. `mappings` is as for process_lookup(). For equal places with a symbol that has a
  * name, process_lookup() finds equal symbols.
  */
-void process_places(struct process *process, uint64_t mappings, const uint64_t *addresses, size_t n,
-		    struct process_place *places_out);
+void code_places(struct process *process, uint64_t mappings, const uint64_t *addresses, size_t n,
+		 struct code_place *places_out);
 
 /*
  * Reads, in the calling thread, the data that process_lookup() lacked. `mappings` is the argument

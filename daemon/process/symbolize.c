@@ -149,7 +149,7 @@ static const struct process_map *map_find_locked(const struct process *process, 
 }
 
 static void place_find(const struct process *process, uint64_t mappings, uint64_t at,
-		       struct process_place *place)
+		       struct code_place *place)
 {
 	const struct process_map *map;
 
@@ -164,8 +164,8 @@ static void place_find(const struct process *process, uint64_t mappings, uint64_
 	place->offset = module_address(map->module, at - map->start + map->pgoff);
 }
 
-void process_places(struct process *process, uint64_t mappings, const uint64_t *addresses, size_t n,
-		    struct process_place *places_out)
+void code_places(struct process *process, uint64_t mappings, const uint64_t *addresses, size_t n,
+		 struct code_place *places_out)
 {
 	pthread_mutex_lock(&process->table->lock);
 	for (size_t i = 0; i < n; i++) {

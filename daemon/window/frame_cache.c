@@ -14,7 +14,7 @@
 enum { ENTRIES = 8192 }; /* a power of 2; together with the frames, at most about 2 MiB */
 
 struct cached_frame {
-	struct process_place place;
+	struct code_place place;
 	struct frame *frame; /* NULL: the entry is free */
 	int64_t since_ns;
 	bool is_signal;
@@ -46,19 +46,19 @@ struct frame_cache *frame_cache_free(struct frame_cache *cache)
 	return NULL;
 }
 
-static size_t entry_of(const struct process_place *place)
+static size_t entry_of(const struct code_place *place)
 {
 	uint64_t hash = (place->file ^ place->offset) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return hash >> 32 & (ENTRIES - 1);
 }
 
-static bool is_same(const struct process_place *a, const struct process_place *b)
+static bool is_same(const struct code_place *a, const struct code_place *b)
 {
 	return a->file == b->file && a->offset == b->offset && a->is_call == b->is_call;
 }
 
-struct frame *frame_cache_get(const struct frame_cache *cache, const struct process_place *place,
+struct frame *frame_cache_get(const struct frame_cache *cache, const struct code_place *place,
 			      int64_t now_ns, bool *is_signal_out)
 {
 	const struct cached_frame *entry = &cache->entries[entry_of(place)];
@@ -69,8 +69,8 @@ struct frame *frame_cache_get(const struct frame_cache *cache, const struct proc
 	return entry->frame;
 }
 
-void frame_cache_put(struct frame_cache *cache, const struct process_place *place,
-		     struct frame *frame, int64_t now_ns, bool is_signal)
+void frame_cache_put(struct frame_cache *cache, const struct code_place *place, struct frame *frame,
+		     int64_t now_ns, bool is_signal)
 {
 	struct cached_frame *entry = &cache->entries[entry_of(place)];
 	struct frame *old = entry->frame;

@@ -26,11 +26,11 @@ struct frame_cache *frame_cache_free(struct frame_cache *cache);
  * looked up again. The caller gets no reference. The frame is valid until frame_cache_put() is
  * called. Sets *is_signal_out to symbol.is_signal of the frame.
  */
-struct frame *frame_cache_get(const struct frame_cache *cache, const struct process_place *place,
+struct frame *frame_cache_get(const struct frame_cache *cache, const struct code_place *place,
 			      int64_t now_ns, bool *is_signal_out);
 
 /* Adds the frame of a place, with a reference of its own. Drops another frame if need be. */
-void frame_cache_put(struct frame_cache *cache, const struct process_place *place,
-		     struct frame *frame, int64_t now_ns, bool is_signal);
+void frame_cache_put(struct frame_cache *cache, const struct code_place *place, struct frame *frame,
+		     int64_t now_ns, bool is_signal);
 
 #endif

@@ -278,14 +278,14 @@ static struct symbol symbol_of(const struct frame *frame, bool is_signal)
 static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t n, bool is_again)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct process_place places[STACK_DEPTH];
+	struct code_place places[STACK_DEPTH];
 	struct symbol symbols[STACK_DEPTH];
 	struct frame *known[STACK_DEPTH];
 	const uint32_t version = process_names_version(stack->process);
 	bool is_call, is_signal = false, has_changing = false;
 	size_t i, left;
 
-	process_places(stack->process, stack->mappings, stack->ip, n, places);
+	code_places(stack->process, stack->mappings, stack->ip, n, places);
 	for (i = 0; i < n; i++) {
 		is_call = i > 0 && !symbols[i - 1].is_signal;
 		/* The place is that of a return address. */

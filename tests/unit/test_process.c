@@ -249,11 +249,11 @@ static void names_survive_the_file(void **state)
 	process_unref(process);
 }
 
-static struct process_place place_of(struct process *process, uint64_t address)
+static struct code_place place_of(struct process *process, uint64_t address)
 {
-	struct process_place place;
+	struct code_place place;
 
-	process_places(process, 0, &address, 1, &place);
+	code_places(process, 0, &address, 1, &place);
 	assert_false(place.is_call);
 	return place;
 }
@@ -262,7 +262,7 @@ static void a_file_is_named_as_each_has_it_mapped(void **state)
 {
 	char path[] = "/tmp/test_process.XXXXXX", link_path[] = "/tmp/test_process.link.XXXXXX";
 	struct process *process, *linked, *renamed;
-	struct process_place place;
+	struct code_place place;
 	struct child a, b, c;
 	int fd = mkstemp(link_path);
 

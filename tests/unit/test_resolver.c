@@ -130,10 +130,10 @@ static void test_the_queue_has_an_end(void **state)
  */
 static void test_frames_are_cached(void **state)
 {
-	const struct process_place place = { .file = 7, .offset = 0x1000, .is_call = true };
+	const struct code_place place = { .file = 7, .offset = 0x1000, .is_call = true };
 	const struct symbol symbol = { .kind = FRAME_NATIVE, .file_id = 1, .name = "f" };
 	const struct symbol other = { .kind = FRAME_NATIVE, .file_id = 1, .name = "g" };
-	struct process_place near = place;
+	struct code_place near = place;
 	struct stack_table_stats stats;
 	struct stack_table *stacks;
 	struct frame_cache *cache;
