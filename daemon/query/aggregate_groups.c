@@ -436,7 +436,7 @@ static int by_rank(const void *a, const void *b)
 static void group_give_up(struct aggregate *aggregate, struct aggregate_group *group)
 {
 	struct aggregate_group *rest = rest_get(aggregate, group->is_idle, group->is_sample);
-	const struct aggregate_part part = {
+	const struct aggregate_sums sums = {
 		.ns = group->on_ns + group->blocked_ns + group->runnable_ns,
 		.count = group->count,
 	};
@@ -446,7 +446,7 @@ static void group_give_up(struct aggregate *aggregate, struct aggregate_group *g
 	if (!rest)
 		return;
 	aggregate_lacks_add(&aggregate->lacks, key_index_hash(&group->key, sizeof(group->key)),
-			    &part);
+			    &sums);
 	group_merge(rest, group);
 	group_release(group);
 	*group = (struct aggregate_group){ .waker = waker, .line = line };
@@ -562,15 +562,15 @@ static void group_describe(struct aggregate *aggregate, struct aggregate_group *
  */
 static bool item_give_up(struct aggregate *aggregate, const struct aggregate_item *item)
 {
-	const struct aggregate_part part = {
+	const struct aggregate_sums sums = {
 		.ns = item->on_ns + item->blocked_ns + item->runnable_ns,
 		.count = item->count,
 		.max_ns = item->max_ns,
 	};
 
-	if (!aggregate_lacks_is_low(&aggregate->lacks, item->hash, aggregate->options.rank, &part))
+	if (!aggregate_lacks_is_low(&aggregate->lacks, item->hash, aggregate->options.rank, &sums))
 		return false;
-	aggregate_lacks_add(&aggregate->lacks, item->hash, &part);
+	aggregate_lacks_add(&aggregate->lacks, item->hash, &sums);
 	aggregate->others.groups++;
 	return true;
 }

@@ -84,11 +84,11 @@ static struct aggregate_io_group *rest_get(struct aggregate *aggregate, uint32_t
 static void group_give_up(struct aggregate *aggregate, struct aggregate_io_group *group)
 {
 	struct aggregate_io_group *rest = rest_get(aggregate, group->io.layer);
-	const struct aggregate_part part = { .ns = group->io.total_ns, .count = group->io.count };
+	const struct aggregate_sums sums = { .ns = group->io.total_ns, .count = group->io.count };
 
 	if (rest) {
 		aggregate_lacks_add(&aggregate->lacks,
-				    key_index_hash(&group->key, sizeof(group->key)), &part);
+				    key_index_hash(&group->key, sizeof(group->key)), &sums);
 		group_merge(rest, group);
 		aggregate->others.groups++;
 	}
@@ -197,7 +197,7 @@ static struct aggregate_io_group *group_get(struct aggregate *aggregate,
 					    const struct window_io *io,
 					    const struct aggregate_image_info *info)
 {
-	const struct aggregate_part part = {
+	const struct aggregate_sums sums = {
 		.ns = io->total_ns,
 		.count = io->count,
 		.max_ns = io->max_ns,
@@ -208,9 +208,9 @@ static struct aggregate_io_group *group_get(struct aggregate *aggregate,
 	if (group)
 		return group;
 	if (io->open ||
-	    !aggregate_lacks_is_low(&aggregate->lacks, hash, aggregate->options.rank, &part))
+	    !aggregate_lacks_is_low(&aggregate->lacks, hash, aggregate->options.rank, &sums))
 		return group_new(aggregate, key, hash, io, info);
-	aggregate_lacks_add(&aggregate->lacks, hash, &part);
+	aggregate_lacks_add(&aggregate->lacks, hash, &sums);
 	aggregate->others.groups++;
 	return rest_get(aggregate, io->layer);
 }

@@ -45,27 +45,27 @@ void aggregate_lacks_fetch(const struct aggregate_lacks *lacks, uint64_t hash)
 }
 
 bool aggregate_lacks_is_low(const struct aggregate_lacks *lacks, uint64_t hash,
-			    enum aggregate_rank rank, const struct aggregate_part *part)
+			    enum aggregate_rank rank, const struct aggregate_sums *sums)
 {
 	if (!lacks->cells)
 		return false;
 	switch (rank) {
 	case AGGREGATE_BY_MAX:
-		return part->max_ns <= lacks->rank;
+		return sums->max_ns <= lacks->rank;
 	case AGGREGATE_BY_COUNT:
-		return cell_of(lacks, hash)->count + part->count <= lacks->rank;
+		return cell_of(lacks, hash)->count + sums->count <= lacks->rank;
 	default:
-		return cell_of(lacks, hash)->ns + part->ns <= lacks->rank;
+		return cell_of(lacks, hash)->ns + sums->ns <= lacks->rank;
 	}
 }
 
 void aggregate_lacks_add(struct aggregate_lacks *lacks, uint64_t hash,
-			 const struct aggregate_part *part)
+			 const struct aggregate_sums *sums)
 {
 	struct aggregate_lacks_cell *cell = cell_of(lacks, hash);
 
-	cell->ns += part->ns;
-	cell->count += part->count;
+	cell->ns += sums->ns;
+	cell->count += sums->count;
 	if (cell->ns > lacks->bound_ns)
 		lacks->bound_ns = cell->ns;
 	if (cell->count > lacks->bound_count)

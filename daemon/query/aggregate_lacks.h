@@ -34,7 +34,7 @@ struct aggregate_lacks {
 };
 
 /* The sums of waits or samples that belong to one group. */
-struct aggregate_part {
+struct aggregate_sums {
 	uint64_t ns;
 	uint64_t count;
 	uint64_t max_ns;
@@ -53,18 +53,18 @@ size_t aggregate_lacks_bytes(const struct aggregate_lacks *lacks);
 int aggregate_lacks_give_up(struct aggregate_lacks *lacks, uint64_t rank);
 
 /*
- * True if a group that does not exist, and to which `part` is to be added, would have at most the
+ * True if a group that does not exist, and to which `sums` is to be added, would have at most the
  * rank of groups that were given up already.
  */
 bool aggregate_lacks_is_low(const struct aggregate_lacks *lacks, uint64_t hash,
-			    enum aggregate_rank rank, const struct aggregate_part *part);
+			    enum aggregate_rank rank, const struct aggregate_sums *sums);
 
 /* Makes the CPU load the cell of a hash into its cache, for a call that follows soon. */
 void aggregate_lacks_fetch(const struct aggregate_lacks *lacks, uint64_t hash);
 
-/* Notes that the group with this hash lacks `part`, too. Some group must have been given up. */
+/* Notes that the group with this hash lacks `sums`, too. Some group must have been given up. */
 void aggregate_lacks_add(struct aggregate_lacks *lacks, uint64_t hash,
-			 const struct aggregate_part *part);
+			 const struct aggregate_sums *sums);
 
 void aggregate_lacks_fini(struct aggregate_lacks *lacks);
 

@@ -20,11 +20,11 @@ static bool uses_sums(const struct aggregate *aggregate, const struct window *wi
 }
 
 /*
- * Fills in an item for a row of waits, but for its stacks, and adds to it the sums of `part`, which
- * are those of the row, or those of the waits in it that the filter selects.
+ * Fills in an item for a row of waits, but for its stacks, and adds to it the figures of `sums`,
+ * which are those of the row, or those of the waits in it that the filter selects.
  */
 static void item_set_row(struct aggregate_item *item, const struct window *window, size_t i,
-			 const struct aggregate_image_info *info, const struct filter_part *part)
+			 const struct aggregate_image_info *info, const struct filter_sums *sums)
 {
 	const struct window_row *row = &window->rows[i];
 
@@ -34,63 +34,63 @@ static void item_set_row(struct aggregate_item *item, const struct window *windo
 	item->waker = window_row_waker(window, i);
 	item->processes = row->processes;
 	item->started = row->started;
-	WAIT_MEASURES_SET(item, part);
+	WAIT_MEASURES_SET(item, sums);
 	if (row->state & STATE_SAMPLED)
 		item->sampled = (struct window_estimate){
-			.count = part->count,
-			.blocked_ns = part->blocked_ns,
-			.runnable_ns = part->runnable_ns,
+			.count = sums->count,
+			.blocked_ns = sums->blocked_ns,
+			.runnable_ns = sums->runnable_ns,
 		};
-	item->max_ns = part->max_ns;
+	item->max_ns = sums->max_ns;
 	item->max_end_real_ns =
-		part->has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
+		sums->has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
 }
 
 /* Adds the waits of a row of which the filter selects some lengths only. */
 static void row_add_filtered(struct aggregate *aggregate, const struct window *window, size_t i,
-			     const struct aggregate_image_info *info, struct filter_part *part)
+			     const struct aggregate_image_info *info, struct filter_sums *sums)
 {
 	const struct window_row *row = &window->rows[i];
 	struct aggregate_item item = {};
 	struct aggregate_group *group;
 	unsigned int k;
 
-	window_row_add_buckets(window, row, part->buckets);
-	if (!filter_row(aggregate->filter, part))
+	window_row_add_buckets(window, row, sums->buckets);
+	if (!filter_row(aggregate->filter, sums))
 		return;
-	item_set_row(&item, window, i, info, part);
+	item_set_row(&item, window, i, info, sums);
 	if (!aggregate_item_set_stacks(aggregate, &item, row->kernel, row->user))
 		return;
-	aggregate->estimated += part->is_estimate;
+	aggregate->estimated += sums->is_estimate;
 	group = aggregate_add(aggregate, &item);
 	if (!group)
 		return;
-	group->is_estimate |= part->is_estimate;
+	group->is_estimate |= sums->is_estimate;
 	for (k = 0; k < WAIT_BUCKETS; k++)
-		group->buckets[k] += part->buckets[k];
+		group->buckets[k] += sums->buckets[k];
 }
 
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
 		       const struct aggregate_image_info *info)
 {
 	const struct window_row *row = &window->rows[i];
-	struct filter_part part;
+	struct filter_sums sums;
 	struct aggregate_queued *queued;
 
 	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
 		return;
-	part = (struct filter_part){
+	sums = (struct filter_sums){
 		.max_ns = row->max_ns,
 		.has_max = true,
 		.stands_ns = row->state & STATE_SAMPLED ? (uint64_t)window->sample_below_ns : 0,
 	};
-	WAIT_MEASURES_SET(&part, row);
+	WAIT_MEASURES_SET(&sums, row);
 	if (!filter_has_whole_row(aggregate->filter, row->max_ns)) {
-		row_add_filtered(aggregate, window, i, info, &part);
+		row_add_filtered(aggregate, window, i, info, &sums);
 		return;
 	}
 	queued = aggregate_queue_place(aggregate);
-	item_set_row(&queued->item, window, i, info, &part);
+	item_set_row(&queued->item, window, i, info, &sums);
 	if (!aggregate_item_set_stacks(aggregate, &queued->item, row->kernel, row->user))
 		return;
 	queued->row = row;

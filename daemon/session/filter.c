@@ -547,20 +547,20 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 }
 
 /*
- * Reduces all times in `part` by the same factor, as an estimate of the waits that the filter
+ * Reduces all times in `sums` by the same factor, as an estimate of the waits that the filter
  * selects. The longest wait makes up max_time of them. The reduced sum of blocked_ns and
  * runnable_ns is `share` times the time that all other waits took. If with_max is true, it also
  * includes max_time.
  */
-static void part_scale(struct filter_part *part, uint64_t max_time, double share, bool with_max)
+static void sums_scale(struct filter_sums *sums, uint64_t max_time, double share, bool with_max)
 {
-	uint64_t all = part->blocked_ns + part->runnable_ns;
+	uint64_t all = sums->blocked_ns + sums->runnable_ns;
 	uint64_t others = all > max_time ? all - max_time : 0;
 	double ns = (double)others * share + (with_max ? (double)max_time : 0);
 
 	if ((share >= 1 && with_max) || ns >= (double)all)
 		return;
-#define SCALE(member) part->member = (uint64_t)((double)part->member * (ns / (double)all));
+#define SCALE(member) sums->member = (uint64_t)((double)sums->member * (ns / (double)all));
 	WAIT_SHARES(SCALE)
 #undef SCALE
 }
@@ -574,44 +574,44 @@ bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns)
  * Returns how many waits the longest one of a row stands for: several if it was picked at random
  * from waits shorter than stands_ns.
  */
-static uint64_t max_weight(const struct filter_part *part)
+static uint64_t max_weight(const struct filter_sums *sums)
 {
-	uint64_t in_bucket = part->buckets[wait_bucket(part->max_ns)], weight = 1;
+	uint64_t in_bucket = sums->buckets[wait_bucket(sums->max_ns)], weight = 1;
 
-	if (part->stands_ns > part->max_ns && part->max_ns)
-		weight = (part->stands_ns + part->max_ns / 2) / part->max_ns;
+	if (sums->stands_ns > sums->max_ns && sums->max_ns)
+		weight = (sums->stands_ns + sums->max_ns / 2) / sums->max_ns;
 	return weight < in_bucket ? weight : in_bucket;
 }
 
-bool filter_row(const struct filter *filter, struct filter_part *part)
+bool filter_row(const struct filter *filter, struct filter_sums *sums)
 {
-	bool with_max = filter_has_duration(filter, part->max_ns);
-	unsigned int top = wait_bucket(part->max_ns), i;
-	uint64_t max_time = part->stands_ns > part->max_ns ? part->stands_ns : part->max_ns;
-	uint64_t weight = max_weight(part);
+	bool with_max = filter_has_duration(filter, sums->max_ns);
+	unsigned int top = wait_bucket(sums->max_ns), i;
+	uint64_t max_time = sums->stands_ns > sums->max_ns ? sums->stands_ns : sums->max_ns;
+	uint64_t weight = max_weight(sums);
 	double share;
 
-	if (filter_has_whole_row(filter, part->max_ns))
+	if (filter_has_whole_row(filter, sums->max_ns))
 		return true;
-	if (part->max_ns < (uint64_t)filter->min_ns)
+	if (sums->max_ns < (uint64_t)filter->min_ns)
 		return false;
-	if (!with_max && part->stands_ns > part->max_ns &&
-	    part->blocked_ns + part->runnable_ns <= part->stands_ns)
+	if (!with_max && sums->stands_ns > sums->max_ns &&
+	    sums->blocked_ns + sums->runnable_ns <= sums->stands_ns)
 		return false;
-	part->buckets[top] -= weight;
-	share = part->count > (weight ? weight : 1) ? buckets_limit(filter, part->buckets)
+	sums->buckets[top] -= weight;
+	share = sums->count > (weight ? weight : 1) ? buckets_limit(filter, sums->buckets)
 						    : with_max;
-	part->is_estimate = share > 0 && share < 1;
-	part_scale(part, max_time, share, with_max);
+	sums->is_estimate = share > 0 && share < 1;
+	sums_scale(sums, max_time, share, with_max);
 	if (with_max)
-		part->buckets[top] += weight ? weight : 1;
+		sums->buckets[top] += weight ? weight : 1;
 	else
-		part->max_ns = 0;
-	part->has_max = with_max;
-	for (part->count = 0, i = 0; i < WAIT_BUCKETS; i++) {
-		part->count += part->buckets[i];
-		if (!with_max && part->buckets[i])
-			part->max_ns = wait_bucket_least_ns(i);
+		sums->max_ns = 0;
+	sums->has_max = with_max;
+	for (sums->count = 0, i = 0; i < WAIT_BUCKETS; i++) {
+		sums->count += sums->buckets[i];
+		if (!with_max && sums->buckets[i])
+			sums->max_ns = wait_bucket_least_ns(i);
 	}
-	return part->count > 0;
+	return sums->count > 0;
 }

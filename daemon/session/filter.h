@@ -115,7 +115,7 @@ bool filter_has_whole_row(const struct filter *filter, uint64_t max_ns);
 
 /* Sums over the waits of one row. After filter_row(), sums over only those waits whose length the
  * filter lets pass. */
-struct filter_part {
+struct filter_sums {
 	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t max_ns; /* longest wait in ns; if has_max is false, only a lower bound */
 	bool has_max;
@@ -130,11 +130,11 @@ struct filter_part {
 };
 
 /*
- * Limits the sums in *part to the waits whose length the filter lets pass. The exact length is
+ * Limits the sums in *sums to the waits whose length the filter lets pass. The exact length is
  * known only of the longest wait; of the others only the bucket is known, so the sums are
  * estimates. Never increases a sum. Returns false if no wait is left.
  */
-bool filter_row(const struct filter *filter, struct filter_part *part);
+bool filter_row(const struct filter *filter, struct filter_sums *sums);
 
 /* Checks that the I/O layer, the operation and the disk that a filter names exist. Returns 0, or
  * -EINVAL with *error filled. */

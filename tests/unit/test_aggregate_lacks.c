@@ -37,7 +37,7 @@ static void test_memory(void **state)
 /* As long as no group was given up, none is low. */
 static void test_nothing_is_low_at_first(void **state)
 {
-	const struct aggregate_part nothing = {};
+	const struct aggregate_sums nothing = {};
 	struct aggregate_lacks lacks;
 
 	aggregate_lacks_init(&lacks, 1);
@@ -50,19 +50,19 @@ static void test_nothing_is_low_at_first(void **state)
 /* A group that comes again and again in small parts is low until their sum is too high. */
 static void test_small_parts_add_up(void **state)
 {
-	const struct aggregate_part part = { .ns = 3, .count = 2, .max_ns = 11 };
+	const struct aggregate_sums sums = { .ns = 3, .count = 2, .max_ns = 11 };
 	struct aggregate_lacks lacks;
 	unsigned int n = 0;
 
 	aggregate_lacks_init(&lacks, 1);
 	assert_int_equal(aggregate_lacks_give_up(&lacks, 10), 0);
 	assert_int_equal(aggregate_lacks_give_up(&lacks, 9), 0); /* it does not fall again */
-	for (; aggregate_lacks_is_low(&lacks, hash_of(1), AGGREGATE_BY_TOTAL, &part); n++)
-		aggregate_lacks_add(&lacks, hash_of(1), &part);
+	for (; aggregate_lacks_is_low(&lacks, hash_of(1), AGGREGATE_BY_TOTAL, &sums); n++)
+		aggregate_lacks_add(&lacks, hash_of(1), &sums);
 	assert_int_equal(n, 3);
-	assert_true(aggregate_lacks_is_low(&lacks, hash_of(1), AGGREGATE_BY_COUNT, &part));
-	assert_false(aggregate_lacks_is_low(&lacks, hash_of(1), AGGREGATE_BY_MAX, &part));
-	assert_true(aggregate_lacks_is_low(&lacks, hash_of(2), AGGREGATE_BY_TOTAL, &part));
+	assert_true(aggregate_lacks_is_low(&lacks, hash_of(1), AGGREGATE_BY_COUNT, &sums));
+	assert_false(aggregate_lacks_is_low(&lacks, hash_of(1), AGGREGATE_BY_MAX, &sums));
+	assert_true(aggregate_lacks_is_low(&lacks, hash_of(2), AGGREGATE_BY_TOTAL, &sums));
 	assert_int_equal(lacks.bound_ns, 9);
 	assert_int_equal(lacks.bound_count, 6);
 	aggregate_lacks_fini(&lacks);
@@ -71,7 +71,7 @@ static void test_small_parts_add_up(void **state)
 /* With far more groups than cells, the bound is never less than what one of them lacks. */
 static void test_the_bound_holds(void **state)
 {
-	_cleanup_(freep) struct aggregate_part *lacked = calloc(MANY, sizeof(*lacked));
+	_cleanup_(freep) struct aggregate_sums *lacked = calloc(MANY, sizeof(*lacked));
 	struct aggregate_lacks lacks;
 	uint64_t i, k;
 
@@ -80,11 +80,11 @@ static void test_the_bound_holds(void **state)
 	assert_int_equal(aggregate_lacks_give_up(&lacks, 1000), 0);
 	for (k = 0; k < 5; k++) {
 		for (i = 0; i < MANY; i++) {
-			const struct aggregate_part part = { .ns = i % 97, .count = i % 7 };
+			const struct aggregate_sums sums = { .ns = i % 97, .count = i % 7 };
 
-			aggregate_lacks_add(&lacks, hash_of(i), &part);
-			lacked[i].ns += part.ns;
-			lacked[i].count += part.count;
+			aggregate_lacks_add(&lacks, hash_of(i), &sums);
+			lacked[i].ns += sums.ns;
+			lacked[i].count += sums.count;
 		}
 	}
 	for (i = 0; i < MANY; i++) {

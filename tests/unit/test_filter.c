@@ -359,9 +359,9 @@ static struct filter times(int64_t min_ns, int64_t max_ns)
 }
 
 /* Waits of 2, 2 and 40 us. */
-static struct filter_part part_of_three(void)
+static struct filter_sums sums_of_three(void)
 {
-	return (struct filter_part){
+	return (struct filter_sums){
 		.count = 3,
 		.blocked_ns = 30000,
 		.runnable_ns = 14000,
@@ -373,64 +373,64 @@ static struct filter_part part_of_three(void)
 
 static void test_no_times_change_nothing(void **state)
 {
-	struct filter_part part = part_of_three(), before = part;
+	struct filter_sums sums = sums_of_three(), before = sums;
 	struct filter filter = times(0, INT64_MAX);
 
-	assert_true(filter_row(&filter, &part));
-	assert_memory_equal(&part, &before, sizeof(part));
+	assert_true(filter_row(&filter, &sums));
+	assert_memory_equal(&sums, &before, sizeof(sums));
 }
 
 static void test_longest_is_exact(void **state)
 {
-	struct filter_part part = part_of_three();
+	struct filter_sums sums = sums_of_three();
 	struct filter filter = times(40001, INT64_MAX);
 
 	/* The bucket of 40 us reaches to 65 us: these waits are shorter, too. */
-	assert_false(filter_row(&filter, &part));
-	part = part_of_three();
-	part.buckets[1] = 0;
-	part.buckets[6] = 3;
-	assert_false(filter_row(&filter, &part));
-	part = part_of_three();
+	assert_false(filter_row(&filter, &sums));
+	sums = sums_of_three();
+	sums.buckets[1] = 0;
+	sums.buckets[6] = 3;
+	assert_false(filter_row(&filter, &sums));
+	sums = sums_of_three();
 	filter = times(40000, INT64_MAX);
-	assert_true(filter_row(&filter, &part));
-	assert_int_equal(part.count, 1);
-	assert_int_equal(part.max_ns, 40000);
-	assert_true(part.has_max);
-	assert_false(part.is_estimate);
-	assert_in_range(part.blocked_ns + part.runnable_ns, 39998, 40000);
-	assert_int_equal(part.buckets[1], 0);
-	assert_int_equal(part.buckets[6], 1);
+	assert_true(filter_row(&filter, &sums));
+	assert_int_equal(sums.count, 1);
+	assert_int_equal(sums.max_ns, 40000);
+	assert_true(sums.has_max);
+	assert_false(sums.is_estimate);
+	assert_in_range(sums.blocked_ns + sums.runnable_ns, 39998, 40000);
+	assert_int_equal(sums.buckets[1], 0);
+	assert_int_equal(sums.buckets[6], 1);
 }
 
 static void test_longest_is_left_out(void **state)
 {
-	struct filter_part part = part_of_three();
+	struct filter_sums sums = sums_of_three();
 	struct filter filter = times(0, 39999);
 
-	assert_true(filter_row(&filter, &part));
-	assert_int_equal(part.count, 2);
-	assert_in_range(part.blocked_ns + part.runnable_ns, 3998, 4000);
-	assert_false(part.has_max);
-	assert_int_equal(part.max_ns, 1024);
-	assert_int_equal(part.buckets[6], 0);
+	assert_true(filter_row(&filter, &sums));
+	assert_int_equal(sums.count, 2);
+	assert_in_range(sums.blocked_ns + sums.runnable_ns, 3998, 4000);
+	assert_false(sums.has_max);
+	assert_int_equal(sums.max_ns, 1024);
+	assert_int_equal(sums.buckets[6], 0);
 }
 
 static void test_one_wait_is_exact(void **state)
 {
-	struct filter_part part = { .count = 1,
+	struct filter_sums sums = { .count = 1,
 				    .blocked_ns = 5,
 				    .runnable_ns = 1995,
 				    .max_ns = 2000,
 				    .has_max = true,
 				    .buckets = { [1] = 1 } };
-	struct filter_part before = part;
+	struct filter_sums before = sums;
 	struct filter filter = times(1999, 2000);
 
-	assert_true(filter_row(&filter, &part));
-	assert_memory_equal(&part, &before, sizeof(part));
+	assert_true(filter_row(&filter, &sums));
+	assert_memory_equal(&sums, &before, sizeof(sums));
 	filter = times(1025, 1999);
-	assert_false(filter_row(&filter, &part));
+	assert_false(filter_row(&filter, &sums));
 }
 
 /* Whatever is cut out: parts never exceed the whole, and two halves are not more than it. */
@@ -439,7 +439,7 @@ static void test_sums_never_grow(void **state)
 	unsigned int seed = 1, n, i;
 
 	for (n = 0; n < 20000; n++) {
-		struct filter_part whole = { .has_max = true }, low, high;
+		struct filter_sums whole = { .has_max = true }, low, high;
 		int64_t at = (int64_t)1 << (rand_r(&seed) % 36);
 		struct filter below = times(0, at - 1), above = times(at, INT64_MAX);
 		bool has_low, has_high;
@@ -473,10 +473,10 @@ static void test_sums_never_grow(void **state)
 }
 
 /* A row of waits that were picked at random below a limit, and what those below `at` stand for. */
-static struct filter_part sampled_part(unsigned int *seed, uint64_t below, uint64_t at,
+static struct filter_sums sampled_part(unsigned int *seed, uint64_t below, uint64_t at,
 				       uint64_t *low_ns)
 {
-	struct filter_part part = { .has_max = true, .stands_ns = below };
+	struct filter_sums sums = { .has_max = true, .stands_ns = below };
 	unsigned int i;
 
 	*low_ns = 0;
@@ -484,19 +484,19 @@ static struct filter_part sampled_part(unsigned int *seed, uint64_t below, uint6
 		uint64_t ns = 1000 + (uint64_t)rand_r(seed) % (below - 1000);
 		uint64_t weight = (below + ns / 2) / ns;
 
-		part.count += weight;
-		part.buckets[wait_bucket(ns)] += weight;
-		part.blocked_ns += below / 3;
-		part.runnable_ns += below - below / 3;
-		part.max_ns = ns > part.max_ns ? ns : part.max_ns;
+		sums.count += weight;
+		sums.buckets[wait_bucket(ns)] += weight;
+		sums.blocked_ns += below / 3;
+		sums.runnable_ns += below - below / 3;
+		sums.max_ns = ns > sums.max_ns ? ns : sums.max_ns;
 		*low_ns += ns < at ? below : 0;
 	}
-	return part;
+	return sums;
 }
 
-static uint64_t part_ns(bool has, const struct filter_part *part)
+static uint64_t part_ns(bool has, const struct filter_sums *sums)
 {
-	return has ? part->blocked_ns + part->runnable_ns : 0;
+	return has ? sums->blocked_ns + sums->runnable_ns : 0;
 }
 
 /*
@@ -511,7 +511,7 @@ static void test_sampled_rows_are_cut(void **state)
 	for (n = 0; n < 20000; n++) {
 		uint64_t below = UINT64_C(16384) << (rand_r(&seed) % 16), low_ns;
 		uint64_t at = UINT64_C(1024) << (rand_r(&seed) % 16);
-		struct filter_part whole = sampled_part(&seed, below, at, &low_ns), low, high, all;
+		struct filter_sums whole = sampled_part(&seed, below, at, &low_ns), low, high, all;
 		struct filter under = times(0, (int64_t)at - 1),
 			      over = times((int64_t)at, INT64_MAX), every = times(512, INT64_MAX);
 		uint64_t sum = part_ns(true, &whole), low_got, high_got;
@@ -535,7 +535,7 @@ static void test_sampled_rows_are_cut(void **state)
 /* The longest wait is known exactly. Where it is left out, so is all that it stands for. */
 static void test_one_sampled_wait(void **state)
 {
-	const struct filter_part part = {
+	const struct filter_sums sums = {
 		.count = 5,
 		.blocked_ns = 100000,
 		.max_ns = 20000,
@@ -543,16 +543,16 @@ static void test_one_sampled_wait(void **state)
 		.stands_ns = 100000,
 		.buckets = { [5] = 5 },
 	};
-	struct filter_part cut = part;
+	struct filter_sums cut = sums;
 	struct filter filter = times(20000, INT64_MAX);
 
 	assert_true(filter_row(&filter, &cut));
 	assert_int_equal(cut.count, 5);
 	assert_int_equal(cut.blocked_ns, 100000);
-	cut = part;
+	cut = sums;
 	filter = times(0, 19999);
 	assert_false(filter_row(&filter, &cut));
-	cut = part;
+	cut = sums;
 	filter = times(20001, INT64_MAX);
 	assert_false(filter_row(&filter, &cut));
 }
