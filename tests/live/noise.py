@@ -37,40 +37,45 @@ def processes():
     return found
 
 
-def own_ticks(roots):
-    """Returns the ticks of these processes and of all below them."""
-    found, total = processes(), 0
-    for pid in found:
-        above = pid
-        while above in found and above not in roots:
-            above = found[above][0]
-        total += found[pid][1] if above in roots else 0
-    return total
-
-
-def read(roots):
-    """Returns (seconds, busy ticks of others, stolen ticks)."""
-    own = own_ticks(roots)
-    with open("/proc/stat", encoding="ascii") as f:
-        user, nice, system, _, _, irq, softirq, steal = map(int, f.readline().split()[1:9])
-    return time.monotonic(), user + nice + system + irq + softirq - own, steal
-
-
 class Noise:
     """The noise from now on. The processes in `roots`, and all below them, are the test's."""
 
     def __init__(self):
         self.roots = {os.getpid()}
-        self.last = read(self.roots)
+        self.ours = set()  # the pids of the roots and of all that were seen below them
+        self.own = self.sum = 0  # ticks: so far; of all that live, at the last reading
+        self.last = self.read()
         self.others = self.steal = 0.0
+
+    def own_ticks(self):
+        """Returns the ticks of the roots and of all below them so far. One whose parent has ended is still the
+        test's; what it had is gone with it if init waits for it, so the sum of those that live may fall."""
+        found = processes()
+        known, self.ours = self.ours | self.roots, set()
+        for pid in found:
+            above = pid
+            while above in found and above not in known:
+                above = found[above][0]
+            if above in known:
+                self.ours.add(pid)
+        before, self.sum = self.sum, sum(found[pid][1] for pid in self.ours)
+        self.own += max(0, self.sum - before)
+        return self.own
+
+    def read(self):
+        """Returns (seconds, busy ticks of others, stolen ticks)."""
+        own = self.own_ticks()
+        with open("/proc/stat", encoding="ascii") as f:
+            user, nice, system, _, _, irq, softirq, steal = map(int, f.readline().split()[1:9])
+        return time.monotonic(), user + nice + system + irq + softirq - own, steal
 
     def note(self):
         """Takes a reading, and keeps the worst stretch between two. What a test measures is mostly as long."""
         if time.monotonic() - self.last[0] < APART_SECONDS:
             return
-        now = read(self.roots)
+        now = self.read()
         ticks = (now[0] - self.last[0]) * TICKS * os.cpu_count()
-        others, steal = (max(0.0, b - a) / ticks for a, b in zip(self.last[1:], now[1:]))
+        others, steal = (min(1.0, max(0.0, b - a) / ticks) for a, b in zip(self.last[1:], now[1:]))
         if others + steal > self.share():
             self.others, self.steal = others, steal
         self.last = now

@@ -258,13 +258,20 @@ class Estimates(unittest.TestCase):
     def test_noise_is_what_others_use(self):
         table = {1: (0, 5), 10: (1, 30), 11: (10, 20), 12: (1, 70), 13: (11, 7), 14: (99, 1), 20: (1, 400)}
         with unittest.mock.patch("noise.processes", lambda: table):
-            self.assertEqual(noise.own_ticks({10, 20}), 457)
+            own = noise.Noise()
+            own.roots, own.own, own.sum = {10, 20}, 0, 0
+            self.assertEqual(own.own_ticks(), 457)
+            # The parent of 13 has ended, and init has waited for it: 13 is still the test's.
+            table = {1: (0, 25), 10: (1, 31), 13: (1, 9), 20: (1, 400)}
+            self.assertEqual(own.own_ticks(), 457)
+            table[13] = (1, 19)
+            self.assertEqual(own.own_ticks(), 467)
 
     def test_the_worst_stretch_counts(self):
         cpus, tick, one = os.cpu_count(), noise.TICKS, noise.Noise()
         one.last = (-9, 0, 0)
         for reading in ((0, 0, 0), (2, cpus * tick, 0), (4, cpus * tick, 0.2 * cpus * tick)):
-            with unittest.mock.patch("noise.read", lambda _: reading), \
+            with unittest.mock.patch.object(one, "read", lambda: reading), \
                     unittest.mock.patch("time.monotonic", lambda: reading[0]):
                 one.note()
         self.assertEqual(one.words(), "others used 50 % of the CPUs, steal 0 %")
