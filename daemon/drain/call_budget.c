@@ -50,15 +50,18 @@ static uint64_t clamp_every(uint64_t every)
 }
 
 /*
- * Notes that a session cost `cost` ns in the `ns` up to now. The average counts: on a busy host the
- * threads that make the calls are kept from their CPUs for some of the intervals.
+ * Notes that a session cost `cost` ns in the `ns` up to now, in which it recorded one call in
+ * `every`: what counts is what one call in CALL_BUDGET_EVERY_MAX would have cost. The average
+ * counts: on a busy host the threads that make the calls are kept from their CPUs for some of the
+ * intervals.
  */
-static void note_over(struct call_budget *budget, uint64_t cost, uint64_t ns)
+static void note_over(struct call_budget *budget, uint64_t cost, uint64_t ns, uint64_t every)
 {
 	int64_t now = budget->last.time_ns;
 	bool is_over_now = budget->load_percent > budget->budget_percent &&
 			   budget->every == CALL_BUDGET_EVERY_MAX;
 
+	cost = cost * every / CALL_BUDGET_EVERY_MAX;
 	budget->over_ns += cost;
 	if (budget->over_ns * 100 <=
 	    budget->budget_percent * (uint64_t)(now - budget->over_since_ns))
@@ -67,7 +70,8 @@ static void note_over(struct call_budget *budget, uint64_t cost, uint64_t ns)
 		budget->over_since_ns = now - (int64_t)ns;
 		budget->over_ns = cost;
 	}
-	budget->is_over = is_over_now && now - budget->over_since_ns > OVER_MAX_NS;
+	budget->is_over =
+		budget->over_since_ns && is_over_now && now - budget->over_since_ns > OVER_MAX_NS;
 }
 
 void call_budget_update(struct call_budget *budget, const struct call_counts *now)
@@ -75,7 +79,7 @@ void call_budget_update(struct call_budget *budget, const struct call_counts *no
 	uint64_t ns = (uint64_t)(now->time_ns - budget->last.time_ns);
 	uint64_t calls = now->calls - budget->last.calls;
 	uint64_t cost = now->run_ns - budget->last.run_ns + calls * budget->call_cost_ns;
-	uint64_t wanted = now->wanted - budget->last.wanted, for_rate;
+	uint64_t wanted = now->wanted - budget->last.wanted, for_rate, every = budget->every;
 
 	if (!ns)
 		return;
@@ -86,5 +90,5 @@ void call_budget_update(struct call_budget *budget, const struct call_counts *no
 	budget->every_for_load = clamp_every(every_for_load(budget));
 	budget->every =
 		clamp_every(for_rate > budget->every_for_load ? for_rate : budget->every_for_load);
-	note_over(budget, cost, ns);
+	note_over(budget, cost, ns, every);
 }

@@ -130,6 +130,13 @@ static void test_budget_over_at_times(void **state)
 		step(&seldom, &now, 1000000, i % 5 ? 0 : 90 * NS_PER_MS);
 		assert_false(seldom.is_over);
 	}
+	/* The costly beginning, when more calls were recorded, does not count later. */
+	call_budget_init(&seldom, 10, 0, 0, now.time_ns);
+	seldom.last = now;
+	for (i = 0; i < 100; i++) {
+		step(&seldom, &now, 1000000, (i == 0 ? 1600 : i == 99 ? 12 : 5) * NS_PER_MS);
+		assert_false(seldom.is_over);
+	}
 }
 
 /* Calls are recorded at the rate that is asked for, or a lower one if that costs too much. */
