@@ -172,9 +172,7 @@ void render_spawns(const struct view *view, const struct wire_spawns *spawns)
 	size_t n, shown;
 
 	if (!spawns) {
-		page_line(&view->page, STYLE_PLAIN,
-			  "not known: the windows were recorded by an older stackd, or a filter "
-			  "was given");
+		page_line(&view->page, STYLE_PLAIN, "not known: a filter was given");
 		return;
 	}
 	parents = parents_make(&spawns->rows, &n);

@@ -453,14 +453,14 @@ static void test_spawns(void **state)
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "  make\n", "as\\x1b\n", "(others)\n2 more: -n 0 shows all\n", NULL);
 
-	/* Nobody was short-lived; and an older daemon. */
+	/* Nobody was short-lived; and nothing is known of them. */
 	spawns.total.short_lived = 0;
 	assert_null(spawns_line(&spawns));
 	assert_null(spawns_line(NULL));
 	o.waits.spawns = NULL;
 	printer_open(&p, (struct view){ .by = "parent" });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
-	printer_check(&p, "\nnot known: the windows were recorded by an older stackd", NULL);
+	printer_check(&p, "\nnot known: a filter was given", NULL);
 }
 
 /* The head of a range by parts says how much of the range they cover. */
