@@ -346,6 +346,23 @@ static int size_limit(struct store_db *db)
 }
 
 /*
+ * Says why a database whose schema is another one is not used: -EPROTONOSUPPORT if it is a
+ * stackd's, -EMEDIUMTYPE if another program made it.
+ */
+static int other_schema(struct store_db *db)
+{
+	int n = 0;
+	int r = pragma_read(db,
+			    "SELECT count(*) FROM sqlite_master WHERE type = 'table' "
+			    "AND name IN ('runs', 'windows')",
+			    &n);
+
+	if (r)
+		return r;
+	return n == 2 ? -EPROTONOSUPPORT : -EMEDIUMTYPE;
+}
+
+/*
  * Sets up the writer's connection. With synchronous = NORMAL, a commit reaches the page cache but
  * not yet the disk: it survives kill -9. The writer makes a checkpoint every 30 s, for which SQLite
  * syncs the log: a power cut loses at most 30 s.
@@ -359,7 +376,7 @@ static int writer_setup(struct store_db *db)
 	int r = schema_read(db);
 
 	if (!r && db->schema && db->schema != STORE_SCHEMA)
-		return -EPROTONOSUPPORT;
+		return other_schema(db);
 	if (!r)
 		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;");
 	/* In a new database, before there is a log, so that the file has it from the start. */
@@ -424,7 +441,7 @@ static int reader_open(struct store_db *db, const char *path)
 		if (!r)
 			r = schema_read(db);
 	}
-	if (r || db->schema == STORE_SCHEMA)
+	if (r || db->schema == STORE_SCHEMA || db->schema == STORE_SCHEMA_COPY)
 		return r;
 	return db->schema ? -EPROTONOSUPPORT : -ENODATA;
 }

@@ -18,7 +18,14 @@
  * The version of the database: raised with each change of the tables, or of the bytes of a row or a
  * window. A database of another version is neither read nor written.
  */
-enum { STORE_SCHEMA = 7 };
+enum {
+	STORE_SCHEMA = 7,
+	/*
+	 * A copy of what could be read of a damaged database. It is read only: new rows would get
+	 * the numbers of lost ones, which others still refer to.
+	 */
+	STORE_SCHEMA_COPY = -STORE_SCHEMA,
+};
 
 enum store_statement {
 	STATEMENT_BEGIN,

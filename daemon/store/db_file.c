@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +38,12 @@ static const char *permission_hint(int r)
 	if ((r == -EROFS || r == -EACCES || r == -EPERM) && getenv("INVOCATION_ID"))
 		return " (a directory besides the unit's own needs ReadWritePaths= in it)";
 	return "";
+}
+
+/* Says why the database cannot be opened for writing. */
+static const char *open_error_text(int r)
+{
+	return r == -EMEDIUMTYPE ? "another program made this database" : write_error_text(r);
 }
 
 /* Creates the directory of the database, but not the directories above it. */
@@ -166,8 +171,9 @@ static void files_note(struct store *store)
 }
 
 /*
- * Moves the database to a name that is free: its path with `end`, and the time behind it if that is
- * taken. Writes the new name to `to`. Returns 0 or a negative errno.
+ * Moves the database to its path with `end` or, if that is taken, with ".last" behind it, which
+ * replaces a former one: the first one has the longest past, the last one the newest. Writes the
+ * new name to `to`. Returns 0 or a negative errno.
  */
 static int database_move(const struct store *store, const char *end, char to[ASIDE_MAX])
 {
@@ -176,9 +182,8 @@ static int database_move(const struct store *store, const char *end, char to[ASI
 	snprintf(to, ASIDE_MAX, "%s%s", store->path, end);
 	r = renameat2(AT_FDCWD, store->path, AT_FDCWD, to, RENAME_NOREPLACE);
 	if (r < 0 && errno == EEXIST) {
-		snprintf(to, ASIDE_MAX, "%s%s.%" PRId64, store->path, end,
-			 clock_ns(CLOCK_REALTIME) / NS_PER_S);
-		r = renameat2(AT_FDCWD, store->path, AT_FDCWD, to, RENAME_NOREPLACE);
+		snprintf(to, ASIDE_MAX, "%s%s.last", store->path, end);
+		r = rename(store->path, to);
 	}
 	return r < 0 ? -errno : 0;
 }
@@ -214,10 +219,7 @@ static int database_leave(struct store *store, const char *what, const char *end
 	return r;
 }
 
-/*
- * Moves a damaged database out of the way, as database_leave() does. The command in the notice does
- * without the .recover of sqlite3, which Debian's lacks.
- */
+/* Moves a damaged database out of the way, as database_leave() does. */
 static int damaged_leave(struct store *store)
 {
 	char to[ASIDE_MAX];
@@ -225,29 +227,31 @@ static int damaged_leave(struct store *store)
 
 	if (r)
 		return r;
-	store_set_notice(
-		store, STORE_NOTICE_DAMAGED,
-		"%s: was damaged, and moved to %s; later windows are in a new file. To "
-		"copy what can be read: (sqlite3 %s .dump | sed \"s/^ROLLBACK.*/COMMIT;/\"; "
-		"echo \"PRAGMA user_version = %d;\") | sqlite3 NEW",
-		store->path, to, to, STORE_SCHEMA);
+	store_set_notice(store, STORE_NOTICE_DAMAGED,
+			 "%s: was damaged, and moved to %s; later windows are in a new file. "
+			 "stackd(8) says how to copy what can be read of it",
+			 store->path, to);
 	return 0;
 }
 
 /* Moves a database of another schema version out of the way, as database_leave() does. */
 static int other_leave(struct store *store)
 {
-	int schema = store->db.schema, r;
+	const int schema = store->db.schema;
+	const char *what = schema == STORE_SCHEMA_COPY
+				   ? "is a copy of a damaged one, for --serve-only"
+				   : "was written by another version of stackd";
 	char end[32], to[ASIDE_MAX];
+	int r;
 
 	snprintf(end, sizeof(end), OTHER "%d", schema);
-	r = database_leave(store, "was written by another version of stackd", end, to);
+	r = database_leave(store, what, end, to);
 	if (r)
 		return r;
 	store_set_notice(store, STORE_NOTICE_MOVED,
-			 "%s: was written by another version of stackd (schema %d, this one has "
-			 "%d), and moved to %s; later windows are in a new file",
-			 store->path, schema, STORE_SCHEMA, to);
+			 "%s: %s (schema %d, this one has %d), and moved to %s; later windows are "
+			 "in a new file",
+			 store->path, what, schema, STORE_SCHEMA, to);
 	return 0;
 }
 
@@ -275,7 +279,7 @@ static int database_open(struct store *store)
 	if (!r)
 		return 0;
 	store_set_problem(store, STORE_PROBLEM_FILE, "%s: %s%s; windows stay in memory only",
-			  store->path, write_error_text(r), permission_hint(r));
+			  store->path, open_error_text(r), permission_hint(r));
 	store_db_close(&store->db);
 	return r;
 }

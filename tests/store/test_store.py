@@ -26,6 +26,7 @@ TOOL, NAME = sys.argv[1:]
 SEED = 20260309
 NO_PID = 0x3f000000  # the pid of all processes that STORE_TOOL writes
 SKIP = 77
+MAN = os.path.join(os.path.dirname(__file__), "..", "..", "man", "stackd.8")
 
 
 def run(*argv, timeout=120, limit=0, **settings):
@@ -885,25 +886,30 @@ def test_truncate(directory):
 
 
 def test_recover(directory):
-    """The command that the notice about a damaged file names copies the windows of its readable part; a
-    second damaged file does not take the place of the first."""
+    """The command of stackd(8) copies the windows of the readable part of a damaged file, and no stackd writes to
+    the copy; a second damaged file does not take the place of the first, but a third that of the second."""
     path, copy = f"{directory}/half.db", f"{directory}/copy.db"
+    with open(MAN, encoding="utf-8") as f:
+        command = re.search(r"^# (\(sqlite3 .*? NEW)$", f.read(), re.M | re.S)[1].replace("\\-", "-")
     seqs = set(write(path, 400)["seqs"])
     with open(path, "rb") as f:
         whole = f.read()
-    for number in (1, 2):
+    for number in (1, 2, 3):
         with open(path, "wb") as f:
             f.write(whole[:len(whole) * 3 // 4])
         result = write(path, 3)
         need(result["written"] == 3 and check(path)[4] == set(result["seqs"]), f"a new file: {result}")
-        command = result["notice"].split("can be read: ")[1]
-        need((f"{path}.broken." in command) == (number == 2), f"the name: {command}")
-        need(shutil.which("sqlite3"), "this test needs sqlite3")
-        subprocess.run(command.replace("NEW", f"{copy}{number}"), shell=True, check=False,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        windows, _, bad, _, saved = check(f"{copy}{number}")
-        print(f"{len(saved)} of 400 windows were copied from three quarters of the file, {bad} are damaged")
-        need(len(saved) > 100 and saved <= seqs, f"only {len(saved)} were copied: {result}")
+        need(("broken.last;" in result["notice"]) == (number > 1), f"the name: {result}")
+    aside = sorted(name for name in os.listdir(directory) if ".broken" in name and "-" not in name)
+    need(aside == ["half.db.broken", "half.db.broken.last"], f"the first and the last stay: {aside}")
+    need(shutil.which("sqlite3"), "this test needs sqlite3")
+    subprocess.run(command.replace("stackd.db", path).replace("NEW", copy), shell=True, check=False,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, bad, _, saved = check(copy)
+    print(f"{len(saved)} of 400 windows were copied from three quarters of the file, {bad} are damaged")
+    need(len(saved) > 100 and saved <= seqs, f"only {len(saved)} were copied")
+    result = write(copy, 3)
+    need("copy of a damaged one" in result["notice"] and check(copy)[4] == set(result["seqs"]), f"{result}")
 
 
 def test_version(directory):
@@ -926,6 +932,13 @@ def test_version(directory):
         with open(aside, "rb") as f:
             need(hashlib.sha256(f.read()).digest() == before, "it is left as it was")
         os.unlink(path)
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE windows (other TEXT)")
+        db.execute("PRAGMA user_version = 72")
+    db.close()
+    result = write(path, 1)
+    need("another program made this" in result["problem"] and os.listdir(directory).count("stackd.db") == 1,
+         f"the database of another program is left alone: {result}")
 
 
 def test_garbage(directory):
