@@ -372,6 +372,7 @@ class Client(unittest.TestCase):
         code, out, err = self.run_it(*words)
         self.assertEqual((code, err), (0, ""))
         self.assertEqual(len(re.findall(r"(?m)^time ", out)), 2)
+        self.assertEqual(len(re.findall(r"\n\ntime ", out)), 1, out)
         self.assertLess(out.index("db(4242)/b"), out.index("no data    no window in the range"))
         self.assertEqual(self.run_it(*words, "--strict")[0], 5)
         self.daemon.replies["Snapshot"] = [{"parameters": none, "continues": True}, {"parameters": none}]
