@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/query/aggregate_internal.h"
 
+#include "daemon/window/row_sums.h"
+
 /*
  * True if the exact sums of short waits are shown, not the estimates that rows have of their parts.
  * Both would be the same waits. Rows without stacks need no estimates, unless the filter asks for
@@ -98,50 +100,27 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 	aggregate_queue_put(aggregate);
 }
 
-/* Returns how much of the time from `from` to `to` lies in the window, in ns. */
-static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
-{
-	return window_overlap_ns(from, to, window->start_ns, window->end_ns);
-}
-
-/*
- * Returns how much of the time for which a thread was throttled lies in the window, in ns. The
- * throttled time begins with the wakeup; after it the thread still waits for its turn on a CPU.
- */
-static uint64_t throttled_overlap(int64_t wake_ns, uint64_t throttled_ns,
-				  const struct window *window)
-{
-	/*
-	 * For a thread that is still blocked, throttled_ns is 0 and wake_ns is INT64_MAX: a sum
-	 * with wake_ns would overflow.
-	 */
-	return throttled_ns ? overlap(wake_ns, wake_ns + (int64_t)throttled_ns, window) : 0;
-}
-
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
 			const struct window_span *span, const struct aggregate_image_info *info)
 {
-	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
+	const struct window_row part = row_of_span(window, span);
 	struct aggregate_item item = {
 		.image = &window->images[span->image],
 		.info = info,
 		.state = span->state,
-		.count = 1,
-		.blocked_ns = overlap(span->start_ns, span->wake_ns, window),
-		.runnable_ns = overlap(span->wake_ns, span->end_ns, window),
-		.throttled_ns = throttled_overlap(span->wake_ns, span->throttled_ns, window),
-		.max_ns = ns,
+		.max_ns = part.max_ns,
 		.max_end_real_ns = span->end_ns + window->real_offset_ns,
 	};
 	struct aggregate_group *group;
 
-	if (!filter_has_duration(aggregate->filter, ns))
+	if (!filter_has_duration(aggregate->filter, part.max_ns))
 		return;
+	WAIT_MEASURES_SET(&item, &part);
 	if (!aggregate_item_set_stacks(aggregate, &item, span->kernel, span->user))
 		return;
 	group = aggregate_add(aggregate, &item);
 	if (group)
-		group->buckets[wait_bucket(ns)]++;
+		group->buckets[wait_bucket(part.max_ns)]++;
 }
 
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
@@ -153,7 +132,8 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 		return;
 	wait = aggregate_wait_find(aggregate, window->images[open->image].uid, open->start_ns);
 	if (wait && wait->is_open_at_end && wait->is_unseen)
-		aggregate->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
+		aggregate->totals.unseen_ns += window_overlap_ns(open->wake_ns, INT64_MAX,
+								 window->start_ns, window->end_ns);
 }
 
 /*
@@ -163,12 +143,11 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 static void item_set_part(struct aggregate_item *item, const struct window *window,
 			  const struct window_open *open, const struct window_span *span)
 {
-	int64_t wake_ns = span ? span->wake_ns : open->wake_ns;
-	uint64_t throttled_ns = span ? span->throttled_ns : open->throttled_ns;
+	const struct window_row part = row_of_wait(
+		open->start_ns, span ? span->wake_ns : open->wake_ns,
+		span ? span->throttled_ns : open->throttled_ns, window->start_ns, window->end_ns);
 
-	item->blocked_ns = overlap(open->start_ns, wake_ns, window);
-	item->runnable_ns = overlap(wake_ns, window->end_ns, window);
-	item->throttled_ns = throttled_overlap(wake_ns, throttled_ns, window);
+	WAIT_MEASURES_SET(item, &part);
 }
 
 /*

@@ -23,24 +23,15 @@ struct wait_items {
 /* Returns a row with the part of an item's time that is in the window. */
 static struct window_row item_row(const struct window *in, const struct fold_item *item)
 {
-	const struct window_span *span;
 	const struct window_open *open;
-	struct window_row row;
 
 	if (item->array == FROM_ROWS)
 		return in->rows[item->source];
-	if (item->array == FROM_OPENS) {
-		open = &in->opens[item->source];
-		return row_of_wait(open->start_ns, open->wake_ns, open->throttled_ns, in->start_ns,
-				   in->end_ns);
-	}
-	span = &in->spans[item->source];
-	row = row_of_wait(span->start_ns, span->wake_ns, span->throttled_ns, in->start_ns,
-			  span->end_ns);
-	row.count = 1;
-	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
-	row.max_end_ns = span->end_ns;
-	return row;
+	if (item->array == FROM_SPANS)
+		return row_of_span(in, &in->spans[item->source]);
+	open = &in->opens[item->source];
+	return row_of_wait(open->start_ns, open->wake_ns, open->throttled_ns, in->start_ns,
+			   in->end_ns);
 }
 
 static uint64_t row_ns(const struct window_row *row)

@@ -187,3 +187,15 @@ struct window_row row_of_wait(int64_t start_ns, int64_t wake_ns, uint64_t thrott
 						     from_ns, until_ns);
 	return row;
 }
+
+struct window_row row_of_span(const struct window *window, const struct window_span *span)
+{
+	const int64_t until_ns = span->end_ns < window->end_ns ? span->end_ns : window->end_ns;
+	struct window_row row = row_of_wait(span->start_ns, span->wake_ns, span->throttled_ns,
+					    window->start_ns, until_ns);
+
+	row.count = 1;
+	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
+	row.max_end_ns = span->end_ns;
+	return row;
+}

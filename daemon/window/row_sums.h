@@ -79,4 +79,7 @@ void row_sums_fini(struct row_sums *sums);
 struct window_row row_of_wait(int64_t start_ns, int64_t wake_ns, uint64_t throttled_ns,
 			      int64_t from_ns, int64_t until_ns);
 
+/* Returns the part of a span of the window that lies in it, as a row with one wait. */
+struct window_row row_of_span(const struct window *window, const struct window_span *span);
+
 #endif
