@@ -5,6 +5,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 #include "daemon/base/hash.h"
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"
@@ -575,21 +576,14 @@ static int processes_count(struct fold *fold)
 static int members_move(const struct window *in, const struct fold_use *use,
 			struct window_member **members, size_t *n, size_t *capacity)
 {
-	size_t low = 0, high = in->n_members, middle;
+	size_t at = SEARCH(in->n_members, i, in->members[i].image < use->from);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (in->members[middle].image < use->from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < in->n_members && in->members[low].image == use->from; low++) {
+	for (; at < in->n_members && in->members[at].image == use->from; at++) {
 		if (array_reserve(*members, *capacity, *n + 1))
 			return -ENOMEM;
 		(*members)[(*n)++] = (struct window_member){
 			.image = (uint32_t)use->key,
-			.pid = in->members[low].pid,
+			.pid = in->members[at].pid,
 		};
 	}
 	return 0;

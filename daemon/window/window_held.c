@@ -7,6 +7,7 @@
 
 #include "common/array.h"
 #include "common/base.h"
+#include "common/search.h"
 
 /* Two waits of a thread that are looked up begin at least HELD_WAIT_NS apart. */
 #define SAME_NS (HELD_WAIT_NS / 2)
@@ -34,17 +35,9 @@ int held_wait_copy(const struct held_wait *wait, struct held_wait *out)
 /* Returns the index of the first wait that does not sort before the one of tid at since_ns. */
 static size_t place_of(const struct window_held *held, int32_t tid, int64_t since_ns)
 {
-	size_t low = 0, high = held->n, middle;
-
-	while (low < high) {
-		const struct held_wait *wait = &held->v[middle = low + (high - low) / 2];
-
-		if (wait->tid < tid || (wait->tid == tid && wait->since_ns < since_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(held->n, i,
+		      held->v[i].tid < tid ||
+			      (held->v[i].tid == tid && held->v[i].since_ns < since_ns));
 }
 
 const struct held_wait *window_held_find(const struct window_held *held, int32_t tid,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/search.h"
 
 /* The names of a row, by which rows are sorted. */
 enum { KEY_BYTES = 2 * COMM_LEN };
@@ -30,16 +31,7 @@ uint64_t spawn_events(const struct spawn_sums *sums)
 /* Returns the index of the first row that does not sort before these names. */
 static size_t row_place(const struct window_spawns *spawns, const struct window_spawn *key)
 {
-	size_t low = 0, high = spawns->n, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (memcmp(&spawns->v[middle], key, KEY_BYTES) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(spawns->n, i, memcmp(&spawns->v[i], key, KEY_BYTES) < 0);
 }
 
 /* Adds a row to those with the same names. Returns false if there is no room for another row. */
