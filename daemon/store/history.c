@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/base/thread.h"
 
 /*
  * EVICT_FOR_STACKS: maximum number of windows that history_add() evicts in one call because stacks
@@ -54,17 +55,13 @@ struct history {
 int history_new(int64_t keep_ns, size_t max_bytes, struct history **out)
 {
 	struct history *history = calloc(1, sizeof(*history));
-	pthread_condattr_t attr;
 
 	if (!history)
 		return -ENOMEM;
 	history->keep_ns = keep_ns;
 	history->max_bytes = max_bytes;
 	pthread_mutex_init(&history->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&history->added, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&history->added, NULL);
 	*out = history;
 	return 0;
 }
@@ -397,14 +394,13 @@ int64_t history_newest_ns(struct history *history, uint64_t session)
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns)
 {
 	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
 	int r = 0;
 
 	pthread_mutex_lock(&history->lock);
 	while (history->newest_seq < seq && !r)
-		r = pthread_cond_timedwait(&history->added, &history->lock, &deadline);
+		r = thread_wait_until(&history->added, &history->lock, end);
 	pthread_mutex_unlock(&history->lock);
-	return -r;
+	return r;
 }
 
 void history_stats(struct history *history, struct history_stats *out)

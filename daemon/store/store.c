@@ -9,6 +9,7 @@
 
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/session_row.h"
 
@@ -46,17 +47,13 @@ static struct store *store_free(struct store *store)
 static struct store *store_new(const struct store_options *options)
 {
 	struct store *store = calloc(1, sizeof(*store));
-	pthread_condattr_t attr;
 	size_t i;
 
 	if (!store)
 		return NULL;
 	pthread_mutex_init(&store->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&store->wake, &attr);
-	pthread_cond_init(&store->tried, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&store->wake, NULL);
+	pthread_cond_init(&store->tried, NULL);
 	store->path = strdup(options->path);
 	if (asprintf(&store->lock_path, "%s.lock", options->path) < 0)
 		store->lock_path = NULL;
@@ -104,14 +101,13 @@ int store_start(const struct store_options *options, struct store **out)
 void store_wait(struct store *store, int64_t timeout_ns)
 {
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-	struct timespec deadline = { .tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S };
 	int r = 0;
 
 	if (!store || !store->has_thread)
 		return;
 	pthread_mutex_lock(&store->lock);
 	while (!store->has_tried && !r)
-		r = pthread_cond_timedwait(&store->tried, &store->lock, &deadline);
+		r = thread_wait_until(&store->tried, &store->lock, until);
 	pthread_mutex_unlock(&store->lock);
 	if (r)
 		log_warning("%s: the disk does not answer; earlier windows cannot be read yet",

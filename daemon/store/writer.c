@@ -7,6 +7,7 @@
 #include "common/write_error.h"
 #include "daemon/base/activity.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/session_row.h"
@@ -435,14 +436,12 @@ static void store_sync(struct store *store)
  */
 static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is_stopping)
 {
-	struct timespec deadline = { .tv_sec = until_ns / NS_PER_S,
-				     .tv_nsec = until_ns % NS_PER_S };
 	struct window *window = NULL;
 	int r = 0;
 
 	pthread_mutex_lock(&store->lock);
 	while (!store->queued && !store->is_stopping && !r)
-		r = pthread_cond_timedwait(&store->wake, &store->lock, &deadline);
+		r = thread_wait_until(&store->wake, &store->lock, until_ns);
 	if (store->queued) {
 		window = store->queue[store->first];
 		store->first = (store->first + 1) % STORE_QUEUE_MAX;
