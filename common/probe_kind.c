@@ -14,7 +14,7 @@ static const struct {
 	const char *name;
 	const char *summary;
 	const char *events;
-	const char *unseen;
+	const char *absent;
 	unsigned int traits;
 } kinds[] = {
 	[PROBE_OFFCPU] = { "offcpu", "waits: the time that threads spend off the CPU", "switches",
@@ -97,5 +97,5 @@ const char *probe_kind_events(enum probe_kind kind)
 
 const char *probe_kind_absent(enum probe_kind kind)
 {
-	return kinds[kind].unseen;
+	return kinds[kind].absent;
 }

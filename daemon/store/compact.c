@@ -269,7 +269,7 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 		r = group_downsample(store, group, windows, &window);
 	if (!r)
 		r = group_replace(store, reader, group, window, is_early);
-	else if (r == -EBADMSG || r == -EOVERFLOW)
+	else if (r == -EBADMSG)
 		r = group_move(store, group, is_early);
 	window_unref(window);
 	for (i = 0; i < group->n; i++)
@@ -405,7 +405,7 @@ static int row_fold(struct store *store, const struct tier_row *row)
 	window_unref(window);
 	store_reader_close(reader);
 	free(group.entries);
-	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
+	return r == -EBADMSG ? 0 : r;
 }
 
 /*

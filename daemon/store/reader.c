@@ -319,7 +319,7 @@ int store_reader_sessions(struct store_reader *reader,
 	int r = store_db_query(reader->db, STATEMENT_SESSION_LIST, &statement, "");
 
 	if (r)
-		return r == -ENOENT ? 0 : r;
+		return r;
 	while (n < max && (r = store_db_row(reader->db, statement)) > 0) {
 		r = session_take(reader, statement, &out[n]);
 		if (r == -ENOMEM)

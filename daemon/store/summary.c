@@ -239,7 +239,7 @@ static int summary_make(struct store *store, const struct summary *summary)
 	for (i = 0; i < summary->n; i++)
 		window_unref(windows[i]);
 	store_reader_close(reader);
-	return r == -EBADMSG || r == -EOVERFLOW || r == -E2BIG ? 0 : r;
+	return r == -EBADMSG || r == -E2BIG ? 0 : r;
 }
 
 /*
