@@ -379,7 +379,7 @@ static int window_sum(struct window *out, const struct window *window)
 	out->lost_ns += window->lost_ns;
 	out->switch_ins += window->switch_ins;
 	out->sampled += window->sampled;
-	out->parts += window->parts;
+	out->merged_from += window->merged_from;
 	if (window->sample_below_ns > out->sample_below_ns)
 		out->sample_below_ns = window->sample_below_ns;
 	window_folded_add(&out->folded, &window->folded);
@@ -432,7 +432,7 @@ static int downsample_run(struct downsample *downsample, struct window *const *w
 	out->end_ns = windows[n - 1]->end_ns;
 	out->real_offset_ns = windows[n - 1]->real_offset_ns;
 	out->boot_offset_ns = windows[n - 1]->boot_offset_ns;
-	out->parts = 0;
+	out->merged_from = 0;
 	for (i = 0; i < n && !r; i++)
 		r = window_add(downsample, windows[i], i + 1 == n);
 	if (r)

@@ -17,7 +17,7 @@ struct store_entry {
 	int64_t id;   /* number of the window in the database; 0: it is read from memory */
 	uint64_t run; /* number of the run of stackd that recorded it; 0: not known */
 	uint64_t seq;
-	uint64_t parts; /* number of windows merged into this one; 1: not merged */
+	uint64_t merged_from; /* number of windows merged into this one; 1: not merged */
 	uint64_t session;
 	enum probe_kind kind;
 	int64_t start_ns;
@@ -66,7 +66,7 @@ static inline struct store_entry store_entry_of(const struct window *window, uin
 	struct store_entry entry = {
 		.run = run,
 		.seq = window->seq,
-		.parts = window->parts,
+		.merged_from = window->merged_from,
 		.session = window->session,
 		.kind = window->kind,
 		.start_ns = window->start_ns,

@@ -192,7 +192,7 @@ int64_t store_reader_first(struct store_reader *reader, const char *probe, int64
 static bool window_is(const struct window *window, const struct store_entry *entry)
 {
 	return window->run == entry->run && window->seq == entry->seq &&
-	       window->parts == entry->parts && window->kind == entry->kind &&
+	       window->merged_from == entry->merged_from && window->kind == entry->kind &&
 	       window->start_ns == entry->start_ns && window->end_ns == entry->end_ns &&
 	       window->real_offset_ns == entry->real_offset_ns;
 }

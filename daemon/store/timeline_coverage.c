@@ -268,8 +268,9 @@ static int64_t window_cover(struct coverage *coverage, const struct store_entry 
 		out->used_ns += end - (start > out->used_end_ns ? start : out->used_end_ns);
 		out->used_end_ns = end;
 	}
-	out->compacted += entry->parts > 1 && entry->end_ns - entry->start_ns >=
-						      2 * coverage->timeline->source.window_ns;
+	out->compacted +=
+		entry->merged_from > 1 &&
+		entry->end_ns - entry->start_ns >= 2 * coverage->timeline->source.window_ns;
 	if (end > at)
 		out->covered_ns += clamp(end, at, until) - clamp(start, at, until);
 	return end > at ? end : at;

@@ -50,7 +50,7 @@ static void head_encode(const struct window *window, uint64_t run, struct bytes 
 	bytes_put_i64(out, window->end_ns);
 	bytes_put_i64(out, window->real_offset_ns);
 	bytes_put_i64(out, window->boot_offset_ns);
-	bytes_put_u64(out, window->parts);
+	bytes_put_u64(out, window->merged_from);
 	bytes_put_u64(out, window->lost_ns);
 	bytes_put_u64(out, window->switch_ins);
 	bytes_put_u64(out, window->sampled);
@@ -362,7 +362,7 @@ static int head_decode(struct bytes_reader *in, struct window *window)
 	window->end_ns = bytes_get_i64(in);
 	window->real_offset_ns = bytes_get_i64(in);
 	window->boot_offset_ns = bytes_get_i64(in);
-	window->parts = (uint32_t)bytes_get_max(in, UINT32_MAX);
+	window->merged_from = (uint32_t)bytes_get_max(in, UINT32_MAX);
 	window->lost_ns = bytes_get_u64(in);
 	window->switch_ins = bytes_get_u64(in);
 	window->sampled = bytes_get_u64(in);

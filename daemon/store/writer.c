@@ -309,7 +309,7 @@ static void window_written(struct store *store, const struct window *window)
 		store->written_always_ns[window->kind] = end;
 	store_set_problem(store, STORE_PROBLEM_FILE, NULL);
 	pthread_mutex_lock(&store->lock);
-	store->stats.written += window->parts;
+	store->stats.written += window->merged_from;
 	store->busy = NULL;
 	pthread_mutex_unlock(&store->lock);
 	store_count(store);
@@ -327,7 +327,7 @@ static void window_dropped(struct store *store, const struct window *window, int
 	store_gap_add(&store->gap, window->start_ns + window->real_offset_ns,
 		      window->end_ns + window->real_offset_ns, reason);
 	pthread_mutex_lock(&store->lock);
-	store->stats.dropped_write += window->parts;
+	store->stats.dropped_write += window->merged_from;
 	pthread_mutex_unlock(&store->lock);
 }
 

@@ -38,7 +38,7 @@ static struct window *head_copy(const struct window *in)
 		return NULL;
 	out->run = in->run;
 	out->seq = in->seq;
-	out->parts = in->parts;
+	out->merged_from = in->merged_from;
 	out->session = in->session;
 	out->folding = in->folding;
 	out->kind = in->kind;
@@ -95,8 +95,8 @@ static int window_rebuild(const struct window *in, const struct window_fold_limi
 		.in = in,
 		.limits = limits,
 		.out = head_copy(in),
-		.places = KEY_TABLE(struct fold_place),
-		.units = KEY_TABLE(struct fold_place),
+		.slots = KEY_TABLE(struct fold_slot),
+		.cgroups = KEY_TABLE(struct fold_slot),
 		.sums = ROW_SUMS,
 	};
 	int r = fold.out ? fold_run(&fold) : -ENOMEM;

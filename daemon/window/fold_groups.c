@@ -13,7 +13,7 @@
  * order has no meaning.
  */
 struct fold_key {
-	/* fold_image.hash or, in rows of "(others)", the result of fold_image_unit() */
+	/* fold_image.hash or, in rows of "(others)", the result of fold_image_cgroup() */
 	uint64_t image;
 	uint64_t state;
 	uint64_t kernel;
@@ -205,13 +205,13 @@ static struct fold_key key_of(const struct fold *fold, const struct fold_item *i
 }
 
 /*
- * Returns the key of the summed row for items of the same unit (cgroup) and state. Idle waits get a
+ * Returns the key of the summed row for items of the same cgroup and state. Idle waits get a
  * key of their own, because a summed row has no stacks that would show which waits are idle.
  */
 static struct fold_key key_of_others(struct fold *fold, const struct fold_item *item)
 {
 	return (struct fold_key){
-		.image = fold_image_unit(fold, item->image),
+		.image = fold_image_cgroup(fold, item->image),
 		.state = (item->state & ~STATE_SEEDED) | (item->is_idle ? STATE_IDLE : 0),
 		.extra = item->extra,
 	};
@@ -234,7 +234,7 @@ static int target_add(struct fold *fold, const struct fold_item *items, uint32_t
 		.is_others = is_others,
 	};
 	targets->n++;
-	return fold_image_place(fold, items[item].image, is_others, &target->image);
+	return fold_image_slot(fold, items[item].image, is_others, &target->image);
 }
 
 /*
@@ -285,7 +285,7 @@ static int groups_place(struct fold *fold, struct fold_item *items,
 }
 
 /*
- * Appends to *targets summed rows for the items of these groups: one row for each unit (cgroup) and
+ * Appends to *targets summed rows for the items of these groups: one row for each cgroup and
  * state.
  */
 static int others_place(struct fold *fold, struct fold_item *items,

@@ -10,14 +10,15 @@
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"
 
-/* At least this number of units may each have an "(others)" entry, even if max_folded is lower. */
-enum { UNITS_LEAST = 64 };
+/* At least this number of cgroups may each have an "(others)" entry, even if max_folded is lower.
+ */
+enum { CGROUPS_LEAST = 64 };
 
 /*
- * Used in place of a unit (cgroup) that may not have an "(others)" entry of its own: all such units
+ * Used in place of a cgroup that may not have an "(others)" entry of its own: all such cgroups
  * share one.
  */
-#define UNIT_REST UINT64_C(1)
+#define CGROUP_REST UINT64_C(1)
 
 static uint64_t hash_text(uint64_t seed, const char *text)
 {
@@ -37,12 +38,12 @@ static void image_init(const struct window *in, const struct window_image *from,
 
 	process_info_at(from->process, window_middle_ns(in), &image->process);
 	image->kept = FOLD_NONE;
-	image->unit = hash_text(HASH64_SEED + process->is_kernel, process->cgroup);
-	image->hash = hash_text(hash_text(image->unit, process->comm), process->exe);
+	image->cgroup = hash_text(HASH64_SEED + process->is_kernel, process->cgroup);
+	image->hash = hash_text(hash_text(image->cgroup, process->comm), process->exe);
 	image->hash = hash64(image->hash, from->comm, sizeof(from->comm));
 	image->is_alone = !process->id.pid && !process->is_folded;
 	if (image->is_alone)
-		image->hash = image->unit = hash64(from->uid, from->comm, sizeof(from->comm));
+		image->hash = image->cgroup = hash64(from->uid, from->comm, sizeof(from->comm));
 	image->is_others = is_others(process);
 	started_ns = (int64_t)process->id.start_boot_ns - in->boot_offset_ns;
 	image->has_started = !process->is_folded && started_ns >= in->start_ns;
@@ -62,8 +63,8 @@ int fold_images_init(struct fold *fold)
 
 void fold_images_fini(struct fold *fold)
 {
-	key_table_fini(&fold->places);
-	key_table_fini(&fold->units);
+	key_table_fini(&fold->slots);
+	key_table_fini(&fold->cgroups);
 	fold_owners_fini(fold);
 	free(fold->images);
 	free(fold->uses.v);
@@ -128,11 +129,11 @@ static int image_add(struct fold *fold, uint32_t image, bool is_others, bool is_
 	return 0;
 }
 
-int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t *out)
+int fold_image_slot(struct fold *fold, uint32_t image, bool is_others, uint32_t *out)
 {
 	const struct fold_image *from = &fold->images[image];
 	uint64_t key = from->hash;
-	struct fold_place *place;
+	struct fold_slot *slot;
 	bool is_new;
 	int r;
 
@@ -140,31 +141,31 @@ int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t
 		return fold_image_keep(fold, image, out);
 	is_others |= from->is_others;
 	if (is_others)
-		key = fold_image_unit(fold, image);
-	place = key_table_get(&fold->places, &key, &is_new);
-	if (!place)
+		key = fold_image_cgroup(fold, image);
+	slot = key_table_get(&fold->slots, &key, &is_new);
+	if (!slot)
 		return -ENOMEM;
 	if (is_new) {
-		r = image_add(fold, image, is_others, key == UNIT_REST);
+		r = image_add(fold, image, is_others, key == CGROUP_REST);
 		if (r)
 			return r;
-		place->image = (uint32_t)fold->out->n_images - 1;
+		slot->image = (uint32_t)fold->out->n_images - 1;
 	}
-	*out = place->image;
+	*out = slot->image;
 	return 0;
 }
 
-uint64_t fold_image_unit(struct fold *fold, uint32_t image)
+uint64_t fold_image_cgroup(struct fold *fold, uint32_t image)
 {
-	const uint64_t unit = fold->images[image].unit;
-	struct fold_place *place = NULL;
+	const uint64_t cgroup = fold->images[image].cgroup;
+	struct fold_slot *slot = NULL;
 	bool is_new;
 
-	if (fold->images[image].is_alone || key_table_find(&fold->units, &unit))
-		return unit;
-	if (fold->units.n < fold->limits->max_folded || fold->units.n < UNITS_LEAST)
-		place = key_table_get(&fold->units, &unit, &is_new);
-	return place ? unit : UNIT_REST;
+	if (fold->images[image].is_alone || key_table_find(&fold->cgroups, &cgroup))
+		return cgroup;
+	if (fold->cgroups.n < fold->limits->max_folded || fold->cgroups.n < CGROUPS_LEAST)
+		slot = key_table_get(&fold->cgroups, &cgroup, &is_new);
+	return slot ? cgroup : CGROUP_REST;
 }
 
 /*
@@ -368,22 +369,22 @@ static int image_fold(struct fold *fold, const struct fold_item *item, bool is_o
 {
 	const struct window_image *from = &fold->in->images[item->image];
 	struct fold_item use = { .image = item->image, .processes = from->folded };
-	uint32_t place;
-	int r = fold_image_place(fold, item->image, is_others, &place);
+	uint32_t slot;
+	int r = fold_image_slot(fold, item->image, is_others, &slot);
 
 	use.started = from->started;
 	if (r)
 		return r;
-	thread_sums_add(&fold->out->images[place].sums, &from->sums);
-	window_estimate_add(&fold->out->images[place].estimate, &from->estimate);
+	thread_sums_add(&fold->out->images[slot].sums, &from->sums);
+	window_estimate_add(&fold->out->images[slot].estimate, &from->estimate);
 	fold->out->folded.rows += !from->folded;
-	return fold_use_add(fold, place, &use);
+	return fold_use_add(fold, slot, &use);
 }
 
 /* True if out.images has an entry for processes with the comm, exe and cgroup of this one. */
-static bool has_place(const struct fold *fold, uint32_t image)
+static bool has_slot(const struct fold *fold, uint32_t image)
 {
-	return key_table_find(&fold->places, &fold->images[image].hash);
+	return key_table_find(&fold->slots, &fold->images[image].hash);
 }
 
 /*
@@ -398,7 +399,7 @@ static int images_fold(struct fold *fold, struct fold_item *items, size_t n)
 
 	if (fold->limits->max_images) {
 		for (i = 0; i < n && !r; i++)
-			r = image_fold(fold, &items[i], !has_place(fold, items[i].image));
+			r = image_fold(fold, &items[i], !has_slot(fold, items[i].image));
 		return r;
 	}
 	r = fold_items_group(fold, items, n, &targets);

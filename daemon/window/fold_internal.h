@@ -25,7 +25,7 @@ struct fold_image {
 	struct process_info process;
 	uint64_t hash; /* hash; equal for entries that may be folded into one */
 	/* hash of the cgroup; equal for entries that may share one "(others)" entry */
-	uint64_t unit;
+	uint64_t cgroup;
 	uint32_t owner; /* index in fold.owned: of the user or service that owns the entry */
 	uint32_t kept;	/* index of the entry in out.images if it stays as it is, else FOLD_NONE */
 	bool is_alone;	/* true: the entry is no process, but stands for CPUs or for a cgroup; it
@@ -40,9 +40,9 @@ struct fold_image {
  * The entries of in.images with the same key are folded into one entry of out.images, which has the
  * index `image`.
  */
-struct fold_place {
-	uint64_t key; /* hash of the entry or, for "(others)" entries, of its unit: fold_image.hash
-			 or fold_image.unit */
+struct fold_slot {
+	uint64_t key; /* hash of the entry or, for "(others)" entries, of its cgroup:
+			 fold_image.hash or fold_image.cgroup */
 	uint32_t image;
 };
 
@@ -70,12 +70,9 @@ struct fold {
 	const struct window_fold_limits *limits;
 	struct window *out;
 	struct fold_image *images; /* data about each entry of in.images */
-	struct key_table places;   /* of struct fold_place */
-	/*
-	 * units (cgroups) with an "(others)" entry; the member `image` of struct fold_place is not
-	 * used
-	 */
-	struct key_table units;
+	struct key_table slots;	   /* of struct fold_slot */
+	/* cgroups with an "(others)" entry; the member `image` of struct fold_slot is not used */
+	struct key_table cgroups;
 	/* the rows, samples and I/O operations of `out` */
 	struct row_sums sums;
 	/* How many of the rows that are being given out each owner has got; n_owners entries. */
@@ -176,17 +173,17 @@ int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out);
 /*
  * Sets *out to the index of the entry of out.images into which entry `image` of in.images is
  * folded; adds the entry if out.images does not have it. If is_others is true, the entry is the
- * "(others)" entry of the unit. 0 or -ENOMEM.
+ * "(others)" entry of the cgroup. 0 or -ENOMEM.
  */
-int fold_image_place(struct fold *fold, uint32_t image, bool is_others, uint32_t *out);
+int fold_image_slot(struct fold *fold, uint32_t image, bool is_others, uint32_t *out);
 
 /*
- * Returns the unit (a cgroup) into whose "(others)" entry the entry `image` of in.images is folded.
- * At most max_folded units, or 64 if that is more, have such an entry, and all other units share
- * one. The units for which this is called first get an entry: so the order of the calls must not
+ * Returns the cgroup into whose "(others)" entry the entry `image` of in.images is folded, as a
+ * hash. At most max_folded cgroups, or 64 if that is more, have such an entry, and all others share
+ * one. The cgroups for which this is called first get an entry: so the order of the calls must not
  * depend on the order of in.images.
  */
-uint64_t fold_image_unit(struct fold *fold, uint32_t image);
+uint64_t fold_image_cgroup(struct fold *fold, uint32_t image);
 
 /*
  * If more than max_images threads have rows, waits, samples or I/O operations, sets is_small in the

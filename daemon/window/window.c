@@ -28,7 +28,7 @@ struct window *window_new(void)
 	if (!window)
 		return NULL;
 	window->refs = 1;
-	window->parts = 1;
+	window->merged_from = 1;
 	return window;
 }
 

@@ -316,9 +316,9 @@ enum window_folding {
 struct window {
 	_Atomic unsigned int refs;
 	enum window_folding folding;
-	uint64_t run;	/* number of the daemon's run; in each run, seq begins at 1 */
-	uint64_t seq;	/* number of the window; if several were merged, of the first one */
-	uint32_t parts; /* number of windows that were merged into this one; 1: not merged */
+	uint64_t run;	      /* number of the daemon's run; in each run, seq begins at 1 */
+	uint64_t seq;	      /* number of the window; if several were merged, of the first one */
+	uint32_t merged_from; /* number of windows that were merged into this one; 1: not merged */
 	uint64_t session;
 	enum probe_kind kind;
 	int64_t start_ns;

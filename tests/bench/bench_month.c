@@ -209,7 +209,7 @@ static struct window *replay(struct window *old, int64_t end_ns, int64_t length_
 
 	check(store_downsample(&old, 1, &window), "copy a window");
 	window->seq = next_seq++;
-	window->parts = (uint32_t)(length_ns / LENGTH_NS);
+	window->merged_from = (uint32_t)(length_ns / LENGTH_NS);
 	window->end_ns = end_ns;
 	window->start_ns = end_ns - length_ns;
 	window->real_offset_ns = window->boot_offset_ns = 0;
@@ -302,7 +302,7 @@ static void put(struct store *store, struct window *window)
 {
 	struct store_stats stats;
 
-	wanted += window->parts;
+	wanted += window->merged_from;
 	store_add(store, window);
 	window_unref(window);
 	do {

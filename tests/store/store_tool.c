@@ -459,7 +459,7 @@ static int merged_check(const struct window *window)
 {
 	uint64_t wanted = 0, count = 0, on = 0, longest = 0, max = 0, seq, i;
 
-	for (seq = window->seq; seq < window->seq + window->parts; seq++) {
+	for (seq = window->seq; seq < window->seq + window->merged_from; seq++) {
 		for (i = 0; i < IMAGES; i++) {
 			wanted += value(seq, i);
 			longest = value(seq, i) > longest ? value(seq, i) : longest;
@@ -510,9 +510,9 @@ static int do_check(const char *path)
 			bad++;
 			continue;
 		}
-		wrong |= window->parts > 1 || window->folded.rows ? merged_check(window)
-								  : window_check(window);
-		parts += window->parts;
+		wrong |= window->merged_from > 1 || window->folded.rows ? merged_check(window)
+									: window_check(window);
+		parts += window->merged_from;
 		printf("%" PRIu64 "\n", window->seq);
 		window_unref(window);
 	}

@@ -241,7 +241,7 @@ static void assert_same_answer(void)
 	assert_int_equal(window->cost.shed_ns[WINDOW_SHED_FRAMES], (0 + 1 + 2) * LENGTH_NS);
 	assert_memory_equal(aggregate_cost(before), aggregate_cost(after),
 			    sizeof(struct window_cost));
-	assert_int_equal(window->parts, WINDOWS);
+	assert_int_equal(window->merged_from, WINDOWS);
 	assert_int_equal(window->seq, 10);
 	for (size_t k = 0; k < WINDOW_LOST_N; k++)
 		assert_int_equal(window->lost[k], (0 + 1 + 2) * (k + 1));

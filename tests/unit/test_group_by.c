@@ -249,7 +249,7 @@ static void windows_make(struct window **windows, struct by_comm *truth)
 	for (i = 0; i < WINDOWS; i++) {
 		windows[i] = window_new();
 		windows[i]->kind = PROBE_OFFCPU;
-		windows[i]->parts = 1;
+		windows[i]->merged_from = 1;
 		windows[i]->seq = 1 + i;
 		windows[i]->start_ns = BEGIN_NS + (int64_t)i * LENGTH_NS;
 		windows[i]->end_ns = windows[i]->start_ns + LENGTH_NS;

@@ -294,7 +294,7 @@ static void test_each_part_of_a_window_counts(void **state)
 		struct window *window = window_new();
 
 		window->session = 1;
-		window->parts = parts[n];
+		window->merged_from = parts[n];
 		window->start_ns = (int64_t)n * LENGTH_NS;
 		window->end_ns = window->start_ns + LENGTH_NS;
 		window_seal(window);

@@ -88,7 +88,7 @@ static struct store_entry entry_at(uint64_t run, uint64_t seq, int64_t start_s)
 	return (struct store_entry){
 		.run = run,
 		.seq = seq,
-		.parts = 1,
+		.merged_from = 1,
 		.session = SESSION,
 		.kind = PROBE_OFFCPU,
 		.start_ns = S(start_s - OFFSET),
@@ -103,7 +103,7 @@ static void memory_add_entry(struct place *place, const struct store_entry *entr
 
 	window->session = entry->session;
 	window->seq = entry->seq;
-	window->parts = (uint32_t)entry->parts;
+	window->merged_from = (uint32_t)entry->merged_from;
 	window->start_ns = entry->start_ns;
 	window->end_ns = entry->end_ns;
 	window->real_offset_ns = entry->real_offset_ns;
@@ -156,7 +156,7 @@ static void disk_add_readable(struct place *place, struct store_entry entry)
 	window->session = entry.session;
 	window->kind = entry.kind;
 	window->seq = entry.seq;
-	window->parts = (uint32_t)entry.parts;
+	window->merged_from = (uint32_t)entry.merged_from;
 	window->start_ns = entry.start_ns;
 	window->end_ns = entry.end_ns;
 	window->real_offset_ns = entry.real_offset_ns;
@@ -277,7 +277,7 @@ static void test_a_window_is_listed_once(void **state)
 	disk_add(place, 8, 6, 1990);
 	for (seq = 1; seq <= 3; seq++)
 		disk_add(place, THIS_RUN, seq, 2000 + (int64_t)seq * LENGTH);
-	longer.parts = 3;
+	longer.merged_from = 3;
 	longer.end_ns += S(2 * LENGTH);
 	disk_add_entry(place, &longer);
 	for (seq = 5; seq <= 8; seq++)
@@ -326,7 +326,7 @@ static void test_memory_is_listed(void **state)
 	uint64_t seq;
 
 	disk_add_readable(place, entry_at(THIS_RUN, 1, 2005));
-	joined.parts = 3;
+	joined.merged_from = 3;
 	joined.end_ns += S(2 * LENGTH);
 	disk_add_readable(place, joined);
 	for (seq = 1; seq <= 5; seq++)
@@ -344,7 +344,7 @@ static void test_a_joined_window_is_listed_for_its_parts(void **state)
 	uint64_t seq;
 
 	disk_add_readable(place, entry_at(THIS_RUN, 1, 2005));
-	joined.parts = 3;
+	joined.merged_from = 3;
 	joined.end_ns += S(2 * LENGTH);
 	disk_add_readable(place, joined);
 	for (seq = 3; seq <= 5; seq++)
@@ -799,12 +799,12 @@ static void test_compacted_windows_count(void **state)
 	struct store_entry entry = entry_at(8, 1, 2000);
 
 	place->source.window_ns = S(LENGTH);
-	entry.parts = 12;
+	entry.merged_from = 12;
 	entry.end_ns = entry.start_ns + S(60);
 	disk_add_entry(place, &entry);
 	/* Windows that clients cut early, joined to one of usual length, are not compacted. */
 	entry = entry_at(8, 13, 2060);
-	entry.parts = 3;
+	entry.merged_from = 3;
 	disk_add_entry(place, &entry);
 	assert_int_equal(cover(place, 2000, 2065)->compacted, 1);
 	assert_int_equal(place->coverage.n_gaps, 0);

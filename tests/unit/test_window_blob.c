@@ -164,7 +164,7 @@ static void assert_same(const struct window *a, const struct window *b)
 	assert_int_equal(a->end_ns, b->end_ns);
 	assert_int_equal(a->real_offset_ns, b->real_offset_ns);
 	assert_int_equal(a->boot_offset_ns, b->boot_offset_ns);
-	assert_int_equal(a->parts, b->parts);
+	assert_int_equal(a->merged_from, b->merged_from);
 	assert_int_equal(a->switch_ins, b->switch_ins);
 	assert_memory_equal(a->lost, b->lost, sizeof(a->lost));
 	assert_int_equal(a->n_images, b->n_images);
