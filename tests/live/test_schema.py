@@ -4,6 +4,7 @@ each way to ask Snapshot, has only members of the types that the schema says. SC
 
 import json
 import os
+import subprocess
 import sys
 
 import harness as h
@@ -50,5 +51,9 @@ h.check(len(answer["rows"]) > 0, "there are rows")
 for broken in ({**answer, "rows": 3}, {k: v for k, v in answer.items() if k != "coverage"}):
     validator = jsonschema.Draft202012Validator({**SCHEMA, "$ref": "#/$defs/Snapshot"})
     h.check(not validator.is_valid(broken), "what is no answer is refused")
+example = subprocess.run([sys.executable, f"{os.path.dirname(__file__)}/../../examples/longest_waits.py", daemon.socket],
+                         capture_output=True, text=True)
+h.check(example.returncode == 0 and " ms  " in example.stdout,
+        f"the client in examples/ prints rows: {example.stdout[:300]}{example.stderr[-300:]}")
 daemon.stop()
 h.finish()
