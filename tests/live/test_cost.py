@@ -12,6 +12,9 @@ import harness as h
 
 h.need_live()
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
+# What a run takes before and after it reads the clock is a constant of the daemon's (ENTRY_NS). On the machines that
+# were tried the true value lies between 25 and 60 ns, so a cost may be off by that.
+ENTRY_APART_NS = 20
 # Programs that the daemon itself runs: their time is CPU time of its threads.
 ITERATORS = ("on_task", "on_open_wait")
 
@@ -50,6 +53,10 @@ def measuring_ns():
     return sum(p["runs"] for p in some) * min(p["run_ns"] / p["runs"] for p in some)
 
 
+def runs():
+    return sum(p["runs"] for p in programs())
+
+
 def totals_ns():
     """Returns the time of the threads, of the programs, and of both."""
     threads, programs = threads_ns(), programs_ns()
@@ -62,13 +69,13 @@ def cut_between():
     return daemon.cut(), before, totals_ns()
 
 
-def check_cost(cost, part, before, after, text, measuring=0):
-    """Estimates that a cost lies between the least and the most that the kernel counted, within 10 % and,
-    at the lower end, what the kernel's measuring took."""
+def check_cost(cost, part, before, after, text, measuring=0, entry=0):
+    """Estimates that a cost lies between the least and the most that the kernel counted, within 10 % and
+    `entry`, and, at the lower end, what the kernel's measuring took."""
     least, most = after[0][part] - before[1][part], after[1][part] - before[0][part]
     words = f"{text}: {cost / 1e6:.1f} ms of {least / 1e6:.1f} to {most / 1e6:.1f} ms"
-    h.estimate_least(cost, (least - measuring) * 0.9, words)
-    h.estimate_most(cost, most * 1.1, words)
+    h.estimate_least(cost, (least - measuring) * 0.9 - entry, words)
+    h.estimate_most(cost, most * 1.1 + entry, words)
 
 
 atexit.register(stats_set, stats_set("1"))
@@ -83,8 +90,10 @@ yielders = h.Program("prog_yielders", 12, CPU).ready().go()
 h.wait_until(lambda: (daemon.status().get("budget") or {}).get("braked") is not None,
              "the budget")
 start, *before = cut_between()
+runs_before = runs()
 h.wait_until(lambda: daemon.cut() > start + 8 * h.NS_PER_S, "eight seconds")
 end, *after = cut_between()
+entry = (runs() - runs_before) * ENTRY_APART_NS
 SPAN = {"since_ns": start, "until_ns": end}
 
 # A window of one probe has the cost of all. The other probes add theirs about once a second.
@@ -96,8 +105,8 @@ for probe in ("offcpu", "oncpu"):
         check_cost(cost["cpu_ns"], 0, before, after, "threads")
         measuring = measuring_ns() * (after[0][1] - before[1][1]) / programs_ns()
         print(f"of the programs' time, {measuring / 1e6:.1f} ms may be the kernel's measuring")
-        check_cost(cost["bpf_ns"], 1, before, after, "programs", measuring)
-        check_cost(cost["cpu_ns"] + cost["bpf_ns"], 2, before, after, "both", measuring)
+        check_cost(cost["bpf_ns"], 1, before, after, "programs", measuring, entry)
+        check_cost(cost["cpu_ns"] + cost["bpf_ns"], 2, before, after, "both", measuring, entry)
 text = daemon.ctl("snapshot", "--window", "4s").out
 LINE = r"^cost +stackd took [\d.]+ % of a CPU \(budget 4 %\)"
 h.check(re.search(LINE + r": [\d.]+ % its threads, [\d.]+ % its",
@@ -106,8 +115,9 @@ status = daemon.status()
 h.check_near(status["user_ns"] + status["system_ns"], threads_ns(), 0.1, "status has the threads'")
 least, most = programs_ns() - measuring_ns(), programs_ns()
 words = f"status has the programs': {status['bpf_ns']} of {least:.0f} to {most}"
-h.estimate_least(status["bpf_ns"], least * 0.9, words)
-h.estimate_most(status["bpf_ns"], most * 1.1, words)
+entry = runs() * ENTRY_APART_NS
+h.estimate_least(status["bpf_ns"], least * 0.9 - entry, words)
+h.estimate_most(status["bpf_ns"], most * 1.1 + entry, words)
 h.check(status["budget_ns"] == 40_000_000, f"status has the budget: {status['budget_ns']}")
 text = daemon.ctl("status", "-v").out
 h.check(re.search(LINE, text, re.M), f"status says it: {text}")
