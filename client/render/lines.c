@@ -79,6 +79,36 @@ static const char *state_word(const struct wire_row *row)
 	}
 }
 
+/*
+ * REASONS_SHOWN: the maximum number of a row's reasons in its line. REASON_LEAST: of those after
+ * the first one, only what has one part in REASON_LEAST of the row's time is shown.
+ */
+enum { REASONS_SHOWN = 3, REASON_LEAST = 100 };
+
+/*
+ * Returns the reasons with the most time of a row that has several, each with its share, as in
+ * "pipe-read 62 %, futex 30 %".
+ */
+static char *reasons_text(const struct wire_row *row)
+{
+	size_t size, i;
+	char *text = NULL;
+	FILE *out = must(open_memstream(&text, &size));
+
+	for (i = 0; i < row->reasons.n && i < REASONS_SHOWN; i++) {
+		const struct wire_reason_time *one = &row->reasons.v[i];
+		_cleanup_(freep) char *word = name_escape(one->reason);
+
+		if (i && one->total_ns < row->total_ns / REASON_LEAST)
+			break;
+		fprintf(out, "%s%s %s", i ? ", " : "", word,
+			share_text(one->total_ns, row->total_ns));
+	}
+	if (fclose(out) != 0)
+		must(NULL);
+	return text;
+}
+
 char *row_why(const struct wire_row *row)
 {
 	_cleanup_(freep) char *object = name_escape(row->object ? row->object : "");
@@ -95,7 +125,7 @@ char *row_why(const struct wire_row *row)
 		return must_printf("%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
 				   has_letter ? " " : "", row->reason, object[0] ? " " : "", object,
 				   idle);
-	state = name_escape(state_word(row));
+	state = row->reasons.n > 0 ? reasons_text(row) : name_escape(state_word(row));
 	return must_printf("%s%s", state, idle);
 }
 

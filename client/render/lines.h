@@ -23,8 +23,8 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 /*
  * These return what one column says about a row, escaped; the caller frees it. row_who() names the
  * process or the group, as in "mysqld(4242)"; row_why() has the state and the reason, as in "S
- * flock /run/x.lock"; row_function() the program's own function or, without one, that of the
- * kernel: NULL if the row has no stack.
+ * flock /run/x.lock", or several reasons with their shares; row_function() the program's own
+ * function or, without one, that of the kernel: NULL if the row has no stack.
  */
 char *row_who(const struct wire_row *row);
 char *row_why(const struct wire_row *row);

@@ -110,6 +110,26 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->throttled_ns));
 }
 
+/* Prints the times of a row's reasons, if it has several. */
+static void render_reasons(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	if (row->reasons.n == 0)
+		return;
+	out = must(open_memstream(&text, &size));
+	for (size_t i = 0; i < row->reasons.n; i++) {
+		_cleanup_(freep) char *word = name_escape(row->reasons.v[i].reason);
+
+		fprintf(out, "%s%s %s", i ? ", " : "", word, ns_text(row->reasons.v[i].total_ns));
+	}
+	if (fclose(out) != 0)
+		must(NULL);
+	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "for %s", text);
+}
+
 /*
  * Prints the number of waits in a row, their total and average, and how many have not ended.
  * row->count is the number of those that have ended.
@@ -158,6 +178,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
 	render_lengths(view, row, longest);
 	render_split(view, row);
+	render_reasons(view, row);
 	if (row_is_in_doubt(row))
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
 	render_holders(view, row, row->count + row->open > 1 ? "the longest: " : "", used);

@@ -237,14 +237,16 @@ static char *what_text(const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
 	_cleanup_(freep) char *function = function_of(row, from->is_sample), *raw = NULL;
-	bool has_reason = row->reason && strcmp(row->reason, "unknown") != 0;
+	/* Where a row has several reasons, the one with the most time is named. */
+	const char *reason = row->reasons.n > 0 ? row->reasons.v[0].reason : row->reason;
+	bool has_reason = reason && strcmp(reason, "unknown") != 0;
 	size_t size;
 	FILE *out = must(open_memstream(&raw, &size));
 
 	if (row->io)
 		put_io(out, row->io);
 	if (has_reason)
-		fprintf(out, "%s", row->reason);
+		fprintf(out, "%s%s", reason, row->reasons.n > 1 ? "+" : "");
 	if (row->deadlock == 1)
 		fputs(" DEADLOCK", out);
 	/* First the holder: the name of an object may be a path of any length. */

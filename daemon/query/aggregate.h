@@ -17,6 +17,7 @@
 #include "common/hash_table.h"
 #include "daemon/query/aggregate_set.h"
 #include "daemon/query/group_name.h"
+#include "daemon/query/reason_times.h"
 #include "daemon/session/filter.h"
 #include "daemon/store/timeline.h"
 
@@ -99,6 +100,11 @@ struct aggregate_group {
 	 */
 	bool has_reason;
 	enum wait_reason reason;
+	/*
+	 * with options.by_reasons: the time of the group's waits by reason, but for waits below the
+	 * minimum length, which have none; in no order
+	 */
+	struct reason_time *reasons;
 	bool is_idle;
 	bool is_sample;
 	/* the group is the sum of waits below the minimum length, which have no stack */
@@ -234,6 +240,7 @@ struct aggregate_options {
 	bool by_functions;
 	/* if set, waits or samples are grouped by this property, and `by` has no effect */
 	enum group_by group;
+	bool by_reasons;     /* sum up the time of each group by reason, too */
 	bool line_functions; /* with GROUP_BY_LINE: each function has a group of its own */
 	/*
 	 * put all waits or samples of stackd's own threads into one group, those that are idle into

@@ -44,8 +44,9 @@ static bool item_is_idle(const struct aggregate_item *item)
 
 bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate_options *options)
 {
-	return options->group == GROUP_BY_REASON || options->group == GROUP_BY_LINE ||
-	       filter_selects_reasons(filter) || filter->drops_kernel || filter->drops_user ||
+	return options->by_reasons || options->group == GROUP_BY_REASON ||
+	       options->group == GROUP_BY_LINE || filter_selects_reasons(filter) ||
+	       filter->drops_kernel || filter->drops_user ||
 	       (filter->wire && filter->wire->callers.n);
 }
 
@@ -306,9 +307,9 @@ static void key_init(struct aggregate *aggregate, struct aggregate_item *item)
 /*
  * STACKS_BYTES: estimated memory of the stacks of one group, and of its slots in the index. It is
  * small because many groups share a kernel stack. GROUPS_MIN: number of groups that are kept,
- * however low the limit is.
+ * however low the limit is. REASONS_USUAL: the number of reasons that most groups have at most.
  */
-enum { STACKS_BYTES = 256, GROUPS_MIN = 64 };
+enum { STACKS_BYTES = 256, GROUPS_MIN = 64, REASONS_USUAL = 4 };
 
 /* Returns the number of groups of this size that fit into max_memory, or SIZE_MAX if that is 0. */
 static size_t groups_in(size_t max_memory, size_t size)
@@ -330,6 +331,8 @@ void aggregate_groups_limit(struct aggregate *aggregate)
 	aggregate->io_groups.key_size = sizeof(struct aggregate_io_key);
 	if (aggregate->options.group == GROUP_BY_LINE)
 		size += sizeof(struct aggregate_line);
+	if (aggregate->options.by_reasons)
+		size += REASONS_USUAL * sizeof(struct reason_time);
 	aggregate->max_groups = groups_in(max, size);
 	aggregate->max_io_groups = groups_in(max, sizeof(struct aggregate_io_group));
 }
@@ -365,10 +368,12 @@ static void group_add_max(struct aggregate_group *group, uint64_t max_ns, int64_
 	memcpy(group->max_comm, max_comm, sizeof(group->max_comm));
 }
 
-static void group_merge(struct aggregate_group *sum, const struct aggregate_group *group)
+static void group_merge(struct aggregate *aggregate, struct aggregate_group *sum,
+			struct aggregate_group *group)
 {
 	size_t i;
 
+	reason_times_move(&sum->reasons, &group->reasons, &aggregate->spare_reasons);
 	sum->state |= group->state;
 	WAIT_MEASURES_ADD(sum, group);
 	sum->on_ns += group->on_ns;
@@ -447,7 +452,7 @@ static void group_give_up(struct aggregate *aggregate, struct aggregate_group *g
 		return;
 	aggregate_lacks_add(&aggregate->lacks, key_index_hash(&group->key, sizeof(group->key)),
 			    &sums);
-	group_merge(rest, group);
+	group_merge(aggregate, rest, group);
 	group_release(group);
 	*group = (struct aggregate_group){ .waker = waker, .line = line };
 	group->next_spare = aggregate->spare;
@@ -609,6 +614,17 @@ static void item_key(struct aggregate *aggregate, struct aggregate_item *item)
 	item->hash = key_index_hash(&item->key, sizeof(item->key));
 }
 
+/* Adds the time of an item to the group's sum for its reason. Short waits have no stack, so none.
+ */
+static void reason_add(struct aggregate *aggregate, struct aggregate_group *group,
+		       const struct aggregate_item *item)
+{
+	if (item->has_reason && !item->is_short &&
+	    reason_times_add(&group->reasons, item->reason, item->blocked_ns + item->runnable_ns,
+			     &aggregate->spare_reasons, aggregate->arena))
+		aggregate->error = -ENOMEM;
+}
+
 /* Does what aggregate_add() does for an item whose key is set. */
 static struct aggregate_group *item_add(struct aggregate *aggregate,
 					const struct aggregate_item *item)
@@ -631,6 +647,8 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	}
 	group->state |= item->state & ~(STATE_SEEDED | STATE_UNSEEN);
 	group->has_reason &= item->has_reason && group->reason == item->reason;
+	if (aggregate->options.by_reasons)
+		reason_add(aggregate, group, item);
 	WAIT_MEASURES_ADD(group, item);
 	group->on_ns += item->on_ns;
 	window_estimate_add(&group->sampled, &item->sampled);
@@ -734,7 +752,7 @@ void aggregate_settle_own(struct aggregate *aggregate,
 			group->is_own = is_own(userdata, group);
 		sum = &sums[group->is_idle];
 		if (group->is_own && *sum) {
-			group_merge(*sum, group);
+			group_merge(aggregate, *sum, group);
 			if ((*sum)->line && group->line)
 				aggregate_line_merge((*sum)->line, group->line);
 			continue;

@@ -158,6 +158,7 @@ struct aggregate {
 	struct aggregate_io_group *io_rest[IO_LAYERS];
 	/* memory of merged groups that can be used again, linked by next_spare */
 	struct aggregate_group *spare;
+	struct reason_time *spare_reasons; /* the same for sums by reason */
 	/*
 	 * the groups into which others were merged when memory was full: [0] not idle, [1] idle;
 	 * NULL: none

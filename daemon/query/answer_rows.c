@@ -68,8 +68,11 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 {
 	row->state = group->is_short ? "-" : task_states_letter(group->state);
 	row->state_bits = group->state & STATE_TASK_MASK;
-	if (group->has_reason)
+	if (group->has_reason && !group->is_own)
 		row->reason = wait_reason_word(group->reason);
+	else if (group->reasons && !group->is_own &&
+		 reason_times_wire(group->reasons, stacks->arena, &row->reasons))
+		return -ENOMEM;
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;
 	/* Only the probe offwake records wakers, and it does not record throttling. */

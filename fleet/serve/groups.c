@@ -57,11 +57,22 @@ static unsigned int filter_fields(const struct groups_question *question)
 	return fields;
 }
 
+/* True if a row may have waits for several reasons, of which it tells the times. */
+static bool has_times_by_reason(const struct groups_question *question)
+{
+	return !question->is_sampled &&
+	       (question->by == GROUPS_BY_PROCESS ||
+		(question->by == GROUPS_BY_NAME && question->name != GROUP_BY_REASON));
+}
+
 /* Returns which fields make up the key of a row. */
 static unsigned int key_fields(const struct groups_question *question)
 {
 	unsigned int fields = filter_fields(question) | BIT(GROUP_FIELD_IDLE);
 
+	/* Rows for several reasons are merged here, with the time of each. */
+	if (has_times_by_reason(question))
+		fields |= BIT(GROUP_FIELD_REASON);
 	if (question->folds_own)
 		fields |= BIT(GROUP_FIELD_PCOMM) | BIT(GROUP_FIELD_EXE);
 	switch (question->by) {
@@ -424,6 +435,20 @@ static int group_set_name(const struct groups *groups, struct group *group)
 	return group->name ? 0 : -ENOMEM;
 }
 
+/*
+ * Notes the time of the group's reason, if the row that it becomes a part of may have several.
+ * Waits that are only counted have none, as in the daemon. Returns 0 or -ENOMEM.
+ */
+static int group_set_reason(struct groups *groups, struct group *group)
+{
+	enum wait_reason reason = wait_reason_find(group->reason);
+
+	if (!has_times_by_reason(groups->question) || group->own || strcmp(group->state, "-") == 0)
+		return 0;
+	return reason_times_add(&group->reasons, reason < WAIT_REASON_N ? reason : REASON_UNKNOWN,
+				(uint64_t)group->total_ns, &groups->spare_reasons, groups->arena);
+}
+
 static void put_part(struct text *key, const char *part)
 {
 	text_put(key, part, strlen(part) + 1);
@@ -543,7 +568,7 @@ static void processes_merge(struct group *sum, const struct group *group)
  * Adds the sums of a group to another one. max_comm and the functions have to live as long as the
  * arena.
  */
-static void group_sum(struct group *sum, const struct group *group)
+static void group_sum(struct group *sum, struct group *group, struct reason_time **spare)
 {
 	size_t i;
 
@@ -576,6 +601,7 @@ static void group_sum(struct group *sum, const struct group *group)
 	for (i = 0; i < GROUP_FUNCTIONS; i++)
 		if (group->functions[i])
 			function_add(sum, group->functions[i], group->function_ns[i]);
+	reason_times_move(&sum->reasons, &group->reasons, spare);
 }
 
 /* Adds a new group with this key. Returns 0, -E2BIG or -ENOMEM. */
@@ -615,6 +641,9 @@ int groups_add(struct groups *groups, char **fields, size_t n)
 	r = group_set_name(groups, &group);
 	if (r)
 		return r;
+	r = group_set_reason(groups, &group);
+	if (r)
+		return r;
 	text_init(&key, SIZE_MAX);
 	group_put_key(groups->question, &group, &key);
 	if (key.error)
@@ -626,7 +655,7 @@ int groups_add(struct groups *groups, char **fields, size_t n)
 		group.max_comm = arena_strdup(groups->arena, group.max_comm);
 	if (!group.max_comm || group_keep_function(groups->arena, &group))
 		return -ENOMEM;
-	group_sum(found, &group);
+	group_sum(found, &group, &groups->spare_reasons);
 	return 0;
 }
 
@@ -641,7 +670,7 @@ int groups_merge(struct groups *groups, struct groups *from)
 		HASH_DEL(from->table, group);
 		HASH_FIND(hh, groups->table, group->key, len, found);
 		if (found) {
-			group_sum(found, group);
+			group_sum(found, group, &groups->spare_reasons);
 			continue;
 		}
 		HASH_ADD_KEYPTR(hh, groups->table, group->key, len, group);

@@ -13,6 +13,7 @@
 
 #include "common/hash_table.h"
 #include "daemon/query/group_name.h"
+#include "daemon/query/reason_times.h"
 #include "daemon/session/filter.h"
 
 struct arena;
@@ -72,9 +73,10 @@ struct group {
 	/* by line: the functions with the most time, at least, and that time; NULL: none */
 	const char *functions[GROUP_FUNCTIONS];
 	int64_t function_ns[GROUP_FUNCTIONS];
-	bool is_line;  /* rows are by line */
-	bool is_first; /* it is one of the first of a part of an overview */
-	void *key;     /* all that tells this group from others, of whole words */
+	struct reason_time *reasons; /* by process or by name: the time of the waits by reason */
+	bool is_line;		     /* rows are by line */
+	bool is_first;		     /* it is one of the first of a part of an overview */
+	void *key;		     /* all that tells this group from others, of whole words */
 	UT_hash_handle hh;
 };
 
@@ -85,6 +87,7 @@ struct groups {
 	const struct groups_question *question;
 	struct arena *arena;
 	struct group *table;
+	struct reason_time *spare_reasons; /* entries of `reasons` that can be used again */
 	size_t n;
 	size_t *n_all; /* of all groups of an answer that are not merged yet; NULL: these are all */
 };

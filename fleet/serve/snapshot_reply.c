@@ -434,6 +434,10 @@ static int row_set_stacks(const struct snapshot *snapshot, const struct group *g
 		if (groups_line_is_urgent(group))
 			row->urgent = 1;
 	}
+	if (group->reasons && !group->reasons->next)
+		row->reason = wait_reason_word(group->reasons->reason);
+	else if (group->reasons && reason_times_wire(group->reasons, arena, &row->reasons))
+		return -ENOMEM;
 	if (snapshot->question.by != GROUPS_BY_STACK || group->own)
 		return 0;
 	row->reason = or_null(group->reason);

@@ -772,6 +772,18 @@ class Client(unittest.TestCase):
         _, out, _ = self.run_it("snapshot", "offcpu", "-f", "--by", "cgroup")
         self.assertEqual(out, "/system.slice/db\\x1b.service 3000000\n")
 
+    def test_reasons_of_a_row(self):
+        """A row of a process says for what it waited, with shares of its time, and in full with --stacks."""
+        grouped = row(state="mixed", reasons=[
+            {"reason": "flock", "total_ns": 2 * 10**9}, {"reason": "pipe\x1b", "total_ns": 980 * 10**6},
+            {"reason": "cpu", "total_ns": 20 * 10**6}])
+        del grouped["kernel"], grouped["user"]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([grouped])}]
+        _, out, _ = self.run_it("snapshot", "offcpu", "--by", "process")
+        self.assertRegex(out, r"(?m) flock 67 %, pipe\\x1b 33 %$")
+        _, out, _ = self.run_it("snapshot", "offcpu", "--by", "process", "--stacks")
+        self.assertRegex(out, r"(?m)^  for flock 2 s, pipe\\x1b 980 ms, cpu 20 ms$")
+
     # One line a row
 
     def lines_on_terminal(self, columns, *words):

@@ -7,6 +7,7 @@ Usage: test_serve.py NAME CACHE; the programs are in the environment. Skips (77)
 
 import collections
 import glob
+import json
 import os
 import re
 import signal
@@ -62,7 +63,7 @@ def row_of(row, has_stacks):
     who = (row.get("key"),) if "key" in row else (process["pid"], process["comm"], row["comm"])
     stacks = (stack_of(row.get("kernel")), stack_of(row.get("user"))) if has_stacks else ()
     return (who, row["idle"], row["count"], row["total_ns"], row["blocked_ns"], row["runnable_ns"],
-            row["throttled_ns"], row["state"], row.get("reason"), row["max_ns"], row.get("max_end", {}).get("ns"),
+            row["throttled_ns"], row["state"], row.get("reason"), json.dumps(row.get("reasons")), row["max_ns"], row.get("max_end", {}).get("ns"),
             row["open"], tuple(row["buckets"]), stacks)
 
 

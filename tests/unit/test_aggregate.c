@@ -556,6 +556,61 @@ static void test_reasons(void **state)
 	assert_false(groups[0]->has_reason);
 }
 
+static uint64_t time_for(const struct aggregate_group *group, enum wait_reason reason)
+{
+	const struct reason_time *sum;
+
+	for (sum = group->reasons; sum; sum = sum->next)
+		if (sum->reason == reason)
+			return sum->ns;
+	return 0;
+}
+
+/*
+ * Where a row has waits for several reasons, their times are known, also of rows that are merged as
+ * there is no memory for them.
+ */
+static void test_times_by_reason(void **state)
+{
+	struct frame frames[2], *of_kernel, *of_other;
+	uint64_t flock = 0, pipe = 0;
+	struct aggregate_group **groups;
+	size_t i, n, merged = 0;
+
+	stack_set_function(&kernel, &frames[0], &of_kernel, "__do_sys_flock");
+	stack_set_function(&other, &frames[1], &of_other, "anon_pipe_read");
+	for (i = 0; i < MANY; i++) {
+		add_image(0, i + 1, false)->sums =
+			(struct thread_sums){ .short_count = 1, .short_blocked_ns = US };
+		add_row(0, (uint32_t)i, 1, 100 * US, &kernel);
+		add_row(0, (uint32_t)i, 2, 150 * US, &other);
+		add_row(0, (uint32_t)i, 1, 50 * US, &kernel);
+	}
+	list.n = 1;
+	options.by = AGGREGATE_BY_PROCESS;
+	options.by_reasons = true;
+	groups = run(2 * MANY);
+	for (i = 0; i < 2 * MANY; i++) {
+		assert_int_equal(time_for(groups[i], REASON_FLOCK),
+				 groups[i]->is_short ? 0 : 150 * US);
+		assert_int_equal(time_for(groups[i], REASON_PIPE_READ),
+				 groups[i]->is_short ? 0 : 300 * US);
+		assert_false(groups[i]->has_reason && !groups[i]->is_short);
+	}
+	options.max_memory = 1;
+	aggregate = aggregate_free(aggregate);
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
+	for (i = 0; i < n; i++) {
+		flock += time_for(groups[i], REASON_FLOCK);
+		pipe += time_for(groups[i], REASON_PIPE_READ);
+		merged += groups[i]->is_others;
+	}
+	assert_int_equal(flock, MANY * 150 * US);
+	assert_int_equal(pipe, MANY * 300 * US);
+	assert_true(n < MANY && merged > 0);
+}
+
 /*
  * Waits are picked by a function in their stacks; rows of callers begin with it. What the filter
  * leaves out of the rows, or leaves out as threads, is counted in the totals.
@@ -1586,6 +1641,7 @@ int main(void)
 		TEST(test_part_of_a_row_is_an_estimate),
 		TEST(test_idle_does_not_depend_on_what_is_shown),
 		TEST(test_reasons),
+		TEST(test_times_by_reason),
 		TEST(test_kernel_threads_are_idle),
 		TEST(test_ambiguous_stacks_stand_alone),
 		TEST(test_short_waits_have_a_group),
