@@ -13,10 +13,10 @@
 #include "daemon/query/aggregate_internal.h"
 
 /*
- * A filter may have thousands of ids: only the first CHECKED_MAX are looked up, and at most
- * NAMED_MAX are named.
+ * A filter may have thousands of ids: only the first CHECKED_MAX are looked up, which is as many as
+ * are looked for among folded processes, and at most NAMED_MAX are named.
  */
-enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
+enum { CHECKED_MAX = AGGREGATE_MEMBERS_MAX, NAMED_MAX = 8 };
 
 enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels: no pid is greater than this */
 
@@ -72,16 +72,22 @@ static void describe_doubt(FILE *out, const struct aggregate *aggregate)
 			folded->processes > folded->started ? folded->processes : folded->started);
 }
 
-/* Writes that a process was not seen, or that it may be among those that were folded. */
-static void describe_nobody(FILE *out, const struct aggregate *aggregate, int64_t pid)
+/*
+ * Writes that a process was not seen, or that it may be among those that were folded, as one that
+ * exists now may be, too. `exists` is true for that.
+ */
+static void describe_nobody(FILE *out, const struct aggregate *aggregate, int64_t pid,
+			    enum probe_kind kind, bool exists)
 {
 	const struct window_folded *folded = aggregate_folded(aggregate);
 
 	if (folded->unlisted)
 		fprintf(out,
-			"process %" PRId64 " may be one of %" PRIu64
+			"process %" PRId64 "%s may be one of %" PRIu64
 			" folded processes whose pids are not kept",
-			pid, folded->unlisted);
+			pid, exists ? " exists, and" : "", folded->unlisted);
+	else if (exists)
+		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_absent(kind));
 	else
 		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
 }
@@ -100,10 +106,8 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 			"process %" PRId64
 			" has ended, and its parent has not waited for it (a zombie)",
 			pid);
-	else if (!thread && is_live && process_exists(pid))
-		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_absent(kind));
 	else if (!thread)
-		describe_nobody(out, aggregate, pid);
+		describe_nobody(out, aggregate, pid, kind, is_live && process_exists(pid));
 	else
 		fprintf(out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64, pid,
 			thread->comm, thread->pid, pid);
@@ -189,7 +193,7 @@ static size_t describe_absent(FILE *out, const struct aggregate *aggregate,
 		describe_doubt(out, aggregate);
 	}
 	if (n > NAMED_MAX)
-		fprintf(out, "; and %zu more were not seen", n - NAMED_MAX);
+		fprintf(out, "; and %zu more were not seen, or were folded", n - NAMED_MAX);
 	return n;
 }
 

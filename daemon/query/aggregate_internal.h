@@ -92,7 +92,7 @@ struct aggregate_member {
 	const struct aggregate_folded *folded;
 };
 
-enum { AGGREGATE_MEMBERS_MAX = 64 };
+enum { AGGREGATE_MEMBERS_MAX = 256 };
 
 /* Waits or samples of one thread with the same stacks, which are to be added to their group. */
 struct aggregate_item {

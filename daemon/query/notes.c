@@ -248,6 +248,9 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 	    !filter_has_reason(filter, REASON_UNKNOWN))
 		note_add(&list, "of the rows that were folded, those without stacks are left out: "
 				"their reason is unknown");
+	if (facts->has_folded && filter_selects_functions(filter))
+		note_add(&list, "of the rows that were folded, those without stacks are left out: "
+				"their functions are unknown");
 	note_others(&list, arena, facts);
 	note_summaries(&list, arena, facts);
 	if (list.has_failed)

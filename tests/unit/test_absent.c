@@ -181,6 +181,42 @@ static void test_an_existing_process(void **state)
 	free((char *)error.what);
 	free((char *)error.message);
 	aggregate_free(aggregate);
+	/* It may have been folded, with others whose pids are not kept: nobody can say that it was
+	 * not seen. */
+	window->folded = (struct window_folded){ .rows = 9, .started = 37, .unlisted = 4 };
+	aggregate = aggregate_of(&filter);
+	assert_int_equal(absent_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
+	assert_non_null(strstr(error.message, " exists, and may be one of 4 folded processes"));
+	free((char *)error.what);
+	free((char *)error.message);
+	aggregate_free(aggregate);
+}
+
+/* However many folded processes are asked for, none of them is called not seen. */
+static void test_many_folded_processes(void **state)
+{
+	const struct process_info shared = { .comm = "cc1", .exe = "/bin/cc1" };
+	int64_t pids[200];
+	struct wire_filter filter = { .pids = { pids, ARRAY_SIZE(pids) } };
+	struct window_image *image = window_add_image(window);
+	struct aggregate *aggregate;
+	const char *note;
+	size_t i;
+
+	image->process = process_see_folded(window->images[0].process, &shared);
+	memcpy(image->comm, "cc1", 4);
+	image->folded = ARRAY_SIZE(pids);
+	for (i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = NOBODY + (int64_t)i;
+		*window_add_member(window) =
+			(struct window_member){ .image = 2, .pid = NOBODY + (int32_t)i };
+	}
+	window->folded = (struct window_folded){ .rows = 9, .processes = ARRAY_SIZE(pids) };
+	aggregate = aggregate_of(&filter);
+	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
+	assert_non_null(strstr(note, "; and 192 more were not seen, or were folded"));
+	assert_null(strstr(note, "no process"));
+	aggregate_free(aggregate);
 }
 
 /* A process that has ended waits for nothing but its parent. */
@@ -216,7 +252,7 @@ static void test_many_were_not(void **state)
 	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
-	assert_non_null(strstr(note, "; and 12 more were not seen"));
+	assert_non_null(strstr(note, "; and 12 more were not seen, or were folded"));
 	aggregate_free(aggregate);
 }
 
@@ -258,6 +294,7 @@ int main(void)
 		TEST(test_many_were_not),
 		TEST(test_nobody_was_seen),
 		TEST(test_an_existing_process),
+		TEST(test_many_folded_processes),
 		TEST(test_a_zombie),
 		TEST(test_moments),
 	};
