@@ -29,6 +29,7 @@ struct multi_attach {
 	struct broker *broker;
 	const struct targets *targets;
 	int program_fd;
+	char path[32];		  /* the program or library, as the /proc path of targets->fd */
 	unsigned long *addresses; /* addresses of the targets; NULL outside multi_open() */
 	unsigned long *counters;  /* file offsets of the targets' USDT semaphores (counters); NULL
 				     outside multi_open() */
@@ -176,7 +177,7 @@ static int multi_link(const struct multi_attach *calls, size_t from, size_t n)
 {
 	if (calls->targets->kind == TARGET_FUNCTION)
 		return kprobe_link(calls->program_fd, calls->addresses + from, n);
-	return uprobe_link(calls->program_fd, calls->targets->path, calls->addresses + from,
+	return uprobe_link(calls->program_fd, calls->path, calls->addresses + from,
 			   calls->counters + from, n);
 }
 
@@ -227,7 +228,7 @@ static int multi_open(struct multi_attach *calls)
 static int event_open(struct multi_attach *calls, const struct target *target, int *fd_out)
 {
 	const struct broker_uprobe uprobe = {
-		.path = calls->targets->path,
+		.path = calls->path,
 		.offset = target->address,
 		.counter = target->counter,
 	};
@@ -349,6 +350,7 @@ int multi_attach_open(struct broker *broker, int program_fd, const struct target
 	calls->broker = broker;
 	calls->targets = targets;
 	calls->program_fd = program_fd;
+	snprintf(calls->path, sizeof(calls->path), "/proc/self/fd/%d", targets->fd);
 	if (is_multi)
 		r = multi_open(calls);
 	else

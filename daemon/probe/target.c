@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/array.h"
 #include "common/base.h"
@@ -205,6 +206,8 @@ void targets_fini(struct targets *targets)
 	free(targets->v);
 	free(targets->path);
 	free(targets->chosen);
+	if (targets->fd > 0)
+		close(targets->fd);
 	*targets = (struct targets){};
 }
 

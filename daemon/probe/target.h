@@ -59,6 +59,11 @@ struct target_tasks {
 struct targets {
 	enum target_kind kind;
 	char *path; /* path of the program or library; NULL: the functions are in the kernel */
+	/*
+	 * the program or library in which the functions were found: probes are attached to this
+	 * file, as its owner may put another one at the path meanwhile. Owned; 0: there is none
+	 */
+	int fd;
 	struct target *v;
 	size_t n;
 	size_t capacity;

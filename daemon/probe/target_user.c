@@ -339,6 +339,8 @@ static int file_search(const struct target_pattern *pattern, struct remote_mount
 		return r;
 	}
 	targets_settle(&found);
+	found.fd = path_fd;
+	path_fd = -1;
 	*out = found;
 	found = (struct targets){};
 	return 0;

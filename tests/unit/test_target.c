@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -381,6 +382,33 @@ static void test_no_user(void **state)
 	check_no_user("u:lib*:f", "without wildcards");
 }
 
+/* The file that was searched is traced, also if its owner puts another one in its place. */
+static void test_a_file_that_is_replaced(void **state)
+{
+	_cleanup_(targets_fini) struct targets targets = {};
+	char path[] = "/tmp/stackd-target.XXXXXX", text[64], why[512] = "";
+	struct target_pattern pattern;
+	struct stat searched, kept;
+	FILE *copy = fdopen(mkstemp(path), "w"), *self = fopen("/proc/self/exe", "r");
+	int c;
+
+	while ((c = fgetc(self)) != EOF)
+		fputc(c, copy);
+	fclose(self);
+	assert_int_equal(fclose(copy), 0);
+	assert_int_equal(stat(path, &searched), 0);
+	snprintf(text, sizeof(text), "u:%s:main", path);
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, NULL, &targets, why, sizeof(why)), 0);
+	target_pattern_fini(&pattern);
+	assert_int_equal(targets.n, 1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	assert_int_equal(fstat(targets.fd, &kept), 0);
+	unlink(path);
+	assert_true(kept.st_ino == searched.st_ino && kept.st_dev == searched.st_dev);
+}
+
 /* Returns why a user who is not root may not trace this; "": the user may. */
 static const char *forbidden(const char *text)
 {
@@ -465,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_static_probes),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_user),
+		cmocka_unit_test(test_a_file_that_is_replaced),
 		cmocka_unit_test(test_restricted),
 		cmocka_unit_test(test_kernel_functions),
 	};
