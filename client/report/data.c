@@ -311,10 +311,13 @@ static void trim_waits(struct report_data *data)
 	data->n_waits = n;
 }
 
+/* Adds the longest wait of a row, unless a filter of lengths left no wait whose end is known. */
 static void add_wait(struct report_data *data, const struct wire_row *row, uint32_t key)
 {
 	bool is_open = row->max_end == WIRE_ABSENT;
 
+	if (is_open && row->open <= 0)
+		return;
 	if (row->idle || row->max_ns <= 0 || row->max_tid == WIRE_ABSENT)
 		return;
 	if (data->n_waits == 16 * (size_t)REPORT_WAITS_MAX)
