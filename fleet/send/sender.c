@@ -26,6 +26,12 @@
 /* The server keeps windows as recorded for 3 days: older ones would be sent again for ever. */
 #define WINDOWS_NS (2 * 24 * 60 * MINUTE_NS)
 
+/*
+ * Windows of the daemon that begin before the time that is compared may be so long: what the server
+ * has of them has to be known, or a part that is there would be called missing.
+ */
+#define LONGEST_NS (60 * MINUTE_NS)
+
 /* An insert has at most this many bytes, and one more window. */
 enum { BATCH_BYTES = 4 * 1024 * 1024 };
 
@@ -335,7 +341,7 @@ static int compare(struct sender *sender, int64_t since, const struct wire_statu
 	for (enum tier tier = 0; tier < TIERS; tier++)
 		for (size_t i = 0; i < sender->config->probes.n && r == 0; i++)
 			if (sender->has_tier[tier])
-				r = known_read(sender, tier, i, since, error);
+				r = known_read(sender, tier, i, since - LONGEST_NS, error);
 	if (r == 0)
 		r = host_insert(sender, status, error);
 	if (r == 0) {
