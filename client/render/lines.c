@@ -357,7 +357,10 @@ static void put_rows(const struct view *view, const struct wire_snapshot_reply *
 							 : "stacks: --stacks");
 }
 
-/* Prints the sum of the idle rows that were left out, if there are any. */
+/*
+ * Prints the sum of the idle rows that were left out, if there are any. One that was folded stands
+ * for any number of threads: then there are at least that many.
+ */
 static void put_idle(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	_cleanup_(freep) char *time = table_time("", reply->idle.total_ns, "");
@@ -367,9 +370,9 @@ static void put_idle(const struct view *view, const struct wire_snapshot_reply *
 	if (reply_is_sampled(reply))
 		head_line(&view->page, STYLE_PLAIN, "hidden", "idle CPUs, %s (--idle)", time);
 	else
-		head_line(&view->page, STYLE_PLAIN, "hidden", "%s idle thread%s, %s (--idle)",
-			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s",
-			  time);
+		head_line(&view->page, STYLE_PLAIN, "hidden", "%s%s idle thread%s, %s (--idle)",
+			  count_text(reply->idle.threads), reply->folded ? "+" : "",
+			  reply->idle.threads == 1 ? "" : "s", time);
 }
 
 /* Says which operations have not ended, if there are any. */

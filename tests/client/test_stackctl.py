@@ -784,6 +784,18 @@ class Client(unittest.TestCase):
         _, out, _ = self.run_it("snapshot", "offcpu", "--by", "process", "--stacks")
         self.assertRegex(out, r"(?m)^  for flock 2 s, pipe\\x1b 980 ms, cpu 20 ms$")
 
+    def test_idle_threads_that_were_folded(self):
+        """A row that was folded counts once, however many threads it stands for, so there are more."""
+        answer = snapshot([row()])
+        answer["idle"] = {"rows": 3, "threads": 7, "total_ns": 10**9}
+        for folded, text in ((None, "7 idle threads"), ({"rows": 9, "processes": 40, "total_ns": 5, "unlisted": 0},
+                                                       r"7\+ idle threads")):
+            if folded:
+                answer["folded"] = folded
+            self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+            _, out, _ = self.run_it("snapshot", "offcpu", "--by", "process")
+            self.assertRegex(out, rf"(?m)^hidden +{text}, 1\.00s \(--idle\)$")
+
     # One line a row
 
     def lines_on_terminal(self, columns, *words):
