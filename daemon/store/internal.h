@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_STORE_INTERNAL_H
 
 /*
- * Shared by the files behind store.h: the queue and the stats (store.c), the writer's thread
+ * Shared by the files behind store.h: the queue (store.c), the stats (stats.c), the writer's thread
  * (writer.c), joining of short windows (join.c), the database file (db_file.c), the tiers (tier.c),
  * making room (retention.c), merging of old windows (compact.c, summary.c) and deletion of unused
  * rows (collect.c). Any thread may use the queue and the stats while it holds store.lock. The
@@ -159,13 +159,25 @@ struct store {
 void *store_writer_run(void *data);
 
 /*
- * store.c: set the text of a problem or notice, and log the text if it is new. `format` is NULL if
+ * stats.c: set the text of a problem or notice, and log the text if it is new. `format` is NULL if
  * this problem is over.
  */
 void store_set_problem(struct store *store, enum store_problem problem, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void store_set_notice(struct store *store, enum store_notice_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * stats.c: returns the size in bytes of the file whose name is `path` followed by `suffix`; 0 if
+ * there is no such file.
+ */
+uint64_t store_file_bytes(const char *path, const char *suffix);
+
+/*
+ * stats.c: updates the number of windows, the end of the oldest and of the newest one, and the
+ * bytes on disk.
+ */
+void store_count(struct store *store);
 
 /*
  * store.c: if the period [start_ns, end_ns) is close to *gap and has the same reason, extends *gap
@@ -260,15 +272,6 @@ static inline bool store_is_full(int r)
  * max_size would let the windows stay.
  */
 int store_evict_some(struct store *store, const char *reason);
-
-/*
- * Returns the size in bytes of the file whose name is `path` followed by `suffix`; 0 if there is no
- * such file.
- */
-uint64_t store_file_bytes(const char *path, const char *suffix);
-
-/* Updates the stats: number of windows, end of the oldest and of the newest one, bytes on disk. */
-void store_count(struct store *store);
 
 /*
  * compact.c: merges or evicts a group of windows if its age is above the keep_ns of its tier; at

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "common/base.h"
 #include "daemon/store/internal.h"
@@ -267,34 +265,4 @@ int store_evict_some(struct store *store, const char *reason)
 	 * then be reused.
 	 */
 	return store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
-}
-
-uint64_t store_file_bytes(const char *path, const char *suffix)
-{
-	char name[4200];
-	struct stat st;
-
-	snprintf(name, sizeof(name), "%s%s", path, suffix);
-	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
-void store_count(struct store *store)
-{
-	int64_t windows = 0, id, oldest = INT64_MIN, newest = INT64_MIN;
-	sqlite3_stmt *statement;
-	uint64_t bytes = store_file_bytes(store->path, "") + store_file_bytes(store->path, "-wal");
-
-	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);
-	store_oldest(store, &id, &oldest);
-	if (!store_db_first(&store->db, STATEMENT_WINDOW_NEWEST, &statement, "")) {
-		newest = sqlite3_column_int64(statement, 1);
-		sqlite3_reset(statement);
-	}
-	pthread_mutex_lock(&store->lock);
-	store->stats.windows = (uint64_t)windows;
-	store->stats.oldest_ns = oldest;
-	store->stats.newest_ns = newest;
-	store->stats.bytes = bytes;
-	pthread_mutex_unlock(&store->lock);
-	store_tiers_count(store);
 }

@@ -2,7 +2,6 @@
 #include "daemon/store/store.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,29 +209,6 @@ void store_set_window(struct store *store, int64_t window_ns)
 	pthread_mutex_unlock(&store->lock);
 }
 
-void store_stats(struct store *store, struct store_stats *out)
-{
-	pthread_mutex_lock(&store->lock);
-	*out = store->stats;
-	out->queued = store->queued;
-	pthread_mutex_unlock(&store->lock);
-}
-
-void store_stats_read(struct store *store, struct store_reader *reader, struct store_stats *out)
-{
-	size_t i;
-
-	store_stats(store, out);
-	if (!reader || !store->is_read_only)
-		return;
-	store_reader_count(reader, out);
-	if (store_reader_tiers(reader, store->tiers, store->n_tiers, out->tiers))
-		return;
-	out->n_tiers = store->n_tiers;
-	for (i = 0; i < out->n_tiers; i++)
-		out->tiers[i].max_bytes = store_room(store) * store->tiers[i].share / 100;
-}
-
 uint64_t store_current_run(struct store *store)
 {
 	struct store_stats stats = {};
@@ -245,51 +221,6 @@ uint64_t store_current_run(struct store *store)
 const char *store_path(const struct store *store)
 {
 	return store->path;
-}
-
-static void text_set(struct store *store, char *text, size_t size, const char *format, va_list ap)
-{
-	char now[STORE_TEXT_MAX];
-	bool is_new;
-
-	vsnprintf(now, sizeof(now), format, ap);
-	pthread_mutex_lock(&store->lock);
-	is_new = strcmp(text, now) != 0;
-	snprintf(text, size, "%s", now);
-	pthread_mutex_unlock(&store->lock);
-	if (is_new)
-		log_warning("%s", now);
-}
-
-void store_set_problem(struct store *store, enum store_problem problem, const char *format, ...)
-{
-	char *text = store->stats.problems[problem];
-	va_list ap;
-
-	if (!format) {
-		pthread_mutex_lock(&store->lock);
-		text[0] = '\0';
-		pthread_mutex_unlock(&store->lock);
-		return;
-	}
-	va_start(ap, format);
-	text_set(store, text, sizeof(store->stats.problems[problem]), format, ap);
-	va_end(ap);
-}
-
-void store_set_notice(struct store *store, enum store_notice_kind kind, const char *format, ...)
-{
-	struct store_notice *notice = &store->stats.notices[kind];
-	va_list ap;
-
-	/* Each is an event of its own, and logged: the same may happen again. */
-	pthread_mutex_lock(&store->lock);
-	notice->text[0] = '\0';
-	notice->ns = clock_ns(CLOCK_REALTIME);
-	pthread_mutex_unlock(&store->lock);
-	va_start(ap, format);
-	text_set(store, notice->text, sizeof(notice->text), format, ap);
-	va_end(ap);
 }
 
 /* Says why a database cannot be read. */
