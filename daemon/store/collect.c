@@ -7,6 +7,7 @@
 #include "common/base.h"
 #include "daemon/store/bytes.h"
 #include "daemon/store/internal.h"
+#include "daemon/store/window_row.h"
 
 /*
  * A collection reads tables and deletes unused rows, in short steps. WINDOWS_A_STEP: maximum number
@@ -254,8 +255,8 @@ static int rows_step(struct store *store)
 /* Deletes the rows of clients' sessions and of runs of stackd that no window needs any more. */
 static int sessions_trim(struct store *store)
 {
-	int64_t oldest, end;
-	int r = store_oldest(store, &oldest, &end);
+	int64_t id, end;
+	int r = store_row_end(&store->db, STATEMENT_WINDOW_OLDEST, &id, &end);
 
 	if (r)
 		return r == -ENOENT ? 0 : r;

@@ -6,6 +6,7 @@
 #include "daemon/store/downsample.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/summary.h"
+#include "daemon/store/window_row.h"
 
 /*
  * The maximum number of pids of folded processes in a window, for each row that the window may
@@ -139,7 +140,7 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 	for (i = 0; i < group->n && !r; i++)
 		r = store_tier_drop(store, group->entries[i].id);
 	if (!r)
-		r = store_window_add(store, &entry, &blob);
+		r = store_row_add(&store->db, &entry, &blob);
 	return r ? r
 		 : store_tier_add(store, &entry, length_ns, blob.n,
 				  store_tier_rows(store, group->oldest.tier + 1));
@@ -373,7 +374,7 @@ static int window_replace(struct store *store, struct store_reader *reader,
 	r = store_db_change(&store->db, STATEMENT_WINDOW_DROP, "i", row->id);
 	entry.id = row->id;
 	if (!r)
-		r = store_window_add(store, &entry, &blob);
+		r = store_row_add(&store->db, &entry, &blob);
 	return r ? r : store_tier_resize(store, row, (int64_t)blob.n, rows);
 }
 

@@ -216,11 +216,8 @@ void store_lock_owner(const struct store *store, enum store_lock lock, char out[
 /*
  * writer.c: store_window_take() writes a window, and opens the file first if necessary. While
  * another program is in the way, it tries again. On another failure it notes a gap.
- * store_window_add() adds the row of an encoded window, in the open transaction.
  */
 void store_window_take(struct store *store, struct window *window);
-int store_window_add(struct store *store, const struct store_entry *entry,
-		     const struct bytes *blob);
 
 /*
  * join.c: a window may be shorter than the setting [window] length, because a query ended it. Short
@@ -232,22 +229,6 @@ int store_window_add(struct store *store, const struct store_entry *entry,
 void store_join_take(struct store *store, struct window *window);
 void store_join_flush(struct store *store, bool is_all);
 void store_join_free(struct store *store);
-
-/*
- * retention.c: finds the id and the end of the oldest window. Returns 0, -ENOENT (no windows) or
- * another errno.
- */
-int store_oldest(struct store *store, int64_t *id_out, int64_t *end_out);
-
-/* Sets the row `name` of the table `meta`. `text` may be NULL. */
-int store_meta_set(struct store *store, const char *name, int64_t value, const char *text);
-
-/* Returns how many bytes the tables may take, which is a little less than max_size. */
-uint64_t store_room(const struct store *store);
-
-/* Deletes a window in the open transaction, notes why, and counts it. */
-int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,
-		       uint64_t *counter);
 
 /*
  * Both functions free space in the database, and are called without an open transaction.

@@ -382,29 +382,18 @@ int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t s
 	return until;
 }
 
-static int64_t end_get(struct store_reader *reader, enum store_statement which)
-{
-	sqlite3_stmt *statement;
-	int64_t end = INT64_MIN;
-
-	if (!store_db_first(reader->db, which, &statement, "")) {
-		end = sqlite3_column_int64(statement, 1);
-		sqlite3_reset(statement);
-	}
-	return end;
-}
-
 void store_reader_count(struct store_reader *reader, struct store_stats *out)
 {
-	int64_t windows = 0;
+	int64_t windows = 0, id;
 	struct stat st;
 
 	store_db_number(reader->db, STATEMENT_WINDOW_COUNT, &windows);
 	if (stat(sqlite3_db_filename(reader->db->handle, "main"), &st) == 0)
 		out->bytes = (uint64_t)st.st_size;
 	out->windows = (uint64_t)windows;
-	out->oldest_ns = end_get(reader, STATEMENT_WINDOW_OLDEST);
-	out->newest_ns = end_get(reader, STATEMENT_WINDOW_NEWEST);
+	out->oldest_ns = out->newest_ns = INT64_MIN;
+	store_row_end(reader->db, STATEMENT_WINDOW_OLDEST, &id, &out->oldest_ns);
+	store_row_end(reader->db, STATEMENT_WINDOW_NEWEST, &id, &out->newest_ns);
 }
 
 /* Adds the windows of one length, of which the statement has a row, to the stats of their tier. */

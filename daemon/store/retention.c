@@ -3,6 +3,7 @@
 
 #include "common/base.h"
 #include "daemon/store/internal.h"
+#include "daemon/store/window_row.h"
 
 enum {
 	/* When the disk is full, 1/8 of all windows are evicted at once; at least 4, at most 64. */
@@ -26,50 +27,6 @@ enum {
 	QUEUE_BUSY = STORE_QUEUE_MAX / 16,
 	QUEUE_LONG = STORE_QUEUE_MAX / 4,
 };
-
-/* The bytes of max_size that are reserved for the database's log and for half-empty pages. */
-#define RESERVE (6U << 20)
-
-/*
- * Finds the id and the end of the oldest window. Returns 0, -ENOENT (no windows) or another errno.
- */
-int store_oldest(struct store *store, int64_t *id_out, int64_t *end_out)
-{
-	sqlite3_stmt *statement;
-	int r = store_db_first(&store->db, STATEMENT_WINDOW_OLDEST, &statement, "");
-
-	if (r)
-		return r;
-	*id_out = sqlite3_column_int64(statement, 0);
-	*end_out = sqlite3_column_int64(statement, 1);
-	sqlite3_reset(statement);
-	return 0;
-}
-
-int store_meta_set(struct store *store, const char *name, int64_t value, const char *text)
-{
-	return store_db_change(&store->db, STATEMENT_META_SET, "tit", name, value, text);
-}
-
-uint64_t store_room(const struct store *store)
-{
-	return store->max_size - RESERVE;
-}
-
-int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,
-		       uint64_t *counter)
-{
-	int r = store_tier_drop(store, id);
-
-	if (!r)
-		r = store_meta_set(store, "evicted", end_ns, reason);
-	if (r)
-		return r;
-	pthread_mutex_lock(&store->lock);
-	(*counter)++;
-	pthread_mutex_unlock(&store->lock);
-	return 0;
-}
 
 /*
  * Sets goal_bytes: how many bytes the tiers may take, so that the whole database becomes small
@@ -230,7 +187,7 @@ static int oldest_evict(struct store *store, int64_t n, const char *reason)
 	int r = 0;
 
 	for (i = 0; i < n && !r; i++) {
-		r = store_oldest(store, &id, &end);
+		r = store_row_end(&store->db, STATEMENT_WINDOW_OLDEST, &id, &end);
 		if (r)
 			break;
 		r = store_evict_window(store, id, end, reason, &store->stats.evicted_size);

@@ -7,6 +7,7 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/store/internal.h"
+#include "daemon/store/window_row.h"
 
 static void text_set(struct store *store, char *text, size_t size, const char *format, va_list ap)
 {
@@ -65,15 +66,11 @@ uint64_t store_file_bytes(const char *path, const char *suffix)
 void store_count(struct store *store)
 {
 	int64_t windows = 0, id, oldest = INT64_MIN, newest = INT64_MIN;
-	sqlite3_stmt *statement;
 	uint64_t bytes = store_file_bytes(store->path, "") + store_file_bytes(store->path, "-wal");
 
 	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);
-	store_oldest(store, &id, &oldest);
-	if (!store_db_first(&store->db, STATEMENT_WINDOW_NEWEST, &statement, "")) {
-		newest = sqlite3_column_int64(statement, 1);
-		sqlite3_reset(statement);
-	}
+	store_row_end(&store->db, STATEMENT_WINDOW_OLDEST, &id, &oldest);
+	store_row_end(&store->db, STATEMENT_WINDOW_NEWEST, &id, &newest);
 	pthread_mutex_lock(&store->lock);
 	store->stats.windows = (uint64_t)windows;
 	store->stats.oldest_ns = oldest;

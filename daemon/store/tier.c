@@ -27,6 +27,9 @@ enum { WEIGHT_MOST = 1000, WEIGHT_ONE = 1000 };
  */
 enum { IMAGES_LEAST = 16, WHOLE_PART = 4 };
 
+/* The bytes of max_size that are reserved for the database's log and for half-empty pages. */
+#define RESERVE (6U << 20)
+
 size_t store_tier_of(const struct store_tier *tiers, size_t n, int64_t length_ns)
 {
 	size_t tier = n - 1;
@@ -82,7 +85,7 @@ static int meta_set(struct store *store, const char *prefix, size_t tier, int64_
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s%zu", prefix, tier);
-	return store_meta_set(store, name, value, NULL);
+	return store_db_change(&store->db, STATEMENT_META_SET, "tit", name, value, NULL);
 }
 
 int64_t store_tier_early(struct store_db *db, size_t tier)
@@ -306,6 +309,22 @@ int store_tier_drop(struct store *store, int64_t id)
 	return store_db_change(&store->db, STATEMENT_TIER_DROP, "i", id);
 }
 
+int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,
+		       uint64_t *counter)
+{
+	int r = store_tier_drop(store, id);
+
+	if (!r)
+		r = store_db_change(&store->db, STATEMENT_META_SET, "tit", "evicted", end_ns,
+				    reason);
+	if (r)
+		return r;
+	pthread_mutex_lock(&store->lock);
+	(*counter)++;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
 int store_tier_move(struct store *store, const struct tier_row *row)
 {
 	size_t next = row->tier + 1;
@@ -454,6 +473,11 @@ size_t store_tier_over(const struct store *store, unsigned int skipped)
 		}
 	}
 	return found;
+}
+
+uint64_t store_room(const struct store *store)
+{
+	return store->max_size - RESERVE;
 }
 
 /*

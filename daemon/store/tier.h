@@ -89,6 +89,10 @@ int store_tier_add(struct store *store, const struct store_entry *entry, int64_t
 /* Deletes a window. Returns 0 or a negative errno. */
 int store_tier_drop(struct store *store, int64_t id);
 
+/* Deletes a window, notes why, and counts it. */
+int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,
+		       uint64_t *counter);
+
 /* Moves a window to the next tier without changing it. */
 int store_tier_move(struct store *store, const struct tier_row *row);
 
@@ -131,6 +135,9 @@ int store_tier_note_early(struct store *store, size_t tier, int64_t end_ns);
  * Adds `bytes` (which may be negative) to the size of the tier's encoded windows and summaries.
  */
 void store_tier_resized(struct store *store, size_t tier, int64_t bytes);
+
+/* Returns how many bytes the tables may take, which is a little less than max_size. */
+uint64_t store_room(const struct store *store);
 
 /*
  * Estimates how many bytes the tier's windows and summaries take on disk, together with the stacks,

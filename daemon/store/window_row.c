@@ -140,6 +140,20 @@ void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, st
 	sqlite3_bind_int64(statement, COLUMN_SUM + 3, store_entry_end(entry));
 }
 
+int store_row_add(struct store_db *db, const struct store_entry *entry, const struct bytes *blob)
+{
+	_cleanup_(bytes_fini) struct bytes lost = {};
+	sqlite3_stmt *statement;
+	int r = store_db_query(db, STATEMENT_WINDOW_ADD, &statement, "");
+
+	if (r)
+		return r;
+	store_row_bind(statement, entry, &lost);
+	sqlite3_bind_int64(statement, 19, store_sum(entry->id, blob->data, blob->n));
+	sqlite3_bind_blob(statement, 20, blob->data, (int)blob->n, SQLITE_STATIC);
+	return lost.is_failed ? -ENOMEM : store_db_exec(db, statement);
+}
+
 int store_row_read(sqlite3_stmt *statement, struct store_entry *out)
 {
 	const void *lost = sqlite3_column_blob(statement, COLUMN_LOST);
@@ -177,6 +191,20 @@ int store_row_read(sqlite3_stmt *statement, struct store_entry *out)
 	};
 	lost_decode(&entry, lost, size);
 	*out = entry;
+	return 0;
+}
+
+int store_row_end(struct store_db *db, enum store_statement which, int64_t *id_out,
+		  int64_t *end_out)
+{
+	sqlite3_stmt *statement;
+	int r = store_db_first(db, which, &statement, "");
+
+	if (r)
+		return r;
+	*id_out = sqlite3_column_int64(statement, 0);
+	*end_out = sqlite3_column_int64(statement, 1);
+	sqlite3_reset(statement);
 	return 0;
 }
 

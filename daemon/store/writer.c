@@ -59,20 +59,6 @@ static int gap_write(struct store *store)
 	return store_db_change(&store->db, STATEMENT_GAPS_TRIM, "i", (int64_t)GAPS_MAX);
 }
 
-int store_window_add(struct store *store, const struct store_entry *entry, const struct bytes *blob)
-{
-	_cleanup_(bytes_fini) struct bytes lost = {};
-	sqlite3_stmt *statement;
-	int r = store_db_query(&store->db, STATEMENT_WINDOW_ADD, &statement, "");
-
-	if (r)
-		return r;
-	store_row_bind(statement, entry, &lost);
-	sqlite3_bind_int64(statement, 19, store_sum(entry->id, blob->data, blob->n));
-	sqlite3_bind_blob(statement, 20, blob->data, (int)blob->n, SQLITE_STATIC);
-	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
-}
-
 /* Writes the sessions in store->notes; they stay there until the transaction is committed. */
 static int sessions_write(struct store *store, size_t *n_out)
 {
@@ -123,7 +109,7 @@ static int window_write_in(struct store *store, const struct window *window, uin
 	names = store_intern_names(store->intern, window, 0);
 	r = store_blob_encode(window, entry.run, &names, &blob);
 	if (!r)
-		r = store_window_add(store, &entry, &blob);
+		r = store_row_add(&store->db, &entry, &blob);
 	if (!r)
 		r = store_tier_add(store, &entry, 0, blob.n, row_limit);
 	return r ? r : gap_write(store);

@@ -1270,7 +1270,7 @@ def used_shares(directory, size, shares):
     done = subprocess.run([os.environ["STORE_BYTES"], f"{directory}/stackd.db", "--bytes"],
                           stdout=subprocess.PIPE, encoding="utf-8", check=True)
     used = dict(map(int, line.split()) for line in done.stdout.splitlines())
-    room = size - (6 << 20)  # retention.c: RESERVE
+    room = size - (6 << 20)  # tier.c: RESERVE
     return [used.get(tier, 0) * 100 / (room * share) if share else 1
             for tier, share in enumerate(shares)]
 
