@@ -26,6 +26,9 @@
 /* The size of a buffer for the name of a database that was moved out of the way. */
 #define ASIDE_MAX (PATH_MAX + 48)
 
+/* When opening the file failed, the writer tries again after this time. */
+#define OPEN_AGAIN_NS (30 * NS_PER_S)
+
 /* How often the writer looks whether a query has ended that reads files which were moved. */
 #define MOVED_AGAIN_NS NS_PER_S
 
@@ -330,6 +333,14 @@ void store_file_close(struct store *store)
 	store_db_close(&store->db);
 	closep(&store->lock_fd);
 	store->lock_fd = -1;
+}
+
+int store_file_try(struct store *store)
+{
+	int r = store_file_open(store);
+
+	store->open_next_ns = r == -EBUSY ? 0 : clock_ns(CLOCK_MONOTONIC) + OPEN_AGAIN_NS;
+	return r;
 }
 
 int store_file_renew(struct store *store)

@@ -108,7 +108,7 @@ struct store {
 	int64_t sync_next_ns; /* time of CLOCK_MONOTONIC at which to sync the file next */
 	/*
 	 * time of CLOCK_MONOTONIC before which the database's write-ahead log is not truncated
-	 * again, see log_restart()
+	 * again, see store_log_restart()
 	 */
 	int64_t log_next_ns;
 	/*
@@ -179,14 +179,14 @@ uint64_t store_file_bytes(const char *path, const char *suffix);
  */
 void store_count(struct store *store);
 
-/*
- * store.c: if the period [start_ns, end_ns) is close to *gap and has the same reason, extends *gap
- * by it. Otherwise replaces *gap by this period.
- */
-void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason);
-
 /* db_file.c: takes the lock file and opens the database; calls store_set_problem() on failure. */
 int store_file_open(struct store *store);
+
+/*
+ * db_file.c: does so, and sets when to try again next: at once if another program is in the way.
+ */
+int store_file_try(struct store *store);
+
 void store_file_close(struct store *store);
 
 /*
@@ -214,8 +214,37 @@ enum { LOCK_OWNER_TEXT = 64 };
 void store_lock_owner(const struct store *store, enum store_lock lock, char out[LOCK_OWNER_TEXT]);
 
 /*
- * writer.c: store_window_take() writes a window, and opens the file first if necessary. While
- * another program is in the way, it tries again. On another failure it notes a gap.
+ * db_log.c: truncates the database's write-ahead log if it has become long. SQLite itself starts
+ * the log over only at a moment without readers: when one query followed the other without a pause,
+ * the log grew to 200 MiB in 5 minutes. This function waits until all queries that read now have
+ * finished, but no longer than until a window waits to be written, unless the log has become so
+ * long that it has to be truncated first. It does not wait for queries that begin later.
+ */
+void store_log_restart(struct store *store, int64_t now);
+
+/*
+ * db_log.c: truncates the log before a window is written, if it is longer than it may be. Returns
+ * 0, -EBUSY (the log stays, as a connection still reads) or another errno.
+ */
+int store_log_limit(struct store *store);
+
+/*
+ * db_log.c: true if a reader has kept the log from being truncated for so long that this is a
+ * problem.
+ */
+bool store_log_is_held(const struct store *store);
+
+/*
+ * window_write.c: store_gap_add() extends *gap by the period [start_ns, end_ns) if it is close to
+ * *gap and has the same reason. Otherwise it replaces *gap by this period. store_gap_write() adds
+ * the gap in store->gap, if any, to the table `gaps`, and keeps only its newest rows.
+ */
+void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason);
+int store_gap_write(struct store *store);
+
+/*
+ * window_write.c: writes a window, and opens the file first if necessary. While another program is
+ * in the way, it tries again. On another failure it notes a gap.
  */
 void store_window_take(struct store *store, struct window *window);
 
@@ -231,10 +260,10 @@ void store_join_flush(struct store *store, bool is_all);
 void store_join_free(struct store *store);
 
 /*
- * Both functions free space in the database, and are called without an open transaction.
- * store_make_room() frees enough space for a window of `size` bytes. store_shrink_step() does a
- * short step if little space is free. It returns 1 if it did a step, 0 if there is nothing to do,
- * or a negative errno.
+ * retention.c: both functions free space in the database, and are called without an open
+ * transaction. store_make_room() frees enough space for a window of `size` bytes.
+ * store_shrink_step() does a short step if little space is free. It returns 1 if it did a step, 0
+ * if there is nothing to do, or a negative errno.
  */
 int store_make_room(struct store *store, size_t size);
 int store_shrink_step(struct store *store);

@@ -21,9 +21,6 @@ enum { STOP_S = 4 };
  */
 #define SYNC_EVERY_NS (30 * NS_PER_S)
 
-/* Two gaps with the same reason that are at most this far apart become one gap. */
-#define NEAR_NS (60 * NS_PER_S)
-
 static struct store *store_free(struct store *store)
 {
 	while (store->noted)
@@ -146,22 +143,6 @@ struct store *store_stop(struct store *store)
 	store_end(store);
 	/* Do not free what the thread still uses. The process exits soon. */
 	return !store || store->is_hanging ? store : store_free(store);
-}
-
-void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason)
-{
-	bool is_near = gap->end_ns > gap->start_ns && start_ns <= gap->end_ns + NEAR_NS &&
-		       end_ns >= gap->start_ns - NEAR_NS;
-
-	if (!is_near || strcmp(gap->reason, reason) != 0) {
-		*gap = (struct store_gap){ .start_ns = start_ns, .end_ns = end_ns };
-		snprintf(gap->reason, sizeof(gap->reason), "%s", reason);
-		return;
-	}
-	if (start_ns < gap->start_ns)
-		gap->start_ns = start_ns;
-	if (end_ns > gap->end_ns)
-		gap->end_ns = end_ns;
 }
 
 size_t store_add(struct store *store, struct window *window)
