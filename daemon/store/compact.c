@@ -367,7 +367,7 @@ static int window_replace(struct store *store, struct store_reader *reader,
 		return store_tier_resize(store, row, row->size, rows);
 	r = store_merged_encode(store, reader, folded, row->tier, &blob);
 	if (!r)
-		r = store_summary_drop(store, row);
+		r = store_tier_drop_summary(store, row);
 	if (r)
 		return r;
 	store_summary_again(store, row);

@@ -46,13 +46,16 @@ void store_summary_look(struct store *store, size_t tier, uint64_t session);
 void store_summary_again(struct store *store, const struct tier_row *row);
 
 /*
- * Deletes the summary of a window, if there is one, in the open transaction. Returns 0 or a
- * negative errno.
+ * Finds the summary of the session that has this window. Returns 0, -ENOENT (none) or another
+ * errno. Sets *id_out to the summary's id, *last_out to the id of its last window, and *size_out to
+ * its size in bytes.
  */
-int store_summary_drop(struct store *store, const struct tier_row *row);
+int store_summary_find(struct store *store, uint64_t session, int64_t window, int64_t *id_out,
+		       int64_t *last_out, int64_t *size_out);
 
 /*
- * Makes at most one summary. Returns 1 if there may be more to do, 0 if not, or a negative errno.
+ * summarize.c: makes at most one summary. Returns 1 if there may be more to do, 0 if not, or a
+ * negative errno.
  */
 int store_summary_step(struct store *store);
 

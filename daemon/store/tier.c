@@ -291,6 +291,23 @@ int store_tier_oldest(struct store *store, size_t tier, struct tier_row *out)
 	return row_get(store, STATEMENT_TIER_OLDEST, (int64_t)tier, out);
 }
 
+int store_tier_drop_summary(struct store *store, const struct tier_row *row)
+{
+	int64_t id, last, size;
+	int r;
+
+	if (row->session >= STORE_ALWAYS_MAX)
+		return 0;
+	r = store_summary_find(store, row->session, row->id, &id, &last, &size);
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	r = store_db_change(&store->db, STATEMENT_SUMMARY_DROP, "i", id);
+	if (r)
+		return r;
+	store_tier_resized(store, row->tier, -size);
+	return 0;
+}
+
 int store_tier_drop(struct store *store, int64_t id)
 {
 	struct tier_row row = {};
@@ -301,7 +318,7 @@ int store_tier_drop(struct store *store, int64_t id)
 		return r;
 	r = store_db_change(&store->db, STATEMENT_WINDOW_DROP, "i", id);
 	if (!r && has_row)
-		r = store_summary_drop(store, &row);
+		r = store_tier_drop_summary(store, &row);
 	if (r || !has_row)
 		return r;
 	store->sums[row.tier].windows--;
@@ -328,7 +345,7 @@ int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const ch
 int store_tier_move(struct store *store, const struct tier_row *row)
 {
 	size_t next = row->tier + 1;
-	int r = store_summary_drop(store, row);
+	int r = store_tier_drop_summary(store, row);
 
 	if (r)
 		return r;

@@ -93,6 +93,9 @@ int store_tier_drop(struct store *store, int64_t id);
 int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const char *reason,
 		       uint64_t *counter);
 
+/* Deletes the summary of a window, if there is one. Returns 0 or a negative errno. */
+int store_tier_drop_summary(struct store *store, const struct tier_row *row);
+
 /* Moves a window to the next tier without changing it. */
 int store_tier_move(struct store *store, const struct tier_row *row);
 
