@@ -3,11 +3,17 @@
 #define STACKD_DAEMON_STORE_INTERNAL_H
 
 /*
- * Shared by the files behind store.h: the queue (store.c), the stats (stats.c), the writer's thread
- * (writer.c), joining of short windows (join.c), the database file (db_file.c), the tiers (tier.c),
- * making room (retention.c), merging of old windows (compact.c, summary.c) and deletion of unused
- * rows (collect.c). Any thread may use the queue and the stats while it holds store.lock. The
- * settings never change. All the rest is used by the writer's thread only.
+ * Shared by the files behind store.h. Any thread may use the queue (store.c) and the stats
+ * (stats.c) while it holds store.lock. The settings never change. All the rest is used by the
+ * writer's thread (writer.c) only: joining of short windows (join.c), making room (retention.c),
+ * merging of old windows (compact.c, summarize.c) and deletion of unused rows (collect.c).
+ *
+ * The source files form layers, listed here from the lowest to the highest. Each file calls only
+ * files of lower layers: bytes, downsample, history, id_set, lock_owner, schema, timeline_choose <
+ * columns, db, held_section, owners, pressure_section, row_cache, spawns_section < intern, summary,
+ * window_blob < intern_read, session_row, window_row < tier < collect, reader < compact, prefetch,
+ * stats, timeline_summary < db_file, db_log, retention, summarize, timeline < timeline_coverage,
+ * window_write < join < writer < store.
  */
 
 #include <errno.h>
@@ -155,134 +161,6 @@ struct store {
 	int64_t goal_bytes;
 };
 
-/* writer.c: runs the writer's thread. `data` is the struct store. */
-void *store_writer_run(void *data);
-
-/*
- * stats.c: set the text of a problem or notice, and log the text if it is new. `format` is NULL if
- * this problem is over.
- */
-void store_set_problem(struct store *store, enum store_problem problem, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-void store_set_notice(struct store *store, enum store_notice_kind kind, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/*
- * stats.c: returns the size in bytes of the file whose name is `path` followed by `suffix`; 0 if
- * there is no such file.
- */
-uint64_t store_file_bytes(const char *path, const char *suffix);
-
-/*
- * stats.c: updates the number of windows, the end of the oldest and of the newest one, and the
- * bytes on disk.
- */
-void store_count(struct store *store);
-
-/* db_file.c: takes the lock file and opens the database; calls store_set_problem() on failure. */
-int store_file_open(struct store *store);
-
-/*
- * db_file.c: does so, and sets when to try again next: at once if another program is in the way.
- */
-int store_file_try(struct store *store);
-
-void store_file_close(struct store *store);
-
-/*
- * db_file.c: moves the damaged database out of the way, and opens a new one in its place; calls
- * store_set_problem() on failure.
- */
-int store_file_renew(struct store *store);
-
-/*
- * db_file.c: if one of the open files is not at its path any more, because somebody moved, removed
- * or replaced it, closes the database: the next window is written to the one at the path, or to a
- * new one.
- */
-void store_file_follow(struct store *store);
-
-/* The locks of SQLite in the index of the log: of the connection that writes, and of readers. */
-enum store_lock { STORE_LOCK_WRITE, STORE_LOCK_READ };
-
-enum { LOCK_OWNER_TEXT = 64 };
-
-/*
- * lock_owner.c: writes to `out` which program has the lock, such as "pid 812 (sqlite3)"; "another
- * program" if it is not known.
- */
-void store_lock_owner(const struct store *store, enum store_lock lock, char out[LOCK_OWNER_TEXT]);
-
-/*
- * db_log.c: truncates the database's write-ahead log if it has become long. SQLite itself starts
- * the log over only at a moment without readers: when one query followed the other without a pause,
- * the log grew to 200 MiB in 5 minutes. This function waits until all queries that read now have
- * finished, but no longer than until a window waits to be written, unless the log has become so
- * long that it has to be truncated first. It does not wait for queries that begin later.
- */
-void store_log_restart(struct store *store, int64_t now);
-
-/*
- * db_log.c: truncates the log before a window is written, if it is longer than it may be. Returns
- * 0, -EBUSY (the log stays, as a connection still reads) or another errno.
- */
-int store_log_limit(struct store *store);
-
-/*
- * db_log.c: true if a reader has kept the log from being truncated for so long that this is a
- * problem.
- */
-bool store_log_is_held(const struct store *store);
-
-/*
- * window_write.c: store_gap_add() extends *gap by the period [start_ns, end_ns) if it is close to
- * *gap and has the same reason. Otherwise it replaces *gap by this period. store_gap_write() adds
- * the gap in store->gap, if any, to the table `gaps`, and keeps only its newest rows.
- */
-void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason);
-int store_gap_write(struct store *store);
-
-/*
- * window_write.c: writes a window, and opens the file first if necessary. While another program is
- * in the way, it tries again. On another failure it notes a gap.
- */
-void store_window_take(struct store *store, struct window *window);
-
-/*
- * join.c: a window may be shorter than the setting [window] length, because a query ended it. Short
- * windows are held until the windows that follow make them long enough; then all of them are
- * written as one window. store_join_take() adds a window and takes over the caller's reference.
- * store_join_flush() writes the windows that were held for long enough or, if is_all is true, all
- * windows.
- */
-void store_join_take(struct store *store, struct window *window);
-void store_join_flush(struct store *store, bool is_all);
-void store_join_free(struct store *store);
-
-/*
- * retention.c: both functions free space in the database, and are called without an open
- * transaction. store_make_room() frees enough space for a window of `size` bytes.
- * store_shrink_step() does a short step if little space is free. It returns 1 if it did a step, 0
- * if there is nothing to do, or a negative errno.
- */
-int store_make_room(struct store *store, size_t size);
-int store_shrink_step(struct store *store);
-
-/* True if so little space is free that the next windows may use it up before steps free more. */
-bool store_is_short(struct store *store);
-
-/* True if r says that a file cannot grow: the disk is full, or a limit on its size is reached. */
-static inline bool store_is_full(int r)
-{
-	return r == -ENOSPC || r == -EFBIG;
-}
-
-/*
- * Evicts some of the oldest windows for `reason`: the file cannot grow although max_age and
- * max_size would let the windows stay.
- */
-int store_evict_some(struct store *store, const char *reason);
-
 /*
  * compact.c: merges or evicts a group of windows if its age is above the keep_ns of its tier; at
  * most one group in each call. Returns 1 if there was such a group, 0 if not, or a negative errno.
@@ -335,5 +213,133 @@ int store_merged_encode(struct store *store, struct store_reader *reader,
  * errno.
  */
 int store_step_end(struct store *store, int r);
+
+/*
+ * stats.c: set the text of a problem or notice, and log the text if it is new. `format` is NULL if
+ * this problem is over.
+ */
+void store_set_problem(struct store *store, enum store_problem problem, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void store_set_notice(struct store *store, enum store_notice_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * stats.c: returns the size in bytes of the file whose name is `path` followed by `suffix`; 0 if
+ * there is no such file.
+ */
+uint64_t store_file_bytes(const char *path, const char *suffix);
+
+/*
+ * stats.c: updates the number of windows, the end of the oldest and of the newest one, and the
+ * bytes on disk.
+ */
+void store_count(struct store *store);
+
+/* The locks of SQLite in the index of the log: of the connection that writes, and of readers. */
+enum store_lock { STORE_LOCK_WRITE, STORE_LOCK_READ };
+
+enum { LOCK_OWNER_TEXT = 64 };
+
+/*
+ * lock_owner.c: writes to `out` which program has the lock, such as "pid 812 (sqlite3)"; "another
+ * program" if it is not known.
+ */
+void store_lock_owner(const struct store *store, enum store_lock lock, char out[LOCK_OWNER_TEXT]);
+
+/* db_file.c: takes the lock file and opens the database; calls store_set_problem() on failure. */
+int store_file_open(struct store *store);
+
+/*
+ * db_file.c: does so, and sets when to try again next: at once if another program is in the way.
+ */
+int store_file_try(struct store *store);
+
+void store_file_close(struct store *store);
+
+/*
+ * db_file.c: moves the damaged database out of the way, and opens a new one in its place; calls
+ * store_set_problem() on failure.
+ */
+int store_file_renew(struct store *store);
+
+/*
+ * db_file.c: if one of the open files is not at its path any more, because somebody moved, removed
+ * or replaced it, closes the database: the next window is written to the one at the path, or to a
+ * new one.
+ */
+void store_file_follow(struct store *store);
+
+/*
+ * db_log.c: truncates the database's write-ahead log if it has become long. SQLite itself starts
+ * the log over only at a moment without readers: when one query followed the other without a pause,
+ * the log grew to 200 MiB in 5 minutes. This function waits until all queries that read now have
+ * finished, but no longer than until a window waits to be written, unless the log has become so
+ * long that it has to be truncated first. It does not wait for queries that begin later.
+ */
+void store_log_restart(struct store *store, int64_t now);
+
+/*
+ * db_log.c: truncates the log before a window is written, if it is longer than it may be. Returns
+ * 0, -EBUSY (the log stays, as a connection still reads) or another errno.
+ */
+int store_log_limit(struct store *store);
+
+/*
+ * db_log.c: true if a reader has kept the log from being truncated for so long that this is a
+ * problem.
+ */
+bool store_log_is_held(const struct store *store);
+
+/*
+ * retention.c: both functions free space in the database, and are called without an open
+ * transaction. store_make_room() frees enough space for a window of `size` bytes.
+ * store_shrink_step() does a short step if little space is free. It returns 1 if it did a step, 0
+ * if there is nothing to do, or a negative errno.
+ */
+int store_make_room(struct store *store, size_t size);
+int store_shrink_step(struct store *store);
+
+/* True if so little space is free that the next windows may use it up before steps free more. */
+bool store_is_short(struct store *store);
+
+/* True if r says that a file cannot grow: the disk is full, or a limit on its size is reached. */
+static inline bool store_is_full(int r)
+{
+	return r == -ENOSPC || r == -EFBIG;
+}
+
+/*
+ * Evicts some of the oldest windows for `reason`: the file cannot grow although max_age and
+ * max_size would let the windows stay.
+ */
+int store_evict_some(struct store *store, const char *reason);
+
+/*
+ * window_write.c: store_gap_add() extends *gap by the period [start_ns, end_ns) if it is close to
+ * *gap and has the same reason. Otherwise it replaces *gap by this period. store_gap_write() adds
+ * the gap in store->gap, if any, to the table `gaps`, and keeps only its newest rows.
+ */
+void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason);
+int store_gap_write(struct store *store);
+
+/*
+ * window_write.c: writes a window, and opens the file first if necessary. While another program is
+ * in the way, it tries again. On another failure it notes a gap.
+ */
+void store_window_take(struct store *store, struct window *window);
+
+/*
+ * join.c: a window may be shorter than the setting [window] length, because a query ended it. Short
+ * windows are held until the windows that follow make them long enough; then all of them are
+ * written as one window. store_join_take() adds a window and takes over the caller's reference.
+ * store_join_flush() writes the windows that were held for long enough or, if is_all is true, all
+ * windows.
+ */
+void store_join_take(struct store *store, struct window *window);
+void store_join_flush(struct store *store, bool is_all);
+void store_join_free(struct store *store);
+
+/* writer.c: runs the writer's thread. `data` is the struct store. */
+void *store_writer_run(void *data);
 
 #endif
