@@ -66,22 +66,13 @@ static int row_add(struct store *store, const struct summary *summary, const str
 		   const struct bytes *blob)
 {
 	struct store_entry entry = store_entry_of(window, window->run);
-	_cleanup_(bytes_fini) struct bytes lost = {};
-	sqlite3_stmt *statement;
 	int r;
 
 	entry.id = summary->windows[0].id;
 	entry.last_id = summary->windows[summary->n - 1].id;
 	entry.summarized = (uint32_t)summary->n;
 	entry.lacks_ns = window->lacks_ns;
-	r = store_db_query(&store->db, STATEMENT_SUMMARY_ADD, &statement, "");
-	if (r)
-		return r;
-	store_row_bind(statement, &entry, &lost);
-	sqlite3_bind_int64(statement, 19, store_sum(entry.id, blob->data, blob->n));
-	sqlite3_bind_blob(statement, 20, blob->data, (int)blob->n, SQLITE_STATIC);
-	store_summary_row_bind(statement, &entry, blob->n);
-	r = lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
+	r = store_row_add(&store->db, &entry, blob);
 	if (!r)
 		store->sums[summary->tier].bytes += (int64_t)blob->n;
 	return r;

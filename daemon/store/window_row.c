@@ -140,17 +140,39 @@ void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, st
 	sqlite3_bind_int64(statement, COLUMN_SUM + 3, store_entry_end(entry));
 }
 
+/* Returns a checksum of those facts about a summary that its other checksums do not cover. */
+static int64_t facts_sum(const struct store_entry *entry)
+{
+	const int64_t facts[] = { entry->last_id, entry->summarized, (int64_t)entry->lacks_ns };
+
+	return store_sum(entry->id, facts, sizeof(facts));
+}
+
+/* Binds the values of STATEMENT_SUMMARY_ADD that a window does not have. */
+static void summary_bind(sqlite3_stmt *statement, const struct store_entry *entry, size_t size)
+{
+	sqlite3_bind_int64(statement, BIND_SUMMARY, entry->last_id);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 1, entry->summarized);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 2, (int64_t)size);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 3, (int64_t)entry->lacks_ns);
+	sqlite3_bind_int64(statement, BIND_SUMMARY + 4, facts_sum(entry));
+}
+
 int store_row_add(struct store_db *db, const struct store_entry *entry, const struct bytes *blob)
 {
+	enum store_statement which =
+		entry->summarized ? STATEMENT_SUMMARY_ADD : STATEMENT_WINDOW_ADD;
 	_cleanup_(bytes_fini) struct bytes lost = {};
 	sqlite3_stmt *statement;
-	int r = store_db_query(db, STATEMENT_WINDOW_ADD, &statement, "");
+	int r = store_db_query(db, which, &statement, "");
 
 	if (r)
 		return r;
 	store_row_bind(statement, entry, &lost);
 	sqlite3_bind_int64(statement, 19, store_sum(entry->id, blob->data, blob->n));
 	sqlite3_bind_blob(statement, 20, blob->data, (int)blob->n, SQLITE_STATIC);
+	if (entry->summarized)
+		summary_bind(statement, entry, blob->n);
 	return lost.is_failed ? -ENOMEM : store_db_exec(db, statement);
 }
 
@@ -206,23 +228,6 @@ int store_row_end(struct store_db *db, enum store_statement which, int64_t *id_o
 	*end_out = sqlite3_column_int64(statement, 1);
 	sqlite3_reset(statement);
 	return 0;
-}
-
-/* Returns a checksum of those facts about a summary that its other checksums do not cover. */
-static int64_t facts_sum(const struct store_entry *entry)
-{
-	const int64_t facts[] = { entry->last_id, entry->summarized, (int64_t)entry->lacks_ns };
-
-	return store_sum(entry->id, facts, sizeof(facts));
-}
-
-void store_summary_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, size_t size)
-{
-	sqlite3_bind_int64(statement, BIND_SUMMARY, entry->last_id);
-	sqlite3_bind_int64(statement, BIND_SUMMARY + 1, entry->summarized);
-	sqlite3_bind_int64(statement, BIND_SUMMARY + 2, (int64_t)size);
-	sqlite3_bind_int64(statement, BIND_SUMMARY + 3, (int64_t)entry->lacks_ns);
-	sqlite3_bind_int64(statement, BIND_SUMMARY + 4, facts_sum(entry));
 }
 
 int store_summary_row_read(sqlite3_stmt *statement, struct store_entry *out)

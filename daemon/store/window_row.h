@@ -22,7 +22,10 @@
  */
 void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost);
 
-/* Adds the row of an encoded window, in the open transaction. Returns 0 or a negative errno. */
+/*
+ * Adds the row of an encoded window or summary, in the open transaction. Returns 0 or a negative
+ * errno.
+ */
 int store_row_add(struct store_db *db, const struct store_entry *entry, const struct bytes *blob);
 
 /*
@@ -44,11 +47,5 @@ int store_row_end(struct store_db *db, enum store_statement which, int64_t *id_o
  * STATEMENT_SUMMARY_LIST.
  */
 int store_summary_row_read(sqlite3_stmt *statement, struct store_entry *out);
-
-/*
- * Binds the values of STATEMENT_SUMMARY_ADD that a window does not have. `size` is the size of the
- * encoded summary.
- */
-void store_summary_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, size_t size);
 
 #endif
