@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/base.h"
-#include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 
 uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base)
@@ -12,8 +8,7 @@ uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base
 	return unwind_state_of(inode, module->state.size, module->state.mtime_ns, base);
 }
 
-/* True if the key has the same size and time of change as the file of the module. */
-static bool is_same_state(const struct module *module, const struct unwind_code_key *key)
+bool module_is_same_state(const struct module *module, const struct unwind_code_key *key)
 {
 	return key->size == module->state.size && key->mtime_ns == module->state.mtime_ns;
 }
@@ -68,7 +63,7 @@ void module_learn_code(struct module *module, const struct unwind_code_key *key)
 {
 	struct module_registry *registry = module->registry;
 
-	if (!is_same_state(module, key))
+	if (!module_is_same_state(module, key))
 		return;
 	pthread_mutex_lock(&registry->lock);
 	code_remember(module, key);
@@ -85,24 +80,4 @@ void module_codes_forget(struct module *module)
 	HASH_ITER (hh, module->registry->codes, code, next)
 		if (code->module == module)
 			code_forget(module->registry, code);
-}
-
-struct module *module_open_code(struct module_registry *registry, const struct unwind_code_key *key)
-{
-	_cleanup_(closep) int fd = -1;
-	struct module *module;
-	char path[PATH_MAX];
-
-	if (!key->inode || open_by_inode(key->dev, key->inode, key->generation, path, &fd) ||
-	    module_get(registry, -1, fd, path, &module))
-		return NULL;
-	if (!is_same_state(module, key))
-		return module_unref(module);
-	module_learn_code(module, key);
-	/*
-	 * Read the unwind rows now: if the process has exited, the file will be closed very soon.
-	 */
-	if (!module_is_big(module))
-		module_unwind_load(module);
-	return module;
 }

@@ -73,6 +73,13 @@ size_t module_files(const struct module *module)
 	return (size_t)(module->fd >= 0) + (module->debug_fd >= 0);
 }
 
+uint64_t module_address(const struct module *module, uint64_t file_offset)
+{
+	uint64_t address;
+
+	return elf_file_address(&module->elf, file_offset, &address) ? address : file_offset;
+}
+
 static void vdso_measure(void)
 {
 	uint64_t address = getauxval(AT_SYSINFO_EHDR);

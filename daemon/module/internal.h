@@ -3,10 +3,14 @@
 #define STACKD_DAEMON_MODULE_INTERNAL_H
 
 /*
- * Declares the structs and functions that the source files of this folder share: small helpers
- * (file.c), modules and the registry (module.c), symbol tables (symbols.c), unwind rows
- * (unwind_rows.c), keys by which the kernel identifies code (code_keys.c), opening files by their
- * identity (open.c). Lock order: a module's load_lock is taken before registry.lock.
+ * Declares the structs and functions that the source files of this folder share. Lock order: a
+ * module's load_lock is taken before registry.lock.
+ *
+ * The source files form layers, listed here from the lowest to the highest; each calls only files
+ * of lower layers: file.c (small helpers) and unused.c (modules without references) < code_keys.c
+ * (keys by which the kernel identifies code) < module.c (the registry, references to modules) <
+ * unwind_rows.c < symbols.c (symbol tables, closing files) < get.c (finding or adding the module
+ * of a file) < open.c (opening files by their identity).
  */
 
 #include <pthread.h>
@@ -115,8 +119,15 @@ struct module *module_leave(struct module *module);
 /* Returns a module whose last reference was dropped before time_ns; NULL if there is none. */
 struct module *module_unused_before(struct module_registry *registry, int64_t time_ns);
 
-/* Defined in module.c. Frees the modules whose last reference was dropped before before_ns. */
+/* module.c */
+
+/* Frees the modules whose last reference was dropped before before_ns. */
 void module_registry_drop_unused(struct module_registry *registry, int64_t before_ns);
+/* Frees *module, which is not in the registry (any more). Does nothing if it is NULL. */
+void module_destroyp(struct module **module);
+/* These two functions are called with registry.lock held: */
+size_t module_registry_symbol_bytes(struct module_registry *registry);
+void module_symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols);
 
 /* file.c */
 /*
@@ -156,17 +167,16 @@ bool module_is_big(const struct module *module);
 void module_unwind_load(struct module *module);
 
 /*
- * Defined in code_keys.c. Removes the keys of a module that is about to be freed. Called with
- * registry.lock held.
+ * Defined in code_keys.c. module_codes_forget() removes the keys of a module that is about to be
+ * freed; called with registry.lock held. module_is_same_state() is true if the key has the same
+ * size and time of change as the file of the module.
  */
 void module_codes_forget(struct module *module);
+bool module_is_same_state(const struct module *module, const struct unwind_code_key *key);
 
-/* Defined in symbols.c; the first two functions are called with registry.lock held: */
-size_t module_registry_symbol_bytes(struct module_registry *registry);
-void module_symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols);
 /*
- * Closes the file of a module. Before that, reads its symbols and unwind rows, if they are not
- * loaded.
+ * Defined in symbols.c. Closes the file of a module. Before that, reads its symbols and unwind
+ * rows, if they are not loaded.
  */
 void module_close(struct module *module);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -167,4 +168,24 @@ int module_registry_open(struct module_registry *registry, uint64_t file_id, con
 	*fd_out = fd_raise(module_take_fd(&fd), fd_min);
 	*debug_fd_out = fd_raise(debug_fd, fd_min);
 	return *fd_out < 0 ? -ENOENT : 0;
+}
+
+struct module *module_open_code(struct module_registry *registry, const struct unwind_code_key *key)
+{
+	_cleanup_(closep) int fd = -1;
+	struct module *module;
+	char path[PATH_MAX];
+
+	if (!key->inode || open_by_inode(key->dev, key->inode, key->generation, path, &fd) ||
+	    module_get(registry, -1, fd, path, &module))
+		return NULL;
+	if (!module_is_same_state(module, key))
+		return module_unref(module);
+	module_learn_code(module, key);
+	/*
+	 * Read the unwind rows now: if the process has exited, the file will be closed very soon.
+	 */
+	if (!module_is_big(module))
+		module_unwind_load(module);
+	return module;
 }

@@ -9,29 +9,6 @@
 #include "daemon/module/internal.h"
 #include "daemon/symbol/symtab.h"
 
-size_t module_registry_symbol_bytes(struct module_registry *registry)
-{
-	size_t bytes = 0;
-
-	for (struct module_symbols *s = registry->symbols; s; s = s->next)
-		bytes += symtab_bytes(s->symtab);
-	return bytes;
-}
-
-void module_symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols)
-{
-	if (symbols->modules || symbols->users)
-		return;
-	for (struct module_symbols **p = &registry->symbols; *p; p = &(*p)->next) {
-		if (*p == symbols) {
-			*p = symbols->next;
-			break;
-		}
-	}
-	symtab_free(symbols->symtab);
-	free(symbols);
-}
-
 static bool is_reloadable(const struct module *module)
 {
 	return module->fd >= 0 || !module->state.inode;
