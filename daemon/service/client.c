@@ -20,6 +20,15 @@
 static void client_work(struct client *client);
 static void client_advance(struct client *client);
 
+void server_put(struct server *server)
+{
+	server->users--;
+	if (server->users > 0)
+		return;
+	free(server->path);
+	free(server);
+}
+
 static void client_free(struct client *client)
 {
 	struct server *server = client->server;
@@ -142,8 +151,11 @@ static void client_bad(struct client *client)
  */
 static void client_wait(struct client *client)
 {
+	uv_timer_t *tick = &client->server->tick;
+
 	client->state = CLIENT_WAITING;
-	server_tick(client->server);
+	if (!uv_is_active((uv_handle_t *)tick))
+		uv_timer_again(tick); /* as server_new() has started it */
 }
 
 void client_resume(struct client *client)

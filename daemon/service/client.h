@@ -4,8 +4,8 @@
 
 /*
  * The private structs of the server: its own state, and the state of one connection. They are used
- * on the loop's thread, except where a comment says otherwise. Only server.c, accept.c and client.c
- * include this.
+ * on the loop's thread, except where a comment says otherwise. Only client.c, accept.c and server.c
+ * include this; each calls only those before it.
  */
 
 #include <stdatomic.h>
@@ -133,10 +133,7 @@ void client_resume(struct client *client);
 /* Disconnects the client if it has missed a deadline. `now` is a value of uv_hrtime(). */
 void client_sweep(struct client *client, uint64_t now);
 
-/* Starts the timer that makes the next step of waiting clients, unless it runs already. */
-void server_tick(struct server *server);
-
-/* Lowers server->users by one. Frees the server when no user is left. */
+/* Defined in client.c. Lowers server->users by one. Frees the server when no user is left. */
 void server_put(struct server *server);
 
 #endif

@@ -6,6 +6,10 @@
  * The private structs of the service: the table of methods, and the exchange, which is a call with
  * its replies. An exchange is used by one thread of the pool at a time. Only daemon/service/
  * includes this.
+ *
+ * The source files of the folder form layers, listed here from the lowest to the highest; each
+ * calls only files of lower layers: admission, loop, socket < client < accept < server < places,
+ * reply < snapshot_methods < session_methods < methods < service.
  */
 
 #include <stdatomic.h>

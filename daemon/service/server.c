@@ -24,15 +24,6 @@ enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };
  */
 enum { TRIM_AFTER = 1024 * 1024 };
 
-void server_put(struct server *server)
-{
-	server->users--;
-	if (server->users > 0)
-		return;
-	free(server->path);
-	free(server);
-}
-
 static void on_handle_closed(uv_handle_t *handle)
 {
 	server_put(handle->data);
@@ -121,6 +112,7 @@ static bool waiting_resume(struct server *server)
 	return is_waiting;
 }
 
+/* Stops the timer if no client waits; client_wait() starts it again. */
 static void on_tick(uv_timer_t *timer)
 {
 	if (!waiting_resume(timer->data))
@@ -135,12 +127,6 @@ static void on_wake(uv_async_t *wake)
 void server_wake(struct server *server)
 {
 	uv_async_send(&server->wake);
-}
-
-void server_tick(struct server *server)
-{
-	if (!uv_is_active((uv_handle_t *)&server->tick))
-		uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
 }
 
 static uint64_t sweep_interval_ms(const struct server_options *options)
@@ -177,6 +163,7 @@ int server_new(struct loop *loop, const struct server_options *options,
 	server->fd = -1;
 	uv_timer_init(server->loop, &server->tick);
 	server->tick.data = server;
+	uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
 	uv_async_init(server->loop, &server->wake, on_wake);
 	server->wake.data = server;
 	uv_timer_init(server->loop, &server->sweep);
