@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/query/answer_stacks.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/session/session.h"
+#include "daemon/store/reader.h"
 #include "daemon/store/store.h"
 
 struct answer *answer_new(void)
@@ -39,6 +41,15 @@ void answer_step_fini(struct answer *answer)
 	answer->step = NULL;
 	while (answer->n_taken > 0)
 		call_fini(&answer->taken[--answer->n_taken]);
+}
+
+/* Frees what answer->source has. */
+static void answer_source_fini(struct answer *answer)
+{
+	if (answer->source.stacks)
+		answer_stacks_fini(answer->source.stacks);
+	free(answer->source.io_groups);
+	answer->source = (struct answer_source){};
 }
 
 void answer_aggregate_free(struct answer *answer)
@@ -76,6 +87,56 @@ bool answer_has_next(const struct answer *answer)
 const union wire_reply *answer_reply(const struct answer *answer)
 {
 	return &answer->reply;
+}
+
+struct process *answer_process(struct answer *answer, const struct aggregate_process *process)
+{
+	if (process->process || !process->number || !answer->reader)
+		return process->process;
+	return store_reader_process(answer->reader, process->number);
+}
+
+static struct wire_process process_wire(struct arena *arena, struct process *process, int64_t at_ns)
+{
+	struct process_info info;
+
+	if (!process)
+		return (struct wire_process){ .comm = "", .replaced = WIRE_BOOL_ABSENT };
+	process_check_exited(process);
+	process_info_at(process, at_ns, &info);
+	return (struct wire_process){
+		.pid = info.id.pid,
+		.start = info.start_real_ns,
+		.comm = arena_strdup(arena, info.comm),
+		.exe = info.exe ? arena_strdup(arena, info.exe) : NULL,
+		.cgroup = info.cgroup ? arena_strdup(arena, info.cgroup) : NULL,
+		.kernel = info.is_kernel,
+		.exited = info.has_exited,
+		.replaced = info.is_replaced ? 1 : WIRE_BOOL_ABSENT,
+	};
+}
+
+void answer_row_init(struct arena *arena, struct process *process, int64_t at_ns,
+		     struct wire_row *row)
+{
+	*row = wire_row_absent();
+	row->process = process_wire(arena, process, at_ns);
+}
+
+int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out)
+{
+	int64_t *v;
+	size_t i;
+
+	while (n > 0 && !buckets[n - 1])
+		n--;
+	v = arena_array(arena, n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		v[i] = (int64_t)buckets[i];
+	*out = (struct int_list){ .v = v, .n = n };
+	return 0;
 }
 
 int answer_folded(struct arena *arena, const struct window_folded *folded,

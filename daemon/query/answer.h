@@ -7,6 +7,15 @@
  * structs of the wire protocol. An answer owns its memory (an arena) and holds the windows whose
  * stacks its reply refers to. It is made and used by one thread; query/query.h has the functions
  * for other folders.
+ *
+ * The source files of the folder form layers, listed here from the lowest to the highest; each
+ * calls only files of lower layers. Sums: aggregate_set, aggregate_lacks < aggregate_index,
+ * aggregate_iolat, aggregate_line < aggregate_groups < aggregate_waits < aggregate < absent,
+ * answer_holders. Answers: answer_stacks < answer, answer_calls < snapshot_rows, answer_sessions,
+ * stored_sessions, time_range < answer_iolat, snapshot_request < answer_rows < snapshot < ranges,
+ * overview < follow, limits < status. The other files with queries (functions, metrics, sessions,
+ * settled, windows) call answers and are called by none; the rest are helpers, which call no
+ * answers.
  */
 
 #include "common/arena.h"
@@ -173,8 +182,5 @@ int answer_source_init(struct answer *answer, const struct answer_row_options *o
  * stacks of all rows together. Returns 0 or -ENOMEM.
  */
 int answer_rows_make(struct answer *answer);
-
-/* Frees what answer->source has. */
-void answer_source_fini(struct answer *answer);
 
 #endif

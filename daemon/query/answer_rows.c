@@ -12,56 +12,6 @@
 #include "daemon/window/reason_find.h"
 #include "daemon/window/task_state.h"
 
-struct process *answer_process(struct answer *answer, const struct aggregate_process *process)
-{
-	if (process->process || !process->number || !answer->reader)
-		return process->process;
-	return store_reader_process(answer->reader, process->number);
-}
-
-static struct wire_process process_wire(struct arena *arena, struct process *process, int64_t at_ns)
-{
-	struct process_info info;
-
-	if (!process)
-		return (struct wire_process){ .comm = "", .replaced = WIRE_BOOL_ABSENT };
-	process_check_exited(process);
-	process_info_at(process, at_ns, &info);
-	return (struct wire_process){
-		.pid = info.id.pid,
-		.start = info.start_real_ns,
-		.comm = arena_strdup(arena, info.comm),
-		.exe = info.exe ? arena_strdup(arena, info.exe) : NULL,
-		.cgroup = info.cgroup ? arena_strdup(arena, info.cgroup) : NULL,
-		.kernel = info.is_kernel,
-		.exited = info.has_exited,
-		.replaced = info.is_replaced ? 1 : WIRE_BOOL_ABSENT,
-	};
-}
-
-void answer_row_init(struct arena *arena, struct process *process, int64_t at_ns,
-		     struct wire_row *row)
-{
-	*row = wire_row_absent();
-	row->process = process_wire(arena, process, at_ns);
-}
-
-int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out)
-{
-	int64_t *v;
-	size_t i;
-
-	while (n > 0 && !buckets[n - 1])
-		n--;
-	v = arena_array(arena, n + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		v[i] = (int64_t)buckets[i];
-	*out = (struct int_list){ .v = v, .n = n };
-	return 0;
-}
-
 /* Fills the fields that only rows of waits have. Returns 0 or -ENOMEM. */
 static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
 		      struct wire_row *row)
@@ -310,14 +260,6 @@ int answer_source_init(struct answer *answer, const struct answer_row_options *o
 	source->stacks->options = &source->options;
 	source->stacks->reader = answer->reader;
 	return 0;
-}
-
-void answer_source_fini(struct answer *answer)
-{
-	if (answer->source.stacks)
-		answer_stacks_fini(answer->source.stacks);
-	free(answer->source.io_groups);
-	answer->source = (struct answer_source){};
 }
 
 static int source_row(struct answer *answer, size_t i, struct wire_row *row)
