@@ -78,17 +78,19 @@ static int range_answer(struct recorder *recorder, const struct query_peer *peer
 	return 0;
 }
 
-int ranges_answer(struct recorder *recorder, const struct query_peer *peer,
-		  const struct wire_snapshot_request *request, struct answer **out,
-		  struct wire_error *error)
+/* Makes the answer for the first range of a request with `ranges`. */
+static int ranges_answer(struct recorder *recorder, const struct query_peer *peer,
+			 const struct wire_snapshot_request *request, struct answer **out,
+			 struct wire_error *error)
 {
 	int r = ranges_check(request, error);
 
 	return r ? r : range_answer(recorder, peer, request, 0, out, error);
 }
 
-int ranges_next(struct recorder *recorder, const struct query_peer *peer,
-		const struct wire_snapshot_request *request, struct answer **answer)
+/* Replaces the answer for a range by that for the next range. */
+static int ranges_next(struct recorder *recorder, const struct query_peer *peer,
+		       const struct wire_snapshot_request *request, struct answer **answer)
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };
 	size_t next = (*answer)->range + 1;
@@ -99,4 +101,24 @@ int ranges_next(struct recorder *recorder, const struct query_peer *peer,
 	r = range_answer(recorder, peer, request, next, answer, &error);
 	wire_error_clear(&error);
 	return r ? r : 1;
+}
+
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
+{
+	const struct wire_snapshot_request *request = params;
+
+	if (request->ranges.n)
+		return ranges_answer(recorder, peer, request, out, error);
+	return snapshot_answer(recorder, peer, request, SNAPSHOT_ALONE, out, error);
+}
+
+int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
+			const struct wire_snapshot_request *request, struct answer **answer)
+{
+	if (!(*answer)->has_next)
+		return 0;
+	if (request->ranges.n)
+		return ranges_next(recorder, peer, request, answer);
+	return snapshot_next(recorder, peer, request, answer);
 }

@@ -579,18 +579,14 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 	return r == -ESTALE ? answer_try(recorder, peer, request, part, false, out, error) : r;
 }
 
-int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer,
-			const struct wire_snapshot_request *request, struct answer **answer)
+int snapshot_next(struct recorder *recorder, const struct query_peer *peer,
+		  const struct wire_snapshot_request *request, struct answer **answer)
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };
 	struct answer *last = *answer, *next;
 	struct aggregate *newer;
 	int r;
 
-	if (!last->has_next)
-		return 0;
-	if (request->ranges.n)
-		return ranges_next(recorder, peer, request, answer);
 	next = answer_new();
 	if (!next)
 		return -ENOMEM;
@@ -607,14 +603,4 @@ int query_snapshot_next(struct recorder *recorder, const struct query_peer *peer
 	aggregate_free(newer);
 	wire_error_clear(&error);
 	return r ? r : 1;
-}
-
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
-		   struct answer **out, struct wire_error *error)
-{
-	const struct wire_snapshot_request *request = params;
-
-	if (request->ranges.n)
-		return ranges_answer(recorder, peer, request, out, error);
-	return snapshot_answer(recorder, peer, request, SNAPSHOT_ALONE, out, error);
 }

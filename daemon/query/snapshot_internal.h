@@ -5,7 +5,8 @@
 /*
  * Private to the files that answer a Snapshot request: snapshot_request.c checks the request,
  * snapshot.c aggregates the windows and fills everything in the reply but the rows, snapshot_rows.c
- * and answer_iolat.c select the rows. No state of its own; each answer is made by one thread.
+ * and answer_iolat.c select the rows, and ranges.c has the queries, for one range or several. No
+ * state of its own; each answer is made by one thread.
  */
 
 #include <stdbool.h>
@@ -114,14 +115,9 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		    const struct wire_snapshot_request *request, enum snapshot_part part,
 		    struct answer **out, struct wire_error *error);
 
-/* Makes the answer for the first range of a request with `ranges`, like query_snapshot(). */
-int ranges_answer(struct recorder *recorder, const struct query_peer *peer,
-		  const struct wire_snapshot_request *request, struct answer **out,
-		  struct wire_error *error);
-
-/* Replaces the answer for a range by that for the next range, like query_snapshot_next(). */
-int ranges_next(struct recorder *recorder, const struct query_peer *peer,
-		const struct wire_snapshot_request *request, struct answer **answer);
+/* Replaces an answer whose member has_next is set by that of the slice before it. */
+int snapshot_next(struct recorder *recorder, const struct query_peer *peer,
+		  const struct wire_snapshot_request *request, struct answer **answer);
 
 /* The maximum number of ranges in a request. */
 enum { RANGES_MAX = 256 };
