@@ -6,6 +6,10 @@
  * Calls of the daemon. Each call connects to the daemon's socket, sends an encoded request, passes
  * every reply to a handler and disconnects. A function that fails prints a message on standard
  * error before it returns. Main thread.
+ *
+ * The source files of this room form layers, listed here from the lowest to the highest; each calls
+ * only files of lower layers: call, pager, snapshot, spool < fetch, named, output, recording <
+ * answers < overview, snapshot_run.
  */
 
 #include <stdbool.h>

@@ -9,7 +9,6 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/call/answers.h"
 #include "client/option/options.h"
 #include "client/option/range.h"
 #include "client/render/coverage.h"
@@ -342,18 +341,6 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 	return EXIT_CODE_PARTIAL;
 }
 
-/*
- * Returns EXIT_CODE_FOUND if --fail was given and at least one thread waits. A wait of which it is
- * not known whether it is over does not count. n_doubtful is the number of rows of such waits.
- */
-static enum exit_code check_found(const struct options *options,
-				  const struct wire_snapshot_reply *reply, size_t n_doubtful)
-{
-	bool is_found = reply->shown.rows + reply->rest.rows > (int64_t)n_doubtful;
-
-	return options->fail && is_found ? EXIT_CODE_FOUND : EXIT_CODE_OK;
-}
-
 size_t count_doubtful_rows(const struct wire_rows *rows)
 {
 	size_t n = 0;
@@ -367,33 +354,4 @@ bool snapshot_is_empty(const struct options *options, const struct wire_snapshot
 {
 	return reply->coverage.windows == 0 ||
 	       (options_name_somebody(options) && reply->totals.threads == 0);
-}
-
-enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)
-{
-	int64_t threads;
-
-	return snapshot_run_seen(options, probe, is_stuck, &threads);
-}
-
-static void print(const struct answers *answers, const struct view *view)
-{
-	snapshot_render(answers->options, view, answers->options->is_stuck, &answers->v[0].reply);
-}
-
-enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
-				 int64_t *threads_out)
-{
-	bool is_stream = options->format->stream_new && !(is_stuck && options->format->stuck);
-	_cleanup_(answers_fini) struct answers answers = {
-		.kind = STREAM_ANSWER,
-		.print = is_stream ? NULL : print,
-	};
-	enum exit_code code = answers_run_snapshot(&answers, options, probe, is_stuck);
-	const struct wire_snapshot_reply *reply = answers_find(&answers, NULL);
-
-	*threads_out = reply ? reply->totals.threads : 0;
-	if (code == EXIT_CODE_OK && reply)
-		code = check_found(options, reply, answers.n_doubtful);
-	return code == EXIT_CODE_OK && reply ? snapshot_check_complete(options, NULL, reply) : code;
 }

@@ -106,14 +106,4 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 /* True if no window is in the range of the answer, or if the filter selects no thread in it. */
 bool snapshot_is_empty(const struct options *options, const struct wire_snapshot_reply *reply);
 
-/* Asks the daemon for a snapshot and prints the answer. */
-enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
-
-/*
- * Does what snapshot_run() does. Also sets *threads_out to the number of threads in the answer, or
- * to 0 if there is no answer.
- */
-enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
-				 int64_t *threads_out);
-
 #endif

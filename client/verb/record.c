@@ -7,7 +7,7 @@
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/recording.h"
-#include "client/call/snapshot.h"
+#include "client/call/snapshot_run.h"
 #include "client/render/coverage.h"
 #include "client/render/page.h"
 #include "client/verb/verb.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/call/snapshot.h"
 #include "client/call/overview.h"
-#include "client/call/several.h"
+#include "client/call/snapshot_run.h"
 #include "client/verb/verb.h"
 
 enum exit_code cmd_snapshot(struct options *options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/call/snapshot.h"
+#include "client/call/snapshot_run.h"
 #include "client/verb/verb.h"
 
 enum exit_code cmd_stuck(struct options *options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/call/several.h"
+#include "client/call/snapshot_run.h"
 
 #include <stdlib.h>
 
@@ -10,6 +10,47 @@
 #include "client/option/options.h"
 #include "client/render/formats.h"
 #include "common/base.h"
+
+/*
+ * Returns EXIT_CODE_FOUND if --fail was given and at least one thread waits. A wait of which it is
+ * not known whether it is over does not count. n_doubtful is the number of rows of such waits.
+ */
+static enum exit_code check_found(const struct options *options,
+				  const struct wire_snapshot_reply *reply, size_t n_doubtful)
+{
+	bool is_found = reply->shown.rows + reply->rest.rows > (int64_t)n_doubtful;
+
+	return options->fail && is_found ? EXIT_CODE_FOUND : EXIT_CODE_OK;
+}
+
+static void print(const struct answers *answers, const struct view *view)
+{
+	snapshot_render(answers->options, view, answers->options->is_stuck, &answers->v[0].reply);
+}
+
+enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
+				 int64_t *threads_out)
+{
+	bool is_stream = options->format->stream_new && !(is_stuck && options->format->stuck);
+	_cleanup_(answers_fini) struct answers answers = {
+		.kind = STREAM_ANSWER,
+		.print = is_stream ? NULL : print,
+	};
+	enum exit_code code = answers_run_snapshot(&answers, options, probe, is_stuck);
+	const struct wire_snapshot_reply *reply = answers_find(&answers, NULL);
+
+	*threads_out = reply ? reply->totals.threads : 0;
+	if (code == EXIT_CODE_OK && reply)
+		code = check_found(options, reply, answers.n_doubtful);
+	return code == EXIT_CODE_OK && reply ? snapshot_check_complete(options, NULL, reply) : code;
+}
+
+enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)
+{
+	int64_t threads;
+
+	return snapshot_run_seen(options, probe, is_stuck, &threads);
+}
 
 /* Prints the slices, which have arrived with the newest first, in the order of time. */
 static void slices_print(const struct answers *answers, const struct view *view)
