@@ -23,7 +23,7 @@ static enum exit_code check_found(const struct options *options,
 	return options->fail && is_found ? EXIT_CODE_FOUND : EXIT_CODE_OK;
 }
 
-static void print(const struct answers *answers, const struct view *view)
+static void answer_print(const struct answers *answers, const struct view *view)
 {
 	snapshot_render(answers->options, view, answers->options->is_stuck, &answers->v[0].reply);
 }
@@ -34,7 +34,7 @@ enum exit_code snapshot_run_seen(struct options *options, const char *probe, boo
 	bool is_stream = options->format->stream_new && !(is_stuck && options->format->stuck);
 	_cleanup_(answers_fini) struct answers answers = {
 		.kind = STREAM_ANSWER,
-		.print = is_stream ? NULL : print,
+		.print = is_stream ? NULL : answer_print,
 	};
 	enum exit_code code = answers_run_snapshot(&answers, options, probe, is_stuck);
 	const struct wire_snapshot_reply *reply = answers_find(&answers, NULL);
@@ -83,16 +83,11 @@ enum exit_code slices_run(struct options *options, const char *probe)
 	return EXIT_CODE_PARTIAL;
 }
 
-static void range_print(const struct answers *answers, const struct view *view)
-{
-	snapshot_render(answers->options, view, false, &answers->v[0].reply);
-}
-
 enum exit_code ranges_run(struct options *options, const char *probe)
 {
 	_cleanup_(answers_fini) struct answers answers = {
 		.kind = STREAM_SLICES,
-		.print = options->format->stream_new ? NULL : range_print,
+		.print = options->format->stream_new ? NULL : answer_print,
 		.is_each = true,
 	};
 	enum exit_code code = answers_run_snapshot(&answers, options, probe, false);
