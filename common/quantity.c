@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { BILLION = 1000000000 };
@@ -122,4 +124,20 @@ int quantity_parse(const char *text, size_t n, const struct quantity_syntax *syn
 	} while (c.at < c.end);
 	*out = sum;
 	return 0;
+}
+
+void quantity_print(const struct quantity_syntax *syntax, uint64_t n, char *text, size_t size)
+{
+	size_t i;
+
+	for (i = 0; n && i < syntax->n_units; i++) {
+		const struct quantity_unit *unit = &syntax->units[i];
+
+		if (n % (uint64_t)unit->factor == 0) {
+			snprintf(text, size, "%" PRIu64 "%s", n / (uint64_t)unit->factor,
+				 unit->name);
+			return;
+		}
+	}
+	snprintf(text, size, "%" PRIu64, n);
 }

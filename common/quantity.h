@@ -3,8 +3,8 @@
 #define STACKD_COMMON_QUANTITY_H
 
 /*
- * Parses numbers with units, like "1h 30min" or "64M": durations and sizes, in options and in
- * settings. The caller passes a table of the units. No state, nothing allocated, any thread.
+ * Parses and prints numbers with units, like "1h 30min" or "64M": durations and sizes, in options
+ * and in settings. The caller passes a table of the units. No state, nothing allocated, any thread.
  */
 
 #include <stdbool.h>
@@ -30,5 +30,11 @@ struct quantity_syntax {
  * or -ERANGE when the sum does not fit 64 bits, both with *out unchanged.
  */
 int quantity_parse(const char *text, size_t n, const struct quantity_syntax *syntax, int64_t *out);
+
+/*
+ * Writes the number n to `text`, in the first unit of `syntax` of which n is a whole multiple, so
+ * the units should be in the order of their sizes, largest first.
+ */
+void quantity_print(const struct quantity_syntax *syntax, uint64_t n, char *text, size_t size);
 
 #endif

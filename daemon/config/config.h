@@ -6,6 +6,10 @@
  * Reads the settings from INI files and from the options -o section.key=value into one struct, and
  * checks every value. The daemon owns the struct. Any thread may read it. After the start only
  * config_reload() writes to it, and only to integers, each in one atomic step.
+ *
+ * The source files of this room form layers, listed here from the lowest to the highest; each calls
+ * only files of lower layers: ini, keys < tiers < value < config, reload. settings_text.c is a
+ * program of its own.
  */
 
 #include <stdbool.h>

@@ -8,6 +8,7 @@
 
 #include "common/base.h"
 #include "common/edit_distance.h"
+#include "common/quantity.h"
 #include "daemon/config/config.h"
 
 #define KIB    UINT64_C(1024)
@@ -68,6 +69,23 @@ const struct config_section config_sections[] = {
 #define SECTION(name_, text_) { .name = name_, .text = text_ },
 #define SETTING(...)
 #include "daemon/config/settings.def"
+};
+
+/* The units of time, largest first. */
+static const struct quantity_unit time_units[] = {
+	{ "d", 86400 * NS_PER_S },
+	{ "h", 3600 * NS_PER_S },
+	{ "min", 60 * NS_PER_S },
+	{ "s", NS_PER_S },
+	{ "ms", NS_PER_MS },
+	{ "us", NS_PER_US },
+	{ "ns", 1 },
+};
+
+const struct quantity_syntax config_durations = {
+	.units = time_units,
+	.n_units = ARRAY_SIZE(time_units),
+	.bare_factor = NS_PER_S,
 };
 
 const size_t config_n_sections = ARRAY_SIZE(config_sections);

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct quantity_syntax;
+
 enum config_type {
 	CONFIG_BOOL,	 /* yes or no, stored as bool */
 	CONFIG_COUNT,	 /* a whole number from `min` to `max`, stored as uint64_t */
@@ -53,6 +55,9 @@ extern const size_t config_n_keys;
 /* The sections, in the same order as their keys are in config_keys. */
 extern const struct config_section config_sections[];
 extern const size_t config_n_sections;
+
+/* The syntax of durations, which are in seconds without a unit. */
+extern const struct quantity_syntax config_durations;
 
 /* Returns the index of a key in config_keys, or -1 if it does not exist. */
 int config_key_find(const char *section, const char *key);

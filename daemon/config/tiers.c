@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/config/value.h"
+#include "common/quantity.h"
+#include "daemon/config/keys.h"
 
 #define BLANKS " \t"
 
@@ -73,12 +74,12 @@ static int tier_parse(const struct piece *piece, struct config_tier *out, char *
 	}
 	if (n != FIELDS - 1)
 		return fail(piece, "must be LENGTH:KEEP:SHARE, like 60s:24h:35%", why, size);
-	if (config_duration_parse(at[0], length[0], &out->length_ns) ||
+	if (quantity_parse(at[0], length[0], &config_durations, &out->length_ns) ||
 	    out->length_ns < LENGTH_MIN || out->length_ns > LENGTH_MAX)
 		return fail(piece, "the length of its windows must be between 100ms and 30min", why,
 			    size);
-	if (config_duration_parse(at[1], length[1], &out->keep_ns) || out->keep_ns < KEEP_MIN ||
-	    out->keep_ns > KEEP_MAX)
+	if (quantity_parse(at[1], length[1], &config_durations, &out->keep_ns) ||
+	    out->keep_ns < KEEP_MIN || out->keep_ns > KEEP_MAX)
 		return fail(piece, "the time it reaches back must be between 10s and 3650d", why,
 			    size);
 	if (!share_parse(at[2], length[2], &out->share))
@@ -159,8 +160,10 @@ void config_tiers_print(const struct config_tiers *tiers, FILE *out)
 	size_t i;
 
 	for (i = 0; i < tiers->n; i++) {
-		config_duration_print(tiers->tier[i].length_ns, length, sizeof(length));
-		config_duration_print(tiers->tier[i].keep_ns, keep, sizeof(keep));
+		quantity_print(&config_durations, (uint64_t)tiers->tier[i].length_ns, length,
+			       sizeof(length));
+		quantity_print(&config_durations, (uint64_t)tiers->tier[i].keep_ns, keep,
+			       sizeof(keep));
 		fprintf(out, "%s%s:%s:%" PRIu32 "%%", i ? ", " : "", length, keep,
 			tiers->tier[i].share);
 	}

@@ -20,35 +20,13 @@
 /* A printed list continues on the next line before it reaches this column. */
 #define LIST_COLUMN 90
 
-/*
- * The units of time, largest first. A value is printed in the largest unit of which it is a whole
- * multiple.
- */
-static const struct quantity_unit time_units[] = {
-	{ "d", 86400 * NS_PER_S },
-	{ "h", 3600 * NS_PER_S },
-	{ "min", 60 * NS_PER_S },
-	{ "s", NS_PER_S },
-	{ "ms", NS_PER_MS },
-	{ "us", NS_PER_US },
-	{ "ns", 1 },
-};
-
 static const struct quantity_unit size_units[] = {
 	{ "G", 1 << 30 },
 	{ "M", 1 << 20 },
 	{ "K", 1 << 10 },
 };
 
-/*
- * The syntax of numbers. A duration without a unit is in seconds, a size without a unit in bytes. A
- * count never has a unit.
- */
-static const struct quantity_syntax durations = {
-	.units = time_units,
-	.n_units = ARRAY_SIZE(time_units),
-	.bare_factor = NS_PER_S,
-};
+/* A size without a unit is in bytes. A count never has a unit. */
 static const struct quantity_syntax sizes = {
 	.units = size_units,
 	.n_units = ARRAY_SIZE(size_units),
@@ -73,25 +51,8 @@ static void *value_at(const struct config_key *key, const struct config *config)
 static const struct quantity_syntax *key_syntax(const struct config_key *key)
 {
 	if (key->type == CONFIG_DURATION)
-		return &durations;
+		return &config_durations;
 	return key->type == CONFIG_SIZE ? &sizes : &counts;
-}
-
-/* Writes the number n to `text`, in the largest unit of `syntax` of which n is a whole multiple. */
-static void print_units(const struct quantity_syntax *syntax, uint64_t n, char *text, size_t size)
-{
-	size_t i;
-
-	for (i = 0; n && i < syntax->n_units; i++) {
-		const struct quantity_unit *unit = &syntax->units[i];
-
-		if (n % (uint64_t)unit->factor == 0) {
-			snprintf(text, size, "%" PRIu64 "%s", n / (uint64_t)unit->factor,
-				 unit->name);
-			return;
-		}
-	}
-	snprintf(text, size, "%" PRIu64, n);
 }
 
 /*
@@ -99,17 +60,7 @@ static void print_units(const struct quantity_syntax *syntax, uint64_t n, char *
  */
 static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
-	print_units(key_syntax(key), n, text, size);
-}
-
-int config_duration_parse(const char *text, size_t length, int64_t *out)
-{
-	return quantity_parse(text, length, &durations, out);
-}
-
-void config_duration_print(int64_t ns, char *text, size_t size)
-{
-	print_units(&durations, (uint64_t)ns, text, size);
+	quantity_print(key_syntax(key), n, text, size);
 }
 
 static const char *key_expects(const struct config_key *key)

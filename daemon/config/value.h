@@ -34,15 +34,6 @@ void config_value_print(const struct config_key *key, const struct config *confi
  */
 void config_value_range(const struct config_key *key, char *text, size_t size);
 
-/*
- * Parses the first `length` bytes of `text` as a duration, in the syntax of settings. Returns 0,
- * -EINVAL or -ERANGE.
- */
-int config_duration_parse(const char *text, size_t length, int64_t *out);
-
-/* Writes a duration to `text`, in the largest unit of which it is a whole multiple. */
-void config_duration_print(int64_t ns, char *text, size_t size);
-
 /* Frees the strings in *config that belong to the value of this key. */
 void config_value_clear(const struct config_key *key, struct config *config);
 
