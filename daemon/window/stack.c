@@ -179,6 +179,28 @@ static void dropped_sweep(struct stack_table *table, bool is_end)
 	}
 }
 
+/*
+ * Frees the shared stacks without references or, if is_end is true, all of them. Returns the memory
+ * of those that are left, in bytes.
+ */
+static size_t shared_sweep(struct stack_table *table, bool is_end)
+{
+	struct stack_entry *entry, *next;
+	size_t bytes = 0;
+
+	HASH_ITER (hh, table->shared, entry, next) {
+		if (entry->stack.refs > 1 && !is_end) {
+			bytes += stack_entry_bytes(entry);
+			continue;
+		}
+		HASH_DEL(table->shared, entry);
+		table->bytes -= stack_entry_bytes(entry);
+		frames_release(table, &entry->stack);
+		free(entry);
+	}
+	return bytes;
+}
+
 struct stack_table *stack_table_free(struct stack_table *table)
 {
 	struct stack_entry *entry, *next;
@@ -188,7 +210,7 @@ struct stack_table *stack_table_free(struct stack_table *table)
 		return NULL;
 	HASH_ITER (hh, table->stacks, entry, next)
 		stack_release(table, entry);
-	stack_shared_sweep(table, true);
+	shared_sweep(table, true);
 	dropped_sweep(table, true);
 	for (i = 0; i < PSEUDOS; i++) {
 		if (table->pseudo[i].n_frames) {
@@ -311,7 +333,7 @@ static void old_windows_drop(struct stack_table *table)
 	pthread_mutex_lock(&table->lock);
 	HASH_ITER (hh, table->stacks, entry, next)
 		stack_sweep(table, entry, &sweep);
-	stack_shared_sweep(table, false);
+	shared_sweep(table, false);
 	dropped_sweep(table, false);
 	table->relieve_after_ns = now;
 	if (table->bytes > table->max_bytes / 8 * 7)
@@ -507,7 +529,7 @@ void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_n
 		usleep(SWEEP_PAUSE_US);
 		pthread_mutex_lock(&table->lock);
 	}
-	sweep.referred_bytes += stack_shared_sweep(table, false);
+	sweep.referred_bytes += shared_sweep(table, false);
 	table->referred_bytes = sweep.referred_bytes + table->frame_bytes;
 	pthread_mutex_unlock(&table->lock);
 }

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_WINDOW_STACK_INTERNAL_H
 
 /*
- * Private header of the files that implement stack.h. stack.c has the stacks, stack_frames.c their
- * frames, stack_share.c the shared stacks. Functions are called with stack_table.lock held.
+ * Private header of the files that implement stack.h, each of which calls only those before it:
+ * stack_frames.c has the frames, stack.c the stacks, and stack_share.c finds or adds shared stacks.
+ * Functions are called with stack_table.lock held.
  */
 
 #include <pthread.h>
@@ -87,11 +88,6 @@ struct stack_table {
 struct stack_entry *stack_entry_new(uint64_t raw_id, size_t n_raw, size_t n_frames);
 /* Returns the memory that an entry takes which stack_entry_new() made, in bytes. */
 size_t stack_entry_bytes(const struct stack_entry *entry);
-/*
- * Frees the shared stacks without references or, if is_end is true, all of them. Returns the memory
- * of those that are left, in bytes.
- */
-size_t stack_shared_sweep(struct stack_table *table, bool is_end);
 
 /*
  * Drops the reference that a stack has to one of its frames. Frees the frame if no other stack has

@@ -88,22 +88,3 @@ struct stack *stack_table_share(struct stack_table *table, struct stack *stack)
 	pthread_mutex_unlock(&table->lock);
 	return shared;
 }
-
-size_t stack_shared_sweep(struct stack_table *table, bool is_end)
-{
-	struct stack_entry *entry, *next;
-	size_t bytes = 0, i;
-
-	HASH_ITER (hh, table->shared, entry, next) {
-		if (entry->stack.refs > 1 && !is_end) {
-			bytes += stack_entry_bytes(entry);
-			continue;
-		}
-		HASH_DEL(table->shared, entry);
-		table->bytes -= stack_entry_bytes(entry);
-		for (i = 0; i < entry->stack.n_frames; i++)
-			stack_frame_release(table, entry->stack.frames[i]);
-		free(entry);
-	}
-	return bytes;
-}
