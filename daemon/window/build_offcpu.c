@@ -49,7 +49,7 @@ static void add_thread_end(struct offcpu_builder *builder, const struct record_t
 	state->thread = record->thread;
 	state->has_ended = true;
 	state->end_ns = (int64_t)record->end_ns;
-	spawns_end_thread(builder, state);
+	thread_state_end(builder, state);
 }
 
 static void add_exec(struct offcpu_builder *builder, const struct record_process *record)

@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_WINDOW_BUILD_OFFCPU_INTERNAL_H
 
 /*
- * The builder of the windows of offcpu, in four files: build_offcpu.c takes the data of the BPF
- * programs, build_offcpu_threads.c keeps the state of each thread and computes its times in a
- * window, build_offcpu_waits.c puts waits into the window, and build_offcpu_spawns.c counts the
- * processes that begin and end. Used on the drain's thread only.
+ * The builder of the windows of offcpu, in four files, the lowest first: build_offcpu_threads.c
+ * keeps the state of each thread and computes its times in a window, build_offcpu_spawns.c counts
+ * the processes that begin and end, build_offcpu_waits.c puts waits into the window, and
+ * build_offcpu.c takes the data of the BPF programs. Used on the drain's thread only.
  */
 
 #include <stdbool.h>
@@ -109,6 +109,12 @@ struct offcpu_builder {
  */
 struct thread_state *thread_state_get(struct offcpu_builder *builder, uint64_t uid);
 
+/*
+ * Counts the exit of the process, if the thread is its last one. To be called when the thread has
+ * ended, and before its state is freed.
+ */
+void thread_state_end(struct offcpu_builder *builder, struct thread_state *state);
+
 /* Removes the thread's state from the builder and frees it. */
 void thread_state_drop(struct offcpu_builder *builder, struct thread_state *state);
 
@@ -159,16 +165,10 @@ void waits_to_window(struct offcpu_builder *builder);
 /* The functions from here on are defined in build_offcpu_spawns.c. */
 
 /*
- * Counts a fork, exec or exit of a process. An exit is counted when spawns_end_thread() is called
+ * Counts a fork, exec or exit of a process. An exit is counted when thread_state_end() is called
  * for the thread, if the thread is known.
  */
 void spawns_add(struct offcpu_builder *builder, const struct record_process *record);
-
-/*
- * Counts the exit of the process, if the thread is its last one. To be called when the thread has
- * ended, and before its state is freed.
- */
-void spawns_end_thread(struct offcpu_builder *builder, struct thread_state *state);
 
 /* Moves what was counted to the window, with at most WINDOW_SPAWNS_MAX rows. */
 void spawns_to_window(struct offcpu_builder *builder);

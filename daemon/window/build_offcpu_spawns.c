@@ -6,20 +6,6 @@
 
 #include "common/base.h"
 
-/* Counts an exit. cpu_ns and life_ns are those of the whole process. */
-static void count_exit(struct offcpu_builder *builder, const char *parent, const char *comm,
-		       uint64_t cpu_ns, uint64_t life_ns)
-{
-	struct spawn_sums sums = { .exits = 1 };
-
-	if (life_ns < SPAWN_SHORT_NS) {
-		sums.shorts = 1;
-		sums.cpu_ns = cpu_ns;
-		sums.life_ns = life_ns;
-	}
-	window_spawns_count(&builder->spawns, parent, comm, &sums);
-}
-
 /* The key of a struct exited_process. */
 struct exited_key {
 	uint64_t leader_boot_ns;
@@ -93,8 +79,8 @@ static void add_exit(struct offcpu_builder *builder, const struct record_process
 	state = record->uid ? thread_state_get(builder, record->uid) : NULL;
 	pending = state && !state->exit ? calloc(1, sizeof(*pending)) : NULL;
 	if (!pending) {
-		count_exit(builder, record->parent_comm, record->comm, record->cpu_ns,
-			   record->life_ns);
+		window_spawns_exit(&builder->spawns, record->parent_comm, record->comm,
+				   record->cpu_ns, record->life_ns);
 		return;
 	}
 	memcpy(pending->parent, record->parent_comm, sizeof(pending->parent));
@@ -117,23 +103,6 @@ void spawns_add(struct offcpu_builder *builder, const struct record_process *rec
 	else
 		window_spawns_count(&builder->spawns, record->parent_comm, record->comm,
 				    record->head.type == RECORD_FORK ? &fork : &exec);
-}
-
-void spawns_end_thread(struct offcpu_builder *builder, struct thread_state *state)
-{
-	_cleanup_(freep) struct pending_exit *pending = TAKE(state->exit);
-	uint64_t on_ns, end_ns;
-
-	if (!pending)
-		return;
-	/* If the record of the thread's end was lost, its last moments are not known. */
-	on_ns = state->has_ended ? state->thread.sums.on_ns : 0;
-	end_ns = state->has_ended ? (uint64_t)state->end_ns : 0;
-	if (on_ns > pending->on_ns)
-		pending->cpu_ns += on_ns - pending->on_ns;
-	if (end_ns > pending->time_ns)
-		pending->life_ns += end_ns - pending->time_ns;
-	count_exit(builder, pending->parent, pending->comm, pending->cpu_ns, pending->life_ns);
 }
 
 void spawns_to_window(struct offcpu_builder *builder)

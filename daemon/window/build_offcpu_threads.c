@@ -26,10 +26,28 @@ static void past_identities_age(struct thread_state *state)
 	}
 }
 
+void thread_state_end(struct offcpu_builder *builder, struct thread_state *state)
+{
+	_cleanup_(freep) struct pending_exit *pending = TAKE(state->exit);
+	uint64_t on_ns, end_ns;
+
+	if (!pending)
+		return;
+	/* If the record of the thread's end was lost, its last moments are not known. */
+	on_ns = state->has_ended ? state->thread.sums.on_ns : 0;
+	end_ns = state->has_ended ? (uint64_t)state->end_ns : 0;
+	if (on_ns > pending->on_ns)
+		pending->cpu_ns += on_ns - pending->on_ns;
+	if (end_ns > pending->time_ns)
+		pending->life_ns += end_ns - pending->time_ns;
+	window_spawns_exit(&builder->spawns, pending->parent, pending->comm, pending->cpu_ns,
+			   pending->life_ns);
+}
+
 void thread_state_drop(struct offcpu_builder *builder, struct thread_state *state)
 {
 	HASH_DEL(builder->threads, state);
-	spawns_end_thread(builder, state);
+	thread_state_end(builder, state);
 	while (state->past)
 		past_identities_age(state);
 	free(state);

@@ -63,6 +63,19 @@ void window_spawns_count(struct window_spawns *spawns, const char *parent, const
 		spawn_sums_add(&spawns->others, sums);
 }
 
+void window_spawns_exit(struct window_spawns *spawns, const char *parent, const char *comm,
+			uint64_t cpu_ns, uint64_t life_ns)
+{
+	struct spawn_sums sums = { .exits = 1 };
+
+	if (life_ns < SPAWN_SHORT_NS) {
+		sums.shorts = 1;
+		sums.cpu_ns = cpu_ns;
+		sums.life_ns = life_ns;
+	}
+	window_spawns_count(spawns, parent, comm, &sums);
+}
+
 void window_spawns_add(struct window_spawns *sum, const struct window_spawns *other)
 {
 	size_t i;

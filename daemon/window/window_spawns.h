@@ -65,6 +65,10 @@ uint64_t spawn_events(const struct spawn_sums *sums);
 void window_spawns_count(struct window_spawns *spawns, const char *parent, const char *comm,
 			 const struct spawn_sums *sums);
 
+/* Adds an exit in this way. cpu_ns and life_ns are those of the whole process. */
+void window_spawns_exit(struct window_spawns *spawns, const char *parent, const char *comm,
+			uint64_t cpu_ns, uint64_t life_ns);
+
 /* Adds what another window has, with at most WINDOW_SPAWNS_SUM_MAX rows in the sum. */
 void window_spawns_add(struct window_spawns *sum, const struct window_spawns *other);
 
