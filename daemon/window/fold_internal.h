@@ -3,11 +3,12 @@
 #define STACKD_DAEMON_WINDOW_FOLD_INTERNAL_H
 
 /*
- * Private header of the files that implement fold.h. fold.c has window_fold(). fold_preempted.c
- * drops stacks of preempted waits. fold_images.c decides which entries of window.images stay,
- * fold_groups.c which rows are summed up into one. fold_waits.c and fold_counts.c give each row the
- * name under which it is added to fold.sums. A struct fold lives as long as one call of
- * window_fold().
+ * Private header of the files that implement fold.h, listed here as layers from the lowest to the
+ * highest. fold_owners.c shares rows out among owners. fold_images.c folds entries of window.images
+ * and decides which may stay, fold_groups.c which rows are summed up into one. fold_waits.c and
+ * fold_counts.c give each row the name under which it is added to fold.sums, and fold_finish.c
+ * folds entries of window.images without rows. fold_preempted.c drops stacks of preempted waits.
+ * fold.c has window_fold(). A struct fold lives as long as one call of window_fold().
  */
 
 #include <stdbool.h>
@@ -196,12 +197,6 @@ int fold_images_limit(struct fold *fold);
 int fold_use_add(struct fold *fold, uint32_t image, const struct fold_item *item);
 
 /*
- * Decides about those entries of in.images of which no row stays as it is: keeps the entries with
- * the most CPU time, with their times, and folds the others. 0 or -ENOMEM.
- */
-int fold_images_finish(struct fold *fold);
-
-/*
  * Sets the numbers of processes of the folded entries, window.members and window.folded. 0 or
  * -ENOMEM.
  */
@@ -262,6 +257,12 @@ int fold_waits(struct fold *fold);
  * to NULL if no row loses its stacks. 0 or -ENOMEM.
  */
 int fold_preempted(const struct window *window, unsigned int percent, struct window **out);
+
+/*
+ * fold_finish.c: decides about those entries of in.images of which no row stays as it is: keeps the
+ * entries with the most CPU time, with their times, and folds the others. 0 or -ENOMEM.
+ */
+int fold_images_finish(struct fold *fold);
 
 /* fold_counts.c: add the samples, and the I/O operations, to fold->sums. */
 int fold_samples(struct fold *fold);
