@@ -71,7 +71,7 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 	code = call_check_names(&options);
 	if (code != EXIT_CODE_OK)
 		return code;
-	code = verb->run(&options);
+	code = verb->run ? verb->run(&options) : cmd_help(&options);
 	/*
 	 * A stream of rows stops when the user leaves the pager. What --fail and --strict ask about
 	 * is not known then.

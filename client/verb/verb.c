@@ -9,6 +9,15 @@
 #include "common/base.h"
 #include "common/probe_kind.h"
 
+static enum exit_code run_watch(struct options *options)
+{
+	if (!options->argument || !verb_find(options->argument))
+		return cmd_watch(options);
+	print_message("watch prints the rows of a probe, as in: stackctl watch offcpu; "
+		      "stackctl top shows the overview and who is stuck, again and again");
+	return EXIT_CODE_USAGE;
+}
+
 const struct verb verbs[] = {
 	{ "status", NULL, "show the daemon's health, its cost and lost events",
 	  OPTIONS_CHECK | OPTIONS_FORMAT | OPTIONS_PAGER, cmd_status, NULL },
@@ -51,7 +60,7 @@ const struct verb verbs[] = {
 	{ "watch", "PROBE", "print a new snapshot again and again, until Ctrl-C",
 	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_PICK |
 		  OPTIONS_LAYERS | OPTIONS_ORDER | OPTIONS_STACKS | OPTIONS_VIEWS | OPTIONS_ROWS,
-	  cmd_watch, NULL },
+	  run_watch, NULL },
 	{ "snoop", "FUNCTION", "print each call of a function as it happens",
 	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_SNOOP | OPTIONS_CALLS | OPTIONS_RECORD,
 	  cmd_snoop, NULL },
@@ -71,7 +80,7 @@ const struct verb verbs[] = {
 	  &compat_topwaits },
 	{ "IOStackBreakdown", "[SEC]", "print I/O latencies by layer, as IOStackBreakdown does", 0,
 	  NULL, &compat_iostack },
-	{ "help", "VERB", "print the options of a verb", OPTIONS_PAGER, cmd_help, NULL },
+	{ "help", "VERB", "print the options of a verb", OPTIONS_PAGER, NULL, NULL },
 };
 
 const size_t n_verbs = ARRAY_SIZE(verbs);

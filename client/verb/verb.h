@@ -6,6 +6,9 @@
  * The verbs of stackctl, such as `status` in `stackctl status`. Each verb has a file with a
  * function that takes the parsed options and does the work. A function that fails prints a message
  * on standard error before it returns. Main thread.
+ *
+ * verb.c, which has the table of verbs, calls the files of the verbs. Only help.c, which prints the
+ * table, calls verb.c; so main.c calls it, and not the table.
  */
 
 #include <stddef.h>
@@ -20,7 +23,7 @@ struct verb {
 	const char *argument; /* arguments that are no options, as help shows them; may be NULL */
 	const char *summary;
 	unsigned sets; /* the groups of options that the verb takes: bits of enum option_set */
-	enum exit_code (*run)(struct options *options);
+	enum exit_code (*run)(struct options *options); /* NULL: cmd_help(), or compat_main() */
 	/*
 	 * The older tool that the verb replaces; compat_main() parses the options of such a verb.
 	 * NULL: the verb replaces no tool.

@@ -154,11 +154,6 @@ enum exit_code cmd_watch(struct options *options)
 
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("watch");
-	if (verb_find(options->argument)) {
-		print_message("watch prints the rows of a probe, as in: stackctl watch offcpu; "
-			      "stackctl top shows the overview and who is stuck, again and again");
-		return EXIT_CODE_USAGE;
-	}
 	if (snapshot_request_init(&parts, options, options->argument, false,
 				  clock_ns(CLOCK_REALTIME)) < 0) {
 		print_message("%s", options->message);
