@@ -6,6 +6,10 @@
  * Opens files of other processes safely, so that a process cannot trick stackd into opening another
  * file: by a path in another root directory, by an O_PATH descriptor that was checked first, or by
  * inode. The caller owns the returned descriptors. No state; any thread.
+ *
+ * The files of this room that open files, or help with it, form layers, listed here from the lowest
+ * to the highest; each calls only files of lower layers: proc_maps, open_here, fd_message,
+ * helper_process < procfs, remote_mounts < opener < open_file < open_local.
  */
 
 #include <stdint.h>

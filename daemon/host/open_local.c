@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "common/base.h"
 #include "daemon/host/open_file.h"
+#include "daemon/host/procfs.h"
 
 enum { STEPS_MAX = 1024, LINKS_MAX = 40 };
 
@@ -184,4 +186,66 @@ int open_local_file(struct mount_view *view, int root_fd, const char *path)
 	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0)
 		return -errno;
 	return S_ISREG(st.stx_mode) ? open_path_fd(path_fd, 0) : -EINVAL;
+}
+
+/*
+ * True if the file with the descriptor fd is at `path`. If not, another file was mapped after
+ * /proc/PID/maps was read.
+ */
+static bool is_at_path(int fd, const char *path)
+{
+	char found[PATH_MAX];
+
+	/* The path of a file cannot be read if it is too long. Then assume that it is `path`. */
+	return procfs_read_fd(fd, found) || !strcmp(found, path);
+}
+
+static bool is_inode(int fd, const struct proc_mapping *mapping)
+{
+	struct stat st;
+
+	return open_file_stat(fd, &st) == 0 && st.st_dev == mapping->dev &&
+	       st.st_ino == mapping->inode;
+}
+
+/* Opens the path of the mapping in the root directory of the process. */
+static int path_open(struct mount_view *view, const struct proc_mapping *mapping)
+{
+	_cleanup_(closep) int root_fd =
+		openat(view->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = root_fd < 0 ? -errno : open_local_path(view, root_fd, mapping->path);
+
+	if (fd >= 0 && !is_inode(fd, mapping)) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+int open_local_mapped(struct mount_view *view, const struct proc_mapping *mapping)
+{
+	/* Since Linux 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
+	bool has_path = mapping->path[0] == '/';
+	char path[64];
+	int fd, r;
+
+	if (mount_view_is_remote_dev(view, mapping->dev))
+		return -EREMOTE;
+	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
+		 mapping->end);
+	fd = openat(view->proc_fd, path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return has_path ? path_open(view, mapping) : -errno;
+	/*
+	 * The device may be that of a layer of an overlay; what is opened is the overlay. The
+	 * descriptor shows which.
+	 */
+	if (mount_view_is_remote(view, fd))
+		r = -EREMOTE;
+	else
+		r = (has_path ? is_at_path(fd, mapping->path) : is_inode(fd, mapping)) ? fd
+										       : -ESTALE;
+	if (r < 0)
+		close(fd);
+	return r;
 }

@@ -12,8 +12,6 @@
 #include <sys/sysmacros.h>
 
 #include "common/base.h"
-#include "daemon/host/open_file.h"
-#include "daemon/host/open_local.h"
 
 #define PF_KTHREAD   0x00200000 /* flag of kernel threads in field 9 of /proc/PID/stat */
 #define CGROUP_BYTES 8192	/* room for a path of PATH_MAX bytes and the lines of cgroup v1 */
@@ -215,66 +213,4 @@ int procfs_read_maps(int dir_fd, struct proc_maps *out)
 	if (buffer)
 		setvbuf(in, buffer, _IOFBF, MAPS_BUFFER);
 	return proc_maps_read(in, out);
-}
-
-/*
- * True if the file with the descriptor fd is at `path`. If not, another file was mapped after
- * /proc/PID/maps was read.
- */
-static bool is_at_path(int fd, const char *path)
-{
-	char found[PATH_MAX];
-
-	/* The path of a file cannot be read if it is too long. Then assume that it is `path`. */
-	return procfs_read_fd(fd, found) || !strcmp(found, path);
-}
-
-static bool is_inode(int fd, const struct proc_mapping *mapping)
-{
-	struct stat st;
-
-	return open_file_stat(fd, &st) == 0 && st.st_dev == mapping->dev &&
-	       st.st_ino == mapping->inode;
-}
-
-/* Opens the path of the mapping in the root directory of the process. */
-static int path_open(struct mount_view *view, const struct proc_mapping *mapping)
-{
-	_cleanup_(closep) int root_fd =
-		openat(view->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = root_fd < 0 ? -errno : open_local_path(view, root_fd, mapping->path);
-
-	if (fd >= 0 && !is_inode(fd, mapping)) {
-		close(fd);
-		return -ESTALE;
-	}
-	return fd;
-}
-
-int procfs_open_mapped(struct mount_view *view, const struct proc_mapping *mapping)
-{
-	/* Since Linux 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
-	bool has_path = mapping->path[0] == '/';
-	char path[64];
-	int fd, r;
-
-	if (mount_view_is_remote_dev(view, mapping->dev))
-		return -EREMOTE;
-	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
-		 mapping->end);
-	fd = openat(view->proc_fd, path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return has_path ? path_open(view, mapping) : -errno;
-	/*
-	 * The device may be that of a layer of an overlay; what is opened is the overlay. The
-	 * descriptor shows which.
-	 */
-	if (mount_view_is_remote(view, fd))
-		r = -EREMOTE;
-	else
-		r = (has_path ? is_at_path(fd, mapping->path) : is_inode(fd, mapping)) ? fd
-										       : -ESTALE;
-	if (r < 0)
-		close(fd);
-	return r;
 }

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "daemon/host/proc_maps.h"
-#include "daemon/host/remote_mounts.h"
 
 struct procfs_stat {
 	uint64_t start_ticks; /* time at which the process started, in clock ticks since boot */
@@ -64,14 +63,5 @@ int procfs_read_fd(int fd, char *path);
 
 /* Reads the executable mappings of the process, see proc_maps_read(). */
 int procfs_read_maps(int dir_fd, struct proc_maps *out);
-
-/*
- * Opens the file of a mapping with O_PATH, which calls no device driver and does not wait for the
- * other end of a FIFO. First tries /proc/PID/map_files, which has also deleted files and files of
- * other mount namespaces; then the path in the root directory of the process, if the same file is
- * there. `view` is that of the process. Returns an fd owned by the caller; -EREMOTE if the file is
- * on a remote file system; or another negative errno.
- */
-int procfs_open_mapped(struct mount_view *view, const struct proc_mapping *mapping);
 
 #endif

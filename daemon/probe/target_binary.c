@@ -348,7 +348,7 @@ static void mapped_search(struct search *search, int dir_fd, int64_t task)
 			continue;
 		snprintf(link, sizeof(link), "/proc/%" PRId64 "/map_files/%" PRIx64 "-%" PRIx64,
 			 task, mapping->start, mapping->end);
-		file_add(search, procfs_open_mapped(&search->view, mapping), link);
+		file_add(search, open_local_mapped(&search->view, mapping), link);
 	}
 }
 

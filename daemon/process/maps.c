@@ -11,6 +11,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "common/search.h"
+#include "daemon/host/open_local.h"
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
@@ -260,7 +261,7 @@ static void map_open(struct module_registry *registry, struct mount_view *view,
 			module_get_vdso(registry, &map->module);
 		return;
 	}
-	fd = procfs_open_mapped(view, mapping);
+	fd = open_local_mapped(view, mapping);
 	r = fd < 0 ? fd : module_get(registry, view->proc_fd, fd, mapping->path, &map->module);
 	map->is_skipped = r == -EINVAL || r == -EREMOTE;
 	if (r == -EREMOTE && is_first_try)
