@@ -2,7 +2,13 @@
 #ifndef STACKD_DAEMON_HOLDER_INTERNAL_H
 #define STACKD_DAEMON_HOLDER_INTERNAL_H
 
-/* A thread that is looked up, and what the files of this room share. One thread at a time. */
+/*
+ * A thread that is looked up, and what the files of this room share. One thread at a time.
+ *
+ * The source files form layers, listed here from the lowest to the highest; each calls only files
+ * of lower layers: proc, inet_table, unix_diag < descriptors < search < task < find_file,
+ * find_file_lock, find_mutex, find_process < find_socket < look_up < holder.
+ */
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/holder/internal.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,23 +22,6 @@ const char holder_took_too_long[] = "the search took too long";
 bool task_is_late(const struct task *task)
 {
 	return clock_ns(CLOCK_MONOTONIC) > task->search->deadline_ns;
-}
-
-int proc_text_read(int dir_fd, const char *name, char *buffer, size_t size)
-{
-	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	size_t n = 0;
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	while (n + 1 < size && (got = read(fd, buffer + n, size - 1 - n)) != 0) {
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	buffer[n] = '\0';
-	return 0;
 }
 
 /* Reads the system call that the thread is in. Returns -EAGAIN if it is in none. */
@@ -64,22 +46,6 @@ bool task_call_is_same(const struct task *task)
 
 	return !call_read(task->dir_fd, &now) && now.number == task->call.number &&
 	       memcmp(now.args, task->call.args, sizeof(now.args)) == 0;
-}
-
-/* Reads the parent's pid and the start time, in clock ticks since boot, from a stat file. */
-int proc_stat_read(int dir_fd, const char *name, int32_t *parent_out, uint64_t *ticks_out)
-{
-	char text[1024], *at;
-	int r = proc_text_read(dir_fd, name, text, sizeof(text));
-
-	at = r ? NULL : strrchr(text, ')');
-	if (!at ||
-	    sscanf(at + 1,
-		   " %*c %" SCNd32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		   "%*d %*d %" SCNu64,
-		   parent_out, ticks_out) != 2)
-		return r ? r : -EINVAL;
-	return 0;
 }
 
 int task_open(struct task *task)
@@ -162,32 +128,6 @@ void holder_add_process(struct holder_answer *out, int32_t pid)
 		return;
 	out->last_pid = pid;
 	holder_add(out, pid, 0);
-}
-
-static bool is_number(const char *text)
-{
-	return isdigit((unsigned char)text[0]);
-}
-
-/* Returns the next entry of a directory whose name is a number; NULL at the end. */
-struct dirent *proc_number_next(DIR *directory)
-{
-	struct dirent *entry;
-
-	do
-		entry = readdir(directory);
-	while (entry && !is_number(entry->d_name));
-	return entry;
-}
-
-DIR *proc_directory_open(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-
-	if (fd >= 0 && !directory)
-		close(fd);
-	return directory;
 }
 
 /* Reads the path and the inode of a descriptor of the thread. */
