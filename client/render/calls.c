@@ -8,11 +8,6 @@
 #include "client/render/render.h"
 #include "common/base.h"
 
-bool reply_has_calls(const struct wire_snapshot_reply *reply)
-{
-	return reply->totals.calls != WIRE_ABSENT;
-}
-
 static bool hook_is_known(const char *hook)
 {
 	return strcmp(hook, "none") != 0;

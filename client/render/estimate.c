@@ -6,7 +6,6 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/render/iolat.h"
 #include "client/render/render.h"
 #include "client/render/table.h"
 #include "common/base.h"

@@ -5,6 +5,7 @@
 
 #include "client/base/term.h"
 #include "client/render/iolat.h"
+#include "client/render/table.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };

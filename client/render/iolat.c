@@ -7,6 +7,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/table.h"
 #include "common/base.h"
 #include "common/io_words.h"
 
@@ -46,11 +47,6 @@ static const struct {
 	IO_CALL_WORDS(X)
 #undef X
 };
-
-bool reply_is_iolat(const struct wire_snapshot_reply *reply)
-{
-	return reply->probe && strcmp(reply->probe, "iolat") == 0;
-}
 
 bool io_is_part_of_request(const char *layer)
 {
@@ -121,28 +117,6 @@ void render_histogram(FILE *out, const char *label, const int64_t *buckets, size
 		put_stars(out, buckets[i], most);
 		fputs("|\n", out);
 	}
-}
-
-const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-	double value = (double)ns;
-	size_t unit = 0;
-
-	if (ns == WIRE_ABSENT)
-		return "-";
-	if (is_ms) {
-		snprintf(text, 32, "%.3f", value / (double)NS_PER_MS);
-		return text;
-	}
-	for (; value >= 999.5 && unit + 1 < ARRAY_SIZE(units); unit++)
-		value /= 1000;
-	snprintf(text, 32,
-		 value >= 99.95 || !unit ? "%.0f%s"
-		 : value >= 9.995	 ? "%.1f%s"
-					 : "%.2f%s",
-		 value, units[unit]);
-	return text;
 }
 
 /* The columns of figures, in the order in which they are printed. */

@@ -13,9 +13,6 @@
 
 #include "client/render/render.h"
 
-/* True if the answer is one of the probe iolat, whose rows are I/O operations. */
-bool reply_is_iolat(const struct wire_snapshot_reply *reply);
-
 /* True if the layer is a part of the time of a request, which the layer block has as a whole. */
 bool io_is_part_of_request(const char *layer);
 
@@ -33,12 +30,6 @@ void render_breakdown(const struct view *view, const struct wire_snapshot_reply 
  * each kind of operation and window.
  */
 void render_heats(const struct view *view, const struct wire_snapshot_reply *reply);
-
-/*
- * Writes a time of `ns` nanoseconds with three digits and a unit, as "1.25ms". If is_ms is true,
- * writes it in ms without a unit, as "1.250". Returns the text.
- */
-const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
 
 enum { IO_HIST_BUCKETS = 64 };
 

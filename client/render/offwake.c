@@ -10,11 +10,6 @@
 
 enum { WAKER_INDENT = 4 };
 
-bool reply_has_wakers(const struct wire_snapshot_reply *reply)
-{
-	return strcmp(reply->probe, "offwake") == 0;
-}
-
 /*
  * Returns the name of a waker on the path of wakeups, as "sshd (pid 412)" or "sshd (pid 412, in a
  * softirq)", or a context such as "timer". The text is escaped; the caller frees it.

@@ -12,6 +12,7 @@
 #include "client/render/pressure.h"
 #include "client/render/render.h"
 #include "client/render/spawns.h"
+#include "client/render/table.h"
 #include "common/base.h"
 
 enum { FRAMES_MAX = 6 };

@@ -6,6 +6,13 @@
  * Prints decoded answers about stacks, as text and as folded lines. Each function borrows the
  * answer and takes a view, which has the stream and the settings for printing. A write error only
  * sets the stream's error flag; the program ends when memory runs out. Main thread.
+ *
+ * The source files of this room form layers, listed here from the lowest to the highest; each calls
+ * only files of lower layers: page, parts, reply < coverage, measures, pressure, table < comments,
+ * estimate, heat, spawns < state < frames, holders < calls, iolat, offwake, path, stuck_entries <
+ * breakdown, waits < diff, head, samples < diff_data, diff_text, lines, status < overview_lines,
+ * slices, stuck < overview < text. The other formats (csv, folded, json, pprof, speedscope, svg)
+ * call these; formats.c, the highest, lists all formats. The rest are helpers of one file.
  */
 
 #include <stdbool.h>
@@ -105,6 +112,16 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 void render_holders(const struct view *view, const struct wire_row *row, const char *label,
 		    const struct wire_range *used);
 
+/*
+ * reply.c. These are true for an answer of one kind of probe: of iolat, whose rows are I/O
+ * operations; of oncpu; of stackcount or stacksnoop; and of offwake, each of whose rows has the
+ * waker that ended the waits.
+ */
+bool reply_is_iolat(const struct wire_snapshot_reply *reply);
+bool reply_is_sampled(const struct wire_snapshot_reply *reply);
+bool reply_has_calls(const struct wire_snapshot_reply *reply);
+bool reply_has_wakers(const struct wire_snapshot_reply *reply);
+
 /* estimate.c. True if any row of the answer has figures that are estimates. */
 bool reply_has_estimates(const struct wire_snapshot_reply *reply);
 
@@ -149,28 +166,16 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
  */
 void render_kept(const struct view *view, const struct wire_snapshot_reply *reply, int64_t of);
 
-/*
- * samples.c. reply_is_sampled() is true for an answer of oncpu. render_samples() prints the totals
- * and the rows of such an answer.
- */
-bool reply_is_sampled(const struct wire_snapshot_reply *reply);
+/* samples.c: prints the totals and the rows of an answer of oncpu. */
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/*
- * calls.c. reply_has_calls() is true for an answer of stackcount or stacksnoop. render_calls()
- * prints the totals and the rows of such an answer.
- */
-bool reply_has_calls(const struct wire_snapshot_reply *reply);
+/* calls.c: prints the totals and the rows of an answer of stackcount or stacksnoop. */
 void render_calls(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /* calls.c: prints one call with its stacks. */
 void render_call(const struct view *view, const struct wire_call *call);
 
-/*
- * offwake.c. reply_has_wakers() is true for an answer of offwake: each of its rows has the waker
- * that ended the waits. render_wake_totals() prints the totals of such an answer.
- */
-bool reply_has_wakers(const struct wire_snapshot_reply *reply);
+/* offwake.c: prints the totals of an answer of offwake. */
 void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*

@@ -8,11 +8,6 @@
 #include "client/render/render.h"
 #include "common/base.h"
 
-bool reply_is_sampled(const struct wire_snapshot_reply *reply)
-{
-	return reply->totals.samples != WIRE_ABSENT;
-}
-
 static void render_head(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;

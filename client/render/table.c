@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "client/base/term.h"
-#include "client/render/iolat.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "proto/wire.h"
 
 /*
  * The number of spaces before a column of text, and before one of figures; and the greatest width
@@ -202,6 +202,28 @@ void table_print(const struct table *table, const struct page *page, bool with_h
 
 		print_row(table, &layout, page, row->style, row->cells);
 	}
+}
+
+const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double value = (double)ns;
+	size_t unit = 0;
+
+	if (ns == WIRE_ABSENT)
+		return "-";
+	if (is_ms) {
+		snprintf(text, 32, "%.3f", value / (double)NS_PER_MS);
+		return text;
+	}
+	for (; value >= 999.5 && unit + 1 < ARRAY_SIZE(units); unit++)
+		value /= 1000;
+	snprintf(text, 32,
+		 value >= 99.95 || !unit ? "%.0f%s"
+		 : value >= 9.995	 ? "%.1f%s"
+					 : "%.2f%s",
+		 value, units[unit]);
+	return text;
 }
 
 char *table_time(const char *about, int64_t ns, const char *more)

@@ -50,6 +50,12 @@ struct table_row *table_add(struct table *table, enum style style);
 void table_print(const struct table *table, const struct page *page, bool with_head, bool reverse);
 
 /*
+ * Writes a time of `ns` nanoseconds with three digits and a unit, as "1.25ms". If is_ms is true,
+ * writes it in ms without a unit, as "1.250". Returns the text.
+ */
+const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
+
+/*
  * Returns a length of time, in ns, as at most six characters, such as "3.49ms", "31min" or "2.5d".
  * The text is malloc'ed. `about` and `more` are put before and after it.
  */
