@@ -8,7 +8,8 @@ uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base
 	return unwind_state_of(inode, module->state.size, module->state.mtime_ns, base);
 }
 
-bool module_is_same_state(const struct module *module, const struct unwind_code_key *key)
+/* True if the key has the same size and time of change as the file of the module. */
+static bool is_same_state(const struct module *module, const struct unwind_code_key *key)
 {
 	return key->size == module->state.size && key->mtime_ns == module->state.mtime_ns;
 }
@@ -59,18 +60,19 @@ static void code_remember(struct module *module, const struct unwind_code_key *k
 		free(code);
 }
 
-void module_learn_code(struct module *module, const struct unwind_code_key *key)
+bool module_learn_code(struct module *module, const struct unwind_code_key *key)
 {
 	struct module_registry *registry = module->registry;
 
-	if (!module_is_same_state(module, key))
-		return;
+	if (!is_same_state(module, key))
+		return false;
 	pthread_mutex_lock(&registry->lock);
 	code_remember(module, key);
 	pthread_mutex_unlock(&registry->lock);
 	if (registry->unwind && (module->unwind || !module->is_elf))
 		unwind_code_learn(registry->unwind, module->unwind, key,
 				  module_address(module, key->offset));
+	return true;
 }
 
 void module_codes_forget(struct module *module)

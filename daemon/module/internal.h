@@ -167,12 +167,10 @@ bool module_is_big(const struct module *module);
 void module_unwind_load(struct module *module);
 
 /*
- * Defined in code_keys.c. module_codes_forget() removes the keys of a module that is about to be
- * freed; called with registry.lock held. module_is_same_state() is true if the key has the same
- * size and time of change as the file of the module.
+ * Defined in code_keys.c. Removes the keys of a module that is about to be freed. Called with
+ * registry.lock held.
  */
 void module_codes_forget(struct module *module);
-bool module_is_same_state(const struct module *module, const struct unwind_code_key *key);
 
 /*
  * Defined in symbols.c. Closes the file of a module. Before that, reads its symbols and unwind

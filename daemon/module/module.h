@@ -166,9 +166,9 @@ struct unwind_file *module_unwind(const struct module *module);
 /*
  * Records that mapped code with this key is code of the module. Stack walks, which get the key from
  * the kernel, then find the module's unwind rows even in processes that the daemon does not know
- * yet. Does nothing if the key belongs to another state of the file.
+ * yet. False, and does nothing, if the key belongs to another state of the file.
  */
-void module_learn_code(struct module *module, const struct unwind_code_key *key);
+bool module_learn_code(struct module *module, const struct unwind_code_key *key);
 
 /*
  * Opens a file by the inode number in the key, and records the key for the file's module. Not all

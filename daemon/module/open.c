@@ -179,9 +179,8 @@ struct module *module_open_code(struct module_registry *registry, const struct u
 	if (!key->inode || open_by_inode(key->dev, key->inode, key->generation, path, &fd) ||
 	    module_get(registry, -1, fd, path, &module))
 		return NULL;
-	if (!module_is_same_state(module, key))
+	if (!module_learn_code(module, key))
 		return module_unref(module);
-	module_learn_code(module, key);
 	/*
 	 * Read the unwind rows now: if the process has exited, the file will be closed very soon.
 	 */
