@@ -28,7 +28,6 @@ int proc_text_read(int dir_fd, const char *name, char *buffer, size_t size)
 	return 0;
 }
 
-/* Reads the parent's pid and the start time, in clock ticks since boot, from a stat file. */
 int proc_stat_read(int dir_fd, const char *name, int32_t *parent_out, uint64_t *ticks_out)
 {
 	char text[1024], *at;
@@ -49,7 +48,6 @@ static bool is_number(const char *text)
 	return isdigit((unsigned char)text[0]);
 }
 
-/* Returns the next entry of a directory whose name is a number; NULL at the end. */
 struct dirent *proc_number_next(DIR *directory)
 {
 	struct dirent *entry;

@@ -39,7 +39,6 @@ static int call_read(int dir_fd, struct call *out)
 	return out->number < 0 ? -EAGAIN : 0;
 }
 
-/* True if the thread is still in the same system call. */
 bool task_call_is_same(const struct task *task)
 {
 	struct call now;
@@ -102,8 +101,6 @@ static bool is_single_threaded(int32_t pid)
 	return at != NULL;
 }
 
-/* Adds a holder to the answer, unless it is there. tid 0: a thread of the process, not known which.
- */
 void holder_add(struct holder_answer *out, int32_t pid, int32_t tid)
 {
 	struct holder *holder;
@@ -130,7 +127,6 @@ void holder_add_process(struct holder_answer *out, int32_t pid)
 	holder_add(out, pid, 0);
 }
 
-/* Reads the path and the inode of a descriptor of the thread. */
 int task_file(const struct task *task, uint64_t fd, char **path_out, uint64_t *inode_out)
 {
 	char name[64], text[4096], *at;
@@ -180,10 +176,6 @@ bool task_is_in_own_namespace(const struct task *task)
 	return own_tid_read(task->dir_fd, "status", &own_tid);
 }
 
-/*
- * Translates a thread id that the waiting process wrote, which is of its own pid namespace, to the
- * thread of that process. Returns 0 if it has no such thread.
- */
 int32_t task_thread(const struct task *task, uint32_t wanted)
 {
 	char path[64], name[300];

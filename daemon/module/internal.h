@@ -174,7 +174,7 @@ void module_codes_forget(struct module *module);
 
 /*
  * Defined in symbols.c. Closes the file of a module. Before that, reads its symbols and unwind
- * rows, if they are not loaded.
+ * rows, if they are not loaded: they will be used if the program is started again.
  */
 void module_close(struct module *module);
 

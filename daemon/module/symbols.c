@@ -236,10 +236,6 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/*
- * Closes the file of a module. First reads its symbols and unwind rows, which will be used if the
- * program is started again.
- */
 void module_close(struct module *module)
 {
 	struct symtab *symbols = module_get_symbols(module);
