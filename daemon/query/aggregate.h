@@ -153,6 +153,7 @@ struct aggregate_group {
 	 * end is not known
 	 */
 	int64_t max_end_real_ns;
+	int32_t max_pid; /* the process and the thread of the longest wait */
 	int32_t max_tid;
 	char max_comm[COMM_LEN];
 	/* number of waits in each range of lengths, see wait_bucket() */

@@ -358,12 +358,13 @@ static void group_release(struct aggregate_group *group)
 
 /* If this wait is longer than the longest wait of the group so far, stores it as the longest. */
 static void group_add_max(struct aggregate_group *group, uint64_t max_ns, int64_t max_end_real_ns,
-			  int32_t max_tid, const char *max_comm)
+			  int32_t max_pid, int32_t max_tid, const char *max_comm)
 {
 	if (max_ns < group->max_ns || (max_ns == group->max_ns && group->max_tid))
 		return;
 	group->max_ns = max_ns;
 	group->max_end_real_ns = max_end_real_ns;
+	group->max_pid = max_pid;
 	group->max_tid = max_tid;
 	memcpy(group->max_comm, max_comm, sizeof(group->max_comm));
 }
@@ -383,7 +384,8 @@ static void group_merge(struct aggregate *aggregate, struct aggregate_group *sum
 	sum->open += group->open;
 	sum->open_ns += group->open_ns;
 	sum->unseen += group->unseen;
-	group_add_max(sum, group->max_ns, group->max_end_real_ns, group->max_tid, group->max_comm);
+	group_add_max(sum, group->max_ns, group->max_end_real_ns, group->max_pid, group->max_tid,
+		      group->max_comm);
 	for (i = 0; i < WAIT_BUCKETS; i++)
 		sum->buckets[i] += group->buckets[i];
 }
@@ -656,8 +658,8 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	if (!group->is_others)
 		window_processes_add(&group->folded, &group->started, item->processes,
 				     item->started);
-	group_add_max(group, item->max_ns, item->max_end_real_ns, item->image->tid,
-		      item->image->comm);
+	group_add_max(group, item->max_ns, item->max_end_real_ns,
+		      (int32_t)item->info->process.id.pid, item->image->tid, item->image->comm);
 	if (!group->line)
 		return group;
 	aggregate_line_add(aggregate, group->line, item);

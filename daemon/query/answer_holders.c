@@ -28,7 +28,7 @@ struct search {
  */
 static bool is_one_wait(const struct aggregate_group *group)
 {
-	bool is_longest = group->line && group->open && group->max_ns && group->key.pid &&
+	bool is_longest = group->line && group->open && group->max_ns && group->max_pid &&
 			  group->max_end_real_ns == INT64_MAX;
 
 	return !group->is_others && !group->is_own && !group->folded && !group->unseen &&
@@ -77,7 +77,7 @@ static size_t search_add(struct search *search, struct aggregate_group **groups,
 		}
 		search->groups[search->n] = groups[i];
 		search->questions[search->n++] = (struct holder_question){
-			.pid = (int32_t)groups[i]->key.pid,
+			.pid = groups[i]->max_pid,
 			.tid = groups[i]->tid,
 			.start_boot_ns = groups[i]->thread_start_ns,
 			.reason = reason_of(groups[i]),
@@ -167,7 +167,7 @@ static struct holder_step group_step(const struct waits *waits, const void *wait
 	const struct aggregate_group *at = wait;
 
 	return (struct holder_step){
-		.pid = (int64_t)at->key.pid,
+		.pid = at->max_pid,
 		.tid = at->tid,
 		.comm = at->max_comm,
 		.reason = reason_of(at),
@@ -288,7 +288,7 @@ static const struct held_wait *recorded_find(const struct aggregate *aggregate,
 	wait = since_ns ? window_held_find(aggregate_held(aggregate), group->max_tid, since_ns)
 			: NULL;
 	if (!wait || !wait->looked_ns || wait->reason != reason_of(group) ||
-	    (group->key.pid && group->key.pid != (uint64_t)wait->pid))
+	    group->max_pid != wait->pid)
 		return NULL;
 	return wait;
 }

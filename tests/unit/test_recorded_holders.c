@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "common/base.h"
+#include "daemon/holder/holder.h"
+#include "daemon/query/answer_holders.h"
 #include "daemon/query/query.h"
 #include "daemon/session/recorder.h"
 
@@ -164,6 +166,46 @@ static int tear_down(void **state)
 	return system(command);
 }
 
+/* What holder_find() was asked last. */
+static struct {
+	struct holder_question questions[HOLDER_LOOKUPS];
+	size_t n;
+} find;
+
+int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
+		       struct holder_answer *answers);
+
+/* Says that the thread behind each one in number holds what it waits for. */
+int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
+		       struct holder_answer *answers)
+{
+	size_t i;
+
+	assert_int_equal(use, HOLDER_FOR_ANSWER);
+	find.n = n;
+	memcpy(find.questions, questions, n * sizeof(*questions));
+	for (i = 0; i < n; i++) {
+		answers[i].is_known = true;
+		answers[i].n = 1;
+		answers[i].holders[0] = (struct holder){ PID, questions[i].tid + 1, "thread" };
+	}
+	return 0;
+}
+
+/* Looks up the holders of an answer's groups as if it were about the present. */
+static struct aggregate_group **look_up(struct answer *answer, size_t *n_out)
+{
+	struct aggregate_group **groups = aggregate_groups(answer->aggregate, n_out);
+	size_t i, left_out;
+
+	for (i = 0; i < *n_out; i++)
+		groups[i]->holders = NULL;
+	find.n = 0;
+	assert_int_equal(answer_holders_find(answer, groups, *n_out, *n_out, &left_out), 0);
+	assert_int_equal(left_out, 0);
+	return groups;
+}
+
 /* Asks about the windows up to the end of window `last`. */
 static struct answer *ask(bool is_open, const char *by, int64_t last)
 {
@@ -271,6 +313,24 @@ static void test_a_wait_that_has_ended(void **state)
 	answer_free(answer);
 }
 
+/* The row of all threads that wait for one reason has the holder of the longest of these waits. */
+static void test_lines_of_the_present(void **state)
+{
+	struct answer *answer = ask(false, "line", 2);
+	struct aggregate_group **groups;
+	size_t n, i, n_held = 0;
+
+	groups = look_up(answer, &n);
+	assert_int_equal(find.n, 1);
+	assert_int_equal(find.questions[0].pid, PID);
+	assert_int_equal(find.questions[0].tid, A);
+	assert_int_equal(find.questions[0].start_boot_ns, 6);
+	for (i = 0; i < n; i++)
+		n_held += groups[i]->holders && groups[i]->holders->n == 1;
+	assert_int_equal(n_held, 1);
+	answer_free(answer);
+}
+
 /* Rows that are sums over several reasons or threads have no object of their own. */
 static void test_sums_have_none(void **state)
 {
@@ -295,6 +355,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_of_a_moment),
 		cmocka_unit_test(test_a_wait_that_has_ended),
+		cmocka_unit_test(test_lines_of_the_present),
 		cmocka_unit_test(test_sums_have_none),
 	};
 
