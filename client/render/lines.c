@@ -501,6 +501,17 @@ void render_lines(const struct view *view, const struct wire_snapshot_reply *rep
 	put_rows(view, reply, n, shown_ns);
 }
 
+char *holders_as_of(const struct wire_row *row, int64_t end)
+{
+	char moment[TERM_TIME_MAX];
+
+	if (row->holders_at <= 0 || row->holders_at >= end)
+		return must(strdup(""));
+	time_format(row->holders_at, time_same_day(row->holders_at, end) ? TIME_CLOCK : TIME_DAY,
+		    moment);
+	return must_printf("as of %s ", moment);
+}
+
 static const struct table_column stuck_columns[] = {
 	{ "for", 0, 0 },
 	{ "threads", 0, 3 },
@@ -514,10 +525,10 @@ static const struct table_column stuck_columns[] = {
  * Returns the first of those who hold what a row waits for, and the last one in the chain of
  * holders, who does not wait for another; NULL if no holder is known.
  */
-static char *holders_text(const struct wire_row *row)
+static char *holders_text(const struct wire_row *row, int64_t end)
 {
 	const struct wire_holder *first = row->holders.n > 0 ? row->holders.v : NULL, *root = NULL;
-	_cleanup_(freep) char *name = NULL, *root_name = NULL;
+	_cleanup_(freep) char *name = NULL, *root_name = NULL, *as_of = NULL;
 	int64_t more;
 
 	if (!first)
@@ -525,16 +536,18 @@ static char *holders_text(const struct wire_row *row)
 	if (row->chain.n > 1 && row->deadlock != 1)
 		root = &row->chain.v[row->chain.n - 1];
 	more = (int64_t)row->holders.n - 1 + (row->holders_more > 0 ? row->holders_more : 0);
+	as_of = holders_as_of(row, end);
 	name = name_escape(first->comm);
 	root_name = root ? name_escape(root->comm) : NULL;
 	if (root)
-		return must_printf("%s(%" PRId64 "), root %s(%" PRId64 ")", name,
+		return must_printf("%s%s(%" PRId64 "), root %s(%" PRId64 ")", as_of, name,
 				   first->tid > 0 ? first->tid : first->pid, root_name,
 				   root->tid > 0 ? root->tid : root->pid);
 	if (more > 0)
-		return must_printf("%s(%" PRId64 ") and %s more", name,
+		return must_printf("%s%s(%" PRId64 ") and %s more", as_of, name,
 				   first->tid > 0 ? first->tid : first->pid, count_text(more));
-	return must_printf("%s(%" PRId64 ")", name, first->tid > 0 ? first->tid : first->pid);
+	return must_printf("%s%s(%" PRId64 ")", as_of, name,
+			   first->tid > 0 ? first->tid : first->pid);
 }
 
 /* Returns the process of an entry, and its thread if the entry has only one. */
@@ -549,7 +562,8 @@ static char *entry_who(const struct stuck_entry *entry)
 	return row_who(&row);
 }
 
-void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n)
+void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n,
+			int64_t end)
 {
 	struct table table;
 
@@ -567,7 +581,7 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 		*cells++ = must(strdup(count_text((long long)entry->waits)));
 		*cells++ = entry_who(entry);
 		*cells++ = row_why(row);
-		*cells++ = holders_text(row);
+		*cells++ = holders_text(row, end);
 		*cells++ = row_function(view, row);
 	}
 	table_print(&table, &view->page, true, view->reverse);

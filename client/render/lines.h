@@ -17,8 +17,9 @@
  */
 void render_lines(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Prints the first n entries of an answer to `stackctl stuck`. */
-void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n);
+/* Prints the first n entries of an answer to `stackctl stuck`; `end` is the end of its range. */
+void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n,
+			int64_t end);
 
 /*
  * These return what one column says about a row, escaped; the caller frees it. row_who() names the
@@ -29,6 +30,12 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 char *row_who(const struct wire_row *row);
 char *row_why(const struct wire_row *row);
 char *row_function(const struct view *view, const struct wire_row *row);
+
+/*
+ * Returns "as of 14:00:00 " if the holders of a row were looked up before the end of the range, at
+ * which others may have held what it waits for; else "". The caller frees it.
+ */
+char *holders_as_of(const struct wire_row *row, int64_t end);
 
 /* Returns the operation of a row, as "read", or "disk write" in the lowest layer. */
 char *row_operation(const struct wire_io *io);

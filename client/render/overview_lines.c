@@ -209,15 +209,16 @@ static void sections_shrink(struct section *const *sections, size_t n_sections, 
 }
 
 /* Returns who holds what a wait is for, if it is known, or else the program's own function. */
-static char *holder_words(const struct view *view, const struct wire_row *row)
+static char *holder_words(const struct view *view, const struct wire_row *row, int64_t end)
 {
 	const struct wire_holder *holder = row->holders.n > 0 ? row->holders.v : NULL;
-	_cleanup_(freep) char *name = NULL;
+	_cleanup_(freep) char *name = NULL, *as_of = NULL;
 
 	if (!holder)
 		return row_function(view, row);
 	name = name_escape(holder->comm);
-	return must_printf("held by %s(%" PRId64 ")", name,
+	as_of = holders_as_of(row, end);
+	return must_printf("%sheld by %s(%" PRId64 ")", as_of, name,
 			   holder->tid > 0 ? holder->tid : holder->pid);
 }
 
@@ -299,7 +300,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 	}
 	if (is_of_waits)
 		*cells++ = row_why(row);
-	*cells++ = holder_words(view, row);
+	*cells++ = holder_words(view, row, overview->waits->coverage.used.end);
 }
 
 static void put_sections(const struct view *view, struct section *const *sections, size_t n,

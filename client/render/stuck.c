@@ -186,7 +186,7 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 				  : "%s thread%s; first those for locks, then the oldest",
 			  count_text((long long)entries->waits), entries->waits == 1 ? "" : "s",
 			  count_text((long long)entries->urgent));
-	render_stuck_lines(view, entries, n);
+	render_stuck_lines(view, entries, n, reply->coverage.used.end);
 	if (reply->idle.rows > 0)
 		head_line(&view->page, STYLE_PLAIN, "hidden", "%s idle thread%s (--idle)",
 			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");

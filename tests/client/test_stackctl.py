@@ -1019,6 +1019,23 @@ class Client(unittest.TestCase):
         _, out, _ = self.run_it("stuck", "--stacks")
         self.assertIn("file /run/lock, held by holder (pid 7)", out)
 
+    def test_holders_of_an_earlier_moment(self):
+        """What was looked up before the end of the range may be over: each screen says when that was, also
+        where names are shortened."""
+        held = row(state="S", reason="flock", object="/run/lock", open=1, count=0, urgent=True,
+                   holders=[{"pid": 31040, "comm": "backup-job"}])
+        for seconds, words in ((29, "as of 03:10:39 "), (-86400, "as of 2026-02-28 03:10:10 "), (30, ""),
+                               (None, "")):
+            at = {} if seconds is None else {"holders_at": time(T0 + seconds * 10**9)}
+            self.daemon.replies["Snapshot"] = [{"parameters": snapshot([{**held, **at}])}]
+            self.assertIn(f" {words}backup-job(31040)", self.run_it("stuck")[1])
+            self.answer_screen(["db", "x" * 100])
+            self.daemon.replies["Overview"][0]["parameters"]["rows"][1].update({**held, **at})
+            self.assertIn(f" {words}held by backup-job(31040)", self.run_it("snapshot")[1])
+            lines = self.lines_on_terminal(80, "snapshot")
+            first = next(i for i, line in enumerate(lines) if line.startswith(" blocked")) + 1
+            self.assertRegex(lines[first], rf" {words[:4] or 'held'}\S* ?\.\.\(31040\)$")
+
     def test_own_threads_are_one_line(self):
         """Where rows are lines about threads, the daemon is asked to put its own into one."""
         own = row(own=True, comm="stackd", state="mixed", open=3, count=0,
