@@ -60,12 +60,13 @@ const struct held_wait *window_held_at(const struct window_held *held, int32_t t
 }
 
 /*
- * True if another entry of the same wait is the one to keep: the first that was looked up. One of
- * the two may be only the wait of a holder, of which nothing was looked up.
+ * True if another entry of the same wait is the one to keep: the last that was looked up, as what
+ * others hold may change. One of the two may be only the wait of a holder, of which nothing was
+ * looked up.
  */
 static bool is_better(const struct held_wait *other, const struct held_wait *wait)
 {
-	return other->looked_ns && (!wait->looked_ns || other->looked_ns < wait->looked_ns);
+	return other->looked_ns > wait->looked_ns;
 }
 
 /* Takes over what is later in another entry of the same wait, which is then freed. */

@@ -4,7 +4,7 @@
 
 /*
  * The long waits of a window, or of several windows, with what each was for and who held it, as it
- * was looked up once while the thread waited. A member of struct window; like that, it does not
+ * was looked up last while the thread waited. A member of struct window; like that, it does not
  * change once the window is made.
  */
 
@@ -57,7 +57,7 @@ struct window_held {
 
 /*
  * Moves a wait, with its texts, to the list. If the list has the same wait, keeps what was looked
- * up first, and the later one of both last_ns. Frees the wait and counts it in `dropped` if there
+ * up last, and the later one of both last_ns. Frees the wait and counts it in `dropped` if there
  * are HELD_SUM_MAX waits. Returns 0 or -ENOMEM, with the wait freed.
  */
 int window_held_put(struct window_held *held, struct held_wait *wait);
