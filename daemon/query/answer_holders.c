@@ -115,76 +115,118 @@ static const struct aggregate_group *wait_of(struct aggregate_group **groups, si
 	return NULL;
 }
 
-/* Waits, each of which may be for a thread that waits, too: groups of an answer, or recorded. */
+/* A thread's wait, as a part of a chain. Times are in ns since the epoch. */
+struct link {
+	struct holder_step step;
+	int64_t since_ns;
+	int32_t holder;	   /* the only thread that holds what it is for; 0: none is known */
+	int64_t looked_ns; /* when the holder was looked up; INT64_MAX: for this answer */
+};
+
+/* Where the waits of a chain are found: among the groups of the answer, and those recorded. */
 struct waits {
-	/* returns the wait of the only thread that holds what `wait` is for; NULL: none is known */
-	const void *(*next)(const struct waits *waits, const void *wait);
-	struct holder_step (*step)(const struct waits *waits, const void *wait);
+	const struct aggregate *aggregate;
 	struct aggregate_group **groups;
 	size_t n_groups;
-	const struct window_held *held;
 	int64_t at_ns; /* the moment whose recorded waits are followed */
 };
 
+/* The stacks of a step may be gone when the row is made: its reason is found now. */
+static struct link group_link(const struct waits *waits, const struct aggregate_group *group)
+{
+	const struct group_holders *held = group->holders;
+
+	return (struct link){
+		.step = { .pid = group->max_pid,
+			  .tid = group->tid,
+			  .comm = group->max_comm,
+			  .reason = reason_of(group),
+			  .object = held ? held->object : NULL,
+			  .ns = group->max_ns },
+		.since_ns = aggregate_longest_since(waits->aggregate, group),
+		.holder = held && held->n == 1 && !held->more ? held->holders[0].tid : 0,
+		.looked_ns = held && held->looked_ns ? held->looked_ns : INT64_MAX,
+	};
+}
+
+static struct link recorded_link(const struct waits *waits, const struct held_wait *wait)
+{
+	return (struct link){
+		.step = { .pid = wait->pid,
+			  .tid = wait->tid,
+			  .comm = wait->comm,
+			  .reason = wait->reason,
+			  .object = wait->object,
+			  .ns = (uint64_t)(waits->at_ns - wait->since_ns) },
+		.since_ns = wait->since_ns,
+		.holder = wait->n_by == 1 && !wait->more ? wait->by[0].tid : 0,
+		.looked_ns = wait->looked_ns,
+	};
+}
+
+/* Sets *out to the wait of the holder. Returns false if it is not known to wait while it holds. */
+static bool link_next(const struct waits *waits, const struct link *link, struct link *out)
+{
+	const struct aggregate_group *group = wait_of(waits->groups, waits->n_groups, link->holder);
+	const struct held_wait *wait = NULL;
+
+	if (link->holder && !waits->n_groups)
+		wait = window_held_at(aggregate_held(waits->aggregate), link->holder, waits->at_ns);
+	if (!group && !wait)
+		return false;
+	*out = wait ? recorded_link(waits, wait) : group_link(waits, group);
+	/* Before it began to wait, it may have let go. Since then, it could not. */
+	return link->looked_ns >= out->since_ns;
+}
+
 /*
  * Follows the holders of a wait, as long as each waits itself and its wait has one holder. Ends
- * after as many steps as there can be waits with holders, so that it finds every deadlock.
+ * after as many steps as there can be waits with holders, so that it finds every deadlock. It is
+ * one only if all holders were looked up after all of its waits began.
  */
-static void chain_make(const struct waits *waits, const void *wait, struct group_holders *found)
+static void chain_make(const struct waits *waits, const struct link *first,
+		       struct group_holders *found)
 {
-	const void *at = waits->next(waits, wait), *seen[HOLDER_LOOKUPS];
+	int64_t newest_ns = first->since_ns, looked_ns = first->looked_ns;
+	struct link at = *first, next;
+	int32_t seen[HOLDER_LOOKUPS];
 
-	for (size_t i = 0; at && i < HOLDER_LOOKUPS; i++) {
-		if (at == wait) {
+	for (size_t i = 0; i < HOLDER_LOOKUPS && link_next(waits, &at, &next); i++) {
+		if (next.step.tid == first->step.tid) {
 			/* One that holds the other end itself may have a signal handler or a
 			 * timeout. */
-			found->is_deadlock = i > 0 || held_is_lock(waits->step(waits, wait).reason);
+			found->is_deadlock = (i > 0 || held_is_lock(first->step.reason)) &&
+					     looked_ns >= newest_ns;
 			return;
 		}
 		/* The wait is for a ring of others, and is no part of it. */
 		for (size_t k = 0; k < i; k++)
-			if (seen[k] == at)
+			if (seen[k] == next.step.tid)
 				return;
-		seen[i] = at;
+		seen[i] = next.step.tid;
 		if (found->n_steps < HOLDER_STEPS)
-			found->steps[found->n_steps++] = waits->step(waits, at);
-		at = waits->next(waits, at);
+			found->steps[found->n_steps++] = next.step;
+		newest_ns = next.since_ns > newest_ns ? next.since_ns : newest_ns;
+		looked_ns = next.looked_ns < looked_ns ? next.looked_ns : looked_ns;
+		at = next;
 	}
 }
 
-static const void *group_next(const struct waits *waits, const void *wait)
+/* Follows the holders of a group's wait. */
+static void group_chain(struct waits waits, const struct aggregate_group *group)
 {
-	const struct group_holders *held = ((const struct aggregate_group *)wait)->holders;
+	const struct link first = group_link(&waits, group);
 
-	if (!held || held->n != 1 || held->more)
-		return NULL;
-	return wait_of(waits->groups, waits->n_groups, held->holders[0].tid);
-}
-
-/* The stacks of a step may be gone when the row is made: its reason is found now. */
-static struct holder_step group_step(const struct waits *waits, const void *wait)
-{
-	const struct aggregate_group *at = wait;
-
-	return (struct holder_step){
-		.pid = at->max_pid,
-		.tid = at->tid,
-		.comm = at->max_comm,
-		.reason = reason_of(at),
-		.object = at->holders ? at->holders->object : NULL,
-		.ns = at->max_ns,
-	};
+	waits.at_ns = first.since_ns + (int64_t)group->max_ns;
+	chain_make(&waits, &first, group->holders);
 }
 
 int answer_holders_find(struct answer *answer, struct aggregate_group **groups, size_t n,
 			size_t n_all, size_t *left_out)
 {
-	const struct waits waits = {
-		.next = group_next,
-		.step = group_step,
-		.groups = groups,
-		.n_groups = n_all,
-	};
+	const struct waits waits = { .aggregate = answer->aggregate,
+				     .groups = groups,
+				     .n_groups = n_all };
 	struct search *search = arena_alloc(answer->arena, sizeof(*search));
 	int r;
 
@@ -212,45 +254,19 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
 	}
 	for (size_t i = 0; i < search->n && !r; i++)
 		if (search->groups[i]->holders)
-			chain_make(&waits, search->groups[i], search->groups[i]->holders);
+			group_chain(waits, search->groups[i]);
 	holder_answers_fini(search->answers, search->n);
 	return r;
 }
 
-static const void *recorded_next(const struct waits *waits, const void *wait)
-{
-	const struct held_wait *held = wait;
-
-	if (held->n_by != 1 || held->more || !held->by[0].tid)
-		return NULL;
-	return window_held_at(waits->held, held->by[0].tid, waits->at_ns);
-}
-
-static struct holder_step recorded_step(const struct waits *waits, const void *wait)
-{
-	const struct held_wait *at = wait;
-
-	return (struct holder_step){
-		.pid = at->pid,
-		.tid = at->tid,
-		.comm = at->comm,
-		.reason = at->reason,
-		.object = at->object,
-		.ns = (uint64_t)(waits->at_ns - at->since_ns),
-	};
-}
-
 /* Sets the holders of a group from a recorded wait, whose texts the aggregate owns. */
-static int recorded_copy(struct arena *arena, const struct window_held *held,
-			 const struct held_wait *wait, struct aggregate_group *group)
+static int recorded_copy(struct answer *answer, const struct held_wait *wait,
+			 struct aggregate_group *group)
 {
 	/* The chain is that of the last moment that has the wait. */
-	const struct waits waits = {
-		.next = recorded_next,
-		.step = recorded_step,
-		.held = held,
-		.at_ns = wait->last_ns,
-	};
+	const struct waits waits = { .aggregate = answer->aggregate, .at_ns = wait->last_ns };
+	const struct link first = recorded_link(&waits, wait);
+	struct arena *arena = answer->arena;
 	struct group_holders *to = arena_alloc(arena, sizeof(*to));
 	struct holder *holders = arena_array(arena, wait->n_by + 1, sizeof(*holders));
 
@@ -269,7 +285,7 @@ static int recorded_copy(struct arena *arena, const struct window_held *held,
 		.more = wait->more,
 		.looked_ns = wait->looked_ns,
 	};
-	chain_make(&waits, wait, to);
+	chain_make(&waits, &first, to);
 	group->holders = to;
 	return 0;
 }
@@ -302,7 +318,7 @@ int answer_holders_recorded(struct answer *answer, struct aggregate_group **grou
 		const struct held_wait *wait = recorded_find(answer->aggregate, groups[i]);
 
 		if (wait)
-			r = recorded_copy(answer->arena, held, wait, groups[i]);
+			r = recorded_copy(answer, wait, groups[i]);
 	}
 	return r ? r : unknown_say(answer->arena, groups, n);
 }

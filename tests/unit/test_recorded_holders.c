@@ -28,12 +28,19 @@
 #define LOOKED_NS (REAL_NS + LENGTH_NS + 7)
 
 /*
- * Three windows of 5 s. All waits begin at SINCE_NS. A waits for B, which waits for C, which
+ * Three windows of 5 s. The waits begin at SINCE_NS. A waits for B, which waits for C, which
  * sleeps; D and E wait for each other; F waits alone, and has nothing recorded. All but A's go on;
- * A's ends in the last window. STOPPED: a state that says why a thread waits without stacks.
+ * A's ends in the last window.
+ *
+ * The waits of H and K begin at LATE_NS. G waited for H, as it was looked up before that, and H for
+ * G. I, J and K wait in a ring, which was looked up again in the last window only.
+ *
+ * STOPPED: a state that says why a thread waits without stacks.
  */
+#define LATE_NS (7 * NS_PER_S)
+
 enum { WINDOWS = 3, SLEEPING = 1, STOPPED = 4 };
-enum { PID = 0x3f000000, A = PID, B, C, D, E, F, TIDS_END };
+enum { PID = 0x3f000000, A = PID, B, C, D, E, F, G, H, I, J, K, TIDS_END };
 
 static char directory[] = "/tmp/test_recorded_holders.XXXXXX";
 static char path[64];
@@ -41,6 +48,11 @@ static struct process_table *table;
 static struct config *config;
 static struct recorder recorder = { .is_serve_only = true };
 static struct wire_error error;
+
+static int64_t since_of(int32_t tid)
+{
+	return tid == H || tid == K ? LATE_NS : SINCE_NS;
+}
 
 static void wait_add(struct window *window, int32_t tid)
 {
@@ -60,31 +72,31 @@ static void wait_add(struct window *window, int32_t tid)
 
 		span->image = (uint32_t)window->n_images - 1;
 		span->state = STOPPED;
-		span->start_ns = SINCE_NS;
+		span->start_ns = since_of(tid);
 		span->wake_ns = span->end_ns = END_NS;
 	} else {
 		struct window_open *open = window_add_open(window);
 
 		open->image = (uint32_t)window->n_images - 1;
 		open->state = tid == C ? SLEEPING : STOPPED;
-		open->start_ns = SINCE_NS;
+		open->start_ns = since_of(tid);
 		open->wake_ns = INT64_MAX;
 	}
 }
 
-static void held_add(struct window *window, int32_t tid, int32_t holder)
+static void held_add(struct window *window, int32_t tid, int32_t holder, int64_t looked_ns)
 {
 	struct held_wait wait = {
 		.pid = PID,
 		.tid = tid,
 		.comm = "thread",
-		.since_ns = REAL_NS + SINCE_NS,
-		.looked_ns = holder ? LOOKED_NS : 0,
+		.since_ns = REAL_NS + since_of(tid),
+		.looked_ns = looked_ns,
 		.last_ns = REAL_NS + window->end_ns,
 		.reason = holder ? REASON_STOPPED : REASON_SLEEP,
 	};
 
-	if (tid == A && window->end_ns == WINDOWS * LENGTH_NS)
+	if ((tid == A && window->end_ns == WINDOWS * LENGTH_NS) || since_of(tid) > window->end_ns)
 		return;
 	if (holder) {
 		assert_true(asprintf(&wait.object, "/%d", tid) > 0);
@@ -96,6 +108,7 @@ static void held_add(struct window *window, int32_t tid, int32_t holder)
 static void window_write(struct store *store, size_t n)
 {
 	struct window *window = window_new();
+	const int64_t now_ns = LOOKED_NS + (int64_t)n * LENGTH_NS;
 	int32_t tid;
 
 	window->seq = n + 1;
@@ -105,12 +118,18 @@ static void window_write(struct store *store, size_t n)
 	window->end_ns = window->start_ns + LENGTH_NS;
 	window->real_offset_ns = REAL_NS;
 	for (tid = A; tid < TIDS_END; tid++)
-		wait_add(window, tid);
-	held_add(window, A, B);
-	held_add(window, B, C);
-	held_add(window, C, 0);
-	held_add(window, D, E);
-	held_add(window, E, D);
+		if (since_of(tid) < window->end_ns)
+			wait_add(window, tid);
+	held_add(window, A, B, LOOKED_NS);
+	held_add(window, B, C, LOOKED_NS);
+	held_add(window, C, 0, 0);
+	held_add(window, D, E, LOOKED_NS);
+	held_add(window, E, D, LOOKED_NS);
+	held_add(window, G, H, LOOKED_NS);
+	held_add(window, H, G, now_ns);
+	held_add(window, I, J, n + 1 == WINDOWS ? now_ns : LOOKED_NS);
+	held_add(window, J, K, now_ns);
+	held_add(window, K, I, now_ns);
 	window_seal(window);
 	store_add(store, window);
 	window_unref(window);
@@ -287,6 +306,41 @@ static void test_waits_of_a_moment(void **state)
 	answer_free(answer);
 }
 
+/* A holder that began to wait after it was looked up may have let go before: no chain of it. */
+static void test_a_holder_that_let_go(void **state)
+{
+	struct answer *answer = ask(true, "thread", WINDOWS);
+	const struct wire_row *row = row_of(answer, G);
+
+	assert_held(row, G, H);
+	assert_int_equal(row->chain.n, 0);
+	assert_int_not_equal(row->deadlock, 1);
+	row = row_of(answer, H);
+	assert_int_equal(row->chain.n, 1);
+	assert_int_equal(row->chain.v[0].tid, G);
+	assert_int_not_equal(row->deadlock, 1);
+	answer_free(answer);
+}
+
+/* A ring is a deadlock once all of it was looked up while all of it waited. */
+static void test_a_ring_is_looked_up_again(void **state)
+{
+	const struct wire_row *row;
+	struct answer *answer;
+	int32_t tid;
+	int last;
+
+	for (last = 2; last <= WINDOWS; last++) {
+		answer = ask(true, "thread", last);
+		for (tid = I; tid <= K; tid++) {
+			row = row_of(answer, tid);
+			assert_int_equal(row->chain.n, 2);
+			assert_int_equal(row->deadlock == 1, last == WINDOWS);
+		}
+		answer_free(answer);
+	}
+}
+
 /* The wait of A has ended by now: that it was held is known from before. */
 static void test_a_wait_that_has_ended(void **state)
 {
@@ -354,6 +408,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_of_a_moment),
+		cmocka_unit_test(test_a_holder_that_let_go),
+		cmocka_unit_test(test_a_ring_is_looked_up_again),
 		cmocka_unit_test(test_a_wait_that_has_ended),
 		cmocka_unit_test(test_lines_of_the_present),
 		cmocka_unit_test(test_sums_have_none),
