@@ -22,6 +22,13 @@
  */
 enum { KEPT = 4 * HOLDER_LOOKUPS, COST = 100, TRIES = 3 };
 
+/*
+ * A wait is looked up again after this time: others may hold what it is for by then. It is a bit
+ * less than two windows of the default length, so that every second window of a wait has what was
+ * just looked up.
+ */
+#define AGAIN_NS (9 * NS_PER_S)
+
 /* The starts of one wait, as two sessions measure them, differ by less than this. */
 #define SAME_NS (10 * NS_PER_MS)
 
@@ -31,11 +38,12 @@ _Static_assert((int)HELD_WAITS_MAX >= 2 * (int)HOLDER_LOOKUPS,
 
 /* A wait that was looked up. */
 struct kept {
-	int64_t start_ns;      /* CLOCK_MONOTONIC */
+	int64_t start_ns;      /* CLOCK_MONOTONIC, as the next two */
+	int64_t tried_ns;      /* when it was looked up last */
+	int64_t looked_ns;     /* when `wait` was found; 0: nothing was found */
 	uint64_t used;	       /* number of the last window that had the wait; 0: a free entry */
-	bool is_known;	       /* something was found */
-	unsigned int late;     /* number of look-ups that did not end in time */
-	struct held_wait wait; /* last_ns is not set */
+	unsigned int late;     /* number of last look-ups that did not end in time */
+	struct held_wait wait; /* looked_ns and last_ns are not set */
 };
 
 struct held_waits {
@@ -190,6 +198,16 @@ static void wait_init(const struct window *window, const struct window_open *ope
 	memcpy(wait->comm, image->comm, sizeof(wait->comm));
 }
 
+/* True if an answer says something. One without holders does not replace what was found before. */
+static bool answer_is_news(const struct holder_answer *answer, bool is_first)
+{
+	if (!answer->is_known || answer->unknown == holder_went_on)
+		return false;
+	if (answer->unknown == holder_took_too_long && !answer->n && !is_first)
+		return false;
+	return answer->object || answer->n || answer->unknown;
+}
+
 /* Keeps what was found about a wait, or that nothing was. */
 static void answer_keep(struct held_waits *held, const struct window *window,
 			struct candidate *candidate, const struct holder_answer *answer)
@@ -202,12 +220,13 @@ static void answer_keep(struct held_waits *held, const struct window *window,
 	kept->late = answer->is_known ? 0 : kept->late + 1;
 	kept->used = held->windows;
 	kept->start_ns = candidate->open->start_ns;
-	wait_init(window, candidate->open, candidate->reason, wait);
-	kept->is_known = answer->is_known && answer->unknown != holder_went_on &&
-			 (answer->object || answer->n || answer->unknown);
-	if (!kept->is_known)
+	kept->tried_ns = clock_ns(CLOCK_MONOTONIC);
+	wait->tid = window->images[candidate->open->image].tid;
+	if (!answer_is_news(answer, !kept->looked_ns))
 		return;
-	wait->looked_ns = clock_ns(CLOCK_REALTIME);
+	kept->looked_ns = kept->tried_ns;
+	held_wait_fini(wait);
+	wait_init(window, candidate->open, candidate->reason, wait);
 	wait->object = text_copy(answer->object);
 	wait->unknown = text_copy(answer->unknown);
 	wait->more = (uint32_t)answer->more;
@@ -228,19 +247,33 @@ struct look_up {
 	size_t n;
 };
 
-/* Adds the candidates whose look-up did not end in time before, or those that had none. */
+/* Which candidates are looked up, in this order. */
+enum turn { TURN_FIRST, TURN_AGAIN, TURN_LATE, TURNS };
+
+/* Returns when it is a candidate's turn; TURNS: not now. */
+static enum turn turn_of(const struct candidate *candidate, int64_t now_ns)
+{
+	const struct kept *kept = candidate->kept;
+
+	if (!kept)
+		return TURN_FIRST;
+	/* One that hangs must not keep others from being looked up. */
+	if (kept->late)
+		return kept->late < TRIES ? TURN_LATE : TURNS;
+	return now_ns - kept->tried_ns >= AGAIN_NS ? TURN_AGAIN : TURNS;
+}
+
+/* Adds the candidates whose turn it is, as far as there is room. */
 static void look_up_add(struct look_up *look_up, const struct window *window,
-			struct candidate *candidates, size_t n, bool is_late)
+			struct candidate *candidates, size_t n, enum turn turn, int64_t now_ns)
 {
 	struct process_info info;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && look_up->n < HOLDER_LOOKUPS; i++) {
 		const struct window_image *image = &window->images[candidates[i].open->image];
-		const struct kept *kept = candidates[i].kept;
 
-		if (is_late ? !kept || kept->is_known || !kept->late || kept->late >= TRIES
-			    : kept != NULL)
+		if (turn_of(&candidates[i], now_ns) != turn)
 			continue;
 		process_info(image->process, &info);
 		look_up->questions[look_up->n] = (struct holder_question){
@@ -275,19 +308,19 @@ static int64_t pause_of(int64_t took_ns, int64_t cpu_ns)
 	return COST * (cpu_ns > took_ns / 10 ? cpu_ns : took_ns / 10);
 }
 
-/* Looks up the candidates that were not looked up yet, unless the last look-ups took too long. */
+/* Looks up the candidates whose turn it is, unless the last look-ups took too long. */
 static void candidates_look_up(struct held_waits *held, const struct window *window,
 			       struct candidate *candidates, size_t n)
 {
 	const int64_t begun_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = children_ns();
 	struct look_up look_up = {};
+	enum turn turn;
 	int64_t ended_ns;
 	size_t i;
 	int r;
 
-	look_up_add(&look_up, window, candidates, n, false);
-	/* One that hangs must not keep others from being looked up. */
-	look_up_add(&look_up, window, candidates, n, true);
+	for (turn = 0; turn < TURNS; turn++)
+		look_up_add(&look_up, window, candidates, n, turn, begun_ns);
 	if (!look_up.n || begun_ns < held->next_ns)
 		return;
 	r = holder_find(look_up.questions, look_up.n, HOLDER_FOR_WINDOW, look_up.answers);
@@ -338,21 +371,23 @@ static int window_fill(struct window *window, const struct candidate *candidates
 	int r = 0;
 
 	for (i = 0; i < n && !r; i++) {
-		if (!candidates[i].kept || !candidates[i].kept->is_known)
+		const struct kept *kept = candidates[i].kept;
+
+		if (!kept || !kept->looked_ns)
 			continue;
-		r = held_wait_copy(&candidates[i].kept->wait, &copy);
+		r = held_wait_copy(&kept->wait, &copy);
 		if (r)
 			break;
-		/* The clock may have been set since the look-up: both times are by this window's.
-		 */
+		/* The clock may have been set since the look-up: all times are by this window's. */
 		copy.since_ns = candidates[i].open->start_ns + window->real_offset_ns;
+		copy.looked_ns = kept->looked_ns + window->real_offset_ns;
 		copy.last_ns = window->end_ns + window->real_offset_ns;
 		r = window_held_put(&window->held, &copy);
 	}
 	for (i = 0; i < n && !r; i++) {
 		const struct kept *kept = candidates[i].kept;
 
-		if (kept && kept->is_known && kept->wait.n_by == 1 && !kept->wait.more)
+		if (kept && kept->looked_ns && kept->wait.n_by == 1 && !kept->wait.more)
 			r = holder_add_wait(window, kept->wait.by[0].tid);
 	}
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looks up the long waits of made-up windows, with a made-up holder_find(): which waits are looked
- * up, how often, and what the windows have of it.
+ * Looks up the long waits of made-up windows, with a made-up holder_find() and clock: which waits
+ * are looked up, how often, and what the windows have of it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -34,7 +35,22 @@ static struct {
 	size_t n, calls, answered;
 	int r;
 	int64_t takes_ns;
+	int32_t holder;	     /* of all objects; 0: the thread behind the one that waits */
+	const char *unknown; /* why nobody is known */
 } find;
+
+static int64_t later_ns; /* by so much the clocks are ahead */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+	int r = __real_clock_gettime(clock, out);
+
+	*out = timespec_ns((int64_t)out->tv_sec * NS_PER_S + out->tv_nsec + later_ns);
+	return r;
+}
 
 int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
 		       struct holder_answer *answers);
@@ -53,10 +69,13 @@ int __wrap_holder_find(const struct holder_question *questions, size_t n, enum h
 		usleep((useconds_t)(find.takes_ns / NS_PER_US));
 	for (i = 0; i < n && i < find.answered && !find.r; i++) {
 		answers[i].is_known = true;
+		answers[i].unknown = find.unknown;
+		if (find.unknown)
+			continue;
 		assert_true(asprintf(&answers[i].object, "/%d", questions[i].tid) > 0);
 		answers[i].n = 1;
 		answers[i].holders[0].pid = questions[i].pid;
-		answers[i].holders[0].tid = questions[i].tid + 1;
+		answers[i].holders[0].tid = find.holder ? find.holder : questions[i].tid + 1;
 		strcpy(answers[i].holders[0].comm, "holder");
 	}
 	return find.r;
@@ -128,7 +147,18 @@ static void find_again(struct held_waits *held, struct window *window, size_t ca
 	assert_int_equal(find.calls, calls + 1);
 }
 
-static void test_long_waits_are_looked_up_once(void **state)
+/* Asks about the n-th window, in which the wait of PID goes on, some seconds after the last one. */
+static struct window *window_later(struct held_waits *held, int64_t n, int64_t seconds)
+{
+	struct window *window = window_make(n);
+
+	later_ns += seconds * NS_PER_S;
+	wait_add(window, PID, 2 * NS_PER_S, STOPPED);
+	held_waits_find(held, window);
+	return window;
+}
+
+static void test_long_waits_are_looked_up(void **state)
 {
 	struct held_waits *held = held_waits_new();
 	struct window *window = window_make(0);
@@ -155,9 +185,7 @@ static void test_long_waits_are_looked_up_once(void **state)
 	window_unref(window);
 	/* The windows that follow have it, too, until it ends. */
 	for (n = 1; n < 5; n++) {
-		window = window_make(n);
-		wait_add(window, PID, 2 * NS_PER_S, STOPPED);
-		held_waits_find(held, window);
+		window = window_later(held, n, 1);
 		assert_int_equal(find.calls, 1);
 		assert_int_equal(held_of(window, PID)->last_ns, REAL_NS + window->end_ns);
 		window_unref(window);
@@ -169,6 +197,57 @@ static void test_long_waits_are_looked_up_once(void **state)
 	assert_int_equal(find.n, 1);
 	window_unref(window);
 	held_waits_free(held);
+}
+
+/* Others may hold what a wait is for after a while, and the window says when that was looked up. */
+static void test_long_waits_are_looked_up_again(void **state)
+{
+	struct held_waits *held = held_waits_new();
+	struct window *window = window_later(held, 0, 0);
+	int64_t first_ns = held_of(window, PID)->looked_ns;
+
+	window_unref(window);
+	find.holder = PID + 7;
+	window = window_later(held, 1, 5);
+	assert_int_equal(find.calls, 1);
+	assert_int_equal(held_of(window, PID)->by[0].tid, PID + 1);
+	assert_int_equal(held_of(window, PID)->looked_ns, first_ns);
+	window_unref(window);
+	window = window_later(held, 2, 5);
+	find_again(held, window, 1);
+	assert_int_equal(held_of(window, PID)->by[0].tid, PID + 7);
+	assert_true(held_of(window, PID)->looked_ns >= first_ns + 10 * NS_PER_S);
+	window_unref(window);
+	held_waits_free(held);
+}
+
+/* A look-up that found nothing is done again, and takes nothing from what was found before. */
+static void test_nothing_found(void **state)
+{
+	static const char *const unknown[] = { holder_went_on, holder_took_too_long };
+	struct held_waits *held;
+	struct window *window;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(unknown); i++) {
+		held = held_waits_new();
+		find.unknown = unknown[i];
+		window = window_later(held, 0, 0);
+		assert_int_equal(window->held.n, i);
+		window_unref(window);
+		find.unknown = NULL;
+		window = window_later(held, 1, 10);
+		find_again(held, window, 3 * i + 1);
+		assert_int_equal(held_of(window, PID)->by[0].tid, PID + 1);
+		assert_null(held_of(window, PID)->unknown);
+		window_unref(window);
+		find.unknown = unknown[i];
+		window = window_later(held, 2, 10);
+		find_again(held, window, 3 * i + 2);
+		assert_int_equal(held_of(window, PID)->by[0].tid, PID + 1);
+		window_unref(window);
+		held_waits_free(held);
+	}
 }
 
 static void test_who_is_left_out(void **state)
@@ -299,8 +378,10 @@ static void test_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_long_waits_are_looked_up_once, set_up,
+		cmocka_unit_test_setup_teardown(test_long_waits_are_looked_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_long_waits_are_looked_up_again, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_nothing_found, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_wait_of_a_holder, set_up, tear_down),
