@@ -16,9 +16,10 @@
 
 /*
  * KEPT: the maximum number of waits of which is known what was found; a few times HOLDER_LOOKUPS,
- * as there can be several sessions. COST: look-ups pause for this many times the CPU time of the
- * last ones, and for a tenth of that many times as long as they took. TRIES: how often a wait is
- * looked up at most if that does not end in time.
+ * as there can be several sessions, and as those that are known must not keep others out. COST:
+ * look-ups pause for this many times the CPU time of the last ones, and for a tenth of that many
+ * times as long as they took. TRIES: how often a wait is looked up at most if that does not end in
+ * time.
  */
 enum { KEPT = 4 * HOLDER_LOOKUPS, COST = 100, TRIES = 3 };
 
@@ -34,7 +35,7 @@ enum { KEPT = 4 * HOLDER_LOOKUPS, COST = 100, TRIES = 3 };
 
 _Static_assert((int)HELD_BY_MAX == (int)HOLDER_SHOWN, "each answer fits");
 _Static_assert((int)HELD_WAITS_MAX >= 2 * (int)HOLDER_LOOKUPS,
-	       "each wait and that of its holder fit");
+	       "each wait of one look-up and that of its holder fit");
 
 /* A wait that was looked up. */
 struct kept {
@@ -115,8 +116,8 @@ static int compare_candidates(const void *a, const void *b)
 }
 
 /*
- * Sets *out to the window's candidates, at most HOLDER_LOOKUPS of them; the caller frees them.
- * Returns how many there are, 0 also without memory.
+ * Sets *out to the window's candidates, at most KEPT of them; the caller frees them. Returns how
+ * many there are, 0 also without memory.
  */
 static size_t candidates_find(const struct window *window, struct candidate **out)
 {
@@ -134,7 +135,7 @@ static size_t candidates_find(const struct window *window, struct candidate **ou
 			all[n++] = one;
 	qsort(all, n, sizeof(*all), compare_candidates);
 	*out = all;
-	return n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS;
+	return n < KEPT ? n : KEPT;
 }
 
 /* Returns what was found about a wait; NULL if it was not looked up. */
@@ -363,33 +364,25 @@ static int holder_add_wait(struct window *window, int32_t tid)
 	return 0;
 }
 
-/* Adds to the window what was found. Returns 0 or -ENOMEM. */
-static int window_fill(struct window *window, const struct candidate *candidates, size_t n)
+/* Adds what was found about a wait to the window, if anything was. Returns 0 or -ENOMEM. */
+static int window_put(struct window *window, const struct candidate *candidate)
 {
+	const struct kept *kept = candidate->kept;
 	struct held_wait copy;
-	size_t i;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < n && !r; i++) {
-		const struct kept *kept = candidates[i].kept;
-
-		if (!kept || !kept->looked_ns)
-			continue;
-		r = held_wait_copy(&kept->wait, &copy);
-		if (r)
-			break;
-		/* The clock may have been set since the look-up: all times are by this window's. */
-		copy.since_ns = candidates[i].open->start_ns + window->real_offset_ns;
-		copy.looked_ns = kept->looked_ns + window->real_offset_ns;
-		copy.last_ns = window->end_ns + window->real_offset_ns;
-		r = window_held_put(&window->held, &copy);
-	}
-	for (i = 0; i < n && !r; i++) {
-		const struct kept *kept = candidates[i].kept;
-
-		if (kept && kept->looked_ns && kept->wait.n_by == 1 && !kept->wait.more)
-			r = holder_add_wait(window, kept->wait.by[0].tid);
-	}
+	if (!kept || !kept->looked_ns)
+		return 0;
+	r = held_wait_copy(&kept->wait, &copy);
+	if (r)
+		return r;
+	/* The clock may have been set since the look-up: all times are by this window's. */
+	copy.since_ns = candidate->open->start_ns + window->real_offset_ns;
+	copy.looked_ns = kept->looked_ns + window->real_offset_ns;
+	copy.last_ns = window->end_ns + window->real_offset_ns;
+	r = window_held_put(&window->held, &copy);
+	if (!r && kept->wait.n_by == 1 && !kept->wait.more && window->held.n < HELD_WAITS_MAX)
+		r = holder_add_wait(window, kept->wait.by[0].tid);
 	return r;
 }
 
@@ -397,6 +390,7 @@ void held_waits_find(struct held_waits *held, struct window *window)
 {
 	_cleanup_(freep) struct candidate *candidates = NULL;
 	size_t n, i;
+	int r = 0;
 
 	if (!probe_kind_has(window->kind, PROBE_OPEN_WAITS))
 		return;
@@ -411,6 +405,8 @@ void held_waits_find(struct held_waits *held, struct window *window)
 			candidates[i].kept->used = held->windows;
 	}
 	candidates_look_up(held, window, candidates, n);
-	if (window_fill(window, candidates, n))
-		log_err(-ENOMEM, "keep the holders of long waits");
+	for (i = 0; i < n && !r && window->held.n < HELD_WAITS_MAX; i++)
+		r = window_put(window, &candidates[i]);
+	if (r)
+		log_err(r, "keep the holders of long waits");
 }

@@ -271,22 +271,33 @@ static void test_who_is_left_out(void **state)
 	held_waits_free(held);
 }
 
-/* Of more waits than fit, those that began first are looked up. */
+/*
+ * Of more waits than fit, those that began first are looked up first, and then others: what is
+ * known keeps none out.
+ */
 static void test_limit(void **state)
 {
 	struct held_waits *held = held_waits_new();
 	struct window *window = window_make(0);
-	int32_t i;
+	int32_t i, n = 3 * HOLDER_LOOKUPS;
+	size_t calls;
 
-	for (i = 0; i < 3 * HOLDER_LOOKUPS; i++)
+	for (i = 0; i < n; i++)
 		wait_add(window, PID + 2 * i, 3 * NS_PER_S - i, STOPPED);
+	for (calls = 0; calls < 3; calls++) {
+		n -= HOLDER_LOOKUPS;
+		find_again(held, window, calls);
+		assert_int_equal(find.n, HOLDER_LOOKUPS);
+		assert_int_equal(find.questions[0].tid, PID + 2 * (n + HOLDER_LOOKUPS - 1));
+		assert_int_equal(find.questions[HOLDER_LOOKUPS - 1].tid, PID + 2 * n);
+		if (calls == 2)
+			break;
+		for (i = 0; i < 3 * HOLDER_LOOKUPS; i++)
+			assert_int_equal(held_of(window, PID + 2 * i) != NULL, i >= n);
+	}
+	assert_int_equal(window->held.n, HELD_WAITS_MAX);
 	held_waits_find(held, window);
-	assert_int_equal(find.n, HOLDER_LOOKUPS);
-	assert_int_equal(window->held.n, HOLDER_LOOKUPS);
-	for (i = 0; i < 3 * HOLDER_LOOKUPS; i++)
-		assert_int_equal(held_of(window, PID + 2 * i) != NULL, i >= 2 * HOLDER_LOOKUPS);
-	held_waits_find(held, window);
-	assert_int_equal(find.calls, 1);
+	assert_int_equal(find.calls, 3);
 	window_unref(window);
 	held_waits_free(held);
 }
