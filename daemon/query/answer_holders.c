@@ -59,17 +59,27 @@ static int unknown_say(struct arena *arena, struct aggregate_group **groups, siz
 	return 0;
 }
 
+/* Which waits are looked up, in this order: that of the screens. */
+enum turn { TURN_LOCKS, TURN_OTHERS, TURN_IDLE, TURNS };
+
+static enum turn turn_of(const struct aggregate_group *group)
+{
+	if (group->is_idle)
+		return TURN_IDLE;
+	return held_is_lock(reason_of(group)) ? TURN_LOCKS : TURN_OTHERS;
+}
+
 /*
- * Adds the waits that have holders, those that are idle or the others, as far as there is room.
- * Returns how many there was no room for.
+ * Adds the waits that have holders and whose turn it is, as far as there is room. Returns how many
+ * there was no room for.
  */
 static size_t search_add(struct search *search, struct aggregate_group **groups, size_t n,
-			 bool is_idle)
+			 enum turn turn)
 {
 	size_t left_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (groups[i]->is_idle != is_idle || !has_holders(groups[i]))
+		if (turn_of(groups[i]) != turn || !has_holders(groups[i]))
 			continue;
 		if (search->n == HOLDER_LOOKUPS) {
 			left_out++;
@@ -236,8 +246,8 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
 	r = unknown_say(answer->arena, groups, n);
 	if (r)
 		return r;
-	*left_out = search_add(search, groups, n, false);
-	*left_out += search_add(search, groups, n, true);
+	for (enum turn turn = 0; turn < TURNS; turn++)
+		*left_out += search_add(search, groups, n, turn);
 	r = search->n
 		    ? holder_find(search->questions, search->n, HOLDER_FOR_ANSWER, search->answers)
 		    : 0;

@@ -385,6 +385,26 @@ static void test_lines_of_the_present(void **state)
 	answer_free(answer);
 }
 
+/* Locks are looked up first, and what is idle last. */
+static void test_the_order_of_look_ups(void **state)
+{
+	struct answer *answer = ask(true, "thread", 2);
+	struct aggregate_group **groups;
+	size_t n, i;
+
+	groups = aggregate_groups(answer->aggregate, &n);
+	for (i = 0; i < n; i++) {
+		groups[i]->has_reason = true;
+		groups[i]->reason = groups[i]->tid == F ? REASON_FLOCK : REASON_PIPE_READ;
+		groups[i]->is_idle = groups[i]->tid == A;
+	}
+	look_up(answer, &n);
+	assert_int_equal(find.n, n);
+	assert_int_equal(find.questions[0].tid, F);
+	assert_int_equal(find.questions[n - 1].tid, A);
+	answer_free(answer);
+}
+
 /* Rows that are sums over several reasons or threads have no object of their own. */
 static void test_sums_have_none(void **state)
 {
@@ -412,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_a_ring_is_looked_up_again),
 		cmocka_unit_test(test_a_wait_that_has_ended),
 		cmocka_unit_test(test_lines_of_the_present),
+		cmocka_unit_test(test_the_order_of_look_ups),
 		cmocka_unit_test(test_sums_have_none),
 	};
 
