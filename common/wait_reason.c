@@ -46,6 +46,22 @@ enum wait_reason wait_reason_find(const char *word)
 	return reason;
 }
 
+bool wait_reason_is_lock(enum wait_reason reason)
+{
+	switch (reason) {
+	case REASON_MUTEX:
+	case REASON_RWLOCK:
+	case REASON_PI_MUTEX:
+	case REASON_SYSV_SEM:
+	case REASON_FLOCK:
+	case REASON_FCNTL:
+	case REASON_FILE_LOCK:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Returns the word that is most like the text: at most about a third of it is wrong. Or NULL. */
 static const char *word_near(const char *text)
 {

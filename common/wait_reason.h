@@ -7,6 +7,8 @@
  * Constant tables; any thread.
  */
 
+#include <stdbool.h>
+
 /*
  * X(NAME, word, text) for each reason, in the order of stackctl(1), which has the same words. The
  * text can follow "waits for". The words are on the wire: a word never changes its meaning.
@@ -157,6 +159,9 @@ const char *wait_reason_text(enum wait_reason reason);
 
 /* Returns the reason that a word stands for; WAIT_REASON_N for NULL and for other words. */
 enum wait_reason wait_reason_find(const char *word);
+
+/* True if a wait for this reason is one for a lock of a program or of a file: another has it. */
+bool wait_reason_is_lock(enum wait_reason reason);
 
 enum { WAIT_REASON_REFUSAL_LEN = 160 };
 

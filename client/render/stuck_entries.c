@@ -8,6 +8,7 @@
 
 #include "client/base/term.h"
 #include "common/base.h"
+#include "common/wait_reason.h"
 
 /*
  * An uninterruptible wait is urgent if it has lasted this long, in ns. A shorter one may just mean
@@ -114,13 +115,7 @@ static int compare_entries(const void *a, const void *b)
 /* True if the row waits for a lock of a program or of a file: another one holds it. */
 static bool row_is_for_lock(const struct wire_row *row)
 {
-	static const char *const words[] = { "flock",	 "fcntl",  "file-lock", "mutex",
-					     "pi-mutex", "rwlock", "sysv-sem" };
-
-	for (size_t i = 0; row->reason && i < ARRAY_SIZE(words); i++)
-		if (strcmp(row->reason, words[i]) == 0)
-			return true;
-	return row->deadlock == 1;
+	return wait_reason_is_lock(wait_reason_find(row->reason)) || row->deadlock == 1;
 }
 
 static enum urgency row_urgency(const struct wire_row *row)

@@ -66,7 +66,7 @@ static enum turn turn_of(const struct aggregate_group *group)
 {
 	if (group->is_idle)
 		return TURN_IDLE;
-	return held_is_lock(reason_of(group)) ? TURN_LOCKS : TURN_OTHERS;
+	return wait_reason_is_lock(reason_of(group)) ? TURN_LOCKS : TURN_OTHERS;
 }
 
 /*
@@ -205,7 +205,7 @@ static void chain_make(const struct waits *waits, const struct link *first,
 		if (next.step.tid == first->step.tid) {
 			/* One that holds the other end itself may have a signal handler or a
 			 * timeout. */
-			found->is_deadlock = (i > 0 || held_is_lock(first->step.reason)) &&
+			found->is_deadlock = (i > 0 || wait_reason_is_lock(first->step.reason)) &&
 					     looked_ns >= newest_ns;
 			return;
 		}

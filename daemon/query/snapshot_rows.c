@@ -207,22 +207,6 @@ enum { TASK_WAKEKILL = 0x100 };
 #define URGENT_D_NS    (5 * NS_PER_S)
 #define URGENT_LOCK_NS NS_PER_S
 
-static bool is_lock(enum wait_reason reason)
-{
-	switch (reason) {
-	case REASON_FLOCK:
-	case REASON_FCNTL:
-	case REASON_FILE_LOCK:
-	case REASON_MUTEX:
-	case REASON_PI_MUTEX:
-	case REASON_RWLOCK:
-	case REASON_SYSV_SEM:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /*
  * True if rows are by line, and the longest wait of the group most likely holds up the program: it
  * is for a lock, or in the state D so that no signal ends it, and too long for that.
@@ -236,7 +220,8 @@ static bool group_is_urgent(const struct aggregate_group *group)
 		return false;
 	if (is_d && group->open && !(group->state & TASK_WAKEKILL) && group->max_ns >= URGENT_D_NS)
 		return true;
-	return group->has_reason && is_lock(group->reason) && group->max_ns >= URGENT_LOCK_NS;
+	return group->has_reason && wait_reason_is_lock(group->reason) &&
+	       group->max_ns >= URGENT_LOCK_NS;
 }
 
 /* Throttled time is not sampled. */

@@ -108,7 +108,8 @@ static bool candidate_make(const struct window *window, const struct window_open
 static int compare_candidates(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
-	const bool x_is_lock = held_is_lock(x->reason), y_is_lock = held_is_lock(y->reason);
+	const bool x_is_lock = wait_reason_is_lock(x->reason),
+		   y_is_lock = wait_reason_is_lock(y->reason);
 
 	if (x_is_lock != y_is_lock)
 		return x_is_lock ? -1 : 1;

@@ -137,27 +137,13 @@ int window_held_add(struct window_held *sum, const struct window_held *other)
 	return r;
 }
 
-bool held_is_lock(enum wait_reason reason)
-{
-	switch (reason) {
-	case REASON_MUTEX:
-	case REASON_RWLOCK:
-	case REASON_PI_MUTEX:
-	case REASON_FLOCK:
-	case REASON_FCNTL:
-	case REASON_FILE_LOCK:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Compares waits for qsort(): those that stay first come first. */
 static int compare_worth(const void *a, const void *b)
 {
 	const struct held_wait *x = a, *y = b;
 	const int64_t x_ns = x->last_ns - x->since_ns, y_ns = y->last_ns - y->since_ns;
-	const bool x_is_lock = held_is_lock(x->reason), y_is_lock = held_is_lock(y->reason);
+	const bool x_is_lock = wait_reason_is_lock(x->reason),
+		   y_is_lock = wait_reason_is_lock(y->reason);
 
 	if (x_is_lock != y_is_lock)
 		return x_is_lock ? -1 : 1;

@@ -82,9 +82,6 @@ const struct held_wait *window_held_find(const struct window_held *held, int32_t
 /* Returns the wait of a thread that went on at this moment; NULL if the list has none. */
 const struct held_wait *window_held_at(const struct window_held *held, int32_t tid, int64_t at_ns);
 
-/* True if a wait for this reason is one for a lock. */
-bool held_is_lock(enum wait_reason reason);
-
 /* Returns the memory of the waits, in bytes. */
 size_t window_held_bytes(const struct window_held *held);
 

@@ -9,9 +9,9 @@
 #include "common/arena.h"
 #include "common/base.h"
 #include "common/text.h"
+#include "common/wait_reason.h"
 #include "daemon/query/own_process.h"
 #include "daemon/window/task_state.h"
-#include "daemon/window/window_held.h"
 #include "fleet/base/tsv.h"
 
 /* The bits of a task state that tell killable waits from other uninterruptible ones. */
@@ -392,7 +392,8 @@ const char *groups_line_function(const struct group *group)
 bool groups_line_is_urgent(const struct group *group)
 {
 	return group->is_line && !group->idle && !group->own && group->reason[0] &&
-	       group->max_ns >= URGENT_LOCK_NS && held_is_lock(wait_reason_find(group->reason));
+	       group->max_ns >= URGENT_LOCK_NS &&
+	       wait_reason_is_lock(wait_reason_find(group->reason));
 }
 
 /* Sets what a row by line is called: the name of its threads, without digits, and the function. */

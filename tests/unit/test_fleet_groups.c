@@ -311,6 +311,16 @@ static void test_texts_stay_out_of_sql(void **state)
 	}
 }
 
+/* A line that is urgent on a host is so in a fleet. */
+static void test_locks_are_urgent(void **state)
+{
+	struct group group = { .is_line = true, .reason = "sysv-sem", .max_ns = NS_PER_S };
+
+	assert_true(groups_line_is_urgent(&group));
+	group.reason = "sem";
+	assert_false(groups_line_is_urgent(&group));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_great_numbers_stay_numbers),
 		cmocka_unit_test(test_shards_share_the_limit),
 		cmocka_unit_test(test_texts_stay_out_of_sql),
+		cmocka_unit_test(test_locks_are_urgent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

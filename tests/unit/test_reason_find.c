@@ -196,6 +196,20 @@ static void test_words(void **state)
 	assert_null(wait_reason_text(REASON_UNKNOWN));
 }
 
+static void test_locks(void **state)
+{
+	static const char *const words[] = { "mutex", "rwlock",	   "pi-mutex", "flock",
+					     "fcntl", "file-lock", "sysv-sem" };
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < WAIT_REASON_N; i++)
+		n += wait_reason_is_lock(i);
+	assert_int_equal(n, ARRAY_SIZE(words));
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		assert_true(wait_reason_is_lock(wait_reason_find(words[i])));
+	assert_false(wait_reason_is_lock(WAIT_REASON_N));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_stacks_that_are_not_whole),
 		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_locks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
