@@ -180,7 +180,8 @@ static bool link_next(const struct waits *waits, const struct link *link, struct
 	const struct aggregate_group *group = wait_of(waits->groups, waits->n_groups, link->holder);
 	const struct held_wait *wait = NULL;
 
-	if (link->holder && !waits->n_groups)
+	/* A filter leaves the groups of other processes out, but not what was recorded. */
+	if (link->holder && !(group && group->holders))
 		wait = window_held_at(aggregate_held(waits->aggregate), link->holder, waits->at_ns);
 	if (!group && !wait)
 		return false;

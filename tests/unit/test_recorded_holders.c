@@ -225,12 +225,15 @@ static struct aggregate_group **look_up(struct answer *answer, size_t *n_out)
 	return groups;
 }
 
-/* Asks about the windows up to the end of window `last`. */
-static struct answer *ask(bool is_open, const char *by, int64_t last)
+/* Asks about the windows up to the end of window `last`, and about thread `tid` unless that is 0.
+ */
+static struct answer *ask_about(bool is_open, const char *by, int64_t last, int64_t tid)
 {
 	static const struct query_peer root = { .is_root = true };
+	struct wire_filter filter = wire_filter_absent();
 	const struct wire_snapshot_request request = {
 		.probe = "offcpu",
+		.filter = &filter,
 		.by = by,
 		.window_ns = WIRE_ABSENT,
 		.since_ns = REAL_NS,
@@ -246,8 +249,14 @@ static struct answer *ask(bool is_open, const char *by, int64_t last)
 	};
 	struct answer *answer = NULL;
 
+	filter.tids = (struct int_list){ .v = &tid, .n = tid != 0 };
 	assert_int_equal(query_snapshot(&recorder, &root, &request, &answer, &error), 0);
 	return answer;
+}
+
+static struct answer *ask(bool is_open, const char *by, int64_t last)
+{
+	return ask_about(is_open, by, last, 0);
 }
 
 /* Returns the row whose longest wait is that of a thread. It is valid until the next call. */
@@ -385,6 +394,33 @@ static void test_lines_of_the_present(void **state)
 	answer_free(answer);
 }
 
+/* The wait of a holder that the filter leaves out is that which was recorded, also in a ring. */
+static void test_holders_outside_the_filter(void **state)
+{
+	static const struct {
+		int32_t tid, next;
+		size_t steps;
+		bool is_deadlock;
+	} cases[] = { { A, B, 2, false }, { D, E, 1, true } };
+	const struct group_holders *found;
+	struct answer *answer;
+	size_t n, i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		answer = ask_about(true, "thread", 2, cases[i].tid);
+		found = look_up(answer, &n)[0]->holders;
+		assert_int_equal(n, 1);
+		assert_int_equal(find.n, 1);
+		assert_int_equal(found->looked_ns, 0);
+		assert_int_equal(found->n_steps, cases[i].steps);
+		assert_int_equal(found->steps[0].tid, cases[i].next);
+		assert_int_equal(found->steps[0].pid, PID);
+		assert_int_equal(found->steps[0].ns, 2 * LENGTH_NS - SINCE_NS);
+		assert_int_equal(found->is_deadlock, cases[i].is_deadlock);
+		answer_free(answer);
+	}
+}
+
 /* Locks are looked up first, and what is idle last. */
 static void test_the_order_of_look_ups(void **state)
 {
@@ -432,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_a_ring_is_looked_up_again),
 		cmocka_unit_test(test_a_wait_that_has_ended),
 		cmocka_unit_test(test_lines_of_the_present),
+		cmocka_unit_test(test_holders_outside_the_filter),
 		cmocka_unit_test(test_the_order_of_look_ups),
 		cmocka_unit_test(test_sums_have_none),
 	};
