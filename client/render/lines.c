@@ -109,6 +109,13 @@ static char *reasons_text(const struct wire_row *row)
 	return text;
 }
 
+const char *row_longest(const struct wire_row *row)
+{
+	int64_t open = row->open > 0 ? row->open : 0;
+
+	return row->processes > 1 || row->count + open > 1 ? "longest " : "";
+}
+
 char *row_why(const struct wire_row *row)
 {
 	_cleanup_(freep) char *object = name_escape(row->object ? row->object : "");
@@ -122,9 +129,9 @@ char *row_why(const struct wire_row *row)
 	if (row->own == 1)
 		return must_printf("for its own work%s", idle);
 	if (reason_text(row->reason))
-		return must_printf("%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
-				   has_letter ? " " : "", row->reason, object[0] ? " " : "", object,
-				   idle);
+		return must_printf("%s%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
+				   has_letter ? " " : "", row->reason, object[0] ? " " : "",
+				   object[0] ? row_longest(row) : "", object, idle);
 	state = row->reasons.n > 0 ? reasons_text(row) : name_escape(state_word(row));
 	return must_printf("%s%s", state, idle);
 }

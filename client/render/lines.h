@@ -32,6 +32,12 @@ char *row_why(const struct wire_row *row);
 char *row_function(const struct view *view, const struct wire_row *row);
 
 /*
+ * Returns "longest " if a row stands for several waits, else "": what is known of the object and
+ * its holders is about the longest wait only, others may be for other objects.
+ */
+const char *row_longest(const struct wire_row *row);
+
+/*
  * Returns "as of 14:00:00 " if the holders of a row were looked up before the end of the range, at
  * which others may have held what it waits for; else "". The caller frees it.
  */

@@ -218,7 +218,7 @@ static char *holder_words(const struct view *view, const struct wire_row *row, i
 		return row_function(view, row);
 	name = name_escape(holder->comm);
 	as_of = holders_as_of(row, end);
-	return must_printf("%sheld by %s(%" PRId64 ")", as_of, name,
+	return must_printf("%s%sheld by %s(%" PRId64 ")", as_of, row_longest(row), name,
 			   holder->tid > 0 ? holder->tid : holder->pid);
 }
 

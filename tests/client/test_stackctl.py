@@ -888,6 +888,21 @@ class Client(unittest.TestCase):
         for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) ", " others "):
             self.assertIn(who, out)
 
+    def test_the_object_of_several_waits(self):
+        """A row of several waits says that object and holder are those of the longest one."""
+        held = {"reason": "flock", "object": "/run/lock", "holders": [{"pid": 31040, "comm": "backup-job"}],
+                "urgent": True}
+        for of, words in (({"count": 0, "open": 1}, ""), ({"count": 1, "open": 1}, "longest "),
+                          ({"count": 0, "open": 1, "processes": 9}, "longest ")):
+            self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(**held, **of)])}]
+            self.assertIn(f" S flock {words}/run/lock ", self.run_it("snapshot", "offcpu")[1])
+            self.answer_screen(["db", "x" * 100])
+            self.daemon.replies["Overview"][0]["parameters"]["rows"][1].update({**held, **of})
+            self.assertIn(f" {words}held by backup-job(31040)", self.run_it("snapshot")[1])
+            lines = self.lines_on_terminal(80, "snapshot")
+            first = next(i for i, line in enumerate(lines) if line.startswith(" blocked")) + 1
+            self.assertRegex(lines[first], rf" {words[:4] or 'held'}\S* ?\.\.\(31040\)$")
+
     def test_parts_of_requests_are_no_layer(self):
         """Where only disks are recorded, an overview has no queue of a disk as a layer above it."""
         self.answer_screen(["db"])
