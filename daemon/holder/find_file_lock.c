@@ -11,9 +11,9 @@
 #include "daemon/host/file_lock.h"
 
 /*
- * LOCKS_BYTES, FDINFO_BYTES: as much of /proc/locks and of a descriptor's fdinfo, with a line for
- * each of its locks, is read. FDS_MAX: the maximum number of descriptors that are looked at for one
- * lock.
+ * LOCKS_BYTES, FDINFO_BYTES: as much of /proc/locks (some 20,000 locks) and of a descriptor's
+ * fdinfo, with a line for each of its locks, is read. FDS_MAX: the maximum number of descriptors
+ * that are looked at for one lock.
  */
 enum { LOCKS_BYTES = 1 << 20, FDINFO_BYTES = 1 << 18, FDS_MAX = 100000 };
 
@@ -119,12 +119,28 @@ static size_t wanted_find(const struct task *task, const char *text, uint64_t in
 	return n;
 }
 
+/* Why not all holders are known where /proc/locks is longer than LOCKS_BYTES. */
+static const char locks_are_cut[] = "the kernel lists more locks than stackd reads (1 MiB)";
+
+/* Cuts a text that fills LOCKS_BYTES after its last whole line. Returns false if it is shorter. */
+static bool text_cut(char *text)
+{
+	char *end = strrchr(text, '\n');
+
+	if (strlen(text) + 1 < LOCKS_BYTES)
+		return false;
+	if (end)
+		end[1] = '\0';
+	return true;
+}
+
 void holder_find_file_lock(struct task *task, struct holder_answer *out)
 {
 	long number = task->question->reason == REASON_FLOCK ? SYS_flock : SYS_fcntl;
 	_cleanup_(freep) char *text = malloc(LOCKS_BYTES);
 	struct file_lock wanted, held;
 	uint64_t inode;
+	bool is_cut;
 	size_t n;
 
 	if (!text || task->call.number != number ||
@@ -133,17 +149,22 @@ void holder_find_file_lock(struct task *task, struct holder_answer *out)
 		out->unknown = holder_went_on;
 		return;
 	}
+	is_cut = text_cut(text);
 	n = wanted_find(task, text, inode, &wanted);
 	if (n != 1) {
 		out->unknown = !task_call_is_same(task) ? holder_went_on
-			       : n == 0			? "the kernel does not list this lock"
-					: "threads wait for several locks of this file";
+			       : n > 1	? "threads wait for several locks of this file"
+			       : is_cut ? locks_are_cut
+					: "the kernel does not list this lock";
 		return;
 	}
 	for (const char *line = text; *line && !out->unknown;
 	     line += strcspn(line, "\n"), line += *line == '\n')
 		if (file_lock_parse(line, &held) && file_lock_blocks(&held, &wanted))
 			lock_holders_add(task, &held, out);
+	/* Others may have it, too, or the thread may wait for another lock of the file. */
+	if (is_cut && !out->unknown)
+		out->unknown = locks_are_cut;
 	if (!out->n && !out->unknown)
 		out->unknown = task_call_is_same(task) ? "no process was found that has the lock"
 						       : holder_went_on;

@@ -24,31 +24,38 @@ struct glibc_mutex {
  */
 enum { GLIBC_KINDS = 0x3 | 0x10 | 0x20 | 0x300, GLIBC_ROBUST = 0x10, GLIBC_CONTENDED = 2 };
 
+/* Why nobody is named where the words in memory are not those of a lock of glibc. */
+static const char no_glibc[] = "the lock is none of those of glibc that name their owner";
+
 /*
- * True if a lock on which a thread waits as long as it has the value `expected` looks like one of
- * glibc. Words of other libraries, such as musl's, have other values while threads wait.
+ * Sets *out to the id of the thread that the lock names as its owner, as it wrote it; 0 if it names
+ * none. Returns NULL, or why it cannot name one, with *out set to 0: words of other libraries, such
+ * as musl's, have other values while threads wait.
  */
-static bool is_glibc_mutex(const struct glibc_mutex *mutex, uint32_t expected)
+static const char *owner_read(const struct task *task, uint64_t address, uint32_t *out)
 {
-	if (mutex->kind & ~(uint32_t)GLIBC_KINDS || mutex->lock != expected || !mutex->users)
-		return false;
-	if (mutex->kind & GLIBC_ROBUST)
-		return (mutex->lock & FUTEX_TID_MASK) == mutex->owner;
-	return mutex->lock == GLIBC_CONTENDED;
-}
-
-/* Returns the id of the thread that the lock names as its owner, as it wrote it; 0 if none. */
-static uint32_t owner_read(const struct task *task, uint64_t address)
-{
+	uint32_t word, expected = (uint32_t)task->call.args[2];
+	bool is_pi = task->question->reason == REASON_PI_MUTEX, is_robust;
 	struct glibc_mutex mutex;
-	uint32_t word;
 
-	if (task->question->reason == REASON_PI_MUTEX)
-		return task_memory_read(task, address, &word, sizeof(word)) ? 0
-									    : word & FUTEX_TID_MASK;
-	if (task_memory_read(task, address, &mutex, sizeof(mutex)))
-		return 0;
-	return is_glibc_mutex(&mutex, (uint32_t)task->call.args[2]) ? mutex.owner : 0;
+	*out = 0;
+	if (is_pi ? task_memory_read(task, address, &word, sizeof(word))
+		  : task_memory_read(task, address, &mutex, sizeof(mutex)))
+		return "the lock could not be read";
+	if (is_pi) {
+		*out = word & FUTEX_TID_MASK;
+		return NULL;
+	}
+	is_robust = mutex.kind & GLIBC_ROBUST;
+	if (mutex.kind & ~(uint32_t)GLIBC_KINDS || (!is_robust && expected != GLIBC_CONTENDED))
+		return no_glibc;
+	/* It was let go a moment ago. */
+	if (mutex.lock != expected || !mutex.users)
+		return NULL;
+	if (is_robust && (mutex.lock & FUTEX_TID_MASK) != mutex.owner)
+		return no_glibc;
+	*out = mutex.owner;
+	return NULL;
 }
 
 /* Names the lock by its address. Returns false if the thread does not wait for a futex. */
@@ -87,7 +94,7 @@ static void owner_add(const struct task *task, uint32_t owner, struct holder_ans
 void holder_find_mutex(struct task *task, struct holder_answer *out)
 {
 	uint64_t address = task->call.args[0], op = task->call.args[1];
-	uint32_t owner;
+	uint32_t owner, again;
 
 	if (!futex_name(task, address, out))
 		return;
@@ -95,9 +102,11 @@ void holder_find_mutex(struct task *task, struct holder_answer *out)
 		out->unknown = "the lock may be shared with other processes";
 		return;
 	}
-	owner = owner_read(task, address);
+	out->unknown = owner_read(task, address, &owner);
+	if (out->unknown)
+		return;
 	owner_add(task, owner, out);
-	if (owner_read(task, address) != owner) {
+	if (owner_read(task, address, &again) || again != owner) {
 		out->n = 0;
 		out->unknown = holder_went_on;
 	}
@@ -141,7 +150,7 @@ void holder_find_rwlock(struct task *task, struct holder_answer *out)
 		return;
 	if (!address || task_memory_read(task, address, &lock, sizeof(lock)) || lock.pad[0] ||
 	    lock.pad[1] || lock.is_shared > 1)
-		out->unknown = "the lock is none of those of glibc that name their owner";
+		out->unknown = no_glibc;
 	else if (lock.is_shared)
 		out->unknown = "the lock may be shared with other processes";
 	else if (lock.readers & RWLOCK_WRITE_LOCKED && lock.writer)

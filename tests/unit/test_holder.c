@@ -2,6 +2,7 @@
 /* Lets processes and threads wait for locks, and asks who holds them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/kcmp.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -221,6 +222,50 @@ static void test_flock(void **state)
 	check_flock_of_nobody();
 }
 
+/* As many bytes of /proc/locks are read, and behind them locks of others for ever; 0: all of it. */
+static size_t locks_bytes;
+
+int __real_proc_text_read(int dir_fd, const char *name, char *buffer, size_t size);
+int __wrap_proc_text_read(int dir_fd, const char *name, char *buffer, size_t size);
+
+int __wrap_proc_text_read(int dir_fd, const char *name, char *buffer, size_t size)
+{
+	static const char line[] = "1: POSIX  ADVISORY  WRITE 1 00:01:99 0 EOF\n";
+	int r = __real_proc_text_read(dir_fd, name, buffer, size);
+	size_t at;
+
+	if (r || !locks_bytes || strcmp(name, "/proc/locks") != 0)
+		return r;
+	for (at = strnlen(buffer, locks_bytes); at + 1 < size; at++)
+		buffer[at] = line[at % strlen(line)];
+	buffer[at] = '\0';
+	return 0;
+}
+
+/* Where the kernel lists more locks than are read, nothing is said about those that are not. */
+static void test_many_locks(void **state)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct holder_answer answer;
+	pid_t waiter;
+
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	waiter = child_start(run_flock);
+	wait_for_call(waiter, waiter, SYS_flock);
+	locks_bytes = 1;
+	answer = look_up(waiter, waiter, REASON_FLOCK);
+	assert_unknown(&answer, "more locks than stackd reads");
+	locks_bytes = 1 << 19;
+	answer = look_up(waiter, waiter, REASON_FLOCK);
+	assert_int_equal(answer.n, 1);
+	assert_int_equal(answer.holders[0].pid, getpid());
+	assert_non_null(strstr(answer.unknown, "more locks than stackd reads"));
+	holder_answers_fini(&answer, 1);
+	locks_bytes = 0;
+	close(fd);
+	assert_int_equal(waitpid(waiter, NULL, 0), waiter);
+}
+
 static void test_fcntl(void **state)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 12, .l_len = 90 };
@@ -310,12 +355,38 @@ static void test_mutex(void **state)
 	mutex.__data.__lock = 2;
 	mutex.__data.__kind = 0x4000;
 	answer = look_up(getpid(), waiter, REASON_MUTEX);
-	assert_unknown(&answer, "no owner");
+	assert_unknown(&answer, "none of those of glibc");
 	mutex.__data.__kind = 0;
 
 	pthread_mutex_unlock(&mutex);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	child_end(stranger);
+}
+
+/* The words of a mutex of musl that is held and waited for: type, lock, waiters. */
+static int musl[10] = { 0, (int)0x80000010U, 1 };
+
+static void *thread_wait_musl(void *tid)
+{
+	int value = musl[1];
+
+	__atomic_store_n((pid_t *)tid, gettid(), __ATOMIC_RELEASE);
+	syscall(SYS_futex, &musl[1], FUTEX_WAIT_PRIVATE, value, NULL);
+	return NULL;
+}
+
+/* The lock of another library is said to be that. */
+static void test_musl_mutex(void **state)
+{
+	struct holder_answer answer;
+	pid_t waiter;
+	pthread_t thread = thread_start(thread_wait_musl, &waiter);
+
+	answer = look_up(getpid(), waiter, REASON_MUTEX);
+	assert_unknown(&answer, "none of those of glibc");
+	while (!syscall(SYS_futex, &musl[1], FUTEX_WAKE_PRIVATE, 1))
+		usleep(1000);
+	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 static void test_pi_mutex(void **state)
@@ -1037,7 +1108,8 @@ int main(void)
 		cmocka_unit_test(test_part_of_groups), cmocka_unit_test(test_links),
 		cmocka_unit_test(test_inet_lines),     cmocka_unit_test(test_inet_peers),
 		cmocka_unit_test(test_gone),	       cmocka_unit_test(test_hanging),
-		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_turns),	       cmocka_unit_test(test_many_locks),
+		cmocka_unit_test(test_musl_mutex),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
