@@ -152,7 +152,9 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 	const struct timeline_source source = { .history = bench->history };
 	const struct timeline_session session = {};
 	const struct timeline_list none = {};
-	struct aggregate_options options = { .by = by };
+	struct aggregate_options options = {
+		.by = by, .by_reasons = by != AGGREGATE_BY_STACK, /* as in answers */
+	};
 	struct aggregate_group **groups;
 	struct filter filter;
 	struct wire_error error;
