@@ -14,6 +14,7 @@
 #include "client/call/output.h"
 #include "client/call/recording.h"
 #include "client/call/snapshot.h"
+#include "client/render/comments.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
@@ -98,6 +99,12 @@ static enum exit_code fetch(const struct tracing *t, struct collection *collecti
 	return code;
 }
 
+/* Prints a line about what an answer lacks. The layouts of these tools have no place for it. */
+static void put_loss(void *context, const char *line)
+{
+	print_message("%s", line);
+}
+
 /* Prints the events that were recorded since the last answer was printed. */
 static enum exit_code print_answer(struct tracing *t)
 {
@@ -112,6 +119,7 @@ static enum exit_code print_answer(struct tracing *t)
 		if (run->has_timestamps)
 			print_time(stdout, collection.reply.coverage.used.end);
 		n = compat_render(stdout, run, &collection.reply);
+		comments_of_losses(&collection.reply, put_loss, NULL);
 		if (n == 0 && run->interval_ns == 0 && collection.reply.totals.waits != WIRE_ABSENT)
 			print_message(
 				"no wait that was asked for ended meanwhile; stackctl stuck shows "

@@ -116,12 +116,19 @@ void comments_of(const struct wire_snapshot_reply *reply, comment_fn put, void *
 		say(&sink, "note: %s", reply->notes.v[i]);
 }
 
-void comments_of_missing(const struct wire_snapshot_reply *reply, comment_fn put, void *context)
+void comments_of_losses(const struct wire_snapshot_reply *reply, comment_fn put, void *context)
 {
 	const struct sink sink = { put, context };
 
 	say_gaps(&sink, &reply->coverage.gaps);
 	say_lost(&sink, &reply->lost, false);
+}
+
+void comments_of_missing(const struct wire_snapshot_reply *reply, comment_fn put, void *context)
+{
+	const struct sink sink = { put, context };
+
+	comments_of_losses(reply, put, context);
 	for (size_t i = 0; i < reply->notes.n && i < COMMENTS_MAX; i++)
 		say(&sink, "note: %s", reply->notes.v[i]);
 }

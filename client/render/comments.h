@@ -30,6 +30,9 @@ void comments_of(const struct wire_snapshot_reply *reply, comment_fn put, void *
 /* Does the same for the lines about what is missing or estimated only: none if all is well. */
 void comments_of_missing(const struct wire_snapshot_reply *reply, comment_fn put, void *context);
 
+/* Does the same for the lines about gaps and losses. */
+void comments_of_losses(const struct wire_snapshot_reply *reply, comment_fn put, void *context);
+
 /*
  * Returns the same in one line, as "30 s covered of 30 s, lost 3, 1 s estimated". The caller frees
  * it.
