@@ -210,10 +210,12 @@ static void chain_make(const struct waits *waits, const struct link *first,
 					     looked_ns >= newest_ns;
 			return;
 		}
-		/* The wait is for a ring of others, and is no part of it. */
+		/* The wait is for a ring of others: none of them is the one to blame. */
 		for (size_t k = 0; k < i; k++)
-			if (seen[k] == next.step.tid)
+			if (seen[k] == next.step.tid) {
+				found->n_steps = 0;
 				return;
+			}
 		seen[i] = next.step.tid;
 		if (found->n_steps < HOLDER_STEPS)
 			found->steps[found->n_steps++] = next.step;
