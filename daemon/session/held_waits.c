@@ -200,7 +200,8 @@ static void wait_init(const struct window *window, const struct window_open *ope
 	memcpy(wait->comm, image->comm, sizeof(wait->comm));
 }
 
-/* True if an answer says something. One without holders does not replace what was found before. */
+/* True if an answer says something. That it took too long does not replace what was found before.
+ */
 static bool answer_is_news(const struct holder_answer *answer, bool is_first)
 {
 	if (!answer->is_known || answer->unknown == holder_went_on)
