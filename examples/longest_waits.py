@@ -30,7 +30,7 @@ def call(path, method, **parameters):
 
 
 answer = call(sys.argv[1] if len(sys.argv) > 1 else "/run/stackd/stackd.sock", "Snapshot",
-              probe="offcpu", window_ns=30 * 10**9, sort="max", top=10)
+              probe="offcpu", window_ns=30 * 10**9, sort="max", top=10, groups=True)
 for row in answer["rows"]:
     print(f"{row['max_ns'] / 1e6:10.1f} ms  {row['process']['comm']:16} {row.get('reason', '-'):12} "
           f"{row.get('function', '-')}")

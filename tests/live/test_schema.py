@@ -53,7 +53,8 @@ for broken in ({**answer, "rows": 3}, {k: v for k, v in answer.items() if k != "
     h.check(not validator.is_valid(broken), "what is no answer is refused")
 example = subprocess.run([sys.executable, f"{os.path.dirname(__file__)}/../../examples/longest_waits.py", daemon.socket],
                          capture_output=True, text=True)
-h.check(example.returncode == 0 and " ms  " in example.stdout,
+named = [line for line in example.stdout.splitlines() if " ms  " in line and not line.endswith(" -")]
+h.check(example.returncode == 0 and named,
         f"the client in examples/ prints rows: {example.stdout[:300]}{example.stderr[-300:]}")
 daemon.stop()
 h.finish()
