@@ -124,11 +124,20 @@ OWN, OTHERS = 1000, 250
 
 
 def requests_of(name):
-    """Returns {(pid, operation): requests}."""
+    """Returns {(pid, operation): requests}, and how many requests the session knows that it missed."""
     result = daemon.ctl("snapshot", name, "--by", "process", "--since", "-10min", "--layer", "block",
                         "--disk", disk.name, "--format", "json")
-    rows = json.loads(result.out)["rows"] if result.code in (0, 5) else []
-    return {(r["process"]["pid"], r["io"]["op"]): r["count"] for r in rows}
+    reply = json.loads(result.out) if result.code in (0, 5) else {"rows": [], "lost": []}
+    missed = sum(lost["count"] for lost in reply["lost"] if lost["reason"] == h.UNSEEN)
+    return {(r["process"]["pid"], r["io"]["op"]): r["count"] for r in reply["rows"]}, missed
+
+
+def has_all(name):
+    """True if the session has all requests. On a host that hides tasks, those may be missing that the session
+    counts as missed, or a few that nobody can have seen."""
+    seen, missed = requests_of(name)
+    hidden = may_miss(daemon, OWN)
+    return OWN - (max(hidden, missed) if hidden else 0) <= sum(seen.values()) <= OWN
 
 
 def check_busy_disk(scheduler):
@@ -150,11 +159,10 @@ def check_busy_disk(scheduler):
     others.wait()
     all_reads = after["read"] - before["read"]
     h.check(all_reads > OWN + OTHERS, f"{scheduler}: others kept it busy: {all_reads} reads in all")
-    wanted = range(OWN - may_miss(daemon, OWN), OWN + 1)
-    h.check_until(lambda: sum(requests_of(scheduler).values()) in wanted, f"{scheduler}: all requests")
-    seen = requests_of(scheduler)
-    h.check(list(seen) == [(program.pid, "read")] and list(seen.values())[0] in wanted,
-            f"{scheduler}: requests {seen}, of {program.pid} {OWN} reads, of all {all_reads}")
+    h.check_until(lambda: has_all(scheduler), f"{scheduler}: all requests")
+    seen, missed = requests_of(scheduler)
+    h.check(list(seen) == [(program.pid, "read")],
+            f"{scheduler}: requests {seen}, of {program.pid} {OWN} reads, of all {all_reads}; missed {missed}")
     program.end()
 
 
