@@ -21,7 +21,8 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 	if (group->has_reason && !group->is_own)
 		row->reason = wait_reason_word(group->reason);
 	else if (group->reasons && !group->is_own &&
-		 reason_times_wire(group->reasons, stacks->arena, &row->reasons))
+		 reason_times_wire(group->reasons, group->blocked_ns + group->runnable_ns,
+				   stacks->arena, &row->reasons))
 		return -ENOMEM;
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;

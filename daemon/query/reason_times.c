@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+__extension__ typedef unsigned __int128 uint128;
+
 /* Returns the entry of a reason, or NULL. */
 static struct reason_time *time_get(struct reason_time *list, enum wait_reason reason)
 {
@@ -60,22 +62,33 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->reason, y->reason);
 }
 
-int reason_times_wire(const struct reason_time *list, struct arena *arena,
+/* Returns the part of a time, of `all`, that is left if all is reduced to `whole`. */
+static int64_t part_of(uint64_t ns, uint64_t whole, uint128 all)
+{
+	if (all > whole)
+		ns = (uint64_t)((uint128)ns * whole / all);
+	return ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
+}
+
+int reason_times_wire(const struct reason_time *list, uint64_t whole, struct arena *arena,
 		      struct wire_reason_times *out)
 {
 	const struct reason_time *one;
 	struct wire_reason_time *v;
+	uint128 all = 0;
 	size_t n = 0;
 
-	for (one = list; one; one = one->next)
+	for (one = list; one; one = one->next) {
+		all += one->ns;
 		n++;
+	}
 	v = arena_array(arena, n + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	for (n = 0, one = list; one; one = one->next)
 		v[n++] = (struct wire_reason_time){
 			.reason = wait_reason_word(one->reason),
-			.total_ns = one->ns < INT64_MAX ? (int64_t)one->ns : INT64_MAX,
+			.total_ns = part_of(one->ns, whole, all),
 		};
 	qsort(v, n, sizeof(*v), by_time);
 	*out = (struct wire_reason_times){ .v = v, .n = n };

@@ -30,8 +30,12 @@ int reason_times_add(struct reason_time **list, enum wait_reason reason, uint64_
 void reason_times_move(struct reason_time **to, struct reason_time **from,
 		       struct reason_time **spare);
 
-/* Lists the times in the arena, the longest first. Returns 0 or -ENOMEM. */
-int reason_times_wire(const struct reason_time *list, struct arena *arena,
+/*
+ * Lists the times in the arena, the longest first. If they are more than `whole`, as estimates may
+ * be before they are brought to their exact sum, takes less of each, in proportion. Returns 0 or
+ * -ENOMEM.
+ */
+int reason_times_wire(const struct reason_time *list, uint64_t whole, struct arena *arena,
 		      struct wire_reason_times *out);
 
 #endif

@@ -436,7 +436,8 @@ static int row_set_stacks(const struct snapshot *snapshot, const struct group *g
 	}
 	if (group->reasons && !group->reasons->next)
 		row->reason = wait_reason_word(group->reasons->reason);
-	else if (group->reasons && reason_times_wire(group->reasons, arena, &row->reasons))
+	else if (group->reasons &&
+		 reason_times_wire(group->reasons, (uint64_t)group->total_ns, arena, &row->reasons))
 		return -ENOMEM;
 	if (snapshot->question.by != GROUPS_BY_STACK || group->own)
 		return 0;

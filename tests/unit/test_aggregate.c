@@ -611,6 +611,28 @@ static void test_times_by_reason(void **state)
 	assert_true(n < MANY && merged > 0);
 }
 
+/* Estimates may be more than the exact sum to which their row is brought: then each reason has
+ * less. */
+static void test_reasons_are_no_more_than_the_row(void **state)
+{
+	struct reason_time *times = NULL, *spare = NULL;
+	struct arena *arena = arena_new();
+	struct wire_reason_times wire;
+
+	assert_int_equal(reason_times_add(&times, REASON_FLOCK, 300, &spare, arena), 0);
+	assert_int_equal(reason_times_add(&times, REASON_PIPE_READ, 100, &spare, arena), 0);
+	assert_int_equal(reason_times_add(&times, REASON_PIPE_READ, 500, &spare, arena), 0);
+	assert_int_equal(reason_times_wire(times, 900, arena, &wire), 0);
+	assert_int_equal(wire.n, 2);
+	assert_string_equal(wire.v[0].reason, "pipe-read");
+	assert_int_equal(wire.v[0].total_ns, 600);
+	assert_int_equal(wire.v[1].total_ns, 300);
+	assert_int_equal(reason_times_wire(times, 450, arena, &wire), 0);
+	assert_int_equal(wire.v[0].total_ns, 300);
+	assert_int_equal(wire.v[1].total_ns, 150);
+	arena_free(arena);
+}
+
 /*
  * Waits are picked by a function in their stacks; rows of callers begin with it. What the filter
  * leaves out of the rows, or leaves out as threads, is counted in the totals.
@@ -1642,6 +1664,7 @@ int main(void)
 		TEST(test_idle_does_not_depend_on_what_is_shown),
 		TEST(test_reasons),
 		TEST(test_times_by_reason),
+		TEST(test_reasons_are_no_more_than_the_row),
 		TEST(test_kernel_threads_are_idle),
 		TEST(test_ambiguous_stacks_stand_alone),
 		TEST(test_short_waits_have_a_group),
