@@ -79,36 +79,6 @@ static const char *state_word(const struct wire_row *row)
 	}
 }
 
-/*
- * REASONS_SHOWN: the maximum number of a row's reasons in its line. REASON_LEAST: of those after
- * the first one, only what has one part in REASON_LEAST of the row's time is shown.
- */
-enum { REASONS_SHOWN = 3, REASON_LEAST = 100 };
-
-/*
- * Returns the reasons with the most time of a row that has several, each with its share, as in
- * "pipe-read 62 %, futex 30 %".
- */
-static char *reasons_text(const struct wire_row *row)
-{
-	size_t size, i;
-	char *text = NULL;
-	FILE *out = must(open_memstream(&text, &size));
-
-	for (i = 0; i < row->reasons.n && i < REASONS_SHOWN; i++) {
-		const struct wire_reason_time *one = &row->reasons.v[i];
-		_cleanup_(freep) char *word = name_escape(one->reason);
-
-		if (i && one->total_ns < row->total_ns / REASON_LEAST)
-			break;
-		fprintf(out, "%s%s %s", i ? ", " : "", word,
-			share_text(one->total_ns, row->total_ns));
-	}
-	if (fclose(out) != 0)
-		must(NULL);
-	return text;
-}
-
 const char *row_longest(const struct wire_row *row)
 {
 	int64_t open = row->open > 0 ? row->open : 0;
@@ -132,7 +102,7 @@ char *row_why(const struct wire_row *row)
 		return must_printf("%s%s%s%s%s%s%s%s", dead, has_letter ? row->state : "",
 				   has_letter ? " " : "", row->reason, object[0] ? " " : "",
 				   object[0] ? row_longest(row) : "", object, idle);
-	state = row->reasons.n > 0 ? reasons_text(row) : name_escape(state_word(row));
+	state = row->reasons.n > 0 ? reasons_words(row, false) : name_escape(state_word(row));
 	return must_printf("%s%s", state, idle);
 }
 
@@ -364,22 +334,18 @@ static void put_rows(const struct view *view, const struct wire_snapshot_reply *
 							 : "stacks: --stacks");
 }
 
-/*
- * Prints the sum of the idle rows that were left out, if there are any. One that was folded stands
- * for any number of threads: then there are at least that many.
- */
+/* Prints the sum of the idle rows that were left out, if there are any. */
 static void put_idle(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	_cleanup_(freep) char *time = table_time("", reply->idle.total_ns, "");
+	_cleanup_(freep) char *threads = idle_threads(reply, "idle thread");
 
 	if (reply->idle.rows == 0)
 		return;
 	if (reply_is_sampled(reply))
 		head_line(&view->page, STYLE_PLAIN, "hidden", "idle CPUs, %s (--idle)", time);
 	else
-		head_line(&view->page, STYLE_PLAIN, "hidden", "%s%s idle thread%s, %s (--idle)",
-			  count_text(reply->idle.threads), reply->folded ? "+" : "",
-			  reply->idle.threads == 1 ? "" : "s", time);
+		head_line(&view->page, STYLE_PLAIN, "hidden", "%s, %s (--idle)", threads, time);
 }
 
 /* Says which operations have not ended, if there are any. */

@@ -219,9 +219,7 @@ void render_overview(const struct view *view, const struct overview *overview)
 		render_part(view, &parts[i], waits, NULL);
 	render_io(view, overview);
 	page_break(&view->page);
-	if (waits->idle.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
-			  count_text(waits->idle.threads), waits->idle.threads == 1 ? "" : "s");
+	render_idle(view, waits);
 	page_wrap(
 		&view->page, STYLE_PLAIN, "", 0,
 		"more: stackctl snapshot offcpu, stackctl snapshot oncpu, stackctl snapshot iolat");

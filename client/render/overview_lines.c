@@ -367,13 +367,11 @@ static void put_hidden(const struct view *view, const struct overview *overview)
 	int64_t waits = own_ns(overview->waits), runs = own_ns(overview->samples);
 	_cleanup_(freep) char *idle_time = table_time("", idle->total_ns, ""),
 			      *waited = table_time("", waits, ""), *ran = table_time("", runs, "");
+	_cleanup_(freep) char *threads = idle_threads(overview->waits, "idle thread");
 	_cleanup_(freep) char *idle_words = NULL, *own_words = NULL, *text = NULL;
 
 	if (idle->rows > 0)
-		idle_words =
-			must_printf("%s%s idle thread%s, %s (--idle)", count_text(idle->threads),
-				    overview->waits->folded ? "+" : "",
-				    idle->threads == 1 ? "" : "s", idle_time);
+		idle_words = must_printf("%s, %s (--idle)", threads, idle_time);
 	if (waits > 0 || runs > 0)
 		own_words = must_printf("stackd: %s on CPU, %s waiting", ran, waited);
 	text = must_printf("%s%s%s", idle_words ? idle_words : "",

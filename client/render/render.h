@@ -166,6 +166,16 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
  */
 void render_kept(const struct view *view, const struct wire_snapshot_reply *reply, int64_t of);
 
+/*
+ * waits.c: returns how many threads were left out as idle, as "7 idle threads" for the noun "idle
+ * thread". One that was folded counts once, however many threads it stands for: then it is "7+".
+ * The caller frees it.
+ */
+char *idle_threads(const struct wire_snapshot_reply *reply, const char *noun);
+
+/* waits.c: prints that idle threads were left out, if any were. */
+void render_idle(const struct view *view, const struct wire_snapshot_reply *reply);
+
 /* samples.c: prints the totals and the rows of an answer of oncpu. */
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
 
@@ -236,6 +246,13 @@ const char *reason_text(const char *word);
  * uninterruptible". The caller frees it.
  */
 char *state_words(const struct wire_row *row);
+
+/*
+ * state.c: returns the reasons of a row that has several, the one with the most time first,
+ * escaped: all with their times, as "pipe-read 6.2 s, futex 3 s", or else the first ones with their
+ * shares, as "pipe-read 67 %, futex 33 %". The caller frees it.
+ */
+char *reasons_words(const struct wire_row *row, bool in_full);
 
 /*
  * state.c: returns why a process cannot wait any more: "exited", or "before exec" if it goes on

@@ -46,6 +46,33 @@ const char *reason_text(const char *word)
 }
 
 /*
+ * REASONS_SHOWN: the maximum number of a row's reasons in its line. REASON_LEAST: of those after
+ * the first one, only what has one part in REASON_LEAST of the row's time is in it.
+ */
+enum { REASONS_SHOWN = 3, REASON_LEAST = 100 };
+
+char *reasons_words(const struct wire_row *row, bool in_full)
+{
+	size_t size;
+	char *text = NULL;
+	FILE *out = must(open_memstream(&text, &size));
+
+	for (size_t i = 0; i < row->reasons.n && (in_full || i < REASONS_SHOWN); i++) {
+		const struct wire_reason_time *one = &row->reasons.v[i];
+		_cleanup_(freep) char *word = name_escape(one->reason);
+
+		if (!in_full && i && one->total_ns < row->total_ns / REASON_LEAST)
+			break;
+		fprintf(out, "%s%s %s", i ? ", " : "", word,
+			in_full ? ns_text(one->total_ns)
+				: share_text(one->total_ns, row->total_ns));
+	}
+	if (fclose(out) != 0)
+		must(NULL);
+	return text;
+}
+
+/*
  * Returns words that describe more than the state of a row: they also say what the thread waits
  * for, or whether a signal can end the wait, for example. Returns NULL if only the state is known.
  * The caller frees the words.

@@ -160,9 +160,7 @@ static void render_stuck_by(const struct view *view, const struct wire_snapshot_
 	if (more > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
 			  count_text(more));
-	if (reply->idle.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
-			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+	render_idle(view, reply);
 }
 
 /* Prints the entries as one line each: on a terminal, as many as fit on the screen. */
@@ -172,6 +170,7 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 	const struct head head = { .answers = { { "", reply } }, .is_of_moment = true };
 	/* The lines that are no entries: the sum, the head of the columns, those below them. */
 	size_t used = head_print(view, &head) + 3 + (reply->idle.rows > 0);
+	_cleanup_(freep) char *idle = idle_threads(reply, "idle thread");
 
 	if (view->height > 0 && n + used > view->height)
 		n = view->height > used + 1 ? view->height - used : 1;
@@ -188,8 +187,7 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 			  count_text((long long)entries->urgent));
 	render_stuck_lines(view, entries, n, reply->coverage.used.end);
 	if (reply->idle.rows > 0)
-		head_line(&view->page, STYLE_PLAIN, "hidden", "%s idle thread%s (--idle)",
-			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+		head_line(&view->page, STYLE_PLAIN, "hidden", "%s (--idle)", idle);
 	if (reply->rows.n > 0)
 		head_line(&view->page, STYLE_PLAIN, "rows", "%s of %s%s; stacks: --stacks",
 			  count_text((long long)n), count_text((long long)entries->n),
@@ -224,8 +222,6 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 	if (n < entries.n)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
 			  count_text((long long)(entries.n - n)));
-	if (reply->idle.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
-			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+	render_idle(view, reply);
 	stuck_entries_fini(&entries);
 }

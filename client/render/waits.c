@@ -113,21 +113,10 @@ static void render_split(const struct view *view, const struct wire_row *row)
 /* Prints the times of a row's reasons, if it has several. */
 static void render_reasons(const struct view *view, const struct wire_row *row)
 {
-	_cleanup_(freep) char *text = NULL;
-	size_t size;
-	FILE *out;
+	_cleanup_(freep) char *words = reasons_words(row, true);
 
-	if (row->reasons.n == 0)
-		return;
-	out = must(open_memstream(&text, &size));
-	for (size_t i = 0; i < row->reasons.n; i++) {
-		_cleanup_(freep) char *word = name_escape(row->reasons.v[i].reason);
-
-		fprintf(out, "%s%s %s", i ? ", " : "", word, ns_text(row->reasons.v[i].total_ns));
-	}
-	if (fclose(out) != 0)
-		must(NULL);
-	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "for %s", text);
+	if (row->reasons.n > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "for %s", words);
 }
 
 /*
@@ -188,6 +177,20 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	render_frames(view, row, FRAME_INDENT, 0);
 }
 
+char *idle_threads(const struct wire_snapshot_reply *reply, const char *noun)
+{
+	return must_printf("%s%s %s%s", count_text(reply->idle.threads), reply->folded ? "+" : "",
+			   noun, reply->idle.threads == 1 ? "" : "s");
+}
+
+void render_idle(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	_cleanup_(freep) char *threads = idle_threads(reply, "thread");
+
+	if (reply->idle.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s, --idle shows", threads);
+}
+
 static void render_rest(const struct view *view, const struct wire_snapshot_reply *reply,
 			int64_t whole)
 {
@@ -202,9 +205,7 @@ static void render_rest(const struct view *view, const struct wire_snapshot_repl
 	if (reply->rest.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
 			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole));
-	if (reply->idle.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
-			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+	render_idle(view, reply);
 }
 
 const char *whole_about(const struct view *view, const struct wire_snapshot_reply *reply)
