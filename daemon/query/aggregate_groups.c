@@ -616,12 +616,11 @@ static void item_key(struct aggregate *aggregate, struct aggregate_item *item)
 	item->hash = key_index_hash(&item->key, sizeof(item->key));
 }
 
-/* Adds the time of an item to the group's sum for its reason. Short waits have no stack, so none.
- */
+/* With options.by_reasons, adds an item's time to the group's sum for its reason, if it has one. */
 static void reason_add(struct aggregate *aggregate, struct aggregate_group *group,
 		       const struct aggregate_item *item)
 {
-	if (item->has_reason && !item->is_short &&
+	if (aggregate->options.by_reasons && item->has_reason &&
 	    reason_times_add(&group->reasons, item->reason, item->blocked_ns + item->runnable_ns,
 			     &aggregate->spare_reasons, aggregate->arena))
 		aggregate->error = -ENOMEM;
@@ -649,8 +648,7 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	}
 	group->state |= item->state & ~(STATE_SEEDED | STATE_UNSEEN);
 	group->has_reason &= item->has_reason && group->reason == item->reason;
-	if (aggregate->options.by_reasons)
-		reason_add(aggregate, group, item);
+	reason_add(aggregate, group, item);
 	WAIT_MEASURES_ADD(group, item);
 	group->on_ns += item->on_ns;
 	window_estimate_add(&group->sampled, &item->sampled);

@@ -88,10 +88,11 @@ static int by_parse(const char *text, enum probe_kind kind, bool has_layer,
 			break;
 		question->options.by = by_words[i].by;
 		question->options.group = group_by_parse(text);
-		question->options.by_reasons = probe_kind_has(kind, PROBE_WAITS) &&
-					       question->options.group != GROUP_BY_REASON &&
-					       question->options.group != GROUP_BY_LINE &&
-					       strcmp(text, "stack") != 0;
+		question->options.by_reasons =
+			probe_kind_has(kind, PROBE_WAITS) &&
+			question->options.group != GROUP_BY_REASON &&
+			question->options.group != GROUP_BY_LINE &&
+			(question->options.group || question->options.by != AGGREGATE_BY_STACK);
 		return 0;
 	}
 	if (strcmp(text, "host") == 0)
