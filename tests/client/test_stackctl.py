@@ -630,6 +630,24 @@ class Client(unittest.TestCase):
         self.assertEqual((code, out), (8, ""))
         self.assertIn("kept for a while: stackctl snapshot 100", err)
 
+    def test_losses_of_old_tools(self):
+        """Their layouts have no place for what was lost: it is on standard error, and nothing is if all is there."""
+        session = {"id": "100", "probe": "offcpu", "owner": "root", "since": time(T0),
+                   "ended": time(T0 + 10**9), "always": False, "count": 1, "lost": []}
+        self.daemon.replies["Start"] = [{"parameters": {"session": session, "calls": []}}]
+        answer = snapshot([row()])
+        outs = []
+        for lost, gaps, wanted in (([], [], ""), (
+                [{"reason": "waits", "count": 4}], [{"start": time(T0), "end": time(T0 + 10**6), "reason": "no\x1b"}],
+                r"stackctl: gap .*: no\\x1b\nstackctl: lost 4: waits\n")):
+            answer["lost"], answer["coverage"]["gaps"] = lost, gaps
+            self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+            code, out, err = self.run_it("offcputime", "1")
+            outs.append(out)
+            self.assertEqual(code, 0)
+            self.assertRegex(err, rf"^{wanted}$")
+        self.assertEqual(outs[0], outs[1])
+
     def test_watch_of_silence(self):
         """A daemon that hangs is told from one that has nothing to say, and Ctrl-C ends either."""
         is_over = threading.Event()
