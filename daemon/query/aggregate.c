@@ -116,6 +116,7 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 
 	if (!infos)
 		return -ENOMEM;
+	aggregate->n_windows++;
 	window_folded_add(&aggregate->folded, &window->folded);
 	window_cost_add(&aggregate->cost, &window->cost);
 	if (window_pressure_add(&aggregate->pressure, &window->pressure))

@@ -75,6 +75,8 @@ struct aggregate_line {
 	 */
 	struct process_id process;
 	struct aggregate_set processes;
+	/* the folded entries of windows whose processes are counted in the group */
+	struct aggregate_set folded;
 	/* the time of the group, and the part of it that was runnable, in each slot of the range */
 	uint64_t slots[AGGREGATE_SLOTS];
 	uint64_t runnable_slots[AGGREGATE_SLOTS];

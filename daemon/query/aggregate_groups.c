@@ -351,8 +351,10 @@ void aggregate_group_give_stacks(struct aggregate_group *group)
 static void group_release(struct aggregate_group *group)
 {
 	process_unref(group->process.process);
-	if (group->line)
+	if (group->line) {
 		aggregate_set_fini(&group->line->processes);
+		aggregate_set_fini(&group->line->folded);
+	}
 	aggregate_group_give_stacks(group);
 }
 
@@ -626,6 +628,25 @@ static void reason_add(struct aggregate *aggregate, struct aggregate_group *grou
 		aggregate->error = -ENOMEM;
 }
 
+/*
+ * Counts the processes of a folded item. An entry that has one process only is counted with the
+ * process. In a group by line, all rows of an entry have its processes, which count once.
+ */
+static void folded_add(struct aggregate *aggregate, struct aggregate_group *group,
+		       const struct aggregate_item *item)
+{
+	const struct window_image *image = item->image;
+
+	if (!item->info->process.is_folded)
+		return;
+	if (!group->line)
+		window_processes_add(&group->folded, &group->started, item->processes,
+				     item->started);
+	else if (aggregate_line_has_new(aggregate, group->line, image))
+		window_processes_add(&group->folded, &group->started, image->folded,
+				     image->started);
+}
+
 /* Does what aggregate_add() does for an item whose key is set. */
 static struct aggregate_group *item_add(struct aggregate *aggregate,
 					const struct aggregate_item *item)
@@ -654,8 +675,7 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	window_estimate_add(&group->sampled, &item->sampled);
 	window_estimate_add(&group->deducted, &item->deducted);
 	if (!group->is_others)
-		window_processes_add(&group->folded, &group->started, item->processes,
-				     item->started);
+		folded_add(aggregate, group, item);
 	group_add_max(group, item->max_ns, item->max_end_real_ns,
 		      (int32_t)item->info->process.id.pid, item->image->tid, item->image->comm);
 	if (!group->line)

@@ -310,8 +310,9 @@ static bool has_process(const struct window *window, const struct aggregate_imag
 }
 
 /*
- * Counts the window, for a note, if a folded entry stands for the process as well: then some of its
- * rows are in the sums of that entry. The process has an entry of its own in window->images.
+ * Counts the window, for a note, if an entry that stands for several processes stands for this one,
+ * too: then some of its rows are in the sums of that entry. The process has an entry of its own in
+ * window->images.
  */
 static void partly_folded_note(struct aggregate *aggregate, const struct window *window,
 			       int64_t pid, const struct aggregate_image_info *infos)
@@ -322,7 +323,7 @@ static void partly_folded_note(struct aggregate *aggregate, const struct window 
 
 	HASH_FIND(hh, aggregate->seen, &id, sizeof(id), seen);
 	for (i = 0; seen && i < window->n_images; i++) {
-		if (!window->images[i].folded ||
+		if (!infos[i].process.is_folded ||
 		    !filter_has_member(aggregate->filter, window, i, &infos[i].process,
 				       (int32_t)pid))
 			continue;

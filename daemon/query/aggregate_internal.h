@@ -174,7 +174,8 @@ struct aggregate {
 	size_t max_io_groups;
 	struct aggregate_name *names;
 	size_t names_bytes;	     /* memory of the names */
-	size_t line_members;	     /* number of members in the sets of processes of all lines */
+	size_t line_members;	     /* number of members in the sets of all lines */
+	uint64_t n_windows;	     /* number of windows read, with the one being read */
 	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
 	struct aggregate_set processes;
@@ -304,6 +305,13 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 
 /* Sets group->line of a new group, which may have one to be used again. False: out of memory. */
 bool aggregate_line_init(struct aggregate *aggregate, struct aggregate_group *group);
+
+/*
+ * Notes that a line has an item of this folded entry of the window being read. Returns true if it
+ * had none before; false also if there is no memory for more.
+ */
+bool aggregate_line_has_new(struct aggregate *aggregate, struct aggregate_line *line,
+			    const struct window_image *image);
 
 /* Adds the time of an item to the slot of the window being read and to its function. */
 void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,

@@ -44,17 +44,33 @@ static void function_add(struct aggregate_line *line, uint64_t function, uint64_
  */
 enum { MEMBERS_PART = 4, MEMBER_BYTES = 4 * sizeof(uint64_t) };
 
-static void member_add(struct aggregate *aggregate, struct aggregate_line *line,
-		       const struct process_id *id)
+/* Adds a member to a set of a line. Returns true if the set did not have it. */
+static bool member_add(struct aggregate *aggregate, struct aggregate_set *set, uint64_t id,
+		       uint64_t start)
 {
-	const uint64_t before = aggregate_set_count(&line->processes);
+	const uint64_t before = aggregate_set_count(set);
 	const size_t max = aggregate->options.max_memory;
+	bool is_new;
 
 	if (max && aggregate->line_members >= max / MEMBERS_PART / MEMBER_BYTES)
-		return;
-	if (aggregate_set_add(&line->processes, (uint64_t)id->pid, id->start_boot_ns, false))
+		return false;
+	if (aggregate_set_add(set, id, start, false))
 		aggregate->error = -ENOMEM;
-	aggregate->line_members += aggregate_set_count(&line->processes) > before;
+	is_new = aggregate_set_count(set) > before;
+	aggregate->line_members += is_new;
+	return is_new;
+}
+
+static void process_member_add(struct aggregate *aggregate, struct aggregate_line *line,
+			       const struct process_id *id)
+{
+	member_add(aggregate, &line->processes, (uint64_t)id->pid, id->start_boot_ns);
+}
+
+bool aggregate_line_has_new(struct aggregate *aggregate, struct aggregate_line *line,
+			    const struct window_image *image)
+{
+	return member_add(aggregate, &line->folded, aggregate->n_windows, image->uid);
 }
 
 /* Counts a process of a group. Most groups have one only, which needs no set. */
@@ -66,8 +82,8 @@ static void process_add(struct aggregate *aggregate, struct aggregate_line *line
 	if (line->process.pid == id->pid && line->process.start_boot_ns == id->start_boot_ns)
 		return;
 	if (!line->processes.n)
-		member_add(aggregate, line, &line->process);
-	member_add(aggregate, line, id);
+		process_member_add(aggregate, line, &line->process);
+	process_member_add(aggregate, line, id);
 }
 
 void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,
@@ -77,7 +93,7 @@ void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line
 
 	line->slots[aggregate->slot] += ns;
 	line->runnable_slots[aggregate->slot] += item->runnable_ns;
-	if (!item->info->process.is_kernel && !item->processes)
+	if (!item->info->process.is_kernel && !item->info->process.is_folded)
 		process_add(aggregate, line, &item->info->process.id);
 	if (item->function && ns)
 		function_add(line, item->function, ns);

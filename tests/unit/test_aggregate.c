@@ -1430,8 +1430,11 @@ static void test_lines(void **state)
  */
 static void test_processes_of_a_line(void **state)
 {
+	const struct process_info shared = { .comm = "program" };
 	struct frame frames[2], *of_kernel, *of_other;
 	struct aggregate_group **groups;
+	struct window_image *image;
+	struct process *process;
 	size_t i, k;
 
 	stack_set_function(&kernel, &frames[0], &of_kernel, "serve");
@@ -1447,12 +1450,26 @@ static void test_processes_of_a_line(void **state)
 	groups = run(1);
 	assert_int_equal(groups[0]->blocked_ns, 1000 * US);
 	assert_int_equal(aggregate_line_processes(groups[0]), 8);
-	windows[1]->images[0].folded = 5000;
-	windows[1]->rows[0].processes = 5000;
+	image = &windows[1]->images[0];
+	process = image->process;
+	/* All rows of a folded entry are of the same processes. */
+	image->process = process_see_folded(process, &shared);
+	image->folded = image->started = 5000;
+	windows[1]->rows[0].processes = windows[1]->rows[0].started = 5000;
+	windows[1]->rows[1].image = 0;
+	windows[1]->rows[1].processes = windows[1]->rows[1].started = 5000;
 	groups = run(1);
 	assert_int_equal(aggregate_line_processes(groups[0]), 5000);
+	process_unref(image->process);
+	image->process = process;
+	/* Here, the sum of one process was folded: it is that process. */
+	groups = run(1);
+	assert_int_equal(aggregate_line_processes(groups[0]), 8);
 	/* The sets of processes have a fourth of the query's memory: here, room for four. */
-	windows[1]->images[0].folded = windows[1]->rows[0].processes = 0;
+	image->folded = image->started = 0;
+	windows[1]->rows[1].image = 1;
+	memset(&windows[1]->rows[0].processes, 0, 2 * sizeof(uint32_t));
+	memset(&windows[1]->rows[1].processes, 0, 2 * sizeof(uint32_t));
 	options.max_memory = 4 * 4 * 4 * sizeof(uint64_t);
 	groups = run(1);
 	assert_int_equal(groups[0]->blocked_ns, 1000 * US);
