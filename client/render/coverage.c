@@ -192,8 +192,8 @@ void render_fold(const struct page *page, const struct wire_folded *folded, size
 	if (!folded)
 		return;
 	page_wrap(page, STYLE_PLAIN, "folded", indent,
-		  "%s rows and threads of %s processes, %s in all, are in rows for several "
-		  "processes",
+		  "%s rows and threads of %s processes, %s in all, are in sums, by process or by "
+		  "name",
 		  count_text(folded->rows), count_text(folded->processes),
 		  ns_text(folded->total_ns));
 }

@@ -147,7 +147,7 @@ void head_folded(const struct page *page, const struct wire_folded *folded)
 {
 	if (folded)
 		head_line(page, STYLE_PLAIN, "folded",
-			  "%s small rows are in sums by the name of their processes",
+			  "%s small rows are in sums, by process or by name",
 			  count_text(folded->rows));
 }
 

@@ -586,7 +586,9 @@ void render_stuck_groups(const struct view *view, const struct wire_rows *rows)
 		*cells++ = row_who(row);
 		*cells++ = words && strcmp(view->by, "reason") == 0 ? must(strdup(words))
 								    : row_why(row);
-		*cells++ = comm ? must_printf("%s(%" PRId64 ")", comm, row->max_tid) : NULL;
+		*cells++ = comm && row->max_tid > 0
+				   ? must_printf("%s(%" PRId64 ")", comm, row->max_tid)
+				   : TAKE(comm);
 	}
 	page_break(&view->page);
 	table_print(&table, &view->page, true, false);

@@ -82,7 +82,7 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 	if (has_ended || is_open)
 		moment_text(has_ended ? row->max_end : used->end - row->max_ns, used->start,
 			    moment);
-	if (row->max_tid != WIRE_ABSENT)
+	if (row->max_tid > 0)
 		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
 	r = asprintf(&text, "%s%s%s%s%s%s%s", ns_text(row->max_ns),
 		     has_ended			   ? ", ended "
@@ -148,6 +148,16 @@ static void render_lengths(const struct view *view, const struct wire_row *row, 
 			  ns_text(row->open_ns));
 }
 
+/* Prints why a row has no stacks, if its waits had some. */
+static void render_no_stacks(const struct view *view, const struct wire_row *row)
+{
+	bool has_stacks = row->kernel || row->user || view->by || row->own == 1;
+
+	if (!has_stacks && strcmp(row->state, "-") != 0)
+		page_wrap(&view->page, STYLE_DIM, "", FRAME_INDENT,
+			  "[small waits, whose stacks were not kept]");
+}
+
 static void render_row(const struct view *view, const struct wire_row *row, int64_t whole,
 		       const struct wire_range *used)
 {
@@ -174,6 +184,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	if (view->chain)
 		render_chain(view, row);
 	render_waker(view, row);
+	render_no_stacks(view, row);
 	render_frames(view, row, FRAME_INDENT, 0);
 }
 

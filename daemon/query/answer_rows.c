@@ -206,7 +206,7 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	if (!process && group->process.number)
 		return -ENOMEM;
 	answer_row_init(stacks->arena, process, group->process.at_ns, row);
-	if (stacks->options->by_thread && !group->is_others && !group->is_own)
+	if (stacks->options->by_thread && group->tid && !group->is_others && !group->is_own)
 		row->tid = group->tid;
 	row->comm = arena_strndup(stacks->arena, is_named ? group->max_comm : group->key.comm,
 				  COMM_LEN);
