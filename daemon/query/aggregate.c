@@ -344,6 +344,21 @@ struct aggregate_others aggregate_others(const struct aggregate *aggregate)
 	};
 }
 
+uint64_t aggregate_missing_ns(const struct aggregate *aggregate)
+{
+	uint64_t whole = aggregate->totals.blocked_ns + aggregate->totals.runnable_ns, ns = 0;
+	size_t i;
+
+	for (i = 0; i < aggregate->n_groups; i++)
+		ns += aggregate->array[i]->blocked_ns + aggregate->array[i]->runnable_ns;
+	return whole > ns ? whole - ns : 0;
+}
+
+bool aggregate_has_others(const struct aggregate *aggregate)
+{
+	return aggregate->has_others;
+}
+
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate)
 {
 	return &aggregate->folded;

@@ -332,6 +332,16 @@ void aggregate_image_process(const struct window *window, const struct window_im
 			     struct process_info *out);
 
 /*
+ * Returns the time of the threads that the filter selects that no group has, as their rows were
+ * folded with those of other threads. If the filter leaves out waits of these threads, their time
+ * is a part of the result.
+ */
+uint64_t aggregate_missing_ns(const struct aggregate *aggregate);
+
+/* True if a window has rows of WINDOW_OTHERS that the filter leaves out. */
+bool aggregate_has_others(const struct aggregate *aggregate);
+
+/*
  * True if the filter (struct filter) selects at least one thread of the window, or a folded entry
  * that stands for a process with one of the filter's pids. Needs window->images, window->members,
  * and owners or processes.

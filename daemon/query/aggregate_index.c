@@ -425,6 +425,9 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 		r = members_select(aggregate, window, infos);
 	if (infos && !r)
 		r = folded_count(aggregate, window, infos);
+	for (i = 0; infos && i < window->n_images; i++)
+		aggregate->has_others |= infos[i].process.is_folded && !infos[i].is_wanted &&
+					 strcmp(infos[i].process.comm, WINDOW_OTHERS) == 0;
 	if (!r)
 		return infos;
 	free(infos);

@@ -176,6 +176,7 @@ struct aggregate {
 	size_t names_bytes;	     /* memory of the names */
 	size_t line_members;	     /* number of members in the sets of all lines */
 	uint64_t n_windows;	     /* number of windows read, with the one being read */
+	bool has_others;	     /* see aggregate_has_others() */
 	struct aggregate_seen *seen; /* an entry for each process or thread id in the filter */
 	struct aggregate_set threads;
 	struct aggregate_set processes;

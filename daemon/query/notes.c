@@ -9,7 +9,8 @@
 #include "common/duration.h"
 #include "common/note_words.h"
 
-enum { NOTES_MAX = 16 };
+/* MISSING_SHARE: a smaller part of the time than one in so many is not worth a note. */
+enum { NOTES_MAX = 18, MISSING_SHARE = 1000 };
 
 struct note_list {
 	const char *v[NOTES_MAX];
@@ -204,6 +205,29 @@ int notes_append(struct arena *arena, struct wire_strs *notes, const char *const
 	return 0;
 }
 
+/*
+ * Adds notes if rows of what the filter selects were folded with those of others, which it leaves
+ * out.
+ */
+static void note_folded(struct note_list *list, struct arena *arena, const struct filter *filter,
+			const struct notes_facts *facts)
+{
+	const struct wire_filter *wire = filter->wire;
+	char missing[DURATION_TEXT_MAX], whole[DURATION_TEXT_MAX];
+
+	if (facts->missing_ns > facts->waits_ns / MISSING_SHARE) {
+		duration_format((int64_t)facts->missing_ns, missing);
+		duration_format((int64_t)facts->waits_ns, whole);
+		note_add(list, arena_printf(arena,
+					    "%s of their %s is in small rows that were folded with "
+					    "those of others, and in no row of this answer",
+					    missing, whole));
+	}
+	if (facts->has_others && wire && (wire->comm || wire->comms.n))
+		note_add(list, "processes with little time may have been folded into (others), "
+			       "which has no names: they are not in this answer");
+}
+
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out)
 {
@@ -214,6 +238,7 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 		note_add(&list, facts->session);
 	if (facts->absent)
 		note_add(&list, facts->absent);
+	note_folded(&list, arena, filter, facts);
 	if (facts->unread && facts->unread[0])
 		note_add(&list, arena_printf(arena, "missing: %s", facts->unread));
 	note_lengths(&list, arena, filter, facts);

@@ -47,6 +47,13 @@ struct notes_facts {
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
 	bool has_folded; /* rows of the answer's windows were folded */
+	bool has_others; /* some of them are rows of WINDOW_OTHERS that the filter leaves out */
+	/*
+	 * the part of waits_ns, the time of the threads that the filter selects, that no row of the
+	 * answer has; 0 also if the filter leaves out waits of these threads
+	 */
+	uint64_t missing_ns;
+	uint64_t waits_ns;
 	/* number of windows of the answer that were each merged from several on disk */
 	uint64_t merged;
 	uint64_t bad;			     /* number of windows on disk that could not be read */

@@ -191,6 +191,14 @@ static int shared_note_add(struct answer *answer, const struct slice *slice)
 	return notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1);
 }
 
+/* True if all waits of the threads that the filter selects must be in the rows of the answer. */
+static bool counts_missing(const struct snapshot_question *question, enum probe_kind kind)
+{
+	return probe_kind_has(kind, PROBE_OPEN_WAITS) && !question->options.open_only &&
+	       filter_selects_threads(&question->filter) &&
+	       filter_has_all_shorts(&question->filter);
+}
+
 static int notes_add(struct recorder *recorder, struct answer *answer,
 		     const struct snapshot_question *question,
 		     const struct timeline_coverage *found)
@@ -206,6 +214,9 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.has_estimates = aggregate_estimated(answer->aggregate) > 0,
 		.open_only = question->options.open_only,
 		.has_folded = aggregate_folded(answer->aggregate)->rows > 0,
+		.has_others = aggregate_has_others(answer->aggregate),
+		.waits_ns = aggregate_totals(answer->aggregate)->blocked_ns +
+			    aggregate_totals(answer->aggregate)->runnable_ns,
 		.is_late = question->range.is_late,
 		.kernel_names_error =
 			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
@@ -215,13 +226,16 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.others = aggregate_others(answer->aggregate),
 		.max_memory = question->options.max_memory,
 	};
+	const bool is_counted = counts_missing(question, info->kind);
 	struct drain_stats drain;
 	int r;
 
+	if (is_counted)
+		facts.missing_ns = aggregate_missing_ns(answer->aggregate);
 	r = session_note(answer->session, answer->arena, &facts.session);
 	if (!r)
 		r = absent_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-				!recorder->is_serve_only, &facts.absent);
+				!recorder->is_serve_only, !is_counted, &facts.absent);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);

@@ -21,9 +21,10 @@
 enum { WEIGHT_MOST = 1000, WEIGHT_ONE = 1000 };
 
 /*
- * IMAGES_LEAST: the number of threads below which a window's threads are not halved more often than
- * its rows. WHOLE_PART: if the rows of a window are halved, one in WHOLE_PART of those that stay as
- * they are stays so; the others are added to those that stand for several processes.
+ * IMAGES_LEAST: the number of threads, and of sums of processes, below which those of a window are
+ * not halved more often than its rows. WHOLE_PART: if the rows of a window are halved, one in
+ * WHOLE_PART of those that stay as they are stays so; the others are added to those that stand for
+ * several processes.
  */
 enum { IMAGES_LEAST = 16, WHOLE_PART = 4 };
 
@@ -193,6 +194,10 @@ struct window_fold_limits store_fold_limits(const struct window_fold_limits *fol
 	limits.max_rows = whole ? whole : 1;
 	limits.max_folded = (fold->max_folded >> level) + rows - limits.max_rows;
 	limits.max_images = fold_images(fold->max_rows, level);
+	/* A process that keeps its sum takes as many bytes as a thread. */
+	limits.max_sums = fold->max_sums >> 2 * level;
+	if (limits.max_sums < IMAGES_LEAST)
+		limits.max_sums = fold->max_sums < IMAGES_LEAST ? fold->max_sums : IMAGES_LEAST;
 	/* A thread without a row that stays is not worth its entry. */
 	if (limits.max_images > limits.max_rows)
 		limits.max_images = limits.max_rows;

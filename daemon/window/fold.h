@@ -4,10 +4,11 @@
 
 /*
  * Folds a window that has too many rows. The biggest rows stay as they are. The others are summed
- * up: equal rows of several processes with the same comm, exe and cgroup become one row. Totals,
- * counts and histograms stay exact. Any thread may fold any window: these functions have no state
- * and read no clock. A process that stands for several others is added to the process table that
- * has these others.
+ * up: equal rows of several processes with the same comm, exe and cgroup become one row. The
+ * processes and names of which most is folded keep their sums: their rows are added to no other's,
+ * and where they are too many, they lose their stacks. Totals, counts and histograms stay exact.
+ * Any thread may fold any window: these functions have no state and read no clock. A process that
+ * stands for several others is added to the process table that has these others.
  */
 
 #include <stddef.h>
@@ -23,9 +24,12 @@ struct window_fold_limits {
 	size_t max_rows;
 	/*
 	 * Maximum number of all rows that each stand for several processes, which have the same
-	 * comm, exe, cgroup, stacks and state. Further rows are summed up by cgroup and state.
+	 * comm, exe, cgroup, stacks and state. Further rows are summed up by state and cgroup, or
+	 * by state and process, or name, if these keep their sums.
 	 */
 	size_t max_folded;
+	/* At most this number of processes, and as many names, keep their sums. */
+	size_t max_sums;
 	/*
 	 * At most this number of entries of window.images are threads of their own; the other
 	 * threads are folded with all of their rows. 0: a thread that has a row which stays as it

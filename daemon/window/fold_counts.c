@@ -127,6 +127,24 @@ static int samples_merge(const struct fold *fold, struct fold_item *items, struc
 	return 0;
 }
 
+/*
+ * Sums up n items, which do not stay as they are. First finds the processes whose sums stay whole.
+ * 0 or -ENOMEM.
+ */
+static int counts_sum(struct fold *fold, struct fold_item *items, size_t n, fold_add add)
+{
+	_cleanup_(freep) uint64_t *rest_ns = calloc(fold->in->n_images + 1, sizeof(*rest_ns));
+	size_t i;
+	int r;
+
+	if (!rest_ns)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		rest_ns[items[i].image] += items[i].ns;
+	r = fold_own_find(fold, rest_ns);
+	return r ? r : fold_items_sum(fold, items, n, true, add);
+}
+
 static int samples_fold(struct fold *fold, struct fold_item *items)
 {
 	size_t n = fold->in->n_samples, stay = 0, i;
@@ -136,7 +154,7 @@ static int samples_fold(struct fold *fold, struct fold_item *items)
 	r = fold_items_choose(fold, items, n, false, &stay);
 	for (i = 0; i < stay && !r; i++)
 		r = sample_keep(fold, items[i].source);
-	return r ? r : fold_items_sum(fold, items + stay, n - stay, true, sample_fold);
+	return r ? r : counts_sum(fold, items + stay, n - stay, sample_fold);
 }
 
 int fold_samples(struct fold *fold)
@@ -231,5 +249,5 @@ int fold_ios(struct fold *fold)
 	r = fold_items_choose(fold, items, n, false, &stay);
 	for (i = 0; i < stay && !r; i++)
 		r = io_keep(fold, items[i].source);
-	return r ? r : fold_items_sum(fold, items + stay, n - stay, true, io_fold);
+	return r ? r : counts_sum(fold, items + stay, n - stay, io_fold);
 }

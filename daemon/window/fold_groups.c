@@ -13,16 +13,20 @@
  * order has no meaning.
  */
 struct fold_key {
-	/* fold_image.hash or, in rows of "(others)", the result of fold_image_cgroup() */
+	/* fold_image.hash or, in rows without stacks, the result of fold_image_rest() */
 	uint64_t image;
 	uint64_t state;
 	uint64_t kernel;
 	uint64_t user;
 	uint64_t waker;
 	uint64_t extra;
+	uint64_t own; /* fold_image.own; the last member, see group_key_compare() */
 };
 
-/* Items with equal keys, which may become one summed row. */
+/*
+ * Items whose keys are equal except for `own`, which may become one summed row, or several if
+ * processes keep their sums. So the choice of groups does not depend on which processes do.
+ */
 struct fold_group {
 	struct fold_key key;
 	uint64_t ns;
@@ -37,8 +41,7 @@ struct fold_group {
 	bool is_first;
 	bool is_idle;
 	bool is_disk;
-	/* true if the items belong to an entry that is an "(others)" entry already */
-	bool is_others;
+	bool is_bare; /* see is_bare() */
 };
 
 struct fold_member {
@@ -49,6 +52,12 @@ struct fold_member {
 static int key_compare(const struct fold_key *a, const struct fold_key *b)
 {
 	return memcmp(a, b, sizeof(*a));
+}
+
+/* Compares all but the last member. */
+static int group_key_compare(const struct fold_key *a, const struct fold_key *b)
+{
+	return memcmp(a, b, offsetof(struct fold_key, own));
 }
 
 static int member_compare(const void *x, const void *y)
@@ -81,9 +90,9 @@ static int group_compare(const void *x, const void *y)
 
 	if (a->is_first != b->is_first)
 		return b->is_first - a->is_first;
-	if (a->is_others != b->is_others)
-		return a->is_others - b->is_others;
-	return r ? r : key_compare(&a->key, &b->key);
+	if (a->is_bare != b->is_bare)
+		return a->is_bare - b->is_bare;
+	return r ? r : group_key_compare(&a->key, &b->key);
 }
 
 static uint64_t stack_id(const struct stack *stack)
@@ -194,24 +203,28 @@ int fold_items_choose(struct fold *fold, struct fold_item *items, size_t n, bool
 
 static struct fold_key key_of(const struct fold *fold, const struct fold_item *item)
 {
+	const struct fold_image *image = &fold->images[item->image];
+
 	return (struct fold_key){
-		.image = fold->images[item->image].hash,
+		.image = image->hash,
 		.state = item->state,
 		.kernel = item->places[0],
 		.user = item->places[1],
 		.waker = item->waker,
 		.extra = item->extra,
+		.own = image->own,
 	};
 }
 
 /*
- * Returns the key of the summed row for items of the same cgroup and state. Idle waits get a
- * key of their own, because a summed row has no stacks that would show which waits are idle.
+ * Returns the key of the summed row without stacks for items of the same cgroup, or of the same
+ * process or name if these keep their sums, and of the same state. Idle waits get a key of their
+ * own, because a summed row has no stacks that would show which waits are idle.
  */
 static struct fold_key key_of_others(struct fold *fold, const struct fold_item *item)
 {
 	return (struct fold_key){
-		.image = fold_image_cgroup(fold, item->image),
+		.image = fold_image_rest(fold, item->image),
 		.state = (item->state & ~STATE_SEEDED) | (item->is_idle ? STATE_IDLE : 0),
 		.extra = item->extra,
 	};
@@ -238,6 +251,19 @@ static int target_add(struct fold *fold, const struct fold_item *items, uint32_t
 }
 
 /*
+ * True for an item that has nothing to lose in a summed row without stacks: it comes from such a
+ * row, or it has no stacks and its process keeps its sum.
+ */
+static bool is_bare(const struct fold *fold, const struct fold_item *item)
+{
+	const struct fold_image *image = &fold->images[item->image];
+
+	if (image->is_others)
+		return true;
+	return (image->own || image->keeps_sum) && !item->kernel && !item->user;
+}
+
+/*
  * Sorts members[] by key, and makes one group of all members with the same key. Returns the number
  * of groups.
  */
@@ -251,14 +277,14 @@ static size_t groups_make(const struct fold *fold, const struct fold_item *items
 	qsort(members, n, sizeof(*members), member_compare);
 	for (i = 0; i < n; i++) {
 		item = &items[members[i].item];
-		if (i == 0 || key_compare(&members[i].key, &members[i - 1].key) != 0)
+		if (i == 0 || group_key_compare(&members[i].key, &members[i - 1].key) != 0)
 			groups[n_groups++] = (struct fold_group){
 				.key = members[i].key,
 				.image = item->image,
 				.first = i,
 				.is_idle = item->is_idle,
 				.is_disk = item->is_disk,
-				.is_others = fold->images[item->image].is_others,
+				.is_bare = is_bare(fold, item),
 			};
 		group = &groups[n_groups - 1];
 		group->ns += item->ns;
@@ -267,7 +293,10 @@ static size_t groups_make(const struct fold *fold, const struct fold_item *items
 	return n_groups;
 }
 
-/* Appends to *targets one summed row for each group, and assigns it to all items of the group. */
+/*
+ * Appends to *targets the summed rows of each group: one for each process that keeps its sum, and
+ * one for the others. Assigns each of the group's items to its row. 0 or -ENOMEM.
+ */
 static int groups_place(struct fold *fold, struct fold_item *items,
 			const struct fold_member *members, const struct fold_group *groups,
 			size_t n, bool is_others, struct fold_targets *targets)
@@ -275,18 +304,24 @@ static int groups_place(struct fold *fold, struct fold_item *items,
 	size_t i, k;
 	int r = 0;
 
-	for (i = 0; i < n && !r; i++) {
-		r = target_add(fold, items, members[groups[i].first].item, &groups[i].key,
-			       is_others, targets);
-		for (k = 0; k < groups[i].n && !r; k++)
-			items[members[groups[i].first + k].item].target = (uint32_t)targets->n - 1;
+	for (i = 0; i < n; i++) {
+		const struct fold_member *member = &members[groups[i].first];
+
+		for (k = 0; k < groups[i].n; k++, member++) {
+			if (!k || key_compare(&member->key, &member[-1].key) != 0)
+				r = target_add(fold, items, member->item, &member->key, is_others,
+					       targets);
+			if (r)
+				return r;
+			items[member->item].target = (uint32_t)targets->n - 1;
+		}
 	}
-	return r;
+	return 0;
 }
 
 /*
- * Appends to *targets summed rows for the items of these groups: one row for each cgroup and
- * state.
+ * Appends to *targets summed rows without stacks for the items of these groups, see
+ * key_of_others().
  */
 static int others_place(struct fold *fold, struct fold_item *items,
 			const struct fold_member *members, const struct fold_group *groups,
@@ -328,9 +363,9 @@ static int groups_choose(struct fold *fold, struct fold_group *groups, size_t n,
 		return -ENOMEM;
 	if (n)
 		qsort(groups, n, sizeof(*groups), group_compare);
-	while (busy < n && !groups[busy].is_others && !groups[busy].is_idle)
+	while (busy < n && !groups[busy].is_bare && !groups[busy].is_idle)
 		busy++;
-	for (whole = busy; whole < n && !groups[whole].is_others;)
+	for (whole = busy; whole < n && !groups[whole].is_bare;)
 		whole++;
 	*whole_out = whole < max ? whole : max;
 	if (whole <= max)
@@ -353,7 +388,7 @@ static uint64_t lacks_of(const struct fold_group *groups, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (!groups[i].is_others && !groups[i].is_idle && groups[i].ns > most)
+		if (!groups[i].is_bare && !groups[i].is_idle && groups[i].ns > most)
 			most = groups[i].ns;
 	return most;
 }

@@ -39,8 +39,8 @@ static void image_init(const struct window *in, const struct window_image *from,
 	process_info_at(from->process, window_middle_ns(in), &image->process);
 	image->kept = FOLD_NONE;
 	image->cgroup = hash_text(HASH64_SEED + process->is_kernel, process->cgroup);
-	image->hash = hash_text(hash_text(image->cgroup, process->comm), process->exe);
-	image->hash = hash64(image->hash, from->comm, sizeof(from->comm));
+	image->name = hash_text(hash_text(image->cgroup, process->comm), process->exe);
+	image->hash = hash64(image->name, from->comm, sizeof(from->comm));
 	image->is_alone = !process->id.pid && !process->is_folded;
 	if (image->is_alone)
 		image->hash = image->cgroup = hash64(from->uid, from->comm, sizeof(from->comm));
@@ -108,12 +108,16 @@ static struct process *folded_process(const struct fold *fold, uint32_t image, b
 	return process_see_folded(fold->in->images[image].process, &shared);
 }
 
-/* Adds an entry to out.images for the process that folded_process() returns. */
+/* Adds an entry to out.images that stands for several processes or threads. 0 or -ENOMEM. */
 static int image_add(struct fold *fold, uint32_t image, bool is_others, bool is_rest)
 {
-	struct process *process = folded_process(fold, image, is_others, is_rest);
+	const struct fold_image *from = &fold->images[image];
+	struct process *process = from->own ? process_ref(fold->in->images[image].process)
+					    : folded_process(fold, image, is_others, is_rest);
 	struct window_image *added = process ? window_add_image(fold->out) : NULL;
-	const char *comm = is_others ? WINDOW_OTHERS : fold->in->images[image].comm;
+	const char *comm = from->own   ? from->own_comm
+			   : is_others ? WINDOW_OTHERS
+				       : fold->in->images[image].comm;
 	struct process_info info;
 
 	if (!added) {
@@ -132,16 +136,16 @@ static int image_add(struct fold *fold, uint32_t image, bool is_others, bool is_
 int fold_image_slot(struct fold *fold, uint32_t image, bool is_others, uint32_t *out)
 {
 	const struct fold_image *from = &fold->images[image];
-	uint64_t key = from->hash;
+	uint64_t key = from->own ? from->own : from->hash;
 	struct fold_slot *slot;
 	bool is_new;
 	int r;
 
 	if (from->is_alone)
 		return fold_image_keep(fold, image, out);
-	is_others |= from->is_others;
+	is_others = from->is_others || (is_others && !from->own && !from->keeps_sum);
 	if (is_others)
-		key = fold_image_cgroup(fold, image);
+		key = fold_image_rest(fold, image);
 	slot = key_table_get(&fold->slots, &key, &is_new);
 	if (!slot)
 		return -ENOMEM;
@@ -155,13 +159,18 @@ int fold_image_slot(struct fold *fold, uint32_t image, bool is_others, uint32_t 
 	return 0;
 }
 
-uint64_t fold_image_cgroup(struct fold *fold, uint32_t image)
+uint64_t fold_image_rest(struct fold *fold, uint32_t image)
 {
-	const uint64_t cgroup = fold->images[image].cgroup;
+	const struct fold_image *from = &fold->images[image];
+	const uint64_t cgroup = from->cgroup;
 	struct fold_slot *slot = NULL;
 	bool is_new;
 
-	if (fold->images[image].is_alone || key_table_find(&fold->cgroups, &cgroup))
+	if (from->own)
+		return from->own;
+	if (from->keeps_sum && !from->is_others)
+		return from->hash;
+	if (from->is_alone || key_table_find(&fold->cgroups, &cgroup))
 		return cgroup;
 	if (fold->cgroups.n < fold->limits->max_folded || fold->cgroups.n < CGROUPS_LEAST)
 		slot = key_table_get(&fold->cgroups, &cgroup, &is_new);

@@ -4,11 +4,12 @@
 
 /*
  * Private header of the files that implement fold.h, listed here as layers from the lowest to the
- * highest. fold_owners.c shares rows out among owners. fold_images.c folds entries of window.images
- * and decides which may stay, fold_groups.c which rows are summed up into one. fold_waits.c and
- * fold_counts.c give each row the name under which it is added to fold.sums, and fold_finish.c
- * folds entries of window.images without rows. fold_preempted.c drops stacks of preempted waits.
- * fold.c has window_fold(). A struct fold lives as long as one call of window_fold().
+ * highest. fold_owners.c shares rows out among owners, fold_own.c decides which sums stay whole.
+ * fold_images.c folds entries of window.images and decides which may stay, fold_groups.c which rows
+ * are summed up into one. fold_waits.c and fold_counts.c give each row the name under which it is
+ * added to fold.sums, and fold_finish.c folds entries of window.images without rows.
+ * fold_preempted.c drops stacks of preempted waits. fold.c has window_fold(). A struct fold lives
+ * as long as one call of window_fold().
  */
 
 #include <stdbool.h>
@@ -27,11 +28,19 @@ struct fold_image {
 	uint64_t hash; /* hash; equal for entries that may be folded into one */
 	/* hash of the cgroup; equal for entries that may share one "(others)" entry */
 	uint64_t cgroup;
+	uint64_t name; /* hash of the process's comm, exe and cgroup */
+	/*
+	 * Not 0: what is folded of the entry is added up for its process alone, under the name
+	 * own_comm, see fold_own_find(). Equal for entries with the same process and own_comm.
+	 */
+	uint64_t own;
+	char own_comm[COMM_LEN];
 	uint32_t owner; /* index in fold.owned: of the user or service that owns the entry */
 	uint32_t kept;	/* index of the entry in out.images if it stays as it is, else FOLD_NONE */
 	bool is_alone;	/* true: the entry is no process, but stands for CPUs or for a cgroup; it
 			   always stays */
 	bool is_others;
+	bool keeps_sum; /* true: rows of the entry are not folded into "(others)" */
 	bool is_small; /* true: nothing of the entry stays as it is, because enough others have more
 			  time, see fold_images_limit() */
 	bool has_started; /* true if the entry's process started within the window */
@@ -42,8 +51,8 @@ struct fold_image {
  * index `image`.
  */
 struct fold_slot {
-	uint64_t key; /* hash of the entry or, for "(others)" entries, of its cgroup:
-			 fold_image.hash or fold_image.cgroup */
+	uint64_t key; /* fold_image.own, fold_image.hash or, for "(others)" entries,
+			 fold_image.cgroup */
 	uint32_t image;
 };
 
@@ -160,6 +169,15 @@ void fold_owners_fini(struct fold *fold);
 void fold_owners_choose(struct fold *fold, const uint32_t *images, size_t n, size_t max,
 			bool *is_chosen);
 
+/*
+ * Defined in fold_own.c: decides whose sums stay whole, by the time rest_ns[] that is to be folded,
+ * by index in in.images. Sets `own` in the entries of the processes with the most time, but in
+ * those of at most four with the same name; of such a process, threads of a comm with an eighth of
+ * its time have a sum with this comm. Sets keeps_sum in the other entries of the names (comm, exe,
+ * cgroup) with the most time. There are at most max_sums of each. 0 or -ENOMEM.
+ */
+int fold_own_find(struct fold *fold, const uint64_t *rest_ns);
+
 /* Defined in fold_images.c: */
 
 int fold_images_init(struct fold *fold);
@@ -179,12 +197,14 @@ int fold_image_keep(struct fold *fold, uint32_t image, uint32_t *out);
 int fold_image_slot(struct fold *fold, uint32_t image, bool is_others, uint32_t *out);
 
 /*
- * Returns the cgroup into whose "(others)" entry the entry `image` of in.images is folded, as a
- * hash. At most max_folded cgroups, or 64 if that is more, have such an entry, and all others share
- * one. The cgroups for which this is called first get an entry: so the order of the calls must not
- * depend on the order of in.images.
+ * Returns what the summed rows without stacks have in common into which rows of the entry `image`
+ * of in.images are folded, as a hash: the process, if fold_image.own is set; the comm, exe and
+ * cgroup, if keeps_sum is set; else the cgroup, which has an "(others)" entry. At most max_folded
+ * cgroups, or 64 if that is more, have such an entry, and all others share one. The cgroups for
+ * which this is called first get an entry: so the order of the calls must not depend on the order
+ * of in.images.
  */
-uint64_t fold_image_cgroup(struct fold *fold, uint32_t image);
+uint64_t fold_image_rest(struct fold *fold, uint32_t image);
 
 /*
  * If more than max_images threads have rows, waits, samples or I/O operations, sets is_small in the

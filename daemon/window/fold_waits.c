@@ -295,6 +295,28 @@ static size_t items_to_rows(const struct window *in, struct fold_item *items, si
 	return left;
 }
 
+/* Finds the processes whose sums stay whole, by the items that are to be folded. 0 or -ENOMEM. */
+static int waits_own(struct fold *fold, const struct wait_items *rest)
+{
+	const struct window *in = fold->in;
+	_cleanup_(freep) uint64_t *rest_ns = calloc(in->n_images + 1, sizeof(*rest_ns));
+	struct window_row row;
+	size_t i;
+
+	if (!rest_ns)
+		return -ENOMEM;
+	for (i = 0; i < rest->n; i++) {
+		const struct fold_item *item = &rest->v[i];
+
+		/* The time of waits that were folded before is in rows. */
+		if (item->array == FROM_OPENS && in->opens[item->source].count)
+			continue;
+		row = item_row(in, item);
+		rest_ns[item->image] += row_ns(&row);
+	}
+	return fold_own_find(fold, rest_ns);
+}
+
 int fold_waits(struct fold *fold)
 {
 	const struct window *in = fold->in;
@@ -319,6 +341,8 @@ int fold_waits(struct fold *fold)
 	added = r ? 0 : open_items(fold, items + rest.n);
 	if (!r)
 		r = items_split(fold, items + rest.n, added, &rest);
+	if (!r)
+		r = waits_own(fold, &rest);
 	if (!r)
 		r = fold_items_sum(fold, items + ended, rest.n - ended, false, open_fold);
 	if (r)

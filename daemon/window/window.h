@@ -46,7 +46,8 @@ struct window_estimate {
  *
  * If a window has too many rows, small ones are folded: summed up over several processes. A folded
  * entry stands for these processes. Its tid is 0, its process was made by process_see_folded(), and
- * its sums are the totals of the threads that it stands for.
+ * its sums are the totals of the threads that it stands for. Small rows of a process that has much
+ * time are summed up for it alone: then the folded entry has this process, and `folded` is 1.
  *
  * If several windows are merged, the same process may be in each of them, but it starts in only
  * one. A total of `folded` would count it several times, so a merged entry has the largest `folded`

@@ -10,6 +10,9 @@
 #include "daemon/window/fold.h"
 #include "daemon/window/idle_wait.h"
 
+/* Stands for the state in keys of I/O operations. */
+#define TOP_IO UINT64_MAX
+
 struct top_sum {
 	uint64_t key; /* hash of the comm, the stacks and the state */
 	uint64_t ns;
@@ -38,7 +41,8 @@ static void add(struct top_sums *sums, const struct window_image *image, uint64_
 	const uint64_t words[] = { state, kernel, user };
 
 	/* What was summed up without stacks counts for the total only. */
-	if (image->folded && strcmp(image->comm, WINDOW_OTHERS) == 0)
+	if (image->folded &&
+	    (strcmp(image->comm, WINDOW_OTHERS) == 0 || (state != TOP_IO && !kernel && !user)))
 		sums->total_ns += ns;
 	else
 		add_key(sums,
@@ -109,8 +113,8 @@ void top_add(struct top_sums *sums, const struct window *window)
 	}
 	for (i = 0; i < window->n_ios; i++)
 		if (!window->ios[i].is_slow)
-			add(sums, &window->images[window->ios[i].image], window->ios[i].op, 0, 0,
-			    window->ios[i].total_ns);
+			add(sums, &window->images[window->ios[i].image], TOP_IO, window->ios[i].op,
+			    0, window->ios[i].total_ns);
 }
 
 void top_clear(struct top_sums *sums)

@@ -283,6 +283,19 @@ static struct window *window_make(size_t rows, size_t others)
 	return window;
 }
 
+/* Returns how many folded entries stand for one process that keeps a sum of its own. */
+static size_t own_count(const struct window *window)
+{
+	struct process_info info;
+	size_t n = 0, i;
+
+	for (i = 0; i < window->n_images; i++) {
+		process_info(window->images[i].process, &info);
+		n += window->images[i].folded && !info.is_folded;
+	}
+	return n;
+}
+
 /* The sums of what has the same key. */
 struct tally {
 	uint64_t key;
@@ -495,6 +508,20 @@ static struct window *fold_images(struct window *window, size_t max_rows, size_t
 	return out;
 }
 
+/* Folds the window to `rows` rows, as many summed ones, and `sums` sums of each kind. */
+static struct window *fold_sums(struct window *window, size_t rows, size_t sums)
+{
+	const struct window_fold_limits limits = {
+		.max_rows = rows,
+		.max_folded = rows,
+		.max_sums = sums,
+	};
+	struct window *out = NULL;
+
+	assert_int_equal(window_fold(window, &limits, &out), 0);
+	return out;
+}
+
 static struct window *fold(struct window *window, size_t max_rows, size_t max_folded)
 {
 	return fold_images(window, max_rows, max_folded, 0);
@@ -528,6 +555,12 @@ static void test_sums_are_conserved(void **state)
 			images += !out->images[k].folded;
 		/* Those of rows that stay, and the kernel's idle process. */
 		assert_true(images <= 5 * limits[i][0] + 1);
+		window_unref(out);
+	}
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		out = fold_sums(window, limits[i][0], 25);
+		assert_conserved(window, out);
+		assert_in_range(own_count(out), 1, 3 * 25);
 		window_unref(out);
 	}
 	window_unref(window);
@@ -575,6 +608,12 @@ static void test_folding_twice(void **state)
 	assert_conserved(window, twice);
 	assert_true(twice->folded.rows > once->folded.rows);
 	assert_true(twice->folded.processes >= once->folded.processes);
+	window_unref(twice);
+	window_unref(once);
+	/* Those whose sums stay are the same a second time. */
+	once = fold_sums(window, 100, 25);
+	twice = fold_sums(once, 100, 25);
+	assert_same_window(once, twice);
 	window_unref(twice);
 	window_unref(once);
 	window_unref(window);
@@ -625,9 +664,9 @@ static void test_the_order_does_not_matter(void **state)
 {
 	struct window *window = window_make(2000, 500), *a, *b;
 
-	a = fold(window, 100, 50);
+	a = fold_sums(window, 100, 25);
 	shuffle(window);
-	b = fold(window, 100, 50);
+	b = fold_sums(window, 100, 25);
 	assert_same_window(a, b);
 	window_unref(a);
 	window_unref(b);
@@ -987,6 +1026,127 @@ static void test_processes(void **state)
 	window_unref(window);
 }
 
+/* Returns the time of all waits of the process, and how many rows of it have stacks. */
+static uint64_t process_ns(const struct window *window, const struct process *of, const char *comm,
+			   size_t *with_stacks)
+{
+	uint64_t ns = 0;
+	size_t i;
+
+	*with_stacks = 0;
+	for (i = 0; i < window->n_rows; i++) {
+		const struct window_row *row = &window->rows[i];
+		const struct window_image *image = &window->images[row->image];
+
+		if (image->process != of || (comm && strcmp(image->comm, comm) != 0))
+			continue;
+		ns += row->blocked_ns + row->runnable_ns;
+		*with_stacks += row->kernel || row->user;
+	}
+	return ns;
+}
+
+/* Returns the time of all waits of threads with this comm in the control group of the process. */
+static uint64_t likes_ns(const struct window *window, struct process *of, const char *comm)
+{
+	struct process_info like, info;
+	uint64_t ns = 0;
+	size_t i;
+
+	process_info(of, &like);
+	for (i = 0; i < window->n_rows; i++) {
+		const struct window_row *row = &window->rows[i];
+		const struct window_image *image = &window->images[row->image];
+
+		process_info(image->process, &info);
+		if (!strcmp(image->comm, comm) && info.cgroup && !strcmp(info.cgroup, like.cgroup))
+			ns += row->blocked_ns + row->runnable_ns;
+	}
+	return ns;
+}
+
+/*
+ * The processes with the most time have their whole sums, however few rows stay, and also after
+ * they were folded again; so have threads of one name of theirs, and processes of one name. A
+ * process with less is in the sums of others.
+ */
+static void test_a_process_keeps_its_sum(void **state)
+{
+	static const size_t rows[] = { 200, 20, 1 }, sums[] = { 30, 5, 1 };
+	const uint32_t named = PIDS + 1, own = 2 * COMMS * UNITS;
+	struct window *window = window_new(), *out, *once = NULL;
+	struct window_image *image;
+	size_t i, n;
+
+	window->end_ns = 5 * NS_PER_S;
+	images_make(window);
+	image = window_add_image(window);
+	*image = window->images[own];
+	process_ref(image->process);
+	image->uid++;
+	image->tid += PIDS;
+	snprintf(image->comm, sizeof(image->comm), "worker");
+	for (i = 0; i < 2000; i++) {
+		struct window_row *row = window_add_row(window);
+
+		/* 800 of the process, 200 of its named thread, and 1000 of all processes. */
+		*row = (struct window_row){ .image = (uint32_t)(i % 2	 ? i / 2 % PIDS
+								: i % 10 ? own
+									 : named) };
+		row->state = 1 + 4 * (uint32_t)(i / STACKS / STACKS);
+		row->count = 1;
+		row->blocked_ns = 1000 + i;
+		row->kernel = stack_ref(&stacks[i % STACKS]);
+		row->user = stack_ref(&stacks[i / STACKS % STACKS]);
+	}
+	window_seal(window);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint64_t whole = process_ns(window, process[own], NULL, &n);
+		uint64_t worker = process_ns(window, process[own], "worker", &n);
+		uint64_t likes = likes_ns(window, process[3], "comm3");
+
+		out = fold_sums(once ? once : window, rows[i], sums[i]);
+		assert_conserved(window, out);
+		assert_int_equal(process_ns(out, process[own], NULL, &n), whole);
+		assert_true(n <= 2 * rows[i]);
+		assert_int_equal(process_ns(out, process[own], "worker", &n), worker);
+		if (i == 0)
+			assert_int_equal(likes_ns(out, process[3], "comm3"), likes);
+		assert_in_range(own_count(out), 1, sums[i] + 1);
+		assert_true(process_ns(out, process[3], NULL, &n) <
+			    process_ns(window, process[3], NULL, &n));
+		window_unref(once);
+		once = out;
+	}
+	window_unref(once);
+	window_unref(window);
+}
+
+/* Of many like processes, few keep their sums apart: a pool would need a row for each and stack. */
+static void test_a_pool_is_one(void **state)
+{
+	struct window *window = window_new(), *out;
+	struct window_row *row;
+	uint32_t i;
+
+	window->end_ns = 5 * NS_PER_S;
+	images_make(window);
+	for (i = 0; i < 200; i++) {
+		row = window_add_row(window);
+		*row = (struct window_row){ .image = i % 10 * COMMS * UNITS, .state = 1 };
+		row->count = 1;
+		row->blocked_ns = 1000 + i;
+		row->kernel = stack_ref(&stacks[4 + i / 10]);
+	}
+	window_seal(window);
+	out = fold_sums(window, 5, 100);
+	assert_conserved(window, out);
+	assert_int_equal(own_count(out), 4);
+	assert_int_equal(likes_ns(out, process[0], "comm0"), likes_ns(window, process[0], "comm0"));
+	window_unref(out);
+	window_unref(window);
+}
+
 /* Of the preempted waits, those with the least time lose their stacks; nothing else changes. */
 static void test_preempted(void **state)
 {
@@ -1093,6 +1253,8 @@ int main(void)
 		TEST(test_the_longest_wait),
 		TEST(test_wakers),
 		TEST(test_processes),
+		TEST(test_a_process_keeps_its_sum),
+		TEST(test_a_pool_is_one),
 		TEST(test_preempted),
 		TEST(test_full_buckets),
 	};

@@ -52,6 +52,24 @@ static void test_nothing_to_say(void **state)
 	assert_notes(NULL, NULL);
 }
 
+/* What the rows lack of the threads asked for; a thousandth part is not worth a note. */
+static void test_folded_rows(void **state)
+{
+	struct wire_filter wire = { .comm = (char *)"worker-*" };
+
+	facts = (struct notes_facts){ .waits_ns = 2000 * US, .missing_ns = 2 * US };
+	assert_notes(NULL, NULL);
+	facts.missing_ns = 1500 * US;
+	assert_notes("1.500 ms of their 2 ms is in small rows that were folded", NULL);
+	facts.has_others = true;
+	assert_notes("1.500 ms of their 2 ms is in small rows", NULL);
+	filter.wire = &wire;
+	assert_notes("1.500 ms of their 2 ms is in small rows",
+		     "into (others), which has no names");
+	facts.missing_ns = 0;
+	assert_notes("into (others), which has no names", NULL);
+}
+
 static void test_edges(void **state)
 {
 	filter.min_ns = 300 * US;
@@ -152,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_nothing_to_say),
+		TEST(test_folded_rows),
 		TEST(test_edges),
 		TEST(test_a_remark_about_the_session),
 		TEST(test_a_late_window),
