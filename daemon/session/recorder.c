@@ -29,6 +29,8 @@
  * sessions, because a client that starts a session wants its details.
  */
 #define CLIENT_ROWS 32
+/* For this number of summed rows, one process, and one name, keeps its whole sum. */
+#define SUMS_SHARE 5
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
  * Tables that take longer are loaded later.
@@ -77,6 +79,7 @@ static struct window_fold_limits fold_limits(const struct config *config)
 	return (struct window_fold_limits){
 		.max_rows = config->window_max_rows,
 		.max_folded = config->window_max_folded,
+		.max_sums = config->window_max_folded / SUMS_SHARE,
 		.preempted_percent = (unsigned int)config->window_preempted,
 	};
 }
@@ -93,56 +96,82 @@ static void folds_count(struct recorder_folds *folds, const struct window_folded
 }
 
 /*
- * Folds a window. Its stacks must have names, by which equal stacks are found. Takes over the
- * caller's reference. Returns a reference to the folded window, or to the same window if there is
- * no memory.
+ * Folds a window; its stacks must have names, by which equal stacks are found. Returns a reference
+ * to the folded window, or to the same window if nothing has to be folded or there is no memory.
  */
-static struct window *recorder_fold(struct recorder *recorder, struct window *window)
+static struct window *fold_to(struct window *window, const struct window_fold_limits *limits)
 {
-	const struct config *config = recorder->config;
-	const size_t times = window->folding == WINDOW_FOLD_ALL	   ? 1
-			     : window->folding == WINDOW_FOLD_ROWS ? CLIENT_ROWS
-								   : 0;
-	const struct window_fold_limits limits = {
-		.max_rows = times * config->window_max_rows,
-		.max_folded = times * config->window_max_folded,
-		.preempted_percent = window->folding == WINDOW_FOLD_ALL
-					     ? (unsigned int)config->window_preempted
-					     : 0,
-	};
 	struct window *folded;
-	int r = window_fold(window, &limits, &folded);
+	int r = window_fold(window, limits, &folded);
 
-	if (r) {
-		log_err(r, "fold a window");
-		return window;
+	if (!r)
+		return folded;
+	log_err(r, "fold a window");
+	return window_ref(window);
+}
+
+/*
+ * Returns the limits of a window while it is recent: those of a client's session, which it keeps;
+ * of an always-on one, those of [window] recent_rows, which are not below the final ones.
+ */
+static struct window_fold_limits first_limits(const struct config *config,
+					      enum window_folding folding)
+{
+	struct window_fold_limits limits = fold_limits(config);
+	const size_t recent = config->window_recent_rows;
+
+	if (folding == WINDOW_FOLD_NONE || (folding == WINDOW_FOLD_ALL && !recent) ||
+	    !limits.max_rows)
+		return (struct window_fold_limits){};
+	limits.preempted_percent = 0;
+	if (folding == WINDOW_FOLD_ROWS) {
+		limits.max_rows *= CLIENT_ROWS;
+		limits.max_folded *= CLIENT_ROWS;
 	}
-	window_unref(window);
+	if (folding == WINDOW_FOLD_ALL && limits.max_rows < recent)
+		limits.max_rows = recent;
+	if (folding == WINDOW_FOLD_ALL && limits.max_folded < recent)
+		limits.max_folded = recent;
+	limits.max_sums = limits.max_folded / SUMS_SHARE;
+	return limits;
+}
+
+/* Keeps a window of an always-on session, folded for the disk, and whole for queries of now. */
+static void window_keep(struct recorder *recorder, struct window *whole, size_t referred_bytes)
+{
+	const struct window_fold_limits limits = fold_limits(recorder->config);
+	struct window *always, *folded;
+
+	/*
+	 * A process that has exited sends no more stacks, and those that it has sent take much
+	 * memory. A client that starts a session gets all details.
+	 */
+	window_share_stacks(whole, recorder->stacks);
+	folded = fold_to(whole, &limits);
 	folds_count(&recorder->folds, &folded->folded);
-	return folded;
+	always = window_ref(folded);
+	history_add(recorder->history, whole, folded == whole ? window_unref(folded) : folded,
+		    referred_bytes);
+	/* The totals may keep the window: from now on it does not change. */
+	totals_add(recorder->totals, always);
+	window_unref(always);
 }
 
 static void on_resolved(void *userdata, struct window *window, size_t referred_bytes)
 {
 	struct recorder *recorder = userdata;
-	struct window *always = NULL;
+	const struct window_fold_limits limits = first_limits(recorder->config, window->folding);
+	struct window *first;
 
 	held_waits_find(recorder->held, window);
-	window = recorder_fold(recorder, window);
-	/*
-	 * A process that has exited sends no more stacks, and those that it has sent take much
-	 * memory. A client that starts a session gets all details.
-	 */
-	if (window->session < SESSION_FIRST_ID) {
-		window_share_stacks(window, recorder->stacks);
-		always = window_ref(window);
-	}
-	history_add(recorder->history, window, referred_bytes);
-	/* The totals may keep the window: from now on it does not change. */
-	if (!always)
+	first = fold_to(window, &limits);
+	window_unref(window);
+	if (first->session < SESSION_FIRST_ID) {
+		window_keep(recorder, first, referred_bytes);
 		return;
-	totals_add(recorder->totals, always);
-	window_unref(always);
+	}
+	folds_count(&recorder->folds, &first->folded);
+	history_add(recorder->history, first, NULL, referred_bytes);
 }
 
 static int recorder_tables(struct recorder *recorder, const struct config *config)

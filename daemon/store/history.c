@@ -23,15 +23,25 @@ enum { EVICT_FOR_STACKS = 4, STACKS_MARGIN = 32 };
 #define RECENT_NS (30 * NS_PER_S)
 /* If windows are kept for a short time only, not more than this part of the time is recent. */
 #define RECENT_SHARE 8
+/* For how long a window stays whole: most questions about details are about the last minute. */
+#define WHOLE_NS (60 * NS_PER_S)
+/* Whole windows take at most this part of the memory, so that those of a minute ago stay, too. */
+#define WHOLE_SHARE 2
+
+struct history_entry {
+	struct window *window; /* the one that is listed */
+	struct window *folded; /* takes its place later; NULL: it stays as it is */
+};
 
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
-	struct window **windows; /* ring of n windows; the oldest is at index `first` */
+	struct history_entry *entries; /* ring of n windows; the oldest is at index `first` */
 	size_t capacity;
 	size_t first;
 	size_t n;
 	size_t bytes;
+	size_t whole_bytes; /* the part of `bytes` of windows that are to be replaced */
 	size_t max_bytes;
 	size_t budget_bytes; /* see history_set_budget() */
 	/*
@@ -89,9 +99,14 @@ static size_t most_bytes(const struct history *history)
 		       : history->max_bytes;
 }
 
-static struct window **history_slot(struct history *history, size_t i)
+static struct history_entry *entry_at(struct history *history, size_t i)
 {
-	return &history->windows[(history->first + i) % history->capacity];
+	return &history->entries[(history->first + i) % history->capacity];
+}
+
+static struct window *window_at(struct history *history, size_t i)
+{
+	return entry_at(history, i)->window;
 }
 
 struct history *history_free(struct history *history)
@@ -100,11 +115,13 @@ struct history *history_free(struct history *history)
 
 	if (!history)
 		return NULL;
-	for (i = 0; i < history->n; i++)
-		window_unref(*history_slot(history, i));
+	for (i = 0; i < history->n; i++) {
+		window_unref(window_at(history, i));
+		window_unref(entry_at(history, i)->folded);
+	}
 	for (i = 0; i < HISTORY_LOSSY_MAX; i++)
 		window_unref(history->lossy[i]);
-	free(history->windows);
+	free(history->entries);
 	pthread_cond_destroy(&history->added);
 	pthread_mutex_destroy(&history->lock);
 	free(history);
@@ -153,10 +170,23 @@ static void losses_keep(struct history *history, const struct window *window)
 		history->lossy_first = (history->lossy_first + 1) % HISTORY_LOSSY_MAX;
 }
 
+/* Lets the folded window of an entry take the place of the whole one, if it has one. */
+static void entry_fold(struct history *history, struct history_entry *entry)
+{
+	if (!entry->folded)
+		return;
+	history->bytes -= entry->window->bytes;
+	history->whole_bytes -= entry->window->bytes;
+	window_unref(entry->window);
+	entry->window = TAKE(entry->folded);
+}
+
 static void history_evict(struct history *history, bool by_bytes)
 {
-	struct window *window = *history_slot(history, 0);
+	struct window *window;
 
+	entry_fold(history, entry_at(history, 0));
+	window = window_at(history, 0);
 	losses_keep(history, window);
 	history->bytes -= window->bytes;
 	history->stats.evicted_real_ns = window->end_ns + window->real_offset_ns;
@@ -171,17 +201,17 @@ static void history_evict(struct history *history, bool by_bytes)
 static int history_grow(struct history *history)
 {
 	size_t capacity = history->capacity ? history->capacity * 2 : 64, i;
-	struct window **windows;
+	struct history_entry *entries;
 
 	if (history->n < history->capacity)
 		return 0;
-	windows = calloc(capacity, sizeof(struct window *));
-	if (!windows)
+	entries = calloc(capacity, sizeof(*entries));
+	if (!entries)
 		return -ENOMEM;
 	for (i = 0; i < history->n; i++)
-		windows[i] = *history_slot(history, i);
-	free(history->windows);
-	history->windows = windows;
+		entries[i] = *entry_at(history, i);
+	free(history->entries);
+	history->entries = entries;
 	history->capacity = capacity;
 	history->first = 0;
 	return 0;
@@ -191,7 +221,7 @@ static int history_grow(struct history *history)
 static bool oldest_is_recent(struct history *history, int64_t now_ns)
 {
 	int64_t recent_ns = history->keep_ns / RECENT_SHARE;
-	const struct window *window = *history_slot(history, 0);
+	const struct window *window = window_at(history, 0);
 
 	return window->end_ns > now_ns - (recent_ns < RECENT_NS ? recent_ns : RECENT_NS);
 }
@@ -215,33 +245,72 @@ static size_t used_bytes(const struct history *history, size_t more_bytes)
 	return bytes + history->waiting_bytes + (size_t)(stacks + stacks / STACKS_MARGIN);
 }
 
-/* Evicts a few of the oldest windows, but no recent one, if all take more than most_bytes. */
-static void history_evict_for_stacks(struct history *history, const struct window *window,
+/* Returns how many bytes an entry takes. */
+static size_t entry_bytes(const struct history_entry *entry)
+{
+	return entry->window->bytes + (entry->folded ? entry->folded->bytes : 0);
+}
+
+/* True if whole windows, with that of a new entry and their share of the stacks, take too much. */
+static bool whole_too_large(const struct history *history, const struct history_entry *added,
+			    size_t most)
+{
+	size_t whole = history->whole_bytes + (added->folded ? added->window->bytes : 0);
+	size_t added_bytes = entry_bytes(added);
+	double share = (double)whole / (double)(history->bytes + added_bytes);
+
+	return share * (double)used_bytes(history, added_bytes) > (double)(most / WHOLE_SHARE);
+}
+
+/*
+ * Folds the windows that are too old to be whole; and, while whole ones take too much, the oldest
+ * others, and in the end the new one.
+ */
+static void history_fold(struct history *history, struct history_entry *added, size_t most)
+{
+	size_t i;
+
+	for (i = 0; i < history->n && history->whole_bytes; i++) {
+		struct history_entry *entry = entry_at(history, i);
+
+		if (entry->window->end_ns < added->window->end_ns - WHOLE_NS ||
+		    whole_too_large(history, added, most))
+			entry_fold(history, entry);
+	}
+	if (!added->folded || !whole_too_large(history, added, most))
+		return;
+	window_unref(added->window);
+	added->window = TAKE(added->folded);
+}
+
+/* Evicts a few of the oldest windows, but no recent one, if all take more than `most` bytes. */
+static void history_evict_for_stacks(struct history *history, const struct history_entry *added,
 				     size_t most)
 {
 	size_t i;
 
-	for (i = 0;
-	     i < EVICT_FOR_STACKS && history->n > 0 && used_bytes(history, window->bytes) > most &&
-	     !oldest_is_recent(history, window->end_ns);
+	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
+		    used_bytes(history, entry_bytes(added)) > most &&
+		    !oldest_is_recent(history, added->window->end_ns);
 	     i++)
 		history_evict(history, true);
 }
 
-static void history_make_room(struct history *history, const struct window *window,
+static void history_make_room(struct history *history, struct history_entry *added,
 			      size_t stack_bytes)
 {
 	size_t max = most_bytes(history);
-	int64_t now_ns = window->end_ns;
+	int64_t until_ns = added->window->end_ns - history->keep_ns;
 
 	if (stack_bytes != history->stack_bytes) {
 		history->stack_bytes = stack_bytes;
 		history->measured_bytes = history->bytes;
 	}
-	while (history->n > 0 && (*history_slot(history, 0))->end_ns < now_ns - history->keep_ns)
+	while (history->n > 0 && window_at(history, 0)->end_ns < until_ns)
 		history_evict(history, false);
-	history_evict_for_stacks(history, window, max);
-	while (history->n > 0 && history->bytes + window->bytes > max)
+	history_fold(history, added, max);
+	history_evict_for_stacks(history, added, max);
+	while (history->n > 0 && history->bytes + entry_bytes(added) > max)
 		history_evict(history, true);
 }
 
@@ -252,7 +321,7 @@ void history_shrink(struct history *history)
 
 	pthread_mutex_lock(&history->lock);
 	n = (history->n + 3) / 4;
-	now = history->n ? (*history_slot(history, history->n - 1))->end_ns : 0;
+	now = history->n ? window_at(history, history->n - 1)->end_ns : 0;
 	for (i = 0; i < n && history->n > 1 && !oldest_is_recent(history, now); i++)
 		history_evict(history, true);
 	pthread_mutex_unlock(&history->lock);
@@ -265,34 +334,48 @@ void history_set_sink(struct history *history,
 	history->sink_data = userdata;
 }
 
-void history_add(struct history *history, struct window *window, size_t stack_bytes)
+/* Adds the entry; the history must have room for it. */
+static void entry_add(struct history *history, const struct history_entry *added)
 {
+	const struct window *window = added->window;
+
+	*entry_at(history, history->n++) = *added;
+	history->bytes += entry_bytes(added);
+	history->whole_bytes += added->folded ? window->bytes : 0;
+	if (!history->stats.first_real_ns)
+		history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
+}
+
+void history_add(struct history *history, struct window *window, struct window *folded,
+		 size_t stack_bytes)
+{
+	struct history_entry added = { window, folded };
 	size_t waiting_bytes = 0;
 	bool is_kept;
 
 	window_pack(window);
+	if (folded)
+		window_pack(folded);
 	if (history->sink)
-		waiting_bytes = history->sink(history->sink_data, window);
+		waiting_bytes = history->sink(history->sink_data, folded ? folded : window);
 	pthread_mutex_lock(&history->lock);
 	history->waiting_bytes = waiting_bytes;
-	history_make_room(history, window, stack_bytes);
+	history_make_room(history, &added, stack_bytes);
 	if (history_grow(history) && history->n > 0)
 		history_evict(history, true);
-	is_kept = history->n < history->capacity;
-	if (is_kept) {
-		*history_slot(history, history->n++) = window;
-		history->bytes += window->bytes;
-		if (!history->stats.first_real_ns)
-			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
-	}
 	/*
-	 * Set newest_seq even if the window was not kept: history_wait() may wait for this number.
+	 * Set newest_seq even if the window is not kept: history_wait() may wait for this number.
 	 */
-	history->newest_seq = window->seq;
-	if (!is_kept)
-		window_unref(window);
+	history->newest_seq = added.window->seq;
+	is_kept = history->n < history->capacity;
+	if (is_kept)
+		entry_add(history, &added);
 	pthread_cond_broadcast(&history->added);
 	pthread_mutex_unlock(&history->lock);
+	if (is_kept)
+		return;
+	window_unref(added.window);
+	window_unref(added.folded);
 }
 
 static bool window_overlaps(const struct window *window, int64_t since_ns, int64_t until_ns)
@@ -310,7 +393,7 @@ int history_range(struct history *history, uint64_t session, int64_t since_ns, i
 	pthread_mutex_lock(&history->lock);
 	list.windows = calloc(history->n ? history->n : 1, sizeof(struct window *));
 	for (i = 0; list.windows && i < history->n; i++) {
-		struct window *window = *history_slot(history, i);
+		struct window *window = window_at(history, i);
 
 		if ((!session || window->session == session) &&
 		    window_overlaps(window, since_ns, until_ns))
@@ -334,7 +417,7 @@ int history_lossy(struct history *history, int64_t since_ns, struct history_list
 	for (i = 0; list.windows && i < history->n_lossy + history->n; i++) {
 		window = i < history->n_lossy
 				 ? history->lossy[(history->lossy_first + i) % HISTORY_LOSSY_MAX]
-				 : *history_slot(history, i - history->n_lossy);
+				 : window_at(history, i - history->n_lossy);
 		if (is_lossy(window) && window_overlaps(window, since_ns, INT64_MAX))
 			list.windows[list.n++] = window_ref(window);
 	}
@@ -359,7 +442,7 @@ void history_list_fini(struct history_list *list)
 static const struct window *newest(struct history *history, uint64_t session)
 {
 	for (size_t i = history->n; i-- > 0;) {
-		const struct window *window = *history_slot(history, i);
+		const struct window *window = window_at(history, i);
 
 		if (window->session == session)
 			return window;

@@ -49,12 +49,15 @@ int history_new(int64_t keep_ns, size_t max_bytes, struct history **out);
 struct history *history_free(struct history *history);
 
 /*
- * Adds a window, taking over the caller's only reference, and evicts old windows. stack_bytes is
- * the memory of the stacks and processes to which windows refer, as it was last measured. These are
- * freed only some time after their windows were evicted, so each call evicts only a few windows
- * because of stack_bytes.
+ * Adds a window, taking over the caller's only reference, and evicts old windows. `folded`, if it
+ * is not NULL, is the same window with fewer rows, whose reference is taken over, too: it is given
+ * to the sink, and takes the place of the window a minute after its end, or earlier if memory is
+ * short. stack_bytes is the memory of the stacks and processes to which windows refer, as it was
+ * last measured. These are freed only some time after their windows were evicted, so each call
+ * evicts only a few windows because of stack_bytes.
  */
-void history_add(struct history *history, struct window *window, size_t stack_bytes);
+void history_add(struct history *history, struct window *window, struct window *folded,
+		 size_t stack_bytes);
 
 /*
  * Evicts the oldest quarter of the windows, but none of the last 30 s. Called when memory is short.

@@ -127,7 +127,7 @@ static void window_make(struct bench *bench, unsigned int n)
 	window = must(window_builder_finish(bench->builder));
 	window->seq = n + 1;
 	window_seal(window);
-	history_add(bench->history, window, 0);
+	history_add(bench->history, window, NULL, 0);
 }
 
 static int by_total(const void *x, const void *y)

@@ -296,7 +296,7 @@ static void test_timeline(void **state)
 		window->seq = seq;
 		window->start_ns = (int64_t)seq;
 		window->end_ns = window->start_ns + 1;
-		history_add(history, window, 0);
+		history_add(history, window, NULL, 0);
 	}
 	each_allocation(work_timeline);
 	history_free(history);

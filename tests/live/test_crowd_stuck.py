@@ -30,7 +30,8 @@ def check_rows(rows, least_ns):
 
 
 need_live()
-daemon = Daemon("window.length=1s", f"window.max_rows={ROWS}", "window.max_folded=5000")
+daemon = Daemon("window.length=1s", f"window.max_rows={ROWS}", "window.max_folded=5000",
+                "window.recent_rows=1")
 # The name is that of this run only: others may run on this host.
 name = f"crowd-{os.getpid()}"
 program = Program(name, COUNT, path=shutil.copy(os.path.join(PROGS, "prog_crowd"),

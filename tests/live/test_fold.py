@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shows that windows with too many rows are folded without loss: sixty processes that wait alike
 share rows that say so, each of them is found by its pid, the rows add up to the totals, and what was
-folded is said in answers, windows and status."""
+folded is said in answers, windows and status. For a minute, they have all of their rows."""
 
 from harness import *
 
@@ -65,10 +65,27 @@ def check_sums(reply):
     check(row_sum(reply["rows"]) == total, f"the rows add up to {row_sum(reply['rows'])} of {total} ns")
 
 
+def check_recent():
+    """The windows of the last minute have all rows, each with its process; on disk they are folded."""
+    daemon = Daemon("window.length=1min", "window.max_rows=10", "window.recent_rows=1000000",
+                    "probe.offcpu.min_wait=0", *ROOM)
+    start = daemon.cut()
+    pids = short_lives(COUNT, 1)
+    reply = daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=start, until_ns=daemon.cut(),
+                        idle=True)
+    check_sums(reply)
+    check(not reply.get("folded"), f"nothing was folded: {reply.get('folded')}")
+    missing = set(pids) - {row["process"]["pid"] for row in reply["rows"]}
+    check(not missing, f"{COUNT - len(missing)} of {COUNT} processes have rows of their own")
+    check(daemon.status()["folded"]["rows"] > 0, "status says what was folded for the disk")
+    daemon.stop()
+
+
 need_live()
+check_recent()
 # All of the processes are in one window.
 daemon = Daemon("window.length=1min", "window.max_rows=10", "window.max_folded=5000",
-                "probe.offcpu.min_wait=0", *ROOM)
+                "window.recent_rows=1", "probe.offcpu.min_wait=0", *ROOM)
 learn(daemon, [os.path.join(PROGS, "prog_shortlived"), str(MS)], "short_wait")
 start = daemon.cut()
 pids = short_lives(COUNT, MS)

@@ -68,6 +68,7 @@ def check_equal(before, after):
 need_live()
 daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "window.max_memory=5M",
                 f"window.max_rows={MAX_ROWS}", f"window.max_folded={MAX_ROWS}",
+                "window.recent_rows=1",
                 "probe.offcpu.min_wait=0")
 start = daemon.cut()
 pids = short_lives(LIVES, WAIT_MS)

@@ -440,7 +440,7 @@ static void test_unknown_names(void **state)
 	check_refused(
 		"window.lenght=5s",
 		"-o window.lenght: unknown key, did you mean "
-		"\"length\"? allowed: length min_length keep max_memory max_rows max_folded preempted");
+		"\"length\"? allowed: length min_length keep max_memory max_rows max_folded recent_rows preempted");
 	check_refused(
 		"windows.length=5s",
 		"-o windows.length: unknown section, did you mean \"window\"? allowed: window "
@@ -448,7 +448,7 @@ static void test_unknown_names(void **state)
 		"probe.offwake probe.stackcount probe.stacksnoop budget probe.iolat idle");
 	check_refused("window.xyzzyxyz=1", "-o window.xyzzyxyz: unknown key; allowed: length "
 					   "min_length keep max_memory max_rows "
-					   "max_folded preempted");
+					   "max_folded recent_rows preempted");
 	check_refused("nodot", "-o nodot: must be section.key=value, like window.length=5s");
 	check_refused("nodot=1", "-o nodot=1: must be section.key=value, like window.length=5s");
 	check_refused("window.length",
@@ -460,7 +460,7 @@ static void test_unknown_names(void **state)
 	check_file_refused(
 		"[window]\n\nLength = 5s\n",
 		"stackd.conf:3: [window] Length: unknown key, did you mean \"length\"? "
-		"allowed: length min_length keep max_memory max_rows max_folded preempted");
+		"allowed: length min_length keep max_memory max_rows max_folded recent_rows preempted");
 }
 
 static void test_file_errors(void **state)

@@ -48,7 +48,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	return real(mutex);
 }
 
-static void add(struct history *history, uint64_t seq, size_t stack_bytes)
+static struct window *window_make(uint64_t seq, size_t bytes)
 {
 	struct window *window = window_new();
 
@@ -56,8 +56,13 @@ static void add(struct history *history, uint64_t seq, size_t stack_bytes)
 	window->start_ns = (int64_t)seq * 5 * NS_PER_S;
 	window->end_ns = window->start_ns + 5 * NS_PER_S;
 	window->real_offset_ns = OFFSET;
-	window->bytes = WINDOW_BYTES;
-	history_add(history, window, stack_bytes);
+	window->bytes = bytes;
+	return window;
+}
+
+static void add(struct history *history, uint64_t seq, size_t stack_bytes)
+{
+	history_add(history, window_make(seq, WINDOW_BYTES), NULL, stack_bytes);
 }
 
 static void assert_has(struct history *history, uint64_t first, uint64_t last)
@@ -278,6 +283,89 @@ static void test_shrinks_when_asked(void **state)
 	history_free(history);
 }
 
+/* Returns how many of the windows are whole: they have more than WINDOW_BYTES. */
+static size_t whole_count(struct history *history)
+{
+	struct history_list list;
+	size_t n = 0, i;
+
+	assert_int_equal(history_range(history, 0, INT64_MIN, INT64_MAX, &list), 0);
+	for (i = 0; i < list.n; i++) {
+		bool is_whole = list.windows[i]->bytes > WINDOW_BYTES;
+
+		/* Those that are not come first. */
+		assert_true(is_whole || !n);
+		n += is_whole;
+	}
+	history_list_fini(&list);
+	return n;
+}
+
+static void add_whole(struct history *history, uint64_t seq, size_t stack_bytes)
+{
+	history_add(history, window_make(seq, 4 * WINDOW_BYTES), window_make(seq, WINDOW_BYTES),
+		    stack_bytes);
+}
+
+/* The sink gets the folded windows. */
+static size_t on_folded(void *userdata, struct window *window)
+{
+	assert_int_equal(window->bytes, WINDOW_BYTES);
+	return 0;
+}
+
+/* The windows of the last minute are whole, and a minute later folded. */
+static void test_the_last_minute_is_whole(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, SIZE_MAX, &history), 0);
+	history_set_sink(history, on_folded, NULL);
+	for (seq = 1; seq <= 30; seq++)
+		add_whole(history, seq, 0);
+	assert_has(history, 1, 30);
+	/* Those that ended at most 60 s before the last one. */
+	assert_int_equal(whole_count(history), 13);
+	assert_int_equal(stats(history).bytes, (30 + 13 * 4) * WINDOW_BYTES);
+	for (seq = 31; seq <= 50; seq++)
+		add(history, seq, 0);
+	assert_has(history, 1, 50);
+	assert_int_equal(whole_count(history), 0);
+	assert_int_equal(stats(history).bytes, 50 * WINDOW_BYTES);
+	history_free(history);
+}
+
+/*
+ * Whole windows take at most half of the memory, with their share of the stacks: so older windows
+ * stay. The newest ones are whole.
+ */
+static void test_whole_windows_leave_room(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, 40 * WINDOW_BYTES, &history), 0);
+	for (seq = 1; seq <= 30; seq++) {
+		add_whole(history, seq, 0);
+		assert_true(stats(history).bytes <= 40 * WINDOW_BYTES);
+	}
+	assert_in_range(whole_count(history), 4, 6);
+	assert_true(stats(history).windows >= 16);
+	/* Not one fits. */
+	history_set_budget(history, 6 * WINDOW_BYTES);
+	add_whole(history, 31, 0);
+	assert_int_equal(whole_count(history), 0);
+	assert_has(history, 26, 31);
+	history_free(history);
+	/* Here the stacks take as much as the windows. */
+	assert_int_equal(history_new(500 * NS_PER_S, 80 * WINDOW_BYTES, &history), 0);
+	for (seq = 1; seq <= 30; seq++)
+		add_whole(history, seq, stats(history).bytes);
+	assert_in_range(whole_count(history), 4, 6);
+	history_free(history);
+}
+
 static void add_lossy(struct history *history, uint64_t seq, uint64_t session, uint64_t lost)
 {
 	struct window *window = window_new();
@@ -290,7 +378,7 @@ static void add_lossy(struct history *history, uint64_t seq, uint64_t session, u
 	window->real_offset_ns = OFFSET;
 	window->bytes = WINDOW_BYTES;
 	window->lost[LOST_SAMPLE_KEYS] = lost;
-	history_add(history, window, 0);
+	history_add(history, window, NULL, 0);
 }
 
 /* Losses outlive their windows; those of clients' sessions do not. */
@@ -369,6 +457,8 @@ int main(void)
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_stacks_count),
 		cmocka_unit_test(test_shrinks_when_asked),
+		cmocka_unit_test(test_the_last_minute_is_whole),
+		cmocka_unit_test(test_whole_windows_leave_room),
 		cmocka_unit_test(test_lists_hold_windows),
 		cmocka_unit_test(test_wait_for_a_window),
 		cmocka_unit_test(test_losses_outlive_windows),

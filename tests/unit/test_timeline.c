@@ -110,7 +110,7 @@ static void memory_add_entry(struct place *place, const struct store_entry *entr
 	window->boot_offset_ns = entry->boot_offset_ns;
 	window->lost[LOST_WAIT_KEYS] = entry->lost[LOST_WAIT_KEYS];
 	window->bytes = 1000;
-	history_add(place->history, window, 0);
+	history_add(place->history, window, NULL, 0);
 }
 
 static void memory_add(struct place *place, uint64_t seq, int64_t start_s)
