@@ -73,6 +73,8 @@ struct request {
 
 struct kiocb {
 	struct file *ki_filp;
+	void *ki_complete; /* NULL: the caller waits for the end */
+	int ki_flags;
 };
 
 struct fdtable {
@@ -110,7 +112,12 @@ struct task_struct___io {
 #define S_IFCHR_BITS 0020000
 #define S_IFBLK_BITS 0060000
 
+#define EAGAIN	    11	/* include/uapi/asm-generic/errno-base.h */
 #define EIOCBQUEUED 529 /* include/linux/errno.h: the I/O completes later */
 #define TS_COMPAT   2	/* arch/x86/include/asm/thread_info.h: set in a 32-bit system call */
+
+/* From include/linux/fs.h: a kiocb with one of these flags does not wait. */
+#define IOCB_NOWAIT (1 << 3)  /* -EAGAIN is returned */
+#define IOCB_WAITQ  (1 << 19) /* who made the request is called back when the page is there */
 
 #endif

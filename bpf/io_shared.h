@@ -216,7 +216,7 @@ struct io_frame {
 	__u16 call;
 	__u8 layer;
 	__u8 op;
-	__u32 pad;
+	__u32 iocb_flags; /* value of iocb_flags() when the operation began; without iocb: 0 */
 };
 
 /*

@@ -163,7 +163,7 @@ static __always_inline void slot_filter(struct io_slot *slot, struct task_struct
 
 static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 					struct task_struct *task, __u32 layer, __u32 op, __u32 call,
-					const void *file)
+					const void *file, __u32 iocb_flags)
 {
 	__u32 depth = slot->depth;
 	struct io_frame *frame;
@@ -186,6 +186,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->call = call;
 	frame->layer = layer;
 	frame->op = op;
+	frame->iocb_flags = iocb_flags;
 	frame->start_ns = bpf_ktime_get_ns();
 	/* depth is written last: the daemon reads only frames[0] to frames[depth - 1] */
 	*(volatile __u32 *)&slot->depth = depth + 1;

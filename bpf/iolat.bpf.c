@@ -289,7 +289,7 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		slot->depth = 0;
 	}
 	frame_begin(cpu, slot, bpf_get_current_task_btf(), IO_LAYER_SYSCALL, io_calls[id] & 0xf,
-		    (__u16)id + 1, NULL);
+		    (__u16)id + 1, NULL, 0);
 	return 0;
 }
 
@@ -426,7 +426,8 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 }
 
 /* Begins an operation of the VFS or of a file system. */
-static __always_inline int function_begin(__u32 layer, __u32 op, struct file *file)
+static __always_inline int function_begin(__u32 layer, __u32 op, struct file *file,
+					  __u32 iocb_flags)
 {
 	struct task_struct *task;
 	struct io_slot *slot;
@@ -448,7 +449,7 @@ static __always_inline int function_begin(__u32 layer, __u32 op, struct file *fi
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	frame_begin(cpu, slot, task, layer, op, 0, file);
+	frame_begin(cpu, slot, task, layer, op, 0, file, iocb_flags);
 	return 0;
 }
 
@@ -462,12 +463,35 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 }
 
 /*
- * Ends an operation. Returns its slot, in which key and times are set, and sets *file to the file
- * that was stored when the operation began. Returns NULL if no program saw the beginning or the
- * filter rejects the operation.
+ * Returns the flags of a request to a file system, or 0 if the caller waits for its end. They are
+ * read when the operation begins, because a callback may change them before it ends.
+ */
+static __always_inline __u32 iocb_flags(const struct kiocb *iocb)
+{
+	return iocb->ki_complete ? iocb->ki_flags : 0;
+}
+
+/*
+ * True if the operation was an attempt that its caller repeats, so that only the last one is the
+ * request. io_uring first asks without waiting, then for a call when the page is there, and then
+ * again, in the thread itself or in a worker (io_read() and io_write() in the kernel). Where the
+ * caller waits for the end, as in preadv2() with RWF_NOWAIT, -EAGAIN is the program's result.
+ */
+static __always_inline bool frame_is_attempt(const struct io_frame *frame, long ret)
+{
+	if (ret == -EAGAIN)
+		return frame->iocb_flags & (IOCB_NOWAIT | IOCB_WAITQ);
+	return ret == -EIOCBQUEUED && frame->iocb_flags & IOCB_WAITQ;
+}
+
+/*
+ * Ends an operation that returned `ret`. Returns its slot, in which key and times are set, and sets
+ * *file to the file that was stored when the operation began. Returns NULL if no program saw the
+ * beginning, the filter rejects the operation, or it was an attempt: the time of an attempt stays
+ * that of the operation around it.
  */
 static __always_inline struct io_slot *function_close(struct cpu *cpu, struct task_struct *task,
-						      __u32 layer, __u32 op, __u64 *file)
+						      __u32 layer, __u32 op, long ret, __u64 *file)
 {
 	__u64 end_ns = bpf_ktime_get_ns();
 	struct io_frame *frame = NULL;
@@ -477,9 +501,11 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 	slot = slot_find(stack_number(cpu, task), &index);
 	if (cut.shed & SHED_CALLS && (!slot || !slot->depth))
 		return NULL;
-	cpu->counts.ios++;
 	if (slot)
 		frame = frame_end(cpu, slot, layer, op);
+	if (frame && frame_is_attempt(frame, ret))
+		return NULL;
+	cpu->counts.ios++;
 	if (!frame) {
 		cpu->counts.ios_begun_before++;
 		return NULL;
@@ -536,7 +562,7 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 		return 0;
 	RUN_TIMED(cpu);
 	task = bpf_get_current_task_btf();
-	slot = function_close(cpu, task, layer, op, &none);
+	slot = function_close(cpu, task, layer, op, ret, &none);
 	if (!slot)
 		return 0;
 	if (inode)
@@ -544,36 +570,36 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 	return function_add(cpu, task, slot, &target, ret, &run);
 }
 
-#define FILE_FUNCTION(function, layer, op, args, file)     \
-	SEC("?fentry/" #function)                          \
-	int BPF_PROG(function##_in)                        \
-	{                                                  \
-		return function_begin(layer, op, NULL);    \
-	}                                                  \
-                                                           \
-	SEC("?fexit/" #function)                           \
-	int BPF_PROG(function##_out, args, long ret)       \
-	{                                                  \
-		return function_end(file, layer, op, ret); \
+#define FILE_FUNCTION(function, layer, op, args, file, flags)  \
+	SEC("?fentry/" #function)                              \
+	int BPF_PROG(function##_in, args)                      \
+	{                                                      \
+		return function_begin(layer, op, NULL, flags); \
+	}                                                      \
+                                                               \
+	SEC("?fexit/" #function)                               \
+	int BPF_PROG(function##_out, args, long ret)           \
+	{                                                      \
+		return function_end(file, layer, op, ret);     \
 	}
 
 #define ARGS(...) __VA_ARGS__
 #define IOCB	  ARGS(struct kiocb *iocb, void *iter)
 
 FILE_FUNCTION(vfs_read, IO_LAYER_VFS, IO_OP_READ,
-	      ARGS(struct file *file, void *buf, __u64 n, void *pos), file)
+	      ARGS(struct file *file, void *buf, __u64 n, void *pos), file, 0)
 FILE_FUNCTION(vfs_write, IO_LAYER_VFS, IO_OP_WRITE,
-	      ARGS(struct file *file, void *buf, __u64 n, void *pos), file)
+	      ARGS(struct file *file, void *buf, __u64 n, void *pos), file, 0)
 FILE_FUNCTION(vfs_fsync_range, IO_LAYER_VFS, IO_OP_SYNC,
-	      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file)
-FILE_FUNCTION(vfs_open, IO_LAYER_VFS, IO_OP_OPEN, ARGS(void *path, struct file *file), file)
+	      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file, 0)
+FILE_FUNCTION(vfs_open, IO_LAYER_VFS, IO_OP_OPEN, ARGS(void *path, struct file *file), file, 0)
 
-#define FILE_SYSTEM(read_iter, write_iter, fsync, open)                                    \
-	FILE_FUNCTION(read_iter, IO_LAYER_FS, IO_OP_READ, IOCB, iocb->ki_filp)             \
-	FILE_FUNCTION(write_iter, IO_LAYER_FS, IO_OP_WRITE, IOCB, iocb->ki_filp)           \
-	FILE_FUNCTION(fsync, IO_LAYER_FS, IO_OP_SYNC,                                      \
-		      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file) \
-	FILE_FUNCTION(open, IO_LAYER_FS, IO_OP_OPEN, ARGS(void *inode, struct file *file), file)
+#define FILE_SYSTEM(read_iter, write_iter, fsync, open)                                            \
+	FILE_FUNCTION(read_iter, IO_LAYER_FS, IO_OP_READ, IOCB, iocb->ki_filp, iocb_flags(iocb))   \
+	FILE_FUNCTION(write_iter, IO_LAYER_FS, IO_OP_WRITE, IOCB, iocb->ki_filp, iocb_flags(iocb)) \
+	FILE_FUNCTION(fsync, IO_LAYER_FS, IO_OP_SYNC,                                              \
+		      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file, 0)      \
+	FILE_FUNCTION(open, IO_LAYER_FS, IO_OP_OPEN, ARGS(void *inode, struct file *file), file, 0)
 
 FILE_SYSTEM(ext4_file_read_iter, ext4_file_write_iter, ext4_sync_file, ext4_file_open)
 FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_open)
@@ -593,10 +619,14 @@ int on_function_in(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 argument = IO_COOKIE_ARGUMENT(cookie);
 	struct file *file = (void *)(argument == IO_ARGUMENT_SECOND ? regs->si : regs->di);
+	struct kiocb *iocb = (void *)regs->di;
+	__u32 flags = 0;
 
-	if (argument == IO_ARGUMENT_IOCB)
-		file = BPF_CORE_READ((struct kiocb *)file, ki_filp);
-	return function_begin(IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), file);
+	if (argument == IO_ARGUMENT_IOCB) {
+		file = BPF_CORE_READ(iocb, ki_filp);
+		flags = BPF_CORE_READ(iocb, ki_complete) ? BPF_CORE_READ(iocb, ki_flags) : 0;
+	}
+	return function_begin(IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), file, flags);
 }
 
 SEC("?kretprobe")
@@ -613,7 +643,8 @@ int on_function_out(struct pt_regs *ctx)
 		return 0;
 	RUN_TIMED(cpu);
 	task = bpf_get_current_task_btf();
-	slot = function_close(cpu, task, IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), &file);
+	slot = function_close(cpu, task, IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie),
+			      (long)regs->ax, &file);
 	if (!slot)
 		return 0;
 	io_file_read((struct file *)file, &target);

@@ -103,19 +103,43 @@ def check_async(mounted, op):
                 f"{word}: {counts}, fio {job['total_ios']}")
 
 
-def check_uring(mounted):
-    """Checks that a read that io_uring completes later counts as one read, marked as
-    asynchronous."""
-    word = f"{mounted.kind} read, io_uring"
+def drop_caches():
     with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
         file.write("1")
+
+
+def check_uring(mounted):
+    """Checks that a read of a page that is not there yet counts as one read: io_uring asks the file
+    system until it has the page, and only the last time is the read."""
+    word = f"{mounted.kind} read, io_uring"
+    drop_caches()
     job, rows, _ = recorded(mounted, "read", "--direct=0", "--iodepth=8", engine="io_uring")
-    own = [r for r in rows("--comm", "fio") if r["io"]["op"] == "read"]
-    seen = sum(r["count"] for r in own if r["io"]["layer"] == "fs")
-    failed = sum(r["io"]["errors"] for r in own if r["io"]["layer"] == "fs")
+    own = [r for r in rows("--comm", "fio", "--layer", "fs") if r["io"]["op"] == "read"]
+    seen = sum(r["count"] for r in own)
+    failed, later = (sum(r["io"][key] for r in own) for key in ("errors", "async"))
     if "fs" in layers_of(mounted):
-        h.check(seen == job["total_ios"] and not failed,
-                f"{word}: {seen}, {failed} failed, fio {job['total_ios']}")
+        h.check((seen, failed, later) == (job["total_ios"], 0, 0),
+                f"{word}: {seen}, {failed} failed, {later} asynchronous, fio {job['total_ios']}")
+
+
+def check_refused(mounted):
+    """Checks that a read fails if its program does not let it wait for the page."""
+    drop_caches()
+    start, refused = daemon.cut("iolat"), 0
+    file = os.open(mounted.file(), os.O_RDONLY)
+    for i in range(100):
+        try:
+            os.preadv(file, [bytearray(4096)], i * 40 * 4096, os.RWF_NOWAIT)
+        except BlockingIOError:
+            refused += 1
+    os.close(file)
+    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until",
+                           h.at(daemon.cut("iolat")), "--layer", "fs", "--op", "read", "-p",
+                           os.getpid(), "--disk", disk.name)["rows"]
+    if "fs" in layers_of(mounted):
+        seen = sum(r["count"] for r in rows), sum(r["io"]["errors"] for r in rows)
+        h.check(refused and seen == (100, refused),
+                f"{mounted.kind}, RWF_NOWAIT: {refused} of 100 refused, seen {seen}")
 
 
 # With a cache, the kernel would count an empty flush as a write.
@@ -128,5 +152,6 @@ for kind in ("ext4", "xfs"):
         check_job(mounted, op)
     check_async(mounted, "read")
     check_uring(mounted)
+    check_refused(mounted)
     mounted.close()
 h.finish()
