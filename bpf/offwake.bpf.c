@@ -16,6 +16,7 @@
  * | kprobe/finish_task_switch     | on_finish_switch       | switch_in_progs.bpf.h | W, U         |
  * | tp_btf/sched_waking           | on_waking              | here                  | sleepers, U  |
  * | raw_tp/irq_handler_entry etc. | on_irq_entry, _exit    | here                  | cpus         |
+ * | raw_tp/softirq_raise          | on_softirq_raise       | here                  | cpus         |
  * | raw_tp/softirq_entry, _exit   | on_softirq_entry, _exit| here                  | cpus         |
  * | raw_tp/timer_expire_*         | on_timer_entry, _exit  | here                  | cpus         |
  * | raw_tp/hrtimer_expire_*       | on_hrtimer_entry, _exit| here                  | cpus         |
@@ -501,7 +502,8 @@ static __always_inline void link_name_task(struct wake_link *link, struct task_s
 
 /*
  * Takes the waker's stacks. In an interrupt, leaves out the frames of the interrupted code. A
- * softirq that runs as part of what a task does is the task's: names the task and takes its stacks.
+ * softirq that a task raised and that runs as part of what it does is the task's: names the task
+ * and takes its stacks.
  */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,
 					 __u32 context)
@@ -517,8 +519,8 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 	if (!scratch)
 		return;
 	r = bpf_get_stack(ctx, scratch->ip, 8 * STACK_DEPTH, 0);
-	if (context == WAKE_SOFTIRQ && current->pid && !(current->flags & PF_KTHREAD) &&
-	    wake_is_own_softirq(scratch, r))
+	if (context == WAKE_SOFTIRQ && cpu->irq_context.is_own && current->pid &&
+	    !(current->flags & PF_KTHREAD) && wake_is_own_softirq(scratch, r))
 		link_name_task(&s->links[0], current);
 	/* Read from the map, so that the verifier follows one path from here on instead of two. */
 	is_task = s->links[0].tid != 0;
@@ -638,12 +640,22 @@ int on_irq_exit(void *ctx)
 }
 
 SEC("raw_tp")
-int on_softirq_entry(void *ctx)
+int on_softirq_raise(__u64 *ctx)
 {
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		irq_context_enter(&cpu->irq_context.softirq);
+		irq_context_raise(&cpu->irq_context, ctx[0]);
+	return 0;
+}
+
+SEC("raw_tp")
+int on_softirq_entry(__u64 *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		irq_context_enter_softirq(&cpu->irq_context, ctx[0]);
 	return 0;
 }
 

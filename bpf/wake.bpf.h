@@ -49,10 +49,12 @@ static long irq_look_step(__u32 i, void *context)
 }
 
 /*
- * True if a softirq runs as part of what the current task does: the task raised it and the kernel
- * runs it at once, as when a task sends to a local socket. `r` is the size of the softirq's stack
- * in bytes, as bpf_get_stack() returned it. The stack shows it: softirqs that run at the end of an
- * interrupt, on the stack of whichever task was interrupted, have the interrupt's entry below them.
+ * True if a softirq runs as part of what the current task does: the kernel runs it at once, as when
+ * a task sends to a local socket. `r` is the size of the softirq's stack in bytes, as
+ * bpf_get_stack() returned it. The stack shows it: softirqs that run at the end of an interrupt, on
+ * the stack of whichever task was interrupted, have the interrupt's entry below them. Others may be
+ * an interrupt's all the same, which came while the task had softirqs disabled: see
+ * irq_context_raise().
  */
 static __always_inline bool wake_is_own_softirq(const struct scratch *s, long r)
 {

@@ -59,6 +59,7 @@ static int marks_attach(struct probe *probe)
 		{ skel->progs.on_hrtimer_entry, "hrtimer_expire_entry", false },
 		{ skel->progs.on_timer_entry, "timer_expire_entry", false },
 		{ skel->progs.on_softirq_entry, "softirq_entry", false },
+		{ skel->progs.on_softirq_raise, "softirq_raise", false },
 		{ skel->progs.on_irq_entry, "irq_handler_entry", false },
 		{ skel->progs.on_irq_entry, "irq_work_entry", true },
 		{ skel->progs.on_irq_entry, "call_function_entry", true },
