@@ -91,15 +91,6 @@ int broker_start(struct broker **out)
 	return 0;
 }
 
-uint64_t broker_cpu_ns(const struct broker *broker)
-{
-	clockid_t clock;
-
-	if (!broker || !broker->pid || clock_getcpuclockid(broker->pid, &clock))
-		return 0;
-	return (uint64_t)clock_ns(clock);
-}
-
 /*
  * Waits until the process has exited. A process that hangs is killed and, if that does not help
  * either, left behind.

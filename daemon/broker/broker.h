@@ -90,9 +90,6 @@ int broker_start(struct broker **out);
 struct broker *broker_stop(struct broker *broker);
 void broker_stopp(struct broker **broker);
 
-/* Returns the CPU time in ns that the broker process has taken; 0 if there is no such process. */
-uint64_t broker_cpu_ns(const struct broker *broker);
-
 /*
  * broker_open_sampling(), broker_open_kprobe() and broker_open_uprobe() open one event. *fd_out is
  * close-on-exec and owned by the caller. If broker is NULL, only the calling process tries to open

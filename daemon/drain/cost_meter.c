@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/drain/cost_meter.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "common/base.h"
 #include "daemon/base/answer_time.h"
+#include "daemon/host/opener.h"
 
 /* If fewer runs were timed than this, the average of all runs since the start is used. */
 enum { TIMED_LEAST = 32 };
@@ -46,6 +48,16 @@ void cost_meter_add(struct cost_meter *meter, const struct cost_programs *progra
 		meter->walks_at_ns = programs->walks_at_ns;
 }
 
+void cost_meter_answers(struct cost_meter *meter)
+{
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(pthread_self(), &clock))
+		return;
+	meter->answers_from_ns = clock_ns(clock);
+	meter->answers = clock;
+}
+
 void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed)
 {
 	meter->limit_ppm = limit_ppm;
@@ -74,11 +86,16 @@ static uint64_t children_ns(void)
 
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
 {
+	const clockid_t answers = meter->answers;
+
 	out->at_ns = clock_ns(CLOCK_MONOTONIC);
 	out->answers_ns = answer_time_ns();
-	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) + children_ns();
+	if (answers)
+		out->answers_ns += (uint64_t)(clock_ns(answers) - meter->answers_from_ns);
+	out->children_ns = children_ns() + opener_cpu_ns();
 	if (meter->workers_ns)
-		out->cpu_ns += *meter->workers_ns;
+		out->children_ns += *meter->workers_ns;
+	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) + out->children_ns;
 	out->bpf = (struct cost_programs){
 		.ns = meter->bpf_ns,
 		.session_ns = meter->session_ns,

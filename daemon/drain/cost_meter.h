@@ -9,6 +9,7 @@
  */
 
 #include <stdint.h>
+#include <time.h>
 
 #include "bpf/layout.h"
 
@@ -33,15 +34,19 @@ struct cost_meter {
 	_Atomic int64_t walks_at_ns;
 	_Atomic uint64_t limit_ppm; /* see cost_meter_set() */
 	_Atomic uint32_t shed;
+	/* CPU clock of the thread that waits for clients; 0: see cost_meter_answers() */
+	_Atomic clockid_t answers;
+	int64_t answers_from_ns;	    /* its CPU time from which on it counts */
 	const _Atomic uint64_t *workers_ns; /* CPU time of worker processes; NULL: there are none */
 };
 
 /* Totals since the start, in ns of CPU time. */
 struct cost_totals {
-	int64_t at_ns;	     /* time of the reading, CLOCK_MONOTONIC */
-	uint64_t cpu_ns;     /* of the daemon's threads, of its workers, and of its other child
-				processes that have ended */
-	uint64_t answers_ns; /* of cpu_ns, for answers to clients in threads of their own */
+	int64_t at_ns;	 /* time of the reading, CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* of the daemon's threads, of its workers and openers, and of its other
+			    child processes that have ended */
+	uint64_t children_ns; /* of cpu_ns, what is not of the daemon's threads */
+	uint64_t answers_ns;  /* of cpu_ns, for answers to clients */
 	struct cost_programs bpf;
 };
 
@@ -52,6 +57,13 @@ struct cost_totals {
 uint64_t cost_of_programs(const struct cpu_counts *now, const struct cpu_counts *before);
 
 void cost_meter_add(struct cost_meter *meter, const struct cost_programs *programs);
+
+/*
+ * Counts what the calling thread takes from now on as time of answers: from now on, it does nothing
+ * but wait for clients and send them answers. To be called once.
+ */
+void cost_meter_answers(struct cost_meter *meter);
+
 /*
  * Stores what stackd may cost now, in millionths of one CPU (0: there is no limit), and what it
  * sheds to keep within that: a bit for each enum window_shed.

@@ -12,10 +12,8 @@
 #include "common/base.h"
 #include "common/duration.h"
 #include "daemon/base/log.h"
-#include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
 #include "daemon/drain/cost_meter.h"
-#include "daemon/host/opener.h"
 #include "daemon/process/process.h"
 #include "daemon/session/session.h"
 
@@ -34,7 +32,6 @@
 struct budget {
 	struct budget_options options;
 	int64_t started_ns;
-	clockid_t loop; /* CPU time of the thread that waits for clients */
 	struct governor governor;
 	uint64_t budget_ppm;		    /* the setting that `governor` has; 0: no limit */
 	uint32_t brake_share;		    /* as the probes have it, see probe_set_brake() */
@@ -60,8 +57,6 @@ int budget_new(const struct budget_options *options, struct budget **out)
 		return -ENOMEM;
 	budget->options = *options;
 	budget->started_ns = clock_ns(CLOCK_MONOTONIC);
-	if (pthread_getcpuclockid(pthread_self(), &budget->loop))
-		budget->loop = CLOCK_THREAD_CPUTIME_ID;
 	pthread_mutex_init(&budget->lock, NULL);
 	/* Windows that end before the first tick have the budget, too. */
 	if (options->config->budget_ppm)
@@ -90,15 +85,13 @@ void budget_state(struct budget *budget, struct budget_state *out)
 	pthread_mutex_unlock(&budget->lock);
 }
 
-static struct governor_reading reading_take(const struct budget *budget,
-					    const struct cost_totals *cost)
+static struct governor_reading reading_take(const struct cost_totals *cost)
 {
 	return (struct governor_reading){
 		.at_ns = cost->at_ns,
 		.walk_ns = cost->bpf.walk_ns,
 		.hook_ns = cost->bpf.ns - cost->bpf.session_ns - cost->bpf.walk_ns,
-		.user_ns = cost->cpu_ns - cost->answers_ns - (uint64_t)clock_ns(budget->loop) +
-			   broker_cpu_ns(budget->options.broker) + opener_cpu_ns(),
+		.user_ns = cost->cpu_ns - cost->answers_ns,
 		.waits = cost->bpf.waits,
 		.sampled = cost->bpf.sampled,
 		.walks_at_ns = cost->bpf.walks_at_ns,
@@ -301,7 +294,7 @@ void budget_tick(struct budget *budget)
 	uint32_t share;
 
 	cost_meter_read(budget->options.cost, &cost);
-	reading = reading_take(budget, &cost);
+	reading = reading_take(&cost);
 	if (!ppm != !budget->budget_ppm) {
 		governor_init(&budget->governor, ppm);
 		is_changed = true;

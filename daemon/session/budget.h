@@ -16,7 +16,6 @@
 #include "daemon/session/governor.h"
 #include "daemon/window/window.h"
 
-struct broker;
 struct budget;
 struct config;
 struct cost_meter;
@@ -29,7 +28,6 @@ struct budget_options {
 	struct sessions *sessions;
 	struct cost_meter *cost;
 	struct process_table *processes;
-	const struct broker *broker; /* NULL: there is none */
 };
 
 struct budget_state {
@@ -52,10 +50,7 @@ struct budget_state {
 	int64_t beyond_since_ns;
 };
 
-/*
- * Makes the budget. Must be called on the thread that waits for clients and sends them answers: its
- * CPU time counts as that of answers. Returns 0 or -ENOMEM.
- */
+/* Makes the budget. Returns 0 or -ENOMEM. */
 int budget_new(const struct budget_options *options, struct budget **out);
 struct budget *budget_free(struct budget *budget);
 

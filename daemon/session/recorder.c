@@ -289,7 +289,6 @@ static int recorder_budget_start(struct recorder *recorder, const struct config 
 		.sessions = recorder->sessions,
 		.cost = &recorder->cost,
 		.processes = recorder->processes,
-		.broker = recorder->broker,
 	};
 
 	return recorder->is_serve_only ? 0 : budget_new(&options, &recorder->budget);
@@ -345,8 +344,11 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		if (!reason[0])
 			snprintf(reason, size, "start recording: %s", strerror(-r));
 		recorder_stop(recorder);
+		return r;
 	}
-	return r;
+	/* Until now, this thread worked for the start. */
+	cost_meter_answers(&recorder->cost);
+	return 0;
 }
 
 void recorder_set_limits(struct recorder *recorder)

@@ -87,9 +87,10 @@ struct recorder {
 int recorder_check(const struct recorder *recorder, char *reason, size_t size);
 
 /*
- * Starts all parts of the recorder. If the kernel refuses only one probe, that probe is off, which
- * is no error. Returns 0; -EPERM if the kernel refuses BPF tracing altogether; or another negative
- * errno. After a failure, `reason`, which has `size` bytes, is one line of text with the cause.
+ * Starts all parts of the recorder. Must be called on the thread that waits for clients. If the
+ * kernel refuses only one probe, that probe is off, which is no error. Returns 0; -EPERM if the
+ * kernel refuses BPF tracing altogether; or another negative errno. After a failure, `reason`,
+ * which has `size` bytes, is one line of text with the cause.
  */
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);

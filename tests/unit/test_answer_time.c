@@ -142,6 +142,12 @@ static void test_meter(void **state)
 	assert_in_range(third.answers_ns - first.answers_ns, 2 * BURN_NS, 2 * BURN_NS + SLACK_NS);
 	assert_true(llabs(rest_of(&second) - rest_of(&first)) <= SLACK_NS);
 	assert_true(llabs(rest_of(&third) - rest_of(&first) - BURN_NS) <= SLACK_NS);
+	/* All that this thread takes from now on is for clients; what it took before is not. */
+	cost_meter_answers(&meter);
+	burn();
+	cost_meter_read(&meter, &first);
+	assert_in_range(first.answers_ns - third.answers_ns, BURN_NS, BURN_NS + SLACK_NS);
+	assert_true(llabs(rest_of(&first) - rest_of(&third)) <= SLACK_NS);
 }
 
 int main(void)
