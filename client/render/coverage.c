@@ -198,10 +198,24 @@ void render_fold(const struct page *page, const struct wire_folded *folded, size
 		  ns_text(folded->total_ns));
 }
 
-/* Returns for which share of a CPU this CPU time is, in percent. */
-static double cpu_percent(int64_t cpu_ns, int64_t length_ns)
+double cpu_percent(int64_t cpu_ns, int64_t length_ns)
 {
 	return length_ns > 0 ? 100.0 * (double)cpu_ns / (double)length_ns : 0.0;
+}
+
+int64_t cost_held_ns(const struct wire_cost *cost)
+{
+	return cost->cpu_ns - cost->answers_ns + cost->bpf_ns - cost->sessions_ns;
+}
+
+bool cost_clients_text(const struct wire_cost *cost, char *out, size_t size)
+{
+	const double answers = cpu_percent(cost->answers_ns, cost->length_ns),
+		     sessions = cpu_percent(cost->sessions_ns, cost->length_ns);
+
+	snprintf(out, size, "beside this, answers to clients %.1f %%, sessions of clients %.1f %%",
+		 answers, sessions);
+	return answers + sessions >= 0.05;
 }
 
 /* Writes what the setting [budget] cpu allowed, in brackets; "" if there was no limit. */
@@ -252,20 +266,23 @@ void render_cost(const struct page *page, const struct wire_cost *cost, int64_t 
 		 size_t indent)
 {
 	const bool is_sampled = sample_below_ns > 0;
-	char budget[64], braked[96];
+	char budget[64], braked[96], clients[96];
+	bool has_clients;
 
 	if (!cost)
 		return;
 	budget_text(cost, budget, sizeof(budget));
 	braked_text(cost, braked, sizeof(braked));
+	has_clients = cost_clients_text(cost, clients, sizeof(clients));
 	page_wrap(page, STYLE_PLAIN, "cost", indent,
 		  "stackd took %.1f %% of a CPU%s: %.1f %% its threads, %.1f %% its programs in "
-		  "the kernel%s%s%s%s",
-		  cpu_percent(cost->cpu_ns + cost->bpf_ns, cost->length_ns), budget,
-		  cpu_percent(cost->cpu_ns, cost->length_ns),
-		  cpu_percent(cost->bpf_ns, cost->length_ns), is_sampled ? "; waits under " : "",
-		  is_sampled ? ns_text(sample_below_ns) : "", is_sampled ? " are sampled" : "",
-		  is_sampled ? braked : "");
+		  "the kernel%s%s%s%s%s%s",
+		  cpu_percent(cost_held_ns(cost), cost->length_ns), budget,
+		  cpu_percent(cost->cpu_ns - cost->answers_ns, cost->length_ns),
+		  cpu_percent(cost->bpf_ns - cost->sessions_ns, cost->length_ns),
+		  has_clients ? "; " : "", has_clients ? clients : "",
+		  is_sampled ? "; waits under " : "", is_sampled ? ns_text(sample_below_ns) : "",
+		  is_sampled ? " are sampled" : "", is_sampled ? braked : "");
 	for (size_t i = 0; i < cost->shed.n; i++) {
 		const struct wire_shed *shed = &cost->shed.v[i];
 		char when[64];

@@ -8,6 +8,7 @@
  * thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,6 +87,18 @@ const char *shed_words(const char *name);
  * long. */
 void render_shed(const struct page *page, const struct wire_shed *shed, const char *when,
 		 size_t indent);
+
+/* Returns for which share of a CPU this CPU time is, in percent. */
+double cpu_percent(int64_t cpu_ns, int64_t length_ns);
+
+/*
+ * Returns the CPU time that [budget] cpu limits, and no other is compared with it: without answers
+ * to clients and sessions that they started.
+ */
+int64_t cost_held_ns(const struct wire_cost *cost);
+
+/* Writes what clients cost beside that. Returns false if it is too little to be shown. */
+bool cost_clients_text(const struct wire_cost *cost, char *out, size_t size);
 
 /*
  * Prints what stackd cost as one line, and what it did not record because of that; nothing if cost

@@ -187,7 +187,7 @@ static bool shed_touches(const struct head *head, const char *name)
 static void put_cost(const struct view *view, const struct head *head)
 {
 	const struct wire_cost *cost = head->answers[0].reply->cost;
-	int64_t all = cost ? cost->cpu_ns + cost->bpf_ns : 0, limited;
+	int64_t all = cost ? cost_held_ns(cost) : 0, limited;
 
 	if (!cost)
 		return;

@@ -333,18 +333,28 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 	}
 }
 
+/* Returns what stackd cost since its start. */
+static struct wire_cost cost_since_start(const struct wire_status_reply *s, int64_t now)
+{
+	struct wire_cost cost = wire_cost_absent();
+
+	cost.length_ns = now > s->started ? now - s->started : 0;
+	cost.cpu_ns = s->user_ns + s->system_ns;
+	cost.bpf_ns = s->bpf_ns != WIRE_ABSENT ? s->bpf_ns : 0;
+	cost.answers_ns = s->answers_ns != WIRE_ABSENT ? s->answers_ns : 0;
+	cost.sessions_ns = s->sessions_ns != WIRE_ABSENT ? s->sessions_ns : 0;
+	return cost;
+}
+
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
-	const int64_t length = now > s->started ? now - s->started : 0;
-	struct wire_cost cost = wire_cost_absent();
+	struct wire_cost cost = cost_since_start(s, now);
 	char rss[32], maps[32];
 	int64_t bpf_ns = 0;
 
-	cost.length_ns = cost.limited_ns = length;
-	cost.cpu_ns = s->user_ns + s->system_ns;
-	cost.bpf_ns = s->bpf_ns != WIRE_ABSENT ? s->bpf_ns : 0;
+	cost.limited_ns = cost.length_ns;
 	if (s->budget_ns != WIRE_ABSENT)
-		cost.budget_ns = (int64_t)((double)s->budget_ns * (double)length / 1e9);
+		cost.budget_ns = (int64_t)((double)s->budget_ns * (double)cost.length_ns / 1e9);
 	render_cost(page, &cost, WIRE_ABSENT, LABEL_WIDTH);
 	if (s->budget)
 		render_budget(page, s->budget, now);
@@ -614,15 +624,16 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 
 static void brief_cost(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
-	const int64_t length = now > s->started ? now - s->started : 1;
-	const int64_t cpu = s->user_ns + s->system_ns + (s->bpf_ns > 0 ? s->bpf_ns : 0);
-	char budget[48] = "", rss[32], maps[32], since[TERM_TIME_MAX];
+	const struct wire_cost cost = cost_since_start(s, now);
+	char budget[48] = "", clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
 
 	if (s->budget_ns != WIRE_ABSENT)
 		snprintf(budget, sizeof budget, " (budget %.3g %%)", (double)s->budget_ns / 1e7);
 	head_line(page, STYLE_PLAIN, "cost", "%.1f %% of a CPU since start%s; %s, BPF maps %s",
-		  100.0 * (double)cpu / (double)length, budget, size_text(s->rss_bytes, rss),
-		  size_text(s->map_bytes, maps));
+		  cpu_percent(cost_held_ns(&cost), cost.length_ns), budget,
+		  size_text(s->rss_bytes, rss), size_text(s->map_bytes, maps));
+	if (cost_clients_text(&cost, clients, sizeof(clients)))
+		head_line(page, STYLE_PLAIN, "", "%s", clients);
 	if (s->budget && s->budget->sample_below_ns != WIRE_ABSENT) {
 		moment_text(s->budget->since, now, since);
 		head_line(page, STYLE_WARN, "", "waits under %s are sampled since %s, to keep it",

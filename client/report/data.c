@@ -203,7 +203,7 @@ static void add_cost(struct report_data *data, const struct wire_snapshot_reply 
 {
 	if (!reply->cost)
 		return;
-	data->cost_ns += reply->cost->cpu_ns + reply->cost->bpf_ns;
+	data->cost_ns += cost_held_ns(reply->cost);
 	data->cost_length_ns += reply->cost->length_ns;
 }
 

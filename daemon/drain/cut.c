@@ -230,6 +230,8 @@ static void cost_put(struct drain *drain, struct window *window, uint32_t shed)
 	cost->ns = cost->known_ns = (uint64_t)(now.at_ns - drain->last_cost.at_ns);
 	cost->cpu_ns = now.cpu_ns - drain->last_cost.cpu_ns;
 	cost->bpf_ns = now.bpf.ns - drain->last_cost.bpf.ns;
+	cost->answers_ns = now.answers_ns - drain->last_cost.answers_ns;
+	cost->sessions_ns = now.bpf.session_ns - drain->last_cost.bpf.session_ns;
 	cost->limited_ns = limit_ppm ? cost->ns : 0;
 	cost->budget_ns = (uint64_t)((double)cost->limited_ns * (double)limit_ppm / 1e6);
 	for (i = 0; i < WINDOW_SHED_N; i++)

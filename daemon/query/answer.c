@@ -195,6 +195,8 @@ int answer_cost(struct arena *arena, const struct window_cost *cost, const struc
 		.length_ns = (int64_t)cost->ns,
 		.cpu_ns = (int64_t)cost->cpu_ns,
 		.bpf_ns = (int64_t)cost->bpf_ns,
+		.answers_ns = (int64_t)cost->answers_ns,
+		.sessions_ns = (int64_t)cost->sessions_ns,
 		.budget_ns = cost->limited_ns ? (int64_t)cost->budget_ns : WIRE_ABSENT,
 		.limited_ns = cost->limited_ns ? (int64_t)cost->limited_ns : WIRE_ABSENT,
 		.unknown_ns = cost->known_ns < cost->ns ? (int64_t)(cost->ns - cost->known_ns)

@@ -122,10 +122,12 @@ static int daemon_make(struct recorder *recorder, struct answer *answer)
 	reply->keep_ns = recorder->config->window_keep_ns;
 	reply->cut_ns = drain.cut_ns;
 	reply->cut_max_ns = drain.cut_max_ns;
-	reply->user_ns = timeval_ns(&usage.ru_utime);
-	reply->system_ns = timeval_ns(&usage.ru_stime);
 	cost_meter_read(&recorder->cost, &cost);
+	reply->user_ns = timeval_ns(&usage.ru_utime) + (int64_t)cost.children_ns;
+	reply->system_ns = timeval_ns(&usage.ru_stime);
 	reply->bpf_ns = (int64_t)cost.bpf.ns;
+	reply->answers_ns = (int64_t)cost.answers_ns;
+	reply->sessions_ns = (int64_t)cost.bpf.session_ns;
 	reply->budget_ns = budget ? (int64_t)(budget * (NS_PER_S / 1000000)) : WIRE_ABSENT;
 	reply->rss_bytes = rss_bytes();
 	reply->map_bytes = (int64_t)recorder_map_bytes(recorder);
@@ -216,7 +218,6 @@ static int parser_make(struct recorder *recorder, struct answer *answer)
 		.files = { .v = files, .n = stats.n_failures },
 	};
 	answer->reply.status.parser = wire;
-	answer->reply.status.user_ns += wire->cpu_ns;
 	return 0;
 }
 

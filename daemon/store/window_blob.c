@@ -100,6 +100,8 @@ static void cost_encode(const struct window *window, struct bytes *out)
 	bytes_put_u64(out, window->cost.ns);
 	bytes_put_u64(out, window->cost.cpu_ns);
 	bytes_put_u64(out, window->cost.bpf_ns);
+	bytes_put_u64(out, window->cost.answers_ns);
+	bytes_put_u64(out, window->cost.sessions_ns);
 }
 
 static int cost_decode(struct bytes_reader *in, struct window *window)
@@ -107,6 +109,8 @@ static int cost_decode(struct bytes_reader *in, struct window *window)
 	window->cost.ns = bytes_get_u64(in);
 	window->cost.cpu_ns = bytes_get_u64(in);
 	window->cost.bpf_ns = bytes_get_u64(in);
+	window->cost.answers_ns = bytes_get_u64(in);
+	window->cost.sessions_ns = bytes_get_u64(in);
 	return in->is_failed ? -EBADMSG : 0;
 }
 

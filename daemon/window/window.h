@@ -277,6 +277,8 @@ struct window_cost {
 	uint64_t ns;	 /* time for which the cost was measured; 0: it was not */
 	uint64_t cpu_ns; /* CPU time of the daemon's threads */
 	uint64_t bpf_ns; /* CPU time of its BPF programs, estimated from some of their runs */
+	/* of cpu_ns, for answers, and of bpf_ns, for sessions of clients: no budget holds these */
+	uint64_t answers_ns, sessions_ns;
 	/* part of `ns` for which the setting [budget] cpu is known: older windows do not have it */
 	uint64_t known_ns;
 	uint64_t limited_ns; /* part of known_ns in which there was a limit */
@@ -568,6 +570,8 @@ static inline void window_cost_add(struct window_cost *sum, const struct window_
 	sum->ns += cost->ns;
 	sum->cpu_ns += cost->cpu_ns;
 	sum->bpf_ns += cost->bpf_ns;
+	sum->answers_ns += cost->answers_ns;
+	sum->sessions_ns += cost->sessions_ns;
 	sum->known_ns += cost->known_ns;
 	sum->limited_ns += cost->limited_ns;
 	sum->budget_ns += cost->budget_ns;

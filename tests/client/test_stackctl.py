@@ -1024,6 +1024,19 @@ class Client(unittest.TestCase):
         more = self.terminal(80, {"NO_COLOR": "1"}, "status", "-v").split("\r\n")
         self.assertGreater(len(more), len(lines))
 
+    def test_what_clients_cost_is_beside_the_budget(self):
+        started = time(clock.time_ns() - 100 * 10**9)
+        self.daemon.replies["Status"] = [{"parameters": {
+            **status(), "started": started, "user_ns": 20 * 10**9, "system_ns": 10**9, "bpf_ns": 4 * 10**9,
+            "answers_ns": 9 * 10**9, "sessions_ns": 3 * 10**9, "budget_ns": 4 * 10**7}}]
+        beside = r"beside this, answers to clients (9.0|8.9) %, sessions of clients 3.0 %"
+        out = self.run_it("status")[1]
+        self.assertRegex(out, r"(?m)^cost +(13.0|12.9) % of a CPU since start \(budget 4 %\);")
+        self.assertRegex(out, rf"(?m)^ +{beside}$")
+        flat = re.sub(r"\s+", " ", self.run_it("status", "-v")[1])
+        self.assertRegex(flat, r"cost stackd took (13.0|12.9) % of a CPU \(budget 4 %\): (12.0|11.9) % its threads, 1.0 %"
+                         rf" its programs in the kernel; {beside}")
+
     def test_by_line(self):
         """The rows of the overview, all of them, with their trends."""
         rows = [row(comm="worker-*", kernel=None, user=None, function="serve", reason="mutex",

@@ -121,6 +121,18 @@ h.estimate_most(status["bpf_ns"], most * 1.1 + entry, words)
 h.check(status["budget_ns"] == 40_000_000, f"status has the budget: {status['budget_ns']}")
 text = daemon.ctl("status", "-v").out
 h.check(re.search(LINE, text, re.M), f"status says it: {text}")
+
+# What clients cost is in the cost, and by its name beside what the budget is compared with.
+h.check(0 < cost["answers_ns"] < cost["cpu_ns"], f"the range has answers: {cost}")
+h.check(not cost["sessions_ns"] and not status["sessions_ns"], "nobody started a session")
+session = daemon.ctl("start", "offcpu")
+h.check(session.code == 0, f"started: {session}")
+h.wait_until(lambda: daemon.status()["sessions_ns"], "what the session costs")
+begun = daemon.cut()
+h.wait_until(lambda: daemon.cut() > begun + 2 * h.NS_PER_S, "two seconds of both")
+both = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, since_ns=begun)["cost"]
+h.check(0 < both["sessions_ns"] < both["bpf_ns"], f"its programs are beside those that are always on: {both}")
+daemon.ctl("stop", session.out.strip())
 h.stop_process(sleeper)
 yielders.kill()
 
@@ -130,6 +142,6 @@ again = h.Daemon(start=False)
 again.argv += ["-o", f"store.path={daemon.store}", "--serve-only"]
 again.start()
 stored = again.call("io.stackd.Snapshot", probe="offcpu", top=1, **SPAN)["cost"]
-known = ("cpu_ns", "bpf_ns", "length_ns")
+known = ("cpu_ns", "bpf_ns", "answers_ns", "length_ns")
 h.check(all(stored[k] > 0 for k in known), f"the windows on disk have it: {stored}")
 h.finish()

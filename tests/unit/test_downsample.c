@@ -141,6 +141,8 @@ static int set_up(void **state)
 			.known_ns = i ? LENGTH_NS : 0,
 			.limited_ns = i == 2 ? LENGTH_NS : 0,
 			.budget_ns = i == 2 ? 7 : 0,
+			.answers_ns = 2 * i,
+			.sessions_ns = 3 * i,
 			.braked = i,
 			.brake_below_ns = (int64_t)(2 - i) * US,
 			.shed_ns = { [WINDOW_SHED_FRAMES] = i * LENGTH_NS },
@@ -236,6 +238,8 @@ static void assert_same_answer(void)
 	assert_int_equal(window->cost.known_ns, 2 * LENGTH_NS);
 	assert_int_equal(window->cost.limited_ns, LENGTH_NS);
 	assert_int_equal(window->cost.budget_ns, 7);
+	assert_int_equal(window->cost.answers_ns, 2 * (0 + 1 + 2));
+	assert_int_equal(window->cost.sessions_ns, 3 * (0 + 1 + 2));
 	assert_int_equal(window->cost.braked, 0 + 1 + 2);
 	assert_int_equal(window->cost.brake_below_ns, 2 * US);
 	assert_int_equal(window->cost.shed_ns[WINDOW_SHED_FRAMES], (0 + 1 + 2) * LENGTH_NS);

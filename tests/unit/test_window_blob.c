@@ -112,8 +112,11 @@ static struct window *window_make(void)
 	window->boot_offset_ns = -3;
 	window->lost[WINDOW_LOST_MEMORY] = 12;
 	window->lost[0] = 1;
-	window->cost =
-		(struct window_cost){ .ns = 5 * NS_PER_S, .cpu_ns = UINT64_MAX, .bpf_ns = 7 };
+	window->cost = (struct window_cost){ .ns = 5 * NS_PER_S,
+					     .cpu_ns = UINT64_MAX,
+					     .bpf_ns = 7,
+					     .answers_ns = 6,
+					     .sessions_ns = 5 };
 	window->pressure.state = PRESSURE_READ;
 	window->pressure.ns = 5 * NS_PER_S;
 	window->pressure.stalled.some_ns[PRESSURE_IO] = 77;
