@@ -218,6 +218,20 @@ bool cost_clients_text(const struct wire_cost *cost, char *out, size_t size)
 	return answers + sessions >= 0.05;
 }
 
+bool cost_beyond_text(const struct wire_cost *cost, char *out, size_t size)
+{
+	const bool is_threads = 2 * (cost->cpu_ns - cost->answers_ns) > cost_held_ns(cost);
+
+	if (cost->beyond_ns <= 0)
+		return false;
+	snprintf(out, size,
+		 "over its budget of a minute for %s, most by %s: raise [budget] cpu or %s",
+		 ns_text(cost->beyond_ns),
+		 is_threads ? "its threads" : "its programs in the kernel",
+		 is_threads ? "[window] length" : "set a [probe.NAME] enabled = no");
+	return true;
+}
+
 /* Writes what the setting [budget] cpu allowed, in brackets; "" if there was no limit. */
 static void budget_text(const struct wire_cost *cost, char *out, size_t size)
 {
@@ -266,7 +280,7 @@ void render_cost(const struct page *page, const struct wire_cost *cost, int64_t 
 		 size_t indent)
 {
 	const bool is_sampled = sample_below_ns > 0;
-	char budget[64], braked[96], clients[96];
+	char budget[64], braked[96], clients[96], beyond[160];
 	bool has_clients;
 
 	if (!cost)
@@ -283,6 +297,8 @@ void render_cost(const struct page *page, const struct wire_cost *cost, int64_t 
 		  has_clients ? "; " : "", has_clients ? clients : "",
 		  is_sampled ? "; waits under " : "", is_sampled ? ns_text(sample_below_ns) : "",
 		  is_sampled ? " are sampled" : "", is_sampled ? braked : "");
+	if (cost_beyond_text(cost, beyond, sizeof(beyond)))
+		page_wrap(page, STYLE_WARN, "", indent, "%s", beyond);
 	for (size_t i = 0; i < cost->shed.n; i++) {
 		const struct wire_shed *shed = &cost->shed.v[i];
 		char when[64];

@@ -101,6 +101,12 @@ int64_t cost_held_ns(const struct wire_cost *cost);
 bool cost_clients_text(const struct wire_cost *cost, char *out, size_t size);
 
 /*
+ * Writes for which part of the range the minute before had cost more than the budget, which part of
+ * stackd costs most, and a setting that changes that. Returns false if it was never so.
+ */
+bool cost_beyond_text(const struct wire_cost *cost, char *out, size_t size);
+
+/*
  * Prints what stackd cost as one line, and what it did not record because of that; nothing if cost
  * is NULL. The line also says below which length waits were sampled, unless sample_below_ns is not
  * above 0.

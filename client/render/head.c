@@ -177,27 +177,19 @@ static bool shed_touches(const struct head *head, const char *name)
 	return false;
 }
 
-/*
- * The least length of a range of which the cost is compared with the budget, which is an average: a
- * question itself costs more than that in the seconds in which it is answered.
- */
-#define COST_LEAST_NS (10 * NS_PER_S)
-
-/* Prints what stackd cost if that was more than its budget, and what it did not record. */
+/* Prints what stackd cost if a minute cost more than its budget, and what it did not record. */
 static void put_cost(const struct view *view, const struct head *head)
 {
 	const struct wire_cost *cost = head->answers[0].reply->cost;
-	int64_t all = cost ? cost_held_ns(cost) : 0, limited;
+	char beyond[160];
 
 	if (!cost)
 		return;
-	limited = cost->limited_ns != WIRE_ABSENT ? cost->limited_ns : cost->length_ns;
-	if (cost->budget_ns != WIRE_ABSENT && cost->length_ns >= COST_LEAST_NS && limited > 0 &&
-	    (double)all / (double)cost->length_ns > (double)cost->budget_ns / (double)limited)
+	if (cost_beyond_text(cost, beyond, sizeof(beyond)))
 		head_line(&view->page, STYLE_WARN, "cost",
-			  "stackd took %.1f %% of a CPU, over its budget of %.3g %%",
-			  100.0 * (double)all / (double)cost->length_ns,
-			  100.0 * (double)cost->budget_ns / (double)limited);
+			  "stackd took %.1f %% of a CPU (budget %.3g %%), %s",
+			  cpu_percent(cost_held_ns(cost), cost->length_ns),
+			  cpu_percent(cost->budget_ns, cost->limited_ns), beyond);
 	for (size_t i = 0; i < cost->shed.n; i++) {
 		_cleanup_(freep) char *words = name_escape(shed_words(cost->shed.v[i].name));
 

@@ -324,16 +324,26 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 			  "%s processes lived less than a second, and their files were not looked "
 			  "at to keep within the budget",
 			  count_text(budget->put_off));
-	if (budget->beyond_since != WIRE_ABSENT) {
-		moment_text(budget->beyond_since, now, since);
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH,
-			  "over its budget since %s, and nothing is left to shed: in the last "
-			  "seconds, counters in the kernel took %.1f %%, its threads %.1f %%",
-			  since, (double)budget->hooks_ns / 1e7, (double)budget->threads_ns / 1e7);
-	}
 }
 
-/* Returns what stackd cost since its start. */
+/*
+ * Writes what the last minute cost beside the budget: only such an average is compared with it, as
+ * a start or a question costs more than that in the seconds that it takes.
+ */
+static void minute_text(const struct wire_status_reply *s, char *out, size_t size)
+{
+	const double limit = (double)s->budget_ns / 1e7;
+
+	if (s->budget_ns == WIRE_ABSENT)
+		snprintf(out, size, "no budget");
+	else if (!s->budget || s->budget->minute_ns == WIRE_ABSENT)
+		snprintf(out, size, "budget %.3g %% of a CPU, no minute is measured yet", limit);
+	else
+		snprintf(out, size, "%.1f %% of a CPU in the last minute (budget %.3g %%)",
+			 (double)s->budget->minute_ns / 1e7, limit);
+}
+
+/* Returns what stackd cost since its start, without a budget: that holds each minute for itself. */
 static struct wire_cost cost_since_start(const struct wire_status_reply *s, int64_t now)
 {
 	struct wire_cost cost = wire_cost_absent();
@@ -348,14 +358,13 @@ static struct wire_cost cost_since_start(const struct wire_status_reply *s, int6
 
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
-	struct wire_cost cost = cost_since_start(s, now);
-	char rss[32], maps[32];
+	const struct wire_cost cost = cost_since_start(s, now);
+	char rss[32], maps[32], minute[96];
 	int64_t bpf_ns = 0;
 
-	cost.limited_ns = cost.length_ns;
-	if (s->budget_ns != WIRE_ABSENT)
-		cost.budget_ns = (int64_t)((double)s->budget_ns * (double)cost.length_ns / 1e9);
+	minute_text(s, minute, sizeof(minute));
 	render_cost(page, &cost, WIRE_ABSENT, LABEL_WIDTH);
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "that is since the start; %s", minute);
 	if (s->budget)
 		render_budget(page, s->budget, now);
 	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
@@ -625,13 +634,13 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 static void brief_cost(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	const struct wire_cost cost = cost_since_start(s, now);
-	char budget[48] = "", clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
+	char minute[96], clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
 
-	if (s->budget_ns != WIRE_ABSENT)
-		snprintf(budget, sizeof budget, " (budget %.3g %%)", (double)s->budget_ns / 1e7);
-	head_line(page, STYLE_PLAIN, "cost", "%.1f %% of a CPU since start%s; %s, BPF maps %s",
-		  cpu_percent(cost_held_ns(&cost), cost.length_ns), budget,
-		  size_text(s->rss_bytes, rss), size_text(s->map_bytes, maps));
+	minute_text(s, minute, sizeof(minute));
+	head_line(page, STYLE_PLAIN, "cost", "%s", minute);
+	head_line(page, STYLE_PLAIN, "", "%.1f %% since start; %s, BPF maps %s",
+		  cpu_percent(cost_held_ns(&cost), cost.length_ns), size_text(s->rss_bytes, rss),
+		  size_text(s->map_bytes, maps));
 	if (cost_clients_text(&cost, clients, sizeof(clients)))
 		head_line(page, STYLE_PLAIN, "", "%s", clients);
 	if (s->budget && s->budget->sample_below_ns != WIRE_ABSENT) {
@@ -643,11 +652,6 @@ static void brief_cost(const struct page *page, const struct wire_status_reply *
 		head_line(page, STYLE_WARN, "", "not recorded, to keep it: %s%s",
 			  shed_words(s->budget->shed.v[0].name),
 			  s->budget->shed.n > 1 ? ", and more (-v)" : "");
-	if (s->budget && s->budget->beyond_since != WIRE_ABSENT) {
-		moment_text(s->budget->beyond_since, now, since);
-		head_line(page, STYLE_WARN, "",
-			  "over its budget since %s, with nothing left to shed", since);
-	}
 }
 
 static void brief_unwind(const struct page *page, const struct wire_unwind *unwind)

@@ -58,10 +58,11 @@ void cost_meter_answers(struct cost_meter *meter)
 	meter->answers = clock;
 }
 
-void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed)
+void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed, bool is_beyond)
 {
 	meter->limit_ppm = limit_ppm;
 	meter->shed = shed;
+	meter->is_beyond = is_beyond;
 }
 
 uint64_t cost_meter_limit(const struct cost_meter *meter)
@@ -72,6 +73,11 @@ uint64_t cost_meter_limit(const struct cost_meter *meter)
 uint32_t cost_meter_shed(const struct cost_meter *meter)
 {
 	return meter->shed;
+}
+
+bool cost_meter_is_beyond(const struct cost_meter *meter)
+{
+	return meter->is_beyond;
 }
 
 /* Returns the CPU time of child processes that have ended. */

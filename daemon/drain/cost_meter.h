@@ -8,6 +8,7 @@
  * thread may call these functions.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -34,6 +35,7 @@ struct cost_meter {
 	_Atomic int64_t walks_at_ns;
 	_Atomic uint64_t limit_ppm; /* see cost_meter_set() */
 	_Atomic uint32_t shed;
+	_Atomic bool is_beyond;
 	/* CPU clock of the thread that waits for clients; 0: see cost_meter_answers() */
 	_Atomic clockid_t answers;
 	int64_t answers_from_ns;	    /* its CPU time from which on it counts */
@@ -65,14 +67,15 @@ void cost_meter_add(struct cost_meter *meter, const struct cost_programs *progra
 void cost_meter_answers(struct cost_meter *meter);
 
 /*
- * Stores what stackd may cost now, in millionths of one CPU (0: there is no limit), and what it
- * sheds to keep within that: a bit for each enum window_shed.
+ * Stores what stackd may cost now, in millionths of one CPU (0: there is no limit), what it sheds
+ * to keep within that: a bit for each enum window_shed, and whether the last minute cost more.
  */
-void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed);
+void cost_meter_set(struct cost_meter *meter, uint64_t limit_ppm, uint32_t shed, bool is_beyond);
 
 /* Return the values that were last set by cost_meter_set(). */
 uint64_t cost_meter_limit(const struct cost_meter *meter);
 uint32_t cost_meter_shed(const struct cost_meter *meter);
+bool cost_meter_is_beyond(const struct cost_meter *meter);
 
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out);
 

@@ -234,6 +234,7 @@ static void cost_put(struct drain *drain, struct window *window, uint32_t shed)
 	cost->sessions_ns = now.bpf.session_ns - drain->last_cost.bpf.session_ns;
 	cost->limited_ns = limit_ppm ? cost->ns : 0;
 	cost->budget_ns = (uint64_t)((double)cost->limited_ns * (double)limit_ppm / 1e6);
+	cost->beyond_ns = cost_meter_is_beyond(drain->cost) ? cost->ns : 0;
 	for (i = 0; i < WINDOW_SHED_N; i++)
 		if (shed >> i & 1)
 			cost->shed_ns[i] = cost->ns;

@@ -199,6 +199,7 @@ int answer_cost(struct arena *arena, const struct window_cost *cost, const struc
 		.sessions_ns = (int64_t)cost->sessions_ns,
 		.budget_ns = cost->limited_ns ? (int64_t)cost->budget_ns : WIRE_ABSENT,
 		.limited_ns = cost->limited_ns ? (int64_t)cost->limited_ns : WIRE_ABSENT,
+		.beyond_ns = cost->beyond_ns ? (int64_t)cost->beyond_ns : WIRE_ABSENT,
 		.unknown_ns = cost->known_ns < cost->ns ? (int64_t)(cost->ns - cost->known_ns)
 							: WIRE_ABSENT,
 		.braked = cost->braked ? (int64_t)cost->braked : WIRE_ABSENT,

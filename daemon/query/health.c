@@ -307,13 +307,29 @@ void health_kernel_names(struct arena *arena, int error, const char **problems, 
 void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,
 		   const char **problems, size_t *n)
 {
-	const int64_t since = state->beyond_since_ns;
+	const struct governor_cost *cost = &state->minute;
+	const uint64_t all = governor_cost_sum(cost);
+	const struct {
+		uint64_t ppm;
+		const char *what, *setting;
+	} parts[] = {
+		{ cost->walk_ppm, "stacks of waits", "[probe.offcpu] min_wait" },
+		{ cost->hook_ppm, "counters in the kernel", "set a [probe.NAME] enabled = no" },
+		{ cost->user_ppm, "its threads", "[window] length" },
+	}, *most = parts;
+	size_t i;
 
-	if (since && now_ns - since >= HEALTH_BEYOND_NS)
-		problems[(*n)++] = arena_printf(arena,
-						"over [budget] cpu for %" PRId64
-						" s, with nothing left to shed, see the line cost",
-						(now_ns - since) / NS_PER_S);
+	if (!state->beyond_since_ns)
+		return;
+	for (i = 1; i < ARRAY_SIZE(parts); i++)
+		if (parts[i].ppm > most->ppm)
+			most = &parts[i];
+	problems[(*n)++] = arena_printf(
+		arena,
+		"over [budget] cpu for %" PRId64 " s: stackd took %.1f %% of a CPU in the last "
+		"minute, %.3g %% are allowed, and %s took %.1f %%; raise [budget] cpu or %s",
+		(now_ns - state->beyond_since_ns) / NS_PER_S, (double)all / 1e4,
+		(double)state->limit_ppm / 1e4, most->what, (double)most->ppm / 1e4, most->setting);
 }
 
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)

@@ -36,9 +36,6 @@
 
 enum { HEALTH_STUCK_MAX = 8 };
 
-/* How long a budget has to be exceeded to be a problem. A start or a burst is shorter. */
-#define HEALTH_BEYOND_NS (60 * NS_PER_S)
-
 enum {
 	HEALTH_MAX_PROBLEMS = 10 + STORE_PROBLEMS + STORE_NOTICES + HEALTH_STUCK_MAX +
 			      STORE_TIERS_MAX + PROBE_KIND_N * (3 + WINDOW_LOST_N)
@@ -77,7 +74,7 @@ int health_losses(struct arena *arena, const struct history_list *list, bool is_
 void health_store(struct arena *arena, const struct store_stats *store, int64_t now_ns,
 		  const char **problems, size_t *n);
 
-/* If all that can be left out is, and recording still costs more than its budget. */
+/* If recording cost more than its budget, which is an average over a minute. */
 void health_budget(struct arena *arena, const struct budget_state *state, int64_t now_ns,
 		   const char **problems, size_t *n);
 

@@ -91,6 +91,9 @@ static int budget_make(struct recorder *recorder, struct arena *arena,
 		.since = state.sample_below_ns ? state.sampled_since_ns : WIRE_ABSENT,
 		.braked = (int64_t)state.braked,
 		.put_off = state.put_off ? (int64_t)state.put_off : WIRE_ABSENT,
+		.minute_ns = state.has_minute
+				     ? (int64_t)governor_cost_sum(&state.minute) * NS_PER_PPM
+				     : WIRE_ABSENT,
 		.beyond_since = state.beyond_since_ns ? state.beyond_since_ns : WIRE_ABSENT,
 	};
 	*out = wire;

@@ -38,7 +38,9 @@ struct budget {
 	int64_t brake_log_ns;		    /* when the brakes were last logged; 0: never */
 	int64_t shed_log_ns[WINDOW_SHED_N]; /* when it was last logged that this is shed */
 	bool is_shed_logged[WINDOW_SHED_N]; /* it is shed, and that was logged */
-	pthread_mutex_t lock;		    /* guards `state` */
+	int64_t beyond_log_ns; /* when it was last logged that a minute cost too much */
+	bool is_beyond_logged; /* it does, and that was logged */
+	pthread_mutex_t lock;  /* guards `state` */
 	struct budget_state state;
 };
 
@@ -61,7 +63,8 @@ int budget_new(const struct budget_options *options, struct budget **out)
 	/* Windows that end before the first tick have the budget, too. */
 	if (options->config->budget_ppm)
 		cost_meter_set(options->cost,
-			       governor_limit(options->config->budget_ppm, cpus_online()), 0);
+			       governor_limit(options->config->budget_ppm, cpus_online()), 0,
+			       false);
 	*out = budget;
 	return 0;
 }
@@ -128,18 +131,6 @@ static void log_sampling(const struct budget_state *before, const struct budget_
 	}
 }
 
-static void log_beyond(const struct budget_state *before, const struct budget_state *now)
-{
-	if (now->beyond_since_ns && !before->beyond_since_ns)
-		log_warning("[budget] cpu = %.1f %% of a CPU cannot be kept: the counters in the "
-			    "kernel alone take %.1f %%, the threads of stackd %.1f %%, and nothing "
-			    "is left to shed",
-			    percent(now->limit_ppm), percent(now->cost.hook_ppm),
-			    percent(now->cost.user_ppm));
-	else if (!now->beyond_since_ns && before->beyond_since_ns)
-		log_notice("[budget] cpu can be kept again");
-}
-
 /* True if something was not logged in the last LOG_EVERY_NS. Then, sets *last to now. */
 static bool log_is_due(int64_t *last)
 {
@@ -149,6 +140,24 @@ static bool log_is_due(int64_t *last)
 		return false;
 	*last = now;
 	return true;
+}
+
+/* Logs that a minute broke the budget if that was not logged lately, or that none does any more. */
+static void log_beyond(struct budget *budget, const struct budget_state *before,
+		       const struct budget_state *now)
+{
+	if (now->beyond_since_ns && !before->beyond_since_ns) {
+		budget->is_beyond_logged = log_is_due(&budget->beyond_log_ns);
+		if (budget->is_beyond_logged)
+			log_warning("over [budget] cpu = %.1f %% of a CPU in the last minute: "
+				    "stacks of waits took %.1f %%, counters in the kernel %.1f %%, "
+				    "the threads of stackd %.1f %% (this is logged at most once an "
+				    "hour)",
+				    percent(now->limit_ppm), percent(now->minute.walk_ppm),
+				    percent(now->minute.hook_ppm), percent(now->minute.user_ppm));
+	} else if (!now->beyond_since_ns && before->beyond_since_ns && budget->is_beyond_logged) {
+		log_notice("[budget] cpu is kept again");
+	}
 }
 
 /* Logs what is shed from now on if that was not logged lately, or is not any more if it was. */
@@ -174,9 +183,7 @@ static void log_step(struct budget *budget, const struct budget_state *before,
 			log_notice("not recorded from now on: %s; stackd took %.1f %% of a CPU, "
 				   "and [budget] cpu allows %.1f %% (this is logged at most once "
 				   "an hour)",
-				   words[i],
-				   percent(now->cost.walk_ppm + now->cost.hook_ppm +
-					   now->cost.user_ppm),
+				   words[i], percent(governor_cost_sum(&now->cost)),
 				   percent(now->limit_ppm));
 		else
 			log_notice("recorded again: %s", words[i]);
@@ -232,6 +239,8 @@ static void state_set(struct budget *budget, unsigned int cpus, uint64_t below, 
 		.cost = governor->cost,
 		.sample_below_ns = below,
 		.braked = braked,
+		.has_minute = governor->has_minute,
+		.minute = governor->minute,
 	};
 	unsigned int i;
 
@@ -251,7 +260,7 @@ static void state_set(struct budget *budget, unsigned int cpus, uint64_t below, 
 	pthread_mutex_unlock(&budget->lock);
 	log_sampling(&before, &state, now);
 	log_step(budget, &before, &state);
-	log_beyond(&before, &state);
+	log_beyond(budget, &before, &state);
 }
 
 /*
@@ -307,7 +316,7 @@ void budget_tick(struct budget *budget)
 	is_changed |= share != budget->brake_share;
 	budget->brake_share = share;
 	cost_meter_set(budget->options.cost, limit_ppm(budget, reading.cpus),
-		       shed_bits(budget->governor.step));
+		       shed_bits(budget->governor.step), budget->governor.is_beyond);
 	if (is_changed)
 		below = pace_apply(budget);
 	log_braked(budget, cost.bpf.braked);

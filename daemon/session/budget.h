@@ -46,7 +46,9 @@ struct budget_state {
 	unsigned int sample_every; /* oncpu records one sample of this number */
 	/* see process_stats.put_off: number of processes since the start */
 	uint64_t put_off;
-	/* CLOCK_REALTIME: since when all else costs more than the budget; 0: it does not */
+	bool has_minute;	     /* `minute` is known: a start is over */
+	struct governor_cost minute; /* what was cost in the last minute */
+	/* CLOCK_REALTIME: since when that was clearly more than the budget; 0: it is not */
 	int64_t beyond_since_ns;
 };
 

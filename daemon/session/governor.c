@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/session/governor.h"
 
+#include <string.h>
+
 #include "bpf/brake.h"
 #include "common/base.h"
 
@@ -51,9 +53,16 @@ enum { LOW_PERCENT = 90, FAR_PERCENT = 20 };
 /* The most levels that one reading may add. */
 enum { RAISE_MAX = 6 };
 
-/* How long hooks and threads must be above the budget, and below, before is_beyond says so. */
-#define BEYOND_NS  (10 * NS_PER_S)
-#define BENEATH_NS (60 * NS_PER_S)
+/* The minute over which the budget is an average, and the time between the readings of it. */
+#define MINUTE_NS (60 * NS_PER_S)
+#define MARK_NS	  (MINUTE_NS / (GOVERNOR_MARKS - 1))
+
+/*
+ * A minute that cost more than this percentage of the budget has broken it, and one that cost more
+ * than 100 % still does. A debt that is found in time is 5 % of a minute's budget (DEBT_NS), and
+ * walks, which are measured each second or two, may be two seconds of 60 off: less is noise.
+ */
+enum { BEYOND_PERCENT = 110 };
 
 /*
  * A debt grows by what all costs above the budget, and shrinks by what it costs below the budget.
@@ -302,7 +311,7 @@ static bool steps_are_due(const struct governor *governor)
 
 static bool step_adjust(struct governor *governor, const struct governor_reading *now)
 {
-	const uint64_t all = fixed_ppm(governor) + governor->cost.walk_ppm;
+	const uint64_t all = governor_cost_sum(&governor->cost);
 	const bool is_under = all * 100 <= governor->limit_ppm * RESTORE_PERCENT;
 
 	if (!is_under)
@@ -328,22 +337,9 @@ unsigned int governor_sample_every(enum governor_step step)
 	return 1U << (step < GOVERNOR_EIGHTH_SAMPLES ? step : GOVERNOR_EIGHTH_SAMPLES);
 }
 
-static bool beyond_adjust(struct governor *governor, int64_t now)
+uint64_t governor_cost_sum(const struct governor_cost *cost)
 {
-	const bool is_beyond = governor->step == GOVERNOR_STEPS - 1 && governor->debt > 0 &&
-			       fixed_ppm(governor) > governor->limit_ppm;
-
-	if (is_beyond == governor->is_beyond) {
-		governor->beyond_since_ns = 0;
-		return false;
-	}
-	if (!governor->beyond_since_ns)
-		governor->beyond_since_ns = now;
-	if (now - governor->beyond_since_ns < (is_beyond ? BEYOND_NS : BENEATH_NS))
-		return false;
-	governor->is_beyond = is_beyond;
-	governor->beyond_since_ns = 0;
-	return true;
+	return cost->walk_ppm + cost->hook_ppm + cost->user_ppm;
 }
 
 /*
@@ -367,14 +363,53 @@ static int64_t walks_at(const struct governor_reading *reading)
 	return reading->walks_at_ns ? reading->walks_at_ns : reading->at_ns;
 }
 
+/* True if the time or a total of `now` is less than that of `last`. */
+static bool is_back(const struct governor_reading *last, const struct governor_reading *now)
+{
+	return now->at_ns < last->at_ns || now->walk_ns < last->walk_ns ||
+	       now->hook_ns < last->hook_ns || now->user_ns < last->user_ns;
+}
+
+/*
+ * Sets what the last minute cost. What was cost in the first one is that of the start, which reads
+ * the programs of all processes, once. Intervals of which nothing can be said are in it, as their
+ * end has all of their cost.
+ */
+static void minute_update(struct governor *governor, const struct governor_reading *now)
+{
+	struct governor_reading *marks = governor->marks;
+	const struct governor_reading *from = &marks[GOVERNOR_MARKS - 1];
+	int64_t ns;
+
+	if (governor->n_marks && is_back(&marks[0], now))
+		governor->n_marks = 0;
+	if (now->at_ns - governor->first_ns < MINUTE_NS ||
+	    (governor->n_marks && now->at_ns - marks[0].at_ns < MARK_NS))
+		return;
+	memmove(marks + 1, marks, (GOVERNOR_MARKS - 1) * sizeof(*marks));
+	marks[0] = *now;
+	if (governor->n_marks < GOVERNOR_MARKS)
+		governor->n_marks++;
+	governor->has_minute = governor->n_marks == GOVERNOR_MARKS;
+	if (!governor->has_minute)
+		return;
+	ns = now->at_ns - from->at_ns;
+	governor->minute = (struct governor_cost){
+		.walk_ppm = ppm_of(now->walk_ns - from->walk_ns, ns),
+		.hook_ppm = ppm_of(now->hook_ns - from->hook_ns, ns),
+		.user_ppm = ppm_of(now->user_ns - from->user_ns, ns),
+	};
+	governor->is_beyond = governor_cost_sum(&governor->minute) * 100 >
+			      governor->limit_ppm * (governor->is_beyond ? 100 : BEYOND_PERCENT);
+}
+
 /* True if the totals of `now` and of `last` are those of the begin and the end of an interval. */
 static bool is_interval(const struct governor_reading *last, const struct governor_reading *now)
 {
 	const int64_t ns = now->at_ns - last->at_ns;
 
 	return ns > 0 && ns <= GAP_NS && now->at_ns - walks_at(now) <= STALE_NS &&
-	       last->at_ns - walks_at(last) <= STALE_NS && now->walk_ns >= last->walk_ns &&
-	       now->hook_ns >= last->hook_ns && now->user_ns >= last->user_ns;
+	       last->at_ns - walks_at(last) <= STALE_NS && !is_back(last, now);
 }
 
 /*
@@ -434,15 +469,16 @@ bool governor_update(struct governor *governor, const struct governor_reading *n
 	if (governor->has_last && ns >= 0 && ns < GOVERNOR_TICK_NS)
 		return false;
 	governor->limit_ppm = governor_limit(governor->budget_ppm, now->cpus);
+	if (!governor->first_ns)
+		governor->first_ns = now->at_ns;
+	minute_update(governor, now);
 	if (!cost_update(governor, now)) {
-		governor->calm_since_ns = governor->beyond_since_ns = 0;
-		governor->under_since_ns = 0;
+		governor->calm_since_ns = governor->under_since_ns = 0;
 		governor->debt = 0;
 		return false;
 	}
 	is_changed = step_adjust(governor, now);
 	governor->allowed_ppm = walks_allowed(governor);
-	is_changed |= beyond_adjust(governor, now->at_ns);
 	if (governor->is_measured)
 		is_changed |= level_adjust(governor, now->at_ns);
 	return is_changed;

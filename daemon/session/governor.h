@@ -25,6 +25,9 @@
  * are taken at once. When all costs clearly less than the budget for some seconds, the last step is
  * taken back. That time grows, up to a limit, each time that a step which was taken back is needed
  * again soon.
+ *
+ * The budget is an average over a minute. Where that is broken in spite of all this, as walks keep
+ * their quarter, or spikes come again and again, `is_beyond` says so.
  */
 
 #include <stdbool.h>
@@ -72,6 +75,9 @@ struct governor_cost {
 	uint64_t user_ppm; /* an average of the last intervals */
 };
 
+/* The readings of the last minute that are kept: one each ten seconds, and the one before them. */
+enum { GOVERNOR_MARKS = 7 };
+
 struct governor {
 	uint64_t budget_ppm; /* of all online CPUs, in millionths */
 	struct governor_reading last;
@@ -101,13 +107,16 @@ struct governor {
 	bool is_over;		/* the debt has grown since the last reading */
 	int64_t debt_since_ns;	/* the last reading before the debt began */
 	uint64_t debt_user_ns;	/* user_ns of that reading */
-	/*
-	 * True if the hooks and threads alone cost more than the budget, for some time, although
-	 * all steps have been taken: the budget cannot be kept.
-	 */
-	bool is_beyond;
-	int64_t beyond_since_ns; /* time since which that is to change; 0: it is not */
+	int64_t first_ns;	/* time of the first reading; 0: there was none */
+	struct governor_reading marks[GOVERNOR_MARKS]; /* the newest first */
+	unsigned int n_marks;
+	bool has_minute; /* `minute` is known: marks[] spans one, and the start is over */
+	struct governor_cost minute; /* what was cost in the last minute, on average */
+	bool is_beyond;		     /* that was clearly more than the budget */
 };
+
+/* Returns the sum of the parts of a cost. */
+uint64_t governor_cost_sum(const struct governor_cost *cost);
 
 /*
  * Returns the budget in millionths of one CPU, from that of all CPUs. It is never less than 4 % of
@@ -127,7 +136,7 @@ void governor_init(struct governor *governor, uint64_t budget_ppm);
 /*
  * Takes a reading. One that comes too early is ignored. One that comes after a gap, whose walks
  * were not measured for some seconds, or whose totals or time go back, only begins a new interval.
- * Returns true if `level`, `step` or `is_beyond` has changed.
+ * Returns true if `level` or `step` has changed.
  */
 bool governor_update(struct governor *governor, const struct governor_reading *now);
 

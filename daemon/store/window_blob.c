@@ -122,6 +122,7 @@ static void budget_encode(const struct window *window, struct bytes *out)
 	bytes_put_u64(out, cost->known_ns);
 	bytes_put_u64(out, cost->limited_ns);
 	bytes_put_u64(out, cost->budget_ns);
+	bytes_put_u64(out, cost->beyond_ns);
 	bytes_put_u64(out, cost->braked);
 	bytes_put_i64(out, cost->brake_below_ns);
 	for (i = 0; i < WINDOW_SHED_N; i++)
@@ -136,6 +137,7 @@ static int budget_decode(struct bytes_reader *in, struct window *window)
 	cost->known_ns = bytes_get_u64(in);
 	cost->limited_ns = bytes_get_u64(in);
 	cost->budget_ns = bytes_get_u64(in);
+	cost->beyond_ns = bytes_get_u64(in);
 	cost->braked = bytes_get_u64(in);
 	cost->brake_below_ns = bytes_get_i64(in);
 	for (i = 0; i < WINDOW_SHED_N; i++)

@@ -283,6 +283,7 @@ struct window_cost {
 	uint64_t known_ns;
 	uint64_t limited_ns; /* part of known_ns in which there was a limit */
 	uint64_t budget_ns;  /* CPU time that the setting allowed in limited_ns */
+	uint64_t beyond_ns;  /* part of limited_ns at which the last minute had cost clearly more */
 	/* number of short waits that only the brakes of CPUs left to chance, see bpf/brake.h */
 	uint64_t braked;
 	/*
@@ -575,6 +576,7 @@ static inline void window_cost_add(struct window_cost *sum, const struct window_
 	sum->known_ns += cost->known_ns;
 	sum->limited_ns += cost->limited_ns;
 	sum->budget_ns += cost->budget_ns;
+	sum->beyond_ns += cost->beyond_ns;
 	sum->braked += cost->braked;
 	if (cost->brake_below_ns > sum->brake_below_ns)
 		sum->brake_below_ns = cost->brake_below_ns;

@@ -1024,18 +1024,40 @@ class Client(unittest.TestCase):
         more = self.terminal(80, {"NO_COLOR": "1"}, "status", "-v").split("\r\n")
         self.assertGreater(len(more), len(lines))
 
-    def test_what_clients_cost_is_beside_the_budget(self):
-        started = time(clock.time_ns() - 100 * 10**9)
-        self.daemon.replies["Status"] = [{"parameters": {
-            **status(), "started": started, "user_ns": 20 * 10**9, "system_ns": 10**9, "bpf_ns": 4 * 10**9,
-            "answers_ns": 9 * 10**9, "sessions_ns": 3 * 10**9, "budget_ns": 4 * 10**7}}]
+    def test_status_compares_a_minute_with_the_budget(self):
+        """Not the start, and not what clients cost; that is said beside it."""
+        started, ms = time(clock.time_ns() - 100 * 10**9), 10**6
+        budget = {"walks_ns": 0, "hooks_ns": 0, "threads_ns": 0}
+        known = {**status(), "started": started, "user_ns": 20 * 10**9, "system_ns": 10**9, "bpf_ns": 4 * 10**9,
+                 "answers_ns": 9 * 10**9, "sessions_ns": 3 * 10**9, "budget_ns": 40 * ms}
         beside = r"beside this, answers to clients (9.0|8.9) %, sessions of clients 3.0 %"
-        out = self.run_it("status")[1]
-        self.assertRegex(out, r"(?m)^cost +(13.0|12.9) % of a CPU since start \(budget 4 %\);")
-        self.assertRegex(out, rf"(?m)^ +{beside}$")
-        flat = re.sub(r"\s+", " ", self.run_it("status", "-v")[1])
-        self.assertRegex(flat, r"cost stackd took (13.0|12.9) % of a CPU \(budget 4 %\): (12.0|11.9) % its threads, 1.0 %"
-                         rf" its programs in the kernel; {beside}")
+        for more, first in (({}, "no minute is measured yet"), ({"minute_ns": 21 * ms}, "2.1 % of a CPU in the last minute")):
+            self.daemon.replies["Status"] = [{"parameters": {**known, "budget": {**budget, **more}}}]
+            out = self.run_it("status")[1]
+            self.assertRegex(out, rf"(?m)^cost +.*{first}")
+            self.assertIn("budget 4 %", out)
+            self.assertRegex(out, r"(?m)^ +(13.0|12.9) % since start;")
+            self.assertRegex(out, rf"(?m)^ +{beside}$")
+            flat = re.sub(r"\s+", " ", self.run_it("status", "-v")[1])
+            self.assertRegex(flat, r"cost stackd took (13.0|12.9) % of a CPU: (12.0|11.9) % its threads, 1.0 % its programs"
+                             rf" in the kernel; {beside} that is since the start; .*{first}")
+
+    def test_head_says_that_a_minute_broke_the_budget(self):
+        """Whatever the range itself cost, which may be a start: the daemon compares, and only minutes."""
+        cost = {"length_ns": 10**10, "limited_ns": 10**10, "cpu_ns": 2 * 10**9, "bpf_ns": 0, "answers_ns": 0,
+                "sessions_ns": 0, "budget_ns": 4 * 10**8}
+        self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot([row()]), "cost": cost}}]
+        self.assertNotIn("cost", self.run_it("snapshot", "offcpu")[1])
+        for cpu_ns, bpf_ns, words in ((3, 1, r"its threads: raise \[budget\] cpu or \[window\] length"),
+                                      (1, 3, r"its programs in the kernel: raise \[budget\] cpu or set a \[probe\.NAME\] enabled = no")):
+            more = {"cpu_ns": (cpu_ns + 2) * 10**8, "answers_ns": 2 * 10**8, "bpf_ns": (bpf_ns + 1) * 10**8,
+                    "sessions_ns": 10**8, "beyond_ns": 5 * 10**9}
+            self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot([row()]), "cost": {**cost, **more}}}]
+            said = r"over its budget of a minute for 5 s, most by " + words
+            flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu")[1])
+            self.assertRegex(flat, r"cost stackd took 4\.0 % of a CPU \(budget 4 %\), " + said)
+            flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu", "--stacks")[1])
+            self.assertRegex(flat, r"cost stackd took 4\.0 % of a CPU \(budget 4 %\): .* in the kernel;.* " + said)
 
     def test_by_line(self):
         """The rows of the overview, all of them, with their trends."""

@@ -121,7 +121,7 @@ need_live()
 # which nothing sheds, cost several times the budget.
 daemon = daemon_with_file("0.01%", "window.length=300ms", "window.min_length=100ms",
                           "probe.offwake.enabled=yes")
-yielders = Program("prog_yielders", 600, max(os.sched_getaffinity(0))).ready().go()
+yielders = Program("prog_yielders", 900, max(os.sched_getaffinity(0))).ready().go()
 wait_until(lambda: "samples" in shed_names(daemon), "the first step")
 wait_until(lambda: shed_names(daemon) == ORDER, "all steps")
 state = budget_of(daemon)
@@ -143,6 +143,19 @@ flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "5s").ou
 for words in WORDS[2:]:
     check(re.search(f"not recorded for [0-9.]+ .?s: {words}", flat),
           f"the answer says it: {flat[:1500]}")
+
+# The counters alone are beyond the budget: once a minute of that is over, all say so.
+wait_until(lambda: budget_of(daemon).get("beyond_since"), "a minute that broke the budget")
+check("[budget] cpu" in " ".join(daemon.status()["problems"]), f"a problem: {daemon.status()['problems']}")
+checked = daemon.ctl("status", "--check")
+check(checked.code == 1 and "raise [budget] cpu or" in checked.out, f"status --check says it: {checked}")
+check("over [budget] cpu" in daemon.log(), "the log says it")
+broken = daemon.cut()
+wait_until(lambda: daemon.cut() > broken + 2 * NS_PER_S, "a window in such a time")
+cost = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, since_ns=broken)["cost"]
+check(cost["beyond_ns"] > 0, f"windows say it: {cost}")
+flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "2s").out)
+check("over its budget of a minute for" in flat, f"the head says it: {flat[:500]}")
 
 set_budget(daemon, "1000%", 10 * os.cpu_count())
 wait_until(lambda: not shed_names(daemon), "all details again")

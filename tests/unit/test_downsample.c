@@ -143,6 +143,7 @@ static int set_up(void **state)
 			.budget_ns = i == 2 ? 7 : 0,
 			.answers_ns = 2 * i,
 			.sessions_ns = 3 * i,
+			.beyond_ns = i == 2 ? LENGTH_NS : 0,
 			.braked = i,
 			.brake_below_ns = (int64_t)(2 - i) * US,
 			.shed_ns = { [WINDOW_SHED_FRAMES] = i * LENGTH_NS },
@@ -240,6 +241,7 @@ static void assert_same_answer(void)
 	assert_int_equal(window->cost.budget_ns, 7);
 	assert_int_equal(window->cost.answers_ns, 2 * (0 + 1 + 2));
 	assert_int_equal(window->cost.sessions_ns, 3 * (0 + 1 + 2));
+	assert_int_equal(window->cost.beyond_ns, LENGTH_NS);
 	assert_int_equal(window->cost.braked, 0 + 1 + 2);
 	assert_int_equal(window->cost.brake_below_ns, 2 * US);
 	assert_int_equal(window->cost.shed_ns[WINDOW_SHED_FRAMES], (0 + 1 + 2) * LENGTH_NS);

@@ -218,22 +218,31 @@ static void test_store(void **state)
 	assert_non_null(strstr(problems[0], "not written to disk"));
 }
 
-/* A budget that is exceeded is a problem after a minute, and not when it is kept again. */
+/* A minute that broke the budget is a problem that names what costs most, and a setting. */
 static void test_budget(void **state)
 {
-	struct budget_state budget = { .limit_ppm = 10000, .beyond_since_ns = FIRST };
+	struct budget_state budget = { .limit_ppm = 40000,
+				       .minute = { 11000, 25000, 15000 },
+				       .has_minute = true };
 	size_t n = 0;
 
-	health_budget(arena, &budget, FIRST + HEALTH_BEYOND_NS - 1, problems, &n);
+	health_budget(arena, &budget, FIRST, problems, &n);
 	assert_int_equal(n, 0);
+	budget.beyond_since_ns = FIRST;
 	health_budget(arena, &budget, FIRST + 75 * NS_PER_S, problems, &n);
 	assert_int_equal(n, 1);
 	assert_string_equal(problems[0],
-			    "over [budget] cpu for 75 s, with nothing left to shed, see "
-			    "the line cost");
-	budget.beyond_since_ns = 0;
-	health_budget(arena, &budget, FIRST + 75 * NS_PER_S, problems, &n);
-	assert_int_equal(n, 1);
+			    "over [budget] cpu for 75 s: stackd took 5.1 % of a CPU in the last "
+			    "minute, 4 % are allowed, and counters in the kernel took 2.5 %; raise "
+			    "[budget] cpu or set a [probe.NAME] enabled = no");
+	budget.minute.user_ppm = 26000;
+	health_budget(arena, &budget, FIRST, problems, &n);
+	assert_non_null(strstr(problems[1], "its threads took 2.6 %"));
+	assert_non_null(strstr(problems[1], "[window] length"));
+	budget.minute.walk_ppm = 27000;
+	health_budget(arena, &budget, FIRST, problems, &n);
+	assert_non_null(strstr(problems[2], "stacks of waits took 2.7 %"));
+	assert_non_null(strstr(problems[2], "[probe.offcpu] min_wait"));
 }
 
 static void test_openings(void **state)

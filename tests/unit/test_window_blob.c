@@ -300,6 +300,7 @@ static void test_budget(void **state)
 	window->cost.known_ns = 4 * NS_PER_S;
 	window->cost.limited_ns = 3 * NS_PER_S;
 	window->cost.budget_ns = 2 * NS_PER_S;
+	window->cost.beyond_ns = NS_PER_S;
 	window->cost.braked = UINT64_MAX;
 	window->cost.brake_below_ns = 25 * NS_PER_MS;
 	window->cost.shed_ns[0] = 1;
