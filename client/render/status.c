@@ -333,14 +333,18 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 static void minute_text(const struct wire_status_reply *s, char *out, size_t size)
 {
 	const double limit = (double)s->budget_ns / 1e7;
+	char burst[48] = "";
 
+	if (s->budget && s->budget->burst_ns > 0)
+		snprintf(burst, sizeof(burst), ", and %.1f %% for a burst",
+			 (double)s->budget->burst_ns / 1e7);
 	if (s->budget_ns == WIRE_ABSENT)
 		snprintf(out, size, "no budget");
 	else if (!s->budget || s->budget->minute_ns == WIRE_ABSENT)
 		snprintf(out, size, "budget %.3g %% of a CPU, no minute is measured yet", limit);
 	else
-		snprintf(out, size, "%.1f %% of a CPU in the last minute (budget %.3g %%)",
-			 (double)s->budget->minute_ns / 1e7, limit);
+		snprintf(out, size, "%.1f %% of a CPU in the last minute (budget %.3g %%%s)",
+			 (double)s->budget->minute_ns / 1e7, limit, burst);
 }
 
 /* Returns what stackd cost since its start, without a budget: that holds each minute for itself. */

@@ -94,6 +94,9 @@ static int budget_make(struct recorder *recorder, struct arena *arena,
 		.minute_ns = state.has_minute
 				     ? (int64_t)governor_cost_sum(&state.minute) * NS_PER_PPM
 				     : WIRE_ABSENT,
+		.burst_ns = state.has_minute && state.burst_ppm
+				    ? (int64_t)state.burst_ppm * NS_PER_PPM
+				    : WIRE_ABSENT,
 		.beyond_since = state.beyond_since_ns ? state.beyond_since_ns : WIRE_ABSENT,
 	};
 	*out = wire;

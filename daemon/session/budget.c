@@ -218,13 +218,13 @@ static uint64_t limit_ppm(const struct budget *budget, unsigned int cpus)
 
 /*
  * Returns the share of each CPU that walks may take until the governor reacts: it follows from what
- * the governor allows them, or from the whole budget while that is not known.
+ * the governor allows them, which may be a burst, or from the whole budget while that is not known.
  */
 static uint32_t brake_share(const struct budget *budget, unsigned int cpus)
 {
-	const uint64_t limit = limit_ppm(budget, cpus), allowed = budget->governor.allowed_ppm;
+	const uint64_t allowed = budget->governor.allowed_ppm;
 
-	return governor_brake_share(allowed && allowed < limit ? allowed : limit, cpus);
+	return governor_brake_share(allowed ? allowed : limit_ppm(budget, cpus), cpus);
 }
 
 /* Publishes the state, and logs what has changed. */
@@ -241,6 +241,7 @@ static void state_set(struct budget *budget, unsigned int cpus, uint64_t below, 
 		.braked = braked,
 		.has_minute = governor->has_minute,
 		.minute = governor->minute,
+		.burst_ppm = governor->burst_ppm,
 	};
 	unsigned int i;
 
@@ -310,6 +311,8 @@ void budget_tick(struct budget *budget)
 	}
 	/* Another limit leaves the level as it is: whether it fits is to be measured. */
 	budget->governor.budget_ppm = budget->budget_ppm = ppm;
+	budget->governor.burst = (unsigned int)__atomic_load_n(
+		&budget->options.config->budget_burst, __ATOMIC_RELAXED);
 	if (ppm && reading.at_ns - budget->started_ns >= START_NS)
 		is_changed |= governor_update(&budget->governor, &reading);
 	share = brake_share(budget, reading.cpus);

@@ -48,6 +48,7 @@ struct budget_state {
 	uint64_t put_off;
 	bool has_minute;	     /* `minute` is known: a start is over */
 	struct governor_cost minute; /* what was cost in the last minute */
+	uint64_t burst_ppm;	     /* of that, what [budget] burst allowed above the budget */
 	/* CLOCK_REALTIME: since when that was clearly more than the budget; 0: it is not */
 	int64_t beyond_since_ns;
 };

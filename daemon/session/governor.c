@@ -64,6 +64,9 @@ enum { RAISE_MAX = 6 };
  */
 enum { BEYOND_PERCENT = 110 };
 
+/* How long a burst may cost as much as it may, at most. */
+#define BURST_NS (5 * NS_PER_S)
+
 /*
  * A debt grows by what all costs above the budget, and shrinks by what it costs below the budget.
  * Steps are taken when the debt is what the budget allows in DEBT_NS. An average that finds a storm
@@ -132,12 +135,22 @@ static uint64_t fixed_ppm(const struct governor *governor)
 	return governor->cost.hook_ppm + governor->cost.user_ppm;
 }
 
-/* Returns what walks may cost: what all else leaves of the budget, in millionths of one CPU. */
+/* True if a burst may cost more than the budget now. */
+static bool may_burst(const struct governor *governor)
+{
+	return governor->saved > 0 && !governor->level && !governor->step;
+}
+
+/*
+ * Returns what walks may cost: what all else leaves of the budget, or of what a burst may cost, in
+ * millionths of one CPU.
+ */
 static uint64_t walks_allowed(const struct governor *governor)
 {
-	const uint64_t limit = governor->limit_ppm, fixed = fixed_ppm(governor);
+	const uint64_t least = governor->limit_ppm / WALKS_SHARE, fixed = fixed_ppm(governor),
+		       limit = governor->limit_ppm * (may_burst(governor) ? governor->burst : 1);
 
-	return fixed < limit - limit / WALKS_SHARE ? limit - fixed : limit / WALKS_SHARE;
+	return fixed < limit - least ? limit - fixed : least;
 }
 
 static uint64_t ppm_of(uint64_t cpu_ns, int64_t ns)
@@ -225,9 +238,32 @@ static double debt_most(const struct governor *governor)
 }
 
 /*
+ * Takes what all cost above the budget since the last reading from what is saved for bursts, or
+ * adds what it cost below. user_ppm is what the threads cost in that time.
+ */
+static void burst_update(struct governor *governor, int64_t ns, uint64_t user_ppm)
+{
+	const double s = (double)ns / (double)NS_PER_S, limit = (double)governor->limit_ppm,
+		     cost = (double)(governor->cost.hook_ppm + user_ppm + governor->cost.walk_ppm);
+	const unsigned int above = governor->burst > 1 ? governor->burst - 1 : 0;
+	const double most = limit * above * (BURST_NS / NS_PER_S);
+	double more = (limit - cost) * s;
+
+	if (governor->level || governor->step)
+		return;
+	if (more < -governor->saved)
+		more = -governor->saved;
+	governor->saved += more;
+	if (more < 0)
+		governor->spent -= more;
+	if (governor->saved > most)
+		governor->saved = most;
+}
+
+/*
  * Adds what all cost since the last reading to the debt. user_ppm is what the threads cost in that
  * time. While walks cost more than they may and a level can save that, the debt does not grow: with
- * them, the cost of the threads that read their stacks will fall.
+ * them, the cost of the threads that read their stacks will fall. Nor does it in a burst.
  */
 static void debt_update(struct governor *governor, const struct governor_reading *last, int64_t ns,
 			uint64_t user_ppm)
@@ -236,7 +272,7 @@ static void debt_update(struct governor *governor, const struct governor_reading
 	const bool is_walking = walk > allowed && governor->level < GOVERNOR_LEVEL_MAX;
 	const double s = (double)ns / (double)NS_PER_S, limit = (double)governor->limit_ppm * s,
 		     cost = (double)(governor->cost.hook_ppm + user_ppm + walk) * s,
-		     most = is_walking ? 0 : limit * (SPIKE_NS / NS_PER_S),
+		     most = is_walking || may_burst(governor) ? 0 : limit * (SPIKE_NS / NS_PER_S),
 		     more = cost - limit < most ? cost - limit : most;
 
 	governor->is_over = more > 0;
@@ -377,17 +413,19 @@ static bool is_back(const struct governor_reading *last, const struct governor_r
  */
 static void minute_update(struct governor *governor, const struct governor_reading *now)
 {
-	struct governor_reading *marks = governor->marks;
-	const struct governor_reading *from = &marks[GOVERNOR_MARKS - 1];
+	struct governor_mark *marks = governor->marks;
+	const struct governor_reading *from = &marks[GOVERNOR_MARKS - 1].reading;
+	const uint64_t limit = governor->limit_ppm;
+	uint64_t all, burst;
 	int64_t ns;
 
-	if (governor->n_marks && is_back(&marks[0], now))
+	if (governor->n_marks && is_back(&marks[0].reading, now))
 		governor->n_marks = 0;
 	if (now->at_ns - governor->first_ns < MINUTE_NS ||
-	    (governor->n_marks && now->at_ns - marks[0].at_ns < MARK_NS))
+	    (governor->n_marks && now->at_ns - marks[0].reading.at_ns < MARK_NS))
 		return;
 	memmove(marks + 1, marks, (GOVERNOR_MARKS - 1) * sizeof(*marks));
-	marks[0] = *now;
+	marks[0] = (struct governor_mark){ *now, governor->spent };
 	if (governor->n_marks < GOVERNOR_MARKS)
 		governor->n_marks++;
 	governor->has_minute = governor->n_marks == GOVERNOR_MARKS;
@@ -399,8 +437,13 @@ static void minute_update(struct governor *governor, const struct governor_readi
 		.hook_ppm = ppm_of(now->hook_ns - from->hook_ns, ns),
 		.user_ppm = ppm_of(now->user_ns - from->user_ns, ns),
 	};
-	governor->is_beyond = governor_cost_sum(&governor->minute) * 100 >
-			      governor->limit_ppm * (governor->is_beyond ? 100 : BEYOND_PERCENT);
+	all = governor_cost_sum(&governor->minute);
+	burst = ppm_of((uint64_t)(1000 * (governor->spent - marks[GOVERNOR_MARKS - 1].spent)), ns);
+	if (all < limit + burst)
+		burst = all > limit ? all - limit : 0;
+	governor->burst_ppm = burst;
+	governor->is_beyond =
+		(all - burst) * 100 > limit * (governor->is_beyond ? 100 : BEYOND_PERCENT);
 }
 
 /* True if the totals of `now` and of `last` are those of the begin and the end of an interval. */
@@ -457,6 +500,7 @@ static bool cost_update(struct governor *governor, const struct governor_reading
 	governor->cost.user_ppm = (uint64_t)((double)governor->cost.user_ppm * (1 - weight) +
 					     (double)user_ppm * weight);
 	governor->is_measured = programs_update(governor, now);
+	burst_update(governor, ns, user_ppm);
 	debt_update(governor, &last, ns, user_ppm);
 	return true;
 }

@@ -26,6 +26,11 @@
  * taken back. That time grows, up to a limit, each time that a step which was taken back is needed
  * again soon.
  *
+ * What all cost below the budget is saved for bursts while nothing is sampled or shed: as long as
+ * some is left, all may cost `burst` times the budget, and walks what the rest leaves of that. So a
+ * burst keeps its stacks. A storm does not: once it has spent what was saved, the budget is what it
+ * is, and nothing is saved until all is recorded again.
+ *
  * The budget is an average over a minute. Where that is broken in spite of all this, as walks keep
  * their quarter, or spikes come again and again, `is_beyond` says so.
  */
@@ -78,8 +83,14 @@ struct governor_cost {
 /* The readings of the last minute that are kept: one each ten seconds, and the one before them. */
 enum { GOVERNOR_MARKS = 7 };
 
+struct governor_mark {
+	struct governor_reading reading;
+	double spent; /* see struct governor */
+};
+
 struct governor {
 	uint64_t budget_ppm; /* of all online CPUs, in millionths */
+	unsigned int burst;  /* times the budget that all may cost in a burst; 0, 1: no more */
 	struct governor_reading last;
 	bool has_last;
 	struct governor_reading measured; /* the last one with a new measurement of the programs */
@@ -107,12 +118,15 @@ struct governor {
 	bool is_over;		/* the debt has grown since the last reading */
 	int64_t debt_since_ns;	/* the last reading before the debt began */
 	uint64_t debt_user_ns;	/* user_ns of that reading */
+	double saved;		/* CPU time that bursts may spend above the budget, in us */
+	double spent;		/* CPU time that they have spent since the start, in us */
 	int64_t first_ns;	/* time of the first reading; 0: there was none */
-	struct governor_reading marks[GOVERNOR_MARKS]; /* the newest first */
+	struct governor_mark marks[GOVERNOR_MARKS]; /* the newest first */
 	unsigned int n_marks;
 	bool has_minute; /* `minute` is known: marks[] spans one, and the start is over */
 	struct governor_cost minute; /* what was cost in the last minute, on average */
-	bool is_beyond;		     /* that was clearly more than the budget */
+	uint64_t burst_ppm;	     /* of that, what bursts spent above the budget */
+	bool is_beyond;		     /* the rest was clearly more than the budget */
 };
 
 /* Returns the sum of the parts of a cost. */

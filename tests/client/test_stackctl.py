@@ -1031,7 +1031,10 @@ class Client(unittest.TestCase):
         known = {**status(), "started": started, "user_ns": 20 * 10**9, "system_ns": 10**9, "bpf_ns": 4 * 10**9,
                  "answers_ns": 9 * 10**9, "sessions_ns": 3 * 10**9, "budget_ns": 40 * ms}
         beside = r"beside this, answers to clients (9.0|8.9) %, sessions of clients 3.0 %"
-        for more, first in (({}, "no minute is measured yet"), ({"minute_ns": 21 * ms}, "2.1 % of a CPU in the last minute")):
+        for more, first in (({}, "no minute is measured yet"),
+                            ({"minute_ns": 21 * ms}, r"2.1 % of a CPU in the last minute \(budget 4 %\)"),
+                            ({"minute_ns": 52 * ms, "burst_ns": 18 * ms},
+                             r"5.2 % of a CPU in the last minute \(budget 4 %, and 1.8 % for a burst\)")):
             self.daemon.replies["Status"] = [{"parameters": {**known, "budget": {**budget, **more}}}]
             out = self.run_it("status")[1]
             self.assertRegex(out, rf"(?m)^cost +.*{first}")

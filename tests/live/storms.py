@@ -36,12 +36,12 @@ def daemon_with_file(text, *overrides):
     return daemon
 
 
-def write_budget(daemon, text):
+def write_budget(daemon, text, burst=1):
     with open(daemon.config, "w", encoding="utf-8") as f:
-        f.write(f"[budget]\ncpu = {text}\n")
+        f.write(f"[budget]\ncpu = {text}\nburst = {burst}\n")
 
 
-def set_budget(daemon, text, limit):
+def set_budget(daemon, text, limit, burst=1):
     """Reloads with this budget, and waits until it is that share of a CPU; None: no limit."""
 
     def is_set():
@@ -50,7 +50,7 @@ def set_budget(daemon, text, limit):
             return now == limit and budget_of(daemon) == {}
         return abs(now / NS_PER_S - limit) < 0.01
 
-    write_budget(daemon, text)
+    write_budget(daemon, text, burst)
     daemon.process.send_signal(signal.SIGHUP)
     wait_until(is_set, "the reload")
 

@@ -61,6 +61,24 @@ def wait_for_calm(daemon, limit, lengths):
     print(f"all waits are recorded again after {time.monotonic() - begun:.0f} s")
 
 
+def check_burst(daemon, limit):
+    """A storm that was sampled keeps all its stacks as a burst, for which a greater budget has saved."""
+    set_budget(daemon, "1000%", 10 * CPUS, burst=10)
+    time.sleep(5)
+    set_budget(daemon, f"{100 * limit / CPUS:.4f}%", limit, burst=10)
+    span = {"since_ns": daemon.cut()}
+    storms.begin(4)
+    switches = storms.switches()
+    span["until_ns"] = daemon.cut()
+    snapshot = daemon.call("io.stackd.Snapshot", probe="offcpu", idle=True, top=0,
+                           filter={"pids": [storms.pid]}, **span)
+    cost = snapshot["cost"]
+    used = (cost["cpu_ns"] + cost["bpf_ns"]) / cost["budget_ns"]
+    estimate(not cost.get("braked") and snapshot.get("sample_below_ns") is None,
+             f"a burst that takes {used:.1f} times the budget keeps its stacks: {cost}")
+    check(sum(row["count"] for row in rows_with(snapshot, "nap")) <= sum(switches.values()), "each nap once at most")
+
+
 need_live()
 daemon = daemon_with_file("1000%", "window.length=2s")
 storms = Storms(THREADS, NAP_US)
@@ -131,6 +149,7 @@ after = daemon.cut()
 wait_until(lambda: daemon.cut() > after + 2 * NS_PER_S, "a window without samples")
 later = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, since_ns=after + NS_PER_S // 2)
 check(later.get("sample_below_ns") is None, f"new windows have every wait: {later['coverage']}")
+check_burst(daemon, limit)
 storms.end()
 check(daemon.stop() == 0, "the daemon ends with 0 at SIGTERM")
 finish()

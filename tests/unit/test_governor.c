@@ -271,6 +271,7 @@ static void test_minute(void **state)
 	percent_run(&host, 50, 1);
 	assert_true(host.governor.has_minute);
 	assert_in_range(governor_cost_sum(&host.governor.minute), 79000, 81000);
+	assert_int_equal(host.governor.burst_ppm, 0);
 	percent_run(&host, 108, 90);
 	assert_false(host.governor.is_beyond);
 	percent_run(&host, 113, 90);
@@ -300,6 +301,71 @@ static void test_minute(void **state)
 	assert_false(host.governor.has_minute || host.governor.is_beyond);
 	percent_run(&host, 200, 3);
 	assert_true(host.governor.has_minute && host.governor.is_beyond);
+}
+
+/* Lets a host with bursts save for them: what they may spend is 45 times the budget of a second. */
+static void burst_init(struct host *host)
+{
+	host_init(host, 20000);
+	host->governor.burst = 10;
+	host->wait_ns = NS_PER_MS;
+	percent_run(host, 60, 180);
+	assert_in_range(host->governor.saved, 7199999, 7200000);
+	assert_true(host->governor.allowed_ppm > 9 * host->governor.limit_ppm);
+}
+
+/* A burst keeps its stacks, and breaks no minute. */
+static void test_burst(void **state)
+{
+	struct host host;
+	unsigned int i, n;
+
+	burst_init(&host);
+	for (n = 0; n < 2; n++) {
+		for (i = 0; i < 5; i++) {
+			host_tick(&host, 450000); /* 1.42 s of CPU time, nine times the budget */
+			assert_int_equal(host.governor.level + host.governor.step, 0);
+		}
+		for (i = 0; i < 180; i++) {
+			percent_run(&host, 60, 1);
+			assert_int_equal(host.governor.level + host.governor.step, 0);
+			assert_false(host.governor.is_beyond);
+			if (i == 20)
+				assert_in_range(host.governor.burst_ppm, 35000, 60000);
+		}
+	}
+	/* One that is higher than ten times the budget is a storm at once, and so is one without
+	 * savings. */
+	host_run(&host, 700000, 3);
+	assert_true(host.governor.level > 0 && host.governor.saved > 0);
+	assert_true(host.governor.allowed_ppm < host.governor.limit_ppm);
+	burst_init(&host);
+	host.governor.saved = 0;
+	host_run(&host, 450000, 2);
+	assert_true(host.governor.level > 0);
+}
+
+/* A storm has what was saved and then the budget, however long it is; the threads' cost is shed. */
+static void test_storm_after_burst(void **state)
+{
+	struct host host;
+	unsigned int level, i;
+
+	burst_init(&host);
+	host_run(&host, 300000, 16);
+	level = host.governor.level;
+	assert_true(level > 0 && host.governor.saved == 0);
+	assert_true(host.governor.allowed_ppm <= host.governor.limit_ppm);
+	for (i = 0; i < 600; i++) {
+		host_tick(&host, 300000);
+		assert_true(host.governor.level >= level && host.governor.saved == 0);
+	}
+	assert_false(host.governor.is_beyond);
+	burst_init(&host);
+	percent_run(&host, 400, 12);
+	assert_int_equal(host.governor.step, GOVERNOR_ALL);
+	percent_run(&host, 400, 12);
+	assert_int_equal(host.governor.step, GOVERNOR_STEPS - 1);
 }
 
 /* Hooks and threads leave less than the quarter that walks always have: a fifth too much is said.
@@ -917,6 +983,8 @@ int main(void)
 		cmocka_unit_test(test_hooks_alone),
 		cmocka_unit_test(test_rest_of_long_waits),
 		cmocka_unit_test(test_minute),
+		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_storm_after_burst),
 		cmocka_unit_test(test_quarter_too_much),
 		cmocka_unit_test(test_bursts_of_threads),
 		cmocka_unit_test(test_bursts),
