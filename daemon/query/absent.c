@@ -158,13 +158,11 @@ static void describe_partly(FILE *out, const struct aggregate_seen *seen)
 }
 
 /*
- * Writes a phrase for each pid or tid of the filter that no window has, and for each process that
- * was folded; if says_partly is true, also of which only some rows were. Returns how many of them
- * there are.
+ * Writes a phrase for each pid or tid of the filter that no window has, and for each process of
+ * which rows were folded. Returns how many of them there are.
  */
 static size_t describe_absent(FILE *out, const struct aggregate *aggregate,
-			      const struct wire_filter *filter, enum probe_kind kind, bool is_live,
-			      bool says_partly)
+			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {
 	size_t i, n = 0;
 
@@ -173,7 +171,7 @@ static size_t describe_absent(FILE *out, const struct aggregate *aggregate,
 		bool was_seen = saw_process(aggregate, filter->pids.v[i]);
 		const struct aggregate_seen *seen =
 			aggregate_seen_find(aggregate, filter->pids.v[i]);
-		bool is_partly = says_partly && was_seen && seen->partly_folded;
+		bool is_partly = was_seen && seen->partly_folded;
 
 		if ((!is_folded && !is_partly && was_seen) || n++ >= NAMED_MAX)
 			continue;
@@ -201,7 +199,7 @@ static size_t describe_absent(FILE *out, const struct aggregate *aggregate,
 
 int absent_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
-		bool says_partly, const char **out)
+		const char **out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size, n;
@@ -213,7 +211,7 @@ int absent_note(struct arena *arena, const struct aggregate *aggregate,
 	stream = open_memstream(&text, &size);
 	if (!stream)
 		return -ENOMEM;
-	n = describe_absent(stream, aggregate, filter, kind, is_live, says_partly);
+	n = describe_absent(stream, aggregate, filter, kind, is_live);
 	if (fclose(stream))
 		return -ENOMEM;
 	if (n == 0)
@@ -250,7 +248,7 @@ int absent_error(const struct aggregate *aggregate, const struct wire_filter *fi
 
 	if (!out)
 		return -ENOMEM;
-	if (describe_absent(out, aggregate, filter, kind, is_live, true) == 0)
+	if (describe_absent(out, aggregate, filter, kind, is_live) == 0)
 		describe_filter(out, filter);
 	if (fclose(out))
 		return -ENOMEM;

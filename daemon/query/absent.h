@@ -16,13 +16,12 @@
 /*
  * Sets *out to a note about the pids and tids of the filter that no window has; to NULL if there
  * are none. The note is in the memory of the arena. `is_live` is true if the windows were recorded
- * by this daemon; the note may say that a process exists now only if `is_live` is true. If
- * says_partly is true, the note also names the processes that lack rows, because some of theirs
- * were folded with those of others. Returns 0 or -ENOMEM.
+ * by this daemon; the note may say that a process exists now only if `is_live` is true. Returns 0
+ * or -ENOMEM.
  */
 int absent_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
-		bool says_partly, const char **out);
+		const char **out);
 
 /* Fills *error for a filter that selected no thread at all. Returns -ENODATA, or -ENOMEM. */
 int absent_error(const struct aggregate *aggregate, const struct wire_filter *filter,

@@ -215,7 +215,8 @@ static void note_folded(struct note_list *list, struct arena *arena, const struc
 	const struct wire_filter *wire = filter->wire;
 	char missing[DURATION_TEXT_MAX], whole[DURATION_TEXT_MAX];
 
-	if (facts->missing_ns > facts->waits_ns / MISSING_SHARE) {
+	/* The other note names the processes and windows. */
+	if (!facts->absent && facts->missing_ns > facts->waits_ns / MISSING_SHARE) {
 		duration_format((int64_t)facts->missing_ns, missing);
 		duration_format((int64_t)facts->waits_ns, whole);
 		note_add(list, arena_printf(arena,

@@ -226,16 +226,15 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.others = aggregate_others(answer->aggregate),
 		.max_memory = question->options.max_memory,
 	};
-	const bool is_counted = counts_missing(question, info->kind);
 	struct drain_stats drain;
 	int r;
 
-	if (is_counted)
+	if (counts_missing(question, info->kind))
 		facts.missing_ns = aggregate_missing_ns(answer->aggregate);
 	r = session_note(answer->session, answer->arena, &facts.session);
 	if (!r)
 		r = absent_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-				!recorder->is_serve_only, !is_counted, &facts.absent);
+				!recorder->is_serve_only, &facts.absent);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);

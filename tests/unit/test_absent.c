@@ -69,7 +69,7 @@ static void assert_note(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = aggregate_of(wire);
 	const char *note;
 
-	assert_int_equal(absent_note(arena, aggregate, wire, PROBE_OFFCPU, true, true, &note), 0);
+	assert_int_equal(absent_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
 	if (text)
 		assert_string_equal(note, text);
 	else
@@ -213,8 +213,7 @@ static void test_many_folded_processes(void **state)
 	}
 	window->folded = (struct window_folded){ .rows = 9, .processes = ARRAY_SIZE(pids) };
 	aggregate = aggregate_of(&filter);
-	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, true, &note),
-			 0);
+	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "; and 192 more were not seen, or were folded"));
 	assert_null(strstr(note, "no process"));
 	aggregate_free(aggregate);
@@ -250,8 +249,7 @@ static void test_many_were_not(void **state)
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
 	aggregate = aggregate_of(&filter);
-	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, true, &note),
-			 0);
+	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
 	assert_non_null(strstr(note, "; and 12 more were not seen, or were folded"));

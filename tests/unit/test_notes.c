@@ -66,6 +66,9 @@ static void test_folded_rows(void **state)
 	filter.wire = &wire;
 	assert_notes("1.500 ms of their 2 ms is in small rows",
 		     "into (others), which has no names");
+	facts.absent = "in 3 windows some rows";
+	assert_notes("in 3 windows some rows", "into (others), which has no names");
+	facts.absent = NULL;
 	facts.missing_ns = 0;
 	assert_notes("into (others), which has no names", NULL);
 }
