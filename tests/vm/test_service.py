@@ -9,6 +9,7 @@ DROP_IN = "/run/systemd/system/stackd.service.d/test.conf"
 SETTINGS = "/etc/stackd/stackd.conf.d/test.conf"
 CRON_JOBS = "/root/cron.test"
 CAPTURE = "/root/capture"
+METRICS = "/var/lib/prometheus/node-exporter/stackd.prom"
 
 
 def check_users():
@@ -203,8 +204,25 @@ def check_monitoring():
     check(done.code == 0 and done.out.startswith("OK"), f"status --check: {done} {done.out}")
 
 
+def check_metrics():
+    """The file for Prometheus does not outlive what it is about: a dead stackd is not healthy."""
+    os.makedirs(os.path.dirname(METRICS), exist_ok=True)
+    check(systemctl("start", "stackd-metrics.timer").code == 0, "the timer of the metrics runs")
+    wait_until(lambda: os.path.exists(METRICS), "the file")
+    with open(METRICS) as file:
+        check("stackd_healthy" in file.read(), "which has the health")
+    check(systemctl("stop", UNIT, "stackd.socket").code == 0, "stopped")
+    check(not os.path.exists(METRICS), "and the file is gone")
+    with open(METRICS, "w") as file:
+        file.write("stackd_healthy 1\n")
+    check(systemctl("start", "stackd-metrics.service").code != 0, "nobody answers")
+    check(not os.path.exists(METRICS), "and the old file is gone")
+    check(systemctl("start", UNIT).code == 0, "started again")
+
+
 check_users()
 check_monitoring()
+check_metrics()
 check_cron()
 check_reload()
 check_stop()
