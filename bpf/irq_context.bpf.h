@@ -41,11 +41,12 @@ static __always_inline void irq_context_leave(__u32 *depth)
 
 /*
  * Clears the depths at a task switch: nothing runs on top of the task then, but the programs may
- * have missed the end of an interrupt. A softirq that the previous task has raised will not run as
- * part of what it does.
+ * have missed the end of an interrupt. A softirq that the previous task has raised is another's
+ * from here on.
  */
 static __always_inline void irq_context_clear(struct irq_context *context)
 {
+	context->raised_by_others |= context->raised_by_task;
 	__builtin_memset(context, 0, __builtin_offsetof(struct irq_context, raised_by_others));
 }
 

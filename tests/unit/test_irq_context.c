@@ -96,12 +96,26 @@ static void test_of_another_task(void **state)
 	assert_false(is_own(&context, NET_RX));
 }
 
+/* A softirq that one task has raised before another did is not that one's. */
+static void test_of_two_tasks(void **state)
+{
+	struct irq_context context = { 0 };
+
+	irq_context_raise(&context, NET_RX);
+	irq_context_clear(&context);
+	irq_context_raise(&context, NET_RX);
+	assert_false(is_own(&context, NET_RX));
+	irq_context_leave(&context.softirq);
+	irq_context_raise(&context, NET_RX);
+	assert_true(is_own(&context, NET_RX));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_task),		cmocka_unit_test(test_of_interrupt),
 		cmocka_unit_test(test_of_timer),	cmocka_unit_test(test_of_both),
-		cmocka_unit_test(test_of_another_task),
+		cmocka_unit_test(test_of_another_task), cmocka_unit_test(test_of_two_tasks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
