@@ -219,6 +219,15 @@ void drain_add_cost(struct drain *drain, const struct cpu_counts *counts)
  * Sets window->cost to what all of stackd cost since the previous window ended, and to what it was
  * allowed to cost and shed meanwhile.
  */
+/*
+ * Returns by how much a CPU time has grown. It may seem to be less than before where a child
+ * process ended between the reading of its time and of that of all children.
+ */
+static uint64_t grown_ns(uint64_t now_ns, uint64_t last_ns)
+{
+	return now_ns > last_ns ? now_ns - last_ns : 0;
+}
+
 static void cost_put(struct drain *drain, struct window *window, uint32_t shed)
 {
 	const uint64_t limit_ppm = cost_meter_limit(drain->cost);
@@ -228,9 +237,9 @@ static void cost_put(struct drain *drain, struct window *window, uint32_t shed)
 
 	cost_meter_read(drain->cost, &now);
 	cost->ns = cost->known_ns = (uint64_t)(now.at_ns - drain->last_cost.at_ns);
-	cost->cpu_ns = now.cpu_ns - drain->last_cost.cpu_ns;
+	cost->cpu_ns = grown_ns(now.cpu_ns, drain->last_cost.cpu_ns);
 	cost->bpf_ns = now.bpf.ns - drain->last_cost.bpf.ns;
-	cost->answers_ns = now.answers_ns - drain->last_cost.answers_ns;
+	cost->answers_ns = grown_ns(now.answers_ns, drain->last_cost.answers_ns);
 	cost->sessions_ns = now.bpf.session_ns - drain->last_cost.bpf.session_ns;
 	cost->limited_ns = limit_ppm ? cost->ns : 0;
 	cost->budget_ns = (uint64_t)((double)cost->limited_ns * (double)limit_ppm / 1e6);

@@ -308,7 +308,7 @@ void health_budget(struct arena *arena, const struct budget_state *state, int64_
 		   const char **problems, size_t *n)
 {
 	const struct governor_cost *cost = &state->minute;
-	const uint64_t all = governor_cost_sum(cost);
+	const uint64_t all = governor_cost_sum(cost) - state->burst_ppm;
 	const struct {
 		uint64_t ppm;
 		const char *what, *setting;
@@ -327,9 +327,10 @@ void health_budget(struct arena *arena, const struct budget_state *state, int64_
 	problems[(*n)++] = arena_printf(
 		arena,
 		"over [budget] cpu for %" PRId64 " s: stackd took %.1f %% of a CPU in the last "
-		"minute, %.3g %% are allowed, and %s took %.1f %%; raise [budget] cpu or %s",
+		"minute%s, %.3g %% are allowed, and %s took %.1f %%; raise [budget] cpu or %s",
 		(now_ns - state->beyond_since_ns) / NS_PER_S, (double)all / 1e4,
-		(double)state->limit_ppm / 1e4, most->what, (double)most->ppm / 1e4, most->setting);
+		state->burst_ppm ? ", without bursts" : "", (double)state->limit_ppm / 1e4,
+		most->what, (double)most->ppm / 1e4, most->setting);
 }
 
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)

@@ -58,11 +58,12 @@ enum { RAISE_MAX = 6 };
 #define MARK_NS	  (MINUTE_NS / (GOVERNOR_MARKS - 1))
 
 /*
- * A minute that cost more than this percentage of the budget has broken it, and one that cost more
- * than 100 % still does. A debt that is found in time is 5 % of a minute's budget (DEBT_NS), and
- * walks, which are measured each second or two, may be two seconds of 60 off: less is noise.
+ * A minute that cost more than BEYOND_PERCENT of the budget has broken it, and one that cost more
+ * than WITHIN_PERCENT still does: what keeps the budget fully is about 100. A debt that is found in
+ * time is 5 % of a minute's budget (DEBT_NS), and walks, which are measured each second or two, may
+ * be two seconds of 60 off: less is noise.
  */
-enum { BEYOND_PERCENT = 110 };
+enum { BEYOND_PERCENT = 110, WITHIN_PERCENT = 105 };
 
 /* How long a burst may cost as much as it may, at most. */
 #define BURST_NS (5 * NS_PER_S)
@@ -406,6 +407,13 @@ static bool is_back(const struct governor_reading *last, const struct governor_r
 	       now->hook_ns < last->hook_ns || now->user_ns < last->user_ns;
 }
 
+/* Begins a new minute: nothing is known of the last one. */
+static void minute_reset(struct governor *governor)
+{
+	governor->n_marks = 0;
+	governor->has_minute = governor->is_beyond = false;
+}
+
 /*
  * Sets what the last minute cost. What was cost in the first one is that of the start, which reads
  * the programs of all processes, once. Intervals of which nothing can be said are in it, as their
@@ -420,7 +428,7 @@ static void minute_update(struct governor *governor, const struct governor_readi
 	int64_t ns;
 
 	if (governor->n_marks && is_back(&marks[0].reading, now))
-		governor->n_marks = 0;
+		minute_reset(governor);
 	if (now->at_ns - governor->first_ns < MINUTE_NS ||
 	    (governor->n_marks && now->at_ns - marks[0].reading.at_ns < MARK_NS))
 		return;
@@ -442,8 +450,8 @@ static void minute_update(struct governor *governor, const struct governor_readi
 	if (all < limit + burst)
 		burst = all > limit ? all - limit : 0;
 	governor->burst_ppm = burst;
-	governor->is_beyond =
-		(all - burst) * 100 > limit * (governor->is_beyond ? 100 : BEYOND_PERCENT);
+	governor->is_beyond = (all - burst) * 100 >
+			      limit * (governor->is_beyond ? WITHIN_PERCENT : BEYOND_PERCENT);
 }
 
 /* True if the totals of `now` and of `last` are those of the begin and the end of an interval. */
@@ -508,11 +516,15 @@ static bool cost_update(struct governor *governor, const struct governor_reading
 bool governor_update(struct governor *governor, const struct governor_reading *now)
 {
 	const int64_t ns = now->at_ns - governor->last.at_ns;
+	const uint64_t limit = governor_limit(governor->budget_ppm, now->cpus);
 	bool is_changed;
 
 	if (governor->has_last && ns >= 0 && ns < GOVERNOR_TICK_NS)
 		return false;
-	governor->limit_ppm = governor_limit(governor->budget_ppm, now->cpus);
+	/* What was allowed when it was spent does not break a lower limit. */
+	if (limit != governor->limit_ppm)
+		minute_reset(governor);
+	governor->limit_ppm = limit;
 	if (!governor->first_ns)
 		governor->first_ns = now->at_ns;
 	minute_update(governor, now);
