@@ -174,7 +174,8 @@ void fold_owners_choose(struct fold *fold, const uint32_t *images, size_t n, siz
  * by index in in.images. Sets `own` in the entries of the processes with the most time, but in
  * those of at most four with the same name; of such a process, threads of a comm with an eighth of
  * its time have a sum with this comm. Sets keeps_sum in the other entries of the names (comm, exe,
- * cgroup) with the most time. There are at most max_sums of each. 0 or -ENOMEM.
+ * cgroup) with the most time. At most max_sums processes, and as many names, have that. 0 or
+ * -ENOMEM.
  */
 int fold_own_find(struct fold *fold, const uint64_t *rest_ns);
 

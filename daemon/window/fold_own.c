@@ -5,6 +5,7 @@
 
 #include "common/base.h"
 #include "daemon/base/hash.h"
+#include "daemon/base/key_table.h"
 #include "daemon/window/fold_internal.h"
 
 enum {
@@ -33,7 +34,7 @@ struct own_sum {
 };
 
 struct own_sums {
-	struct own_sum *sums; /* those with the most time */
+	struct own_sum *sums;
 	size_t n;
 	struct own_entry *entries;
 	size_t n_entries;
@@ -57,8 +58,8 @@ static int sum_compare(const void *x, const void *y)
 	return a->key < b->key ? -1 : a->key > b->key;
 }
 
-/* Sorts the entries by key, and sets `sums` to those with the most time that stay whole. */
-static void sums_make(const struct fold *fold, struct own_sums *own)
+/* Sorts the entries by key, and sets `sums` to their sums, those with the most time first. */
+static void sums_make(struct own_sums *own)
 {
 	struct own_sum *sum = own->sums;
 	size_t i;
@@ -78,8 +79,6 @@ static void sums_make(const struct fold *fold, struct own_sums *own)
 		sum->n++;
 	}
 	qsort(own->sums, own->n, sizeof(*own->sums), sum_compare);
-	if (own->n > fold->limits->max_sums)
-		own->n = fold->limits->max_sums;
 }
 
 static void entry_add(struct own_sums *own, uint64_t key, uint32_t image, uint64_t ns)
@@ -119,48 +118,75 @@ static void process_own(struct fold *fold, struct own_entry *entries, const stru
 	}
 }
 
-/* Sets `own` in the entries of the processes with the most time, but of few in each pool. */
-static void processes_find(struct fold *fold, struct own_sums *own, const uint64_t *rest_ns)
+/* How many processes with the same fold_image.name keep their sums apart. */
+struct name_count {
+	uint64_t key;
+	size_t n;
+};
+
+/*
+ * Sets `own` in the entries of the processes with the most time, but of few in each pool. 0 or
+ * -ENOMEM.
+ */
+static int processes_choose(struct fold *fold, struct own_sums *own, struct key_table *names)
 {
-	size_t i, k, likes;
+	size_t i, n = 0;
+	bool is_new;
+
+	for (i = 0; i < own->n && n < fold->limits->max_sums && own->sums[i].ns; i++) {
+		const struct own_sum *process = &own->sums[i];
+		struct own_entry *entries = own->entries + process->first;
+		struct name_count *likes =
+			key_table_get(names, &fold->images[entries->image].name, &is_new);
+
+		if (!likes)
+			return -ENOMEM;
+		if (likes->n++ >= LIKES_MAX)
+			continue;
+		process_own(fold, entries, process);
+		n++;
+	}
+	return 0;
+}
+
+static int processes_find(struct fold *fold, struct own_sums *own, const uint64_t *rest_ns)
+{
+	struct key_table names = KEY_TABLE(struct name_count);
+	uint32_t i;
+	int r;
 
 	for (i = 0; i < fold->in->n_images; i++) {
 		const struct fold_image *image = &fold->images[i];
 		const struct process_id *id = &image->process.id;
 		const uint64_t words[] = { (uint64_t)id->pid, id->start_boot_ns, id->exec_gen };
 
-		if (rest_ns[i] && !image->is_alone && !image->process.is_folded)
-			entry_add(own, hash64(HASH64_SEED, words, sizeof(words)), (uint32_t)i,
-				  rest_ns[i]);
+		/* Also those without such time: their threads' times belong to the process. */
+		if (!image->is_alone && !image->process.is_folded)
+			entry_add(own, hash64(HASH64_SEED, words, sizeof(words)), i, rest_ns[i]);
 	}
-	sums_make(fold, own);
-	for (i = 0; i < own->n; i++) {
-		uint32_t first = own->entries[own->sums[i].first].image;
-
-		for (k = likes = 0; k < i; k++)
-			likes += fold->images[own->entries[own->sums[k].first].image].name ==
-				 fold->images[first].name;
-		if (likes < LIKES_MAX)
-			process_own(fold, own->entries + own->sums[i].first, &own->sums[i]);
-	}
+	sums_make(own);
+	r = processes_choose(fold, own, &names);
+	key_table_fini(&names);
+	return r;
 }
 
 /* Sets keeps_sum in the entries of the names with the most time, without those that have `own`. */
 static void names_find(struct fold *fold, struct own_sums *own, const uint64_t *rest_ns)
 {
-	size_t i, k;
+	uint32_t i;
+	size_t k, n;
 
 	own->n_entries = 0;
 	for (i = 0; i < fold->in->n_images; i++) {
 		const struct fold_image *image = &fold->images[i];
 
-		if (rest_ns[i] && !image->is_alone && !image->is_others && !image->own)
-			entry_add(own, image->hash, (uint32_t)i, rest_ns[i]);
+		if (!image->is_alone && !image->is_others && !image->own)
+			entry_add(own, image->hash, i, rest_ns[i]);
 	}
-	sums_make(fold, own);
-	for (i = 0; i < own->n; i++)
-		for (k = 0; k < own->sums[i].n; k++)
-			fold->images[own->entries[own->sums[i].first + k].image].keeps_sum = true;
+	sums_make(own);
+	for (n = 0; n < own->n && n < fold->limits->max_sums && own->sums[n].ns; n++)
+		for (k = 0; k < own->sums[n].n; k++)
+			fold->images[own->entries[own->sums[n].first + k].image].keeps_sum = true;
 }
 
 int fold_own_find(struct fold *fold, const uint64_t *rest_ns)
@@ -169,12 +195,15 @@ int fold_own_find(struct fold *fold, const uint64_t *rest_ns)
 	_cleanup_(freep) struct own_sum *sums = calloc(n + 1, sizeof(*sums));
 	_cleanup_(freep) struct own_entry *entries = calloc(n + 1, sizeof(*entries));
 	struct own_sums own = { .sums = sums, .entries = entries };
+	int r;
 
 	if (!fold->limits->max_sums)
 		return 0;
 	if (!sums || !entries)
 		return -ENOMEM;
-	processes_find(fold, &own, rest_ns);
+	r = processes_find(fold, &own, rest_ns);
+	if (r)
+		return r;
 	names_find(fold, &own, rest_ns);
 	return 0;
 }

@@ -1046,6 +1046,17 @@ static uint64_t process_ns(const struct window *window, const struct process *of
 	return ns;
 }
 
+/* Returns the CPU time of all entries of the process. */
+static uint64_t process_on_ns(const struct window *window, const struct process *of)
+{
+	uint64_t ns = 0;
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++)
+		ns += window->images[i].process == of ? window->images[i].sums.on_ns : 0;
+	return ns;
+}
+
 /* Returns the time of all waits of threads with this comm in the control group of the process. */
 static uint64_t likes_ns(const struct window *window, struct process *of, const char *comm)
 {
@@ -1086,6 +1097,15 @@ static void test_a_process_keeps_its_sum(void **state)
 	image->uid++;
 	image->tid += PIDS;
 	snprintf(image->comm, sizeof(image->comm), "worker");
+	/* A thread without waits. */
+	image = window_add_image(window);
+	*image = window->images[own];
+	process_ref(image->process);
+	image->uid += 2;
+	image->tid += 2 * PIDS;
+	/* Threads with much CPU time stay; those of the process have little. */
+	for (i = 0; i < window->n_images; i++)
+		window->images[i].sums.on_ns = window->images[i].process == process[own] ? 3 : 5000;
 	for (i = 0; i < 2000; i++) {
 		struct window_row *row = window_add_row(window);
 
@@ -1108,6 +1128,7 @@ static void test_a_process_keeps_its_sum(void **state)
 		out = fold_sums(once ? once : window, rows[i], sums[i]);
 		assert_conserved(window, out);
 		assert_int_equal(process_ns(out, process[own], NULL, &n), whole);
+		assert_int_equal(process_on_ns(out, process[own]), 9);
 		assert_true(n <= 2 * rows[i]);
 		assert_int_equal(process_ns(out, process[own], "worker", &n), worker);
 		if (i == 0)
@@ -1138,10 +1159,13 @@ static void test_a_pool_is_one(void **state)
 		row->blocked_ns = 1000 + i;
 		row->kernel = stack_ref(&stacks[4 + i / 10]);
 	}
+	/* Another process, with less time. */
+	row = window_add_row(window);
+	*row = (struct window_row){ .image = 3, .state = 1, .count = 1, .blocked_ns = 9 };
 	window_seal(window);
-	out = fold_sums(window, 5, 100);
+	out = fold_sums(window, 5, 5);
 	assert_conserved(window, out);
-	assert_int_equal(own_count(out), 4);
+	assert_int_equal(own_count(out), 4 + 1);
 	assert_int_equal(likes_ns(out, process[0], "comm0"), likes_ns(window, process[0], "comm0"));
 	window_unref(out);
 	window_unref(window);
