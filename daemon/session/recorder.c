@@ -123,12 +123,14 @@ static struct window_fold_limits first_limits(const struct config *config,
 	if (folding == WINDOW_FOLD_NONE || (folding == WINDOW_FOLD_ALL && !recent) ||
 	    !limits.max_rows)
 		return (struct window_fold_limits){};
+	if (folding == WINDOW_FOLD_ALL && recent <= limits.max_rows)
+		return limits;
 	limits.preempted_percent = 0;
 	if (folding == WINDOW_FOLD_ROWS) {
 		limits.max_rows *= CLIENT_ROWS;
 		limits.max_folded *= CLIENT_ROWS;
 	}
-	if (folding == WINDOW_FOLD_ALL && limits.max_rows < recent)
+	if (folding == WINDOW_FOLD_ALL)
 		limits.max_rows = recent;
 	if (folding == WINDOW_FOLD_ALL && limits.max_folded < recent)
 		limits.max_folded = recent;

@@ -320,6 +320,9 @@ void history_shrink(struct history *history)
 	int64_t now;
 
 	pthread_mutex_lock(&history->lock);
+	/* Whole windows have most of the stacks. */
+	for (i = 0; i < history->n; i++)
+		entry_fold(history, entry_at(history, i));
 	n = (history->n + 3) / 4;
 	now = history->n ? window_at(history, history->n - 1)->end_ns : 0;
 	for (i = 0; i < n && history->n > 1 && !oldest_is_recent(history, now); i++)

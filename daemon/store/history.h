@@ -60,7 +60,8 @@ void history_add(struct history *history, struct window *window, struct window *
 		 size_t stack_bytes);
 
 /*
- * Evicts the oldest quarter of the windows, but none of the last 30 s. Called when memory is short.
+ * Folds all windows, and evicts the oldest quarter of them, but none of the last 30 s. Called when
+ * memory is short.
  */
 void history_shrink(struct history *history);
 
