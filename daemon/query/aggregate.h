@@ -148,6 +148,7 @@ struct aggregate_group {
 	 * window_image.folded); else 0
 	 */
 	uint32_t folded;
+	uint64_t folded_window; /* the last of the windows read whose processes are counted */
 	uint32_t started;
 	uint64_t max_ns; /* length of the longest wait of the group, in ns */
 	/*

@@ -630,7 +630,8 @@ static void reason_add(struct aggregate *aggregate, struct aggregate_group *grou
 
 /*
  * Counts the processes of a folded item. An entry that has one process only is counted with the
- * process. In a group by line, all rows of an entry have its processes, which count once.
+ * process. Where rows with several stacks are in one group, all those of an entry have the same
+ * processes, which count once in a window.
  */
 static void folded_add(struct aggregate *aggregate, struct aggregate_group *group,
 		       const struct aggregate_item *item)
@@ -639,12 +640,16 @@ static void folded_add(struct aggregate *aggregate, struct aggregate_group *grou
 
 	if (!item->info->process.is_folded)
 		return;
-	if (!group->line)
+	if (aggregate->options.by == AGGREGATE_BY_STACK && !aggregate->options.group) {
 		window_processes_add(&group->folded, &group->started, item->processes,
 				     item->started);
-	else if (aggregate_line_has_new(aggregate, group->line, image))
-		window_processes_add(&group->folded, &group->started, image->folded,
-				     image->started);
+		return;
+	}
+	if (group->line ? !aggregate_line_has_new(aggregate, group->line, image)
+			: group->folded_window == aggregate->n_windows)
+		return;
+	group->folded_window = aggregate->n_windows;
+	window_processes_add(&group->folded, &group->started, image->folded, image->started);
 }
 
 /* Does what aggregate_add() does for an item whose key is set. */

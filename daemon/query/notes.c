@@ -215,14 +215,17 @@ static void note_folded(struct note_list *list, struct arena *arena, const struc
 	const struct wire_filter *wire = filter->wire;
 	char missing[DURATION_TEXT_MAX], whole[DURATION_TEXT_MAX];
 
-	/* The other note names the processes and windows. */
-	if (!facts->absent && facts->missing_ns > facts->waits_ns / MISSING_SHARE) {
+	/* The other note names the processes and windows. Estimates may be off by much. */
+	if (!facts->absent &&
+	    facts->missing_ns > facts->waits_ns / (facts->sample_below_ns ? 2 : MISSING_SHARE)) {
 		duration_format((int64_t)facts->missing_ns, missing);
 		duration_format((int64_t)facts->waits_ns, whole);
-		note_add(list, arena_printf(arena,
-					    "%s of their %s is in small rows that were folded with "
-					    "those of others, and in no row of this answer",
-					    missing, whole));
+		note_add(list,
+			 arena_printf(arena,
+				      "%s of the %s that these threads waited is in no row of "
+				      "this answer: %ssmall rows were folded with those of others",
+				      missing, whole,
+				      facts->has_lost ? "waits were lost, or " : ""));
 	}
 	if (facts->has_others && wire && (wire->comm || wire->comms.n))
 		note_add(list, "processes with little time may have been folded into (others), "

@@ -53,6 +53,7 @@ struct notes_facts {
 	 * answer has; 0 also if the filter leaves out waits of these threads
 	 */
 	uint64_t missing_ns;
+	bool has_lost; /* events were lost in the range */
 	uint64_t waits_ns;
 	/* number of windows of the answer that were each merged from several on disk */
 	uint64_t merged;

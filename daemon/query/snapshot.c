@@ -191,9 +191,17 @@ static int shared_note_add(struct answer *answer, const struct slice *slice)
 	return notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1);
 }
 
-/* True if all waits of the threads that the filter selects must be in the rows of the answer. */
-static bool counts_missing(const struct snapshot_question *question, enum probe_kind kind)
+/*
+ * True if the rows of the answer may lack waits of the threads that the filter selects for no other
+ * reason than that they were folded or lost.
+ */
+static bool counts_missing(const struct answer *answer, const struct snapshot_question *question,
+			   enum probe_kind kind)
 {
+	const struct wire_snapshot_reply *reply = &answer->reply.snapshot;
+
+	if (!aggregate_folded(answer->aggregate)->rows && !reply->lost.n)
+		return false;
 	return probe_kind_has(kind, PROBE_OPEN_WAITS) && !question->options.open_only &&
 	       filter_selects_threads(&question->filter) &&
 	       filter_has_all_shorts(&question->filter);
@@ -214,6 +222,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.has_estimates = aggregate_estimated(answer->aggregate) > 0,
 		.open_only = question->options.open_only,
 		.has_folded = aggregate_folded(answer->aggregate)->rows > 0,
+		.has_lost = answer->reply.snapshot.lost.n > 0,
 		.has_others = aggregate_has_others(answer->aggregate),
 		.waits_ns = aggregate_totals(answer->aggregate)->blocked_ns +
 			    aggregate_totals(answer->aggregate)->runnable_ns,
@@ -229,7 +238,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	struct drain_stats drain;
 	int r;
 
-	if (counts_missing(question, info->kind))
+	if (counts_missing(answer, question, info->kind))
 		facts.missing_ns = aggregate_missing_ns(answer->aggregate);
 	r = session_note(answer->session, answer->arena, &facts.session);
 	if (!r)

@@ -1460,6 +1460,16 @@ static void test_processes_of_a_line(void **state)
 	windows[1]->rows[1].processes = windows[1]->rows[1].started = 5000;
 	groups = run(1);
 	assert_int_equal(aggregate_line_processes(groups[0]), 5000);
+	options.group = GROUP_BY_NONE;
+	options.by = AGGREGATE_BY_PROCESS;
+	groups = run(9);
+	for (i = 0; i < 9 && !groups[i]->folded; i++)
+		;
+	assert_true(i < 9);
+	assert_int_equal(groups[i]->folded, 5000);
+	assert_int_equal(groups[i]->started, 5000);
+	options.group = GROUP_BY_LINE;
+	options.by = AGGREGATE_BY_STACK;
 	process_unref(image->process);
 	image->process = process;
 	/* Here, the sum of one process was folded: it is that process. */

@@ -60,12 +60,21 @@ static void test_folded_rows(void **state)
 	facts = (struct notes_facts){ .waits_ns = 2000 * US, .missing_ns = 2 * US };
 	assert_notes(NULL, NULL);
 	facts.missing_ns = 1500 * US;
-	assert_notes("1.500 ms of their 2 ms is in small rows that were folded", NULL);
+	assert_notes(
+		"1.500 ms of the 2 ms that these threads waited is in no row of this answer: small rows",
+		NULL);
 	facts.has_others = true;
-	assert_notes("1.500 ms of their 2 ms is in small rows", NULL);
+	assert_notes("1.500 ms of the 2 ms", NULL);
 	filter.wire = &wire;
-	assert_notes("1.500 ms of their 2 ms is in small rows",
+	assert_notes("1.500 ms of the 2 ms", "into (others), which has no names");
+	facts.has_lost = true;
+	assert_notes("waits were lost, or small rows were folded",
 		     "into (others), which has no names");
+	/* Estimates need not add up. */
+	facts.sample_below_ns = 100 * US;
+	facts.missing_ns = 900 * US;
+	assert_notes("into (others), which has no names", "are estimates");
+	facts.sample_below_ns = 0;
 	facts.absent = "in 3 windows some rows";
 	assert_notes("in 3 windows some rows", "into (others), which has no names");
 	facts.absent = NULL;
