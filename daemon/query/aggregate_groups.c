@@ -264,13 +264,19 @@ static void key_set_stacks(const struct aggregate *aggregate, const struct aggre
 				     !aggregate->filter->drops_user);
 }
 
+/* True if stacks are part of the key of a group that has no name. */
+static bool has_stacks_in_keys(const struct aggregate_options *options)
+{
+	return options->by == AGGREGATE_BY_STACK ||
+	       (options->open_only && options->by != AGGREGATE_BY_PROCESS);
+}
+
 static void key_init(struct aggregate *aggregate, struct aggregate_item *item)
 {
 	struct aggregate_key *key = &item->key;
 	const struct process_info *process = &item->info->process;
 	enum aggregate_by by = aggregate->options.by;
-	bool has_stacks = by == AGGREGATE_BY_STACK ||
-			  (aggregate->options.open_only && by != AGGREGATE_BY_PROCESS);
+	bool has_stacks = has_stacks_in_keys(&aggregate->options);
 	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : item->image->comm;
 
 	memset(key, 0, sizeof(*key));
@@ -640,7 +646,7 @@ static void folded_add(struct aggregate *aggregate, struct aggregate_group *grou
 
 	if (!item->info->process.is_folded)
 		return;
-	if (aggregate->options.by == AGGREGATE_BY_STACK && !aggregate->options.group) {
+	if (!aggregate->options.group && has_stacks_in_keys(&aggregate->options)) {
 		window_processes_add(&group->folded, &group->started, item->processes,
 				     item->started);
 		return;
