@@ -215,6 +215,7 @@ def check_execs_under_load():
 need_live()
 daemon = Daemon("window.length=1s")
 learn(daemon, [prog("prog_shortlived"), "100"], "short_wait")
+learn(daemon, [prog("prog_forker"), "1", "100"], "parent_wait")
 check_short_life(daemon)
 check_exec_chain(daemon)
 check_thread_exec(daemon)
