@@ -137,6 +137,8 @@ static int counts_sum(struct fold *fold, struct fold_item *items, size_t n, fold
 	size_t i;
 	int r;
 
+	if (!n)
+		return 0;
 	if (!rest_ns)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)

@@ -303,6 +303,8 @@ static int waits_own(struct fold *fold, const struct wait_items *rest)
 	struct window_row row;
 	size_t i;
 
+	if (!rest->n)
+		return 0;
 	if (!rest_ns)
 		return -ENOMEM;
 	for (i = 0; i < rest->n; i++) {
