@@ -29,8 +29,6 @@
  * sessions, because a client that starts a session wants its details.
  */
 #define CLIENT_ROWS 32
-/* For this number of summed rows, one process, and one name, keeps its whole sum. */
-#define SUMS_SHARE 5
 /*
  * The longest time that the start of the daemon waits for the unwind tables of running processes.
  * Tables that take longer are loaded later.
@@ -79,7 +77,7 @@ static struct window_fold_limits fold_limits(const struct config *config)
 	return (struct window_fold_limits){
 		.max_rows = config->window_max_rows,
 		.max_folded = config->window_max_folded,
-		.max_sums = config->window_max_folded / SUMS_SHARE,
+		.max_sums = config->window_max_folded / WINDOW_SUMS_SHARE,
 		.preempted_percent = (unsigned int)config->window_preempted,
 	};
 }
@@ -120,21 +118,21 @@ static struct window_fold_limits first_limits(const struct config *config,
 	struct window_fold_limits limits = fold_limits(config);
 	const size_t recent = config->window_recent_rows;
 
-	if (folding == WINDOW_FOLD_NONE || (folding == WINDOW_FOLD_ALL && !recent) ||
-	    !limits.max_rows)
+	if (folding == WINDOW_FOLD_NONE || !limits.max_rows)
 		return (struct window_fold_limits){};
-	if (folding == WINDOW_FOLD_ALL && recent <= limits.max_rows)
-		return limits;
-	limits.preempted_percent = 0;
 	if (folding == WINDOW_FOLD_ROWS) {
 		limits.max_rows *= CLIENT_ROWS;
 		limits.max_folded *= CLIENT_ROWS;
-	}
-	if (folding == WINDOW_FOLD_ALL)
+	} else if (!recent) {
+		return (struct window_fold_limits){};
+	} else if (recent <= limits.max_rows) {
+		return limits;
+	} else {
 		limits.max_rows = recent;
-	if (folding == WINDOW_FOLD_ALL && limits.max_folded < recent)
-		limits.max_folded = recent;
-	limits.max_sums = limits.max_folded / SUMS_SHARE;
+		limits.max_folded = limits.max_folded > recent ? limits.max_folded : recent;
+	}
+	limits.max_sums = limits.max_folded / WINDOW_SUMS_SHARE;
+	limits.preempted_percent = 0;
 	return limits;
 }
 

@@ -15,6 +15,9 @@
 
 #include "daemon/window/window.h"
 
+/* For this number of max_folded, max_sums is one in the windows that are kept. */
+enum { WINDOW_SUMS_SHARE = 5 };
+
 struct window_fold_limits {
 	/*
 	 * The folded window keeps at most this number of rows as they are; the others are added up.

@@ -55,7 +55,9 @@ static void row_make(struct window *window, uint32_t image)
 
 int main(int argc, char **argv)
 {
-	const struct window_fold_limits limits = { .max_rows = 500, .max_folded = 500 };
+	const struct window_fold_limits limits = { .max_rows = 500,
+						   .max_folded = 500,
+						   .max_sums = 500 / WINDOW_SUMS_SHARE };
 	int n = number(argv, argc, 1, 100000), rows = number(argv, argc, 2, 3);
 	int rounds = number(argv, argc, 3, 5), i, k;
 	struct window *window = window_new(), *folded = NULL;

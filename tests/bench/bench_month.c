@@ -57,6 +57,7 @@ static const enum probe_kind kinds[PROBES] = { PROBE_OFFCPU, PROBE_ONCPU, PROBE_
 static const struct window_fold_limits limits = {
 	.max_rows = ROWS,
 	.max_folded = ROWS,
+	.max_sums = ROWS / WINDOW_SUMS_SHARE,
 	.preempted_percent = PREEMPTED,
 };
 

@@ -169,6 +169,7 @@ int main(int argc, char **argv)
 	const struct window_fold_limits limits = {
 		.max_rows = argc > 4 ? strtoul(argv[4], NULL, 10) : 0,
 		.max_folded = argc > 4 ? strtoul(argv[4], NULL, 10) : 0,
+		.max_sums = argc > 4 ? strtoul(argv[4], NULL, 10) / WINDOW_SUMS_SHARE : 0,
 	};
 	int64_t first = INT64_MAX, last = INT64_MIN, span, offset;
 	struct store_reader *reader;

@@ -494,32 +494,27 @@ static void assert_same_window(const struct window *a, const struct window *b)
 	assert_memory_equal(&a->folded, &b->folded, sizeof(a->folded));
 }
 
+static struct window *fold_to(struct window *window, const struct window_fold_limits *limits)
+{
+	struct window *out = NULL;
+
+	assert_int_equal(window_fold(window, limits, &out), 0);
+	return out;
+}
+
 static struct window *fold_images(struct window *window, size_t max_rows, size_t max_folded,
 				  size_t max_images)
 {
-	const struct window_fold_limits limits = {
-		.max_rows = max_rows,
-		.max_folded = max_folded,
-		.max_images = max_images,
-	};
-	struct window *out = NULL;
-
-	assert_int_equal(window_fold(window, &limits, &out), 0);
-	return out;
+	return fold_to(window, &(struct window_fold_limits){ .max_rows = max_rows,
+							     .max_folded = max_folded,
+							     .max_images = max_images });
 }
 
 /* Folds the window to `rows` rows, as many summed ones, and `sums` sums of each kind. */
 static struct window *fold_sums(struct window *window, size_t rows, size_t sums)
 {
-	const struct window_fold_limits limits = {
-		.max_rows = rows,
-		.max_folded = rows,
-		.max_sums = sums,
-	};
-	struct window *out = NULL;
-
-	assert_int_equal(window_fold(window, &limits, &out), 0);
-	return out;
+	return fold_to(window, &(struct window_fold_limits){
+				       .max_rows = rows, .max_folded = rows, .max_sums = sums });
 }
 
 static struct window *fold(struct window *window, size_t max_rows, size_t max_folded)

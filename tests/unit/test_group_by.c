@@ -307,6 +307,7 @@ static struct window *folded(struct window *window)
 		.max_rows = 1 + random_below(random_below(2) ? 3 : 60),
 		.max_folded = 1000,
 		.max_images = random_below(2) * 20,
+		.max_sums = random_below(2) * 20,
 		.preempted_percent = 3,
 	};
 	struct window *out;

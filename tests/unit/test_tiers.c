@@ -129,25 +129,34 @@ static struct window *window_make(uint32_t number)
 	return window;
 }
 
-static const struct window_fold_limits most = { .max_rows = ROWS, .max_folded = ROWS };
+static const struct window_fold_limits most = { .max_rows = ROWS,
+						.max_folded = ROWS,
+						.max_sums = ROWS / WINDOW_SUMS_SHARE };
 
-static struct window *fold(struct window *window, unsigned int level)
+static struct window *fold_to(struct window *window, const struct window_fold_limits *limits)
 {
-	const struct window_fold_limits limits = store_fold_limits(&most, level);
 	struct window *out;
 
-	assert_int_equal(window_fold(window, &limits, &out), 0);
+	assert_int_equal(window_fold(window, limits, &out), 0);
+	return out;
+}
+
+static struct window *merge_to(struct window **from, size_t n,
+			       const struct window_fold_limits *limits)
+{
+	struct window *merged, *out;
+
+	assert_int_equal(store_downsample(from, n, &merged), 0);
+	out = fold_to(merged, limits);
+	window_unref(merged);
 	return out;
 }
 
 static struct window *merge(struct window **from, size_t n, unsigned int level)
 {
-	struct window *merged, *out;
+	const struct window_fold_limits limits = store_fold_limits(&most, level);
 
-	assert_int_equal(store_downsample(from, n, &merged), 0);
-	out = fold(merged, level);
-	window_unref(merged);
-	return out;
+	return merge_to(from, n, &limits);
 }
 
 static int set_up(void **state)
@@ -165,7 +174,7 @@ static int set_up(void **state)
 		};
 	for (i = 0; i < WINDOWS; i++) {
 		windows[i] = window_make(i);
-		folded[i] = fold(windows[i], 0);
+		folded[i] = fold_to(windows[i], &most);
 	}
 	return 0;
 }
@@ -234,8 +243,11 @@ static size_t threads_count(const struct window *window)
  */
 static void test_limits(void **state)
 {
-	const struct window_fold_limits full = { .max_rows = 500, .max_folded = 500 };
+	const struct window_fold_limits full = { .max_rows = 500,
+						 .max_folded = 500,
+						 .max_sums = 100 };
 	static const size_t images[] = { 0, 62, 31, 15, 7, 3, 1, 1, 1, 1, 1 };
+	static const size_t sums[] = { 100, 25, 16, 16, 16, 16, 16, 16, 16, 16, 16 };
 	struct window_fold_limits limits;
 	unsigned int level;
 	size_t rows;
@@ -247,6 +259,7 @@ static void test_limits(void **state)
 		assert_int_equal(limits.max_rows + limits.max_folded, rows + (500 >> level));
 		assert_int_equal(limits.max_rows, level == 0 ? 500 : rows < 8 ? 1 : rows / 4);
 		assert_int_equal(limits.max_images, images[level]);
+		assert_int_equal(limits.max_sums, sums[level]);
 	}
 	limits = store_fold_limits(&(struct window_fold_limits){}, 3);
 	assert_int_equal(limits.max_rows, 0);
@@ -264,23 +277,36 @@ static void test_windows_of_5_s(void **state)
 		assert_same_top(folded, i, RANGE, 1, 0);
 }
 
-static void test_windows_of_a_minute(void **state)
+/* Merges the windows of each minute, folded to these limits, and compares them with the whole ones.
+ */
+static void minutes_check(const struct window_fold_limits *limits, unsigned int level)
 {
-	unsigned int level;
+	/* A process that keeps its sum also has its parts of rows with stacks to itself. */
+	const size_t more = 8 * limits->max_sums;
 	size_t i;
 
+	for (i = 0; i < WINDOWS / MINUTE; i++) {
+		minutes[i] = merge_to(&folded[i * MINUTE], MINUTE, limits);
+		assert_true(minutes[i]->n_rows <= 2 * (size_t)(ROWS >> level) + 16 + more);
+		if (level)
+			assert_true(threads_count(minutes[i]) <= limits->max_images);
+	}
+	for (i = 0; i + RANGE <= WINDOWS; i += MINUTE)
+		assert_same_top(minutes, i, RANGE, MINUTE, level);
+	for (i = 0; i < WINDOWS / MINUTE; i++)
+		window_unref(minutes[i]);
+}
+
+static void test_windows_of_a_minute(void **state)
+{
+	struct window_fold_limits limits;
+	unsigned int level;
+
 	for (level = 0; level <= STORE_LEVEL_MAX; level++) {
-		for (i = 0; i < WINDOWS / MINUTE; i++) {
-			minutes[i] = merge(&folded[i * MINUTE], MINUTE, level);
-			assert_true(minutes[i]->n_rows <= 2 * (size_t)(ROWS >> level) + 16);
-			if (level)
-				assert_true(threads_count(minutes[i]) <=
-					    store_fold_limits(&most, level).max_images);
-		}
-		for (i = 0; i + RANGE <= WINDOWS; i += MINUTE)
-			assert_same_top(minutes, i, RANGE, MINUTE, level);
-		for (i = 0; i < WINDOWS / MINUTE; i++)
-			window_unref(minutes[i]);
+		limits = store_fold_limits(&most, level);
+		minutes_check(&limits, level);
+		limits.max_sums = 0;
+		minutes_check(&limits, level);
 	}
 }
 

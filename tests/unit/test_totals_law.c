@@ -225,6 +225,7 @@ static struct window *window_make(uint32_t n)
 	const struct window_fold_limits limits = {
 		.max_rows = 40,
 		.max_folded = 10,
+		.max_sums = 10 / WINDOW_SUMS_SHARE,
 		.preempted_percent = 5,
 	};
 	struct window *window = window_new(), *folded;
