@@ -415,7 +415,8 @@ class Daemon:
 
     def kernel_objects(self):
         """Counts the kernel objects it holds, by kind. Programs, maps, links and events go with
-        their last fd."""
+        their last fd. A bpf_iter is open only while the daemon visits all threads."""
+        held = ("bpf-prog", "bpf-map", "bpf_link", "perf_event")
         counts = {}
         path = f"/proc/{self.process.pid}/fd"
         for fd in os.listdir(path):
@@ -423,7 +424,7 @@ class Daemon:
                 kind = os.readlink(os.path.join(path, fd))
                 # Only anonymous inodes count: the daemon also reads files with such names, e.g.
                 # perf-PID.map.
-                if kind.startswith("anon_inode:") and ("bpf" in kind or "perf" in kind):
+                if kind.startswith("anon_inode:") and any(name in kind for name in held):
                     counts[kind] = counts.get(kind, 0) + 1
         return counts
 
