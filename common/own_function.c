@@ -112,6 +112,10 @@ static enum function_origin name_origin(const char *name)
 		"std::condition_variable",
 		"uv_",
 		"uv__",
+		/* PostgreSQL, which waits for everything in these */
+		"WaitEventSetWait",
+		"WaitLatch",
+		"PGSemaphoreLock",
 	};
 
 	if (function_is_libc_helper(name) || is_any(name, of_libc, ARRAY_SIZE(of_libc)))

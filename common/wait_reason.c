@@ -52,6 +52,7 @@ bool wait_reason_is_lock(enum wait_reason reason)
 	case REASON_MUTEX:
 	case REASON_RWLOCK:
 	case REASON_PI_MUTEX:
+	case REASON_PROGRAM_LOCK:
 	case REASON_SYSV_SEM:
 	case REASON_FLOCK:
 	case REASON_FCNTL:

@@ -23,6 +23,7 @@
 	X(JOIN, "join", "a thread to end (pthread_join)")                                     \
 	X(FUTEX, "futex", "a futex: a lock or a condition of the program")                    \
 	X(FUTEXES, "futexes", "several futexes")                                              \
+	X(PROGRAM_LOCK, "program-lock", "a lock that the program makes itself")               \
 	X(SYSV_SEM, "sysv-sem", "a System V semaphore")                                       \
 	X(FLOCK, "flock", "a file lock (flock)")                                              \
 	X(FCNTL, "fcntl", "a file lock (fcntl)")                                              \
@@ -50,6 +51,7 @@
 	X(SOCKET, "socket", "data from a socket")                                             \
 	X(SOCKET_SEND, "socket-send", "room to send on a socket")                             \
 	X(LINGER, "linger", "its data to be sent (close with SO_LINGER)")                     \
+	X(REPLICATION, "replication", "a replica to confirm a transaction")                   \
 	X(TUN, "tun", "a packet from a TUN or TAP device")                                    \
 	X(SOCKET_LOCK, "socket-lock", "a socket another thread is using")                     \
 	X(EPOLL, "epoll", "events (epoll)")                                                   \

@@ -66,6 +66,8 @@ const char *holder_never_known(enum wait_reason reason)
 	switch (reason) {
 	case REASON_FUTEX:
 		return "of locks in programs, only those of glibc (pthread) name their owner";
+	case REASON_PROGRAM_LOCK:
+		return "only the program can tell, e.g. by pg_blocking_pids() or jstack";
 	case REASON_KERNEL_MUTEX ... REASON_MMAP_LOCK:
 	case REASON_RTNL:
 	case REASON_CGROUP_LOCK:

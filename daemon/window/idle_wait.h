@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
+#include "daemon/window/reason_find.h"
 #include "daemon/window/stack.h"
 
 /* Bits of a task's state in the kernel, from include/linux/sched.h. */
@@ -31,15 +32,17 @@ static inline bool stack_is_of_idle(const struct stack *stack)
 /*
  * True if a wait is normal idling: of a kernel thread that waits for work, or of a thread that
  * sleeps in one of the functions that the settings list. Never true for a thread in uninterruptible
- * sleep (D), for one that is frozen, or for one that waits for a CPU. `kernel` and `user` may be
- * NULL.
+ * sleep (D), for one that is frozen, for one that waits for a CPU, or for one that waits for a lock
+ * of its program. `kernel` and `user` may be NULL.
  */
 static inline bool wait_is_idle(uint32_t state, bool is_kernel, const struct stack *kernel,
-				const struct stack *user)
+				struct stack *user)
 {
 	if (state & (STATE_PREEMPTED | STATE_NEW) || wait_is_uninterruptible(state))
 		return false;
 	if (kernel && kernel->flags & STACK_IS_FROZEN)
+		return false;
+	if (reason_is_of_program(user))
 		return false;
 	return is_kernel || state & STATE_IDLE || stack_is_of_idle(kernel) ||
 	       stack_is_of_idle(user);

@@ -15,9 +15,10 @@
 /*
  * KERNEL_DEPTH: the maximum number of kernel frames to look at, from the leaf on. Frames further up
  * say what the thread does, but not why it waits. USER_DEPTH: the same for user frames, of which
- * those further up may be about another lock than the one that the thread waits for.
+ * those further up may be about another lock than the one that the thread waits for. PROGRAM_DEPTH:
+ * the same for functions of program_rows, below which are those of libc.
  */
-enum { KERNEL_DEPTH = 24, USER_DEPTH = 5 };
+enum { KERNEL_DEPTH = 24, USER_DEPTH = 5, PROGRAM_DEPTH = 8 };
 
 enum rank {
 	ANY,   /* the function may be any frame; of several, the one nearest to the leaf counts */
@@ -269,6 +270,29 @@ static const struct row user_rows[] = {
 	{ REASON_BARRIER, ANY, "pthread_barrier_wait __pthread_barrier_wait" },
 };
 
+/*
+ * Functions of programs and of languages in which a thread waits for something that the program
+ * itself has made. They wait on a futex, or in epoll_wait() and the like for another thread or
+ * process to wake them up, as only idle threads do otherwise. Of a method, e.g. of C++ or Rust, the
+ * last part of its name may stand for it.
+ */
+static const struct row program_rows[] = {
+	/* PostgreSQL: locks of tables, rows and transactions, of its shared memory, of a buffer */
+	{ REASON_PROGRAM_LOCK, ANY,
+	  "ProcSleep LWLockAcquire LWLockAcquireOrWait LWLockWaitForVar LockBufferForCleanup" },
+	{ REASON_REPLICATION, ANY, "SyncRepWaitForLSN" },
+	/* MySQL and MariaDB: locks of tables and of metadata, rows of InnoDB, replication */
+	{ REASON_PROGRAM_LOCK, ANY,
+	  "MDL_context::acquire_lock lock_wait lock_wait_suspend_thread thr_lock" },
+	{ REASON_REPLICATION, ANY, "ReplSemiSyncMaster::commitTrx ReplSemiSyncMaster::commit_trx" },
+	/* Java: monitors ("synchronized"); wait() of a monitor is in other functions */
+	{ REASON_PROGRAM_LOCK, ANY, "ObjectMonitor::EnterI ObjectMonitor::ReenterI" },
+	/* Rust's std::sync and parking_lot; Abseil; locks of WebKit and Chromium */
+	{ REASON_PROGRAM_LOCK, ANY,
+	  "lock_contended read_contended write_contended lock_slow lock_shared_slow "
+	  "lock_exclusive_slow LockSlow LockSlowLoop lockSlow" },
+};
+
 /* A function of one of these tables; the name is `len` bytes of a string with several names. */
 struct function {
 	const char *name;
@@ -286,7 +310,7 @@ struct index {
 	size_t n;
 };
 
-static struct index kernel_index, user_index;
+static struct index kernel_index, user_index, program_index;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static int function_compare(const void *x, const void *y)
@@ -313,25 +337,29 @@ static void index_add(struct index *index, const struct row *row)
 	}
 }
 
-static void indexes_make(void)
+static void index_make(struct index *index, const struct row *rows, size_t n)
 {
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(kernel_rows); i++)
-		index_add(&kernel_index, &kernel_rows[i]);
-	for (i = 0; i < ARRAY_SIZE(user_rows); i++)
-		index_add(&user_index, &user_rows[i]);
-	qsort(kernel_index.v, kernel_index.n, sizeof(kernel_index.v[0]), function_compare);
-	qsort(user_index.v, user_index.n, sizeof(user_index.v[0]), function_compare);
+	for (i = 0; i < n; i++)
+		index_add(index, &rows[i]);
+	qsort(index->v, index->n, sizeof(index->v[0]), function_compare);
+}
+
+static void indexes_make(void)
+{
+	index_make(&kernel_index, kernel_rows, ARRAY_SIZE(kernel_rows));
+	index_make(&user_index, user_rows, ARRAY_SIZE(user_rows));
+	index_make(&program_index, program_rows, ARRAY_SIZE(program_rows));
 }
 
 /*
  * Returns the row of a function; NULL if the function is in none. A suffix that the compiler
- * appends, such as ".isra.0", is ignored.
+ * appends, such as ".isra.0", is ignored, and so are the arguments of a C++ function.
  */
 static const struct row *row_find(const struct index *index, const char *name)
 {
-	const struct function wanted = { .name = name, .len = name ? strcspn(name, ".") : 0 };
+	const struct function wanted = { .name = name, .len = name ? strcspn(name, ".(") : 0 };
 	const struct function *found = NULL;
 
 	if (name)
@@ -445,10 +473,35 @@ static enum wait_reason lock_reason(const struct stack *stack)
 	return row && is_interruptible(row->reason) ? REASON_KERNEL_LOCK : REASON_UNKNOWN;
 }
 
+/* Returns the last part of the name of a method, such as "lock" of "Queue::lock(int)". */
+static const char *last_part(const char *name)
+{
+	const size_t len = strcspn(name, "(");
+	size_t i;
+
+	for (i = len; i > 2; i--)
+		if (name[i - 1] == ':' && name[i - 2] == ':')
+			return name + i;
+	return name;
+}
+
+static const struct row *program_row(const char *name)
+{
+	const struct row *row = row_find(&program_index, name);
+
+	return row || !name ? row : row_find(&program_index, last_part(name));
+}
+
 static enum wait_reason user_reason(const struct stack *stack, size_t n)
 {
 	size_t i;
 
+	for (i = 0; i < n && i < PROGRAM_DEPTH; i++) {
+		const struct row *row = program_row(stack->frames[i]->name);
+
+		if (row)
+			return row->reason;
+	}
 	for (i = 0; i < n && i < USER_DEPTH; i++) {
 		const struct row *row = row_find(&user_index, stack->frames[i]->name);
 
@@ -482,6 +535,28 @@ static enum wait_reason stack_reason(struct stack *stack,
 	return reason;
 }
 
+bool reason_is_of_program(struct stack *user)
+{
+	enum wait_reason reason;
+
+	pthread_once(&once, indexes_make);
+	reason = stack_reason(user, user_reason);
+	return reason == REASON_PROGRAM_LOCK || reason == REASON_REPLICATION;
+}
+
+/* True if programs also wait in this way until another of their threads wakes them up. */
+static bool is_for_wakeups(enum wait_reason reason)
+{
+	switch (reason) {
+	case REASON_FUTEX:
+	case REASON_EPOLL ... REASON_SELECT:
+	case REASON_SYSV_SEM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack *user)
 {
 	enum wait_reason reason, futex;
@@ -498,6 +573,8 @@ enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack 
 	reason = stack_reason(kernel, kernel_reason);
 	if (*task_state_letter(state) == 'D' && is_interruptible(reason))
 		return lock_reason(kernel);
+	if (is_for_wakeups(reason) && reason_is_of_program(user))
+		return stack_reason(user, user_reason);
 	if (reason != REASON_FUTEX)
 		return reason;
 	futex = stack_reason(user, user_reason);

@@ -7,6 +7,7 @@
  * Any thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/wait_reason.h"
@@ -21,5 +22,12 @@ enum { REASON_FRAMES = 32 };
  * Frames that a query has not loaded are not looked at.
  */
 enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack *user);
+
+/*
+ * True if functions in a user stack, which may be NULL, show what the program itself waits for,
+ * such as a lock of a database: the thread is not idle, although it may sleep in epoll_wait().
+ * Keeps the result in the stack, too.
+ */
+bool reason_is_of_program(struct stack *user);
 
 #endif

@@ -157,6 +157,7 @@ def peers():
 def ours():
     return [
         Stackd("stackd"),
+        Stackd("stackd short", "probe.offcpu.sample_below=100us"),
         Stackd("stackd full", "probe.offcpu.min_wait=1us"),
     ]
 

@@ -428,6 +428,20 @@ static void wait_epoll(void)
 	epoll_wait(epoll_create1(0), &event, 1, -1);
 }
 
+/* Two functions in which a server process of PostgreSQL waits, which is not idle then. */
+void ProcSleep(void);
+void SyncRepWaitForLSN(void);
+
+__attribute__((noinline)) void ProcSleep(void)
+{
+	wait_epoll();
+}
+
+__attribute__((noinline)) void SyncRepWaitForLSN(void)
+{
+	wait_epoll();
+}
+
 static void wait_poll(void)
 {
 	poll(NULL, 0, -1);
@@ -1580,6 +1594,8 @@ static const struct kind kinds[] = {
 	{ "uffd-read", "userfaultfd-server", NULL, wait_userfaultfd_read, NULL, 0, 0 },
 	{ "uffd-page", "userfaultfd", NULL, wait_page_of_userfaultfd, NULL, 0, 0 },
 	{ "epoll", "epoll", NULL, wait_epoll, NULL, 0, 0 },
+	{ "program-lock", "program-lock", NULL, ProcSleep, NULL, 0, 0 },
+	{ "replication", "replication", NULL, SyncRepWaitForLSN, NULL, 0, 0 },
 	{ "poll", "poll", NULL, wait_poll, NULL, 0, 0 },
 	{ "ppoll-pidfd", "poll", NULL, wait_ppoll, NULL, 0, 0 },
 	{ "select", "select", NULL, wait_select, NULL, 0, 0 },

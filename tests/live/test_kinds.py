@@ -82,6 +82,16 @@ def check_file(daemon, kinds):
     check("D waits for data of a file to be read" in text and "disk" not in text, f"text: {text}")
 
 
+def check_idle(daemon, kinds):
+    """A wait in epoll for a lock of the program is not idle, and the program is asked who has it."""
+    pids = {kind: pid for pid, (kind, _) in kinds.of_pid.items()}
+    for kind, is_idle in (("epoll", 1), ("program-lock", 0), ("replication", 0)):
+        rows = daemon.ctl_json("stuck", "-p", pids[kind], "--idle")["rows"]
+        check([row["idle"] for row in rows] == [is_idle], f"{kind} is idle: {rows}")
+    text = daemon.ctl("stuck", "-p", pids["program-lock"], "--stacks").out
+    check("pg_blocking_pids" in text, f"who can tell the holder: {text}")
+
+
 need_live()
 names = [line.split()[0] for line in run([os.path.join(PROGS, "prog_kinds")]).out.splitlines()]
 check(len(set(names)) == len(names) > 100, f"{len(names)} kinds")
@@ -92,6 +102,7 @@ kinds = Kinds(names)
 kinds.check(rows_of(daemon, "stuck"), "stuck")
 kinds.check(rows_of(daemon, "snapshot", "offcpu"), "snapshot")
 check_file(daemon, kinds)
+check_idle(daemon, kinds)
 # While it starts, stackd reads what each process has mapped, for which it has to wait here.
 later = Daemon("window.length=1s")
 problems = later.status()["problems"]

@@ -10,6 +10,7 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "daemon/window/idle_wait.h"
 #include "daemon/window/reason_find.h"
 
 enum { SLEEPING = 1, UNINTERRUPTIBLE = 2, FRAMES_MAX = 48 };
@@ -137,6 +138,55 @@ static void test_futexes(void **state)
 		      REASON_PIPE_READ);
 }
 
+/*
+ * A lock that a program makes itself is found by the program's functions, whatever the thread
+ * sleeps in, and a thread that waits for one is not idle.
+ */
+static void test_programs(void **state)
+{
+	static const struct {
+		const char *kernel;
+		const char *user;
+		enum wait_reason reason;
+	} cases[] = {
+		{ "do_epoll_wait", "epoll_wait WaitEventSetWait WaitLatch ProcSleep f LockTuple",
+		  REASON_PROGRAM_LOCK },
+		{ "do_epoll_wait", "epoll_wait WaitEventSetWait WaitLatch SyncRepWaitForLSN f",
+		  REASON_REPLICATION },
+		{ "do_epoll_wait", "epoll_wait WaitEventSetWait WaitLatch WalWriterMain main",
+		  REASON_EPOLL },
+		{ "futex_do_wait",
+		  "a __new_sem_wait_slow64.constprop.0 sem_wait PGSemaphoreLock LWLockAcquire",
+		  REASON_PROGRAM_LOCK },
+		{ "futex_do_wait",
+		  "a pthread_cond_wait os::PlatformEvent::park() ObjectMonitor::EnterI(Java*)",
+		  REASON_PROGRAM_LOCK },
+		{ "futex_do_wait",
+		  "a pthread_cond_wait os::PlatformEvent::park() ObjectMonitor::wait(long)",
+		  REASON_COND },
+		{ "futex_do_wait", "syscall <std::sys::sync::mutex::futex::Mutex>::lock_contended",
+		  REASON_PROGRAM_LOCK },
+		{ "futex_do_wait", "syscall absl::lts_20220623::Mutex::LockSlow(int)",
+		  REASON_PROGRAM_LOCK },
+		{ "futex_do_wait", "syscall Queue::unlock_contended(lock_slow::T)", REASON_FUTEX },
+		/* A function of this name that waits for something else. */
+		{ "anon_pipe_read", "read lock_wait main", REASON_PIPE_READ },
+	};
+	struct made kernel, user;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct stack *below = stack_make(&user, cases[i].user);
+		struct stack *above = stack_make(&kernel, cases[i].kernel);
+
+		above->is_idle = true;
+		assert_reason(cases[i].user, reason_find(SLEEPING, above, below), cases[i].reason);
+		assert_int_equal(wait_is_idle(SLEEPING, false, above, below),
+				 cases[i].reason != REASON_PROGRAM_LOCK &&
+					 cases[i].reason != REASON_REPLICATION &&
+					 cases[i].reason != REASON_PIPE_READ);
+	}
+}
+
 /* A thread that wants a CPU, or was stopped, waits for that, whatever it did before. */
 static void test_states(void **state)
 {
@@ -199,7 +249,7 @@ static void test_words(void **state)
 static void test_locks(void **state)
 {
 	static const char *const words[] = { "mutex", "rwlock",	   "pi-mutex", "flock",
-					     "fcntl", "file-lock", "sysv-sem" };
+					     "fcntl", "file-lock", "sysv-sem", "program-lock" };
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < WAIT_REASON_N; i++)
@@ -215,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kernel_stacks),
 		cmocka_unit_test(test_futexes),
+		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_stacks_that_are_not_whole),
 		cmocka_unit_test(test_words),
