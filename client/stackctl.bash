@@ -87,7 +87,7 @@ _stackctl()
 		;;
 	--reason | --not-reason)
 		_stackctl_complete mutex rwlock pi-mutex cond sem barrier join futex futexes \
-			program-lock sysv-sem \
+			program-lock gil sysv-sem \
 			flock fcntl lease file-lock pipe-read pipe-write fifo-open eventfd tty-read tty-write \
 			tty-open mq msgrcv msgsnd accept connect tcp udp unix unix-send netlink packet vsock \
 			socket socket-send linger replication tun socket-lock epoll poll select io_uring aio inotify \

@@ -53,6 +53,7 @@ bool wait_reason_is_lock(enum wait_reason reason)
 	case REASON_RWLOCK:
 	case REASON_PI_MUTEX:
 	case REASON_PROGRAM_LOCK:
+	case REASON_GIL:
 	case REASON_SYSV_SEM:
 	case REASON_FLOCK:
 	case REASON_FCNTL:

@@ -24,6 +24,7 @@
 	X(FUTEX, "futex", "a futex: a lock or a condition of the program")                    \
 	X(FUTEXES, "futexes", "several futexes")                                              \
 	X(PROGRAM_LOCK, "program-lock", "a lock that the program makes itself")               \
+	X(GIL, "gil", "the lock of Python's interpreter (GIL)")                               \
 	X(SYSV_SEM, "sysv-sem", "a System V semaphore")                                       \
 	X(FLOCK, "flock", "a file lock (flock)")                                              \
 	X(FCNTL, "fcntl", "a file lock (fcntl)")                                              \

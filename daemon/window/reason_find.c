@@ -10,6 +10,7 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "common/own_function.h"
 #include "daemon/window/task_state.h"
 
 /*
@@ -285,6 +286,7 @@ static const struct row program_rows[] = {
 	{ REASON_PROGRAM_LOCK, ANY,
 	  "MDL_context::acquire_lock lock_wait lock_wait_suspend_thread thr_lock" },
 	{ REASON_REPLICATION, ANY, "ReplSemiSyncMaster::commitTrx ReplSemiSyncMaster::commit_trx" },
+	{ REASON_GIL, ANY, "take_gil PyEval_RestoreThread PyEval_AcquireThread" },
 	/* Java: monitors ("synchronized"); wait() of a monitor is in other functions */
 	{ REASON_PROGRAM_LOCK, ANY, "ObjectMonitor::EnterI ObjectMonitor::ReenterI" },
 	/* Rust's std::sync and parking_lot; Abseil; locks of WebKit and Chromium */
@@ -492,6 +494,23 @@ static const struct row *program_row(const char *name)
 	return row || !name ? row : row_find(&program_index, last_part(name));
 }
 
+/*
+ * True if frame i is that of take_gil() of CPython, which has no name in most files: the
+ * interpreter's loop calls no other function of its own file that waits for a condition.
+ */
+static bool is_take_gil(const struct stack *stack, size_t n, size_t i)
+{
+	struct frame *const *at = &stack->frames[i];
+	const struct row *below;
+
+	if (i == 0 || i + 1 >= n || !function_is_nameless(at[0]->name) ||
+	    at[0]->file_id != at[1]->file_id || !at[1]->name ||
+	    strcmp(at[1]->name, "_PyEval_EvalFrameDefault") != 0)
+		return false;
+	below = row_find(&user_index, at[-1]->name);
+	return below && below->reason == REASON_COND;
+}
+
 static enum wait_reason user_reason(const struct stack *stack, size_t n)
 {
 	size_t i;
@@ -501,6 +520,8 @@ static enum wait_reason user_reason(const struct stack *stack, size_t n)
 
 		if (row)
 			return row->reason;
+		if (is_take_gil(stack, n, i))
+			return REASON_GIL;
 	}
 	for (i = 0; i < n && i < USER_DEPTH; i++) {
 		const struct row *row = row_find(&user_index, stack->frames[i]->name);
@@ -541,7 +562,8 @@ bool reason_is_of_program(struct stack *user)
 
 	pthread_once(&once, indexes_make);
 	reason = stack_reason(user, user_reason);
-	return reason == REASON_PROGRAM_LOCK || reason == REASON_REPLICATION;
+	return reason == REASON_PROGRAM_LOCK || reason == REASON_GIL ||
+	       reason == REASON_REPLICATION;
 }
 
 /* True if programs also wait in this way until another of their threads wakes them up. */

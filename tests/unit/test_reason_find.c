@@ -169,6 +169,14 @@ static void test_programs(void **state)
 		{ "futex_do_wait", "syscall absl::lts_20220623::Mutex::LockSlow(int)",
 		  REASON_PROGRAM_LOCK },
 		{ "futex_do_wait", "syscall Queue::unlock_contended(lock_slow::T)", REASON_FUTEX },
+		{ "futex_do_wait",
+		  "pthread_cond_timedwait python3.11+fn_1 _PyEval_EvalFrameDefault", REASON_GIL },
+		{ "futex_do_wait", "pthread_cond_timedwait python3.11+fn_1 PyEval_RestoreThread",
+		  REASON_GIL },
+		{ "futex_do_wait", "sem_clockwait python3.11+fn_1 _PyEval_EvalFrameDefault",
+		  REASON_SEM },
+		{ "futex_do_wait", "pthread_cond_timedwait python3.11+fn_1 PyObject_Vectorcall",
+		  REASON_COND },
 		/* A function of this name that waits for something else. */
 		{ "anon_pipe_read", "read lock_wait main", REASON_PIPE_READ },
 	};
@@ -180,10 +188,11 @@ static void test_programs(void **state)
 
 		above->is_idle = true;
 		assert_reason(cases[i].user, reason_find(SLEEPING, above, below), cases[i].reason);
+		/* Those of libc's and of the kernel's functions stay idle. */
 		assert_int_equal(wait_is_idle(SLEEPING, false, above, below),
-				 cases[i].reason != REASON_PROGRAM_LOCK &&
-					 cases[i].reason != REASON_REPLICATION &&
-					 cases[i].reason != REASON_PIPE_READ);
+				 cases[i].reason == REASON_COND || cases[i].reason == REASON_SEM ||
+					 cases[i].reason == REASON_FUTEX ||
+					 cases[i].reason == REASON_EPOLL);
 	}
 }
 
@@ -248,8 +257,9 @@ static void test_words(void **state)
 
 static void test_locks(void **state)
 {
-	static const char *const words[] = { "mutex", "rwlock",	   "pi-mutex", "flock",
-					     "fcntl", "file-lock", "sysv-sem", "program-lock" };
+	static const char *const words[] = { "mutex",	 "rwlock",	 "pi-mutex",
+					     "flock",	 "fcntl",	 "file-lock",
+					     "sysv-sem", "program-lock", "gil" };
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < WAIT_REASON_N; i++)
