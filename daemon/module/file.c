@@ -52,6 +52,7 @@ struct parse_file module_parse_file(const struct module *module)
 		.path = module->path,
 		.state = module->state,
 		.owner = module->owner,
+		.group = module->group,
 	};
 }
 
@@ -65,6 +66,7 @@ bool module_is_debug_of(const void *context, int fd)
 		return false;
 	file.state = file_state_of(&st);
 	file.owner = st.st_uid;
+	file.group = debug->group;
 	return parse_is_debug_of(debug->parser, &file, debug->elf);
 }
 

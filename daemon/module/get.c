@@ -40,7 +40,7 @@ static struct module *module_find_ref(struct module_registry *registry,
  * fd. On failure, fd is closed.
  */
 static int module_new(struct module_registry *registry, const struct file_state *state, uid_t owner,
-		      int fd, const char *path, struct module **out)
+		      uint64_t group, int fd, const char *path, struct module **out)
 {
 	struct parse_file file;
 	_cleanup_(module_destroyp) struct module *module = calloc(1, sizeof(*module));
@@ -54,6 +54,7 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	module->registry = registry;
 	module->state = *state;
 	module->owner = owner;
+	module->group = group;
 	module->fd = fd;
 	module->debug_fd = -1;
 	module->refs = 1;
@@ -147,7 +148,8 @@ static void module_find_debug(struct module *module, int proc_fd)
 {
 	_cleanup_(mount_view_fini) struct mount_view view =
 		mount_view_of(module->registry->mounts, proc_fd);
-	const struct module_debug debug = { module->registry->parser, module->path, &module->elf };
+	const struct module_debug debug = { module->registry->parser, module->group, module->path,
+					    &module->elf };
 	const struct debug_file_choice choice = { module_is_debug_of, &debug };
 	_cleanup_(closep) int root_fd = -1;
 
@@ -181,7 +183,7 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 	fd = open_path_fd(path_fd, 0);
 	if (fd < 0)
 		return fd;
-	r = module_new(registry, &state, st.st_uid, fd, path, &module);
+	r = module_new(registry, &state, st.st_uid, parse_group(proc_fd), fd, path, &module);
 	if (r < 0)
 		return r;
 	module_find_debug(module, proc_fd);
@@ -206,7 +208,7 @@ int module_get_vdso(struct module_registry *registry, struct module **out)
 	*out = module_find_ref(registry, &state);
 	if (*out)
 		return 0;
-	r = module_new(registry, &state, 0, -1, "[vdso]", &module);
+	r = module_new(registry, &state, 0, 0, -1, "[vdso]", &module);
 	if (r < 0)
 		return r;
 	*out = module_register(module, &is_crowded_out);

@@ -43,6 +43,7 @@ struct module {
 	struct module_registry *registry;
 	UT_hash_handle hh;	 /* links the module into the hash table registry.modules */
 	uid_t owner;		 /* user to whom the file belonged when it was opened */
+	uint64_t group;		 /* see parse_group() */
 	struct file_state state; /* state of the file when it was opened; for the vdso, only the
 				    size is set */
 	unsigned refs;
@@ -145,6 +146,7 @@ struct parse_file module_parse_file(const struct module *module);
 /* A struct debug_file_choice for a separate debug file: true if fd is that of debug->elf. */
 struct module_debug {
 	struct parser *parser;
+	uint64_t group;	  /* see parse_group() */
 	const char *path; /* of the ELF file */
 	const struct elf_file *elf;
 };

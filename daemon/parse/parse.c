@@ -8,9 +8,11 @@
 
 #include "common/base.h"
 #include "common/demangle.h"
+#include "daemon/base/hash.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/elf/functions.h"
 #include "daemon/elf/usdt.h"
+#include "daemon/host/procfs.h"
 #include "daemon/parse/answers.h"
 #include "daemon/parse/parser.h"
 #include "daemon/symbol/perf_lines.h"
@@ -25,6 +27,18 @@
 
 /* Maximum size of the names of all functions of a file, and of their offsets. */
 #define FUNCTIONS_BYTES_MAX (UINT64_C(64) << 20)
+
+uint64_t parse_group(int proc_fd)
+{
+	_cleanup_(freep) char *path = NULL;
+	const char *end;
+
+	if (proc_fd < 0 || procfs_read_cgroup(proc_fd, &path))
+		return 0;
+	end = strchrnul(path + 1, '/');
+	end = *end ? strchrnul(end + 1, '/') : end;
+	return hash64(HASH64_SEED, path, (size_t)(end - path));
+}
 
 static struct elf_source source_of(const struct parse_file *file)
 {
@@ -50,6 +64,7 @@ static struct parser_call call_of(const struct parse_file *file, enum parse_kind
 		.why = file->why,
 		.state = file->fd >= 0 ? &file->state : NULL,
 		.owner = file->owner,
+		.group = file->group,
 	};
 }
 

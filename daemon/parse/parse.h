@@ -32,10 +32,17 @@ struct parse_file {
 	const char *path;
 	struct file_state state;
 	uid_t owner;	/* user to whom the file belongs */
+	uint64_t group; /* of a file of root, see parse_group() */
 	bool is_urgent; /* the file is small, and the caller in a hurry */
 	bool is_alone;	/* the worker must not have parsed any other file, see struct parser_call */
 	char *why;	/* gets the reason of -EAGAIN and -EPROTO, see struct parser_call */
 };
+
+/*
+ * Returns a number for the control group of the process whose directory in /proc is proc_fd; for
+ * groups below depth 2, that of the group at depth 2. 0 if it is not known, or proc_fd is -1.
+ */
+uint64_t parse_group(int proc_fd);
 
 /* Reads an ELF file, as elf_file_read() does. */
 int parse_elf(struct parser *parser, const struct parse_file *file, struct elf_file *out);

@@ -36,10 +36,11 @@
 #define CONTROL_S	10 /* time that the zygote may take to answer, in seconds */
 
 /*
- * The files of a user may take this CPU time at once, and on average 1 / OWNER_SHARE of a CPU.
- * Above that they wait, so that files of other users do not.
+ * The files of an owner may take PARSER_OWNER_NS at once, and on average 1 / OWNER_SHARE of a CPU.
+ * Above that they wait, so that files of other owners do not.
  */
-#define OWNER_SHARE 4
+#define OWNER_SHARE    4
+#define OWNER_IS_GROUP (UINT64_C(1) << 63)
 
 enum { OWNERS_MAX = 64 };
 
@@ -58,9 +59,9 @@ struct worker {
 	int64_t used_ns;
 };
 
-/* The CPU time for files of one user. */
+/* The CPU time for files of one user, or of root in one control group. */
 struct owner {
-	uid_t uid;
+	uint64_t key;	 /* see owner_key(); 0: nobody's */
 	int64_t debt_ns; /* CPU time used, without what the user's share has paid since */
 	int64_t paid_ns; /* time of CLOCK_MONOTONIC up to which the share is paid */
 	bool is_waiting; /* the last request had to wait */
@@ -324,18 +325,26 @@ static void workers_retire(struct parser *parser, int64_t now)
 
 /* Shares of users */
 
+/* Returns a number, not 0, for whose share the file of a call takes. */
+static uint64_t owner_key(const struct parser_call *call)
+{
+	uid_t uid = call->owner;
+
+	if (!uid)
+		return call->group | OWNER_IS_GROUP;
+	/* The users of a container are one user of the host. */
+	return uid < SUBUIDS_FROM ? uid : uid - (uid - SUBUIDS_FROM) % SUBUIDS;
+}
+
 /*
- * Returns the CPU time of this user's files. If there is no room for another user, forgets the one
- * who has used least. The caller holds the lock.
+ * Returns the CPU time of this owner's files. If there is no room for another owner, forgets the
+ * one who has used least. The caller holds the lock.
  */
-static struct owner *owner_get(struct parser *parser, uid_t uid)
+static struct owner *owner_get(struct parser *parser, uint64_t key)
 {
 	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct owner *found = NULL, *least = NULL;
 
-	/* The users of a container are one user of the host. */
-	if (uid >= SUBUIDS_FROM)
-		uid -= (uid - SUBUIDS_FROM) % SUBUIDS;
 	for (size_t i = 0; i < OWNERS_MAX; i++) {
 		struct owner *owner = &parser->owners[i];
 
@@ -343,14 +352,14 @@ static struct owner *owner_get(struct parser *parser, uid_t uid)
 		owner->paid_ns = now;
 		if (owner->debt_ns < 0)
 			owner->debt_ns = 0;
-		if (owner->uid == uid)
+		if (owner->key == key)
 			found = owner;
 		if (!least || owner->debt_ns < least->debt_ns)
 			least = owner;
 	}
 	if (!found) {
 		found = least;
-		*found = (struct owner){ .uid = uid, .paid_ns = now };
+		*found = (struct owner){ .key = key, .paid_ns = now };
 	}
 	return found;
 }
@@ -358,17 +367,15 @@ static struct owner *owner_get(struct parser *parser, uid_t uid)
 /* Takes the CPU time of a request from the share of the file's owner. */
 static void owner_charge(struct parser *parser, const struct parser_call *call, int64_t cpu_ns)
 {
-	if (!call->owner)
-		return;
 	pthread_mutex_lock(&parser->lock);
-	owner_get(parser, call->owner)->debt_ns += cpu_ns;
+	owner_get(parser, owner_key(call))->debt_ns += cpu_ns;
 	pthread_mutex_unlock(&parser->lock);
 }
 
 /*
- * True if files of this owner have to wait. Files of root never do. Requests that read only
- * headers, without which a process has no mappings, and those for a client never do either, nor
- * does a name to demangle, which takes little and is not asked for again.
+ * True if files of this owner have to wait. The vdso and requests that read only headers, without
+ * which a process has no mappings, never do, nor those for a client, nor does a name to demangle,
+ * which takes little and is not asked for again.
  */
 static bool owner_waits(struct parser *parser, const struct parser_call *call)
 {
@@ -382,18 +389,19 @@ static bool owner_waits(struct parser *parser, const struct parser_call *call)
 	struct owner *owner;
 	bool is_waiting, is_new;
 
-	if (!call->owner || call->is_alone || !is_heavy[call->request.kind])
+	if (!call->state || call->is_alone || !is_heavy[call->request.kind])
 		return false;
 	pthread_mutex_lock(&parser->lock);
-	owner = owner_get(parser, call->owner);
+	owner = owner_get(parser, owner_key(call));
 	is_waiting = owner->debt_ns > most_ns;
 	is_new = is_waiting && !owner->is_waiting;
 	owner->is_waiting = is_waiting;
 	parser->stats.postponed += is_waiting;
 	pthread_mutex_unlock(&parser->lock);
 	if (is_new)
-		log_notice("files of user %u take too long to parse, such as %s: they wait",
-			   (unsigned int)call->owner, call->path);
+		log_notice("files of user %u%s take too long to parse, such as %s: they wait",
+			   (unsigned int)call->owner, call->owner ? "" : " in one control group",
+			   call->path);
 	return is_waiting;
 }
 

@@ -25,8 +25,9 @@ enum { PARSER_REPORTED_MAX = 4, PARSER_PATH_MAX = 256 };
 enum { PARSER_WHY_MAX = 160 };
 
 /*
- * CPU time that the files of one user may take at once. A user who is not root and has used more
- * has to wait until the others have had their turn: such requests are answered with -EAGAIN.
+ * CPU time that the files of one user, or of root in one control group, may take at once. Who has
+ * used more has to wait until the others have had their turn: such requests are answered with
+ * -EAGAIN.
  */
 #define PARSER_OWNER_NS (20 * NS_PER_S)
 
@@ -103,6 +104,11 @@ struct parser_call {
 	 */
 	const struct file_state *state; /* NULL: the vdso */
 	uid_t owner;
+	/*
+	 * Root of a container is often root of the host, too. So files of root count as those of
+	 * the control group whose process mapped them; 0: not known.
+	 */
+	uint64_t group;
 	/*
 	 * Checks the bytes of an answer and takes what is needed of them; may set *data to NULL and
 	 * keep the bytes. Returns -EPROTO if no honest worker would have sent them.

@@ -347,7 +347,7 @@ static int map_fill(struct perf_map *map, const struct perf_map *before,
  * Reads the lines of the file into a new map. Returns 0 or a negative errno: -E2BIG if there is no
  * room for a copy of the earlier map, too.
  */
-static int map_read(struct parser *parser, int fd, const struct stat *st,
+static int map_read(struct parser *parser, int fd, const struct stat *st, uint64_t group,
 		    const struct perf_map *before, struct perf_map *map)
 {
 	_cleanup_(perf_lines_fini) struct perf_lines lines = { 0 };
@@ -358,6 +358,7 @@ static int map_read(struct parser *parser, int fd, const struct stat *st,
 		.path = procfs_read_fd(fd, path) ? "a perf map" : path,
 		.state = file_state_of(st),
 		.owner = st->st_uid,
+		.group = group,
 		/* The thread that reads new processes waits. */
 		.is_urgent = true,
 	};
@@ -375,7 +376,7 @@ static int map_read(struct parser *parser, int fd, const struct stat *st,
 	return r ? r : map_fill(map, lines.is_continued ? before : NULL, &lines);
 }
 
-int perf_map_read(struct parser *parser, int fd, const struct perf_map *before,
+int perf_map_read(struct parser *parser, int fd, uint64_t group, const struct perf_map *before,
 		  struct perf_map **out)
 {
 	_cleanup_(map_freep) struct perf_map *map = calloc(1, sizeof(*map));
@@ -389,9 +390,9 @@ int perf_map_read(struct parser *parser, int fd, const struct perf_map *before,
 		return r;
 	map->user = user_get(st.st_uid);
 	atomic_init(&map->refs, 1);
-	r = map_read(parser, fd, &st, before, map);
+	r = map_read(parser, fd, &st, group, before, map);
 	if (r == -E2BIG && before) /* there is no room for a copy: read what fits of the file */
-		return perf_map_read(parser, fd, NULL, out);
+		return perf_map_read(parser, fd, group, NULL, out);
 	if (!r)
 		*out = TAKE(map);
 	return r;

@@ -36,14 +36,15 @@ struct perf_map;
 int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *state_out);
 
 /*
- * Reads a perf map, in a worker process unless `parser` is NULL, as in tests. `before` is the map
+ * Reads a perf map, in a worker process unless `parser` is NULL, as in tests. `group` is the
+ * parse_group() of the process. `before` is the map
  * that was read from the file last time, or NULL. If the file has only grown since, only the new
  * lines are read, because JITs append lines all the time. If functions overlap, keeps the one that
  * was written last. Returns 0, also when only the beginning of the file fits into the limits;
  * -E2BIG when nothing fits; -ENOMEM, also when it may be tried again later; or another error of
  * parse_perf_lines().
  */
-int perf_map_read(struct parser *parser, int fd, const struct perf_map *before,
+int perf_map_read(struct parser *parser, int fd, uint64_t group, const struct perf_map *before,
 		  struct perf_map **out);
 
 struct perf_map *perf_map_ref(struct perf_map *map);

@@ -5,6 +5,7 @@
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
+#include "daemon/parse/parse.h"
 #include "daemon/process/internal.h"
 
 /*
@@ -114,7 +115,7 @@ static void perf_read(struct process *process, int proc_fd)
 	if (fd >= 0 && state.mtime_ns < process->start_real_ns - NS_PER_S)
 		r = -EPERM;
 	else
-		r = fd < 0 ? fd : perf_map_read(parser, fd, before, &map);
+		r = fd < 0 ? fd : perf_map_read(parser, fd, parse_group(proc_fd), before, &map);
 	closep(&fd);
 	if (r == -EPERM || r == -E2BIG || (map && perf_map_is_truncated(map)))
 		note_refused(process);

@@ -48,7 +48,7 @@ static const struct {
 	  "functions of further programs that make code at run time have addresses instead of "
 	  "names" },
 	{ "symbols.user_time_ns", "ns",
-	  "files of a user whose files take long to read wait, and their functions have addresses "
+	  "files of a user, or of root in one unit, that take long to read wait, and their functions have addresses "
 	  "instead of names meanwhile" },
 	{ "symbols.remote", NULL,
 	  "files on remote file systems were not read: their functions have no names, see "

@@ -18,9 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	REQUIRE(fd >= 0);
 	REQUIRE(write(fd, data, half) == (ssize_t)half);
-	REQUIRE(perf_map_read(NULL, fd, NULL, &before) == 0);
+	REQUIRE(perf_map_read(NULL, fd, 0, NULL, &before) == 0);
 	REQUIRE(write(fd, data + half, size - half) == (ssize_t)(size - half));
-	REQUIRE(perf_map_read(NULL, fd, before, &map) == 0);
+	REQUIRE(perf_map_read(NULL, fd, 0, before, &map) == 0);
 	perf_map_unref(before);
 	for (uint64_t address = 0; address < 0x8000; address += 0x33) {
 		uint64_t start;

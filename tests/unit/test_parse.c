@@ -455,17 +455,23 @@ static void hostile_lingers(void **state)
 }
 
 /* Asks for the symbols of a hostile file. Returns the error. */
-static int ask_symbols(struct parser *parser, uid_t owner)
+static int ask_symbols_of(struct parser *parser, uid_t owner, uint64_t group)
 {
 	struct parse_file file = file_word("fine");
 	struct symtab *symtab;
 	int r;
 
 	file.owner = owner;
+	file.group = group;
 	file.why = why;
 	r = parse_symbols(parser, &file, SYMBOLS_MAX, &symtab);
 	close(file.fd);
 	return r;
+}
+
+static int ask_symbols(struct parser *parser, uid_t owner)
+{
+	return ask_symbols_of(parser, owner, 0);
 }
 
 /*
@@ -500,11 +506,63 @@ static void hostile_user_waits(void **state)
 	assert_int_equal(ask_symbols(parser, next_subuid), -EPROTO);
 	while (ask_symbols(parser, evil) == -EAGAIN)
 		usleep(10000);
-	/* Root's files never wait. */
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(ask(parser, "spin", 0, id), -EPROTO);
-	assert_int_equal(ask_symbols(parser, 0), -EPROTO);
 	parser_free(parser);
+}
+
+/* Root of a container takes the share of its control group, and of no other one. */
+static void hostile_root_waits(void **state)
+{
+	const uint64_t evil = 1, other = 2;
+	struct parser *parser = start_parser(hostile);
+	struct parse_file file = file_word("spin");
+	struct elf_file elf;
+
+	parser_set_time(parser, 2);
+	file.group = evil;
+	while (ask_symbols_of(parser, 0, evil) != -EAGAIN) {
+		file.state.inode--; /* another file, as this one was given up */
+		assert_int_equal(parse_elf(parser, &file, &elf), -EPROTO);
+	}
+	assert_non_null(strstr(why, "files of its owner"));
+	assert_int_equal(ask_symbols_of(parser, 0, other), -EPROTO);
+	assert_int_equal(ask_symbols(parser, 0), -EPROTO);
+	assert_int_equal(ask_symbols(parser, 1), -EPROTO);
+	while (ask_symbols_of(parser, 0, evil) == -EAGAIN)
+		usleep(10000);
+	close(file.fd);
+	parser_free(parser);
+}
+
+/* Returns the group of a process with this text in its file cgroup. */
+static uint64_t group_of(int dir_fd, const char *text)
+{
+	int fd = openat(dir_fd, "cgroup", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	return parse_group(dir_fd);
+}
+
+/* What a container makes below its own control group is its own, too. */
+static void groups_by_unit(void **state)
+{
+	char path[] = "/tmp/test_parse.XXXXXX";
+	uint64_t group;
+	int dir_fd;
+
+	assert_non_null(mkdtemp(path));
+	dir_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(parse_group(dir_fd), 0);
+	assert_int_equal(parse_group(-1), 0);
+	group = group_of(dir_fd, "1:cpu:/x/y\n0::/system.slice/docker-a.scope\n");
+	assert_int_not_equal(group, 0);
+	assert_int_equal(group_of(dir_fd, "0::/system.slice/docker-a.scope/b/c\n"), group);
+	assert_int_not_equal(group_of(dir_fd, "0::/system.slice/docker-b.scope\n"), group);
+	assert_int_not_equal(group_of(dir_fd, "0::/system.slice\n"), group);
+	assert_int_not_equal(group_of(dir_fd, "0::/\n"), 0);
+	assert_int_equal(unlinkat(dir_fd, "cgroup", 0), 0);
+	close(dir_fd);
+	rmdir(path);
 }
 
 /* A file that needs a worker of its own gets one, although others could parse it. */
@@ -957,6 +1015,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(honest_no_elf),	cmocka_unit_test(hostile_harms_itself),
 		cmocka_unit_test(hostile_early_answer), cmocka_unit_test(workers_by_owner),
 		cmocka_unit_test(worker_alone),		cmocka_unit_test(hostile_user_waits),
+		cmocka_unit_test(hostile_root_waits),	cmocka_unit_test(groups_by_unit),
 		cmocka_unit_test(hostile_lingers),	cmocka_unit_test(sandbox_holds),
 		cmocka_unit_test(zygote_is_replaced),	cmocka_unit_test(symbols_refused),
 		cmocka_unit_test(workers_are_reaped),	cmocka_unit_test(zygotes_are_left),

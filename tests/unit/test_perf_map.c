@@ -33,7 +33,7 @@ static struct perf_map *read_text(const char *text)
 	int fd = file_of(text, strlen(text));
 	struct perf_map *map = NULL;
 
-	assert_int_equal(perf_map_read(NULL, fd, NULL, &map), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &map), 0);
 	close(fd);
 	return map;
 }
@@ -96,7 +96,7 @@ static void assert_as_read_anew(int fd, const struct perf_map *map)
 	struct perf_map *anew = NULL;
 	uint64_t start = 0, anew_start = 0;
 
-	assert_int_equal(perf_map_read(NULL, fd, NULL, &anew), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &anew), 0);
 	for (uint64_t address = 0xf00; address < 0x4000; address += 0x10) {
 		const char *name = perf_map_lookup(map, address, &start);
 		const char *expected = perf_map_lookup(anew, address, &anew_start);
@@ -129,7 +129,7 @@ static void goes_on_where_it_was(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(pieces); i++) {
 		text_add(fd, pieces[i]);
-		assert_int_equal(perf_map_read(NULL, fd, map, &next), 0);
+		assert_int_equal(perf_map_read(NULL, fd, 0, map, &next), 0);
 		assert_as_read_anew(fd, next);
 		perf_map_unref(map);
 		map = next;
@@ -148,12 +148,12 @@ static void another_file_is_read_anew(void **state)
 	const char *other = "1000 100 eno\n2000 100 owt\n3000 100 eerht\n";
 	int fd = file_of(other, strlen(other));
 
-	assert_int_equal(perf_map_read(NULL, fd, map, &next), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, map, &next), 0);
 	assert_name(next, 0x1000, "eno");
 	assert_name(next, 0x3000, "eerht");
 	perf_map_unref(next);
 	assert_int_equal(ftruncate(fd, 5), 0);
-	assert_int_equal(perf_map_read(NULL, fd, map, &next), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, map, &next), 0);
 	assert_name(next, 0x1000, NULL);
 	perf_map_unref(next);
 	perf_map_unref(map);
@@ -173,18 +173,18 @@ static void a_huge_file_costs_no_more_than_the_limit(void **state)
 		fprintf(out, "%x 10 function_%d_with_a_name_of_some_length\n", 0x1000 + i * 16, i);
 	fclose(out);
 	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
-	assert_int_equal(perf_map_read(NULL, fd, NULL, &map), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &map), 0);
 	assert_true(perf_map_is_truncated(map));
 	assert_name(map, 0x1000, "function_0_with_a_name_of_some_length");
 	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
 	/* The next map gets the little memory that is left. */
-	perf_map_read(NULL, fd, NULL, &second);
+	perf_map_read(NULL, fd, 0, NULL, &second);
 	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
 	perf_map_unref(second);
 	perf_map_unref(map);
 	assert_int_equal(ftruncate(fd, 0), 0); /* 5 GiB without a newline */
 	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
-	assert_int_equal(perf_map_read(NULL, fd, NULL, &map), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &map), 0);
 	assert_name(map, 0, NULL);
 	perf_map_unref(map);
 	close(fd);
@@ -212,18 +212,18 @@ static void each_user_has_a_share(void **state)
 	fclose(out);
 	assert_int_equal(fchown(fd, 12345, 12345), 0);
 	for (i = 0; i < 4; i++)
-		perf_map_read(NULL, fd, NULL, &maps[i]);
+		perf_map_read(NULL, fd, 0, NULL, &maps[i]);
 	assert_true(perf_maps_bytes() <= PERF_MAPS_USER_MAX);
 	assert_true(perf_maps_bytes() > PERF_MAPS_USER_MAX / 2);
 	other_fd = file_of("1000 20 other\n", strlen("1000 20 other\n"));
-	assert_int_equal(perf_map_read(NULL, other_fd, NULL, &other), 0);
+	assert_int_equal(perf_map_read(NULL, other_fd, 0, NULL, &other), 0);
 	assert_name(other, 0x1000, "other");
 	for (i = 0; i < 4; i++)
 		perf_map_unref(maps[i]);
 	perf_map_unref(other);
 	assert_int_equal(perf_maps_bytes(), 0);
 	/* The share is free again. */
-	assert_int_equal(perf_map_read(NULL, fd, NULL, &other), 0);
+	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &other), 0);
 	perf_map_unref(other);
 	close(other_fd);
 	close(fd);
