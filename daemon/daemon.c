@@ -131,7 +131,10 @@ static void on_reload(int signo, void *userdata)
 	notify_ready();
 }
 
-/* Sends the status line that `systemctl status` shows, and returns free memory to the kernel. */
+/*
+ * Sends the status line that `systemctl status` shows, notices if the broker process has ended, and
+ * returns free memory to the kernel.
+ */
 static void on_status(void *userdata)
 {
 	struct daemon *daemon = userdata;
@@ -139,6 +142,7 @@ static void on_status(void *userdata)
 
 	recorder_status_line(&daemon->recorder, line, sizeof(line));
 	notify_status("%s", line);
+	broker_problem(daemon->broker);
 	/*
 	 * After a large answer the allocator keeps many free pages. It does not return them by
 	 * itself.

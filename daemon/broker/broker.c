@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "daemon/base/log.h"
 #include "daemon/broker/helper.h"
 #include "daemon/broker/message.h"
 #include "daemon/broker/perf_event.h"
@@ -31,12 +32,19 @@ enum { ANSWER_TIMEOUT_S = 10 };
  */
 enum { STOP_TIMEOUT_MS = 4000, STOP_STEP_MS = 5 };
 
+static const char process_ended[] =
+	"the process stackd-broker has ended: if kernel.perf_event_paranoid is above 2, no session "
+	"can trace functions or programs, and no CPU that comes online is sampled, until stackd is "
+	"restarted";
+
 struct broker {
-	pid_t pid; /* pid of the broker process; 0 if there is no such process */
+	pid_t pid;		/* pid of the broker process; 0 if there is no such process */
+	_Atomic bool has_ended; /* there was one, which ended by itself and was reaped */
 	/* the socket to the broker process; -1 if there is no process or the socket failed */
 	int fd;
-	bool is_late;	       /* an answer did not come in time, and is still to come */
-	pthread_mutex_t mutex; /* locked while a request is sent and its answer is received */
+	bool is_late; /* an answer did not come in time, and is still to come */
+	/* locked while a request is sent and its answer is received, and for pid */
+	pthread_mutex_t mutex;
 };
 
 /*
@@ -125,6 +133,22 @@ struct broker *broker_stop(struct broker *broker)
 void broker_stopp(struct broker **broker)
 {
 	*broker = broker_stop(*broker);
+}
+
+const char *broker_problem(struct broker *broker)
+{
+	if (!broker)
+		return NULL;
+	/* While a request is under way, which may take long, the next call finds out. */
+	if (pthread_mutex_trylock(&broker->mutex))
+		return broker->has_ended ? process_ended : NULL;
+	if (broker->pid && waitpid(broker->pid, NULL, WNOHANG) == broker->pid) {
+		broker->pid = 0;
+		broker->has_ended = true;
+		log_error("%s", process_ended);
+	}
+	pthread_mutex_unlock(&broker->mutex);
+	return broker->has_ended ? process_ended : NULL;
 }
 
 /*
@@ -264,12 +288,15 @@ int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, 
 	return event_open(broker, &request, fd_out);
 }
 
-void broker_refusal(char *out, size_t size)
+void broker_refusal(struct broker *broker, char *out, size_t size)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	const char *problem = broker_problem(broker);
 	int level;
 
-	if (!f || fscanf(f, "%d", &level) != 1)
+	if (problem)
+		snprintf(out, size, "%s", problem);
+	else if (!f || fscanf(f, "%d", &level) != 1)
 		snprintf(out, size, "this kernel has no perf events");
 	else if (level > 2)
 		snprintf(out, size,

@@ -102,9 +102,16 @@ int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, 
 int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, int *fd_out);
 
 /*
- * Writes one line to `out`, which has room for `size` bytes. The line says why the kernel refuses
- * perf events, and which sysctl to set to which value to change that.
+ * Returns a static text if the broker process has ended by itself, else NULL. Reaps the process and
+ * logs the text when it finds this out. Nobody can start another one: the daemon has given up
+ * CAP_SYS_ADMIN. Does not wait.
  */
-void broker_refusal(char *out, size_t size);
+const char *broker_problem(struct broker *broker);
+
+/*
+ * Writes one line to `out`, which has room for `size` bytes. The line says why the kernel refuses
+ * perf events: the broker process has ended, or which sysctl to set to which value to change that.
+ */
+void broker_refusal(struct broker *broker, char *out, size_t size);
 
 #endif

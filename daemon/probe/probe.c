@@ -39,7 +39,7 @@ void probe_fail_if_refused(struct probe *probe, int r)
 
 	if (r != -EACCES && r != -EPERM)
 		return;
-	broker_refusal(text, sizeof(text));
+	broker_refusal(probe->options.broker, text, sizeof(text));
 	probe_fail(probe, "%s", text);
 }
 
@@ -244,7 +244,7 @@ int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 	int fd, r = broker_open_kprobe(probe->options.broker, kprobe, &fd);
 
 	if (r == -EACCES || r == -EPERM) {
-		broker_refusal(refusal, sizeof(refusal));
+		broker_refusal(probe->options.broker, refusal, sizeof(refusal));
 		libbpf_log_set_warning(refusal);
 	}
 	if (r)

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/broker/broker.h"
 #include "daemon/query/flood.h"
 #include "daemon/query/moment.h"
 #include "daemon/query/reach.h"
@@ -273,6 +274,14 @@ void health_reads(struct arena *arena, const struct process_stats *processes, co
 				     processes->hanging, processes->last_hanging);
 }
 
+static void broker_problems(struct recorder *recorder, const char **problems, size_t *n)
+{
+	const char *problem = broker_problem(recorder->broker);
+
+	if (problem)
+		problems[(*n)++] = problem;
+}
+
 void health_parser(struct arena *arena, const struct parser_stats *parser, const char **problems,
 		   size_t *n)
 {
@@ -353,6 +362,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 	if (recorder->parser)
 		parser_stats(recorder->parser, &parser);
 	health_parser(answer->arena, &parser, problems, &n);
+	broker_problems(recorder, problems, &n);
 	health_kernel_names(answer->arena, kernel, problems, &n);
 	store_problems(recorder, answer->arena, problems, &n);
 	/* After what may have made them stuck. */

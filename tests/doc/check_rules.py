@@ -46,8 +46,9 @@ ROOMS = {
         "daemon/symbol", "daemon/unwind", "daemon/parse", "daemon/process", "daemon/probe",
         "daemon/window", "daemon/drain", "daemon/store"),
     "daemon/query": (
-        "proto", "daemon/base", "daemon/holder", "daemon/symbol", "daemon/parse", "daemon/process",
-        "daemon/probe", "daemon/window", "daemon/drain", "daemon/store", "daemon/session"),
+        "proto", "daemon/base", "daemon/holder", "daemon/broker", "daemon/symbol", "daemon/parse",
+        "daemon/process", "daemon/probe", "daemon/window", "daemon/drain", "daemon/store",
+        "daemon/session"),
     "daemon/service": ("proto", "daemon/base", "daemon/query"),
     "daemon": (
         "daemon/base", "daemon/host", "daemon/holder", "daemon/config", "daemon/broker", "daemon/symbol",

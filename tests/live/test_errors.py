@@ -89,11 +89,11 @@ def check_usage(daemon):
     check_ctl(daemon, [*snapshot, "-m", "100", "-M", "10"], 1)
 
 
-def parse_process(daemon):
-    """Returns the process that starts those which parse files; None while there is none."""
+def child_named(daemon, name):
+    """Returns the child of the daemon with this name that runs; None while there is none."""
     for pid in children_of(daemon.process.pid):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            if re.match(r"\d+ \(stackd-parse\) [^ZX] ", f.read()):
+            if re.match(rf"\d+ \({name}\) [^ZX] ", f.read()):
                 return pid
     return None
 
@@ -104,7 +104,7 @@ def check_parser(daemon):
     find = ["probes", "--functions", "u:c:malloc"]
 
     def refused():
-        pid = parse_process(daemon)
+        pid = child_named(daemon, "stackd-parse")
         if pid:
             os.kill(pid, signal.SIGKILL)
         done = daemon.ctl(*find)
@@ -115,6 +115,22 @@ def check_parser(daemon):
                                        r"the process that starts them ended", done.err),
           f"it names the file and the cause: {done}")
     wait_until(lambda: daemon.ctl(*find).code == 0, "the next process")
+
+
+def check_broker(daemon):
+    """The process that opens perf events cannot be started again: status says that it is gone, and what
+    that costs; nobody has to wait for its remains."""
+    pid = child_named(daemon, "stackd-broker")
+    check(pid, "the process that opens perf events runs")
+    os.kill(pid, signal.SIGKILL)
+
+    def said():
+        done = daemon.ctl("status", "--check")
+        return done if "stackd-broker has ended" in done.out + done.err else None
+
+    done = wait_until(said, "status that says that the process has ended")
+    check(done.code != 0, f"stackd is not healthy: {done}")
+    check(not os.path.exists(f"/proc/{pid}"), "the process was reaped")
 
 
 def check_times(daemon):
@@ -337,4 +353,5 @@ check_unusable_store()
 check_config(daemon)
 check_dump(daemon)
 check_stackd_usage()
+check_broker(daemon)
 finish()

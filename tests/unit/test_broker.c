@@ -380,6 +380,37 @@ static void test_process_hangs(void **state)
 	assert_int_equal(run_child(body_process_hangs), GOOD);
 }
 
+/* A process that was killed is reaped and named, and no request waits for it. */
+static int body_process_killed(void)
+{
+	_cleanup_(broker_stopp) struct broker *broker = NULL;
+	char text[256];
+	int event = -1;
+	pid_t pid;
+
+	if (broker_start(&broker))
+		return NO_START;
+	pid = child_pid();
+	if (!pid || capabilities_limit(0) || broker_problem(broker))
+		return NOT_DROPPED;
+	kill(pid, SIGKILL);
+	while (!broker_problem(broker))
+		usleep(10000);
+	if (kill(pid, 0) == 0 || errno != ESRCH)
+		return NOT_BACK;
+	if (broker_open_sampling(broker, &sampling, &event) != -EACCES)
+		return NOT_REFUSED;
+	broker_refusal(broker, text, sizeof(text));
+	return strstr(text, "stackd-broker has ended") ? GOOD : NOT_REFUSED;
+}
+
+static void test_process_killed(void **state)
+{
+	if (!has_admin())
+		skip();
+	assert_int_equal(run_child(body_process_killed), GOOD);
+}
+
 static void test_process_outlives_signals(void **state)
 {
 	_cleanup_(closep) int fd = -1;
@@ -481,9 +512,9 @@ static void test_refusal(void **state)
 {
 	char text[256] = "";
 
-	broker_refusal(text, sizeof(text));
+	broker_refusal(NULL, text, sizeof(text));
 	assert_non_null(strstr(text, "perf"));
-	broker_refusal(text, 8);
+	broker_refusal(NULL, text, 8);
 	assert_int_equal(strlen(text), 7);
 }
 
@@ -499,6 +530,7 @@ int main(void)
 		cmocka_unit_test(test_uprobe_opens),
 		cmocka_unit_test(test_process_checks),
 		cmocka_unit_test(test_process_hangs),
+		cmocka_unit_test(test_process_killed),
 		cmocka_unit_test(test_process_outlives_signals),
 		cmocka_unit_test(test_process_gone),
 		cmocka_unit_test(test_messages),
