@@ -12,6 +12,7 @@
 
 #include "common/arena.h"
 #include "common/probe_kind.h"
+#include "fleet/serve/limits.h"
 #include "fleet/serve/shards.h"
 #include "fleet/serve/slices.h"
 #include "proto/wire.h"
@@ -23,11 +24,16 @@ struct fleet_answer {
 	const struct fleet_config *config;
 	struct arena *arena; /* memory of the reply */
 	struct shards *shards;
+	struct fleet_limits *limits;
 	union wire_reply reply; /* the member that is named after the method is set */
 };
 
-/* Returns an empty answer; NULL when out of memory. It borrows the settings. */
-struct fleet_answer *fleet_answer_new(const struct fleet_config *config);
+/*
+ * Returns an empty answer; NULL when out of memory. It borrows all arguments. The answers of one
+ * call have the same shards, so that one that does not answer is waited for once.
+ */
+struct fleet_answer *fleet_answer_new(const struct fleet_config *config, struct shards *shards,
+				      struct fleet_limits *limits);
 struct fleet_answer *fleet_answer_free(struct fleet_answer *answer);
 void fleet_answer_freep(struct fleet_answer **answer);
 

@@ -38,6 +38,7 @@ struct exchange {
 	const struct method *method; /* NULL: there is none of this name */
 	struct arena *arena;
 	void *request;
+	struct shards *shards; /* of all answers of the call; NULL: not made yet */
 	struct fleet_answer *answer;
 	size_t next;  /* number of the next row or window to send */
 	size_t range; /* number of the range or of the slice that the answer is about */
@@ -90,10 +91,13 @@ static int answer_begin(struct exchange *exchange, struct text *out,
 			int (*make)(struct exchange *exchange, struct wire_error *error))
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };
-	int r;
+	struct gateway *gateway = exchange->gateway;
+	int r = exchange->shards ? 0 : shards_new(gateway->config, &exchange->shards);
 
+	if (r)
+		return r;
 	exchange->answer = fleet_answer_free(exchange->answer);
-	exchange->answer = fleet_answer_new(exchange->gateway->config);
+	exchange->answer = fleet_answer_new(gateway->config, exchange->shards, &gateway->limits);
 	r = exchange->answer ? make(exchange, &error) : -ENOMEM;
 	if (!r || !error.code)
 		return r;
@@ -317,14 +321,17 @@ static int place_take(struct exchange *exchange)
 
 	if (exchange->has_place)
 		return 0;
-	if (atomic_fetch_add(&gateway->answers, 1) < GATEWAY_ANSWERS_MAX) {
+	if (atomic_fetch_add(&gateway->limits.answers, 1) < GATEWAY_ANSWERS_MAX) {
 		exchange->has_place = true;
 		return 0;
 	}
-	atomic_fetch_sub(&gateway->answers, 1);
+	atomic_fetch_sub(&gateway->limits.answers, 1);
 	if (!exchange->waits_since)
 		exchange->waits_since = now;
-	return now - exchange->waits_since < PLACE_WAIT_NS ? SERVER_WAIT : -EBUSY;
+	if (now - exchange->waits_since < PLACE_WAIT_NS)
+		return SERVER_WAIT;
+	atomic_fetch_add(&gateway->limits.hits[FLEET_ANSWERS], 1);
+	return -EBUSY;
 }
 
 static int exchange_reply(struct exchange *exchange, struct text *out)
@@ -379,8 +386,9 @@ static void exchange_free(struct exchange *exchange)
 	if (!exchange)
 		return;
 	if (exchange->has_place)
-		atomic_fetch_sub(&exchange->gateway->answers, 1);
+		atomic_fetch_sub(&exchange->gateway->limits.answers, 1);
 	fleet_answer_free(exchange->answer);
+	shards_free(exchange->shards);
 	free(exchange->slices.v);
 	arena_free(exchange->arena);
 	varlink_message_free(exchange->call);

@@ -7,17 +7,17 @@
  * nothing of its own. Main thread; calls are answered on threads of libuv's pool.
  */
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/service/server.h"
+#include "fleet/serve/limits.h"
 
 struct fleet_config;
 
 /*
- * How many answers are made and sent at the same time. One with HEADERS_MAX headers (see headers.c)
+ * How many answers are made and sent at the same time. One with HEADERS_MAX headers (see headers.h)
  * and GROUPS_MAX groups (see groups.h) takes some 500 MB; an answer is refused before it has more.
  */
 enum { GATEWAY_ANSWERS_MAX = 4 };
@@ -26,8 +26,8 @@ struct gateway {
 	const struct fleet_config *config;
 	int64_t started; /* ns since the epoch */
 	bool has_group;
-	gid_t group;	    /* whose members may call */
-	atomic_int answers; /* that are being made and sent */
+	gid_t group; /* whose members may call */
+	struct fleet_limits limits;
 };
 
 /* Returns the functions that server_new() takes as its handler. */

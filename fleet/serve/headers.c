@@ -16,8 +16,8 @@
 #include "fleet/base/tsv.h"
 #include "fleet/serve/shards.h"
 
-/* The most headers that one answer reads, and the most gaps that it has, as in the daemon. */
-enum { HEADERS_MAX = 200000, GAPS_MAX = 1024 };
+/* The most gaps that an answer has, as in the daemon. */
+enum { GAPS_MAX = 1024 };
 
 /* Ranges up to these lengths are answered from windows as they were recorded, others by minutes. */
 #define RECORDED_OF_ALL_NS (10 * 60 * NS_PER_S)

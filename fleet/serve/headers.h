@@ -18,6 +18,9 @@ struct fleet_config;
 struct shards;
 struct text;
 
+/* The most headers that one answer reads. */
+enum { HEADERS_MAX = 200000 };
+
 /* The header of one window, or the reason why a host has none. */
 struct header {
 	const char *host;

@@ -17,6 +17,12 @@
 /* The most patterns in a list of a filter, as in the daemon. */
 enum { FILTER_LIST_MAX = 32 };
 
+/*
+ * HOSTS_MAX: how many hosts a filter may select; TWICE_MAX: how many windows of an answer may have
+ * been sent twice. Each takes a part of a query's length, which a server limits to 256 KiB.
+ */
+enum { HOSTS_MAX = 2000, TWICE_MAX = 1000, QUERY_BYTES = 250 * 1024 };
+
 struct snapshot {
 	struct fleet_answer *answer;
 	const struct fleet_question *asked;

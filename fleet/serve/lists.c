@@ -16,15 +16,18 @@
 /* A list of windows without a range is about this long. */
 #define LIST_NS (3600 * NS_PER_S)
 
-struct fleet_answer *fleet_answer_new(const struct fleet_config *config)
+struct fleet_answer *fleet_answer_new(const struct fleet_config *config, struct shards *shards,
+				      struct fleet_limits *limits)
 {
 	struct fleet_answer *answer = calloc(1, sizeof(*answer));
 
 	if (!answer)
 		return NULL;
 	answer->config = config;
+	answer->shards = shards;
+	answer->limits = limits;
 	answer->arena = arena_new();
-	if (!answer->arena || shards_new(config, &answer->shards))
+	if (!answer->arena)
 		return fleet_answer_free(answer);
 	return answer;
 }
@@ -33,7 +36,6 @@ struct fleet_answer *fleet_answer_free(struct fleet_answer *answer)
 {
 	if (!answer)
 		return NULL;
-	shards_free(answer->shards);
 	arena_free(answer->arena);
 	free(answer);
 	return NULL;
@@ -155,8 +157,7 @@ int fleet_windows(struct fleet_answer *answer, const struct wire_windows_request
 		n_gaps += coverage[i].gaps.n;
 	}
 	if (r == -E2BIG)
-		return wire_error_set(error, r, ERROR_NOT_SUPPORTED, "since_ns",
-				      "too many windows for one answer: ask for a shorter range");
+		return fleet_limit_refuse(answer->limits, FLEET_HEADERS, "since_ns", error);
 	windows = r ? NULL : arena_array(answer->arena, n + 1, sizeof(*windows));
 	gaps = r ? NULL : arena_array(answer->arena, n_gaps + 1, sizeof(*gaps));
 	if (!windows || !gaps)
@@ -270,8 +271,7 @@ int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error
 	int r = headers_read(answer->shards, answer->config, &question, answer->arena, &headers);
 
 	if (r == -E2BIG)
-		return wire_error_set(error, r, ERROR_NOT_SUPPORTED, "status",
-				      "the last hour has too many windows to count");
+		return fleet_limit_refuse(answer->limits, FLEET_HEADERS, "status", error);
 	if (r || uname(&kernel) < 0)
 		return r ? r : -errno;
 	*reply = wire_status_reply_absent();
@@ -294,7 +294,9 @@ int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error
 		reply->window_ns = header->end - header->start;
 	}
 	status_set_cost(reply);
-	r = problems_make(answer, &headers, now, &reply->problems);
+	r = fleet_limits_list(answer->limits, answer->arena, &reply->limits);
+	if (!r)
+		r = problems_make(answer, &headers, now, &reply->problems);
 	reply->healthy = !reply->problems.n;
 	return r || !reply->kernel ? -ENOMEM : probes_make(answer, &headers, &reply->probes);
 }

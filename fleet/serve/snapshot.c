@@ -19,17 +19,8 @@
 /* A range up to now ends with the newest window that was sent, if that is not older than this. */
 #define NEWEST_NS (15 * 60 * NS_PER_S)
 
-/*
- * HOSTS_MAX: how many hosts a filter may select; TWICE_MAX: how many windows of an answer may have
- * been sent twice; LAST_BYTES: the longest condition for the last window of each host, which a
- * query has three times. Each takes a part of a query's length, which a server limits to 256 KiB.
- */
-enum {
-	HOSTS_MAX = 2000,
-	TWICE_MAX = 1000,
-	LAST_BYTES = 40 * 1024,
-	QUERY_BYTES = 250 * 1024,
-};
+/* The longest condition for the last window of each host, which a query has three times. */
+enum { LAST_BYTES = 40 * 1024 };
 
 static int invalid(struct wire_error *error, const char *field, const char *message)
 {
@@ -347,7 +338,7 @@ static void put_last(struct text *sql, const struct headers *headers)
 	text_put_str(sql, ")");
 }
 
-/* Writes the query. Returns 0, -E2BIG if it is too long for a server, or -ENOMEM. */
+/* Writes the query. Returns 0, -EMSGSIZE if it is too long for a server, or -ENOMEM. */
 static int put_groups_query(struct snapshot *snapshot, struct text *sql)
 {
 	const struct headers *headers = &snapshot->headers;
@@ -377,7 +368,7 @@ static int put_groups_query(struct snapshot *snapshot, struct text *sql)
 	groups_put_filter(sql, &snapshot->question);
 	groups_put_group_by(sql, &snapshot->question);
 	text_put(sql, "", 1);
-	return sql->error == -EMSGSIZE ? -E2BIG : sql->error;
+	return sql->error;
 }
 
 static int on_group(void *user, size_t shard, char **fields, size_t n)
@@ -452,12 +443,9 @@ static int no_data(const struct snapshot *snapshot, struct wire_error *error)
 }
 
 /* Says what is too much for one answer. */
-static int too_much(struct wire_error *error)
+static int too_much(struct snapshot *snapshot, enum fleet_limit limit, struct wire_error *error)
 {
-	return wire_error_set(
-		error, -E2BIG, ERROR_NOT_SUPPORTED, "range",
-		"too many windows or rows for one answer: ask for a shorter range, for "
-		"fewer hosts, or by unit or host");
+	return fleet_limit_refuse(snapshot->answer->limits, limit, "range", error);
 }
 
 static int snapshot_read(struct snapshot *snapshot, struct wire_error *error)
@@ -466,13 +454,15 @@ static int snapshot_read(struct snapshot *snapshot, struct wire_error *error)
 
 	if (!r && !snapshot->headers.n_windows)
 		return no_data(snapshot, error);
-	if (!r && ((snapshot->hosts.n && snapshot->headers.n_hosts > HOSTS_MAX) ||
-		   snapshot->headers.n_double > TWICE_MAX))
-		r = -E2BIG;
-	if (!r)
-		r = read_groups(snapshot);
-	if (r == -E2BIG)
-		return too_much(error);
+	if (r)
+		return r == -E2BIG ? too_much(snapshot, FLEET_HEADERS, error) : r;
+	if (snapshot->hosts.n && snapshot->headers.n_hosts > HOSTS_MAX)
+		return too_much(snapshot, FLEET_HOSTS, error);
+	if (snapshot->headers.n_double > TWICE_MAX)
+		return too_much(snapshot, FLEET_TWICE, error);
+	r = read_groups(snapshot);
+	if (r == -E2BIG || r == -EMSGSIZE)
+		return too_much(snapshot, r == -E2BIG ? FLEET_GROUPS : FLEET_QUERY, error);
 	if (!r && !snapshot->headers.n_windows)
 		return no_data(snapshot, error);
 	return r;
@@ -551,14 +541,11 @@ int fleet_slices(struct fleet_answer *answer, const struct wire_snapshot_request
 	r = snapshot_init(&snapshot, answer, &asked, error);
 	if (!r)
 		r = read_headers(&snapshot);
+	if (r == -E2BIG)
+		return too_much(&snapshot, FLEET_HEADERS, error);
 	if (!r && !snapshot.headers.n_windows)
 		return no_data(&snapshot, error);
 	if (!r)
 		r = fleet_slices_make(&snapshot.headers, &snapshot.range, request->each_ns, out);
-	if (r == -E2BIG)
-		return wire_error_set(error, r, ERROR_NOT_SUPPORTED, "each_ns",
-				      "more than %d slices, or too many windows: ask for longer "
-				      "slices or a shorter range",
-				      SLICES_MAX);
-	return r;
+	return r == -E2BIG ? fleet_limit_refuse(answer->limits, FLEET_SLICES, "each_ns", error) : r;
 }

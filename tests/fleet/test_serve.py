@@ -408,7 +408,15 @@ def check_missing(fleet, second):
             need(not part["coverage"]["complete"] and any(second.url in gap for gap in gaps),
                  f"the shard is a gap: {gaps}")
             print(f"after {stop.name}, {time.monotonic() - began:.1f} s: {gaps[0]}")
+            began = time.monotonic()
+            slices = list(gateway.replies("Snapshot", probe="offcpu", each_ns=10**9, **asked))
+            parts = [part for part in slices if part["coverage"]]
+            need(len(parts) > 20 and all(any(second.url in gap["reason"] for gap in part["coverage"]["gaps"])
+                                         for part in parts), f"it is a gap of each slice: {len(parts)}")
+            need(time.monotonic() - began < 2 * len(parts), "nobody waits for it again for each slice")
             status = next(gateway.replies("Status"))
+            need({"fleet.windows", "fleet.answers"} <= {limit["name"] for limit in status["limits"]},
+                 f"the status has the limits: {status['limits']}")
             need(not status["healthy"] and any(second.url in text for text in status["problems"]),
                  f"the status says it: {status['problems']}")
         need(error_of(gateway, "Snapshot", probe="offcpu", filter={"hosts": sorted(where["second"])[:1]},

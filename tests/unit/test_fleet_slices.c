@@ -127,6 +127,29 @@ static void too_many_slices_are_refused(void **state)
 	free(slices.v);
 }
 
+/* A question that is refused learns the limit and what to ask, and the status counts it. */
+static void limits_are_named_and_counted(void **state)
+{
+	struct arena *arena = arena_new();
+	struct fleet_limits limits = { .answers = 2 };
+	struct wire_limits list;
+	struct wire_error error;
+
+	assert_int_equal(fleet_limit_refuse(&limits, FLEET_HEADERS, "range", &error), -E2BIG);
+	assert_int_equal(error.code, ERROR_NOT_SUPPORTED);
+	assert_string_equal(error.message, "more than 200000 windows of hosts for one answer: ask "
+					   "for a shorter range or for fewer hosts");
+	wire_error_clear(&error);
+	assert_int_equal(fleet_limits_list(&limits, arena, &list), 0);
+	assert_int_equal(list.n, FLEET_LIMITS);
+	for (enum fleet_limit i = 0; i < FLEET_LIMITS; i++) {
+		assert_true(list.v[i].value > 0);
+		assert_int_equal(list.v[i].hits, i == FLEET_HEADERS);
+		assert_int_equal(list.v[i].used, i == FLEET_ANSWERS ? 2 : 0);
+	}
+	arena_free(arena);
+}
+
 /* Rows of an overview by process, of which the last one is idle. */
 static void the_first_of_each_part_are_marked(void **state)
 {
@@ -172,6 +195,7 @@ int main(void)
 		cmocka_unit_test(slices_of_two_hosts_have_a_window_of_each),
 		cmocka_unit_test(a_gap_is_in_the_slice_after_it),
 		cmocka_unit_test(too_many_slices_are_refused),
+		cmocka_unit_test(limits_are_named_and_counted),
 		cmocka_unit_test(the_first_of_each_part_are_marked),
 	};
 
