@@ -342,10 +342,7 @@ def test_lies(directory):
         asked = {"since_ns": windows[0][0], "until_ns": windows[-1][1], "idle": True, "filter": {"hosts": [HOST]}}
         with Gateway(fleet) as gateway:
             first, rows = gateway.ask(**asked)
-            columns = ", ".join(row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows"))
-            values = re.sub(r"\battempt\b", "attempt + 1", columns)
-            fleet.query(f"INSERT INTO stackd.rows ({columns}) SELECT {values} FROM stackd.rows "
-                        f"WHERE start >= {windows[3][0]} AND start < {windows[9][0]}")
+            send_again(fleet, windows[3][0], windows[9][0])
             twice, again = gateway.ask(**asked)
             need([row_of(row, True) for row in rows] == [row_of(row, True) for row in again],
                  "windows that were sent twice change no row")
@@ -423,8 +420,29 @@ def check_missing(fleet, second):
                       since_ns=windows[0][0], until_ns=windows[-1][1]) == "io.stackd.NoData", "no host of the shard")
 
 
+def run_queries(fleet, texts):
+    """Returns the rows of each ready query, by its file."""
+    found = {}
+    for path in sorted(glob.glob(f"{SQL}/query-*.sql")):
+        with open(path, encoding="utf-8") as file:
+            sql = "\n".join(line for line in file.read().splitlines() if not line.startswith("--"))
+        for name, value in texts.items():
+            sql = sql.replace(name, str(value))
+        need("@" not in sql, f"{path}: all names have values")
+        found[os.path.basename(path)] = sorted(fleet.query(sql))
+    return found
+
+
+def send_again(fleet, since, until):
+    """Makes the windows of a time be there twice, as after an insert whose answer was lost."""
+    columns = ", ".join(row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows"))
+    values = re.sub(r"\battempt\b", "attempt + 1", columns)
+    fleet.query(f"INSERT INTO stackd.rows ({columns}) SELECT {values} FROM stackd.rows "
+                f"WHERE start >= {since} AND start < {until}")
+
+
 def test_queries(directory):
-    """Each ready query of fleet/sql runs, and finds what is there."""
+    """Each ready query of fleet/sql runs, and finds what is there, also of windows that were sent twice."""
     with Fleet(directory, 60, STORE_SHIFT="-600") as fleet:
         fleet.run("schema", "--apply")
         for name in ("a1", "a2", "odd"):
@@ -433,14 +451,7 @@ def test_queries(directory):
         _, units = ask(fleet.daemon, since_ns=windows[0][0], until_ns=windows[-1][1], by="unit")
         texts = {"@DATABASE@": "stackd", "@SINCE@": windows[0][0], "@UNTIL@": windows[-1][1],
                  "@BEFORE@": windows[0][0], "@DEPLOY@": windows[len(windows) // 2][0]}
-        found = {}
-        for path in sorted(glob.glob(f"{SQL}/query-*.sql")):
-            with open(path, encoding="utf-8") as file:
-                sql = "\n".join(line for line in file.read().splitlines() if not line.startswith("--"))
-            for name, value in texts.items():
-                sql = sql.replace(name, str(value))
-            need("@" not in sql, f"{path}: all names have values")
-            found[os.path.basename(path)] = fleet.query(sql)
+        found = run_queries(fleet, texts)
         need(len(found) == 4 and all(found.values()), f"each query finds something: {found}")
         top = {test_fleet.text_of(row[0]): int(row[1]) for row in found["query-waits-by-unit.sql"]}
         own = collections.Counter()
@@ -449,6 +460,9 @@ def test_queries(directory):
         need(top == {unit: 3 * ns for unit, ns in own.items() if ns},
              f"the waits by unit are those of stackctl, three times: {top}, {own}")
         need({row[0] for row in found["query-run-queue-by-host.sql"]} == {"a1", "a2", "odd"}, "a row for each host")
+        send_again(fleet, windows[3][0], windows[9][0])
+        again = run_queries(fleet, texts)
+        need(found == again, f"windows that were sent twice count once: {found} {again}")
         print({name: len(rows) for name, rows in found.items()})
 
 
