@@ -52,7 +52,7 @@ static size_t set_numbers(struct diff *diff, const struct wire_row *row, bool ma
 	size_t n, number;
 
 	path_fill(&diff->path, diff->view, row,
-		  PATH_COMM | PATH_WAKER | (diff->has_ids ? PATH_IDS : 0));
+		  PATH_COMM | PATH_WAKER | PATH_POOL | (diff->has_ids ? PATH_IDS : 0));
 	n = diff->path.n;
 	if (array_reserve(diff->numbers, diff->numbers_capacity, n) < 0)
 		must(NULL);

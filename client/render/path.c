@@ -10,6 +10,7 @@
 #include "client/render/iolat.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "common/pool_name.h"
 
 static void path_clear(struct path *path)
 {
@@ -94,8 +95,15 @@ static void add_name(struct path *path, const struct wire_row *row, unsigned par
 	bool has_tid = row->tid != WIRE_ABSENT;
 	int64_t id = has_tid ? row->tid : row->process.pid;
 
-	if (row->key || !(parts & PATH_IDS) || id <= 0) {
-		path_add(path, row->key ? row->key : row->comm);
+	if (row->key) {
+		path_add(path, row->key);
+		return;
+	}
+	if (!(parts & PATH_IDS) || id <= 0) {
+		name = must(strdup(row->comm ? row->comm : ""));
+		if (parts & PATH_POOL)
+			pool_name(row->comm ? row->comm : "", name, strlen(name) + 1);
+		path_add(path, name);
 		return;
 	}
 	if (asprintf(&name, "%s (%s %" PRId64 ")", row->comm, has_tid ? "thread" : "pid", id) < 0)

@@ -36,6 +36,8 @@ enum path_parts {
 	PATH_COMM = 1 << 0,  /* first, the name of the process or what else the row stands for */
 	PATH_WAKER = 1 << 1, /* at the end, what woke the thread, as in folded stacks */
 	PATH_IDS = 1 << 2,   /* with PATH_COMM: the id of the thread, or of the process */
+	/* with PATH_COMM: one name for threads whose names differ in digits only, but with ids */
+	PATH_POOL = 1 << 3,
 };
 
 /*

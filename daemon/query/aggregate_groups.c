@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/pool_name.h"
 #include "daemon/base/hash.h"
 #include "daemon/window/idle_wait.h"
 #include "daemon/window/reason_find.h"
@@ -193,7 +194,7 @@ static uint64_t line_waker_id(const struct window_waker *waker)
 	const struct window_link *link = &waker->links[0];
 	char name[COMM_LEN + 1] = {};
 
-	group_pool_name(link->comm, name, COMM_LEN);
+	pool_name(link->comm, name, COMM_LEN);
 	return hash64_string(HASH64_SEED + 1 + link->context, name);
 }
 
@@ -215,7 +216,7 @@ static void key_init_line(struct aggregate *aggregate, const struct aggregate_it
 	if (strncmp(comm, process->comm, COMM_LEN) == 0 && !process->is_kernel)
 		memcpy(key->comm, comm, strnlen(comm, COMM_LEN));
 	else
-		group_pool_name(comm, key->comm, COMM_LEN);
+		pool_name(comm, key->comm, COMM_LEN);
 	if (item->has_reason)
 		key->state |= (uint64_t)(item->reason + 1) << KEY_REASON_SHIFT;
 	if (item->waker)
@@ -541,7 +542,7 @@ static void group_set_waker(struct aggregate *aggregate, struct aggregate_group 
 		group->waker->kernel = group->waker->user = NULL;
 		memset(&group->waker->links[1], 0,
 		       sizeof(group->waker->links) - sizeof(group->waker->links[0]));
-		group_pool_name(waker->links[0].comm, group->waker->links[0].comm, COMM_LEN);
+		pool_name(waker->links[0].comm, group->waker->links[0].comm, COMM_LEN);
 		return;
 	}
 	group->waker->kernel = aggregate->filter->drops_kernel ? NULL : stack_ref(waker->kernel);

@@ -23,21 +23,6 @@ enum group_by group_by_parse(const char *text)
 	return GROUP_BY_NONE;
 }
 
-void group_pool_name(const char *comm, char *name_out, size_t size)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i + 1 < size && comm[i]; i++) {
-		bool is_digit = comm[i] >= '0' && comm[i] <= '9';
-
-		if (!is_digit)
-			name_out[n++] = comm[i];
-		else if (!n || name_out[n - 1] != '*')
-			name_out[n++] = '*';
-	}
-	name_out[n] = '\0';
-}
-
 /*
  * True for a function of the scheduler. Such functions are the innermost ones of every wait in the
  * kernel, so grouping by them would say nothing.

@@ -35,9 +35,6 @@ enum { GROUP_FRAMES = 32 };
 /* Returns the value that the word `text` stands for; GROUP_BY_NONE for NULL and for other words. */
 enum group_by group_by_parse(const char *text);
 
-/* Copies a thread's name, of at most `size` bytes, with "*" in place of each run of digits. */
-void group_pool_name(const char *comm, char *name_out, size_t size);
-
 /* True if the groups are named after the cgroup of the process, or after a part of it. */
 bool group_by_is_of_cgroup(enum group_by by);
 

@@ -8,6 +8,7 @@
 
 #include "common/arena.h"
 #include "common/base.h"
+#include "common/pool_name.h"
 #include "common/text.h"
 #include "common/wait_reason.h"
 #include "daemon/query/own_process.h"
@@ -407,7 +408,7 @@ static int group_set_line(const struct groups *groups, struct group *group)
 	group->name = "";
 	if (strcmp(group->comm, group->pcomm) == 0 && !group->kernel)
 		return 0;
-	group_pool_name(group->comm, comm, COMM_LEN);
+	pool_name(group->comm, comm, COMM_LEN);
 	group->comm = arena_strdup(groups->arena, comm);
 	return group->comm ? 0 : -ENOMEM;
 }

@@ -282,6 +282,22 @@ static void test_json(void **state)
 	free(text);
 }
 
+/* Threads of a pool are one row, as in rows by thread name: most of them live in one range only. */
+static void test_pools(void **state)
+{
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	answer_add(&base, "kworker/0:1", 4000);
+	answer_add(&base, "kworker/1:12", 3000);
+	answer_add(&new, "kworker/7:3", 9000);
+	text = printed(diff_print_folded, (struct view){ 0 }, &base, &new);
+	assert_string_equal(text, "kworker/*:* 7 9\n");
+	free(text);
+}
+
 /* The values of calls are how many there were. */
 static void test_calls(void **state)
 {
@@ -305,7 +321,8 @@ int main(void)
 		cmocka_unit_test(test_change), cmocka_unit_test(test_scale),
 		cmocka_unit_test(test_large),  cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_json),   cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_json),   cmocka_unit_test(test_pools),
+		cmocka_unit_test(test_calls),
 	};
 
 	setenv("TZ", "UTC", 1);

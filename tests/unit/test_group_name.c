@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "common/base.h"
+#include "common/pool_name.h"
 #include "daemon/query/group_name.h"
 
 static struct frame schedule = { .kind = FRAME_KERNEL, .name = (char *)"__schedule" };
@@ -53,7 +54,7 @@ static void check_pool(const char *comm, const char *pool)
 {
 	char name[16];
 
-	group_pool_name(comm, name, sizeof(name));
+	pool_name(comm, name, sizeof(name));
 	assert_string_equal(name, pool);
 }
 
