@@ -7,6 +7,7 @@
 #include "client/base/term.h"
 #include "client/render/comments.h"
 #include "client/render/coverage.h"
+#include "client/render/lines.h"
 #include "client/report/internal.h"
 #include "common/array.h"
 #include "common/base.h"
@@ -91,11 +92,13 @@ uint32_t report_rest_node(struct report_data *data)
 	return add_node(data, REPORT_NONE, REPORT_PSEUDO, add_string(data, REST_NAME), 0);
 }
 
-uint32_t report_row_node(struct report_data *data, const struct wire_row *row)
+uint32_t report_row_node(struct report_data *data, const struct wire_row *row,
+			 uint32_t *function_out)
 {
+	_cleanup_(freep) char *function = row_function(&data->view, row);
 	uint32_t node = REPORT_NONE;
 
-	path_fill(&data->path, &data->view, row, PATH_COMM);
+	path_fill(&data->path, &data->view, row, PATH_COMM | PATH_POOL);
 	for (size_t i = 0; i < data->path.n; i++) {
 		const struct path_frame *frame = &data->path.v[i];
 		enum report_frame_kind kind = i == 0		 ? REPORT_PROCESS
@@ -105,6 +108,7 @@ uint32_t report_row_node(struct report_data *data, const struct wire_row *row)
 		node = add_node(data, node, kind, add_string(data, frame->name),
 				report_string(data, frame->module));
 	}
+	*function_out = add_string(data, function ? function : data->path.v[data->path.n - 1].name);
 	return node;
 }
 
@@ -311,12 +315,15 @@ static void trim_waits(struct report_data *data)
 	data->n_waits = n;
 }
 
-/* Adds the longest wait of a row, unless a filter of lengths left no wait whose end is known. */
+/*
+ * Adds the longest wait of a row, unless its end is absent because a filter of lengths left no wait
+ * whose length is known.
+ */
 static void add_wait(struct report_data *data, const struct wire_row *row, uint32_t key)
 {
 	bool is_open = row->max_end == WIRE_ABSENT;
 
-	if (is_open && row->open <= 0)
+	if (is_open && (row->open <= 0 || data->is_of_lengths))
 		return;
 	if (row->idle || row->max_ns <= 0 || row->max_tid == WIRE_ABSENT)
 		return;
@@ -346,9 +353,11 @@ static void push_row(struct report_data *data, const struct report_row *row)
 
 static void add_row(struct report_data *data, enum report_probe probe, const struct wire_row *row)
 {
+	uint32_t function, node = report_row_node(data, row, &function);
 	const struct report_key key = {
 		.probe = probe,
-		.node = report_row_node(data, row),
+		.node = node,
+		.function = function,
 		.process = row_process(data, row),
 		.state = report_string(data, row->state),
 		.reason = report_string(data, row->reason),
@@ -416,6 +425,7 @@ void report_data_end_answer(struct report_data *data, enum report_probe probe,
 	column->unsent[probe][0] += row.blocked;
 	column->unsent[probe][1] += row.runnable;
 	key.node = report_rest_node(data);
+	key.function = add_string(data, REST_NAME);
 	row.key = (uint32_t)intern_add(data->keys, &key, sizeof key, NULL);
 	push_row(data, &row);
 }

@@ -57,6 +57,7 @@ struct report_column {
 struct report_key {
 	uint32_t probe;
 	uint32_t node;		/* the innermost frame, a node of the tree of stacks */
+	uint32_t function;	/* number of a string: what the row is where rows are by function */
 	uint32_t process;	/* REPORT_NONE: several */
 	uint32_t state, reason; /* numbers of strings */
 	uint32_t is_idle;
@@ -108,7 +109,8 @@ struct report_wait {
 
 /* A wait that had not ended at the end of the range. */
 struct report_open {
-	uint32_t node, comm, state, reason, object, holders_unknown; /* REPORT_NONE: not known */
+	/* REPORT_NONE: not known */
+	uint32_t node, function, comm, state, reason, object, holders_unknown;
 	int64_t pid, tid, length;
 	int64_t holders_more;
 	bool is_deadlock, is_in_doubt;
@@ -130,6 +132,8 @@ struct report_text {
 struct report_data {
 	struct view view;
 	int64_t asked_start; /* ns since 1970 */
+	/* a filter selects waits by length: one whose end is absent may be over, and longer */
+	bool is_of_lengths;
 	struct path path;
 	struct intern *strings, *frames, *nodes, *processes, *keys, *latency_keys;
 	struct intern *gaps, *notes, *loss_keys;

@@ -87,6 +87,7 @@ static void use_key(struct writer *w, uint32_t number)
 		return;
 	w->keys.v[number] = 1;
 	use_nodes(w, key->node);
+	use(&w->strings, key->function);
 	use(&w->strings, key->state);
 	use(&w->strings, key->reason);
 	if (key->process == REPORT_NONE)
@@ -117,8 +118,8 @@ static void use_all(struct writer *w, const bool *is_kept)
 	}
 	for (size_t i = 0; i < data->n_open; i++) {
 		const struct report_open *open = &data->open[i];
-		const uint32_t used[] = { open->comm, open->state, open->reason, open->object,
-					  open->holders_unknown };
+		const uint32_t used[] = { open->comm,	open->state,	       open->reason,
+					  open->object, open->holders_unknown, open->function };
 
 		use_nodes(w, open->node);
 		for (size_t j = 0; j < ARRAY_SIZE(used); j++)
@@ -187,7 +188,7 @@ static void put_sets(struct writer *w)
 	PUT_SET(w, "keys", data->keys, &w->keys, struct report_key, key, key->probe,
 		place(&w->nodes, key->node), place(&w->processes, key->process),
 		place(&w->strings, key->state), place(&w->strings, key->reason), key->is_idle,
-		key->is_estimated);
+		key->is_estimated, place(&w->strings, key->function));
 }
 
 static void put_columns(struct writer *w)
@@ -326,7 +327,8 @@ static void put_open(struct writer *w)
 				      place(&w->strings, o->holders_unknown),
 				      o->holders_more,
 				      o->is_deadlock,
-				      o->is_in_doubt };
+				      o->is_in_doubt,
+				      place(&w->strings, o->function) };
 
 		fputs(i ? ",\n[" : "[", w->out);
 		put_numbers(w, v, ARRAY_SIZE(v), true);

@@ -11,7 +11,7 @@ const model = (() => {
 	const ROOT = -1; /* the parent of the outermost frames */
 
 	/* Members of the records in the page, as json.c prints them. */
-	const COLUMN = 19, ROW = 5, KEY = 7, PROCESS = 5, WAIT = 6;
+	const COLUMN = 19, ROW = 5, KEY = 8, PROCESS = 5, WAIT = 6;
 
 	function readColumns(v) {
 		const columns = [];
@@ -63,7 +63,7 @@ const model = (() => {
 		data.nodes.push(-1, data.frames.length / 3);
 		data.frames.push(3, name, 0);
 		for (let k = 0; k < 4; k++)
-			data.keys.push(k & 1, data.nodes.length / 2 - 1, -1, 0, 0, k >> 1, 0);
+			data.keys.push(k & 1, data.nodes.length / 2 - 1, -1, 0, 0, k >> 1, 0, name);
 	}
 
 	/* Returns the model of the page's data. */
@@ -78,7 +78,7 @@ const model = (() => {
 			keyProbe: every(data.keys, KEY, 0), keyNode: every(data.keys, KEY, 1),
 			keyProcess: every(data.keys, KEY, 2), keyState: every(data.keys, KEY, 3),
 			keyReason: every(data.keys, KEY, 4), keyIdle: every(data.keys, KEY, 5),
-			keyEstimated: every(data.keys, KEY, 6),
+			keyEstimated: every(data.keys, KEY, 6), keyFunction: every(data.keys, KEY, 7),
 		};
 		m.rows = data.rows.map((v) => {
 			for (let i = 0; i < v.length; i += ROW)
@@ -240,23 +240,6 @@ const model = (() => {
 		return { hits, time, count };
 	}
 
-	/* Files whose functions only pass a wait on: it is the caller that waits. */
-	const PASSING = /(^|\/)(ld-linux[^/]*|libc|libpthread|libm|libuv|libgcc_s|libstdc\+\+)(-[\d.]+)?\.so/;
-
-	/* Returns the node of the function that a stack is best known by. */
-	function ownFrame(m, node) {
-		let user = ROOT;
-		for (let i = node; i !== ROOT; i = m.parent[i]) {
-			if (kind(m, i) !== 'user')
-				continue;
-			if (user === ROOT)
-				user = i;
-			if (!PASSING.test(module_(m, i)) && name(m, i) !== '[unknown]')
-				return i;
-		}
-		return user === ROOT ? node : user;
-	}
-
 	function processOf(m, k) {
 		const p = m.keyProcess[k];
 		if (p < 0)
@@ -286,7 +269,7 @@ const model = (() => {
 		if (by === 'process')
 			return m.keyProcess[k];
 		if (by === 'function')
-			return m.frameName[m.frame[ownFrame(m, node)]];
+			return m.keyFunction[k];
 		if (by === 'comm')
 			return m.frameName[m.frame[commOf(m, node)]];
 		return isCompared ? node : node * (m.data.processes.length / PROCESS + 1) + m.keyProcess[k] + 1;
@@ -468,7 +451,7 @@ const model = (() => {
 	}
 
 	return {
-		PROBES, ROOT, read, name, module: module_, kind, path, sum, totals, layout, search, ownFrame,
+		PROBES, ROOT, read, name, module: module_, kind, path, sum, totals, layout, search,
 		processOf, commOf, table, byReason, byOperation, fold, latencyKinds, heat, columnsOf, lanes,
 		duration, share, valueOf,
 	};

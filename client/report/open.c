@@ -41,10 +41,13 @@ static uint32_t *holder_strings(struct report_data *data, const struct wire_hold
 
 static void add_open(struct report_data *data, const struct wire_row *row)
 {
+	uint32_t function, node = report_row_node(data, row, &function);
+
 	if (array_reserve(data->open, data->open_capacity, data->n_open + 1) < 0)
 		must(NULL);
 	data->open[data->n_open++] = (struct report_open){
-		.node = report_row_node(data, row),
+		.node = node,
+		.function = function,
 		.comm = report_string(data, row->comm),
 		.state = report_string(data, row->state),
 		.reason = report_string(data, row->reason),

@@ -283,7 +283,7 @@
 		const who = process && (state.by === 'process' || (state.by === 'stack' && !state.b)) ?
 			`${model.name(m, model.commOf(m, node))} (pid ${process.pid})` : model.name(m, model.commOf(m, node));
 		return { node, who, why: isOnCpu ? 'runs' : m.reasonOf(m.strings[m.keyReason[k]]),
-			where: model.name(m, model.ownFrame(m, node)) };
+			where: m.strings[m.keyFunction[k]] };
 	}
 
 	function cellsOf(g) {
@@ -401,10 +401,10 @@
 			return;
 		row($('waits'), [['lasted', 'n'], ['began'], ['thread'], ['waited for'], ['function']], true);
 		for (const wait of rows) {
-			const node = m.keyNode[wait.key], process = model.processOf(m, wait.key);
+			const process = model.processOf(m, wait.key);
 			const tr = row($('waits'), [[model.duration(wait.length) + (wait.isOpen ? ', not over' : ''), 'n'],
 				[clockText(wait.start, 1e8)], [`${wait.comm} (pid ${process ? process.pid : '?'}, thread ${wait.tid})`, 't'],
-				[wait.what, 't'], [model.name(m, model.ownFrame(m, node)), 'f']]);
+				[wait.what, 't'], [m.strings[m.keyFunction[wait.key]], 'f']]);
 			pick(tr, { key: wait.key });
 		}
 	}
@@ -420,11 +420,11 @@
 		row(table, [['for', 'n'], ['state'], ['thread'], ['waits for'], ['held by'], ['function']], true);
 		for (const o of d.open) {
 			const held = make('span');
-			for (const i of o[12])
+			for (const i of o[13])
 				held.append(make('div', strings[i]));
 			if (o[9] > 0)
 				held.append(make('div', `and ${o[9]} more`));
-			for (const i of o[13])
+			for (const i of o[14])
 				held.append(make('div', `\u2192 ${strings[i]}`));
 			if (o[10])
 				held.append(make('div', 'a deadlock', 'more'));
@@ -433,7 +433,7 @@
 			const object = o[7] ? ` ${strings[o[7]]}` : '';
 			row(table, [[model.duration(o[4]) + (o[11] ? ', in doubt' : ''), 'n'], [strings[o[5]]],
 				[`${strings[o[1]]} (pid ${o[2]}, thread ${o[3]})`, 't'], [m.reasonOf(strings[o[6]]) + object, 't'],
-				[held, 't'], [model.name(m, model.ownFrame(m, o[0])), 'f']]);
+				[held, 't'], [strings[o[12]], 'f']]);
 		}
 	}
 

@@ -134,6 +134,7 @@ static enum exit_code ask_open(struct gathering *g, struct snapshot_request *req
 	r->top = REPORT_OPEN_MAX;
 	r->idle = WIRE_BOOL_ABSENT;
 	r->fold_own = WIRE_BOOL_ABSENT;
+	r->groups = WIRE_BOOL_ABSENT;
 	if (is_now) {
 		r->since_ns = r->until_ns = WIRE_ABSENT;
 		r->window_ns = NS_PER_S;
@@ -212,6 +213,7 @@ static int prepare(struct options *options, struct snapshot_request *request,
 	request->request.since_ns = span->since_ns;
 	request->request.until_ns = span->until_ns;
 	request->request.idle = 1;
+	request->request.groups = 1;
 	return r;
 }
 
@@ -385,6 +387,8 @@ enum exit_code cmd_report(struct options *options)
 	}
 	view = snapshot_view(options, stdout);
 	report_data_init(&data, &view, g.span.since_ns);
+	data.is_of_lengths =
+		options->min_block_ns != WIRE_ABSENT || options->max_block_ns != WIRE_ABSENT;
 	code = gather(&g, &request, is_now);
 	if (code == EXIT_CODE_OK && data.n_columns == 0) {
 		print_message("no data in the range%s%s", data.missing[0] ? ": " : "",

@@ -31,6 +31,8 @@ function ofPage(path) {
 	});
 	out.table = model.table(m, whole, null, 'all', 'stack', true).map((g) => ({
 		value: g.value, path: model.path(m, m.keyNode[g.key]).map((node) => model.name(m, node)) }));
+	out.functions = model.table(m, whole, null, 'all', 'function', true).map((g) =>
+		[m.strings[m.keyFunction[g.key]], g.value]);
 	out.change = model.table(m, whole, half, 'all', 'stack', true).reduce((sum, g) => sum + g.value - g.before, 0);
 	out.reasons = model.byReason(m).map((one) => [one.name, one.total]);
 	out.latencies = model.latencyKinds(m);
@@ -60,7 +62,7 @@ function madeData(n) {
 			data.nodes.push(parent, random(2000));
 			parent = data.nodes.length / 2 - 1;
 		}
-		data.keys.push(i % 5 ? 0 : 1, parent, 0, 0, 0, 0, 0);
+		data.keys.push(i % 5 ? 0 : 1, parent, 0, 0, 0, 0, 0, 0);
 		const time = 1000 + random(1e6);
 		data.rows[0].push(i, time, i % 5 ? 7 : 0, 1, time);
 		if (i !== 3)

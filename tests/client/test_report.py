@@ -184,6 +184,30 @@ class Report(Recorder):
                    if r["reason"] == "pipe" and not r["idle"])
         self.assertEqual(reasons["pipe"], want)
 
+    def test_functions(self):
+        """Rows are by the function that the daemon names; where it names none, by the client's rule."""
+        self.make = lambda n: [row("db", n, reason="flock", function="db_lock"), row("web", n, reason="pipe")]
+        functions = dict(self.computed()["functions"])
+        wanted = sum(row("db", n)["total_ns"] for n in self.numbers())
+        self.assertEqual(functions["db_lock"], wanted)
+        self.assertEqual(functions["web"], wanted)
+
+    def test_pools(self):
+        """Threads whose names differ in digits only are one in the tree, as in rows by thread name."""
+        self.make = lambda n: [row(f"worker-{n}", n, reason="flock")]
+        nodes = self.computed()["nodes"]
+        self.assertEqual(nodes["worker-*"], sum(row("db", n)["total_ns"] for n in self.numbers()))
+
+    def test_waits_without_an_end(self):
+        """A wait without an end has not ended; with a filter of lengths it may have, so it is left out."""
+        open_wait = row("db", 1, reason="flock", open=1, max_tid=5)
+        del open_wait["max_end"]
+        self.make = lambda n: [open_wait, row("web", n, reason="pipe", max_tid=6)]
+        waits = self.data_of(self.page())["waits"]
+        self.assertEqual({(waits[i + 2], waits[i + 5]) for i in range(0, len(waits), 6)}, {(5, 1), (6, 0)})
+        waits = self.data_of(self.page("--min-block-time", "5"))["waits"]
+        self.assertEqual({(waits[i + 2], waits[i + 5]) for i in range(0, len(waits), 6)}, {(6, 0)})
+
     def test_latencies(self):
         out = self.computed()
         wanted = sum(2 + n for n in self.numbers()) * len(ROWS)
