@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Writes a JSON Schema of the interface: schema.py OUT.json FILE.varlink. A type T is $defs/T; the reply
 of a method M is $defs/M, so that {"$ref": "io.stackd.schema.json#/$defs/Snapshot"} is one answer. Members that
-the definition does not have are allowed, as later versions may add some."""
+the definition does not have are allowed, as later versions may add some. The documents that stackctl makes
+itself are OverviewDocument (snapshot without a probe) and Diff."""
 import json
 import os
 import sys
@@ -14,9 +15,46 @@ BASES = {"string": {"type": "string"}, "int": {"type": "integer"}, "bool": {"typ
          "object": {"type": "object"}}
 
 
+INTEGER, BOOLEAN, STRING = BASES["int"], BASES["bool"], BASES["string"]
+
+
+def list_of(items):
+    return {"type": "array", "items": items}
+
+
+def reference(name):
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def document(description, **members):
+    """Returns a type whose members are all there."""
+    return {"description": description, "type": "object", "properties": members, "required": [*members]}
+
+
+def documents():
+    """Returns the types of the documents that stackctl makes itself: client/render/json.c, diff_data.c."""
+    answer_or_null = {"anyOf": [reference("Overview"), {"type": "null"}]}
+    figures = {name: INTEGER for name in ("change", "base", "scaled_base", "new", "base_count", "new_count")}
+    figures["estimated"] = BOOLEAN
+    numbers = {name: INTEGER for name in ("start_ns", "end_ns", "covered_ns", "asked_ns", "asked_covered_ns",
+                                          "windows", "idle_ns", "total")}
+    return {
+        "OverviewDocument": document("Where time went: the answers to one Overview.",
+                                     waits=reference("Overview"), samples=answer_or_null, io=answer_or_null),
+        "DiffSide": document("One of two ranges or sessions that are compared.", **numbers, complete=BOOLEAN,
+                             missing=list_of(STRING)),
+        "DiffRow": document("A stack, the thread first, in both.", stack=list_of(STRING), **figures),
+        "DiffRest": document("The rows that are not listed.", rows=INTEGER, **figures),
+        "Diff": document("What changed.", version=STRING, probe=STRING,
+                         unit={"enum": ["nanoseconds", "count"]}, base=reference("DiffSide"),
+                         new=reference("DiffSide"), scaled_total=INTEGER, change=INTEGER, overlap_ns=INTEGER,
+                         others=INTEGER, rows=list_of(reference("DiffRow")), rest=reference("DiffRest")),
+    }
+
+
 def schema_of(field):
-    base = BASES.get(field.base) or {"$ref": f"#/$defs/{field.base}"}
-    return {"type": "array", "items": base} if field.is_list else dict(base)
+    base = BASES.get(field.base) or reference(field.base)
+    return list_of(base) if field.is_list else dict(base)
 
 
 def object_of(record):
@@ -44,6 +82,7 @@ def main():
     for name, record in [*types.items(), *replies.items()]:
         # A type and a reply may have one name: the reply is then NAMEReply.
         definitions[f"{name}Reply" if name in definitions else name] = object_of(record)
+    definitions.update(documents())
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": os.path.basename(out),

@@ -42,9 +42,22 @@ for probe in PROBES:
 for verb in ("status", "probes", "sessions", "windows"):
     check(verb.capitalize(), daemon.ctl_json(verb), verb)
 for probe in PROBES:
-    for words in ((), ("--by", "process")):
+    for words in (("-n", "30"), ("--by", "process", "-n", "30")):
         check("Snapshot", daemon.ctl_json("snapshot", probe, *words), f"{probe} {' '.join(words)}")
 check("Snapshot", daemon.ctl_json("stuck"), "stuck")
+check("OverviewDocument", daemon.ctl_json("snapshot", "-n", "5"), "snapshot without a probe")
+slices = daemon.ctl_json("snapshot", "offcpu", "--each", "window", "--window", "10s", "-n", "5")
+h.check(len(slices) > 0, "there are slices")
+for one in slices:
+    check("Snapshot", one, "one of --each")
+ranges = daemon.ctl_json("snapshot", "offcpu", "--range", "-20s..", "--range", "-30s..", "-n", "5")
+h.check(len(ranges) == 2, f"there are two ranges: {len(ranges)}")
+for one in ranges:
+    check("Snapshot", one, "one of --range")
+first, second, third = (f"@{daemon.cut() / h.NS_PER_S:.9f}" for _ in range(3))
+change = daemon.ctl_json("diff", "offcpu", "--since", second, "--until", third, "--base", f"{first}..{second}", "-n", "20")
+h.check(len(change["rows"]) > 0, "there are changes")
+check("Diff", change, "diff")
 answer = daemon.ctl_json("snapshot", "offcpu")
 h.check(len(answer["rows"]) > 0, "there are rows")
 # A test that cannot fail is none: a member of another type, and one that is missing.
