@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "common/own_function.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "common/base.h"
@@ -29,6 +28,18 @@ static bool is_any(const char *text, const char *const *words, size_t n)
 bool function_is_nameless(const char *name)
 {
 	return !name || strstr(name, "+fn_");
+}
+
+size_t function_name_len(const char *name)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+	size_t n = strcspn(name, ".(");
+
+	while (strncmp(name + n, anonymous, strlen(anonymous)) == 0) {
+		n += strlen(anonymous);
+		n += strcspn(name + n, ".(");
+	}
+	return n;
 }
 
 bool function_is_libc_helper(const char *name)

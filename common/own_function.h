@@ -9,6 +9,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The origin of a function; the greater the value, the more the function says about a program. */
 enum function_origin {
@@ -29,6 +30,13 @@ enum function_origin function_origin(const char *name, const char *module);
  * that the daemon makes up for it.
  */
 bool function_is_nameless(const char *name);
+
+/*
+ * Returns the length of a function's name without what may follow it: the arguments of a C++
+ * function, or a suffix that the compiler appends, such as ".isra.0". Not for functions of Go,
+ * whose names have dots.
+ */
+size_t function_name_len(const char *name);
 
 /*
  * True if the name is that of a function of glibc or musl through which its functions for waiting

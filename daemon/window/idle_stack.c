@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "common/base.h"
 #include "common/own_function.h"
+
+/* The maximum number of functions between a wait and the one of runtime_waits that it is for. */
+enum { RUNTIME_ABOVE = 4 };
 
 static bool is_listed(char *const *functions, const char *name)
 {
@@ -38,6 +42,94 @@ static size_t helpers_skip(const struct stack *stack)
 	return i;
 }
 
+/*
+ * Functions of runtimes in which threads of their own, and threads that only sleep, wait. Names of
+ * C++ are without their arguments.
+ */
+static const char *const runtime_waits[] = {
+	/* Go: a thread without a goroutine to run, and those that the runtime keeps for itself */
+	"runtime.stopm",
+	"runtime.sysmon",
+	"runtime.templateThread",
+	"os/signal.signal_recv",
+	/* HotSpot, JDK 11 to 21: workers of the collectors, the compilers, and the like */
+	"GangWorker::loop",
+	"WorkerThread::run",
+	"G1ConcurrentRefineThread::run_service",
+	"G1ConcurrentRefineThread::wait_for_completed_buffers",
+	"G1ConcurrentMarkThread::run_service",
+	"G1ConcurrentMarkThread::wait_for_next_cycle",
+	"G1ConcurrentMarkThread::sleep_before_next_cycle",
+	"G1ServiceThread::sleep_before_next_cycle",
+	"G1ServiceThread::wait_for_task",
+	"os::signal_wait",
+	"signal_thread_entry",
+	"NMethodSweeper::sweeper_loop",
+	"NotificationThread::notification_thread_entry",
+	"ServiceThread::service_thread_entry",
+	"MonitorDeflationThread::monitor_deflation_thread_entry",
+	"JVM_WaitForReferencePendingList",
+	"CompileQueue::get",
+	"VMThread::wait_for_operation",
+	"VMThread::loop",
+	"WatcherThread::sleep",
+	"JavaThread::sleep",
+	/* node */
+	"node::inspector::(anonymous namespace)::StartIoThreadMain",
+	/* Tokio: the workers, one of which waits for timers, and the threads for blocking calls */
+	"tokio::runtime::scheduler::multi_thread::park::Parker::park",
+	"tokio::runtime::scheduler::multi_thread::park::Inner::park",
+	"tokio::runtime::scheduler::multi_thread::worker::Context::park_timeout",
+	"tokio::runtime::park::ParkThread::park",
+	"tokio::runtime::park::ParkThread::park_timeout",
+	"tokio::runtime::thread_pool::park::Inner::park",
+	"tokio::runtime::thread_pool::worker::Context::park_timeout",
+	"tokio::runtime::blocking::pool::Inner::run",
+};
+
+/* True if the name is this word, but for arguments, and for the < and > of a type of Rust. */
+static bool is_function(const char *name, const char *word)
+{
+	for (; *word; name++) {
+		if (*name == '<' || *name == '>')
+			continue;
+		if (*name != *word)
+			return false;
+		word++;
+	}
+	return *name == '\0' || *name == '(' || *name == '.';
+}
+
+static bool is_runtime_wait(const char *name)
+{
+	for (size_t i = 0; name && i < ARRAY_SIZE(runtime_waits); i++)
+		if (is_function(name, runtime_waits[i]))
+			return true;
+	return false;
+}
+
+/*
+ * True if the stack is that of a thread that waits in one of runtime_waits. The function must be
+ * near to the wait: some of them also call what the thread works on.
+ */
+static bool waits_in_runtime(const struct stack *stack)
+{
+	const size_t least = helpers_skip(stack);
+	size_t i;
+
+	for (i = least; i < stack->n_frames && i <= least + RUNTIME_ABOVE; i++) {
+		const char *name = stack->frames[i]->name;
+
+		/* Go has stopped the world, maybe for long. */
+		if (name && strcmp(name, "runtime.gcstopm") == 0)
+			return false;
+	}
+	for (i = least; i < stack->n_frames && i <= least + RUNTIME_ABOVE; i++)
+		if (is_runtime_wait(stack->frames[i]->name))
+			return true;
+	return false;
+}
+
 /* True if the walk of the stack ended before the thread's first function, or may have. */
 static bool is_cut(const struct stack *stack)
 {
@@ -52,7 +144,11 @@ bool idle_stack(char *const *functions, const struct stack *stack)
 	for (i = 0; i < n; i++)
 		if (is_listed(functions, stack->frames[i]->name))
 			return true;
-	if (!stack->process || is_cut(stack))
+	if (!stack->process)
+		return false;
+	if (waits_in_runtime(stack))
+		return true;
+	if (is_cut(stack))
 		return false;
 	i = helpers_skip(stack);
 	return i > 0 && stack->n_frames - 1 - i <= IDLE_LOOP_MAX &&

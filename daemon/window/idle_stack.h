@@ -21,7 +21,8 @@ enum { IDLE_LOOP_MAX = 6 };
  * - one of them is the function that called libc's own functions for waiting, which are the
  *   innermost of a user stack, and there are at most IDLE_LOOP_MAX functions above it. Threads of
  *   pools call pthread_cond_wait in this way. A thread that calls it deeper in its stack may wait
- *   for a lock or for an answer.
+ *   for a lock or for an answer, or
+ * - the runtime of a language waits there in a thread of its own: Go, the JVM, node, Tokio.
  */
 bool idle_stack(char *const *functions, const struct stack *stack);
 

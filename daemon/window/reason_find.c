@@ -361,7 +361,7 @@ static void indexes_make(void)
  */
 static const struct row *row_find(const struct index *index, const char *name)
 {
-	const struct function wanted = { .name = name, .len = name ? strcspn(name, ".(") : 0 };
+	const struct function wanted = { .name = name, .len = name ? function_name_len(name) : 0 };
 	const struct function *found = NULL;
 
 	if (name)
@@ -478,10 +478,9 @@ static enum wait_reason lock_reason(const struct stack *stack)
 /* Returns the last part of the name of a method, such as "lock" of "Queue::lock(int)". */
 static const char *last_part(const char *name)
 {
-	const size_t len = strcspn(name, "(");
 	size_t i;
 
-	for (i = len; i > 2; i--)
+	for (i = function_name_len(name); i > 2; i--)
 		if (name[i - 1] == ':' && name[i - 2] == ':')
 			return name + i;
 	return name;

@@ -9,7 +9,7 @@
 #include "common/base.h"
 #include "daemon/window/idle_stack.h"
 
-enum { FRAMES = 16, LIBC = 1, LIBUV, PROGRAM };
+enum { FRAMES = 24, LIBC = 1, LIBUV, PROGRAM };
 
 static char poll_name[] = "poll", cond_name[] = "pthread_cond_wait", ep_name[] = "ep_poll";
 static char *const functions[] = { poll_name, cond_name, ep_name, NULL };
@@ -103,12 +103,58 @@ static void test_mutex_of_condition(void **state)
 	assert_false(is_idle(&other, 3));
 }
 
+/* Adds functions of a program, the innermost first, below those that is_idle() adds. */
+static bool is_idle_in(const char *const names[], size_t n, size_t above)
+{
+	struct fixture f = {};
+
+	for (size_t i = 0; i < n; i++)
+		add(&f, PROGRAM, names[i]);
+	return is_idle(&f, above);
+}
+
+/* Threads that a runtime keeps for itself are idle, unless they work on something. */
+static void test_runtimes(void **state)
+{
+	static const char *const stopm[] = { "runtime.futex.abi0", "runtime.futexsleep",
+					     "runtime.notesleep",  "runtime.mPark",
+					     "runtime.stopm",	   "runtime.findRunnable" };
+	static const char *const stopped[] = { "runtime.futex",	    "runtime.futexsleep",
+					       "runtime.notesleep", "runtime.stopm",
+					       "runtime.gcstopm",   "runtime.schedule" };
+	static const char *const locked[] = { "runtime.futex", "runtime.futexsleep",
+					      "runtime.notesleep", "runtime.stoplockedm" };
+	static const char *const worker[] = { "futex_wait", "sem_wait", "PosixSemaphore::wait()",
+					      "GangWorker::loop()" };
+	static const char *const task[] = { "futex_wait",	 "pthread_cond_wait",
+					    "wait(long)",	 "Monitor::wait(long)",
+					    "Barrier::enter()",	 "Task::work(int)",
+					    "GangWorker::loop()" };
+	static const char *const tokio[] = {
+		"syscall", "<std::sys::sync::condvar::futex::Condvar>::wait",
+		"<tokio::runtime::scheduler::multi_thread::park::Inner>::park"
+	};
+	static const char *const node[] = {
+		"futex_wait", "sem_wait",
+		"node::inspector::(anonymous namespace)::StartIoThreadMain(void*)"
+	};
+
+	assert_true(is_idle_in(stopm, ARRAY_SIZE(stopm), 12));
+	assert_false(is_idle_in(stopped, ARRAY_SIZE(stopped), 12));
+	assert_false(is_idle_in(locked, ARRAY_SIZE(locked), 12));
+	assert_true(is_idle_in(worker, ARRAY_SIZE(worker), 3));
+	assert_false(is_idle_in(task, ARRAY_SIZE(task), 3));
+	assert_true(is_idle_in(tokio, ARRAY_SIZE(tokio), 12));
+	assert_true(is_idle_in(node, ARRAY_SIZE(node), 3));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_innermost),
 		cmocka_unit_test(test_main_loop),
 		cmocka_unit_test(test_mutex_of_condition),
+		cmocka_unit_test(test_runtimes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
