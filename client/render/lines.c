@@ -139,6 +139,9 @@ char *row_function(const struct view *view, const struct wire_row *row)
 	struct view plain = { .is_short = view->is_short || view->page.cuts_names };
 	_cleanup_(freep) char *label = NULL;
 
+	/* Rows by function have it as their key. */
+	if (row->function && row->key && strcmp(row->function, row->key) == 0)
+		return NULL;
 	if (row->function)
 		return plain.is_short ? function_short(row->function) : name_escape(row->function);
 	if (user && user->frames.n > 0 &&

@@ -288,6 +288,7 @@ int aggregate_new_part(const struct timeline_list *list, size_t first, size_t en
 	aggregate->filter = filter;
 	aggregate->options = *options;
 	aggregate->needs_reasons = aggregate_needs_reasons(filter, options);
+	aggregate->needs_functions = aggregate_needs_functions(filter, options);
 	aggregate->last_counted.pid = -1;
 	aggregate_groups_limit(aggregate);
 	aggregate_slots_init(aggregate, list, first, end);

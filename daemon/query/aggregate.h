@@ -58,17 +58,20 @@ struct aggregate_process {
 	int64_t at_ns;		 /* time of a window that has it, for process_info_at() */
 };
 
-enum { AGGREGATE_SLOTS = 8, LINE_FUNCTIONS = 4 };
+enum { AGGREGATE_SLOTS = 8, GROUP_FUNCTIONS = 4 };
+
+/*
+ * The functions, see group_name(), that may have the most time of a group: a hash of each name, and
+ * a lower bound of its time (the algorithm of Misra and Gries). A function with more than a fifth
+ * of the time is among them.
+ */
+struct aggregate_functions {
+	uint64_t hashes[GROUP_FUNCTIONS];
+	uint64_t ns[GROUP_FUNCTIONS];
+};
 
 /* The members that only a group of GROUP_BY_LINE has. */
 struct aggregate_line {
-	/*
-	 * The functions, see group_name(), that may have the most time of the group: a hash of each
-	 * name, and a lower bound of its time (the algorithm of Misra and Gries). A function with
-	 * more than a fifth of the time is among them.
-	 */
-	uint64_t functions[LINE_FUNCTIONS];
-	uint64_t function_ns[LINE_FUNCTIONS];
 	/*
 	 * The processes of the group that are not folded: the first one; if there are others, all
 	 * of them, as far as there is memory
@@ -107,6 +110,7 @@ struct aggregate_group {
 	 * minimum length, which have none; in no order
 	 */
 	struct reason_time *reasons;
+	struct aggregate_functions functions; /* if aggregate_needs_functions(); else empty */
 	bool is_idle;
 	bool is_sample;
 	/* the group is the sum of waits below the minimum length, which have no stack */
@@ -233,6 +237,14 @@ struct aggregate_options;
  * REASON_FRAMES frames of each stack.
  */
 bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate_options *options);
+
+/*
+ * True if the function of each wait or sample has to be found while windows are read, because a
+ * group has several stacks, or lacks one that the filter drops. This needs the first GROUP_FRAMES
+ * frames of each stack.
+ */
+bool aggregate_needs_functions(const struct filter *filter,
+			       const struct aggregate_options *options);
 
 struct aggregate_options {
 	enum aggregate_by by;
@@ -391,11 +403,12 @@ void aggregate_settle_own(struct aggregate *aggregate,
 uint64_t aggregate_line_processes(const struct aggregate_group *group);
 
 /*
- * Returns the function with the most time in a group of GROUP_BY_LINE; NULL if none stands out,
- * with a tenth of the time at least.
+ * Returns the function with the most time in a group, see aggregate_needs_functions(); NULL if none
+ * stands out: with a tenth of the time at least in a group of GROUP_BY_LINE, with more than half of
+ * it in others, which may have the time of several programs.
  */
-const char *aggregate_line_function(const struct aggregate *aggregate,
-				    const struct aggregate_group *group);
+const char *aggregate_function(const struct aggregate *aggregate,
+			       const struct aggregate_group *group);
 
 /*
  * Sets *n_out to the number of slots of equal length into which the range was divided for groups of

@@ -51,6 +51,19 @@ bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate
 	       (filter->wire && filter->wire->callers.n);
 }
 
+/* True if stacks are part of the key of a group that has no name. */
+static bool has_stacks_in_keys(const struct aggregate_options *options)
+{
+	return options->by == AGGREGATE_BY_STACK ||
+	       (options->open_only && options->by != AGGREGATE_BY_PROCESS);
+}
+
+bool aggregate_needs_functions(const struct filter *filter, const struct aggregate_options *options)
+{
+	return options->group || !has_stacks_in_keys(options) || filter->drops_kernel ||
+	       filter->drops_user;
+}
+
 /*
  * Looks for the functions that the filter asks for in the stacks of the item. If it asks for
  * callers, sets where the stacks begin. Returns false if the filter leaves the item out.
@@ -137,7 +150,7 @@ bool aggregate_item_set_stacks(struct aggregate *aggregate, struct aggregate_ite
 {
 	item->kernel = kernel;
 	item->user = user;
-	if (aggregate->options.group == GROUP_BY_LINE)
+	if (aggregate->needs_functions)
 		item->function = function_put(
 			aggregate, group_name(GROUP_BY_FUNCTION, kernel, user, item->is_sample));
 	/* Determine is_idle before the filter drops stacks: it must not depend on the filter. */
@@ -265,13 +278,6 @@ static void key_set_stacks(const struct aggregate *aggregate, const struct aggre
 				     !aggregate->filter->drops_user);
 }
 
-/* True if stacks are part of the key of a group that has no name. */
-static bool has_stacks_in_keys(const struct aggregate_options *options)
-{
-	return options->by == AGGREGATE_BY_STACK ||
-	       (options->open_only && options->by != AGGREGATE_BY_PROCESS);
-}
-
 static void key_init(struct aggregate *aggregate, struct aggregate_item *item)
 {
 	struct aggregate_key *key = &item->key;
@@ -384,6 +390,7 @@ static void group_merge(struct aggregate *aggregate, struct aggregate_group *sum
 	size_t i;
 
 	reason_times_move(&sum->reasons, &group->reasons, &aggregate->spare_reasons);
+	aggregate_functions_merge(&sum->functions, &group->functions);
 	sum->state |= group->state;
 	WAIT_MEASURES_ADD(sum, group);
 	sum->on_ns += group->on_ns;
@@ -664,6 +671,7 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 					const struct aggregate_item *item)
 {
 	struct aggregate_group *group = group_get(aggregate, item);
+	uint64_t ns;
 
 	if (!group)
 		return NULL;
@@ -682,6 +690,9 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 	group->state |= item->state & ~(STATE_SEEDED | STATE_UNSEEN);
 	group->has_reason &= item->has_reason && group->reason == item->reason;
 	reason_add(aggregate, group, item);
+	ns = item->on_ns + item->blocked_ns + item->runnable_ns;
+	if (item->function && ns)
+		aggregate_functions_add(&group->functions, item->function, ns);
 	WAIT_MEASURES_ADD(group, item);
 	group->on_ns += item->on_ns;
 	window_estimate_add(&group->sampled, &item->sampled);

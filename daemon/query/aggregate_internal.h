@@ -109,7 +109,7 @@ struct aggregate_item {
 	uint32_t state;
 	bool has_reason; /* `reason` is set: see aggregate_needs_reasons() */
 	enum wait_reason reason;
-	uint64_t function; /* the hash of the function's name if rows are by GROUP_BY_LINE */
+	uint64_t function; /* the hash of the function's name; 0: none, or not needed */
 	bool is_idle;
 	bool is_short;
 	bool is_sample;
@@ -208,7 +208,8 @@ struct aggregate {
 	size_t slot;
 	int64_t slots_start_ns; /* the time that the slots divide, in ns since the epoch */
 	int64_t slots_end_ns;
-	bool needs_reasons; /* see aggregate_needs_reasons() */
+	bool needs_reasons;   /* see aggregate_needs_reasons() */
+	bool needs_functions; /* see aggregate_needs_functions() */
 	/* remembers where functions are in stacks; NULL if the filter does not ask for functions */
 	struct function_search *functions;
 	int error; /* 0, or the negative errno of the first failure */
@@ -314,7 +315,14 @@ bool aggregate_line_init(struct aggregate *aggregate, struct aggregate_group *gr
 bool aggregate_line_has_new(struct aggregate *aggregate, struct aggregate_line *line,
 			    const struct window_image *image);
 
-/* Adds the time of an item to the slot of the window being read and to its function. */
+/* Adds a time to a function, or takes it from all functions if there is no room for another. */
+void aggregate_functions_add(struct aggregate_functions *functions, uint64_t hash, uint64_t ns);
+
+/* Adds the times of the functions of another group of the same aggregate. */
+void aggregate_functions_merge(struct aggregate_functions *sum,
+			       const struct aggregate_functions *functions);
+
+/* Adds the time of an item to the slot of the window being read. */
 void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,
 			const struct aggregate_item *item);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the function of each group of GROUP_BY_LINE, and its time over the range. */
+/* Finds the function of each group, and the time of those of GROUP_BY_LINE over the range. */
 #include "daemon/query/aggregate_internal.h"
 
 #include <errno.h>
@@ -15,27 +15,34 @@ bool aggregate_line_init(struct aggregate *aggregate, struct aggregate_group *gr
 	return group->line;
 }
 
-/* Adds a time to a function, or takes it from all functions if there is no room for another. */
-static void function_add(struct aggregate_line *line, uint64_t function, uint64_t ns)
+void aggregate_functions_add(struct aggregate_functions *functions, uint64_t hash, uint64_t ns)
 {
 	size_t i, least = 0;
 	uint64_t less;
 
-	for (i = 0; i < LINE_FUNCTIONS; i++) {
-		if (line->function_ns[i] && line->functions[i] == function) {
-			line->function_ns[i] += ns;
+	for (i = 0; i < GROUP_FUNCTIONS; i++) {
+		if (functions->ns[i] && functions->hashes[i] == hash) {
+			functions->ns[i] += ns;
 			return;
 		}
-		if (line->function_ns[i] < line->function_ns[least])
+		if (functions->ns[i] < functions->ns[least])
 			least = i;
 	}
-	less = line->function_ns[least] < ns ? line->function_ns[least] : ns;
-	for (i = 0; i < LINE_FUNCTIONS; i++)
-		line->function_ns[i] -= less;
+	less = functions->ns[least] < ns ? functions->ns[least] : ns;
+	for (i = 0; i < GROUP_FUNCTIONS; i++)
+		functions->ns[i] -= less;
 	if (ns == less)
 		return;
-	line->functions[least] = function;
-	line->function_ns[least] = ns - less;
+	functions->hashes[least] = hash;
+	functions->ns[least] = ns - less;
+}
+
+void aggregate_functions_merge(struct aggregate_functions *sum,
+			       const struct aggregate_functions *functions)
+{
+	for (size_t i = 0; i < GROUP_FUNCTIONS; i++)
+		if (functions->ns[i])
+			aggregate_functions_add(sum, functions->hashes[i], functions->ns[i]);
 }
 
 /*
@@ -95,8 +102,6 @@ void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line
 	line->runnable_slots[aggregate->slot] += item->runnable_ns;
 	if (!item->info->process.is_kernel && !item->info->process.is_folded)
 		process_add(aggregate, line, &item->info->process.id);
-	if (item->function && ns)
-		function_add(line, item->function, ns);
 }
 
 void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_line *line)
@@ -105,9 +110,6 @@ void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_lin
 		sum->slots[i] += line->slots[i];
 		sum->runnable_slots[i] += line->runnable_slots[i];
 	}
-	for (size_t i = 0; i < LINE_FUNCTIONS; i++)
-		if (line->function_ns[i])
-			function_add(sum, line->functions[i], line->function_ns[i]);
 }
 
 uint64_t aggregate_line_processes(const struct aggregate_group *group)
@@ -120,20 +122,21 @@ uint64_t aggregate_line_processes(const struct aggregate_group *group)
 	return processes > folded ? processes : folded;
 }
 
-const char *aggregate_line_function(const struct aggregate *aggregate,
-				    const struct aggregate_group *group)
+const char *aggregate_function(const struct aggregate *aggregate,
+			       const struct aggregate_group *group)
 {
-	const struct aggregate_line *line = group->line;
+	const struct aggregate_functions *functions = &group->functions;
 	uint64_t all = group->on_ns + group->blocked_ns + group->runnable_ns;
+	uint64_t least = group->line ? all / 10 : all / 2 + 1;
 	struct aggregate_name *name;
 	size_t i, most = 0;
 
-	for (i = 1; line && i < LINE_FUNCTIONS; i++)
-		if (line->function_ns[i] > line->function_ns[most])
+	for (i = 1; i < GROUP_FUNCTIONS; i++)
+		if (functions->ns[i] > functions->ns[most])
 			most = i;
-	if (!line || !line->function_ns[most] || line->function_ns[most] < all / 10)
+	if (!functions->ns[most] || functions->ns[most] < least)
 		return NULL;
-	HASH_FIND(hh, aggregate->names, &line->functions[most], sizeof(line->functions[most]),
+	HASH_FIND(hh, aggregate->names, &functions->hashes[most], sizeof(functions->hashes[most]),
 		  name);
 	return name ? name->text : NULL;
 }

@@ -118,8 +118,8 @@ static int row_set_key(struct answer_stacks *stacks, const struct aggregate_grou
  * Sets the keys that the row's group would have if rows were by function, module or unit. Its
  * stacks have their frames. Returns 0 or -ENOMEM.
  */
-static int row_set_groups(struct answer_stacks *stacks, const struct aggregate_group *group,
-			  struct wire_row *row)
+static int row_set_groups(const struct answer *answer, struct answer_stacks *stacks,
+			  const struct aggregate_group *group, struct wire_row *row)
 {
 	char unit[GROUP_CGROUP_NAME_MAX];
 	const struct wire_stack *stack;
@@ -134,8 +134,10 @@ static int row_set_groups(struct answer_stacks *stacks, const struct aggregate_g
 			return r;
 		row->function = row->module = stack->frames.v[0].name;
 	} else {
-		row->function =
-			group_name(GROUP_BY_FUNCTION, group->kernel, group->user, group->is_sample);
+		row->function = stacks->options->finds_functions
+					? aggregate_function(answer->aggregate, group)
+					: group_name(GROUP_BY_FUNCTION, group->kernel, group->user,
+						     group->is_sample);
 		row->module =
 			group_name(GROUP_BY_MODULE, group->kernel, group->user, group->is_sample);
 	}
@@ -175,7 +177,6 @@ static int line_wire(const struct answer *answer, struct arena *arena,
 	}
 	row->slots_ns = (struct int_list){ .v = slots, .n = n };
 	row->slots_runnable_ns = (struct int_list){ .v = runnable, .n = group->is_sample ? 0 : n };
-	row->function = aggregate_line_function(answer->aggregate, group);
 	if (group->is_urgent)
 		row->urgent = 1;
 	/* Each thread of the kernel is a process: the row is for those of like names. */
@@ -220,6 +221,8 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 		row->folded = window_processes(group->folded, group->started);
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
+	if (!stacks->options->has_stacks)
+		row->function = aggregate_function(answer->aggregate, group);
 	if (!group->is_sample)
 		r = waits_wire(stacks, group, row);
 	if (!r && group->line && group->key.waker)
@@ -230,14 +233,14 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 		return row_set_key(stacks, group, row);
 	if (!r && group->is_short) {
 		r = answer_short_stack(stacks, &row->kernel);
-		return r ? r : row_set_groups(stacks, group, row);
+		return r ? r : row_set_groups(answer, stacks, group, row);
 	}
 	if (!r)
 		r = answer_callers(stacks, group->kernel, group->kernel_from, &row->kernel);
 	if (!r)
 		r = answer_callers(stacks, group->user, group->user_from, &row->user);
 	if (!r)
-		r = row_set_groups(stacks, group, row);
+		r = row_set_groups(answer, stacks, group, row);
 	/* All waits of a row with stacks have the same ones, and the same state. */
 	if (!r && !group->is_sample && !row->reason && stacks->options->has_stacks &&
 	    !group->is_others && !group->is_own)

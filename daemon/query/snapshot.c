@@ -390,6 +390,8 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.kernel_addresses = peer->is_root,
 		.build_ids = request->build_ids == 1,
 		.groups = request->groups == 1,
+		.finds_functions = probe_kind_has_waits(info->kind) &&
+				   aggregate_needs_functions(&question->filter, &question->options),
 	};
 	int r = answer_source_init(answer, &options);
 
@@ -426,9 +428,7 @@ static void reader_prepare(struct recorder *recorder, struct answer *answer,
 
 	if (!filter_is_empty(&question->filter))
 		query.wants = aggregate_wants;
-	if (options->group == GROUP_BY_MODULE || options->group == GROUP_BY_FUNCTION)
-		query.max_frames = GROUP_FRAMES;
-	if (options->group == GROUP_BY_LINE)
+	if (aggregate_needs_functions(&question->filter, options))
 		query.max_frames = GROUP_FRAMES;
 	if (has_waits && aggregate_needs_reasons(&question->filter, options))
 		query.max_frames = REASON_FRAMES;

@@ -1074,6 +1074,12 @@ class Client(unittest.TestCase):
         self.assertEqual((self.asked()["by"], self.asked()["fold_own"]), ("line", True))
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row()])}]
         self.assertNotIn("trend", self.run_it("snapshot", "offcpu", "--by", "process")[1])
+        # The function of a row is a column of its own, unless the row is called by it.
+        named = {**row(key="db", state="S", reason="flock", function="commit"), "kernel": None, "user": None}
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([named])}]
+        self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "comm")[1], r" db +S flock +commit\n")
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([{**named, "key": "commit"}])}]
+        self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "function")[1], r" commit +S flock\n")
         self.check(["diff", "offcpu", "--by", "line"], 1, "--by line does not go with diff")
 
     def test_lines_of_stuck(self):

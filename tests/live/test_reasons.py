@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shows that the daemon names the reason of each wait: of a program that waits in four known ways,
 by stack, with kernel stacks left out, by reason, and filtered by reason, in memory and from disk; and of
-a thread that waits for a file lock."""
+a thread that waits for a file lock. Rows that have several stacks or lack one have the program's own
+function."""
 
 import fcntl
 
@@ -63,6 +64,14 @@ def check_answers(daemon, program, label):
           f"{label}: one reason, by process")
 
 
+def check_functions(daemon, program, label):
+    """Rows of several stacks, and rows without user stacks, have the program's own function, too."""
+    for args in (["-K"], ["-U"], *(["--by", by] for by in ("process", "comm", "unit", "reason", "function"))):
+        rows = daemon.snapshot("--window", "10min", "-p", program.pid, "--reason", "vfork", *args)["rows"]
+        have = {(row.get("function"), row.get("reason")) for row in rows}
+        check(have == {("wait_in_vfork", "vfork")}, f"{label}: {args}: {have}")
+
+
 def check_lock(daemon):
     """Two threads wait, one for a file lock. Which one, stuck says in one word."""
     path = os.path.join(daemon.dir, "lock")
@@ -101,6 +110,7 @@ daemon = Daemon("window.length=1s")
 program = Program("prog_waits", COUNT, MS).ready().go().done()
 program.end()
 check_answers(daemon, program, "in memory")
+check_functions(daemon, program, "in memory")
 check_lock(daemon)
 check_errors(daemon)
 recorded = daemon.ctl_json("record", "offcpu", "--duration", "2s", "--reason", "sleep")
@@ -109,4 +119,5 @@ check({row["reason"] for row in recorded["rows"]} == {"sleep"}, "and shows no ot
 check(daemon.stop() == 0, "the daemon ends")
 daemon.start()
 check_answers(daemon, program, "from disk")
+check_functions(daemon, program, "from disk")
 finish()

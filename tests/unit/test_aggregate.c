@@ -596,6 +596,11 @@ static void test_times_by_reason(void **state)
 		assert_int_equal(time_for(groups[i], REASON_PIPE_READ),
 				 groups[i]->is_short ? 0 : 300 * US);
 		assert_false(groups[i]->has_reason && !groups[i]->is_short);
+		if (groups[i]->is_short)
+			assert_null(aggregate_function(aggregate, groups[i]));
+		else
+			assert_string_equal(aggregate_function(aggregate, groups[i]),
+					    "anon_pipe_read");
 	}
 	options.max_memory = 1;
 	aggregate = aggregate_free(aggregate);
@@ -609,6 +614,35 @@ static void test_times_by_reason(void **state)
 	assert_int_equal(flock, MANY * 150 * US);
 	assert_int_equal(pipe, MANY * 300 * US);
 	assert_true(n < MANY && merged > 0);
+}
+
+/*
+ * A group whose stacks are not all the same, or not in the answer, has the program's own function
+ * if it has more than half of the time.
+ */
+static void test_function_of_most(void **state)
+{
+	struct frame frames[2], *of_user, *of_own;
+	struct aggregate_group **groups;
+
+	stack_set_function(&user, &frames[0], &of_user, "serve");
+	stack_set_function(&unread, &frames[1], &of_own, "commit");
+	frames[0].kind = frames[1].kind = FRAME_NATIVE;
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 0, 1, 101 * US, &kernel);
+	stack_unref(windows[0]->rows[1].user);
+	windows[0]->rows[1].user = stack_ref(&unread);
+	list.n = 1;
+	filter.drops_user = true;
+	groups = run(1);
+	assert_null(groups[0]->user);
+	assert_string_equal(aggregate_function(aggregate, groups[0]), "commit");
+	windows[0]->rows[1].blocked_ns = 100 * US;
+	groups = run(1);
+	assert_null(aggregate_function(aggregate, groups[0]));
+	filter.drops_user = false;
+	run(2);
 }
 
 /* Estimates may be more than the exact sum to which their row is brought: then each reason has
@@ -1418,7 +1452,7 @@ static void test_lines(void **state)
 		assert_int_equal(pool->line->slots[i], 340 * US);
 		assert_int_equal(pool->line->runnable_slots[i], 40 * US);
 	}
-	assert_string_equal(aggregate_line_function(aggregate, pool), "serve");
+	assert_string_equal(aggregate_function(aggregate, pool), "serve");
 	pool = line_of(groups, 4, "kworker/*:*", REASON_PIPE_READ);
 	assert_int_equal(pool->key.pid, 0);
 	assert_int_equal(pool->line->slots[2], 60 * US);
@@ -1558,11 +1592,11 @@ static void test_function_of_a_line(void **state)
 	list.n = 1;
 	options.group = GROUP_BY_LINE;
 	groups = run(1);
-	assert_null(aggregate_line_function(aggregate, groups[0]));
+	assert_null(aggregate_function(aggregate, groups[0]));
 	add_row(0, 0, 1, 200 * US, &stacks[7]);
 	windows[0]->rows[N].user = NULL;
 	groups = run(1);
-	assert_string_equal(aggregate_line_function(aggregate, groups[0]), "f7");
+	assert_string_equal(aggregate_function(aggregate, groups[0]), "f7");
 }
 
 static bool settle_answer;
@@ -1590,6 +1624,7 @@ static void test_own_threads_on_disk(void **state)
 		image->owner = (uint32_t)i;
 		windows[0]->owners[i] = (struct window_owner){ .id.pid = NO_PID + (int32_t)i,
 							       .number = (int64_t)i + 1,
+							       .cgroup = cgroups[i],
 							       .comm = "stackd-parse" };
 		add_row(0, (uint32_t)i, 1, 100 * US, &kernel);
 		add_row(0, (uint32_t)i, 1, 100 * US, &other);
@@ -1691,6 +1726,7 @@ int main(void)
 		TEST(test_idle_does_not_depend_on_what_is_shown),
 		TEST(test_reasons),
 		TEST(test_times_by_reason),
+		TEST(test_function_of_most),
 		TEST(test_reasons_are_no_more_than_the_row),
 		TEST(test_kernel_threads_are_idle),
 		TEST(test_ambiguous_stacks_stand_alone),
