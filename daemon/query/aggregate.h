@@ -260,9 +260,15 @@ struct aggregate_options {
 	bool line_functions; /* with GROUP_BY_LINE: each function has a group of its own */
 	/*
 	 * put all waits or samples of stackd's own threads into one group, those that are idle into
-	 * another one; not for I/O. See aggregate_settle_own()
+	 * another one; not for I/O
 	 */
 	bool folds_own;
+	/*
+	 * with folds_own: returns the process of an image of a window on disk, borrowed, as its
+	 * name alone does not say whether it is one of stackd's; NULL if it is not known
+	 */
+	struct process *(*find_process)(void *userdata, const struct aggregate_process *process);
+	void *userdata;
 	/* the value by which groups are ranked when memory is full: the lowest are merged */
 	enum aggregate_rank rank;
 	/*
@@ -386,15 +392,6 @@ int64_t aggregate_longest_since(const struct aggregate *aggregate,
 const struct window_folded *aggregate_folded(const struct aggregate *aggregate);
 
 const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
-
-/*
- * Calls is_own() for each group with options.folds_own that is there only because its process, in
- * windows on disk, has a name as those of stackd. If it returns true, the group becomes part of
- * that of stackd; else it stays a group of that process, without stacks. To be called once.
- */
-void aggregate_settle_own(struct aggregate *aggregate,
-			  bool (*is_own)(void *userdata, const struct aggregate_group *group),
-			  void *userdata);
 
 /*
  * Returns the number of processes in a group of GROUP_BY_LINE: at least the number, if rows of some

@@ -290,13 +290,7 @@ static void key_init(struct aggregate *aggregate, struct aggregate_item *item)
 	if (item->info->is_own) {
 		/* One row says what stackd did: also its short waits are in it. */
 		key->state = KEY_OWN | (item->is_idle ? KEY_IDLE : 0);
-		if (item->info->handle.process) {
-			memcpy(key->comm, "stackd", sizeof("stackd"));
-			return;
-		}
-		key->pid = (uint64_t)process->id.pid;
-		key->process_start = process->id.start_boot_ns;
-		memcpy(key->comm, process->comm, strnlen(process->comm, sizeof(key->comm)));
+		memcpy(key->comm, "stackd", sizeof("stackd"));
 		return;
 	}
 	if (aggregate->options.group) {
@@ -780,31 +774,6 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 	aggregate->totals.samples += sample->count;
 	if (aggregate_item_set_stacks(aggregate, item, sample->kernel, sample->user))
 		aggregate_queue_put(aggregate);
-}
-
-void aggregate_settle_own(struct aggregate *aggregate,
-			  bool (*is_own)(void *userdata, const struct aggregate_group *group),
-			  void *userdata)
-{
-	struct aggregate_group *sums[2] = {}, **sum, *group;
-	size_t i, n = 0;
-
-	for (i = 0; i < aggregate->n_groups; i++) {
-		group = aggregate->array[i];
-		if (group->is_own && group->key.pid)
-			group->is_own = is_own(userdata, group);
-		sum = &sums[group->is_idle];
-		if (group->is_own && *sum) {
-			group_merge(aggregate, *sum, group);
-			if ((*sum)->line && group->line)
-				aggregate_line_merge((*sum)->line, group->line);
-			continue;
-		}
-		if (group->is_own)
-			*sum = group;
-		aggregate->array[n++] = group;
-	}
-	aggregate->n_groups = n;
 }
 
 void aggregate_groups_free(struct aggregate *aggregate)

@@ -385,14 +385,24 @@ static int folded_count(struct aggregate *aggregate, const struct window *window
 	return 0;
 }
 
-/*
- * True for a thread of stackd. The windows on disk do not have the paths of programs: there, the
- * name has to do for now.
- */
-static bool is_own(const struct window_image *image, const struct process_info *process)
+/* True for a thread of stackd. The windows on disk do not have the paths of programs. */
+static bool is_own(const struct aggregate *aggregate, const struct aggregate_image_info *info)
 {
-	return image->process ? own_process_is(process->comm, process->exe)
-			      : own_process_has_name(process->comm);
+	const struct aggregate_options *options = &aggregate->options;
+	const struct process_info *process = &info->process;
+	struct process_info full;
+	struct process *from_disk;
+
+	if (!own_process_has_name(process->comm))
+		return false;
+	if (info->handle.process)
+		return own_process_is(process->comm, process->exe, process->cgroup);
+	from_disk = options->find_process ? options->find_process(options->userdata, &info->handle)
+					  : NULL;
+	if (!from_disk)
+		return false;
+	process_info(from_disk, &full);
+	return own_process_is(process->comm, full.exe, process->cgroup);
 }
 
 struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
@@ -417,7 +427,7 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 		info->is_excluded = !info->is_wanted &&
 				    filter_excludes_image(aggregate->filter, image, &info->process);
 		if (aggregate->options.folds_own)
-			info->is_own = is_own(image, &info->process);
+			info->is_own = is_own(aggregate, info);
 		if (info->is_wanted)
 			r = image_count(aggregate, image, &info->process);
 	}

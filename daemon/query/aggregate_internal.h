@@ -326,9 +326,6 @@ void aggregate_functions_merge(struct aggregate_functions *sum,
 void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line,
 			const struct aggregate_item *item);
 
-/* Adds the times of another group of the same aggregate. */
-void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_line *line);
-
 /* Divides the time of the windows [first, end) of the list into slots. */
 void aggregate_slots_init(struct aggregate *aggregate, const struct timeline_list *list,
 			  size_t first, size_t end);

@@ -104,14 +104,6 @@ void aggregate_line_add(struct aggregate *aggregate, struct aggregate_line *line
 		process_add(aggregate, line, &item->info->process.id);
 }
 
-void aggregate_line_merge(struct aggregate_line *sum, const struct aggregate_line *line)
-{
-	for (size_t i = 0; i < AGGREGATE_SLOTS; i++) {
-		sum->slots[i] += line->slots[i];
-		sum->runnable_slots[i] += line->runnable_slots[i];
-	}
-}
-
 uint64_t aggregate_line_processes(const struct aggregate_group *group)
 {
 	uint64_t in_set = aggregate_set_count(&group->line->processes);

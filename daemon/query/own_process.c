@@ -22,6 +22,15 @@ bool own_process_has_name(const char *comm)
 	return strcmp(comm, "stackd") == 0 || strncmp(comm, "stackd-", strlen("stackd-")) == 0;
 }
 
+/* True for the cgroup of the packaged unit, and for those below it, which only root can enter. */
+static bool is_own_cgroup(const char *cgroup)
+{
+	static const char unit[] = "/system.slice/stackd.service";
+	const size_t n = sizeof(unit) - 1;
+
+	return cgroup && strncmp(cgroup, unit, n) == 0 && (cgroup[n] == '\0' || cgroup[n] == '/');
+}
+
 bool own_process_matches(const char *own, const char *comm, const char *exe)
 {
 	size_t n = path_length(own);
@@ -39,10 +48,12 @@ static void own_path_read(void)
 	own_path[n > 0 ? n : 0] = '\0';
 }
 
-bool own_process_is(const char *comm, const char *exe)
+bool own_process_is(const char *comm, const char *exe, const char *cgroup)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	if (is_own_cgroup(cgroup) && own_process_has_name(comm))
+		return true;
 	pthread_once(&once, own_path_read);
 	return own_process_matches(own_path, comm, exe);
 }

@@ -19,7 +19,11 @@ bool own_process_matches(const char *own, const char *comm, const char *exe);
 /* True for the names that stackd gives its processes. */
 bool own_process_has_name(const char *comm);
 
-/* True if the process is one of the program that calls this function. */
-bool own_process_is(const char *comm, const char *exe);
+/*
+ * True if the process has one of the names, and runs the program that calls this function, or is in
+ * the control group of the unit stackd.service, by whatever path that was started. `exe` and
+ * `cgroup` may be NULL.
+ */
+bool own_process_is(const char *comm, const char *exe, const char *cgroup);
 
 #endif

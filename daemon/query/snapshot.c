@@ -549,15 +549,24 @@ static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_r
 		 : slices_make(timeline_range(answer->timeline), request->each_ns, answer->slices);
 }
 
+/* Does what aggregate_options.find_process() does, for an answer. */
+static struct process *find_process(void *userdata, const struct aggregate_process *process)
+{
+	return answer_process(userdata, process);
+}
+
 static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
 			 const struct wire_snapshot_request *request, struct aggregate *newer,
 			 struct answer *answer, struct wire_error *error)
 {
+	struct aggregate_options *options = &answer->slices->question.options;
 	int r = turn_wait(peer);
 
 	if (r)
 		return r;
-	answer->slices->question.options.is_cancelled = peer->is_gone;
+	options->is_cancelled = peer->is_gone;
+	options->find_process = find_process;
+	options->userdata = answer;
 	r = reply_make(recorder, peer, request, newer, answer, error);
 	turn_end(peer);
 	return r;

@@ -5,7 +5,6 @@
 
 #include "common/base.h"
 #include "daemon/query/answer_iolat.h"
-#include "daemon/query/own_process.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/session/session.h"
 #include "daemon/window/task_state.h"
@@ -304,18 +303,6 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups
 	return (ssize_t)first;
 }
 
-/* True if the process of a group runs the program of stackd. To be used as a callback. */
-static bool group_is_own(void *userdata, const struct aggregate_group *group)
-{
-	struct process *process = answer_process(userdata, &group->process);
-	struct process_info info;
-
-	if (!process)
-		return false;
-	process_info(process, &info);
-	return own_process_is(info.comm, info.exe);
-}
-
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
@@ -329,8 +316,6 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 	struct sections sections;
 	ssize_t first = 0;
 
-	if (question->options.folds_own)
-		aggregate_settle_own(answer->aggregate, group_is_own, answer);
 	groups = aggregate_groups(answer->aggregate, &n);
 	sections = groups_part(groups, n, question->with_idle);
 	for (i = 0; i < n; i++) {

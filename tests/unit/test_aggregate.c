@@ -1599,26 +1599,37 @@ static void test_function_of_a_line(void **state)
 	assert_string_equal(aggregate_function(aggregate, groups[0]), "f7");
 }
 
-static bool settle_answer;
-
-static bool settle(void *userdata, const struct aggregate_group *group)
+/* Returns a process that runs this program, if it is the first one. */
+static struct process *find_process(void *userdata, const struct aggregate_process *process)
 {
-	++*(size_t *)userdata;
-	assert_true(group->key.pid > 0);
-	return settle_answer;
+	struct process **found = userdata;
+
+	assert_null(process->process);
+	return found[process->number - 1];
 }
 
-/* A process that is read from disk has no program: whoever has the name is looked up afterwards. */
+/*
+ * A process that is read from disk has no program, and is looked up: that of another program, which
+ * has a name as those of stackd, keeps its rows.
+ */
 static void test_own_threads_on_disk(void **state)
 {
+	char own[4096] = {};
+	const char *const exes[] = { own, "/tmp/stackd", "/usr/bin/stackd" };
+	const char *const cgroups[] = { "/", "/user.slice/stackd.service",
+					"/system.slice/stackd.service" };
+	struct process *found[3];
 	struct aggregate_group **groups;
-	size_t i, n, asked;
+	size_t i, n_own = 0;
 
-	windows[0]->owners = __real_calloc(2, sizeof(struct window_owner));
-	windows[0]->n_owners = 2;
-	for (i = 0; i < 2; i++) {
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	windows[0]->owners = __real_calloc(3, sizeof(struct window_owner));
+	windows[0]->n_owners = 3;
+	for (i = 0; i < 3; i++) {
 		struct window_image *image = window_add_image(windows[0]);
+		struct process_info info = { .id.pid = NO_PID + (int32_t)i, .exe = exes[i] };
 
+		found[i] = process_table_see_as(processes, &info);
 		image->uid = i + 1;
 		image->tid = NO_PID + (int32_t)i;
 		image->owner = (uint32_t)i;
@@ -1631,17 +1642,17 @@ static void test_own_threads_on_disk(void **state)
 	}
 	list.n = 1;
 	options.folds_own = true;
-	for (i = 0; i < 2; i++) {
-		settle_answer = i == 0;
-		asked = 0;
-		run(2);
-		aggregate_settle_own(aggregate, settle, &asked);
-		groups = aggregate_groups(aggregate, &n);
-		assert_int_equal(asked, 2);
-		assert_int_equal(n, settle_answer ? 1 : 2);
-		assert_int_equal(groups[0]->is_own, settle_answer);
-		assert_int_equal(sum_of(groups, n), 400 * US);
+	options.find_process = find_process;
+	options.userdata = found;
+	groups = run(3);
+	for (i = 0; i < 3; i++) {
+		n_own += groups[i]->is_own;
+		assert_int_equal(groups[i]->blocked_ns, groups[i]->is_own ? 400 * US : 100 * US);
+		assert_true(groups[i]->is_own || groups[i]->process.number == 2);
 	}
+	assert_int_equal(n_own, 1);
+	for (i = 0; i < 3; i++)
+		process_unref(found[i]);
 }
 
 /* The program and the name have to be those of stackd. */
