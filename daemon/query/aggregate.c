@@ -220,19 +220,23 @@ static void count_folded(struct aggregate *aggregate)
 }
 
 /*
- * Removes from aggregate->array the groups of short waits of which nothing is left, because other
- * groups have all of it.
+ * True if nothing is left of a group of short waits, because other groups have all of it. Of a
+ * line, which is about time, nothing is left without time, whatever its number of waits.
  */
+static bool short_is_empty(const struct aggregate_group *group)
+{
+	return group->is_short && !group->blocked_ns && !group->runnable_ns &&
+	       (!group->count || group->line);
+}
+
+/* Removes from aggregate->array the groups of short waits of which nothing is left. */
 static void shorts_drop(struct aggregate *aggregate)
 {
 	size_t i, n = 0;
 
-	for (i = 0; i < aggregate->n_groups; i++) {
-		const struct aggregate_group *group = aggregate->array[i];
-
-		if (!group->is_short || group->count || group->blocked_ns || group->runnable_ns)
+	for (i = 0; i < aggregate->n_groups; i++)
+		if (!short_is_empty(aggregate->array[i]))
 			aggregate->array[n++] = aggregate->array[i];
-	}
 	aggregate->n_groups = n;
 }
 

@@ -864,6 +864,18 @@ static void test_estimates_above_the_sum(void **state)
 	assert_int_equal(group_with(&kernel)->sampled.blocked_ns, group_with(&kernel)->blocked_ns);
 }
 
+/* What is left of short waits once their time is in other rows is no line, but a row by stack. */
+static void test_lines_have_time(void **state)
+{
+	add_shorts(0, 1, 10, 400 * US);
+	add_sampled(0, 0, 8, 50 * US, &kernel);
+	run(2);
+	assert_int_equal(group_with(NULL)->count, 2);
+	assert_int_equal(group_with(NULL)->blocked_ns, 0);
+	options.group = GROUP_BY_LINE;
+	assert_int_equal(run(1)[0]->blocked_ns, 400 * US);
+}
+
 /* Rows without stacks need no estimates, unless the filter asks for what only those tell. */
 static void test_threads_have_exact_sums(void **state)
 {
@@ -1745,6 +1757,7 @@ int main(void)
 		TEST(test_sampled_waits_are_not_counted_twice),
 		TEST(test_sampled_operations),
 		TEST(test_estimates_above_the_sum),
+		TEST(test_lines_have_time),
 		TEST(test_threads_have_exact_sums),
 		TEST(test_estimates_within_a_limit_of_memory),
 		TEST(test_a_filter_sees_each_name),
