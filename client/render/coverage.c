@@ -225,7 +225,8 @@ bool cost_beyond_text(const struct wire_cost *cost, char *out, size_t size)
 	if (cost->beyond_ns <= 0)
 		return false;
 	snprintf(out, size,
-		 "over its budget of a minute for %s, most by %s: raise [budget] cpu or %s",
+		 "more than its budget for %s, as an average over a minute, most by %s: raise "
+		 "[budget] cpu or %s",
 		 ns_text(cost->beyond_ns),
 		 is_threads ? "its threads" : "its programs in the kernel",
 		 is_threads ? "[window] length" : "set a [probe.NAME] enabled = no");
@@ -280,7 +281,7 @@ void render_cost(const struct page *page, const struct wire_cost *cost, int64_t 
 		 size_t indent)
 {
 	const bool is_sampled = sample_below_ns > 0;
-	char budget[64], braked[96], clients[96], beyond[160];
+	char budget[64], braked[96], clients[96], beyond[192];
 	bool has_clients;
 
 	if (!cost)

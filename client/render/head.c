@@ -181,7 +181,7 @@ static bool shed_touches(const struct head *head, const char *name)
 static void put_cost(const struct view *view, const struct head *head)
 {
 	const struct wire_cost *cost = head->answers[0].reply->cost;
-	char beyond[160];
+	char beyond[192];
 
 	if (!cost)
 		return;

@@ -332,18 +332,21 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
  */
 static void minute_text(const struct wire_status_reply *s, char *out, size_t size)
 {
-	const double limit = (double)s->budget_ns / 1e7;
-	char burst[48] = "";
+	char burst[48] = "", limit[64];
 
+	snprintf(limit, sizeof(limit), "%.3g %%", (double)s->budget_ns / 1e7);
+	if (s->budget && s->budget->asked_ns != WIRE_ABSENT)
+		snprintf(limit, sizeof(limit), "%.3g %%, the least; set: %.3g %%",
+			 (double)s->budget_ns / 1e7, (double)s->budget->asked_ns / 1e7);
 	if (s->budget && s->budget->burst_ns > 0)
 		snprintf(burst, sizeof(burst), ", and %.1f %% for a burst",
 			 (double)s->budget->burst_ns / 1e7);
 	if (s->budget_ns == WIRE_ABSENT)
 		snprintf(out, size, "no budget");
 	else if (!s->budget || s->budget->minute_ns == WIRE_ABSENT)
-		snprintf(out, size, "budget %.3g %% of a CPU, no minute is measured yet", limit);
+		snprintf(out, size, "no minute is measured yet (budget %s of a CPU)", limit);
 	else
-		snprintf(out, size, "%.1f %% of a CPU in the last minute (budget %.3g %%%s)",
+		snprintf(out, size, "%.1f %% of a CPU in the last minute (budget %s%s)",
 			 (double)s->budget->minute_ns / 1e7, limit, burst);
 }
 
@@ -363,7 +366,7 @@ static struct wire_cost cost_since_start(const struct wire_status_reply *s, int6
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	const struct wire_cost cost = cost_since_start(s, now);
-	char rss[32], maps[32], minute[96];
+	char rss[32], maps[32], minute[128];
 	int64_t bpf_ns = 0;
 
 	minute_text(s, minute, sizeof(minute));
@@ -638,7 +641,7 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 static void brief_cost(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	const struct wire_cost cost = cost_since_start(s, now);
-	char minute[96], clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
+	char minute[128], clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
 
 	minute_text(s, minute, sizeof(minute));
 	head_line(page, STYLE_PLAIN, "cost", "%s", minute);

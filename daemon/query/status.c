@@ -83,6 +83,9 @@ static int budget_make(struct recorder *recorder, struct arena *arena,
 	if (!wire)
 		return -ENOMEM;
 	*wire = (struct wire_budget){
+		.asked_ns = state.asked_ppm < state.limit_ppm
+				    ? (int64_t)state.asked_ppm * NS_PER_PPM
+				    : WIRE_ABSENT,
 		.walks_ns = (int64_t)state.cost.walk_ppm * NS_PER_PPM,
 		.hooks_ns = (int64_t)state.cost.hook_ppm * NS_PER_PPM,
 		.threads_ns = (int64_t)state.cost.user_ppm * NS_PER_PPM,

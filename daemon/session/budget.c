@@ -236,6 +236,7 @@ static void state_set(struct budget *budget, unsigned int cpus, uint64_t below, 
 	const int64_t now = clock_ns(CLOCK_REALTIME);
 	struct budget_state state = {
 		.limit_ppm = limit_ppm(budget, cpus),
+		.asked_ppm = budget->budget_ppm * cpus,
 		.cost = governor->cost,
 		.sample_below_ns = below,
 		.braked = braked,

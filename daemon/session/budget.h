@@ -32,6 +32,7 @@ struct budget_options {
 
 struct budget_state {
 	uint64_t limit_ppm;	   /* in millionths of one CPU; 0: there is no limit */
+	uint64_t asked_ppm;	   /* what the setting says, which may be less */
 	struct governor_cost cost; /* as last measured; all 0 before the first measurement */
 	/*
 	 * the length below which the probe offcpu records waits by chance because more would cost

@@ -1033,6 +1033,8 @@ class Client(unittest.TestCase):
         beside = r"beside this, answers to clients (9.0|8.9) %, sessions of clients 3.0 %"
         for more, first in (({}, "no minute is measured yet"),
                             ({"minute_ns": 21 * ms}, r"2.1 % of a CPU in the last minute \(budget 4 %\)"),
+                            ({"minute_ns": 21 * ms, "asked_ns": 10 * ms},
+                             r"2.1 % of a CPU in the last minute \(budget 4 %, the least; set: 1 %\)"),
                             ({"minute_ns": 52 * ms, "burst_ns": 18 * ms},
                              r"5.2 % of a CPU in the last minute \(budget 4 %, and 1.8 % for a burst\)")):
             self.daemon.replies["Status"] = [{"parameters": {**known, "budget": {**budget, **more}}}]
@@ -1056,7 +1058,7 @@ class Client(unittest.TestCase):
             more = {"cpu_ns": (cpu_ns + 2) * 10**8, "answers_ns": 2 * 10**8, "bpf_ns": (bpf_ns + 1) * 10**8,
                     "sessions_ns": 10**8, "beyond_ns": 5 * 10**9}
             self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot([row()]), "cost": {**cost, **more}}}]
-            said = r"over its budget of a minute for 5 s, most by " + words
+            said = r"more than its budget for 5 s, as an average over a minute, most by " + words
             flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu")[1])
             self.assertRegex(flat, r"cost stackd took 4\.0 % of a CPU \(budget 4 %\), " + said)
             flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu", "--stacks")[1])
