@@ -153,7 +153,12 @@ static void render_gaps(const struct view *view, const struct wire_gaps *gaps, i
 	}
 }
 
-void render_asked(const struct view *view, const struct wire_coverage *c)
+/*
+ * Prints the length of the range that the user asked for. If the windows cover only a part of the
+ * range, also prints the length of that part. If they cover all of it, also prints how much time is
+ * shown: that is more than the range, because windows are shown whole.
+ */
+static void render_asked(const struct view *view, const struct wire_coverage *c)
 {
 	const char *windows = c->windows == 1 ? "window" : "windows";
 	int64_t shown = coverage_length(c);

@@ -27,13 +27,6 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
  */
 void range_text(const struct wire_range *range, char *text, size_t size);
 
-/*
- * Prints the length of the range that the user asked for. If the windows cover only a part of the
- * range, also prints the length of that part. If they cover all of it, also prints how much time is
- * shown: that is more than the range, because windows are shown whole.
- */
-void render_asked(const struct view *view, const struct wire_coverage *coverage);
-
 /* Prints why there is no data in the range of an answer. */
 void render_no_data(const struct view *view, const char *why);
 

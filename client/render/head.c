@@ -177,6 +177,36 @@ static bool shed_touches(const struct head *head, const char *name)
 	return false;
 }
 
+/* Returns few words for what was not recorded, of a struct wire_shed; -v has more of them. */
+static const char *shed_brief(const char *name)
+{
+	return strcmp(name, "samples") == 0  ? "most samples"
+	       : strcmp(name, "calls") == 0  ? "I/O calls"
+	       : strcmp(name, "frames") == 0 ? "deep frames"
+	       : strcmp(name, "brief") == 0  ? "new files"
+					     : name;
+}
+
+/* Prints what was not recorded to keep within the budget, in one line. */
+static void put_shed(const struct view *view, const struct head *head,
+		     const struct wire_sheds *sheds)
+{
+	_cleanup_(freep) char *text = must(strdup(""));
+
+	for (size_t i = 0; i < sheds->n; i++) {
+		_cleanup_(freep) char *words = name_escape(shed_brief(sheds->v[i].name));
+		char *more;
+
+		if (!shed_touches(head, sheds->v[i].name))
+			continue;
+		more = must_printf("%s%s%s", text, text[0] ? ", " : "", words);
+		free(text);
+		text = more;
+	}
+	if (text[0])
+		head_line(&view->page, STYLE_WARN, "budget", "not recorded: %s (-v)", text);
+}
+
 /* Prints what stackd cost if a minute cost more than its budget, and what it did not record. */
 static void put_cost(const struct view *view, const struct head *head)
 {
@@ -190,18 +220,7 @@ static void put_cost(const struct view *view, const struct head *head)
 			  "stackd took %.1f %% of a CPU (budget %.3g %%), %s",
 			  cpu_percent(cost_held_ns(cost), cost->length_ns),
 			  cpu_percent(cost->budget_ns, cost->limited_ns), beyond);
-	for (size_t i = 0; i < cost->shed.n; i++) {
-		_cleanup_(freep) char *words = name_escape(shed_words(cost->shed.v[i].name));
-
-		if (!shed_touches(head, cost->shed.v[i].name))
-			continue;
-		head_line(&view->page, STYLE_WARN, "budget", "not recorded%s%s: %s",
-			  cost->shed.v[i].length_ns != WIRE_ABSENT ? " for " : "",
-			  cost->shed.v[i].length_ns != WIRE_ABSENT
-				  ? ns_text(cost->shed.v[i].length_ns)
-				  : "",
-			  words);
-	}
+	put_shed(view, head, &cost->shed);
 }
 
 static void put_notes(const struct view *view, const struct wire_strs *notes)
@@ -275,6 +294,8 @@ static void put_head(const struct view *view, const struct head *head)
 	bool has_times = !reply_has_calls(reply);
 
 	put_time(view, head);
+	if (head->is_of_slices)
+		return;
 	if (!head->is_of_moment)
 		put_cost(view, head);
 	if (!head->is_of_moment && has_times)

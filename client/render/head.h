@@ -23,6 +23,8 @@ struct head {
 	bool has_totals; /* prints a line with the sums of the threads' times */
 	/* true: the answer is about its last moment, that of `stackctl stuck` */
 	bool is_of_moment;
+	/* true: the answer is about all slices of a range, which each have totals of their own */
+	bool is_of_slices;
 };
 
 /* Prints the head. Returns how many lines it has. */

@@ -233,7 +233,7 @@ static void render_extras(const struct view *view, const struct wire_row *row)
 		page_wrap(&view->page, STYLE_WARN, "", 4,
 			  "%s went on after the call returned: their time is not known here",
 			  count_text(io->async));
-	if (io->merges > 0 || io->requeues > 0)
+	if (view->verbose && (io->merges > 0 || io->requeues > 0))
 		page_wrap(&view->page, STYLE_PLAIN, "", 4,
 			  "%s merged, %s returned to the queue by the driver",
 			  count_text(io->merges), count_text(io->requeues));
@@ -298,37 +298,59 @@ static void render_owner(const struct view *view, const struct wire_row *row)
 		render_frames(view, row, RENDER_FRAME_INDENT, 0);
 }
 
-static void render_layer(const struct view *view, const struct wire_snapshot_reply *reply,
-			 const char *layer, struct widths widths)
+/* Prints the rows of a layer, `most` at most. Returns how many it has left out. */
+static int64_t render_layer(const struct view *view, const struct wire_snapshot_reply *reply,
+			    const char *layer, struct widths widths, size_t most)
 {
-	bool has_head = false;
+	size_t n = 0;
 
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		const struct wire_row *row = &reply->rows.v[i];
 
-		if (!row->io || strcmp(row->io->layer, layer) != 0)
+		if (!row->io || strcmp(row->io->layer, layer) != 0 || n++ >= most)
 			continue;
-		if (!has_head)
+		if (n == 1)
 			page_wrap(&view->page, STYLE_BOLD, "", 0, "%s", layer);
-		has_head = true;
 		render_row(view, row, widths);
 		render_extras(view, row);
 		render_owner(view, row);
 		render_row_histogram(view, row);
 	}
+	return n > most ? (int64_t)(n - most) : 0;
+}
+
+/*
+ * Returns how many rows of each layer to print: on a screen, as many as fit below the head of the
+ * columns and above the two lines at the end, if each of them is one line.
+ */
+static size_t rows_of_layer(const struct view *view, const struct wire_rows *rows)
+{
+	size_t n = 0, room = view->height > 3 ? view->height - 3 : 1;
+
+	if (view->height == 0 || view->verbose)
+		return SIZE_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
+		for (size_t k = 0; k < rows->n; k++)
+			if (rows->v[k].io && strcmp(rows->v[k].io->layer, layers[i]) == 0) {
+				n++;
+				break;
+			}
+	return n > 0 && room / n > 2 ? room / n - 1 : 1;
 }
 
 void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply)
 {
+	size_t most = rows_of_layer(view, &reply->rows);
+	int64_t more = reply->rest.rows;
 	_cleanup_(freep) char *hook = name_escape(reply->hook);
 	struct widths widths = widths_of(view, &reply->rows);
 
-	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
-		  "%s operation%s of %s%s process%s: %s", count_text(reply->totals.ios),
-		  reply->totals.ios == 1 ? "" : "s", fold_at_most(reply->folded),
-		  count_text(reply->totals.processes), reply->totals.processes == 1 ? "" : "es",
-		  hook);
-	page_break(&view->page);
+	if (view->verbose)
+		page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
+			  "%s operation%s of %s%s process%s: %s", count_text(reply->totals.ios),
+			  reply->totals.ios == 1 ? "" : "s", fold_at_most(reply->folded),
+			  count_text(reply->totals.processes),
+			  reply->totals.processes == 1 ? "" : "es", hook);
 	if (reply->rows.n == 0) {
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no operations");
 		return;
@@ -339,15 +361,15 @@ void render_iolat(const struct view *view, const struct wire_snapshot_reply *rep
 						  view->milliseconds ? "total/ms" : "total", "p50~",
 						  "p90~", "p99~", "longest" });
 	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
-		render_layer(view, reply, layers[i], widths);
-	page_break(&view->page);
-	if (reply->rest.rows > 0)
+		more += render_layer(view, reply, layers[i], widths, most);
+	if (more > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
-			  count_text(reply->rest.rows));
+			  count_text(more));
 	page_wrap(&view->page, STYLE_DIM, "", 0,
 		  "p50~, p90~, p99~: estimated from buckets of powers of two; -v prints the "
 		  "buckets");
-	if (reply->sample_below_ns > 0 && *sum_about(view, reply, reply->shown.sampled_ns))
+	if (view->verbose && reply->sample_below_ns > 0 &&
+	    *sum_about(view, reply, reply->shown.sampled_ns))
 		page_wrap(&view->page, STYLE_DIM, "", 0,
 			  "~ before a figure: of operations under %s, only some are recorded by "
 			  "stack, and stand for all",

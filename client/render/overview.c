@@ -179,15 +179,35 @@ static void render_io(const struct view *view, const struct overview *overview)
 		  why ? "not known: " : "none", why ? why : "");
 }
 
+/* Prints all that is known about the range, for -v. */
+static void render_all_known(const struct view *view, const struct overview *overview)
+{
+	const struct wire_snapshot_reply *waits = overview->waits;
+	_cleanup_(freep) char *spawns = spawns_line(waits->spawns);
+	struct wire_snapshot_reply io;
+
+	render_coverage(view, waits);
+	if (overview->samples)
+		render_missing_too(view, "samples", waits, overview->samples);
+	if (overview->io) {
+		/* Its notes, what the probe cannot see, are left to `snapshot iolat`. */
+		io = *overview->io;
+		io.notes = (struct wire_strs){};
+		render_missing_too(view, "I/O", waits, &io);
+	}
+	render_totals(view, waits);
+	render_pressure(view, waits->pressure);
+	if (spawns)
+		page_wrap(&view->page, STYLE_PLAIN, "processes", RENDER_LABEL_WIDTH, "%s", spawns);
+}
+
 void render_overview(const struct view *view, const struct overview *overview)
 {
 	const struct wire_snapshot_reply *waits = overview->waits, *samples = overview->samples;
 	static const struct wire_snapshot_reply no_rows;
 	_cleanup_(freep) char *reason =
 		overview->no_samples ? name_escape(overview->no_samples) : NULL;
-	_cleanup_(freep) char *spawns = NULL;
 	const struct head head = { .answers = { { "", waits } } };
-	struct wire_snapshot_reply io;
 	struct view inner = *view;
 
 	if (view->by && strcmp(view->by, "parent") == 0) {
@@ -199,20 +219,10 @@ void render_overview(const struct view *view, const struct overview *overview)
 		render_overview_lines(view, overview);
 		return;
 	}
-	render_coverage(view, waits);
-	if (samples)
-		render_missing_too(view, "samples", waits, samples);
-	if (overview->io) {
-		/* Its notes, what the probe cannot see, are left to `snapshot iolat`. */
-		io = *overview->io;
-		io.notes = (struct wire_strs){};
-		render_missing_too(view, "I/O", waits, &io);
-	}
-	render_totals(view, waits);
-	render_pressure(view, waits->pressure);
-	spawns = spawns_line(waits->spawns);
-	if (spawns)
-		page_wrap(&view->page, STYLE_PLAIN, "processes", RENDER_LABEL_WIDTH, "%s", spawns);
+	if (view->verbose)
+		render_all_known(view, overview);
+	else
+		render_overview_head(view, overview);
 	inner.keeps_scheduler = true;
 	render_part(&inner, &parts[0], samples ? samples : &no_rows, reason);
 	for (size_t i = 1; i < PARTS; i++)

@@ -379,11 +379,17 @@ static void put_hidden(const struct view *view, const struct overview *overview)
 	head_line(&view->page, STYLE_PLAIN, "hidden", "%s", text);
 }
 
-void render_overview_lines(const struct view *view, const struct overview *overview)
+size_t render_overview_head(const struct view *view, const struct overview *overview)
 {
 	const struct head head = { .answers = { { "", overview->waits },
 						{ "samples: ", overview->samples },
 						{ "I/O: ", overview->io } } };
+
+	return head_print(view, &head) + put_spawns(view, overview->waits);
+}
+
+void render_overview_lines(const struct view *view, const struct overview *overview)
+{
 	struct section sections[SECTIONS], *order[SECTIONS];
 	size_t n = 0, others;
 
@@ -398,8 +404,7 @@ void render_overview_lines(const struct view *view, const struct overview *overv
 	for (size_t i = 0; i < SECTIONS; i++)
 		if (n == 0 || &sections[i] != order[0])
 			order[n++] = &sections[i];
-	others = head_print(view, &head) + put_spawns(view, overview->waits) +
-		 has_hidden(overview) + 1;
+	others = render_overview_head(view, overview) + has_hidden(overview) + 1;
 	for (size_t i = 0; i < n; i++)
 		others += section_is_named(order[i]);
 	if (!view->top_is_given)

@@ -9,6 +9,9 @@
 
 #include "client/render/render.h"
 
+/* Prints the head of an overview, and its short-lived processes. Returns the number of lines. */
+size_t render_overview_head(const struct view *view, const struct overview *overview);
+
 /*
  * Prints the answers of an overview whose rows are by line, with at most view->top rows for each
  * part of the time; with fewer if they do not fit on the screen, unless view->top_is_given. The

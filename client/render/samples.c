@@ -53,8 +53,10 @@ void render_samples(const struct view *view, const struct wire_snapshot_reply *r
 	struct view inner = *view;
 
 	inner.keeps_scheduler = true;
-	render_head(view, reply);
-	render_kept(view, reply, reply->totals.on_cpu_ns);
+	if (view->verbose) {
+		render_head(view, reply);
+		render_kept(view, reply, reply->totals.on_cpu_ns);
+	}
 	if (reply->rows.n > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", RENDER_LABEL_WIDTH, "%% of %s on a CPU",
 			  ns_text(whole));

@@ -5,6 +5,7 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
+#include "client/render/head.h"
 #include "client/render/iolat.h"
 #include "client/render/lines.h"
 #include "client/render/render.h"
@@ -216,64 +217,60 @@ static void render_head(const struct view *view, const struct wire_snapshot_repl
 	fprintf(view->page.out, " %*s  most of it\n", SHARE_WIDTH, "");
 }
 
-/* Prints what was lost in all slices together, and in how many of them. */
-static void render_losses(const struct view *view, const struct wire_snapshot_reply *const *slices,
-			  size_t n)
+/* Adds a loss to a list of n that has room for it, one entry for each reason. Returns its length.
+ */
+static size_t lost_add(struct wire_lost *list, size_t n, const struct wire_lost *lost)
 {
-	int64_t lost = 0, count;
-	size_t of = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		count = lost_count(&slices[i]->lost);
-		lost += count;
-		of += count > 0;
-	}
-	if (lost == 0)
-		page_wrap(&view->page, STYLE_PLAIN, "lost", RENDER_LABEL_WIDTH, "nothing");
-	else
-		page_wrap(&view->page, STYLE_WARN, "lost", RENDER_LABEL_WIDTH,
-			  "%s events in %zu of %zu lines; without --each, their reasons are shown",
-			  count_text(lost), of, n);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].reason, lost->reason) == 0) {
+			list[i].count += lost->count;
+			return n;
+		}
+	list[n] = *lost;
+	return n + 1;
 }
 
-/* Prints the length of the range that the user asked for, and how much of it the slices cover. */
-static void render_range(const struct view *view, const struct wire_snapshot_reply *const *slices,
+/*
+ * Prints which range the slices cover, how much of what was asked for, and what was lost in any of
+ * them. The gaps are lines among the slices.
+ */
+static void render_whole(const struct view *view, const struct wire_snapshot_reply *const *slices,
 			 size_t n)
 {
-	struct wire_coverage whole = { .asked = slices[0]->coverage.asked };
+	struct wire_snapshot_reply whole = *slices[0];
+	const struct head head = { .answers = { { "", &whole } }, .is_of_slices = true };
+	struct wire_coverage *c = &whole.coverage;
+	struct wire_lost *lost = NULL;
+	size_t n_lost = 0;
 
-	whole.asked.end = slices[n - 1]->coverage.asked.end;
-	whole.asked_ns = whole.asked.end - whole.asked.start;
+	c->asked_ns = slices[n - 1]->coverage.asked.end - c->asked.start;
+	c->used.end = slices[n - 1]->coverage.used.end;
+	c->covered_ns = c->used_ns = 0;
+	c->gaps = (struct wire_gaps){};
 	for (size_t i = 0; i < n; i++) {
-		const struct wire_coverage *slice = &slices[i]->coverage;
+		const struct wire_losts *some = &slices[i]->lost;
 
-		whole.covered_ns += slice->covered_ns;
-		whole.windows += slice->windows;
-		whole.used.end += coverage_length(slice);
+		c->covered_ns += slices[i]->coverage.covered_ns;
+		c->used_ns += coverage_length(&slices[i]->coverage);
+		lost = must(realloc(lost, (n_lost + some->n + 1) * sizeof(*lost)));
+		for (size_t k = 0; k < some->n; k++)
+			n_lost = lost_add(lost, n_lost, &some->v[k]);
 	}
-	render_asked(view, &whole);
+	whole.lost = (struct wire_losts){ lost, n_lost };
+	head_print(view, &head);
+	free(lost);
 }
 
 void render_slices(const struct view *view, const struct wire_snapshot_reply *const *slices,
 		   size_t n)
 {
-	char range[3 * TERM_TIME_MAX];
-	struct wire_range used;
-
 	if (n == 0)
 		return;
-	used.start = slices[0]->coverage.used.start;
-	used.end = slices[n - 1]->coverage.used.end;
-	range_text(&used, range, sizeof range);
-	page_wrap(&view->page, STYLE_BOLD, "time", RENDER_LABEL_WIDTH, "%s (%s)", range,
-		  ns_text(used.end - used.start));
-	render_range(view, slices, n);
-	render_losses(view, slices, n);
+	render_whole(view, slices, n);
 	if (!reply_has_calls(slices[0]))
-		page_wrap(&view->page, STYLE_PLAIN, "figures", RENDER_LABEL_WIDTH,
+		head_line(&view->page, STYLE_PLAIN, "figures",
 			  "how many threads at a time, on average%s",
 			  columns_of(slices[0]) == of_waits ? "; idle waits are left out" : "");
-	page_break(&view->page);
 	render_head(view, slices[0]);
 	for (size_t i = 0; i < n; i++)
 		render_slice(view, slices[i]);

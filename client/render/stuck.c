@@ -196,6 +196,7 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply)
 {
+	const struct head head = { .answers = { { "", reply } }, .is_of_moment = true };
 	struct stuck_entries entries;
 	struct view inner = *view;
 	size_t n;
@@ -211,7 +212,10 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 		stuck_entries_fini(&entries);
 		return;
 	}
-	render_moment(view, reply);
+	if (view->verbose)
+		render_moment(view, reply);
+	else
+		head_print(view, &head);
 	render_unread(view, &reply->rows);
 	render_summary(view, reply, &entries);
 	inner.hides_unread = true;

@@ -19,30 +19,11 @@ static bool has_lines(const struct view *view, const struct wire_snapshot_reply 
 	       strcmp(view->by, "line") == 0;
 }
 
-/* Prints an answer whose rows are one line each: on a terminal, as much as fits on the screen. */
-static void render_in_lines(const struct view *view, const struct wire_snapshot_reply *reply)
+/* Prints the rows of an answer: on a terminal, where they are lines, as many as fit on it. */
+static void render_rows(const struct view *view, const struct wire_snapshot_reply *reply)
 {
-	const struct head head = { .answers = { { "", reply } }, .has_totals = true };
-	size_t used = head_print(view, &head);
-	struct view rest = *view;
-
-	if (view->height > 0)
-		rest.height = view->height > used ? view->height - used : 1;
-	if (reply->missing)
-		render_no_data(view, reply->missing);
-	else
-		render_lines(&rest, reply);
-}
-
-void render_text(const struct view *view, const struct wire_snapshot_reply *reply)
-{
-	if (has_lines(view, reply)) {
-		render_in_lines(view, reply);
-		return;
-	}
-	render_coverage(view, reply);
-	if (reply->missing)
-		render_no_data(view, reply->missing);
+	if (has_lines(view, reply))
+		render_lines(view, reply);
 	else if (reply_is_iolat(reply) && view->over_time)
 		render_heats(view, reply);
 	else if (reply_is_iolat(reply) && view->breakdown)
@@ -55,6 +36,24 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 		render_samples(view, reply);
 	else
 		render_waits(view, reply);
+}
+
+void render_text(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct head head = { .answers = { { "", reply } }, .has_totals = true };
+	struct view rest = *view;
+	size_t used = 0;
+
+	if (view->verbose)
+		render_coverage(view, reply);
+	else
+		used = head_print(view, &head);
+	if (view->height > 0)
+		rest.height = view->height > used ? view->height - used : 1;
+	if (reply->missing)
+		render_no_data(view, reply->missing);
+	else
+		render_rows(&rest, reply);
 }
 
 const struct format format_text = {

@@ -243,11 +243,11 @@ void render_waits(const struct view *view, const struct wire_snapshot_reply *rep
 {
 	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
 
-	if (reply_has_wakers(reply))
+	if (view->verbose && reply_has_wakers(reply))
 		render_wake_totals(view, reply);
-	else
+	else if (view->verbose)
 		render_totals(view, reply);
-	if (!reply_has_wakers(reply))
+	if (view->verbose && !reply_has_wakers(reply))
 		render_kept(view, reply, reply->totals.runnable_ns + reply->totals.blocked_ns);
 	if (reply->rows.n > 0 && !view->by_max)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s%s, %s",

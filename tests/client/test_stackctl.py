@@ -751,7 +751,8 @@ class Client(unittest.TestCase):
         self.answer_overview({"parameters": snapshot([row()], complete=False, probe="oncpu")})
         code, out, err = self.run_it("snapshot", "--stacks")
         self.assertEqual((code, err), (0, ""))
-        self.assertIn("\nlost       nothing\nsamples    lost, stacks: 3\n", out)
+        self.assertIn("\nlost       samples: 3: stacks\n", out)
+        self.assertIn("\nlost       nothing\nsamples    lost, stacks: 3\n", self.run_it("snapshot", "-v")[1])
         self.check(["snapshot", "--strict"], 5, "not complete: samples: 30 s of 30 s covered, "
                                                 "0 gaps, 3 lost\n")
 
@@ -1010,6 +1011,19 @@ class Client(unittest.TestCase):
         self.assertRegex(out, r"(?m)^ *3\.00s +3 +100 +1\.00ms +100ms +2\.00s +db\(4242\) +disk write +ext4 vda$")
         self.assertRegex(out, r"(?m) +db\(4242\) +write +ext4 vda$")
         self.assertRegex(out, r"(?m)^open +3 not ended; the oldest for 12 s: write of db\(4242\)$")
+        # By operation, the layers share the screen.
+        rows = [row(io={**io, "layer": layer, "device": f"vd{i}", "merges": 9}, kernel=None, user=None)
+                for layer in ("block", "queue", "device") for i in range(12)]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows, probe="iolat")}]
+        words = ("snapshot", "iolat", "--by", "operation")
+        lines = self.terminal(80, {"NO_COLOR": "1"}, *words).rstrip("\r\n").split("\r\n")
+        self.assertLessEqual(len(lines), 23, lines)
+        self.assertLessEqual(next(i for i, line in enumerate(lines) if "count" in line), 4, lines)
+        shown = sum(" write " in line for line in lines)
+        self.assertEqual(shown % 3, 0)
+        self.assertIn(f"{36 - shown} more: -n 0 shows all", lines)
+        _, out, _ = self.run_it(*words)
+        self.assertEqual(len(re.findall(r"(?m)^  write ", out)), 36)
         # By operation, by stack and for --queued, it is the table that it was.
         for words in (["--by", "operation"], ["--by", "stack"], ["--queued"], ["--milliseconds"]):
             _, out, _ = self.run_it("snapshot", "iolat", *words)
@@ -1061,7 +1075,7 @@ class Client(unittest.TestCase):
             said = r"more than its budget for 5 s, as an average over a minute, most by " + words
             flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu")[1])
             self.assertRegex(flat, r"cost stackd took 4\.0 % of a CPU \(budget 4 %\), " + said)
-            flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu", "--stacks")[1])
+            flat = re.sub(r"\s+", " ", self.run_it("snapshot", "offcpu", "-v")[1])
             self.assertRegex(flat, r"cost stackd took 4\.0 % of a CPU \(budget 4 %\): .* in the kernel;.* " + said)
 
     def test_by_line(self):

@@ -60,7 +60,7 @@ check(cost["limited_ns"] == cost["length_ns"], "all windows had a limit")
 check_sums(daemon, snapshot, switches, span)
 check_estimate(snapshot, 0.1)
 check_wakes(daemon, snapshot, span)
-text = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "10s", "--idle").out)
+text = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "10s", "--idle", "-v").out)
 check(re.search(r"waits under .* are sampled, .* of them only as their CPU had too many", text),
       f"the cost line says it: {text[:1500]}")
 check_until(lambda: "short waits and operations were left to chance in bursts" in

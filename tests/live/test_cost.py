@@ -107,7 +107,7 @@ for probe in ("offcpu", "oncpu"):
         print(f"of the programs' time, {measuring / 1e6:.1f} ms may be the kernel's measuring")
         check_cost(cost["bpf_ns"], 1, before, after, "programs", measuring, entry)
         check_cost(cost["cpu_ns"] + cost["bpf_ns"], 2, before, after, "both", measuring, entry)
-text = daemon.ctl("snapshot", "--window", "4s").out
+text = daemon.ctl("snapshot", "--window", "4s", "-v").out
 LINE = r"^cost +stackd took [\d.]+ % of a CPU \(budget 4 %\)"
 h.check(re.search(LINE + r": [\d.]+ % its threads, [\d.]+ % its",
                   re.sub(r"\n {5,}", " ", text), re.M), f"the overview says it: {text[:800]}")

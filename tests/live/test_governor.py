@@ -23,7 +23,7 @@ def cost_of(daemon, seconds):
 
 
 def check_said(daemon, span):
-    text = daemon.ctl("snapshot", "offcpu", "--window", "10s", "--idle").out
+    text = daemon.ctl("snapshot", "offcpu", "--window", "10s", "--idle", "-v").out
     flat = re.sub(r"\s+", " ", text)
     line = (r"cost stackd took [\d.]+ % of a CPU \(budget [\d.]+ %\).*; waits under \S+ \S+ are "
             "sampled")

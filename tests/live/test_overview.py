@@ -41,7 +41,7 @@ def part(text, name):
 def overview(*args):
     result = daemon.ctl("snapshot", "--window", "4s", *args)
     h.check(result.code == 0 and not result.err, f"snapshot {args}: {result}")
-    for label in ("seen", "on CPU", "runnable", "blocked"):
+    for label in ("time", "CPUs", "on CPU", "runnable", "blocked"):
         h.check(re.search(rf"^{label} +", result.out, re.M), f"snapshot {args}: {label}")
     return result.out
 

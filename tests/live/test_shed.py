@@ -139,10 +139,12 @@ check_samples(daemon, start, end)
 flat = re.sub(r"\s+", " ", daemon.ctl("status", "-v").out)
 check("not recorded since" in flat and all(words in flat for words in WORDS),
       f"status says it: {flat[:1500]}")
-flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "5s").out)
+flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "5s", "-v").out)
 for words in WORDS[2:]:
     check(re.search(f"not recorded for [0-9.]+ .?s: {words}", flat),
           f"the answer says it: {flat[:1500]}")
+text = daemon.ctl("snapshot", "offcpu", "--window", "5s").out
+check("\nbudget     not recorded: deep frames, new files (-v)\n" in text, f"its head, in one line: {text[:800]}")
 
 # The counters alone are beyond the budget: once a minute of that is over, all say so.
 wait_until(lambda: budget_of(daemon).get("beyond_since"), "a minute that broke the budget")

@@ -219,8 +219,7 @@ static void test_wakes(void **state)
 	row.waker = &waker;
 	printer_open(&p, (struct view){ .chain = true });
 	render_text(&p.view, &reply);
-	printer_check(&p, "seen       2 threads of 1 process that waited 1 us or more\n",
-		      "waits      11 that ended, 3 s blocked and 1 s runnable in all\n",
+	printer_check(&p, "totals     2 threads: 11 waits, blocked 3.00s, runnable 1.00s\n",
 		      "db (pid 4242)", "S waits for", "10 waits, 3 s in all", "db waits <- jbd2",
 		      "waker: jbd2", "try_to_wake_up\n", "--               --\n",
 		      "anon_pipe_read\n", "wait_for_pipe", NULL);
@@ -391,12 +390,12 @@ static void test_pressure(void **state)
 
 	overview_init(&o);
 	o.waits.pressure = &pressure;
-	printer_open(&p, (struct view){ .top = 5 });
+	printer_open(&p, (struct view){ .verbose = true, .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\npressure   cpu 12 %, io 40 % (full 31 %), memory 0 %\n", NULL);
 	pressure.units = (struct wire_unit_pressures)LIST(units);
 	pressure.memory = &little;
-	printer_open(&p, (struct view){ .top = 5 });
+	printer_open(&p, (struct view){ .verbose = true, .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p,
 		      "\npressure   cpu 12 %, io 40 % (full 31 %), memory 0.1 %; most: "
@@ -404,11 +403,11 @@ static void test_pressure(void **state)
 		      NULL);
 	pressure.units = (struct wire_unit_pressures){};
 	pressure.units_missing = "no cgroups\x1b";
-	printer_open(&p, (struct view){ .top = 5 });
+	printer_open(&p, (struct view){ .verbose = true, .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\n           of units not known: no cgroups\\x1b\n", NULL);
 	pressure = (struct wire_pressure){ .missing = "no PSI" };
-	printer_open(&p, (struct view){ .top = 5 });
+	printer_open(&p, (struct view){ .verbose = true, .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\npressure   not known: no PSI\n", NULL);
 }
@@ -466,6 +465,7 @@ static void test_spawns(void **state)
 /* The head of a range by parts says how much of the range they cover. */
 static void test_slices_head(void **state)
 {
+	static const struct wire_lost lost[] = { { "one", 2 }, { "two", 3 } };
 	struct wire_row row = row_of_db();
 	struct wire_snapshot_reply first = reply_of("offcpu", &row, 1), second = first;
 	const struct wire_snapshot_reply *const slices[] = { &first, &second };
@@ -475,12 +475,13 @@ static void test_slices_head(void **state)
 	second.coverage.asked.end = second.coverage.used.end = T0 + 60 * NS_PER_S;
 	printer_open(&p, (struct view){ .top = 1 });
 	render_slices(&p.view, slices, 2);
-	printer_check(&p, "time       2026-03-01 03:10:10 to 03:11:10 UTC (60 s)\n",
-		      "asked      60 s, all of it covered by 12 windows\n", "lost ", NULL);
+	printer_check(&p, "UTC: 60 s covered, lost nothing\nfigures ", NULL);
+	first.lost = (struct wire_losts){ lost, 1 };
+	second.lost = (struct wire_losts)LIST(lost);
 	second.coverage.covered_ns = 15 * NS_PER_S;
 	printer_open(&p, (struct view){ .top = 1 });
 	render_slices(&p.view, slices, 2);
-	printer_check(&p, "\nasked      60 s, of which 45 s (75 %) are covered by 12 windows\n",
+	printer_check(&p, "UTC: 45 s of 60 s covered\nlost       7: one and other reasons (-v)\n",
 		      NULL);
 }
 
@@ -500,7 +501,7 @@ static void test_overview_of_lost_samples(void **state)
 	o.samples.coverage.gaps = (struct wire_gaps)LIST(gaps);
 	o.samples.lost = (struct wire_losts)LIST(lost);
 	o.samples.notes = (struct wire_strs)LIST(notes);
-	printer_open(&p, (struct view){ .top = 5 });
+	printer_open(&p, (struct view){ .verbose = true, .top = 5 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p,
 		      "stackd was killed\nlost       nothing\nnote       of both\n"
@@ -509,7 +510,7 @@ static void test_overview_of_lost_samples(void **state)
 		      "samples    of samples\n"
 		      "seen ",
 		      NULL);
-	printer_open(&p, (struct view){ .top = 5 });
+	printer_open(&p, (struct view){ .verbose = true, .top = 5 });
 	overview_text(&p.view, &o.waits, NULL, "the probe oncpu is off: by\x1b [probes]");
 	printer_check(&p, "\non CPU     no samples: the probe oncpu is off: by\\x1b [probes]\n",
 		      "\nrunnable   600 ms,", NULL);
