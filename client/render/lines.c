@@ -36,9 +36,10 @@ static char *who_on_host(const struct wire_row *row)
 	process = name_escape(row->process.comm);
 	name = process[0] ? process : comm;
 	processes = row->processes > 1 ? row->processes : row->folded;
+	/* Few characters, so that the number is there where the name is shortened. */
 	if (processes > 0 && (processes > 1 || row->process.pid == 0))
-		return must_printf("%s(%s process%s)%s%s", name, count_text(processes),
-				   processes == 1 ? "" : "es", strcmp(comm, name) != 0 ? "/" : "",
+		return must_printf("%s(x%s)%s%s", name, count_text(processes),
+				   strcmp(comm, name) != 0 ? "/" : "",
 				   strcmp(comm, name) != 0 ? comm : "");
 	if (row->tid != WIRE_ABSENT && row->tid != row->process.pid)
 		return must_printf("%s(%" PRId64 "%s)/%s(%" PRId64 ")", name, row->process.pid,
@@ -139,8 +140,8 @@ char *row_function(const struct view *view, const struct wire_row *row)
 	struct view plain = { .is_short = view->is_short || view->page.cuts_names };
 	_cleanup_(freep) char *label = NULL;
 
-	/* Rows by function have it as their key. */
-	if (row->function && row->key && strcmp(row->function, row->key) == 0)
+	/* Rows by function have it as their key. That of stackd itself is of no use to anybody. */
+	if (row->own == 1 || (row->key && view->by && strcmp(view->by, "function") == 0))
 		return NULL;
 	if (row->function)
 		return plain.is_short ? function_short(row->function) : name_escape(row->function);

@@ -904,7 +904,7 @@ class Client(unittest.TestCase):
                 row(comm="others", process={**process, "comm": "others"})]
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows)}]
         _, out, _ = self.run_it("snapshot", "offcpu")
-        for who in ("sh(6,280 processes) ", "sh(2 processes)/worker-* ", "sh(1 process) ", "db(4242) ", " others "):
+        for who in ("sh(x6,280) ", "sh(x2)/worker-* ", "sh(x1) ", "db(4242) ", " others "):
             self.assertIn(who, out)
 
     def test_the_object_of_several_waits(self):

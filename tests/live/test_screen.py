@@ -63,7 +63,7 @@ with open(path, "w", encoding="utf-8") as lock:
     (row,) = wait_until(line, "all processes to wait")
     check((row["processes"], row["process"]["pid"], row["reason"]) == (PROCESSES, 0, "flock"), f"one row: {row}")
     text = daemon.ctl_lines(*args).out
-    check(re.search(rf"(?m)  {name}\({PROCESSES} processes\) +S flock\b", text), f"one line: {text}")
+    check(re.search(rf"(?m)  {name}\(x{PROCESSES}\) +S flock\b", text), f"one line: {text}")
     text = daemon.ctl_lines("stuck", "--comm", name).out
     check(re.search(rf"(?m) {name}\(\d+\) +S flock {re.escape(path)} +\S+\({os.getpid()}\)", text), f"its holder: {text}")
 for process in waiting:
