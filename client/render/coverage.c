@@ -230,9 +230,9 @@ bool cost_beyond_text(const struct wire_cost *cost, char *out, size_t size)
 	if (cost->beyond_ns <= 0)
 		return false;
 	snprintf(out, size,
-		 "more than its budget for %s, as an average over a minute, most by %s: raise "
+		 "over budget for %s: more than %.3g %% of a CPU over a minute, most by %s: raise "
 		 "[budget] cpu or %s",
-		 ns_text(cost->beyond_ns),
+		 ns_text(cost->beyond_ns), cpu_percent(cost->budget_ns, cost->limited_ns),
 		 is_threads ? "its threads" : "its programs in the kernel",
 		 is_threads ? "[window] length" : "set a [probe.NAME] enabled = no");
 	return true;

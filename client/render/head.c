@@ -216,10 +216,7 @@ static void put_cost(const struct view *view, const struct head *head)
 	if (!cost)
 		return;
 	if (cost_beyond_text(cost, beyond, sizeof(beyond)))
-		head_line(&view->page, STYLE_WARN, "cost",
-			  "stackd took %.1f %% of a CPU (budget %.3g %%), %s",
-			  cpu_percent(cost_held_ns(cost), cost->length_ns),
-			  cpu_percent(cost->budget_ns, cost->limited_ns), beyond);
+		head_line(&view->page, STYLE_WARN, "cost", "%s", beyond);
 	put_shed(view, head, &cost->shed);
 }
 

@@ -157,7 +157,7 @@ wait_until(lambda: daemon.cut() > broken + 2 * NS_PER_S, "a window in such a tim
 cost = daemon.call("io.stackd.Snapshot", probe="offcpu", top=1, since_ns=broken)["cost"]
 check(cost["beyond_ns"] > 0, f"windows say it: {cost}")
 flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "2s").out)
-check("more than its budget for" in flat, f"the head says it: {flat[:500]}")
+check("cost over budget for" in flat, f"the head says it: {flat[:500]}")
 
 set_budget(daemon, "1000%", 10 * os.cpu_count())
 wait_until(lambda: not shed_names(daemon), "all details again")
