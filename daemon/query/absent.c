@@ -137,7 +137,7 @@ static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_
 	const char *between = "";
 
 	end = aggregate->members + aggregate->n_members;
-	fprintf(out, "process %" PRId64 " was folded: its rows are the sums of ", pid);
+	fprintf(out, "process %" PRId64 " was folded: rows and totals are the sums of ", pid);
 	for (; member < end; member++) {
 		if (member->pid != pid)
 			continue;
@@ -146,6 +146,7 @@ static void describe_folded(FILE *out, const struct aggregate *aggregate, int64_
 			member->folded->comm);
 		between = " and ";
 	}
+	fputs(", of which it is one", out);
 }
 
 /* Writes that the answer lacks rows of the process, because they were folded. */

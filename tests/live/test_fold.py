@@ -51,7 +51,7 @@ def check_pids(daemon, pids, start, end):
         unlisted = max(unlisted, (reply.get("folded") or {}).get("unlisted", 0))
         if any(row.get("folded") for row in rows):
             shared += 1
-            note = f"process {pid} was folded: its rows are the sums of "
+            note = f"process {pid} was folded: rows and totals are the sums of "
             if not any(text.startswith(note) for text in reply["notes"]):
                 check(False, f"a note says {note}...: {reply['notes']}")
     check(COUNT - unlisted <= seen <= COUNT,

@@ -117,9 +117,11 @@ static void test_a_folded_process(void **state)
 	*window_add_member(window) = (struct window_member){ .image = 2, .pid = NOBODY };
 	window->folded = (struct window_folded){ .rows = 9, .started = 37, .unlisted = 4 };
 
-	assert_note(&filter, "process 1056964610 was folded: its rows are the sums of 37 processes "
-			     "named cc1; process 1056964611 may be one of 4 folded processes whose "
-			     "pids are not kept");
+	assert_note(
+		&filter,
+		"process 1056964610 was folded: rows and totals are the sums of 37 processes "
+		"named cc1, of which it is one; process 1056964611 may be one of 4 folded processes whose "
+		"pids are not kept");
 	aggregate = aggregate_of(&filter);
 	assert_int_equal(aggregate_totals(aggregate)->processes, 37);
 	aggregate_free(aggregate);
