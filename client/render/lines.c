@@ -75,6 +75,8 @@ static const char *state_word(const struct wire_row *row)
 		return "D uninterruptible";
 	case 'R':
 		return "R ready";
+	case 'm':
+		return "several states";
 	default:
 		return row->state;
 	}
