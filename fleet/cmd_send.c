@@ -78,6 +78,17 @@ static int64_t jitter(int64_t ns)
 	return ns / 2 + (int64_t)((double)(ns - ns / 2) * drand48());
 }
 
+/* Logs that windows are not sent, if their time is not the one that was logged before. */
+static void report_lost(const struct sender_stats *stats, int64_t *before_ns)
+{
+	if (stats->lost_since_ns == *before_ns)
+		return;
+	log_warning("the clock of this host was set back: windows from @%" PRId64
+		    " on are not sent, because others of the same time were sent before",
+		    stats->lost_since_ns / NS_PER_S);
+	*before_ns = stats->lost_since_ns;
+}
+
 /* Logs how a round ended, if that is not how the one before it did. */
 static void report(int r, int before, const struct fleet_error *error,
 		   const struct sender_stats *stats)
@@ -95,7 +106,7 @@ static void report(int r, int before, const struct fleet_error *error,
 /* Sends until a signal ends it. */
 static void send_forever(const struct fleet_config *config, struct sender *sender)
 {
-	int64_t wait_ns = FIRST_WAIT_NS;
+	int64_t wait_ns = FIRST_WAIT_NS, lost_ns = 0;
 	struct fleet_error error;
 	int before = 1;
 
@@ -103,6 +114,7 @@ static void send_forever(const struct fleet_config *config, struct sender *sende
 		int r = sender_round(sender, &error);
 
 		report(r, before, &error, sender_stats(sender));
+		report_lost(sender_stats(sender), &lost_ns);
 		before = r;
 		if (r == 0) {
 			wait_ns = FIRST_WAIT_NS;
@@ -119,11 +131,13 @@ static int send_once(struct sender *sender)
 {
 	const struct sender_stats *stats = sender_stats(sender);
 	struct fleet_error error;
+	int64_t lost_ns = 0;
 
 	if (sender_round(sender, &error) < 0) {
 		fprintf(stderr, "stackd-fleet: %s\n", error.text);
 		return FLEET_EXIT_FAILED;
 	}
+	report_lost(stats, &lost_ns);
 	printf("sent %" PRIu64 " windows, %" PRIu64 " gaps, %" PRIu64 " rows, %" PRIu64
 	       " stacks, %" PRIu64 " bytes\n",
 	       stats->windows, stats->gaps, stats->rows, stats->stacks, stats->bytes);

@@ -19,6 +19,13 @@ struct planning {
 	const struct plan_spans *known;
 	struct plan_item *items; /* malloc'ed */
 	size_t n, capacity;
+	struct plan_span lost;
+};
+
+/* Windows that are sent as one. */
+struct group {
+	struct plan_item item;
+	bool has_overlap; /* some of them are of the same time */
 };
 
 static int item_add(struct planning *planning, int64_t start, int64_t end, int64_t seq,
@@ -93,36 +100,54 @@ static int64_t slice_of(const struct wire_window *window, int64_t each_ns)
  * Finds the windows that are sent as one, from number *i on: those of one slice, or those that
  * overlap, as after a step of the clock. Moves *i behind them.
  */
-static struct plan_item group_next(const struct wire_windows *windows, int64_t each_ns, size_t *i)
+static struct group group_next(const struct wire_windows *windows, int64_t each_ns, size_t *i)
 {
 	const struct wire_window *first = &windows->v[*i];
-	struct plan_item item = { first->start, first->end, first->seq, NULL };
+	struct group group = { .item = { first->start, first->end, first->seq, NULL } };
+	struct plan_item *item = &group.item;
 
 	for (++*i; *i < windows->n; ++*i) {
 		const struct wire_window *next = &windows->v[*i];
 		bool same = each_ns > 0 && slice_of(next, each_ns) == slice_of(first, each_ns);
 
-		if (!same && next->start >= item.end_ns)
+		if (!same && next->start >= item->end_ns)
 			break;
-		if (next->end > item.end_ns)
-			item.end_ns = next->end;
+		group.has_overlap |= next->start < item->end_ns - LEAST_GAP_NS;
+		if (next->end > item->end_ns)
+			item->end_ns = next->end;
 	}
-	return item;
+	return group;
+}
+
+/* True if one span that the server has is about all of a stretch. */
+static bool is_whole(const struct planning *planning, const struct plan_item *item)
+{
+	size_t i = span_after(planning->known, item->start_ns + LEAST_GAP_NS / 2);
+
+	return i < planning->known->n &&
+	       planning->known->v[i].start_ns <= item->start_ns + LEAST_GAP_NS &&
+	       planning->known->v[i].end_ns >= item->end_ns - LEAST_GAP_NS;
 }
 
 /* Plans one group, and the stretch before it, which begins at *cursor. */
-static int group_plan(struct planning *planning, const struct plan_item *group, int64_t *cursor)
+static int group_plan(struct planning *planning, const struct group *group, int64_t *cursor)
 {
+	const struct plan_item *item = &group->item;
+	bool is_lost = group->has_overlap && !is_whole(planning, item);
 	int r = 0;
 
-	if (*cursor < group->start_ns)
-		r = gaps_add(planning, *cursor, group->start_ns, NULL);
-	if (r == 0 && !is_touched(planning, group->start_ns, group->end_ns))
-		r = item_add(planning, group->start_ns, group->end_ns, group->seq, NULL);
-	else if (r == 0)
-		r = gaps_add(planning, group->start_ns, group->end_ns, PLAN_MERGED);
-	if (*cursor < group->end_ns)
-		*cursor = group->end_ns;
+	if (*cursor < item->start_ns)
+		r = gaps_add(planning, *cursor, item->start_ns, NULL);
+	if (r == 0 && !is_touched(planning, item->start_ns, item->end_ns)) {
+		r = item_add(planning, item->start_ns, item->end_ns, item->seq, NULL);
+	} else if (r == 0) {
+		if (is_lost)
+			planning->lost = (struct plan_span){ item->start_ns, item->end_ns };
+		r = gaps_add(planning, item->start_ns, item->end_ns,
+			     is_lost ? PLAN_BACK : PLAN_MERGED);
+	}
+	if (*cursor < item->end_ns)
+		*cursor = item->end_ns;
 	return r;
 }
 
@@ -140,7 +165,7 @@ int plan_make(const struct wire_windows_reply *windows, const struct plan_spans 
 		cursor = known->v[0].start_ns;
 	while (i < list->n && r == 0) {
 		const struct wire_window *first = &list->v[i];
-		struct plan_item group = group_next(list, each_ns, &i);
+		struct group group = group_next(list, each_ns, &i);
 
 		if (each_ns > 0 && i == list->n &&
 		    (slice_of(first, each_ns) + 1) * each_ns > until_ns)
@@ -156,6 +181,7 @@ int plan_make(const struct wire_windows_reply *windows, const struct plan_spans 
 	if (planning.n > 0)
 		memcpy(out->v, items, planning.n * sizeof(*items));
 	out->n = planning.n;
+	out->lost = planning.lost;
 	return 0;
 }
 

@@ -36,11 +36,17 @@ struct plan_item {
 struct plan {
 	struct plan_item *v; /* by start_ns */
 	size_t n;
+	/*
+	 * The last stretch with windows that overlap others which were sent by themselves: the
+	 * clock was set back, and the server can have one window of a time only. 0: there is none
+	 */
+	struct plan_span lost;
 };
 
 /* Reasons of gaps for which the daemon has none. */
 #define PLAN_AGED   "the daemon did not keep it until it was sent"
 #define PLAN_MERGED "a part of a longer window, of which another part had been sent"
+#define PLAN_BACK   "the clock was set back to a time of which windows had been sent"
 
 /*
  * Plans what to send of `windows`, which are ordered by start. each_ns is 0 for a stretch for each

@@ -85,6 +85,8 @@ struct sender {
 	struct sent *sent;
 	int64_t sent_day; /* the day on which the first of these were sent */
 	uint64_t attempt;
+	int64_t lost_ns; /* the end of the last time of which windows were not sent, see plan.lost
+			  */
 	struct sender_stats stats;
 };
 
@@ -616,6 +618,16 @@ static bool plans_next(const struct plan plans[TIERS], size_t at[TIERS], struct 
 	return true;
 }
 
+/* Notes since when windows are not sent, once for each step of the clock. */
+static void lost_note(struct sender *sender, const struct plan_span *lost)
+{
+	if (lost->end_ns <= sender->lost_ns)
+		return;
+	if (lost->start_ns >= sender->lost_ns)
+		sender->stats.lost_since_ns = lost->start_ns;
+	sender->lost_ns = lost->end_ns;
+}
+
 /* Compares the daemon's windows of a probe with those of the server, and sends what is missing. */
 static int probe_send(struct sender *sender, size_t probe, int64_t since, struct fleet_error *error)
 {
@@ -644,6 +656,8 @@ static int probe_send(struct sender *sender, size_t probe, int64_t since, struct
 				      &plans[tier]);
 	if (r < 0)
 		return fail(error, r, "stackd-fleet", NULL);
+	for (enum tier tier = 0; tier < TIERS; tier++)
+		lost_note(sender, &plans[tier].lost);
 	plan_limit(&plans[TIER_WINDOWS], until - WINDOWS_NS);
 	while (r == 0 && plans_next(plans, at, &item, wanted)) {
 		if (*sender->stop)

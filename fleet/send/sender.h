@@ -18,6 +18,8 @@ struct sender_stats {
 	uint64_t rows;
 	uint64_t stacks;
 	uint64_t bytes; /* of rows and stacks, before they are compressed */
+	/* the start of the last stretch of which windows are not sent, see plan.lost; 0: none */
+	int64_t lost_since_ns;
 };
 
 /*

@@ -144,6 +144,36 @@ static void test_overlap(void **state)
 	check(1, 108 * S, 113 * S, NULL);
 }
 
+/* After a step back, what was sent before stays, and what is not sent for that reason is said. */
+static void test_set_back(void **state)
+{
+	add_window(100 * S, 105 * S);
+	add_window(103 * S, 108 * S);
+	add_known(100 * S, 105 * S);
+	make(0, 0);
+	assert_int_equal(plan.n, 1);
+	check(0, 105 * S, 108 * S, PLAN_BACK);
+	assert_int_equal(plan.lost.start_ns, 100 * S);
+	assert_int_equal(plan.lost.end_ns, 108 * S);
+	add_known(105 * S, 110 * S);
+	make(0, 0);
+	assert_int_equal(plan.n, 0);
+	assert_int_equal(plan.lost.end_ns, 108 * S);
+	/* Both were sent as one: nothing is lost. */
+	known.n = 0;
+	add_known(100 * S, 108 * S);
+	make(0, 0);
+	assert_int_equal(plan.n, 0);
+	assert_int_equal(plan.lost.end_ns, 0);
+	/* Merged windows are no step of the clock. */
+	reply.windows.n = known.n = 0;
+	add_known(100 * S, 105 * S);
+	add_known(105 * S, 110 * S);
+	add_window(100 * S, 110 * S);
+	make(0, 0);
+	assert_int_equal(plan.lost.end_ns, 0);
+}
+
 /* A minute has the windows whose middle lies in it, and waits for the last one. */
 static void test_minutes(void **state)
 {
@@ -203,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_merged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_gaps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_overlap, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_set_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_minutes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing, set_up, tear_down),
