@@ -61,7 +61,7 @@ struct worker {
 
 /* The CPU time for files of one user, or of root in one control group. */
 struct owner {
-	uint64_t key;	 /* see owner_key(); 0: nobody's */
+	uint64_t key;	 /* see parser_owner_key(); 0: the place is free */
 	int64_t debt_ns; /* CPU time used, without what the user's share has paid since */
 	int64_t paid_ns; /* time of CLOCK_MONOTONIC up to which the share is paid */
 	bool is_waiting; /* the last request had to wait */
@@ -325,13 +325,10 @@ static void workers_retire(struct parser *parser, int64_t now)
 
 /* Shares of users */
 
-/* Returns a number, not 0, for whose share the file of a call takes. */
-static uint64_t owner_key(const struct parser_call *call)
+uint64_t parser_owner_key(uid_t uid, uint64_t group)
 {
-	uid_t uid = call->owner;
-
 	if (!uid)
-		return call->group | OWNER_IS_GROUP;
+		return group | OWNER_IS_GROUP;
 	/* The users of a container are one user of the host. */
 	return uid < SUBUIDS_FROM ? uid : uid - (uid - SUBUIDS_FROM) % SUBUIDS;
 }
@@ -368,7 +365,7 @@ static struct owner *owner_get(struct parser *parser, uint64_t key)
 static void owner_charge(struct parser *parser, const struct parser_call *call, int64_t cpu_ns)
 {
 	pthread_mutex_lock(&parser->lock);
-	owner_get(parser, owner_key(call))->debt_ns += cpu_ns;
+	owner_get(parser, parser_owner_key(call->owner, call->group))->debt_ns += cpu_ns;
 	pthread_mutex_unlock(&parser->lock);
 }
 
@@ -392,7 +389,7 @@ static bool owner_waits(struct parser *parser, const struct parser_call *call)
 	if (!call->state || call->is_alone || !is_heavy[call->request.kind])
 		return false;
 	pthread_mutex_lock(&parser->lock);
-	owner = owner_get(parser, owner_key(call));
+	owner = owner_get(parser, parser_owner_key(call->owner, call->group));
 	is_waiting = owner->debt_ns > most_ns;
 	is_new = is_waiting && !owner->is_waiting;
 	owner->is_waiting = is_waiting;

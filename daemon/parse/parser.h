@@ -62,6 +62,12 @@ struct parser *parser_free(struct parser *parser);
 
 void parser_stats(struct parser *parser, struct parser_stats *out);
 
+/*
+ * Returns a number, not 0, for whose share a file takes: that of its user, where the users of a
+ * container are one, or for files of root that of the control group, see parse_group().
+ */
+uint64_t parser_owner_key(uid_t uid, uint64_t group);
+
 /* Returns a text for an error of the start of a worker. */
 const char *parser_start_text(int error);
 

@@ -20,6 +20,7 @@
 #include "daemon/host/open_file.h"
 #include "daemon/host/procfs.h"
 #include "daemon/parse/parse.h"
+#include "daemon/parse/parser.h"
 #include "daemon/symbol/perf_lines.h"
 
 #define STATUS_BYTES 8192
@@ -46,26 +47,26 @@ enum { USERS_MAX = 128 };
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct user {
-	uint32_t uid;
-	size_t maps; /* number of maps; 0: the place is free */
+	uint64_t key; /* see parser_owner_key() */
+	size_t maps;  /* number of maps; 0: the place is free */
 	size_t bytes;
 } users[USERS_MAX];
 
 /* Returns the place of a user, for one more map. */
-static struct user *user_get(uint32_t uid)
+static struct user *user_get(uint64_t key)
 {
 	struct user *user = &users[USERS_MAX - 1];
 
 	pthread_mutex_lock(&users_lock);
 	for (size_t i = USERS_MAX - 1; i-- > 0;) {
-		if (users[i].maps && users[i].uid == uid) {
+		if (users[i].maps && users[i].key == key) {
 			user = &users[i];
 			break;
 		}
 		if (!users[i].maps)
 			user = &users[i];
 	}
-	user->uid = uid;
+	user->key = key;
 	user->maps++;
 	pthread_mutex_unlock(&users_lock);
 	return user;
@@ -388,7 +389,7 @@ int perf_map_read(struct parser *parser, int fd, uint64_t group, const struct pe
 	r = open_file_stat(fd, &st);
 	if (r)
 		return r;
-	map->user = user_get(st.st_uid);
+	map->user = user_get(parser_owner_key(st.st_uid, group));
 	atomic_init(&map->refs, 1);
 	r = map_read(parser, fd, &st, group, before, map);
 	if (r == -E2BIG && before) /* there is no room for a copy: read what fits of the file */

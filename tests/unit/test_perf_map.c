@@ -222,6 +222,17 @@ static void each_user_has_a_share(void **state)
 		perf_map_unref(maps[i]);
 	perf_map_unref(other);
 	assert_int_equal(perf_maps_bytes(), 0);
+	/* Root of one container does not take the memory of root of another one. */
+	assert_int_equal(fchown(fd, 0, 0), 0);
+	for (i = 0; i < 4; i++)
+		perf_map_read(NULL, fd, 1, NULL, &maps[i]);
+	assert_true(perf_maps_bytes() <= PERF_MAPS_USER_MAX);
+	assert_int_equal(perf_map_read(NULL, other_fd, 2, NULL, &other), 0);
+	assert_name(other, 0x1000, "other");
+	for (i = 0; i < 4; i++)
+		perf_map_unref(maps[i]);
+	perf_map_unref(other);
+	assert_int_equal(perf_maps_bytes(), 0);
 	/* The share is free again. */
 	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &other), 0);
 	perf_map_unref(other);
