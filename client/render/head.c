@@ -187,11 +187,16 @@ static const char *shed_brief(const char *name)
 					     : name;
 }
 
-/* Prints what was not recorded to keep within the budget, in one line. */
+/*
+ * Prints what was not recorded to keep within the budget, in one line, and whether that was so for
+ * a part of the range only.
+ */
 static void put_shed(const struct view *view, const struct head *head,
 		     const struct wire_sheds *sheds)
 {
+	const int64_t whole = coverage_length(&head->answers[0].reply->coverage);
 	_cleanup_(freep) char *text = must(strdup(""));
+	bool is_partly = false;
 
 	for (size_t i = 0; i < sheds->n; i++) {
 		_cleanup_(freep) char *words = name_escape(shed_brief(sheds->v[i].name));
@@ -199,12 +204,16 @@ static void put_shed(const struct view *view, const struct head *head,
 
 		if (!shed_touches(head, sheds->v[i].name))
 			continue;
+		/* An edge of the range may be off by a second. */
+		is_partly |= sheds->v[i].length_ns != WIRE_ABSENT &&
+			     sheds->v[i].length_ns < whole - NS_PER_S;
 		more = must_printf("%s%s%s", text, text[0] ? ", " : "", words);
 		free(text);
 		text = more;
 	}
 	if (text[0])
-		head_line(&view->page, STYLE_WARN, "budget", "not recorded: %s (-v)", text);
+		head_line(&view->page, STYLE_WARN, "budget", "%snot recorded: %s (-v)",
+			  is_partly ? "at times " : "", text);
 }
 
 /* Prints what stackd cost if a minute cost more than its budget, and what it did not record. */

@@ -1067,6 +1067,11 @@ class Client(unittest.TestCase):
                 "sessions_ns": 0, "budget_ns": 4 * 10**8}
         self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot([row()]), "cost": cost}}]
         self.assertNotIn("cost", self.run_it("snapshot", "offcpu")[1])
+        # What was not recorded is one line, of what touches the rows.
+        for seconds, words in ((30, "not recorded"), (5, "at times not recorded")):
+            shed = [{"name": name, "length_ns": seconds * 10**9} for name in ("samples", "calls", "frames", "brief")]
+            self.daemon.replies["Snapshot"] = [{"parameters": {**snapshot([row()]), "cost": {**cost, "shed": shed}}}]
+            self.assertIn(f"\nbudget     {words}: deep frames, new files (-v)\n", self.run_it("snapshot", "offcpu")[1])
         for cpu_ns, bpf_ns, words in ((3, 1, r"its threads: raise \[budget\] cpu or \[window\] length"),
                                       (1, 3, r"its programs in the kernel: raise \[budget\] cpu or set a \[probe\.NAME\] enabled = no")):
             more = {"cpu_ns": (cpu_ns + 2) * 10**8, "answers_ns": 2 * 10**8, "bpf_ns": (bpf_ns + 1) * 10**8,
