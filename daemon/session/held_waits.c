@@ -59,6 +59,7 @@ struct candidate {
 	const struct window_open *open;
 	enum wait_reason reason;
 	struct kept *kept; /* NULL: it was not looked up yet */
+	bool is_asked;	   /* it is among those that are looked up now */
 };
 
 struct held_waits *held_waits_new(void)
@@ -266,26 +267,47 @@ static enum turn turn_of(const struct candidate *candidate, int64_t now_ns)
 	return now_ns - kept->tried_ns >= AGAIN_NS ? TURN_AGAIN : TURNS;
 }
 
+/*
+ * Returns the next candidate whose turn it is: if they are to be looked up again, that which was
+ * looked up longest ago, so that each comes round if there are many; else the first one. NULL if
+ * there is none.
+ */
+static struct candidate *candidate_next(struct candidate *candidates, size_t n, enum turn turn,
+					int64_t now_ns)
+{
+	struct candidate *next = NULL;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (candidates[i].is_asked || turn_of(&candidates[i], now_ns) != turn)
+			continue;
+		if (!next ||
+		    (turn == TURN_AGAIN && candidates[i].kept->tried_ns < next->kept->tried_ns))
+			next = &candidates[i];
+	}
+	return next;
+}
+
 /* Adds the candidates whose turn it is, as far as there is room. */
 static void look_up_add(struct look_up *look_up, const struct window *window,
 			struct candidate *candidates, size_t n, enum turn turn, int64_t now_ns)
 {
 	struct process_info info;
-	size_t i;
+	struct candidate *next;
 
-	for (i = 0; i < n && look_up->n < HOLDER_LOOKUPS; i++) {
-		const struct window_image *image = &window->images[candidates[i].open->image];
+	while (look_up->n < HOLDER_LOOKUPS &&
+	       (next = candidate_next(candidates, n, turn, now_ns))) {
+		const struct window_image *image = &window->images[next->open->image];
 
-		if (turn_of(&candidates[i], now_ns) != turn)
-			continue;
+		next->is_asked = true;
 		process_info(image->process, &info);
 		look_up->questions[look_up->n] = (struct holder_question){
 			.pid = (int32_t)info.id.pid,
 			.tid = image->tid,
 			.start_boot_ns = image->start_boot_ns,
-			.reason = candidates[i].reason,
+			.reason = next->reason,
 		};
-		look_up->asked[look_up->n++] = &candidates[i];
+		look_up->asked[look_up->n++] = next;
 	}
 }
 

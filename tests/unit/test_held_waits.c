@@ -350,6 +350,29 @@ static void test_hanging(void **state)
 	held_waits_free(held);
 }
 
+/* If more waits are due than are looked up at once, those come first that were not for longest. */
+static void test_many_again(void **state)
+{
+	enum { MORE = 10 };
+	struct held_waits *held = held_waits_new();
+	struct window *window;
+	int32_t i;
+
+	for (int64_t n = 0; n < 4; n++) {
+		window = window_make(n);
+		for (i = 0; i < HOLDER_LOOKUPS + MORE; i++)
+			wait_add(window, PID + 5 * i, i, STOPPED);
+		/* The others are asked about in the second window for the first time. */
+		later_ns += n > 1 ? 10 * NS_PER_S : 0;
+		find_again(held, window, (size_t)n);
+		assert_int_equal(find.n, n == 1 ? MORE : HOLDER_LOOKUPS);
+		window_unref(window);
+	}
+	for (i = 0; i < MORE; i++)
+		assert_int_equal(find.questions[i].tid, PID + 5 * (HOLDER_LOOKUPS + i));
+	held_waits_free(held);
+}
+
 /* After look-ups that took long, none are made for ten times as long. */
 static void test_pause(void **state)
 {
@@ -397,6 +420,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_wait_of_a_holder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hanging, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pause, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failure, set_up, tear_down),
 	};
