@@ -41,6 +41,8 @@ struct sched_entity {
 struct sched_info {
 	unsigned long long run_delay;	 /* total time that the task was runnable without a CPU */
 	unsigned long long last_arrival; /* time at which the task last got a CPU, by rq_clock() */
+	unsigned long long
+		last_queued; /* since when it is on the run queue of its CPU; 0: it is not */
 };
 
 typedef struct {

@@ -66,6 +66,7 @@ static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *ke
 	r->wake_ns = w->wake_ns;
 	r->end_ns = w->end_ns;
 	r->throttled_ns = w->throttled_ns;
+	r->ran_before = w->ran_before;
 	cpu->counts.spans++;
 	bpf_ringbuf_submit(r, ring_flags());
 }
@@ -135,6 +136,7 @@ __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 
 	cpu->counts.waits++;
 	wait_sums_add(row, w->start_ns, w->wake_ns, w->end_ns);
 	row->throttled_ns += w->throttled_ns;
+	ran_before_add(&row->ran_before, &w->ran_before);
 	return 0;
 }
 
@@ -419,6 +421,38 @@ static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 	return 0;
 }
 
+/*
+ * Stores who ran on this CPU until the pending wait of cpu->running ended: the task cpu->before,
+ * unless that is the idle task, or the thread was not on this CPU's run queue for nearly all of the
+ * time in which it was ready. Then nobody is to blame for the whole wait: the load balancer has
+ * moved it to this CPU, or its cgroup had no quota. The run queue's clock is known at one instant,
+ * the arrival of cpu->before on this CPU. Not static, see wait_record().
+ */
+__noinline int ran_before_set(struct cpu *cpu)
+{
+	const struct task_struct *before, *task;
+	struct pending_wait *w;
+	__u64 queued, ready, here;
+
+	if (!cpu || !cpu->before)
+		return 0;
+	before = (const struct task_struct *)cpu->before;
+	task = (const struct task_struct *)cpu->running;
+	w = &cpu->pending;
+	w->ran_before.tid = BPF_CORE_READ(before, pid);
+	queued = BPF_CORE_READ(task, sched_info.last_queued);
+	if (!w->ran_before.tid || !queued || w->throttled_ns)
+		return 0;
+	ready = w->end_ns - w->wake_ns;
+	here = w->end_ns - cpu->before_ns + BPF_CORE_READ(before, sched_info.last_arrival) - queued;
+	if ((__s64)here < (__s64)(ready - ready / 8))
+		return 0;
+	w->ran_before.ns = ready;
+	w->ran_before.tgid = BPF_CORE_READ(before, tgid);
+	bpf_probe_read_kernel(w->ran_before.comm, COMM_LEN, before->comm);
+	return 0;
+}
+
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
 {
 	__u64 key = (__u64)task;
@@ -443,6 +477,9 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	is_new = t->flags & THREAD_IS_NEW;
 	if (!wait_end(cpu, t, now))
 		return;
+	w->ran_before.ns = 0;
+	if (w->end_ns - w->wake_ns >= RAN_BEFORE_MIN_NS)
+		ran_before_set(cpu);
 	if (!wait_is_wanted(task, w))
 		cpu->counts.filtered += !w->sample_below_ns;
 	else if (is_new)
@@ -468,6 +505,7 @@ static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *ta
 	__u64 arrival = since + task->sched_info.run_delay;
 
 	cpu->counts.recovered++;
+	cpu->before = 0;
 	switch_in(cpu, task, arrival < now ? arrival : now);
 	return 0;
 }
@@ -506,6 +544,14 @@ static __always_inline __u64 switch_out(void *ctx, struct cpu *cpu, struct task_
 	return now;
 }
 
+/* Notes who leaves this CPU, and since when that task was here, if its arrival was seen. */
+static __always_inline void before_set(struct cpu *cpu, struct task_struct *prev, __u64 now)
+{
+	cpu->before = cpu->running == (__u64)prev ? cpu->running : 0;
+	cpu->before_ns = cpu->switched_ns;
+	cpu->switched_ns = now;
+}
+
 static __always_inline void running_set(struct cpu *cpu, struct task_struct *task)
 {
 	cpu->running = (__u64)task;
@@ -538,6 +584,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
+	before_set(cpu, prev, now);
 	running_set(cpu, next);
 	pending_flush(cpu);
 	/*
@@ -650,6 +697,7 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 	if (!task->pid || !filter_has_thread(task))
 		return 0;
 	cpu->counts.recovered++;
+	cpu->before = 0;
 	switch_in(cpu, task, now);
 	return 0;
 }

@@ -47,16 +47,20 @@ struct pending_wait {
 	__u32 pad;
 	__u32 state;
 	__u32 exec_gen;
+	struct ran_before ran_before;
 };
 
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
 	struct brake brake;
-	__u64 random;  /* state of sample_random(); 0: not used yet */
-	__u64 running; /* address of the task that was last switched to */
-	__u64 stack;   /* lowest address of that task's kernel stack */
-	__u64 task;    /* scratch: an address is written here and read back as a number */
+	__u64 random;	   /* state of sample_random(); 0: not used yet */
+	__u64 running;	   /* address of the task that was last switched to */
+	__u64 switched_ns; /* time of the switch to that task */
+	__u64 before;	   /* at a switch-in: address of the task that ran before; 0: not known */
+	__u64 before_ns;   /* time of the switch to that task */
+	__u64 stack;	   /* lowest address of that task's kernel stack */
+	__u64 task;	   /* scratch: an address is written here and read back as a number */
 	struct recent recent[RECENT];
 };
 

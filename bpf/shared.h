@@ -109,6 +109,26 @@ struct thread_sums {
  */
 enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
 
+/*
+ * A wait for a CPU, at least RAN_BEFORE_MIN_NS long and all of it on the run queue of one CPU, and
+ * the thread that ran on that CPU until the wait ended.
+ */
+struct ran_before {
+	__u64 ns; /* how long the thread was ready; 0: there is no such wait */
+	__u32 tgid;
+	__u32 tid;
+	char comm[COMM_LEN];
+};
+
+#define RAN_BEFORE_MIN_NS 1000000ULL
+
+/* Keeps the longer one of two such waits in *sum. */
+static inline void ran_before_add(struct ran_before *sum, const struct ran_before *more)
+{
+	if (more->ns > sum->ns)
+		*sum = *more;
+}
+
 /* The context that a wakeup comes from. */
 enum wake_context {
 	WAKE_NONE,    /* no waker: the path of wakers ends before this link */

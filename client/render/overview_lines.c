@@ -208,13 +208,21 @@ static void sections_shrink(struct section *const *sections, size_t n_sections, 
 	}
 }
 
-/* Returns who holds what a wait is for, if it is known, or else the program's own function. */
-static char *holder_words(const struct view *view, const struct wire_row *row, int64_t end)
+/*
+ * Returns who keeps a row from going on, if it is known, or else the program's own function. Of a
+ * wait for a CPU, that is who ran there before it; of one that blocks, who holds what it is for.
+ */
+static char *culprit_words(const struct view *view, const struct section *section,
+			   const struct wire_row *row, int64_t end)
 {
 	const struct wire_holder *holder = row->holders.n > 0 ? row->holders.v : NULL;
 	_cleanup_(freep) char *name = NULL, *as_of = NULL;
 
-	if (!holder)
+	if (section->part == &parts[1] && row->ran_before) {
+		name = name_escape(row->ran_before->comm);
+		return must_printf("behind %s(%" PRId64 ")", name, row->ran_before->tid);
+	}
+	if (!holder || section->part != &parts[PARTS - 1])
 		return row_function(view, row);
 	name = name_escape(holder->comm);
 	as_of = holders_as_of(row, end);
@@ -300,7 +308,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 	}
 	if (is_of_waits)
 		*cells++ = row_why(row);
-	*cells++ = holder_words(view, row, overview->waits->coverage.used.end);
+	*cells++ = culprit_words(view, section, row, overview->waits->coverage.used.end);
 }
 
 static void put_sections(const struct view *view, struct section *const *sections, size_t n,

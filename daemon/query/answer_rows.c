@@ -12,6 +12,24 @@
 #include "daemon/window/reason_find.h"
 #include "daemon/window/task_state.h"
 
+/* Says who ran before the longest wait for a CPU ended, if it is known. Returns 0 or -ENOMEM. */
+static int ran_before_wire(struct arena *arena, const struct ran_before *ran, struct wire_row *row)
+{
+	struct wire_ran_before *out;
+
+	if (!ran->ns)
+		return 0;
+	out = arena_alloc(arena, sizeof(*out));
+	if (!out)
+		return -ENOMEM;
+	out->ns = (int64_t)ran->ns;
+	out->pid = ran->tgid;
+	out->tid = ran->tid;
+	out->comm = arena_strndup(arena, ran->comm, COMM_LEN);
+	row->ran_before = out;
+	return out->comm ? 0 : -ENOMEM;
+}
+
 /* Fills the fields that only rows of waits have. Returns 0 or -ENOMEM. */
 static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
 		      struct wire_row *row)
@@ -45,6 +63,8 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 		row->max_tid = group->max_tid;
 		row->max_comm = arena_strndup(stacks->arena, group->max_comm, COMM_LEN);
 	}
+	if (ran_before_wire(stacks->arena, &group->ran_before, row))
+		return -ENOMEM;
 	return answer_buckets(stacks->arena, group->buckets, WAIT_BUCKETS, &row->buckets);
 }
 

@@ -61,14 +61,23 @@ static const struct store_column image_columns[] = {
 	COLUMN(struct window_image, U64, estimate.runnable_ns),
 };
 
+#define RAN_BEFORE_COLUMNS(type)                                              \
+	COLUMN(type, U64, ran_before.ns), COLUMN(type, U32, ran_before.tgid), \
+		COLUMN(type, U32, ran_before.tid), COLUMN(type, COMM, ran_before.comm)
+
 #define MEASURE_COLUMN(member) COLUMN(struct window_row, U64, member),
 
 static const struct store_column row_columns[] = {
-	COLUMN(struct window_row, IMAGE, image),     COLUMN(struct window_row, STACK, kernel),
-	COLUMN(struct window_row, STACK, user),	     COLUMN(struct window_row, U32, state),
-	COLUMN(struct window_row, U64, max_ns),	     COLUMN(struct window_row, TIME, max_end_ns),
-	COLUMN(struct window_row, U32, bucket_mask), COLUMN(struct window_row, U32, processes),
-	COLUMN(struct window_row, U32, started),     WAIT_MEASURES(MEASURE_COLUMN)
+	COLUMN(struct window_row, IMAGE, image),
+	COLUMN(struct window_row, STACK, kernel),
+	COLUMN(struct window_row, STACK, user),
+	COLUMN(struct window_row, U32, state),
+	COLUMN(struct window_row, U64, max_ns),
+	COLUMN(struct window_row, TIME, max_end_ns),
+	COLUMN(struct window_row, U32, bucket_mask),
+	COLUMN(struct window_row, U32, processes),
+	COLUMN(struct window_row, U32, started),
+	WAIT_MEASURES(MEASURE_COLUMN) RAN_BEFORE_COLUMNS(struct window_row),
 };
 
 static const struct store_column span_columns[] = {
@@ -76,6 +85,7 @@ static const struct store_column span_columns[] = {
 	COLUMN(struct window_span, STACK, user),    COLUMN(struct window_span, U32, state),
 	COLUMN(struct window_span, TIME, start_ns), COLUMN(struct window_span, TIME, wake_ns),
 	COLUMN(struct window_span, TIME, end_ns),   COLUMN(struct window_span, U64, throttled_ns),
+	RAN_BEFORE_COLUMNS(struct window_span),
 };
 
 static const struct store_column open_columns[] = {

@@ -241,6 +241,7 @@ static int span_to_row(struct downsample *downsample, const struct window_span *
 	row.count = 1;
 	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
 	row.max_end_ns = span->end_ns;
+	row.ran_before = span->ran_before;
 	sum = row_sums_get(&downsample->sums, &row, NULL);
 	if (!sum)
 		return -ENOMEM;

@@ -197,5 +197,6 @@ struct window_row row_of_span(const struct window *window, const struct window_s
 	row.count = 1;
 	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
 	row.max_end_ns = span->end_ns;
+	row.ran_before = span->ran_before;
 	return row;
 }

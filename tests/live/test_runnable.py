@@ -113,11 +113,46 @@ def check_yielders(daemon):
     check(totals["runnable_ns"] > 0.3 * 2 * NS_PER_S, "yielders: each waits for the other's turn")
 
 
+def shares():
+    cpus = os.cpu_count()
+    daemon = Daemon("window.length=1s", "window.min_length=50ms", "probe.offcpu.min_wait=1us", *ROOM)
+    check_spinners(daemon, 4 * cpus, cpus, [], f"{4 * cpus} spinners, {cpus} CPUs")
+    check_spinners(daemon, 2, 1, [0], "2 spinners on one CPU")
+    check_yielders(daemon)
+    check_nothing_lost(daemon.status(), "status")
+
+
+def ran_before(daemon, tid):
+    """Returns who ran before the longest waits of each row of a thread."""
+    rows = daemon.snapshot("--window", "1h", "-t", tid)["rows"]
+    return [row["ran_before"] for row in rows if "ran_before" in row]
+
+
+def culprits():
+    """Shows that a wait for a CPU has the name of the thread that ran there until it ended, and has
+    none if the waiting thread was moved to another CPU."""
+    daemon = Daemon("window.length=1s", "window.min_length=50ms", *ROOM)
+    program = Program("prog_queue").ready().go().done()
+    daemon.cut()
+    stayed, moved = program.values("stayed")[0], program.values("moved")
+    longest = max(ran_before(daemon, stayed["waiter"]), key=lambda v: v["ns"], default=None)
+    check(
+        longest
+        and longest["ns"] >= stayed["ns"]
+        and (longest["tid"], longest["pid"], longest["comm"])
+        == (stayed["hog"], program.pid, "prog_queue"),
+        f"the hog {stayed['hog']} ran for {stayed['ns']} ns before the waiter: {longest}",
+    )
+    text = daemon.ctl("snapshot", "offcpu", "--window", "1h", "-t", stayed["waiter"]).out
+    check(f"ran before it: prog_queue({stayed['hog']})" in text, f"stackctl names it: {text}")
+    for value in moved:
+        rows = daemon.snapshot("--window", "1h", "-t", value["waiter"])["rows"]
+        ready = max((row["runnable_ns"] for row in rows), default=0)
+        check(ready >= value["ns"], f"the moved thread was ready for {ready} ns of {value['ns']}")
+        before = ran_before(daemon, value["waiter"])
+        check(not any(v["ns"] >= value["ns"] for v in before), f"nobody ran before it: {before}")
+    program.end()
+
+
 need_live()
-cpus = os.cpu_count()
-daemon = Daemon("window.length=1s", "window.min_length=50ms", "probe.offcpu.min_wait=1us", *ROOM)
-check_spinners(daemon, 4 * cpus, cpus, [], f"{4 * cpus} spinners, {cpus} CPUs")
-check_spinners(daemon, 2, 1, [0], "2 spinners on one CPU")
-check_yielders(daemon)
-check_nothing_lost(daemon.status(), "status")
-finish()
+run_parts(culprits, shares)

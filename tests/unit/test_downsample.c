@@ -48,6 +48,7 @@ static void row_add(size_t n, uint32_t image, uint64_t ns)
 	row->blocked_ns = 2 * ns;
 	row->max_ns = ns;
 	row->max_end_ns = windows[n]->end_ns - 7;
+	row->ran_before = (struct ran_before){ .ns = ns, .tid = image + 1 };
 	row->state = 1;
 	row->kernel = stack_ref(&kernel);
 	row->user = stack_ref(&user);
@@ -264,6 +265,8 @@ static void assert_same_answer(void)
 	assert_int_equal(before_group->open, after_group->open);
 	assert_int_equal(before_group->open_ns, after_group->open_ns);
 	assert_int_equal(before_group->max_ns, after_group->max_ns);
+	assert_memory_equal(&before_group->ran_before, &after_group->ran_before,
+			    sizeof(before_group->ran_before));
 	assert_int_equal(before_group->max_end_real_ns, after_group->max_end_real_ns);
 	assert_memory_equal(before_group->buckets, after_group->buckets,
 			    sizeof(before_group->buckets));
@@ -435,6 +438,8 @@ static void assert_same_time(struct window **out)
 	assert_int_equal(before_group->runnable_ns, after_group->runnable_ns);
 	assert_int_equal(before_group->open, after_group->open);
 	assert_int_equal(before_group->max_ns, after_group->max_ns);
+	assert_memory_equal(&before_group->ran_before, &after_group->ran_before,
+			    sizeof(before_group->ran_before));
 	assert_int_equal(before_group->folded, after_group->folded);
 	assert_int_equal(before_group->started, after_group->started);
 	assert_memory_equal(before_group->buckets, after_group->buckets,
