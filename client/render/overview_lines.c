@@ -98,7 +98,7 @@ static void section_of_part(struct section *section, const struct part *part,
 			    const struct wire_snapshot_reply *reply, int64_t top)
 {
 	const struct wire_part *sums = part_find(reply, part->name);
-	bool is_runnable = part == &parts[1];
+	bool is_runnable = part == PART_RUNNABLE;
 	size_t n = reply ? reply->rows.n : 0;
 
 	*section = (struct section){ .name = part->name,
@@ -127,7 +127,7 @@ static void section_of_part(struct section *section, const struct part *part,
 		section->lines[i].whole = section->whole;
 	/* Only a wait that blocks can hold others up. */
 	qsort(section->lines, section->n, sizeof(struct line),
-	      part == &parts[PARTS - 1] ? compare_urgent : compare_time);
+	      part == PART_BLOCKED ? compare_urgent : compare_time);
 	section_limit(section, top);
 }
 
@@ -183,7 +183,7 @@ static void section_of_io(struct section *section, const struct wire_snapshot_re
 
 static bool section_is_urgent(const struct section *section)
 {
-	return section->n > 0 && section->part == &parts[PARTS - 1] &&
+	return section->n > 0 && section->part == PART_BLOCKED &&
 	       section->lines[0].row->urgent == 1;
 }
 
@@ -218,11 +218,11 @@ static char *culprit_words(const struct view *view, const struct section *sectio
 	const struct wire_holder *holder = row->holders.n > 0 ? row->holders.v : NULL;
 	_cleanup_(freep) char *name = NULL, *as_of = NULL;
 
-	if (section->part == &parts[1] && row->ran_before) {
+	if (section->part == PART_RUNNABLE && row->ran_before) {
 		name = name_escape(row->ran_before->comm);
 		return must_printf("behind %s(%" PRId64 ")", name, row->ran_before->tid);
 	}
-	if (!holder || section->part != &parts[PARTS - 1])
+	if (!holder || section->part != PART_BLOCKED)
 		return row_function(view, row);
 	name = name_escape(holder->comm);
 	as_of = holders_as_of(row, end);
@@ -247,10 +247,10 @@ static void add_head(struct table *table, const struct view *view, const struct 
 	*cells++ = section->n < section->n_all ? must_printf("process %zu/%s", section->n,
 							     count_text((long long)section->n_all))
 					       : must(strdup("process"));
-	*cells++ = must(strdup(is_of_io				    ? "operation"
-			       : !is_of_waits			    ? "function"
-			       : section->part == &parts[PARTS - 1] ? "waits for"
-								    : "before that"));
+	*cells++ = must(strdup(is_of_io			       ? "operation"
+			       : !is_of_waits		       ? "function"
+			       : section->part == PART_BLOCKED ? "waits for"
+							       : "before that"));
 	*cells++ = must(strdup(is_of_io ? "where" : is_of_waits ? "function" : ""));
 }
 
@@ -260,7 +260,7 @@ static char *trend(const struct view *view, const struct section *section,
 {
 	int64_t ns[SPARKLINE_MAX];
 	size_t n = row->slots_ns.n < SPARKLINE_MAX ? row->slots_ns.n : SPARKLINE_MAX;
-	bool is_blocked = section->part == &parts[PARTS - 1];
+	bool is_blocked = section->part == PART_BLOCKED;
 
 	if (!reply || n != reply->slots_ns.n)
 		return NULL;
@@ -292,7 +292,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 	/* The longest wait is known as a whole only, so not of a part of waits that blocked, too.
 	 */
 	has_longest = row->max_ns > 0 &&
-		      (!is_of_waits || section->part == &parts[PARTS - 1] || !row_was_blocked(row));
+		      (!is_of_waits || section->part == PART_BLOCKED || !row_was_blocked(row));
 	*cells++ = has_longest ? table_time("", row->max_ns,
 					    is_of_waits && row->max_end == WIRE_ABSENT ? "+" : "")
 			       : NULL;

@@ -35,4 +35,7 @@ enum { PARTS = 4 };
 /* The parts, in the order in which they are printed. The first is the time on a CPU. */
 extern const struct part parts[PARTS];
 
+#define PART_RUNNABLE (&parts[1])
+#define PART_BLOCKED  (&parts[PARTS - 1])
+
 #endif

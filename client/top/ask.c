@@ -73,6 +73,12 @@ struct filter {
 	int64_t pid;
 };
 
+/* True if the question is about one process, whatever the tab is. */
+static bool is_of_process(const struct top_question *question)
+{
+	return question->purpose == TOP_WAKERS || question->purpose == TOP_STACKS;
+}
+
 static void filter_fill(const struct options *options, const struct top_question *question,
 			struct filter *out)
 {
@@ -80,7 +86,7 @@ static void filter_fill(const struct options *options, const struct top_question
 	out->wire = wire_filter_absent();
 	out->wire.comm = question->state.filter[0] ? question->state.filter : NULL;
 	out->wire.hosts = (struct wire_strs){ options->hosts.v, options->hosts.n };
-	out->wire.pids = (struct int_list){ &out->pid, question->purpose == TOP_WAKERS };
+	out->wire.pids = (struct int_list){ &out->pid, is_of_process(question) };
 }
 
 static struct wire_span span_of(const struct top_question *question)
@@ -111,8 +117,10 @@ static void overview_encode(const struct options *options, const struct top_ques
 	request.idle = question->state.has_idle;
 	/* The time of I/O is a part of the other times, and not in their picture. */
 	request.io = question->state.tab == TAB_OVERVIEW && question->purpose == TOP_ROWS;
-	if (question->purpose == TOP_ROWS)
+	if (question->purpose == TOP_ROWS) {
+		request.by = "line";
 		request.fold_own = 1;
+	}
 	overview_request_encode(&request, VARLINK_MORE, out);
 }
 
@@ -135,7 +143,7 @@ static void rows_encode(const struct options *options, const struct top_question
 	const struct top_state *state = &question->state;
 	const struct wire_span span = span_of(question);
 	bool is_of_wakers = question->purpose == TOP_WAKERS,
-	     is_stuck = state->tab == TAB_STUCK && !is_of_wakers;
+	     is_stuck = state->tab == TAB_STUCK && !is_of_process(question);
 	const char *by = question->purpose == TOP_ROWS ? top_group(state) : "stack",
 		   *sort = top_sort(state);
 	struct wire_snapshot_request request = wire_snapshot_request_absent();
@@ -147,12 +155,16 @@ static void rows_encode(const struct options *options, const struct top_question
 		by = "thread";
 	else if (state->tab == TAB_IO)
 		by = strcmp(by, "process") == 0 ? "process" : NULL;
+	if (question->purpose == TOP_STACKS)
+		sort = NULL;
 	if (state->tab == TAB_ON_CPU && by && strcmp(by, "reason") == 0)
 		by = NULL;
 	if (state->tab == TAB_ON_CPU && strcmp(sort, "max") == 0)
 		sort = NULL;
 	filter_fill(options, question, &filter);
-	request.probe = is_of_wakers ? "offwake" : probes[state->tab];
+	request.probe = is_of_wakers			  ? "offwake"
+			: question->purpose == TOP_STACKS ? question->probe
+							  : probes[state->tab];
 	if (span.since_ns == WIRE_ABSENT)
 		request.window_ns = question->window_ns;
 	request.since_ns = span.since_ns;
@@ -174,9 +186,8 @@ static void *ask_main(void *arg)
 	struct top_ask *ask = arg;
 	struct top_answer *answer = ask->answer;
 	const struct top_question *question = &answer->question;
-	bool is_overview =
-		question->purpose != TOP_WAKERS &&
-		(question->state.tab == TAB_OVERVIEW || question->state.tab == TAB_RUNNABLE);
+	bool is_overview = !is_of_process(question) && (question->state.tab == TAB_OVERVIEW ||
+							question->state.tab == TAB_RUNNABLE);
 	uint64_t one = 1;
 	struct text text;
 

@@ -20,6 +20,7 @@ struct options;
 enum top_purpose {
 	TOP_ROWS,    /* the rows of a tab */
 	TOP_WAKERS,  /* who ended the waits of the process `pid` */
+	TOP_STACKS,  /* the stacks of the process `pid` in the rows of `probe` */
 	TOP_PICTURE, /* all rows of a tab, by stack */
 };
 
@@ -28,7 +29,8 @@ struct top_question {
 	enum top_purpose purpose;
 	int64_t window_ns; /* length of the range up to now, if no time is given */
 	int64_t top;	   /* rows to ask for; 0: all */
-	int64_t pid;	   /* TOP_WAKERS */
+	int64_t pid;	   /* TOP_WAKERS, TOP_STACKS */
+	const char *probe; /* TOP_STACKS */
 	/* the time that is shown; not for TOP_ROWS, where the state says it */
 	struct wire_span span;
 };

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/iolat.h"
+#include "client/render/lines.h"
 #include "client/render/measures.h"
+#include "client/render/parts.h"
 #include "client/render/render.h"
 #include "common/base.h"
 #include "common/own_function.h"
@@ -17,7 +20,7 @@
  * Widths of columns. LONGEST_FROM, COUNT_FROM, AVERAGE_FROM: the widths of a screen from which on
  * there are these columns.
  */
-enum { CLASS = 9, SHARE = 6, TIME = 9, CHANGE = 10, COUNT = 8, TITLE_MIN = 16, TITLE_MAX = 32 };
+enum { CLASS = 10, SHARE = 6, TIME = 9, CHANGE = 10, COUNT = 8, TITLE_MIN = 16, TITLE_MAX = 32 };
 enum { LONGEST_FROM = 64, COUNT_FROM = 90, AVERAGE_FROM = 110 };
 
 /* Compares rows for qsort(): that of stackd itself comes last, as in the daemon's order. */
@@ -31,35 +34,47 @@ static int by_value(const void *a, const void *b)
 	return (x->value < y->value) - (x->value > y->value);
 }
 
-/* Returns the time that the rows of a class are sorted by; `class` is NULL outside the overview. */
-static int64_t value_of(const struct wire_row *row, const char *class, bool is_stuck)
+/* Compares blocked rows for qsort(): those that hold others up come first, as in the overview. */
+static int by_urgency(const void *a, const void *b)
+{
+	const struct top_row *x = a, *y = b;
+	int urgent = (y->row->urgent == 1) - (x->row->urgent == 1);
+
+	return urgent != 0 ? urgent : by_value(a, b);
+}
+
+/* Returns the time by which the rows of a part of the overview are sorted, or those of a tab. */
+static int64_t value_of(const struct wire_row *row, const struct part *part, bool is_stuck)
 {
 	if (is_stuck)
 		return row->max_ns;
 	if (row->io)
 		return measure_io_time(row);
-	if (class && strcmp(class, "blocked") == 0)
-		return row->blocked_ns == WIRE_ABSENT ? 0 : row->blocked_ns;
-	if (class && strcmp(class, "runnable") == 0)
-		return row->runnable_ns == WIRE_ABSENT ? 0 : row->runnable_ns;
-	return row->total_ns;
+	/* Whether it is ready is in doubt: it is in no sum. */
+	if (part == PART_RUNNABLE && row->count == 0 && row_is_in_doubt(row))
+		return 0;
+	return part ? part->time(row) : row->total_ns;
 }
 
-/* Returns the time of all rows of a class in an answer. */
-static int64_t whole_of(const struct wire_snapshot_reply *reply, const char *class)
+/* Returns the time of all rows of a part, or of all rows, in an answer. */
+static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct part *part)
 {
-	for (size_t i = 0; class && i < reply->parts.n; i++)
-		if (strcmp(reply->parts.v[i].name, class) == 0)
-			return reply->parts.v[i].total_ns;
+	for (size_t i = 0; part && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, part->name) == 0)
+			return reply->parts.v[i].total_ns -
+			       (part == PART_RUNNABLE ? totals_doubt(&reply->totals) : 0);
 	return reply->shown.total_ns + reply->rest.total_ns;
 }
 
-/* Adds the rows of a collection that have time of this class, at most `most`, the greatest first.
+/*
+ * Adds the rows of a collection that have time in a part of the overview, at most `most`, the
+ * greatest first. part: NULL for I/O, and for the rows of the other tabs, which are in order.
  */
-static void add_class(struct top_rows *out, const struct collection *c, const char *class,
-		      bool is_sorted_here, size_t most, enum tab tab)
+static void add_part(struct top_rows *out, const struct collection *c, const struct part *part,
+		     size_t most, enum tab tab)
 {
 	size_t first = out->n;
+	bool has_parts = tab == TAB_OVERVIEW || tab == TAB_RUNNABLE;
 
 	if (!c->has_reply || c->n == 0)
 		return;
@@ -67,21 +82,43 @@ static void add_class(struct top_rows *out, const struct collection *c, const ch
 	for (size_t i = 0; i < c->n; i++) {
 		struct top_row row = {
 			.row = &c->rows[i],
-			.class = tab == TAB_OVERVIEW ? class : NULL,
-			.value = value_of(&c->rows[i], class, tab == TAB_STUCK),
-			.whole = whole_of(&c->reply, class),
+			.class = tab != TAB_OVERVIEW ? NULL
+				 : part		     ? part->name
+						     : "I/O",
+			.value = value_of(&c->rows[i], part, tab == TAB_STUCK),
+			.whole = whole_of(&c->reply, part),
 			.is_sample = reply_is_sampled(&c->reply),
 			.is_io = reply_is_iolat(&c->reply),
+			.is_ready = part == PART_RUNNABLE,
 			.is_stuck = tab == TAB_STUCK,
+			.end = c->reply.coverage.used.end,
 		};
 
 		if (row.value > 0)
 			out->v[out->n++] = row;
 	}
-	if (is_sorted_here)
-		qsort(out->v + first, out->n - first, sizeof(*out->v), by_value);
+	if (has_parts)
+		qsort(out->v + first, out->n - first, sizeof(*out->v),
+		      part == PART_BLOCKED ? by_urgency : by_value);
 	if (out->n - first > most)
 		out->n = first + most;
+}
+
+/* Adds the parts of the overview. That of blocked time comes first if it holds others up. */
+static void add_overview(struct top_rows *out, const struct top_answer *answer, size_t most)
+{
+	bool is_urgent;
+
+	add_part(out, &answer->waits, PART_BLOCKED, most, TAB_OVERVIEW);
+	is_urgent = out->n > 0 && out->v[0].row->urgent == 1;
+	if (!is_urgent)
+		out->n = 0;
+	for (const struct part *part = parts; part != PART_BLOCKED; part++)
+		add_part(out, part->is_of_waits ? &answer->waits : &answer->samples, part, most,
+			 TAB_OVERVIEW);
+	if (!is_urgent)
+		add_part(out, &answer->waits, PART_BLOCKED, most, TAB_OVERVIEW);
+	add_part(out, &answer->io, NULL, most, TAB_OVERVIEW);
 }
 
 void top_rows_init(struct top_rows *out, const struct top_answer *answer)
@@ -92,18 +129,15 @@ void top_rows_init(struct top_rows *out, const struct top_answer *answer)
 	*out = (struct top_rows){ 0 };
 	switch (tab) {
 	case TAB_OVERVIEW:
-		add_class(out, &answer->samples, "on CPU", true, most, tab);
-		add_class(out, &answer->waits, "runnable", true, most, tab);
-		add_class(out, &answer->waits, "blocked", true, most, tab);
-		add_class(out, &answer->io, "I/O", true, most, tab);
+		add_overview(out, answer, most);
 		break;
 	case TAB_RUNNABLE:
-		add_class(out, &answer->waits, "runnable", true, most, tab);
+		add_part(out, &answer->waits, PART_RUNNABLE, most, tab);
 		break;
 	default:
-		add_class(out, &answer->waits, NULL, false, most, tab);
-		add_class(out, &answer->samples, NULL, false, most, tab);
-		add_class(out, &answer->io, NULL, false, most, tab);
+		add_part(out, &answer->waits, NULL, most, tab);
+		add_part(out, &answer->samples, NULL, most, tab);
+		add_part(out, &answer->io, NULL, most, tab);
 		break;
 	}
 }
@@ -213,6 +247,9 @@ static char *function_of(const struct wire_row *row, bool is_sample)
 	size_t leaf = kernel && !is_sample ? scheduler_frames(kernel) : 0;
 	_cleanup_(freep) char *label = NULL;
 
+	/* A row by line has no stacks. */
+	if (row->function)
+		return row_function(&view, row);
 	/* On a CPU, what runs is the leaf. */
 	if (is_sample && user && user->frames.n > 0 && (!kernel || !kernel->frames.n))
 		frame = &user->frames.v[0];
@@ -230,6 +267,20 @@ static void put_io(FILE *out, const struct wire_io *io)
 		fprintf(out, " %s", io->device);
 	if (io->p99_ns != WIRE_ABSENT)
 		fprintf(out, ", p99 %s", ns_text(io->p99_ns));
+}
+
+/* Prints who keeps the row from going on, if it is known. */
+static void put_culprit(FILE *out, const struct top_row *from)
+{
+	const struct wire_row *row = from->row;
+	_cleanup_(freep) char *as_of = NULL;
+
+	if (from->is_ready && row->ran_before)
+		fprintf(out, " behind %s/%" PRId64, row->ran_before->comm, row->ran_before->tid);
+	if (from->is_ready || row->holders.n == 0)
+		return;
+	as_of = holders_as_of(row, from->end);
+	fprintf(out, " <- %s%s/%" PRId64, as_of, row->holders.v[0].comm, row->holders.v[0].pid);
 }
 
 /* Returns what the row is about: the reason with its object and holder, and the function. */
@@ -250,9 +301,8 @@ static char *what_text(const struct top_row *from)
 	if (row->deadlock == 1)
 		fputs(" DEADLOCK", out);
 	/* First the holder: the name of an object may be a path of any length. */
-	if (row->holders.n > 0)
-		fprintf(out, " <- %s/%" PRId64, row->holders.v[0].comm, row->holders.v[0].pid);
-	if (row->object)
+	put_culprit(out, from);
+	if (row->object && !from->is_ready)
 		fprintf(out, " %s", row->object);
 	if (function[0])
 		fprintf(out, "%s%s", has_reason || row->io ? ": " : "", function);
@@ -270,6 +320,8 @@ static char *title_text(const struct top_row *from)
 		return must(strdup("stackd itself"));
 	if (row->key)
 		return name_escape(row->key);
+	if (row->processes != WIRE_ABSENT || (row->process.pid == 0 && !from->is_io))
+		return row_who(row);
 	if (row->folded > 0) {
 		_cleanup_(freep) char *comm = name_escape(row->comm);
 

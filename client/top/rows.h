@@ -20,8 +20,10 @@ struct top_row {
 	const char *class; /* of the overview: what the thread did; else NULL */
 	int64_t value;	   /* the time that the row is sorted by, in ns */
 	int64_t whole;	   /* the time of all rows of this class, in ns */
+	int64_t end;	   /* of the time that the answer is about, in ns since the epoch */
 	bool is_sample;	   /* its count is of samples, which have no length */
 	bool is_io;
+	bool is_ready; /* it is about the time in which threads were ready for a CPU */
 	bool is_stuck;
 };
 

@@ -155,8 +155,10 @@ static void draw_rows(const struct screen *screen)
 
 		if (i == state->selected)
 			attron(A_REVERSE);
+		if (screen->rows->v[i].row->urgent == 1)
+			attron(A_BOLD);
 		put_begin(SCREEN_HEAD + (int)(i - state->first), text);
-		attroff(A_REVERSE);
+		attroff(A_REVERSE | A_BOLD);
 	}
 	if (screen->rows->n == 0 && reply && !screen->trouble)
 		put(SCREEN_HEAD, 0, "nothing to show: no thread did this in this time");

@@ -42,8 +42,9 @@ struct top {
 	bool asks_again; /* the state changed while a question was under way */
 	/* The next question, unless it is one about the rows of the tab: TOP_ROWS. */
 	enum top_purpose wanted;
-	int64_t wanted_pid; /* of TOP_WAKERS */
-	char *holders;	    /* text of the pane about wakers: who holds what the row waits for */
+	int64_t wanted_pid;	  /* of TOP_WAKERS and TOP_STACKS */
+	const char *wanted_probe; /* of TOP_STACKS */
+	char *holders; /* text of the pane about wakers: who holds what the row waits for */
 	int64_t interval_ns;
 	int64_t due_ns; /* when to ask again, in ns of CLOCK_MONOTONIC */
 };
@@ -155,31 +156,34 @@ static void holders_set(struct top *top, const struct top_row *row)
 		must(NULL);
 }
 
-/* Fills the pane with the answer about who ended waits. */
-static void lines_set_wakers(struct top *top, const struct top_answer *answer)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = must(open_memstream(&text, &size));
-	struct view view = view_of(out);
-
-	fputs(top->holders ? top->holders : "", out);
-	if (answer->message)
-		fprintf(out, "%s\n", answer->message);
-	else if (answer->waits.has_reply)
-		render_text(&view, &answer->waits.reply);
-	if (fclose(out) != 0)
-		must(NULL);
-	lines_set(top, text);
-	free(text);
-}
-
 static const struct wire_snapshot_reply *reply_of(const struct top_answer *answer)
 {
 	return answer->waits.has_reply	   ? &answer->waits.reply
 	       : answer->samples.has_reply ? &answer->samples.reply
 	       : answer->io.has_reply	   ? &answer->io.reply
 					   : NULL;
+}
+
+/* Fills the pane with the answer about who ended waits, or with stacks. */
+static void lines_set_answer(struct top *top, const struct top_answer *answer)
+{
+	bool is_of_wakers = answer->question.purpose == TOP_WAKERS;
+	const struct wire_snapshot_reply *reply = reply_of(answer);
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+	struct view view = view_of(out);
+
+	if (is_of_wakers)
+		fputs(top->holders ? top->holders : "", out);
+	if (answer->message)
+		fprintf(out, "%s\n", answer->message);
+	else if (reply)
+		render_text(&view, reply);
+	if (fclose(out) != 0)
+		must(NULL);
+	lines_set(top, text);
+	free(text);
 }
 
 static struct top_shown shown_of(const struct top *top)
@@ -222,6 +226,7 @@ static void ask_now(struct top *top)
 		question.purpose = top->wanted;
 		question.span = (struct wire_span){ shown.start, shown.end };
 		question.pid = top->wanted_pid;
+		question.probe = top->wanted_probe;
 		if (top->wanted == TOP_PICTURE)
 			question.top = 0;
 		top->wanted = TOP_ROWS;
@@ -247,9 +252,10 @@ static void take_answer(struct top *top)
 {
 	struct top_answer *answer = top_ask_take(top->ask);
 
-	if (answer->question.purpose == TOP_WAKERS) {
-		if (top->state.pane == PANE_WAKERS)
-			lines_set_wakers(top, answer);
+	if (answer->question.purpose == TOP_WAKERS || answer->question.purpose == TOP_STACKS) {
+		if (top->state.pane ==
+		    (answer->question.purpose == TOP_WAKERS ? PANE_WAKERS : PANE_STACKS))
+			lines_set_answer(top, answer);
 		answer = top_answer_free(answer);
 	} else if (answer->question.purpose == TOP_PICTURE) {
 		picture_write(answer, top->state.message, sizeof(top->state.message));
@@ -271,15 +277,42 @@ static void take_answer(struct top *top)
 		ask_now(top);
 }
 
+/* True if the row is of one process; else says that it is not. */
+static bool row_has_process(struct top *top, const struct top_row *row)
+{
+	if (row->row->process.pid > 0 && !row->row->key)
+		return true;
+	snprintf(top->state.message, sizeof(top->state.message), "the row is not of one process");
+	return false;
+}
+
+/* Shows the stacks of a row. One of the overview has none: then asks for those of its process. */
+static void open_stacks(struct top *top)
+{
+	const struct top_row *row = &top->rows.v[top->state.selected];
+	bool is_line = row->class || row->is_ready;
+
+	if (!is_line || row->is_io || row->row->own == 1 || row->row->kernel || row->row->user) {
+		top->state.pane = PANE_STACKS;
+		lines_set_row(top, row);
+		return;
+	}
+	if (!row_has_process(top, row))
+		return;
+	top->state.pane = PANE_STACKS;
+	lines_set(top, "asking ...");
+	top->wanted = TOP_STACKS;
+	top->wanted_pid = row->row->process.pid;
+	top->wanted_probe = row->is_sample ? "oncpu" : "offcpu";
+	ask_now(top);
+}
+
 static void open_wakers(struct top *top)
 {
 	const struct top_row *row = &top->rows.v[top->state.selected];
 
-	if (row->row->process.pid <= 0 || row->row->key) {
-		snprintf(top->state.message, sizeof(top->state.message),
-			 "the row is not of one process");
+	if (!row_has_process(top, row))
 		return;
-	}
 	holders_set(top, row);
 	top->state.pane = PANE_WAKERS;
 	lines_set(top, top->holders ? top->holders : "asking ...");
@@ -325,8 +358,7 @@ static bool on_key(struct top *top, int key)
 		ask_now(top);
 		break;
 	case ACTION_STACKS:
-		top->state.pane = PANE_STACKS;
-		lines_set_row(top, &top->rows.v[top->state.selected]);
+		open_stacks(top);
 		break;
 	case ACTION_WAKERS:
 		open_wakers(top);

@@ -126,6 +126,38 @@ class Top(unittest.TestCase):
         screen.keys("q")
         screen.wait_for("ended with 0")
 
+    def test_lines(self):
+        """The rows of the overview are those of `stackctl snapshot`, in its order: first what holds others up. Their
+        stacks are asked for."""
+        line = {"processes": 1, "function": "own_part", "kernel": None, "user": None}
+        lines = [{k: v for k, v in {**row(name, number, blocked_ns=(20 - number) * S), **line, **other}.items()
+                  if v is not None}
+                 for number, (name, other) in enumerate((
+                     ("longer", {"runnable_ns": 5 * S, "ran_before": {
+                         "ns": S, "pid": 7, "tid": 8, "comm": "hog"}}),
+                     ("locked", {"urgent": True, "runnable_ns": 0, "holders_at": time(T0), "holders": [
+                         {"pid": 31, "tid": 32, "comm": "backup"}]}),
+                     ("many", {"processes": 3, "runnable_ns": 0, "process": {
+                         **row("many", 2)["process"], "pid": 0}})))]
+        reply = answer("offcpu", lines)
+        self.daemon.replies["Overview"] = [{"parameters": reply}]
+        screen = self.open(150, 24)
+        text = screen.wait_for("locked(101)", "longer(100)", "many(3 processes)")
+        self.asked("Overview", by="line", io=True)
+        shown = [line.split()[0] + " " + line[line.index("("):].split()[0] for line in text.splitlines()
+                 if line.startswith(("blocked ", "runnable "))]
+        self.assertEqual(shown, ["blocked (101)", "blocked (100)", "blocked (3", "runnable (100)"])
+        self.assertIn("<- as of 03:10:10 backup/31", text)
+        self.assertEqual(text.count("behind hog/8"), 1)
+        self.assertIn("own_part", text)
+        screen.keys("Down", "Down", "Enter")
+        screen.wait_for("the row is not of one process")
+        screen.keys("Up", "Up", "Enter")
+        self.asked("Snapshot", probe="offcpu", by="stack", pids=[101], since_ns=T0, until_ns=T0 + 5 * S)
+        screen.wait_for("slow (pid 101)", "schedule", "program below")
+        screen.keys("Escape", "q")
+        screen.wait_for("ended with 0")
+
     def test_tabs(self):
         screen = self.open()
         screen.wait_for("busy/102")
