@@ -142,7 +142,7 @@ class Top(unittest.TestCase):
         reply = answer("offcpu", lines)
         self.daemon.replies["Overview"] = [{"parameters": reply}]
         screen = self.open(150, 24)
-        text = screen.wait_for("locked(101)", "longer(100)", "many(3 processes)")
+        text = screen.wait_for("locked(101)", "longer(100)", "many(x3)")
         self.asked("Overview", by="line", io=True)
         shown = [line.split()[0] + " " + line[line.index("("):].split()[0] for line in text.splitlines()
                  if line.startswith(("blocked ", "runnable "))]
