@@ -325,7 +325,7 @@ static char *title_text(const struct top_row *from)
 	if (row->folded > 0) {
 		_cleanup_(freep) char *comm = name_escape(row->comm);
 
-		if (asprintf(&text, "%s (%s processes)", comm, count_text(row->folded)) < 0)
+		if (asprintf(&text, "%s(x%s)", comm, count_text(row->folded)) < 0)
 			must(NULL);
 		return text;
 	}
