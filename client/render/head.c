@@ -242,6 +242,15 @@ static void put_notes(const struct view *view, const struct wire_strs *notes)
 	}
 }
 
+/* True if rows of requests to disks stand beside rows of their parts, such as the queue. */
+static bool has_parts_of_requests(const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; i < reply->rows.n; i++)
+		if (reply->rows.v[i].io && io_is_part_of_request(reply->rows.v[i].io->layer))
+			return true;
+	return false;
+}
+
 /* Prints the sums of the times of an answer's threads, or its number of operations. */
 static void put_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
@@ -258,8 +267,10 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 			    : must_printf("%s thread%s: ", count_text(t->threads),
 					  t->threads == 1 ? "" : "s");
 	if (reply_is_iolat(reply))
-		head_line(&view->page, STYLE_PLAIN, "totals", "%s operation%s, %s a second",
+		head_line(&view->page, STYLE_PLAIN, "totals", "%s operation%s%s, %s a second",
 			  count_text(t->ios), t->ios == 1 ? "" : "s",
+			  has_parts_of_requests(reply) ? ", also those that are a part of others"
+						       : "",
 			  count_text(length > 0 ? (long long)((double)t->ios * NS_PER_S /
 							      (double)length)
 						: 0));
@@ -300,10 +311,10 @@ static void put_head(const struct view *view, const struct head *head)
 	bool has_times = !reply_has_calls(reply);
 
 	put_time(view, head);
-	if (head->is_of_slices)
-		return;
 	if (!head->is_of_moment)
 		put_cost(view, head);
+	if (head->is_of_slices)
+		return;
 	if (!head->is_of_moment && has_times)
 		put_accuracy(view, reply);
 	put_notes(view, &reply->notes);

@@ -280,9 +280,14 @@ static const struct table_column io_columns[] = {
 
 char *row_operation(const struct wire_io *io)
 {
-	_cleanup_(freep) char *op = name_escape(io->op);
+	_cleanup_(freep) char *op = name_escape(io->op), *layer = name_escape(io->layer);
 
-	return must_printf("%s%s", strcmp(io->layer, "block") == 0 ? "disk " : "", op);
+	if (strcmp(io->layer, "block") == 0)
+		return must_printf("disk %s", op);
+	/* Rows of a request and of its parts may stand side by side. */
+	if (io_is_part_of_request(io->layer))
+		return must_printf("%s %s", layer, op);
+	return TAKE(op);
 }
 
 /* Returns how many megabytes a second these bytes are. */

@@ -58,13 +58,29 @@ static int64_t part_sampled_ns(const struct wire_snapshot_reply *reply, const ch
 	return 0;
 }
 
-/* Writes a sum of parts as an average number of threads, with "~" in front if it is an estimate. */
+/* True if operations of files were not recorded, at least in a part of a slice. */
+static bool lacks_calls(const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; reply->cost && i < reply->cost->shed.n; i++)
+		if (strcmp(reply->cost->shed.v[i].name, "calls") == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Writes a sum of parts as an average number of threads, with "~" in front if it is an estimate;
+ * "-" if it is not known.
+ */
 static void parts_text(const struct view *view, const struct column *column,
 		       const struct wire_snapshot_reply *reply, char text[static 40])
 {
 	const char *const *names = column->parts;
 	char average[32];
 
+	if (strcmp(names[0], "fs") == 0 && !part_ns(reply, names[0]) && lacks_calls(reply)) {
+		snprintf(text, 40, "-");
+		return;
+	}
 	average_text(part_ns(reply, names[0]) + part_ns(reply, names[1]),
 		     coverage_length(&reply->coverage), average);
 	snprintf(text, 40, "%s%s",
@@ -230,6 +246,12 @@ static size_t lost_add(struct wire_lost *list, size_t n, const struct wire_lost 
 	return n + 1;
 }
 
+/* Returns how many kinds of things were not recorded, to keep within the budget. */
+static size_t shed_n(const struct wire_snapshot_reply *reply)
+{
+	return reply->cost ? reply->cost->shed.n : 0;
+}
+
 /*
  * Prints which range the slices cover, how much of what was asked for, and what was lost in any of
  * them. The gaps are lines among the slices.
@@ -250,6 +272,9 @@ static void render_whole(const struct view *view, const struct wire_snapshot_rep
 	for (size_t i = 0; i < n; i++) {
 		const struct wire_losts *some = &slices[i]->lost;
 
+		/* That of the slice that lacks most: what the others lack, it lacks, too. */
+		if (slices[i]->cost && slices[i]->cost->shed.n > shed_n(&whole))
+			whole.cost = slices[i]->cost;
 		c->covered_ns += slices[i]->coverage.covered_ns;
 		c->used_ns += coverage_length(&slices[i]->coverage);
 		lost = must(realloc(lost, (n_lost + some->n + 1) * sizeof(*lost)));

@@ -332,11 +332,11 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
  */
 static void minute_text(const struct wire_status_reply *s, char *out, size_t size)
 {
-	char burst[48] = "", limit[64];
+	char burst[48] = "", limit[80];
 
 	snprintf(limit, sizeof(limit), "%.3g %%", (double)s->budget_ns / 1e7);
 	if (s->budget && s->budget->asked_ns != WIRE_ABSENT)
-		snprintf(limit, sizeof(limit), "%.3g %%, the least; set: %.3g %%",
+		snprintf(limit, sizeof(limit), "%.3g %%, the least; [budget] cpu allows %.3g %%",
 			 (double)s->budget_ns / 1e7, (double)s->budget->asked_ns / 1e7);
 	if (s->budget && s->budget->burst_ns > 0)
 		snprintf(burst, sizeof(burst), ", and %.1f %% for a burst",

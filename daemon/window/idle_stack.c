@@ -52,7 +52,24 @@ static const char *const runtime_waits[] = {
 	"runtime.sysmon",
 	"runtime.templateThread",
 	"os/signal.signal_recv",
-	/* HotSpot, JDK 11 to 21: workers of the collectors, the compilers, and the like */
+	/* node */
+	"node::inspector::(anonymous namespace)::StartIoThreadMain",
+	/* Tokio: the workers, one of which waits for timers, and the threads for blocking calls */
+	"tokio::runtime::scheduler::multi_thread::park::Parker::park",
+	"tokio::runtime::scheduler::multi_thread::park::Inner::park",
+	"tokio::runtime::scheduler::multi_thread::worker::Context::park_timeout",
+	"tokio::runtime::park::ParkThread::park",
+	"tokio::runtime::park::ParkThread::park_timeout",
+	"tokio::runtime::thread_pool::park::Inner::park",
+	"tokio::runtime::thread_pool::worker::Context::park_timeout",
+	"tokio::runtime::blocking::pool::Inner::run",
+};
+
+/*
+ * Those of HotSpot, JDK 11 to 21: workers of the collectors, the compilers, and the like. They
+ * count in libjvm.so only, as other programs have functions with such names, too.
+ */
+static const char *const hotspot_waits[] = {
 	"GangWorker::loop",
 	"WorkerThread::run",
 	"G1ConcurrentRefineThread::run_service",
@@ -74,17 +91,13 @@ static const char *const runtime_waits[] = {
 	"VMThread::loop",
 	"WatcherThread::sleep",
 	"JavaThread::sleep",
-	/* node */
-	"node::inspector::(anonymous namespace)::StartIoThreadMain",
-	/* Tokio: the workers, one of which waits for timers, and the threads for blocking calls */
-	"tokio::runtime::scheduler::multi_thread::park::Parker::park",
-	"tokio::runtime::scheduler::multi_thread::park::Inner::park",
-	"tokio::runtime::scheduler::multi_thread::worker::Context::park_timeout",
-	"tokio::runtime::park::ParkThread::park",
-	"tokio::runtime::park::ParkThread::park_timeout",
-	"tokio::runtime::thread_pool::park::Inner::park",
-	"tokio::runtime::thread_pool::worker::Context::park_timeout",
-	"tokio::runtime::blocking::pool::Inner::run",
+};
+
+/* Functions near to a wait that show that it is for something else. */
+static const char *const other_waits[] = {
+	"runtime.gcstopm", /* Go has stopped the world, maybe for long */
+	"pthread_mutex_lock",
+	"__lll_lock_wait",
 };
 
 /* True if the name is this word, but for arguments, and for the < and > of a type of Rust. */
@@ -100,34 +113,40 @@ static bool is_function(const char *name, const char *word)
 	return *name == '\0' || *name == '(' || *name == '.';
 }
 
-static bool is_runtime_wait(const char *name)
+static bool is_any(const char *name, const char *const *words, size_t n)
 {
-	for (size_t i = 0; name && i < ARRAY_SIZE(runtime_waits); i++)
-		if (is_function(name, runtime_waits[i]))
+	for (size_t i = 0; name && i < n; i++)
+		if (is_function(name, words[i]))
 			return true;
 	return false;
 }
 
+static bool is_of_hotspot(const char *module)
+{
+	const char *slash = module ? strrchr(module, '/') : NULL;
+
+	return module && strcmp(slash ? slash + 1 : module, "libjvm.so") == 0;
+}
+
 /*
- * True if the stack is that of a thread that waits in one of runtime_waits. The function must be
- * near to the wait: some of them also call what the thread works on.
+ * True if the stack is that of a thread that waits in a function of a runtime for work. The
+ * function must be near to the wait: some of them also call what the thread works on.
  */
 static bool waits_in_runtime(const struct stack *stack)
 {
-	const size_t least = helpers_skip(stack);
-	size_t i;
+	const size_t end = helpers_skip(stack) + RUNTIME_ABOVE + 1;
+	bool is_runtime = false;
 
-	for (i = least; i < stack->n_frames && i <= least + RUNTIME_ABOVE; i++) {
-		const char *name = stack->frames[i]->name;
+	for (size_t i = 0; i < stack->n_frames && i < end; i++) {
+		const struct frame *frame = stack->frames[i];
 
-		/* Go has stopped the world, maybe for long. */
-		if (name && strcmp(name, "runtime.gcstopm") == 0)
+		if (is_any(frame->name, other_waits, ARRAY_SIZE(other_waits)))
 			return false;
+		is_runtime |= is_any(frame->name, runtime_waits, ARRAY_SIZE(runtime_waits));
+		is_runtime |= is_of_hotspot(frame->module) &&
+			      is_any(frame->name, hotspot_waits, ARRAY_SIZE(hotspot_waits));
 	}
-	for (i = least; i < stack->n_frames && i <= least + RUNTIME_ABOVE; i++)
-		if (is_runtime_wait(stack->frames[i]->name))
-			return true;
-	return false;
+	return is_runtime;
 }
 
 /* True if the walk of the stack ended before the thread's first function, or may have. */

@@ -1048,7 +1048,7 @@ class Client(unittest.TestCase):
         for more, first in (({}, "no minute is measured yet"),
                             ({"minute_ns": 21 * ms}, r"2.1 % of a CPU in the last minute \(budget 4 %\)"),
                             ({"minute_ns": 21 * ms, "asked_ns": 10 * ms},
-                             r"2.1 % of a CPU in the last minute \(budget 4 %, the least; set: 1 %\)"),
+                             r"2.1 % of a CPU in the last minute \(budget 4 %, the least; \[budget\] cpu allows 1 %\)"),
                             ({"minute_ns": 52 * ms, "burst_ns": 18 * ms},
                              r"5.2 % of a CPU in the last minute \(budget 4 %, and 1.8 % for a burst\)")):
             self.daemon.replies["Status"] = [{"parameters": {**known, "budget": {**budget, **more}}}]

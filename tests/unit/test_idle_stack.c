@@ -103,13 +103,15 @@ static void test_mutex_of_condition(void **state)
 	assert_false(is_idle(&other, 3));
 }
 
-/* Adds functions of a program, the innermost first, below those that is_idle() adds. */
-static bool is_idle_in(const char *const names[], size_t n, size_t above)
+/* Adds functions of a file, the innermost first, below those that is_idle() adds. */
+static bool is_idle_in(const char *module, const char *const names[], size_t n, size_t above)
 {
 	struct fixture f = {};
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		add(&f, PROGRAM, names[i]);
+		f.frames[i].module = (char *)(uintptr_t)module;
+	}
 	return is_idle(&f, above);
 }
 
@@ -124,6 +126,8 @@ static void test_runtimes(void **state)
 					       "runtime.gcstopm",   "runtime.schedule" };
 	static const char *const locked[] = { "runtime.futex", "runtime.futexsleep",
 					      "runtime.notesleep", "runtime.stoplockedm" };
+	static const char *const mutex[] = { "__lll_lock_wait", "pthread_mutex_lock",
+					     "GangWorker::loop()" };
 	static const char *const worker[] = { "futex_wait", "sem_wait", "PosixSemaphore::wait()",
 					      "GangWorker::loop()" };
 	static const char *const task[] = { "futex_wait",	 "pthread_cond_wait",
@@ -139,13 +143,16 @@ static void test_runtimes(void **state)
 		"node::inspector::(anonymous namespace)::StartIoThreadMain(void*)"
 	};
 
-	assert_true(is_idle_in(stopm, ARRAY_SIZE(stopm), 12));
-	assert_false(is_idle_in(stopped, ARRAY_SIZE(stopped), 12));
-	assert_false(is_idle_in(locked, ARRAY_SIZE(locked), 12));
-	assert_true(is_idle_in(worker, ARRAY_SIZE(worker), 3));
-	assert_false(is_idle_in(task, ARRAY_SIZE(task), 3));
-	assert_true(is_idle_in(tokio, ARRAY_SIZE(tokio), 12));
-	assert_true(is_idle_in(node, ARRAY_SIZE(node), 3));
+	assert_true(is_idle_in("/usr/bin/x", stopm, ARRAY_SIZE(stopm), 12));
+	assert_false(is_idle_in("/usr/bin/x", stopped, ARRAY_SIZE(stopped), 12));
+	assert_false(is_idle_in("/usr/bin/x", locked, ARRAY_SIZE(locked), 12));
+	assert_true(is_idle_in("/usr/lib/jvm/libjvm.so", worker, ARRAY_SIZE(worker), 3));
+	assert_false(is_idle_in("/usr/lib/jvm/libjvm.so", task, ARRAY_SIZE(task), 3));
+	assert_false(is_idle_in("/usr/lib/jvm/libjvm.so", mutex, ARRAY_SIZE(mutex), 3));
+	/* Other programs have such functions, too. */
+	assert_false(is_idle_in("/usr/bin/x", worker, ARRAY_SIZE(worker), 3));
+	assert_true(is_idle_in("/usr/bin/x", tokio, ARRAY_SIZE(tokio), 12));
+	assert_true(is_idle_in("/usr/bin/x", node, ARRAY_SIZE(node), 3));
 }
 
 int main(void)
