@@ -423,10 +423,11 @@ static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 
 /*
  * Stores who ran on this CPU until the pending wait of cpu->running ended: the task cpu->before,
- * unless that is the idle task, or the thread was not on this CPU's run queue for nearly all of the
- * time in which it was ready. Then nobody is to blame for the whole wait: the load balancer has
- * moved it to this CPU, or its cgroup had no quota. The run queue's clock is known at one instant,
- * the arrival of cpu->before on this CPU. Not static, see wait_record().
+ * unless that is the idle task, or ran for less than half of the wait, or the thread was not on
+ * this CPU's run queue for nearly all of the time in which it was ready. Then nobody is to blame:
+ * several tasks ran meanwhile, the load balancer has moved the thread, or its cgroup had no quota.
+ * The run queue's clock is known at one instant, the arrival of cpu->before on this CPU. Not
+ * static, see wait_record().
  */
 __noinline int ran_before_set(struct cpu *cpu)
 {
@@ -444,6 +445,8 @@ __noinline int ran_before_set(struct cpu *cpu)
 	if (!w->ran_before.tid || !queued || w->throttled_ns)
 		return 0;
 	ready = w->end_ns - w->wake_ns;
+	if (w->end_ns - cpu->before_ns < ready / 2)
+		return 0;
 	here = w->end_ns - cpu->before_ns + BPF_CORE_READ(before, sched_info.last_arrival) - queued;
 	if ((__s64)here < (__s64)(ready - ready / 8))
 		return 0;

@@ -111,7 +111,7 @@ enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
 
 /*
  * A wait for a CPU, at least RAN_BEFORE_MIN_NS long and all of it on the run queue of one CPU, and
- * the thread that ran on that CPU until the wait ended.
+ * the thread that ran on that CPU for its second half or longer, until the wait ended.
  */
 struct ran_before {
 	__u64 ns; /* how long the thread was ready; 0: there is no such wait */
