@@ -690,6 +690,7 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 
 	pending_flush(cpu);
 	running_set(cpu, task);
+	cpu->switched_ns = now;
 	if (t && t->status == THREAD_ON_CPU) {
 		is_blocked = !BPF_CORE_READ(before, on_rq);
 		if (bpf_core_field_exists(before->se.sched_delayed))

@@ -220,7 +220,7 @@ static char *culprit_words(const struct view *view, const struct section *sectio
 
 	if (section->part == PART_RUNNABLE && row->ran_before) {
 		name = name_escape(row->ran_before->comm);
-		return must_printf("behind %s(%" PRId64 ")", name, row->ran_before->tid);
+		return must_printf("longest behind %s(%" PRId64 ")", name, row->ran_before->tid);
 	}
 	if (!holder || section->part != PART_BLOCKED)
 		return row_function(view, row);

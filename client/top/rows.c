@@ -276,7 +276,8 @@ static void put_culprit(FILE *out, const struct top_row *from)
 	_cleanup_(freep) char *as_of = NULL;
 
 	if (from->is_ready && row->ran_before)
-		fprintf(out, " behind %s/%" PRId64, row->ran_before->comm, row->ran_before->tid);
+		fprintf(out, " longest behind %s/%" PRId64, row->ran_before->comm,
+			row->ran_before->tid);
 	if (from->is_ready || row->holders.n == 0)
 		return;
 	as_of = holders_as_of(row, from->end);
