@@ -403,7 +403,8 @@ uint64_t aggregate_line_processes(const struct aggregate_group *group);
 /*
  * Returns the function with the most time in a group, see aggregate_needs_functions(); NULL if none
  * stands out: with a tenth of the time at least in a group of GROUP_BY_LINE, with more than half of
- * it in others, which may have the time of several programs.
+ * it in others, which may have the time of several programs. What is compared is the lower bound of
+ * its time, so one with up to a fifth more than that may be left out.
  */
 const char *aggregate_function(const struct aggregate *aggregate,
 			       const struct aggregate_group *group);
