@@ -232,7 +232,7 @@ static void time_add(const struct window *in, struct image_time *time, uint64_t 
 }
 
 static bool is_idle(const struct fold *fold, uint32_t image, uint32_t state,
-		    const struct stack *kernel, struct stack *user)
+		    const struct stack *kernel, const struct stack *user)
 {
 	return wait_is_idle(state, fold->images[image].process.is_kernel, kernel, user);
 }

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/window/reason_find.h"
 #include "daemon/window/stack.h"
 
 /* Bits of a task's state in the kernel, from include/linux/sched.h. */
@@ -29,6 +28,12 @@ static inline bool stack_is_of_idle(const struct stack *stack)
 	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
 }
 
+/* True if the thread waits for what its program has made, although it may sleep in epoll_wait(). */
+static inline bool stack_is_of_program(const struct stack *stack)
+{
+	return stack && stack->flags & STACK_IS_OF_PROGRAM && !(stack->flags & STACK_IS_AMBIGUOUS);
+}
+
 /*
  * True if a wait is normal idling: of a kernel thread that waits for work, or of a thread that
  * sleeps in one of the functions that the settings list. Never true for a thread in uninterruptible
@@ -36,13 +41,13 @@ static inline bool stack_is_of_idle(const struct stack *stack)
  * of its program. `kernel` and `user` may be NULL.
  */
 static inline bool wait_is_idle(uint32_t state, bool is_kernel, const struct stack *kernel,
-				struct stack *user)
+				const struct stack *user)
 {
 	if (state & (STATE_PREEMPTED | STATE_NEW) || wait_is_uninterruptible(state))
 		return false;
 	if (kernel && kernel->flags & STACK_IS_FROZEN)
 		return false;
-	if (reason_is_of_program(user))
+	if (stack_is_of_program(user))
 		return false;
 	return is_kernel || state & STATE_IDLE || stack_is_of_idle(kernel) ||
 	       stack_is_of_idle(user);

@@ -11,6 +11,7 @@
 #include "daemon/window/frame_cache.h"
 #include "daemon/window/generated.h"
 #include "daemon/window/idle_stack.h"
+#include "daemon/window/reason_find.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
 #include "daemon/window/window.h"
@@ -182,6 +183,8 @@ static void stack_finish(struct namer *namer, struct stack *stack)
 	stack->is_idle = idle_stack(namer->idle_functions, stack);
 	if (stack_is_frozen(stack, skip))
 		stack->flags |= STACK_IS_FROZEN;
+	if (stack->process && reason_is_of_program(stack))
+		stack->flags |= STACK_IS_OF_PROGRAM;
 	stack->is_resolved = true;
 }
 

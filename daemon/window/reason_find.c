@@ -555,14 +555,17 @@ static enum wait_reason stack_reason(struct stack *stack,
 	return reason;
 }
 
-bool reason_is_of_program(struct stack *user)
+/* True if the reason is one for which a program waits for what it has made itself. */
+static bool is_of_program(enum wait_reason reason)
 {
-	enum wait_reason reason;
-
-	pthread_once(&once, indexes_make);
-	reason = stack_reason(user, user_reason);
 	return reason == REASON_PROGRAM_LOCK || reason == REASON_GIL ||
 	       reason == REASON_REPLICATION;
+}
+
+bool reason_is_of_program(const struct stack *user)
+{
+	pthread_once(&once, indexes_make);
+	return is_of_program(user_reason(user, user->n_frames));
 }
 
 /* True if programs also wait in this way until another of their threads wakes them up. */
@@ -580,7 +583,7 @@ static bool is_for_wakeups(enum wait_reason reason)
 
 enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack *user)
 {
-	enum wait_reason reason, futex;
+	enum wait_reason reason, by_user;
 
 	pthread_once(&once, indexes_make);
 	if (state & (STATE_PREEMPTED | STATE_NEW))
@@ -594,10 +597,10 @@ enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack 
 	reason = stack_reason(kernel, kernel_reason);
 	if (*task_state_letter(state) == 'D' && is_interruptible(reason))
 		return lock_reason(kernel);
-	if (is_for_wakeups(reason) && reason_is_of_program(user))
-		return stack_reason(user, user_reason);
-	if (reason != REASON_FUTEX)
+	if (!is_for_wakeups(reason))
 		return reason;
-	futex = stack_reason(user, user_reason);
-	return futex == REASON_UNKNOWN ? reason : futex;
+	by_user = stack_reason(user, user_reason);
+	if (is_of_program(by_user) || (reason == REASON_FUTEX && by_user != REASON_UNKNOWN))
+		return by_user;
+	return reason;
 }

@@ -24,10 +24,9 @@ enum { REASON_FRAMES = 32 };
 enum wait_reason reason_find(uint32_t state, struct stack *kernel, struct stack *user);
 
 /*
- * True if functions in a user stack, which may be NULL, show what the program itself waits for,
- * such as a lock of a database: the thread is not idle, although it may sleep in epoll_wait().
- * Keeps the result in the stack, too.
+ * True if functions in a user stack, whose frames have their names, show that the thread waits for
+ * what its program has made, such as a lock of a database. See STACK_IS_OF_PROGRAM.
  */
-bool reason_is_of_program(struct stack *user);
+bool reason_is_of_program(const struct stack *user);
 
 #endif

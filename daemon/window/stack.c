@@ -402,7 +402,7 @@ void stack_table_drop(struct stack_table *table, struct stack *stack)
 
 struct stack *stack_table_again(struct stack_table *table, const struct stack *stack)
 {
-	const unsigned int of_naming = STACK_IS_AMBIGUOUS | STACK_IS_FROZEN;
+	const unsigned int of_naming = STACK_IS_AMBIGUOUS | STACK_IS_FROZEN | STACK_IS_OF_PROGRAM;
 	struct stack_entry *entry = NULL;
 	struct stack *again;
 

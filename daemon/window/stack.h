@@ -53,6 +53,8 @@ enum stack_flags {
 	STACK_IS_SHED = 1 << 19,
 	STACK_IS_COMPAT = 1 << 20, /* the thread runs 32-bit code, whose stacks are not walked */
 	STACK_IS_FROZEN = 1 << 21, /* a kernel stack of a thread that waits to be thawed */
+	/* a user stack of a thread that waits for what its program has made, such as a lock */
+	STACK_IS_OF_PROGRAM = 1 << 22,
 };
 
 struct stack {

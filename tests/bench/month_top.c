@@ -62,7 +62,8 @@ void top_add_sums(struct top_sums *sums, const struct top_sums *more)
 }
 
 static void add_wait(struct top_sums *sums, const struct window *window, uint32_t image,
-		     uint32_t state, const struct stack *kernel, struct stack *user, uint64_t ns)
+		     uint32_t state, const struct stack *kernel, const struct stack *user,
+		     uint64_t ns)
 {
 	struct process_info process;
 

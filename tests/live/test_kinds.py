@@ -16,6 +16,10 @@ SHARED = {"loop-read", "loop-direct", "fsfreeze-write", "fsfreeze-mkdir", "froze
 ONLY_EARLY = {"pid-ns", "lease"}
 
 
+# Waits in epoll, and whether they are idle.
+IDLE = {"epoll": 1, "program-lock": 0, "replication": 0}
+
+
 class Kinds(Program):
     """Processes that wait, each named after its kind."""
 
@@ -85,11 +89,24 @@ def check_file(daemon, kinds):
 def check_idle(daemon, kinds):
     """A wait in epoll for a lock of the program is not idle, and the program is asked who has it."""
     pids = {kind: pid for pid, (kind, _) in kinds.of_pid.items()}
-    for kind, is_idle in (("epoll", 1), ("program-lock", 0), ("replication", 0)):
+    for kind, is_idle in IDLE.items():
         rows = daemon.ctl_json("stuck", "-p", pids[kind], "--idle")["rows"]
         check([row["idle"] for row in rows] == [is_idle], f"{kind} is idle: {rows}")
     text = daemon.ctl("stuck", "-p", pids["program-lock"], "--stacks").out
     check("pg_blocking_pids" in text, f"who can tell the holder: {text}")
+
+
+def check_idle_on_disk(daemon, kinds):
+    """A daemon that reads the windows from disk says the same, also where rows need no names."""
+    pids = {kind: pid for pid, (kind, _) in kinds.of_pid.items()}
+    span = daemon.ctl_json("snapshot", "offcpu", "-p", pids["epoll"])["coverage"]["used"]
+    check(daemon.stop() == 0, "the daemon ends")
+    daemon.start()
+    since, until = (f"@{span[end]['ns'] // 10**9}" for end in ("start", "end"))
+    for kind, is_idle in IDLE.items():
+        rows = daemon.ctl_json("snapshot", "offcpu", "--since", since, "--until", until, "-p", pids[kind])["rows"]
+        waits = [row for row in rows if row["state"] == "S"]
+        check(waits and all(row["idle"] == is_idle for row in waits), f"on disk, {kind} is idle: {waits}")
 
 
 need_live()
@@ -103,6 +120,7 @@ kinds.check(rows_of(daemon, "stuck"), "stuck")
 kinds.check(rows_of(daemon, "snapshot", "offcpu"), "snapshot")
 check_file(daemon, kinds)
 check_idle(daemon, kinds)
+check_idle_on_disk(daemon, kinds)
 # While it starts, stackd reads what each process has mapped, for which it has to wait here.
 later = Daemon("window.length=1s")
 problems = later.status()["problems"]

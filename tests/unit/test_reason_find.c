@@ -187,6 +187,9 @@ static void test_programs(void **state)
 		struct stack *above = stack_make(&kernel, cases[i].kernel);
 
 		above->is_idle = true;
+		/* As namer.c does. */
+		if (reason_is_of_program(below))
+			below->flags |= STACK_IS_OF_PROGRAM;
 		assert_reason(cases[i].user, reason_find(SLEEPING, above, below), cases[i].reason);
 		/* Those of libc's and of the kernel's functions stay idle. */
 		assert_int_equal(wait_is_idle(SLEEPING, false, above, below),
