@@ -109,6 +109,16 @@ void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min
 	range->until = newest_ns;
 }
 
+void query_range_fall_back(struct query_range *range, int64_t newest_ns)
+{
+	const int64_t late_ns = range->until - newest_ns;
+
+	if (!newest_ns || !range->is_to_now || !range->is_length || newest_ns > range->since)
+		return;
+	range->since -= late_ns;
+	range->until = newest_ns;
+}
+
 /*
  * Asks for an end of the current windows of samples and of I/O, without waiting for it. Where waits
  * have a window that ends early for any question, so have these: else a later overview of this
@@ -153,6 +163,7 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 		r = history_wait(recorder->history, seq, until - clock_ns(CLOCK_MONOTONIC));
 	if (r == -ETIMEDOUT) {
 		range->is_late = true;
+		query_range_fall_back(range, newest_end(recorder, session_info(session)));
 		return 0;
 	}
 	if (!r)

@@ -54,6 +54,13 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min_length_ns);
 
 /*
+ * Moves a range that reaches up to now back to newest_ns, the end of the newest window, where the
+ * request gave its length and no window is in it: a question about the last second gets the last
+ * second that is known, on a host where that is some seconds old. 0 stands for no window.
+ */
+void query_range_fall_back(struct query_range *range, int64_t newest_ns);
+
+/*
  * Opens the timeline of the answer's session for the range. If the range reaches into the current
  * window, that window is ended first. Adjusts the range to the windows that were found. Returns 0,
  * or a negative errno with *error filled as by query_snapshot().

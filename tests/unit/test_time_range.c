@@ -156,6 +156,31 @@ static void test_late_windows_leave_a_gap(void **state)
 	assert_range(70, 100);
 }
 
+/* A question about the last second has an answer even if windows are some seconds late. */
+static void test_late_windows_answer_for_a_short_length(void **state)
+{
+	const struct query_range asked = {
+		.since = S(99),
+		.until = S(100),
+		.is_length = true,
+		.is_to_now = true,
+	};
+
+	range = asked;
+	query_range_fall_back(&range, S(96));
+	assert_range(95, 96);
+	range = asked;
+	query_range_fall_back(&range, 0);
+	assert_range(99, 100);
+	range.since = S(70);
+	query_range_fall_back(&range, S(96));
+	assert_range(70, 100);
+	range = asked;
+	range.is_length = false;
+	query_range_fall_back(&range, S(96));
+	assert_range(99, 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +194,7 @@ int main(void)
 		cmocka_unit_test(test_a_length_ends_at_the_newest_window),
 		cmocka_unit_test(test_a_start_stays),
 		cmocka_unit_test(test_late_windows_leave_a_gap),
+		cmocka_unit_test(test_late_windows_answer_for_a_short_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
