@@ -170,7 +170,9 @@ check(marked, f"it is marked: {text[:600]}")
 peers.communicate()
 
 # The child of a vfork wakes its parent in its exec, before it has a stack and mappings of its own.
-# From the first child on, a stack is whole and has names, or it says why it is not.
+# From the first child on, a stack is whole and has names, or it says why it is not. What the child wakes
+# later in its exec, when it drops the lock of the old mappings for which the parent waits, has no user stack:
+# there is none.
 daemon.stop()
 daemon = Daemon("window.length=1s", "probe.offwake.enabled=yes", "probe.offwake.min_wait=0", *ROOM)
 vforks = Program("prog_vforks", 30).ready().go().done()
@@ -181,7 +183,7 @@ starts = {"vfork": ("run_child", "_start"), "spawn": ("__spawni_child", "clone3"
 for how, ends in starts.items():
     pids = {value["pid"] for value in vforks.values(how)}
     found = [row for row in reply["rows"] if row["waker"]["path"][0].get("pid") in pids
-             and any("exec" in name for name in frame_names(row["waker"], "kernel"))]
+             and {"complete", "begin_new_exec"} <= set(frame_names(row["waker"], "kernel"))]
     whole = [row for row in found if not row["waker"].get("user", {}).get("flags", ["none"])]
     print(f"{how}: woken in an exec {row_sum(found, 'count')} times, {row_sum(whole, 'count')} of "
           "them by a stack that ends where it must")
