@@ -111,12 +111,8 @@ void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min
 
 void query_range_fall_back(struct query_range *range, int64_t newest_ns)
 {
-	const int64_t late_ns = range->until - newest_ns;
-
-	if (!newest_ns || !range->is_to_now || !range->is_length || newest_ns > range->since)
-		return;
-	range->since -= late_ns;
-	range->until = newest_ns;
+	if (newest_ns && range->is_to_now && range->is_length && newest_ns <= range->since)
+		query_range_align(range, newest_ns, INT64_MAX);
 }
 
 /*
