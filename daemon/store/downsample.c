@@ -238,10 +238,7 @@ static int span_to_row(struct downsample *downsample, const struct window_span *
 	struct window_row row = wait_row(wait, downsample->map[span->image], from_ns, span->end_ns);
 	struct row_sum *sum;
 
-	row.count = 1;
-	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
-	row.max_end_ns = span->end_ns;
-	row.ran_before = span->ran_before;
+	row_set_span(&row, span);
 	sum = row_sums_get(&downsample->sums, &row, NULL);
 	if (!sum)
 		return -ENOMEM;

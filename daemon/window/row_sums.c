@@ -188,15 +188,20 @@ struct window_row row_of_wait(int64_t start_ns, int64_t wake_ns, uint64_t thrott
 	return row;
 }
 
+void row_set_span(struct window_row *row, const struct window_span *span)
+{
+	row->count = 1;
+	row->max_ns = (uint64_t)(span->end_ns - span->start_ns);
+	row->max_end_ns = span->end_ns;
+	row->ran_before = span->ran_before;
+}
+
 struct window_row row_of_span(const struct window *window, const struct window_span *span)
 {
 	const int64_t until_ns = span->end_ns < window->end_ns ? span->end_ns : window->end_ns;
 	struct window_row row = row_of_wait(span->start_ns, span->wake_ns, span->throttled_ns,
 					    window->start_ns, until_ns);
 
-	row.count = 1;
-	row.max_ns = (uint64_t)(span->end_ns - span->start_ns);
-	row.max_end_ns = span->end_ns;
-	row.ran_before = span->ran_before;
+	row_set_span(&row, span);
 	return row;
 }

@@ -79,6 +79,9 @@ void row_sums_fini(struct row_sums *sums);
 struct window_row row_of_wait(int64_t start_ns, int64_t wake_ns, uint64_t throttled_ns,
 			      int64_t from_ns, int64_t until_ns);
 
+/* Sets the members of a row that tell of one wait as a whole, not of its part in a range. */
+void row_set_span(struct window_row *row, const struct window_span *span);
+
 /* Returns the part of a span of the window that lies in it, as a row with one wait. */
 struct window_row row_of_span(const struct window *window, const struct window_span *span);
 
