@@ -42,6 +42,13 @@ size_t function_name_len(const char *name)
 	return n;
 }
 
+bool function_is(const char *name, const char *function)
+{
+	size_t n = strlen(function);
+
+	return name && strncmp(name, function, n) == 0 && (name[n] == '\0' || name[n] == '.');
+}
+
 bool function_is_libc_helper(const char *name)
 {
 	static const char *const prefixes[] = {

@@ -39,6 +39,12 @@ bool function_is_nameless(const char *name);
 size_t function_name_len(const char *name);
 
 /*
+ * True if the name is that of a function, perhaps with a suffix: compilers may rename do_poll to
+ * do_poll.constprop.0. `name` may be NULL.
+ */
+bool function_is(const char *name, const char *function);
+
+/*
  * True if the name is that of a function of glibc or musl through which its functions for waiting
  * make their system call. `name` may be NULL.
  */

@@ -11,16 +11,9 @@ enum { RUNTIME_ABOVE = 4 };
 
 static bool is_listed(char *const *functions, const char *name)
 {
-	size_t n;
-
-	for (; name && *functions; functions++) {
-		n = strlen(*functions);
-		/*
-		 * The name may have a suffix: compilers may rename do_poll to do_poll.constprop.0.
-		 */
-		if (strncmp(*functions, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
+	for (; *functions; functions++)
+		if (function_is(name, *functions))
 			return true;
-	}
 	return false;
 }
 
@@ -101,7 +94,7 @@ static const char *const other_waits[] = {
 };
 
 /* True if the name is this word, but for arguments, and for the < and > of a type of Rust. */
-static bool is_function(const char *name, const char *word)
+static bool is_called(const char *name, const char *word)
 {
 	for (; *word; name++) {
 		if (*name == '<' || *name == '>')
@@ -116,7 +109,7 @@ static bool is_function(const char *name, const char *word)
 static bool is_any(const char *name, const char *const *words, size_t n)
 {
 	for (size_t i = 0; name && i < n; i++)
-		if (is_function(name, words[i]))
+		if (is_called(name, words[i]))
 			return true;
 	return false;
 }

@@ -7,6 +7,7 @@
 
 #include "bpf/shared.h"
 #include "common/base.h"
+#include "common/own_function.h"
 #include "daemon/process/process.h"
 #include "daemon/window/frame_cache.h"
 #include "daemon/window/generated.h"
@@ -123,17 +124,6 @@ static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_o
 }
 
 /*
- * True if the name is that of a function, perhaps with a suffix: compilers may rename do_poll to
- * do_poll.constprop.0.
- */
-static bool is_function(const char *name, const char *function)
-{
-	size_t n = strlen(function);
-
-	return name && strncmp(name, function, n) == 0 && (name[n] == '\0' || name[n] == '.');
-}
-
-/*
  * True if a kernel stack is that of a thread that waits to be thawed. In kernels that have
  * do_freezer_trap() inlined, the leaf is get_signal(), whose other waits are in functions of their
  * own.
@@ -143,10 +133,10 @@ static bool stack_is_frozen(const struct stack *stack, size_t leaf)
 	if (stack->process || stack->is_sample)
 		return false;
 	for (size_t i = 0; i < stack->n_frames; i++)
-		if (is_function(stack->frames[i]->name, "do_freezer_trap") ||
-		    is_function(stack->frames[i]->name, "__refrigerator"))
+		if (function_is(stack->frames[i]->name, "do_freezer_trap") ||
+		    function_is(stack->frames[i]->name, "__refrigerator"))
 			return true;
-	return leaf < stack->n_frames && is_function(stack->frames[leaf]->name, "get_signal");
+	return leaf < stack->n_frames && function_is(stack->frames[leaf]->name, "get_signal");
 }
 
 /*

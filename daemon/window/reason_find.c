@@ -397,7 +397,7 @@ static bool is_helper(const char *name)
 	for (i = 0; i < ARRAY_SIZE(starts); i++)
 		if (starts_with(name, starts[i]))
 			return true;
-	return strncmp(name, "schedule", strcspn(name, ".")) == 0 && strcspn(name, ".") == 8;
+	return function_is(name, "schedule");
 }
 
 static size_t leaf_find(const struct stack *stack, size_t n)
