@@ -191,12 +191,31 @@ static void a_huge_file_costs_no_more_than_the_limit(void **state)
 	assert_int_equal(perf_maps_bytes(), 0);
 }
 
+/* Reads a large map four times: that takes no more than a share, and another owner's map has room.
+ */
+static void check_share(int fd, uint64_t group, int other_fd, uint64_t other_group)
+{
+	struct perf_map *maps[4] = { NULL }, *other = NULL;
+	size_t i;
+
+	for (i = 0; i < 4; i++)
+		perf_map_read(NULL, fd, group, NULL, &maps[i]);
+	assert_true(perf_maps_bytes() <= PERF_MAPS_USER_MAX);
+	assert_true(perf_maps_bytes() > PERF_MAPS_USER_MAX / 2);
+	assert_int_equal(perf_map_read(NULL, other_fd, other_group, NULL, &other), 0);
+	assert_name(other, 0x1000, "other");
+	for (i = 0; i < 4; i++)
+		perf_map_unref(maps[i]);
+	perf_map_unref(other);
+	assert_int_equal(perf_maps_bytes(), 0);
+}
+
 /* What one user writes does not take the memory that others need. */
 static void each_user_has_a_share(void **state)
 {
 	char path[] = "/tmp/test_perf_map.XXXXXX";
 	int fd = mkstemp(path), other_fd;
-	struct perf_map *maps[4] = { NULL }, *other = NULL;
+	struct perf_map *other = NULL;
 	FILE *out = fdopen(dup(fd), "we");
 	size_t i;
 
@@ -211,28 +230,11 @@ static void each_user_has_a_share(void **state)
 			i);
 	fclose(out);
 	assert_int_equal(fchown(fd, 12345, 12345), 0);
-	for (i = 0; i < 4; i++)
-		perf_map_read(NULL, fd, 0, NULL, &maps[i]);
-	assert_true(perf_maps_bytes() <= PERF_MAPS_USER_MAX);
-	assert_true(perf_maps_bytes() > PERF_MAPS_USER_MAX / 2);
 	other_fd = file_of("1000 20 other\n", strlen("1000 20 other\n"));
-	assert_int_equal(perf_map_read(NULL, other_fd, 0, NULL, &other), 0);
-	assert_name(other, 0x1000, "other");
-	for (i = 0; i < 4; i++)
-		perf_map_unref(maps[i]);
-	perf_map_unref(other);
-	assert_int_equal(perf_maps_bytes(), 0);
+	check_share(fd, 0, other_fd, 0);
 	/* Root of one container does not take the memory of root of another one. */
 	assert_int_equal(fchown(fd, 0, 0), 0);
-	for (i = 0; i < 4; i++)
-		perf_map_read(NULL, fd, 1, NULL, &maps[i]);
-	assert_true(perf_maps_bytes() <= PERF_MAPS_USER_MAX);
-	assert_int_equal(perf_map_read(NULL, other_fd, 2, NULL, &other), 0);
-	assert_name(other, 0x1000, "other");
-	for (i = 0; i < 4; i++)
-		perf_map_unref(maps[i]);
-	perf_map_unref(other);
-	assert_int_equal(perf_maps_bytes(), 0);
+	check_share(fd, 1, other_fd, 2);
 	/* The share is free again. */
 	assert_int_equal(perf_map_read(NULL, fd, 0, NULL, &other), 0);
 	perf_map_unref(other);
