@@ -568,14 +568,16 @@ static uint64_t time_for(const struct aggregate_group *group, enum wait_reason r
 
 /*
  * Where a row has waits for several reasons, their times are known, also of rows that are merged as
- * there is no memory for them.
+ * there is no memory for them. So are the times by function, and who ran before the longest wait
+ * for a CPU.
  */
 static void test_times_by_reason(void **state)
 {
 	struct frame frames[2], *of_kernel, *of_other;
-	uint64_t flock = 0, pipe = 0;
+	uint64_t flock = 0, pipe = 0, functions = 0;
+	bool has_wait[MANY + 1] = {};
 	struct aggregate_group **groups;
-	size_t i, n, merged = 0;
+	size_t i, k, n, merged = 0;
 
 	stack_set_function(&kernel, &frames[0], &of_kernel, "__do_sys_flock");
 	stack_set_function(&other, &frames[1], &of_other, "anon_pipe_read");
@@ -583,6 +585,7 @@ static void test_times_by_reason(void **state)
 		add_image(0, i + 1, false)->sums =
 			(struct thread_sums){ .short_count = 1, .short_blocked_ns = US };
 		add_row(0, (uint32_t)i, 1, 100 * US, &kernel);
+		windows[0]->rows[windows[0]->n_rows - 1].ran_before.ns = MANY - i;
 		add_row(0, (uint32_t)i, 2, 150 * US, &other);
 		add_row(0, (uint32_t)i, 1, 50 * US, &kernel);
 	}
@@ -610,10 +613,20 @@ static void test_times_by_reason(void **state)
 		flock += time_for(groups[i], REASON_FLOCK);
 		pipe += time_for(groups[i], REASON_PIPE_READ);
 		merged += groups[i]->is_others;
+		has_wait[groups[i]->ran_before.ns] = true;
+		for (k = 0; k < GROUP_FUNCTIONS; k++)
+			functions += groups[i]->functions.ns[k];
 	}
+	/* There is room for both functions. */
+	assert_int_equal(functions, MANY * 450 * US);
 	assert_int_equal(flock, MANY * 150 * US);
 	assert_int_equal(pipe, MANY * 300 * US);
 	assert_true(n < MANY && merged > 0);
+	/* The longest of those that were merged is that of their sum. */
+	for (i = MANY; has_wait[i]; i--)
+		;
+	for (k = 0; k < n; k++)
+		assert_true(!groups[k]->is_others || groups[k]->ran_before.ns > i);
 }
 
 /*
@@ -1627,17 +1640,19 @@ static struct process *find_process(void *userdata, const struct aggregate_proce
 static void test_own_threads_on_disk(void **state)
 {
 	char own[4096] = {};
-	const char *const exes[] = { own, "/tmp/stackd", "/usr/bin/stackd" };
-	const char *const cgroups[] = { "/", "/user.slice/stackd.service",
-					"/system.slice/stackd.service" };
-	struct process *found[3];
+	enum { N = 4 };
+	const char *const exes[N] = { own, "/tmp/stackd", "/usr/bin/stackd", "/tmp/stackd" };
+	const char *const cgroups[N] = { "/", "/user.slice/stackd.service",
+					 "/system.slice/stackd.service",
+					 "/system.slice/stackd.service-of-others" };
+	struct process *found[N];
 	struct aggregate_group **groups;
 	size_t i, n_own = 0;
 
 	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
-	windows[0]->owners = __real_calloc(3, sizeof(struct window_owner));
-	windows[0]->n_owners = 3;
-	for (i = 0; i < 3; i++) {
+	windows[0]->owners = __real_calloc(N, sizeof(struct window_owner));
+	windows[0]->n_owners = N;
+	for (i = 0; i < N; i++) {
 		struct window_image *image = window_add_image(windows[0]);
 		struct process_info info = { .id.pid = NO_PID + (int32_t)i, .exe = exes[i] };
 
@@ -1656,14 +1671,15 @@ static void test_own_threads_on_disk(void **state)
 	options.folds_own = true;
 	options.find_process = find_process;
 	options.userdata = found;
-	groups = run(3);
-	for (i = 0; i < 3; i++) {
+	groups = run(5);
+	for (i = 0; i < 5; i++) {
 		n_own += groups[i]->is_own;
 		assert_int_equal(groups[i]->blocked_ns, groups[i]->is_own ? 400 * US : 100 * US);
-		assert_true(groups[i]->is_own || groups[i]->process.number == 2);
+		assert_true(groups[i]->is_own || groups[i]->process.number == 2 ||
+			    groups[i]->process.number == 4);
 	}
 	assert_int_equal(n_own, 1);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < N; i++)
 		process_unref(found[i]);
 }
 

@@ -71,6 +71,7 @@ static void span_add(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns
 	*span = (struct window_span){ .image = image, .start_ns = start_ns, .state = 1 };
 	span->wake_ns = wake_ns;
 	span->end_ns = end_ns;
+	span->ran_before = (struct ran_before){ .ns = (uint64_t)(end_ns - wake_ns), .tid = image };
 	span->kernel = stack_ref(&kernel);
 	span->user = stack_ref(&user);
 }

@@ -174,6 +174,7 @@ static void row_make(struct window *window, uint64_t most_ns)
 	row->count = 1 + random_below(9);
 	row->max_ns = row->blocked_ns;
 	row->max_end_ns = window->start_ns + (int64_t)random_below(5 * NS_PER_S);
+	row->ran_before = (struct ran_before){ .ns = row->runnable_ns, .tid = 7 };
 	do {
 		stack_unref(TAKE(row->kernel));
 		stack_unref(TAKE(row->user));
@@ -206,6 +207,7 @@ static void waits_make(struct window *window, size_t n)
 			.end_ns = start_ns + length_ns,
 			.throttled_ns = random_below(US),
 		};
+		span->ran_before = (struct ran_before){ .ns = US + span->throttled_ns, .tid = 8 };
 		open = window_add_open(window);
 		*open = (struct window_open){
 			.image = (uint32_t)random_below(PIDS),
@@ -300,6 +302,7 @@ static size_t own_count(const struct window *window)
 struct tally {
 	uint64_t key;
 	uint64_t sums[12];
+	struct ran_before ran_before; /* the longest one */
 };
 
 struct tallies {
@@ -307,7 +310,7 @@ struct tallies {
 	size_t n;
 };
 
-static void tally(struct tallies *tallies, uint64_t key, const uint64_t *sums, size_t n)
+static struct tally *tally(struct tallies *tallies, uint64_t key, const uint64_t *sums, size_t n)
 {
 	size_t i, k;
 
@@ -318,6 +321,7 @@ static void tally(struct tallies *tallies, uint64_t key, const uint64_t *sums, s
 	tallies->n += i == tallies->n;
 	for (k = 0; k < n; k++)
 		tallies->v[i].sums[k] += sums[k];
+	return &tallies->v[i];
 }
 
 /* Returns a key of the unit; if it is asked for, of the comm, too. */
@@ -356,9 +360,13 @@ static uint64_t throttled(const struct window *window, int64_t wake_ns, uint64_t
 	return throttled_ns ? part(window, wake_ns, wake_ns + (int64_t)throttled_ns) : 0;
 }
 
-/* Adds up count, blocked, runnable and throttled time, and the histogram, as an answer does. */
+/*
+ * Adds up count, blocked, runnable and throttled time, and the histogram, as an answer does. Keeps
+ * who ran before the longest wait for a CPU.
+ */
 static void waits_tally(const struct window *window, int by, struct tallies *out)
 {
+	struct tally *sum;
 	size_t i, k;
 
 	for (i = 0; i < window->n_rows; i++) {
@@ -368,20 +376,25 @@ static void waits_tally(const struct window *window, int by, struct tallies *out
 		window_row_add_buckets(window, row, buckets);
 		for (k = 0; k < WAIT_BUCKETS; k++)
 			in_buckets += buckets[k] * (k + 1);
-		tally(out, wait_key(window, row->image, row->state, row->kernel, row->user, by),
-		      (uint64_t[]){ row->count, row->blocked_ns, row->runnable_ns,
-				    row->throttled_ns, in_buckets },
-		      5);
+		sum = tally(out,
+			    wait_key(window, row->image, row->state, row->kernel, row->user, by),
+			    (uint64_t[]){ row->count, row->blocked_ns, row->runnable_ns,
+					  row->throttled_ns, in_buckets },
+			    5);
+		ran_before_add(&sum->ran_before, &row->ran_before);
 	}
 	for (i = 0; i < window->n_spans; i++) {
 		const struct window_span *span = &window->spans[i];
 
-		tally(out, wait_key(window, span->image, span->state, span->kernel, span->user, by),
-		      (uint64_t[]){ 1, part(window, span->start_ns, span->wake_ns),
-				    part(window, span->wake_ns, span->end_ns),
-				    throttled(window, span->wake_ns, span->throttled_ns),
-				    1 + wait_bucket((uint64_t)(span->end_ns - span->start_ns)) },
-		      5);
+		sum = tally(
+			out,
+			wait_key(window, span->image, span->state, span->kernel, span->user, by),
+			(uint64_t[]){ 1, part(window, span->start_ns, span->wake_ns),
+				      part(window, span->wake_ns, span->end_ns),
+				      throttled(window, span->wake_ns, span->throttled_ns),
+				      1 + wait_bucket((uint64_t)(span->end_ns - span->start_ns)) },
+			5);
+		ran_before_add(&sum->ran_before, &span->ran_before);
 	}
 	for (i = 0; i < window->n_opens; i++) {
 		const struct window_open *open = &window->opens[i];

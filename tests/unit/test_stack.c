@@ -106,7 +106,7 @@ static void test_a_stack_is_named_again(void **state)
 	struct stack *old = put(100, 1, 3, true), *again, *got;
 	size_t before;
 
-	old->flags = STACK_IS_NO_ROW | STACK_IS_FROZEN;
+	old->flags = STACK_IS_NO_ROW | STACK_IS_FROZEN | STACK_IS_OF_PROGRAM;
 	resolve(old, "old");
 	before = stats().bytes;
 	got = stack_table_get(table, 100, true);
