@@ -232,6 +232,19 @@ static void note_folded(struct note_list *list, struct arena *arena, const struc
 			       "which has no names: they are not in this answer");
 }
 
+/* Adds a note if the current window did not end in time. */
+static void note_late(struct note_list *list, struct arena *arena, const struct notes_facts *facts)
+{
+	static const char late[] = "stackd is too busy to end its open window in time: the newest "
+				   "data is missing";
+
+	if (facts->is_late && facts->late_ns > 0)
+		note_add(list, arena_printf(arena, "%s, that of the last %" PRId64 " s", late,
+					    (facts->late_ns + NS_PER_S / 2) / NS_PER_S));
+	else if (facts->is_late)
+		note_add(list, late);
+}
+
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out)
 {
@@ -251,9 +264,7 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 				"asked for, their time is an estimate");
 	note_short_waits(&list, arena, filter, facts);
 	note_sampled(&list, arena, facts);
-	if (facts->is_late)
-		note_add(&list, "stackd is too busy to end its open window in time: the newest "
-				"data is missing");
+	note_late(&list, arena, facts);
 	if (kernel)
 		note_add(&list,
 			 arena_printf(arena, "no names of kernel functions: /proc/kallsyms: %s%s",

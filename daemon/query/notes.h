@@ -46,6 +46,7 @@ struct notes_facts {
 	bool open_only;
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
+	int64_t late_ns; /* is_late: how long ago the newest window ended; 0: not known */
 	bool has_folded; /* rows of the answer's windows were folded */
 	bool has_others; /* some of them are rows of WINDOW_OTHERS that the filter leaves out */
 	/*

@@ -227,6 +227,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.waits_ns = aggregate_totals(answer->aggregate)->blocked_ns +
 			    aggregate_totals(answer->aggregate)->runnable_ns,
 		.is_late = question->range.is_late,
+		.late_ns = question->range.late_ns,
 		.kernel_names_error =
 			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
 		.merged = found->compacted,

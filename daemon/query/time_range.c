@@ -134,6 +134,15 @@ static void others_cut(struct recorder *recorder)
 	}
 }
 
+/* Makes do with the newest window, which ended at newest_ns; 0 stands for no window. */
+static void range_late(struct query_range *range, int64_t newest_ns)
+{
+	range->is_late = true;
+	if (newest_ns)
+		range->late_ns = clock_ns(CLOCK_REALTIME) - newest_ns;
+	query_range_fall_back(range, newest_ns);
+}
+
 /*
  * Ends the current window if the range reaches into it, and waits until that is done. After
  * CUT_TIMEOUT_NS, gives up and returns 0: the answer is made without this window, because clients
@@ -158,8 +167,7 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 	if (!r)
 		r = history_wait(recorder->history, seq, until - clock_ns(CLOCK_MONOTONIC));
 	if (r == -ETIMEDOUT) {
-		range->is_late = true;
-		query_range_fall_back(range, newest_end(recorder, session_info(session)));
+		range_late(range, newest_end(recorder, session_info(session)));
 		return 0;
 	}
 	if (!r)

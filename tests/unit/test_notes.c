@@ -116,6 +116,8 @@ static void test_a_late_window(void **state)
 	facts.is_late = true;
 	facts.open_only = true;
 	assert_notes("the newest data is missing", NULL);
+	facts.late_ns = 25 * NS_PER_S + 3;
+	assert_notes("the newest data is missing, that of the last 25 s", NULL);
 }
 
 static void test_open_waits_are_exact(void **state)
