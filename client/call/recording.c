@@ -76,6 +76,38 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	return code;
 }
 
+static int on_stopped(const struct varlink_message *message, void *context)
+{
+	struct wire_stop_reply reply;
+
+	return stop_reply_decode(message, context, &reply, NULL);
+}
+
+enum exit_code recording_stop(const struct options *options, const char *id, char **message_out)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	const struct wire_stop_request request = { .session = id };
+	enum exit_code code;
+	struct text text;
+
+	text_init(&text, VARLINK_MAX_REPLY);
+	stop_request_encode(&request, 0, &text);
+	code = message_out ? call_quiet(options, &text, on_stopped, arena, message_out)
+			   : call_start(options, &text, false, on_stopped, arena);
+	text_fini(&text);
+	return code;
+}
+
+void recording_end(const struct options *options, const struct recording *recording)
+{
+	const bool was_interrupted = call_was_interrupted();
+	_cleanup_(freep) char *message = NULL;
+
+	call_release_signals();
+	if (was_interrupted)
+		recording_stop(options, recording->session.id, &message);
+}
+
 static bool reason_is_known(const char *glob)
 {
 	for (unsigned int i = 0; i < WAIT_REASON_N; i++)

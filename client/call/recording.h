@@ -38,10 +38,24 @@ void recording_fini(struct recording *recording);
 
 /*
  * Starts a session. If is_bound is true, the session ends when the connection closes, and this
- * function returns only when the session has ended.
+ * function returns only when the session has ended, or a signal came: see recording_end().
  */
 enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording);
+
+/*
+ * Stops a session. If message_out is not NULL, prints nothing: stores what went wrong there, see
+ * call_quiet().
+ */
+enum exit_code recording_stop(const struct options *options, const char *id, char **message_out);
+
+/*
+ * Does the rest after recording_start() of a session that is bound and was started: lets signals
+ * end the program again and, if one came, waits until the session has ended. Its connection is
+ * closed then, but the daemon may not have seen that yet, and an answer about a session that runs
+ * may lack its last part, which is shorter than [window] min_length.
+ */
+void recording_end(const struct options *options, const struct recording *recording);
 
 /*
  * If options->argument is not the name of a probe, prints a message that says so. Returns

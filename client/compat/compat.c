@@ -215,7 +215,7 @@ static enum exit_code record(struct compat_run *run)
 		return code;
 	if (!t.recording.has_session)
 		return EXIT_CODE_NO_DATA;
-	call_release_signals();
+	recording_end(&run->options, &t.recording);
 	if (run->tool->print_calls)
 		report_held(&t.recording);
 	else if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT ||

@@ -134,6 +134,6 @@ enum exit_code cmd_record(struct options *options)
 		return code;
 	if (!recording.has_session)
 		return EXIT_CODE_NO_DATA;
-	call_release_signals();
+	recording_end(&recorded, &recording);
 	return print_session(options, recording.session.id);
 }

@@ -3,33 +3,10 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
-#include "client/call/call.h"
 #include "client/call/output.h"
 #include "client/call/recording.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
-#include "proto/codec.h"
-
-static int on_stopped(const struct varlink_message *message, void *context)
-{
-	struct wire_stop_reply reply;
-
-	return stop_reply_decode(message, context, &reply, NULL);
-}
-
-static enum exit_code session_end(const struct options *options, const char *id)
-{
-	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
-	const struct wire_stop_request request = { .session = id };
-	enum exit_code code;
-	struct text text;
-
-	text_init(&text, VARLINK_MAX_REPLY);
-	stop_request_encode(&request, 0, &text);
-	code = call_start(options, &text, false, on_stopped, arena);
-	text_fini(&text);
-	return code;
-}
 
 /* Prints only the id of the session, which `stackctl stop` needs, so that scripts can read it. */
 enum exit_code cmd_start(struct options *options)
@@ -49,7 +26,8 @@ enum exit_code cmd_start(struct options *options)
 	output_open(&output, NULL, NULL, NULL, 0);
 	fprintf(output.out, "%s\n", recording.session.id);
 	code = output_close(&output);
-	if (code != EXIT_CODE_OK && session_end(options, recording.session.id) == EXIT_CODE_OK)
+	if (code != EXIT_CODE_OK &&
+	    recording_stop(options, recording.session.id, NULL) == EXIT_CODE_OK)
 		print_message("session %s is stopped, as its id could not be printed",
 			      recording.session.id);
 	return code;
@@ -63,5 +41,5 @@ enum exit_code cmd_stop(struct options *options)
 			"daemon: systemctl stop stackd");
 		return EXIT_CODE_USAGE;
 	}
-	return session_end(options, options->argument);
+	return recording_stop(options, options->argument, NULL);
 }

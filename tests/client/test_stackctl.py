@@ -702,6 +702,31 @@ class Client(unittest.TestCase):
                 self.assertIn(code, (0, 4) if words[0] in ("record", "snoop", "watch") else (-number,), words)
                 client.communicate()
 
+    def test_a_signal_ends_a_recording_before_its_answer(self):
+        """The daemon may see the end of a connection after the next call: the client stops the session first."""
+        is_over = threading.Event()
+        session = {"id": "100", "probe": "offcpu", "owner": "root", "since": time(T0), "always": False, "count": 1,
+                   "lost": []}
+
+        def streaming(parameters):
+            yield {"parameters": {"session": session, "calls": []}, "continues": True}
+            is_over.wait(60)
+
+        self.daemon.replies["Start"] = streaming
+        self.daemon.replies["Stop"] = [error("io.stackd.UnknownSession", session="100", message="has ended already")]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row()])}]
+        tool = subprocess.Popen([STACKCTL, "-S", self.socket, "offcputime"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertIn("Tracing off-CPU time", tool.stdout.readline())
+        tool.send_signal(signal.SIGINT)
+        is_over.set()
+        out, err = tool.communicate(timeout=60)
+        self.assertEqual((tool.returncode, err), (0, ""))
+        self.assertIn("db", out)
+        methods = [call["method"].rpartition(".")[2] for call in self.daemon.calls[-3:]]
+        self.assertEqual(methods, ["Start", "Stop", "Snapshot"])
+        self.assertEqual([call["parameters"].get("session") for call in self.daemon.calls[-2:]], ["100", "100"])
+
     def test_a_signal_ends_a_blocked_write(self):
         answer = snapshot([row() for _ in range(100)])
         answer["shown"]["rows"] = 100
