@@ -113,6 +113,7 @@ struct report_open {
 	uint32_t node, function, comm, state, reason, object, holders_unknown;
 	int64_t pid, tid, length;
 	int64_t holders_more;
+	int64_t holders_at; /* when the holders were looked up; 0: at the end of the range */
 	bool is_deadlock, is_in_doubt;
 	uint32_t *holders, *chain; /* numbers of strings */
 	size_t n_holders, n_chain;

@@ -336,6 +336,8 @@ static void put_open(struct writer *w)
 		put_places(w, o->holders, o->n_holders);
 		fputc(',', w->out);
 		put_places(w, o->chain, o->n_chain);
+		if (o->holders_at)
+			fprintf(w->out, ",%" PRId64, o->holders_at - w->base);
 		fputc(']', w->out);
 	}
 	fputs("],\n", w->out);

@@ -57,6 +57,9 @@ static void add_open(struct report_data *data, const struct wire_row *row)
 		.tid = row->tid != WIRE_ABSENT ? row->tid : row->process.pid,
 		.length = row->max_ns > 0 ? row->max_ns : row->total_ns,
 		.holders_more = row->holders_more > 0 ? row->holders_more : 0,
+		.holders_at = row->holders_at > 0 && row->holders_at < data->open_at
+				      ? row->holders_at
+				      : 0,
 		.is_deadlock = row->deadlock == 1,
 		.is_in_doubt = row_is_in_doubt(row),
 		.holders = holder_strings(data, &row->holders),

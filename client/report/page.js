@@ -428,6 +428,8 @@
 				held.append(make('div', `\u2192 ${strings[i]}`));
 			if (o[10])
 				held.append(make('div', 'a deadlock', 'more'));
+			if (o[15] !== undefined)
+				held.append(make('small', `as of ${clockText(o[15], 1e9)}`));
 			if (o[8])
 				held.append(make('small', strings[o[8]]));
 			const object = o[7] ? ` ${strings[o[7]]}` : '';

@@ -620,6 +620,8 @@ static void put_open(struct trace *t)
 		annotate(t, "object", string_of(t, open->object), 0);
 		annotate_all(t, "holder", open->holders, open->n_holders);
 		annotate(t, "more holders", NULL, open->holders_more);
+		annotate(t, "holder looked up so many ns before", NULL,
+			 open->holders_at ? at - open->holders_at : 0);
 		annotate(t, "holder not known", string_of(t, open->holders_unknown), 0);
 		annotate_all(t, "behind", open->chain, open->n_chain);
 		annotate(t, "deadlock", open->is_deadlock ? "yes" : "", 0);

@@ -15,6 +15,7 @@ from rows import ROWS, T0, row, snapshot
 
 STACKCTL = sys.argv[1]
 WINDOW = 5 * 10**9
+LOOKED_UP_BEFORE = 40 * 10**9  # the time from the look-up of holders to the end of the answers, in ns
 GAP = 2  # the number of the column that has no window
 EVIL = "</script><script>document.title='run'</script><img src=x onerror=\"document.title='run'\">]]>"
 
@@ -112,7 +113,8 @@ class Recorder(unittest.TestCase):
     def snapshot(self, request):
         if request.get("open"):
             held = row("waiter", 1, tid=77, object="/x" + EVIL, reason="flock", deadlock=True,
-                       holders=[{"pid": 5, "comm": EVIL}], max_ns=60 * 10**9)
+                       holders=[{"pid": 5, "comm": EVIL}], max_ns=60 * 10**9,
+                       holders_at=time(T0 + self.columns * WINDOW - LOOKED_UP_BEFORE))
             return [{"parameters": answer(self.columns - 1, [held])}]
         replies = []
         for reply in self.answers(request["probe"]):

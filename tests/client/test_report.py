@@ -18,7 +18,7 @@ import subprocess
 import sys
 import unittest
 
-from report_answers import EVIL, GAP, STACKCTL, WINDOW, Recorder, waits_of
+from report_answers import EVIL, GAP, LOOKED_UP_BEFORE, STACKCTL, WINDOW, Recorder, waits_of
 from rows import HOSTILE, ROWS, T0, row
 
 MODEL = sys.argv[2]
@@ -275,6 +275,11 @@ class Report(Recorder):
         self.assertEqual([n for n in os.listdir(self.at) if n.startswith("full")], [])
         self.assertIn("No space", self.run_report(output="/dev/full", code=7).stderr)
 
+    def test_open_waits(self):
+        data = self.data_of(self.page())
+        held, = data["open"]
+        self.assertEqual(data["open_at"] - held[15], LOOKED_UP_BEFORE)
+
     def trace(self, *words):
         if not shutil.which("protoc"):
             self.skipTest("no protoc")
@@ -314,6 +319,7 @@ class Report(Recorder):
         (start, end, held), = trace.slices("stackd: waiting at the end")
         self.assertEqual((start, end), (T0 + self.columns * WINDOW - 60 * 10**9, None))
         self.assertEqual(annotations(held)["deadlock"], "yes")
+        self.assertEqual(annotations(held)["holder looked up so many ns before"], LOOKED_UP_BEFORE)
         self.assertIn("(pid 101, thread 77)", trace.path(held["track_uuid"][0])[-1])
         (start, end, gap), = trace.slices("stackd: no data")[:1]
         self.assertEqual((start, end), (T0 + GAP * WINDOW, T0 + (GAP + 1) * WINDOW))
@@ -373,6 +379,7 @@ class Report(Recorder):
             self.assertIn(says, dom)
             self.assertIn("stackd was killed", dom)
             self.assertIn("a deadlock", dom)
+            self.assertEqual(dom.count("<small>as of "), 1)
             for word in ("Pressure", "memory", "a file lock", "read"):  # in the legend
                 self.assertIn(word, dom)
             if not state:
