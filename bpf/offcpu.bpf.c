@@ -96,7 +96,7 @@ __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 
 			   __u64 ustack)
 {
 	struct wait_key key = { .kstack = kstack, .ustack = ustack };
-	__u32 slot = cut.epoch & 1;
+	__u32 slot = cut_epoch() & 1;
 	struct wait_sums *row;
 	__u64 below;
 	void *window;
@@ -212,7 +212,7 @@ __noinline int thread_leave(struct cpu *cpu, struct thread *t, __u64 now, __u32 
 		return 0;
 	thread_begin(t);
 	if (t->status == THREAD_ON_CPU) {
-		thread_cross_cut(t, now, now);
+		now = thread_cross_now(t, now);
 		t->sums.on_ns += span_ns(t->since_ns, now);
 	} else {
 		cpu->counts.lost[LOST_MISSED_OUT] += !(t->flags & THREAD_IS_SEEDED);
@@ -248,8 +248,10 @@ __noinline int thread_leave(struct cpu *cpu, struct thread *t, __u64 now, __u32 
  */
 static __always_inline void thread_leave_later(struct thread *t, __u64 left_ns, __u64 now)
 {
-	if (t->epoch != cut.epoch ||
-	    __sync_val_compare_and_swap(&t->since_ns, left_ns, now) != left_ns)
+	__u32 epoch = cut_epoch();
+
+	now = cut_time(now, epoch);
+	if (t->epoch != epoch || __sync_val_compare_and_swap(&t->since_ns, left_ns, now) != left_ns)
 		return;
 	thread_begin(t);
 	t->sums.on_ns += now - left_ns;
@@ -304,7 +306,7 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 {
 	struct pending_wait *w;
 	__u64 since, from, wake, end, below;
-	__u32 epoch, slot;
+	__u32 epoch, last_epoch, slot;
 	bool is_short;
 
 	if (!cpu || !t)
@@ -313,9 +315,10 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 	since = t->since_ns;
 	from = thread_from(t);
 	wake = t->wake_ns;
+	epoch = cut_epoch();
+	slot = epoch & 1;
+	now = cut_time(now, epoch);
 	end = now > since ? now : since;
-	epoch = t->epoch;
-	slot = cut.epoch & 1;
 	/* The daemon may change it at any time, so it is read once. */
 	below = cut.sample_below_ns[slot];
 	if (cpu->brake.steps)
@@ -327,8 +330,9 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 	else if (wake < since || wake > end)
 		wake = end;
 	t->wake_ns = 0;
+	last_epoch = t->epoch;
 	thread_begin(t);
-	thread_cross_cut(t, now, wake);
+	thread_cross_cut(t, epoch, wake);
 	t->sums.blocked_ns += span_ns(from, wake);
 	t->sums.runnable_ns += span_ns(wake > from ? wake : from, end);
 	if (is_short) {
@@ -337,7 +341,7 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 		t->sums.short_runnable_ns += end - wake;
 	} else {
 		w->throttled_ns =
-			t->flags & THREAD_IS_MARKED ? throttle_end(t, wake, end, epoch) : 0;
+			t->flags & THREAD_IS_MARKED ? throttle_end(t, wake, end, last_epoch) : 0;
 	}
 	t->since_ns = end;
 	t->status = THREAD_ON_CPU;
@@ -412,7 +416,7 @@ static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 	else
 		cpu->counts.hidden++;
 	thread_begin(t);
-	thread_cross_cut(t, now, now);
+	now = thread_cross_now(t, now);
 	t->since_ns = now;
 	/* It ended the sleep that was hidden. */
 	t->wake_ns = 0;
@@ -793,7 +797,7 @@ static __always_inline void thread_leave_program(struct record_process *r, struc
 
 	if (t->status == THREAD_ON_CPU) {
 		thread_begin(t);
-		thread_cross_cut(t, now, now);
+		now = thread_cross_now(t, now);
 		thread_done(t);
 	}
 	r->uid = t->uid;
@@ -816,7 +820,7 @@ static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *
 
 	thread_begin(t);
 	if (t->status == THREAD_ON_CPU) {
-		thread_cross_cut(t, now, now);
+		now = thread_cross_now(t, now);
 		t->sums.on_ns += span_ns(thread_from(t), now);
 	}
 	thread_done(t);

@@ -83,6 +83,28 @@ static __always_inline void thread_read_name(struct thread *t, struct task_struc
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
+/* Returns the number of the present window. It may change at any time: an event reads it once. */
+static __always_inline __u32 cut_epoch(void)
+{
+	return *(volatile __u32 *)&cut.epoch;
+}
+
+/*
+ * Returns the time of an event that is counted in the window `epoch`: `now`, but not before the
+ * start of that window, nor after the start of the next. A program reads the number of the window
+ * some ns after the clock, and the daemon writes it some ns after it has read the clock. Without
+ * this, a wait that begins or ends in between would be in the rows of one window, and in the sums
+ * of its thread in another.
+ */
+static __always_inline __u64 cut_time(__u64 now, __u32 epoch)
+{
+	__u64 start = cut.start_ns[epoch & 1], next = cut.start_ns[!(epoch & 1)];
+
+	if (now < start)
+		return start;
+	return next > start && now > next ? next : now;
+}
+
 struct thread_start {
 	__u64 since_ns;
 	__u64 seeded_ns;
@@ -95,6 +117,8 @@ struct thread_start {
 static __always_inline void thread_init(struct thread *t, __u32 slot, struct task_struct *task,
 					const struct thread_start *start)
 {
+	__u32 epoch = cut_epoch();
+
 	thread_begin(t);
 	__builtin_memset(&t->sums, 0, sizeof(t->sums));
 	__builtin_memset(&t->at_cut, 0, sizeof(t->at_cut));
@@ -104,12 +128,13 @@ static __always_inline void thread_init(struct thread *t, __u32 slot, struct tas
 	t->odds = t->average_ns = 0;
 	t->open_since_ns = t->open_kstack = 0;
 	t->uid = __sync_fetch_and_add(&next_uid, 1) + 1;
-	t->since_ns = start->since_ns;
+	t->since_ns = start->flags & THREAD_IS_SEEDED ? start->since_ns
+						      : cut_time(start->since_ns, epoch);
 	t->seeded_ns = start->seeded_ns;
 	t->wait_state = start->wait_state;
 	t->flags = start->flags;
-	t->epoch = cut.epoch;
-	t->seen_cut = cut.epoch;
+	t->epoch = epoch;
+	t->seen_cut = epoch;
 	thread_identify(t, task);
 	t->status = start->status;
 	t->task = (__u64)task;
@@ -211,20 +236,17 @@ static __always_inline bool wake_is_early(const struct thread *t)
 }
 
 /*
- * At a thread's first event in a window, stores in at_cut its sums as they were at the start of the
- * window. If the thread was off its CPU before the event, it was blocked until wake_ns and runnable
- * from then on.
+ * At a thread's first event in the window `epoch`, stores in at_cut its sums as they were at the
+ * start of the window. If the thread was off its CPU before the event, it was blocked until wake_ns
+ * and runnable from then on.
  */
-static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
+static __always_inline void thread_cross_cut(struct thread *t, __u32 epoch, __u64 wake_ns)
 {
 	__u64 at, from = thread_from(t);
-	__u32 epoch = cut.epoch;
 
 	if (t->epoch == epoch)
 		return;
 	at = cut.start_ns[epoch & 1];
-	if (at > now)
-		at = now;
 	t->at_cut = t->sums;
 	if (t->status == THREAD_ON_CPU) {
 		t->at_cut.on_ns += span_ns(from, at);
@@ -233,6 +255,16 @@ static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 
 		t->at_cut.runnable_ns += span_ns(wake_ns > from ? wake_ns : from, at);
 	}
 	t->epoch = epoch;
+}
+
+/* Does so at an event of a thread that is on its CPU. Returns the time of the event. */
+static __always_inline __u64 thread_cross_now(struct thread *t, __u64 now)
+{
+	__u32 epoch = cut_epoch();
+
+	now = cut_time(now, epoch);
+	thread_cross_cut(t, epoch, now);
+	return now;
 }
 
 #endif

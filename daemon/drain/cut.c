@@ -291,8 +291,9 @@ static void losses_add(struct drain *drain, struct window *window)
 /*
  * Begins a new window: writes its start, then its number (epoch). BPF programs read the number
  * first, and then the start of the window with this number. If this thread is held up after reading
- * the clock, it reads the clock again and corrects the start before it writes the number. Waits
- * that end between the two writes are counted in the old window.
+ * the clock, it reads the clock again and corrects the start before it writes the number. What
+ * happens between the two writes is counted in the old window, as if it happened at its end (see
+ * cut_time() in thread.bpf.h).
  */
 int64_t drain_bump_epoch(struct cut *cut)
 {
@@ -307,8 +308,9 @@ int64_t drain_bump_epoch(struct cut *cut)
 	__atomic_store_n(&cut->epoch, next, __ATOMIC_RELEASE);
 	late = clock_ns(CLOCK_MONOTONIC) - now;
 	if (late > NS_PER_MS)
-		log_info("a cut was held up for up to %" PRId64 " us: waits that ended meanwhile "
-			 "are in the window before",
+		log_info("a cut was held up for up to %" PRId64
+			 " us: what began or ended meanwhile "
+			 "did so at the end of the window before",
 			 late / NS_PER_US);
 	return now;
 }
