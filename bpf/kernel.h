@@ -209,7 +209,14 @@ struct mm_struct {
 	struct maple_tree mm_mt;       /* since Linux 6.1 */
 	unsigned long start_code;      /* 0 while an exec is still setting up the memory */
 	struct file *exe_file;
+	unsigned long arg_start; /* address of the arguments of the program, each ends with a NUL */
+	unsigned long arg_end;
 	mm_context_t context;
+};
+
+/* A program that an exec is about to start. */
+struct linux_binprm {
+	const char *filename; /* its path, as the caller of exec gave it */
 };
 
 /* mm_lock_seq is incremented around each change of the process's mappings (5e31275cc997, 6.4). */

@@ -415,6 +415,23 @@ struct record_call {
 	char comm[COMM_LEN];
 };
 
+enum { EXEC_PATH = 256, EXEC_ARGUMENTS = 512 };
+
+/*
+ * A call of the tracepoint sched_process_exec, with what it is about: `call` is a RECORD_CALL whose
+ * size is that of this struct.
+ */
+struct record_exec_call {
+	struct record_call call;
+	__u32 parent; /* process that has started this one, as the kernel knows it now */
+	__u32 n;      /* number of bytes in `arguments` */
+	__u32 all;    /* number of bytes of all arguments */
+	__u32 pad;
+	char parent_comm[COMM_LEN];
+	char path[EXEC_PATH];		/* as the caller of exec gave it; "" if it is not known */
+	char arguments[EXEC_ARGUMENTS]; /* the first ones; a NUL ends each */
+};
+
 struct record_thread_end {
 	struct record_head head;
 	__u64 end_ns;

@@ -52,6 +52,8 @@ struct cpu {
 const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
 const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind, the same for a whole session */
 const volatile bool streams = false;
+/* The number of the program that is attached to sched_process_exec; TRACEPOINTS_MAX: none is. */
+const volatile __u32 exec_tracepoint = TRACEPOINTS_MAX;
 
 /* Stands for the address of a traced function if the program does not know it. */
 #define NO_FUNCTION 1
@@ -212,15 +214,9 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	key->ustack = user_stack(cpu, w, hint, &user);
 }
 
-static __always_inline void call_stream(struct cpu *cpu, const struct sample_key *key,
-					struct task_struct *task, __u64 now, __u64 count)
+static __always_inline void call_fill(struct record_call *r, const struct sample_key *key,
+				      struct task_struct *task, __u64 now, __u64 count)
 {
-	struct record_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
-
-	if (!r) {
-		cpu->counts.lost[LOST_CALL_RING]++;
-		return;
-	}
 	r->head.type = RECORD_CALL;
 	r->head.size = sizeof(*r);
 	r->key = *key;
@@ -231,8 +227,60 @@ static __always_inline void call_stream(struct cpu *cpu, const struct sample_key
 	r->cpu = bpf_get_smp_processor_id();
 	r->pad = 0;
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+}
+
+/*
+ * Stores what the new program was started with. The kernel has just put the arguments into its
+ * memory, so that they can be read without a fault; those of a script begin with its interpreter.
+ */
+static __always_inline void exec_fill(struct record_exec_call *r, struct task_struct *task,
+				      const struct linux_binprm *bprm)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent, group_leader);
+	__u64 start = BPF_CORE_READ(task, mm, arg_start), end = BPF_CORE_READ(task, mm, arg_end);
+	__u32 n;
+
+	r->call.head.size = sizeof(*r);
+	r->parent = BPF_CORE_READ(parent, tgid);
+	bpf_probe_read_kernel(r->parent_comm, sizeof(r->parent_comm), parent->comm);
+	if (bpf_probe_read_kernel_str(r->path, sizeof(r->path), BPF_CORE_READ(bprm, filename)) < 0)
+		r->path[0] = 0;
+	r->all = end > start ? (__u32)(end - start) : 0;
+	n = r->all < EXEC_ARGUMENTS ? r->all : EXEC_ARGUMENTS;
+	r->n = bpf_probe_read_user(r->arguments, n, (void *)start) ? 0 : n;
+	r->pad = 0;
+}
+
+static __always_inline void call_send(struct cpu *cpu, void *record)
+{
 	cpu->counts.streamed++;
-	bpf_ringbuf_submit(r, ring_flags());
+	bpf_ringbuf_submit(record, ring_flags());
+}
+
+/* `bprm` is set at a call of sched_process_exec. */
+static __always_inline void call_stream(struct cpu *cpu, const struct sample_key *key,
+					struct task_struct *task, __u64 now, __u64 count,
+					const struct linux_binprm *bprm)
+{
+	if (bprm) {
+		struct record_exec_call *exec = bpf_ringbuf_reserve(&ring, sizeof(*exec), 0);
+
+		if (exec) {
+			call_fill(&exec->call, key, task, now, count);
+			exec_fill(exec, task, bprm);
+			call_send(cpu, exec);
+			return;
+		}
+	} else {
+		struct record_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+		if (r) {
+			call_fill(r, key, task, now, count);
+			call_send(cpu, r);
+			return;
+		}
+	}
+	cpu->counts.lost[LOST_CALL_RING]++;
 }
 
 /*
@@ -278,7 +326,7 @@ static __always_inline void call_add(struct cpu *cpu, const struct sample_key *k
 }
 
 static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_struct *task,
-					__u64 ip, __u64 now)
+					__u64 ip, __u64 now, bool is_exec)
 {
 	struct sample_key key = {};
 	__u64 count;
@@ -307,15 +355,17 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 		key.flags = SAMPLE_IS_KERNEL;
 	stacks_take(ctx, cpu, task, ip, &key);
 	if (streams)
-		call_stream(cpu, &key, task, now, count);
+		call_stream(cpu, &key, task, now, count,
+			    is_exec ? (const struct linux_binprm *)((__u64 *)ctx)[2] : NULL);
 	call_add(cpu, &key, task, count);
 }
 
 /*
- * Records a call. Counts it as lost if another call is being recorded on this CPU and so owns the
- * buffers: an interrupt may make a call, or a thread may be preempted in a uprobe.
+ * Records a call; is_exec: of the tracepoint sched_process_exec. Counts it as lost if another call
+ * is being recorded on this CPU and so owns the buffers: an interrupt may make a call, or a thread
+ * may be preempted in a uprobe.
  */
-static __noinline int call_handle(void *ctx, __u64 ip)
+static __noinline int call_handle(void *ctx, __u64 ip, bool is_exec)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu *cpu = cpu_get();
@@ -329,7 +379,7 @@ static __noinline int call_handle(void *ctx, __u64 ip)
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	call_record(ctx, cpu, task, ip, now);
+	call_record(ctx, cpu, task, ip, now, is_exec);
 	now = bpf_ktime_get_ns() - now;
 	cpu->counts.call_ns += now;
 	cpu->slice_ns += now;
@@ -346,24 +396,24 @@ int on_function(struct pt_regs *ctx)
 {
 	__u64 ip = bpf_get_func_ip(ctx);
 
-	return call_handle(ctx, ip ? ip : NO_FUNCTION);
+	return call_handle(ctx, ip ? ip : NO_FUNCTION, false);
 }
 
 SEC("?uprobe")
 int on_user_function(struct pt_regs *ctx)
 {
-	return call_handle(ctx, NO_FUNCTION);
+	return call_handle(ctx, NO_FUNCTION, false);
 }
 
 /*
  * Defines the BPF program of a tracepoint. Each tracepoint needs one, as before 6.10 (68ca5d4eebb8)
  * a program cannot know which tracepoint ran it.
  */
-#define ON_TRACEPOINT(n)                                        \
-	SEC("?tp_btf")                                          \
-	int on_tracepoint_##n(void *ctx)                        \
-	{                                                       \
-		return call_handle(ctx, tracepoint_ips[0x##n]); \
+#define ON_TRACEPOINT(n)                                                                  \
+	SEC("?tp_btf")                                                                    \
+	int on_tracepoint_##n(void *ctx)                                                  \
+	{                                                                                 \
+		return call_handle(ctx, tracepoint_ips[0x##n], exec_tracepoint == 0x##n); \
 	}
 
 #define ON_TRACEPOINTS(n)   \

@@ -52,6 +52,45 @@ void render_calls(const struct view *view, const struct wire_snapshot_reply *rep
 			  count_text(reply->rest.rows), share_text(t->calls - shown, t->calls));
 }
 
+/* Columns in front of what was executed. */
+enum { EXEC_INDENT = RENDER_FRAME_INDENT + 10 };
+
+/* True if a shell would read the word as one, and as it is. */
+static bool word_is_plain(const char *word)
+{
+	return word[0] && !strpbrk(word, " \t\n'\"\\$`|&;<>()*?[]#~{}!");
+}
+
+/* Returns the arguments in a line. Those that a shell would not read as one word are in quotes. */
+static char *arguments_text(const struct wire_exec *exec)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	for (size_t i = 0; i < exec->arguments.n; i++) {
+		const char *word = exec->arguments.v[i], *quote = word_is_plain(word) ? "" : "'";
+		_cleanup_(freep) char *name = name_escape(word);
+
+		fprintf(out, "%s%s%s%s", i ? " " : "", quote, name, quote);
+	}
+	if (exec->arguments_more != WIRE_ABSENT)
+		fprintf(out, "... %s bytes more", count_text(exec->arguments_more));
+	fclose(out);
+	return must(text);
+}
+
+static void render_exec(const struct view *view, const struct wire_exec *exec)
+{
+	_cleanup_(freep) char *path = name_escape(exec->path), *arguments = arguments_text(exec),
+			      *parent = name_escape(exec->parent_comm);
+
+	page_wrap(&view->page, STYLE_PLAIN, "      program", EXEC_INDENT, "%s", path);
+	page_wrap(&view->page, STYLE_PLAIN, "      arguments", EXEC_INDENT, "%s", arguments);
+	page_wrap(&view->page, STYLE_PLAIN, "      parent", EXEC_INDENT, "%s (pid %" PRId64 ")",
+		  parent, exec->parent);
+}
+
 void render_call(const struct view *view, const struct wire_call *call)
 {
 	const struct wire_row row = { .kernel = call->kernel, .user = call->user };
@@ -69,6 +108,8 @@ void render_call(const struct view *view, const struct wire_call *call)
 		right = NULL;
 	must(right);
 	page_pair(&view->page, STYLE_BOLD, title, right);
+	if (call->exec)
+		render_exec(view, call->exec);
 	render_frames(view, &row, RENDER_FRAME_INDENT, 0);
 	page_break(&view->page);
 	free(title);

@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/window/stack.h"
 
@@ -36,10 +38,36 @@ struct call_stream *call_stream_ref(struct call_stream *stream)
 	return stream;
 }
 
+struct call_exec *call_exec_new(const struct record_exec_call *record)
+{
+	size_t path = strnlen(record->path, sizeof(record->path) - 1);
+	uint32_t n = record->n < EXEC_ARGUMENTS ? record->n : EXEC_ARGUMENTS;
+	struct call_exec *exec = calloc(1, sizeof(*exec) + path + 1 + n);
+
+	if (!exec)
+		return NULL;
+	exec->refs = 1;
+	exec->parent = (int32_t)record->parent;
+	memcpy(exec->parent_comm, record->parent_comm, strnlen(record->parent_comm, COMM_LEN - 1));
+	exec->n = n;
+	exec->all = record->all > n ? record->all : n;
+	memcpy(exec->text, record->path, path);
+	memcpy(exec->text + path + 1, record->arguments, n);
+	return exec;
+}
+
+static void exec_unref(struct call_exec *exec)
+{
+	if (exec && atomic_fetch_sub(&exec->refs, 1) == 1)
+		free(exec);
+}
+
 void call_fini(struct call *call)
 {
 	call->kernel = stack_unref(call->kernel);
 	call->user = stack_unref(call->user);
+	exec_unref(call->exec);
+	call->exec = NULL;
 }
 
 struct call_stream *call_stream_unref(struct call_stream *stream)
@@ -112,6 +140,8 @@ size_t call_stream_take(struct call_stream *stream, uint64_t *position, int64_t 
 			stack_ref(call->kernel);
 		if (call->user)
 			stack_ref(call->user);
+		if (call->exec)
+			atomic_fetch_add(&call->exec->refs, 1);
 		n++;
 	}
 	pthread_mutex_unlock(&stream->lock);

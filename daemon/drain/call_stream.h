@@ -16,6 +16,20 @@
 
 struct stack;
 
+/* What a call of the tracepoint sched_process_exec is about. Refcounted; any thread. */
+struct call_exec {
+	_Atomic unsigned int refs;
+	int32_t parent;
+	char parent_comm[COMM_LEN];
+	uint32_t n;   /* number of bytes of arguments in `text` */
+	uint32_t all; /* number of bytes of all arguments */
+	/* The path, which a NUL ends, then the arguments: a NUL ends each, but for one that is cut.
+	 */
+	char text[];
+};
+
+struct record_exec_call;
+
 struct call {
 	int64_t time_ns; /* time of the call, CLOCK_MONOTONIC */
 	uint64_t count;	 /* number of calls that this one stands for, itself included */
@@ -25,6 +39,7 @@ struct call {
 	char comm[COMM_LEN];
 	struct stack *kernel; /* `kernel` and `user` are owned references; NULL: no such stack */
 	struct stack *user;
+	struct call_exec *exec; /* owned reference; NULL: this is another call */
 };
 
 struct call_stream;
@@ -34,7 +49,10 @@ struct call_stream *call_stream_new(void);
 struct call_stream *call_stream_ref(struct call_stream *stream);
 struct call_stream *call_stream_unref(struct call_stream *stream);
 
-/* Adds a call, and takes over its references to stacks. Keeps the calls sorted by time. */
+/* Returns what the record of an exec says, with one reference; NULL when out of memory. */
+struct call_exec *call_exec_new(const struct record_exec_call *record);
+
+/* Adds a call, and takes over its references. Keeps the calls sorted by time. */
 void call_stream_put(struct call_stream *stream, const struct call *call);
 
 /* Returns the position for a new reader, which gets only calls that are added from now on. */
@@ -50,7 +68,7 @@ uint64_t call_stream_position(struct call_stream *stream);
 size_t call_stream_take(struct call_stream *stream, uint64_t *position, int64_t until_ns,
 			struct call *out, size_t max, uint64_t *missed);
 
-/* Drops the references to stacks that the call owns. */
+/* Drops the references that the call owns. */
 void call_fini(struct call *call);
 
 #endif

@@ -217,7 +217,7 @@ static void handle_process(struct drain *drain, const struct record_process *rec
  * Adds a recorded call to the stream. The BPF programs sent the call's stacks before the call, so
  * they are in the stack table already.
  */
-static void handle_call(struct drain *drain, const struct record_call *record)
+static void handle_call(struct drain *drain, const struct record_call *record, size_t size)
 {
 	struct call call = {
 		.time_ns = (int64_t)record->time_ns,
@@ -230,6 +230,8 @@ static void handle_call(struct drain *drain, const struct record_call *record)
 	};
 
 	memcpy(call.comm, record->comm, strnlen(record->comm, COMM_LEN - 1));
+	if (size >= sizeof(struct record_exec_call))
+		call.exec = call_exec_new((const struct record_exec_call *)record);
 	call_stream_put(drain->calls, &call);
 }
 
@@ -251,7 +253,7 @@ void drain_on_record(void *context, const void *data, size_t size)
 		handle_stack(drain, data);
 		break;
 	case RECORD_CALL:
-		handle_call(drain, data);
+		handle_call(drain, data, head->size <= size ? head->size : 0);
 		break;
 	case RECORD_FORK:
 	case RECORD_EXEC:

@@ -92,6 +92,8 @@ static int tracepoints_configure(struct probe *probe)
 	for (i = 0; i < targets->n && i < TRACEPOINTS_MAX && !r; i++) {
 		program = tracepoint_program(probe, i);
 		skel->rodata->tracepoint_ips[i] = targets->v[i].address;
+		if (strcmp(targets->v[i].name, "sched_process_exec") == 0)
+			skel->rodata->exec_tracepoint = (uint32_t)i;
 		bpf_program__set_autoload(program, true);
 		r = bpf_program__set_attach_target(program, 0, targets->v[i].name);
 	}

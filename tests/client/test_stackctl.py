@@ -770,7 +770,15 @@ class Client(unittest.TestCase):
         code, out, err = self.run_it("snoop", "f")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("db", out)
+        self.assertNotIn("program", out)
         self.assertEqual([line for line in out.splitlines() if line != line.rstrip()], [])
+        call["exec"] = {"path": "/bin/ls", "arguments": ["ls", "", "a b", "\x1b", "x$"], "arguments_more": 1234,
+                        "parent": 7, "parent_comm": "b\nash"}
+        self.daemon.replies["Start"] = [
+            {"parameters": {"session": {**session, "count": 1}, "calls": [call]}}]
+        self.assertIn("      program   /bin/ls\n"
+                      "      arguments ls '' 'a b' \\x1b 'x$'... 1,234 bytes more\n"
+                      "      parent    b\\nash (pid 7)\n", self.run_it("snoop", "f")[1])
 
     def test_overview_of_lost_samples(self):
         self.answer_overview({"parameters": snapshot([row()], complete=False, probe="oncpu")})

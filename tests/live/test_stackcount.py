@@ -291,6 +291,31 @@ def check_snoop_all(daemon):
     check("not printed" not in err, f"snoop: no call was held back: {err}")
 
 
+def check_snoop_exec(daemon):
+    """Checks that what is executed is told: path, arguments and parent, also of a script and of long arguments."""
+    name = f"told{os.getpid()}"
+    directory = make_temp_dir()
+    path, script = os.path.join(directory, name), os.path.join(directory, name + ".sh")
+    shutil.copy("/bin/true", path)
+    with open(script, "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh -e\n")
+    os.chmod(script, 0o755)
+    long = "x" * 600
+    client = Client(daemon, "snoop", "t:sched:sched_process_exec", "--comm", name + "*", "--json")
+    run([path, "a b", "", "\n"])
+    run([script, "-q"])
+    run([path, long])
+    wait_until(lambda: printed(client.path) >= 3, "three execs to be printed")
+    told = [json.loads(line)["exec"] for line in client.interrupt()[0].splitlines()]
+    wanted = [{"path": path, "arguments": [path, "a b", "", "\n"]},
+              {"path": script, "arguments": ["/bin/sh", "-e", script, "-q"]},
+              {"path": path, "arguments": [path, long[: 511 - len(path)]],
+               "arguments_more": len(long) + len(path) + 2 - 512}]
+    with open("/proc/self/comm", encoding="utf-8") as f:
+        parent = {"parent": os.getpid(), "parent_comm": f.read().strip()}
+    check(told == [{**one, **parent} for one in wanted], f"snoop: what is executed is told: {told}")
+
+
 def check_snoop_rate(daemon):
     """Checks that no more calls a second are streamed than the rate says, and that the rest are
     counted."""
@@ -554,7 +579,7 @@ need_live()
 # Every call is counted as long as the cost is within the budget, which a slow machine soon exceeds.
 # On a fast one the cost may exceed it so far that the session would end.
 daemon = Daemon("probe.stackcount.max_cpu=10000")
-STEPS = (check_tracepoint, check_user, check_static_probe, check_deep, check_cgroup,
+STEPS = (check_tracepoint, check_snoop_exec, check_user, check_static_probe, check_deep, check_cgroup,
          check_kernel if has_kernel_functions() else check_no_kernel, check_refusals, check_two_files,
          check_contained, check_replaced)
 if not EVENTS_ONLY:

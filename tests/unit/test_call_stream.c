@@ -4,9 +4,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/drain/call_budget.h"
 
@@ -55,6 +57,30 @@ static void test_slow_reader(void **state)
 	assert_int_equal(missed + taken, N);
 	assert_int_equal(out[15].time_ns, N - 1);
 	call_stream_unref(calls);
+}
+
+/* The record is that of a BPF program, but its numbers are not believed. */
+static void test_exec(void **state)
+{
+	struct record_exec_call record = { .parent = 7, .n = UINT32_MAX, .all = 3 };
+	struct call_stream *calls = call_stream_new();
+	struct call call = { .time_ns = 1 }, out;
+	uint64_t position = 0, missed = 0;
+
+	memset(record.path, 'p', sizeof(record.path));
+	memset(record.parent_comm, 'c', sizeof(record.parent_comm));
+	memset(record.arguments, 'a', sizeof(record.arguments));
+	call.exec = call_exec_new(&record);
+	call_stream_put(calls, &call);
+	assert_int_equal(call_stream_take(calls, &position, 2, &out, 1, &missed), 1);
+	call_stream_unref(calls);
+	assert_int_equal(out.exec->parent, 7);
+	assert_int_equal(strlen(out.exec->parent_comm), COMM_LEN - 1);
+	assert_int_equal(strlen(out.exec->text), EXEC_PATH - 1);
+	assert_int_equal(out.exec->n, EXEC_ARGUMENTS);
+	assert_int_equal(out.exec->all, EXEC_ARGUMENTS);
+	assert_int_equal(out.exec->text[EXEC_PATH + EXEC_ARGUMENTS - 1], 'a');
+	call_fini(&out);
 }
 
 static void step(struct call_budget *budget, struct call_counts *now, uint64_t calls,
@@ -160,11 +186,9 @@ static void test_budget_of_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_budget_of_load),
-		cmocka_unit_test(test_budget_over),
-		cmocka_unit_test(test_budget_over_at_times),
+		cmocka_unit_test(test_order),	       cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_slow_reader),    cmocka_unit_test(test_budget_of_load),
+		cmocka_unit_test(test_budget_over),    cmocka_unit_test(test_budget_over_at_times),
 		cmocka_unit_test(test_budget_of_rate),
 	};
 
