@@ -82,6 +82,22 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
 	return bpf_map_lookup_elem(window, key);
 }
 
+/* Adds a short wait that was picked at random, with its weight, to its row. */
+static __always_inline void wait_add_short(struct cpu *cpu, struct wait_sums *row,
+					   const struct pending_wait *w)
+{
+	__u64 below = w->sample_below_ns, ns = w->end_ns - w->start_ns;
+	__u32 random = sample_random(&cpu->random);
+
+	if (stack_hook == HOOK_SWITCH_OUT) {
+		wait_sums_add_foreseen(row, w->start_ns, w->wake_ns, w->end_ns, w->odds, random);
+		row->throttled_ns += sample_odds_part(w->throttled_ns, w->odds);
+	} else if (ns) {
+		wait_sums_add_sampled(row, w->start_ns, w->wake_ns, w->end_ns, below, random);
+		row->throttled_ns += sample_part(w->throttled_ns, ns, below);
+	}
+}
+
 /*
  * Adds an ended wait to its row in the window's map. The epoch is read once, so that the map and
  * the start are those of the same window. Like all functions that most switches do not need, this
@@ -118,12 +134,8 @@ __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 
 	}
 	row = wait_row(window, &key);
 	if (below) {
-		if (row && stack_hook == HOOK_SWITCH_OUT)
-			wait_sums_add_foreseen(row, w->start_ns, w->wake_ns, w->end_ns, w->odds,
-					       sample_random(&cpu->random));
-		else if (row)
-			wait_sums_add_sampled(row, w->start_ns, w->wake_ns, w->end_ns, below,
-					      sample_random(&cpu->random));
+		if (row)
+			wait_add_short(cpu, row, w);
 		cpu->counts.sampled += !!row;
 		cpu->counts.lost[LOST_SAMPLES] += !row;
 		return 0;
@@ -335,13 +347,11 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 	thread_cross_cut(t, epoch, wake);
 	t->sums.blocked_ns += span_ns(from, wake);
 	t->sums.runnable_ns += span_ns(wake > from ? wake : from, end);
+	w->throttled_ns = t->flags & THREAD_IS_MARKED ? throttle_end(t, wake, end, last_epoch) : 0;
 	if (is_short) {
 		t->sums.short_count++;
 		t->sums.short_blocked_ns += wake - since;
 		t->sums.short_runnable_ns += end - wake;
-	} else {
-		w->throttled_ns =
-			t->flags & THREAD_IS_MARKED ? throttle_end(t, wake, end, last_epoch) : 0;
 	}
 	t->since_ns = end;
 	t->status = THREAD_ON_CPU;
@@ -353,7 +363,6 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 		cpu->counts.shorts++;
 		if (!below || !wait_is_sampled(cpu, t, end - since, below))
 			return false;
-		w->throttled_ns = 0;
 		w->odds = t->odds;
 	}
 	w->sample_below_ns = is_short ? below : 0;

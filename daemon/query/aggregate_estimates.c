@@ -104,10 +104,18 @@ static void take_from_estimates(struct aggregate *aggregate, unsigned int member
 	}
 }
 
+/* Throttled time is a part of the runnable time, of which something may have been taken. */
+static void throttled_bound(struct aggregate_group *group)
+{
+	if (group->throttled_ns > group->runnable_ns)
+		group->throttled_ns = group->runnable_ns;
+}
+
 void aggregate_estimates_settle(struct aggregate *aggregate)
 {
 	unsigned int member;
 	uint64_t excess;
+	size_t i;
 
 	if (!aggregate->sample_below_ns)
 		return;
@@ -118,4 +126,6 @@ void aggregate_estimates_settle(struct aggregate *aggregate)
 		if (excess)
 			take_from_estimates(aggregate, member, excess);
 	}
+	for (i = 0; i < aggregate->n_groups; i++)
+		throttled_bound(aggregate->array[i]);
 }

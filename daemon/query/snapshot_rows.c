@@ -223,10 +223,19 @@ static bool group_is_urgent(const struct aggregate_group *group)
 	       group->max_ns >= URGENT_LOCK_NS;
 }
 
-/* Throttled time is not sampled. */
+/* It is not known which part of the sampled time was throttled: it may be all of it, or none. */
 static uint64_t sampled_runnable_of(const struct aggregate_group *group)
 {
-	return group->sampled.runnable_ns;
+	const uint64_t ns = runnable_of(group);
+
+	return group->sampled.runnable_ns < ns ? group->sampled.runnable_ns : ns;
+}
+
+static uint64_t sampled_throttled_of(const struct aggregate_group *group)
+{
+	const uint64_t ns = throttled_of(group);
+
+	return group->sampled.runnable_ns < ns ? group->sampled.runnable_ns : ns;
 }
 
 static uint64_t sampled_blocked_of(const struct aggregate_group *group)
@@ -245,7 +254,7 @@ static const struct overview_part {
 } overview_parts[] = {
 	{ "on CPU", true, group_total, NULL, by_total },
 	{ "runnable", false, runnable_of, sampled_runnable_of, by_runnable },
-	{ "throttled", false, throttled_of, NULL, by_throttled },
+	{ "throttled", false, throttled_of, sampled_throttled_of, by_throttled },
 	{ "blocked", false, blocked_of, sampled_blocked_of, by_blocked },
 };
 

@@ -78,6 +78,23 @@ h.check("\nthrottled" in text, f"the overview has it apart: {text}")
 text = daemon.ctl("snapshot", "offcpu", *SPAN, "-p", free.pid).out
 h.check("throttled" not in text, "text: it is not mentioned where it is 0")
 
+# Throttled time is counted in waits that are left to chance, too.
+daemon.stop()
+daemon = h.Daemon("window.length=500ms", "probe.offcpu.sample_below=1s")
+start, *before = cut_between()
+time.sleep(4)
+end, *after = cut_between()
+least, most = after[0] - before[1], after[1] - before[0]
+reply = daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=start, until_ns=end,
+                    filter={"pids": [held.pid]}, idle=True)
+found = reply["totals"]["throttled_ns"]
+h.check(least * 0.98 - OVER_ENDS <= found <= most * 1.02 + OVER_ENDS,
+        f"sampled: {found} ns throttled, the kernel counts {least} to {most}")
+found = h.row_sum(reply["rows"], "throttled_ns")
+h.estimate_least(found, least * 0.5, f"sampled: the rows have {found} ns of it")
+more = [(r["throttled_ns"], r["runnable_ns"], r["state"]) for r in reply["rows"] if r["throttled_ns"] > r["runnable_ns"]]
+h.check(not more, f"sampled: it is part of the runnable time: {more}")
+
 for program in (free, held):
     program.kill()
 
