@@ -100,9 +100,9 @@ static int compare_candidates(const void *a, const void *b)
 
 /*
  * Compares entries for qsort(): the most urgent comes first, then the one with the oldest wait.
- * Long uninterruptible waits are most urgent: kill -9 does not end them, and they hold up threads
- * that need the same lock or disk. Locks should be held for a short time. A long sleep is usually
- * intended.
+ * Deadlocks are certain, and no time ends them. Long uninterruptible waits are most urgent: kill -9
+ * does not end them, and they hold up threads that need the same lock or disk. Locks should be held
+ * for a short time. A long sleep is usually intended.
  */
 static int compare_entries(const void *a, const void *b)
 {
@@ -115,7 +115,7 @@ static int compare_entries(const void *a, const void *b)
 /* True if the row waits for a lock of a program or of a file: another one holds it. */
 static bool row_is_for_lock(const struct wire_row *row)
 {
-	return wait_reason_is_lock(wait_reason_find(row->reason)) || row->deadlock == 1;
+	return wait_reason_is_lock(wait_reason_find(row->reason));
 }
 
 static enum urgency row_urgency(const struct wire_row *row)
@@ -126,6 +126,8 @@ static enum urgency row_urgency(const struct wire_row *row)
 		return URGENT_DOUBT;
 	if (row->idle)
 		return URGENT_IDLE;
+	if (row->deadlock == 1)
+		return URGENT_DEADLOCK;
 	if (row_is_uninterruptible(row) && row->max_ns >= URGENT_NS)
 		return URGENT_NOW;
 	return row_is_for_lock(row) && row->max_ns >= HELD_NS ? URGENT_HELD : URGENT_OLD;

@@ -17,10 +17,11 @@ enum urgency {
 	URGENT_OWN, /* stackd's own threads: nobody else waits for them */
 	/* it is not known whether the wait is over: the daemon did not see the thread */
 	URGENT_DOUBT,
-	URGENT_IDLE, /* the thread waits for new work; listed only with --idle or a filter */
-	URGENT_OLD,  /* a wait that is none of the others */
-	URGENT_HELD, /* a wait of 1 s or more for a lock that somebody holds */
-	URGENT_NOW,  /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
+	URGENT_IDLE,	 /* the thread waits for new work; listed only with --idle or a filter */
+	URGENT_OLD,	 /* a wait that is none of the others */
+	URGENT_HELD,	 /* a wait of 1 s or more for a lock that somebody holds */
+	URGENT_NOW,	 /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
+	URGENT_DEADLOCK, /* a wait that ends only if one of its threads is killed */
 };
 
 struct stuck_entry {
