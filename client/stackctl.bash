@@ -90,7 +90,7 @@ _stackctl()
 			program-lock gil sysv-sem \
 			flock fcntl lease file-lock pipe-read pipe-write fifo-open eventfd tty-read tty-write \
 			tty-open mq msgrcv msgsnd accept connect tcp udp unix unix-send netlink packet vsock \
-			socket socket-send linger replication tun socket-lock epoll poll select io_uring aio inotify \
+			socket socket-send linger replication request tun socket-lock epoll poll select io_uring aio inotify \
 			fanotify sleep timerfd kernel-timer pause sigwait sigsuspend signalfd child vfork exec \
 			coredump stopped debugger seccomp seccomp-server scanned key module firmware user-helper \
 			autofs audit kernel-log trace pid-ns netdev netns frozen page-fault swap-in userfaultfd \

@@ -53,6 +53,7 @@
 	X(SOCKET_SEND, "socket-send", "room to send on a socket")                             \
 	X(LINGER, "linger", "its data to be sent (close with SO_LINGER)")                     \
 	X(REPLICATION, "replication", "a replica to confirm a transaction")                   \
+	X(REQUEST, "request", "the answer to a request it has sent (poll)")                   \
 	X(TUN, "tun", "a packet from a TUN or TAP device")                                    \
 	X(SOCKET_LOCK, "socket-lock", "a socket another thread is using")                     \
 	X(EPOLL, "epoll", "events (epoll)")                                                   \

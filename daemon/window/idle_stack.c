@@ -45,6 +45,13 @@ static const char *const runtime_waits[] = {
 	"runtime.sysmon",
 	"runtime.templateThread",
 	"os/signal.signal_recv",
+	/* Erlang's schedulers */
+	"erts_schedule",
+	/* Haskell (GHC): a thread that has nothing to run; QEMU: the thread of its RCU */
+	"workerStart",
+	"call_rcu_thread",
+	/* Apache: a worker that has to notice when it is to end */
+	"ap_mpm_podx_check",
 	/* node */
 	"node::inspector::(anonymous namespace)::StartIoThreadMain",
 	/* Tokio: the workers, one of which waits for timers, and the threads for blocking calls */
@@ -58,10 +65,16 @@ static const char *const runtime_waits[] = {
 	"tokio::runtime::blocking::pool::Inner::run",
 };
 
-/*
- * Those of HotSpot, JDK 11 to 21: workers of the collectors, the compilers, and the like. They
- * count in libjvm.so only, as other programs have functions with such names, too.
- */
+/* Those of Erlang that its runtime keeps for itself. */
+static const char *const beam_waits[] = {
+	"sys_msg_dispatcher_func",
+	"signal_dispatcher_thread_func",
+	"async_main",
+	"aux_thread",
+	"poll_thread",
+};
+
+/* Those of HotSpot, JDK 11 to 21: workers of the collectors, the compilers, and the like. */
 static const char *const hotspot_waits[] = {
 	"GangWorker::loop",
 	"WorkerThread::run",
@@ -114,11 +127,28 @@ static bool is_any(const char *name, const char *const *words, size_t n)
 	return false;
 }
 
-static bool is_of_hotspot(const char *module)
-{
-	const char *slash = module ? strrchr(module, '/') : NULL;
+/*
+ * Runtimes of languages whose functions count in their own file only, as other programs have
+ * functions with such names, too.
+ */
+static const struct runtime {
+	const char *file;
+	const char *const *waits;
+	size_t n;
+} runtimes[] = {
+	{ "libjvm.so", hotspot_waits, ARRAY_SIZE(hotspot_waits) },
+	{ "beam.smp", beam_waits, ARRAY_SIZE(beam_waits) },
+};
 
-	return module && strcmp(slash ? slash + 1 : module, "libjvm.so") == 0;
+static bool is_wait_of_file(const struct frame *frame)
+{
+	const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
+	const char *file = slash ? slash + 1 : frame->module;
+
+	for (size_t i = 0; file && i < ARRAY_SIZE(runtimes); i++)
+		if (strcmp(file, runtimes[i].file) == 0)
+			return is_any(frame->name, runtimes[i].waits, runtimes[i].n);
+	return false;
 }
 
 /*
@@ -136,8 +166,7 @@ static bool waits_in_runtime(const struct stack *stack)
 		if (is_any(frame->name, other_waits, ARRAY_SIZE(other_waits)))
 			return false;
 		is_runtime |= is_any(frame->name, runtime_waits, ARRAY_SIZE(runtime_waits));
-		is_runtime |= is_of_hotspot(frame->module) &&
-			      is_any(frame->name, hotspot_waits, ARRAY_SIZE(hotspot_waits));
+		is_runtime |= is_wait_of_file(frame);
 	}
 	return is_runtime;
 }

@@ -273,9 +273,10 @@ static const struct row user_rows[] = {
 
 /*
  * Functions of programs and of languages in which a thread waits for something that the program
- * itself has made. They wait on a futex, or in epoll_wait() and the like for another thread or
- * process to wake them up, as only idle threads do otherwise. Of a method, e.g. of C++ or Rust, the
- * last part of its name may stand for it.
+ * itself has made, and functions of clients in which a thread waits for an answer. They wait on a
+ * futex, or in epoll_wait() and the like, as only idle threads do otherwise, or they sleep for a
+ * while and look again. Of a method, e.g. of C++ or Rust, the last part of its name may stand for
+ * it.
  */
 static const struct row program_rows[] = {
 	/* PostgreSQL: locks of tables, rows and transactions, of its shared memory, of a buffer */
@@ -289,6 +290,26 @@ static const struct row program_rows[] = {
 	{ REASON_GIL, ANY, "take_gil PyEval_RestoreThread PyEval_AcquireThread" },
 	/* Java: monitors ("synchronized"); wait() of a monitor is in other functions */
 	{ REASON_PROGRAM_LOCK, ANY, "ObjectMonitor::EnterI ObjectMonitor::ReenterI" },
+	/* Ruby's Mutex: the block that rb_mutex_synchronize() calls is further from its waits */
+	{ REASON_PROGRAM_LOCK, ANY, "rb_mutex_lock rb_mutex_synchronize" },
+	/* SQLite sleeps between its tries to lock the file */
+	{ REASON_PROGRAM_LOCK, ANY,
+	  "sqliteDefaultBusyCallback sqlite3InvokeBusyHandler btreeInvokeBusyHandler" },
+	/* clients of PostgreSQL, of MySQL and MariaDB */
+	{ REASON_REQUEST, ANY,
+	  "PQgetResult PQexec PQexecParams PQexecPrepared PQconnectdb PQconnectdbParams PQsetdbLogin "
+	  "cli_safe_read cli_read_query_result ma_pvio_wait_io_or_timeout" },
+	/* names of hosts (DNS), libcurl; sockets with a timeout of CPython and PHP */
+	{ REASON_REQUEST, ANY,
+	  "getaddrinfo gethostbyname gethostbyname_r gethostbyname2_r getnameinfo res_nsend "
+	  "__res_nsend curl_easy_perform "
+	  "sock_recv sock_recv_into sock_recvfrom sock_connect sock_connect_ex internal_connect "
+	  "PySSL_select php_network_connect_socket php_sock_stream_wait_for_data" },
+	/* D-Bus, Varlink and X11 */
+	{ REASON_REQUEST, ANY,
+	  "sd_bus_call sd_varlink_call g_dbus_connection_send_message_with_reply_sync "
+	  "g_dbus_proxy_call_sync dbus_pending_call_block dbus_connection_send_with_reply_and_block "
+	  "xcb_wait_for_reply" },
 	/* Rust's std::sync and parking_lot; Abseil; locks of WebKit and Chromium */
 	{ REASON_PROGRAM_LOCK, ANY,
 	  "lock_contended read_contended write_contended lock_slow lock_shared_slow "
@@ -555,11 +576,11 @@ static enum wait_reason stack_reason(struct stack *stack,
 	return reason;
 }
 
-/* True if the reason is one for which a program waits for what it has made itself. */
+/* True if the reason is one that program_rows show. */
 static bool is_of_program(enum wait_reason reason)
 {
 	return reason == REASON_PROGRAM_LOCK || reason == REASON_GIL ||
-	       reason == REASON_REPLICATION;
+	       reason == REASON_REPLICATION || reason == REASON_REQUEST;
 }
 
 bool reason_is_of_program(const struct stack *user)
@@ -568,13 +589,14 @@ bool reason_is_of_program(const struct stack *user)
 	return is_of_program(user_reason(user, user->n_frames));
 }
 
-/* True if programs also wait in this way until another of their threads wakes them up. */
+/* True if a thread that waits in this way may do so for what program_rows show. */
 static bool is_for_wakeups(enum wait_reason reason)
 {
 	switch (reason) {
 	case REASON_FUTEX:
 	case REASON_EPOLL ... REASON_SELECT:
 	case REASON_SYSV_SEM:
+	case REASON_SLEEP:
 		return true;
 	default:
 		return false;

@@ -142,6 +142,9 @@ static void test_runtimes(void **state)
 		"futex_wait", "sem_wait",
 		"node::inspector::(anonymous namespace)::StartIoThreadMain(void*)"
 	};
+	static const char *const erlang[] = { "futex_wait", "ethr_event_wait", "fn_1",
+					      "erts_schedule", "process_main" };
+	static const char *const async[] = { "futex_wait", "ethr_event_wait", "async_main" };
 
 	assert_true(is_idle_in("/usr/bin/x", stopm, ARRAY_SIZE(stopm), 12));
 	assert_false(is_idle_in("/usr/bin/x", stopped, ARRAY_SIZE(stopped), 12));
@@ -149,7 +152,10 @@ static void test_runtimes(void **state)
 	assert_true(is_idle_in("/usr/lib/jvm/libjvm.so", worker, ARRAY_SIZE(worker), 3));
 	assert_false(is_idle_in("/usr/lib/jvm/libjvm.so", task, ARRAY_SIZE(task), 3));
 	assert_false(is_idle_in("/usr/lib/jvm/libjvm.so", mutex, ARRAY_SIZE(mutex), 3));
+	assert_true(is_idle_in("/usr/lib/erlang/bin/beam.smp", erlang, ARRAY_SIZE(erlang), 3));
+	assert_true(is_idle_in("/usr/lib/erlang/bin/beam.smp", async, ARRAY_SIZE(async), 3));
 	/* Other programs have such functions, too. */
+	assert_false(is_idle_in("/usr/bin/x", async, ARRAY_SIZE(async), 3));
 	assert_false(is_idle_in("/usr/bin/x", worker, ARRAY_SIZE(worker), 3));
 	assert_true(is_idle_in("/usr/bin/x", tokio, ARRAY_SIZE(tokio), 12));
 	assert_true(is_idle_in("/usr/bin/x", node, ARRAY_SIZE(node), 3));

@@ -177,6 +177,16 @@ static void test_programs(void **state)
 		  REASON_SEM },
 		{ "futex_do_wait", "pthread_cond_timedwait python3.11+fn_1 PyObject_Vectorcall",
 		  REASON_COND },
+		{ "futex_do_wait",
+		  "a pthread_cond_wait rb_native_cond_wait r+fn_1 r+fn_2 r+fn_3 rb_mutex_synchronize",
+		  REASON_PROGRAM_LOCK },
+		{ "hrtimer_nanosleep", "clock_nanosleep usleep unixSleep sqliteDefaultBusyCallback",
+		  REASON_PROGRAM_LOCK },
+		{ "hrtimer_nanosleep", "clock_nanosleep usleep main", REASON_SLEEP },
+		{ "do_sys_poll", "poll pqSocketPoll libpq.so+fn_1 libpq.so+fn_2 PQgetResult PQexec",
+		  REASON_REQUEST },
+		{ "do_sys_poll", "poll sock_call_impl sock_recv cfunction_call", REASON_REQUEST },
+		{ "do_sys_poll", "poll sock_call_impl sock_accept cfunction_call", REASON_POLL },
 		/* A function of this name that waits for something else. */
 		{ "anon_pipe_read", "read lock_wait main", REASON_PIPE_READ },
 	};
@@ -195,6 +205,8 @@ static void test_programs(void **state)
 		assert_int_equal(wait_is_idle(SLEEPING, false, above, below),
 				 cases[i].reason == REASON_COND || cases[i].reason == REASON_SEM ||
 					 cases[i].reason == REASON_FUTEX ||
+					 cases[i].reason == REASON_SLEEP ||
+					 cases[i].reason == REASON_POLL ||
 					 cases[i].reason == REASON_EPOLL);
 	}
 }
@@ -213,6 +225,11 @@ static void test_states(void **state)
 	/* A pipe is waited for in state S, and its lock in state D. */
 	assert_reason("D", reason_find(UNINTERRUPTIBLE, stack, NULL), REASON_KERNEL_LOCK);
 	assert_reason("frozen", reason_find(STATE_FROZEN, stack, NULL), REASON_FROZEN);
+	/* Nor is it idle, although it waited for work before. */
+	stack->is_idle = true;
+	assert_true(wait_is_idle(SLEEPING, false, stack, NULL));
+	assert_false(wait_is_idle(TASK_STOPPED, false, stack, NULL));
+	assert_false(wait_is_idle(TASK_TRACED, false, stack, NULL));
 	stack = stack_make(&kernel, "schedule mystery anon_pipe_write vfs_write");
 	assert_reason("below", reason_find(UNINTERRUPTIBLE, stack, NULL), REASON_UNKNOWN);
 	stack = stack_make(&kernel, "filemap_get_pages filemap_read");
