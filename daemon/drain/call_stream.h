@@ -16,7 +16,7 @@
 
 struct stack;
 
-/* What a call of the tracepoint sched_process_exec is about. Refcounted; any thread. */
+/* Says what a call of the tracepoint sched_process_exec is about. Refcounted; any thread. */
 struct call_exec {
 	_Atomic unsigned int refs;
 	int32_t parent;
