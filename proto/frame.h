@@ -7,7 +7,6 @@
  * its own frame, which is used by one thread at a time. Does no I/O.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct frame {

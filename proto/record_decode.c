@@ -9,7 +9,6 @@
 #include <json-c/json.h>
 
 #include "common/arena.h"
-#include "common/base.h"
 #include "proto/varlink.h"
 #include "proto/wire.h"
 

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/base.h"
 #include "proto/json_text.h"
 #include "proto/wire.h"
 

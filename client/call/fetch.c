@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/call/call.h"
-#include "common/base.h"
 #include "proto/codec.h"
 
 /* How to decode a reply, and where to store it. */

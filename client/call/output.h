@@ -8,7 +8,6 @@
  * returns. Main thread.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/base/term.h"
-#include "common/base.h"
 
 int64_t compat_value_waits(const struct wire_row *row)
 {

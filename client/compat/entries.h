@@ -8,7 +8,6 @@
  * caller frees the entries. Main thread.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

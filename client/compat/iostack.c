@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/term.h"
 #include "client/compat/compat.h"
 #include "client/render/iolat.h"
 #include "common/base.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 #include "client/compat/compat.h"
 #include "client/render/formats.h"
 #include "common/base.h"
-#include "common/duration.h"
 
 enum {
 	OPTIONS_MAX = 32,

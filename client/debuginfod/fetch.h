@@ -8,7 +8,6 @@
  * sends can harm only that process. libdebuginfod is loaded when it is first needed. Main thread.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

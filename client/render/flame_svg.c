@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/intern.h"
 #include "client/base/term.h"
 #include "client/render/page.h"
 #include "common/base.h"

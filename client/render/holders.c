@@ -6,7 +6,6 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
-#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "common/base.h"
 

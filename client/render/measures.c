@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "client/render/iolat.h"
 #include "client/render/parts.h"
 #include "client/render/render.h"
 #include "common/base.h"

@@ -5,7 +5,6 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
-#include "client/render/render.h"
 #include "client/render/status.h"
 #include "common/base.h"
 

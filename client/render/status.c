@@ -10,7 +10,6 @@
 #include "client/render/coverage.h"
 #include "client/render/head.h"
 #include "client/render/pressure.h"
-#include "client/render/render.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };

@@ -8,7 +8,6 @@
  * entries by urgency. Borrows the rows. Main thread.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/render/render.h"

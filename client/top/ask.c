@@ -10,7 +10,6 @@
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/option/options.h"
-#include "client/render/iolat.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

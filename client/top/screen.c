@@ -8,7 +8,6 @@
 
 #include "client/base/term.h"
 #include "client/render/coverage.h"
-#include "client/render/iolat.h"
 #include "client/render/page.h"
 #include "common/base.h"
 

@@ -4,9 +4,7 @@
 
 /* Draws the screen of `stackctl top` with ncurses. Main thread. */
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "client/top/ask.h"
 #include "client/top/rows.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <ncurses.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

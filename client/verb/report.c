@@ -13,7 +13,6 @@
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
 #include "client/option/range.h"
-#include "client/render/coverage.h"
 #include "client/render/formats.h"
 #include "client/report/data.h"
 #include "client/report/page.h"

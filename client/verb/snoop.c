@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "client/base/message.h"
-#include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
 #include "client/call/recording.h"
 #include "client/call/snapshot.h"
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
-#include "common/base.h"
 #include "proto/codec.h"
 
 struct snoop {

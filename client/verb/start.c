@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "client/base/message.h"
-#include "client/base/term.h"
 #include "client/call/output.h"
 #include "client/call/recording.h"
 #include "client/verb/verb.h"

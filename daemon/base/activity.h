@@ -9,7 +9,6 @@
  */
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base.h"

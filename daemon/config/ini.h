@@ -8,8 +8,6 @@
  * thread.
  */
 
-#include <stdbool.h>
-
 struct config_error;
 
 /*

@@ -8,7 +8,6 @@
  */
 
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 struct config;

@@ -6,8 +6,6 @@
 
 #include <dwarf.h>
 
-#include "common/base.h"
-
 enum { AUGMENTATION_MAX = 8, REMEMBERED_MAX = 16 };
 
 /* A read position in a range of bytes. A read past the end returns 0 and sets is_bad. */

@@ -7,8 +7,6 @@
 
 #include <gelf.h>
 
-#include "common/base.h"
-
 /* Programs with debug information have some 40 sections and 15 segments. */
 #define SECTIONS_MAX	65536
 #define SEGMENTS_MAX	4096

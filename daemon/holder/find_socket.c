@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/array.h"
-#include "common/base.h"
 #include "daemon/holder/internal.h"
 #include "daemon/holder/unix_diag.h"
 

@@ -12,8 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base.h"
-
 /* REPLY_MS: the kernel answers while the request is sent, so that this is for a lost answer only.
  */
 enum { REPLY_BYTES = 8192, REPLY_MS = 50 };

@@ -8,7 +8,6 @@
  * creator.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The bit of a capability in a set of capabilities. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <poll.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include "common/base.h"

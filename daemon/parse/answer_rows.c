@@ -3,7 +3,6 @@
 #include <stdbool.h>
 
 #include "bpf/unwind_shared.h"
-#include "common/base.h"
 #include "daemon/parse/answers.h"
 
 void answer_rows_encode(const struct unwind_rows *rows, struct answer_rows *tail,

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/probe/switch_hook.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/probe/libbpf_log.h"

@@ -21,7 +21,6 @@
 
 #include "bpf/unwind_shared.h"
 #include "common/hash_table.h"
-#include "daemon/host/procfs.h"
 #include "daemon/process/maps.h"
 #include "daemon/process/perf_map.h"
 #include "daemon/process/process.h"

@@ -12,7 +12,6 @@
 #include "common/base.h"
 #include "common/search.h"
 #include "daemon/host/open_local.h"
-#include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
 /* maximum number of mappings of one process that are kept after they were unmapped */

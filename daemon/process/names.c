@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <string.h>
-
-#include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/process/internal.h"
 #include "daemon/symbol/symtab.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/base.h"
 #include "daemon/holder/holder.h"
 #include "daemon/window/reason_find.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "bpf/io_shared.h"
-#include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/snapshot_internal.h"

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
 

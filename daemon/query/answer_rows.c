@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/base.h"
 #include "daemon/query/answer_holders.h"
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/answer_stacks.h"

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <pwd.h>
 
-#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/session.h"
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base.h"
 #include "daemon/query/group_name.h"
 
 enum { ID_DIGITS = 64, ID_SHOWN = 12 };

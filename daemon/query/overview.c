@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/overview_part.h"
 #include "daemon/query/snapshot_internal.h"

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base.h"
-
 static const char deleted[] = " (deleted)";
 
 /* Returns the length of a path without what the kernel adds if the file is gone. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/session/memory_budget.h"
 
-#include <stdbool.h>
-
 /*
  * Windows keep at least 1 / LEAST_SHARE of [window] max_memory. The limit is raised by half of what
  * is free of the budget, and only while that is 1 / SPARE_SHARE of it: more would be used up at

@@ -2,9 +2,7 @@
 #include "daemon/store/collect.h"
 
 #include <errno.h>
-#include <string.h>
 
-#include "common/base.h"
 #include "daemon/store/bytes.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"

@@ -8,8 +8,6 @@
  * done in short steps, between which the writer's thread does other work. Used by this thread only.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/store/intern.h"

@@ -12,7 +12,6 @@
 #include "build_config.h"
 #include "common/base.h"
 #include "common/write_error.h"
-#include "daemon/base/log.h"
 #include "daemon/store/internal.h"
 
 /*

@@ -7,8 +7,6 @@
  * events it lost. Plain values; any thread.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/window/window.h"

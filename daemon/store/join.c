@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
-
-#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/store/downsample.h"
 #include "daemon/store/internal.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "common/base.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/summary.h"
 #include "daemon/store/window_row.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/symbol/own_bpf.h"
 
-#include <errno.h>
 #include <pthread.h>
 
 #include "common/array.h"

@@ -6,7 +6,6 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "common/base.h"
 #include "daemon/elf/cfi.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/elf/go_pclntab.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "common/base.h"
 #include "daemon/elf/handle.h"
 
 enum {

@@ -5,8 +5,6 @@
 
 #include <dwarf.h>
 
-#include "common/base.h"
-
 enum { WORD = 8 };
 
 /*

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bpf/layout.h"
-#include "common/base.h"
 #include "daemon/window/builder_ops.h"
 
 static uint64_t wait_count(const void *value)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/base.h"
 #include "daemon/window/fold_internal.h"
 
 static bool has_many_images(const struct window *window, const struct window_fold_limits *limits)

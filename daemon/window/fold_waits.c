@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "bpf/shared.h"
 #include "common/base.h"
 #include "daemon/window/fold_internal.h"
 #include "daemon/window/idle_wait.h"

@@ -10,8 +10,6 @@
  * wakers, which must stay until row_sums_finish(). One thread.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/base/key_table.h"

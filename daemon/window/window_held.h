@@ -8,7 +8,6 @@
  * change once the window is made.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

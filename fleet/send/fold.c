@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "common/base.h"
 
 typedef int (*order_fn)(const void *x, const void *y);
 

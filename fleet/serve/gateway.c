@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "common/base.h"
 #include "common/inherited.h"

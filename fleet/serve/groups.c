@@ -2,7 +2,6 @@
 #include "fleet/serve/groups.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <string.h>
 
-#include "common/base.h"
 #include "daemon/query/overview_part.h"
 #include "fleet/serve/answer.h"
 
