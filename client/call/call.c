@@ -439,11 +439,7 @@ static enum exit_code take_error(const struct call *call, const struct varlink_m
 	if (!call->error)
 		report(call, "%s", text);
 	else
-		*call->error = (struct call_error){
-			.text = TAKE(text),
-			.is_of_filter = error.code == ERROR_NO_DATA && error.what &&
-					strcmp(error.what, "filter") == 0,
-		};
+		call->error->text = TAKE(text);
 	return exit_code_of_error(error.code);
 }
 

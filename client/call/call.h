@@ -59,8 +59,6 @@ enum exit_code call_run(const struct options *options, const struct text *reques
 /* An error that the daemon sent in place of an answer. */
 struct call_error {
 	char *text; /* the message, malloc'ed, not escaped; NULL: there was no error */
-	/* True if the range has windows, but no thread in them is one that the filter selects. */
-	bool is_of_filter;
 };
 
 /*

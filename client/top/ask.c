@@ -56,13 +56,10 @@ static int answer_add(const struct varlink_message *message, void *context)
 
 	if (r < 0)
 		return r;
-	if (reply_is_iolat(&reply)) {
+	if (reply_is_iolat(&reply))
 		collection = &answer->io;
-		answer->no_io = reply.missing;
-	} else if (reply_is_sampled(&reply)) {
+	else if (reply_is_sampled(&reply))
 		collection = &answer->samples;
-		answer->no_samples = reply.missing;
-	}
 	return collection_add_reply(collection, &reply);
 }
 

@@ -40,9 +40,7 @@ struct top_answer {
 	struct collection waits;   /* of offcpu or offwake */
 	struct collection samples; /* of oncpu */
 	struct collection io;	   /* of iolat */
-	const char *no_samples;	   /* why there are none; NULL: there are */
-	const char *no_io;
-	char *message; /* why there is no answer; NULL: there is one */
+	char *message;		   /* why there is no answer; NULL: there is one */
 };
 
 /* Frees the answer, which may be NULL. Returns NULL. */

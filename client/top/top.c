@@ -29,7 +29,6 @@
 enum { OVERVIEW_MOST = 50, LINES_MOST = 10000 };
 
 struct top {
-	const struct options *options;
 	struct top_state state;
 	struct top_ask *ask;
 	struct top_answer *answer; /* the newest one with data; NULL: none yet */
@@ -463,7 +462,6 @@ static enum exit_code terminal_open(void)
 enum exit_code top_run(const struct options *options)
 {
 	struct top top = {
-		.options = options,
 		.interval_ns =
 			options->interval_ns == WIRE_ABSENT ? INTERVAL_NS : options->interval_ns,
 	};

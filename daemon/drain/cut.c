@@ -105,7 +105,6 @@ static bool threads_read(struct drain *drain, struct thread *slots, int n)
 			 * another thread may soon have this address.
 			 */
 			probe_drop_thread(drain->probe, &slots[i]);
-			drain->stale++;
 			continue;
 		}
 		window_builder_add_thread(drain->builder, &thread);

@@ -76,7 +76,6 @@ static void drain_cut_now(struct drain *drain)
 	drain->stats.cut_ns = took;
 	drain->stats.last_ns = begin + took;
 	drain->stats.threads = drain->threads;
-	drain->stats.stale = drain->stale;
 	pressure_meter_stats(drain->pressure, &drain->stats.pressure);
 	if (drain->keys > drain->stats.keys_max)
 		drain->stats.keys_max = drain->keys;

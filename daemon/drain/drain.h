@@ -35,8 +35,6 @@ struct drain_stats {
 	int64_t last_ns;    /* time at which the last cut ended, CLOCK_MONOTONIC */
 	uint64_t threads;   /* number of threads in the BPF programs' table at the last cut */
 	uint64_t keys_max;  /* largest number of entries that the map of one window had */
-	uint64_t stale; /* number of threads removed from the table because they had ended unnoticed
-			 */
 	uint64_t lost[WINDOW_LOST_N]; /* losses since the start, by reason: enum loss or enum
 					 window_loss */
 	uint64_t every;	       /* stackcount, stacksnoop: of `every` calls, one is recorded now */

@@ -75,7 +75,6 @@ struct drain {
 	struct cpu_counts last; /* counters summed over all CPUs when the last window ended */
 	uint64_t threads;	/* number of threads read at the end of the window */
 	uint64_t keys;		/* number of map entries read at the end of the window */
-	uint64_t stale;		/* number of threads dropped because they had ended unnoticed */
 	uint64_t last_missed;	/* value of probe_missed() at the end of the last window */
 	uint64_t last_unknown;	/* value of stack_unknown_here() at the end of the last window */
 	int64_t real_offset_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC, for the last window */

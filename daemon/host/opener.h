@@ -29,7 +29,6 @@ struct opener_stats {
 	unsigned int hanging;	      /* number of processes that were killed but cannot end */
 	uint64_t hung;		      /* number of files whose opening took too long */
 	uint64_t refused;	      /* number of files that were not opened because others hang */
-	uint64_t cpu_ns;	      /* CPU time of the processes, in ns */
 	char place[OPENER_PLACE_MAX]; /* what was opened when a process hung last; else empty */
 };
 

@@ -442,7 +442,6 @@ static struct client *client_new(struct server *server)
 		return NULL;
 	client->server = server;
 	server->users++;
-	client->peer.id = ++server->last_id;
 	frame_init(&client->frame, server->options.max_message);
 	text_init(&client->out, SIZE_MAX);
 	client->active_ns = uv_hrtime();

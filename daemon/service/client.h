@@ -62,7 +62,6 @@ struct server {
 	bool is_trimming;
 	/* Number of bytes read and written since free memory was last given back to the system. */
 	size_t moved;
-	uint64_t last_id;
 	/* Path of the socket; the file is removed at the end. NULL: the socket was inherited. */
 	char *path;
 	struct stat path_stat;

@@ -15,16 +15,14 @@
 
 /*
  * The process at the other end of a connection. The members `pid`, `uid` and `groups` are those
- * that the kernel recorded when the process connected. `id` is the number of the connection and is
- * never reused. `is_bound` means that the client has started a session that ends together with the
- * client's call; the server never closes such a connection to make room for another. The handler of
- * the call sets `is_bound`, on any thread. The server sets `is_gone` when the connection is closed,
- * so that the handler can give up a call. The handler sets `is_pressed` if others wait until this
- * client has read its answer: the server then closes the connection if a reply is not read within
- * SERVER_PRESSED_NS.
+ * that the kernel recorded when the process connected. `is_bound` means that the client has started
+ * a session that ends together with the client's call; the server never closes such a connection to
+ * make room for another. The handler of the call sets `is_bound`, on any thread. The server sets
+ * `is_gone` when the connection is closed, so that the handler can give up a call. The handler sets
+ * `is_pressed` if others wait until this client has read its answer: the server then closes the
+ * connection if a reply is not read within SERVER_PRESSED_NS.
  */
 struct server_peer {
-	uint64_t id;
 	atomic_bool is_bound;
 	atomic_bool is_gone;
 	atomic_bool is_pressed;

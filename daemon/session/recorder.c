@@ -86,7 +86,6 @@ static void folds_count(struct recorder_folds *folds, const struct window_folded
 {
 	if (!folded->rows)
 		return;
-	folds->windows++;
 	folds->processes += folded->processes;
 	folds->rows += folded->rows;
 	folds->ns += folded->ns;

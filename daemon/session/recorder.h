@@ -39,7 +39,6 @@ struct totals;
 
 /* Counts of what was folded since the start, see daemon/window/fold.h. Any thread may read them. */
 struct recorder_folds {
-	_Atomic uint64_t windows; /* number of windows of which something was folded */
 	/* number of folded processes; a process counts once for each window */
 	_Atomic uint64_t processes;
 	_Atomic uint64_t rows;

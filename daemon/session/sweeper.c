@@ -123,7 +123,7 @@ static void memory_keep(struct sweeper *sweeper)
 
 	history_set_budget(options->history, limit);
 	pthread_mutex_lock(&sweeper->lock);
-	sweeper->memory = (struct sweeper_memory){ budget->least, limit, budget->lowered };
+	sweeper->memory = (struct sweeper_memory){ budget->least, budget->lowered };
 	pthread_mutex_unlock(&sweeper->lock);
 	log_windows_limit(before, &reading, limit);
 	if (reading.rss > reading.budget)

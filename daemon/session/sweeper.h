@@ -34,7 +34,6 @@ struct sweeper_options {
 /* How stackd keeps within the setting [budget] memory. */
 struct sweeper_memory {
 	size_t rss;	  /* the least of the last readings of the memory of the process */
-	size_t windows;	  /* what windows may take; 0: nothing was read yet */
 	uint64_t lowered; /* how often that was lowered */
 };
 

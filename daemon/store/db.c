@@ -79,8 +79,7 @@ static const char *const sql[STATEMENT_N] = {
 			      "VALUES (?1, ?2, ?3, ?3)",
 	[STATEMENT_RUN_ALIVE] = "UPDATE runs SET alive_real_ns = ?2 WHERE id = ?1",
 	[STATEMENT_RUN_END] = "UPDATE runs SET alive_real_ns = ?2, is_clean = 1 WHERE id = ?1",
-	[STATEMENT_RUN_GET] =
-		"SELECT boot_id, start_real_ns, alive_real_ns, is_clean FROM runs WHERE id = ?1",
+	[STATEMENT_RUN_GET] = "SELECT boot_id, is_clean FROM runs WHERE id = ?1",
 	[STATEMENT_RUNS_TRIM] = "DELETE FROM runs WHERE id < "
 				"(SELECT run FROM windows ORDER BY id LIMIT 1) - 1",
 	[STATEMENT_SESSION_NEXT] = "SELECT ifnull(max(id), 0) + 1 FROM sessions",

@@ -357,9 +357,7 @@ int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run
 		return r;
 	text = sqlite3_column_text(statement, 0);
 	*out = (struct store_run){
-		.start_real_ns = sqlite3_column_int64(statement, 1),
-		.alive_real_ns = sqlite3_column_int64(statement, 2),
-		.is_clean = sqlite3_column_int(statement, 3) != 0,
+		.is_clean = sqlite3_column_int(statement, 1) != 0,
 	};
 	snprintf(out->boot_id, sizeof(out->boot_id), "%s", text ? (const char *)text : "");
 	sqlite3_reset(statement);

@@ -41,9 +41,6 @@ struct store_tier_stats;
 /* One run of stackd, from its start until it stopped or was killed. */
 struct store_run {
 	char boot_id[40];
-	int64_t start_real_ns; /* when the run began, in ns since the epoch */
-	/* when stackd last noted that the run goes on, in ns since the epoch */
-	int64_t alive_real_ns;
 	bool is_clean; /* stackd was stopped, not killed; false as long as it runs */
 };
 

@@ -137,11 +137,6 @@ void clickhouse_freep(struct clickhouse **clickhouse)
 	clickhouse_free(*clickhouse);
 }
 
-void clickhouse_set_timeout(struct clickhouse *clickhouse, int64_t timeout_ns)
-{
-	curl_easy_setopt(clickhouse->curl, CURLOPT_TIMEOUT_MS, (long)(timeout_ns / NS_PER_MS));
-}
-
 int clickhouse_set(struct clickhouse *clickhouse, const char *name, const char *value)
 {
 	size_t len = strlen(clickhouse->settings);

@@ -30,8 +30,6 @@ struct clickhouse_address {
 enum {
 	CLICKHOUSE_UNKNOWN_TABLE = 60,
 	CLICKHOUSE_UNKNOWN_DATABASE = 81,
-	CLICKHOUSE_QUOTA_EXCEEDED = 201,
-	CLICKHOUSE_CHECK_VIOLATED = 469,
 };
 
 /* Why a call failed. */
@@ -50,9 +48,6 @@ int clickhouse_new(const struct clickhouse_address *address, struct clickhouse *
 		   struct clickhouse_error *error);
 struct clickhouse *clickhouse_free(struct clickhouse *clickhouse);
 void clickhouse_freep(struct clickhouse **clickhouse);
-
-/* Sets the time limit of later calls. */
-void clickhouse_set_timeout(struct clickhouse *clickhouse, int64_t timeout_ns);
 
 /*
  * Sets a setting of ClickHouse, such as max_memory_usage, for all later calls. Both texts consist
