@@ -81,7 +81,8 @@ bool call_was_interrupted(void)
 	return is_interrupted != 0;
 }
 
-const char *call_socket_path(const struct options *options)
+/* Returns the path of the socket: the value of -S, else $STACKD_SOCKET, else the default. */
+static const char *socket_path(const struct options *options)
 {
 	const char *path = options->socket  ? options->socket
 			   : options->fleet ? FLEET_SOCKET_DEFAULT
@@ -496,7 +497,7 @@ enum exit_code call_run(const struct options *options, const struct text *reques
 			reply_handler handler, void *context)
 {
 	const struct call call = {
-		.path = call_socket_path(options),
+		.path = socket_path(options),
 		.reply_timeout = CALL_REPLY_TIMEOUT,
 		.handler = handler,
 		.context = context,
@@ -509,7 +510,7 @@ enum exit_code call_try(const struct options *options, const struct text *reques
 			reply_handler handler, void *context, struct call_error *error)
 {
 	const struct call call = {
-		.path = call_socket_path(options),
+		.path = socket_path(options),
 		.reply_timeout = CALL_REPLY_TIMEOUT,
 		.error = error,
 		.handler = handler,
@@ -523,7 +524,7 @@ enum exit_code call_quiet(const struct options *options, const struct text *requ
 			  reply_handler handler, void *context, char **message_out)
 {
 	const struct call call = {
-		.path = call_socket_path(options),
+		.path = socket_path(options),
 		.reply_timeout = CALL_REPLY_TIMEOUT,
 		.message_out = message_out,
 		.handler = handler,
@@ -537,7 +538,7 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 			  reply_handler handler, void *context)
 {
 	const struct call call = {
-		.path = call_socket_path(options),
+		.path = socket_path(options),
 		.reply_timeout = CALL_START_TIMEOUT,
 		.is_stream = is_stream,
 		.handler = handler,
@@ -551,7 +552,7 @@ enum exit_code call_follow(const struct options *options, const struct text *req
 			   time_t patience, reply_handler handler, void *context)
 {
 	const struct call call = {
-		.path = call_socket_path(options),
+		.path = socket_path(options),
 		.is_stream = true,
 		.patience = patience,
 		.handler = handler,

@@ -108,9 +108,4 @@ bool call_was_interrupted(void);
 /* Makes SIGINT and SIGTERM end the program again. */
 void call_release_signals(void);
 
-/*
- * Returns the path of the daemon's socket: the value of -S, else $STACKD_SOCKET, else the default.
- */
-const char *call_socket_path(const struct options *options);
-
 #endif

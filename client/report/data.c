@@ -87,11 +87,6 @@ static uint32_t add_node(struct report_data *data, uint32_t parent, enum report_
 	return (uint32_t)intern_add(data->nodes, &node, sizeof node, NULL);
 }
 
-uint32_t report_rest_node(struct report_data *data)
-{
-	return add_node(data, REPORT_NONE, REPORT_PSEUDO, add_string(data, REST_NAME), 0);
-}
-
 uint32_t report_row_node(struct report_data *data, const struct wire_row *row,
 			 uint32_t *function_out)
 {
@@ -424,8 +419,8 @@ void report_data_end_answer(struct report_data *data, enum report_probe probe,
 	row.runnable = number(sums[1] - data->sent[1]);
 	column->unsent[probe][0] += row.blocked;
 	column->unsent[probe][1] += row.runnable;
-	key.node = report_rest_node(data);
 	key.function = add_string(data, REST_NAME);
+	key.node = add_node(data, REPORT_NONE, REPORT_PSEUDO, key.function, 0);
 	row.key = (uint32_t)intern_add(data->keys, &key, sizeof key, NULL);
 	push_row(data, &row);
 }

@@ -194,7 +194,4 @@ void report_data_finish(struct report_data *data);
 /* Returns the number of a string, which is escaped and shortened here; of "" for NULL. */
 uint32_t report_string(struct report_data *data, const char *text);
 
-/* Returns the number of the node "[not listed]", which stands for rows that are left out. */
-uint32_t report_rest_node(struct report_data *data);
-
 #endif

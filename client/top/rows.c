@@ -204,7 +204,11 @@ struct top_base *top_base_free(struct top_base *base)
 	return NULL;
 }
 
-int64_t top_base_change(const struct top_base *base, const struct top_row *row, int64_t length)
+/*
+ * Returns by how much the row's time differs from that of the base, which is scaled to the same
+ * length, in ns.
+ */
+static int64_t base_change(const struct top_base *base, const struct top_row *row, int64_t length)
 {
 	_cleanup_(freep) char *key = row_key(row);
 	int64_t before = 0;
@@ -478,7 +482,7 @@ char *top_row_text(const struct top_row *row, const struct top_base *base, int64
 		   SHARE);
 	put_number(out, ns_text(row->value), TIME);
 	if (base)
-		put_change(out, top_base_change(base, row, length));
+		put_change(out, base_change(base, row, length));
 	put_lengths(out, &layout, row);
 	put_texts(out, &layout, title, what);
 	if (fclose(out) != 0)

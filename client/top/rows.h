@@ -44,12 +44,6 @@ struct top_base;
 struct top_base *top_base_new(const struct top_rows *rows, int64_t length);
 struct top_base *top_base_free(struct top_base *base);
 
-/*
- * Returns by how much the row's time differs from that of the base, which is scaled to the same
- * length, in ns.
- */
-int64_t top_base_change(const struct top_base *base, const struct top_row *row, int64_t length);
-
 /* Returns the heading of the columns. `columns` is the width of the screen. */
 char *top_heading(enum tab tab, bool has_base, size_t columns);
 

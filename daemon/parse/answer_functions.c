@@ -18,12 +18,18 @@ struct place {
 	uint32_t counter, pad;
 };
 
+/* Returns the size of the encoded list. */
+static uint64_t encoded_size(const struct answer_functions *list)
+{
+	return sizeof(struct head) + list->n * sizeof(struct place) + list->text_size;
+}
+
 int answer_functions_add(struct answer_functions *list, const char *name, uint64_t offset,
 			 uint32_t counter)
 {
 	size_t size = strlen(name) + 1;
 
-	if (answer_functions_bytes(list) + sizeof(struct place) + size > list->max_bytes)
+	if (encoded_size(list) + sizeof(struct place) + size > list->max_bytes)
 		return -E2BIG;
 	if (array_reserve(list->places, list->places_capacity, list->n + 1) ||
 	    array_reserve(list->text, list->text_capacity, list->text_size + size))
@@ -34,17 +40,12 @@ int answer_functions_add(struct answer_functions *list, const char *name, uint64
 	return 0;
 }
 
-uint64_t answer_functions_bytes(const struct answer_functions *list)
-{
-	return sizeof(struct head) + list->n * sizeof(struct place) + list->text_size;
-}
-
 int answer_functions_encode(const struct answer_functions *list, void **out, size_t *size_out)
 {
 	const size_t places = list->n * sizeof(struct place);
 	struct head *head;
 
-	*size_out = answer_functions_bytes(list);
+	*size_out = encoded_size(list);
 	head = malloc(*size_out);
 	if (!head)
 		return -ENOMEM;

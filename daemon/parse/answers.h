@@ -74,9 +74,6 @@ struct answer_functions {
 int answer_functions_add(struct answer_functions *list, const char *name, uint64_t offset,
 			 uint32_t counter);
 
-/* Returns the size of the encoded list. */
-uint64_t answer_functions_bytes(const struct answer_functions *list);
-
 /* Allocates the encoded list; the caller frees it. Returns 0 or -ENOMEM. */
 int answer_functions_encode(const struct answer_functions *list, void **out, size_t *size_out);
 void answer_functions_fini(struct answer_functions *list);

@@ -297,7 +297,7 @@ void process_name(struct process *process, const char *comm);
 void process_unname(struct process *process, int64_t since_ns);
 /* Returns the name that the process had at a time of CLOCK_MONOTONIC. */
 const char *process_comm_at(const struct process *process, int64_t at_ns);
-void process_old_comms_free(struct process *process);
+void process_old_comms_free(struct old_comm **list);
 /* Returns the path of the control group in which the process was at a time of CLOCK_MONOTONIC. */
 const char *process_cgroup_at(const struct process *process, int64_t at_ns);
 /*

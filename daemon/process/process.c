@@ -265,7 +265,7 @@ void process_remove(struct process *process)
 	process_set_text(process, &process->exe, NULL);
 	process_set_text(process, &process->cgroup, NULL);
 	process_drop_old_texts(process);
-	process_old_comms_free(process);
+	process_old_comms_free(&process->old_comms);
 	free(process);
 }
 

@@ -194,7 +194,7 @@ void process_drop_old_texts(struct process *process)
 	process->n_moves = 0;
 }
 
-static void old_comms_free(struct old_comm **list)
+void process_old_comms_free(struct old_comm **list)
 {
 	struct old_comm *old;
 
@@ -221,7 +221,7 @@ void process_name(struct process *process, const char *comm)
 	snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
 	for (at = &process->old_comms; *at && n <= COMMS_MAX; n++)
 		at = &(*at)->next;
-	old_comms_free(at);
+	process_old_comms_free(at);
 }
 
 void process_unname(struct process *process, int64_t since_ns)
@@ -243,11 +243,6 @@ const char *process_comm_at(const struct process *process, int64_t at_ns)
 		if (old->seen_ns >= at_ns)
 			comm = old->comm;
 	return comm;
-}
-
-void process_old_comms_free(struct process *process)
-{
-	old_comms_free(&process->old_comms);
 }
 
 void process_texts_free(struct process_table *table)

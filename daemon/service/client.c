@@ -17,7 +17,6 @@
  * reply waits for a client to read it.
  */
 
-static void client_work(struct client *client);
 static void client_advance(struct client *client);
 
 void server_put(struct server *server)
@@ -52,7 +51,7 @@ static void client_release(struct client *client)
 		return;
 	if (client->exchange) {
 		client->is_ending = true;
-		client_work(client);
+		client_resume(client);
 		return;
 	}
 	client_free(client);
@@ -158,11 +157,6 @@ static void client_wait(struct client *client)
 		uv_timer_again(tick); /* as server_new() has started it */
 }
 
-void client_resume(struct client *client)
-{
-	client_work(client);
-}
-
 /*
  * Called when a step is done and its reply, if it has one, is written. Makes the next step of the
  * same call, or begins the next call.
@@ -183,7 +177,7 @@ static void client_continue(struct client *client)
 	else if (client->result == SERVER_WAIT)
 		client_wait(client);
 	else if (client->result > 0)
-		client_work(client);
+		client_resume(client);
 	else
 		client_advance(client);
 }
@@ -262,7 +256,7 @@ static void on_work_done(uv_work_t *work, int status)
 		client_continue(client);
 }
 
-static void client_work(struct client *client)
+void client_resume(struct client *client)
 {
 	int r;
 
@@ -369,7 +363,7 @@ static void client_advance(struct client *client)
 			return;
 		}
 		if (r > 0)
-			client_work(client);
+			client_resume(client);
 		else if (client->is_at_end)
 			client_close(client);
 	}

@@ -294,10 +294,11 @@ bool store_log_is_held(const struct store *store);
  * retention.c: both functions free space in the database, and are called without an open
  * transaction. store_make_room() frees enough space for a window of `size` bytes.
  * store_shrink_step() does a short step if little space is free. It returns 1 if it did a step, 0
- * if there is nothing to do, or a negative errno.
+ * if there is nothing to do, or a negative errno. may_fold: whether windows may be folded, see
+ * store_tier_yield().
  */
 int store_make_room(struct store *store, size_t size);
-int store_shrink_step(struct store *store);
+int store_shrink_step(struct store *store, bool may_fold);
 
 /* True if so little space is free that the next windows may use it up before steps free more. */
 bool store_is_short(struct store *store);

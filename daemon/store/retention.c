@@ -71,11 +71,7 @@ bool store_is_short(struct store *store)
 	return store_db_used_bytes(&store->db, &used) == 0 && used > room - room / SHORT_PARTS;
 }
 
-/*
- * Does what store_shrink_step() does. may_fold: whether windows may be folded, see
- * store_tier_yield().
- */
-static int shrink_step(struct store *store, bool may_fold)
+int store_shrink_step(struct store *store, bool may_fold)
 {
 	int64_t room = (int64_t)store_room(store), used;
 	int r;
@@ -110,11 +106,6 @@ static int shrink_step(struct store *store, bool may_fold)
 	return r ? r : 1;
 }
 
-int store_shrink_step(struct store *store)
-{
-	return shrink_step(store, true);
-}
-
 static size_t queue_length(struct store *store)
 {
 	size_t n;
@@ -137,7 +128,7 @@ static int room_step(struct store *store)
 	if (queued > QUEUE_LONG)
 		r = store_tier_evict(store);
 	if (r == -ENOENT)
-		return shrink_step(store, queued <= QUEUE_BUSY);
+		return store_shrink_step(store, queued <= QUEUE_BUSY);
 	return r ? r : 1;
 }
 

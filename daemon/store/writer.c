@@ -93,7 +93,7 @@ static bool work_step(struct store *store)
 
 	if (now < store->failed_next_ns)
 		return false;
-	r = store_shrink_step(store);
+	r = store_shrink_step(store, true);
 	if (!r)
 		r = store_compact_step(store);
 	if (!r)

@@ -366,10 +366,12 @@ int fleet_config_load(const char *path, char *const *overrides, size_t n, struct
 	return r;
 }
 
-struct fleet_config *fleet_config_free(struct fleet_config *config)
+void fleet_config_freep(struct fleet_config **out)
 {
+	struct fleet_config *config = *out;
+
 	if (!config)
-		return NULL;
+		return;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		char *member = (char *)config + keys[i].offset;
 
@@ -382,12 +384,6 @@ struct fleet_config *fleet_config_free(struct fleet_config *config)
 		explicit_bzero(config->password, strlen(config->password));
 	free(config->password);
 	free(config);
-	return NULL;
-}
-
-void fleet_config_freep(struct fleet_config **config)
-{
-	fleet_config_free(*config);
 }
 
 struct clickhouse_address fleet_config_address(const struct fleet_config *config, size_t shard)

@@ -63,7 +63,6 @@ struct fleet_error {
  */
 int fleet_config_load(const char *path, char *const *overrides, size_t n, struct fleet_config **out,
 		      struct fleet_error *error);
-struct fleet_config *fleet_config_free(struct fleet_config *config);
 void fleet_config_freep(struct fleet_config **config);
 
 /* Returns the address of a shard. Its strings are borrowed from the config. */

@@ -174,10 +174,12 @@ static void sent_clear(struct sender *sender)
 	}
 }
 
-struct sender *sender_free(struct sender *sender)
+void sender_freep(struct sender **out)
 {
+	struct sender *sender = *out;
+
 	if (!sender)
-		return NULL;
+		return;
 	for (enum tier tier = 0; tier < TIERS; tier++) {
 		for (size_t i = 0; sender->known[tier] && i < sender->config->probes.n; i++)
 			free(sender->known[tier][i].v);
@@ -189,12 +191,6 @@ struct sender *sender_free(struct sender *sender)
 	text_fini(&sender->stacks);
 	clickhouse_free(sender->clickhouse);
 	free(sender);
-	return NULL;
-}
-
-void sender_freep(struct sender **sender)
-{
-	sender_free(*sender);
 }
 
 const struct sender_stats *sender_stats(const struct sender *sender)

@@ -28,7 +28,6 @@ struct sender_stats {
  */
 int sender_new(const struct fleet_config *config, const volatile sig_atomic_t *stop,
 	       struct sender **out, struct fleet_error *error);
-struct sender *sender_free(struct sender *sender);
 void sender_freep(struct sender **sender);
 
 /*
