@@ -120,11 +120,6 @@ static void write_event(int priority, char *text, const char *id, const char *co
 	write_stderr(priority, text);
 }
 
-static void write_text(int priority, char *text)
-{
-	write_event(priority, text, NULL, NULL);
-}
-
 static void text_format(char text[static LOG_TEXT_MAX], const char *format, va_list args)
 {
 	int n = vsnprintf(text, LOG_TEXT_MAX, format, args);
@@ -133,21 +128,6 @@ static void text_format(char text[static LOG_TEXT_MAX], const char *format, va_l
 		text[0] = '\0';
 	else if (n >= LOG_TEXT_MAX)
 		strcpy(text + LOG_TEXT_MAX - sizeof("..."), "...");
-}
-
-void log_msg(int priority, const char *format, ...)
-{
-	char text[LOG_TEXT_MAX];
-	int saved = errno;
-	va_list args;
-
-	if (priority > atomic_load(&shown_priority))
-		return;
-	va_start(args, format);
-	text_format(text, format, args);
-	va_end(args);
-	write_text(priority, text);
-	errno = saved;
 }
 
 void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
@@ -178,7 +158,7 @@ int log_err(int r, const char *format, ...)
 	length = strlen(text);
 	snprintf(text + length, sizeof(text) - length, ": %s",
 		 strerror_r(-r, reason, sizeof(reason)));
-	write_text(LOG_ERR, text);
+	write_event(LOG_ERR, text, NULL, NULL);
 	errno = saved;
 	return r;
 }

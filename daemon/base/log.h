@@ -17,8 +17,6 @@ enum log_target { LOG_TARGET_AUTO, LOG_TARGET_STDERR, LOG_TARGET_JOURNAL };
  */
 void log_setup(enum log_target target, int max_priority);
 
-void log_msg(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /*
  * Values of the journal field MESSAGE_ID=. Messages about a change of the daemon's state have them,
  * so that such messages can be found in the journal; see stackd(8).
@@ -44,10 +42,10 @@ void log_event(int priority, const char *id, const char *const *fields, const ch
  */
 int log_err(int r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#define log_error(...)	 log_msg(LOG_ERR, __VA_ARGS__)
-#define log_warning(...) log_msg(LOG_WARNING, __VA_ARGS__)
-#define log_notice(...)	 log_msg(LOG_NOTICE, __VA_ARGS__)
-#define log_info(...)	 log_msg(LOG_INFO, __VA_ARGS__)
-#define log_debug(...)	 log_msg(LOG_DEBUG, __VA_ARGS__)
+#define log_error(...)	 log_event(LOG_ERR, NULL, NULL, __VA_ARGS__)
+#define log_warning(...) log_event(LOG_WARNING, NULL, NULL, __VA_ARGS__)
+#define log_notice(...)	 log_event(LOG_NOTICE, NULL, NULL, __VA_ARGS__)
+#define log_info(...)	 log_event(LOG_INFO, NULL, NULL, __VA_ARGS__)
+#define log_debug(...)	 log_event(LOG_DEBUG, NULL, NULL, __VA_ARGS__)
 
 #endif
