@@ -35,7 +35,6 @@ struct fleet_answer {
 struct fleet_answer *fleet_answer_new(const struct fleet_config *config, struct shards *shards,
 				      struct fleet_limits *limits);
 struct fleet_answer *fleet_answer_free(struct fleet_answer *answer);
-void fleet_answer_freep(struct fleet_answer **answer);
 
 /*
  * These functions fill in answer->reply. They return 0; a negative errno with *error filled if the

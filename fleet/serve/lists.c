@@ -41,11 +41,6 @@ struct fleet_answer *fleet_answer_free(struct fleet_answer *answer)
 	return NULL;
 }
 
-void fleet_answer_freep(struct fleet_answer **answer)
-{
-	*answer = fleet_answer_free(*answer);
-}
-
 static int window_order(const void *x, const void *y)
 {
 	const struct wire_window *a = x, *b = y;
