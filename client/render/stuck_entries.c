@@ -100,9 +100,9 @@ static int compare_candidates(const void *a, const void *b)
 
 /*
  * Compares entries for qsort(): the most urgent comes first, then the one with the oldest wait.
- * Deadlocks are certain, and no time ends them. Long uninterruptible waits are most urgent: kill -9
- * does not end them, and they hold up threads that need the same lock or disk. Locks should be held
- * for a short time. A long sleep is usually intended.
+ * Long uninterruptible waits are most urgent: kill -9 does not end them, and they hold up threads
+ * that need the same lock or disk. Deadlocks are certain, and no time ends them. Other locks should
+ * be held for a short time. A long sleep is usually intended.
  */
 static int compare_entries(const void *a, const void *b)
 {
@@ -126,10 +126,10 @@ static enum urgency row_urgency(const struct wire_row *row)
 		return URGENT_DOUBT;
 	if (row->idle)
 		return URGENT_IDLE;
-	if (row->deadlock == 1)
-		return URGENT_DEADLOCK;
 	if (row_is_uninterruptible(row) && row->max_ns >= URGENT_NS)
 		return URGENT_NOW;
+	if (row->deadlock == 1)
+		return URGENT_DEADLOCK;
 	return row_is_for_lock(row) && row->max_ns >= HELD_NS ? URGENT_HELD : URGENT_OLD;
 }
 

@@ -19,8 +19,8 @@ enum urgency {
 	URGENT_IDLE,	 /* the thread waits for new work; listed only with --idle or a filter */
 	URGENT_OLD,	 /* a wait that is none of the others */
 	URGENT_HELD,	 /* a wait of 1 s or more for a lock that somebody holds */
-	URGENT_NOW,	 /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 	URGENT_DEADLOCK, /* a wait that ends only if one of its threads is killed */
+	URGENT_NOW,	 /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 
 struct stuck_entry {

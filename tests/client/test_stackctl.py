@@ -1149,12 +1149,12 @@ class Client(unittest.TestCase):
         self.assertEqual(table[2:], ["rows       2 of 2; stacks: --stacks"])
         _, out, _ = self.run_it("stuck", "--stacks")
         self.assertIn("file /run/lock, held by holder (pid 7)", out)
-        # A deadlock is certain: it comes before older waits, also in state D.
+        # A deadlock is certain: it comes before older waits for locks, but after those that not even a kill ends.
         dead = row(tid=4245, state="S", reason="flock", open=1, count=0, max_ns=2 * 10**9, deadlock=True)
         hard = row(tid=4246, state="D", reason="disk", open=1, count=0, max_ns=60 * 10**9)
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([lock, hard, dead])}]
         table = self.run_it("stuck")[1].split("function\n")[1].splitlines()
-        self.assertEqual([line.split()[0] for line in table[:3]], ["2.00s", "60.0s", "5.00s"])
+        self.assertEqual([line.split()[0] for line in table[:3]], ["60.0s", "2.00s", "5.00s"])
 
     def test_holders_of_an_earlier_moment(self):
         """What was looked up before the end of the range may be over: each screen says when that was, also
