@@ -47,8 +47,7 @@ static const char *const runtime_waits[] = {
 	"os/signal.signal_recv",
 	/* Erlang's schedulers */
 	"erts_schedule",
-	/* Haskell (GHC): a thread that has nothing to run; QEMU: the thread of its RCU */
-	"workerStart",
+	/* QEMU: the thread of its RCU */
 	"call_rcu_thread",
 	/* Apache: a worker that has to notice when it is to end */
 	"ap_mpm_podx_check",

@@ -295,10 +295,13 @@ static const struct row program_rows[] = {
 	/* SQLite sleeps between its tries to lock the file */
 	{ REASON_PROGRAM_LOCK, ANY,
 	  "sqliteDefaultBusyCallback sqlite3InvokeBusyHandler btreeInvokeBusyHandler" },
-	/* clients of PostgreSQL, of MySQL and MariaDB */
+	/*
+	 * Clients of PostgreSQL. In those of MySQL and MariaDB only functions in which a replica
+	 * also waits for the next event are near enough to the wait.
+	 */
 	{ REASON_REQUEST, ANY,
-	  "PQgetResult PQexec PQexecParams PQexecPrepared PQconnectdb PQconnectdbParams PQsetdbLogin "
-	  "cli_safe_read cli_read_query_result ma_pvio_wait_io_or_timeout" },
+	  "PQgetResult PQexec PQexecParams PQexecPrepared PQconnectdb PQconnectdbParams "
+	  "PQsetdbLogin" },
 	/* names of hosts (DNS), libcurl; sockets with a timeout of CPython and PHP */
 	{ REASON_REQUEST, ANY,
 	  "getaddrinfo gethostbyname gethostbyname_r gethostbyname2_r getnameinfo res_nsend "
