@@ -253,7 +253,7 @@ void drain_on_record(void *context, const void *data, size_t size)
 		handle_stack(drain, data);
 		break;
 	case RECORD_CALL:
-		handle_call(drain, data, head->size <= size ? head->size : 0);
+		handle_call(drain, data, size);
 		break;
 	case RECORD_FORK:
 	case RECORD_EXEC:

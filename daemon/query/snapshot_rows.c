@@ -224,18 +224,19 @@ static bool group_is_urgent(const struct aggregate_group *group)
 }
 
 /* It is not known which part of the sampled time was throttled: it may be all of it, or none. */
+static uint64_t sampled_at_most(const struct aggregate_group *group, uint64_t ns)
+{
+	return group->sampled.runnable_ns < ns ? group->sampled.runnable_ns : ns;
+}
+
 static uint64_t sampled_runnable_of(const struct aggregate_group *group)
 {
-	const uint64_t ns = runnable_of(group);
-
-	return group->sampled.runnable_ns < ns ? group->sampled.runnable_ns : ns;
+	return sampled_at_most(group, runnable_of(group));
 }
 
 static uint64_t sampled_throttled_of(const struct aggregate_group *group)
 {
-	const uint64_t ns = throttled_of(group);
-
-	return group->sampled.runnable_ns < ns ? group->sampled.runnable_ns : ns;
+	return sampled_at_most(group, throttled_of(group));
 }
 
 static uint64_t sampled_blocked_of(const struct aggregate_group *group)
