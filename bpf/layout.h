@@ -40,7 +40,7 @@ struct cpu_counts {
 	__u64 stacks; /* stacks sent through the ring */
 	/* waits recorded without a stack: the BPF program that takes stacks did not run for them */
 	__u64 stacks_late;
-	__u64 pendings;	    /* 1 while an ended wait has no stack yet, else 0 */
+	__u64 pendings;	    /* 1 while an ended wait is not recorded yet, else 0 */
 	__u64 lost_ns;	    /* total time of the waits that were lost */
 	__u64 filtered;	    /* switch-ins, samples, calls or I/O that the filter rejected */
 	__u64 samples;	    /* all samples or calls, recorded or not */

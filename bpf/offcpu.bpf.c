@@ -161,9 +161,10 @@ static __always_inline void pending_flush(struct cpu *cpu)
 	if (!cpu->pending.task)
 		return;
 	cpu->pending.task = 0;
-	cpu->counts.pendings = 0;
 	cpu->counts.stacks_late++;
 	wait_record(cpu, &cpu->pending, STACK_NO_HOOK, STACK_NONE);
+	barrier();
+	cpu->counts.pendings = 0;
 }
 
 static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, __u64 now)
@@ -402,13 +403,6 @@ static __always_inline void wait_record_early(struct cpu *cpu, struct task_struc
 	wait_record(cpu, w, kstack, ustack);
 }
 
-static __always_inline void pending_set(struct cpu *cpu, __u64 key)
-{
-	cpu->pending.task = key;
-	/* A sampled wait is in counts.shorts already. */
-	cpu->counts.pendings = !cpu->pending.sample_below_ns;
-}
-
 /*
  * Handles the switch-in of a thread that is on a CPU already, according to its state: the programs
  * have not seen its switch-out. Some hosts do not run BPF in init's threads. Usually
@@ -469,12 +463,45 @@ __noinline int ran_before_set(struct cpu *cpu)
 	return 0;
 }
 
+/*
+ * Ends the wait of a thread that is switched to. Records it, unless its stacks are to be taken
+ * first: returns true, with the wait in cpu->pending.
+ */
+static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *task, struct thread *t,
+					__u64 now)
+{
+	struct pending_wait *w = &cpu->pending;
+	bool is_new = t->flags & THREAD_IS_NEW;
+
+	if (!wait_end(cpu, t, now))
+		return false;
+	w->ran_before.ns = 0;
+	if (w->end_ns - w->wake_ns >= RAN_BEFORE_MIN_NS)
+		ran_before_set(cpu);
+	if (!wait_is_wanted(task, w)) {
+		cpu->counts.filtered += !w->sample_below_ns;
+		return false;
+	}
+	if (is_new) {
+		/*
+		 * A forked thread starts in ret_from_fork, where no BPF program can take its
+		 * stacks.
+		 */
+		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
+		return false;
+	}
+	if (stack_hook == HOOK_SWITCH_OUT) {
+		wait_record_early(cpu, task, t, w);
+		return false;
+	}
+	return true;
+}
+
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
 {
 	__u64 key = (__u64)task;
 	struct thread *t = thread_of(cpu, task, now);
-	struct pending_wait *w = &cpu->pending;
-	bool is_new;
+	bool is_pending;
 
 	if (!t) {
 		struct thread_start start = {
@@ -490,24 +517,15 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		thread_again(cpu, t, now);
 		return;
 	}
-	is_new = t->flags & THREAD_IS_NEW;
-	if (!wait_end(cpu, t, now))
-		return;
-	w->ran_before.ns = 0;
-	if (w->end_ns - w->wake_ns >= RAN_BEFORE_MIN_NS)
-		ran_before_set(cpu);
-	if (!wait_is_wanted(task, w))
-		cpu->counts.filtered += !w->sample_below_ns;
-	else if (is_new)
-		/*
-		 * A forked thread starts in ret_from_fork, where no BPF program can take its
-		 * stacks.
-		 */
-		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
-	else if (stack_hook == HOOK_SWITCH_OUT)
-		wait_record_early(cpu, task, t, w);
-	else
-		pending_set(cpu, key);
+	/* The daemon must not see the thread on its CPU, but not yet that its wait is pending. */
+	cpu->counts.pendings = 1;
+	barrier();
+	is_pending = wait_finish(cpu, task, t, now);
+	if (is_pending)
+		cpu->pending.task = key;
+	barrier();
+	/* A sampled wait is in counts.shorts already. */
+	cpu->counts.pendings = is_pending && !cpu->pending.sample_below_ns;
 }
 
 /*
@@ -747,10 +765,11 @@ static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct ta
 	__u64 begin_ns = bpf_ktime_get_ns(), walked_ns;
 
 	cpu->pending.task = 0;
-	cpu->counts.pendings = 0;
 	stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &kstack, &ustack);
 	thread_refresh(cpu, task, stacks);
 	wait_record(cpu, &cpu->pending, kstack, ustack);
+	barrier();
+	cpu->counts.pendings = 0;
 	walked_ns = run_walked(run, begin_ns);
 	brake_update(&cpu->brake, begin_ns + walked_ns, walked_ns, cut.brake_share);
 }

@@ -28,6 +28,8 @@ enum {
 	REREADS = 8, /* maximum number of attempts to copy a thread's state while BPF programs
 			change it */
 	CLOCK_READINGS = 5,
+	PENDING_READS = 20, /* maximum number of attempts to find no pending wait on a CPU */
+	PENDING_RETRY_US = 50,
 	STALE_CUTS = 4, /* if the task iterator has not found a thread for more windows than this,
 			   the thread may have ended */
 };
@@ -154,20 +156,60 @@ static int windows_settle(struct drain *drain)
 	return bpf_map_update_elem(probe_outer_fd(drain->probe), &slot, &fd, 0);
 }
 
+/*
+ * Reads the counters of each CPU into drain->cpus. Returns 0 or a negative errno.
+ */
+static int counts_read(struct drain *drain)
+{
+	uint32_t zero = 0;
+
+	if (bpf_map_lookup_elem(probe_cpus_fd(drain->probe), &zero, drain->cpus))
+		return -errno;
+	return 0;
+}
+
+static const struct cpu_counts *counts_of(const struct drain *drain, int cpu)
+{
+	return (const struct cpu_counts *)((const char *)drain->cpus +
+					   (size_t)cpu * drain->cpu_size);
+}
+
+/*
+ * Waits until each wait that had ended before the call has been recorded. A wait is pending from
+ * its end until the program that takes the stacks has recorded it. On nearly all CPUs none is, or
+ * only for some microseconds; if one stays, waits for an RCU grace period, as windows_settle()
+ * does, which takes 20 ms. Returns 0 or a negative errno.
+ */
+static int pendings_settle(struct drain *drain)
+{
+	int cpu = 0, i, r;
+
+	for (i = 0; i < PENDING_READS; i++) {
+		r = counts_read(drain);
+		if (r)
+			return r;
+		while (cpu < drain->n_cpus && !counts_of(drain, cpu)->pendings)
+			cpu++;
+		if (cpu == drain->n_cpus)
+			return 0;
+		usleep(PENDING_RETRY_US);
+	}
+	return windows_settle(drain);
+}
+
 int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 {
 	const uint64_t *from;
 	uint64_t *to = (uint64_t *)sum;
-	uint32_t zero = 0;
 	size_t i;
-	int cpu;
+	int cpu, r;
 
-	if (bpf_map_lookup_elem(probe_cpus_fd(drain->probe), &zero, drain->cpus))
-		return -errno;
+	r = counts_read(drain);
+	if (r)
+		return r;
 	memset(sum, 0, sizeof(*sum));
 	for (cpu = 0; cpu < drain->n_cpus; cpu++) {
-		from = (const uint64_t *)((const char *)drain->cpus +
-					  (size_t)cpu * drain->cpu_size);
+		from = (const uint64_t *)counts_of(drain, cpu);
 		for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
 			to[i] += from[i];
 	}
@@ -358,7 +400,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	struct cpu_counts counts;
 	struct window *window;
 	bool has_all;
-	int r;
+	int r, s;
 
 	memcpy(braked, drain->braked, sizeof(braked));
 	if (!drain_read_counts(drain, &counts))
@@ -380,12 +422,19 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	if (r)
 		log_err(r, "read the window's maps");
 	/*
+	 * A thread that was read while it was on its CPU may just have ended a wait that spans the
+	 * cut. Its record says so, and says which wait that was: see wait_to_open().
+	 */
+	s = drain_has_threads(drain) ? pendings_settle(drain) : 0;
+	if (s)
+		log_err(s, "wait for the records of waits that span the cut");
+	/*
 	 * windows_settle() has waited for all programs that used the old window, so these programs
 	 * have committed their records. But records are read in the order in which they were
 	 * reserved, and a program that uses the new window may have reserved an earlier record that
 	 * it has not committed yet. Wait for that record.
 	 */
-	has_all = drain_ring_catch_up(drain->ring);
+	has_all = drain_ring_catch_up(drain->ring) && !s;
 	window = window_builder_finish(drain->builder);
 	if (!window)
 		return log_err(-ENOMEM, "build a window");
