@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waits for descriptors that are no sockets: pipes, FIFOs, eventfds, and files that are slow. */
+/* Waits for descriptors that are no sockets: pipes, FIFOs and eventfds. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,52 +13,7 @@
 #include "common/base.h"
 #include "daemon/holder/internal.h"
 
-/* MOUNTS_MAX: the maximum number of mounts to look at, because users can make very many. */
-enum { FDINFO_BYTES = 1024, MOUNTS_MAX = 4096, TYPE_BYTES = 64 };
-
-/* The argument of a system call that is the descriptor it reads from or writes to. */
-static const struct {
-	long number;
-	unsigned char reads, writes;
-} calls[] = {
-	{ SYS_read, 0, 0 },	  { SYS_readv, 0, 0 },
-	{ SYS_pread64, 0, 0 },	  { SYS_preadv, 0, 0 },
-	{ SYS_preadv2, 0, 0 },	  { SYS_write, 0, 0 },
-	{ SYS_writev, 0, 0 },	  { SYS_pwrite64, 0, 0 },
-	{ SYS_pwritev, 0, 0 },	  { SYS_pwritev2, 0, 0 },
-	{ SYS_vmsplice, 0, 0 },	  { SYS_recvfrom, 0, 0 },
-	{ SYS_recvmsg, 0, 0 },	  { SYS_recvmmsg, 0, 0 },
-	{ SYS_sendto, 0, 0 },	  { SYS_sendmsg, 0, 0 },
-	{ SYS_sendmmsg, 0, 0 },	  { SYS_connect, 0, 0 },
-	{ SYS_accept, 0, 0 },	  { SYS_accept4, 0, 0 },
-	{ SYS_fsync, 0, 0 },	  { SYS_fdatasync, 0, 0 },
-	{ SYS_syncfs, 0, 0 },	  { SYS_sync_file_range, 0, 0 },
-	{ SYS_ftruncate, 0, 0 },  { SYS_fallocate, 0, 0 },
-	{ SYS_getdents64, 0, 0 }, { SYS_fstat, 0, 0 },
-	{ SYS_close, 0, 0 },	  { SYS_ioctl, 0, 0 },
-	{ SYS_splice, 0, 2 },	  { SYS_tee, 0, 1 },
-	{ SYS_sendfile, 1, 0 },	  { SYS_copy_file_range, 0, 2 },
-	{ SYS_fcntl, 0, 0 },	  { SYS_flock, 0, 0 },
-};
-
-int task_descriptor(const struct task *task, bool writes, char *target, size_t size)
-{
-	char name[64];
-	ssize_t n;
-
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		if (calls[i].number != task->call.number)
-			continue;
-		snprintf(name, sizeof(name), "fd/%" PRIu64,
-			 task->call.args[writes ? calls[i].writes : calls[i].reads]);
-		n = readlinkat(task->dir_fd, name, target, size - 1);
-		if (n < 0)
-			return -errno;
-		target[n] = '\0';
-		return (int)task->call.args[writes ? calls[i].writes : calls[i].reads];
-	}
-	return -ENOENT;
-}
+enum { FDINFO_BYTES = 1024 };
 
 /*
  * Reads the device and inode of a descriptor of a process, as the kernel has them in memory.
@@ -163,75 +117,8 @@ void holder_find_eventfd(struct task *task, struct holder_answer *out)
 	ends_add(task, DESCRIPTOR_EVENTFD, id, NULL, true, out);
 }
 
-/* Reads a path from the memory of the process, which ends within the page where it begins. */
-static char *path_read(const struct task *task, uint64_t address)
-{
-	char text[PATH_MAX];
-	size_t room = 4096 - address % 4096;
-
-	if (room > sizeof(text))
-		room = sizeof(text);
-	if (task_memory_read(task, address, text, room) || !memchr(text, '\0', room) ||
-	    text[0] != '/')
-		return NULL;
-	return strdup(text);
-}
-
-/* The path in the call that opens a file: the file cannot be asked about while it is not open. */
-static char *opened_path(const struct task *task)
-{
-	switch (task->call.number) {
-	case SYS_open:
-		return path_read(task, task->call.args[0]);
-	case SYS_openat:
-	case SYS_openat2:
-		return path_read(task, task->call.args[1]);
-	default:
-		return NULL;
-	}
-}
-
 void holder_find_fifo_open(struct task *task, struct holder_answer *out)
 {
-	out->object = opened_path(task);
+	out->object = task_path(task);
 	out->unknown = "no process has the other end open";
-}
-
-/*
- * Reads the type of the file system in which a descriptor's file is, such as "fuse.sshfs", without
- * asking the file system itself. Returns false if it is not known.
- */
-static bool type_read(const struct task *task, int fd, char type[static TYPE_BYTES])
-{
-	_cleanup_(fclosep) FILE *mounts = NULL;
-	_cleanup_(freep) char *line = NULL;
-	char name[64], text[FDINFO_BYTES];
-	const char *found = NULL;
-	size_t capacity = 0;
-	uint64_t id;
-
-	snprintf(name, sizeof(name), "/proc/%" PRId32 "/mountinfo", task->question->pid);
-	mounts = fopen(name, "re");
-	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	if (!mounts || proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
-	    !descriptor_number(text, "mnt_id:", 10, &id))
-		return false;
-	for (size_t n = 0; !found && n < MOUNTS_MAX && getline(&line, &capacity, mounts) > 0; n++)
-		if (strtoull(line, NULL, 10) == id)
-			found = strstr(line, " - ");
-	return found && sscanf(found, " - %63s", type) == 1;
-}
-
-void holder_find_slow_file(struct task *task, struct holder_answer *out)
-{
-	bool writes = task->question->reason != REASON_FILE_READ;
-	char target[TASK_TARGET_BYTES], type[TYPE_BYTES];
-	int fd = task_descriptor(task, writes, target, sizeof(target));
-
-	if (fd < 0 || target[0] != '/')
-		out->object = opened_path(task);
-	else if (!type_read(task, fd, type))
-		out->object = strdup(target);
-	else if (asprintf(&out->object, "%s (%s)", target, type) < 0)
-		out->object = NULL;
 }

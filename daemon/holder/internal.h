@@ -6,8 +6,9 @@
  * A thread that is looked up, and what the files of this room share. One thread at a time.
  *
  * The source files form layers, listed here from the lowest to the highest; each calls only files
- * of lower layers: proc, inet_table, unix_diag < descriptors < search < task < find_file,
- * find_file_lock, find_mutex, find_process < find_socket < look_up < holder.
+ * of lower layers: proc, inet_table, unix_diag < descriptors < search < task < call <
+ * find_file, find_file_lock, find_mutex, find_process, find_slow_file < find_socket < look_up <
+ * holder.
  */
 
 #include <dirent.h>
@@ -72,6 +73,12 @@ int task_file(const struct task *task, uint64_t fd, char **path_out, uint64_t *i
  * `writes`, writes to. Returns its number, or a negative errno.
  */
 int task_descriptor(const struct task *task, bool writes, char *target, size_t size);
+
+/*
+ * Reads the path that the thread's system call names: the file cannot be asked about while it is
+ * not open. NULL if it names none. The caller frees it.
+ */
+char *task_path(const struct task *task);
 
 /* Returns the descriptors of all processes with a key, *n_out of them. */
 const struct descriptor *task_descriptors(const struct task *task, enum descriptor_kind kind,

@@ -20,6 +20,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/host/loop_device.h"
+#include "daemon/host/mountinfo.h"
 
 /*
  * OWN: number of directories and files whose devices always count as local. MOUNTS_MAX: maximum
@@ -91,14 +92,14 @@ static bool has_option(const char *options, const char *option)
  * system, also on one that the user serves. Loop devices that packages such as snaps mount are not
  * nosuid.
  */
-static bool is_loop_of_user(unsigned int major, unsigned int minor, const char *source,
-			    const char *options)
+static bool is_loop_of_user(const struct mountinfo *mount)
 {
-	if (!has_option(options, "nosuid"))
+	if (!has_option(mount->options, "nosuid"))
 		return false;
 	/* btrfs has device numbers of its own. */
-	return major == LOOP_MAJOR || !strncmp(source, "/dev/loop", strlen("/dev/loop")) ||
-	       (major && loop_device_is_below("/sys", major, minor));
+	return mount->major == LOOP_MAJOR ||
+	       !strncmp(mount->source, "/dev/loop", strlen("/dev/loop")) ||
+	       (mount->major && loop_device_is_below("/sys", mount->major, mount->minor));
 }
 
 static void table_clear(struct mount_table *table)
@@ -116,49 +117,22 @@ static void table_fini(struct mount_table *table)
 	*table = (struct mount_table){ .fd = -1 };
 }
 
-/* Replaces the escapes of mountinfo, such as \040 for a blank, by the bytes for which they stand.
- */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text; text++) {
-		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' &&
-		    text[2] <= '7' && text[3] >= '0' && text[3] <= '7') {
-			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
-				       (text[3] - '0'));
-			text += 3;
-		} else {
-			*to++ = *text;
-		}
-	}
-	*to = '\0';
-}
-
-/*
- * Adds the mount of a line like "36 35 98:0 /root /point options shared:1 - type source options".
- * Ignores lines of another form. Returns 0 or -ENOMEM.
- */
+/* Adds the mount of a line; ignores lines of another form. Returns 0 or -ENOMEM. */
 static int line_add(struct mount_table *table, const char *line)
 {
-	const char *end = strstr(line, " - ");
-	_cleanup_(freep) char *point = NULL, *options = NULL;
-	struct mount mount = { 0 };
-	unsigned int major, minor;
-	char type[64], source[64];
+	_cleanup_(mountinfo_fini) struct mountinfo info;
 
-	if (!end || sscanf(end, " - %63s %63s", type, source) != 2 ||
-	    sscanf(line, "%d %*d %u:%u %*s %ms %ms", &mount.id, &major, &minor, &point, &options) !=
-		    5)
+	if (mountinfo_parse(line, &info))
 		return 0;
 	if (array_reserve(table->v, table->capacity, table->n + 1))
 		return -ENOMEM;
-	unescape(point);
-	mount.dev = makedev(major, minor);
-	mount.is_local = type_is_local(type) && !is_loop_of_user(major, minor, source, options);
-	mount.is_overlay = !strcmp(type, "overlay");
-	mount.point = TAKE(point);
-	table->v[table->n++] = mount;
+	table->v[table->n++] = (struct mount){
+		.id = info.id,
+		.dev = makedev(info.major, info.minor),
+		.is_local = type_is_local(info.type) && !is_loop_of_user(&info),
+		.is_overlay = !strcmp(info.type, "overlay"),
+		.point = TAKE(info.point),
+	};
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 """Shows that `stuck` names what threads wait for and who holds it or is at the other end: a chain of five
 mutexes with what its last holder waits for, a deadlock of three threads, a read-write lock, a file
 lock with the process that /proc/locks says has it, pipes both ways, a FIFO, Unix and TCP sockets as
-ss says, a stopped and a frozen process. The daemon has a network of its own, as its unit gives it,
+ss says, a stopped and a frozen process, a FUSE mount whose server does not answer. The daemon has a network of its own, as its unit gives it,
 and a netlink socket of the host's."""
 
 import fcntl
@@ -241,6 +241,48 @@ def check_frozen(daemon):
         os.rmdir(mount + name)
 
 
+FUSE_SERVER = r"""
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fuse = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+if libc.mount(b"stackd-test", sys.argv[1].encode(), b"fuse.stackd-test", 0, options):
+    sys.exit(os.strerror(ctypes.get_errno()))
+# Answers FUSE_INIT (26) by version 7.31, see struct fuse_init_out, and no request that comes after it.
+unique = struct.unpack_from("IIQ", os.read(fuse, 1 << 17))[2]
+init = struct.pack("IIIIHHII", 7, 31, 1 << 16, 0, 12, 12, 1 << 16, 1).ljust(64, b"\0")
+os.write(fuse, struct.pack("IiQ", 16 + len(init), 0, unique) + init)
+print(fuse, flush=True)
+sys.stdin.read()
+"""
+
+
+def check_fuse(daemon):
+    if not os.path.exists("/dev/fuse"):
+        return
+    point = os.path.join(daemon.dir, "slow mount")
+    os.mkdir(point)
+    server = subprocess.Popen([sys.executable, "-c", FUSE_SERVER, point], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        fd = server.stdout.readline().strip()
+        check(fd, "a FUSE server has mounted")
+        waiter = spawn(["stat", "slow mount/a file"], cwd=daemon.dir)
+        row = row_of(daemon, waiter.pid, "fuse")
+        check(row.get("object") == f"{point}/a file (fuse.stackd-test)", f"the path in a slow call: {row}")
+        with open(f"/proc/{server.pid}/fdinfo/{fd}", encoding="utf-8") as file:
+            is_said = "fuse_connection:" in file.read()
+        if is_said:
+            check([holder["pid"] for holder in row.get("holders", [])] == [server.pid], f"its server: {row}")
+        else:
+            check("does not say" in row.get("holders_unknown", ""), f"an old kernel: {row}")
+    finally:
+        subprocess.run(["umount", "-l", point], check=False)
+        server.stdin.close()
+        server.wait()
+    waiter.wait()
+
+
 class Enclosed(Daemon):
     """A stackd in a network of its own, with the sockets that stackd.socket passes."""
 
@@ -273,5 +315,6 @@ check_pipes(daemon)
 check_sockets(daemon)
 check_stopped(daemon)
 check_frozen(daemon)
+check_fuse(daemon)
 check_nothing_lost(daemon.status(), "status")
 finish()
