@@ -10,6 +10,7 @@
 #include "client/render/lines.h"
 #include "client/render/render.h"
 #include "client/render/stuck_entries.h"
+#include "client/render/stuck_roots.h"
 #include "common/base.h"
 
 enum {
@@ -113,6 +114,7 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 			&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
 			"none is uninterruptible (D) for 5 s or more; waits for locks come first, "
 			"then the oldest");
+	render_stuck_roots(view, &reply->rows);
 }
 
 /*
@@ -172,6 +174,7 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 	size_t used = head_print(view, &head) + 3 + (reply->idle.rows > 0);
 	_cleanup_(freep) char *idle = idle_threads(reply, "idle thread");
 
+	used += render_stuck_roots(view, &reply->rows);
 	if (view->height > 0 && n + used > view->height)
 		n = view->height > used + 1 ? view->height - used : 1;
 	if (reply->rows.n == 0)

@@ -516,7 +516,6 @@ static void test_titles_without_a_process_name(void **state)
 	assert_title(&row, "worker (thread 4251 of db, pid 4242)");
 }
 
-/* A killable wait is in D, but does not count as uninterruptible: kill -9 ends it. */
 /* What a thread waits for, who holds it, and what the holder waits for. */
 static void test_stuck_holders(void **state)
 {
@@ -580,6 +579,80 @@ static void test_stuck_holders(void **state)
 	free(text);
 }
 
+/* A wait of 3 s for a mutex of the process that the thread `holder` has; 0: it is not known. */
+static struct wire_row row_for_mutex(int64_t tid, struct wire_holder *holder)
+{
+	struct wire_row row = row_open();
+
+	row.tid = tid;
+	row.reason = "mutex";
+	row.max_ns = 3 * NS_PER_S;
+	row.idle = false;
+	if (holder->tid)
+		row.holders = (struct wire_holders){ holder, 1 };
+	return row;
+}
+
+/* Who holds others up: at the end of the rows of holders, or of the chain of those that are idle.
+ */
+static void test_stuck_roots(void **state)
+{
+	struct wire_holder to[] = {
+		{ .pid = 4242, .tid = 2, .comm = "two", .for_ns = WIRE_ABSENT },
+		{ .pid = 4242, .tid = 3, .comm = "three", .for_ns = WIRE_ABSENT },
+		{ .pid = 90, .tid = WIRE_ABSENT, .comm = "nine\n", .for_ns = WIRE_ABSENT },
+		{ 0 },
+	};
+	static const struct wire_holder asleep[] = {
+		{ .pid = 4242,
+		  .tid = 3,
+		  .comm = "three",
+		  .reason = "sleep",
+		  .for_ns = 60 * NS_PER_S },
+	};
+	struct wire_row rows[] = { row_for_mutex(1, &to[0]), row_for_mutex(2, &to[1]),
+				   row_for_mutex(5, &to[2]), row_for_mutex(6, &to[3]) };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	const struct view lines = { .has_lines = true };
+	char *text = rendered(render_stuck, (struct view){ 0 }, &reply);
+
+	/* The wait of the thread 6 was not looked up: more may wait. */
+	assert_non_null(strstr(text, "\nroot       three(3) holds up at least 2 threads\n"
+				     "root       nine\\n(90) holds up at least 1 thread\n"));
+	free(text);
+	rows[3].holders_unknown = "the search took too long";
+	rows[1].chain = (struct wire_holders)FRAMES(asleep);
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "\nroot       three(3) holds up 2 threads; waits 60.0s itself "
+				     "(sleep)\n"));
+	free(text);
+
+	/* A holder with a wait that is shown, and is for no lock. */
+	rows[3] = row_open();
+	rows[3].tid = 3;
+	rows[3].reason = "tcp";
+	rows[3].object = "TCP 10.0.0.1:5";
+	rows[3].max_ns = 2 * NS_PER_S;
+	rows[1].chain.n = 0;
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "\nroot       three(3) holds up 2 threads; waits 2.00s itself "
+				     "(tcp TCP 10.0.0.1:5)\n"));
+	free(text);
+
+	/* A ring has no root; nor has a wait that is short, or whose holder is one of several. */
+	rows[1].holders = (struct wire_holders){ &to[0], 1 };
+	rows[2].holders_more = 1;
+	text = rendered(render_stuck, lines, &reply);
+	assert_null(strstr(text, "root "));
+	free(text);
+	rows[2].holders_more = WIRE_ABSENT;
+	rows[2].max_ns = NS_PER_S - 1;
+	text = rendered(render_stuck, lines, &reply);
+	assert_null(strstr(text, "root "));
+	free(text);
+}
+
+/* A killable wait is in D, but does not count as uninterruptible: kill -9 ends it. */
 static void test_stuck_killable(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -1166,6 +1239,7 @@ int main(void)
 		cmocka_unit_test(test_check_names_what_is_on),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_serving),
+		cmocka_unit_test(test_stuck_roots),
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),

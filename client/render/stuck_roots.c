@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/stuck_roots.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/head.h"
+#include "client/render/table.h"
+#include "common/base.h"
+#include "common/wait_reason.h"
+
+/* A shorter wait for a lock, in ns, is usual. STEPS: as many holders are followed. */
+#define LONG_NS NS_PER_S
+
+enum { STEPS = 64 };
+
+/* A thread that others wait for, and the wait in which it is itself. */
+struct root {
+	int64_t pid;
+	int64_t tid; /* WIRE_ABSENT: one of the threads of the process, not known which */
+	const char *comm;
+	const char *reason; /* of its wait; NULL: it is in none that is known */
+	const char *object; /* NULL: not known */
+	int64_t for_ns;
+	int64_t threads; /* how many wait behind it */
+	int64_t oldest_ns;
+};
+
+static bool is_long_lock(const struct wire_row *row)
+{
+	return !row->idle && row->own != 1 && row->deadlock != 1 && row->max_ns >= LONG_NS &&
+	       (wait_reason_is_lock(wait_reason_find(row->reason)) ||
+		wait_reason_find(row->reason) == REASON_FUSE);
+}
+
+/* Returns the one thread or process that holds what a row waits for; NULL if it is not known. */
+static const struct wire_holder *only_holder(const struct wire_row *row)
+{
+	return row->holders.n == 1 && row->holders_more <= 0 ? &row->holders.v[0] : NULL;
+}
+
+static bool is_same(const struct wire_holder *x, const struct wire_holder *y)
+{
+	return x->pid == y->pid && x->tid == y->tid;
+}
+
+static const struct wire_row *row_of(const struct wire_rows *rows, const struct wire_holder *thread)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (thread->tid != WIRE_ABSENT && rows->v[i].tid == thread->tid &&
+		    rows->v[i].process.pid == thread->pid)
+			return &rows->v[i];
+	return NULL;
+}
+
+/* Returns the last step of a row's chain if the thread is one of its steps, else NULL. */
+static const struct wire_holder *chain_end(const struct wire_row *row,
+					   const struct wire_holder *thread)
+{
+	for (size_t i = 0; i < row->chain.n; i++)
+		if (is_same(&row->chain.v[i], thread))
+			return &row->chain.v[row->chain.n - 1];
+	return NULL;
+}
+
+/*
+ * Sets *out to the thread at the end of the holders of a row. The chain of the row has those that
+ * wait, idle or not, up to some length; the rows of holders go on. Returns false if the first
+ * holder is not known, or the holders are a ring.
+ */
+static bool root_find(const struct wire_rows *rows, const struct wire_row *row, struct root *out)
+{
+	const struct wire_holder *holder = only_holder(row), *step = NULL;
+	const struct wire_row *at = row;
+	size_t i;
+
+	if (!holder)
+		return false;
+	for (i = 0; i < STEPS && holder; i++) {
+		step = chain_end(at, holder);
+		*out = (struct root){ .pid = holder->pid,
+				      .tid = holder->tid,
+				      .comm = holder->comm };
+		if (step)
+			*out = (struct root){ .pid = step->pid,
+					      .tid = step->tid,
+					      .comm = step->comm,
+					      .reason = step->reason,
+					      .object = step->object,
+					      .for_ns = step->for_ns };
+		at = row_of(rows, step ? step : holder);
+		if (at && at->deadlock == 1)
+			return false;
+		if (at && !out->reason) {
+			out->reason = at->reason;
+			out->object = at->object;
+			out->for_ns = at->max_ns;
+		}
+		holder = at ? only_holder(at) : NULL;
+	}
+	return i < STEPS;
+}
+
+static int compare_roots(const void *a, const void *b)
+{
+	const struct root *x = a, *y = b;
+
+	if (x->threads != y->threads)
+		return x->threads < y->threads ? 1 : -1;
+	return (x->oldest_ns < y->oldest_ns) - (x->oldest_ns > y->oldest_ns);
+}
+
+/* Adds the waits of a row to those behind its root. */
+static void root_add(struct root *roots, size_t *n, const struct root *root,
+		     const struct wire_row *row)
+{
+	size_t i;
+
+	for (i = 0; i < *n; i++)
+		if (roots[i].pid == root->pid && roots[i].tid == root->tid)
+			break;
+	if (i == *n)
+		roots[(*n)++] = *root;
+	roots[i].threads += row->open > 1 ? row->open : 1;
+	if (row->max_ns > roots[i].oldest_ns)
+		roots[i].oldest_ns = row->max_ns;
+}
+
+/* Prints a line such as "psql(88) holds up 4 threads; waits 7min itself (unix /run/pg.sock)". */
+static void root_print(const struct view *view, const struct root *root, bool is_least)
+{
+	_cleanup_(freep) char *comm = name_escape(root->comm), *age = NULL, *object = NULL;
+	_cleanup_(freep) char *itself = NULL;
+
+	age = table_time("", root->for_ns, "");
+	object = name_escape(root->object ? root->object : "");
+	itself = root->reason ? must_printf("; waits %s itself (%s%s%s)", age, root->reason,
+					    object[0] ? " " : "", object)
+			      : must(strdup(""));
+	head_line(&view->page, STYLE_BOLD, "root", "%s(%" PRId64 ") holds up %s%s thread%s%s", comm,
+		  root->tid > 0 ? root->tid : root->pid, is_least ? "at least " : "",
+		  count_text(root->threads), root->threads == 1 ? "" : "s", itself);
+}
+
+size_t render_stuck_roots(const struct view *view, const struct wire_rows *rows)
+{
+	struct root *roots = must(calloc(rows->n + 1, sizeof(*roots))), root;
+	bool is_least = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct wire_row *row = &rows->v[i];
+
+		if (!is_long_lock(row))
+			continue;
+		if (root_find(rows, row, &root))
+			root_add(roots, &n, &root, row);
+		else if (row->holders.n == 0 && !row->holders_unknown && !row->object)
+			/* Only some waits are looked up. */
+			is_least = true;
+	}
+	qsort(roots, n, sizeof(*roots), compare_roots);
+	n = n < STUCK_ROOTS ? n : STUCK_ROOTS;
+	for (size_t i = 0; i < n; i++)
+		root_print(view, &roots[i], is_least);
+	free(roots);
+	return n;
+}
