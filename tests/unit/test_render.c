@@ -639,6 +639,16 @@ static void test_stuck_roots(void **state)
 				     "(tcp TCP 10.0.0.1:5)\n"));
 	free(text);
 
+	/* A deadlock has none, nor has who waits behind it, also where its other threads are not
+	 * shown. */
+	rows[1].deadlock = 1;
+	rows[2].holders.n = 0;
+	text = rendered(render_stuck, lines, &reply);
+	assert_null(strstr(text, "root "));
+	free(text);
+	rows[1].deadlock = 0;
+	rows[2].holders.n = 1;
+
 	/* A ring has no root; nor has a wait that is short, or whose holder is one of several. */
 	rows[1].holders = (struct wire_holders){ &to[0], 1 };
 	rows[2].holders_more = 1;
@@ -649,6 +659,35 @@ static void test_stuck_roots(void **state)
 	rows[2].max_ns = NS_PER_S - 1;
 	text = rendered(render_stuck, lines, &reply);
 	assert_null(strstr(text, "root "));
+	free(text);
+}
+
+/* Three lines at most, the one with the most threads first; idle waits are for nobody in the way.
+ */
+static void test_stuck_roots_are_few(void **state)
+{
+	struct wire_holder to[] = {
+		{ .pid = 1, .tid = 1, .comm = "a", .for_ns = WIRE_ABSENT },
+		{ .pid = 2, .tid = 2, .comm = "b", .for_ns = WIRE_ABSENT },
+		{ .pid = 3, .tid = 3, .comm = "c", .for_ns = WIRE_ABSENT },
+		{ .pid = 4, .tid = 4, .comm = "d", .for_ns = WIRE_ABSENT },
+	};
+	struct wire_row rows[] = { row_for_mutex(11, &to[0]), row_for_mutex(12, &to[1]),
+				   row_for_mutex(13, &to[2]), row_for_mutex(14, &to[3]),
+				   row_for_mutex(15, &to[3]), row_for_mutex(16, &to[0]),
+				   row_for_mutex(17, &to[0]) };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	char *text;
+
+	rows[5].idle = true;
+	rows[6].own = 1;
+	rows[1].max_ns *= 2;
+	rows[2].max_ns *= 3;
+	rows[2].reason = "fuse";
+	text = rendered(render_stuck, (struct view){ .has_lines = true }, &reply);
+	assert_non_null(strstr(text, "\nroot       d(4) holds up 2 threads\n"
+				     "root       c(3) holds up 1 thread\n"
+				     "root       b(2) holds up 1 thread\nwaiting"));
 	free(text);
 }
 
@@ -1240,6 +1279,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_serving),
 		cmocka_unit_test(test_stuck_roots),
+		cmocka_unit_test(test_stuck_roots_are_few),
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),
