@@ -257,16 +257,23 @@ sys.stdin.read()
 """
 
 
-def check_fuse(daemon):
-    if not os.path.exists("/dev/fuse"):
-        return
-    point = os.path.join(daemon.dir, "slow mount")
+def fuse_server(daemon, name):
+    """Mounts a file system that answers nothing. Returns its server, the descriptor and the mount point."""
+    point = os.path.join(daemon.dir, name)
     os.mkdir(point)
     server = subprocess.Popen([sys.executable, "-c", FUSE_SERVER, point], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
+    fd = server.stdout.readline().strip()
+    check(fd, "a FUSE server has mounted")
+    return server, fd, point
+
+
+def check_fuse(daemon):
+    if not os.path.exists("/dev/fuse"):
+        return
+    servers = [fuse_server(daemon, name) for name in ("other mount", "slow mount")]
+    server, fd, point = servers[1]
     try:
-        fd = server.stdout.readline().strip()
-        check(fd, "a FUSE server has mounted")
         waiter = spawn(["stat", "slow mount/a file"], cwd=daemon.dir)
         row = row_of(daemon, waiter.pid, "fuse")
         check(row.get("object") == f"{point}/a file (fuse.stackd-test)", f"the path in a slow call: {row}")
@@ -277,9 +284,10 @@ def check_fuse(daemon):
         else:
             check("does not say" in row.get("holders_unknown", ""), f"an old kernel: {row}")
     finally:
-        subprocess.run(["umount", "-l", point], check=False)
-        server.stdin.close()
-        server.wait()
+        for server, _, point in servers:
+            subprocess.run(["umount", "-l", point], check=False)
+            server.stdin.close()
+            server.wait()
     waiter.wait()
 
 
