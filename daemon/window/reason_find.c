@@ -302,12 +302,14 @@ static const struct row program_rows[] = {
 	{ REASON_REQUEST, ANY,
 	  "PQgetResult PQexec PQexecParams PQexecPrepared PQconnectdb PQconnectdbParams "
 	  "PQsetdbLogin" },
-	/* names of hosts (DNS), libcurl; sockets with a timeout of CPython and PHP */
+	/* names of hosts (DNS), libcurl; sockets with a timeout of CPython and PHP; reads of Ruby
+	 */
 	{ REASON_REQUEST, ANY,
 	  "getaddrinfo gethostbyname gethostbyname_r gethostbyname2_r getnameinfo res_nsend "
 	  "__res_nsend curl_easy_perform "
 	  "sock_recv sock_recv_into sock_recvfrom sock_connect sock_connect_ex internal_connect "
-	  "PySSL_select php_network_connect_socket php_sock_stream_wait_for_data" },
+	  "PySSL_select php_network_connect_socket php_sock_stream_wait_for_data "
+	  "rb_thread_io_blocking_region" },
 	/* D-Bus, Varlink and X11 */
 	{ REASON_REQUEST, ANY,
 	  "sd_bus_call sd_varlink_call g_dbus_connection_send_message_with_reply_sync "

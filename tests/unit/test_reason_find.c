@@ -186,6 +186,8 @@ static void test_programs(void **state)
 		{ "do_sys_poll", "poll pqSocketPoll libpq.so+fn_1 libpq.so+fn_2 PQgetResult PQexec",
 		  REASON_REQUEST },
 		{ "do_sys_poll", "poll sock_call_impl sock_recv cfunction_call", REASON_REQUEST },
+		{ "do_sys_poll", "poll fn_1 fn_2 rb_thread_io_blocking_region fn_3",
+		  REASON_REQUEST },
 		{ "do_sys_poll", "poll sock_call_impl sock_accept cfunction_call", REASON_POLL },
 		/* A function of this name that waits for something else. */
 		{ "anon_pipe_read", "read lock_wait main", REASON_PIPE_READ },
