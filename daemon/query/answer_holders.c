@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/holder/holder.h"
 #include "daemon/window/reason_find.h"
 
@@ -13,12 +14,19 @@ static enum wait_reason reason_of(const struct aggregate_group *group)
 				 : reason_find(group->state, group->kernel, group->user);
 }
 
+/*
+ * FOLLOWED: the maximum number of waits that are looked up only because their threads hold what
+ * others wait for.
+ */
+enum { FOLLOWED = 16, SEARCHED = HOLDER_LOOKUPS + FOLLOWED };
+
 /* The waits that are looked up, their groups, and what was found. */
 struct search {
-	struct holder_question questions[HOLDER_LOOKUPS];
-	struct holder_answer answers[HOLDER_LOOKUPS];
-	struct aggregate_group *groups[HOLDER_LOOKUPS];
+	struct holder_question questions[SEARCHED];
+	struct holder_answer answers[SEARCHED];
+	struct aggregate_group *groups[SEARCHED];
 	size_t n;
+	size_t n_done; /* number of those that were looked up, be it in vain */
 };
 
 /*
@@ -68,6 +76,17 @@ static enum turn turn_of(const struct aggregate_group *group)
 	return wait_reason_is_lock(reason_of(group)) ? TURN_LOCKS : TURN_OTHERS;
 }
 
+static void search_put(struct search *search, struct aggregate_group *group)
+{
+	search->groups[search->n] = group;
+	search->questions[search->n++] = (struct holder_question){
+		.pid = group->max_pid,
+		.tid = group->tid,
+		.start_boot_ns = group->thread_start_ns,
+		.reason = reason_of(group),
+	};
+}
+
 /*
  * Adds the waits that have holders and whose turn it is, as far as there is room. Returns how many
  * there was no room for.
@@ -80,17 +99,10 @@ static size_t search_add(struct search *search, struct aggregate_group **groups,
 	for (size_t i = 0; i < n; i++) {
 		if (turn_of(groups[i]) != turn || !has_holders(groups[i]))
 			continue;
-		if (search->n == HOLDER_LOOKUPS) {
+		if (search->n == HOLDER_LOOKUPS)
 			left_out++;
-			continue;
-		}
-		search->groups[search->n] = groups[i];
-		search->questions[search->n++] = (struct holder_question){
-			.pid = groups[i]->max_pid,
-			.tid = groups[i]->tid,
-			.start_boot_ns = groups[i]->thread_start_ns,
-			.reason = reason_of(groups[i]),
-		};
+		else
+			search_put(search, groups[i]);
 	}
 	return left_out;
 }
@@ -115,13 +127,84 @@ static int found_copy(struct arena *arena, const struct holder_answer *from,
 	return 0;
 }
 
+/* Looks up the waits that were added since the last time. Returns 0 or a negative errno. */
+static int search_run(struct search *search, struct arena *arena, size_t *left_out)
+{
+	const size_t from = search->n_done;
+	int r = 0;
+
+	search->n_done = search->n;
+	if (search->n > from)
+		r = holder_find(search->questions + from, search->n - from, HOLDER_FOR_ANSWER,
+				search->answers + from);
+	/* The answer is right without holders. */
+	if (r) {
+		*left_out += search->n - from;
+		return r;
+	}
+	for (size_t i = from; i < search->n && !r; i++) {
+		if (search->answers[i].is_known)
+			r = found_copy(arena, &search->answers[i], search->groups[i]);
+		else
+			(*left_out)++;
+	}
+	return r;
+}
+
 /* Returns the group of a thread's wait; NULL if the thread does not wait. */
-static const struct aggregate_group *wait_of(struct aggregate_group **groups, size_t n, int32_t tid)
+static struct aggregate_group *wait_of(struct aggregate_group **groups, size_t n, int32_t tid)
 {
 	for (size_t i = 0; i < n && tid; i++)
 		if (groups[i]->tid == tid && is_one_wait(groups[i]))
 			return groups[i];
 	return NULL;
+}
+
+static bool is_searched(const struct search *search, const struct aggregate_group *group)
+{
+	for (size_t i = 0; i < search->n; i++)
+		if (search->groups[i] == group)
+			return true;
+	return false;
+}
+
+/*
+ * Adds the waits of the holders that were found last: they may be none of the answer's rows, as one
+ * that waits for its child is idle. Each is looked up once, so this ends.
+ */
+static void search_follow(struct search *search, size_t from, struct aggregate_group **groups,
+			  size_t n_all)
+{
+	const size_t end = search->n_done;
+
+	for (size_t i = from; i < end && search->n < SEARCHED; i++) {
+		const struct group_holders *held = search->groups[i]->holders;
+		struct aggregate_group *next =
+			held && held->n == 1 && !held->more
+				? wait_of(groups, n_all, held->holders[0].tid)
+				: NULL;
+
+		if (next && !next->holders && has_holders(next) && !is_searched(search, next))
+			search_put(search, next);
+	}
+}
+
+/* Looks up the waits of holders, of their holders, and so on, while there is room and time. */
+static int holders_follow(struct search *search, struct arena *arena,
+			  struct aggregate_group **groups, size_t n_all)
+{
+	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + HOLDER_DEADLINE_NS;
+	size_t from = 0, unfound = 0;
+	int r = 0;
+
+	do {
+		const size_t done = search->n_done;
+
+		search_follow(search, from, groups, n_all);
+		from = done;
+		r = search_run(search, arena, &unfound);
+	} while (!r && search->n_done > from && clock_ns(CLOCK_MONOTONIC) < until_ns);
+	return r;
 }
 
 /* A thread's wait, as a part of a chain. Times are in ns since the epoch. */
@@ -199,9 +282,9 @@ static void chain_make(const struct waits *waits, const struct link *first,
 {
 	int64_t newest_ns = first->since_ns, looked_ns = first->looked_ns;
 	struct link at = *first, next;
-	int32_t seen[HOLDER_LOOKUPS];
+	int32_t seen[SEARCHED];
 
-	for (size_t i = 0; i < HOLDER_LOOKUPS && link_next(waits, &at, &next); i++) {
+	for (size_t i = 0; i < SEARCHED && link_next(waits, &at, &next); i++) {
 		if (next.step.tid == first->step.tid) {
 			/* One that holds the other end itself may have a signal handler or a
 			 * timeout. */
@@ -250,25 +333,14 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
 		return r;
 	for (enum turn turn = 0; turn < TURNS; turn++)
 		*left_out += search_add(search, groups, n, turn);
-	r = search->n
-		    ? holder_find(search->questions, search->n, HOLDER_FOR_ANSWER, search->answers)
-		    : 0;
-	/* The answer is right without holders. */
-	if (r) {
-		*left_out += search->n;
-		return r == -ENOMEM ? r : 0;
-	}
-	for (size_t i = 0; i < search->n && !r; i++) {
-		if (search->answers[i].is_known)
-			r = found_copy(answer->arena, &search->answers[i], search->groups[i]);
-		else
-			(*left_out)++;
-	}
-	for (size_t i = 0; i < search->n && !r; i++)
+	r = search_run(search, answer->arena, left_out);
+	if (!r)
+		r = holders_follow(search, answer->arena, groups, n_all);
+	for (size_t i = 0; i < search->n && r != -ENOMEM; i++)
 		if (search->groups[i]->holders)
 			group_chain(waits, search->groups[i]);
 	holder_answers_fini(search->answers, search->n);
-	return r;
+	return r == -ENOMEM ? r : 0;
 }
 
 /* Sets the holders of a group from a recorded wait, whose texts the aggregate owns. */

@@ -44,7 +44,8 @@ struct group_holders {
 
 /*
  * Looks up the holders of the first n of the answer's groups, but of at most HOLDER_LOOKUPS, and
- * only of those that wait for something that has holders. Sets *left_out to the number of those
+ * only of those that wait for something that has holders; then the holders of these, of which some
+ * may be among the other groups. Sets *left_out to the number of those
  * that were not looked up. All n_all groups are open waits. Returns 0 or -ENOMEM.
  */
 int answer_holders_find(struct answer *answer, struct aggregate_group **groups, size_t n,

@@ -33,6 +33,12 @@ def row_of(daemon, pid, reason):
     return row
 
 
+def only_child(pid):
+    """Returns the only child of a process with one thread, 0 as long as it has none."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as children:
+        return int(children.read() or 0)
+
+
 def check_text(daemon, pid, counts, text, unwrap=str):
     """Checks how often each phrase is at least in the text of stuck, of which unwrap() may join the lines
     that a long path wraps. It may take several questions: on a busy host, a look-up may not end in
@@ -108,6 +114,44 @@ def check_file_lock(daemon):
         check_text(daemon, waiter.pid, {f"(pid {os.getpid()})": 1, "lock\\nfile,": 1},
                    "the text, escaped", unwrap=lambda out: " ".join(out.split()))
     check(waiter.wait(HANG_SECONDS) == 0, "the program got the lock")
+
+
+def check_child_deadlock(daemon):
+    """Two programs that each hold a lock and wait for a child, which waits for the other's lock."""
+    paths = [os.path.join(daemon.dir, name) for name in ("one", "two")]
+    # Each takes its own lock first: the children go on when both say that they have it.
+    code = 'echo; read line; flock "$0" true; true'
+    holders = [spawn(["flock", own, "sh", "-c", code, other], stdin=subprocess.PIPE,
+                     stdout=subprocess.PIPE, start_new_session=True)
+               for own, other in (paths, reversed(paths))]
+    try:
+        for holder in holders:
+            check(holder.stdout.readline() == b"\n", "the program has its lock")
+        for holder in holders:
+            holder.stdin.close()
+        check_both_wait(daemon, [holder.pid for holder in holders])
+    finally:
+        for holder in holders:
+            os.killpg(holder.pid, signal.SIGKILL)
+
+
+def check_both_wait(daemon, holders):
+    shells = [only_child(holder) for holder in holders]
+    waiters = [wait_until(lambda shell=shell: only_child(shell), "the shell's child") for shell in shells]
+    pids = ",".join(map(str, [*holders, *shells, *waiters]))
+
+    def rows_found():
+        daemon.cut()
+        rows = {row["tid"]: row for row in daemon.ctl_json("stuck", "-p", pids, "--no-idle")["rows"]}
+        return all("deadlock" in rows.get(waiter, {}) for waiter in waiters) and rows
+
+    rows = wait_until(rows_found, "a deadlock through two children")
+    for i, waiter in enumerate(waiters):
+        other = 1 - i
+        check([step["pid"] for step in rows[waiter]["chain"]] == [
+            holders[other], shells[other], waiters[other], holders[i], shells[i]],
+            f"the chain goes through both children: {rows[waiter]['chain']}")
+    check(sorted(rows) == sorted(waiters), f"the waits for children are idle: {sorted(rows)}")
 
 
 def check_rwlock(daemon):
@@ -319,6 +363,7 @@ check_chain(daemon)
 check_ring(daemon)
 check_rwlock(daemon)
 check_file_lock(daemon)
+check_child_deadlock(daemon)
 check_pipes(daemon)
 check_sockets(daemon)
 check_stopped(daemon)
