@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/base.h"
 #include "daemon/holder/internal.h"
@@ -32,34 +33,69 @@ static bool text_has_lock(const char *text, const struct file_lock *held)
 }
 
 /*
- * True if a descriptor of the process has the lock. `text` is a buffer of FDINFO_BYTES. Takes the
- * descriptors from *fds_left. Ends early at the deadline.
+ * Returns a descriptor of the process that has the lock, -1 if none has. `text` is a buffer of
+ * FDINFO_BYTES. Takes the descriptors from *fds_left. Ends early at the deadline.
  */
-static bool process_has_lock(const struct task *task, int32_t pid, const struct file_lock *held,
+static int locked_descriptor(const struct task *task, int32_t pid, const struct file_lock *held,
 			     char *text, size_t *fds_left)
 {
 	char path[64];
 	struct dirent *entry;
-	bool has = false;
+	int found = -1;
 	DIR *directory;
 
 	snprintf(path, sizeof(path), "/proc/%" PRId32 "/fdinfo", pid);
 	directory = proc_directory_open(path);
-	while (directory && !has && *fds_left && !task_is_late(task) &&
+	while (directory && found < 0 && *fds_left && !task_is_late(task) &&
 	       (entry = proc_number_next(directory))) {
 		(*fds_left)--;
-		has = !proc_text_read(dirfd(directory), entry->d_name, text, FDINFO_BYTES) &&
-		      text_has_lock(text, held);
+		if (!proc_text_read(dirfd(directory), entry->d_name, text, FDINFO_BYTES) &&
+		    text_has_lock(text, held))
+			found = (int)strtol(entry->d_name, NULL, 10);
 	}
 	if (directory)
 		closedir(directory);
-	return has;
+	return found;
+}
+
+/*
+ * Adds the other processes that have the open file with the lock, which is descriptor `fd` of
+ * held->pid: mostly its children. The lock is held until one of them lets go or all have closed it.
+ */
+static void sharers_add(const struct task *task, const struct file_lock *held, int fd, char *text,
+			struct holder_answer *out)
+{
+	char name[64], target[TASK_TARGET_BYTES];
+	const struct descriptor *others;
+	enum descriptor_kind kind;
+	uint64_t key;
+	ssize_t length;
+	size_t n;
+
+	snprintf(name, sizeof(name), "/proc/%" PRId32 "/fd/%d", held->pid, fd);
+	length = readlink(name, target, sizeof(target) - 1);
+	target[length < 0 ? 0 : length] = '\0';
+	if (!descriptor_parse(target, &kind, &key)) {
+		out->unknown = holder_went_on;
+		return;
+	}
+	others = task_descriptors(task, kind, key, &n);
+	for (size_t i = 0; i < n && !task_is_late(task); i++) {
+		snprintf(name, sizeof(name), "/proc/%" PRId32 "/fdinfo/%" PRId32, others[i].pid,
+			 others[i].fd);
+		if (others[i].pid != held->pid &&
+		    !proc_text_read(AT_FDCWD, name, text, FDINFO_BYTES) &&
+		    text_has_lock(text, held))
+			holder_add_process(out, others[i].pid);
+	}
+	if (task_is_late(task) || !task->search->descriptors.is_whole)
+		out->unknown = holder_took_too_long;
 }
 
 /*
  * Adds the processes that have the lock. /proc/locks names the one that asked for it, which may
  * have ended, or have handed the file on; of a lock that belongs to an open file it names none.
- * Then all processes are searched.
+ * Then all processes are searched. A lock of a process (POSIX) is that process's only.
  */
 static void lock_holders_add(const struct task *task, const struct file_lock *held,
 			     struct holder_answer *out)
@@ -68,20 +104,24 @@ static void lock_holders_add(const struct task *task, const struct file_lock *he
 	size_t fds_left = FDS_MAX;
 	struct dirent *entry;
 	DIR *directory;
+	int fd;
 
 	if (!text || task_is_late(task)) {
 		out->unknown = holder_took_too_long;
 		return;
 	}
-	if (held->pid > 0 && process_has_lock(task, held->pid, held, text, &fds_left)) {
+	fd = held->pid > 0 ? locked_descriptor(task, held->pid, held, text, &fds_left) : -1;
+	if (fd >= 0) {
 		holder_add(out, held->pid, 0);
+		if (held->is_flock)
+			sharers_add(task, held, fd, text, out);
 		return;
 	}
 	directory = proc_directory_open("/proc");
 	while (directory && (entry = proc_number_next(directory))) {
 		int32_t pid = (int32_t)strtol(entry->d_name, NULL, 10);
 
-		if (process_has_lock(task, pid, held, text, &fds_left))
+		if (locked_descriptor(task, pid, held, text, &fds_left) >= 0)
 			holder_add(out, pid, 0);
 		else if (!fds_left || task_is_late(task))
 			out->unknown = holder_took_too_long;

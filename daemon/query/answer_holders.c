@@ -168,24 +168,33 @@ static bool is_searched(const struct search *search, const struct aggregate_grou
 	return false;
 }
 
+/* Adds the wait of a thread that holds what others wait for, unless it is there. */
+static void holder_put(struct search *search, struct aggregate_group *wait)
+{
+	if (wait && !wait->holders && has_holders(wait) && search->n < SEARCHED &&
+	    !is_searched(search, wait))
+		search_put(search, wait);
+}
+
 /*
  * Adds the waits of the holders that were found last: they may be none of the answer's rows, as one
- * that waits for its child is idle. Each is looked up once, so this ends.
+ * that waits for its child is idle. Of several holders, only those that wait for a child matter,
+ * see blamed(). Each is looked up once, so this ends.
  */
 static void search_follow(struct search *search, size_t from, struct aggregate_group **groups,
 			  size_t n_all)
 {
 	const size_t end = search->n_done;
 
-	for (size_t i = from; i < end && search->n < SEARCHED; i++) {
+	for (size_t i = from; i < end; i++) {
 		const struct group_holders *held = search->groups[i]->holders;
-		struct aggregate_group *next =
-			held && held->n == 1 && !held->more
-				? wait_of(groups, n_all, held->holders[0].tid)
-				: NULL;
 
-		if (next && !next->holders && has_holders(next) && !is_searched(search, next))
-			search_put(search, next);
+		for (size_t k = 0; held && !held->more && !held->unknown && k < held->n; k++) {
+			struct aggregate_group *wait = wait_of(groups, n_all, held->holders[k].tid);
+
+			if (wait && (held->n == 1 || reason_of(wait) == REASON_CHILD))
+				holder_put(search, wait);
+		}
 	}
 }
 
@@ -211,7 +220,10 @@ static int holders_follow(struct search *search, struct arena *arena,
 struct link {
 	struct holder_step step;
 	int64_t since_ns;
-	int32_t holder;	   /* the only thread that holds what it is for; 0: none is known */
+	/* the threads that hold what it is for, each 0 if it is not known; none if there may be
+	 * others */
+	int32_t holders[HOLDER_SHOWN];
+	size_t n_holders;
 	int64_t looked_ns; /* when the holder was looked up; INT64_MAX: for this answer */
 };
 
@@ -227,8 +239,7 @@ struct waits {
 static struct link group_link(const struct waits *waits, const struct aggregate_group *group)
 {
 	const struct group_holders *held = group->holders;
-
-	return (struct link){
+	struct link link = {
 		.step = { .pid = group->max_pid,
 			  .tid = group->tid,
 			  .comm = group->max_comm,
@@ -236,14 +247,17 @@ static struct link group_link(const struct waits *waits, const struct aggregate_
 			  .object = held ? held->object : NULL,
 			  .ns = group->max_ns },
 		.since_ns = aggregate_longest_since(waits->aggregate, group),
-		.holder = held && held->n == 1 && !held->more ? held->holders[0].tid : 0,
 		.looked_ns = held && held->looked_ns ? held->looked_ns : INT64_MAX,
 	};
+
+	for (size_t i = 0; held && !held->more && !held->unknown && i < held->n; i++)
+		link.holders[link.n_holders++] = held->holders[i].tid;
+	return link;
 }
 
 static struct link recorded_link(const struct waits *waits, const struct held_wait *wait)
 {
-	return (struct link){
+	struct link link = {
 		.step = { .pid = wait->pid,
 			  .tid = wait->tid,
 			  .comm = wait->comm,
@@ -251,25 +265,69 @@ static struct link recorded_link(const struct waits *waits, const struct held_wa
 			  .object = wait->object,
 			  .ns = (uint64_t)(waits->at_ns - wait->since_ns) },
 		.since_ns = wait->since_ns,
-		.holder = wait->n_by == 1 && !wait->more ? wait->by[0].tid : 0,
 		.looked_ns = wait->looked_ns,
 	};
+
+	for (size_t i = 0; !wait->more && !wait->unknown && i < wait->n_by; i++)
+		link.holders[link.n_holders++] = wait->by[i].tid;
+	return link;
+}
+
+/* Sets *out to the wait of a thread. Returns false if it is not known to wait. */
+static bool link_of(const struct waits *waits, int32_t tid, struct link *out)
+{
+	const struct aggregate_group *group = wait_of(waits->groups, waits->n_groups, tid);
+	const struct held_wait *wait = NULL;
+
+	/* A filter leaves the groups of other processes out, but not what was recorded. */
+	if (tid && !(group && group->holders))
+		wait = window_held_at(aggregate_held(waits->aggregate), tid, waits->at_ns);
+	if (!group && !wait)
+		return false;
+	*out = wait ? recorded_link(waits, wait) : group_link(waits, group);
+	return true;
+}
+
+/* True if one of the holders waits for a child that is another one of them. */
+static bool waits_for_holder(const struct waits *waits, const struct link *link, int32_t holder)
+{
+	struct link own;
+
+	if (!link_of(waits, holder, &own) || own.step.reason != REASON_CHILD ||
+	    own.n_holders != 1 || !own.holders[0] || link->looked_ns < own.since_ns)
+		return false;
+	for (size_t i = 0; i < link->n_holders; i++)
+		if (link->holders[i] == own.holders[0])
+			return true;
+	return false;
+}
+
+/*
+ * Returns the only thread that can end a wait, 0 if that is not known. Of several holders, such as
+ * a shell and the programs that it runs with its locked file, those that wait for a child among
+ * them cannot.
+ */
+static int32_t blamed(const struct waits *waits, const struct link *link)
+{
+	int32_t left = 0;
+	size_t n = 0;
+
+	if (link->n_holders == 1)
+		return link->holders[0];
+	for (size_t i = 0; i < link->n_holders; i++) {
+		if (waits_for_holder(waits, link, link->holders[i]))
+			continue;
+		left = link->holders[i];
+		n++;
+	}
+	return n == 1 ? left : 0;
 }
 
 /* Sets *out to the wait of the holder. Returns false if it is not known to wait while it holds. */
 static bool link_next(const struct waits *waits, const struct link *link, struct link *out)
 {
-	const struct aggregate_group *group = wait_of(waits->groups, waits->n_groups, link->holder);
-	const struct held_wait *wait = NULL;
-
-	/* A filter leaves the groups of other processes out, but not what was recorded. */
-	if (link->holder && !(group && group->holders))
-		wait = window_held_at(aggregate_held(waits->aggregate), link->holder, waits->at_ns);
-	if (!group && !wait)
-		return false;
-	*out = wait ? recorded_link(waits, wait) : group_link(waits, group);
 	/* Before it began to wait, it may have let go. Since then, it could not. */
-	return link->looked_ns >= out->since_ns;
+	return link_of(waits, blamed(waits, link), out) && link->looked_ns >= out->since_ns;
 }
 
 /*

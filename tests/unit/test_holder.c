@@ -211,6 +211,12 @@ static void test_flock(void **state)
 
 	/* A child has the file, too. It is the only one when this process has closed it. */
 	heir = child_start(pause);
+	answer = look_up(waiter, waiter, REASON_FLOCK);
+	assert_null(answer.unknown);
+	assert_int_equal(answer.n, 2);
+	assert_int_equal(answer.holders[0].pid, getpid());
+	assert_int_equal(answer.holders[1].pid, heir);
+	holder_answers_fini(&answer, 1);
 	close(fd);
 	answer = look_up(waiter, waiter, REASON_FLOCK);
 	assert_held_by(&answer, heir, heir);
