@@ -86,9 +86,34 @@ static bool is_one_thread(const struct window *window, const struct window_open 
 	       image->process && open->wake_ns >= window->end_ns;
 }
 
-/* Fills *out if the wait is long, not idle, and for something that can be looked up. */
-static bool candidate_make(const struct window *window, const struct window_open *open,
-			   struct candidate *out)
+/* True if a thread was found to hold what another one waited for in this window or the last one. */
+static bool is_holder(const struct held_waits *held, int32_t tid)
+{
+	for (size_t i = 0; i < KEPT; i++) {
+		const struct kept *kept = &held->kept[i];
+
+		for (size_t k = 0; kept->used + 1 >= held->windows && k < kept->wait.n_by; k++)
+			if (kept->wait.by[k].tid == tid)
+				return true;
+	}
+	return false;
+}
+
+/*
+ * True if a wait matters though it may be idle: that of a holder for its child, which may be the
+ * one to blame. Others wait for children, too, and looking all of them up takes long.
+ */
+static bool is_wait_of_holder(const struct held_waits *held, enum wait_reason reason, int32_t tid)
+{
+	return reason == REASON_CHILD && is_holder(held, tid);
+}
+
+/*
+ * Fills *out if the wait is long, not idle or that of a holder for its child, and for something
+ * that can be looked up.
+ */
+static bool candidate_make(const struct held_waits *held, const struct window *window,
+			   const struct window_open *open, struct candidate *out)
 {
 	struct process_info info;
 
@@ -98,8 +123,10 @@ static bool candidate_make(const struct window *window, const struct window_open
 		.open = open,
 		.reason = reason_find(open->state, open->kernel, open->user),
 	};
-	if (!holder_knows(out->reason) ||
-	    wait_is_idle(open->state, false, open->kernel, open->user))
+	if (!holder_knows(out->reason))
+		return false;
+	if (wait_is_idle(open->state, false, open->kernel, open->user) &&
+	    !is_wait_of_holder(held, out->reason, window->images[open->image].tid))
 		return false;
 	process_info(window->images[open->image].process, &info);
 	return !info.is_kernel;
@@ -121,19 +148,20 @@ static int compare_candidates(const void *a, const void *b)
  * Sets *out to the window's candidates, at most KEPT of them; the caller frees them. Returns how
  * many there are, 0 also without memory.
  */
-static size_t candidates_find(const struct window *window, struct candidate **out)
+static size_t candidates_find(const struct held_waits *held, const struct window *window,
+			      struct candidate **out)
 {
 	struct candidate *all, one;
 	size_t i, n = 0;
 
 	*out = NULL;
 	for (i = 0; i < window->n_opens; i++)
-		n += candidate_make(window, &window->opens[i], &one);
+		n += candidate_make(held, window, &window->opens[i], &one);
 	all = n ? calloc(n, sizeof(*all)) : NULL;
 	if (!all)
 		return 0;
 	for (n = i = 0; i < window->n_opens; i++)
-		if (candidate_make(window, &window->opens[i], &one))
+		if (candidate_make(held, window, &window->opens[i], &one))
 			all[n++] = one;
 	qsort(all, n, sizeof(*all), compare_candidates);
 	*out = all;
@@ -405,8 +433,9 @@ static int window_put(struct window *window, const struct candidate *candidate)
 	copy.looked_ns = kept->looked_ns + window->real_offset_ns;
 	copy.last_ns = window->end_ns + window->real_offset_ns;
 	r = window_held_put(&window->held, &copy);
-	if (!r && kept->wait.n_by == 1 && !kept->wait.more && window->held.n < HELD_WAITS_MAX)
-		r = holder_add_wait(window, kept->wait.by[0].tid);
+	for (uint32_t i = 0; !r && !kept->wait.more && i < kept->wait.n_by; i++)
+		if (window->held.n < HELD_WAITS_MAX)
+			r = holder_add_wait(window, kept->wait.by[i].tid);
 	return r;
 }
 
@@ -418,7 +447,7 @@ void held_waits_find(struct held_waits *held, struct window *window)
 
 	if (!probe_kind_has(window->kind, PROBE_OPEN_WAITS))
 		return;
-	n = candidates_find(window, &candidates);
+	n = candidates_find(held, window, &candidates);
 	if (!n)
 		return;
 	held->windows++;

@@ -20,7 +20,8 @@ struct held_waits *held_waits_free(struct held_waits *held);
 /*
  * Sets window->held to the waits that went on at the end of the window for HELD_WAIT_NS or longer,
  * and of which something is known: those for locks and, after these, the longest, as far as
- * HELD_WAITS_MAX allows. Looks up HOLDER_LOOKUPS of them at most. Leaves out those that are idle.
+ * HELD_WAITS_MAX allows. Looks up HOLDER_LOOKUPS of them at most. Leaves out those that are idle,
+ * but for waits for a child of threads that hold what others wait for.
  * The window must not be in the history yet.
  */
 void held_waits_find(struct held_waits *held, struct window *window);

@@ -322,6 +322,39 @@ static void test_the_wait_of_a_holder(void **state)
 	held_waits_free(held);
 }
 
+/*
+ * A wait for a child is idle, and is looked up only if the thread holds what another one waits for.
+ * The stack is never freed.
+ */
+static void test_the_child_of_a_holder(void **state)
+{
+	struct frame frame = { .name = "do_wait" }, *frames[] = { &frame };
+	struct stack stack = {
+		.is_resolved = true, .is_idle = true, .refs = 100, .n_frames = 1, .frames = frames
+	};
+	struct held_waits *held = held_waits_new();
+	const int32_t tids[] = { PID + 1, PID + 7 };
+
+	for (int64_t n = 0; n < 3; n++) {
+		struct window *window = window_make(n);
+
+		wait_add(window, PID, 0, STOPPED);
+		for (size_t i = 0; i < ARRAY_SIZE(tids); i++)
+			wait_add(window, tids[i], 0, SLEEPING)->kernel = &stack;
+		if (n < 2)
+			find_again(held, window, (size_t)n);
+		else
+			held_waits_find(held, window);
+		assert_int_equal(find.n, 1);
+		assert_int_equal(find.questions[0].tid, n == 0 ? PID : PID + 1);
+		assert_null(held_of(window, PID + 7));
+		assert_int_equal(held_of(window, PID + 1)->n_by, n > 0);
+		window_unref(window);
+	}
+	assert_int_equal(find.calls, 2);
+	held_waits_free(held);
+}
+
 /* A wait whose look-up hangs does not keep the others from being looked up, and is given up. */
 static void test_hanging(void **state)
 {
@@ -419,6 +452,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_who_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_wait_of_a_holder, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_child_of_a_holder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hanging, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pause, set_up, tear_down),
