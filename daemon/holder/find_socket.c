@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/array.h"
@@ -151,4 +154,94 @@ void holder_find_socket(struct task *task, struct holder_answer *out)
 		out->unknown = holder_went_on;
 	else
 		unix_find(task, inode, out);
+}
+
+/* Finds the listening socket for whose clients a thread waits in accept(). */
+static bool accepted_find(struct task *holder, uint64_t *inode_out)
+{
+	char target[TASK_TARGET_BYTES];
+	enum descriptor_kind kind;
+
+	return !task_call_read(holder) &&
+	       (holder->call.number == SYS_accept || holder->call.number == SYS_accept4) &&
+	       task_descriptor(holder, false, target, sizeof(target)) >= 0 &&
+	       descriptor_parse(target, &kind, inode_out) && kind == DESCRIPTOR_SOCKET &&
+	       task_call_is_same(holder);
+}
+
+static bool is_listened(const struct inet_table *table, uint16_t port)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (table->v[i].state == TCP_LISTEN && table->v[i].local.port == port)
+			return true;
+	return false;
+}
+
+/*
+ * True if the thread's process has accepted a connection that is still open: it may wait in the
+ * midst of a request. Also true if that is not known.
+ */
+static bool serves_client(const struct task *task, const struct inet_table *table)
+{
+	char path[64], target[TASK_TARGET_BYTES];
+	const struct inet_socket *socket;
+	enum descriptor_kind kind;
+	struct dirent *entry;
+	bool serves = false;
+	uint64_t inode;
+	DIR *directory;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32 "/fd", task->question->pid);
+	directory = proc_directory_open(path);
+	while (directory && !serves && (entry = proc_number_next(directory))) {
+		length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
+		target[length < 0 ? 0 : length] = '\0';
+		socket = descriptor_parse(target, &kind, &inode) && kind == DESCRIPTOR_SOCKET
+				 ? inet_table_find(table, inode)
+				 : NULL;
+		serves = task_is_late(task) || (socket && !inet_is_open_ended(socket) &&
+						is_listened(table, socket->local.port));
+	}
+	if (!directory)
+		return true;
+	closedir(directory);
+	return serves;
+}
+
+/* True if the thread's process has a socket of TCP open that listens, and serves nobody. */
+static bool is_free_to_accept(struct task *task, uint64_t inode)
+{
+	const struct inet_table *table = table_of(task, false);
+	const struct descriptor *owners;
+	bool has_it = false;
+	size_t n;
+
+	if (!table || !table->is_whole || !inet_table_find(table, inode))
+		return false;
+	owners = task_descriptors(task, DESCRIPTOR_SOCKET, inode, &n);
+	for (size_t i = 0; i < n && !has_it; i++)
+		has_it = owners[i].pid == task->question->pid;
+	return has_it && !serves_client(task, table);
+}
+
+/*
+ * Workers of a server may take turns to wait for clients. A worker that has a client, or a holder
+ * that waits for something else, is no such case: somebody forgot to let go.
+ */
+void holder_find_turn(struct task *task, struct holder_answer *out)
+{
+	struct task holder = { .search = task->search };
+	uint64_t inode;
+	char path[64];
+
+	if (out->n != 1 || out->more || out->unknown || !out->holders[0].tid)
+		return;
+	snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%" PRId32, out->holders[0].pid,
+		 out->holders[0].tid);
+	holder.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (holder.dir_fd < 0)
+		return;
+	out->is_turn = accepted_find(&holder, &inode) && is_free_to_accept(task, inode);
+	close(holder.dir_fd);
 }

@@ -50,8 +50,13 @@ struct holder_answer {
 	char *object;	     /* what it waits for, see stackctl(1); NULL: not known */
 	const char *unknown; /* why the holders are not known, static text; NULL: they are */
 	struct holder holders[HOLDER_SHOWN];
-	size_t n;	  /* number of members of `holders` */
-	size_t more;	  /* number of other holders */
+	size_t n;    /* number of members of `holders` */
+	size_t more; /* number of other holders */
+	/*
+	 * the holder waits in accept() for a client of TCP, and the thread's process has this
+	 * listening socket, too, and no client: the workers of a server take turns
+	 */
+	bool is_turn;
 	int32_t last_pid; /* the process that was added last; used while holders are looked up */
 };
 

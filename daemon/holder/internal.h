@@ -130,4 +130,7 @@ void holder_find_eventfd(struct task *task, struct holder_answer *out);
 void holder_find_slow_file(struct task *task, struct holder_answer *out);
 void holder_find_socket(struct task *task, struct holder_answer *out);
 
+/* Sets out->is_turn, for a wait for a lock. */
+void holder_find_turn(struct task *task, struct holder_answer *out);
+
 #endif

@@ -100,6 +100,8 @@ void holder_look_up(struct holder_search *search, const struct holder_question *
 		if (r)
 			break;
 		finders[i].find(&task, out);
+		if (wait_reason_is_lock(question->reason))
+			holder_find_turn(&task, out);
 		if (!finders[i].in_any_state && !task_call_is_same(&task))
 			answer_forget(out);
 	}

@@ -6,6 +6,7 @@
 
 #include "common/base.h"
 #include "daemon/holder/holder.h"
+#include "daemon/window/idle_wait.h"
 #include "daemon/window/reason_find.h"
 
 static enum wait_reason reason_of(const struct aggregate_group *group)
@@ -97,7 +98,7 @@ static size_t search_add(struct search *search, struct aggregate_group **groups,
 	size_t left_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (turn_of(groups[i]) != turn || !has_holders(groups[i]))
+		if (groups[i]->holders || turn_of(groups[i]) != turn || !has_holders(groups[i]))
 			continue;
 		if (search->n == HOLDER_LOOKUPS)
 			left_out++;
@@ -120,6 +121,7 @@ static int found_copy(struct arena *arena, const struct holder_answer *from,
 	to->n = from->n;
 	to->more = from->more;
 	to->unknown = from->unknown;
+	to->is_turn = from->is_turn && !wait_is_uninterruptible(group->state);
 	to->object = from->object ? arena_strdup(arena, from->object) : NULL;
 	if (from->object && !to->object)
 		return -ENOMEM;
@@ -499,6 +501,19 @@ static int steps_wire(struct arena *arena, const struct group_holders *found, st
 	}
 	row->chain = (struct wire_holders){ .v = chain, .n = found->n_steps };
 	return r;
+}
+
+size_t answer_holders_idle(struct aggregate_group **groups, size_t n)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!groups[i]->holders || !groups[i]->holders->is_turn || groups[i]->is_idle)
+			continue;
+		groups[i]->is_idle = true;
+		found++;
+	}
+	return found;
 }
 
 int answer_holders_wire(struct arena *arena, const struct aggregate_group *group,

@@ -38,6 +38,7 @@ struct group_holders {
 	 */
 	struct holder_step steps[HOLDER_STEPS];
 	size_t n_steps;
+	bool is_turn;	   /* see struct holder_answer */
 	bool is_deadlock;  /* the last step is held by the group's own thread */
 	int64_t looked_ns; /* when it was looked up, in ns since the epoch; 0: for this answer */
 };
@@ -45,8 +46,8 @@ struct group_holders {
 /*
  * Looks up the holders of the first n of the answer's groups, but of at most HOLDER_LOOKUPS, and
  * only of those that wait for something that has holders; then the holders of these, of which some
- * may be among the other groups. Sets *left_out to the number of those
- * that were not looked up. All n_all groups are open waits. Returns 0 or -ENOMEM.
+ * may be among the other groups. Leaves out groups that have holders already. Sets *left_out to the
+ * number of those that were not looked up. All n_all groups are open waits. Returns 0 or -ENOMEM.
  */
 int answer_holders_find(struct answer *answer, struct aggregate_group **groups, size_t n,
 			size_t n_all, size_t *left_out);
@@ -56,6 +57,12 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
  * looked up when it was recorded. Returns 0 or -ENOMEM.
  */
 int answer_holders_recorded(struct answer *answer, struct aggregate_group **groups, size_t n);
+
+/*
+ * Makes those of the groups idle that wait for their turn, behind a worker of the same server that
+ * waits for a client. Returns how many there were.
+ */
+size_t answer_holders_idle(struct aggregate_group **groups, size_t n);
 
 /* Fills the members of a row that are about holders. Returns 0 or -ENOMEM. */
 int answer_holders_wire(struct arena *arena, const struct aggregate_group *group,

@@ -23,6 +23,9 @@
 #include "daemon/store/reader.h"
 #include "daemon/window/reason_find.h"
 
+/* How often rows are made again at most because waits turn out to be idle. */
+enum { IDLE_ROUNDS = 4 };
+
 static int losses_make(struct answer *answer, const struct slice *slice)
 {
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
@@ -315,18 +318,44 @@ static int summaries_make(struct answer *answer, const struct timeline_summaries
 }
 
 /*
- * Looks up who holds what the threads of the answer wait for, and adds a note if this was not done
- * for all of them. Returns 0 or -ENOMEM.
+ * Looks up who holds what the threads of the answer wait for, and makes its rows again if some of
+ * the waits turn out to be idle: then others may be rows, which are looked up, too. A row by line
+ * stands for more waits than the one that is looked up, and stays. Returns 0 or -ENOMEM.
  */
-static int holders_make(struct answer *answer)
+static int holders_look_up(struct answer *answer, const struct snapshot_question *question,
+			   size_t *left_out)
 {
-	size_t n_all, left_out;
-	const char *note;
-	int r;
+	size_t n_all, idle, idle_all = 0;
+	int r = 0;
 
-	/* The rows are the first ones of all groups. */
-	aggregate_groups(answer->aggregate, &n_all);
-	r = answer_holders_find(answer, answer->source.groups, answer->source.n, n_all, &left_out);
+	for (size_t i = 0; i < IDLE_ROUNDS && !r; i++) {
+		/* The rows are the first ones of all groups. */
+		struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n_all);
+
+		r = answer_holders_find(answer, groups, answer->source.n, n_all, left_out);
+		if (r || question->options.group)
+			return r;
+		idle = answer_holders_idle(groups, n_all);
+		if (!idle)
+			break;
+		idle_all += idle;
+		r = snapshot_rows(answer, question);
+	}
+	if (!question->with_idle)
+		answer->reply.snapshot.idle.threads += (int64_t)idle_all;
+	return r;
+}
+
+/*
+ * Looks up the holders of the answer's waits, and adds a note if this was not done for all of them.
+ * Returns 0 or -ENOMEM.
+ */
+static int holders_make(struct answer *answer, const struct snapshot_question *question)
+{
+	size_t left_out = 0;
+	const char *note;
+	int r = holders_look_up(answer, question, &left_out);
+
 	if (r || !left_out)
 		return r;
 	note = arena_printf(answer->arena,
@@ -402,7 +431,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 	else
 		r = snapshot_rows(answer, question);
 	if (!r && wants_holders(recorder, question, is_newest, options.has_stacks))
-		r = holders_make(answer);
+		r = holders_make(answer, question);
 	/* A row of several reasons or threads has no object of its own, and one of I/O none. */
 	if (!r && answer->source.groups &&
 	    (question->options.group == GROUP_BY_LINE || options.has_stacks))

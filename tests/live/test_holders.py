@@ -159,6 +159,66 @@ def check_both_wait(daemon, holders, is_inherited):
     check(sorted(rows) == sorted(waiters), f"the waits for children are idle: {sorted(rows)}")
 
 
+# A server whose workers take turns in accept(). Each that has a client takes another lock, too, and
+# forgets to let it go.
+SERVER = """
+import fcntl, os, socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+for i in range(2):
+    if os.fork() == 0:
+        turn, data = (open(path, "w") for path in sys.argv[1:])
+        while True:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            client, _ = listener.accept()
+            fcntl.flock(turn, fcntl.LOCK_UN)
+            fcntl.flock(data, fcntl.LOCK_EX)
+            client.send(b"x")
+            client.recv(1)
+            client.close()
+print(listener.getsockname()[1], flush=True)
+os.wait()
+"""
+
+
+def check_turns(daemon):
+    """Workers of a server that wait for their turn to accept are idle; one that has a client and waits
+    for a lock of another worker that is back in accept is not."""
+    server = spawn([sys.executable, "-c", SERVER, *(os.path.join(daemon.dir, name) for name in ("turn", "data"))],
+                   stdout=subprocess.PIPE, start_new_session=True)
+    address = ("127.0.0.1", int(server.stdout.readline()))
+    try:
+        check_workers(daemon, server.pid, {"accept": 1, "flock idle": 1}, "nobody has a client")
+        first = socket.create_connection(address)
+        check(first.recv(1) == b"x", "the first client is served")
+        check_workers(daemon, server.pid, {"accept": 1, "tcp": 1}, "it keeps its worker")
+        first.close()
+        check_workers(daemon, server.pid, {"accept": 1, "flock idle": 1}, "the worker waits for its turn")
+        with socket.create_connection(address):
+            check_workers(daemon, server.pid, {"accept": 1, "flock": 1},
+                          "the second client's worker waits for a lock of one that waits for a client")
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+
+
+def check_workers(daemon, server, wanted, what):
+    """Waits until the children of a process wait for these reasons, and those hidden are the idle ones."""
+    last = None
+
+    def is_so():
+        nonlocal last
+        with open(f"/proc/{server}/task/{server}/children", encoding="utf-8") as children:
+            pids = ",".join(children.read().split())
+        daemon.cut()
+        rows = daemon.ctl_json("stuck", "--idle", "-p", pids)["rows"]
+        busy = daemon.ctl_json("stuck", "--no-idle", "-p", pids)
+        last = [row["reason"] + (" idle" if row["reason"] == "flock" and row["idle"] else "") for row in rows]
+        idle = sum(row["idle"] for row in rows)
+        return (sorted(last) == sorted(word for word, n in wanted.items() for _ in range(n))
+                and busy["idle"]["threads"] == idle and len(busy["rows"]) == len(rows) - idle)
+
+    check_until(is_so, what, lambda: last)
+
+
 def check_rwlock(daemon):
     program = Program("prog_locks", "rwlock", 3).ready()
     tids = [int(tid) for tid in next(line for line in program.lines if line.startswith("tids"))
@@ -370,6 +430,7 @@ check_rwlock(daemon)
 check_file_lock(daemon)
 check_child_deadlock(daemon, ["--close"], False)
 check_child_deadlock(daemon, [], True)
+check_turns(daemon)
 check_pipes(daemon)
 check_sockets(daemon)
 check_stopped(daemon)
