@@ -35,10 +35,15 @@ static bool is_long_lock(const struct wire_row *row)
 		wait_reason_find(row->reason) == REASON_FUSE);
 }
 
-/* Returns the one thread or process that holds what a row waits for; NULL if it is not known. */
+/*
+ * Returns the one thread or process that holds what a row waits for, or the one of several holders
+ * that the chain goes on with; NULL if it is not known.
+ */
 static const struct wire_holder *only_holder(const struct wire_row *row)
 {
-	return row->holders.n == 1 && row->holders_more <= 0 ? &row->holders.v[0] : NULL;
+	if (row->holders.n == 1 && row->holders_more <= 0)
+		return &row->holders.v[0];
+	return row->holders.n > 1 && row->chain.n > 0 ? &row->chain.v[0] : NULL;
 }
 
 static bool is_same(const struct wire_holder *x, const struct wire_holder *y)

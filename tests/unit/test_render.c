@@ -639,6 +639,15 @@ static void test_stuck_roots(void **state)
 				     "(tcp TCP 10.0.0.1:5)\n"));
 	free(text);
 
+	/* Of several holders, the one that the chain goes on with. */
+	rows[2].holders = (struct wire_holders){ to, 3 };
+	rows[2].chain = (struct wire_holders)FRAMES(asleep);
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "\nroot       three(3) holds up 3 threads; "));
+	free(text);
+	rows[2].holders = (struct wire_holders){ &to[2], 1 };
+	rows[2].chain.n = 0;
+
 	/* A deadlock has none, nor has who waits behind it, also where its other threads are not
 	 * shown. */
 	rows[1].deadlock = 1;
