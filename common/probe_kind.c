@@ -15,30 +15,37 @@ static const struct {
 	const char *summary;
 	const char *events;
 	const char *absent;
+	const char *unrecorded;
 	unsigned int traits;
 } kinds[] = {
 	[PROBE_OFFCPU] = { "offcpu", "waits: the time that threads spend off the CPU", "switches",
-			   "was not seen in the range",
+			   "was not seen in the range", "was not seen in the range",
 			   PROBE_WAITS | PROBE_OPEN_WAITS | PROBE_THREADS | PROBE_FOLLOWS |
 				   PROBE_PICKS | PROBE_STACKS },
 	[PROBE_ONCPU] = { "oncpu", "samples of what runs on the CPUs", "samples",
 			  "was in no sample of the range: it used next to no CPU",
+			  "was in no sample of the range",
 			  PROBE_SAMPLES | PROBE_THREADS | PROBE_CPUS | PROBE_FOLLOWS |
 				  PROBE_STACKS },
 	[PROBE_OFFWAKE] = { "offwake", "waits, and which thread or interrupt ended them",
 			    "switches",
 			    "ended no wait in the range; stackctl stuck shows who waits",
+			    "has no recorded wait that ended in the range; stackctl stuck shows "
+			    "who waits",
 			    PROBE_WAITS | PROBE_THREADS | PROBE_PICKS | PROBE_STACKS },
 	[PROBE_STACKCOUNT] = { "stackcount", "calls of a FUNCTION, counted by stack", "calls",
 			       "called nothing of that in the range",
+			       "has no recorded call in the range",
 			       PROBE_COUNTS | PROBE_FUNCTIONS | PROBE_THREADS | PROBE_CPUS |
 				       PROBE_CLIENTS | PROBE_STACKS },
 	[PROBE_STACKSNOOP] = { "stacksnoop", "calls of a FUNCTION, one by one", "calls",
 			       "called nothing of that in the range",
+			       "has no recorded call in the range",
 			       PROBE_COUNTS | PROBE_FUNCTIONS | PROBE_STREAMS | PROBE_THREADS |
 				       PROBE_CPUS | PROBE_CLIENTS | PROBE_STACKS },
 	[PROBE_IOLAT] = { "iolat", "I/O: how long it takes in which layer of the kernel",
-			  "operations", "ended no I/O in the range", PROBE_IO | PROBE_PICKS },
+			  "operations", "ended no I/O in the range",
+			  "has no recorded I/O in the range", PROBE_IO | PROBE_PICKS },
 };
 
 _Static_assert(ARRAY_SIZE(kinds) == PROBE_KIND_N, "every kind has a row");
@@ -98,4 +105,9 @@ const char *probe_kind_events(enum probe_kind kind)
 const char *probe_kind_absent(enum probe_kind kind)
 {
 	return kinds[kind].absent;
+}
+
+const char *probe_kind_unrecorded(enum probe_kind kind)
+{
+	return kinds[kind].unrecorded;
 }

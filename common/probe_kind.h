@@ -101,6 +101,9 @@ const char *probe_kind_events(enum probe_kind kind);
  */
 const char *probe_kind_absent(enum probe_kind kind);
 
+/* Returns these words for a range in which not all was recorded: they say no more than that. */
+const char *probe_kind_unrecorded(enum probe_kind kind);
+
 static inline bool probe_kind_has_waits(enum probe_kind kind)
 {
 	return probe_kind_has(kind, PROBE_WAITS);

@@ -263,6 +263,14 @@ static void braked_text(const struct wire_cost *cost, char *out, size_t size)
 			 count_text(cost->braked));
 }
 
+bool cost_lacks(const struct wire_cost *cost, const char *name)
+{
+	for (size_t i = 0; cost && i < cost->shed.n; i++)
+		if (strcmp(cost->shed.v[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 const char *shed_words(const char *name)
 {
 	return strcmp(name, "samples") == 0  ? "most samples of oncpu (those left stand for all)"

@@ -73,6 +73,12 @@ static inline int64_t totals_doubt(const struct wire_totals *totals)
 /* Prints what was folded as one line; nothing if folded is NULL. */
 void render_fold(const struct page *page, const struct wire_folded *folded, size_t indent);
 
+/*
+ * True if a detail, the name of a struct wire_shed, was not recorded in a part of the range. `cost`
+ * may be NULL.
+ */
+bool cost_lacks(const struct wire_cost *cost, const char *name);
+
 /* Returns in words for users what is not recorded; `name` is that of a struct wire_shed. */
 const char *shed_words(const char *name);
 

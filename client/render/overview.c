@@ -154,7 +154,8 @@ static void render_io_layer(const struct view *view, const char *label, const ch
  */
 static void render_io(const struct view *view, const struct overview *overview)
 {
-	_cleanup_(freep) char *why = overview->no_io ? name_escape(overview->no_io) : NULL;
+	_cleanup_(freep) char *why =
+		overview_no_io(overview) ? name_escape(overview_no_io(overview)) : NULL;
 	static const struct wire_parts nothing;
 	const struct wire_parts *layers = overview->io ? &overview->io->parts : &nothing;
 	bool has_upper = false;
@@ -206,7 +207,7 @@ void render_overview(const struct view *view, const struct overview *overview)
 	const struct wire_snapshot_reply *waits = overview->waits, *samples = overview->samples;
 	static const struct wire_snapshot_reply no_rows;
 	_cleanup_(freep) char *reason =
-		overview->no_samples ? name_escape(overview->no_samples) : NULL;
+		overview_no_samples(overview) ? name_escape(overview_no_samples(overview)) : NULL;
 	const struct head head = { .answers = { { "", waits } } };
 	struct view inner = *view;
 

@@ -328,12 +328,26 @@ static void put_sections(const struct view *view, struct section *const *section
 	table_fini(&table);
 }
 
+const char *overview_no_samples(const struct overview *overview)
+{
+	if (overview->no_samples || !cost_lacks(overview->waits->cost, "samples"))
+		return overview->no_samples;
+	return "most were not recorded, to keep [budget] cpu";
+}
+
+const char *overview_no_io(const struct overview *overview)
+{
+	if (overview->no_io || !cost_lacks(overview->waits->cost, "calls"))
+		return overview->no_io;
+	return "I/O calls were not recorded, to keep [budget] cpu";
+}
+
 /* Prints why a section has no lines. */
 static void put_nothing(const struct view *view, const struct section *section,
 			const struct overview *overview)
 {
-	const char *why = !section->part		? overview->no_io
-			  : !section->part->is_of_waits ? overview->no_samples
+	const char *why = !section->part		? overview_no_io(overview)
+			  : !section->part->is_of_waits ? overview_no_samples(overview)
 							: NULL,
 		   *nothing = section->part ? section->part->nothing
 			      : why	    ? "not known"

@@ -58,15 +58,6 @@ static int64_t part_sampled_ns(const struct wire_snapshot_reply *reply, const ch
 	return 0;
 }
 
-/* True if operations of files were not recorded, at least in a part of a slice. */
-static bool lacks_calls(const struct wire_snapshot_reply *reply)
-{
-	for (size_t i = 0; reply->cost && i < reply->cost->shed.n; i++)
-		if (strcmp(reply->cost->shed.v[i].name, "calls") == 0)
-			return true;
-	return false;
-}
-
 /*
  * Writes a sum of parts as an average number of threads, with "~" in front if it is an estimate;
  * "-" if it is not known.
@@ -77,7 +68,8 @@ static void parts_text(const struct view *view, const struct column *column,
 	const char *const *names = column->parts;
 	char average[32];
 
-	if (strcmp(names[0], "fs") == 0 && !part_ns(reply, names[0]) && lacks_calls(reply)) {
+	if (strcmp(names[0], "fs") == 0 && !part_ns(reply, names[0]) &&
+	    cost_lacks(reply->cost, "calls")) {
 		snprintf(text, 40, "-");
 		return;
 	}

@@ -160,7 +160,7 @@ static void draw_rows(const struct screen *screen)
 		attroff(A_REVERSE | A_BOLD);
 	}
 	if (screen->rows->n == 0 && reply && !screen->trouble)
-		put(SCREEN_HEAD, 0, "nothing to show: no thread did this in this time");
+		put(SCREEN_HEAD, 0, "nothing to show: nothing of this was recorded in this time");
 }
 
 static void draw_lines(const struct screen *screen)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
+#include "common/duration.h"
 #include "daemon/query/aggregate_internal.h"
 
 /*
@@ -19,6 +20,15 @@
 enum { CHECKED_MAX = AGGREGATE_MEMBERS_MAX, NAMED_MAX = 8 };
 
 enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels: no pid is greater than this */
+
+/* A text that is being written, and what it is about. */
+struct absent_text {
+	FILE *out;
+	const struct aggregate *aggregate;
+	const struct absent_range *range;
+	const struct wire_filter *filter;
+	bool is_denied; /* of a process or thread in the text, nothing was recorded */
+};
 
 static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 {
@@ -61,6 +71,117 @@ static bool process_is_zombie(int64_t pid)
 	return end && strncmp(end, ") Z", 3) == 0;
 }
 
+/*
+ * Returns for how long the detail was left out that a process may have been seen by, to keep within
+ * the budget, which holds only sessions that are always on.
+ */
+static int64_t shed_ns(const struct absent_text *text)
+{
+	const struct window_cost *cost = aggregate_cost(text->aggregate);
+	const enum probe_kind kind = text->range->kind;
+
+	if (!text->range->is_always)
+		return 0;
+	if (probe_kind_has(kind, PROBE_IO))
+		return (int64_t)cost->shed_ns[WINDOW_SHED_CALLS];
+	return probe_kind_has(kind, PROBE_SAMPLES) ? (int64_t)cost->shed_ns[WINDOW_SHED_SAMPLES]
+						   : 0;
+}
+
+/* True if all that the probe is for was recorded in all of the range, as far as stackd knows. */
+static bool is_complete(const struct absent_text *text)
+{
+	const struct absent_range *range = text->range;
+
+	return !shed_ns(text) && !range->top && !range->all_from_ns && !range->gaps_ns &&
+	       !range->lost && !range->shared;
+}
+
+/* Writes what is between two parts of a list, and then what begins the next one. */
+static void list_next(FILE *out, const char **between)
+{
+	fputs(*between, out);
+	*between = ", ";
+}
+
+/* Writes what was not recorded although the probe is for it: lost, in gaps, or in other rows. */
+static void describe_gone(const struct absent_text *text, const char **between)
+{
+	const struct absent_range *range = text->range;
+	char length[DURATION_TEXT_MAX];
+
+	if (range->gaps_ns) {
+		duration_format(range->gaps_ns, length);
+		list_next(text->out, between);
+		fprintf(text->out, "%s of the range (gaps)", length);
+	}
+	if (range->lost) {
+		list_next(text->out, between);
+		fprintf(text->out, "%" PRIu64 " lost events", range->lost);
+	}
+	if (range->shared) {
+		list_next(text->out, between);
+		fprintf(text->out,
+			"the processes of %" PRIu64 " operations ([probe.iolat] max_keys)",
+			range->shared);
+	}
+}
+
+/* True if the word means the same to a shell as it does here. */
+static bool is_plain(const char *word)
+{
+	return word[0] != '-' && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					      "0123456789-_.:/+@") == strlen(word);
+}
+
+/* Writes the command that records all of it for a while: sessions of clients have no budget. */
+static void describe_command(const struct absent_text *text)
+{
+	const struct wire_filter *filter = text->filter;
+
+	fprintf(text->out, "; all is recorded by: stackctl record %s",
+		probe_kind_name(text->range->kind));
+	if (filter->pids.n)
+		fprintf(text->out, " -p %" PRId64, filter->pids.v[0]);
+	else if (filter->tids.n)
+		fprintf(text->out, " -t %" PRId64, filter->tids.v[0]);
+	else if (filter->comm && is_plain(filter->comm))
+		fprintf(text->out, " --comm %s", filter->comm);
+}
+
+/*
+ * Writes what was not recorded in the range, and why, so that nobody takes a process that was not
+ * recorded for one that did nothing.
+ */
+static void describe_unrecorded(const struct absent_text *text)
+{
+	const struct absent_range *range = text->range;
+	const int64_t shed = shed_ns(text);
+	const char *between = "; not recorded: ";
+	char length[DURATION_TEXT_MAX];
+
+	if (shed) {
+		duration_format(shed, length);
+		list_next(text->out, &between);
+		fprintf(text->out, "%s for %s (more than [budget] cpu allows)",
+			probe_kind_has(range->kind, PROBE_IO) ? "I/O other than requests to disks"
+							      : "most samples",
+			length);
+	}
+	if (range->top) {
+		list_next(text->out, &between);
+		fprintf(text->out, "I/O above the layer %s ([probe.iolat] top)", range->top);
+	}
+	if (range->all_from_ns) {
+		duration_format(range->all_from_ns, length);
+		list_next(text->out, &between);
+		fprintf(text->out, "some waits under %s", length);
+	}
+	describe_gone(text, &between);
+	if (shed || range->top)
+		describe_command(text);
+}
+
 /* Writes that the thread may be one of a folded process: a window has no threads of these. */
 static void describe_doubt(FILE *out, const struct aggregate *aggregate)
 {
@@ -76,41 +197,43 @@ static void describe_doubt(FILE *out, const struct aggregate *aggregate)
  * Writes that a process was not seen, or that it may be among those that were folded, as one that
  * exists now may be, too. `exists` is true for that.
  */
-static void describe_nobody(FILE *out, const struct aggregate *aggregate, int64_t pid,
-			    enum probe_kind kind, bool exists)
+static void describe_nobody(struct absent_text *text, int64_t pid, bool exists)
 {
-	const struct window_folded *folded = aggregate_folded(aggregate);
+	const struct window_folded *folded = aggregate_folded(text->aggregate);
+	const enum probe_kind kind = text->range->kind;
 
+	text->is_denied |= !folded->unlisted;
 	if (folded->unlisted)
-		fprintf(out,
+		fprintf(text->out,
 			"process %" PRId64 "%s may be one of %" PRIu64
 			" folded processes whose pids are not kept",
 			pid, exists ? " exists, and" : "", folded->unlisted);
 	else if (exists)
-		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_absent(kind));
+		fprintf(text->out, "process %" PRId64 " exists, but %s", pid,
+			is_complete(text) ? probe_kind_absent(kind) : probe_kind_unrecorded(kind));
 	else
-		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
+		fprintf(text->out, "no process %" PRId64 " was seen in the range", pid);
 }
 
 /*
  * Describes a pid that no window has. The user may have given the tid of a thread by mistake,
  * because `top -H` prints tids.
  */
-static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
-			 enum probe_kind kind, bool is_live)
+static void describe_pid(struct absent_text *text, int64_t pid)
 {
-	const struct aggregate_seen *thread = find_thread(aggregate, pid);
+	const struct aggregate_seen *thread = find_thread(text->aggregate, pid);
+	const bool is_live = text->range->is_live;
 
 	if (!thread && is_live && process_is_zombie(pid))
-		fprintf(out,
+		fprintf(text->out,
 			"process %" PRId64
 			" has ended, and its parent has not waited for it (a zombie)",
 			pid);
 	else if (!thread)
-		describe_nobody(out, aggregate, pid, kind, is_live && process_exists(pid));
+		describe_nobody(text, pid, is_live && process_exists(pid));
 	else
-		fprintf(out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64, pid,
-			thread->comm, thread->pid, pid);
+		fprintf(text->out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64,
+			pid, thread->comm, thread->pid, pid);
 }
 
 /*
@@ -159,65 +282,80 @@ static void describe_partly(FILE *out, const struct aggregate_seen *seen)
 }
 
 /*
+ * Writes a phrase for each pid of the filter that no window has, and for each process of which rows
+ * were folded. Adds their number to *n.
+ */
+static void describe_pids(struct absent_text *text, size_t *n)
+{
+	const struct aggregate *aggregate = text->aggregate;
+	const struct int_list *pids = &text->filter->pids;
+	size_t i;
+
+	for (i = 0; i < pids->n && i < CHECKED_MAX; i++) {
+		bool is_folded = find_member(aggregate, pids->v[i]) != NULL;
+		bool was_seen = saw_process(aggregate, pids->v[i]);
+		const struct aggregate_seen *seen = aggregate_seen_find(aggregate, pids->v[i]);
+		bool is_partly = was_seen && seen->partly_folded;
+
+		if ((!is_folded && !is_partly && was_seen) || (*n)++ >= NAMED_MAX)
+			continue;
+		fputs(*n > 1 ? "; " : "", text->out);
+		if (is_folded)
+			describe_folded(text->out, aggregate, pids->v[i]);
+		if (is_partly)
+			fputs(is_folded ? "; " : "", text->out);
+		if (is_partly)
+			describe_partly(text->out, seen);
+		else if (!is_folded)
+			describe_pid(text, pids->v[i]);
+	}
+}
+
+/*
  * Writes a phrase for each pid or tid of the filter that no window has, and for each process of
  * which rows were folded. Returns how many of them there are.
  */
-static size_t describe_absent(FILE *out, const struct aggregate *aggregate,
-			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
+static size_t describe_absent(struct absent_text *text)
 {
+	const struct int_list *tids = &text->filter->tids;
 	size_t i, n = 0;
 
-	for (i = 0; i < filter->pids.n && i < CHECKED_MAX; i++) {
-		bool is_folded = find_member(aggregate, filter->pids.v[i]) != NULL;
-		bool was_seen = saw_process(aggregate, filter->pids.v[i]);
-		const struct aggregate_seen *seen =
-			aggregate_seen_find(aggregate, filter->pids.v[i]);
-		bool is_partly = was_seen && seen->partly_folded;
-
-		if ((!is_folded && !is_partly && was_seen) || n++ >= NAMED_MAX)
+	describe_pids(text, &n);
+	for (i = 0; i < tids->n && i < CHECKED_MAX; i++) {
+		if (find_thread(text->aggregate, tids->v[i]) || n++ >= NAMED_MAX)
 			continue;
-		fputs(n > 1 ? "; " : "", out);
-		if (is_folded)
-			describe_folded(out, aggregate, filter->pids.v[i]);
-		if (is_partly)
-			fputs(is_folded ? "; " : "", out);
-		if (is_partly)
-			describe_partly(out, seen);
-		else if (!is_folded)
-			describe_pid(out, aggregate, filter->pids.v[i], kind, is_live);
-	}
-	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
-		if (find_thread(aggregate, filter->tids.v[i]) || n++ >= NAMED_MAX)
-			continue;
-		fprintf(out, "%sno thread %" PRId64 " was seen in the range", n > 1 ? "; " : "",
-			filter->tids.v[i]);
-		describe_doubt(out, aggregate);
+		fprintf(text->out, "%sno thread %" PRId64 " was seen in the range",
+			n > 1 ? "; " : "", tids->v[i]);
+		describe_doubt(text->out, text->aggregate);
+		text->is_denied = true;
 	}
 	if (n > NAMED_MAX)
-		fprintf(out, "; and %zu more were not seen, or were folded", n - NAMED_MAX);
+		fprintf(text->out, "; and %zu more were not seen, or were folded", n - NAMED_MAX);
 	return n;
 }
 
 int absent_note(struct arena *arena, const struct aggregate *aggregate,
-		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
+		const struct wire_filter *filter, const struct absent_range *range,
 		const char **out)
 {
-	_cleanup_(freep) char *text = NULL;
+	struct absent_text text = { .aggregate = aggregate, .range = range, .filter = filter };
+	_cleanup_(freep) char *note = NULL;
 	size_t size, n;
-	FILE *stream;
 
 	*out = NULL;
 	if (!filter || (!filter->pids.n && !filter->tids.n))
 		return 0;
-	stream = open_memstream(&text, &size);
-	if (!stream)
+	text.out = open_memstream(&note, &size);
+	if (!text.out)
 		return -ENOMEM;
-	n = describe_absent(stream, aggregate, filter, kind, is_live);
-	if (fclose(stream))
+	n = describe_absent(&text);
+	if (text.is_denied)
+		describe_unrecorded(&text);
+	if (fclose(text.out))
 		return -ENOMEM;
 	if (n == 0)
 		return 0;
-	*out = arena_strdup(arena, text);
+	*out = arena_strdup(arena, note);
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -229,29 +367,35 @@ static void describe_text(FILE *out, const char *prefix, const char *text)
 }
 
 /* Writes that no thread matches the whole filter, although each of its ids was seen. */
-static void describe_filter(FILE *out, const struct wire_filter *filter)
+static void describe_filter(struct absent_text *text)
 {
-	fputs("no thread", out);
+	const struct wire_filter *filter = text->filter;
+
+	fputs("no thread", text->out);
 	if (filter->pids.n || filter->tids.n)
-		fputs(" of these ids", out);
-	describe_text(out, " of comm ", filter->comm);
-	describe_text(out, " in cgroup ", filter->cgroup);
-	describe_text(out, " of unit ", filter->unit);
-	fputs(" was seen in the range", out);
+		fputs(" of these ids", text->out);
+	describe_text(text->out, " of comm ", filter->comm);
+	describe_text(text->out, " in cgroup ", filter->cgroup);
+	describe_text(text->out, " of unit ", filter->unit);
+	fputs(" was seen in the range", text->out);
+	text->is_denied = true;
 }
 
 int absent_error(const struct aggregate *aggregate, const struct wire_filter *filter,
-		 enum probe_kind kind, bool is_live, struct wire_error *error)
+		 const struct absent_range *range, struct wire_error *error)
 {
-	_cleanup_(freep) char *text = NULL;
+	struct absent_text text = { .aggregate = aggregate, .range = range, .filter = filter };
+	_cleanup_(freep) char *message = NULL;
 	size_t size;
-	FILE *out = open_memstream(&text, &size);
 
-	if (!out)
+	text.out = open_memstream(&message, &size);
+	if (!text.out)
 		return -ENOMEM;
-	if (describe_absent(out, aggregate, filter, kind, is_live) == 0)
-		describe_filter(out, filter);
-	if (fclose(out))
+	if (describe_absent(&text) == 0)
+		describe_filter(&text);
+	if (text.is_denied)
+		describe_unrecorded(&text);
+	if (fclose(text.out))
 		return -ENOMEM;
-	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "filter", "%.900s", text);
+	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "filter", "%.900s", message);
 }

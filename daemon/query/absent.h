@@ -13,18 +13,32 @@
 #include "daemon/query/aggregate.h"
 #include "proto/wire.h"
 
+/* What was asked, and what was not recorded in the range. All 0: all was. */
+struct absent_range {
+	enum probe_kind kind;
+	bool is_live;	/* the windows were recorded by this daemon */
+	bool is_always; /* the session is always on, so that the budget holds for it */
+	/* only I/O of this layer and those below it is recorded; NULL: that of all layers is */
+	const char *top;
+	int64_t all_from_ns; /* some waits that are shorter were not recorded; 0: all were */
+	int64_t gaps_ns;     /* length of the gaps in the range */
+	uint64_t lost;	     /* number of lost events */
+	/* number of operations that were counted without their process, as rows were too many */
+	uint64_t shared;
+};
+
 /*
  * Sets *out to a note about the pids and tids of the filter that no window has; to NULL if there
- * are none. The note is in the memory of the arena. `is_live` is true if the windows were recorded
- * by this daemon; the note may say that a process exists now only if `is_live` is true. Returns 0
- * or -ENOMEM.
+ * are none. The note is in the memory of the arena. It may say that a process exists now only if
+ * range->is_live. Where something was not recorded, it says that, and what, instead of saying that
+ * a process did nothing. Returns 0 or -ENOMEM.
  */
 int absent_note(struct arena *arena, const struct aggregate *aggregate,
-		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
+		const struct wire_filter *filter, const struct absent_range *range,
 		const char **out);
 
 /* Fills *error for a filter that selected no thread at all. Returns -ENODATA, or -ENOMEM. */
 int absent_error(const struct aggregate *aggregate, const struct wire_filter *filter,
-		 enum probe_kind kind, bool is_live, struct wire_error *error);
+		 const struct absent_range *range, struct wire_error *error);
 
 #endif

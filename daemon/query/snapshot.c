@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -77,13 +78,11 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 
 /*
  * Sets answer->aggregate to the sums of the slice. `newer` are those of the slices after it; NULL
- * if there are none. A filter that selects no thread is an error only if there is but one slice.
+ * if there are none.
  */
 static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
-			      const struct slice *slice, struct aggregate *newer, bool is_alone,
-			      struct wire_error *error)
+			      const struct slice *slice, struct aggregate *newer)
 {
-	const struct session_info *info = session_info(answer->session);
 	const struct filter *filter = &answer->slices->question.filter;
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
 	int r = aggregate_new_part(timeline_range(answer->timeline), slice->first, slice->end,
@@ -93,11 +92,77 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 	stack_unref(unread);
 	/* The rows of this slice are read before the windows of the next one. */
 	timeline_pause(answer->timeline);
-	if (!r && is_alone && filter_selects_threads(filter) &&
-	    !aggregate_totals(answer->aggregate)->threads)
-		return absent_error(answer->aggregate, filter->wire, info->kind,
-				    !recorder->is_serve_only, error);
 	return r;
+}
+
+/* Returns how many events were lost, as their rows, records or threads had no room. */
+static uint64_t lost_events(const uint64_t *lost)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < WINDOW_LOST_N; i++)
+		if (i != LOST_STACK_RING && i != LOST_STACK_SEEN && i != LOST_MAPPING_RING &&
+		    i != LOST_IO_PROCESS && i != WINDOW_LOST_STACK_FRAMES)
+			n += lost[i];
+	return n;
+}
+
+/*
+ * Returns the length below which some waits of the answer were not recorded with their threads; 0:
+ * there is none. offcpu has the sums of all threads in any case.
+ */
+static int64_t all_from(const struct answer *answer)
+{
+	const struct session_info *info = session_info(answer->session);
+	const int64_t below = aggregate_sample_below(answer->aggregate);
+
+	if (!probe_kind_has_waits(info->kind) || probe_kind_has(info->kind, PROBE_OPEN_WAITS))
+		return 0;
+	return below > info->min_wait_ns ? below : info->min_wait_ns;
+}
+
+/*
+ * Sets *out to what was not recorded of the slice. To be called after query_slice_coverage().
+ * Returns 0 or -ENOMEM.
+ */
+static int absent_range_make(struct recorder *recorder, struct answer *answer,
+			     const struct slice *slice, struct absent_range *out)
+{
+	const struct session_info *info = session_info(answer->session);
+	const struct wire_gaps *gaps = &answer->reply.snapshot.coverage.gaps;
+	const char *top = recorder->config->iolat_top;
+	uint64_t lost[WINDOW_LOST_N] = {};
+	int r = timeline_losses(answer->timeline, slice->first, slice->end, lost);
+
+	*out = (struct absent_range){
+		.kind = info->kind,
+		.is_live = !recorder->is_serve_only,
+		.is_always = info->is_always,
+		.all_from_ns = all_from(answer),
+		.lost = lost_events(lost),
+		.shared = lost[LOST_IO_PROCESS],
+	};
+	/* Another daemon may have had another setting. */
+	if (out->is_live && info->is_always && probe_kind_has(info->kind, PROBE_IO) &&
+	    strcmp(top, "syscall") != 0)
+		out->top = top;
+	for (size_t i = 0; i < gaps->n; i++)
+		out->gaps_ns += gaps->v[i].end - gaps->v[i].start;
+	return r;
+}
+
+/* Makes a filter that selects no thread an error, which says why. */
+static int threads_check(struct recorder *recorder, struct answer *answer,
+			 const struct slice *slice, struct wire_error *error)
+{
+	const struct filter *filter = &answer->slices->question.filter;
+	struct absent_range range;
+	int r;
+
+	if (!filter_selects_threads(filter) || aggregate_totals(answer->aggregate)->threads)
+		return 0;
+	r = absent_range_make(recorder, answer, slice, &range);
+	return r ? r : absent_error(answer->aggregate, filter->wire, &range, error);
 }
 
 /*
@@ -133,6 +198,20 @@ static int64_t budget_from(const struct recorder *recorder, const struct session
 		info->kind == PROBE_IOLAT ? recorder->config->iolat_slow_ns : info->min_wait_ns;
 
 	return probe_kind_has(info->kind, PROBE_PICKS) && !setting && below > least ? least : 0;
+}
+
+/*
+ * Sets the cost of the answer. No budget holds the session of a client: of what was left out, it
+ * lacks only what is not its own, the files of brief processes.
+ */
+static int cost_make(struct answer *answer)
+{
+	struct window_cost cost = *aggregate_cost(answer->aggregate);
+
+	if (!session_info(answer->session)->is_always)
+		cost.shed_ns[WINDOW_SHED_SAMPLES] = cost.shed_ns[WINDOW_SHED_CALLS] =
+			cost.shed_ns[WINDOW_SHED_FRAMES] = 0;
+	return answer_cost(answer->arena, &cost, &answer->reply.snapshot.cost);
 }
 
 static void reply_head(struct answer *answer)
@@ -210,7 +289,7 @@ static bool counts_missing(const struct answer *answer, const struct snapshot_qu
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
-		     const struct snapshot_question *question,
+		     const struct snapshot_question *question, const struct slice *slice,
 		     const struct timeline_coverage *found)
 {
 	const struct session_info *info = session_info(answer->session);
@@ -238,6 +317,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.others = aggregate_others(answer->aggregate),
 		.max_memory = question->options.max_memory,
 	};
+	struct absent_range range;
 	struct drain_stats drain;
 	int r;
 
@@ -245,8 +325,10 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		facts.missing_ns = aggregate_missing_ns(answer->aggregate);
 	r = session_note(answer->session, answer->arena, &facts.session);
 	if (!r)
-		r = absent_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-				!recorder->is_serve_only, &facts.absent);
+		r = absent_range_make(recorder, answer, slice, &range);
+	if (!r)
+		r = absent_note(answer->arena, answer->aggregate, question->filter.wire, &range,
+				&facts.absent);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);
@@ -495,12 +577,15 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	bool is_alone =
 		request->each_ns == WIRE_ABSENT && !peer->is_stream && !question->is_of_ranges;
 	struct timeline_coverage found = {};
-	int r = snapshot_aggregate(recorder, answer, slice, newer, is_alone, error);
+	int r = snapshot_aggregate(recorder, answer, slice, newer);
 
 	if (!r)
 		r = query_slice_coverage(answer, slice, &found);
 	if (!r)
 		r = losses_make(answer, slice);
+	/* Several slices or ranges may well have one without any thread. */
+	if (!r && is_alone)
+		r = threads_check(recorder, answer, slice, error);
 	if (r)
 		return r;
 	answer->has_next = answer->slices->n > 0;
@@ -514,14 +599,13 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 		r = answer_spawns(answer->arena, aggregate_spawns(answer->aggregate),
 				  &answer->reply.snapshot.spawns);
 	if (!r)
-		r = answer_cost(answer->arena, aggregate_cost(answer->aggregate),
-				&answer->reply.snapshot.cost);
+		r = cost_make(answer);
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);
 	r = slots_make(answer);
 	if (!r)
-		r = notes_add(recorder, answer, question, &found);
+		r = notes_add(recorder, answer, question, slice, &found);
 	if (!r)
 		r = shared_note_add(answer, slice);
 	if (!r)

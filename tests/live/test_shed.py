@@ -143,6 +143,13 @@ flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "5s", "-
 for words in WORDS[2:]:
     check(re.search(f"not recorded for [0-9.]+ .?s: {words}", flat),
           f"the answer says it: {flat[:1500]}")
+gone = daemon.ctl("snapshot", "iolat", "--window", "2s", "-p", yielders.pid)
+check(gone.code == 4 and "not recorded: I/O other than requests to disks for" in gone.err
+      and f"stackctl record iolat -p {yielders.pid}" in gone.err,
+      f"nobody is said to have done no I/O: {gone}")
+recorded = daemon.ctl_json("record", "oncpu", "--for", "1s")["cost"].get("shed") or []
+check({shed["name"] for shed in recorded} <= {"brief"},
+      f"the session of a client lacks nothing for the budget: {recorded}")
 text = daemon.ctl("snapshot", "offcpu", "--window", "5s").out
 check("\nbudget     not recorded: deep frames, new files (-v)\n" in text, f"its head, in one line: {text[:800]}")
 

@@ -20,6 +20,10 @@
 /* Above any pid_max. */
 enum { PID = 0x3f000000, THREAD = PID + 1, NOBODY = PID + 2 };
 
+/* Ranges of which everything was recorded. */
+static const struct absent_range waits = { .kind = PROBE_OFFCPU, .is_live = true };
+static const struct absent_range samples = { .kind = PROBE_ONCPU, .is_live = true };
+
 static struct process_table *processes;
 static struct window *window;
 static struct arena *arena;
@@ -69,7 +73,7 @@ static void assert_note(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = aggregate_of(wire);
 	const char *note;
 
-	assert_int_equal(absent_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(absent_note(arena, aggregate, wire, &waits, &note), 0);
 	if (text)
 		assert_string_equal(note, text);
 	else
@@ -82,7 +86,7 @@ static void assert_error(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = aggregate_of(wire);
 	struct wire_error error;
 
-	assert_int_equal(absent_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, wire, &waits, &error), -ENODATA);
 	assert_string_equal(error.message, text);
 	free((char *)error.what);
 	free((char *)error.message);
@@ -168,17 +172,18 @@ static void test_some_were_not(void **state)
 /* A process that exists, but did nothing that was recorded, is not called unknown. */
 static void test_an_existing_process(void **state)
 {
+	const struct absent_range elsewhere = { .kind = PROBE_ONCPU };
 	const int64_t self = getpid();
 	struct wire_filter filter = { .pids = { &self, 1 } };
 	struct aggregate *aggregate = aggregate_of(&filter);
 	struct wire_error error;
 
-	assert_int_equal(absent_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, &filter, &samples, &error), -ENODATA);
 	assert_non_null(strstr(error.message, " exists, but was in no sample of the range"));
 	free((char *)error.what);
 	free((char *)error.message);
 	/* A recording of another host or boot says nothing about processes that exist here. */
-	assert_int_equal(absent_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, &filter, &elsewhere, &error), -ENODATA);
 	assert_null(strstr(error.message, " exists"));
 	free((char *)error.what);
 	free((char *)error.message);
@@ -187,10 +192,123 @@ static void test_an_existing_process(void **state)
 	 * not seen. */
 	window->folded = (struct window_folded){ .rows = 9, .started = 37, .unlisted = 4 };
 	aggregate = aggregate_of(&filter);
-	assert_int_equal(absent_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
+	assert_int_equal(absent_error(aggregate, &filter, &samples, &error), -ENODATA);
 	assert_non_null(strstr(error.message, " exists, and may be one of 4 folded processes"));
 	free((char *)error.what);
 	free((char *)error.message);
+	aggregate_free(aggregate);
+}
+
+/* Asserts what is said of this process, which no window has, or without a pid of a name. */
+static void assert_denial(const struct absent_range *range, const char *comm, const char *text)
+{
+	const int64_t self = getpid();
+	struct wire_filter filter = { .pids = { &self, !comm }, .comm = comm };
+	struct aggregate *aggregate = aggregate_of(&filter);
+	struct wire_error error;
+	char expected[512], pid[16];
+	const char *at = strchr(text, '#');
+
+	assert_int_equal(absent_error(aggregate, &filter, range, &error), -ENODATA);
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	snprintf(expected, sizeof(expected), "%s%s%.*s%s", comm ? "" : "process ", comm ? "" : pid,
+		 (int)(at ? at - text : (long)strlen(text)), text, at ? pid : "");
+	assert_string_equal(error.message, expected);
+	free((char *)error.what);
+	free((char *)error.message);
+	aggregate_free(aggregate);
+}
+
+/* Where all was recorded, a process did nothing. */
+static void test_complete_ranges(void **state)
+{
+	struct absent_range range = { .kind = PROBE_IOLAT, .is_live = true };
+
+	assert_denial(&range, NULL, " exists, but ended no I/O in the range");
+	range.kind = PROBE_OFFWAKE;
+	assert_denial(&range, NULL,
+		      " exists, but ended no wait in the range; stackctl stuck shows who waits");
+	range.kind = PROBE_ONCPU;
+	assert_denial(&range, NULL,
+		      " exists, but was in no sample of the range: it used next to no CPU");
+	/* The budget does not hold for the session of a client. */
+	window->cost.shed_ns[WINDOW_SHED_CALLS] = 2 * NS_PER_S;
+	window->cost.shed_ns[WINDOW_SHED_SAMPLES] = 3 * NS_PER_S;
+	assert_denial(&range, NULL,
+		      " exists, but was in no sample of the range: it used next to no CPU");
+	/* What is shed of another probe does not matter. */
+	range.kind = PROBE_OFFCPU;
+	range.is_always = true;
+	assert_denial(&range, NULL, " exists, but was not seen in the range");
+}
+
+/* What the budget cut off is named, with its length and the command that records it. */
+static void test_shed_details(void **state)
+{
+	struct absent_range range = { .kind = PROBE_IOLAT, .is_live = true, .is_always = true };
+
+	window->cost.shed_ns[WINDOW_SHED_CALLS] = 2 * NS_PER_S;
+	window->cost.shed_ns[WINDOW_SHED_SAMPLES] = 3 * NS_PER_S;
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded I/O in the range; not recorded: I/O other than "
+		      "requests to disks for 2 s (more than [budget] cpu allows); all is "
+		      "recorded by: stackctl record iolat -p #");
+	assert_denial(&range, "shopd",
+		      "no thread of comm shopd was seen in the range; not recorded: I/O other than "
+		      "requests to disks for 2 s (more than [budget] cpu allows); all is "
+		      "recorded by: stackctl record iolat --comm shopd");
+	/* Nobody pastes the words of a name into a shell. */
+	assert_denial(&range, "$(reboot)",
+		      "no thread of comm $(reboot) was seen in the range; not recorded: I/O other "
+		      "than requests to disks for 2 s (more than [budget] cpu allows); all is "
+		      "recorded by: stackctl record iolat");
+	range.kind = PROBE_ONCPU;
+	assert_denial(&range, NULL,
+		      " exists, but was in no sample of the range; not recorded: most samples for "
+		      "3 s (more than [budget] cpu allows); all is recorded by: stackctl record "
+		      "oncpu -p #");
+}
+
+/* Each reason for which something may be missing is named. */
+static void test_other_reasons(void **state)
+{
+	struct absent_range range = { .kind = PROBE_IOLAT, .is_live = true, .is_always = true };
+
+	range.top = "fs";
+	assert_denial(
+		&range, NULL,
+		" exists, but has no recorded I/O in the range; not recorded: I/O above the "
+		"layer fs ([probe.iolat] top); all is recorded by: stackctl record iolat -p #");
+	range.top = NULL;
+	range.shared = 5;
+	assert_denial(
+		&range, NULL,
+		" exists, but has no recorded I/O in the range; not recorded: the processes of "
+		"5 operations ([probe.iolat] max_keys)");
+	range = (struct absent_range){ .kind = PROBE_OFFWAKE, .is_live = true };
+	range.all_from_ns = 1000000;
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded wait that ended in the range; stackctl stuck "
+		      "shows who waits; not recorded: some waits under 1 ms");
+	range = (struct absent_range){ .kind = PROBE_STACKCOUNT, .is_live = true, .lost = 7 };
+	range.gaps_ns = 12 * NS_PER_S;
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded call in the range; not recorded: 12 s of the "
+		      "range (gaps), 7 lost events");
+}
+
+/* A process that the answer has is no reason to say what was not recorded. */
+static void test_no_denial(void **state)
+{
+	static const int64_t thread[] = { THREAD };
+	const struct absent_range range = { .kind = PROBE_OFFCPU, .is_live = true, .lost = 7 };
+	struct wire_filter filter = { .pids = { thread, 1 } };
+	struct aggregate *aggregate = aggregate_of(&filter);
+	const char *note;
+
+	assert_int_equal(absent_note(arena, aggregate, &filter, &range, &note), 0);
+	assert_string_equal(note, "1056964609 is a thread of shopd (pid 1056964608): use -t "
+				  "1056964609");
 	aggregate_free(aggregate);
 }
 
@@ -215,7 +333,7 @@ static void test_many_folded_processes(void **state)
 	}
 	window->folded = (struct window_folded){ .rows = 9, .processes = ARRAY_SIZE(pids) };
 	aggregate = aggregate_of(&filter);
-	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(absent_note(arena, aggregate, &filter, &waits, &note), 0);
 	assert_non_null(strstr(note, "; and 192 more were not seen, or were folded"));
 	assert_null(strstr(note, "no process"));
 	aggregate_free(aggregate);
@@ -251,7 +369,7 @@ static void test_many_were_not(void **state)
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
 	aggregate = aggregate_of(&filter);
-	assert_int_equal(absent_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(absent_note(arena, aggregate, &filter, &waits, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
 	assert_non_null(strstr(note, "; and 12 more were not seen, or were folded"));
@@ -296,6 +414,10 @@ int main(void)
 		TEST(test_many_were_not),
 		TEST(test_nobody_was_seen),
 		TEST(test_an_existing_process),
+		TEST(test_complete_ranges),
+		TEST(test_shed_details),
+		TEST(test_other_reasons),
+		TEST(test_no_denial),
 		TEST(test_many_folded_processes),
 		TEST(test_a_zombie),
 		TEST(test_moments),

@@ -18,6 +18,7 @@ static void test_every_kind_has_a_row(void **state)
 		assert_non_null(probe_kind_name(kind));
 		assert_non_null(probe_kind_events(kind));
 		assert_non_null(probe_kind_absent(kind));
+		assert_non_null(probe_kind_unrecorded(kind));
 		assert_true(probe_kind_find(probe_kind_name(kind), &found));
 		assert_int_equal(found, kind);
 	}

@@ -302,6 +302,38 @@ static void test_overview(void **state)
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
+/* What the budget cut off is no sign that a process used no CPU, or did no I/O. */
+static void test_overview_of_shed(void **state)
+{
+	struct wire_shed sheds[] = { { .name = "calls", .length_ns = NS_PER_S } };
+	struct wire_cost cost = { .length_ns = NS_PER_S, .shed = { sheds, 1 } };
+	struct overview_fixture o;
+	struct overview overview = { .waits = &o.waits };
+	struct printer p;
+
+	overview_init(&o);
+	o.waits.cost = &cost;
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &overview);
+	printer_check(&p, "\non CPU     no samples\n",
+		      "I/O        not known: I/O calls were not recorded, to keep [budget] cpu\n",
+		      NULL);
+	sheds[0].name = "samples";
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &overview);
+	printer_check(&p, "\non CPU     no samples: most were not recorded, to keep [budget] cpu\n",
+		      "I/O        none\n", NULL);
+	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+	render_overview(&p.view, &overview);
+	printer_check(&p, "\non CPU     no samples: most were not recorded, to keep [budget] cpu\n",
+		      "I/O        none\n", NULL);
+	sheds[0].name = "calls";
+	overview.no_io = "off";
+	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+	render_overview(&p.view, &overview);
+	printer_check(&p, "I/O        not known: off\n", NULL);
+}
+
 static void check_sparkline(const int64_t *ns, const int64_t *covered_ns, size_t n,
 			    const char *ascii, const char *utf8)
 {
@@ -837,6 +869,7 @@ int main(void)
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview),
+		cmocka_unit_test(test_overview_of_shed),
 		cmocka_unit_test(test_slices_head),
 		cmocka_unit_test(test_sparkline),
 		cmocka_unit_test(test_overview_lines),
