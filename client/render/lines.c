@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/cell.h"
 #include "client/render/coverage.h"
 #include "client/render/head.h"
 #include "client/render/iolat.h"
@@ -16,7 +17,7 @@
 #include "common/own_function.h"
 
 /* The least widths of the columns of text, with which a line fits into 80 columns. */
-enum { WHO_LEAST = 16, WHY_LEAST = 13, FUNCTION_LEAST = 12 };
+enum { WHO_LEAST = 16, WHY_LEAST = 20, HOLDER_LEAST = 18, FUNCTION_LEAST = 12 };
 
 /* Returns the name of whom the row is about, without the host. The caller frees it. */
 static char *who_on_host(const struct wire_row *row)
@@ -176,27 +177,27 @@ static char *row_leaf(const struct view *view, const struct wire_row *row)
 }
 
 static const struct table_column wait_columns[] = {
-	{ "share", 0, 0 },
-	{ "total", 0, 0 },
-	{ "error", 0, 0 },
-	{ "average", 0, 3 },
-	{ "longest", 0, 2 },
-	{ "count", 0, 4 },
-	{ "trend", 0, 5 },
-	{ "process", WHO_LEAST, 0 },
-	{ "waits for", WHY_LEAST, 0 },
-	{ "woken by", FUNCTION_LEAST, 0 },
-	{ "function", FUNCTION_LEAST, 1 },
+	{ "share", 0, 0, NULL },
+	{ "total", 0, 0, NULL },
+	{ "error", 0, 0, NULL },
+	{ "average", 0, 3, NULL },
+	{ "longest", 0, 2, NULL },
+	{ "count", 0, 4, NULL },
+	{ "trend", 0, 5, NULL },
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "waits for", WHY_LEAST, 0, cell_fit_why },
+	{ "woken by", FUNCTION_LEAST, 0, NULL },
+	{ "function", FUNCTION_LEAST, 1, NULL },
 };
 
 static const struct table_column sample_columns[] = {
-	{ "share", 0, 0 },
-	{ "total", 0, 0 },
-	{ "samples", 0, 3 },
-	{ "trend", 0, 2 },
-	{ "process", WHO_LEAST, 0 },
-	{ "runs", FUNCTION_LEAST, 0 },
-	{ "function", FUNCTION_LEAST, 2 },
+	{ "share", 0, 0, NULL },
+	{ "total", 0, 0, NULL },
+	{ "samples", 0, 3, NULL },
+	{ "trend", 0, 2, NULL },
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "runs", FUNCTION_LEAST, 0, NULL },
+	{ "function", FUNCTION_LEAST, 2, NULL },
 };
 
 /* Returns the time of a row in each slot of the range, if rows are by line. */
@@ -267,15 +268,15 @@ static void add_sample(struct table *table, const struct view *view,
 }
 
 static const struct table_column io_columns[] = {
-	{ "total", 0, 0 },
-	{ "count", 0, 4 },
-	{ "MB/s", 0, 0 },
-	{ "p50~", 0, 6 },
-	{ "p99~", 0, 3 },
-	{ "longest", 0, 5 },
-	{ "process", WHO_LEAST, 0 },
-	{ "operation", 9, 0 },
-	{ "where", 6, 2 },
+	{ "total", 0, 0, NULL },
+	{ "count", 0, 4, NULL },
+	{ "MB/s", 0, 0, NULL },
+	{ "p50~", 0, 6, NULL },
+	{ "p99~", 0, 3, NULL },
+	{ "longest", 0, 5, NULL },
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "operation", 9, 0, NULL },
+	{ "where", 6, 2, NULL },
 };
 
 char *row_operation(const struct wire_io *io)
@@ -497,12 +498,12 @@ char *holders_as_of(const struct wire_row *row, int64_t end)
 }
 
 static const struct table_column stuck_columns[] = {
-	{ "for", 0, 0 },
-	{ "threads", 0, 3 },
-	{ "process", WHO_LEAST, 0 },
-	{ "waits for", WHY_LEAST, 0 },
-	{ "held by", WHO_LEAST, 2 },
-	{ "function", FUNCTION_LEAST, 1 },
+	{ "for", 0, 0, NULL },
+	{ "threads", 0, 1, NULL },
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "waits for", WHY_LEAST, 0, cell_fit_why },
+	{ "held by", HOLDER_LEAST, 0, cell_fit_holder },
+	{ "function", FUNCTION_LEAST, 2, NULL },
 };
 
 /*
@@ -575,11 +576,11 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 void render_stuck_groups(const struct view *view, const struct wire_rows *rows)
 {
 	const struct table_column columns[] = {
-		{ "longest", 0, 0 },
-		{ "threads", 0, 0 },
-		{ view->by, WHO_LEAST, 0 },
-		{ "waits for", WHY_LEAST, 2 },
-		{ "longest in", WHO_LEAST, 1 },
+		{ "longest", 0, 0, NULL },
+		{ "threads", 0, 0, NULL },
+		{ view->by, WHO_LEAST, 0, NULL },
+		{ "waits for", WHY_LEAST, 2, cell_fit_why },
+		{ "longest in", WHO_LEAST, 1, NULL },
 	};
 	struct table table;
 

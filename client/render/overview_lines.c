@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/cell.h"
 #include "client/render/coverage.h"
 #include "client/render/head.h"
 #include "client/render/iolat.h"
@@ -24,8 +25,11 @@
 enum { SCREEN_LINES = 23, SECTIONS = PARTS + 1 };
 
 static const struct table_column columns[] = {
-	{ "", 0, 0 }, { "", 0, 0 }, { "", 0, 0 },  { "", 0, 3 },  { "", 0, 2 },
-	{ "", 0, 4 }, { "", 0, 5 }, { "", 16, 0 }, { "", 13, 0 }, { "", 12, 1 },
+	{ "", 0, 0, NULL },	     { "", 0, 0, NULL },
+	{ "", 0, 0, NULL },	     { "", 0, 3, NULL },
+	{ "", 0, 2, NULL },	     { "", 0, 4, NULL },
+	{ "", 0, 5, NULL },	     { "", 16, 0, NULL },
+	{ "", 18, 0, cell_fit_why }, { "", 16, 1, cell_fit_holder },
 };
 
 /* A row, and its time in the part of the time that a section is about. */

@@ -129,8 +129,9 @@ char *spawns_line(const struct wire_spawns *spawns)
 }
 
 static const struct table_column columns[] = {
-	{ "forks", 0, 0 }, { "execs", 0, 0 },	{ "ended", 0, 0 },    { "short-lived", 0, 0 },
-	{ "CPU", 0, 0 },   { "average", 0, 0 }, { "process", 16, 0 },
+	{ "forks", 0, 0, NULL },       { "execs", 0, 0, NULL }, { "ended", 0, 0, NULL },
+	{ "short-lived", 0, 0, NULL }, { "CPU", 0, 0, NULL },	{ "average", 0, 0, NULL },
+	{ "process", 16, 0, NULL },
 };
 
 /* Adds a line. Takes over `name`, which is escaped. */

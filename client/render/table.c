@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/render/table.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,12 @@ static void layout_fit(const struct table *table, struct layout *layout, size_t 
 		;
 }
 
+/* Returns what a cell says, in at most `width` columns. */
+static char *column_fit(const struct table_column *column, const char *text, size_t width)
+{
+	return column->fit ? column->fit(text, width) : text_fit_tail(text, width);
+}
+
 /* Appends a line with the cells to `out`; the last one is not padded. */
 static void put_line(FILE *out, const struct table *table, const struct layout *layout,
 		     char *const *cells)
@@ -151,8 +158,8 @@ static void put_line(FILE *out, const struct table *table, const struct layout *
 
 		if (width == 0)
 			continue;
-		fit = layout->cuts ? text_fit_tail(cells[c] ? cells[c] : "", width)
-				   : must(strdup(cells[c] ? cells[c] : ""));
+		fit = column_fit(&table->columns[c], cells[c] ? cells[c] : "",
+				 layout->cuts ? width : SIZE_MAX);
 		used = text_columns(fit);
 		pad = used < width ? width - used : 0;
 		pending += is_first ? 0 : gap_of(&table->columns[c]);

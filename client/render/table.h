@@ -21,6 +21,8 @@ struct table_column {
 	size_t least;
 	/* the column with the greatest number is left out first; 0: it is never left out */
 	unsigned drop;
+	/* returns a text shortened to a width; NULL: text_fit_tail() does that */
+	char *(*fit)(const char *text, size_t columns);
 };
 
 struct table_row {

@@ -302,6 +302,37 @@ static void test_overview(void **state)
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
+/* However narrow the page, the overview says which lock it is and who holds it. */
+static void test_overview_widths(void **state)
+{
+	static const struct {
+		size_t width;
+		const char *object, *holder;
+	} cases[] = {
+		{ 80, "S flock pg.lock", "by postgres(1234)" },
+		{ 100, "pg.lock", "by postgres(1234)" },
+		{ 132, "pg.lock", "longest held by postgres(1234)" },
+	};
+	struct wire_holder holder = { .pid = 1234, .tid = WIRE_ABSENT, .comm = "postgres" };
+	struct overview_fixture o;
+	struct overview overview = { .waits = &o.waits, .no_io = "off" };
+	struct printer p;
+
+	overview_init(&o);
+	for (size_t i = 0; i < ARRAY_SIZE(o.rows); i++) {
+		o.rows[i].object = "/var/lib/postgresql/15/main/base/16384/a/b/c/d/pg.lock";
+		o.rows[i].reason = "flock";
+		o.rows[i].holders = (struct wire_holders){ &holder, 1 };
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+		p.view.page.width = cases[i].width;
+		p.view.page.cuts_names = true;
+		render_overview(&p.view, &overview);
+		printer_check(&p, "\n  blocked ", cases[i].object, cases[i].holder, NULL);
+	}
+}
+
 /* What the budget cut off is no sign that a process used no CPU, or did no I/O. */
 static void test_overview_of_shed(void **state)
 {
@@ -869,6 +900,7 @@ int main(void)
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview),
+		cmocka_unit_test(test_overview_widths),
 		cmocka_unit_test(test_overview_of_shed),
 		cmocka_unit_test(test_slices_head),
 		cmocka_unit_test(test_sparkline),
