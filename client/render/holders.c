@@ -77,7 +77,7 @@ static const char *holder_role(const char *reason)
 		{ " debugger ", "debugger" },
 		{ " stopped ", "sender" },
 		{ " pipe-read pipe-write fifo-open eventfd accept connect tcp udp unix unix-send socket "
-		  "socket-send ",
+		  "socket-send poll select ",
 		  "other end" },
 	};
 	char word[64];

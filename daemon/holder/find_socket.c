@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -133,6 +135,80 @@ static void unix_find(struct task *task, uint64_t inode, struct holder_answer *o
 						   : "the socket is not connected";
 }
 
+/* Fills *out for a socket by its inode; `reason` may say of which kind it is. */
+static void socket_find(struct task *task, uint64_t inode, enum wait_reason reason,
+			struct holder_answer *out)
+{
+	if (reason != REASON_UNIX && reason != REASON_UNIX_SEND &&
+	    ((reason != REASON_UDP && inet_find(task, inode, false, out)) ||
+	     (reason != REASON_TCP && inet_find(task, inode, true, out))))
+		return;
+	if (reason == REASON_TCP || reason == REASON_UDP)
+		out->unknown = holder_went_on;
+	else
+		unix_find(task, inode, out);
+}
+
+/* Returns the only descriptor in the sets of a call of select(); -1 if there are several. */
+static int selected_descriptor(const struct task *task)
+{
+	const uint64_t n = task->call.args[0];
+	uint64_t words[FD_SETSIZE / 64];
+	const size_t n_words = n / 64 + (n % 64 > 0);
+	int found = -1;
+
+	if (n > FD_SETSIZE)
+		return -1;
+	for (size_t set = 1; set <= 3; set++) {
+		if (!task->call.args[set])
+			continue;
+		if (task_memory_read(task, task->call.args[set], words, n_words * sizeof(*words)))
+			return -1;
+		for (size_t i = 0; i < n; i++) {
+			if (!(words[i / 64] >> (i % 64) & 1) || found == (int)i)
+				continue;
+			if (found >= 0)
+				return -1;
+			found = (int)i;
+		}
+	}
+	return found;
+}
+
+/* Returns the only descriptor that the thread waits for events of; -1 if there are several. */
+static int polled_descriptor(const struct task *task)
+{
+	struct pollfd one;
+
+	switch (task->call.number) {
+	case SYS_poll:
+	case SYS_ppoll:
+		if (task->call.args[1] != 1 ||
+		    task_memory_read(task, task->call.args[0], &one, sizeof(one)))
+			return -1;
+		return one.fd;
+	case SYS_select:
+	case SYS_pselect6:
+		return selected_descriptor(task);
+	default:
+		return -1;
+	}
+}
+
+void holder_find_polled(struct task *task, struct holder_answer *out)
+{
+	char target[TASK_TARGET_BYTES] = "", name[64];
+	const int fd = polled_descriptor(task);
+	enum descriptor_kind kind;
+	uint64_t inode;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	/* Nothing is said of what is no socket, or one of several: the wait may be for any. */
+	if (fd >= 0 && readlinkat(task->dir_fd, name, target, sizeof(target) - 1) > 0 &&
+	    descriptor_parse(target, &kind, &inode) && kind == DESCRIPTOR_SOCKET)
+		socket_find(task, inode, task->question->reason, out);
+}
+
 void holder_find_socket(struct task *task, struct holder_answer *out)
 {
 	enum wait_reason reason = task->question->reason;
@@ -146,14 +222,7 @@ void holder_find_socket(struct task *task, struct holder_answer *out)
 		out->unknown = holder_went_on;
 		return;
 	}
-	if (reason != REASON_UNIX && reason != REASON_UNIX_SEND &&
-	    ((reason != REASON_UDP && inet_find(task, inode, false, out)) ||
-	     (reason != REASON_TCP && inet_find(task, inode, true, out))))
-		return;
-	if (reason == REASON_TCP || reason == REASON_UDP)
-		out->unknown = holder_went_on;
-	else
-		unix_find(task, inode, out);
+	socket_find(task, inode, reason, out);
 }
 
 /* Finds the listening socket for whose clients a thread waits in accept(). */

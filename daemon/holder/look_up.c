@@ -28,6 +28,8 @@ static const struct {
 	{ REASON_UNIX_SEND, false, holder_find_socket },
 	{ REASON_SOCKET, false, holder_find_socket },
 	{ REASON_SOCKET_SEND, false, holder_find_socket },
+	{ REASON_POLL, false, holder_find_polled },
+	{ REASON_SELECT, false, holder_find_polled },
 	{ REASON_FILE_READ, false, holder_find_slow_file },
 	{ REASON_WRITEBACK, false, holder_find_slow_file },
 	{ REASON_DIRTY_PAGES, false, holder_find_slow_file },

@@ -332,19 +332,31 @@ static bool link_next(const struct waits *waits, const struct link *link, struct
 	return link_of(waits, blamed(waits, link), out) && link->looked_ns >= out->since_ns;
 }
 
+/* True if something else may end the wait: a timeout, or another event of the same descriptor. */
+static bool may_end(const struct link *link)
+{
+	return link->step.reason == REASON_POLL || link->step.reason == REASON_SELECT;
+}
+
 /*
  * Follows the holders of a wait, as long as each waits itself and its wait has one holder. Ends
  * after as many steps as there can be waits with holders, so that it finds every deadlock. It is
- * one only if all holders were looked up after all of its waits began.
+ * one only if all holders were looked up after all of its waits began, and none of these is for
+ * events, as those of two ends of a connection that is not in use are.
  */
 static void chain_make(const struct waits *waits, const struct link *first,
 		       struct group_holders *found)
 {
 	int64_t newest_ns = first->since_ns, looked_ns = first->looked_ns;
+	bool is_of_events = may_end(first);
 	struct link at = *first, next;
 	int32_t seen[SEARCHED];
 
 	for (size_t i = 0; i < SEARCHED && link_next(waits, &at, &next); i++) {
+		if (next.step.tid == first->step.tid && is_of_events) {
+			found->n_steps = 0;
+			return;
+		}
 		if (next.step.tid == first->step.tid) {
 			/* One that holds the other end itself may have a signal handler or a
 			 * timeout. */
@@ -359,6 +371,7 @@ static void chain_make(const struct waits *waits, const struct link *first,
 				return;
 			}
 		seen[i] = next.step.tid;
+		is_of_events |= may_end(&next);
 		if (found->n_steps < HOLDER_STEPS)
 			found->steps[found->n_steps++] = next.step;
 		newest_ns = next.since_ns > newest_ns ? next.since_ns : newest_ns;

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <linux/kcmp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -20,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -681,6 +683,75 @@ static void test_unix_socket(void **state)
 	unlink(address.sun_path);
 }
 
+static int run_poll(void)
+{
+	struct pollfd one = { .fd = ends[0], .events = POLLIN };
+
+	close(ends[1]);
+	return poll(&one, 1, -1) == 1;
+}
+
+static int run_poll_two(void)
+{
+	struct pollfd two[] = { { .fd = ends[0], .events = POLLIN }, { .fd = ends[1] } };
+
+	return poll(two, 2, -1) == 1;
+}
+
+static int run_select(void)
+{
+	fd_set set, other;
+
+	close(ends[1]);
+	FD_ZERO(&set);
+	FD_SET(ends[0], &set);
+	other = set;
+	return select(ends[0] + 1, &set, NULL, &other, NULL) == 1;
+}
+
+static int run_select_two(void)
+{
+	fd_set set, other;
+
+	FD_ZERO(&set);
+	FD_ZERO(&other);
+	FD_SET(ends[0], &set);
+	FD_SET(ends[1], &other);
+	return select(ends[1] + 1, &set, NULL, &other, NULL) == 1;
+}
+
+/* A wait for events of one socket names it; nothing is said of one for those of several. */
+static void test_events(void **state)
+{
+	static const struct {
+		int (*one)(void), (*two)(void);
+		enum wait_reason reason;
+		long call;
+	} cases[] = {
+		{ run_poll, run_poll_two, REASON_POLL, SYS_poll },
+		{ run_select, run_select_two, REASON_SELECT, SYS_pselect6 },
+	};
+	struct holder_answer answer;
+	pid_t child;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+		child = child_start(cases[i].two);
+		wait_for_call(child, child, cases[i].call);
+		answer = look_up(child, child, cases[i].reason);
+		assert_true(answer.is_known && !answer.object && !answer.unknown && !answer.n);
+		child_end(child);
+		child = child_start(cases[i].one);
+		close(ends[0]);
+		wait_for_call(child, child, cases[i].call);
+		answer = look_up(child, child, cases[i].reason);
+		assert_memory_equal(answer.object, "Unix socket ", 12);
+		assert_held_by(&answer, getpid(), getpid());
+		child_end(child);
+		close(ends[1]);
+	}
+}
+
 static int run_accept(void)
 {
 	return accept4(ends[0], NULL, NULL, SOCK_CLOEXEC) < 0;
@@ -1103,20 +1174,20 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	       cmocka_unit_test(test_flock),
-		cmocka_unit_test(test_fcntl),	       cmocka_unit_test(test_mutex),
-		cmocka_unit_test(test_pi_mutex),       cmocka_unit_test(test_child),
-		cmocka_unit_test(test_rwlock),	       cmocka_unit_test(test_join),
-		cmocka_unit_test(test_pipe),	       cmocka_unit_test(test_own_pipe),
-		cmocka_unit_test(test_fifo),	       cmocka_unit_test(test_eventfd),
-		cmocka_unit_test(test_unix_socket),    cmocka_unit_test(test_tcp_socket),
-		cmocka_unit_test(test_udp_socket),     cmocka_unit_test(test_vfork),
-		cmocka_unit_test(test_tracer),	       cmocka_unit_test(test_frozen),
-		cmocka_unit_test(test_part_of_groups), cmocka_unit_test(test_links),
-		cmocka_unit_test(test_inet_lines),     cmocka_unit_test(test_inet_peers),
-		cmocka_unit_test(test_gone),	       cmocka_unit_test(test_hanging),
-		cmocka_unit_test(test_turns),	       cmocka_unit_test(test_many_locks),
-		cmocka_unit_test(test_musl_mutex),
+		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_flock),
+		cmocka_unit_test(test_fcntl),	   cmocka_unit_test(test_mutex),
+		cmocka_unit_test(test_pi_mutex),   cmocka_unit_test(test_child),
+		cmocka_unit_test(test_rwlock),	   cmocka_unit_test(test_join),
+		cmocka_unit_test(test_pipe),	   cmocka_unit_test(test_own_pipe),
+		cmocka_unit_test(test_fifo),	   cmocka_unit_test(test_eventfd),
+		cmocka_unit_test(test_events),	   cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_tcp_socket), cmocka_unit_test(test_udp_socket),
+		cmocka_unit_test(test_vfork),	   cmocka_unit_test(test_tracer),
+		cmocka_unit_test(test_frozen),	   cmocka_unit_test(test_part_of_groups),
+		cmocka_unit_test(test_links),	   cmocka_unit_test(test_inet_lines),
+		cmocka_unit_test(test_inet_peers), cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_hanging),	   cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_many_locks), cmocka_unit_test(test_musl_mutex),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

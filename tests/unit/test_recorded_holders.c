@@ -33,14 +33,15 @@
  * A's ends in the last window.
  *
  * The waits of H and K begin at LATE_NS. G waited for H, as it was looked up before that, and H for
- * G. I, J and K wait in a ring, which was looked up again in the last window only.
+ * G. I, J and K wait in a ring, which was looked up again in the last window only. So do L and M,
+ * but M for events.
  *
  * STOPPED: a state that says why a thread waits without stacks.
  */
 #define LATE_NS (7 * NS_PER_S)
 
 enum { WINDOWS = 3, SLEEPING = 1, STOPPED = 4 };
-enum { PID = 0x3f000000, A = PID, B, C, D, E, F, G, H, I, J, K, TIDS_END };
+enum { PID = 0x3f000000, A = PID, B, C, D, E, F, G, H, I, J, K, L, M, TIDS_END };
 
 static char directory[] = "/tmp/test_recorded_holders.XXXXXX";
 static char path[64];
@@ -93,7 +94,9 @@ static void held_add(struct window *window, int32_t tid, int32_t holder, int64_t
 		.since_ns = REAL_NS + since_of(tid),
 		.looked_ns = looked_ns,
 		.last_ns = REAL_NS + window->end_ns,
-		.reason = holder ? REASON_STOPPED : REASON_SLEEP,
+		.reason = tid == M ? REASON_POLL
+			  : holder ? REASON_STOPPED
+				   : REASON_SLEEP,
 	};
 
 	if ((tid == A && window->end_ns == WINDOWS * LENGTH_NS) || since_of(tid) > window->end_ns)
@@ -130,6 +133,8 @@ static void window_write(struct store *store, size_t n)
 	held_add(window, I, J, n + 1 == WINDOWS ? now_ns : LOOKED_NS);
 	held_add(window, J, K, now_ns);
 	held_add(window, K, I, now_ns);
+	held_add(window, L, M, now_ns);
+	held_add(window, M, L, now_ns);
 	window_seal(window);
 	store_add(store, window);
 	window_unref(window);
@@ -350,6 +355,18 @@ static void test_a_ring_is_looked_up_again(void **state)
 	}
 }
 
+/* A wait for events may end by a timeout, so that a ring with one is no deadlock. */
+static void test_a_ring_with_events(void **state)
+{
+	struct answer *answer = ask(true, "thread", WINDOWS);
+	const struct wire_row *row = row_of(answer, L);
+
+	assert_int_equal(row->holders.n, 1);
+	assert_int_equal(row->chain.n, 0);
+	assert_int_not_equal(row->deadlock, 1);
+	answer_free(answer);
+}
+
 /* The wait of A has ended by now: that it was held is known from before. */
 static void test_a_wait_that_has_ended(void **state)
 {
@@ -472,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_waits_of_a_moment),
 		cmocka_unit_test(test_a_holder_that_let_go),
 		cmocka_unit_test(test_a_ring_is_looked_up_again),
+		cmocka_unit_test(test_a_ring_with_events),
 		cmocka_unit_test(test_a_wait_that_has_ended),
 		cmocka_unit_test(test_lines_of_the_present),
 		cmocka_unit_test(test_holders_outside_the_filter),
