@@ -10,6 +10,7 @@
 #include "daemon/session/session.h"
 #include "daemon/store/reader.h"
 #include "daemon/store/store.h"
+#include "daemon/store/timeline.h"
 
 struct answer *answer_new(void)
 {
@@ -93,6 +94,9 @@ struct process *answer_process(struct answer *answer, const struct aggregate_pro
 {
 	if (process->process || !process->number || !answer->reader)
 		return process->process;
+	/* A thread may be loading the next windows with this reader. */
+	if (answer->timeline)
+		timeline_pause(answer->timeline);
 	return store_reader_process(answer->reader, process->number);
 }
 

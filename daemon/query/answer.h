@@ -158,8 +158,8 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 		 struct wire_calls *out);
 
 /*
- * Returns the process of a group; reads it from disk if necessary. NULL if the group has no
- * process, or when out of memory.
+ * Returns the process of a group; reads it from disk if necessary, also while the windows of the
+ * answer are loaded. NULL if the group has no process, or when out of memory.
  */
 struct process *answer_process(struct answer *answer, const struct aggregate_process *process);
 

@@ -5,6 +5,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,14 +17,23 @@
 
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
+#include "daemon/query/answer.h"
 #include "daemon/store/store.h"
 #include "daemon/window/fold.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 #define REAL_NS	  (INT64_C(1700000000) * NS_PER_S)
 
-/* FOLDED: the window whose processes are folded */
-enum { WINDOWS = 20, FOLDED = 8, PROCESSES = 40, STACKS = 30, FRAMES = 12, NO_PID = 0x3f000000 };
+/* FOLDED: the window whose processes are folded; ALIKE: a process with a name like stackd's */
+enum {
+	WINDOWS = 20,
+	FOLDED = 8,
+	ALIKE = 7,
+	PROCESSES = 40,
+	STACKS = 30,
+	FRAMES = 12,
+	NO_PID = 0x3f000000
+};
 
 static char directory[] = "/tmp/test_stored_query.XXXXXX";
 static char path[64];
@@ -31,6 +41,43 @@ static struct process_table *table;
 static struct stack stacks[STACKS];
 static struct frame frames[STACKS];
 static struct frame *members[STACKS][FRAMES];
+
+/* The number of threads that use the reader of a query, which must be one at a time. */
+static atomic_int readers;
+static atomic_bool had_two_readers;
+
+static void reader_enter(void)
+{
+	if (atomic_fetch_add(&readers, 1) > 0)
+		had_two_readers = true;
+}
+
+int __real_store_reader_load(struct store_reader *reader, const struct store_entry *entry,
+			     struct window **out);
+int __wrap_store_reader_load(struct store_reader *reader, const struct store_entry *entry,
+			     struct window **out);
+int __wrap_store_reader_load(struct store_reader *reader, const struct store_entry *entry,
+			     struct window **out)
+{
+	int r;
+
+	reader_enter();
+	r = __real_store_reader_load(reader, entry, out);
+	readers--;
+	return r;
+}
+
+struct process *__real_store_reader_process(struct store_reader *reader, int64_t number);
+struct process *__wrap_store_reader_process(struct store_reader *reader, int64_t number);
+struct process *__wrap_store_reader_process(struct store_reader *reader, int64_t number)
+{
+	struct process *process;
+
+	reader_enter();
+	process = __real_store_reader_process(reader, number);
+	readers--;
+	return process;
+}
 
 static void stacks_make(void)
 {
@@ -71,6 +118,8 @@ static struct process *process_make(size_t window, size_t i)
 	info.is_kernel = i == 3;
 	info.cgroup = i % 3 ? (i % 2 ? "/a.slice/x.service" : "/b") : NULL;
 	info.comm[6] = (char)('a' + i % 4);
+	if (i == ALIKE)
+		snprintf(info.comm, sizeof(info.comm), "stackd-parse");
 	return process_table_add_stored(table, &info);
 }
 
@@ -332,6 +381,49 @@ static void test_all(void **state)
 	assert_same_answers(&filter, &(struct aggregate_options){ .open_only = true });
 }
 
+static struct process *find_process(void *userdata, const struct aggregate_process *process)
+{
+	return answer_process(userdata, process);
+}
+
+/*
+ * Whether a process that is named like stackd is stackd is read from disk while the windows of the
+ * range are, by another thread.
+ */
+static void test_processes_while_loading(void **state)
+{
+	const struct timeline_session session = { .probe = "offcpu" };
+	const struct store_query query = { .max_frames = 0 };
+	const struct filter filter = { .max_ns = INT64_MAX };
+	struct aggregate_options options = { .by = AGGREGATE_BY_PROCESS,
+					     .folds_own = true,
+					     .find_process = find_process };
+	struct timeline_source source = {};
+	struct answer *answer;
+
+	had_two_readers = false;
+	for (int i = 0; i < 10; i++) {
+		answer = answer_new();
+		options.userdata = answer;
+		assert_int_equal(store_reader_open(path, &answer->reader), 0);
+		store_reader_set_query(answer->reader, &query);
+		source.reader = answer->reader;
+		assert_int_equal(timeline_open(&source, &session, REAL_NS,
+					       REAL_NS + WINDOWS * LENGTH_NS, &answer->timeline),
+				 0);
+		assert_int_equal(aggregate_new(timeline_range(answer->timeline),
+					       timeline_later(answer->timeline), &filter, &options,
+					       NULL, &answer->aggregate),
+				 0);
+		answer->aggregate = aggregate_free(answer->aggregate);
+		timeline_close(answer->timeline);
+		store_reader_close(answer->reader);
+		arena_free(answer->arena);
+		free(answer);
+	}
+	assert_false(had_two_readers);
+}
+
 /* Filters are tested on the processes of a window before its rows are read. */
 static void test_filters(void **state)
 {
@@ -361,6 +453,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_processes_while_loading),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
