@@ -8,6 +8,7 @@
 
 #include "client/base/message.h"
 #include "client/base/term.h"
+#include "client/call/pager.h"
 #include "client/option/options.h"
 #include "client/option/range.h"
 #include "client/render/coverage.h"
@@ -136,13 +137,16 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 	};
 }
 
-/* Returns how many lines of text a screen shows above the prompt. */
+/*
+ * Returns how many lines of text a screen shows above the prompt. A pager gets one line less: less
+ * -F does not end by itself if the text fills the screen but for one line (version 590).
+ */
 static size_t screen_lines(void)
 {
-	size_t lines, columns;
+	size_t lines, columns, others = pager_is_open() ? 2 : 1;
 
 	term_size(STDOUT_FILENO, &lines, &columns);
-	return lines > 1 ? lines - 1 : 1;
+	return lines > others ? lines - others : 1;
 }
 
 /* Returns how many rows to ask for by default: as many as may fit on a screen, if it is one. */
