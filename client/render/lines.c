@@ -69,7 +69,7 @@ static const char *state_word(const struct wire_row *row)
 {
 	switch (row->state[0]) {
 	case '-':
-		return "short, no stack";
+		return "rest, no stack";
 	case 'S':
 		return "S sleeping";
 	case 'D':

@@ -13,6 +13,7 @@
 #include "client/render/measures.h"
 #include "client/render/parts.h"
 #include "client/render/render.h"
+#include "client/render/table.h"
 #include "common/base.h"
 #include "common/own_function.h"
 
@@ -371,6 +372,14 @@ static void put_number(FILE *out, const char *text, size_t width)
 	fputc(' ', out);
 }
 
+/* Puts a time as 19min, nothing for none. Of a longer text the middle would be cut. */
+static void put_time(FILE *out, int64_t ns)
+{
+	_cleanup_(freep) char *text = table_time("", ns, "");
+
+	put_number(out, ns > 0 ? text : "", TIME);
+}
+
 /* The columns before the title, and how wide the title is. */
 struct layout {
 	bool has_class, has_change, has_longest, has_count, has_average;
@@ -444,10 +453,9 @@ char *top_heading(enum tab tab, bool has_base, size_t columns)
 
 static void put_change(FILE *out, int64_t change)
 {
-	char text[64];
+	_cleanup_(freep) char *text =
+		table_time(change < 0 ? "-" : "+", change < 0 ? -change : change, "");
 
-	snprintf(text, sizeof(text), "%c%s", change < 0 ? '-' : '+',
-		 ns_text(change < 0 ? -change : change));
 	put_number(out, text, CHANGE);
 }
 
@@ -457,9 +465,9 @@ static void put_lengths(FILE *out, const struct layout *layout, const struct top
 	bool has_lengths = !row->is_sample && from->count > 0;
 
 	if (layout->has_average)
-		put_number(out, has_lengths ? ns_text(from->total_ns / from->count) : "", TIME);
+		put_time(out, has_lengths ? from->total_ns / from->count : 0);
 	if (layout->has_longest)
-		put_number(out, from->max_ns > 0 ? ns_text(from->max_ns) : "", TIME);
+		put_time(out, from->max_ns);
 	if (layout->has_count)
 		put_number(out, count_text(from->count > 0 ? from->count : from->open), COUNT);
 }
@@ -480,7 +488,7 @@ char *top_row_text(const struct top_row *row, const struct top_base *base, int64
 		   : row->row->state ? row->row->state
 				     : "",
 		   SHARE);
-	put_number(out, ns_text(row->value), TIME);
+	put_time(out, row->value);
 	if (base)
 		put_change(out, base_change(base, row, length));
 	put_lengths(out, &layout, row);

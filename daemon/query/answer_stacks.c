@@ -204,17 +204,27 @@ int answer_callers(struct answer_stacks *stacks, struct stack *stack, uint32_t f
 	return 0;
 }
 
+/* Returns the frame that stands for waits below a length: "[waits under 204.8ms]". */
+static char *short_name(struct arena *arena, int64_t below_ns)
+{
+	if (below_ns % NS_PER_MS && below_ns > NS_PER_MS)
+		return arena_printf(arena, "[waits under %.1fms]",
+				    (double)below_ns / (double)NS_PER_MS);
+	if (below_ns >= NS_PER_MS)
+		return arena_printf(arena, "[waits under %" PRId64 "ms]", below_ns / NS_PER_MS);
+	return arena_printf(arena, "[waits under %" PRId64 "us]", below_ns / NS_PER_US);
+}
+
 int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **out)
 {
 	struct wire_stack *stack = arena_alloc(stacks->arena, sizeof(*stack));
 	struct wire_frame *frame = arena_alloc(stacks->arena, sizeof(*frame));
-	int64_t us = stacks->options->short_below_ns / NS_PER_US;
 
 	if (!stack || !frame)
 		return -ENOMEM;
 	*frame = wire_frame_absent();
 	frame->kind = "pseudo";
-	frame->name = arena_printf(stacks->arena, "[waits under %" PRId64 "us]", us);
+	frame->name = short_name(stacks->arena, stacks->options->short_below_ns);
 	stack->id = "0x0";
 	stack->frames = (struct wire_frames){ .v = frame, .n = 1 };
 	*out = stack;

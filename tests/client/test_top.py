@@ -214,7 +214,7 @@ class Top(unittest.TestCase):
         self.assertNotIn("\x1b", text)
         screen.keys("Escape", "G")
         self.asked("Snapshot", probe="offcpu", by="reason", open=True)
-        screen.wait_for("by reason, longest", " 8 s")
+        screen.wait_for("by reason, longest", " 8.00s")
         screen.keys("w")
         screen.wait_for("the row is not of one process")
         screen.keys("Enter")
@@ -262,7 +262,7 @@ class Top(unittest.TestCase):
         screen.keys("2026-03-01 02:00", "Enter")
         self.asked("Overview", since_ns=1772330400 * S)
         screen.keys("b")
-        screen.wait_for("CHANGE", "+0 s")
+        screen.wait_for("CHANGE", "+0ns")
         screen.keys("n")
         screen.wait_for("03:10:10..03:10:15")
         # Frozen: the same rows, whatever comes.
