@@ -202,15 +202,21 @@ static int by_first(const void *x, const void *y)
 /* The bit of the kernel's task state that says that kill -9 ends a wait in the state D. */
 enum { TASK_WAKEKILL = 0x100 };
 
-/* A wait in the state D, and one for a lock, is urgent if it is as long as this. */
+/*
+ * A wait in the state D, and one for a lock, is urgent if it is as long as this. Of those for
+ * locks, only rows with more than one in URGENT_PART parts of the blocked time: there are often
+ * some, and they must not hide what most of the time is for.
+ */
 #define URGENT_D_NS    (5 * NS_PER_S)
 #define URGENT_LOCK_NS NS_PER_S
+enum { URGENT_PART = 32 };
 
 /*
  * True if rows are by line, and the longest wait of the group most likely holds up the program: it
- * is for a lock, or in the state D so that no signal ends it, and too long for that.
+ * is for a lock, or in the state D so that no signal ends it, and too long for that. `blocked_ns`
+ * is the blocked time of all groups that are not idle.
  */
-static bool group_is_urgent(const struct aggregate_group *group)
+static bool group_is_urgent(const struct aggregate_group *group, uint64_t blocked_ns)
 {
 	bool is_d = strcmp(task_states_letter(group->state), "D") == 0;
 
@@ -220,7 +226,17 @@ static bool group_is_urgent(const struct aggregate_group *group)
 	if (is_d && group->open && !(group->state & TASK_WAKEKILL) && group->max_ns >= URGENT_D_NS)
 		return true;
 	return group->has_reason && wait_reason_is_lock(group->reason) &&
-	       group->max_ns >= URGENT_LOCK_NS;
+	       group->max_ns >= URGENT_LOCK_NS && group->blocked_ns > blocked_ns / URGENT_PART;
+}
+
+static void urgent_mark(struct aggregate_group **groups, size_t n)
+{
+	uint64_t blocked_ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		blocked_ns += groups[i]->is_idle ? 0 : groups[i]->blocked_ns;
+	for (size_t i = 0; i < n; i++)
+		groups[i]->is_urgent = group_is_urgent(groups[i], blocked_ns);
 }
 
 /* It is not known which part of the sampled time was throttled: it may be all of it, or none. */
@@ -328,10 +344,9 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 
 	groups = aggregate_groups(answer->aggregate, &n);
 	sections = groups_part(groups, n, question->with_idle);
-	for (i = 0; i < n; i++) {
-		groups[i]->is_urgent = group_is_urgent(groups[i]);
+	urgent_mark(groups, n);
+	for (i = 0; i < n; i++)
 		groups[i]->is_last = groups[i]->is_idle && question->has_idle_last;
-	}
 	qsort(groups, sections.wanted, sizeof(*groups), compare[question->order]);
 	if (question->has_parts)
 		first = parts_make(answer, groups, sections.wanted, sections.own + sections.others,

@@ -386,14 +386,29 @@ const char *groups_line_function(const struct group *group)
 		       : NULL;
 }
 
-/* A wait for a lock is urgent if it is as long as this. */
+/*
+ * A wait for a lock is urgent if it is as long as this, in a row with more than one in URGENT_PART
+ * parts of the blocked time.
+ */
 #define URGENT_LOCK_NS NS_PER_S
+enum { URGENT_PART = 32 };
 
-bool groups_line_is_urgent(const struct group *group)
+static bool line_is_urgent(const struct group *group, int64_t blocked_ns)
 {
 	return group->is_line && !group->idle && !group->own && group->reason[0] &&
-	       group->max_ns >= URGENT_LOCK_NS &&
+	       group->max_ns >= URGENT_LOCK_NS && group->blocked_ns > blocked_ns / URGENT_PART &&
 	       wait_reason_is_lock(wait_reason_find(group->reason));
+}
+
+void groups_mark_urgent(struct group **groups, size_t n)
+{
+	int64_t blocked_ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!groups[i]->idle)
+			sum_add(&blocked_ns, groups[i]->blocked_ns);
+	for (size_t i = 0; i < n; i++)
+		groups[i]->is_urgent = line_is_urgent(groups[i], blocked_ns);
 }
 
 /* Sets what a row by line is called: the name of its threads, without digits, and the function. */

@@ -76,6 +76,7 @@ struct group {
 	struct reason_time *reasons; /* by process or by name: the time of the waits by reason */
 	bool is_line;		     /* rows are by line */
 	bool is_first;		     /* it is one of the first of a part of an overview */
+	bool is_urgent;		     /* see groups_mark_urgent() */
 	void *key;		     /* all that tells this group from others, of whole words */
 	UT_hash_handle hh;
 };
@@ -189,9 +190,11 @@ bool groups_are_of_all_hosts(const struct groups_question *question);
  */
 const char *groups_line_function(const struct group *group);
 
-/* True if rows are by line, and the longest wait most likely holds up the program, as in the
- * daemon. */
-bool groups_line_is_urgent(const struct group *group);
+/*
+ * Sets is_urgent of groups by line of which the longest wait most likely holds up the program, as
+ * the daemon does.
+ */
+void groups_mark_urgent(struct group **groups, size_t n);
 
 /* Returns the state of the waits of a group as the daemon has it, such as "D", "mixed" or "-". */
 const char *group_state(const struct group *group);

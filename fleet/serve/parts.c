@@ -48,7 +48,7 @@ static int by_runnable(const void *x, const void *y)
 static int by_blocked(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
-	int r = (int)groups_line_is_urgent(b) - (int)groups_line_is_urgent(a);
+	int r = (int)b->is_urgent - (int)a->is_urgent;
 
 	return r ? r : compare_parts(x, y, blocked_of);
 }

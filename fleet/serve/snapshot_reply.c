@@ -431,7 +431,7 @@ static int row_set_stacks(const struct snapshot *snapshot, const struct group *g
 		row->reason = or_null(group->reason);
 	if (snapshot->question.by == GROUPS_BY_LINE && !group->own) {
 		row->function = groups_line_function(group);
-		if (groups_line_is_urgent(group))
+		if (group->is_urgent)
 			row->urgent = 1;
 	}
 	if (group->reasons && !group->reasons->next)
@@ -551,6 +551,7 @@ static int groups_reply(struct snapshot *snapshot, struct stacks *stacks)
 		totals_of_groups(snapshot, groups, n, &reply->totals);
 	else
 		totals_of_headers(snapshot, &reply->totals);
+	groups_mark_urgent(groups, n);
 	if (has_parts)
 		r = snapshot_parts_make(snapshot, groups, n);
 	if (r)

@@ -314,11 +314,25 @@ static void test_texts_stay_out_of_sql(void **state)
 /* A line that is urgent on a host is so in a fleet. */
 static void test_locks_are_urgent(void **state)
 {
-	struct group group = { .is_line = true, .reason = "sysv-sem", .max_ns = NS_PER_S };
+	struct group group = {
+		.is_line = true, .reason = "sysv-sem", .max_ns = NS_PER_S, .blocked_ns = NS_PER_S
+	};
+	struct group other = { .is_line = true, .reason = "tcp", .blocked_ns = 30 * NS_PER_S };
+	struct group *groups[] = { &group, &other };
 
-	assert_true(groups_line_is_urgent(&group));
+	groups_mark_urgent(groups, 2);
+	assert_true(group.is_urgent);
+	assert_false(other.is_urgent);
+	/* It is in less than 1/32 of the blocked time, but for that of idle threads. */
+	other.blocked_ns *= 2;
+	groups_mark_urgent(groups, 2);
+	assert_false(group.is_urgent);
+	other.idle = true;
+	groups_mark_urgent(groups, 2);
+	assert_true(group.is_urgent);
 	group.reason = "sem";
-	assert_false(groups_line_is_urgent(&group));
+	groups_mark_urgent(groups, 2);
+	assert_false(group.is_urgent);
 }
 
 int main(void)
