@@ -108,8 +108,13 @@ static void request_encode(const struct options *options, const struct snapshot_
 		.filter = request->request.filter,
 		.by = is_screen(options) ? "line" : NULL,
 		.top = rows_to_ask(options),
-		/* The screen has no room for idle rows, and says what is not there. */
-		.idle = is_screen(options) && !options->idle ? 0 : request->request.idle,
+		/*
+		 * The screen of a whole host has no room for idle rows, and says what is not there.
+		 * Whoever asks for a process may look for just these: they come last.
+		 */
+		.idle = is_screen(options) && !options->idle && !options_name_somebody(options)
+				? 0
+				: request->request.idle,
 		/* Folded lines add up to the time of threads, and I/O is a part of that. */
 		.io = !options->format->has_only_stacks && !is_by_parent(options),
 		.fold_own = request->request.fold_own,

@@ -60,7 +60,7 @@ static size_t put_spawns(const struct view *view, const struct wire_snapshot_rep
 	return 1;
 }
 
-/* Compares lines for qsort(): urgent ones come first, then the longest time. */
+/* Compares lines for qsort(): urgent ones come first, idle ones last, then the longest time. */
 static int compare_urgent(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
@@ -68,6 +68,8 @@ static int compare_urgent(const void *a, const void *b)
 
 	if (r != 0)
 		return r;
+	if (x->row->idle != y->row->idle)
+		return x->row->idle ? 1 : -1;
 	if (x->ns != y->ns)
 		return x->ns < y->ns ? 1 : -1;
 	return (x->row > y->row) - (x->row < y->row);

@@ -991,12 +991,17 @@ class Client(unittest.TestCase):
         self.assertEqual([name for name in names if name not in out], [])
 
     def test_what_is_idle_has_no_room_in_an_overview(self):
-        """The screen says what idle waits it leaves out, also of a process that is named."""
+        """The screen says what idle waits it leaves out. Those of a process that is named come last."""
         self.daemon.replies["Overview"] = [{"parameters": snapshot([row()])}]
-        for words, idle in (([], False), (["-p", "42"], False), (["-p", "42", "--idle"], True), (["--json"], True),
-                            (["-p", "42", "--stacks"], None)):
+        for words, idle in (([], False), (["-p", "42"], None), (["-p", "42", "--idle"], True), (["--json"], True),
+                            (["-p", "42", "--no-idle"], False), (["-p", "42", "--stacks"], None)):
             self.run_it("snapshot", *words)
             self.assertEqual(self.asked().get("idle"), idle, words)
+        rows = [row(kernel=None, user=None, reason=reason, idle=idle, blocked_ns=ns, total_ns=ns, max_ns=ns)
+                for reason, idle, ns in (("sleep", True, 9_000_000_000), ("mutex", False, 100_000_000))]
+        self.daemon.replies["Overview"] = [{"parameters": snapshot(rows)}]
+        _, out, _ = self.run_it("snapshot", "-p", "42")
+        self.assertLess(out.index("S mutex"), out.index("S sleep, idle"), out)
 
     def test_wakers_in_lines(self):
         """Who ended the waits has a column."""
