@@ -114,7 +114,7 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 			&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
 			"none is uninterruptible (D) for 5 s or more; waits for locks come first, "
 			"then the oldest");
-	render_stuck_roots(view, &reply->rows);
+	render_stuck_roots(view, reply);
 }
 
 /*
@@ -174,7 +174,7 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 	size_t used = head_print(view, &head) + 3 + (reply->idle.rows > 0);
 	_cleanup_(freep) char *idle = idle_threads(reply, "idle thread");
 
-	used += render_stuck_roots(view, &reply->rows);
+	used += render_stuck_roots(view, reply);
 	if (view->height > 0 && n + used > view->height)
 		n = view->height > used + 1 ? view->height - used : 1;
 	if (reply->rows.n == 0)

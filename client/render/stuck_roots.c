@@ -7,14 +7,18 @@
 
 #include "client/base/term.h"
 #include "client/render/head.h"
+#include "client/render/lines.h"
 #include "client/render/table.h"
 #include "common/base.h"
 #include "common/wait_reason.h"
 
-/* A shorter wait for a lock, in ns, is usual. STEPS: as many holders are followed. */
+/*
+ * A shorter wait for a lock, in ns, is usual. STEPS: as many holders are followed. LOW_SCREEN: a
+ * screen of fewer lines has room for one root.
+ */
 #define LONG_NS NS_PER_S
 
-enum { STEPS = 64 };
+enum { STEPS = 64, LOW_SCREEN = 16 };
 
 /* A thread that others wait for, and the wait in which it is itself. */
 struct root {
@@ -26,6 +30,7 @@ struct root {
 	int64_t for_ns;
 	int64_t threads; /* how many wait behind it */
 	int64_t oldest_ns;
+	const struct wire_row *row; /* the first of them */
 };
 
 static bool is_long_lock(const struct wire_row *row)
@@ -71,11 +76,26 @@ static const struct wire_holder *chain_end(const struct wire_row *row,
 }
 
 /*
+ * Returns the wait of a holder that was found for the row `of`; NULL if none is known. A wait that
+ * began after the holder was looked up does not count: it may have let go before.
+ */
+static const struct wire_row *wait_of(const struct wire_snapshot_reply *reply,
+				      const struct wire_row *of, const struct wire_holder *holder)
+{
+	const struct wire_row *row = row_of(&reply->rows, holder);
+
+	if (row && of->holders_at > 0 && reply->coverage.used.end - row->max_ns > of->holders_at)
+		return NULL;
+	return row;
+}
+
+/*
  * Sets *out to the thread at the end of the holders of a row. The chain of the row has those that
  * wait, idle or not, up to some length; the rows of holders go on. Returns false if the first
  * holder is not known, or the holders are a ring.
  */
-static bool root_find(const struct wire_rows *rows, const struct wire_row *row, struct root *out)
+static bool root_find(const struct wire_snapshot_reply *reply, const struct wire_row *row,
+		      struct root *out)
 {
 	const struct wire_holder *holder = only_holder(row), *step = NULL;
 	const struct wire_row *at = row;
@@ -95,7 +115,7 @@ static bool root_find(const struct wire_rows *rows, const struct wire_row *row, 
 					      .reason = step->reason,
 					      .object = step->object,
 					      .for_ns = step->for_ns };
-		at = row_of(rows, step ? step : holder);
+		at = wait_of(reply, at, step ? step : holder);
 		if (at && at->deadlock == 1)
 			return false;
 		if (at && !out->reason) {
@@ -126,31 +146,36 @@ static void root_add(struct root *roots, size_t *n, const struct root *root,
 	for (i = 0; i < *n; i++)
 		if (roots[i].pid == root->pid && roots[i].tid == root->tid)
 			break;
-	if (i == *n)
-		roots[(*n)++] = *root;
+	if (i == *n) {
+		roots[i] = *root;
+		roots[i].row = row;
+		(*n)++;
+	}
 	roots[i].threads += row->open > 1 ? row->open : 1;
 	if (row->max_ns > roots[i].oldest_ns)
 		roots[i].oldest_ns = row->max_ns;
 }
 
 /* Prints a line such as "psql(88) holds up 4 threads; waits 7min itself (unix /run/pg.sock)". */
-static void root_print(const struct view *view, const struct root *root, bool is_least)
+static void root_print(const struct view *view, const struct root *root, bool is_least, int64_t end)
 {
 	_cleanup_(freep) char *comm = name_escape(root->comm), *age = NULL, *object = NULL;
-	_cleanup_(freep) char *itself = NULL;
+	_cleanup_(freep) char *itself = NULL, *as_of = holders_as_of(root->row, end);
 
 	age = table_time("", root->for_ns, "");
 	object = name_escape(root->object ? root->object : "");
 	itself = root->reason ? must_printf("; waits %s itself (%s%s%s)", age, root->reason,
 					    object[0] ? " " : "", object)
 			      : must(strdup(""));
-	head_line(&view->page, STYLE_BOLD, "root", "%s(%" PRId64 ") holds up %s%s thread%s%s", comm,
-		  root->tid > 0 ? root->tid : root->pid, is_least ? "at least " : "",
+	head_line(&view->page, STYLE_BOLD, "root", "%s%s(%" PRId64 ") holds up %s%s thread%s%s",
+		  as_of, comm, root->tid > 0 ? root->tid : root->pid, is_least ? "at least " : "",
 		  count_text(root->threads), root->threads == 1 ? "" : "s", itself);
 }
 
-size_t render_stuck_roots(const struct view *view, const struct wire_rows *rows)
+size_t render_stuck_roots(const struct view *view, const struct wire_snapshot_reply *reply)
 {
+	const struct wire_rows *rows = &reply->rows;
+	const size_t most = view->height > 0 && view->height < LOW_SCREEN ? 1 : STUCK_ROOTS;
 	struct root *roots = must(calloc(rows->n + 1, sizeof(*roots))), root;
 	bool is_least = false;
 	size_t n = 0;
@@ -160,16 +185,16 @@ size_t render_stuck_roots(const struct view *view, const struct wire_rows *rows)
 
 		if (!is_long_lock(row))
 			continue;
-		if (root_find(rows, row, &root))
+		if (root_find(reply, row, &root))
 			root_add(roots, &n, &root, row);
 		else if (row->holders.n == 0 && !row->holders_unknown && !row->object)
 			/* Only some waits are looked up. */
 			is_least = true;
 	}
 	qsort(roots, n, sizeof(*roots), compare_roots);
-	n = n < STUCK_ROOTS ? n : STUCK_ROOTS;
+	n = n < most ? n : most;
 	for (size_t i = 0; i < n; i++)
-		root_print(view, &roots[i], is_least);
+		root_print(view, &roots[i], is_least, reply->coverage.used.end);
 	free(roots);
 	return n;
 }

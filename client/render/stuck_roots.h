@@ -13,8 +13,10 @@
 
 enum { STUCK_ROOTS = 3 };
 
-/* Prints at most STUCK_ROOTS lines, each about a thread and how many wait for locks behind it, the
- * one with the most first. Returns how many lines it has printed. */
-size_t render_stuck_roots(const struct view *view, const struct wire_rows *rows);
+/*
+ * Prints at most STUCK_ROOTS lines, each about a thread and how many wait for locks behind it, the
+ * one with the most first. Returns how many lines it has printed.
+ */
+size_t render_stuck_roots(const struct view *view, const struct wire_snapshot_reply *reply);
 
 #endif

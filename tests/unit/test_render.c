@@ -700,6 +700,36 @@ static void test_stuck_roots_are_few(void **state)
 	free(text);
 }
 
+/* Holders that were looked up earlier may have let go before they began to wait. */
+static void test_stuck_roots_of_the_past(void **state)
+{
+	struct wire_holder to[] = {
+		{ .pid = 4242, .tid = 2, .comm = "two", .for_ns = WIRE_ABSENT },
+		{ .pid = 4242, .tid = 3, .comm = "three", .for_ns = WIRE_ABSENT },
+	};
+	struct wire_row rows[] = { row_for_mutex(1, &to[0]), row_for_mutex(2, &to[1]) };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	const struct view lines = { .has_lines = true };
+	char *text;
+
+	/* The thread 2 has waited for 3 s. */
+	rows[0].holders_at = reply.coverage.used.end - 2 * NS_PER_S;
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "three(3) holds up 2 threads\n"));
+	free(text);
+	rows[0].holders_at = reply.coverage.used.end - 4 * NS_PER_S;
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "\nroot       as of "));
+	assert_non_null(strstr(text, " two(2) holds up 1 thread\n"));
+	assert_non_null(strstr(text, "\nroot       three(3) holds up 1 thread\n"));
+	free(text);
+	/* A low screen has room for one. */
+	text = rendered(render_stuck, (struct view){ .has_lines = true, .height = 9 }, &reply);
+	assert_non_null(strstr(text, " holds up "));
+	assert_null(strstr(strstr(text, " holds up ") + 1, " holds up "));
+	free(text);
+}
+
 /* A killable wait is in D, but does not count as uninterruptible: kill -9 ends it. */
 static void test_stuck_killable(void **state)
 {
@@ -1289,6 +1319,7 @@ int main(void)
 		cmocka_unit_test(test_serving),
 		cmocka_unit_test(test_stuck_roots),
 		cmocka_unit_test(test_stuck_roots_are_few),
+		cmocka_unit_test(test_stuck_roots_of_the_past),
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),
