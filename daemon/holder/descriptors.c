@@ -2,6 +2,7 @@
 #include "daemon/holder/descriptors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,14 @@ bool descriptor_number(const char *text, const char *name, int base, uint64_t *o
 		return end != line + length;
 	}
 	return false;
+}
+
+int descriptor_info_read(const struct descriptor *descriptor, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", descriptor->pid, descriptor->fd);
+	return proc_text_read(AT_FDCWD, path, text, size);
 }
 
 /* Adds a descriptor of a process. `directory` is its /proc/PID/fd. */

@@ -45,6 +45,10 @@ uint64_t descriptor_name_key(const char *path);
  */
 bool descriptor_number(const char *text, const char *name, int base, uint64_t *out);
 
+/* Reads the fdinfo file of a descriptor, and ends the text with NUL. Returns 0 or a negative errno.
+ */
+int descriptor_info_read(const struct descriptor *descriptor, char *text, size_t size);
+
 /*
  * Returns the descriptors with a key, *n_out of them; makes the pass over all processes if it has
  * not been made, which ends at deadline_ns of CLOCK_MONOTONIC.

@@ -41,12 +41,10 @@ static bool is_same_fifo(const struct descriptor *other, const struct statx *fif
 /* True if a descriptor of a process may be used to write, or to read. */
 static bool is_open_for(const struct descriptor *descriptor, bool writing)
 {
-	char path[64], text[FDINFO_BYTES];
+	char text[FDINFO_BYTES];
 	uint64_t flags;
 
-	snprintf(path, sizeof(path), "/proc/%" PRId32 "/fdinfo/%" PRId32, descriptor->pid,
-		 descriptor->fd);
-	if (proc_text_read(AT_FDCWD, path, text, sizeof(text)) ||
+	if (descriptor_info_read(descriptor, text, sizeof(text)) ||
 	    !descriptor_number(text, "flags:", 8, &flags))
 		return false;
 	return (flags & O_ACCMODE) == O_RDWR ||

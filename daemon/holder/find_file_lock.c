@@ -81,10 +81,8 @@ static void sharers_add(const struct task *task, const struct file_lock *held, i
 	}
 	others = task_descriptors(task, kind, key, &n);
 	for (size_t i = 0; i < n && !task_is_late(task); i++) {
-		snprintf(name, sizeof(name), "/proc/%" PRId32 "/fdinfo/%" PRId32, others[i].pid,
-			 others[i].fd);
 		if (others[i].pid != held->pid &&
-		    !proc_text_read(AT_FDCWD, name, text, FDINFO_BYTES) &&
+		    !descriptor_info_read(&others[i], text, FDINFO_BYTES) &&
 		    text_has_lock(text, held))
 			holder_add_process(out, others[i].pid);
 	}

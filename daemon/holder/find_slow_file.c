@@ -35,23 +35,23 @@ static bool mount_find(const struct task *task, int64_t id, const char *path, st
 	_cleanup_(fclosep) FILE *mounts = NULL;
 	_cleanup_(freep) char *line = NULL;
 	size_t capacity = 0, longest = 0, length;
-	struct mountinfo one;
 	char name[64];
 
 	*out = (struct mountinfo){ 0 };
 	snprintf(name, sizeof(name), "/proc/%" PRId32 "/mountinfo", task->question->pid);
 	mounts = fopen(name, "re");
 	for (size_t n = 0; mounts && n < MOUNTS_MAX && getline(&line, &capacity, mounts) > 0; n++) {
-		if (!mountinfo_parse(line, &one)) {
-			length = id < 0 ? length_below(path, one.point) : one.id == id;
-			if (length && length >= longest) {
-				longest = length;
-				mountinfo_fini(out);
-				*out = one;
-				one = (struct mountinfo){ 0 };
-			}
-		}
-		mountinfo_fini(&one);
+		_cleanup_(mountinfo_fini) struct mountinfo one = { 0 };
+
+		if ((id >= 0 && strtoll(line, NULL, 10) != id) || mountinfo_parse(line, &one))
+			continue;
+		length = id < 0 ? length_below(path, one.point) : 1;
+		if (!length || length < longest)
+			continue;
+		longest = length;
+		mountinfo_fini(out);
+		*out = one;
+		one = (struct mountinfo){ 0 };
 	}
 	return longest;
 }
@@ -84,11 +84,9 @@ static void servers_add(struct task *task, const struct mountinfo *mount, struct
 
 	all = task_descriptors(task, DESCRIPTOR_FILE, descriptor_name_key("/dev/fuse"), &n);
 	for (size_t i = 0; i < n && !task_is_late(task); i++) {
-		char name[64], text[FDINFO_BYTES];
+		char text[FDINFO_BYTES];
 
-		snprintf(name, sizeof(name), "/proc/%" PRId32 "/fdinfo/%" PRId32, all[i].pid,
-			 all[i].fd);
-		if (proc_text_read(AT_FDCWD, name, text, sizeof(text)) ||
+		if (descriptor_info_read(&all[i], text, sizeof(text)) ||
 		    !descriptor_number(text, "fuse_connection:", 10, &connection))
 			continue;
 		is_said = true;
