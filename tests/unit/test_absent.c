@@ -295,6 +295,16 @@ static void test_other_reasons(void **state)
 	assert_denial(&range, NULL,
 		      " exists, but has no recorded call in the range; not recorded: 12 s of the "
 		      "range (gaps), 7 lost events");
+	/* Each of them is enough. */
+	range.lost = 0;
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded call in the range; not recorded: 12 s of the "
+		      "range (gaps)");
+	range.lost = 7;
+	range.gaps_ns = 0;
+	assert_denial(
+		&range, NULL,
+		" exists, but has no recorded call in the range; not recorded: 7 lost events");
 }
 
 /* A process that the answer has is no reason to say what was not recorded. */
