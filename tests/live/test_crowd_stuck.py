@@ -6,6 +6,8 @@ how long the oldest one lasts, and what they wait for."""
 from harness import *
 
 COUNT, ROWS = 60, 10
+# So many like processes of those with the most folded time keep rows of their own (fold_own.c).
+LIKES = 4
 
 
 def waiting(text):
@@ -25,14 +27,13 @@ def has_stack(row):
 
 
 def check_rows(rows, least_ns):
-    """At most ROWS threads are whole; the others are in rows of several processes, which have no pid.
-    The parent waits, too."""
+    """At most ROWS threads are whole, and LIKES processes have rows of their own; the others are in
+    rows of several processes, which have no pid. The parent waits, too."""
     folded = folded_of(rows)
     check(len(rows) < COUNT // 2, f"{len(rows)} rows for {COUNT} processes")
     check(row_sum(rows, "open") == COUNT + 1, f"{row_sum(rows, 'open')} waits of them all")
     count = row_sum(folded, "open")
-    if not check(count >= COUNT + 1 - ROWS, f"{count} of them are folded"):
-        print(*rows, sep="\n")
+    check(count >= COUNT + 1 - ROWS - LIKES, f"{count} of them are folded")
     check(all(row["process"]["pid"] == 0 for row in folded), "folded rows have no pid")
     check(all(has_stack(row) for row in rows), "they have the stack of the wait")
     check(all(row["max_ns"] >= least_ns for row in rows), f"all have waited for {least_ns} ns")
