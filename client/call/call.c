@@ -548,6 +548,11 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 	return call_make(&call, request);
 }
 
+bool call_is_answered(const struct options *options)
+{
+	return is_answering(socket_path(options));
+}
+
 enum exit_code call_follow(const struct options *options, const struct text *request,
 			   time_t patience, reply_handler handler, void *context)
 {

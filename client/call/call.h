@@ -94,6 +94,9 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 enum exit_code call_follow(const struct options *options, const struct text *request,
 			   time_t patience, reply_handler handler, void *context);
 
+/* True if the daemon accepts a connection and answers a call at once. Prints nothing. */
+bool call_is_answered(const struct options *options);
+
 /*
  * From now on until call_release_signals(), SIGINT and SIGTERM do not end the program at once.
  * Instead, they end a call that waits for a reply: it returns as it does after its last reply. If

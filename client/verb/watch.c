@@ -24,6 +24,7 @@ enum { PATIENCE_INTERVALS = 3, PATIENCE_LEAST = 10, PATIENCE_MOST = 3600 };
 struct watch {
 	const struct options *options;
 	struct collection collection;
+	bool has_answer; /* the call that lasts has brought one, and it was printed */
 };
 
 /*
@@ -130,8 +131,32 @@ static int on_reply(const struct varlink_message *message, void *context)
 	if (r < 0 || (int64_t)collection->n < collection->reply.shown.rows)
 		return r;
 	r = print_answer(watch);
+	watch->has_answer = r == 0;
 	collection_clear(collection);
 	return r;
+}
+
+/*
+ * Makes the call. On a terminal, a person watches: when the daemon has ended, waits until another
+ * one answers, and goes on. A program that reads the answers has to know that some are missing.
+ */
+static enum exit_code watch_run(struct watch *watch, const struct text *request, time_t patience)
+{
+	enum exit_code code;
+
+	for (;;) {
+		watch->has_answer = false;
+		code = call_follow(watch->options, request, patience, on_reply, watch);
+		if (code != EXIT_CODE_IO || !watch->has_answer || !term_is_terminal(STDOUT_FILENO))
+			return code;
+		print_message("waiting for it to start again; Ctrl-C ends");
+		do {
+			sleep(1);
+			if (call_was_interrupted())
+				return EXIT_CODE_OK;
+		} while (!call_is_answered(watch->options));
+		collection_clear(&watch->collection);
+	}
 }
 
 /* Returns after how many seconds without an answer to say why there is none. */
@@ -178,7 +203,7 @@ enum exit_code cmd_watch(struct options *options)
 	text_init(&text, VARLINK_MAX_REPLY);
 	follow_request_encode(&request, VARLINK_MORE, &text);
 	call_catch_signals();
-	code = call_follow(options, &text, patience_of(request.interval_ns), on_reply, &watch);
+	code = watch_run(&watch, &text, patience_of(request.interval_ns));
 	/* The terminal has put ^C behind the last line: the prompt does not follow it there. */
 	if (call_was_interrupted() && term_is_terminal(STDOUT_FILENO))
 		fputc('\n', stdout);

@@ -1565,7 +1565,7 @@ class Client(unittest.TestCase):
 
     def test_dumb_terminals(self):
         """A terminal that knows no escape sequences gets none."""
-        self.daemon.replies["Follow"] = [{"parameters": snapshot([row()]), "continues": True}, None]
+        self.daemon.replies["Follow"] = [{"parameters": snapshot([row()])}]
         session = {"id": "100", "probe": "offcpu", "owner": "root", "since": time(T0), "ended": time(T0 + 10**9),
                    "always": False, "count": 1, "lost": []}
         self.daemon.replies["Start"] = [{"parameters": {"session": session, "calls": []}}]
@@ -1575,6 +1575,22 @@ class Client(unittest.TestCase):
                 out = self.terminal(80, {"TERM": term}, *words, stderr=subprocess.STDOUT)
                 self.assertIn("db", out, words)
                 self.assertNotIn("\x1b", out, words)
+
+    def test_watch_goes_on(self):
+        """On a terminal, watch waits for a daemon that has ended, and goes on with the next one."""
+        answers = [[{"parameters": snapshot([row(comm="before")]), "continues": True}, None],
+                   [{"parameters": snapshot([row(comm="after")])}]]
+        self.daemon.replies["Follow"] = lambda _: answers.pop(0)
+        self.daemon.replies["GetInfo"] = [{"parameters": {}}]
+        out = self.terminal(80, {"TERM": "dumb"}, "watch", "offcpu", stderr=subprocess.STDOUT)
+        said = [out.find(text) for text in ("before", "waiting for it to start again", "after")]
+        self.assertEqual(said, sorted(said))
+        self.assertNotIn(-1, said)
+        # A daemon that gave no answer is no daemon that has ended, and a script is told.
+        answers[:] = [[None]]
+        self.assertIn("closed the connection", self.terminal(80, {}, "watch", "offcpu", stderr=subprocess.STDOUT))
+        answers[:] = [[{"parameters": snapshot([row()]), "continues": True}, None]]
+        self.assertEqual(self.run_it("watch", "offcpu")[0], 7)
 
     def test_narrow_terminals(self):
         """What has no room is left out, and is not cut in its middle."""
