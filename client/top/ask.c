@@ -80,9 +80,11 @@ static void filter_fill(const struct options *options, const struct top_question
 {
 	out->pid = question->pid;
 	out->wire = wire_filter_absent();
-	out->wire.comm = question->state.filter[0] ? question->state.filter : NULL;
+	out->wire.comm = question->comm[0]	     ? question->comm
+			 : question->state.filter[0] ? question->state.filter
+						     : NULL;
 	out->wire.hosts = (struct wire_strs){ options->hosts.v, options->hosts.n };
-	out->wire.pids = (struct int_list){ &out->pid, is_of_process(question) };
+	out->wire.pids = (struct int_list){ &out->pid, question->pid > 0 };
 }
 
 static struct wire_span span_of(const struct top_question *question)

@@ -26,10 +26,11 @@ enum top_purpose {
 struct top_question {
 	struct top_state state;
 	enum top_purpose purpose;
-	int64_t window_ns; /* length of the range up to now, if no time is given */
-	int64_t top;	   /* rows to ask for; 0: all */
-	int64_t pid;	   /* TOP_WAKERS, TOP_STACKS */
-	const char *probe; /* TOP_STACKS */
+	int64_t window_ns;   /* length of the range up to now, if no time is given */
+	int64_t top;	     /* rows to ask for; 0: all */
+	int64_t pid;	     /* TOP_WAKERS, TOP_STACKS; 0: the threads with the name are meant */
+	char comm[TOP_TEXT]; /* TOP_STACKS without a pid: a shell pattern */
+	const char *probe;   /* TOP_STACKS */
 	/* the time that is shown; not for TOP_ROWS, where the state says it */
 	struct wire_span span;
 };

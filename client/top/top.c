@@ -40,8 +40,9 @@ struct top {
 	bool asks_again; /* the state changed while a question was under way */
 	/* The next question, unless it is one about the rows of the tab: TOP_ROWS. */
 	enum top_purpose wanted;
-	int64_t wanted_pid;	  /* of TOP_WAKERS and TOP_STACKS */
-	const char *wanted_probe; /* of TOP_STACKS */
+	int64_t wanted_pid;	    /* of TOP_WAKERS and TOP_STACKS; 0: of all with wanted_comm */
+	char wanted_comm[TOP_TEXT]; /* of TOP_STACKS without a pid */
+	const char *wanted_probe;   /* of TOP_STACKS */
 	char *holders; /* text of the pane about wakers: who holds what the row waits for */
 	int64_t interval_ns;
 	int64_t due_ns; /* when to ask again, in ns of CLOCK_MONOTONIC */
@@ -134,32 +135,39 @@ static void lines_set_row(struct top *top, const struct top_row *row)
 	free(text);
 }
 
-/* Keeps, for the pane about wakers, who holds what the row waits for. */
-static void holders_set(struct top *top, const struct top_row *row)
-{
-	bool is_known = row->row->holders.n > 0 || row->row->object || row->row->holders_unknown;
-	size_t size;
-	FILE *out;
-	struct view view;
-
-	free(TAKE(top->holders));
-	if (!row->is_stuck || row->row->key || !is_known)
-		return;
-	out = must(open_memstream(&top->holders, &size));
-	view = view_of(out);
-	view.hides_kernel = view.hides_user = true;
-	put_stuck(top, &view, row);
-	fputs("who ended waits of this process before:\n", out);
-	if (fclose(out) != 0)
-		must(NULL);
-}
-
 static const struct wire_snapshot_reply *reply_of(const struct top_answer *answer)
 {
 	return answer->waits.has_reply	   ? &answer->waits.reply
 	       : answer->samples.has_reply ? &answer->samples.reply
 	       : answer->io.has_reply	   ? &answer->io.reply
 					   : NULL;
+}
+
+/* Keeps, for the pane about wakers, who holds what the row, or its longest wait, waits for. */
+static void holders_set(struct top *top, const struct top_row *row)
+{
+	bool is_known = row->row->holders.n > 0 || row->row->object || row->row->holders_unknown;
+	_cleanup_(freep) char *title = NULL;
+	size_t size;
+	FILE *out;
+	struct view view;
+
+	free(TAKE(top->holders));
+	if (row->row->key || !is_known)
+		return;
+	out = must(open_memstream(&top->holders, &size));
+	view = view_of(out);
+	view.hides_kernel = view.hides_user = true;
+	if (row->is_stuck) {
+		put_stuck(top, &view, row);
+	} else {
+		title = row_title(&view, row->row);
+		fprintf(out, "%s\n", title);
+		render_holders(&view, row->row, row->row->count > 1 ? "longest wait: " : "",
+			       &reply_of(top->answer)->coverage.used);
+	}
+	if (fclose(out) != 0)
+		must(NULL);
 }
 
 /* Fills the pane with the answer about who ended waits, or with stacks. */
@@ -172,8 +180,8 @@ static void lines_set_answer(struct top *top, const struct top_answer *answer)
 	FILE *out = must(open_memstream(&text, &size));
 	struct view view = view_of(out);
 
-	if (is_of_wakers)
-		fputs(top->holders ? top->holders : "", out);
+	if (is_of_wakers && top->holders)
+		fprintf(out, "%s\nwho ended waits of this process before:\n", top->holders);
 	if (answer->message)
 		fprintf(out, "%s\n", answer->message);
 	else if (reply)
@@ -224,6 +232,7 @@ static void ask_now(struct top *top)
 		question.purpose = top->wanted;
 		question.span = (struct wire_span){ shown.start, shown.end };
 		question.pid = top->wanted_pid;
+		memcpy(question.comm, top->wanted_comm, sizeof question.comm);
 		question.probe = top->wanted_probe;
 		if (top->wanted == TOP_PICTURE)
 			question.top = 0;
@@ -275,16 +284,15 @@ static void take_answer(struct top *top)
 		ask_now(top);
 }
 
-/* True if the row is of one process; else says that it is not. */
-static bool row_has_process(struct top *top, const struct top_row *row)
+static bool row_has_process(const struct top_row *row)
 {
-	if (row->row->process.pid > 0 && !row->row->key)
-		return true;
-	snprintf(top->state.message, sizeof(top->state.message), "the row is not of one process");
-	return false;
+	return row->row->process.pid > 0 && !row->row->key;
 }
 
-/* Shows the stacks of a row. One of the overview has none: then asks for those of its process. */
+/*
+ * Shows the stacks of a row. One of the overview has none: then asks for those of its process or,
+ * if it is of several, of the threads with its name.
+ */
 static void open_stacks(struct top *top)
 {
 	const struct top_row *row = &top->rows.v[top->state.selected];
@@ -295,12 +303,12 @@ static void open_stacks(struct top *top)
 		lines_set_row(top, row);
 		return;
 	}
-	if (!row_has_process(top, row))
-		return;
 	top->state.pane = PANE_STACKS;
 	lines_set(top, "asking ...");
 	top->wanted = TOP_STACKS;
-	top->wanted_pid = row->row->process.pid;
+	top->wanted_pid = row_has_process(row) ? row->row->process.pid : 0;
+	snprintf(top->wanted_comm, sizeof top->wanted_comm, "%s",
+		 row_has_process(row) ? "" : row->row->comm);
 	top->wanted_probe = row->is_sample ? "oncpu" : "offcpu";
 	ask_now(top);
 }
@@ -309,13 +317,19 @@ static void open_wakers(struct top *top)
 {
 	const struct top_row *row = &top->rows.v[top->state.selected];
 
-	if (!row_has_process(top, row))
-		return;
 	holders_set(top, row);
+	if (!row_has_process(row) && !top->holders) {
+		snprintf(top->state.message, sizeof(top->state.message),
+			 "the row is not of one process");
+		return;
+	}
 	top->state.pane = PANE_WAKERS;
 	lines_set(top, top->holders ? top->holders : "asking ...");
+	if (!row_has_process(row))
+		return;
 	top->wanted = TOP_WAKERS;
 	top->wanted_pid = row->row->process.pid;
+	top->wanted_comm[0] = '\0';
 	ask_now(top);
 }
 
@@ -324,6 +338,8 @@ static void open_picture(struct top *top)
 {
 	snprintf(top->state.message, sizeof(top->state.message), "asking for the picture ...");
 	top->wanted = TOP_PICTURE;
+	top->wanted_pid = 0;
+	top->wanted_comm[0] = '\0';
 	ask_now(top);
 }
 
