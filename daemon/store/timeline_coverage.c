@@ -109,12 +109,12 @@ static bool reason_run_ended(const struct coverage *coverage, const struct store
 			 is_other_boot ? ", and the host restarted" : "");
 	else if (is_end_of_file)
 		snprintf(reason, REASON,
-			 "the file ends here: it is a copy, or stackd was killed or the host "
-			 "went down");
+			 "the file ends here: it is a copy, or stackd was killed or crashed, or "
+			 "the host went down");
 	else if (is_other_boot)
 		snprintf(reason, REASON, "stackd was not stopped: the host went down");
 	else
-		snprintf(reason, REASON, "stackd was killed");
+		snprintf(reason, REASON, "stackd was killed or crashed");
 	return true;
 }
 

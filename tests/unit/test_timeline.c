@@ -480,7 +480,7 @@ static void test_stackd_was_stopped_and_the_host_restarted(void **state)
 
 static void test_stackd_was_killed(void **state)
 {
-	assert_ended(*state, "boot b", false, "stackd was killed");
+	assert_ended(*state, "boot b", false, "stackd was killed or crashed");
 }
 
 static void test_the_host_went_down(void **state)
@@ -508,8 +508,9 @@ static void assert_end_of_file(struct place *place, const char *boot)
 	place->source.run = 0;
 	run_add(place, boot, false);
 	disk_add(place, 1, 1, 2000);
-	assert_gap(cover(place, 2000, 2010), 0, 2005, 2010,
-		   "the file ends here: it is a copy, or stackd was killed or the host went down");
+	assert_gap(
+		cover(place, 2000, 2010), 0, 2005, 2010,
+		"the file ends here: it is a copy, or stackd was killed or crashed, or the host went down");
 }
 
 static void test_the_file_ends(void **state)
@@ -637,7 +638,7 @@ static void test_a_note_ends_with_its_run(void **state)
 	disk_add(place, 2, 1, 2020);
 	cover(place, 2000, 2025);
 	assert_gap(&place->coverage, 0, 2005, 2010, "not written: the disk was full");
-	assert_gap(&place->coverage, 1, 2010, 2020, "stackd was killed");
+	assert_gap(&place->coverage, 1, 2010, 2020, "stackd was killed or crashed");
 	assert_int_equal(place->coverage.n_gaps, 2);
 }
 
