@@ -131,6 +131,9 @@ static void put_time(const struct view *view, const struct head *head)
 		/* The windows of another probe may begin a moment later. */
 		if (i == 0 || reply->coverage.gaps.n > c->gaps.n)
 			put_gaps(view, head->answers[i].of, &reply->coverage.gaps, from);
+		else if (reply->coverage.covered_ns < c->covered_ns - NS_PER_S)
+			head_line(&view->page, STYLE_WARN, "gap", "%sonly %s covered",
+				  head->answers[i].of, ns_text(reply->coverage.covered_ns));
 		put_lost(view, head->answers[i].of, &reply->lost);
 	}
 }
@@ -315,7 +318,7 @@ static void put_head(const struct view *view, const struct head *head)
 		put_cost(view, head);
 	if (head->is_of_slices)
 		return;
-	if (!head->is_of_moment && has_times)
+	if (!head->is_of_moment && !head->is_of_spawns && has_times)
 		put_accuracy(view, reply);
 	put_notes(view, &reply->notes);
 	if (reply->missing || head->is_of_moment || !has_times)

@@ -25,6 +25,8 @@ struct head {
 	bool is_of_moment;
 	/* true: the answer is about all slices of a range, which each have totals of their own */
 	bool is_of_slices;
+	/* true: the rows are of processes that started, which are counted without sampling */
+	bool is_of_spawns;
 };
 
 /* Prints the head. Returns how many lines it has. */

@@ -208,11 +208,11 @@ void render_overview(const struct view *view, const struct overview *overview)
 	static const struct wire_snapshot_reply no_rows;
 	_cleanup_(freep) char *reason =
 		overview_no_samples(overview) ? name_escape(overview_no_samples(overview)) : NULL;
-	const struct head head = { .answers = { { "", waits } } };
+	const struct head spawns_head = { .answers = { { "", waits } }, .is_of_spawns = true };
 	struct view inner = *view;
 
 	if (view->by && strcmp(view->by, "parent") == 0) {
-		head_print(view, &head);
+		head_print(view, &spawns_head);
 		render_spawns(view, waits->spawns);
 		return;
 	}

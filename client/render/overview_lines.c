@@ -257,7 +257,10 @@ static void add_head(struct table *table, const struct view *view, const struct 
 			       : !is_of_waits		       ? "function"
 			       : section->part == PART_BLOCKED ? "waits for"
 							       : "before that"));
-	*cells++ = must(strdup(is_of_io ? "where" : is_of_waits ? "function" : ""));
+	*cells++ = must(strdup(is_of_io			       ? "where"
+			       : !is_of_waits		       ? ""
+			       : section->part == PART_BLOCKED ? "held by or in"
+							       : "function"));
 }
 
 /* Returns the time of a row in each slot, as far as the section is about it. */
@@ -308,7 +311,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
 				 : NULL;
 	*cells++ = row_who(row);
 	if (!section->part) {
-		*cells++ = row_operation(row->io);
+		*cells++ = io_operation(row->io);
 		*cells++ = io_target(row->io);
 		return;
 	}

@@ -18,7 +18,7 @@ static const struct {
 	{ "slow at 03:12", "snapshot --since 03:10 --until 03:14" },
 	{ "who holds it", "stuck --stacks --reason 'mutex,flock,fcntl,*rwlock'" },
 	{ "CPU", "snapshot oncpu --by process" },
-	{ "disk", "snapshot iolat --breakdown" },
+	{ "disk", "snapshot iolat" },
 	{ "many processes", "snapshot --by parent" },
 	{ "who calls it", "snapshot offcpu --callers fsync" },
 	{ "what changed", "diff --base -1d" },
