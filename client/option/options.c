@@ -638,15 +638,9 @@ static int check_views(struct options *options)
 	return 0;
 }
 
-/*
- * Refuses --by parent where rows are of waits, samples or operations; only snapshot has slices.
- * Refuses --by line where two ranges are compared: names of threads in all processes are there.
- */
+/* Refuses --by parent where rows are of waits, samples or operations; only snapshot has slices. */
 static int check_by(struct options *options, unsigned sets)
 {
-	if (options->by && strcmp(options->by, "line") == 0 && sets & OPTIONS_DIFF)
-		return option_complain(options, "--by line does not go with diff, which compares "
-						"names in all processes; --by comm or reason does");
 	if (!options->by || strcmp(options->by, "parent") != 0)
 		return 0;
 	if (options->argument || !(sets & OPTIONS_SLICES))

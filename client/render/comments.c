@@ -143,8 +143,11 @@ char *comments_summary(const struct wire_snapshot_reply *reply)
 
 	if (reply->missing)
 		fprintf(out, "no data: %s, ", reply->missing);
-	fprintf(out, "%s covered", ns_text(coverage->covered_ns));
-	fprintf(out, " of %s", ns_text(coverage->asked_ns));
+	if (coverage->covered_ns >= coverage->asked_ns && coverage->gaps.n == 0)
+		fprintf(out, "%s covered", ns_text(coverage_length(coverage)));
+	else
+		fprintf(out, "%s of %s covered", ns_text(coverage->covered_ns),
+			ns_text(coverage->asked_ns));
 	if (coverage->gaps.n > 0)
 		fprintf(out, ", %zu gap%s", coverage->gaps.n, coverage->gaps.n == 1 ? "" : "s");
 	if (lost > 0)

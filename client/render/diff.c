@@ -40,7 +40,8 @@ static int64_t value_of(const struct diff *diff, const struct wire_row *row)
 {
 	if (diff_has_calls(diff))
 		return row->count;
-	return row->io ? measure_io_time(row) : row->total_ns;
+	/* Rows by line have each request once, the others each of its layers. */
+	return row->io && !diff->has_lines ? measure_io_time(row) : row->total_ns;
 }
 
 /*
@@ -52,7 +53,8 @@ static size_t set_numbers(struct diff *diff, const struct wire_row *row, bool ma
 	size_t n, number;
 
 	path_fill(&diff->path, diff->view, row,
-		  PATH_COMM | PATH_WAKER | PATH_POOL | (diff->has_ids ? PATH_IDS : 0));
+		  PATH_COMM | PATH_WAKER | PATH_POOL | PATH_NO_REASONS |
+			  (diff->has_lines ? PATH_LINE : 0) | (diff->has_ids ? PATH_IDS : 0));
 	n = diff->path.n;
 	if (array_reserve(diff->numbers, diff->numbers_capacity, n) < 0)
 		must(NULL);
@@ -121,6 +123,8 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 {
 	if (is_first) {
 		diff->sides[side] = *reply;
+		/* Rows of calls have stacks in any case. */
+		diff->has_lines &= !reply_has_calls(reply);
 		diff->sides[side].rows = (struct wire_rows){ 0 };
 		diff->covered[side] = coverage_length(&reply->coverage);
 		/* Until the other answer comes, this one says what the values are. */
@@ -134,6 +138,7 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 
 		row->value[side] += value;
 		row->count[side] += from->count;
+		row->is_own = from->own == 1;
 		row->is_estimated |= from->estimated == 1;
 		diff->total[side] += value;
 	}
@@ -157,6 +162,8 @@ static int compare_rows(const void *a, const void *b)
 	const struct diff_row *x = a, *y = b;
 	int64_t p = magnitude(x->change), q = magnitude(y->change);
 
+	if (x->is_own != y->is_own)
+		return x->is_own ? 1 : -1;
 	if (p != q)
 		return p < q ? 1 : -1;
 	return (x->stack > y->stack) - (x->stack < y->stack);

@@ -28,6 +28,7 @@ struct diff_row {
 	int64_t count[DIFF_SIDES]; /* of waits, samples, operations or calls */
 	int64_t scaled;		   /* value[DIFF_BASE], scaled; see diff_finish() */
 	int64_t change;		   /* value[DIFF_NEW] less scaled */
+	bool is_own;		   /* of stackd's own threads: they come last */
 	bool is_estimated;	   /* a part of one of the values is an estimate */
 };
 
@@ -36,6 +37,7 @@ enum { DIFF_BYTES_MAX = 256 * 1024 * 1024 };
 
 struct diff {
 	const struct view *view;
+	bool has_lines;	  /* rows are by line, without stacks */
 	bool has_ids;	  /* rows are by process or thread: their ids are part of their names */
 	size_t bytes_max; /* DIFF_BYTES_MAX */
 	/* The first replies of the answers, without rows; borrowed, valid until diff_fini(). */

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/cell.h"
 #include "client/render/comments.h"
 #include "client/render/coverage.h"
 #include "client/render/diff.h"
 #include "client/render/head.h"
+#include "client/render/table.h"
 #include "common/base.h"
 
 enum { FIGURE_MAX = 64, PATH_INDENT = 4 };
@@ -46,6 +48,23 @@ static void ratio_text(int64_t base, int64_t value, char out[static FIGURE_MAX])
 		snprintf(out, FIGURE_MAX, "<x0.01");
 	else
 		snprintf(out, FIGURE_MAX, "x%.*f", ratio < 10 ? 2 : ratio < 100 ? 1 : 0, ratio);
+}
+
+static int64_t magnitude(int64_t change)
+{
+	return change < 0 ? -change : change;
+}
+
+static const char *sign_of(int64_t change)
+{
+	return change > 0 ? "+" : change < 0 ? "-" : "";
+}
+
+/* Writes how many times the base a row's new value is. A base that was scaled to 0 is not new. */
+static void ratio_of_row(const struct diff_row *row, char out[static FIGURE_MAX])
+{
+	ratio_text(row->value[DIFF_BASE] > 0 && row->scaled == 0 ? 1 : row->scaled,
+		   row->value[DIFF_NEW], out);
 }
 
 struct labelled {
@@ -89,7 +108,7 @@ static void print_doubts(const struct diff *diff)
 
 	if (diff->covered[DIFF_BASE] != diff->covered[DIFF_NEW])
 		page_wrap(page, STYLE_PLAIN, "scaled", RENDER_LABEL_WIDTH,
-			  "before: as if %s were covered, as after, instead of %s",
+			  "before: as if %s were covered, as after, not %s",
 			  ns_text(diff->covered[DIFF_NEW]), ns_text(diff->covered[DIFF_BASE]));
 	if (overlap > 0)
 		page_wrap(page, STYLE_WARN, "note", RENDER_LABEL_WIDTH,
@@ -119,12 +138,30 @@ static void print_head(const struct diff *diff)
 	value_text(diff, diff->total[DIFF_NEW], after);
 	change_text(diff, diff->total[DIFF_NEW] - diff->scaled_total, change);
 	ratio_text(diff->scaled_total, diff->total[DIFF_NEW], ratio);
-	page_wrap(page, STYLE_PLAIN, "total", RENDER_LABEL_WIDTH, "%s before, %s after: %s, %s",
-		  before, after, change, ratio);
+	head_line(page, STYLE_BOLD, "total", "%s before, %s after: %s, %s", before, after, change,
+		  ratio);
 	if (idle[DIFF_BASE] > 0 || idle[DIFF_NEW] > 0)
-		page_wrap(page, STYLE_PLAIN, "idle", RENDER_LABEL_WIDTH,
-			  "%s before (not scaled), %s after: left out, --idle includes it",
+		head_line(page, STYLE_PLAIN, "hidden",
+			  "idle: %s before, not scaled; %s after (--idle)",
 			  ns_text(idle[DIFF_BASE]), ns_text(idle[DIFF_NEW]));
+}
+
+/* Prints the head. Returns how many lines it has. */
+static size_t print_counted_head(const struct diff *diff)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct view view = *diff->view;
+	struct diff inner = *diff;
+	size_t size, n = 0;
+
+	inner.view = &view;
+	view.page.out = must(open_memstream(&text, &size));
+	print_head(&inner);
+	must(fclose(view.page.out) == 0 ? text : NULL);
+	fputs(text, diff->view->page.out);
+	for (const char *at = text; *at; at++)
+		n += *at == '\n';
+	return n;
 }
 
 static void print_row(const struct diff *diff, const struct diff_row *row)
@@ -139,8 +176,7 @@ static void print_row(const struct diff *diff, const struct diff_row *row)
 	value_text(diff, row->scaled, before);
 	value_text(diff, row->value[DIFF_NEW], after);
 	change_text(diff, row->change, change);
-	ratio_text(row->value[DIFF_BASE] > 0 && row->scaled == 0 ? 1 : row->scaled,
-		   row->value[DIFF_NEW], ratio);
+	ratio_of_row(row, ratio);
 	if (asprintf(&line, COLUMNS, row->is_estimated ? "~" : " ", change, before, after, ratio) <
 	    0)
 		line = NULL;
@@ -157,23 +193,110 @@ static void print_titles(const struct page *page)
 	page_name(page, STYLE_DIM, 0, line, "process; its stack below");
 }
 
+enum { WHO_LEAST = 14, WHY_LEAST = 12, FUNCTION_LEAST = 12, FIGURES = 4 };
+
+/* The columns of rows by line: figures, then the names of a path, see PATH_LINE. */
+static const struct table_column line_columns[] = {
+	{ "change", 0, 0, NULL },
+	{ "before", 0, 0, NULL },
+	{ "after", 0, 0, NULL },
+	{ "", 0, 0, NULL },
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "waits for", WHY_LEAST, 0, cell_fit_why },
+	{ "function", FUNCTION_LEAST, 1, NULL },
+};
+
+static const struct table_column sample_columns[] = {
+	{ "change", 0, 0, NULL },	   { "before", 0, 0, NULL },
+	{ "after", 0, 0, NULL },	   { "", 0, 0, NULL },
+	{ "process", WHO_LEAST, 0, NULL }, { "function", FUNCTION_LEAST, 1, NULL },
+};
+
+static const struct table_column io_columns[] = {
+	{ "change", 0, 0, NULL },
+	{ "before", 0, 0, NULL },
+	{ "after", 0, 0, NULL },
+	{ "", 0, 0, NULL },
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "operation", WHY_LEAST, 0, NULL },
+	{ "where", FUNCTION_LEAST, 1, NULL },
+};
+
+/* Adds a row by line to the table. */
+static void add_line(struct table *table, const struct diff *diff, const struct diff_row *row)
+{
+	const char *about = row->is_estimated ? "~" : "";
+	char **cells = table_add(table, STYLE_PLAIN)->cells, ratio[FIGURE_MAX];
+	_cleanup_(freep) char *change = table_time(about, magnitude(row->change), "");
+	size_t n = diff_frames(diff, row);
+
+	ratio_of_row(row, ratio);
+	*cells++ = must_printf("%s%s", sign_of(row->change), change);
+	*cells++ = table_time(about, row->scaled, "");
+	*cells++ = table_time(about, row->value[DIFF_NEW], "");
+	*cells++ = must(strdup(ratio));
+	for (size_t i = 0; i < n && FIGURES + i < table->n_columns; i++)
+		*cells++ = must(strdup(diff_frame(diff, row, i)));
+}
+
+/* Prints the first rows, one line each. */
+static void print_lines(const struct diff *diff, size_t top)
+{
+	const struct wire_snapshot_reply *new = &diff->sides[DIFF_NEW];
+	struct table_column columns[TABLE_COLUMNS_MAX];
+	struct table table;
+	size_t n = ARRAY_SIZE(line_columns);
+
+	memcpy(columns, line_columns, sizeof line_columns);
+	if (reply_is_iolat(new)) {
+		memcpy(columns, io_columns, sizeof io_columns);
+	} else if (reply_is_sampled(new)) {
+		memcpy(columns, sample_columns, sizeof sample_columns);
+		n = ARRAY_SIZE(sample_columns);
+	}
+	if (reply_has_wakers(new))
+		columns[n - 1].head = "woken by";
+	if (diff->view->by && strcmp(diff->view->by, "line") != 0)
+		columns[FIGURES].head = diff->view->by;
+	table_init(&table, columns, n);
+	for (size_t i = 0; i < top; i++)
+		add_line(&table, diff, diff_row_at(diff, top, i));
+	table_print(&table, &diff->view->page, true, false);
+	table_fini(&table);
+}
+
+static void print_stacks(const struct diff *diff, size_t top)
+{
+	print_titles(&diff->view->page);
+	for (size_t i = 0; i < top; i++)
+		print_row(diff, diff_row_at(diff, top, i));
+}
+
 void diff_print_text(const struct diff *diff)
 {
 	const struct view *view = diff->view;
+	size_t head = print_counted_head(diff), top;
+	struct diff shown = *diff;
+	struct view inner = *view;
 	struct diff_row rest;
-	size_t top = diff_top(diff, &rest);
 	char text[FIGURE_MAX];
 
-	print_head(diff);
-	page_break(&view->page);
-	if (diff->n > 0)
-		print_titles(&view->page);
-	for (size_t i = 0; i < top; i++)
-		print_row(diff, diff_row_at(diff, top, i));
+	/* On a terminal, rows of one line each fill the screen: with their head and a last line. */
+	if (diff->has_lines && view->height > 0)
+		inner.top = view->height > head + 3 ? (int64_t)(view->height - head - 2) : 1;
+	shown.view = &inner;
+	top = diff_top(&shown, &rest);
 	change_text(diff, rest.change, text);
 	if (diff->n == 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no rows in either range");
-	if (top < diff->n)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
-			  count_text((long long)(diff->n - top)), text);
+	else if (diff->has_lines)
+		print_lines(diff, top);
+	else
+		print_stacks(diff, top);
+	if (top < diff->n || (diff->has_lines && diff->n > 0))
+		head_line(&view->page, STYLE_PLAIN, "rows", "%s of %s%s%s%s%s",
+			  count_text((long long)top), count_text((long long)diff->n),
+			  top < diff->n ? "; the rest " : "", top < diff->n ? text : "",
+			  top < diff->n ? "; all: -n 0" : "",
+			  diff->has_lines ? "; stacks: --stacks" : "");
 }

@@ -73,6 +73,18 @@ const char *io_kind(const struct wire_io *io)
 	return io->op;
 }
 
+char *io_operation(const struct wire_io *io)
+{
+	_cleanup_(freep) char *op = name_escape(io->op), *layer = name_escape(io->layer);
+
+	if (strcmp(io->layer, "block") == 0)
+		return must_printf("disk %s", op);
+	/* Rows of a request and of its parts may stand side by side. */
+	if (io_is_part_of_request(io->layer))
+		return must_printf("%s %s", layer, op);
+	return TAKE(op);
+}
+
 size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HIST_BUCKETS])
 {
 	memset(ms, 0, IO_HIST_BUCKETS * sizeof(*ms));

@@ -60,4 +60,10 @@ char *io_target(const struct wire_io *io);
  */
 const char *io_kind(const struct wire_io *io);
 
+/*
+ * Returns an operation as a line names it: "read", or "disk write" in the lowest layer. The text is
+ * escaped; the caller frees it.
+ */
+char *io_operation(const struct wire_io *io);
+
 #endif

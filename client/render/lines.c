@@ -64,25 +64,6 @@ char *row_who(const struct wire_row *row)
 	return must_printf("%s: %s", host, who);
 }
 
-/* Returns one or two words for a wait without a reason. */
-static const char *state_word(const struct wire_row *row)
-{
-	switch (row->state[0]) {
-	case '-':
-		return "rest, no stack";
-	case 'S':
-		return "S sleeping";
-	case 'D':
-		return "D uninterruptible";
-	case 'R':
-		return "R ready";
-	case 'm':
-		return "several states";
-	default:
-		return row->state;
-	}
-}
-
 const char *row_longest(const struct wire_row *row)
 {
 	int64_t open = row->open > 0 ? row->open : 0;
@@ -279,18 +260,6 @@ static const struct table_column io_columns[] = {
 	{ "where", 6, 2, NULL },
 };
 
-char *row_operation(const struct wire_io *io)
-{
-	_cleanup_(freep) char *op = name_escape(io->op), *layer = name_escape(io->layer);
-
-	if (strcmp(io->layer, "block") == 0)
-		return must_printf("disk %s", op);
-	/* Rows of a request and of its parts may stand side by side. */
-	if (io_is_part_of_request(io->layer))
-		return must_printf("%s %s", layer, op);
-	return TAKE(op);
-}
-
 /* Returns how many megabytes a second these bytes are. */
 static char *rate_text(int64_t bytes, int64_t length_ns)
 {
@@ -319,7 +288,7 @@ static void add_operation(struct table *table, const struct wire_snapshot_reply 
 	*cells++ = io->p99_ns != WIRE_ABSENT ? table_time("", io->p99_ns, "") : NULL;
 	*cells++ = row->max_ns > 0 ? table_time("", row->max_ns, "") : NULL;
 	*cells++ = row_who(row);
-	*cells++ = row_operation(io);
+	*cells++ = io_operation(io);
 	*cells++ = io_target(io);
 }
 
@@ -379,7 +348,7 @@ static void put_open(const struct view *view, const struct wire_snapshot_reply *
 	if (!oldest)
 		return;
 	who = row_who(oldest);
-	op = row_operation(oldest->io);
+	op = io_operation(oldest->io);
 	head_line(&view->page, STYLE_WARN, "open", "%s not ended; the oldest for %s: %s of %s",
 		  count_text(n), ns_text(oldest->io->oldest_ns), op, who);
 }

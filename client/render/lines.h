@@ -43,9 +43,6 @@ const char *row_longest(const struct wire_row *row);
  */
 char *holders_as_of(const struct wire_row *row, int64_t end);
 
-/* Returns the operation of a row, as "read", or "disk write" in the lowest layer. */
-char *row_operation(const struct wire_io *io);
-
 /*
  * Prints the rows of `stackctl stuck --by`, each of which stands for the waits of several threads:
  * the longest of them, their number, and the thread of the longest.

@@ -59,6 +59,29 @@ static void add_frame(struct path *path, const struct view *view, const struct w
 	frame->is_kernel = is_kernel;
 }
 
+/* Appends what stands for a stack that is missing. */
+static void add_no_stack(struct path *path, bool is_kernel)
+{
+	path_add(path, is_kernel ? "[no kernel stack]" : "[no user stack]")->is_kernel = is_kernel;
+}
+
+/*
+ * True if the only frame of a stack says why the stack is missing. A thread that never ran before,
+ * and waits that were added up, have no stack of which one could say so.
+ */
+static bool is_missing(const struct wire_stack *stack)
+{
+	static const char *const reasons[] = { "fault", "lost", "no_hook", "unread" };
+
+	if (stack->frames.n != 1 || strcmp(stack->frames.v[0].kind, "pseudo") != 0)
+		return false;
+	for (size_t i = 0; i < stack->flags.n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(reasons); k++)
+			if (strcmp(stack->flags.v[i], reasons[k]) == 0)
+				return true;
+	return false;
+}
+
 /* Appends the frames of a stack, the outermost function first, or last if is_leaf_first is true. */
 static void add_stack(struct path *path, const struct view *view, const struct wire_stack *stack,
 		      bool is_kernel, bool is_leaf_first)
@@ -69,8 +92,27 @@ static void add_stack(struct path *path, const struct view *view, const struct w
 		add_frame(path, view, &stack->frames.v[is_leaf_first ? i : n - 1 - i], is_kernel);
 	/* If there are flags but no frames, the stack could not be taken. */
 	if (stack && n == 0 && stack->flags.n > 0)
-		path_add(path, is_kernel ? "[no kernel stack]" : "[no user stack]")->is_kernel =
-			is_kernel;
+		add_no_stack(path, is_kernel);
+}
+
+/* Appends both stacks of a row, see PATH_NO_REASONS. */
+static void add_stacks(struct path *path, const struct view *view, const struct wire_row *row,
+		       bool has_reasons)
+{
+	if (row->user && !has_reasons && is_missing(row->user))
+		add_no_stack(path, false);
+	else
+		add_stack(path, view, row->user, false, false);
+	if (row->kernel && !has_reasons && is_missing(row->kernel))
+		add_no_stack(path, true);
+	else
+		add_stack(path, view, row->kernel, true, false);
+}
+
+/* Appends a thread or context of a path of wakeups. */
+static void path_add_link(struct path *path, const struct wire_link *link)
+{
+	path_add(path, link->comm ? link->comm : link->context);
 }
 
 /* Appends what woke the thread, its leaf first, so that it is next to the leaf of the sleeper. */
@@ -84,7 +126,7 @@ static void add_waker(struct path *path, const struct view *view, const struct w
 
 		if (i > 0 && !view->chain)
 			break;
-		path_add(path, link->comm ? link->comm : link->context);
+		path_add_link(path, link);
 	}
 }
 
@@ -111,10 +153,60 @@ static void add_name(struct path *path, const struct wire_row *row, unsigned par
 	path_add(path, must(name));
 }
 
+/* Appends the name of a row as its line has it: the process and, if its name differs, the thread.
+ */
+static void add_line_name(struct path *path, const struct wire_row *row, unsigned parts)
+{
+	const char *comm = row->comm ? row->comm : "", *process = row->process.comm;
+	_cleanup_(freep) char *name = must(strdup(comm)), *both = NULL;
+
+	if (row->own == 1) {
+		path_add(path, "stackd itself");
+		return;
+	}
+	if (row->key || parts & PATH_IDS || !process || !process[0] || strcmp(process, comm) == 0) {
+		add_name(path, row, parts);
+		return;
+	}
+	pool_name(comm, name, strlen(name) + 1);
+	both = must_printf("%s/%s", process, name);
+	path_add(path, both);
+}
+
+/* Fills the path of a row, see PATH_LINE. */
+static void fill_line(struct path *path, const struct view *view, const struct wire_row *row,
+		      unsigned parts)
+{
+	bool is_by_line = !view->by || strcmp(view->by, "line") == 0;
+	_cleanup_(freep) char *one = NULL, *other = NULL;
+
+	add_line_name(path, row, parts);
+	if (row->own == 1 || (!row->io && !is_by_line))
+		return;
+	if (row->io) {
+		one = io_operation(row->io);
+		other = io_target(row->io);
+	} else if (row->state && reason_text(row->reason)) {
+		one = must_printf("%s %s", row->state, row->reason);
+	} else if (row->state && row->reasons.n == 0) {
+		one = name_escape(state_word(row));
+	}
+	if (one)
+		path_add(path, one);
+	if (row->waker && row->waker->path.n > 0)
+		path_add_link(path, row->waker->path.v);
+	else if (other || row->function)
+		path_add(path, other ? other : row->function);
+}
+
 void path_fill(struct path *path, const struct view *view, const struct wire_row *row,
 	       unsigned parts)
 {
 	path_clear(path);
+	if (parts & PATH_LINE) {
+		fill_line(path, view, row, parts);
+		return;
+	}
 	if (row->io) {
 		_cleanup_(freep) char *place = io_target(row->io);
 
@@ -124,8 +216,7 @@ void path_fill(struct path *path, const struct view *view, const struct wire_row
 	}
 	if (parts & PATH_COMM)
 		add_name(path, row, parts);
-	add_stack(path, view, row->user, false, false);
-	add_stack(path, view, row->kernel, true, false);
+	add_stacks(path, view, row, !(parts & PATH_NO_REASONS));
 	if (path->n == 0)
 		add_name(path, row, parts);
 	if (row->waker && parts & PATH_WAKER)

@@ -38,11 +38,18 @@ enum path_parts {
 	PATH_IDS = 1 << 2,   /* with PATH_COMM: the id of the thread, or of the process */
 	/* with PATH_COMM: one name for threads whose names differ in digits only, but with ids */
 	PATH_POOL = 1 << 3,
+	/* A stack that is missing has one name, whatever the reason is. */
+	PATH_NO_REASONS = 1 << 4,
+	PATH_LINE = 1 << 5, /* not the stacks, but what rows by line have in place of them */
 };
 
 /*
  * Fills the path of a row, in place of what it held. A row of iolat has its layer, its operation
  * and its device first. If there is no frame at all, the path is the name of the row.
+ *
+ * With PATH_LINE, it is the name first, then what the threads wait for, then the program's function
+ * or who woke them; of iolat, the name, the operation and the device. What a row has none of is
+ * left out.
  */
 void path_fill(struct path *path, const struct view *view, const struct wire_row *row,
 	       unsigned parts);

@@ -254,6 +254,9 @@ char *state_words(const struct wire_row *row);
  */
 char *reasons_words(const struct wire_row *row, bool in_full);
 
+/* state.c: returns one or two words for a wait without a reason. */
+const char *state_word(const struct wire_row *row);
+
 /*
  * state.c: returns why a process cannot wait any more: "exited", or "before exec" if it goes on
  * with another program. NULL if it can.

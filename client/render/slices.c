@@ -112,7 +112,7 @@ static void figure_of(const struct view *view, const struct column *column,
 static char *line_words(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *who = row_who(row), *function = NULL,
-			      *what = row->io ? row_operation(row->io) : row_why(row),
+			      *what = row->io ? io_operation(row->io) : row_why(row),
 			      *place = row->io ? io_target(row->io) : NULL;
 	char *words = NULL;
 

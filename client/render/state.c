@@ -113,6 +113,24 @@ char *state_words(const struct wire_row *row)
 	return name_escape(row->state);
 }
 
+const char *state_word(const struct wire_row *row)
+{
+	switch (row->state[0]) {
+	case '-':
+		return "rest, no stack";
+	case 'S':
+		return "S sleeping";
+	case 'D':
+		return "D uninterruptible";
+	case 'R':
+		return "R ready";
+	case 'm':
+		return "several states";
+	default:
+		return row->state;
+	}
+}
+
 const char *process_fate(const struct wire_process *process)
 {
 	return process->exited ? "exited" : process->replaced == 1 ? "before exec" : NULL;

@@ -212,10 +212,20 @@ static int prepare(struct options *options, struct snapshot_request *request,
 	/* They are in `spans` now. The request points into the options. */
 	options->window = options->since = options->until = options->at = NULL;
 	r = snapshot_request_init(request, options, options->argument, false, now);
+	snapshot_request_set_lines(request, options);
 	request->request.top = 0;
 	request->request.reverse = WIRE_BOOL_ABSENT;
-	request->request.fold_own = request->request.groups = WIRE_BOOL_ABSENT;
+	request->request.groups = WIRE_BOOL_ABSENT;
 	return r;
+}
+
+/* True if rows have no stacks, or the text shows none. */
+static bool is_by_line(const struct options *options, const char *by)
+{
+	if (!by || strcmp(by, "stack") == 0)
+		return false;
+	return strcmp(by, "line") == 0 ||
+	       (options->format->is_for_people && snapshot_has_lines(options));
 }
 
 enum exit_code cmd_diff(struct options *options)
@@ -235,6 +245,7 @@ enum exit_code cmd_diff(struct options *options)
 	}
 	view = snapshot_view(options, stdout);
 	diff_init(&c.diff, &view);
+	c.diff.has_lines = is_by_line(options, request.request.by);
 	c.diff.has_ids = options->by && (strcmp(options->by, "process") == 0 ||
 					 strcmp(options->by, "thread") == 0);
 	if (options->function)

@@ -35,7 +35,7 @@ const struct verb verbs[] = {
 	{ "diff", "[PROBE] [PROBE]", "show what changed since an earlier range, or session",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_PICK |
 		  OPTIONS_LAYERS | OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_PAGER | OPTIONS_DIFF |
-		  OPTIONS_HOSTS,
+		  OPTIONS_ROWS | OPTIONS_HOSTS,
 	  cmd_diff, NULL },
 	{ "report", NULL, "write a page about a range, for a browser",
 	  OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_PICK | OPTIONS_ONCE |

@@ -88,6 +88,33 @@ class Diff(unittest.TestCase):
         self.assertEqual((gone["base"], gone["scaled_base"], gone["change"], gone["new"]),
                          (S, S // 2, -S // 2, 0))
 
+    def test_lines(self):
+        """The text has a line for each process, reason and function, and stackd itself last."""
+        stacks = {"kernel": None, "user": None}
+
+        def line(name, ns, **other):
+            made = {**row(name, 0, total_ns=ns, state="S", **other), **stacks}
+            return {k: v for k, v in made.items() if v is not None}
+
+        self.base["rows"] = [line("db", 6 * S, reason="flock", function="commit"), line("stackd", S, own=True)]
+        self.new["rows"] = [line("stackd", 9 * S, own=True), line("db", 2 * S, reason="flock", function="commit"),
+                            line("db", S, reason="flock", function="commit"),
+                            line("web", S, comm="worker-3", reason="poll", function="serve")]
+        for reply in (self.base, self.new):
+            reply["shown"]["rows"] = len(reply["rows"])
+        self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+        lines = self.run_it("offcpu", "--base", "-30s").splitlines()
+        self.assertEqual(self.daemon.calls[-1]["parameters"]["by"], "line")
+        rows = [re.split(r" {2,}", text.strip()) for text in lines[lines.index(next(
+            text for text in lines if text.startswith("change"))):]]
+        self.assertEqual(rows[0][-3:], ["process", "waits for", "function"])
+        self.assertEqual(rows[1], ["+1.00s", "0ns 1.00s", "new", "web/worker-*", "S poll", "serve"])
+        self.assertEqual(rows[2][-3:], ["db", "S flock", "commit"])
+        self.assertEqual(rows[3][-1], "stackd itself")
+        self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+        document = json.loads(self.run_it("offcpu", "--base", "-30s", "--by", "line", "--json"))
+        self.assertEqual(document["rows"][0]["stack"], ["web/worker-*", "S poll", "serve"])
+
     def test_top(self):
         """What -n leaves out is added up, so that the sums stay whole; --reverse turns what is shown."""
         self.reply_in_one_call()
@@ -114,7 +141,7 @@ class Diff(unittest.TestCase):
         self.daemon.replies["Snapshot"] = lambda asked: [
             {"parameters": self.base if asked["ranges"][0].get("until_ns") == T0 + 60 * S
              else self.new}]
-        self.assertIn("gone\n", self.run_it("--window", "20s", "-n0"))
+        self.assertRegex(self.run_it("--window", "20s", "-n0", "--stacks"), r"gone +gone\n")
         first, second = [call["parameters"]["ranges"] for call in self.daemon.calls]
         self.assertNotIn("until_ns", first[0])
         self.assertEqual(second, [{"since_ns": T0 + 30 * S, "until_ns": T0 + 60 * S}])
@@ -122,7 +149,7 @@ class Diff(unittest.TestCase):
     def test_sessions(self):
         self.daemon.replies["Snapshot"] = lambda asked: [
             {"parameters": self.base if asked["session"] == "s1" else self.new}]
-        self.assertIn("gone\n", self.run_it("s1", "s2", "-n0"))
+        self.assertRegex(self.run_it("s1", "s2", "-n0", "--stacks"), r"gone +gone\n")
         self.assertIn("without --base", self.run_it("s1", "s2", "--base", "-1d", code=1))
         self.new["probe"] = "oncpu"
         self.assertIn("no rows in common", self.run_it("s1", "s2", code=1))

@@ -81,7 +81,7 @@ class Formats(unittest.TestCase):
             self.assertEqual((profile["type"], profile["unit"]), ("sampled", "nanoseconds"))
             self.assertEqual(len(profile["samples"]), len(profile["weights"]))
             self.assertTrue(all(0 <= i < len(frames) for s in profile["samples"] for i in s))
-            self.assertIn("(29 s covered of 30 s, 1 gap, lost 3, 2 s of the sums estimated)",
+            self.assertIn("(29 s of 30 s covered, 1 gap, lost 3, 2 s of the sums estimated)",
                           profile["name"])
         stack = [frames[i]["name"] for i in profiles["blocked"]["samples"][0]]
         self.assertEqual(stack, ["db", "main", "db+0x40", "db", "schedule"])

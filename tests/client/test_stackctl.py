@@ -1140,7 +1140,6 @@ class Client(unittest.TestCase):
         self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "comm")[1], r" db +S flock +commit\n")
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([{**named, "key": "commit"}])}]
         self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "function")[1], r" commit +S flock\n")
-        self.check(["diff", "offcpu", "--by", "line"], 1, "--by line does not go with diff")
 
     def test_lines_of_stuck(self):
         lock = row(tid=4243, state="S", reason="flock", object="/run/lock", open=1, count=0,

@@ -120,7 +120,7 @@ class Pictures(unittest.TestCase):
             self.assertEqual([f.value for f in frames if f.title.startswith(name + ": ")], [r["total_ns"]])
         head = self.lines(root)
         self.assertTrue(head[0].startswith("offcpu, 2026-03-01 03:10:10"), head)
-        self.assertEqual(head[1], "29 s covered of 30 s, 1 gap, lost 3, 2 s of the sums estimated")
+        self.assertEqual(head[1], "29 s of 30 s covered, 1 gap, lost 3, 2 s of the sums estimated")
         self.assertIn("in all", head[2])
 
     def test_idle(self):

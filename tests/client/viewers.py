@@ -103,7 +103,7 @@ class Viewers(unittest.TestCase):
         page = self.start()
         page.open(f"file://{MODULES}/speedscope/dist/release/index.html#localProfilePath={self.at}/profile.js")
         page.wait("document.title.startsWith('offcpu 2026-03-01 ')")
-        page.wait("document.body.innerText.includes('blocked (29 s covered of 30 s')")
+        page.wait("document.body.innerText.includes('blocked (29 s of 30 s covered')")
         page.press("3")  # the view "Sandwich", a table of functions
         page.wait("document.body.innerText.includes('schedule')")
         text = page.value("document.body.innerText")

@@ -242,7 +242,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "1.500 s before, 3.250 s after: +1.750 s, x2.17"));
 	assert_non_null(strstr(text, " +2 s                1 s         3 s    x3.00  db\\x1b\n"));
 	assert_non_null(strstr(text, " -500 ms          500 ms         0 s     gone  gone\n"));
-	assert_non_null(strstr(text, "1 more, +250 ms: -n 0 shows all"));
+	assert_non_null(strstr(text, "rows       2 of 3; the rest +250 ms; all: -n 0\n"));
 	free(text);
 	text = printed(diff_print_text, (struct view){ 0 }, &base, &new);
 	assert_non_null(strstr(text, "~+250 ms             0 s      250 ms      new  new\n"));
@@ -298,6 +298,31 @@ static void test_pools(void **state)
 	free(text);
 }
 
+/* Waits whose stack is missing for different reasons are one row: the reason is no change. */
+static void test_missing_stacks(void **state)
+{
+	static struct wire_frame frame = { .kind = "pseudo", .name = "[missed user stack]" };
+	const char *lost[] = { "lost" }, *fault[] = { "fault" }, *new_thread[] = { "not_run" };
+	struct wire_stack stacks[] = {
+		{ .frames = { &frame, 1 }, .flags = { lost, 1 } },
+		{ .frames = { &frame, 1 }, .flags = { fault, 1 } },
+		{ .flags = { lost, 1 } },
+		{ .frames = { &frame, 1 }, .flags = { new_thread, 1 } },
+	};
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++) {
+		answer_add(i % 2 ? &base : &new, "a", 1000);
+		(i % 2 ? &base : &new)->rows[i / 2].user = &stacks[i];
+	}
+	text = printed(diff_print_folded, (struct view){ 0 }, &base, &new);
+	assert_string_equal(text, "a;[no user stack] 1 2\na;[missed user stack] 1 0\n");
+	free(text);
+}
+
 /* The values of calls are how many there were. */
 static void test_calls(void **state)
 {
@@ -322,7 +347,7 @@ int main(void)
 		cmocka_unit_test(test_large),  cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_json),   cmocka_unit_test(test_pools),
-		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_calls),  cmocka_unit_test(test_missing_stacks),
 	};
 
 	setenv("TZ", "UTC", 1);
