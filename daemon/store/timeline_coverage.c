@@ -21,6 +21,7 @@ struct coverage {
 	bool has_oldest; /* `entries` has the oldest window of the range */
 	struct timeline_gap *gaps;
 	size_t n_gaps;
+	size_t n_unlisted; /* gaps that did not fit */
 	int error;
 };
 
@@ -162,7 +163,10 @@ static void reason_find(const struct coverage *coverage, const struct store_entr
 		snprintf(reason, REASON, "not recorded");
 }
 
-/* Adds a gap, or makes the last gap longer if the new one follows it and has the same reason. */
+/*
+ * Adds a gap, or makes the last gap longer if the new one follows it and has the same reason, or if
+ * the list is full: see gaps_join().
+ */
 static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const char *reason)
 {
 	struct timeline_gap *last = coverage->n_gaps ? &coverage->gaps[coverage->n_gaps - 1] : NULL;
@@ -173,13 +177,32 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 		last->end_ns = end;
 		return;
 	}
-	if (end <= start + DRIFT_NS || coverage->n_gaps == TIMELINE_GAPS_MAX)
+	if (end <= start + DRIFT_NS)
 		return;
+	if (last && coverage->n_gaps == TIMELINE_GAPS_MAX) {
+		last->end_ns = end;
+		coverage->n_unlisted++;
+		return;
+	}
 	copy = arena_strdup(coverage->arena, reason);
 	if (!copy)
 		coverage->error = -ENOMEM;
 	coverage->gaps[coverage->n_gaps++] =
 		(struct timeline_gap){ .start_ns = start, .end_ns = end, .reason = copy };
+}
+
+/* Says in the last gap of a full list that it stands for those that did not fit, too. */
+static void gaps_join(struct coverage *coverage)
+{
+	struct timeline_gap *last = &coverage->gaps[coverage->n_gaps - 1];
+
+	if (coverage->n_unlisted == 0)
+		return;
+	last->reason = arena_printf(coverage->arena,
+				    "%zu gaps with windows between them: more than are listed",
+				    coverage->n_unlisted + 1);
+	if (!last->reason)
+		coverage->error = -ENOMEM;
 }
 
 /*
@@ -332,6 +355,8 @@ int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t 
 	coverage.gaps = arena_array(arena, capacity, sizeof(*coverage.gaps));
 	if (coverage.gaps)
 		coverage_walk(&coverage, since_ns, until_ns, &result);
+	if (coverage.n_gaps > 0)
+		gaps_join(&coverage);
 	free(coverage.entries);
 	if (!coverage.gaps || coverage.error)
 		return -ENOMEM;

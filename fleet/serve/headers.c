@@ -455,6 +455,7 @@ struct coverage {
 	const struct header_question *question;
 	struct wire_gap *gaps;
 	size_t n, capacity;
+	size_t n_unlisted;  /* gaps that did not fit */
 	int64_t covered_ns; /* of all hosts together */
 	int64_t used_start, used_end;
 	int error;
@@ -465,7 +466,10 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Adds a gap of a host; of a shard if `host` is NULL. */
+/*
+ * Adds a gap of a host; of a shard if `host` is NULL. If the list is full, the last one is made to
+ * stand for the new one, too: see gaps_join().
+ */
 static void gap_add(struct coverage *coverage, const char *host, int64_t start, int64_t end,
 		    const char *reason)
 {
@@ -473,8 +477,15 @@ static void gap_add(struct coverage *coverage, const char *host, int64_t start, 
 
 	start = clamp(start, coverage->question->since, coverage->question->until);
 	end = clamp(end, coverage->question->since, coverage->question->until);
-	if (end <= start + DRIFT_NS || coverage->error || coverage->n == GAPS_MAX)
+	if (end <= start + DRIFT_NS || coverage->error)
 		return;
+	if (coverage->n == GAPS_MAX) {
+		gap = &coverage->gaps[GAPS_MAX - 1];
+		gap->start = start < gap->start ? start : gap->start;
+		gap->end = end > gap->end ? end : gap->end;
+		coverage->n_unlisted++;
+		return;
+	}
 	coverage->error = array_reserve(coverage->gaps, coverage->capacity, coverage->n + 1);
 	if (coverage->error)
 		return;
@@ -482,6 +493,21 @@ static void gap_add(struct coverage *coverage, const char *host, int64_t start, 
 	*gap = (struct wire_gap){ .start = start, .end = end };
 	gap->reason = host ? arena_printf(coverage->arena, "%s: %s", host, reason) : reason;
 	if (!gap->reason)
+		coverage->error = -ENOMEM;
+}
+
+/* Says in the last gap of a full list that it stands for those that did not fit, too. */
+static void gaps_join(struct coverage *coverage)
+{
+	struct wire_gap *last = &coverage->gaps[coverage->n - 1];
+
+	if (coverage->n_unlisted == 0)
+		return;
+	last->reason = arena_printf(coverage->arena,
+				    "%zu gaps of several hosts, with windows between them: more "
+				    "than are listed",
+				    coverage->n_unlisted + 1);
+	if (!last->reason)
 		coverage->error = -ENOMEM;
 }
 
@@ -610,6 +636,8 @@ int headers_coverage(const struct headers *headers, const struct shards *shards,
 					     shards_failure(shards, i)));
 	for (i = 0; i < headers->n_hosts; i++)
 		host_cover(&coverage, headers, &headers->hosts[i], now);
+	if (coverage.n > 0)
+		gaps_join(&coverage);
 	*out = (struct wire_coverage){
 		.asked = { question->since, question->until },
 		.used = { question->since, question->until },

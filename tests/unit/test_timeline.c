@@ -849,6 +849,9 @@ static void test_gaps_are_bounded(void **state)
 	for (seq = 1; seq <= TIMELINE_GAPS_MAX + 10; seq++)
 		memory_add(place, seq, (int64_t)(seq + 1000) * 2 * LENGTH);
 	assert_int_equal(cover(place, 2000, 40000)->n_gaps, TIMELINE_GAPS_MAX);
+	assert_gap(&place->coverage, TIMELINE_GAPS_MAX - 1,
+		   (TIMELINE_GAPS_MAX + 999) * 2 * LENGTH + LENGTH, 40000,
+		   "12 gaps with windows between them: more than are listed");
 	assert_int_equal(place->coverage.windows, TIMELINE_GAPS_MAX + 10);
 	assert_int_equal(place->coverage.used_ns, S(LENGTH) * (TIMELINE_GAPS_MAX + 10));
 }
