@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_CONFIG_KEYS_H
 
 /*
- * The table of all settings, made from settings.def. The parser, the defaults, --dump-config,
- * stackd.conf and its man page are made from this table. Constant data; any thread.
+ * The table of all settings of the daemon, made from settings.def, and the description that each
+ * setting has. The parser, the defaults, --dump-config, stackd.conf and its man page are made from
+ * this table. Constant data; any thread.
  */
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ enum config_type {
 	CONFIG_PATH,  /* an absolute path of `min` to `max` bytes, stored as char * */
 	CONFIG_NAME,  /* the name of a group, of at most `max` bytes, stored as char * */
 	CONFIG_WORD,  /* one of the words in config_key.words, stored as char * */
+	CONFIG_TEXT,  /* any text, stored as char * */
 	CONFIG_LIST,  /* at most `max` names, stored as char **, an array that ends with NULL */
 	CONFIG_TIERS, /* tiers of the store, stored as struct config_tiers, see tiers.h */
 };

@@ -11,7 +11,6 @@
 
 #include "common/base.h"
 #include "common/quantity.h"
-#include "daemon/config/config.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/tiers.h"
 
@@ -43,7 +42,7 @@ static const struct quantity_syntax percents = {
 	.has_spaces = true,
 };
 
-static void *value_at(const struct config_key *key, const struct config *config)
+static void *value_at(const struct config_key *key, const void *config)
 {
 	return (char *)(uintptr_t)config + key->offset;
 }
@@ -75,8 +74,8 @@ static const char *key_expects(const struct config_key *key)
 	}
 }
 
-static int parse_number(const struct config_key *key, const char *text, struct config *config,
-			char *why, size_t size)
+static int parse_number(const struct config_key *key, const char *text, void *config, char *why,
+			size_t size)
 {
 	int64_t value = 0;
 	uint64_t n;
@@ -113,8 +112,8 @@ static void print_percent(uint64_t millionths, char *text, size_t size)
 	snprintf(text, size, "%" PRIu64 "%s%s%%", millionths / PERCENT, n ? "." : "", fraction);
 }
 
-static int parse_percent(const struct config_key *key, const char *text, struct config *config,
-			 char *why, size_t size)
+static int parse_percent(const struct config_key *key, const char *text, void *config, char *why,
+			 size_t size)
 {
 	size_t length = strlen(text);
 	int64_t value = 0;
@@ -138,8 +137,8 @@ static int parse_percent(const struct config_key *key, const char *text, struct 
 	return -EINVAL;
 }
 
-static int parse_bool(const struct config_key *key, const char *text, struct config *config,
-		      char *why, size_t size)
+static int parse_bool(const struct config_key *key, const char *text, void *config, char *why,
+		      size_t size)
 {
 	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
 
@@ -153,7 +152,7 @@ static int parse_bool(const struct config_key *key, const char *text, struct con
 	return -EINVAL;
 }
 
-static int replace_string(const struct config_key *key, const char *text, struct config *config)
+static int replace_string(const struct config_key *key, const char *text, void *config)
 {
 	char **value = value_at(key, config), *copy = strdup(text);
 
@@ -164,8 +163,8 @@ static int replace_string(const struct config_key *key, const char *text, struct
 	return 0;
 }
 
-static int parse_path(const struct config_key *key, const char *text, struct config *config,
-		      char *why, size_t size)
+static int parse_path(const struct config_key *key, const char *text, void *config, char *why,
+		      size_t size)
 {
 	if (text[0] != '/')
 		snprintf(why, size, "must be an absolute path");
@@ -192,8 +191,8 @@ static bool words_have(const char *words, const char *text)
 	return false;
 }
 
-static int parse_word(const struct config_key *key, const char *text, struct config *config,
-		      char *why, size_t size)
+static int parse_word(const struct config_key *key, const char *text, void *config, char *why,
+		      size_t size)
 {
 	if (words_have(key->words, text))
 		return replace_string(key, text, config);
@@ -201,8 +200,8 @@ static int parse_word(const struct config_key *key, const char *text, struct con
 	return -EINVAL;
 }
 
-static int parse_name(const struct config_key *key, const char *text, struct config *config,
-		      char *why, size_t size)
+static int parse_name(const struct config_key *key, const char *text, void *config, char *why,
+		      size_t size)
 {
 	size_t length = strlen(text);
 
@@ -246,8 +245,8 @@ static char **list_split(const char *text)
 	return list;
 }
 
-static int parse_list(const struct config_key *key, const char *text, struct config *config,
-		      char *why, size_t size)
+static int parse_list(const struct config_key *key, const char *text, void *config, char *why,
+		      size_t size)
 {
 	char **list = list_split(text), ***value = value_at(key, config);
 	bool is_comment = false;
@@ -284,8 +283,8 @@ static bool is_one_line(const char *text)
 	return p == text || p[-1] != '\\';
 }
 
-int config_value_parse(const struct config_key *key, const char *text, struct config *config,
-		       char *why, size_t size)
+int config_value_parse(const struct config_key *key, const char *text, void *config, char *why,
+		       size_t size)
 {
 	if (!*text && key->type != CONFIG_LIST && (key->type != CONFIG_NAME || key->min > 0)) {
 		snprintf(why, size, "needs a value");
@@ -312,6 +311,8 @@ int config_value_parse(const struct config_key *key, const char *text, struct co
 		return config_tiers_parse(text, value_at(key, config), why, size);
 	case CONFIG_WORD:
 		return parse_word(key, text, config, why, size);
+	case CONFIG_TEXT:
+		return replace_string(key, text, config);
 	case CONFIG_LIST:
 		break;
 	}
@@ -334,7 +335,7 @@ static void print_list(char *const *list, size_t column, FILE *out)
 	}
 }
 
-void config_value_print(const struct config_key *key, const struct config *config, FILE *out)
+void config_value_print(const struct config_key *key, const void *config, FILE *out)
 {
 	const void *value = value_at(key, config);
 	char text[32];
@@ -359,6 +360,7 @@ void config_value_print(const struct config_key *key, const struct config *confi
 	case CONFIG_PATH:
 	case CONFIG_NAME:
 	case CONFIG_WORD:
+	case CONFIG_TEXT:
 		fputs(*(char *const *)value, out);
 		break;
 	case CONFIG_TIERS:
@@ -401,6 +403,9 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 	case CONFIG_WORD:
 		snprintf(text, size, "one of: %s", key->words);
 		break;
+	case CONFIG_TEXT:
+		snprintf(text, size, "a text");
+		break;
 	case CONFIG_TIERS:
 		snprintf(text, size, "1 to %d tiers LENGTH:KEEP:SHARE, commas between them",
 			 CONFIG_TIERS_MAX);
@@ -411,11 +416,12 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 	}
 }
 
-void config_value_clear(const struct config_key *key, struct config *config)
+void config_value_clear(const struct config_key *key, void *config)
 {
 	void *value = value_at(key, config);
 
-	if (key->type == CONFIG_PATH || key->type == CONFIG_NAME || key->type == CONFIG_WORD) {
+	if (key->type == CONFIG_PATH || key->type == CONFIG_NAME || key->type == CONFIG_WORD ||
+	    key->type == CONFIG_TEXT) {
 		free(*(char **)value);
 		*(char **)value = NULL;
 	} else if (key->type == CONFIG_LIST) {

@@ -3,14 +3,14 @@
 #define STACKD_DAEMON_CONFIG_VALUE_H
 
 /*
- * Converts the values of settings between text and members of struct config. config_keys says which
- * type and range each value has. struct config owns its strings, which are malloc'ed. No state.
+ * Converts the values of settings between text and members of a struct. A key says which type and
+ * range the value has, and at which offset of the struct it is. `config` points to that struct,
+ * such as a struct config. It owns its strings, which are malloc'ed. No state.
  */
 
 #include <stddef.h>
 #include <stdio.h>
 
-struct config;
 struct config_key;
 
 /*
@@ -18,14 +18,14 @@ struct config_key;
  * -EINVAL or -ENOMEM. After a failure, *config is unchanged. After -EINVAL, the buffer `why` has
  * the reason, such as "must be between 100ms and 10min".
  */
-int config_value_parse(const struct config_key *key, const char *text, struct config *config,
-		       char *why, size_t size);
+int config_value_parse(const struct config_key *key, const char *text, void *config, char *why,
+		       size_t size);
 
 /*
  * Prints the value of a key in the form that a configuration file has. A long list continues on
  * further lines.
  */
-void config_value_print(const struct config_key *key, const struct config *config, FILE *out);
+void config_value_print(const struct config_key *key, const void *config, FILE *out);
 
 /*
  * Describes the allowed values in the buffer `text`, such as "between 100ms and 10min" or "yes or
@@ -34,6 +34,6 @@ void config_value_print(const struct config_key *key, const struct config *confi
 void config_value_range(const struct config_key *key, char *text, size_t size);
 
 /* Frees the strings in *config that belong to the value of this key. */
-void config_value_clear(const struct config_key *key, struct config *config);
+void config_value_clear(const struct config_key *key, void *config);
 
 #endif

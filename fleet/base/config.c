@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "build_config.h"
 #include "common/base.h"
-#include "common/duration.h"
 #include "common/utf8.h"
 #include "daemon/config/config.h"
 #include "daemon/config/ini.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 
 #define MS     NS_PER_MS
 #define SEC    NS_PER_S
@@ -29,46 +31,55 @@
 
 enum { PASSWORD_MAX = 1024, WORDS_MAX = 256 };
 
-enum key_type { KEY_TEXT, KEY_PATH, KEY_WORDS, KEY_COUNT, KEY_DURATION };
-
-struct key {
-	const char *section;
-	const char *name;
-	enum key_type type;
-	size_t offset;
-	const char *fallback; /* NULL: none */
-	int64_t min, max;     /* of a number */
-};
-
-#define KEY(section, name, type, member, fallback, min, max)                                   \
-	{                                                                                      \
-		section, name, type, offsetof(struct fleet_config, member), fallback, min, max \
+/* A setting without a default is NULL if it is not set. */
+#define TEXT(section_, key_, member, fallback_)                                               \
+	{                                                                                     \
+		.section = section_, .key = key_, .type = CONFIG_TEXT, .fallback = fallback_, \
+		.offset = offsetof(struct fleet_config, member)                               \
+	}
+#define PATH(section_, key_, member, most, fallback_)                                           \
+	{                                                                                       \
+		.section = section_, .key = key_, .type = CONFIG_PATH, .min = 2, .max = (most), \
+		.fallback = fallback_, .offset = offsetof(struct fleet_config, member)          \
+	}
+#define WORDS(section_, key_, member, fallback_)                                         \
+	{                                                                                \
+		.section = section_, .key = key_, .type = CONFIG_LIST, .max = WORDS_MAX, \
+		.fallback = fallback_, .offset = offsetof(struct fleet_config, member.v) \
+	}
+#define NUMBER(type_, section_, key_, member, fallback_, least, most)                     \
+	{                                                                                 \
+		.section = section_, .key = key_, .type = CONFIG_##type_, .min = (least), \
+		.max = (most), .fallback = fallback_,                                     \
+		.offset = offsetof(struct fleet_config, member)                           \
 	}
 
-static const struct key keys[] = {
-	KEY("server", "url", KEY_WORDS, url, "http://127.0.0.1:8123", 0, 0),
-	KEY("server", "database", KEY_TEXT, database, "stackd", 0, 0),
-	KEY("server", "user", KEY_TEXT, user, NULL, 0, 0),
-	KEY("server", "password_file", KEY_PATH, password_file, NULL, 0, 0),
-	KEY("server", "ca_file", KEY_PATH, ca_file, NULL, 0, 0),
-	KEY("server", "cert_file", KEY_PATH, cert_file, NULL, 0, 0),
-	KEY("server", "key_file", KEY_PATH, key_file, NULL, 0, 0),
-	KEY("server", "connect_timeout", KEY_DURATION, connect_timeout_ns, "5s", 10 * MS, MINUTE),
-	KEY("server", "timeout", KEY_DURATION, timeout_ns, "1min", 100 * MS, HOUR),
-	KEY("send", "host", KEY_TEXT, host, NULL, 0, 0),
-	KEY("send", "socket", KEY_PATH, socket, "/run/stackd/stackd.sock", 0, 0),
-	KEY("send", "lock_file", KEY_PATH, lock_file, "/run/stackd-fleet-send/lock", 0, 0),
-	KEY("send", "probes", KEY_WORDS, probes, "offcpu oncpu", 0, 0),
-	KEY("send", "tiers", KEY_WORDS, tiers, "5s 1min units", 0, 0),
-	KEY("send", "labels", KEY_WORDS, labels, "", 0, 0),
-	KEY("send", "share", KEY_COUNT, share, "97", 1, 100),
-	KEY("send", "rows", KEY_COUNT, rows, "600", 1, 100000),
-	KEY("send", "batch", KEY_DURATION, batch_ns, "1min", 100 * MS, 10 * MINUTE),
-	KEY("send", "compare", KEY_DURATION, compare_ns, "5min", 100 * MS, DAY),
-	KEY("send", "past", KEY_DURATION, past_ns, "2d", MINUTE, 30 * DAY),
-	KEY("serve", "listen", KEY_PATH, listen, "/run/stackd-fleet/fleet.sock", 0, 0),
-	KEY("serve", "group", KEY_TEXT, group, "stackd", 0, 0),
-	KEY("serve", "shard_timeout", KEY_DURATION, shard_timeout_ns, "20s", 100 * MS, HOUR),
+enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1 };
+
+static const struct config_key keys[] = {
+	WORDS("server", "url", url, "http://127.0.0.1:8123"),
+	TEXT("server", "database", database, "stackd"),
+	TEXT("server", "user", user, NULL),
+	PATH("server", "password_file", password_file, PATH_MAX - 1, NULL),
+	PATH("server", "ca_file", ca_file, PATH_MAX - 1, NULL),
+	PATH("server", "cert_file", cert_file, PATH_MAX - 1, NULL),
+	PATH("server", "key_file", key_file, PATH_MAX - 1, NULL),
+	NUMBER(DURATION, "server", "connect_timeout", connect_timeout_ns, "5s", 10 * MS, MINUTE),
+	NUMBER(DURATION, "server", "timeout", timeout_ns, "1min", 100 * MS, HOUR),
+	TEXT("send", "host", host, NULL),
+	PATH("send", "socket", socket, SOCKET_MAX, "/run/stackd/stackd.sock"),
+	PATH("send", "lock_file", lock_file, PATH_MAX - 1, "/run/stackd-fleet-send/lock"),
+	WORDS("send", "probes", probes, "offcpu oncpu"),
+	WORDS("send", "tiers", tiers, "5s 1min units"),
+	WORDS("send", "labels", labels, ""),
+	NUMBER(COUNT, "send", "share", share, "97", 1, 100),
+	NUMBER(COUNT, "send", "rows", rows, "600", 1, 100000),
+	NUMBER(DURATION, "send", "batch", batch_ns, "1min", 100 * MS, 10 * MINUTE),
+	NUMBER(DURATION, "send", "compare", compare_ns, "5min", 100 * MS, DAY),
+	NUMBER(DURATION, "send", "past", past_ns, "2d", MINUTE, 30 * DAY),
+	PATH("serve", "listen", listen, SOCKET_MAX, "/run/stackd-fleet/fleet.sock"),
+	TEXT("serve", "group", group, "stackd"),
+	NUMBER(DURATION, "serve", "shard_timeout", shard_timeout_ns, "20s", 100 * MS, HOUR),
 };
 
 static int fail(struct fleet_error *error, int r, const char *format, ...)
@@ -84,123 +95,10 @@ static int fail(struct fleet_error *error, int r, const char *format, ...)
 	return r;
 }
 
-static void words_free(struct fleet_words *words)
-{
-	for (size_t i = 0; i < words->n; i++)
-		free(words->v[i]);
-	free(words->v);
-	*words = (struct fleet_words){ 0 };
-}
-
-/* Splits a text at its blanks. Returns 0, -E2BIG or -ENOMEM. */
-static int words_parse(const char *text, struct fleet_words *out)
-{
-	static const char blanks[] = " \t";
-	struct fleet_words words = { .v = calloc(WORDS_MAX, sizeof(*words.v)) };
-	int r = words.v ? 0 : -ENOMEM;
-
-	for (text += strspn(text, blanks); *text && r == 0; text += strspn(text, blanks)) {
-		size_t n = strcspn(text, blanks);
-
-		if (words.n == WORDS_MAX)
-			r = -E2BIG;
-		else if (!(words.v[words.n] = strndup(text, n)))
-			r = -ENOMEM;
-		else
-			words.n++;
-		text += n;
-	}
-	if (r < 0) {
-		words_free(&words);
-		return r;
-	}
-	words_free(out);
-	*out = words;
-	return 0;
-}
-
-static int text_parse(const struct key *key, const char *text, char **out)
-{
-	char *copy;
-
-	if (key->type == KEY_PATH && text[0] != '/')
-		return -EINVAL;
-	copy = strdup(text);
-	if (!copy)
-		return -ENOMEM;
-	free(*out);
-	*out = copy;
-	return 0;
-}
-
-static int number_parse(const struct key *key, const char *text, int64_t *out)
-{
-	int64_t value;
-	char *end;
-	int r = 0;
-
-	if (key->type == KEY_DURATION) {
-		r = duration_parse(text, NS_PER_S, &value);
-	} else {
-		errno = 0;
-		value = strtoll(text, &end, 10);
-		r = errno || end == text || *end ? -EINVAL : 0;
-	}
-	if (r < 0 || value < key->min || value > key->max)
-		return -EINVAL;
-	*out = value;
-	return 0;
-}
-
-static int key_set(const struct key *key, const char *text, struct fleet_config *config)
-{
-	char *member = (char *)config + key->offset;
-
-	switch (key->type) {
-	case KEY_TEXT:
-	case KEY_PATH:
-		return text_parse(key, text, (char **)member);
-	case KEY_WORDS:
-		return words_parse(text, (struct fleet_words *)member);
-	case KEY_COUNT:
-	case KEY_DURATION:
-	default:
-		return number_parse(key, text, (int64_t *)member);
-	}
-}
-
-/* Describes the values that a key may have. */
-static void key_explain(const struct key *key, char text[static 128])
-{
-	char min[DURATION_TEXT_MAX], max[DURATION_TEXT_MAX];
-
-	switch (key->type) {
-	case KEY_PATH:
-		snprintf(text, 128, "must be an absolute path");
-		break;
-	case KEY_COUNT:
-		snprintf(text, 128, "must be a number between %lld and %lld", (long long)key->min,
-			 (long long)key->max);
-		break;
-	case KEY_DURATION:
-		duration_format(key->min, min);
-		duration_format(key->max, max);
-		snprintf(text, 128, "must be between %s and %s", min, max);
-		break;
-	case KEY_WORDS:
-		snprintf(text, 128, "must have at most %d words", WORDS_MAX);
-		break;
-	case KEY_TEXT:
-	default:
-		snprintf(text, 128, "cannot be taken");
-		break;
-	}
-}
-
-static const struct key *key_find(const char *section, const char *name)
+static const struct config_key *key_find(const char *section, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
+		if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].key, name) == 0)
 			return &keys[i];
 	return NULL;
 }
@@ -210,21 +108,20 @@ static const struct key *key_find(const char *section, const char *name)
 static int assign(struct fleet_config *config, const char *where, const char *section,
 		  const char *name, const char *value, struct fleet_error *error)
 {
-	const struct key *key = key_find(section, name);
-	char why[128];
+	const struct config_key *key = key_find(section, name);
+	bool is_list = key && key->type == CONFIG_LIST;
+	char why[256];
 	int r;
 
 	if (!key)
 		return fail(error, -EINVAL,
 			    "%s: [%s] %s: unknown; stackd-fleet(1) lists the settings", where,
 			    section, name);
-	r = key_set(key, value, config);
+	r = config_value_parse(key, value, config, why, sizeof(why));
 	if (r == 0)
 		return 0;
-	key_explain(key, why);
-	return fail(error, r, "%s: [%s] %s%s%s: %s", where, section, name,
-		    key->type == KEY_WORDS ? "" : " = ", key->type == KEY_WORDS ? "" : value,
-		    r == -ENOMEM ? "out of memory" : why);
+	return fail(error, r, "%s: [%s] %s%s%s: %s", where, section, name, is_list ? "" : " = ",
+		    is_list ? "" : value, r == -ENOMEM ? "out of memory" : why);
 }
 
 static int on_assignment(void *user, const char *path, unsigned int line, const char *section,
@@ -269,12 +166,13 @@ static int override(struct fleet_config *config, const char *text, struct fleet_
 
 static int set_defaults(struct fleet_config *config, struct fleet_error *error)
 {
-	char host[HOST_NAME_MAX + 1] = "";
+	char host[HOST_NAME_MAX + 1] = "", why[256];
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++)
 		if (keys[i].fallback)
-			r = key_set(&keys[i], keys[i].fallback, config);
+			r = config_value_parse(&keys[i], keys[i].fallback, config, why,
+					       sizeof(why));
 	if (r == 0 && gethostname(host, sizeof(host) - 1) < 0)
 		r = -errno;
 	if (r == 0 && !(config->host = strdup(host)))
@@ -329,6 +227,17 @@ static int find_password(struct fleet_config *config, struct fleet_error *error)
 	return read_password(path, true, &config->password, error);
 }
 
+/* Counts the words of the settings that are lists. */
+static void count_words(struct fleet_config *config)
+{
+	struct fleet_words *const lists[] = { &config->url, &config->probes, &config->tiers,
+					      &config->labels };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		while (lists[i]->v[lists[i]->n])
+			lists[i]->n++;
+}
+
 /* Refuses addresses with a user or parameters: they get into messages, and so would a password. */
 static int url_check(const struct fleet_words *url, struct fleet_error *error)
 {
@@ -355,10 +264,10 @@ int fleet_config_load(const char *path, char *const *overrides, size_t n, struct
 		r = read_file(config, path, error);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = override(config, overrides[i], error);
-	if (r == 0)
-		r = url_check(&config->url, error);
-	if (r == 0 && !config->host[0])
-		r = fail(error, -EINVAL, "[send] host: must not be empty");
+	if (r < 0)
+		return r;
+	count_words(config);
+	r = url_check(&config->url, error);
 	if (r == 0)
 		r = find_password(config, error);
 	if (r == 0)
@@ -372,14 +281,8 @@ void fleet_config_freep(struct fleet_config **out)
 
 	if (!config)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		char *member = (char *)config + keys[i].offset;
-
-		if (keys[i].type == KEY_WORDS)
-			words_free((struct fleet_words *)member);
-		else if (keys[i].type == KEY_TEXT || keys[i].type == KEY_PATH)
-			free(*(char **)member);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		config_value_clear(&keys[i], config);
 	if (config->password)
 		explicit_bzero(config->password, strlen(config->password));
 	free(config->password);
@@ -401,32 +304,10 @@ struct clickhouse_address fleet_config_address(const struct fleet_config *config
 	};
 }
 
-static void key_dump(const struct key *key, const struct fleet_config *config, FILE *out)
+/* True if a setting without a default is not set. */
+static bool is_unset(const struct config_key *key, const struct fleet_config *config)
 {
-	const char *member = (const char *)config + key->offset;
-	const struct fleet_words *words = (const struct fleet_words *)member;
-	const char *text = *(char *const *)member;
-
-	switch (key->type) {
-	case KEY_TEXT:
-	case KEY_PATH:
-		fprintf(out, "%s%s = %s\n", text ? "" : "#", key->name, text ? text : "");
-		break;
-	case KEY_WORDS:
-		fprintf(out, "%s =", key->name);
-		for (size_t i = 0; i < words->n; i++)
-			fprintf(out, " %s", words->v[i]);
-		fputc('\n', out);
-		break;
-	case KEY_DURATION:
-		fprintf(out, "%s = %lldms\n", key->name,
-			(long long)(*(const int64_t *)member / NS_PER_MS));
-		break;
-	case KEY_COUNT:
-	default:
-		fprintf(out, "%s = %lld\n", key->name, (long long)*(const int64_t *)member);
-		break;
-	}
+	return !key->fallback && !*(char *const *)((const char *)config + key->offset);
 }
 
 void fleet_config_dump(const struct fleet_config *config, FILE *out)
@@ -437,6 +318,9 @@ void fleet_config_dump(const struct fleet_config *config, FILE *out)
 		if (strcmp(section, keys[i].section) != 0)
 			fprintf(out, "%s[%s]\n", i > 0 ? "\n" : "", keys[i].section);
 		section = keys[i].section;
-		key_dump(&keys[i], config, out);
+		fprintf(out, "%s%s = ", is_unset(&keys[i], config) ? "#" : "", keys[i].key);
+		if (!is_unset(&keys[i], config))
+			config_value_print(&keys[i], config, out);
+		fputc('\n', out);
 	}
 }
