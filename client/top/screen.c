@@ -9,6 +9,7 @@
 #include "client/base/term.h"
 #include "client/render/coverage.h"
 #include "client/render/page.h"
+#include "client/render/spawns.h"
 #include "common/base.h"
 
 size_t screen_height(void)
@@ -71,6 +72,19 @@ static void draw_title(const struct screen *screen)
 	attroff(A_BOLD);
 }
 
+/* Writes how many short-lived processes ended, if any, and whose where there is room. */
+static void draw_spawns(const struct screen *screen, int column)
+{
+	const struct wire_snapshot_reply *reply = reply_of(screen->answer);
+	_cleanup_(freep) char *text = reply ? spawns_line(reply->spawns) : NULL;
+	char *more = text ? strstr(text, ", ") : NULL;
+
+	if (more && (int)text_columns(text) > COLS - column)
+		*more = '\0';
+	if (text)
+		put(1, column, text);
+}
+
 static void draw_tabs(const struct screen *screen)
 {
 	const struct top_state *state = screen->state;
@@ -85,6 +99,8 @@ static void draw_tabs(const struct screen *screen)
 		attroff(A_REVERSE);
 		column += (int)strlen(text) + 2;
 	}
+	if (state->tab == TAB_OVERVIEW)
+		draw_spawns(screen, column);
 	if (state->tab == TAB_OVERVIEW || state->tab == TAB_RUNNABLE)
 		return;
 	if (state->tab == TAB_STUCK)

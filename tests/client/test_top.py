@@ -37,13 +37,17 @@ def sample(name, number):
                                                  "kernel", "user")}
 
 
+SPAWNS = dict.fromkeys(("forks", "execs", "exits", "short_lived", "cpu_ns", "life_ns"), 0)
+
+
 def overview(parameters):
     """Answers as of the time that is asked for."""
     start = parameters.get("until_ns", T0 + 5 * S) - 5 * S
     slow = row("slow", 1, blocked_ns=9 * S, runnable_ns=8 * S)
     waits = answer("offcpu", [slow, *ROWS], start, parts=[
         {"name": "blocked", "rows": 9, "total_ns": 100 * S},
-        {"name": "runnable", "rows": 9, "total_ns": 50 * S}])
+        {"name": "runnable", "rows": 9, "total_ns": 50 * S}], spawns={
+            "length_ns": 5 * S, "total": {**SPAWNS, "short_lived": 1200}, "rows": [], "others": SPAWNS, "rows_folded": 0})
     samples = answer("oncpu", [sample("busy", 2)], start)
     return [{"parameters": reply, "continues": reply is waits} for reply in (waits, samples)]
 
@@ -123,6 +127,7 @@ class Top(unittest.TestCase):
         # A name of 32 KiB, one with escapes and one with a right-to-left mark are a line each.
         self.assertNotIn("\x1b", text)
         self.assertNotIn("\u202e", text)
+        self.assertIn("6 stuck  1,200 short-lived\n", text)
         screen.keys("q")
         screen.wait_for("ended with 0")
 
