@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -26,6 +27,16 @@
 
 /* How often rows are made again at most because waits turn out to be idle. */
 enum { IDLE_ROUNDS = 4 };
+
+/* How long an answer about threads that were not seen waits at most for an end of the window. */
+#define YOUNG_MOST_NS NS_PER_S
+
+static void sleep_ns(int64_t ns)
+{
+	const struct timespec time = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+
+	nanosleep(&time, NULL);
+}
 
 static int losses_make(struct answer *answer, const struct slice *slice)
 {
@@ -151,7 +162,10 @@ static int absent_range_make(struct recorder *recorder, struct answer *answer,
 	return r;
 }
 
-/* Makes a filter that selects no thread an error, which says why. */
+/*
+ * Makes a filter that selects no thread an error, which says why. Returns -EAGAIN if threads of the
+ * current window are not in the answer, as another question has ended a window a moment ago.
+ */
 static int threads_check(struct recorder *recorder, struct answer *answer,
 			 const struct slice *slice, struct wire_error *error)
 {
@@ -161,6 +175,8 @@ static int threads_check(struct recorder *recorder, struct answer *answer,
 
 	if (!filter_selects_threads(filter) || aggregate_totals(answer->aggregate)->threads)
 		return 0;
+	if (answer->slices->question.range.is_before_now)
+		return -EAGAIN;
 	r = absent_range_make(recorder, answer, slice, &range);
 	return r ? r : absent_error(answer->aggregate, filter->wire, &range, error);
 }
@@ -685,13 +701,16 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	return r;
 }
 
-/*
- * Does what snapshot_answer() does. Returns -ESTALE if a summary could not be read, which does not
- * happen if with_summaries is false.
- */
+/* What an attempt to make an answer may do. */
+struct attempt {
+	bool with_summaries; /* read summaries in place of windows; -ESTALE: one could not be read
+			      */
+	bool may_wait;	     /* return -EAGAIN as threads_check() does */
+};
+
 static int answer_try(struct recorder *recorder, const struct query_peer *peer,
 		      const struct wire_snapshot_request *request, enum snapshot_part part,
-		      bool with_summaries, struct answer **out, struct wire_error *error)
+		      const struct attempt *attempt, struct answer **out, struct wire_error *error)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
@@ -700,7 +719,9 @@ static int answer_try(struct recorder *recorder, const struct query_peer *peer,
 		return -ENOMEM;
 	r = session_find(recorder, request, answer, error);
 	if (!r)
-		r = snapshot_open(recorder, request, part, with_summaries, answer, error);
+		r = snapshot_open(recorder, request, part, attempt->with_summaries, answer, error);
+	if (!r && !attempt->may_wait)
+		answer->slices->question.range.is_before_now = false;
 	if (!r)
 		r = snapshot_make(recorder, peer, request, NULL, answer, error);
 	if (!r && timeline_has_bad_summary(answer->timeline))
@@ -718,9 +739,20 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		    const struct wire_snapshot_request *request, enum snapshot_part part,
 		    struct answer **out, struct wire_error *error)
 {
-	int r = answer_try(recorder, peer, request, part, true, out, error);
+	int64_t young_ns = recorder->config->window_min_length_ns;
+	struct attempt attempt = { .with_summaries = true, .may_wait = true };
+	int r = answer_try(recorder, peer, request, part, &attempt, out, error);
 
-	return r == -ESTALE ? answer_try(recorder, peer, request, part, false, out, error) : r;
+	if (r == -EAGAIN) {
+		sleep_ns(young_ns < YOUNG_MOST_NS ? young_ns : YOUNG_MOST_NS);
+		attempt.may_wait = false;
+		r = answer_try(recorder, peer, request, part, &attempt, out, error);
+	}
+	if (r == -ESTALE) {
+		attempt = (struct attempt){};
+		r = answer_try(recorder, peer, request, part, &attempt, out, error);
+	}
+	return r;
 }
 
 int snapshot_next(struct recorder *recorder, const struct query_peer *peer,

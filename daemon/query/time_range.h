@@ -26,6 +26,8 @@ struct query_range {
 	 * clock was set while they were recorded
 	 */
 	bool is_whole;
+	/* the current window was too young to be ended, so the range was moved back */
+	bool is_before_now;
 	bool is_late;	 /* the current window did not end in time, so its data is missing */
 	int64_t late_ns; /* is_late: how long ago the newest window ended; 0: not known */
 };
