@@ -71,6 +71,16 @@ def check_chosen(daemon):
         check(found.code == 0, f"it can be traced: {found}")
 
 
+def check_at_once(daemon):
+    """Processes that ended a moment ago are never said not to be seen, although the question before has just
+    ended a window, so that this question does not end one."""
+    for _ in range(8):
+        process = subprocess.Popen(["true"])
+        process.wait()
+        found = daemon.ctl("snapshot", "offcpu", "-p", process.pid)
+        check(found.code == 0, f"a process that has just ended was seen: {found}")
+
+
 def check_usage(daemon):
     snapshot = ["snapshot", "offcpu"]
     check_ctl(daemon, ["nosuchverb"], 1, "nosuchverb")
@@ -343,6 +353,7 @@ check_namespaces(daemon)
 check_chosen(daemon)
 check_parser(daemon)
 check_times(daemon)
+check_at_once(daemon)
 check_pids(daemon)
 check_reading(daemon)
 check_no_daemon(daemon)
