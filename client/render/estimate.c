@@ -43,6 +43,9 @@ bool report_estimates(const struct wire_snapshot_reply *reply)
 		print_message("some figures are estimates: of what was shorter than %s, only some "
 			      "was recorded with stacks, and stands for the rest",
 			      ns_text(reply->sample_below_ns));
+	else if (reply_is_sampled(reply))
+		print_message("all figures are estimates: most samples were not recorded, to keep "
+			      "within the budget, and each of the others stands for several");
 	else
 		print_message("some figures are estimates: of waits both inside and outside of the "
 			      "lengths asked for");

@@ -240,8 +240,8 @@ static void add_sample(struct table *table, const struct view *view,
 	char **cells = line->cells;
 
 	*cells++ = must(strdup(share_text(row->total_ns, whole)));
-	*cells++ = table_time("", row->total_ns, "");
-	*cells++ = must(strdup(count_text(row->count)));
+	*cells++ = table_time(row_about(row), row->total_ns, "");
+	*cells++ = must_printf("%s%s", row_about(row), count_text(row->count));
 	*cells++ = row_trend(view, reply, row);
 	*cells++ = row_who(row);
 	*cells++ = row_leaf(view, row);

@@ -36,14 +36,14 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 {
 	_cleanup_(freep) char *title = row_title(view, row), *right = NULL;
 
-	if (asprintf(&right, "%s  %5s", ns_text(row->total_ns), share_text(row->total_ns, whole)) <
-	    0)
+	if (asprintf(&right, "%s%s  %5s", row_about(row), ns_text(row->total_ns),
+		     share_text(row->total_ns, whole)) < 0)
 		right = NULL;
 	must(right);
 	page_break(&view->page);
 	page_pair(&view->page, STYLE_BOLD, title, right);
-	page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s sample%s%s", count_text(row->count),
-		  row->count == 1 ? "" : "s", row->idle ? ", idle" : "");
+	page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s%s sample%s%s", row_about(row),
+		  count_text(row->count), row->count == 1 ? "" : "s", row->idle ? ", idle" : "");
 	render_frames(view, row, RENDER_FRAME_INDENT, 0);
 }
 

@@ -43,6 +43,7 @@ struct answer_row_options {
 	bool groups;	       /* rows have the names of their groups, if they have stacks */
 	/* of waits: the function of a group is that of aggregate_function(), not of its stacks */
 	bool finds_functions;
+	bool has_estimates; /* all figures are estimates: most samples were not recorded */
 };
 
 struct answer_stacks;

@@ -242,6 +242,8 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
 	if (!stacks->options->has_stacks)
 		row->function = aggregate_function(answer->aggregate, group);
+	if (stacks->options->has_estimates)
+		row->estimated = 1;
 	if (!group->is_sample)
 		r = waits_wire(stacks, group, row);
 	if (!r && group->line && group->key.waker)

@@ -519,6 +519,9 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.groups = request->groups == 1,
 		.finds_functions = probe_kind_has_waits(info->kind) &&
 				   aggregate_needs_functions(&question->filter, &question->options),
+		.has_estimates =
+			info->is_always && probe_kind_has(info->kind, PROBE_SAMPLES) &&
+			aggregate_cost(answer->aggregate)->shed_ns[WINDOW_SHED_SAMPLES] > 0,
 	};
 	int r = answer_source_init(answer, &options);
 
@@ -701,7 +704,7 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	return r;
 }
 
-/* What an attempt to make an answer may do. */
+/* Says what an attempt to make an answer may do. */
 struct attempt {
 	bool with_summaries; /* read summaries in place of windows; -ESTALE: one could not be read
 			      */

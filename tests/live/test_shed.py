@@ -45,6 +45,7 @@ def check_samples(daemon, start, end):
     names = [shed["name"] for shed in samples["cost"]["shed"]]
     check("samples" in names, f"the answer names what was shed: {samples['cost']}")
     # These are some 150 samples, so 0.4 is five standard deviations; a wrong weight is off by twice.
+    check(all(r.get("estimated") for r in samples["rows"]), "its rows say that they are estimates")
     check_near(row_sum(samples["rows"]), exact, 0.4, "one of 8 samples stands for all")
 
 
