@@ -37,6 +37,7 @@ struct line {
 	const struct wire_row *row;
 	int64_t ns;
 	int64_t whole; /* of which this time is a share */
+	bool is_small; /* less than a hundredth of the time that is not idle */
 };
 
 struct section {
@@ -60,7 +61,10 @@ static size_t put_spawns(const struct view *view, const struct wire_snapshot_rep
 	return 1;
 }
 
-/* Compares lines for qsort(): urgent ones come first, idle ones last, then the longest time. */
+/*
+ * Compares lines for qsort(): urgent ones come first, idle ones behind the others, and small ones
+ * last; then the longest time.
+ */
 static int compare_urgent(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
@@ -68,6 +72,8 @@ static int compare_urgent(const void *a, const void *b)
 
 	if (r != 0)
 		return r;
+	if (x->is_small != y->is_small)
+		return x->is_small ? 1 : -1;
 	if (x->row->idle != y->row->idle)
 		return x->row->idle ? 1 : -1;
 	if (x->ns != y->ns)
@@ -106,6 +112,7 @@ static void section_of_part(struct section *section, const struct part *part,
 	const struct wire_part *sums = part_find(reply, part->name);
 	bool is_runnable = part == PART_RUNNABLE;
 	size_t n = reply ? reply->rows.n : 0;
+	int64_t busy = 0;
 
 	*section = (struct section){ .name = part->name,
 				     .part = part,
@@ -130,7 +137,13 @@ static void section_of_part(struct section *section, const struct part *part,
 		section->sampled_ns = sums->sampled_ns;
 	}
 	for (size_t i = 0; i < section->n; i++)
-		section->lines[i].whole = section->whole;
+		busy += section->lines[i].row->idle ? 0 : section->lines[i].ns;
+	for (size_t i = 0; i < section->n; i++) {
+		struct line *line = &section->lines[i];
+
+		line->whole = section->whole;
+		line->is_small = !line->row->idle && line->ns < busy / 100;
+	}
 	/* Only a wait that blocks can hold others up. */
 	qsort(section->lines, section->n, sizeof(struct line),
 	      part == PART_BLOCKED ? compare_urgent : compare_time);
@@ -260,7 +273,7 @@ static void add_head(struct table *table, const struct view *view, const struct 
 	*cells++ = must(strdup(is_of_io			       ? "where"
 			       : !is_of_waits		       ? ""
 			       : section->part == PART_BLOCKED ? "held by or in"
-							       : "function"));
+							       : "behind or in"));
 }
 
 /* Returns the time of a row in each slot, as far as the section is about it. */
@@ -288,14 +301,14 @@ static void add_line(struct table *table, const struct view *view, const struct 
 {
 	const struct wire_row *row = line->row;
 	bool is_of_waits = section->part && section->part->is_of_waits;
-	const char *about = is_of_waits ? row_about(row) : "";
+	const char *about = row_about(row);
 	char **cells = table_add(table, row->urgent == 1 ? STYLE_WARN : STYLE_PLAIN)->cells;
 	int64_t n = row->count + (row->open > 0 ? row->open : 0);
 	bool has_longest;
 
 	*cells++ = must(strdup(share_text(line->ns, line->whole)));
 	*cells++ = is_of_waits ? time_estimate(overview->waits, row, line->ns)
-			       : table_time("", line->ns, "");
+			       : table_time(about, line->ns, "");
 	*cells++ = is_of_waits ? error_text(overview->waits, row, line->ns) : NULL;
 	*cells++ = is_of_waits && n > 0 ? table_time(about, line->ns / n, "") : NULL;
 	/* The longest wait is known as a whole only, so not of a part of waits that blocked, too.

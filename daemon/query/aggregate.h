@@ -126,7 +126,8 @@ struct aggregate_group {
 	 */
 	bool is_first;
 	bool is_urgent; /* used by the caller: see group_is_urgent() */
-	bool is_last;	/* used by the caller: the group comes after those that are not */
+	/* used by the caller: the group comes after those with a lower place */
+	unsigned char place;
 	/* used by the caller: what the thread waits for and who holds it; NULL: not looked up */
 	struct group_holders *holders;
 	uint64_t thread_start_ns;	   /* when the thread `tid` started, in ns since boot */

@@ -15,14 +15,14 @@ static uint64_t group_total(const struct aggregate_group *group)
 }
 
 /*
- * Compares groups for qsort(): those that are last come after all others, else the greater value
- * comes first. Groups with equal values are in the order of their totals, names and keys.
+ * Compares groups for qsort(): those of a lower place come first, else the greater value comes
+ * first. Groups with equal values are in the order of their totals, names and keys.
  */
 static int by_value(const void *x, const void *y,
 		    uint64_t (*value)(const struct aggregate_group *group))
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = (int)(*a)->is_last - (int)(*b)->is_last;
+	int r = (int)(*a)->place - (int)(*b)->place;
 
 	if (!r)
 		r = COMPARE_DESCENDING(value(*a), value(*b));
@@ -185,7 +185,7 @@ static int by_blocked(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
 
-	/* A group that is last is idle, and none that is idle is urgent. */
+	/* An urgent group is neither idle nor small. */
 	if ((*a)->is_urgent != (*b)->is_urgent)
 		return (*a)->is_urgent ? -1 : 1;
 	return by_value(x, y, blocked_of);
@@ -329,6 +329,32 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups
 	return (ssize_t)first;
 }
 
+/* The places of groups in the order of rows, where idle ones do not come first. */
+enum { PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
+
+/*
+ * Sets the places of groups. Idle groups come behind the others, but before those that have less
+ * than a hundredth of the time that is not idle: a thread that sleeps while it holds a lock is
+ * idle, too, and must not be behind a long tail of waits that do not matter.
+ */
+static void groups_place(struct aggregate_group **groups, size_t n,
+			 const struct snapshot_question *question)
+{
+	uint64_t busy_ns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		busy_ns += groups[i]->is_idle ? 0 : group_total(groups[i]);
+	for (size_t i = 0; i < n; i++) {
+		bool is_small = question->order == SNAPSHOT_BY_TOTAL &&
+				group_total(groups[i]) < busy_ns / 100;
+
+		groups[i]->place = !question->has_idle_last ? PLACE_BUSY
+				   : groups[i]->is_idle	    ? PLACE_IDLE
+				   : is_small		    ? PLACE_SMALL
+							    : PLACE_BUSY;
+	}
+}
+
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
@@ -345,8 +371,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 	groups = aggregate_groups(answer->aggregate, &n);
 	sections = groups_part(groups, n, question->with_idle);
 	urgent_mark(groups, n);
-	for (i = 0; i < n; i++)
-		groups[i]->is_last = groups[i]->is_idle && question->has_idle_last;
+	groups_place(groups, n, question);
 	qsort(groups, sections.wanted, sizeof(*groups), compare[question->order]);
 	if (question->has_parts)
 		first = parts_make(answer, groups, sections.wanted, sections.own + sections.others,

@@ -1412,6 +1412,31 @@ static void test_idle_rows_come_last(void **state)
 	}
 }
 
+/* They come before those that have less than a hundredth of the time that is not idle. */
+static void test_small_rows_come_behind_idle_ones(void **state)
+{
+	struct snapshot_question question = { .top = 3, .with_idle = true, .has_idle_last = true };
+	struct answer *answer = answer_new();
+
+	kernel.is_idle = true;
+	add_image(0, 1, false);
+	add_image(0, 2, false);
+	add_image(0, 3, false);
+	add_row(0, 0, 1, 500 * US, &kernel);
+	add_row(0, 1, 1, 2 * US, &other);
+	add_row(0, 2, 1, 300 * US, &other);
+	windows[0]->rows[0].state = 1;
+	list.n = 1;
+	run(3);
+	answer->aggregate = aggregate;
+	aggregate = NULL;
+	assert_int_equal(snapshot_rows(answer, &question), 0);
+	assert_int_equal(answer->source.groups[0]->blocked_ns, 300 * US);
+	assert_int_equal(answer->source.groups[1]->blocked_ns, 500 * US);
+	assert_int_equal(answer->source.groups[2]->blocked_ns, 2 * US);
+	answer_free(answer);
+}
+
 /* Returns the only group with this name of threads, reason and state of being idle. */
 static struct aggregate_group *line_of(struct aggregate_group **groups, size_t n, const char *comm,
 				       enum wait_reason reason)
@@ -1788,6 +1813,7 @@ int main(void)
 		TEST(test_own_threads_are_one_group),
 		TEST(test_own_threads_come_last),
 		TEST(test_idle_rows_come_last),
+		TEST(test_small_rows_come_behind_idle_ones),
 		TEST(test_own_processes),
 		TEST(test_a_client_that_is_gone),
 		TEST(test_own_threads_on_disk),
