@@ -232,6 +232,10 @@ char *text_fit_tail(const char *text, size_t columns)
 	if (!tail || text[n - 1] != ')' || text_columns(text) <= columns || width + 5 > columns)
 		return text_fit(text, columns);
 	n = bytes_before(text, columns - width - 2);
+	/* A part of another id would look like an id. */
+	for (size_t i = n; i > 0 && text[i - 1] != ')'; i--)
+		if (text[i - 1] == '(')
+			n = i - 1;
 	if (asprintf(&out, "%.*s..%s", (int)n, text, tail) < 0)
 		out = NULL;
 	return must(out);

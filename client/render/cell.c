@@ -49,6 +49,11 @@ static char *fit_path(const char *path, size_t columns)
 	return best ? best : text_fit(base + 1, columns);
 }
 
+static bool is_number(const char *text)
+{
+	return text[0] && strspn(text, "0123456789") == strlen(text);
+}
+
 /* Shortens "TCP 10.0.0.1:17 to 10.0.0.2:80, state, figures": what it is connected with stays. */
 static char *fit_connection(char *object, size_t columns)
 {
@@ -75,6 +80,9 @@ static char *fit_object(char *object, size_t columns)
 	/* The reason says already what kind of thing it is, as "pipe" or "Unix socket". */
 	while (!fits(rest, columns) && rest[0] != '/' && strchr(rest, ' '))
 		rest = strchr(rest, ' ') + 1;
+	/* A part of the number of a pipe would look like a number. */
+	if (is_number(rest) && !fits(rest, columns))
+		return must(strdup("..."));
 	return rest[0] == '/' && !fits(rest, columns) ? fit_path(rest, columns)
 						      : text_fit(rest, columns);
 }

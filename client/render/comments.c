@@ -137,17 +137,14 @@ char *comments_summary(const struct wire_snapshot_reply *reply)
 {
 	const struct wire_coverage *coverage = &reply->coverage;
 	int64_t lost = lost_count(&reply->lost);
+	_cleanup_(freep) char *covered = coverage_words(coverage);
 	char *text = NULL, *all = NULL;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 
 	if (reply->missing)
 		fprintf(out, "no data: %s, ", reply->missing);
-	if (coverage->covered_ns >= coverage->asked_ns && coverage->gaps.n == 0)
-		fprintf(out, "%s covered", ns_text(coverage_length(coverage)));
-	else
-		fprintf(out, "%s of %s covered", ns_text(coverage->covered_ns),
-			ns_text(coverage->asked_ns));
+	fputs(covered, out);
 	if (coverage->gaps.n > 0)
 		fprintf(out, ", %zu gap%s", coverage->gaps.n, coverage->gaps.n == 1 ? "" : "s");
 	if (lost > 0)

@@ -55,6 +55,25 @@ int64_t coverage_length(const struct wire_coverage *coverage)
 	return length;
 }
 
+bool coverage_is_whole(const struct wire_coverage *coverage)
+{
+	return coverage->covered_ns >= coverage->asked_ns && coverage->gaps.n == 0;
+}
+
+char *coverage_words(const struct wire_coverage *coverage)
+{
+	int64_t length = coverage_length(coverage);
+
+	if (coverage_is_whole(coverage))
+		return must_printf("%s covered", ns_text(length));
+	/* The sums are of whole windows: of more than the part of the range that is covered. */
+	if (length > coverage->covered_ns + NS_PER_S)
+		return must_printf("%s covered, not all of %s", ns_text(length),
+				   ns_text(coverage->asked_ns));
+	return must_printf("%s of %s covered", ns_text(coverage->covered_ns),
+			   ns_text(coverage->asked_ns));
+}
+
 int64_t lost_count(const struct wire_losts *lost)
 {
 	int64_t sum = 0;

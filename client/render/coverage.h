@@ -119,6 +119,15 @@ int64_t lost_count(const struct wire_losts *lost);
 /* Returns the sum of the lengths of an answer's windows in ns, without the gaps between them. */
 int64_t coverage_length(const struct wire_coverage *coverage);
 
+/* True if windows cover the whole range that was asked for. */
+bool coverage_is_whole(const struct wire_coverage *coverage);
+
+/*
+ * Returns how much time the windows of an answer are about and, if a part of the range that was
+ * asked for is missing, how long that is: "15 s covered, not all of 30 s". The caller frees it.
+ */
+char *coverage_words(const struct wire_coverage *coverage);
+
 /*
  * Writes a moment as a time of day. Adds the date unless it is the same day as that of `day`. Both
  * times are in ns since 1970.

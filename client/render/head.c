@@ -95,6 +95,7 @@ static bool is_lost(const struct head *head)
 static char *time_words(const struct head *head, bool *is_whole_out)
 {
 	const struct wire_coverage *c = &head->answers[0].reply->coverage;
+	_cleanup_(freep) char *covered = NULL;
 	char range[3 * TERM_TIME_MAX];
 
 	*is_whole_out = true;
@@ -103,11 +104,9 @@ static char *time_words(const struct head *head, bool *is_whole_out)
 		return must(strdup(range));
 	}
 	range_text(&c->used, range, sizeof range);
-	*is_whole_out = c->covered_ns >= c->asked_ns && c->gaps.n == 0;
-	if (*is_whole_out)
-		return must_printf("%s: %s covered", range, ns_text(coverage_length(c)));
-	return must_printf("%s: %s of %s covered", range, ns_text(c->covered_ns),
-			   ns_text(c->asked_ns));
+	*is_whole_out = coverage_is_whole(c);
+	covered = coverage_words(c);
+	return must_printf("%s: %s", range, covered);
 }
 
 /* Prints which time the answer is about, and that nothing was lost, or what. */
@@ -282,8 +281,10 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 			  "%s%s%s waits, blocked %s%s, runnable %s%s", who, about,
 			  count_text(t->waits), about, blocked, about, ready);
 	else if (reply_is_sampled(reply))
-		head_line(&view->page, STYLE_PLAIN, "totals", "%son CPU %s, %s samples of %s", who,
-			  on, count_text(t->samples), ns_text(reply->period_ns));
+		head_line(&view->page, STYLE_PLAIN, "totals", "%son CPU %s%s, %s%s samples of %s",
+			  who, reply_has_estimates(reply) ? "~" : "", on,
+			  reply_has_estimates(reply) ? "~" : "", count_text(t->samples),
+			  ns_text(reply->period_ns));
 	else
 		head_line(&view->page, STYLE_PLAIN, "totals",
 			  "%son CPU %s, runnable %s, blocked %s", who, on, ready, blocked);

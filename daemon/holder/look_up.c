@@ -67,9 +67,11 @@ const char *holder_never_known(enum wait_reason reason)
 {
 	switch (reason) {
 	case REASON_FUTEX:
-		return "of locks in programs, only those of glibc (pthread) name their owner";
+		return "its kind is not known, and only mutexes of glibc (pthread) name their "
+		       "owner";
 	case REASON_PROGRAM_LOCK:
-		return "only the program can tell: PostgreSQL by pg_blocking_pids(), Java by jstack";
+		return "only the program can tell: PostgreSQL by pg_blocking_pids(), MariaDB by "
+		       "SHOW PROCESSLIST, Java by jstack";
 	case REASON_GIL:
 		return "it is mostly the thread of the process that is on a CPU";
 	case REASON_KERNEL_MUTEX ... REASON_MMAP_LOCK:

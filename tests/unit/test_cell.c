@@ -57,6 +57,7 @@ static void test_reasons(void **state)
 		{ "S tcp TCP 127.0.0.1:42815 to 10.0.0.5:5432, established", 20,
 		  "S tcp 10.0.0.5:5432" },
 		{ "S pipe-read pipe 235751", 20, "S pipe-read 235751" },
+		{ "S pipe-read pipe 1023250", 18, "S pipe-read ..." },
 		{ "S unix Unix socket /run/postgresql/.s.PGSQL.5432", 28,
 		  "S unix /.../.s.PGSQL.5432" },
 		/* The shares of several reasons are no objects. */

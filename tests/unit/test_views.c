@@ -541,11 +541,16 @@ static void test_slices_head(void **state)
 	printer_check(&p, "UTC: 60 s covered, lost nothing\nfigures ", NULL);
 	first.lost = (struct wire_losts){ lost, 1 };
 	second.lost = (struct wire_losts)LIST(lost);
-	second.coverage.covered_ns = 15 * NS_PER_S;
+	second.coverage.covered_ns = second.coverage.used_ns = 15 * NS_PER_S;
 	printer_open(&p, (struct view){ .top = 1 });
 	render_slices(&p.view, slices, 2);
 	printer_check(&p, "UTC: 45 s of 60 s covered\nlost       7: one and other reasons (-v)\n",
 		      NULL);
+	/* Windows reach beyond the range: the sums are about more than the covered part of it. */
+	second.coverage.used_ns = 20 * NS_PER_S;
+	printer_open(&p, (struct view){ .top = 1 });
+	render_slices(&p.view, slices, 2);
+	printer_check(&p, "UTC: 50 s covered, not all of 60 s\n", NULL);
 }
 
 /* Losses of samples are printed apart from those of waits; a note of both is printed once. */
