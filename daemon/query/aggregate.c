@@ -40,8 +40,15 @@ static void add_images(struct aggregate *aggregate, const struct window *window,
 		totals->short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
 		totals->sampled_ns += window->images[i].estimate.blocked_ns +
 				      window->images[i].estimate.runnable_ns;
-		aggregate_add_short(aggregate, window, &window->images[i], &infos[i]);
 	}
+}
+
+static void add_shorts(struct aggregate *aggregate, const struct window *window,
+		       const struct aggregate_image_info *infos)
+{
+	for (size_t i = 0; i < window->n_images; i++)
+		if (infos[i].is_wanted)
+			aggregate_add_short(aggregate, window, &window->images[i], &infos[i]);
 	aggregate_queue_flush(aggregate);
 }
 
@@ -88,16 +95,15 @@ static bool may_add(const struct aggregate *aggregate, size_t i)
 }
 
 static void add_ended(struct aggregate *aggregate, const struct window *window,
-		      const struct aggregate_image_info *infos)
+		      struct aggregate_image_info *infos)
 {
 	const struct aggregate_image_info *info;
 	size_t i;
 
-	for (i = 0; i < window->n_rows && may_add(aggregate, i); i++) {
-		info = info_wanted(infos, window->rows[i].image);
-		if (info && filter_has_state(aggregate->filter, window->rows[i].state))
-			aggregate_add_row(aggregate, window, i, info);
-	}
+	for (i = 0; i < window->n_rows && may_add(aggregate, i); i++)
+		if (infos[window->rows[i].image].is_wanted &&
+		    filter_has_state(aggregate->filter, window->rows[i].state))
+			aggregate_add_row(aggregate, window, i, &infos[window->rows[i].image]);
 	aggregate_queue_flush(aggregate);
 	for (i = 0; i < window->n_spans && may_add(aggregate, i); i++) {
 		info = info_wanted(infos, window->spans[i].image);
@@ -129,8 +135,10 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	add_images(aggregate, window, infos);
 	if (is_last || !aggregate->options.open_only)
 		add_opens(aggregate, window, infos, unread, is_last);
-	if (!aggregate->options.open_only)
+	if (!aggregate->options.open_only) {
 		add_ended(aggregate, window, infos);
+		add_shorts(aggregate, window, infos);
+	}
 	for (i = 0; i < window->n_samples && may_add(aggregate, i); i++) {
 		info = info_wanted(infos, window->samples[i].image);
 		if (info)

@@ -29,6 +29,8 @@ struct aggregate_image_info {
 	bool is_wanted;			 /* the filter selects the thread */
 	bool is_own; /* a thread of stackd, which aggregate_options.folds_own puts into one group */
 	bool is_excluded; /* filter_excludes_image() is true for the thread */
+	/* the parts of the exact sums of the thread's short waits that its sampled rows took */
+	struct window_estimate taken;
 };
 
 /* An id that the filter names, and whether a process or thread with this id was seen. */
@@ -346,7 +348,7 @@ void aggregate_io_groups_free(struct aggregate *aggregate);
 
 /* Adds the waits of window->rows[i], which all began and ended in the window. */
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
-		       const struct aggregate_image_info *info);
+		       struct aggregate_image_info *info);
 
 /*
  * Adds a wait that began before the window and ended in it. Adds only the part of its time that
@@ -390,7 +392,7 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 /*
  * Adds the waits of a thread that are shorter than the minimum length, or than the window's
  * sample_below_ns. The window has only their sums, and rows that stand for an estimate of a part of
- * them.
+ * them. To be called after the rows of the window were added.
  */
 void aggregate_add_short(struct aggregate *aggregate, const struct window *window,
 			 const struct window_image *image, const struct aggregate_image_info *info);

@@ -4,9 +4,11 @@
 #include "daemon/window/row_sums.h"
 
 /*
- * True if the exact sums of short waits are shown, not the estimates that rows have of their parts.
- * Both would be the same waits. Rows without stacks need no estimates, unless the filter asks for
- * something that the sums do not tell.
+ * True if the sampled rows of a thread take parts of the exact sum of its short waits, so that all
+ * of its rows add up to that. Else they have estimates, of which the sum is exact for all threads
+ * together only. Where rows are of threads or processes, what matters is how long each waited; the
+ * rows of one thread only tell which part of that was idle, and for what. No use if the filter asks
+ * for something that the sums do not tell.
  */
 static bool uses_sums(const struct aggregate *aggregate, const struct window *window)
 {
@@ -19,6 +21,35 @@ static bool uses_sums(const struct aggregate *aggregate, const struct window *wi
 	if (group)
 		return group == GROUP_BY_COMM || group_by_is_of_cgroup(group);
 	return by == AGGREGATE_BY_THREAD || by == AGGREGATE_BY_PROCESS;
+}
+
+/*
+ * Takes from an exact sum what belongs to a part of its estimate: *part is set to that, and added
+ * to *taken. Rounds up, so that all parts together take all of it, and not more.
+ */
+static void take_part(uint64_t *part, uint64_t exact, uint64_t estimate, uint64_t *taken)
+{
+	__extension__ unsigned __int128 product = (unsigned __int128)*part * exact;
+	uint64_t share = estimate ? (uint64_t)((product + estimate - 1) / estimate) : 0;
+
+	*part = share < exact - *taken ? share : exact - *taken;
+	*taken += *part;
+}
+
+/* Gives a sampled row its parts of the exact sums of its thread, see uses_sums(). */
+static void sums_take(struct filter_sums *sums, const struct window_image *image,
+		      struct window_estimate *taken)
+{
+	const struct thread_sums *exact = &image->sums;
+	const struct window_estimate *estimate = &image->estimate;
+
+	take_part(&sums->count, exact->short_count, estimate->count, &taken->count);
+	take_part(&sums->blocked_ns, exact->short_blocked_ns, estimate->blocked_ns,
+		  &taken->blocked_ns);
+	take_part(&sums->runnable_ns, exact->short_runnable_ns, estimate->runnable_ns,
+		  &taken->runnable_ns);
+	if (sums->throttled_ns > sums->runnable_ns)
+		sums->throttled_ns = sums->runnable_ns;
 }
 
 /*
@@ -75,20 +106,20 @@ static void row_add_filtered(struct aggregate *aggregate, const struct window *w
 }
 
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
-		       const struct aggregate_image_info *info)
+		       struct aggregate_image_info *info)
 {
 	const struct window_row *row = &window->rows[i];
 	struct filter_sums sums;
 	struct aggregate_queued *queued;
 
-	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
-		return;
 	sums = (struct filter_sums){
 		.max_ns = row->max_ns,
 		.has_max = true,
 		.stands_ns = row->state & STATE_SAMPLED ? (uint64_t)window->sample_below_ns : 0,
 	};
 	WAIT_MEASURES_SET(&sums, row);
+	if (row->state & STATE_SAMPLED && uses_sums(aggregate, window))
+		sums_take(&sums, &window->images[row->image], &info->taken);
 	if (!filter_has_whole_row(aggregate->filter, row->max_ns)) {
 		row_add_filtered(aggregate, window, i, info, &sums);
 		return;
@@ -295,9 +326,9 @@ void aggregate_add_short(struct aggregate *aggregate, const struct window *windo
 	item->image = image;
 	item->info = info;
 	item->is_short = true;
-	item->count = sums->short_count;
-	item->blocked_ns = sums->short_blocked_ns;
-	item->runnable_ns = sums->short_runnable_ns;
+	item->count = sums->short_count - info->taken.count;
+	item->blocked_ns = sums->short_blocked_ns - info->taken.blocked_ns;
+	item->runnable_ns = sums->short_runnable_ns - info->taken.runnable_ns;
 	item->processes = image->folded;
 	item->started = image->started;
 	if (!uses_sums(aggregate, window))

@@ -900,12 +900,33 @@ static void test_threads_have_exact_sums(void **state)
 	groups = run(1);
 	assert_int_equal(groups[0]->blocked_ns, 400 * US);
 	assert_int_equal(groups[0]->count, 10);
-	assert_int_equal(groups[0]->sampled.blocked_ns, 0);
+	assert_int_equal(groups[0]->sampled.blocked_ns, 400 * US);
 	filter.min_ns = 20 * US;
 	groups = run(1);
 	assert_int_equal(groups[0]->blocked_ns, 450 * US);
 	assert_int_equal(groups[0]->sampled.blocked_ns, 450 * US);
 	assert_int_equal(groups[0]->count, 9);
+}
+
+/* What sampled rows tell of a process is which part of its exact sum was idle. */
+static void test_idle_parts_of_exact_sums(void **state)
+{
+	struct aggregate_group **groups;
+
+	kernel.is_idle = true;
+	add_shorts(0, 1, 10, 400 * US);
+	add_sampled(0, 0, 3, 50 * US, &kernel);
+	add_sampled(0, 0, 9, 50 * US, &other);
+	windows[0]->rows[0].state |= 1;
+	options.by = AGGREGATE_BY_PROCESS;
+	groups = run(2);
+	assert_int_equal(groups[0]->blocked_ns + groups[1]->blocked_ns, 400 * US);
+	assert_int_equal(groups[groups[0]->is_idle ? 0 : 1]->blocked_ns, 100 * US);
+	assert_int_not_equal(groups[0]->is_idle, groups[1]->is_idle);
+	/* What no sampled row stands for is in a row of its own. */
+	windows[0]->images[0].estimate.blocked_ns *= 2;
+	groups = run(3);
+	assert_int_equal(sum_of(groups, 3), 400 * US);
 }
 
 /* Groups that are merged for lack of memory keep what is to be taken from their sums. */
@@ -1800,6 +1821,7 @@ int main(void)
 		TEST(test_estimates_above_the_sum),
 		TEST(test_lines_have_time),
 		TEST(test_threads_have_exact_sums),
+		TEST(test_idle_parts_of_exact_sums),
 		TEST(test_estimates_within_a_limit_of_memory),
 		TEST(test_a_filter_sees_each_name),
 		TEST(test_operations),
