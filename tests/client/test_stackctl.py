@@ -1138,6 +1138,9 @@ class Client(unittest.TestCase):
         named = {**row(key="db", state="S", reason="flock", function="commit"), "kernel": None, "user": None}
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([named])}]
         self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "comm")[1], r" db +S flock +commit\n")
+        # A file whose functions have no names yet is no function.
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([{**named, "function": "/usr/bin/db"}])}]
+        self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "comm")[1], r" db +S flock +\[db\]\n")
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([{**named, "key": "commit"}])}]
         self.assertRegex(self.run_it("snapshot", "offcpu", "--by", "function")[1], r" commit +S flock\n")
 
