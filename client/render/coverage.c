@@ -64,9 +64,12 @@ char *coverage_words(const struct wire_coverage *coverage)
 {
 	int64_t length = coverage_length(coverage);
 
-	if (coverage_is_whole(coverage))
+	/*
+	 * The sums are of whole windows, also of the parts outside of the range that was asked for.
+	 * The lines below say which gaps there are.
+	 */
+	if (coverage_is_whole(coverage) || length >= coverage->asked_ns)
 		return must_printf("%s covered", ns_text(length));
-	/* The sums are of whole windows: of more than the part of the range that is covered. */
 	if (length > coverage->covered_ns + NS_PER_S)
 		return must_printf("%s covered, not all of %s", ns_text(length),
 				   ns_text(coverage->asked_ns));

@@ -175,7 +175,10 @@ static int selected_descriptor(const struct task *task)
 	return found;
 }
 
-/* Returns the only descriptor that the thread waits for events of; -1 if there are several. */
+/*
+ * Returns the only descriptor that the thread waits for events of; -1 if there are several, or if
+ * it does not wait for events.
+ */
 static int polled_descriptor(const struct task *task)
 {
 	struct pollfd one;
@@ -207,6 +210,19 @@ void holder_find_polled(struct task *task, struct holder_answer *out)
 	if (fd >= 0 && readlinkat(task->dir_fd, name, target, sizeof(target) - 1) > 0 &&
 	    descriptor_parse(target, &kind, &inode) && kind == DESCRIPTOR_SOCKET)
 		socket_find(task, inode, task->question->reason, out);
+}
+
+void holder_find_request(struct task *task, struct holder_answer *out)
+{
+	char target[TASK_TARGET_BYTES];
+	enum descriptor_kind kind;
+	uint64_t inode;
+
+	if (polled_descriptor(task) >= 0)
+		holder_find_polled(task, out);
+	else if (task_descriptor(task, false, target, sizeof(target)) >= 0 &&
+		 descriptor_parse(target, &kind, &inode) && kind == DESCRIPTOR_SOCKET)
+		socket_find(task, inode, REASON_SOCKET, out);
 }
 
 void holder_find_socket(struct task *task, struct holder_answer *out)

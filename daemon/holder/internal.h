@@ -129,6 +129,7 @@ void holder_find_fifo_open(struct task *task, struct holder_answer *out);
 void holder_find_eventfd(struct task *task, struct holder_answer *out);
 void holder_find_slow_file(struct task *task, struct holder_answer *out);
 void holder_find_polled(struct task *task, struct holder_answer *out);
+void holder_find_request(struct task *task, struct holder_answer *out);
 void holder_find_socket(struct task *task, struct holder_answer *out);
 
 /* Sets out->is_turn, for a wait for a lock. */

@@ -30,6 +30,7 @@ static const struct {
 	{ REASON_SOCKET_SEND, false, holder_find_socket },
 	{ REASON_POLL, false, holder_find_polled },
 	{ REASON_SELECT, false, holder_find_polled },
+	{ REASON_REQUEST, false, holder_find_request },
 	{ REASON_FILE_READ, false, holder_find_slow_file },
 	{ REASON_WRITEBACK, false, holder_find_slow_file },
 	{ REASON_DIRTY_PAGES, false, holder_find_slow_file },

@@ -667,6 +667,10 @@ static void test_unix_socket(void **state)
 	object = assert_receives_from_here(REASON_UNIX);
 	assert_memory_equal(object, "Unix socket ", 12);
 	free(object);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	object = assert_receives_from_here(REASON_REQUEST);
+	assert_memory_equal(object, "Unix socket ", 12);
+	free(object);
 
 	/* A client has no name; its server has one. */
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s.sock", path);
@@ -730,6 +734,7 @@ static void test_events(void **state)
 	} cases[] = {
 		{ run_poll, run_poll_two, REASON_POLL, SYS_poll },
 		{ run_select, run_select_two, REASON_SELECT, SYS_pselect6 },
+		{ run_poll, run_poll_two, REASON_REQUEST, SYS_poll },
 	};
 	struct holder_answer answer;
 	pid_t child;
