@@ -133,7 +133,7 @@ void comments_of_missing(const struct wire_snapshot_reply *reply, comment_fn put
 		say(&sink, "note: %s", reply->notes.v[i]);
 }
 
-char *comments_summary(const struct wire_snapshot_reply *reply)
+char *comments_summary(const struct wire_snapshot_reply *reply, bool has_lost)
 {
 	const struct wire_coverage *coverage = &reply->coverage;
 	int64_t lost = lost_count(&reply->lost);
@@ -147,10 +147,10 @@ char *comments_summary(const struct wire_snapshot_reply *reply)
 	fputs(covered, out);
 	if (coverage->gaps.n > 0)
 		fprintf(out, ", %zu gap%s", coverage->gaps.n, coverage->gaps.n == 1 ? "" : "s");
-	if (lost > 0)
-		fprintf(out, ", lost %" PRId64, lost);
-	else
+	if (lost == 0)
 		fputs(", lost nothing", out);
+	else if (has_lost)
+		fprintf(out, ", lost %" PRId64, lost);
 	if (reply->sample_below_ns > 0 && reply->shown.sampled_ns > 0)
 		fprintf(out, ", %s of the sums estimated", ns_text(reply->shown.sampled_ns));
 	if (fclose(out) != 0)

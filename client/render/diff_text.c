@@ -89,7 +89,7 @@ static void print_side(const struct diff *diff, enum diff_side side)
 {
 	const struct wire_snapshot_reply *reply = &diff->sides[side];
 	struct labelled to = { diff->view, side == DIFF_BASE ? "base" : "new" };
-	_cleanup_(freep) char *summary = comments_summary(reply);
+	_cleanup_(freep) char *summary = comments_summary(reply, false);
 	char when[3 * TERM_TIME_MAX];
 
 	range_text(&reply->coverage.used, when, sizeof when);
@@ -104,12 +104,14 @@ static void print_doubts(const struct diff *diff)
 	const struct wire_snapshot_reply *base = &diff->sides[DIFF_BASE];
 	const struct wire_snapshot_reply *new = &diff->sides[DIFF_NEW];
 	const struct page *page = &diff->view->page;
+	const char *length = ns_text(diff->covered[DIFF_NEW]),
+		   *base_length = ns_text(diff->covered[DIFF_BASE]);
 	int64_t overlap = diff_overlap(diff);
 
-	if (diff->covered[DIFF_BASE] != diff->covered[DIFF_NEW])
+	/* A difference that the figures do not show is none to the reader. */
+	if (strcmp(length, base_length) != 0)
 		page_wrap(page, STYLE_PLAIN, "scaled", RENDER_LABEL_WIDTH,
-			  "before: as if %s were covered, as after, not %s",
-			  ns_text(diff->covered[DIFF_NEW]), ns_text(diff->covered[DIFF_BASE]));
+			  "before: as if %s were covered, as after, not %s", length, base_length);
 	if (overlap > 0)
 		page_wrap(page, STYLE_WARN, "note", RENDER_LABEL_WIDTH,
 			  "%s are in both ranges, because ranges have whole windows",

@@ -109,7 +109,7 @@ static void set_title(struct speedscope *s, const struct wire_snapshot_reply *re
 
 	range_text(&reply->coverage.used, when, sizeof when);
 	s->measures = measures_of(reply, s->is_overview);
-	s->summary = comments_summary(reply);
+	s->summary = comments_summary(reply, true);
 	if (asprintf(&s->title, "%s %s", s->is_overview ? "overview" : probe, when) < 0)
 		s->title = NULL;
 	must(s->title);
@@ -122,7 +122,7 @@ static void stream_add(void *opaque, const struct wire_snapshot_reply *reply, bo
 	if (!s->title)
 		set_title(s, reply);
 	else if (is_first && !s->samples_summary)
-		s->samples_summary = comments_summary(reply);
+		s->samples_summary = comments_summary(reply, true);
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		const struct wire_row *row = &reply->rows.v[i];
 		size_t first = stack_number(s, row) * s->measures.n;

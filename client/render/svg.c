@@ -62,7 +62,7 @@ static void add_answer(struct svg *s, const struct wire_snapshot_reply *reply)
 	if (!s->title)
 		set_title(s, reply);
 	if (!s->summaries[i])
-		s->summaries[i] = comments_summary(reply);
+		s->summaries[i] = comments_summary(reply, true);
 	s->idle_ns += reply->idle.total_ns;
 	if (reply->idle.threads > s->idle_threads)
 		s->idle_threads = reply->idle.threads;
@@ -190,7 +190,7 @@ static void add_difference(struct flame *flame, const struct diff *diff, const s
 static char *side_text(const struct diff *diff, enum diff_side side)
 {
 	const struct wire_snapshot_reply *reply = &diff->sides[side];
-	_cleanup_(freep) char *summary = comments_summary(reply);
+	_cleanup_(freep) char *summary = comments_summary(reply, true);
 	char when[3 * TERM_TIME_MAX];
 	char *text = NULL;
 

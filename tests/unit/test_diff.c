@@ -243,9 +243,17 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, " +2 s                1 s         3 s    x3.00  db\\x1b\n"));
 	assert_non_null(strstr(text, " -500 ms          500 ms         0 s     gone  gone\n"));
 	assert_non_null(strstr(text, "rows       2 of 3; the rest +250 ms; all: -n 0\n"));
+	/* The losses are in a line of their own, and not in the one before, too. */
+	assert_null(strstr(text, "covered, lost 3"));
 	free(text);
 	text = printed(diff_print_text, (struct view){ 0 }, &base, &new);
 	assert_non_null(strstr(text, "~+250 ms             0 s      250 ms      new  new\n"));
+	free(text);
+	/* Lengths that are printed alike need no line that says that they differ. */
+	base.reply.coverage.gaps.n = 0;
+	base.reply.coverage.used_ns = 30 * NS_PER_S + 1;
+	text = printed(diff_print_text, (struct view){ 0 }, &base, &new);
+	assert_null(strstr(text, "scaled"));
 	free(text);
 }
 
