@@ -44,6 +44,21 @@ static int64_t value_of(const struct diff *diff, const struct wire_row *row)
 	return row->io && !diff->has_lines ? measure_io_time(row) : row->total_ns;
 }
 
+/* True if the time of a row is a part of that of others: lines have each request once. */
+static bool is_part_of_another(const struct diff *diff, const struct wire_row *row)
+{
+	return diff->has_lines && row->io && !diff->view->layer &&
+	       io_is_part_of_request(row->io->layer);
+}
+
+/* True if a row is of an operation of all processes; the one that it names is any of them. */
+static bool is_of_all(const struct diff *diff, const struct wire_row *row)
+{
+	const char *by = diff->view->by;
+
+	return row->io && (by ? strcmp(by, "operation") == 0 : !diff->has_lines);
+}
+
 /*
  * Puts the path of a row into diff->numbers. Returns the number of its frames; 0 if it has a name
  * that is new, and new ones may not be added.
@@ -53,7 +68,8 @@ static size_t set_numbers(struct diff *diff, const struct wire_row *row, bool ma
 	size_t n, number;
 
 	path_fill(&diff->path, diff->view, row,
-		  PATH_COMM | PATH_WAKER | PATH_POOL | PATH_NO_REASONS |
+		  PATH_WAKER | PATH_POOL | PATH_NO_REASONS |
+			  (is_of_all(diff, row) ? 0 : PATH_COMM) |
 			  (diff->has_lines ? PATH_LINE : 0) | (diff->has_ids ? PATH_IDS : 0));
 	n = diff->path.n;
 	if (array_reserve(diff->numbers, diff->numbers_capacity, n) < 0)
@@ -133,9 +149,12 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 	}
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		const struct wire_row *from = &reply->rows.v[i];
-		struct diff_row *row = row_find(diff, from);
 		int64_t value = value_of(diff, from);
+		struct diff_row *row;
 
+		if (is_part_of_another(diff, from))
+			continue;
+		row = row_find(diff, from);
 		row->value[side] += value;
 		row->count[side] += from->count;
 		row->is_own = from->own == 1;

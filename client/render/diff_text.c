@@ -126,8 +126,19 @@ static void print_doubts(const struct diff *diff)
 			  count_text((long long)diff->n_others), DIFF_BYTES_MAX >> 20);
 }
 
+/* Returns what the sums are of where rows may be parts of others; "" elsewhere. */
+static const char *sums_words(const struct diff *diff)
+{
+	if (!reply_is_iolat(&diff->sides[DIFF_NEW]))
+		return "";
+	if (!diff->has_lines)
+		return "each layer's own";
+	return diff->view->layer ? diff->view->layer : "calls and requests";
+}
+
 static void print_head(const struct diff *diff)
 {
+	const char *sums = sums_words(diff);
 	const struct page *page = &diff->view->page;
 	const int64_t idle[] = { diff->sides[DIFF_BASE].idle.total_ns,
 				 diff->sides[DIFF_NEW].idle.total_ns };
@@ -140,8 +151,8 @@ static void print_head(const struct diff *diff)
 	value_text(diff, diff->total[DIFF_NEW], after);
 	change_text(diff, diff->total[DIFF_NEW] - diff->scaled_total, change);
 	ratio_text(diff->scaled_total, diff->total[DIFF_NEW], ratio);
-	head_line(page, STYLE_BOLD, "total", "%s before, %s after: %s, %s", before, after, change,
-		  ratio);
+	head_line(page, STYLE_BOLD, "total", "%s before, %s after: %s, %s%s%s", before, after,
+		  change, ratio, sums[0] ? "; " : "", sums);
 	if (idle[DIFF_BASE] > 0 || idle[DIFF_NEW] > 0)
 		head_line(page, STYLE_PLAIN, "hidden",
 			  "idle: %s before, not scaled; %s after (--idle)",
@@ -187,42 +198,60 @@ static void print_row(const struct diff *diff, const struct diff_row *row)
 		page_name(page, STYLE_PLAIN, PATH_INDENT, "", rest);
 }
 
-static void print_titles(const struct page *page)
+static void print_titles(const struct diff *diff)
 {
+	bool is_io = reply_is_iolat(&diff->sides[DIFF_NEW]);
 	char line[128];
 
 	snprintf(line, sizeof line, COLUMNS, " ", "change", "before", "after", "");
-	page_name(page, STYLE_DIM, 0, line, "process; its stack below");
+	page_name(&diff->view->page, STYLE_DIM, 0, line,
+		  is_io ? "layer; its operation below" : "process; its stack below");
 }
 
-enum { WHO_LEAST = 14, WHY_LEAST = 12, FUNCTION_LEAST = 12, FIGURES = 4 };
+enum { WHO_LEAST = 14, WHY_LEAST = 12, FUNCTION_LEAST = 12, NAMES = 3 };
 
 /* The columns of rows by line: figures, then the names of a path, see PATH_LINE. */
-static const struct table_column line_columns[] = {
+static const struct table_column figure_columns[] = {
 	{ "change", 0, 0, NULL },
 	{ "before", 0, 0, NULL },
 	{ "after", 0, 0, NULL },
 	{ "", 0, 0, NULL },
+};
+
+static const struct table_column line_names[NAMES] = {
 	{ "process", WHO_LEAST, 0, NULL },
 	{ "waits for", WHY_LEAST, 0, cell_fit_why },
 	{ "function", FUNCTION_LEAST, 1, NULL },
 };
 
-static const struct table_column sample_columns[] = {
-	{ "change", 0, 0, NULL },	   { "before", 0, 0, NULL },
-	{ "after", 0, 0, NULL },	   { "", 0, 0, NULL },
-	{ "process", WHO_LEAST, 0, NULL }, { "function", FUNCTION_LEAST, 1, NULL },
+static const struct table_column sample_names[NAMES] = {
+	{ "process", WHO_LEAST, 0, NULL },
+	{ "function", FUNCTION_LEAST, 1, NULL },
+	{ "", 0, 0, NULL },
 };
 
-static const struct table_column io_columns[] = {
-	{ "change", 0, 0, NULL },
-	{ "before", 0, 0, NULL },
-	{ "after", 0, 0, NULL },
-	{ "", 0, 0, NULL },
+static const struct table_column io_names[NAMES] = {
 	{ "process", WHO_LEAST, 0, NULL },
 	{ "operation", WHY_LEAST, 0, NULL },
 	{ "where", FUNCTION_LEAST, 1, NULL },
 };
+
+/* The columns of rows that are of all processes. */
+static const struct table_column operation_names[NAMES] = {
+	{ "operation", WHY_LEAST, 0, NULL },
+	{ "where", FUNCTION_LEAST, 1, NULL },
+	{ "", 0, 0, NULL },
+};
+
+static const struct table_column *names_of(const struct diff *diff)
+{
+	const struct wire_snapshot_reply *new = &diff->sides[DIFF_NEW];
+	const char *by = diff->view->by;
+
+	if (reply_is_iolat(new))
+		return by && strcmp(by, "operation") == 0 ? operation_names : io_names;
+	return reply_is_sampled(new) ? sample_names : line_names;
+}
 
 /* Adds a row by line to the table. */
 static void add_line(struct table *table, const struct diff *diff, const struct diff_row *row)
@@ -237,30 +266,24 @@ static void add_line(struct table *table, const struct diff *diff, const struct 
 	*cells++ = table_time(about, row->scaled, "");
 	*cells++ = table_time(about, row->value[DIFF_NEW], "");
 	*cells++ = must(strdup(ratio));
-	for (size_t i = 0; i < n && FIGURES + i < table->n_columns; i++)
+	for (size_t i = 0; i < n && i < NAMES; i++)
 		*cells++ = must(strdup(diff_frame(diff, row, i)));
 }
 
 /* Prints the first rows, one line each. */
 static void print_lines(const struct diff *diff, size_t top)
 {
-	const struct wire_snapshot_reply *new = &diff->sides[DIFF_NEW];
-	struct table_column columns[TABLE_COLUMNS_MAX];
+	enum { FIGURES = ARRAY_SIZE(figure_columns) };
+	struct table_column columns[FIGURES + NAMES], *names = columns + FIGURES;
 	struct table table;
-	size_t n = ARRAY_SIZE(line_columns);
 
-	memcpy(columns, line_columns, sizeof line_columns);
-	if (reply_is_iolat(new)) {
-		memcpy(columns, io_columns, sizeof io_columns);
-	} else if (reply_is_sampled(new)) {
-		memcpy(columns, sample_columns, sizeof sample_columns);
-		n = ARRAY_SIZE(sample_columns);
-	}
-	if (reply_has_wakers(new))
-		columns[n - 1].head = "woken by";
+	memcpy(columns, figure_columns, sizeof figure_columns);
+	memcpy(names, names_of(diff), sizeof line_names);
+	if (reply_has_wakers(&diff->sides[DIFF_NEW]))
+		names[NAMES - 1].head = "woken by";
 	if (diff->view->by && strcmp(diff->view->by, "line") != 0)
-		columns[FIGURES].head = diff->view->by;
-	table_init(&table, columns, n);
+		names[0].head = diff->view->by;
+	table_init(&table, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < top; i++)
 		add_line(&table, diff, diff_row_at(diff, top, i));
 	table_print(&table, &diff->view->page, true, false);
@@ -269,7 +292,7 @@ static void print_lines(const struct diff *diff, size_t top)
 
 static void print_stacks(const struct diff *diff, size_t top)
 {
-	print_titles(&diff->view->page);
+	print_titles(diff);
 	for (size_t i = 0; i < top; i++)
 		print_row(diff, diff_row_at(diff, top, i));
 }

@@ -180,7 +180,8 @@ static void fill_line(struct path *path, const struct view *view, const struct w
 	bool is_by_line = !view->by || strcmp(view->by, "line") == 0;
 	_cleanup_(freep) char *one = NULL, *other = NULL;
 
-	add_line_name(path, row, parts);
+	if (parts & PATH_COMM)
+		add_line_name(path, row, parts);
 	if (row->own == 1 || (!row->io && !is_by_line))
 		return;
 	if (row->io) {

@@ -40,7 +40,9 @@ enum path_parts {
 	PATH_POOL = 1 << 3,
 	/* A stack that is missing has one name, whatever the reason is. */
 	PATH_NO_REASONS = 1 << 4,
-	PATH_LINE = 1 << 5, /* not the stacks, but what rows by line have in place of them */
+	/* not the stacks, but what rows by line have in place of them; the name with PATH_COMM only
+	 */
+	PATH_LINE = 1 << 5,
 };
 
 /*

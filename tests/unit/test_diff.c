@@ -61,11 +61,15 @@ static void answer_add(struct answer *answer, const char *comm, int64_t ns)
 	};
 }
 
+/* True if compare() compares lines, see diff->has_lines. */
+static bool is_by_line;
+
 /* Compares two answers. The caller calls diff_fini(). */
 static void compare(struct diff *diff, const struct view *view, const struct answer *base,
 		    const struct answer *new)
 {
 	diff_init(diff, view);
+	diff->has_lines = is_by_line;
 	diff_add(diff, DIFF_BASE, &base->reply, true);
 	diff_add(diff, DIFF_NEW, &new->reply, true);
 	diff_finish(diff);
@@ -331,6 +335,53 @@ static void test_missing_stacks(void **state)
 	free(text);
 }
 
+/* Makes a row one of an operation in a layer, on the disk vda. */
+static void make_io(struct wire_row *row, struct wire_io *io, const char *layer)
+{
+	*io = (struct wire_io){ .layer = layer, .op = "write", .device = "vda" };
+	io->own_ns = row->total_ns;
+	row->io = io;
+}
+
+/*
+ * Lines have each request once, without its parts, unless these were asked for. Operations of all
+ * processes are one row, whichever process a row of the answer names.
+ */
+static void test_io(void **state)
+{
+	const char *const layers[] = { "block", "queue", "device" };
+	struct wire_io io[2 * ARRAY_SIZE(layers)];
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	base.reply.totals.ios = new.reply.totals.ios = 3;
+	base.reply.probe = new.reply.probe = "iolat";
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++) {
+		answer_add(&base, "stress", i == 0 ? 3 * NS_PER_S : (int64_t)i * NS_PER_S);
+		answer_add(&new, "kworker", i == 0 ? 6 * NS_PER_S : 2 * (int64_t)i * NS_PER_S);
+		make_io(&base.rows[i], &io[2 * i], layers[i]);
+		make_io(&new.rows[i], &io[2 * i + 1], layers[i]);
+	}
+	is_by_line = true;
+	text = printed(diff_print_text, (struct view){ .by = "operation" }, &base, &new);
+	assert_non_null(strstr(text, "3 s before, 6 s after: +3 s, x2.00; calls and requests\n"));
+	assert_non_null(strstr(text, "+3.00s  3.00s 6.00s x2.00  disk write  vda\n"));
+	free(text);
+	text = printed(diff_print_text, (struct view){ .by = "process", .layer = "queue" }, &base,
+		       &new);
+	assert_non_null(strstr(text, "queue write   vda\n"));
+	free(text);
+	is_by_line = false;
+	text = printed(diff_print_text, (struct view){ 0 }, &base, &new);
+	assert_non_null(strstr(text, "3 s before, 6 s after: +3 s, x2.00; each layer's own\n"));
+	free(text);
+	text = printed(diff_print_folded, (struct view){ 0 }, &base, &new);
+	assert_non_null(strstr(text, "queue;write;vda 1000000 2000000\n"));
+	free(text);
+}
+
 /* The values of calls are how many there were. */
 static void test_calls(void **state)
 {
@@ -356,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_json),   cmocka_unit_test(test_pools),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_missing_stacks),
+		cmocka_unit_test(test_io),
 	};
 
 	setenv("TZ", "UTC", 1);
