@@ -157,6 +157,7 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 		row = row_find(diff, from);
 		row->value[side] += value;
 		row->count[side] += from->count;
+		row->bytes[side] += from->io ? io_moved(from->io) : 0;
 		row->is_own = from->own == 1;
 		row->is_estimated |= from->estimated == 1;
 		diff->total[side] += value;
@@ -218,6 +219,7 @@ size_t diff_top(const struct diff *diff, struct diff_row *rest)
 		for (enum diff_side side = 0; side < DIFF_SIDES; side++) {
 			rest->value[side] += row->value[side];
 			rest->count[side] += row->count[side];
+			rest->bytes[side] += row->bytes[side];
 		}
 		rest->scaled += row->scaled;
 		rest->change += row->change;

@@ -25,6 +25,7 @@ enum diff_side { DIFF_BASE, DIFF_NEW, DIFF_SIDES };
 struct diff_row {
 	size_t stack;		   /* its number among the stacks */
 	int64_t value[DIFF_SIDES]; /* as in the answers */
+	int64_t bytes[DIFF_SIDES]; /* that operations moved */
 	int64_t count[DIFF_SIDES]; /* of waits, samples, operations or calls */
 	int64_t scaled;		   /* value[DIFF_BASE], scaled; see diff_finish() */
 	int64_t change;		   /* value[DIFF_NEW] less scaled */

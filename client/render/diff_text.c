@@ -208,7 +208,7 @@ static void print_titles(const struct diff *diff)
 		  is_io ? "layer; its operation below" : "process; its stack below");
 }
 
-enum { WHO_LEAST = 14, WHY_LEAST = 12, FUNCTION_LEAST = 12, NAMES = 3 };
+enum { WHO_LEAST = 14, WHY_LEAST = 12, FUNCTION_LEAST = 12, WHERE_LEAST = 6, NAMES = 3 };
 
 /* The columns of rows by line: figures, then the names of a path, see PATH_LINE. */
 static const struct table_column figure_columns[] = {
@@ -216,6 +216,12 @@ static const struct table_column figure_columns[] = {
 	{ "before", 0, 0, NULL },
 	{ "after", 0, 0, NULL },
 	{ "", 0, 0, NULL },
+};
+
+/* The rates of operations, before and after; only rows of iolat have some. */
+static const struct table_column rate_columns[] = {
+	{ "MB/s", 0, 1, NULL },
+	{ "after", 0, 1, NULL },
 };
 
 static const struct table_column line_names[NAMES] = {
@@ -233,13 +239,13 @@ static const struct table_column sample_names[NAMES] = {
 static const struct table_column io_names[NAMES] = {
 	{ "process", WHO_LEAST, 0, NULL },
 	{ "operation", WHY_LEAST, 0, NULL },
-	{ "where", FUNCTION_LEAST, 1, NULL },
+	{ "where", WHERE_LEAST, 2, NULL },
 };
 
 /* The columns of rows that are of all processes. */
 static const struct table_column operation_names[NAMES] = {
 	{ "operation", WHY_LEAST, 0, NULL },
-	{ "where", FUNCTION_LEAST, 1, NULL },
+	{ "where", WHERE_LEAST, 2, NULL },
 	{ "", 0, 0, NULL },
 };
 
@@ -266,6 +272,8 @@ static void add_line(struct table *table, const struct diff *diff, const struct 
 	*cells++ = table_time(about, row->scaled, "");
 	*cells++ = table_time(about, row->value[DIFF_NEW], "");
 	*cells++ = must(strdup(ratio));
+	for (enum diff_side side = 0; side < DIFF_SIDES; side++)
+		*cells++ = table_rate(row->bytes[side], diff->covered[side]);
 	for (size_t i = 0; i < n && i < NAMES; i++)
 		*cells++ = must(strdup(diff_frame(diff, row, i)));
 }
@@ -273,11 +281,12 @@ static void add_line(struct table *table, const struct diff *diff, const struct 
 /* Prints the first rows, one line each. */
 static void print_lines(const struct diff *diff, size_t top)
 {
-	enum { FIGURES = ARRAY_SIZE(figure_columns) };
-	struct table_column columns[FIGURES + NAMES], *names = columns + FIGURES;
+	enum { FIGURES = ARRAY_SIZE(figure_columns), RATES = ARRAY_SIZE(rate_columns) };
+	struct table_column columns[FIGURES + RATES + NAMES], *names = columns + FIGURES + RATES;
 	struct table table;
 
 	memcpy(columns, figure_columns, sizeof figure_columns);
+	memcpy(columns + FIGURES, rate_columns, sizeof rate_columns);
 	memcpy(names, names_of(diff), sizeof line_names);
 	if (reply_has_wakers(&diff->sides[DIFF_NEW]))
 		names[NAMES - 1].head = "woken by";

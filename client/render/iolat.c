@@ -65,6 +65,11 @@ char *io_target(const struct wire_io *io)
 	return name_escape(text[0] ? text : "-");
 }
 
+int64_t io_moved(const struct wire_io *io)
+{
+	return strcmp(io->op, "discard") == 0 ? 0 : io->bytes;
+}
+
 const char *io_kind(const struct wire_io *io)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)

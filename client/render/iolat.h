@@ -54,6 +54,9 @@ size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HI
  */
 char *io_target(const struct wire_io *io);
 
+/* Returns how many bytes an operation moved: to discard blocks moves none. */
+int64_t io_moved(const struct wire_io *io);
+
 /*
  * Returns the kind of an operation, such as "read" for the system call pread64. For an operation
  * that is not a system call, returns its name.

@@ -268,17 +268,6 @@ static const struct table_column io_columns[] = {
 	{ "where", 6, 2, NULL },
 };
 
-/* Returns how many megabytes a second these bytes are. */
-static char *rate_text(int64_t bytes, int64_t length_ns)
-{
-	double rate = length_ns > 0 ? (double)bytes / 1e6 / ((double)length_ns / NS_PER_S) : 0;
-
-	if (bytes <= 0)
-		return NULL;
-	return rate < 0.05 ? must(strdup("<0.1"))
-			   : must_printf(rate < 99.95 ? "%.1f" : "%.0f", rate);
-}
-
 static void add_operation(struct table *table, const struct wire_snapshot_reply *reply,
 			  const struct wire_row *row)
 {
@@ -288,10 +277,7 @@ static void add_operation(struct table *table, const struct wire_snapshot_reply 
 
 	*cells++ = table_time(about, row->total_ns, "");
 	*cells++ = must_printf("%s%s", about, count_text(row->count));
-	/* To discard a block moves no bytes. */
-	*cells++ = strcmp(io->op, "discard") == 0
-			   ? NULL
-			   : rate_text(io->bytes, coverage_length(&reply->coverage));
+	*cells++ = table_rate(io_moved(io), coverage_length(&reply->coverage));
 	*cells++ = io->p50_ns != WIRE_ABSENT ? table_time("", io->p50_ns, "") : NULL;
 	*cells++ = io->p99_ns != WIRE_ABSENT ? table_time("", io->p99_ns, "") : NULL;
 	*cells++ = row->max_ns > 0 ? table_time("", row->max_ns, "") : NULL;

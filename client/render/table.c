@@ -251,3 +251,13 @@ char *table_time(const char *about, int64_t ns, const char *more)
 	r = asprintf(&text, "%s%s%s", about, words, more);
 	return must(r < 0 ? NULL : text);
 }
+
+char *table_rate(int64_t bytes, int64_t length_ns)
+{
+	double rate = length_ns > 0 ? (double)bytes / 1e6 / ((double)length_ns / NS_PER_S) : 0;
+
+	if (bytes <= 0)
+		return NULL;
+	return rate < 0.05 ? must(strdup("<0.1"))
+			   : must_printf(rate < 99.95 ? "%.1f" : "%.0f", rate);
+}

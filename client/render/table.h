@@ -63,4 +63,10 @@ const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
  */
 char *table_time(const char *about, int64_t ns, const char *more);
 
+/*
+ * Returns how many megabytes a second these bytes are, such as "2.4", malloc'ed. NULL if there are
+ * none.
+ */
+char *table_rate(int64_t bytes, int64_t length_ns);
+
 #endif

@@ -124,7 +124,7 @@ class Diff(unittest.TestCase):
         document = json.loads(self.run_it("offcpu", "--base", "-1d", "--json", "-n", "2", "--reverse"))
         self.assertEqual(document["rows"], everything["rows"][1::-1])
         self.assertEqual(document["rest"]["rows"], len(everything["rows"]) - 2)
-        for key in ("change", "base", "scaled_base", "new", "base_count", "new_count"):
+        for key in ("change", "base", "scaled_base", "new", "base_count", "new_count", "base_bytes", "new_bytes"):
             self.assertEqual(sum(r[key] for r in [*document["rows"], document["rest"]]),
                              sum(r[key] for r in everything["rows"]), key)
 

@@ -290,7 +290,8 @@ static void test_json(void **state)
 	text = printed(diff_print_json, (struct view){ 0 }, &base, &new);
 	assert_non_null(strstr(text, "{\"stack\":[\"a\\\"\\u003c/script>\\\\n\"],\"change\":8400,"
 				     "\"base\":1500,\"scaled_base\":1500,\"new\":9900,"
-				     "\"base_count\":2,\"new_count\":2,\"estimated\":false}"));
+				     "\"base_count\":2,\"new_count\":2,\"base_bytes\":0,"
+				     "\"new_bytes\":0,\"estimated\":false}"));
 	free(text);
 }
 
@@ -340,6 +341,7 @@ static void make_io(struct wire_row *row, struct wire_io *io, const char *layer)
 {
 	*io = (struct wire_io){ .layer = layer, .op = "write", .device = "vda" };
 	io->own_ns = row->total_ns;
+	io->bytes = row->total_ns / 10;
 	row->io = io;
 }
 
@@ -367,7 +369,7 @@ static void test_io(void **state)
 	is_by_line = true;
 	text = printed(diff_print_text, (struct view){ .by = "operation" }, &base, &new);
 	assert_non_null(strstr(text, "3 s before, 6 s after: +3 s, x2.00; calls and requests\n"));
-	assert_non_null(strstr(text, "+3.00s  3.00s 6.00s x2.00  disk write  vda\n"));
+	assert_non_null(strstr(text, "+3.00s  3.00s 6.00s x2.00 10.0  20.0  disk write  vda\n"));
 	free(text);
 	text = printed(diff_print_text, (struct view){ .by = "process", .layer = "queue" }, &base,
 		       &new);
