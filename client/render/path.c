@@ -95,18 +95,51 @@ static void add_stack(struct path *path, const struct view *view, const struct w
 		add_no_stack(path, is_kernel);
 }
 
-/* Appends both stacks of a row, see PATH_NO_REASONS. */
+/* Returns a name, or the one name that stands for it with PATH_NO_REASONS. */
+static const char *without_reason(const char *name)
+{
+	static const struct {
+		const char *begin, *other;
+	} names[] = {
+		{ "[stack not taken]", "[no user stack]" },
+		{ "[stack unreadable]", "[no user stack]" },
+		{ "[user stack lost]", "[no user stack]" },
+		{ "[user stack not read]", "[no user stack]" },
+		{ "[kernel stack lost]", "[no kernel stack]" },
+		{ "[waits under ", "[short waits]" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(name, names[i].begin, strlen(names[i].begin)) == 0)
+			return names[i].other;
+	return name;
+}
+
+/* Appends a stack of a row with PATH_NO_REASONS. */
+static void add_stack_without_reason(struct path *path, const struct view *view,
+				     const struct wire_stack *stack, bool is_kernel)
+{
+	const struct wire_frame *first = stack && stack->frames.n == 1 ? stack->frames.v : NULL;
+
+	if (first && is_missing(stack))
+		add_no_stack(path, is_kernel);
+	else if (first && strcmp(first->kind, "pseudo") == 0 && first->name)
+		path_add(path, without_reason(first->name))->is_kernel = is_kernel;
+	else
+		add_stack(path, view, stack, is_kernel, false);
+}
+
+/* Appends both stacks of a row. */
 static void add_stacks(struct path *path, const struct view *view, const struct wire_row *row,
 		       bool has_reasons)
 {
-	if (row->user && !has_reasons && is_missing(row->user))
-		add_no_stack(path, false);
-	else
-		add_stack(path, view, row->user, false, false);
-	if (row->kernel && !has_reasons && is_missing(row->kernel))
-		add_no_stack(path, true);
-	else
-		add_stack(path, view, row->kernel, true, false);
+	if (!has_reasons) {
+		add_stack_without_reason(path, view, row->user, false);
+		add_stack_without_reason(path, view, row->kernel, true);
+		return;
+	}
+	add_stack(path, view, row->user, false, false);
+	add_stack(path, view, row->kernel, true, false);
 }
 
 /* Appends a thread or context of a path of wakeups. */
@@ -138,7 +171,7 @@ static void add_name(struct path *path, const struct wire_row *row, unsigned par
 	int64_t id = has_tid ? row->tid : row->process.pid;
 
 	if (row->key) {
-		path_add(path, row->key);
+		path_add(path, parts & PATH_NO_REASONS ? without_reason(row->key) : row->key);
 		return;
 	}
 	if (!(parts & PATH_IDS) || id <= 0) {

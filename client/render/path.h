@@ -38,7 +38,10 @@ enum path_parts {
 	PATH_IDS = 1 << 2,   /* with PATH_COMM: the id of the thread, or of the process */
 	/* with PATH_COMM: one name for threads whose names differ in digits only, but with ids */
 	PATH_POOL = 1 << 3,
-	/* A stack that is missing has one name, whatever the reason is. */
+	/*
+	 * A stack that is missing has one name, whatever the reason is, and so have short waits,
+	 * up to whichever length that was.
+	 */
 	PATH_NO_REASONS = 1 << 4,
 	/* not the stacks, but what rows by line have in place of them; the name with PATH_COMM only
 	 */

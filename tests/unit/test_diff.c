@@ -336,6 +336,36 @@ static void test_missing_stacks(void **state)
 	free(text);
 }
 
+/* So are rows by function of such waits, and short waits, whatever the limit was. */
+static void test_missing_functions(void **state)
+{
+	const char *const names[][DIFF_SIDES] = {
+		{ "[stack not taken]", "[user stack not read]" },
+		{ "[waits under 100us]", "[waits under 102.4ms]" },
+	};
+	struct wire_frame frame = { .kind = "pseudo", .name = names[1][DIFF_BASE] },
+			  other = { .kind = "pseudo", .name = names[1][DIFF_NEW] };
+	struct wire_stack before = { .frames = { &frame, 1 } }, after = { .frames = { &other, 1 } };
+	struct answer base, new;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		answer_add(&base, "a", 1000);
+		answer_add(&new, "b", 2000);
+		base.rows[i].key = names[i][DIFF_BASE];
+		new.rows[i].key = names[i][DIFF_NEW];
+	}
+	answer_add(&base, "a", 1000);
+	answer_add(&new, "a", 2000);
+	base.rows[2].kernel = &before;
+	new.rows[2].kernel = &after;
+	text = printed(diff_print_folded, (struct view){ 0 }, &base, &new);
+	assert_string_equal(text, "[no user stack] 1 2\n[short waits] 1 2\na;[short waits] 1 2\n");
+	free(text);
+}
+
 /* Makes a row one of an operation in a layer, on the disk vda. */
 static void make_io(struct wire_row *row, struct wire_io *io, const char *layer)
 {
@@ -409,7 +439,7 @@ int main(void)
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_json),   cmocka_unit_test(test_pools),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_missing_stacks),
-		cmocka_unit_test(test_io),
+		cmocka_unit_test(test_io),     cmocka_unit_test(test_missing_functions),
 	};
 
 	setenv("TZ", "UTC", 1);
