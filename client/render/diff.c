@@ -59,6 +59,20 @@ static bool is_of_all(const struct diff *diff, const struct wire_row *row)
 	return row->io && (by ? strcmp(by, "operation") == 0 : !diff->has_lines);
 }
 
+/* Returns the time of a row that its threads slept. */
+static int64_t sleep_of(const struct wire_row *row)
+{
+	static const char sleep[] = "sleep";
+	int64_t sum = 0;
+
+	if (row->reason)
+		return strcmp(row->reason, sleep) == 0 ? row->total_ns : 0;
+	for (size_t i = 0; i < row->reasons.n; i++)
+		if (strcmp(row->reasons.v[i].reason, sleep) == 0)
+			sum += row->reasons.v[i].total_ns;
+	return sum;
+}
+
 /*
  * Puts the path of a row into diff->numbers. Returns the number of its frames; 0 if it has a name
  * that is new, and new ones may not be added.
@@ -134,6 +148,31 @@ static struct diff_row *row_find(struct diff *diff, const struct wire_row *row)
 	return &diff->rows[number];
 }
 
+static void add_row(struct diff *diff, enum diff_side side, const struct wire_row *from)
+{
+	bool is_idle = diff->hides_idle && from->idle;
+	int64_t value = value_of(diff, from), sleep = is_idle ? sleep_of(from) : 0;
+	struct diff_row *row;
+
+	if (is_part_of_another(diff, from))
+		return;
+	if (is_idle) {
+		diff->idle[side] += value - sleep;
+		value = sleep;
+	}
+	if (is_idle && sleep == 0)
+		return;
+	row = row_find(diff, from);
+	row->value[side] += value;
+	row->sleep[side] += sleep;
+	row->count[side] += from->count;
+	row->bytes[side] += from->io ? io_moved(from->io) : 0;
+	row->has_function |= from->function || (from->user && from->user->frames.n > 1);
+	row->is_own = from->own == 1;
+	row->is_estimated |= from->estimated == 1;
+	diff->total[side] += value;
+}
+
 void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot_reply *reply,
 	      bool is_first)
 {
@@ -143,25 +182,13 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 		diff->has_lines &= !reply_has_calls(reply);
 		diff->sides[side].rows = (struct wire_rows){ 0 };
 		diff->covered[side] = coverage_length(&reply->coverage);
+		diff->idle[side] = reply->idle.total_ns;
 		/* Until the other answer comes, this one says what the values are. */
 		if (!diff->sides[!side].probe)
 			diff->sides[!side] = diff->sides[side];
 	}
-	for (size_t i = 0; i < reply->rows.n; i++) {
-		const struct wire_row *from = &reply->rows.v[i];
-		int64_t value = value_of(diff, from);
-		struct diff_row *row;
-
-		if (is_part_of_another(diff, from))
-			continue;
-		row = row_find(diff, from);
-		row->value[side] += value;
-		row->count[side] += from->count;
-		row->bytes[side] += from->io ? io_moved(from->io) : 0;
-		row->is_own = from->own == 1;
-		row->is_estimated |= from->estimated == 1;
-		diff->total[side] += value;
-	}
+	for (size_t i = 0; i < reply->rows.n; i++)
+		add_row(diff, side, &reply->rows.v[i]);
 }
 
 /* Returns value * covered[DIFF_NEW] / covered[DIFF_BASE], rounded down. */
@@ -189,10 +216,31 @@ static int compare_rows(const void *a, const void *b)
 	return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
+/* Leaves out the sleeps of a row that is in one range only. Returns false if nothing is left. */
+static bool drop_sleeps(struct diff *diff, struct diff_row *row)
+{
+	bool had_sleep = row->sleep[DIFF_BASE] > 0 || row->sleep[DIFF_NEW] > 0;
+
+	if (!had_sleep || row->has_function ||
+	    (row->value[DIFF_BASE] > 0 && row->value[DIFF_NEW] > 0))
+		return true;
+	for (enum diff_side side = 0; side < DIFF_SIDES; side++) {
+		row->value[side] -= row->sleep[side];
+		diff->total[side] -= row->sleep[side];
+		diff->idle[side] += row->sleep[side];
+	}
+	return row->value[DIFF_BASE] > 0 || row->value[DIFF_NEW] > 0;
+}
+
 void diff_finish(struct diff *diff)
 {
 	int64_t sum = 0, before = 0, after;
+	size_t n = 0;
 
+	for (size_t i = 0; i < diff->n; i++)
+		if (drop_sleeps(diff, &diff->rows[i]))
+			diff->rows[n++] = diff->rows[i];
+	diff->n = n;
 	for (size_t i = 0; i < diff->n; i++) {
 		struct diff_row *row = &diff->rows[i];
 

@@ -29,6 +29,8 @@ struct diff_row {
 	int64_t count[DIFF_SIDES]; /* of waits, samples, operations or calls */
 	int64_t scaled;		   /* value[DIFF_BASE], scaled; see diff_finish() */
 	int64_t change;		   /* value[DIFF_NEW] less scaled */
+	int64_t sleep[DIFF_SIDES]; /* the part of value that is idle, see hides_idle */
+	bool has_function;	   /* it is known where the threads waited */
 	bool is_own;		   /* of stackd's own threads: they come last */
 	bool is_estimated;	   /* a part of one of the values is an estimate */
 };
@@ -38,8 +40,13 @@ enum { DIFF_BYTES_MAX = 256 * 1024 * 1024 };
 
 struct diff {
 	const struct view *view;
-	bool has_lines;	  /* rows are by line, without stacks */
-	bool has_ids;	  /* rows are by process or thread: their ids are part of their names */
+	bool has_lines; /* rows are by line, without stacks */
+	bool has_ids;	/* rows are by process or thread: their ids are part of their names */
+	/*
+	 * The answers have idle rows, which are left out but for sleeps: a sleep that is longer
+	 * than before is a finding, even if the thread does nothing else.
+	 */
+	bool hides_idle;
 	size_t bytes_max; /* DIFF_BYTES_MAX */
 	/* The first replies of the answers, without rows; borrowed, valid until diff_fini(). */
 	struct wire_snapshot_reply sides[DIFF_SIDES];
@@ -52,6 +59,7 @@ struct diff {
 	size_t n, capacity;
 	size_t n_others; /* number of rows of answers that became part of "[others]" */
 	int64_t total[DIFF_SIDES];
+	int64_t idle[DIFF_SIDES]; /* idle time that is in no row */
 	int64_t scaled_total;
 	int64_t covered[DIFF_SIDES]; /* lengths of the windows, in ns */
 };
@@ -68,9 +76,10 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 	      bool is_first);
 
 /*
- * Scales the base, and puts the rows in order: those first that changed most, up or down. Both
- * answers must have windows. The remainders of the scaling are carried from row to row, so that the
- * scaled values add up to the scaled sum.
+ * Leaves out sleeps of one range only if it is not known where: those of threads that began or
+ * ended, most likely. Scales the base, and puts the rows in order: those first that changed most,
+ * up or down. Both answers must have windows. The remainders of the scaling are carried from row to
+ * row, so that the scaled values add up to the scaled sum.
  */
 void diff_finish(struct diff *diff);
 

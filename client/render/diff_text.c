@@ -140,8 +140,6 @@ static void print_head(const struct diff *diff)
 {
 	const char *sums = sums_words(diff);
 	const struct page *page = &diff->view->page;
-	const int64_t idle[] = { diff->sides[DIFF_BASE].idle.total_ns,
-				 diff->sides[DIFF_NEW].idle.total_ns };
 	char before[FIGURE_MAX], after[FIGURE_MAX], change[FIGURE_MAX], ratio[FIGURE_MAX];
 
 	print_side(diff, DIFF_BASE);
@@ -153,10 +151,10 @@ static void print_head(const struct diff *diff)
 	ratio_text(diff->scaled_total, diff->total[DIFF_NEW], ratio);
 	head_line(page, STYLE_BOLD, "total", "%s before, %s after: %s, %s%s%s", before, after,
 		  change, ratio, sums[0] ? "; " : "", sums);
-	if (idle[DIFF_BASE] > 0 || idle[DIFF_NEW] > 0)
+	if (diff->idle[DIFF_BASE] > 0 || diff->idle[DIFF_NEW] > 0)
 		head_line(page, STYLE_PLAIN, "hidden",
 			  "idle: %s before, not scaled; %s after (--idle)",
-			  ns_text(idle[DIFF_BASE]), ns_text(idle[DIFF_NEW]));
+			  ns_text(diff->idle[DIFF_BASE]), ns_text(diff->idle[DIFF_NEW]));
 }
 
 /* Prints the head. Returns how many lines it has. */

@@ -13,6 +13,7 @@
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
+#include "common/probe_kind.h"
 #include "common/text.h"
 #include "proto/codec.h"
 
@@ -219,6 +220,20 @@ static int prepare(struct options *options, struct snapshot_request *request,
 	return r;
 }
 
+/*
+ * True if the text shows sleeps of idle threads, and no other idle waits. The daemon has them only
+ * with all idle rows. A session may be about threads that its filter names: all their rows are
+ * shown.
+ */
+static bool shows_sleeps(const struct options *options)
+{
+	enum probe_kind kind;
+
+	return options->format->is_for_people && !options->idle && !options->no_idle &&
+	       !options_name_somebody(options) && probe_kind_find(options->argument, &kind) &&
+	       probe_kind_has(kind, PROBE_OPEN_WAITS);
+}
+
 /* True if rows have no stacks, or the text shows none. */
 static bool is_by_line(const struct options *options, const char *by)
 {
@@ -245,6 +260,9 @@ enum exit_code cmd_diff(struct options *options)
 	}
 	view = snapshot_view(options, stdout);
 	diff_init(&c.diff, &view);
+	c.diff.hides_idle = shows_sleeps(options);
+	if (c.diff.hides_idle)
+		request.request.idle = 1;
 	c.diff.has_lines = is_by_line(options, request.request.by);
 	c.diff.has_ids = options->by && (strcmp(options->by, "process") == 0 ||
 					 strcmp(options->by, "thread") == 0);

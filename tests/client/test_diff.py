@@ -115,6 +115,20 @@ class Diff(unittest.TestCase):
         document = json.loads(self.run_it("offcpu", "--base", "-30s", "--by", "line", "--json"))
         self.assertEqual(document["rows"][0]["stack"], ["web/worker-*", "S poll", "serve"])
 
+    def test_sleeps(self):
+        """The text has the sleeps of idle threads, and no other idle row, unless somebody is named."""
+        slept, idle = [row(name, 0, total_ns=5 * S, idle=True, reason=reason, function="f")
+                       for name, reason in (("web", "sleep"), ("server", "epoll"))]
+        self.new["rows"] = [slept, idle]
+        self.new["shown"]["rows"] = 2
+        for words, asked in (((), True), (("--no-idle",), False), (("-p", "42"), None), (("--idle",), True)):
+            self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+            text = self.run_it("offcpu", "--base", "-1d", *words)
+            self.assertEqual(self.daemon.calls[-1]["parameters"].get("idle"), asked, words)
+            self.assertIn("web", text)
+            self.assertEqual("server" in text, words != (), text)
+            self.assertEqual("idle: 0 s before, not scaled; 5 s after" in text, words == (), text)
+
     def test_top(self):
         """What -n leaves out is added up, so that the sums stay whole; --reverse turns what is shown."""
         self.reply_in_one_call()

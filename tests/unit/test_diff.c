@@ -431,6 +431,55 @@ static void test_calls(void **state)
 	free(text);
 }
 
+/* Adds a row of idle waits. */
+static void add_idle(struct answer *answer, const char *comm, const char *reason,
+		     const char *function, int64_t ns)
+{
+	struct wire_row *row = &answer->rows[answer->reply.rows.n];
+
+	answer_add(answer, comm, ns);
+	row->idle = 1;
+	row->reason = reason;
+	row->function = function;
+}
+
+/*
+ * Of idle rows, only sleeps are compared, unless it is not known where: a thread that began or
+ * ended has all of its sleep in one range.
+ */
+static void test_sleeps(void **state)
+{
+	static const struct wire_reason_time times[] = { { "poll", 40 }, { "sleep", 60 } };
+	const struct view view = { 0 };
+	struct answer base, new;
+	struct diff diff;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	add_idle(&base, "server", "epoll", "loop", 1000);
+	add_idle(&new, "web", "sleep", "audit_check", 500);
+	add_idle(&new, "began", "sleep", NULL, 300);
+	add_idle(&base, "steady", "sleep", NULL, 200);
+	add_idle(&new, "steady", "sleep", NULL, 202);
+	add_idle(&new, "both", NULL, "wait", 100);
+	new.rows[3].reasons = (struct wire_reason_times){ times, 2 };
+	answer_add(&new, "began", 7);
+	diff_init(&diff, &view);
+	diff.hides_idle = true;
+	diff_add(&diff, DIFF_BASE, &base.reply, true);
+	diff_add(&diff, DIFF_NEW, &new.reply, true);
+	diff_finish(&diff);
+	check_sums(&diff);
+	assert_int_equal(diff.n, 4);
+	assert_int_equal(diff.rows[0].change, 500);
+	assert_int_equal(diff.rows[1].change, 60);
+	assert_int_equal(diff.rows[2].change, 7);
+	assert_int_equal(diff.rows[3].change, 2);
+	assert_int_equal(diff.idle[DIFF_BASE], 1000);
+	assert_int_equal(diff.idle[DIFF_NEW], 300 + 40);
+	diff_fini(&diff);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_json),   cmocka_unit_test(test_pools),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_missing_stacks),
 		cmocka_unit_test(test_io),     cmocka_unit_test(test_missing_functions),
+		cmocka_unit_test(test_sleeps),
 	};
 
 	setenv("TZ", "UTC", 1);
