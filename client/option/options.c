@@ -150,8 +150,17 @@ static const struct option_spec specs[] = {
 	  "reason" },
 	{ 0, "by",
 	  "stack|line|thread|process|comm|cgroup|unit|container|user|module|function|reason|"
+	  "operation|host",
+	  OPTIONS_DIFF, option_read_choice, AT(by),
+	  "compare stacks (the default with --stacks and --format); line, the default of text: all "
+	  "waits for one reason, or all samples, of the processes of one name; or threads, "
+	  "processes, thread names (comm), control groups, systemd units, containers, login users, "
+	  "programs and libraries (module), functions, reasons of waits, "
+	  "operations of the probe iolat or, with --fleet, hosts" },
+	{ 0, "by",
+	  "stack|line|thread|process|comm|cgroup|unit|container|user|module|function|reason|"
 	  "operation|host|parent",
-	  OPTIONS_ORDER | OPTIONS_DIFF, option_read_choice, AT(by),
+	  OPTIONS_ORDER, option_read_choice, AT(by),
 	  "print one row for each stack (the default with --stacks and --format); line, the "
 	  "default of text: all waits for one reason, or all samples, of the processes of one name "
 	  "and of those threads whose names differ in digits only; thread, process, thread name "

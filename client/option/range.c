@@ -285,9 +285,6 @@ int range_and_base(struct options *options, int64_t now, struct wire_span *range
 		return move_back(options, now, range_out, base_out);
 	if (options->base)
 		r = read_range(options, "base", options->base, now, &base);
-	else if (options->at)
-		return option_complain(options, "--at needs --base: what is the moment to be "
-						"compared with? As in --base -1d");
 	if (r == 0)
 		*base_out = (struct wire_span){ base.since_ns, base.until_ns };
 	return r;

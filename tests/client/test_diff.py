@@ -159,6 +159,11 @@ class Diff(unittest.TestCase):
         first, second = [call["parameters"]["ranges"] for call in self.daemon.calls]
         self.assertNotIn("until_ns", first[0])
         self.assertEqual(second, [{"since_ns": T0 + 30 * S, "until_ns": T0 + 60 * S}])
+        # The window of a moment is compared with the time before it.
+        self.run_it("--at", "@2000")
+        first, second = [call["parameters"]["ranges"] for call in self.daemon.calls[-2:]]
+        self.assertEqual(first, [{"since_ns": 2000 * S, "until_ns": 2000 * S + 1}])
+        self.assertEqual(second, [{"since_ns": T0 + 30 * S, "until_ns": T0 + 60 * S}])
 
     def test_sessions(self):
         self.daemon.replies["Snapshot"] = lambda asked: [
@@ -209,7 +214,7 @@ class Diff(unittest.TestCase):
         self.assertIn("base", self.run_it("--base", "-1d", "--strict", code=5))
 
     def test_usage(self):
-        for words, says in ((["--at", "@2000"], "--at needs --base"),
+        for words, says in ((["--by", "parent"], "--by parent"),
                             (["--base", "yesterday"], "--base yesterday: a range is T..T"),
                             (["--base", "-x"], "a length of time"),
                             (["--base", "-0"], "more than 0"),

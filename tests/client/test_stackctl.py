@@ -1328,7 +1328,7 @@ class Client(unittest.TestCase):
         self.assertIn("1 more: -n 0 shows all\n", out)
         code, out, _ = self.run_it("snapshot", "--by", "parent", "--json")
         self.assertEqual((code, len(json.loads(out)["waits"]["spawns"]["rows"])), (0, 3))
-        for words in (["snapshot", "offcpu"], ["watch", "offcpu"], ["record", "offcpu"], ["diff"]):
+        for words in (["snapshot", "offcpu"], ["watch", "offcpu"], ["record", "offcpu"]):
             code, _, err = self.run_it(*words, "--by", "parent")
             self.assertEqual(code, 1)
             self.assertIn("goes without a probe: stackctl snapshot --by parent", err)
