@@ -2,10 +2,13 @@
 #include "client/base/message.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "client/base/term.h"
 #include "common/base.h"
+
+static atomic_size_t n_printed;
 
 void print_message(const char *format, ...)
 {
@@ -17,4 +20,10 @@ void print_message(const char *format, ...)
 	va_end(ap);
 	safe = name_escape(text);
 	fprintf(stderr, "stackctl: %s\n", safe);
+	n_printed++;
+}
+
+size_t message_count(void)
+{
+	return n_printed;
 }

@@ -138,13 +138,16 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 }
 
 /*
- * Returns how many lines of text a screen shows above the prompt. A pager gets one line less: less
- * -F does not end by itself if the text fills the screen but for one line (version 590).
+ * Returns how many lines of text a screen shows above the prompt and below the messages that were
+ * printed. A pager gets one line less: less -F does not end by itself if the text fills the screen
+ * but for one line (version 590).
  */
 static size_t screen_lines(void)
 {
 	size_t lines, columns, others = pager_is_open() ? 2 : 1;
 
+	if (term_is_terminal(STDERR_FILENO))
+		others += message_count();
 	term_size(STDOUT_FILENO, &lines, &columns);
 	return lines > others ? lines - others : 1;
 }

@@ -2,12 +2,16 @@
 """stackctl diff against a stand-in for the daemon: what it asks for, and what it says of the answers. Run
 with: STACKCTL."""
 
+import fcntl
 import json
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 import double
@@ -207,6 +211,24 @@ class Diff(unittest.TestCase):
             self.assertEqual(done.returncode, code, done)
             self.assertIn(says, done.stderr)
         self.assertIn("without --until", self.run_it("s1", "s2", "--until", "@2010", code=1))
+
+    def test_screen(self):
+        """The lines of an answer, a message above them and the prompt below them fit on the screen."""
+        self.base["totals"]["threads"], self.base["rows"], self.base["shown"]["rows"] = 0, [], 0
+        self.new["rows"] = [row(f"name{chr(ord('a') + i)}", 0) for i in range(26)]
+        self.new["shown"]["rows"] = 26
+        self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+        main, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        environment = {**os.environ, "STACKD_SOCKET": self.directory.name + "/sock", "PAGER": "cat",
+                       "SYSTEMD_PAGER": ""}
+        subprocess.run([STACKCTL, "diff", "offcpu", "--base", "-1d", "-p", "42"], stdout=end, stderr=end,
+                       env=environment, timeout=30, check=True)
+        os.close(end)
+        text = os.read(main, 65536).decode()
+        os.close(main)
+        self.assertIn("no thread of the filter", text)
+        self.assertEqual(text.count("\n"), 23, text)
 
     def test_strict(self):
         self.base["coverage"]["complete"] = False
