@@ -113,8 +113,9 @@ h.check_near(change_of(removed, "added_lock"), -scaled(removed, off_cpu(locked, 
 
 # As text, and as folded stacks with two columns.
 text = daemon.ctl("diff", "offcpu", *sides(0, 1))
-h.check(text.code == 0 and "changed_sleep" in text.out.split("\n\n", 1)[1].splitlines()[2],
-        f"text: {text}")
+lines = text.out.splitlines()
+first = next((i + 1 for i, line in enumerate(lines) if line.split()[:1] == ["change"]), None)
+h.check(text.code == 0 and first and "changed_sleep" in lines[first], f"text: {text}")
 text = daemon.ctl("diff", "offcpu", *sides(2, 0), "-n0")
 h.check(any(" gone  prog_change" in line for line in text.out.splitlines()), f"gone: {text}")
 folded = [line.rsplit(" ", 2) for line in
