@@ -382,3 +382,14 @@ char *row_title(const struct view *view, const struct wire_row *row)
 	host = name_escape(row->host);
 	return must(asprintf(&both, "%s: %s", host, title) < 0 ? NULL : both);
 }
+
+char *function_words(const char *function, bool is_short)
+{
+	_cleanup_(freep) char *name = NULL;
+
+	if (function[0] == '/')
+		name = must_printf("[%s]", strrchr(function, '/') + 1);
+	else if (is_short)
+		name = name_shorten(function);
+	return name_escape(name ? name : function);
+}

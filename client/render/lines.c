@@ -111,21 +111,6 @@ static size_t own_frame(const struct wire_stack *user)
 	return best;
 }
 
-/*
- * Returns the name of a function as a line has it. Where the function has no name, as of a file
- * that is not read yet, the row has the path of the file: then it is "[file]".
- */
-static char *function_name(const char *function, bool is_short)
-{
-	_cleanup_(freep) char *name = NULL;
-
-	if (function[0] == '/')
-		name = must_printf("[%s]", strrchr(function, '/') + 1);
-	else if (is_short)
-		name = name_shorten(function);
-	return name_escape(name ? name : function);
-}
-
 char *row_function(const struct view *view, const struct wire_row *row)
 {
 	const struct wire_stack *user = row->user, *kernel = row->kernel;
@@ -136,7 +121,7 @@ char *row_function(const struct view *view, const struct wire_row *row)
 	if (row->own == 1 || (row->key && view->by && strcmp(view->by, "function") == 0))
 		return NULL;
 	if (row->function)
-		return function_name(row->function, plain.is_short);
+		return function_words(row->function, plain.is_short);
 	if (user && user->frames.n > 0 &&
 	    strcmp(user->frames.v[own_frame(user)].kind, "pseudo") != 0) {
 		label = frame_label(&plain, &user->frames.v[own_frame(user)], false);

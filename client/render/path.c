@@ -186,7 +186,8 @@ static void add_name(struct path *path, const struct wire_row *row, unsigned par
 	path_add(path, must(name));
 }
 
-/* Appends the name of a row as its line has it: the process and, if its name differs, the thread.
+/*
+ * Appends the name of a row as its line has it: the process and, if its name differs, the thread.
  */
 static void add_line_name(struct path *path, const struct wire_row *row, unsigned parts)
 {
@@ -204,6 +205,13 @@ static void add_line_name(struct path *path, const struct wire_row *row, unsigne
 	pool_name(comm, name, strlen(name) + 1);
 	both = must_printf("%s/%s", process, name);
 	path_add(path, both);
+}
+
+static void path_add_function(struct path *path, const char *function)
+{
+	_cleanup_(freep) char *words = function_words(function, false);
+
+	path_add(path, words);
 }
 
 /* Fills the path of a row, see PATH_LINE. */
@@ -229,8 +237,10 @@ static void fill_line(struct path *path, const struct view *view, const struct w
 		path_add(path, one);
 	if (row->waker && row->waker->path.n > 0)
 		path_add_link(path, row->waker->path.v);
-	else if (other || row->function)
-		path_add(path, other ? other : row->function);
+	else if (other)
+		path_add(path, other);
+	else if (row->function)
+		path_add_function(path, row->function);
 }
 
 void path_fill(struct path *path, const struct view *view, const struct wire_row *row,

@@ -219,6 +219,14 @@ void render_frames(const struct view *view, const struct wire_row *row, size_t i
  */
 char *frame_label(const struct view *view, const struct wire_frame *frame, bool is_kernel);
 
+/*
+ * frames.c: returns the function of a row in words, without its arguments if is_short is true.
+ * Where it has no name, as of a file that is not read yet, the row has the path of the file: then
+ * it is
+ * "[file]". The text is escaped; the caller frees it.
+ */
+char *function_words(const char *function, bool is_short);
+
 /* frames.c: returns the meaning of a stack's flag, in words; NULL if the flag is not known. */
 const char *flag_text(const char *flag);
 
