@@ -337,6 +337,7 @@ static char *title_on_host(const struct view *view, const struct wire_row *row)
 	const char *kind = row->process.kernel ? "kernel thread" : "pid";
 	const char *fate = process_fate(&row->process), *gone = fate ? fate : "";
 	const char *comma = fate ? ", " : "";
+	const int64_t processes = row->processes > 1 ? row->processes : row->folded;
 	const char *of = "";
 	char *title = NULL;
 	int r;
@@ -345,16 +346,19 @@ static char *title_on_host(const struct view *view, const struct wire_row *row)
 		return must(strdup("stackd itself"));
 	if (row->key)
 		return name_escape(row->key);
+	/* Threads of the kernel whose names differ in digits only have no pid in common. */
+	if (row->process.pid == 0 && processes <= 0)
+		return TAKE(comm);
 	/*
 	 * The name of the process is empty if only one of its threads was seen and /proc could not
 	 * be read.
 	 */
 	process = name_escape(row->process.comm);
-	if (row->folded > 0) {
+	if (processes > 0) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = ", threads of ";
-		r = asprintf(&title, "%s (%s process%s%s%s)", comm, count_text(row->folded),
-			     row->folded == 1 ? "" : "es", of, of[0] ? process : "");
+		r = asprintf(&title, "%s (%s process%s%s%s)", comm, count_text(processes),
+			     processes == 1 ? "" : "es", of, of[0] ? process : "");
 	} else if (row->tid == WIRE_ABSENT) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = ", of ";

@@ -142,7 +142,7 @@ class Top(unittest.TestCase):
                          "ns": S, "pid": 7, "tid": 8, "comm": "hog"}}),
                      ("locked", {"urgent": True, "runnable_ns": 0, "holders_at": time(T0), "holders": [
                          {"pid": 31, "tid": 32, "comm": "backup"}]}),
-                     ("many", {"processes": 3, "runnable_ns": 0, "process": {
+                     ("many", {"processes": 3, "runnable_ns": 0, "object": "/run/lock", "process": {
                          **row("many", 2)["process"], "pid": 0}})))]
         reply = answer("offcpu", lines)
         self.daemon.replies["Overview"] = [{"parameters": reply}]
@@ -156,8 +156,8 @@ class Top(unittest.TestCase):
         self.assertEqual(text.count("longest behind hog/8"), 1)
         self.assertIn("own_part", text)
         screen.keys("Down", "Down", "w")
-        screen.wait_for("the row is not of one process")
-        screen.keys("Enter")
+        self.assertNotIn("pid", screen.wait_for("many (3 processes)", "/run/lock"))
+        screen.keys("Escape", "Enter")
         self.asked("Snapshot", probe="offcpu", by="stack", comm="many", since_ns=T0, until_ns=T0 + 5 * S)
         screen.wait_for("slow (pid 101)", "schedule", "program below")
         screen.keys("Escape", "Up", "Up", "Enter")

@@ -483,6 +483,13 @@ static void test_titles_of_folded_rows(void **state)
 	assert_title(&row, "db (1,234 processes)");
 	row.comm = "worker";
 	assert_title(&row, "worker (1,234 processes, threads of db)");
+	/* So has one by line; one of threads of the kernel has no number. */
+	row.folded = WIRE_ABSENT;
+	row.processes = 3;
+	assert_title(&row, "worker (3 processes, threads of db)");
+	row.processes = WIRE_ABSENT;
+	row.comm = "kworker/*";
+	assert_title(&row, "kworker/*");
 }
 
 /* What was folded is one line, or none. */
