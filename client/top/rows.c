@@ -14,6 +14,7 @@
 #include "client/render/parts.h"
 #include "client/render/render.h"
 #include "client/render/table.h"
+#include "client/top/base.h"
 #include "common/base.h"
 #include "common/own_function.h"
 
@@ -71,9 +72,11 @@ static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct pa
  * Adds the rows of a collection that have time in a part of the overview, at most `most`, the
  * greatest first. part: NULL for I/O, and for the rows of the other tabs, which are in order.
  */
-static void add_part(struct top_rows *out, const struct collection *c, const struct part *part,
-		     size_t most, enum tab tab)
+static void add_part(struct top_rows *out, const struct top_answer *answer,
+		     const struct collection *c, const struct part *part, size_t most)
 {
+	const struct top_state *asked = &answer->question.state;
+	const enum tab tab = asked->tab;
 	size_t first = out->n;
 	bool has_parts = tab == TAB_OVERVIEW || tab == TAB_RUNNABLE;
 
@@ -83,6 +86,7 @@ static void add_part(struct top_rows *out, const struct collection *c, const str
 	for (size_t i = 0; i < c->n; i++) {
 		struct top_row row = {
 			.row = &c->rows[i],
+			.asked = asked,
 			.class = tab != TAB_OVERVIEW ? NULL
 				 : part		     ? part->name
 						     : "I/O",
@@ -110,35 +114,34 @@ static void add_overview(struct top_rows *out, const struct top_answer *answer, 
 {
 	bool is_urgent;
 
-	add_part(out, &answer->waits, PART_BLOCKED, most, TAB_OVERVIEW);
+	add_part(out, answer, &answer->waits, PART_BLOCKED, most);
 	is_urgent = out->n > 0 && out->v[0].row->urgent == 1;
 	if (!is_urgent)
 		out->n = 0;
 	for (const struct part *part = parts; part != PART_BLOCKED; part++)
-		add_part(out, part->is_of_waits ? &answer->waits : &answer->samples, part, most,
-			 TAB_OVERVIEW);
+		add_part(out, answer, part->is_of_waits ? &answer->waits : &answer->samples, part,
+			 most);
 	if (!is_urgent)
-		add_part(out, &answer->waits, PART_BLOCKED, most, TAB_OVERVIEW);
-	add_part(out, &answer->io, NULL, most, TAB_OVERVIEW);
+		add_part(out, answer, &answer->waits, PART_BLOCKED, most);
+	add_part(out, answer, &answer->io, NULL, most);
 }
 
 void top_rows_init(struct top_rows *out, const struct top_answer *answer)
 {
-	const enum tab tab = answer->question.state.tab;
 	const size_t most = (size_t)answer->question.top;
 
 	*out = (struct top_rows){ 0 };
-	switch (tab) {
+	switch (answer->question.state.tab) {
 	case TAB_OVERVIEW:
 		add_overview(out, answer, most);
 		break;
 	case TAB_RUNNABLE:
-		add_part(out, &answer->waits, PART_RUNNABLE, most, tab);
+		add_part(out, answer, &answer->waits, PART_RUNNABLE, most);
 		break;
 	default:
-		add_part(out, &answer->waits, NULL, most, tab);
-		add_part(out, &answer->samples, NULL, most, tab);
-		add_part(out, &answer->io, NULL, most, tab);
+		add_part(out, answer, &answer->waits, NULL, most);
+		add_part(out, answer, &answer->samples, NULL, most);
+		add_part(out, answer, &answer->io, NULL, most);
 		break;
 	}
 }
@@ -147,77 +150,6 @@ void top_rows_fini(struct top_rows *rows)
 {
 	free(rows->v);
 	*rows = (struct top_rows){ 0 };
-}
-
-struct top_base {
-	int64_t length;
-	size_t n;
-	struct {
-		char *key;
-		int64_t value;
-	} v[];
-};
-
-/* Returns a text that is the same for the rows of two answers that are of the same. */
-static char *row_key(const struct top_row *row)
-{
-	const struct wire_row *from = row->row;
-	char *text = NULL;
-	size_t size;
-	FILE *out = must(open_memstream(&text, &size));
-
-	fprintf(out, "%s\n%" PRId64 "\n%s\n%s\n%s\n", from->comm, from->process.pid,
-		from->key ? from->key : "", from->state ? from->state : "",
-		row->class ? row->class : "");
-	fprintf(out, "%s\n%s\n", from->kernel ? from->kernel->id : "",
-		from->user ? from->user->id : "");
-	if (from->tid != WIRE_ABSENT)
-		fprintf(out, "%" PRId64 "\n", from->tid);
-	if (from->io)
-		fprintf(out, "%s\n%s\n%s\n", from->io->layer, from->io->op,
-			from->io->device ? from->io->device : "");
-	if (fclose(out) != 0)
-		must(NULL);
-	return must(text);
-}
-
-struct top_base *top_base_new(const struct top_rows *rows, int64_t length)
-{
-	struct top_base *base;
-
-	if (rows->n == 0 || length <= 0)
-		return NULL;
-	base = must(calloc(1, sizeof(*base) + rows->n * sizeof(base->v[0])));
-	base->length = length;
-	for (size_t i = 0; i < rows->n; i++) {
-		base->v[i].key = row_key(&rows->v[i]);
-		base->v[i].value = rows->v[i].value;
-	}
-	base->n = rows->n;
-	return base;
-}
-
-struct top_base *top_base_free(struct top_base *base)
-{
-	for (size_t i = 0; base && i < base->n; i++)
-		free(base->v[i].key);
-	free(base);
-	return NULL;
-}
-
-/*
- * Returns by how much the row's time differs from that of the base, which is scaled to the same
- * length, in ns.
- */
-static int64_t base_change(const struct top_base *base, const struct top_row *row, int64_t length)
-{
-	_cleanup_(freep) char *key = row_key(row);
-	int64_t before = 0;
-
-	for (size_t i = 0; i < base->n; i++)
-		if (strcmp(base->v[i].key, key) == 0)
-			before += base->v[i].value;
-	return row->value - (int64_t)((__int128)before * length / base->length);
 }
 
 /* Returns the first frame of the user stack that is the program's own; NULL if there is none. */
@@ -490,7 +422,7 @@ char *top_row_text(const struct top_row *row, const struct top_base *base, int64
 		   SHARE);
 	put_time(out, row->value);
 	if (base)
-		put_change(out, base_change(base, row, length));
+		put_change(out, top_base_change(base, row, length));
 	put_lengths(out, &layout, row);
 	put_texts(out, &layout, title, what);
 	if (fclose(out) != 0)

@@ -14,9 +14,12 @@
 #include "client/top/ask.h"
 #include "client/top/state.h"
 
-/* One line of the screen. The row is borrowed from the answer. */
+struct top_base;
+
+/* One line of the screen. The row, and what was asked for, are borrowed from the answer. */
 struct top_row {
 	const struct wire_row *row;
+	const struct top_state *asked;
 	const char *class; /* of the overview: what the thread did; else NULL */
 	int64_t value;	   /* the time that the row is sorted by, in ns */
 	int64_t whole;	   /* the time of all rows of this class, in ns */
@@ -35,14 +38,6 @@ struct top_rows {
 /* Fills *out with the rows of the answer that its tab shows. The caller calls top_rows_fini(). */
 void top_rows_init(struct top_rows *out, const struct top_answer *answer);
 void top_rows_fini(struct top_rows *rows);
-
-/* An answer to compare with: the times of its rows, by what they are of. */
-struct top_base;
-
-/* Returns the times of the rows, or NULL if there are none. `length` is how long they cover, in ns.
- */
-struct top_base *top_base_new(const struct top_rows *rows, int64_t length);
-struct top_base *top_base_free(struct top_base *base);
 
 /* Returns the heading of the columns. `columns` is the width of the screen. */
 char *top_heading(enum tab tab, bool has_base, size_t columns);

@@ -65,8 +65,11 @@ static void draw_title(const struct screen *screen)
 		 state->is_frozen  ? "  FROZEN"
 		 : state->since_ns ? "  PAST"
 				   : "",
-		 screen->base ? "  against the base" : "", state->has_idle ? "  with idle" : "",
-		 state->filter[0] ? "  name " : "", state->filter);
+		 screen->base	    ? "  against the base"
+		 : screen->has_base ? "  the base is of other rows"
+				    : "",
+		 state->has_idle ? "  with idle" : "", state->filter[0] ? "  name " : "",
+		 state->filter);
 	attron(A_BOLD);
 	put(0, 0, reply ? text : "stackctl top");
 	attroff(A_BOLD);

@@ -4,6 +4,7 @@
 
 /* Draws the screen of `stackctl top` with ncurses. Main thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/top/ask.h"
@@ -19,6 +20,7 @@ struct screen {
 	const struct top_answer *answer; /* NULL: there was none yet */
 	const struct top_rows *rows;
 	const struct top_base *base; /* NULL: nothing is compared */
+	bool has_base;		     /* there is a base, if only one of other rows */
 	char *const *lines;	     /* of a pane of text; NULL: no such pane is shown */
 	size_t n_lines;
 	const char *trouble; /* why the answer is not newer; NULL: it is the newest */

@@ -50,6 +50,18 @@ const char *top_group(const struct top_state *state)
 	return groups[state->tab == TAB_STUCK ? state->stuck_group : state->group];
 }
 
+bool top_asks_same(const struct top_state *a, const struct top_state *b)
+{
+	bool is_same =
+		a->tab == b->tab && a->has_idle == b->has_idle && strcmp(a->filter, b->filter) == 0;
+
+	/* These tabs have a grouping and an order of their own. */
+	if (!is_same || a->tab == TAB_OVERVIEW || a->tab == TAB_RUNNABLE)
+		return is_same;
+	return strcmp(top_group(a), top_group(b)) == 0 &&
+	       (a->tab == TAB_STUCK || a->sort == b->sort);
+}
+
 const char *const *top_help(void)
 {
 	return help;

@@ -81,6 +81,9 @@ const char *top_tab_name(enum tab tab);
 const char *top_sort(const struct top_state *state);
 const char *top_group(const struct top_state *state);
 
+/* True if rows stand for the same in answers to both states, whatever the time that is shown. */
+bool top_asks_same(const struct top_state *a, const struct top_state *b);
+
 /* Returns the lines of the help, which end with NULL. */
 const char *const *top_help(void);
 

@@ -16,6 +16,7 @@
 #include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "client/top/ask.h"
+#include "client/top/base.h"
 #include "client/top/picture.h"
 #include "client/top/rows.h"
 #include "client/top/screen.h"
@@ -343,15 +344,23 @@ static void open_picture(struct top *top)
 	ask_now(top);
 }
 
-/* Marks the present answer as the base, or forgets the base. */
+/* True if there is a base, and the rows on the screen can be compared with it. */
+static bool is_compared(const struct top *top)
+{
+	return top->base && top->answer && top_base_fits(top->base, &top->state) &&
+	       top_base_fits(top->base, &top->answer->question.state);
+}
+
+/* Marks the present answer as the base, or forgets the base if it is the one of these rows. */
 static void mark(struct top *top)
 {
 	const struct wire_snapshot_reply *reply = top->answer ? reply_of(top->answer) : NULL;
-	bool had_base = top->base;
+	bool had_base = is_compared(top);
 
 	top->base = top_base_free(top->base);
 	if (!had_base && reply)
-		top->base = top_base_new(&top->rows, coverage_length(&reply->coverage));
+		top->base =
+			top_base_new(&top->rows, top->answer, coverage_length(&reply->coverage));
 	snprintf(top->state.message, sizeof(top->state.message), "%s",
 		 had_base    ? "the base is forgotten"
 		 : top->base ? "this is the base now: CHANGE is against it, for the same time"
@@ -401,7 +410,8 @@ static void draw(const struct top *top)
 		.state = &top->state,
 		.answer = top->answer,
 		.rows = &top->rows,
-		.base = top->base,
+		.base = is_compared(top) ? top->base : NULL,
+		.has_base = top->base != NULL,
 		.lines = top->lines,
 		.n_lines = top->n_lines,
 		.trouble = top->trouble,

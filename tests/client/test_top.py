@@ -282,6 +282,43 @@ class Top(unittest.TestCase):
         screen.keys("2")
         self.asked("Snapshot", since_ns=T0, until_ns=T0 + 5 * S)
 
+    def test_base(self):
+        """Rows are compared with those of the base that stand for the same, however many have one name; and not with
+        rows of another kind."""
+        line = {"kernel": None, "user": None, "runnable_ns": 0, "throttled_ns": 0}
+        count = [0]
+
+        def overview_of(parameters):
+            count[0] += 1
+            rows = [{k: v for k, v in {**row(name, 1), **line, **other, "blocked_ns": ns, "total_ns": ns}.items()
+                     if v is not None}
+                    for name, ns, other in (
+                        ("flusher", 560 * 10**6, {"reason": "disk", "function": f"f{count[0]}"}),
+                        ("flusher", 168 * 10**6, {"reason": "writeback", "function": f"f{count[0]}"}),
+                        ("flusher", 20 * 10**6, {"reason": "disk", "key": "other"}),
+                        ("server", 90 * 10**6, {"reason": "pipe", "processes": count[0], "process": {
+                            **row("server", 2)["process"], "pid": 102 if count[0] == 1 else 0}}))]
+            return [{"parameters": answer("offcpu", rows)}]
+
+        self.daemon.replies["Overview"] = overview_of
+        screen = self.open(100, 24)
+        screen.wait_for("server(102)")
+        screen.keys("b")
+        screen.wait_for("CHANGE", "against the base", "server(x3)")
+        text = screen.text()
+        self.assertEqual(text.count(" +0ns "), 4, text)
+        for key, title in (("2", "by stack, total"), ("g", "by process, total")):
+            screen.keys(key)
+            self.assertNotIn("CHANGE", screen.wait_for(title, "next/102", "the base is of other rows"))
+        screen.keys("b")
+        self.assertEqual(screen.wait_for("CHANGE", "against the base", "+0ns").count(" +0ns "), 2)
+        screen.keys("g")
+        self.assertNotIn("CHANGE", screen.wait_for("by thread, total", "next/102", "the base is of other rows"))
+        screen.keys("G")
+        screen.wait_for("CHANGE", "against the base", "+0ns")
+        screen.keys("b")
+        self.assertNotIn("CHANGE", screen.wait_for("the base is forgotten"))
+
     def test_gap(self):
         none = answer("offcpu", [], missing="stackd was not running")
         none["coverage"]["windows"] = 0

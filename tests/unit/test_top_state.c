@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <ncurses.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -231,6 +232,30 @@ static void test_rest(void **state)
 	assert_int_equal(top_key(&top, 3, &shown), ACTION_QUIT);
 }
 
+/* Rows can be compared if they stand for the same; the times of the answers may differ. */
+static void test_same_rows(void **state)
+{
+	struct top_state a = { .tab = TAB_BLOCKED }, b = { .tab = TAB_BLOCKED, .since_ns = 5 };
+
+	assert_true(top_asks_same(&a, &b));
+	top_key(&b, 's', &shown);
+	assert_false(top_asks_same(&a, &b));
+	a.tab = b.tab = TAB_STUCK;
+	assert_true(top_asks_same(&a, &b));
+	top_key(&b, 'g', &shown);
+	assert_false(top_asks_same(&a, &b));
+	a.tab = b.tab = TAB_OVERVIEW;
+	assert_true(top_asks_same(&a, &b));
+	b.tab = TAB_RUNNABLE;
+	assert_false(top_asks_same(&a, &b));
+	b.tab = a.tab;
+	top_key(&b, 'i', &shown);
+	assert_false(top_asks_same(&a, &b));
+	b.has_idle = false;
+	snprintf(b.filter, sizeof(b.filter), "*sql*");
+	assert_false(top_asks_same(&a, &b));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +266,7 @@ int main(void)
 		cmocka_unit_test_setup(test_time, set_up),
 		cmocka_unit_test_setup(test_filter, set_up),
 		cmocka_unit_test_setup(test_rest, set_up),
+		cmocka_unit_test_setup(test_same_rows, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
