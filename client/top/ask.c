@@ -194,7 +194,8 @@ static void *ask_main(void *arg)
 		overview_encode(ask->options, question, &text);
 	else
 		rows_encode(ask->options, question, &text);
-	call_quiet(ask->options, &text, answer_add, answer, &answer->message);
+	answer->is_nothing = call_quiet(ask->options, &text, answer_add, answer,
+					&answer->message) == EXIT_CODE_NO_DATA;
 	text_fini(&text);
 	if (write(ask->fd, &one, sizeof(one)) < 0)
 		abort(); /* an eventfd takes a 1 at any time */

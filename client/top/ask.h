@@ -42,6 +42,7 @@ struct top_answer {
 	struct collection samples; /* of oncpu */
 	struct collection io;	   /* of iolat */
 	char *message;		   /* why there is no answer; NULL: there is one */
+	bool is_nothing; /* the daemon has nothing of what was asked for: message says why */
 };
 
 /* Frees the answer, which may be NULL. Returns NULL. */

@@ -55,13 +55,14 @@ static void draw_title(const struct screen *screen)
 {
 	const struct wire_snapshot_reply *reply = reply_of(screen->answer);
 	const struct top_state *state = screen->state;
-	char text[512], start[TERM_TIME_MAX] = "", end[TERM_TIME_MAX] = "";
+	char text[512], start[TERM_TIME_MAX], end[TERM_TIME_MAX], span[2 * TERM_TIME_MAX + 4] = "";
 
 	if (reply) {
 		time_format(reply->coverage.used.start, TIME_DAY, start);
 		time_format(reply->coverage.used.end, TIME_CLOCK, end);
+		snprintf(span, sizeof(span), "  %s..%s", start, end);
 	}
-	snprintf(text, sizeof(text), "stackctl top  %s..%s%s%s%s%s%s", start, end,
+	snprintf(text, sizeof(text), "stackctl top%s%s%s%s%s%s", span,
 		 state->is_frozen  ? "  FROZEN"
 		 : state->since_ns ? "  PAST"
 				   : "",
@@ -71,7 +72,7 @@ static void draw_title(const struct screen *screen)
 		 state->has_idle ? "  with idle" : "", state->filter[0] ? "  name " : "",
 		 state->filter);
 	attron(A_BOLD);
-	put(0, 0, reply ? text : "stackctl top");
+	put(0, 0, text);
 	attroff(A_BOLD);
 }
 
@@ -178,8 +179,8 @@ static void draw_rows(const struct screen *screen)
 		put_begin(SCREEN_HEAD + (int)(i - state->first), text);
 		attroff(A_REVERSE | A_BOLD);
 	}
-	if (screen->rows->n == 0 && reply && !screen->trouble)
-		put(SCREEN_HEAD, 0, "nothing to show: nothing of this was recorded in this time");
+	if (screen->rows->n == 0)
+		put(SCREEN_HEAD, 0, screen->nothing);
 }
 
 static void draw_lines(const struct screen *screen)

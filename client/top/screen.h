@@ -24,6 +24,7 @@ struct screen {
 	char *const *lines;	     /* of a pane of text; NULL: no such pane is shown */
 	size_t n_lines;
 	const char *trouble; /* why the answer is not newer; NULL: it is the newest */
+	const char *nothing; /* what to say where there are no rows */
 };
 
 /* Returns how many lines there are for rows. */

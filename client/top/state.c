@@ -163,8 +163,6 @@ static enum action prompt_open(struct top_state *state, enum prompt prompt)
 {
 	state->prompt = prompt;
 	state->input[0] = '\0';
-	if (prompt == PROMPT_FILTER)
-		memcpy(state->input, state->filter, sizeof(state->input));
 	return ACTION_DRAW;
 }
 

@@ -38,6 +38,7 @@ struct top {
 	char **lines; /* of a pane of text */
 	size_t n_lines;
 	char *trouble;	 /* why the last question has no answer, or NULL */
+	bool is_nothing; /* there is nothing of what was asked for; the answer is an older one */
 	bool asks_again; /* the state changed while a question was under way */
 	/* The next question, unless it is one about the rows of the tab: TOP_ROWS. */
 	enum top_purpose wanted;
@@ -252,8 +253,37 @@ static bool answer_fits(const struct top *top, const struct top_answer *answer)
 {
 	const struct top_state *asked = &answer->question.state, *now = &top->state;
 
-	return asked->tab == now->tab && asked->since_ns == now->since_ns &&
+	return top_asks_same(asked, now) && asked->since_ns == now->since_ns &&
 	       asked->until_ns == now->until_ns;
+}
+
+/*
+ * Takes an answer about rows. If there is nothing of what was asked for, no rows are left, and the
+ * answer before it is only kept for its time.
+ */
+static void take_rows(struct top *top, struct top_answer *answer)
+{
+	if (!answer_fits(top, answer)) {
+		top_answer_free(answer);
+		return;
+	}
+	free(top->trouble);
+	top->trouble = answer->message ? name_escape(answer->message) : NULL;
+	if (answer->message && !answer->is_nothing) {
+		top_answer_free(answer);
+		return;
+	}
+	top_rows_fini(&top->rows);
+	top->is_nothing = answer->is_nothing;
+	if (answer->is_nothing) {
+		top_answer_free(answer);
+		return;
+	}
+	top_answer_free(top->answer);
+	top->answer = answer;
+	top_rows_init(&top->rows, top->answer);
+	if (top->state.pane == PANE_ROWS)
+		top_fit(&top->state, top->rows.n, screen_height());
 }
 
 static void take_answer(struct top *top)
@@ -264,23 +294,13 @@ static void take_answer(struct top *top)
 		if (top->state.pane ==
 		    (answer->question.purpose == TOP_WAKERS ? PANE_WAKERS : PANE_STACKS))
 			lines_set_answer(top, answer);
-		answer = top_answer_free(answer);
+		top_answer_free(answer);
 	} else if (answer->question.purpose == TOP_PICTURE) {
 		picture_write(answer, top->state.message, sizeof(top->state.message));
-		answer = top_answer_free(answer);
+		top_answer_free(answer);
 	} else {
-		free(top->trouble);
-		top->trouble = answer->message ? name_escape(answer->message) : NULL;
+		take_rows(top, answer);
 	}
-	if (answer && !answer->message && answer_fits(top, answer)) {
-		top_rows_fini(&top->rows);
-		top_answer_free(top->answer);
-		top->answer = TAKE(answer);
-		top_rows_init(&top->rows, top->answer);
-		if (top->state.pane == PANE_ROWS)
-			top_fit(&top->state, top->rows.n, screen_height());
-	}
-	top_answer_free(answer);
 	if (top->asks_again)
 		ask_now(top);
 }
@@ -356,23 +376,25 @@ static void mark(struct top *top)
 {
 	const struct wire_snapshot_reply *reply = top->answer ? reply_of(top->answer) : NULL;
 	bool had_base = is_compared(top);
+	struct top_base *base = NULL;
 
-	top->base = top_base_free(top->base);
 	if (!had_base && reply)
-		top->base =
-			top_base_new(&top->rows, top->answer, coverage_length(&reply->coverage));
+		base = top_base_new(&top->rows, top->answer, coverage_length(&reply->coverage));
+	if (had_base || base) {
+		top_base_free(top->base);
+		top->base = base;
+	}
 	snprintf(top->state.message, sizeof(top->state.message), "%s",
-		 had_base    ? "the base is forgotten"
-		 : top->base ? "this is the base now: CHANGE is against it, for the same time"
-			     : "there is nothing to compare with");
+		 had_base ? "the base is forgotten"
+		 : base	  ? "this is the base now: CHANGE is against it, for the same time"
+			  : "there is nothing to compare with");
 }
 
 /* Handles a key. Returns false if the user quits. */
 static bool on_key(struct top *top, int key)
 {
 	const struct top_shown shown = shown_of(top);
-	const enum tab tab = top->state.tab;
-	const enum pane pane = top->state.pane;
+	const struct top_state before = top->state;
 
 	switch (top_key(&top->state, key, &shown)) {
 	case ACTION_QUIT:
@@ -396,19 +418,34 @@ static bool on_key(struct top *top, int key)
 	case ACTION_DRAW:
 		break;
 	}
-	/* Rows of another tab are no answer to this one. */
-	if (top->state.tab != tab)
+	/* Rows of another tab, or of other names, are no answer to this question. */
+	if (top->state.tab != before.tab || strcmp(top->state.filter, before.filter) != 0) {
 		top_rows_fini(&top->rows);
-	if (top->state.pane == PANE_HELP && pane != PANE_HELP)
+		free(TAKE(top->trouble));
+	}
+	if (top->state.pane == PANE_HELP && before.pane != PANE_HELP)
 		lines_set_help(top);
+	/* There may be fewer rows than before a pane of text was opened. */
+	if (top->state.pane == PANE_ROWS)
+		top_fit(&top->state, top->rows.n, screen_height());
 	return true;
+}
+
+/* Returns what there is to say in place of rows. */
+static const char *nothing_text(const struct top *top, const char *trouble)
+{
+	if (trouble)
+		return trouble;
+	if (!top->answer || !top_asks_same(&top->answer->question.state, &top->state))
+		return "asking ...";
+	return "nothing to show: nothing of this was recorded in this time";
 }
 
 static void draw(const struct top *top)
 {
 	struct screen screen = {
 		.state = &top->state,
-		.answer = top->answer,
+		.answer = top->is_nothing ? NULL : top->answer,
 		.rows = &top->rows,
 		.base = is_compared(top) ? top->base : NULL,
 		.has_base = top->base != NULL,
@@ -424,6 +461,7 @@ static void draw(const struct top *top)
 			 ns_text(waited / NS_PER_S * NS_PER_S));
 		screen.trouble = text;
 	}
+	screen.nothing = nothing_text(top, screen.trouble);
 	screen_draw(&screen);
 }
 

@@ -336,9 +336,35 @@ class Top(unittest.TestCase):
         screen.wait_for("no daemon at", "busy/102")
         self.daemon = double.Double(self.directory.name + "/sock")
         self.daemon.replies["Overview"] = [error("io.stackd.NoData", message="nothing yet")]
-        screen.wait_for("nothing yet", "busy/102")
+        self.assertNotIn("busy", screen.wait_for("nothing yet"))
         self.daemon.replies["Overview"] = overview
         screen.wait_for("? help", "busy/102")
+        screen.keys("q")
+        screen.wait_for("ended with 0")
+
+    def test_nobody(self):
+        """Where nobody has the name there are no rows and no time, but what the daemon says."""
+        message = "no thread of comm *nobody* was seen in the range; " + "not recorded: 20ms of the range (gaps) " * 5
+
+        def overview_of(parameters):
+            if "comm" in parameters.get("filter", {}):
+                return [error("io.stackd.NoData", message=message)]
+            return overview(parameters)
+
+        self.daemon.replies["Overview"] = overview_of
+        screen = self.open()
+        screen.wait_for("busy/102")
+        screen.keys("/", "nobody", "Enter")
+        text = screen.wait_for("name *nobody*", "no thread of comm *nobody* was seen")
+        self.assertNotIn("busy", text)
+        self.assertNotIn("03:10", text)
+        screen.keys("Enter", "w", "b")
+        screen.wait_for("there is nothing to compare with")
+        screen.keys("/")
+        # What was typed before is not there any more.
+        screen.wait_for("thread name: _")
+        screen.keys("Enter")
+        screen.wait_for("busy/102", "03:10:10..03:10:15", "? help")
         screen.keys("q")
         screen.wait_for("ended with 0")
 
