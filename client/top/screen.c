@@ -39,6 +39,37 @@ static void put(int line, int column, const char *text)
 	mvaddstr(line, column, fit);
 }
 
+/*
+ * Returns the text in lines as wide as the screen, each with a newline, and stores how many lines
+ * it has. The text is escaped; the caller frees what is returned.
+ */
+static char *wrap(const char *text, int *n_out)
+{
+	struct page page = { .width = (size_t)(COLS > 20 ? COLS : 20) };
+	char *lines = NULL;
+	size_t size;
+
+	page.out = must(open_memstream(&lines, &size));
+	page_wrap(&page, STYLE_PLAIN, "", 0, "%s", text);
+	if (fclose(page.out) != 0)
+		must(NULL);
+	*n_out = 0;
+	for (const char *end = must(lines); (end = strchr(end, '\n')); end++)
+		++*n_out;
+	return lines;
+}
+
+/* Writes lines that end with newlines into those of the screen, from a line on. */
+static void put_lines(int line, char *lines)
+{
+	for (char *end; (end = strchr(lines, '\n')); lines = end + 1) {
+		*end = '\0';
+		if (move(line, 0) == OK)
+			clrtoeol();
+		put_begin(line++, lines);
+	}
+}
+
 static const struct wire_snapshot_reply *reply_of(const struct top_answer *answer)
 {
 	if (!answer)
@@ -179,8 +210,11 @@ static void draw_rows(const struct screen *screen)
 		put_begin(SCREEN_HEAD + (int)(i - state->first), text);
 		attroff(A_REVERSE | A_BOLD);
 	}
-	if (screen->rows->n == 0)
-		put(SCREEN_HEAD, 0, screen->nothing);
+	if (screen->rows->n == 0) {
+		_cleanup_(freep) char *nothing = wrap(screen->nothing, &(int){ 0 });
+
+		put_lines(SCREEN_HEAD, nothing);
+	}
 }
 
 static void draw_lines(const struct screen *screen)
@@ -191,28 +225,44 @@ static void draw_lines(const struct screen *screen)
 		put_begin(SCREEN_HEAD + (int)(i - first), screen->lines[i]);
 }
 
+/* Writes a message over the last lines of the screen, as many as it needs. */
+static void draw_message(const char *message)
+{
+	int n;
+	_cleanup_(freep) char *lines = wrap(message, &n);
+
+	attron(A_BOLD);
+	put_lines(LINES > n ? LINES - n : 0, lines);
+	attroff(A_BOLD);
+}
+
 static void draw_foot(const struct screen *screen)
 {
 	const struct top_state *state = screen->state;
-	char text[512];
+	bool has_text = state->pane != PANE_ROWS || screen->rows->n > 0;
+	/* Where there are no rows, the trouble is written in their place. */
+	const char *message = state->message[0] ? state->message
+			      : has_text	? screen->trouble
+						: NULL;
+	char text[TOP_TEXT + 32];
 
+	if (state->prompt == PROMPT_NONE && message) {
+		draw_message(message);
+		return;
+	}
 	if (state->prompt == PROMPT_FILTER)
 		snprintf(text, sizeof(text), "thread name: %s_", state->input);
 	else if (state->prompt == PROMPT_TIME)
 		snprintf(text, sizeof(text), "time: %s_", state->input);
-	else if (state->message[0])
-		snprintf(text, sizeof(text), "%s", state->message);
-	else if (screen->trouble)
-		snprintf(text, sizeof(text), "%s", screen->trouble);
 	else if (state->pane != PANE_ROWS)
 		snprintf(text, sizeof(text), "Esc back  Up Down scroll  q quit");
 	else
 		snprintf(text, sizeof(text),
 			 "? help  Enter stacks  w holders  / name  t time  Left Right window  "
 			 "q quit");
-	attron(screen->trouble || state->message[0] ? A_BOLD : A_DIM);
+	attron(A_DIM);
 	put(LINES - 1, 0, text);
-	attroff(A_BOLD | A_DIM);
+	attroff(A_DIM);
 }
 
 void screen_draw(const struct screen *screen)

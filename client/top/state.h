@@ -35,7 +35,8 @@ enum action {
 	ACTION_QUIT,
 };
 
-enum { TOP_TEXT = 128 };
+/* Sizes of texts. A message may have one of the daemon as its part. */
+enum { TOP_TEXT = 128, TOP_MESSAGE = 1024 };
 
 /* A step through a stretch without windows, and the length of a range that selects one window. */
 #define TOP_GAP_STEP_NS INT64_C(60000000000)
@@ -45,18 +46,18 @@ struct top_state {
 	enum tab tab;
 	enum pane pane;
 	enum prompt prompt;
-	size_t sort;		/* index for top_sort() */
-	size_t group;		/* index for top_group() */
-	size_t stuck_group;	/* the same for the tab stuck, where threads have holders */
-	bool is_frozen;		/* the time that was shown as the present stays on the screen */
-	bool has_idle;		/* idle rows are shown, too */
-	int64_t since_ns;	/* the past time that is shown; 0: the present */
-	int64_t until_ns;	/* end of that time */
-	size_t selected;	/* row */
-	size_t first;		/* first row, or first line of a pane of text, on the screen */
-	char filter[TOP_TEXT];	/* thread names that are shown, a shell pattern; empty: all */
-	char input[TOP_TEXT];	/* what was typed at the prompt */
-	char message[TOP_TEXT]; /* an answer to the last key; empty: none */
+	size_t sort;		   /* index for top_sort() */
+	size_t group;		   /* index for top_group() */
+	size_t stuck_group;	   /* the same for the tab stuck, where threads have holders */
+	bool is_frozen;		   /* the time that was shown as the present stays on the screen */
+	bool has_idle;		   /* idle rows are shown, too */
+	int64_t since_ns;	   /* the past time that is shown; 0: the present */
+	int64_t until_ns;	   /* end of that time */
+	size_t selected;	   /* row */
+	size_t first;		   /* first row, or first line of a pane of text, on the screen */
+	char filter[TOP_TEXT];	   /* thread names that are shown, a shell pattern; empty: all */
+	char input[TOP_TEXT];	   /* what was typed at the prompt */
+	char message[TOP_MESSAGE]; /* an answer to the last key; empty: none */
 };
 
 /* What is on the screen when a key comes. */

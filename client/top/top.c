@@ -172,6 +172,13 @@ static void holders_set(struct top *top, const struct top_row *row)
 		must(NULL);
 }
 
+static void put_message(const struct view *view, const char *message)
+{
+	_cleanup_(freep) char *text = name_escape(message);
+
+	page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s", text);
+}
+
 /* Fills the pane with the answer about who ended waits, or with stacks. */
 static void lines_set_answer(struct top *top, const struct top_answer *answer)
 {
@@ -185,7 +192,7 @@ static void lines_set_answer(struct top *top, const struct top_answer *answer)
 	if (is_of_wakers && top->holders)
 		fprintf(out, "%s\nwho ended waits of this process before:\n", top->holders);
 	if (answer->message)
-		fprintf(out, "%s\n", answer->message);
+		put_message(&view, answer->message);
 	else if (reply)
 		render_text(&view, reply);
 	if (fclose(out) != 0)

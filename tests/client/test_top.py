@@ -201,6 +201,27 @@ class Top(unittest.TestCase):
         screen.keys("Escape")
         screen.wait_for("next/102")
 
+    def test_messages(self):
+        """A message that is wider than the screen takes several lines, in a pane and at the end of the screen."""
+        message = "the probe offwake is off\x1b: " + "[probe.offwake] enabled = no; " * 8 + "then: record"
+        shown = message.replace("\x1b", "\\x1b")
+        may_answer = self.daemon.replies["Snapshot"]
+        self.daemon.replies["Snapshot"] = lambda parameters: [error("io.stackd.NoData", message=message)] \
+            if parameters["probe"] == "offwake" else [error("io.stackd.Busy", message=message)] \
+            if parameters["top"] == 0 else may_answer(parameters)
+        screen = self.open()
+        screen.keys("2")
+        screen.wait_for("next/102")
+        screen.keys("w")
+        self.assertIn(shown, " ".join(screen.wait_for("record").split()))
+        screen.keys("Escape")
+        screen.wait_for("next/102")
+        screen.keys("x")
+        text = screen.wait_for("no picture: ", "record")
+        self.assertIn(shown, " ".join(text.split()))
+        self.assertTrue(text.rstrip().endswith("record"))
+        self.assertIn("slow/101", text)
+
     def test_stuck(self):
         """Holders are shown in the pane of wakers, and rows can be grouped."""
         held = row("slow", 1, tid=7, state="S", reason="mutex", object="lock\x1b" + "x" * 4096, max_ns=9 * S,
@@ -358,6 +379,8 @@ class Top(unittest.TestCase):
         text = screen.wait_for("name *nobody*", "no thread of comm *nobody* was seen")
         self.assertNotIn("busy", text)
         self.assertNotIn("03:10", text)
+        # All of it is there, over several lines.
+        self.assertIn(" ".join(message.split()), " ".join(text.split()))
         screen.keys("Enter", "w", "b")
         screen.wait_for("there is nothing to compare with")
         screen.keys("/")
