@@ -383,8 +383,8 @@ void render_iolat(const struct view *view, const struct wire_snapshot_reply *rep
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
 			  count_text(more));
 	page_wrap(&view->page, STYLE_DIM, "", 0,
-		  "p50~, p90~, p99~: estimated from buckets of powers of two; -v prints the "
-		  "buckets");
+		  "p50~, p90~, p99~: estimated from buckets of powers of two%s",
+		  view->histograms ? "" : "; -v prints the buckets");
 	if (view->verbose && reply->sample_below_ns > 0 &&
 	    *sum_about(view, reply, reply->shown.sampled_ns))
 		page_wrap(&view->page, STYLE_DIM, "", 0,

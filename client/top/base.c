@@ -36,13 +36,12 @@ static void put_process(FILE *out, const struct wire_row *row)
 static void put_io(FILE *out, const struct top_row *row)
 {
 	const struct wire_io *io = row->row->io;
-	bool is_of_process = row->class || strcmp(top_group(row->asked), "process") == 0;
 
 	put(out, io->layer);
 	put(out, io->op);
 	put(out, io->filesystem);
 	put(out, io->device);
-	if (is_of_process)
+	if (!row->is_of_all)
 		put_process(out, row->row);
 }
 

@@ -94,6 +94,7 @@ static void add_part(struct top_rows *out, const struct top_answer *answer,
 			.whole = whole_of(&c->reply, part),
 			.is_sample = reply_is_sampled(&c->reply),
 			.is_io = reply_is_iolat(&c->reply),
+			.is_of_all = tab == TAB_IO && strcmp(top_group(asked), "process") != 0,
 			.is_ready = part == PART_RUNNABLE,
 			.is_stuck = tab == TAB_STUCK,
 			.end = c->reply.coverage.used.end,
@@ -254,6 +255,8 @@ static char *title_text(const struct top_row *from)
 	const struct wire_row *row = from->row;
 	char *text = NULL;
 
+	if (from->is_of_all)
+		return must(strdup("(all processes)"));
 	if (row->own == 1)
 		return must(strdup("stackd itself"));
 	if (row->key)

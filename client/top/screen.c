@@ -138,7 +138,11 @@ static void draw_tabs(const struct screen *screen)
 		draw_spawns(screen, column);
 	if (state->tab == TAB_OVERVIEW || state->tab == TAB_RUNNABLE)
 		return;
-	if (state->tab == TAB_STUCK)
+	if (state->tab == TAB_IO)
+		snprintf(text, sizeof(text), "by %s, %s",
+			 strcmp(top_group(state), "process") == 0 ? "process" : "operation",
+			 top_sort(state));
+	else if (state->tab == TAB_STUCK)
 		snprintf(text, sizeof(text), "by %s, longest",
 			 strcmp(top_group(state), "stack") == 0 ? "thread" : top_group(state));
 	else

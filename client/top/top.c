@@ -14,6 +14,7 @@
 #include "client/option/options.h"
 #include "client/option/range.h"
 #include "client/render/coverage.h"
+#include "client/render/iolat.h"
 #include "client/render/render.h"
 #include "client/top/ask.h"
 #include "client/top/base.h"
@@ -107,6 +108,33 @@ static void put_stuck(const struct top *top, const struct view *view, const stru
 	render_stuck(view, &reply);
 }
 
+/*
+ * Prints an operation: how often and how long, its place, percentiles and histogram, and how many
+ * bytes it moved.
+ */
+static void put_operation(const struct view *view, const struct wire_snapshot_reply *whole,
+			  const struct top_row *row)
+{
+	const struct wire_io *io = row->row->io;
+	double mb = (double)io->bytes / 1e6,
+	       seconds = (double)coverage_length(&whole->coverage) / 1e9;
+	struct wire_snapshot_reply reply = *whole;
+	struct wire_row one = *row->row;
+	struct view io_view = *view;
+
+	reply.rows = (struct wire_rows){ &one, 1 };
+	reply.rest = (struct wire_rest){ 0 };
+	io_view.by_process = !row->is_of_all;
+	io_view.histograms = io_view.queued = true;
+	fprintf(view->page.out, "%s, %s of the time of I/O", ns_text(row->value),
+		share_text(row->value, row->whole));
+	/* To discard a block moves no bytes. */
+	if (io->bytes > 0 && seconds > 0 && strcmp(io->op, "discard") != 0)
+		fprintf(view->page.out, "; %.1f MB, %.1f MB/s", mb, mb / seconds);
+	fputs("\n\n", view->page.out);
+	render_iolat(&io_view, &reply);
+}
+
 /* Fills the pane with what is known about one row: what it waits for, its holders, its stacks. */
 static void lines_set_row(struct top *top, const struct top_row *row)
 {
@@ -117,6 +145,8 @@ static void lines_set_row(struct top *top, const struct top_row *row)
 
 	if (row->is_stuck && !row->row->key) {
 		put_stuck(top, &view, row);
+	} else if (row->is_io) {
+		put_operation(&view, &top->answer->io.reply, row);
 	} else {
 		_cleanup_(freep) char *title = row_title(&view, row->row);
 		_cleanup_(freep) char *state = row->is_sample || !row->row->state
@@ -314,7 +344,7 @@ static void take_answer(struct top *top)
 
 static bool row_has_process(const struct top_row *row)
 {
-	return row->row->process.pid > 0 && !row->row->key;
+	return row->row->process.pid > 0 && !row->row->key && !row->is_of_all;
 }
 
 /*

@@ -249,6 +249,30 @@ class Top(unittest.TestCase):
         screen.keys("Enter")
         screen.wait_for("5 times")
 
+    def test_operations(self):
+        """Enter on a row of I/O shows the operation. Rows by operation are of all processes, whichever theirs is."""
+        io = dict.fromkeys(("cpu_ns", "runnable_ns", "device_ns", "queue_ns", "throttled_ns", "other_ns", "async",
+                            "merges", "requeues"), 0)
+        known = row("writer", 1, count=256, total_ns=2 * S, buckets=[0] * 20 + [200, 56], io={
+            **io, "layer": "device", "op": "write", "filesystem": "ext4", "device": "vda", "own_ns": 2 * S,
+            "bytes": 50 * 10**6, "p50_ns": 10**6, "p90_ns": 2 * 10**6, "p99_ns": 3 * 10**6, "errors": 7})
+        known = {member: known[member] for member in ("process", "comm", "idle", "count", "total_ns", "max_ns",
+                                                      "buckets", "io")}
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer("iolat", [known])}]
+        screen = self.open()
+        screen.keys("5")
+        self.assertNotIn("writer", screen.wait_for("by operation, total", "(all processes)", "device write vda"))
+        screen.keys("w")
+        screen.wait_for("the row is not of one process")
+        screen.keys("Enter")
+        text = screen.wait_for("2 s, 100 % of the time of I/O; 50.0 MB, 10.0 MB/s", "ext4 vda", "p99~", "7 failed",
+                               "1048576 -> 2097151    : 200")
+        self.assertNotIn("writer", text)
+        screen.keys("Escape", "g")
+        screen.wait_for("by process, total", "writer/101")
+        screen.keys("Enter")
+        screen.wait_for("writer (pid 101)", "ext4 vda")
+
     def test_picture(self):
         screen = self.open()
         screen.wait_for("busy/102")
