@@ -24,11 +24,15 @@ static void put(FILE *out, const char *text)
 	fprintf(out, "%s\n", text ? text : "");
 }
 
-/* Writes the process that a row is of. */
+/* Writes the process that a row is of; of a row of several, what they share. */
 static void put_process(FILE *out, const struct wire_row *row)
 {
 	put(out, row->comm);
 	fprintf(out, "%" PRId64 "\n%" PRId64 "\n", row->process.pid, row->tid);
+	if (row->process.pid != 0)
+		return;
+	put(out, row->process.exe);
+	put(out, row->process.cgroup);
 }
 
 /* Writes what tells rows of I/O apart: the operation, its place and, if rows are so, the process.

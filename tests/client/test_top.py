@@ -352,11 +352,14 @@ class Top(unittest.TestCase):
         screen.wait_for("CHANGE", "against the base", "server(x3)")
         text = screen.text()
         self.assertEqual(text.count(" +0ns "), 4, text)
+        folded = [row("pool", 3, folded=4, process={**row("pool", 3)["process"], "pid": 0, "cgroup": f"/{name}"})
+                  for name in "ab"]
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer("offcpu", [row("next", 2), *folded])}]
         for key, title in (("2", "by stack, total"), ("g", "by process, total")):
             screen.keys(key)
             self.assertNotIn("CHANGE", screen.wait_for(title, "next/102", "the base is of other rows"))
         screen.keys("b")
-        self.assertEqual(screen.wait_for("CHANGE", "against the base", "+0ns").count(" +0ns "), 2)
+        self.assertEqual(screen.wait_for("CHANGE", "against the base", "+0ns").count(" +0ns "), 3)
         screen.keys("g")
         self.assertNotIn("CHANGE", screen.wait_for("by thread, total", "next/102", "the base is of other rows"))
         screen.keys("G")
