@@ -262,13 +262,13 @@ static void add_line(struct table *table, const struct diff *diff, const struct 
 {
 	const char *about = row->is_estimated ? "~" : "";
 	char **cells = table_add(table, STYLE_PLAIN)->cells, ratio[FIGURE_MAX];
-	_cleanup_(freep) char *change = table_time(about, magnitude(row->change), "");
+	_cleanup_(freep) char *change = table_time("", magnitude(row->change), "");
 	size_t n = diff_frames(diff, row);
 
 	ratio_of_row(row, ratio);
-	*cells++ = must_printf("%s%s", sign_of(row->change), change);
-	*cells++ = table_time(about, row->scaled, "");
-	*cells++ = table_time(about, row->value[DIFF_NEW], "");
+	*cells++ = must_printf("%s%s%s", about, sign_of(row->change), change);
+	*cells++ = table_time(row->scaled != 0 ? about : "", row->scaled, "");
+	*cells++ = table_time(row->value[DIFF_NEW] != 0 ? about : "", row->value[DIFF_NEW], "");
 	*cells++ = must(strdup(ratio));
 	for (enum diff_side side = 0; side < DIFF_SIDES; side++)
 		*cells++ = table_rate(row->bytes[side], diff->covered[side]);
