@@ -171,6 +171,7 @@ static struct overview overview_of(const struct answers *answers)
 		.io = answer_if_any(io),
 		.no_samples = samples ? samples->missing : NULL,
 		.no_io = io ? io->missing : NULL,
+		.above = io ? reply_above(io) : NULL,
 	};
 }
 

@@ -163,10 +163,12 @@ void render_breakdown(const struct view *view, const struct wire_snapshot_reply 
 		render_tree(view, &trees[i]);
 	page_break(&view->page);
 	if (n == 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s",
-			  has_requests(reply) ? "no operations above the disks, which --breakdown "
-						"is about; without it, requests to disks are shown"
-					      : "no operations");
+		page_wrap(
+			&view->page, STYLE_PLAIN, "", 0, "%s",
+			has_requests(reply)
+				? "no operations above the disks were recorded, "
+				  "which --breakdown is about; without it, requests to disks are shown"
+				: "no operations");
 	if (top && n > top)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%zu more: -n 0 shows all", n - top);
 	free(trees);

@@ -13,6 +13,7 @@
 #include "client/render/pressure.h"
 #include "client/render/table.h"
 #include "common/base.h"
+#include "common/note_words.h"
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 
@@ -172,8 +173,9 @@ static bool shed_touches(const struct head *head, const char *name)
 		const struct wire_snapshot_reply *reply = head->answers[i].reply;
 
 		if (reply && (strcmp(name, "samples") == 0 ? reply_is_sampled(reply)
-			      : strcmp(name, "calls") == 0 ? reply_is_iolat(reply)
-							   : !reply_is_iolat(reply)))
+			      : strcmp(name, "calls") == 0
+				      ? reply_is_iolat(reply) && !above_is_disks(reply_above(reply))
+				      : !reply_is_iolat(reply)))
 			return true;
 	}
 	return false;
@@ -322,6 +324,8 @@ static void put_head(const struct view *view, const struct head *head)
 	if (!head->is_of_moment && !head->is_of_spawns && has_times)
 		put_accuracy(view, reply);
 	put_notes(view, &reply->notes);
+	if (reply_above(reply))
+		head_line(&view->page, STYLE_PLAIN, "not seen", "%s", reply_above(reply));
 	if (reply->missing || head->is_of_moment || !has_times)
 		return;
 	if (head->has_totals)

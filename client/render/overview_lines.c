@@ -17,6 +17,7 @@
 #include "client/render/spawns.h"
 #include "client/render/table.h"
 #include "common/base.h"
+#include "common/note_words.h"
 
 /*
  * With a prompt below it, the overview fits on a terminal of 24 lines. SECTIONS: the parts of the
@@ -359,8 +360,11 @@ const char *overview_no_samples(const struct overview *overview)
 
 const char *overview_no_io(const struct overview *overview)
 {
-	if (overview->no_io || !cost_lacks(overview->waits->cost, "calls"))
+	if (overview->no_io)
 		return overview->no_io;
+	/* Calls that stackd never sees here are not left out to keep the budget. */
+	if (above_is_disks(overview->above) || !cost_lacks(overview->waits->cost, "calls"))
+		return overview->above;
 	return "I/O calls were not recorded, to keep [budget] cpu";
 }
 

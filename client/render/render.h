@@ -80,8 +80,10 @@ struct overview {
 	const struct wire_snapshot_reply *io;
 	/* why there are no samples; NULL: the selected threads did not run */
 	const char *no_samples;
-	/* why there is no I/O; NULL: the selected processes did none */
+	/* why there is no I/O; NULL: the selected processes did none, of what is recorded */
 	const char *no_io;
+	/* which I/O is not recorded, see reply_above(); NULL: all is */
+	const char *above;
 };
 
 /*
@@ -121,6 +123,12 @@ bool reply_is_iolat(const struct wire_snapshot_reply *reply);
 bool reply_is_sampled(const struct wire_snapshot_reply *reply);
 bool reply_has_calls(const struct wire_snapshot_reply *reply);
 bool reply_has_wakers(const struct wire_snapshot_reply *reply);
+
+/*
+ * reply.c: returns the words that say which I/O is not recorded, as it is above the highest layer
+ * that is, and the command that records all; NULL if all is. The text belongs to the answer.
+ */
+const char *reply_above(const struct wire_snapshot_reply *reply);
 
 /* estimate.c. True if any row of the answer has figures that are estimates. */
 bool reply_has_estimates(const struct wire_snapshot_reply *reply);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/render/render.h"
+#include "common/note_words.h"
 
 bool reply_is_iolat(const struct wire_snapshot_reply *reply)
 {
@@ -21,4 +22,14 @@ bool reply_has_calls(const struct wire_snapshot_reply *reply)
 bool reply_has_wakers(const struct wire_snapshot_reply *reply)
 {
 	return strcmp(reply->probe, "offwake") == 0;
+}
+
+const char *reply_above(const struct wire_snapshot_reply *reply)
+{
+	static const char begin[] = NOTE_BLIND ABOVE;
+
+	for (size_t i = 0; i < reply->notes.n; i++)
+		if (strncmp(reply->notes.v[i], begin, strlen(begin)) == 0)
+			return reply->notes.v[i] + strlen(NOTE_BLIND);
+	return NULL;
 }

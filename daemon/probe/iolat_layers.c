@@ -16,13 +16,14 @@
 
 #include "bpf/io_shared.h"
 #include "common/base.h"
+#include "common/note_words.h"
 #include "daemon/base/io_names.h"
 #include "daemon/broker/broker.h"
 #include "daemon/probe/kernel_btf.h"
 
 #include "iolat.skel.h"
 
-enum { LAYER_TEXT = 160, BLIND_MAX = 7 };
+enum { LAYER_TEXT = 160, BLIND_MAX = 8 };
 
 /* VFS: index of the VFS in file_systems[]. FILE_SYSTEMS: number of entries of file_systems[]. */
 enum { VFS, FILE_SYSTEMS = 4 };
@@ -63,6 +64,7 @@ struct iolat_layers {
 	bool has_fentry;
 	bool has_call_functions; /* true: fentry programs see system calls; false: tracepoints */
 	const char *unseen_syncs;
+	bool is_unhooked; /* no program may be attached to the functions of file systems */
 	bool is_refused;
 	char hook[LAYER_TEXT];
 	char blind[BLIND_MAX][LAYER_TEXT];
@@ -240,8 +242,8 @@ static bool hook_is_allowed(const struct probe *probe, const char *hook)
 }
 
 /*
- * Adds a text to layers->blind, which says that no program can be attached to the functions of file
- * systems. If the setting `hook` is not "auto", also marks the probe as refused.
+ * Notes, also in layers->blind, that no program can be attached to the functions of file systems.
+ * If the setting `hook` is not "auto", also marks the probe as refused.
  */
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
@@ -249,6 +251,7 @@ static void functions_blind(struct probe *probe, const char *tried, int r)
 
 	if (layers->first == FILE_SYSTEMS)
 		return;
+	layers->is_unhooked = true;
 	blind_add(layers,
 		  "%s of file systems: no program may be attached to their functions (%s: %s)",
 		  layers->first == VFS ? "the layers of the VFS and" : "the layer", tried,
@@ -394,11 +397,6 @@ static void top_choose(struct probe *probe)
 	layers->first = layers->top <= IO_LAYER_VFS  ? VFS
 			: layers->top == IO_LAYER_FS ? VFS + 1
 						     : FILE_SYSTEMS;
-	if (layers->top > IO_LAYER_SYSCALL)
-		blind_add(layers,
-			  "what is above the layer %s ([probe.iolat] top); for a while: stackctl "
-			  "record iolat",
-			  top);
 }
 
 int iolat_layers_new(struct probe *probe)
@@ -511,7 +509,7 @@ bool iolat_layers_have_functions(const struct probe *probe)
 	return false;
 }
 
-int iolat_layers_attach(struct probe *probe)
+static int functions_attach(struct probe *probe)
 {
 	struct iolat_layers *layers = probe->layers;
 	const size_t before = layers->n_blind;
@@ -532,6 +530,32 @@ int iolat_layers_attach(struct probe *probe)
 	}
 	methods_blind(probe);
 	return 0;
+}
+
+/*
+ * Adds the layers above the highest one that is recorded to layers->blind. Clients show this text
+ * beside answers without I/O, see ABOVE in note_words.h: it fits into a line of a terminal.
+ */
+static void above_blind(struct probe *probe)
+{
+	struct iolat_layers *layers = probe->layers;
+	const char *top = probe->options.config->iolat_top;
+
+	if (layers->top == IO_LAYER_SYSCALL)
+		return;
+	if (layers->is_unhooked)
+		blind_add(layers, ABOVE_DISKS "(%s is refused): stackctl record iolat",
+			  hook_is_allowed(probe, "fentry") ? "fentry" : "kprobe");
+	else
+		blind_add(layers, ABOVE "%s ([probe.iolat] top): stackctl record iolat", top);
+}
+
+int iolat_layers_attach(struct probe *probe)
+{
+	int r = functions_attach(probe);
+
+	above_blind(probe);
+	return r;
 }
 
 const char *iolat_layers_hook(const struct probe *probe)

@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "common/duration.h"
+#include "common/note_words.h"
 #include "daemon/query/aggregate_internal.h"
 
 /*
@@ -82,8 +83,11 @@ static int64_t shed_ns(const struct absent_text *text)
 
 	if (!text->range->is_always)
 		return 0;
+	/* Where only requests to disks are recorded, no call was left out for the budget. */
 	if (probe_kind_has(kind, PROBE_IO))
-		return (int64_t)cost->shed_ns[WINDOW_SHED_CALLS];
+		return above_is_disks(text->range->above)
+			       ? 0
+			       : (int64_t)cost->shed_ns[WINDOW_SHED_CALLS];
 	return probe_kind_has(kind, PROBE_SAMPLES) ? (int64_t)cost->shed_ns[WINDOW_SHED_SAMPLES]
 						   : 0;
 }
@@ -93,7 +97,7 @@ static bool is_complete(const struct absent_text *text)
 {
 	const struct absent_range *range = text->range;
 
-	return !shed_ns(text) && !range->top && !range->all_from_ns && !range->gaps_ns &&
+	return !shed_ns(text) && !range->above && !range->all_from_ns && !range->gaps_ns &&
 	       !range->lost && !range->shared;
 }
 
@@ -168,9 +172,9 @@ static void describe_unrecorded(const struct absent_text *text)
 							      : "most samples",
 			length);
 	}
-	if (range->top) {
+	if (range->above) {
 		list_next(text->out, &between);
-		fprintf(text->out, "I/O above the layer %s ([probe.iolat] top)", range->top);
+		fputs(range->above, text->out);
 	}
 	if (range->all_from_ns) {
 		duration_format(range->all_from_ns, length);
@@ -178,7 +182,7 @@ static void describe_unrecorded(const struct absent_text *text)
 		fprintf(text->out, "some waits under %s", length);
 	}
 	describe_gone(text, &between);
-	if (shed || range->top)
+	if (shed || range->above)
 		describe_command(text);
 }
 

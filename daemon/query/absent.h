@@ -18,8 +18,8 @@ struct absent_range {
 	enum probe_kind kind;
 	bool is_live;	/* the windows were recorded by this daemon */
 	bool is_always; /* the session is always on, so that the budget holds for it */
-	/* only I/O of this layer and those below it is recorded; NULL: that of all layers is */
-	const char *top;
+	/* which I/O is not recorded, see ABOVE in note_words.h; NULL: all is */
+	const char *above;
 	int64_t all_from_ns; /* some waits that are shorter were not recorded; 0: all were */
 	int64_t gaps_ns;     /* length of the gaps in the range */
 	uint64_t lost;	     /* number of lost events */

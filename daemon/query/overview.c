@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/overview_part.h"
 #include "daemon/query/snapshot_internal.h"
@@ -23,26 +24,33 @@ int query_overview(struct recorder *recorder, const struct query_peer *peer, con
 }
 
 /*
- * Returns an answer without rows in place of the one of a probe; NULL when out of memory. It says
- * what is missing, unless only the filter's threads are in no window.
+ * Sets *out to an answer without rows in place of the one of a probe. It says what is missing; if
+ * only the filter's threads are in no window, it says what the probe cannot see. Returns 0 or
+ * -ENOMEM.
  */
-static struct answer *missing_make(enum probe_kind kind, const struct wire_error *error)
+static int missing_make(struct recorder *recorder, enum probe_kind kind,
+			const struct wire_error *error, struct answer **out)
 {
 	bool is_of_filter =
 		error->code == ERROR_NO_DATA && error->what && strcmp(error->what, "filter") == 0;
-	struct answer *answer = answer_new();
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_snapshot_reply *reply;
 
 	if (!answer)
-		return NULL;
+		return -ENOMEM;
 	reply = &answer->reply.snapshot;
 	overview_part_missing(kind, reply);
-	if (is_of_filter)
-		return answer;
-	reply->missing = arena_strdup(answer->arena, error->message ? error->message : "");
-	if (!reply->missing)
-		return answer_free(answer);
-	return answer;
+	if (is_of_filter) {
+		answer->session = session_ref(sessions_always(recorder->sessions, kind));
+		if (snapshot_blind_notes(answer))
+			return -ENOMEM;
+	} else {
+		reply->missing = arena_strdup(answer->arena, error->message ? error->message : "");
+		if (!reply->missing)
+			return -ENOMEM;
+	}
+	*out = TAKE(answer);
+	return 0;
 }
 
 /*
@@ -61,9 +69,8 @@ static int part_answer(struct recorder *recorder, const struct query_peer *peer,
 	overview_part_request(request, kind, used, &filter, &part);
 	r = snapshot_answer(recorder, peer, &part, SNAPSHOT_OF_OVERVIEW, out, &error);
 	if (r < 0 && error.code != ERROR_NONE) {
-		*out = missing_make(kind, &error);
+		r = missing_make(recorder, kind, &error, out);
 		wire_error_clear(&error);
-		r = *out ? 0 : -ENOMEM;
 	}
 	return r;
 }

@@ -133,6 +133,26 @@ static int64_t all_from(const struct answer *answer)
 }
 
 /*
+ * Sets *out to which I/O the probe of answer->session does not record, without the command that
+ * records it; to NULL if it records all. Returns 0 or -ENOMEM.
+ */
+static int io_above(const struct answer *answer, const char **out)
+{
+	struct probe_status status;
+	size_t i = 0;
+
+	*out = NULL;
+	session_probe_status(answer->session, &status);
+	while (i < status.n_blind && strncmp(status.blind[i], ABOVE, strlen(ABOVE)) != 0)
+		i++;
+	if (i == status.n_blind)
+		return 0;
+	*out = arena_printf(answer->arena, "%.*s", (int)strcspn(status.blind[i], ":"),
+			    status.blind[i]);
+	return *out ? 0 : -ENOMEM;
+}
+
+/*
  * Sets *out to what was not recorded of the slice. To be called after query_slice_coverage().
  * Returns 0 or -ENOMEM.
  */
@@ -141,7 +161,6 @@ static int absent_range_make(struct recorder *recorder, struct answer *answer,
 {
 	const struct session_info *info = session_info(answer->session);
 	const struct wire_gaps *gaps = &answer->reply.snapshot.coverage.gaps;
-	const char *top = recorder->config->iolat_top;
 	uint64_t lost[WINDOW_LOST_N] = {};
 	int r = timeline_losses(answer->timeline, slice->first, slice->end, lost);
 
@@ -153,10 +172,8 @@ static int absent_range_make(struct recorder *recorder, struct answer *answer,
 		.lost = lost_events(lost),
 		.shared = lost[LOST_IO_PROCESS],
 	};
-	/* Another daemon may have had another setting. */
-	if (out->is_live && info->is_always && probe_kind_has(info->kind, PROBE_IO) &&
-	    strcmp(top, "syscall") != 0)
-		out->top = top;
+	if (io_above(answer, &out->above))
+		return -ENOMEM;
 	for (size_t i = 0; i < gaps->n; i++)
 		out->gaps_ns += gaps->v[i].end - gaps->v[i].start;
 	return r;
@@ -247,11 +264,7 @@ static void reply_head(struct answer *answer)
 	reply->period_ns = value_if(probe_kind_has(info->kind, PROBE_SAMPLES), info->period_ns);
 }
 
-/*
- * Adds a note for each kind of event that the probe cannot see. The probe iolat may miss a large
- * part of all events.
- */
-static int blind_notes_add(struct answer *answer)
+int snapshot_blind_notes(struct answer *answer)
 {
 	const char *notes[PROBE_MAX_BLIND];
 	struct probe_status status;
@@ -353,7 +366,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		return -ENOMEM;
 	r = notes_make(answer->arena, &question->filter, &facts, &answer->reply.snapshot.notes);
 	if (!r && probe_kind_has(info->kind, PROBE_IO))
-		r = blind_notes_add(answer);
+		r = snapshot_blind_notes(answer);
 	return r;
 }
 

@@ -115,6 +115,12 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		    const struct wire_snapshot_request *request, enum snapshot_part part,
 		    struct answer **out, struct wire_error *error);
 
+/*
+ * Adds a note for each kind of event that the probe of answer->session cannot see. The probe iolat
+ * may miss a large part of all events. Returns 0 or -ENOMEM.
+ */
+int snapshot_blind_notes(struct answer *answer);
+
 /* Replaces an answer whose member has_next is set by that of the slice before it. */
 int snapshot_next(struct recorder *recorder, const struct query_peer *peer,
 		  const struct wire_snapshot_request *request, struct answer **answer);

@@ -262,6 +262,12 @@ static void test_shed_details(void **state)
 		      "no thread of comm $(reboot) was seen in the range; not recorded: I/O other "
 		      "than requests to disks for 2 s (more than [budget] cpu allows); all is "
 		      "recorded by: stackctl record iolat");
+	range.above = "I/O above block (fentry is refused)";
+	assert_denial(
+		&range, NULL,
+		" exists, but has no recorded I/O in the range; not recorded: I/O above block "
+		"(fentry is refused); all is recorded by: stackctl record iolat -p #");
+	range.above = NULL;
 	range.kind = PROBE_ONCPU;
 	assert_denial(&range, NULL,
 		      " exists, but was in no sample of the range; not recorded: most samples for "
@@ -274,12 +280,11 @@ static void test_other_reasons(void **state)
 {
 	struct absent_range range = { .kind = PROBE_IOLAT, .is_live = true, .is_always = true };
 
-	range.top = "fs";
-	assert_denial(
-		&range, NULL,
-		" exists, but has no recorded I/O in the range; not recorded: I/O above the "
-		"layer fs ([probe.iolat] top); all is recorded by: stackctl record iolat -p #");
-	range.top = NULL;
+	range.above = "I/O above fs ([probe.iolat] top)";
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded I/O in the range; not recorded: I/O above "
+		      "fs ([probe.iolat] top); all is recorded by: stackctl record iolat -p #");
+	range.above = NULL;
 	range.shared = 5;
 	assert_denial(
 		&range, NULL,

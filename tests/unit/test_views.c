@@ -358,7 +358,24 @@ static void test_overview_of_shed(void **state)
 	render_overview(&p.view, &overview);
 	printer_check(&p, "\non CPU     no samples: most were not recorded, to keep [budget] cpu\n",
 		      "I/O        none\n", NULL);
+	/* What stackd never sees here is not left out to keep the budget. */
 	sheds[0].name = "calls";
+	overview.above = "I/O above block (fentry is refused): stackctl record iolat";
+	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+	render_overview(&p.view, &overview);
+	printer_check(&p,
+		      "I/O        not known: I/O above block (fentry is refused): stackctl record "
+		      "iolat\n",
+		      NULL);
+	overview.above = "I/O above fs ([probe.iolat] top): stackctl record iolat";
+	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+	render_overview(&p.view, &overview);
+	printer_check(&p, "I/O calls were not recorded, to keep [budget] cpu\n", NULL);
+	cost.shed.n = 0;
+	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+	render_overview(&p.view, &overview);
+	printer_check(&p, "I/O        not known: I/O above fs ([probe.iolat] top): ", NULL);
+	cost.shed.n = 1;
 	overview.no_io = "off";
 	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
 	render_overview(&p.view, &overview);
@@ -804,7 +821,27 @@ static void test_open_operations(void **state)
 	io = io_of("block", "write", NS_PER_S);
 	printer_open(&p, (struct view){ .breakdown = true });
 	render_text(&p.view, &reply);
-	printer_check(&p, "no operations above the disks", NULL);
+	printer_check(&p, "no operations above the disks were recorded", NULL);
+}
+
+/* An answer without I/O says which is not recorded, and what records it. */
+static void test_io_above(void **state)
+{
+	static const char *const notes[] = {
+		"not seen: writes by mmap",
+		"not seen: I/O above fs ([probe.iolat] top): stackctl record iolat",
+	};
+	struct wire_snapshot_reply reply = reply_of("iolat", NULL, 0);
+	struct printer p;
+
+	reply.notes = (struct wire_strs)LIST(notes);
+	printer_open(&p, (struct view){ .has_lines = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "\nnot seen   I/O above fs ([probe.iolat] top): stackctl record iolat\n",
+		      "\nno operations\n", NULL);
+	printer_open(&p, (struct view){ .breakdown = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "\nnot seen   I/O above fs ", "\nno operations\n", NULL);
 }
 
 static void test_sessions(void **state)
@@ -922,6 +959,7 @@ int main(void)
 		cmocka_unit_test(test_ios),
 		cmocka_unit_test(test_heat),
 		cmocka_unit_test(test_open_operations),
+		cmocka_unit_test(test_io_above),
 		cmocka_unit_test(test_sessions),
 	};
 
