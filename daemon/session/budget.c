@@ -295,6 +295,15 @@ static uint64_t pace_apply(const struct budget *budget)
 	return below;
 }
 
+/* Logs that the setting is less than the least that stackd keeps to, if so. */
+static void log_least(uint64_t budget_ppm, unsigned int cpus)
+{
+	if (budget_ppm && governor_limit(budget_ppm, cpus) > budget_ppm * cpus)
+		log_warning("[budget] cpu = %.3g %% of all CPUs is too little: stackd keeps to "
+			    "%.3g %% of one CPU, the least that it can",
+			    percent(budget_ppm), percent(governor_limit(budget_ppm, cpus)));
+}
+
 void budget_tick(struct budget *budget)
 {
 	const uint64_t ppm = __atomic_load_n(&budget->options.config->budget_ppm, __ATOMIC_RELAXED);
@@ -310,6 +319,8 @@ void budget_tick(struct budget *budget)
 		governor_init(&budget->governor, ppm);
 		is_changed = true;
 	}
+	if (ppm != budget->budget_ppm)
+		log_least(ppm, reading.cpus);
 	/* Another limit leaves the level as it is: whether it fits is to be measured. */
 	budget->governor.budget_ppm = budget->budget_ppm = ppm;
 	budget->governor.burst = (unsigned int)__atomic_load_n(
