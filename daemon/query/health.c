@@ -54,10 +54,9 @@ static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsi
 	moment_text(sum->newest->start_ns + sum->newest->real_offset_ns, when);
 	*out = arena_printf(arena,
 			    "%s: %" PRIu64 " lost in %zu window%s of the last 10 minutes, the "
-			    "newest %" PRIu64 " from %s: %s",
+			    "newest from %s: %s",
 			    probe_kind_name(sum->newest->kind), sum->count, sum->windows,
-			    sum->windows == 1 ? "" : "s", sum->newest->seq, when,
-			    window_loss_name(loss));
+			    sum->windows == 1 ? "" : "s", when, window_loss_name(loss));
 	if (*out && flood.cgroup)
 		*out = arena_printf(
 			arena, "%s; %u %% of that window's rows are of %s", *out, flood.percent,
@@ -138,14 +137,18 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 void health_store(struct arena *arena, const struct store_stats *store, int64_t now_ns,
 		  const char **problems, size_t *n)
 {
+	const uint64_t dropped = store->dropped_queue + store->dropped_write;
+
 	for (size_t i = 0; i < STORE_PROBLEMS; i++)
 		if (store->problems[i][0])
 			problems[(*n)++] = arena_strdup(arena, store->problems[i]);
 	for (size_t i = 0; i < STORE_NOTICES; i++)
 		if (store->notices[i].text[0] && now_ns - store->notices[i].ns < HEALTH_LOSS_NS)
 			problems[(*n)++] = arena_strdup(arena, store->notices[i].text);
-	if (store->dropped_queue + store->dropped_write)
-		problems[(*n)++] = "some windows were not written to disk, see the line disk";
+	/* Windows are missing because of what keeps the database from being written. */
+	if (dropped && !store->problems[STORE_PROBLEM_FILE][0])
+		problems[(*n)++] = arena_printf(arena, "%" PRIu64 " window%s not written to disk",
+						dropped, dropped == 1 ? " was" : "s were");
 	if (store->damaged && now_ns - store->damaged_ns < HEALTH_LOSS_NS)
 		problems[(*n)++] = arena_printf(arena,
 						"%" PRIu64 " rows of the database could not be "
