@@ -303,6 +303,15 @@ const char *shed_words(const char *name)
 		       : name;
 }
 
+const char *shed_brief(const char *name)
+{
+	return strcmp(name, "samples") == 0  ? "most samples"
+	       : strcmp(name, "calls") == 0  ? "I/O calls"
+	       : strcmp(name, "frames") == 0 ? "deep frames"
+	       : strcmp(name, "brief") == 0  ? "new files"
+					     : name;
+}
+
 void render_shed(const struct page *page, const struct wire_shed *shed, const char *when,
 		 size_t indent)
 {

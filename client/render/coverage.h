@@ -82,6 +82,9 @@ bool cost_lacks(const struct wire_cost *cost, const char *name);
 /* Returns in words for users what is not recorded; `name` is that of a struct wire_shed. */
 const char *shed_words(const char *name);
 
+/* Returns the same in one or two words, for a line that names all of it. */
+const char *shed_brief(const char *name);
+
 /* Prints what stackd does not record to keep within its budget; `when` says since when or for how
  * long. */
 void render_shed(const struct page *page, const struct wire_shed *shed, const char *when,

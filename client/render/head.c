@@ -181,16 +181,6 @@ static bool shed_touches(const struct head *head, const char *name)
 	return false;
 }
 
-/* Returns few words for what was not recorded, of a struct wire_shed; -v has more of them. */
-static const char *shed_brief(const char *name)
-{
-	return strcmp(name, "samples") == 0  ? "most samples"
-	       : strcmp(name, "calls") == 0  ? "I/O calls"
-	       : strcmp(name, "frames") == 0 ? "deep frames"
-	       : strcmp(name, "brief") == 0  ? "new files"
-					     : name;
-}
-
 /*
  * Prints what was not recorded to keep within the budget, in one line, and whether that was so for
  * a part of the range only.
@@ -229,7 +219,7 @@ static void put_cost(const struct view *view, const struct head *head)
 	if (!cost)
 		return;
 	if (cost_beyond_text(cost, beyond, sizeof(beyond)))
-		head_line(&view->page, STYLE_WARN, "cost", "%s", beyond);
+		page_wrap(&view->page, STYLE_WARN, "cost", LABEL_WIDTH, "%s", beyond);
 	put_shed(view, head, &cost->shed);
 }
 

@@ -229,17 +229,23 @@ static bool tier_is_short(const struct wire_tier *tier, int64_t now)
 	       now - tier->early < tier->keep_ns;
 }
 
-static void render_tier(const struct page *page, const struct wire_tier *tier, int64_t now)
+/*
+ * Prints how far the windows of a tier reach back, and what they take of the disk. `length` says
+ * how long they are.
+ */
+static void render_tier(const struct page *page, const struct wire_tier *tier, const char *length,
+			int64_t now)
 {
 	char size[32], max[32];
 
 	if (tier->windows == 0) {
-		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "windows of %s: none yet, share %s",
-			  ns_text(tier->length_ns), size_text(tier->max_bytes, max));
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "windows of %s: none yet (%s are for them)", length,
+			  size_text(tier->max_bytes, max));
 		return;
 	}
 	page_wrap(page, tier_is_short(tier, now) ? STYLE_WARN : STYLE_PLAIN, "", LABEL_WIDTH,
-		  "windows of %s: back %s of %s%s%s; %s, share %s", ns_text(tier->length_ns),
+		  "windows of %s: back %s of %s%s%s; %s (%s are for them in any case)", length,
 		  tier->reach_ns == WIRE_ABSENT ? "0s" : ns_text(tier->reach_ns),
 		  ns_text(tier->keep_ns),
 		  tier->rate_reach_ns == WIRE_ABSENT ? "" : ", at this rate ",
@@ -282,8 +288,12 @@ static void render_store(const struct page *page, const struct wire_status_reply
 						     : "not written",
 		  count_text(s->windows), size_text(s->bytes, size), size_text(s->max_bytes, max),
 		  oldest[0] ? ", since " : "", oldest);
-	for (size_t i = 0; i < s->tiers.n; i++)
-		render_tier(page, &s->tiers.v[i], now);
+	for (size_t i = 0; i < s->tiers.n; i++) {
+		_cleanup_(freep) char *length = must_printf("%s%s", i == 0 ? "at most " : "",
+							    ns_text(s->tiers.v[i].length_ns));
+
+		render_tier(page, &s->tiers.v[i], length, now);
+	}
 	if (s->dropped > 0)
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s window%s did not get there",
 			  count_text(s->dropped), s->dropped == 1 ? "" : "s");
@@ -301,9 +311,9 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 	if (budget->sample_below_ns != WIRE_ABSENT) {
 		moment_text(budget->since, now, since);
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH,
-			  "waits under %s are sampled, since %s: all their stacks would cost more "
-			  "than the budget leaves",
-			  ns_text(budget->sample_below_ns), since);
+			  "waits are sampled since %s, now those under %s: all their stacks would "
+			  "cost more than the budget leaves",
+			  since, ns_text(budget->sample_below_ns));
 	}
 	if (budget->braked > 0)
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
@@ -327,7 +337,8 @@ static void render_budget(const struct page *page, const struct wire_budget *bud
 
 /*
  * Writes what the last minute cost beside the budget: only such an average is compared with it, as
- * a start or a question costs more than that in the seconds that it takes.
+ * a start or a question costs more than that in the seconds that it takes. The first minute, that
+ * of the start, does not count.
  */
 static void minute_text(const struct wire_status_reply *s, char *out, size_t size)
 {
@@ -335,7 +346,7 @@ static void minute_text(const struct wire_status_reply *s, char *out, size_t siz
 
 	snprintf(limit, sizeof(limit), "%.3g %%", (double)s->budget_ns / 1e7);
 	if (s->budget && s->budget->asked_ns != WIRE_ABSENT)
-		snprintf(limit, sizeof(limit), "%.3g %%, the least; [budget] cpu allows %.3g %%",
+		snprintf(limit, sizeof(limit), "%.3g %%, the least, not %.3g %%",
 			 (double)s->budget_ns / 1e7, (double)s->budget->asked_ns / 1e7);
 	if (s->budget && s->budget->burst_ns > 0)
 		snprintf(burst, sizeof(burst), ", and %.1f %% for a burst",
@@ -343,7 +354,7 @@ static void minute_text(const struct wire_status_reply *s, char *out, size_t siz
 	if (s->budget_ns == WIRE_ABSENT)
 		snprintf(out, size, "no budget");
 	else if (!s->budget || s->budget->minute_ns == WIRE_ABSENT)
-		snprintf(out, size, "no minute is measured yet (budget %s of a CPU)", limit);
+		snprintf(out, size, "by minute: from 2 min after start (budget %s)", limit);
 	else
 		snprintf(out, size, "%.1f %% of a CPU in the last minute (budget %s%s)",
 			 (double)s->budget->minute_ns / 1e7, limit, burst);
@@ -615,7 +626,7 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 {
 	const struct wire_store *store = s->store;
 	_cleanup_(freep) char *path = name_escape(store ? store->path : "");
-	char oldest[TERM_TIME_MAX] = "", size[32], max[32];
+	char oldest[TERM_TIME_MAX] = "", size[32], max[32], missing[48] = "";
 
 	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT)
 		head_line(page, STYLE_PLAIN, "memory", "the last %s of %s, in windows of %s",
@@ -627,14 +638,31 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 		return;
 	if (store->oldest != WIRE_ABSENT)
 		time_format(store->oldest, TIME_FULL, oldest);
-	head_line(page, strcmp(store->state, "failed") == 0 ? STYLE_WARN : STYLE_PLAIN, "disk",
-		  "%s%s%s, %s of %s in %s",
+	if (store->dropped > 0)
+		snprintf(missing, sizeof(missing), ", %s missing", count_text(store->dropped));
+	head_line(page,
+		  strcmp(store->state, "failed") == 0 || missing[0] ? STYLE_WARN : STYLE_PLAIN,
+		  "disk", "%s%s%s%s, %s of %s in %s",
 		  store_is_served(store)		 ? "only read, "
 		  : strcmp(store->state, "writing") == 0 ? ""
 							 : "not written, ",
-		  oldest[0] ? "windows since " : "no window", oldest, size_text(store->bytes, size),
-		  size_text(store->max_bytes, max), path);
+		  oldest[0] ? "windows since " : "no window", oldest, missing,
+		  size_text(store->bytes, size), size_text(store->max_bytes, max), path);
 	render_notice(page, s);
+}
+
+/* Prints what is not recorded now to keep within the budget, in one line. */
+static void brief_shed(const struct page *page, const struct wire_sheds *sheds)
+{
+	struct names names;
+
+	names_begin(&names);
+	for (size_t i = 0; i < sheds->n; i++)
+		names_add(&names, shed_brief(sheds->v[i].name));
+	names_end(&names);
+	if (names.n > 0)
+		head_line(page, STYLE_WARN, "", "left out to keep it: %s", names.text);
+	free(names.text);
 }
 
 static void brief_cost(const struct page *page, const struct wire_status_reply *s, int64_t now)
@@ -643,7 +671,7 @@ static void brief_cost(const struct page *page, const struct wire_status_reply *
 	char minute[128], clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
 
 	minute_text(s, minute, sizeof(minute));
-	head_line(page, STYLE_PLAIN, "cost", "%s", minute);
+	page_wrap(page, STYLE_PLAIN, "cost", LABEL_WIDTH, "%s", minute);
 	head_line(page, STYLE_PLAIN, "", "%.1f %% since start; %s, BPF maps %s",
 		  cpu_percent(cost_held_ns(&cost), cost.length_ns), size_text(s->rss_bytes, rss),
 		  size_text(s->map_bytes, maps));
@@ -651,13 +679,11 @@ static void brief_cost(const struct page *page, const struct wire_status_reply *
 		head_line(page, STYLE_PLAIN, "", "%s", clients);
 	if (s->budget && s->budget->sample_below_ns != WIRE_ABSENT) {
 		moment_text(s->budget->since, now, since);
-		head_line(page, STYLE_WARN, "", "waits under %s are sampled since %s, to keep it",
-			  ns_text(s->budget->sample_below_ns), since);
+		head_line(page, STYLE_WARN, "", "waits are sampled since %s, now under %s", since,
+			  ns_text(s->budget->sample_below_ns));
 	}
-	if (s->budget && s->budget->shed.n > 0)
-		head_line(page, STYLE_WARN, "", "not recorded, to keep it: %s%s",
-			  shed_words(s->budget->shed.v[0].name),
-			  s->budget->shed.n > 1 ? ", and more (-v)" : "");
+	if (s->budget)
+		brief_shed(page, &s->budget->shed);
 }
 
 static void brief_unwind(const struct page *page, const struct wire_unwind *unwind)

@@ -6,6 +6,7 @@
 
 #include "build_config.h"
 #include "common/base.h"
+#include "common/note_words.h"
 #include "daemon/parse/parser.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_pressure.h"
@@ -44,9 +45,23 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
-/* Lists what is not recorded now to keep within the budget. Returns 0 or -ENOMEM. */
-static int shed_make(const struct budget_state *state, struct arena *arena, struct wire_sheds *out)
+/* True if the always-on probe iolat records no call, whatever the budget is. */
+static bool has_no_calls(struct recorder *recorder)
 {
+	struct probe_status status;
+	size_t i = 0;
+
+	session_probe_status(sessions_always(recorder->sessions, PROBE_IOLAT), &status);
+	while (i < status.n_blind && !above_is_disks(status.blind[i]))
+		i++;
+	return i < status.n_blind;
+}
+
+/* Lists what is not recorded now to keep within the budget. Returns 0 or -ENOMEM. */
+static int shed_make(struct recorder *recorder, const struct budget_state *state,
+		     struct arena *arena, struct wire_sheds *out)
+{
+	const bool no_calls = has_no_calls(recorder);
 	struct wire_shed *wire = arena_array(arena, WINDOW_SHED_N, sizeof(*wire));
 	unsigned int i;
 	size_t n = 0;
@@ -54,7 +69,7 @@ static int shed_make(const struct budget_state *state, struct arena *arena, stru
 	if (!wire)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW_SHED_N; i++)
-		if (state->shed_since_ns[i])
+		if (state->shed_since_ns[i] && !(i == WINDOW_SHED_CALLS && no_calls))
 			wire[n++] = (struct wire_shed){
 				.name = window_shed_name(i),
 				.length_ns = WIRE_ABSENT,
@@ -102,7 +117,7 @@ static int budget_make(struct recorder *recorder, struct arena *arena,
 		.beyond_since = state.beyond_since_ns ? state.beyond_since_ns : WIRE_ABSENT,
 	};
 	*out = wire;
-	return shed_make(&state, arena, &wire->shed);
+	return shed_make(recorder, &state, arena, &wire->shed);
 }
 
 /*

@@ -1077,6 +1077,37 @@ class Client(unittest.TestCase):
         more = self.terminal(80, {"NO_COLOR": "1"}, "status", "-v").split("\r\n")
         self.assertGreater(len(more), len(lines))
 
+    def test_status_fits_when_all_goes_wrong(self):
+        """At 80 columns, no line lacks its end but that of the disk, which has a path there."""
+        shed = [{"name": name, "length_ns": 10**9, "since": time(T0)}
+                for name in ("samples", "calls", "frames", "brief")]
+        probe = {"name": "offcpu", "state": "on", "hook": "tp_btf/sched_exit_tp", "blind": ["x"], "programs": []}
+        problem = ("over [budget] cpu for 75 s: stackd took 5.1 % of a CPU in the last minute, 4 % are allowed, and "
+                   "counters in the kernel took 2.5 %; raise [budget] cpu or set a [probe.NAME] enabled = no")
+        tiers = [{"length_ns": length, "keep_ns": 3600 * 10**9, "share": 25, "windows": 9, "bytes": 10**7,
+                  "max_bytes": 2 * 10**6, "reach_ns": 391 * 10**9} for length in (5 * 10**9, 60 * 10**9)]
+        store = {"path": "/var/lib/stackd/a/long/path", "state": "writing", "bytes": 4 << 20, "max_bytes": 512 << 20,
+                 "windows": 9, "oldest": time(T0), "newest": time(T0), "queued": 0, "written": 9, "dropped": 631,
+                 "evicted": 0, "merged": 0, "damaged": 0, "tiers": tiers}
+        reply = {**status(healthy=False), "problems": [problem, "631 windows were not written to disk"],
+                 "probes": [{**probe, "name": name} for name in ("offcpu", "oncpu", "iolat")],
+                 "oldest": time(T0), "newest": time(T0), "store": store, "budget_ns": 40 * 10**6,
+                 "budget": {"walks_ns": 0, "hooks_ns": 0, "threads_ns": 0, "asked_ns": 2 * 10**6, "shed": shed,
+                            "sample_below_ns": 12800000, "since": time(T0)}}
+        self.daemon.replies["Status"] = [{"parameters": reply}]
+        lines = self.terminal(80, {"NO_COLOR": "1"}, "status").rstrip("\r\n").split("\r\n")
+        self.assertLessEqual(len(lines), 23, lines)
+        self.assertEqual([line for line in lines if line.endswith("...")],
+                         [line for line in lines if line.startswith("disk ")])
+        text = "\n".join(lines)
+        self.assertRegex(text, r"(?m)^disk +windows since .* UTC, 631 missing, 4\.0 MiB of 512")
+        self.assertRegex(text, r"(?m)^cost +by minute: from 2 min after start \(budget 4 %, the least, not 0\.2 %\)$")
+        self.assertRegex(text, r"(?m)^ +waits are sampled since .*, now under 12\.80 ms$")
+        self.assertIn("left out to keep it: most samples, I/O calls, deep frames, new files\n", text)
+        flat = re.sub(r"\s+", " ", self.run_it("status", "-v")[1])
+        self.assertIn("windows of at most 5 s: back 391 s of 1 h; 9.5 MiB (1.9 MiB are for them in any case) "
+                      "windows of 60 s: back", flat)
+
     def test_status_compares_a_minute_with_the_budget(self):
         """Not the start, and not what clients cost; that is said beside it."""
         started, ms = time(clock.time_ns() - 100 * 10**9), 10**6
@@ -1084,10 +1115,10 @@ class Client(unittest.TestCase):
         known = {**status(), "started": started, "user_ns": 20 * 10**9, "system_ns": 10**9, "bpf_ns": 4 * 10**9,
                  "answers_ns": 9 * 10**9, "sessions_ns": 3 * 10**9, "budget_ns": 40 * ms}
         beside = r"beside this, answers to clients (9.0|8.9) %, sessions of clients 3.0 %"
-        for more, first in (({}, "no minute is measured yet"),
+        for more, first in (({}, r"by minute: from 2 min after start \(budget 4 %\)"),
                             ({"minute_ns": 21 * ms}, r"2.1 % of a CPU in the last minute \(budget 4 %\)"),
                             ({"minute_ns": 21 * ms, "asked_ns": 10 * ms},
-                             r"2.1 % of a CPU in the last minute \(budget 4 %, the least; \[budget\] cpu allows 1 %\)"),
+                             r"2.1 % of a CPU in the last minute \(budget 4 %, the least, not 1 %\)"),
                             ({"minute_ns": 52 * ms, "burst_ns": 18 * ms},
                              r"5.2 % of a CPU in the last minute \(budget 4 %, and 1.8 % for a burst\)")):
             self.daemon.replies["Status"] = [{"parameters": {**known, "budget": {**budget, **more}}}]

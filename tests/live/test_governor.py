@@ -31,7 +31,7 @@ def check_said(daemon, span):
     check("~" in text, "estimates are marked")
     check("[budget] cpu allows" in flat, f"a note says why: {text[:2500]}")
     flat = re.sub(r"\s+", " ", daemon.ctl("status", "-v").out)
-    check(re.search(r"waits under \S+ \S+ are sampled, since", flat), f"status says it: {flat}")
+    check(re.search(r"waits are sampled since .*, now those under", flat), f"status says it: {flat}")
     overview = daemon.call("io.stackd.Overview", **span)
     check(overview, "overview answers")
 
