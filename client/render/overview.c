@@ -210,10 +210,13 @@ void render_overview(const struct view *view, const struct overview *overview)
 		overview_no_samples(overview) ? name_escape(overview_no_samples(overview)) : NULL;
 	const struct head spawns_head = { .answers = { { "", waits } }, .is_of_spawns = true };
 	struct view inner = *view;
+	size_t used;
 
 	if (view->by && strcmp(view->by, "parent") == 0) {
-		head_print(view, &spawns_head);
-		render_spawns(view, waits->spawns);
+		used = head_print(view, &spawns_head);
+		if (view->height > 0)
+			inner.height = view->height > used ? view->height - used : 1;
+		render_spawns(&inner, waits->spawns);
 		return;
 	}
 	if (view->has_lines) {

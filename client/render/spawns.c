@@ -9,13 +9,18 @@
 #include "client/render/table.h"
 #include "common/base.h"
 
-/* The maximum number of children that the line of an overview names. */
-enum { NAMED_MAX = 2 };
+/*
+ * NAMED_MAX: the maximum number of children that the line of an overview names. CHILDREN_MAX: the
+ * maximum that have a line of the table, where that is kept short. LINES_AROUND: the table's head,
+ * the lines of all and of others, and the one that says how many parents are left out.
+ */
+enum { NAMED_MAX = 2, CHILDREN_MAX = 2, LINES_AROUND = 4 };
 
 /* The processes whose parents have one name, summed up. */
 struct parent {
 	const char *name;
 	struct wire_spawn_sums sums;
+	size_t children; /* how many names these processes have */
 };
 
 static void sums_add(struct wire_spawn_sums *sum, const struct wire_spawn_sums *other)
@@ -60,6 +65,7 @@ static struct parent *parents_make(const struct wire_spawn_rows *rows, size_t *n
 		if (k == n)
 			parents[n++].name = rows->v[i].parent;
 		sums_add(&parents[k].sums, &rows->v[i].sums);
+		parents[k].children++;
 	}
 	qsort(parents, n, sizeof *parents, compare_parents);
 	*n_out = n;
@@ -149,21 +155,62 @@ static void add_line(struct table *table, enum style style, const struct wire_sp
 	*cells = name;
 }
 
-/* Adds a line for a parent, and one for each kind of child. */
-static void add_parent(struct table *table, const struct wire_spawn_rows *rows,
-		       const struct parent *parent)
+/* True if each parent has only a few lines: on a screen, or if so many parents were asked for. */
+static bool is_short(const struct view *view)
 {
+	return view->height > 0 || (view->top_is_given && view->top > 0);
+}
+
+/* Returns how many lines are for the children of a parent that have lines of their own. */
+static size_t children_shown(const struct view *view, const struct parent *parent)
+{
+	/* The line that sums up the others takes as much room as one of them. */
+	return is_short(view) && parent->children > CHILDREN_MAX + 1 ? CHILDREN_MAX
+								     : parent->children;
+}
+
+/* Adds a line for a parent, one for each kind of child, and one for those that are too many. */
+static void add_parent(struct table *table, const struct view *view,
+		       const struct wire_spawn_rows *rows, const struct parent *parent)
+{
+	const size_t shown = children_shown(view, parent);
+	struct wire_spawn_sums others = {};
+	size_t n = 0;
+
 	add_line(table, STYLE_BOLD, &parent->sums, name_escape(parent->name));
 	for (size_t i = 0; i < rows->n; i++) {
 		_cleanup_(freep) char *name = NULL;
-		char *indented;
 
 		if (strcmp(rows->v[i].parent, parent->name) != 0)
 			continue;
+		if (n++ >= shown) {
+			sums_add(&others, &rows->v[i].sums);
+			continue;
+		}
 		name = name_escape(rows->v[i].comm);
-		must(asprintf(&indented, "  %s", name) < 0 ? NULL : indented);
-		add_line(table, STYLE_PLAIN, &rows->v[i].sums, indented);
+		add_line(table, STYLE_PLAIN, &rows->v[i].sums, must_printf("  %s", name));
 	}
+	if (n > shown)
+		add_line(table, STYLE_PLAIN, &others, must_printf("  and %zu more", n - shown));
+}
+
+/* Returns how many parents to print: as many as were asked for, and as fit on a screen. */
+static size_t parents_shown(const struct view *view, const struct parent *parents, size_t n)
+{
+	size_t most = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n, i;
+	size_t room = view->height > LINES_AROUND ? view->height - LINES_AROUND : 0;
+
+	if (view->height == 0)
+		return most;
+	for (i = 0; i < most; i++) {
+		size_t shown = children_shown(view, &parents[i]);
+		size_t lines = 1 + shown + (shown < parents[i].children);
+
+		if (lines > room)
+			break;
+		room -= lines;
+	}
+	return i > 0 ? i : most > 0;
 }
 
 void render_spawns(const struct view *view, const struct wire_spawns *spawns)
@@ -177,11 +224,11 @@ void render_spawns(const struct view *view, const struct wire_spawns *spawns)
 		return;
 	}
 	parents = parents_make(&spawns->rows, &n);
-	shown = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n;
+	shown = parents_shown(view, parents, n);
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	add_line(&table, STYLE_PLAIN, &spawns->total, must(strdup("all")));
 	for (size_t i = 0; i < shown; i++)
-		add_parent(&table, &spawns->rows, &parents[i]);
+		add_parent(&table, view, &spawns->rows, &parents[i]);
 	if (events(&spawns->others) > 0)
 		add_line(&table, STYLE_PLAIN, &spawns->others, must(strdup("(others)")));
 	table_print(&table, &view->page, true, false);

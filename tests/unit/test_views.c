@@ -511,8 +511,12 @@ static void test_spawns(void **state)
 	};
 	static const char line[] = "\nprocesses  4,811 short-lived, 13.0s of CPU, life 32.8ms; "
 				   "4,213 by make: cc1plus, as\\x1b\n";
+	static const char *const comms[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+	static const char *const parents[] = { "cron", "sh", "make" };
+	struct wire_spawn_row many[ARRAY_SIZE(comms)];
 	struct overview_fixture o;
 	struct printer p;
+	size_t lines = 0;
 
 	overview_init(&o);
 	o.waits.spawns = &spawns;
@@ -531,6 +535,27 @@ static void test_spawns(void **state)
 	printer_open(&p, (struct view){ .by = "parent", .top = 1 });
 	overview_text(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "  make\n", "as\\x1b\n", "(others)\n2 more: -n 0 shows all\n", NULL);
+
+	/* On a screen, children and parents that are too many are summed up, or counted. */
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = (struct wire_spawn_row){ i < 6 ? "bash" : parents[i - 6],
+						   comms[i],
+						   { .exits = 9, .short_lived = 9 } };
+	spawns.rows = (struct wire_spawn_rows)LIST(many);
+	printer_open(&p, (struct view){ .by = "parent", .height = 14 });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	assert_int_equal(fclose(p.view.page.out), 0);
+	for (const char *at = p.text; *at; at++)
+		lines += *at == '\n';
+	assert_int_equal(lines, 14);
+	free(p.text);
+	printer_open(&p, (struct view){ .by = "parent", .top = 1, .top_is_given = true });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "  a\n", "  b\n", " 36 ", "  and 4 more\n", "(others)\n",
+		      "3 more: -n 0 shows all\n", NULL);
+	printer_open(&p, (struct view){ .by = "parent", .top_is_given = true });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "  f\n", NULL);
 
 	/* Nobody was short-lived; and nothing is known of them. */
 	spawns.total.short_lived = 0;
