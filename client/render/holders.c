@@ -28,13 +28,15 @@ static char *holder_text(const struct wire_holder *holder)
 
 /*
  * Returns an object as "file /run/lock", "lock at 0x7f..." or "pipe 17", an empty text if it is not
- * known. On a terminal, a path takes one line at most, so that who holds the file stays in sight.
- * The caller frees it.
+ * known. On a terminal, it takes one line at most, so that who holds the file stays in sight; only
+ * what is said of a connection wraps. The caller frees it.
  */
 static char *object_text(const struct view *view, const char *object)
 {
 	_cleanup_(freep) char *whole = name_escape(object ? object : "");
-	_cleanup_(freep) char *name = view->page.cuts_names
+	const bool is_connection = strncmp(whole, "TCP ", strlen("TCP ")) == 0 ||
+				   strncmp(whole, "UDP ", strlen("UDP ")) == 0;
+	_cleanup_(freep) char *name = view->page.cuts_names && !is_connection
 					      ? text_fit(whole, view->page.width - OBJECT_INDENT)
 					      : must(strdup(whole));
 	char *text = NULL;

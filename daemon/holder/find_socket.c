@@ -65,9 +65,10 @@ static char *inet_object(const struct inet_socket *socket, bool is_udp)
 
 	inet_end_text(&socket->local, local);
 	inet_end_text(&socket->remote, remote);
-	r = asprintf(&text, "%s %s%s%s, %s, %u bytes unread, %u unsent or unacknowledged", protocol,
-		     local, is_open_ended ? "" : " to ", is_open_ended ? "" : remote,
-		     inet_state_word(socket->state), socket->unread, socket->unsent);
+	r = asprintf(&text, "%s %s%s%s, %s, %u bytes unread, %u %s", protocol, local,
+		     is_open_ended ? "" : " to ", is_open_ended ? "" : remote,
+		     inet_state_word(socket->state), socket->unread, socket->unsent,
+		     is_udp ? "unsent" : "unacked");
 	return r < 0 ? NULL : text;
 }
 

@@ -792,6 +792,7 @@ static void test_tcp_socket(void **state)
 	object = assert_receives_from_here(REASON_TCP);
 	assert_memory_equal(object, "TCP 127.0.0.1:", 14);
 	assert_non_null(strstr(object, port));
+	assert_non_null(strstr(object, ", 0 bytes unread, 0 unacked"));
 	free(object);
 }
 

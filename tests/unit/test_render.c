@@ -584,6 +584,14 @@ static void test_stuck_holders(void **state)
 	assert_non_null(strstr(text, "  TCP 127.0.0.1:5 to 127.0.0.1:6, established, other end: io "
 				     "(thread 81)\n"));
 	free(text);
+	/* On a terminal, its words wrap, where a path is cut. */
+	rows[1].object = "TCP 10.20.30.40:42815 to 10.20.30.41:5432, established, 0 bytes unread, "
+			 "0 unacked";
+	text = rendered(render_stuck, (struct view){ .page.cuts_names = true }, &reply);
+	assert_non_null(strstr(text, ", established, 0 bytes unread,"));
+	assert_non_null(strstr(text, "unacked, other end: io"));
+	assert_null(strstr(text, "..."));
+	free(text);
 }
 
 /* A wait of 3 s for a mutex of the process that the thread `holder` has; 0: it is not known. */
