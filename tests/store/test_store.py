@@ -854,7 +854,7 @@ def test_gaps(directory):
     path, length, shift = f"{directory}/stackd.db", 20, 0
     steps = [
         ({}, "stackd was stopped"),
-        ({"STORE_DIE": "1"}, "stackd was killed"),
+        ({"STORE_DIE": "1"}, "stackd was killed or crashed"),
         ({}, "stackd was stopped, and the host restarted"),
         ({"STORE_BOOT": "b-boot", "STORE_DIE": "1"}, "stackd was not stopped: the host went down"),
         ({"STORE_BOOT": "c-boot"}, None),
