@@ -282,7 +282,7 @@ if disk:
     requests = count_of(select(reply["rows"], "block", "read", device=disk))
     h.check(requests > 0, f"requests: {requests}")
     h.estimate_least(requests, COUNT, f"requests: {requests} of {COUNT}")
-h.check(any("I/O above fs" in note for note in reply["notes"]),
+h.check(any("I/O above " in note for note in reply["notes"]),
         f"a note says so: {reply['notes']}")
 lost = plain.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end))["lost"]
 said = {loss["reason"]: loss["count"] for loss in plain.status()["lost"]}
