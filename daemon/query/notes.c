@@ -232,6 +232,21 @@ static void note_folded(struct note_list *list, struct arena *arena, const struc
 			       "which has no names: they are not in this answer");
 }
 
+/* Adds a note that names the waits of which offwake has no time. Others have the sum of theirs. */
+static void note_brief_wakes(struct note_list *list, struct arena *arena,
+			     const struct notes_facts *facts)
+{
+	char minimum[DURATION_TEXT_MAX];
+
+	if (facts->kind != PROBE_OFFWAKE || facts->min_wait_ns <= 0)
+		return;
+	duration_format(facts->min_wait_ns, minimum);
+	note_add(list, arena_printf(arena,
+				    "waits that blocked for less than %s are in no row and no "
+				    "sum, however long they then waited for a CPU",
+				    minimum));
+}
+
 /* Adds a note if the current window did not end in time. */
 static void note_late(struct note_list *list, struct arena *arena, const struct notes_facts *facts)
 {
@@ -256,6 +271,7 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 	if (facts->absent)
 		note_add(&list, facts->absent);
 	note_folded(&list, arena, filter, facts);
+	note_brief_wakes(&list, arena, facts);
 	if (facts->unread && facts->unread[0])
 		note_add(&list, arena_printf(arena, "missing: %s", facts->unread));
 	note_lengths(&list, arena, filter, facts);

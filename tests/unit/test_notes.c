@@ -169,6 +169,15 @@ static void test_sampled(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* The probe offwake has no sum of short waits, unlike offcpu. */
+static void test_waits_that_offwake_leaves_out(void **state)
+{
+	facts.kind = PROBE_OFFWAKE;
+	assert_notes("blocked for less than 100 us are in no row and no sum", NULL);
+	facts.min_wait_ns = 0;
+	assert_notes(NULL, NULL);
+}
+
 static void test_summaries(void **state)
 {
 	facts.short_waits = 0;
@@ -194,6 +203,7 @@ int main(void)
 		TEST(test_short_waits_have_no_state),
 		TEST(test_sampled),
 		TEST(test_summaries),
+		TEST(test_waits_that_offwake_leaves_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
