@@ -593,6 +593,23 @@ static void test_slices_head(void **state)
 	printer_open(&p, (struct view){ .top = 1 });
 	render_slices(&p.view, slices, 2);
 	printer_check(&p, "UTC: 50 s covered, not all of 60 s\n", NULL);
+	second.coverage.used_ns = 35 * NS_PER_S;
+	printer_open(&p, (struct view){ .top = 1 });
+	render_slices(&p.view, slices, 2);
+	printer_check(&p, "UTC: 65 s covered\n", NULL);
+}
+
+/* An answer of another probe that covers less than the first one says so, also without a gap. */
+static void test_overview_of_less(void **state)
+{
+	struct overview_fixture o;
+	struct printer p;
+
+	overview_init(&o);
+	o.samples.coverage.covered_ns = o.waits.coverage.covered_ns - 2 * NS_PER_S;
+	printer_open(&p, (struct view){ .top = 5, .has_lines = true });
+	overview_text(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p, "gap        samples: only 28 s covered\n", NULL);
 }
 
 /* Losses of samples are printed apart from those of waits; a note of both is printed once. */
@@ -978,6 +995,7 @@ int main(void)
 		cmocka_unit_test(test_a_breakdown_of_processes),
 		cmocka_unit_test(test_places_of_io_rows),
 		cmocka_unit_test(test_overview_of_lost_samples),
+		cmocka_unit_test(test_overview_of_less),
 		cmocka_unit_test(test_overview_folded),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_call),
