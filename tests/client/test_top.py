@@ -159,6 +159,7 @@ class Top(unittest.TestCase):
         self.assertNotIn("pid", screen.wait_for("many (3 processes)", "/run/lock"))
         screen.keys("Escape", "Enter")
         self.asked("Snapshot", probe="offcpu", by="stack", comm="many", since_ns=T0, until_ns=T0 + 5 * S)
+        self.assertNotIn("pids", self.daemon.calls[-1]["parameters"]["filter"])
         screen.wait_for("slow (pid 101)", "schedule", "program below")
         screen.keys("Escape", "Up", "Up", "Enter")
         self.asked("Snapshot", probe="offcpu", by="stack", pids=[101], since_ns=T0, until_ns=T0 + 5 * S)
