@@ -185,6 +185,8 @@ static char *function_of(const struct wire_row *row, bool is_sample)
 	size_t leaf = kernel && !is_sample ? scheduler_frames(kernel) : 0;
 	_cleanup_(freep) char *label = NULL;
 
+	if (row->own == 1)
+		return must(strdup(""));
 	/* A row by line has no stacks. */
 	if (row->function)
 		return row_function(&view, row);
@@ -401,8 +403,9 @@ static void put_lengths(FILE *out, const struct layout *layout, const struct top
 
 	if (layout->has_average)
 		put_time(out, has_lengths ? from->total_ns / from->count : 0);
+	/* The longest wait of a row that was ready, too, may have been for something else. */
 	if (layout->has_longest)
-		put_time(out, from->max_ns);
+		put_time(out, row->is_ready && from->max_ns > row->value ? 0 : from->max_ns);
 	if (layout->has_count)
 		put_number(out, count_text(from->count > 0 ? from->count : from->open), COUNT);
 }

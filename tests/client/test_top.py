@@ -229,11 +229,12 @@ class Top(unittest.TestCase):
                    holders=[{"pid": 8, "tid": 8, "comm": "hol\u202ed\n", "reason": None, "object": None,
                              "for_ns": 0}])
         grouped = row("slow", 1, key="mutex", open=5, count=0, max_ns=8 * S)
+        own = row("stackd", 2, own=True, function="drain_run", open=1, count=0, max_ns=S)
 
         def snapshot_of(parameters):
             if parameters["probe"] == "offwake":
                 return [error("io.stackd.NoData", message="offwake is off")]
-            return [{"parameters": answer("offcpu", [held if parameters["by"] == "thread" else grouped])}]
+            return [{"parameters": answer("offcpu", [held] if parameters["by"] == "thread" else [grouped, own])}]
 
         self.daemon.replies["Snapshot"] = snapshot_of
         screen = self.open(120, 24)
@@ -244,7 +245,7 @@ class Top(unittest.TestCase):
         self.assertNotIn("\x1b", text)
         screen.keys("Escape", "G")
         self.asked("Snapshot", probe="offcpu", by="reason", open=True)
-        screen.wait_for("by reason, longest", " 8.00s")
+        screen.wait_for("by reason, longest", " 8.00s", "stackd itself")
         screen.keys("w")
         screen.wait_for("the row is not of one process")
         screen.keys("Enter")
