@@ -152,7 +152,8 @@ static enum exit_code watch_run(struct watch *watch, const struct text *request,
 		print_message("waiting for it to start again; Ctrl-C ends");
 		do {
 			sleep(1);
-			if (call_was_interrupted())
+			/* A terminal that was closed is none any more. */
+			if (call_was_interrupted() || !term_is_terminal(STDOUT_FILENO))
 				return EXIT_CODE_OK;
 		} while (!call_is_answered(watch->options));
 		collection_clear(&watch->collection);

@@ -1619,6 +1619,17 @@ class Client(unittest.TestCase):
         said = [out.find(text) for text in ("before", "waiting for it to start again", "after")]
         self.assertEqual(said, sorted(said))
         self.assertNotIn(-1, said)
+        # Nor does it wait for ever without its terminal.
+        self.daemon.replies["GetInfo"] = [None]
+        answers[:] = [[{"parameters": snapshot([row()]), "continues": True}, None]]
+        master, slave = pty.openpty()
+        watch = subprocess.Popen([STACKCTL, "watch", "offcpu"], stdout=slave, stderr=subprocess.PIPE, text=True,
+                                 env={**os.environ, "STACKD_SOCKET": self.socket})
+        os.close(slave)
+        self.assertIn("closed the connection", watch.stderr.readline())
+        os.close(master)
+        self.assertEqual(watch.wait(60), 0)
+        watch.stderr.close()
         # A daemon that gave no answer is no daemon that has ended, and a script is told.
         answers[:] = [[None]]
         self.assertIn("closed the connection", self.terminal(80, {}, "watch", "offcpu", stderr=subprocess.STDOUT))
