@@ -1627,6 +1627,7 @@ class Client(unittest.TestCase):
                                  env={**os.environ, "STACKD_SOCKET": self.socket})
         os.close(slave)
         self.assertIn("closed the connection", watch.stderr.readline())
+        self.assertIn("waiting for it to start again", watch.stderr.readline())
         os.close(master)
         self.assertEqual(watch.wait(60), 0)
         watch.stderr.close()
