@@ -33,12 +33,18 @@ struct query_peer {
 	 * cannot hang up
 	 */
 	const atomic_bool *is_gone;
+	/*
+	 * A query that returns -ERESTART has set this to when it is to be made again, in ns of
+	 * CLOCK_MONOTONIC; 0 before that. NULL: the query cannot be put off.
+	 */
+	int64_t *again_ns;
 };
 
 /*
  * Makes the answer to one method of io.stackd. `params` is the decoded request, a struct
  * wire_METHOD_request; NULL for a method without parameters. Returns 0 and *out, which the caller
- * owns, or a negative errno. If the request itself is at fault, *error is filled and the caller
+ * owns, or a negative errno: -ERESTART at most once, see query_peer.again_ns. If the request itself
+ * is at fault, *error is filled and the caller
  * clears it with wire_error_clear(); if the daemon failed, error->code is ERROR_NONE.
  */
 typedef int query_function(struct recorder *recorder, const struct query_peer *peer,

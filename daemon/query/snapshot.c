@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -28,15 +27,8 @@
 /* How often rows are made again at most because waits turn out to be idle. */
 enum { IDLE_ROUNDS = 4 };
 
-/* How long an answer about threads that were not seen waits at most for an end of the window. */
-#define YOUNG_MOST_NS NS_PER_S
-
-static void sleep_ns(int64_t ns)
-{
-	const struct timespec time = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
-
-	nanosleep(&time, NULL);
-}
+/* For how long an answer about threads that were not seen is put off at most. */
+#define PUT_OFF_NS NS_PER_S
 
 static int losses_make(struct answer *answer, const struct slice *slice)
 {
@@ -179,12 +171,24 @@ static int absent_range_make(struct recorder *recorder, struct answer *answer,
 	return r;
 }
 
+/* Puts a query off until the current window may be ended, unless that was done. True if it is. */
+static bool put_off(const struct recorder *recorder, const struct query_peer *peer)
+{
+	int64_t young_ns = recorder->config->window_min_length_ns;
+
+	if (!peer->again_ns || *peer->again_ns)
+		return false;
+	*peer->again_ns =
+		clock_ns(CLOCK_MONOTONIC) + (young_ns < PUT_OFF_NS ? young_ns : PUT_OFF_NS);
+	return true;
+}
+
 /*
- * Makes a filter that selects no thread an error, which says why. Returns -EAGAIN if threads of the
- * current window are not in the answer, as another question has ended a window a moment ago.
+ * Makes a filter that selects no thread an error, which says why. Returns -ERESTART if threads of
+ * the current window are not in the answer, as another question has ended a window a moment ago.
  */
-static int threads_check(struct recorder *recorder, struct answer *answer,
-			 const struct slice *slice, struct wire_error *error)
+static int threads_check(struct recorder *recorder, const struct query_peer *peer,
+			 struct answer *answer, const struct slice *slice, struct wire_error *error)
 {
 	const struct filter *filter = &answer->slices->question.filter;
 	struct absent_range range;
@@ -192,8 +196,8 @@ static int threads_check(struct recorder *recorder, struct answer *answer,
 
 	if (!filter_selects_threads(filter) || aggregate_totals(answer->aggregate)->threads)
 		return 0;
-	if (answer->slices->question.range.is_before_now)
-		return -EAGAIN;
+	if (answer->slices->question.range.is_before_now && put_off(recorder, peer))
+		return -ERESTART;
 	r = absent_range_make(recorder, answer, slice, &range);
 	return r ? r : absent_error(answer->aggregate, filter->wire, &range, error);
 }
@@ -617,7 +621,7 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 		r = losses_make(answer, slice);
 	/* Several slices or ranges may well have one without any thread. */
 	if (!r && is_alone)
-		r = threads_check(recorder, answer, slice, error);
+		r = threads_check(recorder, peer, answer, slice, error);
 	if (r)
 		return r;
 	answer->has_next = answer->slices->n > 0;
@@ -717,16 +721,13 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	return r;
 }
 
-/* Says what an attempt to make an answer may do. */
-struct attempt {
-	bool with_summaries; /* read summaries in place of windows; -ESTALE: one could not be read
-			      */
-	bool may_wait;	     /* return -EAGAIN as threads_check() does */
-};
-
+/*
+ * Does what snapshot_answer() does. Returns -ESTALE if a summary could not be read, which does not
+ * happen if with_summaries is false.
+ */
 static int answer_try(struct recorder *recorder, const struct query_peer *peer,
 		      const struct wire_snapshot_request *request, enum snapshot_part part,
-		      const struct attempt *attempt, struct answer **out, struct wire_error *error)
+		      bool with_summaries, struct answer **out, struct wire_error *error)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
@@ -735,9 +736,7 @@ static int answer_try(struct recorder *recorder, const struct query_peer *peer,
 		return -ENOMEM;
 	r = session_find(recorder, request, answer, error);
 	if (!r)
-		r = snapshot_open(recorder, request, part, attempt->with_summaries, answer, error);
-	if (!r && !attempt->may_wait)
-		answer->slices->question.range.is_before_now = false;
+		r = snapshot_open(recorder, request, part, with_summaries, answer, error);
 	if (!r)
 		r = snapshot_make(recorder, peer, request, NULL, answer, error);
 	if (!r && timeline_has_bad_summary(answer->timeline))
@@ -755,20 +754,9 @@ int snapshot_answer(struct recorder *recorder, const struct query_peer *peer,
 		    const struct wire_snapshot_request *request, enum snapshot_part part,
 		    struct answer **out, struct wire_error *error)
 {
-	int64_t young_ns = recorder->config->window_min_length_ns;
-	struct attempt attempt = { .with_summaries = true, .may_wait = true };
-	int r = answer_try(recorder, peer, request, part, &attempt, out, error);
+	int r = answer_try(recorder, peer, request, part, true, out, error);
 
-	if (r == -EAGAIN) {
-		sleep_ns(young_ns < YOUNG_MOST_NS ? young_ns : YOUNG_MOST_NS);
-		attempt.may_wait = false;
-		r = answer_try(recorder, peer, request, part, &attempt, out, error);
-	}
-	if (r == -ESTALE) {
-		attempt = (struct attempt){};
-		r = answer_try(recorder, peer, request, part, &attempt, out, error);
-	}
-	return r;
+	return r == -ESTALE ? answer_try(recorder, peer, request, part, false, out, error) : r;
 }
 
 int snapshot_next(struct recorder *recorder, const struct query_peer *peer,

@@ -96,6 +96,7 @@ struct exchange {
 	 */
 	void *request;
 	struct answer *answer; /* the result of the query */
+	int64_t again_ns;      /* when the query is made again, see struct query_peer */
 	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;
@@ -151,7 +152,7 @@ enum method_class method_refused(const struct service *service, const struct ser
 				 enum method_class class);
 
 /* Returns the caller of an exchange in the form that daemon/query/query.h defines. */
-struct query_peer query_peer_of(const struct exchange *exchange);
+struct query_peer query_peer_of(struct exchange *exchange);
 
 /*
  * Appends an error reply, whose first parameter is `what`. Returns 0, since no other reply follows,

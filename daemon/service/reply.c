@@ -6,12 +6,13 @@
 
 #include "daemon/base/log.h"
 
-struct query_peer query_peer_of(const struct exchange *exchange)
+struct query_peer query_peer_of(struct exchange *exchange)
 {
 	return (struct query_peer){
 		.is_root = exchange->peer->uid == 0,
 		.uid = exchange->peer->uid,
 		.is_gone = &exchange->peer->is_gone,
+		.again_ns = exchange->has_begun ? NULL : &exchange->again_ns,
 	};
 }
 

@@ -170,8 +170,8 @@ static int reply_busy(const char *setting, struct text *out)
 /*
  * Makes the first step of an exchange (a call and its replies): decodes the request, calls the
  * query and appends the first reply. Returns the same values as method.reply. If the call has to
- * wait for others, does nothing and returns SERVER_WAIT. If it has waited for too long, appends the
- * error Busy.
+ * wait for others, or the query to be made again later, appends nothing and returns SERVER_WAIT. If
+ * it has waited for others for too long, appends the error Busy.
  */
 static int exchange_begin(struct exchange *exchange, struct text *out)
 {
@@ -184,6 +184,8 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 
 	if (method->needs_more && !exchange->call->more)
 		return reply_error(ERROR_EXPECTED_MORE, NULL, out);
+	if (clock_ns(CLOCK_MONOTONIC) < exchange->again_ns)
+		return SERVER_WAIT;
 	r = request_decode(exchange, &codec_error);
 	if (r == -EINVAL)
 		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
@@ -194,6 +196,11 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	if (r == 0 && method->query)
 		r = method->query(exchange->service->recorder, &peer, exchange->request,
 				  &exchange->answer, &error);
+	/* Others are not kept waiting meanwhile, neither for a thread nor for a place. */
+	if (r == -ERESTART) {
+		place_leave(exchange);
+		return SERVER_WAIT;
+	}
 	if (r < 0)
 		return error.code ? reply_query_error(&error, out) : r;
 	exchange->has_begun = true;

@@ -111,7 +111,8 @@ static int refuse(struct wire_error *error, const char *probe)
 
 static int is_known(const char *probe)
 {
-	static const char *const known[] = { FAKE_PROBE, FAKE_SLOW, FAKE_BYTES, FAKE_LARGE };
+	static const char *const known[] = { FAKE_PROBE, FAKE_SLOW, FAKE_BYTES, FAKE_LARGE,
+					     FAKE_LATER };
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (strcmp(known[i], probe) == 0)
@@ -146,6 +147,10 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer, con
 		return refuse(error, request->probe);
 	if (strcmp(request->probe, FAKE_SLOW) == 0)
 		nanosleep(&delay, NULL);
+	if (strcmp(request->probe, FAKE_LATER) == 0 && atomic_load(&recorder->is_held)) {
+		*peer->again_ns = clock_ns(CLOCK_MONOTONIC) + NS_PER_MS;
+		return -ERESTART;
+	}
 	answer = answer_new(recorder);
 	if (!answer)
 		return -ENOMEM;

@@ -561,6 +561,30 @@ static void test_hanging_up_ends_a_query(void **state)
 	assert_int_equal(fixture_service(env->fixture)->admission.n_held, 1);
 }
 
+/* A query that is to be made again later keeps nobody waiting: neither for a place nor a thread. */
+static void test_a_query_is_put_off(void **state)
+{
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct peer peers[2 * LOOP_WORKERS];
+
+	max_long_set(env, 1);
+	atomic_store(&recorder->is_held, true);
+	for (size_t i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(env->fixture));
+		peer_call(&peers[i], SNAPSHOT_MORE("\"probe\":\"later\""));
+	}
+	WAIT_FOR(atomic_load(&recorder->snapshots) > 2 * (int)ARRAY_SIZE(peers));
+	peer_call(&env->peer, SNAPSHOT_MORE("\"probe\":\"offcpu\""));
+	json_object_put(peer_reply(&env->peer));
+	assert_true(peer_is_silent(&peers[0], 1));
+	atomic_store(&recorder->is_held, false);
+	for (size_t i = 0; i < ARRAY_SIZE(peers); i++) {
+		json_object_put(peer_reply(&peers[i]));
+		peer_close(&peers[i]);
+	}
+}
+
 /* An answer that is not read in time ends with an error, and its memory is free. */
 static void test_an_answer_has_its_time(void **state)
 {
@@ -984,6 +1008,7 @@ int main(void)
 		TEST(test_deaf_followers),
 		TEST(test_a_slow_reader_gives_way),
 		TEST(test_hanging_up_ends_a_query),
+		TEST(test_a_query_is_put_off),
 		TEST(test_no_rows_are_one_reply),
 		TEST(test_too_large_for_one_reply),
 		TEST(test_windows_stream),
