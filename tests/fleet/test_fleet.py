@@ -327,7 +327,7 @@ def check_settings(fleet):
             said = fleet.run("-o", f"server.url={url}", *verb, code=78)
             need("neither a user nor parameters" in said and "secret" not in said, f"{verb}: {said}")
     said = fleet.run("-o", "server.url=" + "http://u:secret@h " * 300, "schema", code=78)
-    need("at most 256 words" in said and "secret" not in said, said)
+    need("must be at most 256 names, but has 300" in said and "secret" not in said, said)
     for probes in ("offcpu iolat", "offcpu oncpu offcpu"):
         said = fleet.run("-o", f"send.probes={probes}", "send", "--once", code=78)
         need("[send] probes" in said, f"{probes}: {said}")
