@@ -295,10 +295,16 @@ static uint64_t pace_apply(const struct budget *budget)
 	return below;
 }
 
-/* Logs that the setting is less than the least that stackd keeps to, if so. */
+/*
+ * Logs that the setting is less than the least that stackd keeps to, if so. Of the default there is
+ * nothing to warn, although it is less on a host with few CPUs: nobody has chosen it.
+ */
 static void log_least(uint64_t budget_ppm, unsigned int cpus)
 {
-	if (budget_ppm && governor_limit(budget_ppm, cpus) > budget_ppm * cpus)
+	enum { DEFAULT_PPM = 10000 };
+
+	if (budget_ppm && budget_ppm < DEFAULT_PPM &&
+	    governor_limit(budget_ppm, cpus) > budget_ppm * cpus)
 		log_warning("[budget] cpu = %.3g %% of all CPUs is too little: stackd keeps to "
 			    "%.3g %% of one CPU, the least that it can",
 			    percent(budget_ppm), percent(governor_limit(budget_ppm, cpus)));
