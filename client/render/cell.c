@@ -54,6 +54,12 @@ static bool is_number(const char *text)
 	return text[0] && strspn(text, "0123456789") == strlen(text);
 }
 
+bool object_is_connection(const char *object)
+{
+	return strncmp(object, "TCP ", strlen("TCP ")) == 0 ||
+	       strncmp(object, "UDP ", strlen("UDP ")) == 0;
+}
+
 /* Shortens "TCP 10.0.0.1:17 to 10.0.0.2:80, state, figures": what it is connected with stays. */
 static char *fit_connection(char *object, size_t columns)
 {
@@ -75,7 +81,7 @@ static char *fit_object(char *object, size_t columns)
 	const char *rest = object;
 
 	remove_end(object, " (deleted)");
-	if (strncmp(object, "TCP ", 4) == 0 || strncmp(object, "UDP ", 4) == 0)
+	if (object_is_connection(object))
 		return fit_connection(object, columns);
 	/* The reason says already what kind of thing it is, as "pipe" or "Unix socket". */
 	while (!fits(rest, columns) && rest[0] != '/' && strchr(rest, ' '))

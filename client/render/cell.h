@@ -8,7 +8,11 @@
  * thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* True if an object is a connection, as "TCP 10.0.0.1:17 to 10.0.0.2:80, state, figures". */
+bool object_is_connection(const char *object);
 
 /*
  * Shortens a reason with its object, as "S flock /var/lib/x/y.lock". The reason stays whole, of a

@@ -33,7 +33,7 @@ void comments_of_missing(const struct wire_snapshot_reply *reply, comment_fn put
 void comments_of_losses(const struct wire_snapshot_reply *reply, comment_fn put, void *context);
 
 /*
- * Returns the same in one line, as "30 s covered of 30 s, lost 3, 1 s estimated". has_lost is false
+ * Returns the same in one line, as "30 s covered, lost 3, 1 s estimated". has_lost is false
  * if lines beside it say what was lost: then only that nothing was is in it. The caller frees it.
  */
 char *comments_summary(const struct wire_snapshot_reply *reply, bool has_lost);

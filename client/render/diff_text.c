@@ -157,22 +157,13 @@ static void print_head(const struct diff *diff)
 			  ns_text(diff->idle[DIFF_BASE]), ns_text(diff->idle[DIFF_NEW]));
 }
 
-/* Prints the head. Returns how many lines it has. */
-static size_t print_counted_head(const struct diff *diff)
+/* Prints the head on a view. To be used by head_counted(). */
+static void put_head(const struct view *view, const void *context)
 {
-	_cleanup_(freep) char *text = NULL;
-	struct view view = *diff->view;
-	struct diff inner = *diff;
-	size_t size, n = 0;
+	struct diff diff = *(const struct diff *)context;
 
-	inner.view = &view;
-	view.page.out = must(open_memstream(&text, &size));
-	print_head(&inner);
-	must(fclose(view.page.out) == 0 ? text : NULL);
-	fputs(text, diff->view->page.out);
-	for (const char *at = text; *at; at++)
-		n += *at == '\n';
-	return n;
+	diff.view = view;
+	print_head(&diff);
 }
 
 static void print_row(const struct diff *diff, const struct diff_row *row)
@@ -307,7 +298,7 @@ static void print_stacks(const struct diff *diff, size_t top)
 void diff_print_text(const struct diff *diff)
 {
 	const struct view *view = diff->view;
-	size_t head = print_counted_head(diff), top;
+	size_t head = head_counted(view, put_head, diff), top;
 	struct diff shown = *diff;
 	struct view inner = *view;
 	struct diff_row rest;

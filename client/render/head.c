@@ -301,8 +301,9 @@ static void put_load(const struct view *view, const struct wire_snapshot_reply *
 		  pressure);
 }
 
-static void put_head(const struct view *view, const struct head *head)
+static void put_head(const struct view *view, const void *context)
 {
+	const struct head *head = context;
 	const struct wire_snapshot_reply *reply = head->answers[0].reply;
 	bool has_times = !reply_has_calls(reply);
 
@@ -331,17 +332,23 @@ static void put_head(const struct view *view, const struct head *head)
 		put_load(view, reply);
 }
 
-size_t head_print(const struct view *view, const struct head *head)
+size_t head_counted(const struct view *view,
+		    void (*put)(const struct view *view, const void *context), const void *context)
 {
 	_cleanup_(freep) char *text = NULL;
 	struct view inner = *view;
 	size_t size, n = 0;
 
 	inner.page.out = must(open_memstream(&text, &size));
-	put_head(&inner, head);
+	put(&inner, context);
 	must(fclose(inner.page.out) == 0 ? text : NULL);
 	fputs(text, view->page.out);
 	for (const char *at = text; *at; at++)
 		n += *at == '\n';
 	return n;
+}
+
+size_t head_print(const struct view *view, const struct head *head)
+{
+	return head_counted(view, put_head, head);
 }

@@ -29,6 +29,10 @@ struct head {
 	bool is_of_spawns;
 };
 
+/* Lets `put` print something on the view that it gets. Returns how many lines that has. */
+size_t head_counted(const struct view *view,
+		    void (*put)(const struct view *view, const void *context), const void *context);
+
 /* Prints the head. Returns how many lines it has. */
 size_t head_print(const struct view *view, const struct head *head);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/cell.h"
 #include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "common/base.h"
@@ -34,9 +35,7 @@ static char *holder_text(const struct wire_holder *holder)
 static char *object_text(const struct view *view, const char *object)
 {
 	_cleanup_(freep) char *whole = name_escape(object ? object : "");
-	const bool is_connection = strncmp(whole, "TCP ", strlen("TCP ")) == 0 ||
-				   strncmp(whole, "UDP ", strlen("UDP ")) == 0;
-	_cleanup_(freep) char *name = view->page.cuts_names && !is_connection
+	_cleanup_(freep) char *name = view->page.cuts_names && !object_is_connection(whole)
 					      ? text_fit(whole, view->page.width - OBJECT_INDENT)
 					      : must(strdup(whole));
 	char *text = NULL;

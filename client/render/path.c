@@ -186,9 +186,7 @@ static void add_name(struct path *path, const struct wire_row *row, unsigned par
 	path_add(path, must(name));
 }
 
-/*
- * Appends the name of a row as its line has it: the process and, if its name differs, the thread.
- */
+/* Appends the name of a row as lines have it: the process and, if its name differs, the thread. */
 static void add_line_name(struct path *path, const struct wire_row *row, unsigned parts)
 {
 	const char *comm = row->comm ? row->comm : "", *process = row->process.comm;

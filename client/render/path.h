@@ -43,8 +43,7 @@ enum path_parts {
 	 * up to whichever length that was.
 	 */
 	PATH_NO_REASONS = 1 << 4,
-	/* not the stacks, but what rows by line have in place of them; the name with PATH_COMM only
-	 */
+	/* Not the stacks, but what rows by line have instead; the name only with PATH_COMM. */
 	PATH_LINE = 1 << 5,
 };
 

@@ -229,9 +229,8 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 
 /*
  * frames.c: returns the function of a row in words, without its arguments if is_short is true.
- * Where it has no name, as of a file that is not read yet, the row has the path of the file: then
- * it is
- * "[file]". The text is escaped; the caller frees it.
+ * Where it has no name, as in a file that is not read yet, the row has the path of the file, and
+ * this is "[file]". The text is escaped; the caller frees it.
  */
 char *function_words(const char *function, bool is_short);
 

@@ -45,8 +45,7 @@ uint64_t descriptor_name_key(const char *path);
  */
 bool descriptor_number(const char *text, const char *name, int base, uint64_t *out);
 
-/* Reads the fdinfo file of a descriptor, and ends the text with NUL. Returns 0 or a negative errno.
- */
+/* Reads the fdinfo file of a descriptor into a text. Returns 0 or a negative errno. */
 int descriptor_info_read(const struct descriptor *descriptor, char *text, size_t size);
 
 /*

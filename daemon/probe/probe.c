@@ -14,6 +14,7 @@
 #include "bpf/layout.h"
 #include "bpf/sample.h"
 #include "common/base.h"
+#include "common/note_words.h"
 #include "daemon/broker/broker.h"
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
@@ -415,6 +416,14 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
 			probe_program_read(program, &out->programs[out->n_programs++]);
 	}
+}
+
+const char *probe_status_above(const struct probe_status *status)
+{
+	for (size_t i = 0; i < status->n_blind; i++)
+		if (strncmp(status->blind[i], ABOVE, strlen(ABOVE)) == 0)
+			return status->blind[i];
+	return NULL;
 }
 
 uint64_t probe_missed(const struct probe *probe)

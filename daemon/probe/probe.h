@@ -133,6 +133,12 @@ bool probe_is_on(const struct probe *probe);
 enum probe_kind probe_kind(const struct probe *probe);
 void probe_status(const struct probe *probe, struct probe_status *out);
 
+/*
+ * Returns which I/O the probe does not record, and the command that records it, of the texts in
+ * status->blind (see ABOVE in note_words.h); NULL if it records all.
+ */
+const char *probe_status_above(const struct probe_status *status);
+
 /* Attaches the probe to CPUs that have come online. Called regularly, by one thread at a time. */
 void probe_refresh(struct probe *probe);
 

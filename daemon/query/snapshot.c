@@ -131,16 +131,14 @@ static int64_t all_from(const struct answer *answer)
 static int io_above(const struct answer *answer, const char **out)
 {
 	struct probe_status status;
-	size_t i = 0;
+	const char *above;
 
 	*out = NULL;
 	session_probe_status(answer->session, &status);
-	while (i < status.n_blind && strncmp(status.blind[i], ABOVE, strlen(ABOVE)) != 0)
-		i++;
-	if (i == status.n_blind)
+	above = probe_status_above(&status);
+	if (!above)
 		return 0;
-	*out = arena_printf(answer->arena, "%.*s", (int)strcspn(status.blind[i], ":"),
-			    status.blind[i]);
+	*out = arena_strndup(answer->arena, above, strcspn(above, ":"));
 	return *out ? 0 : -ENOMEM;
 }
 

@@ -185,7 +185,7 @@ static int by_blocked(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
 
-	/* An urgent group is neither idle nor small. */
+	/* An urgent group is never idle; it comes first also if it is small. */
 	if ((*a)->is_urgent != (*b)->is_urgent)
 		return (*a)->is_urgent ? -1 : 1;
 	return by_value(x, y, blocked_of);

@@ -49,12 +49,9 @@ static int64_t timeval_ns(const struct timeval *tv)
 static bool has_no_calls(struct recorder *recorder)
 {
 	struct probe_status status;
-	size_t i = 0;
 
 	session_probe_status(sessions_always(recorder->sessions, PROBE_IOLAT), &status);
-	while (i < status.n_blind && !above_is_disks(status.blind[i]))
-		i++;
-	return i < status.n_blind;
+	return above_is_disks(probe_status_above(&status));
 }
 
 /* Lists what is not recorded now to keep within the budget. Returns 0 or -ENOMEM. */
