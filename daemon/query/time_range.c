@@ -107,7 +107,7 @@ void query_range_align(struct query_range *range, int64_t newest_ns, int64_t min
 	if (range->is_length)
 		range->since -= range->until - newest_ns;
 	range->until = newest_ns;
-	range->is_before_now = range->is_to_now;
+	range->is_before_now = range->is_to_now && !range->is_late;
 }
 
 void query_range_fall_back(struct query_range *range, int64_t newest_ns)

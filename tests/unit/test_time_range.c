@@ -146,6 +146,26 @@ static void test_a_start_stays(void **state)
 	assert_range(99, 100);
 }
 
+/* A range up to now that ends before it leaves out a window that is too young, not a late one. */
+static void test_what_is_left_out_is_young(void **state)
+{
+	range = (struct query_range){ .since = S(70), .until = S(100) };
+	query_range_align(&range, S(98), S(2));
+	assert_false(range.is_before_now);
+	range = (struct query_range){ .since = S(70), .until = S(100), .is_to_now = true };
+	query_range_align(&range, S(100), S(2));
+	assert_false(range.is_before_now);
+	query_range_align(&range, S(98), S(2));
+	assert_true(range.is_before_now);
+	range = (struct query_range){ .since = S(99),
+				      .until = S(100),
+				      .is_to_now = true,
+				      .is_length = true,
+				      .is_late = true };
+	query_range_fall_back(&range, S(96));
+	assert_false(range.is_before_now);
+}
+
 /* If windows are late, the range has a gap at its end, rather than older windows. */
 static void test_late_windows_leave_a_gap(void **state)
 {
@@ -193,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_a_session_that_seems_to_begin_later),
 		cmocka_unit_test(test_a_length_ends_at_the_newest_window),
 		cmocka_unit_test(test_a_start_stays),
+		cmocka_unit_test(test_what_is_left_out_is_young),
 		cmocka_unit_test(test_late_windows_leave_a_gap),
 		cmocka_unit_test(test_late_windows_answer_for_a_short_length),
 	};
