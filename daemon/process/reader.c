@@ -133,8 +133,6 @@ static void exe_apply(struct process *process, const struct procfs_exe *exe)
 static void reading_apply(struct process *process, struct reading *reading)
 {
 	process->is_kernel = reading->stat.is_kernel;
-	if (!process->comm[0])
-		memcpy(process->comm, reading->stat.comm, sizeof(process->comm));
 	if (reading->cgroup)
 		process_set_text(process, &process->cgroup, reading->cgroup);
 	exe_apply(process, &reading->exe);
@@ -187,6 +185,9 @@ static void process_read_from(struct process *process, int dir_fd, const struct 
 	pthread_mutex_lock(&table->lock);
 	if (r == -ESRCH && dir_fd < 0)
 		process_mark_exited(process);
+	/* A process has a name even if its mappings may not be read. */
+	if (dir_fd >= 0 && !process->comm[0])
+		memcpy(process->comm, stat->comm, sizeof(process->comm));
 	if (r < 0 || !process_is_newest(process)) {
 		note_too_late(process);
 	} else if (number > process->read_applied && is_of_image(process, &reading)) {

@@ -220,7 +220,8 @@ struct aggregate_totals {
 	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
 	/*
-	 * for the waits that `unseen` counts: time since their wakeup, in ns; a part of runnable_ns
+	 * time since their wakeup, in ns, of waits whose thread could not be inspected and that no
+	 * row has the end of: a part of runnable_ns, and of no row
 	 */
 	uint64_t unseen_ns;
 	uint64_t threads;

@@ -381,10 +381,10 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 			       const struct aggregate_image_info *info);
 
 /*
- * Adds to totals.unseen_ns the time of a wait that may have ended unseen: the wait had not ended at
- * the end of the range, and its thread could not be inspected at that moment. Adds only the time
- * since the thread was woken, and only the part that lies in the window. Like the other totals,
- * unseen_ns does not depend on the states and lengths that the filter asks for.
+ * Adds to totals.unseen_ns the time of a wait that may have ended unseen: its thread could not be
+ * inspected at the end of the window, and no window says when it ended. Adds only the time since
+ * the thread was woken, and only the part that lies in the window; no row has this time. Like the
+ * other totals, unseen_ns does not depend on the states and lengths that the filter asks for.
  */
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open);

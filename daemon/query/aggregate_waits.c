@@ -157,6 +157,17 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
 		group->buckets[wait_bucket(part.max_ns)]++;
 }
 
+/*
+ * True if the wait may have been over at the end of this window: its thread could not be inspected,
+ * and nothing later shows that it still waited.
+ */
+static bool is_doubtful(const struct window_open *open, const struct aggregate_wait *wait)
+{
+	if (!(open->state & STATE_UNSEEN))
+		return false;
+	return !wait || (!wait->has_span && (!wait->is_open_at_end || wait->is_unseen));
+}
+
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open)
 {
@@ -165,7 +176,7 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 	if (open->wake_ns >= window->end_ns)
 		return;
 	wait = aggregate_wait_find(aggregate, window->images[open->image].uid, open->start_ns);
-	if (wait && wait->is_open_at_end && wait->is_unseen)
+	if (is_doubtful(open, wait))
 		aggregate->totals.unseen_ns += window_overlap_ns(open->wake_ns, INT64_MAX,
 								 window->start_ns, window->end_ns);
 }
@@ -264,6 +275,8 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
 		item_set_whole(&item, open, span ? span->wake_ns : open->wake_ns, end_ns);
 	else
 		return;
+	if (is_doubtful(open, wait))
+		item.runnable_ns = item.throttled_ns = 0; /* it may have run since its wakeup */
 	if (!item_set_open_stacks(aggregate, &item, open, wait, unread))
 		return;
 	group = aggregate_add(aggregate, &item);
@@ -293,8 +306,8 @@ void aggregate_add_folded_open(struct aggregate *aggregate, const struct window_
 		return;
 	if (aggregate->options.open_only) {
 		item.blocked_ns = open->whole_ns - open->whole_runnable_ns;
-		item.runnable_ns = open->whole_runnable_ns;
-		item.throttled_ns = open->throttled_ns;
+		item.runnable_ns = is_unseen ? 0 : open->whole_runnable_ns;
+		item.throttled_ns = is_unseen ? 0 : open->throttled_ns;
 	}
 	if (!aggregate_item_set_stacks(aggregate, &item, open->kernel, open->user))
 		return;

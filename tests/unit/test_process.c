@@ -17,6 +17,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -210,6 +211,32 @@ static void tells_who_it_was(void **state)
 	process_info(process, &info);
 	assert_true(info.has_exited);
 	end(&child);
+	process_unref(process);
+}
+
+/* A zombie has no mappings, as a process whose mappings may not be read; both have a name. */
+static void one_without_mappings_has_a_name(void **state)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+	struct process *process;
+	struct process_info info;
+	struct process_id id;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_NAME, "nameless");
+		_exit(0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	id = id_of(pid, 0);
+	process = process_table_see(table, &id, false, NULL);
+	do {
+		usleep(1000);
+		process_info(process, &info);
+	} while (!info.comm[0] && clock_ns(CLOCK_MONOTONIC) < until);
+	assert_string_equal(info.comm, "nameless");
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	process_unref(process);
 }
 
@@ -1743,6 +1770,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(tells_who_it_was, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_without_mappings_has_a_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_exit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_is_named_as_each_has_it_mapped, set_up,
