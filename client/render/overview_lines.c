@@ -111,7 +111,6 @@ static void section_of_part(struct section *section, const struct part *part,
 			    const struct wire_snapshot_reply *reply, int64_t top)
 {
 	const struct wire_part *sums = part_find(reply, part->name);
-	bool is_runnable = part == PART_RUNNABLE;
 	size_t n = reply ? reply->rows.n : 0;
 	int64_t busy = 0;
 
@@ -123,8 +122,7 @@ static void section_of_part(struct section *section, const struct part *part,
 		const struct wire_row *row = &reply->rows.v[i];
 		int64_t ns = part->time(row);
 
-		/* Whether it is ready is in doubt: it is in no sum, and the totals say so. */
-		if (ns <= 0 || (is_runnable && row->count == 0 && row_is_in_doubt(row)))
+		if (ns <= 0)
 			continue;
 		section->whole += ns;
 		section->n_all++;
@@ -133,7 +131,7 @@ static void section_of_part(struct section *section, const struct part *part,
 			section->lines[section->n++] = (struct line){ .row = row, .ns = ns };
 	}
 	if (sums) {
-		section->whole = sums->total_ns - (is_runnable ? totals_doubt(&reply->totals) : 0);
+		section->whole = sums->total_ns;
 		section->n_all = (size_t)sums->rows;
 		section->sampled_ns = sums->sampled_ns;
 	}

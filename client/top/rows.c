@@ -52,9 +52,6 @@ static int64_t value_of(const struct wire_row *row, const struct part *part, boo
 		return row->max_ns;
 	if (row->io)
 		return measure_io_time(row);
-	/* Whether it is ready is in doubt: it is in no sum. */
-	if (part == PART_RUNNABLE && row->count == 0 && row_is_in_doubt(row))
-		return 0;
 	return part ? part->time(row) : row->total_ns;
 }
 
@@ -63,8 +60,7 @@ static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct pa
 {
 	for (size_t i = 0; part && i < reply->parts.n; i++)
 		if (strcmp(reply->parts.v[i].name, part->name) == 0)
-			return reply->parts.v[i].total_ns -
-			       (part == PART_RUNNABLE ? totals_doubt(&reply->totals) : 0);
+			return reply->parts.v[i].total_ns;
 	return reply->shown.total_ns + reply->rest.total_ns;
 }
 
