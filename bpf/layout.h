@@ -201,7 +201,7 @@ struct wait_sums {
 	__u64 throttled_ns; /* part of runnable_ns in which its cgroup had no CPU quota */
 	__u64 max_ns;
 	__u64 max_end_ns;
-	struct ran_before ran_before; /* offcpu: the longest one */
+	struct culprits culprits; /* offcpu: the longest one */
 	__u32 buckets[WAIT_BUCKETS];
 };
 
@@ -390,7 +390,7 @@ struct record_wait {
 	__u64 end_ns;
 	/* Part of the time since wake_ns in which the thread's cgroup had no CPU quota. */
 	__u64 throttled_ns;
-	struct ran_before ran_before;
+	struct culprits culprits;
 };
 
 /* The user stack of a wait that has not ended. */

@@ -66,7 +66,7 @@ static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *ke
 	r->wake_ns = w->wake_ns;
 	r->end_ns = w->end_ns;
 	r->throttled_ns = w->throttled_ns;
-	r->ran_before = w->ran_before;
+	r->culprits = w->culprits;
 	cpu->counts.spans++;
 	bpf_ringbuf_submit(r, ring_flags());
 }
@@ -148,7 +148,7 @@ __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 
 	cpu->counts.waits++;
 	wait_sums_add(row, w->start_ns, w->wake_ns, w->end_ns);
 	row->throttled_ns += w->throttled_ns;
-	ran_before_add(&row->ran_before, &w->ran_before);
+	culprits_add(&row->culprits, &w->culprits);
 	return 0;
 }
 
@@ -447,9 +447,9 @@ __noinline int ran_before_set(struct cpu *cpu)
 	before = (const struct task_struct *)cpu->before;
 	task = (const struct task_struct *)cpu->running;
 	w = &cpu->pending;
-	w->ran_before.tid = BPF_CORE_READ(before, pid);
+	w->culprits.ran_before.tid = BPF_CORE_READ(before, pid);
 	queued = BPF_CORE_READ(task, sched_info.last_queued);
-	if (!w->ran_before.tid || !queued || w->throttled_ns)
+	if (!w->culprits.ran_before.tid || !queued || w->throttled_ns)
 		return 0;
 	ready = w->end_ns - w->wake_ns;
 	if (w->end_ns - cpu->before_ns < ready / 2)
@@ -457,9 +457,9 @@ __noinline int ran_before_set(struct cpu *cpu)
 	here = w->end_ns - cpu->before_ns + BPF_CORE_READ(before, sched_info.last_arrival) - queued;
 	if ((__s64)here < (__s64)(ready - ready / 8))
 		return 0;
-	w->ran_before.ns = ready;
-	w->ran_before.tgid = BPF_CORE_READ(before, tgid);
-	bpf_probe_read_kernel(w->ran_before.comm, COMM_LEN, before->comm);
+	w->culprits.ran_before.ns = ready;
+	w->culprits.ran_before.tgid = BPF_CORE_READ(before, tgid);
+	bpf_probe_read_kernel(w->culprits.ran_before.comm, COMM_LEN, before->comm);
 	return 0;
 }
 
@@ -475,8 +475,8 @@ static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *tas
 
 	if (!wait_end(cpu, t, now))
 		return false;
-	w->ran_before.ns = 0;
-	if (w->end_ns - w->wake_ns >= RAN_BEFORE_MIN_NS)
+	w->culprits.ran_before.ns = 0;
+	if (w->end_ns - w->wake_ns >= CULPRIT_MIN_NS)
 		ran_before_set(cpu);
 	if (!wait_is_wanted(task, w)) {
 		cpu->counts.filtered += !w->sample_below_ns;

@@ -47,7 +47,7 @@ struct pending_wait {
 	__u32 pad;
 	__u32 state;
 	__u32 exec_gen;
-	struct ran_before ran_before;
+	struct culprits culprits;
 };
 
 struct cpu {

@@ -109,24 +109,36 @@ struct thread_sums {
  */
 enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
 
-/*
- * A wait for a CPU, at least RAN_BEFORE_MIN_NS long and all of it on the run queue of one CPU, and
- * the thread that ran on that CPU for its second half or longer, until the wait ended.
- */
-struct ran_before {
-	__u64 ns; /* how long the thread was ready; 0: there is no such wait */
+/* A thread that kept another one waiting, and for how long. */
+struct culprit {
+	__u64 ns; /* 0: there is no such thread */
 	__u32 tgid;
 	__u32 tid;
 	char comm[COMM_LEN];
 };
 
-#define RAN_BEFORE_MIN_NS 1000000ULL
+/* Who kept the threads of a row waiting: of each kind, the one of the longest wait. */
+struct culprits {
+	/*
+	 * The thread that ran on a CPU for the second half, or longer, of the time in which a
+	 * thread was ready there, until that one got the CPU. `ns` is that whole time, all of it on
+	 * the run queue of this CPU, and at least CULPRIT_MIN_NS.
+	 */
+	struct culprit ran_before;
+};
 
-/* Keeps the longer one of two such waits in *sum. */
-static inline void ran_before_add(struct ran_before *sum, const struct ran_before *more)
+#define CULPRIT_MIN_NS 1000000ULL
+
+static inline void culprit_add(struct culprit *sum, const struct culprit *more)
 {
 	if (more->ns > sum->ns)
 		*sum = *more;
+}
+
+/* Keeps those of the longer waits in *sum. */
+static inline void culprits_add(struct culprits *sum, const struct culprits *more)
+{
+	culprit_add(&sum->ran_before, &more->ran_before);
 }
 
 /* The context that a wakeup comes from. */

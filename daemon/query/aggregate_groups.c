@@ -396,7 +396,7 @@ static void group_merge(struct aggregate *aggregate, struct aggregate_group *sum
 	sum->unseen += group->unseen;
 	group_add_max(sum, group->max_ns, group->max_end_real_ns, group->max_pid, group->max_tid,
 		      group->max_comm);
-	ran_before_add(&sum->ran_before, &group->ran_before);
+	culprits_add(&sum->culprits, &group->culprits);
 	for (i = 0; i < WAIT_BUCKETS; i++)
 		sum->buckets[i] += group->buckets[i];
 }
@@ -696,7 +696,7 @@ static struct aggregate_group *item_add(struct aggregate *aggregate,
 		folded_add(aggregate, group, item);
 	group_add_max(group, item->max_ns, item->max_end_real_ns,
 		      (int32_t)item->info->process.id.pid, item->image->tid, item->image->comm);
-	ran_before_add(&group->ran_before, &item->ran_before);
+	culprits_add(&group->culprits, &item->culprits);
 	if (!group->line)
 		return group;
 	aggregate_line_add(aggregate, group->line, item);

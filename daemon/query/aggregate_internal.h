@@ -121,7 +121,7 @@ struct aggregate_item {
 	struct window_estimate deducted; /* see aggregate_group.deducted */
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
-	struct ran_before ran_before;
+	struct culprits culprits;
 	/*
 	 * number of processes whose waits or samples are added up in the item, if there are several
 	 * (see window_row.processes); else 0

@@ -78,7 +78,7 @@ static void item_set_row(struct aggregate_item *item, const struct window *windo
 	item->max_end_real_ns =
 		sums->has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
 	if (sums->has_max)
-		item->ran_before = row->ran_before;
+		item->culprits = row->culprits;
 }
 
 /* Adds the waits of a row of which the filter selects some lengths only. */
@@ -143,7 +143,7 @@ void aggregate_add_span(struct aggregate *aggregate, const struct window *window
 		.state = span->state,
 		.max_ns = part.max_ns,
 		.max_end_real_ns = span->end_ns + window->real_offset_ns,
-		.ran_before = span->ran_before,
+		.culprits = span->culprits,
 	};
 	struct aggregate_group *group;
 

@@ -11,22 +11,23 @@
 #include "daemon/window/reason_find.h"
 #include "daemon/window/task_state.h"
 
-/* Says who ran before the longest wait for a CPU ended, if it is known. Returns 0 or -ENOMEM. */
-static int ran_before_wire(struct arena *arena, const struct ran_before *ran, struct wire_row *row)
+/* Sets *out to a culprit, or leaves it NULL if there is none. Returns 0 or -ENOMEM. */
+static int culprit_wire(struct arena *arena, const struct culprit *culprit,
+			const struct wire_culprit **out)
 {
-	struct wire_ran_before *out;
+	struct wire_culprit *wire;
 
-	if (!ran->ns)
+	if (!culprit->ns)
 		return 0;
-	out = arena_alloc(arena, sizeof(*out));
-	if (!out)
+	wire = arena_alloc(arena, sizeof(*wire));
+	if (!wire)
 		return -ENOMEM;
-	out->ns = (int64_t)ran->ns;
-	out->pid = ran->tgid;
-	out->tid = ran->tid;
-	out->comm = arena_strndup(arena, ran->comm, COMM_LEN);
-	row->ran_before = out;
-	return out->comm ? 0 : -ENOMEM;
+	wire->ns = (int64_t)culprit->ns;
+	wire->pid = culprit->tgid;
+	wire->tid = culprit->tid;
+	wire->comm = arena_strndup(arena, culprit->comm, COMM_LEN);
+	*out = wire;
+	return wire->comm ? 0 : -ENOMEM;
 }
 
 /* Fills the fields that only rows of waits have. Returns 0 or -ENOMEM. */
@@ -62,7 +63,7 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 		row->max_tid = group->max_tid;
 		row->max_comm = arena_strndup(stacks->arena, group->max_comm, COMM_LEN);
 	}
-	if (ran_before_wire(stacks->arena, &group->ran_before, row))
+	if (culprit_wire(stacks->arena, &group->culprits.ran_before, &row->ran_before))
 		return -ENOMEM;
 	return answer_buckets(stacks->arena, group->buckets, WAIT_BUCKETS, &row->buckets);
 }

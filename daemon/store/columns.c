@@ -61,9 +61,9 @@ static const struct store_column image_columns[] = {
 	COLUMN(struct window_image, U64, estimate.runnable_ns),
 };
 
-#define RAN_BEFORE_COLUMNS(type)                                              \
-	COLUMN(type, U64, ran_before.ns), COLUMN(type, U32, ran_before.tgid), \
-		COLUMN(type, U32, ran_before.tid), COLUMN(type, COMM, ran_before.comm)
+#define CULPRIT_COLUMNS(type, culprit)                                  \
+	COLUMN(type, U64, culprit.ns), COLUMN(type, U32, culprit.tgid), \
+		COLUMN(type, U32, culprit.tid), COLUMN(type, COMM, culprit.comm)
 
 #define MEASURE_COLUMN(member) COLUMN(struct window_row, U64, member),
 
@@ -77,15 +77,19 @@ static const struct store_column row_columns[] = {
 	COLUMN(struct window_row, U32, bucket_mask),
 	COLUMN(struct window_row, U32, processes),
 	COLUMN(struct window_row, U32, started),
-	WAIT_MEASURES(MEASURE_COLUMN) RAN_BEFORE_COLUMNS(struct window_row),
+	WAIT_MEASURES(MEASURE_COLUMN) CULPRIT_COLUMNS(struct window_row, culprits.ran_before),
 };
 
 static const struct store_column span_columns[] = {
-	COLUMN(struct window_span, IMAGE, image),   COLUMN(struct window_span, STACK, kernel),
-	COLUMN(struct window_span, STACK, user),    COLUMN(struct window_span, U32, state),
-	COLUMN(struct window_span, TIME, start_ns), COLUMN(struct window_span, TIME, wake_ns),
-	COLUMN(struct window_span, TIME, end_ns),   COLUMN(struct window_span, U64, throttled_ns),
-	RAN_BEFORE_COLUMNS(struct window_span),
+	COLUMN(struct window_span, IMAGE, image),
+	COLUMN(struct window_span, STACK, kernel),
+	COLUMN(struct window_span, STACK, user),
+	COLUMN(struct window_span, U32, state),
+	COLUMN(struct window_span, TIME, start_ns),
+	COLUMN(struct window_span, TIME, wake_ns),
+	COLUMN(struct window_span, TIME, end_ns),
+	COLUMN(struct window_span, U64, throttled_ns),
+	CULPRIT_COLUMNS(struct window_span, culprits.ran_before),
 };
 
 static const struct store_column open_columns[] = {

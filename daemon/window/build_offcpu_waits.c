@@ -40,7 +40,7 @@ int wait_row_to_window(struct window_builder *base, const void *row_key, const v
 	row->throttled_ns = sums->throttled_ns;
 	row->max_ns = sums->max_ns;
 	row->max_end_ns = (int64_t)sums->max_end_ns;
-	row->ran_before = sums->ran_before;
+	row->culprits = sums->culprits;
 	if (window_row_set_buckets(base->window, row, sums->buckets))
 		base->dropped++;
 	return 0;
@@ -66,7 +66,7 @@ static void wait_to_span(struct offcpu_builder *builder, const struct record_wai
 	span->wake_ns = (int64_t)wait->wake_ns;
 	span->end_ns = (int64_t)wait->end_ns;
 	span->throttled_ns = wait->throttled_ns;
-	span->ran_before = wait->ran_before;
+	span->culprits = wait->culprits;
 }
 
 static void open_add(struct offcpu_builder *builder, const struct wait_key *key, int64_t start_ns,

@@ -193,7 +193,7 @@ void row_set_span(struct window_row *row, const struct window_span *span)
 	row->count = 1;
 	row->max_ns = (uint64_t)(span->end_ns - span->start_ns);
 	row->max_end_ns = span->end_ns;
-	row->ran_before = span->ran_before;
+	row->culprits = span->culprits;
 }
 
 struct window_row row_of_span(const struct window *window, const struct window_span *span)

@@ -97,10 +97,10 @@ struct window_row {
 	struct stack *user;
 	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t max_ns;
-	int64_t max_end_ns;	      /* time at which the longest of the waits ended */
-	struct ran_before ran_before; /* offcpu: the longest one */
-	uint32_t image;		      /* index of the thread in window.images */
-	uint32_t state;		      /* task state bits of the waiting thread, see task_state.h */
+	int64_t max_end_ns;	  /* time at which the longest of the waits ended */
+	struct culprits culprits; /* offcpu: the longest one */
+	uint32_t image;		  /* index of the thread in window.images */
+	uint32_t state;		  /* task state bits of the waiting thread, see task_state.h */
 	uint32_t bucket_mask;
 	uint32_t bucket_first;
 	uint32_t processes; /* number of processes that a folded row stands for; 0: not folded */
@@ -134,7 +134,7 @@ struct window_span {
 	int64_t wake_ns; /* time at which the thread was made runnable */
 	int64_t end_ns;
 	uint64_t throttled_ns; /* time without CPU quota from wake_ns to end_ns */
-	struct ran_before ran_before;
+	struct culprits culprits;
 	uint32_t image;
 	uint32_t state;
 };
@@ -545,7 +545,7 @@ static inline void thread_sums_add(struct thread_sums *sum, const struct thread_
 static inline void window_row_add(struct window_row *sum, const struct window_row *row)
 {
 	WAIT_MEASURES_ADD(sum, row);
-	ran_before_add(&sum->ran_before, &row->ran_before);
+	culprits_add(&sum->culprits, &row->culprits);
 	window_processes_add(&sum->processes, &sum->started, row->processes, row->started);
 	if (row->max_ns < sum->max_ns ||
 	    (row->max_ns == sum->max_ns && row->max_end_ns <= sum->max_end_ns))

@@ -597,7 +597,7 @@ static void test_times_by_reason(void **state)
 		add_image(0, i + 1, false)->sums =
 			(struct thread_sums){ .short_count = 1, .short_blocked_ns = US };
 		add_row(0, (uint32_t)i, 1, 100 * US, &kernel);
-		windows[0]->rows[windows[0]->n_rows - 1].ran_before.ns = MANY - i;
+		windows[0]->rows[windows[0]->n_rows - 1].culprits.ran_before.ns = MANY - i;
 		add_row(0, (uint32_t)i, 2, 150 * US, &other);
 		add_row(0, (uint32_t)i, 1, 50 * US, &kernel);
 	}
@@ -625,7 +625,7 @@ static void test_times_by_reason(void **state)
 		flock += time_for(groups[i], REASON_FLOCK);
 		pipe += time_for(groups[i], REASON_PIPE_READ);
 		merged += groups[i]->is_others;
-		has_wait[groups[i]->ran_before.ns] = true;
+		has_wait[groups[i]->culprits.ran_before.ns] = true;
 		for (k = 0; k < GROUP_FUNCTIONS; k++)
 			functions += groups[i]->functions.ns[k];
 	}
@@ -638,7 +638,7 @@ static void test_times_by_reason(void **state)
 	for (i = MANY; has_wait[i]; i--)
 		;
 	for (k = 0; k < n; k++)
-		assert_true(!groups[k]->is_others || groups[k]->ran_before.ns > i);
+		assert_true(!groups[k]->is_others || groups[k]->culprits.ran_before.ns > i);
 }
 
 /*

@@ -48,7 +48,7 @@ static void row_add(size_t n, uint32_t image, uint64_t ns)
 	row->blocked_ns = 2 * ns;
 	row->max_ns = ns;
 	row->max_end_ns = windows[n]->end_ns - 7;
-	row->ran_before = (struct ran_before){ .ns = ns, .tid = image + 1 };
+	row->culprits.ran_before = (struct culprit){ .ns = ns, .tid = image + 1 };
 	row->state = 1;
 	row->kernel = stack_ref(&kernel);
 	row->user = stack_ref(&user);
@@ -71,7 +71,8 @@ static void span_add(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns
 	*span = (struct window_span){ .image = image, .start_ns = start_ns, .state = 1 };
 	span->wake_ns = wake_ns;
 	span->end_ns = end_ns;
-	span->ran_before = (struct ran_before){ .ns = (uint64_t)(end_ns - wake_ns), .tid = image };
+	span->culprits.ran_before =
+		(struct culprit){ .ns = (uint64_t)(end_ns - wake_ns), .tid = image };
 	span->kernel = stack_ref(&kernel);
 	span->user = stack_ref(&user);
 }
@@ -266,8 +267,8 @@ static void assert_same_answer(void)
 	assert_int_equal(before_group->open, after_group->open);
 	assert_int_equal(before_group->open_ns, after_group->open_ns);
 	assert_int_equal(before_group->max_ns, after_group->max_ns);
-	assert_memory_equal(&before_group->ran_before, &after_group->ran_before,
-			    sizeof(before_group->ran_before));
+	assert_memory_equal(&before_group->culprits, &after_group->culprits,
+			    sizeof(before_group->culprits));
 	assert_int_equal(before_group->max_end_real_ns, after_group->max_end_real_ns);
 	assert_memory_equal(before_group->buckets, after_group->buckets,
 			    sizeof(before_group->buckets));
@@ -439,8 +440,8 @@ static void assert_same_time(struct window **out)
 	assert_int_equal(before_group->runnable_ns, after_group->runnable_ns);
 	assert_int_equal(before_group->open, after_group->open);
 	assert_int_equal(before_group->max_ns, after_group->max_ns);
-	assert_memory_equal(&before_group->ran_before, &after_group->ran_before,
-			    sizeof(before_group->ran_before));
+	assert_memory_equal(&before_group->culprits, &after_group->culprits,
+			    sizeof(before_group->culprits));
 	assert_int_equal(before_group->folded, after_group->folded);
 	assert_int_equal(before_group->started, after_group->started);
 	assert_memory_equal(before_group->buckets, after_group->buckets,

@@ -174,7 +174,7 @@ static void row_make(struct window *window, uint64_t most_ns)
 	row->count = 1 + random_below(9);
 	row->max_ns = row->blocked_ns;
 	row->max_end_ns = window->start_ns + (int64_t)random_below(5 * NS_PER_S);
-	row->ran_before = (struct ran_before){ .ns = row->runnable_ns, .tid = 7 };
+	row->culprits.ran_before = (struct culprit){ .ns = row->runnable_ns, .tid = 7 };
 	do {
 		stack_unref(TAKE(row->kernel));
 		stack_unref(TAKE(row->user));
@@ -207,7 +207,8 @@ static void waits_make(struct window *window, size_t n)
 			.end_ns = start_ns + length_ns,
 			.throttled_ns = random_below(US),
 		};
-		span->ran_before = (struct ran_before){ .ns = US + span->throttled_ns, .tid = 8 };
+		span->culprits.ran_before =
+			(struct culprit){ .ns = US + span->throttled_ns, .tid = 8 };
 		open = window_add_open(window);
 		*open = (struct window_open){
 			.image = (uint32_t)random_below(PIDS),
@@ -302,7 +303,7 @@ static size_t own_count(const struct window *window)
 struct tally {
 	uint64_t key;
 	uint64_t sums[12];
-	struct ran_before ran_before; /* the longest one */
+	struct culprits culprits; /* the longest one */
 };
 
 struct tallies {
@@ -381,7 +382,7 @@ static void waits_tally(const struct window *window, int by, struct tallies *out
 			    (uint64_t[]){ row->count, row->blocked_ns, row->runnable_ns,
 					  row->throttled_ns, in_buckets },
 			    5);
-		ran_before_add(&sum->ran_before, &row->ran_before);
+		culprits_add(&sum->culprits, &row->culprits);
 	}
 	for (i = 0; i < window->n_spans; i++) {
 		const struct window_span *span = &window->spans[i];
@@ -394,7 +395,7 @@ static void waits_tally(const struct window *window, int by, struct tallies *out
 				      throttled(window, span->wake_ns, span->throttled_ns),
 				      1 + wait_bucket((uint64_t)(span->end_ns - span->start_ns)) },
 			5);
-		ran_before_add(&sum->ran_before, &span->ran_before);
+		culprits_add(&sum->culprits, &span->culprits);
 	}
 	for (i = 0; i < window->n_opens; i++) {
 		const struct window_open *open = &window->opens[i];

@@ -87,7 +87,7 @@ static void row_add(struct window *window, uint32_t image, uint64_t max_ns)
 	row->blocked_ns = UINT64_MAX;
 	row->max_ns = max_ns;
 	row->max_end_ns = INT64_MAX - image;
-	row->ran_before = (struct ran_before){ UINT64_MAX, image, UINT32_MAX, "hog" };
+	row->culprits.ran_before = (struct culprit){ UINT64_MAX, image, UINT32_MAX, "hog" };
 	row->state = UINT32_MAX;
 }
 
@@ -148,7 +148,7 @@ static struct window *window_make(void)
 				      .end_ns = 1,
 				      .throttled_ns = 2,
 				      .image = 2,
-				      .ran_before = { 2, 3, 4, "fifteen letters" } };
+				      .culprits.ran_before = { 2, 3, 4, "fifteen letters" } };
 	span->user = stack_ref(&stacks[2]);
 	sample = window_add_sample(window);
 	*sample = (struct window_sample){ .count = 3, .on_ns = 1 << 30, .image = 1 };
