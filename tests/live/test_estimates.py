@@ -90,9 +90,8 @@ def check_offcpu(answers):
     check_rows(answers, "one state", "--state", "S")
     text = answers.text("--state", "S", "-n", "1").out
     check("rows       % of ~" in text, "one state: its sum is not")
-    for by in ("thread", "process", "comm", "cgroup", "unit", "container"):
-        check_rows(answers, f"by {by}", "--idle", "--by", by, some=False)
-    for by in ("module", "function"):
+    # The sum of a thread's rows is exact, but what is idle of it, and why, is an estimate.
+    for by in ("thread", "process", "comm", "cgroup", "unit", "container", "module", "function"):
         check_rows(answers, f"by {by}", "--idle", "--by", by)
     check_rows(answers, "from 100 us", "-m", "100")
     rows = check_rows(answers, "from 10 ms", "-m", "10000", some=None)

@@ -31,13 +31,14 @@ def sums(rows):
 
 def told(reply, with_stacks):
     """Returns what an answer says, apart from addresses, which only memory has. Waits of any process
-    may end between two answers, and then have another stack."""
+    may end between two answers, and then have another stack. The rows of short waits for a CPU lose
+    their stacks where a window is folded."""
     rows = sums(reply["rows"])
     if with_stacks:
         rows = sorted(
             (row["process"]["pid"], row["comm"], row["count"], row["total_ns"],
              row.get("folded") or 0, names(row, "kernel"), names(row, "user"))
-            for row in reply["rows"]
+            for row in reply["rows"] if row["state"][0] != "R"
         )
     return {"totals": reply["totals"], "folded": reply.get("folded"), "lost": reply["lost"],
             "coverage": reply["coverage"], "rows": rows}

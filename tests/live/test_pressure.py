@@ -100,7 +100,7 @@ for probe in ("oncpu", "iolat"):
     h.check(not other["units"], f"{probe} has no units")
 
 text = daemon.ctl("snapshot", "--window", "2s")
-h.check(re.search(rf"^pressure   cpu \d.*most:\s.*{UNIT}\s+cpu\s+\d", text.out, re.M | re.S),
+h.check(re.search(rf"^CPUs .*; pressure cpu \d.*most:\s.*{UNIT}\s+cpu\s+\d", text.out, re.M | re.S),
         f"the overview says who presses: {text.out[:1200]}")
 both = daemon.ctl_json("snapshot", "--window", "2s")
 h.check(unit_of(both["waits"]) is not None, "json has it")

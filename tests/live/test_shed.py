@@ -122,6 +122,12 @@ need_live()
 # which nothing sheds, cost several times the budget.
 daemon = daemon_with_file("0.01%", "window.length=300ms", "window.min_length=100ms",
                           "probe.offwake.enabled=yes")
+iolat = next(probe for probe in daemon.call("io.stackd.Probes")["probes"] if probe["name"] == "iolat")
+has_calls = not any("I/O above block" in blind for blind in iolat["blind"])
+if not has_calls:
+    # What the kernel does not let it record is not shed.
+    ORDER.remove("calls")
+    del WORDS[1]
 yielders = Program("prog_yielders", 900, max(os.sched_getaffinity(0))).ready().go()
 wait_until(lambda: "samples" in shed_names(daemon), "the first step")
 wait_until(lambda: shed_names(daemon) == ORDER, "all steps")
@@ -141,11 +147,11 @@ flat = re.sub(r"\s+", " ", daemon.ctl("status", "-v").out)
 check("not recorded since" in flat and all(words in flat for words in WORDS),
       f"status says it: {flat[:1500]}")
 flat = re.sub(r"\s+", " ", daemon.ctl("snapshot", "offcpu", "--window", "5s", "-v").out)
-for words in WORDS[2:]:
+for words in WORDS[-2:]:
     check(re.search(f"not recorded for [0-9.]+ .?s: {words}", flat),
           f"the answer says it: {flat[:1500]}")
 gone = daemon.ctl("snapshot", "iolat", "--window", "2s", "-p", yielders.pid)
-check(gone.code == 4 and "not recorded: I/O other than requests to disks for" in gone.err
+check(not has_calls or gone.code == 4 and "not recorded: I/O other than requests to disks for" in gone.err
       and f"stackctl record iolat -p {yielders.pid}" in gone.err,
       f"nobody is said to have done no I/O: {gone}")
 recorded = daemon.ctl_json("record", "oncpu", "--for", "1s")["cost"].get("shed") or []
