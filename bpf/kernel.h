@@ -53,7 +53,16 @@ struct list_head {
 	struct list_head *next;
 };
 
+typedef struct {
+	unsigned long sig[1];
+} sigset_t___kernel;
+
+struct sigpending {
+	sigset_t___kernel signal;
+};
+
 struct signal_struct {
+	struct sigpending shared_pending;
 	atomic_t live;		      /* number of its threads that have not exited */
 	int nr_threads;		      /* number of its threads that have not been released */
 	struct list_head thread_head; /* the threads that have not been released */
@@ -259,6 +268,8 @@ struct task_struct {
 	unsigned long nivcsw;
 	__u64 start_boottime;
 	char comm[16];
+	struct sigpending pending;
+	sigset_t___kernel blocked;
 	struct css_set *cgroups;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
@@ -302,9 +313,10 @@ struct bpf_iter__task {
 #define VM_EXEC 0x00000004
 
 /* from include/linux/sched.h */
-#define TASK_DEAD  0x80
-#define PF_EXITING 0x00000004
-#define PF_KTHREAD 0x00200000
+#define TASK_UNINTERRUPTIBLE 0x02
+#define TASK_DEAD	     0x80
+#define PF_EXITING	     0x00000004
+#define PF_KTHREAD	     0x00200000
 
 /*
  * From kernel/locking/rwsem.c: the bits of the count that are set while a writer holds the lock or

@@ -201,7 +201,7 @@ struct wait_sums {
 	__u64 throttled_ns; /* part of runnable_ns in which its cgroup had no CPU quota */
 	__u64 max_ns;
 	__u64 max_end_ns;
-	struct culprits culprits; /* offcpu: the longest one */
+	struct culprits culprits; /* offcpu */
 	__u32 buckets[WAIT_BUCKETS];
 };
 
@@ -526,7 +526,7 @@ struct record_mapping {
 };
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
-_Static_assert(sizeof(struct wait_sums) == 80 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
+_Static_assert(sizeof(struct wait_sums) == 112 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
 _Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
 _Static_assert(sizeof(struct wake_key) == 80, "wake_key has no padding");
 _Static_assert(sizeof(struct wake_sums) == sizeof(struct wait_sums) + 16 + 32 * WAKE_LINKS,

@@ -10,7 +10,7 @@
  * | hook                       | program          | in                    | maps it writes    |
  * |----------------------------|------------------|-----------------------|-------------------|
  * | tp_btf/sched_switch        | on_switch        | here                  | T, R, windows     |
- * | tp_btf/sched_waking        | on_waking        | here                  | threads           |
+ * | tp_btf/sched_waking        | on_waking        | here                  | threads, wakers   |
  * | tp_btf/sched_wakeup        | on_wakeup        | here                  | threads           |
  * | tp_btf/sched_wakeup_new    | on_wakeup_new    | here                  | T                 |
  * | tp_btf/sched_exit_tp       | on_sched_exit    | switch_in_progs.bpf.h | T, R, windows, U  |
@@ -44,6 +44,7 @@
 #include "unwind.bpf.h"
 #include "wait.bpf.h"
 #include "wait_stacks.bpf.h"
+#include "waker.bpf.h"
 
 /*
  * Sends a wait that began in an earlier window through the ring. The daemon divides the wait among
@@ -133,6 +134,8 @@ __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 
 		return 0;
 	}
 	row = wait_row(window, &key);
+	if (row)
+		culprits_add(&row->culprits, &w->culprits);
 	if (below) {
 		if (row)
 			wait_add_short(cpu, row, w);
@@ -148,7 +151,6 @@ __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 
 	cpu->counts.waits++;
 	wait_sums_add(row, w->start_ns, w->wake_ns, w->end_ns);
 	row->throttled_ns += w->throttled_ns;
-	culprits_add(&row->culprits, &w->culprits);
 	return 0;
 }
 
@@ -475,9 +477,11 @@ static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *tas
 
 	if (!wait_end(cpu, t, now))
 		return false;
-	w->culprits.ran_before.ns = 0;
+	w->culprits.ran_before.ns = w->culprits.held_up_by.ns = 0;
 	if (w->end_ns - w->wake_ns >= CULPRIT_MIN_NS)
 		ran_before_set(cpu);
+	if (w->wake_ns - w->start_ns >= CULPRIT_MIN_NS)
+		waker_set(w, t->slot);
 	if (!wait_is_wanted(task, w)) {
 		cpu->counts.filtered += !w->sample_below_ns;
 		return false;
@@ -592,18 +596,6 @@ static __always_inline void running_set(struct cpu *cpu, struct task_struct *tas
 	*(void *volatile *)&cpu->stack = task->stack;
 }
 
-/*
- * True if the program's context lies on the kernel stack of the task that was last switched to, so
- * that this task is the current one. To ask the kernel for the current task would be a call. False
- * says nothing: the kernel may have larger stacks, and a program that interrupts this function may
- * write cpu->task, too.
- */
-static __always_inline bool stack_is_of_running(struct cpu *cpu, void *ctx)
-{
-	*(void *volatile *)&cpu->task = ctx;
-	return (*(volatile __u64 *)&cpu->task & ~STACK_MASK) == cpu->stack;
-}
-
 /* prev_state is the fourth argument since 5.18 (fa2c3254d7cf). */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
@@ -652,8 +644,16 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	t = thread_find(cpu, (__u64)task);
 	if (!t || t->status == THREAD_RUNNABLE)
 		return 0;
-	if (t->status == THREAD_BLOCKED ? t->wake_ns < t->since_ns : task_is_blocked(task))
-		t->wake_ns = bpf_ktime_get_ns();
+	if (t->status != THREAD_BLOCKED) {
+		if (task_is_blocked(task))
+			t->wake_ns = bpf_ktime_get_ns();
+		return 0;
+	}
+	if (t->wake_ns >= t->since_ns)
+		return 0;
+	t->wake_ns = bpf_ktime_get_ns();
+	if (t->wake_ns - t->since_ns >= CULPRIT_MIN_NS)
+		waker_note(cpu, ctx, task, t);
 	return 0;
 }
 

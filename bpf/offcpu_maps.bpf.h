@@ -88,6 +88,33 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
+/* A long time in which a thread slept because of others, and who is most to blame for it. */
+struct sleep {
+	__u64 since_ns;
+	__u64 wake_ns;
+	__u64 acted_ns;	 /* when the one to blame last woke somebody */
+	__u64 blamed_ns; /* how long that one took */
+	__u32 tgid;
+	__u32 tid; /* 0: nobody in particular */
+	char comm[COMM_LEN];
+};
+
+/* What is known of the sleeps of a thread; by its slot. */
+struct waker {
+	__u64 uid; /* of the thread: its slot may be another's by now */
+	struct sleep last;
+	/* the last row of sleeps that were longer than the times between them, as if they were one
+	 */
+	struct sleep row;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct waker);
+} wakers SEC(".maps");
+
 /*
  * Indexes of unused elements of `threads`. The daemon pushes the lowest one last, so that it is
  * taken first.

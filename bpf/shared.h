@@ -117,7 +117,7 @@ struct culprit {
 	char comm[COMM_LEN];
 };
 
-/* Who kept the threads of a row waiting: of each kind, the one of the longest wait. */
+/* The culprits of a row of waits: of each kind, the one of the longest wait. */
 struct culprits {
 	/*
 	 * The thread that ran on a CPU for the second half, or longer, of the time in which a
@@ -125,6 +125,11 @@ struct culprits {
 	 * the run queue of this CPU, and at least CULPRIT_MIN_NS.
 	 */
 	struct culprit ran_before;
+	/*
+	 * The thread that is to blame for `ns` of a sleep of at least CULPRIT_MIN_NS: see
+	 * waker.bpf.h.
+	 */
+	struct culprit held_up_by;
 };
 
 #define CULPRIT_MIN_NS 1000000ULL
@@ -139,6 +144,7 @@ static inline void culprit_add(struct culprit *sum, const struct culprit *more)
 static inline void culprits_add(struct culprits *sum, const struct culprits *more)
 {
 	culprit_add(&sum->ran_before, &more->ran_before);
+	culprit_add(&sum->held_up_by, &more->held_up_by);
 }
 
 /* The context that a wakeup comes from. */

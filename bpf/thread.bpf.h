@@ -267,4 +267,16 @@ static __always_inline __u64 thread_cross_now(struct thread *t, __u64 now)
 	return now;
 }
 
+/*
+ * True if the program's context lies on the kernel stack of the task that was last switched to, so
+ * that this task is the current one. To ask the kernel for the current task would be a call. False
+ * says nothing: the kernel may have larger stacks, and a program that interrupts this function may
+ * write cpu->task, too.
+ */
+static __always_inline bool stack_is_of_running(struct cpu *cpu, void *ctx)
+{
+	*(void *volatile *)&cpu->task = ctx;
+	return (*(volatile __u64 *)&cpu->task & ~STACK_MASK) == cpu->stack;
+}
+
 #endif

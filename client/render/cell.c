@@ -140,7 +140,7 @@ static const char *id_end(const char *text)
 /* Returns the text without its first word if that says how something is held; NULL if not. */
 static char *without_word(char *text)
 {
-	static const char *const words[] = { "longest ", "held ", "by ", "behind " };
+	static const char *const words[] = { "longest ", "held up by ", "held ", "by ", "behind " };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (strncmp(text, words[i], strlen(words[i])) == 0)

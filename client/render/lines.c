@@ -15,6 +15,7 @@
 #include "client/render/table.h"
 #include "common/base.h"
 #include "common/own_function.h"
+#include "common/wait_class.h"
 
 /* The least widths of the columns of text, with which a line fits into 80 columns. */
 enum { WHO_LEAST = 16, WHY_LEAST = 20, HOLDER_LEAST = 18, FUNCTION_LEAST = 12 };
@@ -160,6 +161,7 @@ static const struct table_column wait_columns[] = {
 	{ "trend", 0, 5, NULL },
 	{ "process", WHO_LEAST, 0, NULL },
 	{ "waits for", WHY_LEAST, 0, cell_fit_why },
+	{ "held up by", HOLDER_LEAST, 0, cell_fit_holder },
 	{ "woken by", FUNCTION_LEAST, 0, NULL },
 	{ "function", FUNCTION_LEAST, 1, NULL },
 };
@@ -183,6 +185,22 @@ static char *row_trend(const struct view *view, const struct wire_snapshot_reply
 	if (n == 0 || n > SPARKLINE_MAX || n != reply->slots_ns.n)
 		return NULL;
 	return sparkline(row->slots_ns.v, reply->slots_ns.v, n, view->has_utf8);
+}
+
+char *row_held_up_by(const struct wire_row *row)
+{
+	enum wait_reason reason = wait_reason_find(row->reason);
+	const struct wire_culprit *by = row->held_up_by;
+	_cleanup_(freep) char *comm = NULL, *time = NULL;
+
+	if (!by || reason == WAIT_REASON_N || row->idle || by->ns < row->max_ns / 2)
+		return NULL;
+	if (reason != REASON_CHILD && reason != REASON_REQUEST &&
+	    wait_class_of(reason) != WAIT_CLASS_LOCK && wait_class_of(reason) != WAIT_CLASS_IPC)
+		return NULL;
+	comm = name_escape(by->comm);
+	time = table_time("", by->ns, "");
+	return must_printf("%s(%" PRId64 ") for %s", comm, by->tid, time);
 }
 
 /* Returns who ended the waits of a row: a thread, or a context such as "timer". */
@@ -221,6 +239,7 @@ static void add_wait(struct table *table, const struct view *view,
 	*cells++ = row_trend(view, reply, row);
 	*cells++ = row_who(row);
 	*cells++ = row_why(row);
+	*cells++ = row_held_up_by(row);
 	*cells++ = row_waker(row);
 	*cells++ = row_function(view, row);
 }

@@ -38,6 +38,13 @@ char *row_function(const struct view *view, const struct wire_row *row);
 const char *row_longest(const struct wire_row *row);
 
 /*
+ * Returns who held up a thread of a row, and for how long, as in "backup(42) for 1.20s"; NULL if
+ * that is not known, or was not for a lock, a child or data from others on this host, or not for
+ * half of the row's longest wait. The caller frees it.
+ */
+char *row_held_up_by(const struct wire_row *row);
+
+/*
  * Returns "as of 14:00:00 " if the holders of a row were looked up before the end of the range, at
  * which others may have held what it waits for; else "". The caller frees it.
  */

@@ -228,19 +228,25 @@ static void sections_shrink(struct section *const *sections, size_t n_sections, 
 
 /*
  * Returns who keeps a row from going on, if it is known, or else the program's own function. Of a
- * wait for a CPU, that is who ran there before it; of one that blocks, who holds what it is for.
+ * wait for a CPU, that is who ran there before it; of one that blocks, who holds what it is for, or
+ * who ended it.
  */
 static char *culprit_words(const struct view *view, const struct section *section,
 			   const struct wire_row *row, int64_t end)
 {
 	const struct wire_holder *holder = row->holders.n > 0 ? row->holders.v : NULL;
-	_cleanup_(freep) char *name = NULL, *as_of = NULL;
+	_cleanup_(freep) char *name = NULL, *as_of = NULL, *waker = NULL;
 
 	if (section->part == PART_RUNNABLE && row->ran_before) {
 		name = name_escape(row->ran_before->comm);
 		return must_printf("longest behind %s(%" PRId64 ")", name, row->ran_before->tid);
 	}
-	if (!holder || section->part != PART_BLOCKED)
+	if (section->part != PART_BLOCKED)
+		return row_function(view, row);
+	waker = holder ? NULL : row_held_up_by(row);
+	if (waker)
+		return must_printf("held up by %s", waker);
+	if (!holder)
 		return row_function(view, row);
 	name = name_escape(holder->comm);
 	as_of = holders_as_of(row, end);

@@ -13,7 +13,7 @@
 
 #include "client/render/page.h"
 
-enum { TABLE_COLUMNS_MAX = 11 };
+enum { TABLE_COLUMNS_MAX = 12 };
 
 struct table_column {
 	const char *head;

@@ -110,17 +110,17 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->throttled_ns));
 }
 
-/* Prints who ran before the longest wait for a CPU ended, if it is known. */
-static void render_ran_before(const struct view *view, const struct wire_row *row)
+/* Prints a thread that is to blame for a wait, which may be NULL, and what it is to blame for. */
+static void render_culprit(const struct view *view, const struct wire_culprit *culprit,
+			   const char *what)
 {
 	_cleanup_(freep) char *name = NULL;
 
-	if (!row->ran_before)
+	if (!culprit)
 		return;
-	name = name_escape(row->ran_before->comm);
-	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
-		  "up to %s ready; ran before it: %s(%" PRId64 ")", ns_text(row->ran_before->ns),
-		  name, row->ran_before->tid);
+	name = name_escape(culprit->comm);
+	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "up to %s %s: %s(%" PRId64 ")",
+		  ns_text(culprit->ns), what, name, culprit->tid);
 }
 
 /* Prints the times of a row's reasons, if it has several. */
@@ -190,7 +190,8 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
 	render_lengths(view, row, longest);
 	render_split(view, row);
-	render_ran_before(view, row);
+	render_culprit(view, row->ran_before, "ready; ran before it");
+	render_culprit(view, row->held_up_by, "asleep; held up by");
 	render_reasons(view, row);
 	if (row_is_in_doubt(row))
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);

@@ -209,12 +209,17 @@ static void put_io(FILE *out, const struct wire_io *io)
 static void put_culprit(FILE *out, const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
-	_cleanup_(freep) char *as_of = NULL;
+	_cleanup_(freep) char *as_of = NULL, *by = NULL;
 
 	if (from->is_ready && row->ran_before)
 		fprintf(out, " longest behind %s/%" PRId64, row->ran_before->comm,
 			row->ran_before->tid);
-	if (from->is_ready || row->holders.n == 0)
+	if (from->is_ready)
+		return;
+	by = row->holders.n == 0 ? row_held_up_by(row) : NULL;
+	if (by)
+		fprintf(out, " <- held up by %s", by);
+	if (row->holders.n == 0)
 		return;
 	as_of = holders_as_of(row, from->end);
 	fprintf(out, " <- %s%s/%" PRId64, as_of, row->holders.v[0].comm, row->holders.v[0].pid);

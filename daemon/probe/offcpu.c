@@ -69,6 +69,8 @@ static int offcpu_configure(struct probe *probe)
 	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.threads, (uint32_t)probe->max_threads);
 	if (!r)
+		r = bpf_map__set_max_entries(skel->maps.wakers, (uint32_t)probe->max_threads);
+	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.slots, (uint32_t)probe->max_threads);
 	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);

@@ -155,8 +155,8 @@ struct aggregate_group {
 	uint32_t folded;
 	uint64_t folded_window; /* the last of the windows read whose processes are counted */
 	uint32_t started;
-	struct culprits culprits; /* the longest one */
-	uint64_t max_ns;	  /* length of the longest wait of the group, in ns */
+	struct culprits culprits;
+	uint64_t max_ns; /* length of the longest wait of the group, in ns */
 	/*
 	 * end of the longest wait, in ns since the epoch; INT64_MAX if it has not ended, or if its
 	 * end is not known

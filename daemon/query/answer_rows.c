@@ -63,7 +63,8 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 		row->max_tid = group->max_tid;
 		row->max_comm = arena_strndup(stacks->arena, group->max_comm, COMM_LEN);
 	}
-	if (culprit_wire(stacks->arena, &group->culprits.ran_before, &row->ran_before))
+	if (culprit_wire(stacks->arena, &group->culprits.ran_before, &row->ran_before) ||
+	    culprit_wire(stacks->arena, &group->culprits.held_up_by, &row->held_up_by))
 		return -ENOMEM;
 	return answer_buckets(stacks->arena, group->buckets, WAIT_BUCKETS, &row->buckets);
 }

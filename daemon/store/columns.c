@@ -78,6 +78,7 @@ static const struct store_column row_columns[] = {
 	COLUMN(struct window_row, U32, processes),
 	COLUMN(struct window_row, U32, started),
 	WAIT_MEASURES(MEASURE_COLUMN) CULPRIT_COLUMNS(struct window_row, culprits.ran_before),
+	CULPRIT_COLUMNS(struct window_row, culprits.held_up_by),
 };
 
 static const struct store_column span_columns[] = {
@@ -90,6 +91,7 @@ static const struct store_column span_columns[] = {
 	COLUMN(struct window_span, TIME, end_ns),
 	COLUMN(struct window_span, U64, throttled_ns),
 	CULPRIT_COLUMNS(struct window_span, culprits.ran_before),
+	CULPRIT_COLUMNS(struct window_span, culprits.held_up_by),
 };
 
 static const struct store_column open_columns[] = {

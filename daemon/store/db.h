@@ -18,7 +18,7 @@
  * window. A database of another version is neither read nor written.
  */
 enum {
-	STORE_SCHEMA = 9,
+	STORE_SCHEMA = 10,
 	/*
 	 * A copy of what could be read of a damaged database. It is read only: new rows would get
 	 * the numbers of lost ones, which others still refer to.

@@ -98,7 +98,7 @@ struct window_row {
 	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t max_ns;
 	int64_t max_end_ns;	  /* time at which the longest of the waits ended */
-	struct culprits culprits; /* offcpu: the longest one */
+	struct culprits culprits; /* offcpu */
 	uint32_t image;		  /* index of the thread in window.images */
 	uint32_t state;		  /* task state bits of the waiting thread, see task_state.h */
 	uint32_t bucket_mask;

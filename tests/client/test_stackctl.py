@@ -956,6 +956,22 @@ class Client(unittest.TestCase):
             # Where there is little room, the name and the id are what stays.
             self.assertRegex(lines[first], r" backup-job\(31040\)$")
 
+    def test_who_is_to_blame_for_what_has_ended(self):
+        """A wait for a lock, a child or others on this host has a culprit. Of the disk's, who ended it says nothing,
+        and no holder is known of what idles."""
+        by = {"held_up_by": {"ns": 10**9, "pid": 9, "tid": 31, "comm": "hol\x1bder"}}
+        whole = "  hol\\x1bder(31) for 1.00s"
+        for of, words in (({"reason": "mutex"}, whole), ({"reason": "child"}, whole), ({"reason": "unix"}, whole),
+                          ({"reason": "disk"}, None), ({"reason": "pipe-read", "idle": True}, None),
+                          ({"reason": None}, None), ({"reason": "mutex", "max_ns": 3 * 10**9}, None)):
+            rows = [{k: v for k, v in row(**{"count": 2, **of}, **by).items() if v is not None}]
+            self.daemon.replies["Snapshot"] = [{"parameters": snapshot(rows)}]
+            out = self.run_it("snapshot", "offcpu")[1]
+            self.assertEqual(words is not None and words in out, "held up by" in out, (of, out))
+            self.assertEqual(words is not None, "(31)" in out, (of, out))
+            self.assertIn("up to 1 s asleep; held up by: hol\\x1bder(31)",
+                          self.run_it("snapshot", "offcpu", "--stacks")[1])
+
     def test_parts_of_requests_are_no_layer(self):
         """Where only disks are recorded, an overview has no queue of a disk as a layer above it."""
         self.answer_screen(["db"])

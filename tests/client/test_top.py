@@ -138,8 +138,9 @@ class Top(unittest.TestCase):
         lines = [{k: v for k, v in {**row(name, number, blocked_ns=(20 - number) * S), **line, **other}.items()
                   if v is not None}
                  for number, (name, other) in enumerate((
-                     ("longer", {"runnable_ns": 5 * S, "ran_before": {
-                         "ns": S, "pid": 7, "tid": 8, "comm": "hog"}}),
+                     ("longer", {"runnable_ns": 5 * S, "reason": "mutex", "ran_before": {
+                         "ns": S, "pid": 7, "tid": 8, "comm": "hog"}, "held_up_by": {
+                             "ns": 15 * S, "pid": 6, "tid": 9, "comm": "keeper"}}),
                      ("locked", {"urgent": True, "runnable_ns": 0, "holders_at": time(T0), "holders": [
                          {"pid": 31, "tid": 32, "comm": "backup"}]}),
                      ("many", {"processes": 3, "runnable_ns": 0, "object": "/run/lock", "process": {
@@ -154,6 +155,7 @@ class Top(unittest.TestCase):
         self.assertEqual(shown, ["blocked (101)", "blocked (100)", "blocked (x3)", "runnable (100)"])
         self.assertIn("<- as of 03:10:10 backup/31", text)
         self.assertEqual(text.count("longest behind hog/8"), 1)
+        self.assertEqual(text.count("held up by keeper(9) for 15.0s"), 1)
         self.assertIn("own_part", text)
         screen.keys("Down", "Down", "w")
         self.assertNotIn("pid", screen.wait_for("many (3 processes)", "/run/lock"))

@@ -110,7 +110,7 @@ static void test_defaults(void **state)
 	assert_true(config->offcpu_enabled);
 	assert_int_equal(config->offcpu_min_wait_ns, 100 * NS_PER_US);
 	assert_int_equal(config->offcpu_max_threads, 16384);
-	assert_int_equal(config->offcpu_max_keys, 26000);
+	assert_int_equal(config->offcpu_max_keys, 19500);
 	assert_int_equal(config->offcpu_stack_ring, 4 << 20);
 	for (char **f = config->idle_functions; *f; f++) {
 		has_epoll |= strcmp(*f, "epoll_wait") == 0;

@@ -49,6 +49,7 @@ static void row_add(size_t n, uint32_t image, uint64_t ns)
 	row->max_ns = ns;
 	row->max_end_ns = windows[n]->end_ns - 7;
 	row->culprits.ran_before = (struct culprit){ .ns = ns, .tid = image + 1 };
+	row->culprits.held_up_by = (struct culprit){ .ns = 3 * ns, .tid = image + 2 };
 	row->state = 1;
 	row->kernel = stack_ref(&kernel);
 	row->user = stack_ref(&user);
@@ -73,6 +74,8 @@ static void span_add(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns
 	span->end_ns = end_ns;
 	span->culprits.ran_before =
 		(struct culprit){ .ns = (uint64_t)(end_ns - wake_ns), .tid = image };
+	span->culprits.held_up_by =
+		(struct culprit){ .ns = (uint64_t)(wake_ns - start_ns), .tid = image };
 	span->kernel = stack_ref(&kernel);
 	span->user = stack_ref(&user);
 }

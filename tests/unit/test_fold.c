@@ -175,6 +175,7 @@ static void row_make(struct window *window, uint64_t most_ns)
 	row->max_ns = row->blocked_ns;
 	row->max_end_ns = window->start_ns + (int64_t)random_below(5 * NS_PER_S);
 	row->culprits.ran_before = (struct culprit){ .ns = row->runnable_ns, .tid = 7 };
+	row->culprits.held_up_by = (struct culprit){ .ns = row->blocked_ns, .tid = 9 };
 	do {
 		stack_unref(TAKE(row->kernel));
 		stack_unref(TAKE(row->user));
@@ -209,6 +210,7 @@ static void waits_make(struct window *window, size_t n)
 		};
 		span->culprits.ran_before =
 			(struct culprit){ .ns = US + span->throttled_ns, .tid = 8 };
+		span->culprits.held_up_by = (struct culprit){ .ns = span->throttled_ns, .tid = 6 };
 		open = window_add_open(window);
 		*open = (struct window_open){
 			.image = (uint32_t)random_below(PIDS),

@@ -88,6 +88,7 @@ static void row_add(struct window *window, uint32_t image, uint64_t max_ns)
 	row->max_ns = max_ns;
 	row->max_end_ns = INT64_MAX - image;
 	row->culprits.ran_before = (struct culprit){ UINT64_MAX, image, UINT32_MAX, "hog" };
+	row->culprits.held_up_by = (struct culprit){ 5, UINT32_MAX, image, "holder" };
 	row->state = UINT32_MAX;
 }
 
@@ -148,7 +149,8 @@ static struct window *window_make(void)
 				      .end_ns = 1,
 				      .throttled_ns = 2,
 				      .image = 2,
-				      .culprits.ran_before = { 2, 3, 4, "fifteen letters" } };
+				      .culprits = { { 2, 3, 4, "fifteen letters" },
+						    { 5, 6, 7, "another" } } };
 	span->user = stack_ref(&stacks[2]);
 	sample = window_add_sample(window);
 	*sample = (struct window_sample){ .count = 3, .on_ns = 1 << 30, .image = 1 };
