@@ -317,6 +317,7 @@ static void trim_waits(struct report_data *data)
 static void add_wait(struct report_data *data, const struct wire_row *row, uint32_t key)
 {
 	bool is_open = row->max_end == WIRE_ABSENT;
+	_cleanup_(freep) char *by = is_open ? NULL : row_held_up_by(row);
 
 	if (is_open && (row->open <= 0 || data->is_of_lengths))
 		return;
@@ -329,6 +330,7 @@ static void add_wait(struct report_data *data, const struct wire_row *row, uint3
 	data->waits[data->n_waits++] = (struct report_wait){
 		.key = key,
 		.comm = report_string(data, row->max_comm ? row->max_comm : row->comm),
+		.held_up_by = report_string(data, by),
 		.tid = row->max_tid,
 		.length = row->max_ns,
 		.end = is_open ? data->columns[data->column].end : row->max_end,

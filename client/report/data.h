@@ -101,7 +101,9 @@ struct report_latency {
 /* One of the longest waits. */
 struct report_wait {
 	uint32_t key;
-	uint32_t comm; /* of the thread; number of a string */
+	uint32_t comm;	     /* of the thread; number of a string */
+	uint32_t held_up_by; /* who held up the row, for how long; number of a string, "": not known
+			      */
 	int64_t tid, length, end;
 	bool is_open;  /* it had not ended when its window did */
 	bool is_older; /* it had begun before the range that was asked for */

@@ -110,6 +110,7 @@ static void use_all(struct writer *w, const bool *is_kept)
 	for (size_t i = 0; i < data->n_waits; i++) {
 		use_key(w, data->waits[i].key);
 		use(&w->strings, data->waits[i].comm);
+		use(&w->strings, data->waits[i].held_up_by);
 	}
 	for (size_t i = 0; i < data->n_latencies; i++) {
 		use(&w->strings, data->latencies[i].layer);
@@ -294,7 +295,8 @@ static void put_waits(struct writer *w)
 				      wait->tid,
 				      wait->end - wait->length - w->base,
 				      wait->length,
-				      wait->is_open };
+				      wait->is_open,
+				      place(&w->strings, wait->held_up_by) };
 
 		put_numbers(w, v, ARRAY_SIZE(v), i == 0);
 	}

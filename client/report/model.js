@@ -11,7 +11,7 @@ const model = (() => {
 	const ROOT = -1; /* the parent of the outermost frames */
 
 	/* Members of the records in the page, as json.c prints them. */
-	const COLUMN = 19, ROW = 5, KEY = 8, PROCESS = 5, WAIT = 6;
+	const COLUMN = 19, ROW = 5, KEY = 8, PROCESS = 5, WAIT = 7;
 
 	function readColumns(v) {
 		const columns = [];
@@ -96,6 +96,7 @@ const model = (() => {
 			m.waits.push({
 				key: data.waits[i], comm: data.strings[data.waits[i + 1]], tid: data.waits[i + 2],
 				start: data.waits[i + 3], length: data.waits[i + 4], isOpen: !!data.waits[i + 5],
+				heldUpBy: data.strings[data.waits[i + 6]],
 			});
 		linkChildren(m);
 		m.reasonOf = (word) => data.reasons[word] || word || 'unknown';

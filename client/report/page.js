@@ -399,12 +399,12 @@
 			'none in this range';
 		if (!rows.length)
 			return;
-		row($('waits'), [['lasted', 'n'], ['began'], ['thread'], ['waited for'], ['function']], true);
+		row($('waits'), [['lasted', 'n'], ['began'], ['thread'], ['waited for'], ['held up by'], ['function']], true);
 		for (const wait of rows) {
 			const process = model.processOf(m, wait.key);
 			const tr = row($('waits'), [[model.duration(wait.length) + (wait.isOpen ? ', not over' : ''), 'n'],
 				[clockText(wait.start, 1e8)], [`${wait.comm} (pid ${process ? process.pid : '?'}, thread ${wait.tid})`, 't'],
-				[wait.what, 't'], [m.strings[m.keyFunction[wait.key]], 'f']]);
+				[wait.what, 't'], [wait.heldUpBy, 't'], [m.strings[m.keyFunction[wait.key]], 'f']]);
 			pick(tr, { key: wait.key });
 		}
 	}

@@ -559,6 +559,7 @@ static void put_wait(struct trace *t, int64_t parent, const struct slice *slice)
 	annotate(t, "reason", string_of(t, key->reason), 0);
 	if (process)
 		annotate(t, "cgroup", string_of(t, process->cgroup), 0);
+	annotate(t, "held up by", string_of(t, wait->held_up_by), 0);
 	if (wait->is_open)
 		annotate(t, "not over", "at the end of its window", 0);
 	if (wait->is_older)

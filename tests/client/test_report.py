@@ -202,11 +202,14 @@ class Report(Recorder):
         """A wait without an end has not ended; with a filter of lengths it may have, so it is left out."""
         open_wait = row("db", 1, reason="flock", open=1, max_tid=5)
         del open_wait["max_end"]
-        self.make = lambda n: [open_wait, row("web", n, reason="pipe", max_tid=6)]
-        waits = self.data_of(self.page())["waits"]
-        self.assertEqual({(waits[i + 2], waits[i + 5]) for i in range(0, len(waits), 6)}, {(5, 1), (6, 0)})
-        waits = self.data_of(self.page("--min-block-time", "5"))["waits"]
-        self.assertEqual({(waits[i + 2], waits[i + 5]) for i in range(0, len(waits), 6)}, {(6, 0)})
+        by = {"ns": 10**9, "pid": 8, "tid": 9, "comm": "backup"}
+        self.make = lambda n: [open_wait, row("web", n, reason="mutex", max_tid=6, held_up_by=by)]
+        data = self.data_of(self.page())
+        waits = list(zip(*[iter(data["waits"])] * 7))
+        self.assertEqual({(tid, is_open, data["strings"][by]) for _, _, tid, _, _, is_open, by in waits},
+                         {(5, 1, ""), (6, 0, "backup(9) for 1.00s")})
+        data = self.data_of(self.page("--min-block-time", "5"))["waits"]
+        self.assertEqual({(data[i + 2], data[i + 5]) for i in range(0, len(data), 7)}, {(6, 0)})
 
     def test_latencies(self):
         out = self.computed()

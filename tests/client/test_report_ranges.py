@@ -45,7 +45,7 @@ class Ranges(Recorder):
         self.make = lambda n: [row("db", 1, reason="pipe", max_tid=5)]
         data = self.data_of(self.page())
         self.assertEqual(len(data["rows"]), 1)
-        self.assertEqual(len(data["waits"]), 6)  # one wait
+        self.assertEqual(len(data["waits"]), 7)  # one wait
 
     def test_no_rows(self):
         """A window in which nobody waited is no gap."""
