@@ -103,8 +103,7 @@ struct sleep {
 struct waker {
 	__u64 uid; /* of the thread: its slot may be another's by now */
 	struct sleep last;
-	/* the last row of sleeps that were longer than the times between them, as if they were one
-	 */
+	/* the last sleeps that were longer than the times between them, as if they were one */
 	struct sleep row;
 };
 

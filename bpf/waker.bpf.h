@@ -79,8 +79,8 @@ static __always_inline bool is_of_task(struct cpu *cpu, void *ctx, struct task_s
 }
 
 /*
- * True if a sleeping task waits for a timer or for one of several others, in a system call that a
- * timer may end without what the task waits for.
+ * True if a sleeping task waits for others in a system call that a timer may end, too: such a sleep
+ * is no work of its own, whatever ends it.
  */
 static __always_inline bool is_for_others(struct task_struct *task)
 {
@@ -178,14 +178,15 @@ static __always_inline void blame_find(struct cpu *cpu, struct task_struct *curr
 {
 	const struct thread *self = thread_find(cpu, (__u64)current);
 	__u64 whole_ns = s->wake_ns - s->since_ns, from, ns;
-	const struct waker *own = NULL;
+	const struct waker *own;
 	const struct sleep *row;
 	__u32 slot;
 
-	if (self) {
-		slot = self->slot;
-		own = bpf_map_lookup_elem(&wakers, &slot);
-	}
+	/* Of a thread that the filter leaves out, it is not known whether it slept. */
+	if (!self)
+		return;
+	slot = self->slot;
+	own = bpf_map_lookup_elem(&wakers, &slot);
 	if (!own || own->uid != self->uid || own->row.wake_ns <= s->since_ns) {
 		blame_self(s, whole_ns);
 		return;

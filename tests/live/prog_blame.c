@@ -3,7 +3,7 @@
  * prog_blame: threads that wait for others, and that others know who is to blame for. Each line
  * "blame" has a thread that slept, who held it up, and in `sure` whether it was that one for three
  * quarters of the sleep at least. Each line "queued" has one that waited for a mutex that several
- * had in turn and, in `sure`, whether each had it for less than a third of the time. Each line
+ * had in turn and, in `sure`, whether each had it for less than half of the time. Each line
  * "event" has one for which at most one other is to blame. The line "napped" has one that only
  * timers woke, while others computed or made system calls on the same CPU.
  */
@@ -24,8 +24,7 @@ struct sleeper {
 	int64_t since_ns;  /* it has not slept before */
 	int64_t asleep_ns; /* it was asleep at this time */
 	int64_t until_ns;
-	int64_t held_ns; /* of a queue: how long it had the mutex */
-	bool has_alarm;	 /* of a child */
+	bool has_alarm; /* of a child */
 	/* of a pipe: it waits for a byte from one end, and writes it to the other */
 	int from, to;
 };
@@ -112,32 +111,41 @@ static void *queue_main(void *arg)
 	pthread_mutex_lock(&mutex);
 	self->until_ns = now_ns(CLOCK_MONOTONIC);
 	raw_nanosleep(HELD_NS / 2);
-	self->held_ns = now_ns(CLOCK_MONOTONIC) - self->until_ns;
 	pthread_mutex_unlock(&mutex);
 	return NULL;
+}
+
+static int compare_ns(const void *x, const void *y)
+{
+	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+	return (a > b) - (a < b);
 }
 
 /* Several threads have a mutex in turn: none of them is to blame for the wait of the last one. */
 static void queue(void)
 {
 	struct sleeper sleepers[QUEUE] = { 0 }, *last = sleepers;
-	int64_t most_ns, ns;
+	int64_t got_ns[QUEUE + 1], most_ns = 0;
 
 	pthread_mutex_lock(&mutex);
 	for (int i = 0; i < QUEUE; i++)
 		sleeper_start(&sleepers[i], queue_main);
+	got_ns[0] = sleepers[0].since_ns;
 	raw_nanosleep(HELD_NS / 2);
-	most_ns = now_ns(CLOCK_MONOTONIC) - sleepers[0].since_ns;
 	pthread_mutex_unlock(&mutex);
 	for (int i = 0; i < QUEUE; i++) {
 		pthread_join(sleepers[i].thread, NULL);
 		last = sleepers[i].until_ns > last->until_ns ? &sleepers[i] : last;
+		got_ns[i + 1] = sleepers[i].until_ns;
 	}
-	for (int i = 0; i < QUEUE; i++)
-		if (&sleepers[i] != last && sleepers[i].held_ns > most_ns)
-			most_ns = sleepers[i].held_ns;
-	ns = last->until_ns - last->since_ns;
-	printf("queued sleeper=%d sure=%d\n", last->tid, 3 * most_ns < ns);
+	qsort(got_ns, QUEUE + 1, sizeof(*got_ns), compare_ns);
+	/* A turn begins before it is seen to, and ends when the next one begins. */
+	for (int i = 2; i <= QUEUE; i++)
+		if (got_ns[i] - got_ns[i - 2] > most_ns)
+			most_ns = got_ns[i] - got_ns[i - 2];
+	printf("queued sleeper=%d sure=%d\n", last->tid,
+	       2 * most_ns < last->until_ns - last->since_ns);
 }
 
 static void *relay_main(void *arg)
@@ -184,8 +192,10 @@ static void *write_main(void *arg)
 	return NULL;
 }
 
-/* Who writes to a pipe is a new thread, to which the daemon may give the place of one that a lock
- * had held up. */
+/*
+ * Who writes to a pipe is a new thread, to which the daemon may give the place of one that a lock
+ * had held up.
+ */
 static void successor(void)
 {
 	struct sleeper reader = { .to = -1 }, waiter = { 0 }, writer = { 0 };

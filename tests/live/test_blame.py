@@ -9,8 +9,15 @@ from harness import *
 
 need_live()
 daemon = Daemon("window.length=1s", "window.min_length=50ms", *ROOM)
-program = Program("prog_blame").ready().go().done()
+program = Program("prog_blame").ready()
+session = daemon.ctl("start", "offcpu", "-p", program.pid).out.strip()
+program.go().done()
 daemon.cut()
+
+
+def rows_for(tid, reason):
+    rows = daemon.snapshot("--window", "1h", "-t", tid, "--idle")["rows"]
+    return [row for row in rows if row.get("reason") == reason]
 
 
 def blamed(tid):
@@ -22,19 +29,14 @@ def blamed(tid):
 named = []
 for value in program.values("blame"):
     longest = max(blamed(value["sleeper"]), key=lambda v: v["ns"], default=None)
-    check(longest and longest["ns"] >= value["ns"], f"somebody is to blame for {value}: {longest}")
-    if not value["sure"] or not longest:
+    if not value["sure"]:
+        continue
+    if not check(longest and longest["ns"] >= value["ns"], f"somebody is to blame for {value}: {longest}"):
         continue
     named.append(value)
     check(longest["tid"] == value["by"], f"{value['by']} held up {value['sleeper']}: {longest}")
     check(longest["comm"] == "prog_blame", f"its name: {longest['comm']}")
 check(len(named) > 5, f"{len(named)} are known for sure, more than those that wait for children")
-
-def rows_for(tid, reason):
-    rows = daemon.snapshot("--window", "1h", "-t", tid, "--idle")["rows"]
-    return [row for row in rows if row.get("reason") == reason]
-
-
 for value in program.values("queued"):
     rows = rows_for(value["sleeper"], "mutex")
     check(rows, f"it waited: {value}")
@@ -47,6 +49,12 @@ value = program.value("napped")
 rows = rows_for(value["sleeper"], "sleep")
 check(row_sum(rows, "count") > value["count"] / 2, f"{row_sum(rows, 'count')} naps of {value} are known")
 check(not any("held_up_by" in row for row in rows), f"timers ended the naps: {rows}")
+
+# The children are none of the threads that the session follows: whether one slept is not known there.
+rows = daemon.ctl_json("snapshot", session, "--idle", "-n", "0")["rows"]
+check(any("held_up_by" in row for row in rows), f"a session with a filter names threads: {len(rows)} rows")
+rows = [row for row in rows if row.get("reason") == "child"]
+check(rows and not any("held_up_by" in row for row in rows), f"and only those that it follows: {rows}")
 
 # The screens say so.
 first = named[0]
