@@ -182,7 +182,7 @@ static __always_inline void blame_find(struct cpu *cpu, struct task_struct *curr
 	const struct sleep *row;
 	__u32 slot;
 
-	/* Of a thread that the filter leaves out, it is not known whether it slept. */
+	/* It is not known whether a thread slept that the filter leaves out. */
 	if (!self)
 		return;
 	slot = self->slot;
