@@ -24,11 +24,13 @@
 enum { KEPT = 4 * HOLDER_LOOKUPS, COST = 100, TRIES = 3 };
 
 /*
- * A wait is looked up again after this time: others may hold what it is for by then. It is a bit
- * less than two windows of the default length, so that every second window of a wait has what was
- * just looked up.
+ * A wait is looked up again after a quarter of the time that it has gone on: others may hold what
+ * it is for by then. Most hosts have some that go on for hours, each of which would cost as much as
+ * a new one. The least of that time is a bit less than two windows of the default length, so that
+ * every second window of a wait of half a minute has what was just looked up.
  */
-#define AGAIN_NS (9 * NS_PER_S)
+#define AGAIN_LEAST_NS (9 * NS_PER_S)
+#define AGAIN_MOST_NS  (60 * NS_PER_S)
 
 /* The starts of one wait, as two sessions measure them, differ by less than this. */
 #define SAME_NS (10 * NS_PER_MS)
@@ -58,6 +60,7 @@ struct held_waits {
 struct candidate {
 	const struct window_open *open;
 	enum wait_reason reason;
+	int64_t age_ns;	   /* how long the wait had gone on at the end of the window */
 	struct kept *kept; /* NULL: it was not looked up yet */
 	bool is_asked;	   /* it is among those that are looked up now */
 };
@@ -122,6 +125,7 @@ static bool candidate_make(const struct held_waits *held, const struct window *w
 	*out = (struct candidate){
 		.open = open,
 		.reason = reason_find(open->state, open->kernel, open->user),
+		.age_ns = window->end_ns - open->start_ns,
 	};
 	if (!holder_knows(out->reason))
 		return false;
@@ -282,6 +286,18 @@ struct look_up {
 /* Which candidates are looked up, in this order. */
 enum turn { TURN_FIRST, TURN_AGAIN, TURN_LATE, TURNS };
 
+/* True if it is time to look up again what the wait of a candidate is for. */
+static bool is_due(const struct candidate *candidate, int64_t now_ns)
+{
+	int64_t again_ns = candidate->age_ns / 4;
+
+	if (again_ns < AGAIN_LEAST_NS)
+		again_ns = AGAIN_LEAST_NS;
+	else if (again_ns > AGAIN_MOST_NS)
+		again_ns = AGAIN_MOST_NS;
+	return now_ns - candidate->kept->tried_ns >= again_ns;
+}
+
 /* Returns when it is a candidate's turn; TURNS: not now. */
 static enum turn turn_of(const struct candidate *candidate, int64_t now_ns)
 {
@@ -292,7 +308,7 @@ static enum turn turn_of(const struct candidate *candidate, int64_t now_ns)
 	/* One that hangs must not keep others from being looked up. */
 	if (kept->late)
 		return kept->late < TRIES ? TURN_LATE : TURNS;
-	return now_ns - kept->tried_ns >= AGAIN_NS ? TURN_AGAIN : TURNS;
+	return is_due(candidate, now_ns) ? TURN_AGAIN : TURNS;
 }
 
 /*

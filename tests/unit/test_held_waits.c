@@ -221,6 +221,29 @@ static void test_long_waits_are_looked_up_again(void **state)
 	held_waits_free(held);
 }
 
+/* A wait that has gone on for 100 s is looked up again after 25 s, one of hours after a minute. */
+static void test_old_waits_are_looked_up_less_often(void **state)
+{
+	static const struct {
+		int64_t windows, early_s, due_s;
+	} ages[] = { { 20, 23, 4 }, { 1000, 58, 4 } };
+	struct held_waits *held;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ages); i++) {
+		struct window *window;
+
+		held = held_waits_new();
+		window_unref(window_later(held, ages[i].windows, 0));
+		window_unref(window_later(held, ages[i].windows + 1, ages[i].early_s));
+		assert_int_equal(find.calls, 2 * i + 1);
+		window = window_later(held, ages[i].windows + 1, ages[i].due_s);
+		find_again(held, window, 2 * i + 1);
+		window_unref(window);
+		held_waits_free(held);
+	}
+}
+
 /* A look-up that found nothing is done again, and takes nothing from what was found before. */
 static void test_nothing_found(void **state)
 {
@@ -446,6 +469,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_long_waits_are_looked_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_old_waits_are_looked_up_less_often, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_long_waits_are_looked_up_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_found, set_up, tear_down),
