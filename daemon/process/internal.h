@@ -74,7 +74,13 @@ struct process {
 	bool is_put_off;
 	/* something of it was to be read, but it was put off: see process_note_put_off() */
 	bool is_missed;
-	unsigned refs;	   /* number of references; while above 0, the process stays in the table */
+	unsigned refs; /* number of references; while above 0, the process stays in the table */
+	/*
+	 * true: the process is not in table.swept, as there is nothing to do about it before its
+	 * last reference is dropped
+	 */
+	bool is_parked;
+	struct process *swept_prev, *swept_next; /* its neighbours in table.swept */
 	int64_t added_ns;  /* time of CLOCK_MONOTONIC when the process was added to the table */
 	int64_t seen_ns;   /* time of CLOCK_MONOTONIC when the process was last reported, or
 			      looked for in /proc */
@@ -198,14 +204,15 @@ struct process_table {
 	int64_t reader_until_ns; /* time at which `reader` wakes up by itself; INT64_MAX:
 				    never; 0: it is not asleep, or was woken */
 	bool is_files_asleep;	 /* true: the thread `files` sleeps, and was not woken yet */
-	struct process_entries *entries;    /* hash table of all processes, by pid */
-	struct process_text *texts;	    /* hash table of paths, see texts.c */
-	struct published_maps *published;   /* hash table, see maps_history.c */
-	struct process_name *names;	    /* hash table of the paths that BPF programs sent */
-	size_t names_bytes;		    /* memory of the paths in `names`, in bytes */
-	struct process_entries *sweep_next; /* the entry with which the current sweep continues;
-					      NULL: none is left, or no sweep is running */
-	struct module_registry *registry;   /* the modules that processes map; has its own lock */
+	struct process_entries *entries;  /* hash table of all processes, by pid */
+	struct process_text *texts;	  /* hash table of paths, see texts.c */
+	struct published_maps *published; /* hash table, see maps_history.c */
+	struct process_name *names;	  /* hash table of the paths that BPF programs sent */
+	size_t names_bytes;		  /* memory of the paths in `names`, in bytes */
+	struct process *swept;		  /* list of all processes that are not parked */
+	struct process *sweep_next;	  /* the process with which the current sweep continues;
+					     NULL: none is left, or no sweep is running */
+	struct module_registry *registry; /* the modules that processes map; has its own lock */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
 	/* The n_unshown processes for which process_show_later() was called, with references. */
@@ -215,7 +222,7 @@ struct process_table {
 	size_t first_later, n_later;
 	size_t n_processes;
 	size_t dead_bytes; /* memory of exited processes that are still in the table, in bytes */
-	size_t referred_bytes; /* see process_table_referred_bytes() */
+	size_t referred_bytes; /* dead_bytes of the processes that are parked */
 	uint64_t too_late, put_off, queue_full, mappings_full, table_full, moves_full, perf_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
@@ -238,6 +245,15 @@ struct process *process_entries(const struct process_table *table, const struct 
 int process_link(struct process *process);
 /* Removes the process from the table and frees it. */
 void process_remove(struct process *process);
+/*
+ * Keeps sweeps from looking at a process that has exited, whose code is forgotten, and which has
+ * references: on a host with many short-lived processes the windows refer to tens of thousands.
+ */
+void process_park(struct process *process);
+/* Lets sweeps look at the process again. */
+void process_unpark(struct process *process);
+/* Drops a reference that a part of the table has taken. */
+void process_drop_ref(struct process *process);
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns);
 /*
  * True if process `a` is later than process `b`, which has the same pid: `a` started later, or is

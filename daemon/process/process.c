@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
@@ -54,8 +55,41 @@ int process_link(struct process *process)
 	}
 	process->next = entries->first;
 	entries->first = process;
+	DL_APPEND2(table->swept, process, swept_prev, swept_next);
 	table->n_processes++;
 	return 0;
+}
+
+/* Removes the process from table->swept. */
+static void swept_remove(struct process *process)
+{
+	struct process_table *table = process->table;
+
+	if (table->sweep_next == process)
+		table->sweep_next = process->swept_next;
+	DL_DELETE2(table->swept, process, swept_prev, swept_next);
+}
+
+void process_park(struct process *process)
+{
+	swept_remove(process);
+	process->is_parked = true;
+	process->table->referred_bytes += process->dead_bytes;
+}
+
+void process_unpark(struct process *process)
+{
+	if (!process->is_parked)
+		return;
+	process->is_parked = false;
+	process->table->referred_bytes -= process->dead_bytes;
+	DL_APPEND2(process->table->swept, process, swept_prev, swept_next);
+}
+
+void process_drop_ref(struct process *process)
+{
+	if (!--process->refs)
+		process_unpark(process);
 }
 
 static void unlink_process(struct process *process)
@@ -70,11 +104,11 @@ static void unlink_process(struct process *process)
 		}
 	}
 	if (!entries->first) {
-		if (table->sweep_next == entries)
-			table->sweep_next = entries->hh.next;
 		HASH_DELETE(hh, table->entries, entries);
 		free(entries);
 	}
+	process_unpark(process);
+	swept_remove(process);
 	table->n_processes--;
 }
 
@@ -212,7 +246,7 @@ static void show_all(struct process_table *table)
 		struct process *process = table->unshown[i];
 
 		process->is_unshown = false;
-		process->refs--;
+		process_drop_ref(process);
 		if (!process->has_exited)
 			process_show(process);
 	}
@@ -244,6 +278,7 @@ void process_set_maps(struct process *process, struct process_maps *maps)
 	struct process_maps *old = process->maps;
 
 	process->maps = maps;
+	process_unpark(process);
 	process_show(process);
 	process_maps_unref(old);
 }
@@ -286,7 +321,8 @@ struct process *process_unref(struct process *process)
 		return NULL;
 	table = process->table;
 	pthread_mutex_lock(&table->lock);
-	if (!--process->refs) {
+	process_drop_ref(process);
+	if (!process->refs) {
 		process_drop_old_texts(process);
 		held = process_held_take(process);
 	}

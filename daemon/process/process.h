@@ -316,8 +316,8 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 void process_table_stats(struct process_table *table, struct process_stats *out);
 
 /*
- * Returns the memory of those exited processes to which windows referred when the last sweep looked
- * at them, in bytes.
+ * Returns the memory of the exited processes to which windows refer, in bytes, as far as a sweep
+ * has looked at them.
  */
 size_t process_table_referred_bytes(struct process_table *table);
 

@@ -160,7 +160,7 @@ void read_queue_move_due(struct process_table *table)
 			put_off_end(process);
 		else if (!process->read_applied)
 			read_queue_add(process, 0, true);
-		process->refs--;
+		process_drop_ref(process);
 	}
 }
 

@@ -8,7 +8,7 @@
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* number of processes that one sweep looks for in /proc, at most */
-#define SWEEP_AT_ONCE	 512 /* number of pids after which a sweep releases the lock for a moment */
+#define SWEEP_AT_ONCE	 512 /* number after which a sweep releases the lock for a moment */
 #define SWEEP_PAUSE_US	 200
 
 /* True unless /proc shows that the process has exited. */
@@ -23,69 +23,52 @@ static bool is_in_proc(const struct process_id *id)
 	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
 }
 
-/* Returns the memory of the process if windows refer to it; else 0. */
-static size_t sweep_exited(struct process *process, const struct process_sweep *sweep)
+/* Removes a process that has exited, or drops its mappings. */
+static void sweep_exited(struct process *process, const struct process_sweep *sweep)
 {
 	if (!process->refs && process->exited_ns < sweep->dead_ns &&
 	    process->seen_ns < sweep->dead_ns) {
 		process_remove(process);
-		return 0;
+		return;
 	}
-	if (process->exited_ns < sweep->named_ns)
-		process_forget_code(process);
-	/* Stacks that wait for their window may refer to a process that has exited just now. */
-	return process->refs && process->exited_ns < sweep->dead_ns ? process->dead_bytes : 0;
+	if (process->exited_ns >= sweep->named_ns)
+		return;
+	process_forget_code(process);
+	if (process->refs)
+		process_park(process);
 }
 
 /*
- * Removes the processes with this pid that have exited, or drops their mappings. A process that was
- * not seen for a long time is a suspect: the report of its exit may have been lost. Stores
- * references to such processes in suspects[]. Returns the memory of exited processes to which
- * windows refer.
- */
-static size_t sweep_entries(struct process_entries *entries, const struct process_sweep *sweep,
-			    struct process **suspects, size_t *n_suspects)
-{
-	struct process *next;
-	size_t bytes = 0;
-
-	for (struct process *p = entries->first; p; p = next) {
-		next = p->next;
-		if (p->has_exited) {
-			bytes += sweep_exited(p, sweep);
-		} else if (!p->refs && p->seen_ns < sweep->lost_ns &&
-			   *n_suspects < SWEEP_CHECKS_MAX) {
-			p->refs++;
-			suspects[(*n_suspects)++] = p;
-		}
-	}
-	return bytes;
-}
-
-/*
- * Sweeps all processes and returns the number of suspects. Releases the table's lock after every
- * SWEEP_AT_ONCE pids and sleeps a little: on a host with many more runnable threads than CPUs, a
- * sweep of 15,000 processes held the lock for 300 ms and more, and windows could not end meanwhile.
+ * Sweeps all processes that are not parked, and returns the number of suspects. A process that was
+ * not seen for a long time is one: the report of its exit may have been lost. Stores references to
+ * them in suspects[]. Releases the table's lock after every SWEEP_AT_ONCE processes and sleeps a
+ * little: on a host with many more runnable threads than CPUs, a sweep of 15,000 processes held the
+ * lock for 300 ms and more, and windows could not end meanwhile.
  */
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)
 {
-	size_t n = 0, bytes = 0, i;
+	size_t n = 0, i;
 
 	pthread_mutex_lock(&table->lock);
-	table->sweep_next = table->entries;
+	table->sweep_next = table->swept;
 	while (table->sweep_next) {
 		for (i = 0; i < SWEEP_AT_ONCE && table->sweep_next; i++) {
-			struct process_entries *entries = table->sweep_next;
+			struct process *process = table->sweep_next;
 
-			table->sweep_next = entries->hh.next;
-			bytes += sweep_entries(entries, sweep, suspects, &n);
+			table->sweep_next = process->swept_next;
+			if (process->has_exited) {
+				sweep_exited(process, sweep);
+			} else if (!process->refs && process->seen_ns < sweep->lost_ns &&
+				   n < SWEEP_CHECKS_MAX) {
+				process->refs++;
+				suspects[n++] = process;
+			}
 		}
 		pthread_mutex_unlock(&table->lock);
 		usleep(SWEEP_PAUSE_US);
 		pthread_mutex_lock(&table->lock);
 	}
-	table->referred_bytes = bytes;
 	pthread_mutex_unlock(&table->lock);
 	return n;
 }
@@ -105,7 +88,7 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 		bool is_there = is_in_proc(&suspects[i]->id);
 
 		pthread_mutex_lock(&table->lock);
-		suspects[i]->refs--;
+		process_drop_ref(suspects[i]);
 		suspects[i]->seen_ns = now; /* the next sweep does not look for this process */
 		if (!is_there)
 			process_mark_exited(suspects[i]);

@@ -84,6 +84,7 @@ static void pend(struct process *process, const struct record_mapping *record)
 		process->pending = calloc(1, sizeof(*process->pending));
 	if (!process->pending || process->pending->n == UNWIND_FOUND_MAX)
 		return;
+	process_unpark(process);
 	process->pending->names[process->pending->n] = record->name;
 	process->pending->found[process->pending->n++] = record->found;
 	read_queue_add(process, -PENDED_AHEAD_NS, process->n_pended >= PENDED_AT_ONCE);

@@ -1196,6 +1196,15 @@ static void sweep(int64_t keep_ns)
 	process_table_sweep(table, &(struct process_sweep){ .lost_ns = before, .dead_ns = before });
 }
 
+/* The same, when all windows have their names. */
+static void sweep_named(void)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC) + 1;
+
+	process_table_sweep(
+		table, &(struct process_sweep){ .lost_ns = now, .dead_ns = now, .named_ns = now });
+}
+
 /* The report of an image arrives after those of two later ones. */
 static void the_dead_are_counted_once(void **state)
 {
@@ -1211,10 +1220,12 @@ static void the_dead_are_counted_once(void **state)
 	process_table_note_exit(table, &id);
 	process_unref(first);
 	process_unref(second);
-	sweep(0);
+	sweep_named();
 	/* Only the third one is still referred to. */
 	assert_int_equal(process_table_referred_bytes(table), dead_bytes());
 	assert_true(dead_bytes() > 0);
+	sweep_named();
+	assert_int_equal(process_table_referred_bytes(table), dead_bytes());
 	process_unref(third);
 	sweep(0);
 	assert_int_equal(dead_bytes(), 0);
