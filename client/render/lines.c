@@ -191,16 +191,16 @@ char *row_held_up_by(const struct wire_row *row)
 {
 	enum wait_reason reason = wait_reason_find(row->reason);
 	const struct wire_culprit *by = row->held_up_by;
-	_cleanup_(freep) char *comm = NULL, *time = NULL;
+	_cleanup_(freep) char *name = NULL, *time = NULL;
 
 	if (!by || reason == WAIT_REASON_N || row->idle || by->ns < row->max_ns / 2)
 		return NULL;
 	if (reason != REASON_CHILD && reason != REASON_REQUEST &&
 	    wait_class_of(reason) != WAIT_CLASS_LOCK && wait_class_of(reason) != WAIT_CLASS_IPC)
 		return NULL;
-	comm = name_escape(by->comm);
+	name = culprit_name(by, false);
 	time = table_time("", by->ns, "");
-	return must_printf("%s(%" PRId64 ") for %s", comm, by->tid, time);
+	return must_printf("%s for %s", name, time);
 }
 
 /* Returns who ended the waits of a row: a thread, or a context such as "timer". */

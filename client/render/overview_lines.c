@@ -238,8 +238,8 @@ static char *culprit_words(const struct view *view, const struct section *sectio
 	_cleanup_(freep) char *name = NULL, *as_of = NULL, *waker = NULL;
 
 	if (section->part == PART_RUNNABLE && row->ran_before) {
-		name = name_escape(row->ran_before->comm);
-		return must_printf("longest behind %s(%" PRId64 ")", name, row->ran_before->tid);
+		name = culprit_name(row->ran_before, false);
+		return must_printf("longest behind %s", name);
 	}
 	if (section->part != PART_BLOCKED)
 		return row_function(view, row);

@@ -169,6 +169,13 @@ void render_waits(const struct view *view, const struct wire_snapshot_reply *rep
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
+ * waits.c: returns the name of a culprit: its process, and the thread if that has a name of its
+ * own, as in "java(42)/GC Thread#0"; with the thread's id if has_tid is set. If it is not known
+ * what the process is called, returns the thread alone. The caller frees it.
+ */
+char *culprit_name(const struct wire_culprit *culprit, bool has_tid);
+
+/*
  * waits.c: if the filter leaves out waits or samples, prints how much time is left of the time `of`
  * of the threads that it selects, and of those that it leaves out by name.
  */

@@ -110,6 +110,21 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->throttled_ns));
 }
 
+char *culprit_name(const struct wire_culprit *culprit, bool has_tid)
+{
+	_cleanup_(freep) char *comm = name_escape(culprit->comm), *process = NULL;
+
+	if (!culprit->process || culprit->tid == culprit->pid)
+		return must_printf("%s(%" PRId64 ")", comm, culprit->tid);
+	process = name_escape(culprit->process);
+	if (has_tid)
+		return must_printf("%s(%" PRId64 ")/%s(%" PRId64 ")", process, culprit->pid, comm,
+				   culprit->tid);
+	if (strcmp(comm, process) == 0)
+		return must_printf("%s(%" PRId64 ")", process, culprit->pid);
+	return must_printf("%s(%" PRId64 ")/%s", process, culprit->pid, comm);
+}
+
 /* Prints a thread that is to blame for a wait, which may be NULL, and what it is to blame for. */
 static void render_culprit(const struct view *view, const struct wire_culprit *culprit,
 			   const char *what)
@@ -118,9 +133,9 @@ static void render_culprit(const struct view *view, const struct wire_culprit *c
 
 	if (!culprit)
 		return;
-	name = name_escape(culprit->comm);
-	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "up to %s %s: %s(%" PRId64 ")",
-		  ns_text(culprit->ns), what, name, culprit->tid);
+	name = culprit_name(culprit, true);
+	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "up to %s %s: %s",
+		  ns_text(culprit->ns), what, name);
 }
 
 /* Prints the times of a row's reasons, if it has several. */

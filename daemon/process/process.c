@@ -331,6 +331,31 @@ struct process *process_unref(struct process *process)
 	return NULL;
 }
 
+bool process_table_comm(struct process_table *table, int32_t pid, int64_t start_real_ns,
+			int64_t end_real_ns, char comm[static 16])
+{
+	const int64_t real_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	const struct process_id id = { .pid = pid };
+	const struct process *found = NULL;
+	bool is_other = false;
+
+	if (!table)
+		return false;
+	pthread_mutex_lock(&table->lock);
+	for (struct process *p = process_entries(table, &id); p; p = p->next) {
+		if (p->start_real_ns > end_real_ns ||
+		    (p->has_exited && p->exited_ns + real_ns < start_real_ns))
+			continue;
+		if (!found)
+			found = p;
+		is_other |= !process_is_same_start(p, found->id.start_boot_ns);
+	}
+	if (found && !is_other)
+		memcpy(comm, process_comm_at(found, end_real_ns - real_ns), 16);
+	pthread_mutex_unlock(&table->lock);
+	return found && !is_other;
+}
+
 bool process_has_exited(struct process *process)
 {
 	bool has_exited;

@@ -316,6 +316,13 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 void process_table_stats(struct process_table *table, struct process_stats *out);
 
 /*
+ * Copies to comm[] the name of the process that had this pid in the range, in ns since the epoch.
+ * False if it is not known, as it is if several had the pid; also if `table` is NULL.
+ */
+bool process_table_comm(struct process_table *table, int32_t pid, int64_t start_real_ns,
+			int64_t end_real_ns, char comm[static 16]);
+
+/*
  * Returns the memory of the exited processes to which windows refer, in bytes, as far as a sweep
  * has looked at them.
  */

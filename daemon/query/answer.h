@@ -44,6 +44,7 @@ struct answer_row_options {
 	/* of waits: the function of a group is that of aggregate_function(), not of its stacks */
 	bool finds_functions;
 	bool has_estimates; /* all figures are estimates: most samples were not recorded */
+	struct process_table *processes; /* knows what culprits were called; may be NULL */
 };
 
 struct answer_stacks;

@@ -12,10 +12,13 @@
 #include "daemon/window/task_state.h"
 
 /* Sets *out to a culprit, or leaves it NULL if there is none. Returns 0 or -ENOMEM. */
-static int culprit_wire(struct arena *arena, const struct culprit *culprit,
-			const struct wire_culprit **out)
+static int culprit_wire(const struct answer *answer, struct arena *arena,
+			const struct culprit *culprit, const struct wire_culprit **out)
 {
+	const struct wire_range *range = &answer->reply.snapshot.coverage.used;
+	struct process_table *processes = answer->source.options.processes;
 	struct wire_culprit *wire;
+	char comm[COMM_LEN];
 
 	if (!culprit->ns)
 		return 0;
@@ -27,12 +30,17 @@ static int culprit_wire(struct arena *arena, const struct culprit *culprit,
 	wire->tid = culprit->tid;
 	wire->comm = arena_strndup(arena, culprit->comm, COMM_LEN);
 	*out = wire;
-	return wire->comm ? 0 : -ENOMEM;
+	if (!wire->comm)
+		return -ENOMEM;
+	if (!process_table_comm(processes, (int32_t)culprit->tgid, range->start, range->end, comm))
+		return 0;
+	wire->process = arena_strndup(arena, comm, COMM_LEN);
+	return wire->process ? 0 : -ENOMEM;
 }
 
 /* Fills the fields that only rows of waits have. Returns 0 or -ENOMEM. */
-static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
-		      struct wire_row *row)
+static int waits_wire(const struct answer *answer, struct answer_stacks *stacks,
+		      const struct aggregate_group *group, struct wire_row *row)
 {
 	row->state = group->is_short ? "-" : task_states_letter(group->state);
 	row->state_bits = group->state & STATE_TASK_MASK;
@@ -63,8 +71,8 @@ static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group
 		row->max_tid = group->max_tid;
 		row->max_comm = arena_strndup(stacks->arena, group->max_comm, COMM_LEN);
 	}
-	if (culprit_wire(stacks->arena, &group->culprits.ran_before, &row->ran_before) ||
-	    culprit_wire(stacks->arena, &group->culprits.held_up_by, &row->held_up_by))
+	if (culprit_wire(answer, stacks->arena, &group->culprits.ran_before, &row->ran_before) ||
+	    culprit_wire(answer, stacks->arena, &group->culprits.held_up_by, &row->held_up_by))
 		return -ENOMEM;
 	return answer_buckets(stacks->arena, group->buckets, WAIT_BUCKETS, &row->buckets);
 }
@@ -247,7 +255,7 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 	if (stacks->options->has_estimates)
 		row->estimated = 1;
 	if (!group->is_sample)
-		r = waits_wire(stacks, group, row);
+		r = waits_wire(answer, stacks, group, row);
 	if (!r && group->line && group->key.waker)
 		r = waker_wire(stacks, group->waker, &row->waker);
 	if (!r && group->line)

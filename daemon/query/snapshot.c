@@ -534,6 +534,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.groups = request->groups == 1,
 		.finds_functions = probe_kind_has_waits(info->kind) &&
 				   aggregate_needs_functions(&question->filter, &question->options),
+		.processes = recorder->processes,
 		.has_estimates =
 			info->is_always && probe_kind_has(info->kind, PROBE_SAMPLES) &&
 			aggregate_cost(answer->aggregate)->shed_ns[WINDOW_SHED_SAMPLES] > 0,

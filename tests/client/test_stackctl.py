@@ -972,6 +972,20 @@ class Client(unittest.TestCase):
             self.assertIn("up to 1 s asleep; held up by: hol\\x1bder(31)",
                           self.run_it("snapshot", "offcpu", "--stacks")[1])
 
+    def test_culprits_have_the_names_of_their_processes(self):
+        """A thread is found by its process. One that has no name of its own is that process."""
+        by = {"ns": 10**9, "pid": 9, "tid": 31, "comm": "GC\x1bThread", "process": "ja\x1bva"}
+        for change, words, whole in (({}, "ja\\x1bva(9)/GC\\x1bThread", "ja\\x1bva(9)/GC\\x1bThread(31)"),
+                                     ({"comm": "ja\x1bva"}, "ja\\x1bva(9)", "ja\\x1bva(9)/ja\\x1bva(31)"),
+                                     ({"tid": 9}, "GC\\x1bThread(9)", "GC\\x1bThread(9)")):
+            culprit = {**by, **change}
+            self.daemon.replies["Snapshot"] = [{"parameters": snapshot([
+                row(count=2, reason="mutex", held_up_by=culprit, ran_before=culprit)])}]
+            self.assertIn(f"  {words} for 1.00s", self.run_it("snapshot", "offcpu")[1])
+            out = self.run_it("snapshot", "offcpu", "--stacks")[1]
+            self.assertIn(f"up to 1 s asleep; held up by: {whole}\n", out)
+            self.assertIn(f"up to 1 s ready; ran before it: {whole}\n", out)
+
     def test_parts_of_requests_are_no_layer(self):
         """Where only disks are recorded, an overview has no queue of a disk as a layer above it."""
         self.answer_screen(["db"])

@@ -1232,6 +1232,46 @@ static void the_dead_are_counted_once(void **state)
 	assert_int_equal(process_table_referred_bytes(table), 0);
 }
 
+static bool has_comm(int32_t pid, int64_t start_real_ns, int64_t end_real_ns, const char *wanted)
+{
+	char comm[16] = "";
+
+	return process_table_comm(table, pid, start_real_ns, end_real_ns, comm) &&
+	       strcmp(comm, wanted) == 0;
+}
+
+/* A pid has the name of the process that had it then, and none if two had it. */
+static void a_pid_has_a_name_in_a_range(void **state)
+{
+	const int64_t boot_ns = clock_ns(CLOCK_BOOTTIME), before_ns = clock_ns(CLOCK_REALTIME);
+	struct process_id id = { .pid = 4194303,
+				 .exec_gen = 1,
+				 .start_boot_ns = (uint64_t)boot_ns };
+	struct process *first = process_table_see(table, &id, true, "first"), *second, *third;
+	int64_t middle_ns, end_ns;
+	char comm[16];
+
+	id.exec_gen = 2;
+	second = process_table_see(table, &id, true, "second");
+	assert_true(has_comm(id.pid, before_ns, INT64_MAX, "second"));
+	assert_false(process_table_comm(table, id.pid, 0, before_ns - NS_PER_S, comm));
+	assert_false(process_table_comm(table, 4194302, 0, INT64_MAX, comm));
+	assert_false(process_table_comm(NULL, id.pid, 0, INT64_MAX, comm));
+	process_table_note_exit(table, &id);
+	usleep(1000);
+	middle_ns = clock_ns(CLOCK_REALTIME);
+	usleep(1000);
+	id.start_boot_ns = (uint64_t)clock_ns(CLOCK_BOOTTIME);
+	third = process_table_see(table, &id, true, "third");
+	end_ns = clock_ns(CLOCK_REALTIME);
+	assert_true(has_comm(id.pid, before_ns, middle_ns, "second"));
+	assert_true(has_comm(id.pid, middle_ns, end_ns, "third"));
+	assert_false(process_table_comm(table, id.pid, before_ns, end_ns, comm));
+	process_unref(first);
+	process_unref(second);
+	process_unref(third);
+}
+
 static void what_named_the_dead_goes(void **state)
 {
 	struct child child = spawn(program, NULL, NULL);
@@ -1823,6 +1863,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(the_dead_are_counted_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_named_the_dead_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sweeping_lets_others_in, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pid_has_a_name_in_a_range, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sweeping_keeps_what_is_referenced, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_fork_is_shown_after_its_batch, set_up_unwind,
