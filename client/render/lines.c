@@ -487,6 +487,9 @@ static char *holders_text(const struct wire_row *row, int64_t end)
 		return row->holders_unknown ? must(strdup("unknown")) : NULL;
 	if (row->chain.n > 1 && row->deadlock != 1)
 		root = &row->chain.v[row->chain.n - 1];
+	/* One that waits for a lock is held up by another one, who is not known. */
+	if (root && wait_reason_is_lock(wait_reason_find(root->reason)))
+		root = NULL;
 	more = (int64_t)row->holders.n - 1 + (row->holders_more > 0 ? row->holders_more : 0);
 	as_of = holders_as_of(row, end);
 	name = name_escape(first->comm);

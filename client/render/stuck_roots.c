@@ -156,7 +156,19 @@ static void root_add(struct root *roots, size_t *n, const struct root *root,
 		roots[i].oldest_ns = row->max_ns;
 }
 
-/* Prints a line such as "psql(88) holds up 4 threads; waits 7min itself (unix /run/pg.sock)". */
+/*
+ * True if nobody is known to hold up the thread itself: another one does if it waits for a lock,
+ * and may if it is not known which thread of its process it is.
+ */
+static bool is_end(const struct root *root)
+{
+	return root->tid > 0 && !wait_reason_is_lock(wait_reason_find(root->reason));
+}
+
+/*
+ * Prints a line such as "root   psql(88) holds up 4 threads; waits 7min itself (unix
+ * /run/pg.sock)".
+ */
 static void root_print(const struct view *view, const struct root *root, bool is_least, int64_t end)
 {
 	_cleanup_(freep) char *comm = name_escape(root->comm), *age = NULL, *object = NULL;
@@ -167,8 +179,9 @@ static void root_print(const struct view *view, const struct root *root, bool is
 	itself = root->reason ? must_printf("; waits %s itself (%s%s%s)", age, root->reason,
 					    object[0] ? " " : "", object)
 			      : must(strdup(""));
-	head_line(&view->page, STYLE_BOLD, "root", "%s%s(%" PRId64 ") holds up %s%s thread%s%s",
-		  as_of, comm, root->tid > 0 ? root->tid : root->pid, is_least ? "at least " : "",
+	head_line(&view->page, STYLE_BOLD, is_end(root) ? "root" : "holder",
+		  "%s%s(%" PRId64 ") holds up %s%s thread%s%s", as_of, comm,
+		  root->tid > 0 ? root->tid : root->pid, is_least ? "at least " : "",
 		  count_text(root->threads), root->threads == 1 ? "" : "s", itself);
 }
 

@@ -325,11 +325,23 @@ static int32_t blamed(const struct waits *waits, const struct link *link)
 	return n == 1 ? left : 0;
 }
 
+/*
+ * True if both wait for one lock in the memory of a program: then the owner of one link was read
+ * before the lock changed hands.
+ */
+static bool is_same_lock(const struct holder_step *a, const struct holder_step *b)
+{
+	return a->tid != b->tid && a->pid == b->pid && a->reason == b->reason &&
+	       (a->reason == REASON_MUTEX || a->reason == REASON_RWLOCK) && a->object &&
+	       b->object && strcmp(a->object, b->object) == 0;
+}
+
 /* Sets *out to the wait of the holder. Returns false if it is not known to wait while it holds. */
 static bool link_next(const struct waits *waits, const struct link *link, struct link *out)
 {
 	/* Before it began to wait, it may have let go. Since then, it could not. */
-	return link_of(waits, blamed(waits, link), out) && link->looked_ns >= out->since_ns;
+	return link_of(waits, blamed(waits, link), out) && link->looked_ns >= out->since_ns &&
+	       !is_same_lock(&link->step, &out->step);
 }
 
 /* True if something else may end the wait: a timeout, or another event of the same descriptor. */
@@ -373,7 +385,8 @@ static void chain_make(const struct waits *waits, const struct link *first,
 		seen[i] = next.step.tid;
 		is_of_events |= may_end(&next);
 		if (found->n_steps < HOLDER_STEPS)
-			found->steps[found->n_steps++] = next.step;
+			found->n_steps++;
+		found->steps[found->n_steps - 1] = next.step;
 		newest_ns = next.since_ns > newest_ns ? next.since_ns : newest_ns;
 		looked_ns = next.looked_ns < looked_ns ? next.looked_ns : looked_ns;
 		at = next;

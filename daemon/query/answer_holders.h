@@ -34,7 +34,8 @@ struct group_holders {
 	size_t more; /* number of holders that are not in `holders` */
 	/*
 	 * the holder's own wait, that of its holder, and so on; of each step, the one before it has
-	 * no other holder
+	 * no other holder. The last one is the end of the chain, before which some of a long chain
+	 * are left out
 	 */
 	struct holder_step steps[HOLDER_STEPS];
 	size_t n_steps;

@@ -42,6 +42,9 @@
 
 enum { WINDOWS = 3, SLEEPING = 1, STOPPED = 4 };
 enum { PID = 0x3f000000, A = PID, B, C, D, E, F, G, H, I, J, K, L, M, TIDS_END };
+/* Threads without rows, of which something is recorded: two that take turns with a lock, a chain.
+ */
+enum { TURN_A = PID + 100, TURN_B, CHAIN = PID + 200, CHAIN_END = CHAIN + 11 };
 
 static char directory[] = "/tmp/test_recorded_holders.XXXXXX";
 static char path[64];
@@ -94,9 +97,10 @@ static void held_add(struct window *window, int32_t tid, int32_t holder, int64_t
 		.since_ns = REAL_NS + since_of(tid),
 		.looked_ns = looked_ns,
 		.last_ns = REAL_NS + window->end_ns,
-		.reason = tid == M ? REASON_POLL
-			  : holder ? REASON_STOPPED
-				   : REASON_SLEEP,
+		.reason = tid == M	  ? REASON_POLL
+			  : tid == TURN_B ? REASON_MUTEX
+			  : holder	  ? REASON_STOPPED
+					  : REASON_SLEEP,
 	};
 
 	if ((tid == A && window->end_ns == WINDOWS * LENGTH_NS) || since_of(tid) > window->end_ns)
@@ -135,6 +139,10 @@ static void window_write(struct store *store, size_t n)
 	held_add(window, K, I, now_ns);
 	held_add(window, L, M, now_ns);
 	held_add(window, M, L, now_ns);
+	held_add(window, TURN_B, TURN_A, now_ns);
+	for (tid = CHAIN; tid < CHAIN_END; tid++)
+		held_add(window, tid, tid + 1, now_ns);
+	held_add(window, CHAIN_END, 0, 0);
 	window_seal(window);
 	store_add(store, window);
 	window_unref(window);
@@ -194,6 +202,7 @@ static int tear_down(void **state)
 static struct {
 	struct holder_question questions[HOLDER_LOOKUPS];
 	size_t n;
+	const char *object; /* what all of them wait for; NULL: not known */
 } find;
 
 int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
@@ -211,6 +220,7 @@ int __wrap_holder_find(const struct holder_question *questions, size_t n, enum h
 	for (i = 0; i < n; i++) {
 		answers[i].is_known = true;
 		answers[i].n = 1;
+		answers[i].object = find.object ? strdup(find.object) : NULL;
 		answers[i].holders[0] = (struct holder){ PID, questions[i].tid + 1, "thread" };
 	}
 	return 0;
@@ -444,6 +454,51 @@ static void test_holders_outside_the_filter(void **state)
 	}
 }
 
+/* Finds the holders of a mutex that the thread of an answer about A waits for; it is called tid. */
+static const struct group_holders *found_for(struct answer *answer, int32_t tid, const char *object)
+{
+	struct aggregate_group *group = aggregate_groups(answer->aggregate, &(size_t){ 0 })[0];
+
+	group->tid = tid;
+	group->has_reason = true;
+	group->reason = REASON_MUTEX;
+	find.object = object;
+	return look_up(answer, &(size_t){ 0 })[0]->holders;
+}
+
+/* The last step of a chain is its end, of however many steps it is. */
+static void test_the_end_of_a_long_chain(void **state)
+{
+	struct answer *answer = ask_about(true, "thread", 2, A);
+	const struct group_holders *found = found_for(answer, CHAIN - 1, NULL);
+
+	assert_int_equal(found->n_steps, HOLDER_STEPS);
+	assert_int_equal(found->steps[0].tid, CHAIN);
+	assert_int_equal(found->steps[HOLDER_STEPS - 1].tid, CHAIN_END);
+	answer_free(answer);
+}
+
+/*
+ * Of two threads that wait for one lock, each may have had it when the other one was looked up.
+ * That is no deadlock; one for two locks is.
+ */
+static void test_turns_are_no_deadlock(void **state)
+{
+	static const char *const objects[] = { "/1056964709", "/other" };
+	size_t i;
+
+	assert_int_equal(TURN_B, 1056964709);
+	for (i = 0; i < ARRAY_SIZE(objects); i++) {
+		struct answer *answer = ask_about(true, "thread", 2, A);
+		const struct group_holders *found = found_for(answer, TURN_A, objects[i]);
+
+		assert_int_equal(found->holders[0].tid, TURN_B);
+		assert_int_equal(found->n_steps, i);
+		assert_int_equal(found->is_deadlock, i);
+		answer_free(answer);
+	}
+}
+
 /* Locks are looked up first, and what is idle last. */
 static void test_the_order_of_look_ups(void **state)
 {
@@ -493,6 +548,8 @@ int main(void)
 		cmocka_unit_test(test_a_wait_that_has_ended),
 		cmocka_unit_test(test_lines_of_the_present),
 		cmocka_unit_test(test_holders_outside_the_filter),
+		cmocka_unit_test(test_the_end_of_a_long_chain),
+		cmocka_unit_test(test_turns_are_no_deadlock),
 		cmocka_unit_test(test_the_order_of_look_ups),
 		cmocka_unit_test(test_sums_have_none),
 	};
