@@ -148,8 +148,10 @@ void holder_find_rwlock(struct task *task, struct holder_answer *out)
 
 	if (!futex_name(task, address ? address : task->call.args[0], out))
 		return;
-	if (!address || task_memory_read(task, address, &lock, sizeof(lock)) || lock.pad[0] ||
-	    lock.pad[1] || lock.is_shared > 1)
+	if (!address)
+		out->unknown = "readers may have it, whom the lock does not name";
+	else if (task_memory_read(task, address, &lock, sizeof(lock)) || lock.pad[0] ||
+		 lock.pad[1] || lock.is_shared > 1)
 		out->unknown = no_glibc;
 	else if (lock.is_shared)
 		out->unknown = "the lock may be shared with other processes";

@@ -14,11 +14,68 @@
 #include "daemon/host/procfs.h"
 
 /* CHILDREN_BYTES: as much of the list of a thread's children is read. */
-enum { CHILDREN_BYTES = 1 << 16 };
+enum { CHILDREN_BYTES = 1 << 16, STATUS_BYTES = 4096, FDINFO_BYTES = 1024 };
 
-/* Adds the child with this pid, or if `pid` is not positive, all children of the process. */
-static void children_add(const struct task *task, int32_t pid, struct holder_answer *out)
+/* The children that a thread waits for; all if each member is 0. */
+struct wanted {
+	int32_t pid, group; /* numbers of the thread's own pid namespace */
+	int32_t host_pid;
+};
+
+/*
+ * Returns one of the numbers of a line of a status file that has one for each pid namespace from
+ * the initial one on, such as that after "NSpid:"; 0 if there are fewer.
+ */
+static int32_t status_number_at(const char *status, const char *name, size_t i)
 {
+	const char *at = strstr(status, name);
+	char *end;
+
+	for (at = at ? at + strlen(name) : NULL; at; at = end) {
+		int32_t number = (int32_t)strtol(at, &end, 10);
+
+		if (end == at)
+			return 0;
+		if (i-- == 0)
+			return number;
+	}
+	return 0;
+}
+
+/* Returns in how many pid namespaces a thread is, counted from the initial one; 0: not known. */
+static size_t namespaces_of(const struct task *task)
+{
+	char status[STATUS_BYTES];
+	size_t n = 0;
+
+	if (proc_text_read(task->dir_fd, "status", status, sizeof(status)))
+		return 0;
+	while (status_number_at(status, "\nNSpid:", n))
+		n++;
+	return n;
+}
+
+/* True if a child is one of those that are waited for. `level` is namespaces_of() the thread. */
+static bool is_wanted(const struct wanted *wanted, const char *pid_text, size_t level)
+{
+	char path[300], status[STATUS_BYTES];
+
+	if (wanted->host_pid)
+		return strtol(pid_text, NULL, 10) == wanted->host_pid;
+	if (!wanted->pid && !wanted->group)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%s/status", pid_text);
+	if (!level || proc_text_read(AT_FDCWD, path, status, sizeof(status)))
+		return false;
+	return wanted->pid ? status_number_at(status, "\nNSpid:", level - 1) == wanted->pid
+			   : status_number_at(status, "\nNSpgid:", level - 1) == wanted->group;
+}
+
+/* Adds the children of the process that the thread waits for. */
+static void children_add(const struct task *task, const struct wanted *wanted,
+			 struct holder_answer *out)
+{
+	const size_t level = namespaces_of(task);
 	struct dirent *entry;
 	int32_t parent, child;
 	uint64_t ticks;
@@ -32,9 +89,8 @@ static void children_add(const struct task *task, int32_t pid, struct holder_ans
 			break;
 		snprintf(name, sizeof(name), "%s/stat", entry->d_name);
 		child = (int32_t)strtol(entry->d_name, NULL, 10);
-		if ((pid > 0 && child != pid) ||
-		    proc_stat_read(dirfd(directory), name, &parent, &ticks) ||
-		    parent != task->question->pid)
+		if (proc_stat_read(dirfd(directory), name, &parent, &ticks) ||
+		    parent != task->question->pid || !is_wanted(wanted, entry->d_name, level))
 			continue;
 		holder_add(out, child, 0);
 	}
@@ -42,24 +98,73 @@ static void children_add(const struct task *task, int32_t pid, struct holder_ans
 		closedir(directory);
 }
 
+/* Returns the process group of the thread, by the number that its own pid namespace has for it. */
+static int32_t own_group(const struct task *task)
+{
+	char status[STATUS_BYTES];
+	const size_t level = namespaces_of(task);
+
+	if (!level || proc_text_read(task->dir_fd, "status", status, sizeof(status)))
+		return 0;
+	return status_number_at(status, "\nNSpgid:", level - 1);
+}
+
+/* Returns the process of a pidfd of the thread, by its number in the initial pid namespace. */
+static int32_t pidfd_process(const struct task *task, uint64_t fd)
+{
+	char name[64], text[FDINFO_BYTES];
+	uint64_t pid;
+
+	snprintf(name, sizeof(name), "fdinfo/%" PRIu64, fd);
+	if (proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
+	    !descriptor_number(text, "Pid:", 10, &pid) || pid > INT32_MAX)
+		return 0;
+	return (int32_t)pid;
+}
+
 /*
- * A process in a pid namespace of its own names its children by other numbers: then all children
- * are given.
+ * Sets *out to the children that the system call waits for: wait(2) has the forms. Returns false if
+ * these are not known.
  */
+static bool wanted_read(const struct task *task, struct wanted *out)
+{
+	const int32_t number = (int32_t)task->call.args[0], id = (int32_t)task->call.args[1];
+
+	*out = (struct wanted){ 0 };
+	if (task->call.number == SYS_wait4) {
+		out->pid = number > 0 ? number : 0;
+		out->group = number < -1 ? -number : number == 0 ? own_group(task) : 0;
+		return number || out->group;
+	}
+	switch (number) {
+	case P_ALL:
+		return true;
+	case P_PID:
+		out->pid = id;
+		return id > 0;
+	case P_PGID:
+		out->group = id ? id : own_group(task);
+		return out->group > 0;
+	case P_PIDFD:
+		out->host_pid = pidfd_process(task, task->call.args[1]);
+		return out->host_pid > 0;
+	}
+	return false;
+}
+
 void holder_find_child(struct task *task, struct holder_answer *out)
 {
-	const uint64_t *args = task->call.args;
-	int32_t pid = 0;
+	struct wanted wanted;
 
-	if (task->call.number == SYS_wait4)
-		pid = (int32_t)args[0];
-	else if (task->call.number == SYS_waitid && args[0] == P_PID)
-		pid = (int32_t)args[1];
-	else if (task->call.number != SYS_waitid) {
+	if (task->call.number != SYS_wait4 && task->call.number != SYS_waitid) {
 		out->unknown = holder_went_on;
 		return;
 	}
-	children_add(task, task_is_in_own_namespace(task) ? 0 : pid, out);
+	if (!wanted_read(task, &wanted)) {
+		out->unknown = "it is not known which child is waited for";
+		return;
+	}
+	children_add(task, &wanted, out);
 	if (!out->n && !out->unknown)
 		out->unknown = holder_went_on;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "common/base.h"
 #include "daemon/holder/internal.h"
@@ -109,6 +110,42 @@ static bool is_served(const struct task *task, const char *path, const struct mo
 	       !strstr(path, "/../");
 }
 
+/*
+ * True if the system call looks a name up in a directory, or changes it there, and no more: what it
+ * locks is the directory. One that cuts a file off may wait for the file as well.
+ */
+static bool is_of_directory(const struct call *call)
+{
+	switch (call->number) {
+	case SYS_open:
+		return !(call->args[1] & O_TRUNC);
+	case SYS_openat:
+		return !(call->args[2] & O_TRUNC);
+	case SYS_stat:
+	case SYS_lstat:
+	case SYS_newfstatat:
+	case SYS_statx:
+	case SYS_access:
+	case SYS_faccessat:
+	case SYS_faccessat2:
+	case SYS_mkdir:
+	case SYS_mkdirat:
+	case SYS_mknod:
+	case SYS_mknodat:
+		return true;
+	}
+	return false;
+}
+
+/* Cuts the last name off a path, unless only "/" would be left. */
+static void path_cut(char *path)
+{
+	char *last = strrchr(path, '/');
+
+	if (last && last > path && last[1])
+		*last = '\0';
+}
+
 void holder_find_slow_file(struct task *task, struct holder_answer *out)
 {
 	bool writes = task->question->reason != REASON_FILE_READ;
@@ -123,6 +160,9 @@ void holder_find_slow_file(struct task *task, struct holder_answer *out)
 		id = mount_id_read(task, fd);
 	} else {
 		path = task_path(task);
+		if (path && task->question->reason == REASON_INODE_LOCK &&
+		    is_of_directory(&task->call))
+			path_cut(path);
 	}
 	if (!path)
 		return;

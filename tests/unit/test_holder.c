@@ -820,25 +820,116 @@ static void test_udp_socket(void **state)
 	free(object);
 }
 
+/* The forms in which run_wait() waits for the second one of its two children. */
+enum wait_form {
+	FORM_WAIT_PID,
+	FORM_WAIT_GROUP,
+	FORM_WAIT_OWN_GROUP,
+	FORM_WAITID_PID,
+	FORM_WAITID_GROUP,
+	FORM_WAITID_PIDFD,
+	FORM_WAIT_ANY
+};
+
+static enum wait_form form;
+
 static int run_wait(void)
 {
-	pid_t child = child_start(pause);
+	pid_t other = fork(), child;
+	siginfo_t info;
 
-	return waitpid(child, NULL, 0) == child ? 0 : 1;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (other == 0)
+		return pause();
+	setpgid(other, other);
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		return pause();
+	}
+	if (form == FORM_WAIT_OWN_GROUP) {
+		setpgid(0, 0);
+		setpgid(child, getpid());
+	} else {
+		setpgid(child, child);
+	}
+	switch (form) {
+	case FORM_WAIT_PID:
+		return waitpid(child, NULL, 0);
+	case FORM_WAIT_GROUP:
+		return waitpid(-child, NULL, 0);
+	case FORM_WAIT_OWN_GROUP:
+		return waitpid(0, NULL, 0);
+	case FORM_WAITID_PID:
+		return waitid(P_PID, (id_t)child, &info, WEXITED);
+	case FORM_WAITID_GROUP:
+		return waitid(P_PGID, (id_t)child, &info, WEXITED);
+	case FORM_WAITID_PIDFD:
+		return waitid(P_PIDFD, (id_t)syscall(SYS_pidfd_open, child, 0), &info, WEXITED);
+	case FORM_WAIT_ANY:
+		return waitpid(-1, NULL, 0);
+	}
+	return 0;
 }
 
-static void test_child(void **state)
+/* Runs run_wait() as the first process of a pid namespace, where its children have other numbers.
+ */
+static int run_wait_in_namespace(void)
 {
-	pid_t parent = child_start(run_wait);
-	struct holder_answer answer;
+	pid_t first;
 
-	wait_for_call(parent, parent, SYS_wait4);
-	answer = look_up(parent, parent, REASON_CHILD);
-	assert_null(answer.unknown);
-	assert_int_equal(answer.n, 1);
-	assert_int_not_equal(answer.holders[0].pid, parent);
-	kill(answer.holders[0].pid, SIGKILL);
-	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	if (unshare(CLONE_NEWPID) < 0)
+		return 0;
+	first = fork();
+	return first ? waitpid(first, NULL, 0) : run_wait();
+}
+
+/* Returns the youngest child of a process, once it has as many. */
+static pid_t youngest_child(pid_t parent, int n)
+{
+	pid_t pids[4] = { 0 };
+	char name[64];
+	int found = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", parent, parent);
+	for (int tries = 0; tries < 10000 && found < n; tries++) {
+		FILE *f = fopen(name, "re");
+
+		found = f ? fscanf(f, "%d %d %d", &pids[0], &pids[1], &pids[2]) : 0;
+		if (f)
+			fclose(f);
+		usleep(1000);
+	}
+	assert_int_equal(found, n);
+	return pids[n - 1];
+}
+
+/* Who waits for one child of several is not held up by the others. */
+static void test_children(void **state)
+{
+	for (int i = FORM_WAIT_PID; i <= FORM_WAIT_ANY; i++) {
+		const bool is_id = i >= FORM_WAITID_PID && i <= FORM_WAITID_PIDFD;
+		/* Only root may make a namespace. */
+		const int places = geteuid() == 0 ? 2 : 1;
+
+		form = (enum wait_form)i;
+		for (int is_inside = 0; is_inside < places; is_inside++) {
+			pid_t child = child_start(is_inside ? run_wait_in_namespace : run_wait);
+			pid_t waiter = is_inside ? youngest_child(child, 1) : child;
+			pid_t wanted = youngest_child(waiter, 2);
+			struct holder_answer answer;
+
+			wait_for_call(waiter, waiter, is_id ? SYS_waitid : SYS_wait4);
+			answer = look_up(waiter, waiter, REASON_CHILD);
+			if (form == FORM_WAIT_ANY) {
+				assert_int_equal(answer.n, 2);
+				holder_answers_fini(&answer, 1);
+			} else {
+				assert_held_by(&answer, wanted, wanted);
+			}
+			child_end(child);
+		}
+	}
 }
 
 static int run_vfork(void)
@@ -1182,7 +1273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_flock),
 		cmocka_unit_test(test_fcntl),	   cmocka_unit_test(test_mutex),
-		cmocka_unit_test(test_pi_mutex),   cmocka_unit_test(test_child),
+		cmocka_unit_test(test_pi_mutex),   cmocka_unit_test(test_children),
 		cmocka_unit_test(test_rwlock),	   cmocka_unit_test(test_join),
 		cmocka_unit_test(test_pipe),	   cmocka_unit_test(test_own_pipe),
 		cmocka_unit_test(test_fifo),	   cmocka_unit_test(test_eventfd),
