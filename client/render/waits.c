@@ -134,8 +134,8 @@ static void render_culprit(const struct view *view, const struct wire_culprit *c
 	if (!culprit)
 		return;
 	name = culprit_name(culprit, true);
-	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "up to %s %s: %s",
-		  ns_text(culprit->ns), what, name);
+	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "up to %s %s: %s", ns_text(culprit->ns),
+		  what, name);
 }
 
 /* Prints the times of a row's reasons, if it has several. */

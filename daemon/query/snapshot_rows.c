@@ -205,38 +205,60 @@ enum { TASK_WAKEKILL = 0x100 };
 /*
  * A wait in the state D, and one for a lock, is urgent if it is as long as this. Of those for
  * locks, only rows with more than one in URGENT_PART parts of the blocked time: there are often
- * some, and they must not hide what most of the time is for.
+ * some, and they must not hide what most of the time is for. But what pools wait for without being
+ * known as idle may be most of the time: so if no row for a lock has such a part, the one with the
+ * most time is urgent if its longest wait is as long as URGENT_ALONE_NS.
  */
-#define URGENT_D_NS    (5 * NS_PER_S)
-#define URGENT_LOCK_NS NS_PER_S
+#define URGENT_D_NS	(5 * NS_PER_S)
+#define URGENT_LOCK_NS	NS_PER_S
+#define URGENT_ALONE_NS (5 * NS_PER_S)
 enum { URGENT_PART = 32 };
 
-/*
- * True if rows are by line, and the longest wait of the group most likely holds up the program: it
- * is for a lock, or in the state D so that no signal ends it, and too long for that. `blocked_ns`
- * is the blocked time of all groups that are not idle.
+/* True if the group may hold up its program: rows are by line, and it has waits that are no rest.
  */
-static bool group_is_urgent(const struct aggregate_group *group, uint64_t blocked_ns)
+static bool may_be_urgent(const struct aggregate_group *group)
 {
-	bool is_d = strcmp(task_states_letter(group->state), "D") == 0;
-
-	if (!group->line || group->is_idle || group->is_own || group->is_sample ||
-	    (group->open && group->unseen >= group->open))
-		return false;
-	if (is_d && group->open && !(group->state & TASK_WAKEKILL) && group->max_ns >= URGENT_D_NS)
-		return true;
-	return group->has_reason && wait_reason_is_lock(group->reason) &&
-	       group->max_ns >= URGENT_LOCK_NS && group->blocked_ns > blocked_ns / URGENT_PART;
+	return group->line && !group->is_idle && !group->is_own && !group->is_sample &&
+	       !(group->open && group->unseen >= group->open);
 }
 
+/* True if the longest wait of the group is in the state D, so that no signal ends it, for long. */
+static bool is_long_d(const struct aggregate_group *group)
+{
+	return strcmp(task_states_letter(group->state), "D") == 0 && group->open &&
+	       !(group->state & TASK_WAKEKILL) && group->max_ns >= URGENT_D_NS;
+}
+
+static bool is_long_lock(const struct aggregate_group *group, int64_t least_ns)
+{
+	return group->has_reason && wait_reason_is_lock(group->reason) &&
+	       group->max_ns >= (uint64_t)least_ns;
+}
+
+/* Marks the groups that most likely hold up their programs. */
 static void urgent_mark(struct aggregate_group **groups, size_t n)
 {
+	struct aggregate_group *alone = NULL;
+	bool has_lock = false;
 	uint64_t blocked_ns = 0;
 
 	for (size_t i = 0; i < n; i++)
 		blocked_ns += groups[i]->is_idle ? 0 : groups[i]->blocked_ns;
-	for (size_t i = 0; i < n; i++)
-		groups[i]->is_urgent = group_is_urgent(groups[i], blocked_ns);
+	for (size_t i = 0; i < n; i++) {
+		struct aggregate_group *group = groups[i];
+		bool is_urgent_lock = is_long_lock(group, URGENT_LOCK_NS) &&
+				      group->blocked_ns > blocked_ns / URGENT_PART;
+
+		if (!may_be_urgent(group))
+			continue;
+		has_lock |= is_urgent_lock;
+		group->is_urgent = is_urgent_lock || is_long_d(group);
+		if (is_long_lock(group, URGENT_ALONE_NS) &&
+		    (!alone || group->blocked_ns > alone->blocked_ns))
+			alone = group;
+	}
+	if (alone && !has_lock)
+		alone->is_urgent = true;
 }
 
 /* It is not known which part of the sampled time was throttled: it may be all of it, or none. */

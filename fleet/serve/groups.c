@@ -388,27 +388,38 @@ const char *groups_line_function(const struct group *group)
 
 /*
  * A wait for a lock is urgent if it is as long as this, in a row with more than one in URGENT_PART
- * parts of the blocked time.
+ * parts of the blocked time. If no row has, the one with the most time is, if its longest wait is
+ * as long as URGENT_ALONE_NS: as in daemon/query/snapshot_rows.c.
  */
-#define URGENT_LOCK_NS NS_PER_S
+#define URGENT_LOCK_NS	NS_PER_S
+#define URGENT_ALONE_NS (5 * NS_PER_S)
 enum { URGENT_PART = 32 };
 
-static bool line_is_urgent(const struct group *group, int64_t blocked_ns)
+static bool is_long_lock(const struct group *group, int64_t least_ns)
 {
 	return group->is_line && !group->idle && !group->own && group->reason[0] &&
-	       group->max_ns >= URGENT_LOCK_NS && group->blocked_ns > blocked_ns / URGENT_PART &&
-	       wait_reason_is_lock(wait_reason_find(group->reason));
+	       group->max_ns >= least_ns && wait_reason_is_lock(wait_reason_find(group->reason));
 }
 
 void groups_mark_urgent(struct group **groups, size_t n)
 {
+	struct group *alone = NULL;
 	int64_t blocked_ns = 0;
+	bool has_lock = false;
 
 	for (size_t i = 0; i < n; i++)
 		if (!groups[i]->idle)
 			sum_add(&blocked_ns, groups[i]->blocked_ns);
-	for (size_t i = 0; i < n; i++)
-		groups[i]->is_urgent = line_is_urgent(groups[i], blocked_ns);
+	for (size_t i = 0; i < n; i++) {
+		groups[i]->is_urgent = is_long_lock(groups[i], URGENT_LOCK_NS) &&
+				       groups[i]->blocked_ns > blocked_ns / URGENT_PART;
+		has_lock |= groups[i]->is_urgent;
+		if (is_long_lock(groups[i], URGENT_ALONE_NS) &&
+		    (!alone || groups[i]->blocked_ns > alone->blocked_ns))
+			alone = groups[i];
+	}
+	if (alone && !has_lock)
+		alone->is_urgent = true;
 }
 
 /* Sets what a row by line is called: the name of its threads, without digits, and the function. */

@@ -327,6 +327,11 @@ static void test_locks_are_urgent(void **state)
 	other.blocked_ns *= 2;
 	groups_mark_urgent(groups, 2);
 	assert_false(group.is_urgent);
+	/* A pool must not hide the only one that hangs. */
+	group.max_ns = 5 * NS_PER_S;
+	groups_mark_urgent(groups, 2);
+	assert_true(group.is_urgent);
+	group.max_ns = NS_PER_S;
 	other.idle = true;
 	groups_mark_urgent(groups, 2);
 	assert_true(group.is_urgent);

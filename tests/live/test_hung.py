@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Shows that one program that hangs on a lock is the first row of what blocks, however long the threads of a
+pool wait meanwhile for what is not known as idle."""
+
+import os
+import re
+
+import harness as h
+
+h.need_live()
+
+POOL = """
+import ctypes, fcntl, sys, threading
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+file = open(sys.argv[2], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+lock = threading.Lock()
+lock.acquire()
+for _ in range(60):
+    threading.Thread(target=lock.acquire, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+HUNG = """
+import ctypes, fcntl, sys
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+fcntl.flock(open(sys.argv[2], "w"), fcntl.LOCK_EX)
+"""
+
+daemon = h.Daemon("window.length=1s")
+name, path = f"pool-{os.getpid()}", os.path.join(daemon.dir, "lock")
+pool = h.Program("python3", "-c", POOL, name, path, path="python3").ready()
+hung = h.spawn(["python3", "-c", HUNG, name, path])
+h.wait_in(hung.pid, "flock", "locks_lock")
+
+
+def rows():
+    """Returns the rows of what blocks in an overview of both, the first one first."""
+    daemon.cut()
+    out = h.run([h.STACKCTL, "-S", daemon.socket, "snapshot", "--comm", name]).out
+    found = re.search(r"^ *blocked .*\n((?:.+\n)+?)(?= *on CPU|runnable)", out, re.M)
+    return found[1].splitlines() if found else []
+
+
+def is_first():
+    found = rows()
+    return found and f"({hung.pid})" in found[0] and "flock" in found[0] and found
+
+
+found = h.wait_until(is_first, "the one that hangs in the first row")
+h.check(any(" sem" in line and f"({pool.pid})" in line for line in found), f"the pool is there, too: {found}")
+daemon.stop()
+h.finish()
