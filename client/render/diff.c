@@ -82,7 +82,7 @@ static size_t set_numbers(struct diff *diff, const struct wire_row *row, bool ma
 	size_t n, number;
 
 	path_fill(&diff->path, diff->view, row,
-		  PATH_WAKER | PATH_POOL | PATH_NO_REASONS |
+		  PATH_WAKER | PATH_POOL | PATH_NO_REASONS | PATH_NO_SCHEDULER |
 			  (is_of_all(diff, row) ? 0 : PATH_COMM) |
 			  (diff->has_lines ? PATH_LINE : 0) | (diff->has_ids ? PATH_IDS : 0));
 	n = diff->path.n;

@@ -129,17 +129,38 @@ static void add_stack_without_reason(struct path *path, const struct view *view,
 		add_stack(path, view, stack, is_kernel, false);
 }
 
+/* Returns the kernel stack of a wait without the functions of the scheduler at its leaf. */
+static struct wire_stack without_scheduler(const struct wire_stack *kernel)
+{
+	struct wire_stack place = *kernel;
+	size_t skip = kernel->scheduler > 0 ? (size_t)kernel->scheduler : scheduler_frames(kernel);
+
+	if (skip < place.frames.n) {
+		place.frames.v += skip;
+		place.frames.n -= skip;
+	}
+	return place;
+}
+
 /* Appends both stacks of a row. */
 static void add_stacks(struct path *path, const struct view *view, const struct wire_row *row,
-		       bool has_reasons)
+		       unsigned parts)
 {
-	if (!has_reasons) {
+	const struct wire_stack *kernel = row->kernel;
+	struct wire_stack place;
+
+	/* What runs has no state: there, the scheduler is what it does. */
+	if (kernel && row->state && parts & PATH_NO_SCHEDULER) {
+		place = without_scheduler(kernel);
+		kernel = &place;
+	}
+	if (parts & PATH_NO_REASONS) {
 		add_stack_without_reason(path, view, row->user, false);
-		add_stack_without_reason(path, view, row->kernel, true);
+		add_stack_without_reason(path, view, kernel, true);
 		return;
 	}
 	add_stack(path, view, row->user, false, false);
-	add_stack(path, view, row->kernel, true, false);
+	add_stack(path, view, kernel, true, false);
 }
 
 /* Appends a thread or context of a path of wakeups. */
@@ -258,7 +279,7 @@ void path_fill(struct path *path, const struct view *view, const struct wire_row
 	}
 	if (parts & PATH_COMM)
 		add_name(path, row, parts);
-	add_stacks(path, view, row, !(parts & PATH_NO_REASONS));
+	add_stacks(path, view, row, parts);
 	if (path->n == 0)
 		add_name(path, row, parts);
 	if (row->waker && parts & PATH_WAKER)

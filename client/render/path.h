@@ -43,6 +43,11 @@ enum path_parts {
 	 * up to whichever length that was.
 	 */
 	PATH_NO_REASONS = 1 << 4,
+	/*
+	 * Kernel stacks without the functions of the scheduler at the leaf, which a wait has only
+	 * once it has ended: for comparing ranges.
+	 */
+	PATH_NO_SCHEDULER = 1 << 6,
 	/* Not the stacks, but what rows by line have instead; the name only with PATH_COMM. */
 	PATH_LINE = 1 << 5,
 };

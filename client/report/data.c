@@ -93,7 +93,7 @@ uint32_t report_row_node(struct report_data *data, const struct wire_row *row,
 	_cleanup_(freep) char *function = row_function(&data->view, row);
 	uint32_t node = REPORT_NONE;
 
-	path_fill(&data->path, &data->view, row, PATH_COMM | PATH_POOL);
+	path_fill(&data->path, &data->view, row, PATH_COMM | PATH_POOL | PATH_NO_SCHEDULER);
 	for (size_t i = 0; i < data->path.n; i++) {
 		const struct path_frame *frame = &data->path.v[i];
 		enum report_frame_kind kind = i == 0		 ? REPORT_PROCESS

@@ -221,7 +221,7 @@ static int prepare(struct options *options, struct snapshot_request *request,
 }
 
 /*
- * True if the text shows sleeps of idle threads, and no other idle waits. The daemon has them only
+ * True if the text or the picture shows sleeps of idle threads, and no other idle waits. The daemon has them only
  * with all idle rows. A session may be about threads that its filter names: all their rows are
  * shown.
  */
@@ -229,8 +229,8 @@ static bool shows_sleeps(const struct options *options)
 {
 	enum probe_kind kind;
 
-	return options->format->is_for_people && !options->idle && !options->no_idle &&
-	       !options_name_somebody(options) && probe_kind_find(options->argument, &kind) &&
+	return (options->format->is_for_people || options->format == &format_svg) &&
+	       !options->idle && !options->no_idle && !options_name_somebody(options) && probe_kind_find(options->argument, &kind) &&
 	       probe_kind_has(kind, PROBE_OPEN_WAITS);
 }
 

@@ -8,6 +8,7 @@
 #include "common/base.h"
 #include "daemon/query/function_search.h"
 #include "daemon/store/reader.h"
+#include "daemon/window/stack_id.h"
 
 static const char *const frame_kinds[] = {
 	[FRAME_NATIVE] = "native",	     [FRAME_KERNEL] = "kernel", [FRAME_JIT] = "jit",
@@ -146,6 +147,20 @@ static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *s
 	return 0;
 }
 
+/*
+ * Returns how many frames at the leaf of a stack with all of its frames are functions of the
+ * scheduler, which are no part of its place_id; WIRE_ABSENT if there are none.
+ */
+static int64_t scheduler_frames(const struct stack *stack)
+{
+	if (stack->place_id == stack->id)
+		return WIRE_ABSENT;
+	for (size_t i = 1; i < stack->n_frames; i++)
+		if (stack_id_of(stack->frames + i, stack->n_frames - i) == stack->place_id)
+			return (int64_t)i;
+	return WIRE_ABSENT;
+}
+
 int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct wire_stack **out)
 {
 	struct answer_stack_entry *entry;
@@ -166,6 +181,7 @@ int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct
 		return -ENOMEM;
 	entry->stack = stack;
 	entry->wire.id = arena_printf(stacks->arena, "0x%" PRIx64, stack->id);
+	entry->wire.scheduler = scheduler_frames(stack);
 	r = stack_flags_wire(stacks->arena, stack->flags, &entry->wire.flags);
 	if (!r)
 		r = stack_frames_wire(stacks, stack, &entry->wire.frames);
@@ -197,6 +213,7 @@ int answer_callers(struct answer_stacks *stacks, struct stack *stack, uint32_t f
 	*wire = *whole;
 	wire->frames.v += from;
 	wire->frames.n -= from;
+	wire->scheduler = WIRE_ABSENT;
 	wire->id = arena_printf(stacks->arena, "0x%" PRIx64, function_callers_id(stack, from));
 	if (!wire->id)
 		return -ENOMEM;
@@ -226,6 +243,7 @@ int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **o
 	frame->kind = "pseudo";
 	frame->name = short_name(stacks->arena, stacks->options->short_below_ns);
 	stack->id = "0x0";
+	stack->scheduler = WIRE_ABSENT;
 	stack->frames = (struct wire_frames){ .v = frame, .n = 1 };
 	*out = stack;
 	return frame->name ? 0 : -ENOMEM;

@@ -286,7 +286,9 @@ static const struct wire_stack *pseudo_stack(struct arena *arena, const char *na
 	*frame = wire_frame_absent();
 	frame->kind = "pseudo";
 	frame->name = name;
-	*stack = (struct wire_stack){ .id = "0x0", .frames = { .v = frame, .n = 1 } };
+	*stack = (struct wire_stack){ .id = "0x0",
+				      .frames = { .v = frame, .n = 1 },
+				      .scheduler = WIRE_ABSENT };
 	return stack;
 }
 

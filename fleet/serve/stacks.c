@@ -110,7 +110,7 @@ static int frames_make(struct arena *arena, char **fields, struct wire_frames *o
 /* Adds a stack. One whose text is not what the id is a hash of was forged or damaged. */
 static int on_stack(void *user, size_t shard, char **fields, size_t n)
 {
-	struct wire_stack stack = {};
+	struct wire_stack stack = { .scheduler = WIRE_ABSENT };
 	struct stacks *stacks = user;
 	struct stack_entry *entry;
 	uint64_t id, host_id, hash;

@@ -119,6 +119,27 @@ class Diff(unittest.TestCase):
         document = json.loads(self.run_it("offcpu", "--base", "-30s", "--by", "line", "--json"))
         self.assertEqual(document["rows"][0]["stack"], ["web/worker-*", "S poll", "serve"])
 
+    def test_waits_that_go_on(self):
+        """A wait that has ended has frames of the scheduler at its leaf, which one that goes on lacks. They are no
+        change, but for what ran there."""
+        def stacks(*names, **more):
+            return {"kernel": {"id": "k", "flags": [], "frames": [{"kind": "kernel", "name": n} for n in names], **more}}
+        for rest, more in (((), {}), (("__schedule", "schedule"), {}), (("schedule", "do_nanosleep"), {"scheduler": 2})):
+            self.base["rows"] = [row("db", 0, total_ns=2 * S, **stacks("hrtimer_nanosleep", "sys_nanosleep"))]
+            self.new["rows"] = [row("db", 0, total_ns=S, **stacks(*rest, "hrtimer_nanosleep", "sys_nanosleep", **more))]
+            for reply in (self.base, self.new):
+                reply["shown"]["rows"] = 1
+            self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+            rows = json.loads(self.run_it("offcpu", "--base", "-30s", "--json"))["rows"]
+            self.assertEqual([r["stack"][-2:] for r in rows], [["sys_nanosleep", "hrtimer_nanosleep"]], rest)
+        for reply in (self.base, self.new):
+            reply["probe"] = "oncpu"
+            reply["totals"] = {**reply["totals"], "samples": 9}
+            reply["rows"] = [{k: v for k, v in r.items() if k in ("process", "comm", "idle", "count", "total_ns", "user",
+                                                                  "kernel")} for r in reply["rows"]]
+        self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+        self.assertEqual(len(json.loads(self.run_it("oncpu", "--base", "-30s", "--json"))["rows"]), 2)
+
     def test_sleeps(self):
         """The text has the sleeps of idle threads, and no other idle row, unless somebody is named."""
         slept, idle = [row(name, 0, total_ns=5 * S, idle=True, reason=reason, function="f")

@@ -35,11 +35,13 @@ static const struct wire_frame waker_user_frames[] = {
 };
 static const struct wire_frame why[] = { { .kind = "pseudo", .name = "[unreadable]" } };
 static const char *const fault[] = { "fault" };
-static const struct wire_stack kernel_stack = { "a1", { kernel_frames, 2 }, { 0 } };
-static const struct wire_stack user_stack = { "b1", { user_frames, 2 }, { 0 } };
-static const struct wire_stack waker_stack = { "d1", { waker_frames, 2 }, { 0 } };
-static const struct wire_stack waker_user_stack = { "e1", { waker_user_frames, 2 }, { 0 } };
-static const struct wire_stack missed_stack = { "c1", { why, 1 }, { fault, 1 } };
+static const struct wire_stack kernel_stack = { "a1", { kernel_frames, 2 }, { 0 }, WIRE_ABSENT };
+static const struct wire_stack user_stack = { "b1", { user_frames, 2 }, { 0 }, WIRE_ABSENT };
+static const struct wire_stack waker_stack = { "d1", { waker_frames, 2 }, { 0 }, WIRE_ABSENT };
+static const struct wire_stack waker_user_stack = {
+	"e1", { waker_user_frames, 2 }, { 0 }, WIRE_ABSENT
+};
+static const struct wire_stack missed_stack = { "c1", { why, 1 }, { fault, 1 }, WIRE_ABSENT };
 
 static struct wire_row row_of(const char *comm, const char *state, int64_t us)
 {

@@ -109,7 +109,7 @@ static void test_stack_ids(void **state)
 		{ .kind = "native", .name = "ab", .module = "c", .offset = 1 }
 	};
 	const char *flags[] = { "truncated" };
-	struct wire_stack stack = { "0xff", { frames, 1 }, { NULL, 0 } };
+	struct wire_stack stack = { "0xff", { frames, 1 }, { NULL, 0 }, WIRE_ABSENT };
 	uint64_t first = stack_hash(&stack);
 
 	assert_int_equal(stack_host_id(&stack), 255);

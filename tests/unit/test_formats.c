@@ -37,8 +37,8 @@ static const struct wire_frame user_frames[] = {
 static const struct wire_frame kernel_frames[] = {
 	{ .kind = "kernel", .name = "schedule", .offset = WIRE_ABSENT },
 };
-static const struct wire_stack user_stack = { "b1", { user_frames, 4 }, { 0 } };
-static const struct wire_stack kernel_stack = { "a1", { kernel_frames, 1 }, { 0 } };
+static const struct wire_stack user_stack = { "b1", { user_frames, 4 }, { 0 }, WIRE_ABSENT };
+static const struct wire_stack kernel_stack = { "a1", { kernel_frames, 1 }, { 0 }, WIRE_ABSENT };
 
 static struct wire_row row_of(const char *comm)
 {
@@ -234,7 +234,7 @@ static void test_speedscope_lines(void **state)
 					  .offset = 4,
 					  .module = "/bin/db",
 					  .source = &source };
-	const struct wire_stack stack = { "b2", { &frame, 1 }, { 0 } };
+	const struct wire_stack stack = { "b2", { &frame, 1 }, { 0 }, WIRE_ABSENT };
 	struct wire_row row = row_of("db");
 	const struct wire_snapshot_reply reply = reply_of(&row, 1);
 	char *text = NULL;

@@ -51,11 +51,13 @@ static const struct wire_frame short_frames[] = {
 static const char *const no_frame_pointers[] = { "frame_pointers" };
 static const char *const fault[] = { "fault" };
 
-static const struct wire_stack kernel_stack = { "a1", FRAMES(kernel_frames), { 0 } };
-static const struct wire_stack user_stack = { "b1", FRAMES(user_frames), { no_frame_pointers, 1 } };
-static const struct wire_stack short_stack = { "c1", FRAMES(short_frames), { 0 } };
-static const struct wire_stack fault_stack = { "d1", { 0 }, { fault, 1 } };
-static const struct wire_stack no_stack = { "e1", { 0 }, { 0 } };
+static const struct wire_stack kernel_stack = { "a1", FRAMES(kernel_frames), { 0 }, WIRE_ABSENT };
+static const struct wire_stack user_stack = {
+	"b1", FRAMES(user_frames), { no_frame_pointers, 1 }, WIRE_ABSENT
+};
+static const struct wire_stack short_stack = { "c1", FRAMES(short_frames), { 0 }, WIRE_ABSENT };
+static const struct wire_stack fault_stack = { "d1", { 0 }, { fault, 1 }, WIRE_ABSENT };
+static const struct wire_stack no_stack = { "e1", { 0 }, { 0 }, WIRE_ABSENT };
 
 static struct wire_row row_of_db(void)
 {
@@ -325,7 +327,9 @@ static void test_pseudo(void **state)
 		FRAME("pseudo", "[user stack not read]", WIRE_ABSENT, NULL),
 	};
 	static const char *const unread[] = { "unread" };
-	static const struct wire_stack stack = { "9", FRAMES(unread_frames), { unread, 1 } };
+	static const struct wire_stack stack = {
+		"9", FRAMES(unread_frames), { unread, 1 }, WIRE_ABSENT
+	};
 	struct wire_row rows[] = { row_of_db(), row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, 2);
 	char *text;
@@ -360,7 +364,7 @@ static void test_lines(void **state)
 		FRAME("native", "work", 4, "/bin/x"),
 		FRAME("native", "main", 9, "/bin/x"),
 	};
-	struct wire_stack stack = { "9", FRAMES(frames), { NULL, 0 } };
+	struct wire_stack stack = { "9", FRAMES(frames), { NULL, 0 }, WIRE_ABSENT };
 	struct wire_row rows[] = { row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text;
@@ -618,7 +622,7 @@ static void test_stuck_roots(void **state)
 		{ .pid = 90, .tid = WIRE_ABSENT, .comm = "nine\n", .for_ns = WIRE_ABSENT },
 		{ 0 },
 	};
-	static const struct wire_holder asleep[] = {
+	struct wire_holder asleep[] = {
 		{ .pid = 4242,
 		  .tid = 3,
 		  .comm = "three",
@@ -633,7 +637,7 @@ static void test_stuck_roots(void **state)
 
 	/* The wait of the thread 6 was not looked up: more may wait. */
 	assert_non_null(strstr(text, "\nroot       three(3) holds up at least 2 threads\n"
-				     "root       nine\\n(90) holds up at least 1 thread\n"));
+				     "holder     nine\\n(90) holds up at least 1 thread\n"));
 	free(text);
 	rows[3].holders_unknown = "the search took too long";
 	rows[1].chain = (struct wire_holders)FRAMES(asleep);
@@ -641,6 +645,14 @@ static void test_stuck_roots(void **state)
 	assert_non_null(strstr(text, "\nroot       three(3) holds up 2 threads; waits 60.0s itself "
 				     "(sleep)\n"));
 	free(text);
+
+	/* One that waits for a lock is held up by another one, who is not known. */
+	asleep[0].reason = "flock";
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "\nholder     three(3) holds up 2 threads; waits 60.0s itself "
+				     "(flock)\n"));
+	free(text);
+	asleep[0].reason = "sleep";
 
 	/* A holder with a wait that is shown, and is for no lock. */
 	rows[3] = row_open();
@@ -1068,7 +1080,7 @@ static void test_doubt(void **state)
 static void test_repeated_frames(void **state)
 {
 	struct wire_frame frames[122];
-	struct wire_stack stack = { "1", FRAMES(frames), { 0 } };
+	struct wire_stack stack = { "1", FRAMES(frames), { 0 }, WIRE_ABSENT };
 	struct wire_row rows[] = { row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text;
@@ -1091,7 +1103,7 @@ static void test_stuck_cuts_stacks(void **state)
 {
 	static char names[40][8];
 	struct wire_frame frames[40];
-	struct wire_stack deep = { "f1", FRAMES(frames), { 0 } };
+	struct wire_stack deep = { "f1", FRAMES(frames), { 0 }, WIRE_ABSENT };
 	struct wire_row rows[] = { row_open() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text;
@@ -1145,7 +1157,7 @@ static void test_folded_hostile(void **state)
 		FRAME("native", "", WIRE_ABSENT, NULL),
 		FRAME("native", "\xff\x1b[0m\xe2\x80\xae", WIRE_ABSENT, NULL),
 	};
-	static const struct wire_stack stack = { "1", FRAMES(frames), { 0 } };
+	static const struct wire_stack stack = { "1", FRAMES(frames), { 0 }, WIRE_ABSENT };
 	struct wire_row rows[] = { row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 
@@ -1209,7 +1221,7 @@ static void test_width(void **state)
 		FRAME("native", wide, INT64_MAX, wide),
 		FRAME("native", NULL, INT64_MAX, wide),
 	};
-	struct wire_stack stack = { "1", FRAMES(frames), { words, 1 } };
+	struct wire_stack stack = { "1", FRAMES(frames), { words, 1 }, WIRE_ABSENT };
 	struct wire_row rows[] = { row_of_db(), row_open() };
 	struct wire_snapshot_reply reply = reply_of(rows, 2);
 	static const char *const fillings[] = { "x", "\x1b[2J", "\xe6\xbc\xa2", "a b\n", "\xff" };
@@ -1247,7 +1259,7 @@ static void test_names_whole(void **state)
 {
 	static char name[301];
 	struct wire_frame frames[] = { FRAME("native", name, 1, NULL) };
-	struct wire_stack stack = { "1", FRAMES(frames), { 0 } };
+	struct wire_stack stack = { "1", FRAMES(frames), { 0 }, WIRE_ABSENT };
 	struct wire_row rows[] = { row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text;

@@ -45,10 +45,14 @@ static const struct wire_frame waker_user_frames[] = {
 	{ .kind = "native", .name = "start", .offset = WIRE_ABSENT, .module = "/bin/jbd" },
 };
 
-static const struct wire_stack target_kernel = { "a1", LIST(target_kernel_frames), { 0 } };
-static const struct wire_stack target_user = { "b1", LIST(target_user_frames), { 0 } };
-static const struct wire_stack waker_kernel = { "c1", LIST(waker_kernel_frames), { 0 } };
-static const struct wire_stack waker_user = { "d1", LIST(waker_user_frames), { 0 } };
+static const struct wire_stack target_kernel = {
+	"a1", LIST(target_kernel_frames), { 0 }, WIRE_ABSENT
+};
+static const struct wire_stack target_user = { "b1", LIST(target_user_frames), { 0 }, WIRE_ABSENT };
+static const struct wire_stack waker_kernel = {
+	"c1", LIST(waker_kernel_frames), { 0 }, WIRE_ABSENT
+};
+static const struct wire_stack waker_user = { "d1", LIST(waker_user_frames), { 0 }, WIRE_ABSENT };
 
 static const struct wire_link path[] = {
 	{ "task", 412, 413, "jbd2\x1b" },
