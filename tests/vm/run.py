@@ -46,8 +46,6 @@ SETS = {
         "unit iolat",
         "unit iolat_disk",
         "unit iolat_sessions",
-        "unit iolat_compat",
-        "unit iolat_fio",
         "unit iolat_faults",
     ),
     # What depends on systemd; the last test removes the package.
