@@ -107,6 +107,7 @@ static enum function_origin name_origin(const char *name)
 	static const char *const of_runtime[] = {
 		/* Go */
 		"runtime.",
+		"runtime/",
 		"internal/poll.",
 		"internal/runtime/",
 		"syscall.",

@@ -86,7 +86,7 @@ char *time_estimate(const struct wire_snapshot_reply *reply, const struct wire_r
 	int digits = error > 0.5 ? 1 : 2;
 	size_t unit = 0;
 
-	if (error < 0.05 || ns >= 99 * NS_PER_S)
+	if (error < 0.05 || ns >= 999 * NS_PER_S)
 		return table_time(row_about(row), ns, "");
 	while (step * (digits == 1 ? 10 : 100) <= (double)ns)
 		step *= 10;

@@ -242,6 +242,8 @@ char *table_time(const char *about, int64_t ns, const char *more)
 
 	if (s < 99.95)
 		words = io_figure(ns, false, figure);
+	else if (s < 999.5)
+		snprintf(figure, sizeof figure, "%.0fs", s);
 	else if (s < 99.5 * 60)
 		snprintf(figure, sizeof figure, "%.0fmin", s / 60);
 	else if (s < 99.5 * 3600)

@@ -393,6 +393,10 @@ enum exit_code cmd_report(struct options *options)
 		print_message("no data in the range%s%s", data.missing[0] ? ": " : "",
 			      data.missing[0] ? data.missing[0] : "");
 		code = EXIT_CODE_NO_DATA;
+	} else if (code == EXIT_CODE_OK && options_name_somebody(options) && data.n_rows == 0 &&
+		   data.n_latencies == 0 && data.n_open == 0) {
+		print_message("no thread of the filter was seen in the range");
+		code = EXIT_CODE_NO_DATA;
 	}
 	if (code == EXIT_CODE_OK) {
 		report_data_finish(&data);
