@@ -89,7 +89,8 @@
 		$('title').textContent = d.host ? `What ${d.host} did` : 'stackd report';
 		$('when').textContent = `${fullText(m.columns[0].start)} to ${fullText(m.columns[N - 1].end)}, ` +
 			`${zone} time${d.filter ? `, only${d.filter.startsWith(' ') ? '' : ' '}${d.filter}` : ''}`;
-		truth(`${model.duration(covered)} covered of ${model.duration(d.asked[1] - d.asked[0])} asked for, ` +
+		const asked = d.asked[1] - d.asked[0];
+		truth(`${model.duration(covered)} covered` + (covered < asked ? ` of ${model.duration(asked)} asked for, ` : ', ') +
 			`${N} windows`);
 		if (d.gaps.length)
 			truth(`${d.gaps.length} gap${d.gaps.length > 1 ? 's' : ''}`, true, d.gaps.map((v) =>
@@ -672,17 +673,17 @@
 
 	function picks(which) {
 		state.picks = which;
-		/* To have something to move: what is before the range, or its first half. */
+		/* To have something to move: what is before the range, or after it; of all, the first half. */
 		if (which === 'b' && !state.b) {
-			const [from, to] = state.a, length = to - from;
-			if (from >= length)
-				state.b = [from - length, from];
-			else if (length > 1) {
-				state.b = [from, from + Math.floor(length / 2)];
-				state.a = [from + Math.floor(length / 2), to];
-			} else {
-				state.b = [Math.max(from - 1, 0), Math.max(from, 1)];
-			}
+			const [from, to] = state.a, length = to - from, half = Math.floor(N / 2);
+			if (from > 0)
+				state.b = [Math.max(from - length, 0), from];
+			else if (to < N)
+				state.b = [to, Math.min(to + length, N)];
+			else if (N > 1)
+				[state.b, state.a] = [[0, half], [half, N]];
+			else
+				state.b = [0, N];
 		}
 		update();
 	}

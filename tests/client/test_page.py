@@ -128,6 +128,13 @@ class Page(Recorder):
         self.press("Escape")
         self.assertNotIn("compared with", self.text("ranges"))
         self.assertTrue(self.browser.value("document.getElementById('gone').hidden"))
+        # Nothing is before the first windows: the range stays, and the base is what comes after it.
+        self.focus("timeline")
+        self.press("Home")
+        self.press("ArrowRight", modifiers=browser.SHIFT)
+        chosen = self.text("ranges")
+        self.press("c")
+        self.assertTrue(self.text("ranges").startswith(chosen + ", compared with "), self.text("ranges"))
         self.quiet()
 
     def test_mouse(self):
