@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "common/base.h"
@@ -19,10 +21,10 @@ struct glibc_mutex {
 };
 
 /*
- * GLIBC_KINDS: the bits that a mutex of one process can have in `kind`: its type, and whether it is
- * robust, inherits priorities or elides locks.
+ * GLIBC_KINDS: the bits that a mutex can have in `kind`: its type, and whether it is robust,
+ * inherits priorities, is shared between processes or elides locks.
  */
-enum { GLIBC_KINDS = 0x3 | 0x10 | 0x20 | 0x300, GLIBC_ROBUST = 0x10, GLIBC_CONTENDED = 2 };
+enum { GLIBC_KINDS = 0x3 | 0x10 | 0x20 | 0x80 | 0x300, GLIBC_ROBUST = 0x10, GLIBC_CONTENDED = 2 };
 
 /* Why nobody is named where the words in memory are not those of a lock of glibc. */
 static const char no_glibc[] = "the lock is none of those of glibc that name their owner";
@@ -86,26 +88,117 @@ static void owner_add(const struct task *task, uint32_t owner, struct holder_ans
 		holder_add(out, task->question->pid, tid);
 }
 
+/* A place in a file, or in memory that processes share, which has a number as a file has. */
+struct place {
+	char device[16];
+	uint64_t inode, offset;
+};
+
+/* Where a line of /proc/PID/maps maps memory. */
+struct mapping {
+	uint64_t start, end;
+	char kind; /* 's': shared, 'p': private */
+	struct place place;
+};
+
+/* Reads the next line of /proc/PID/maps into *out. False at the end. */
+static bool mapping_next(FILE *maps, char **line, size_t *capacity, struct mapping *out)
+{
+	return maps && getline(line, capacity, maps) > 0 &&
+	       sscanf(*line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c %" SCNx64 " %15s %" SCNu64,
+		      &out->start, &out->end, &out->kind, &out->place.offset, out->place.device,
+		      &out->place.inode) == 6;
+}
+
+static FILE *maps_open(int32_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32 "/maps", pid);
+	return fopen(path, "re");
+}
+
+/* Sets *out to the place at an address, if that is memory that other processes may share. */
+static bool place_read(int32_t pid, uint64_t address, struct place *out)
+{
+	_cleanup_(fclosep) FILE *maps = maps_open(pid);
+	_cleanup_(freep) char *line = NULL;
+	struct mapping mapping;
+	size_t capacity = 0;
+
+	while (mapping_next(maps, &line, &capacity, &mapping)) {
+		if (address < mapping.start || address >= mapping.end)
+			continue;
+		*out = mapping.place;
+		out->offset += address - mapping.start;
+		return mapping.kind == 's';
+	}
+	return false;
+}
+
+/* True if a process has the place in its memory. */
+static bool place_is_mapped(int32_t pid, const struct place *place)
+{
+	_cleanup_(fclosep) FILE *maps = maps_open(pid);
+	_cleanup_(freep) char *line = NULL;
+	struct mapping mapping;
+	size_t capacity = 0;
+
+	while (mapping_next(maps, &line, &capacity, &mapping)) {
+		const struct place *from = &mapping.place;
+
+		if (mapping.kind == 's' && from->inode == place->inode &&
+		    strcmp(from->device, place->device) == 0 && place->offset >= from->offset &&
+		    place->offset - from->offset < mapping.end - mapping.start)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Adds the thread that a shared lock names, if its process has the lock in its memory, too. The id
+ * is that of the thread's own pid namespace, so it is believed only in the initial one.
+ */
+static void shared_owner_add(const struct task *task, const struct place *place, uint32_t owner,
+			     struct holder_answer *out)
+{
+	char path[64];
+	int32_t pid;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", owner);
+	pid = owner ? status_number(AT_FDCWD, path, "Tgid:") : 0;
+	if (!owner)
+		out->unknown = "the lock names no owner";
+	else if (task_is_in_own_namespace(task) || !pid ||
+		 thread_is_in_own_namespace((int32_t)owner) || !place_is_mapped(pid, place))
+		out->unknown = "the lock is shared with other processes, and names no thread that "
+			       "is known to have it in its memory";
+	else
+		holder_add(out, pid, (int32_t)owner);
+}
+
 /*
  * Reads the owner of a lock of the program from its memory. Anything may be written there, so it is
- * believed only if it names a thread of the same process, the same twice, while the waiter still
- * waits for that lock.
+ * believed only if it names a thread of the same process, or one that has mapped the same shared
+ * memory, the same twice, while the waiter still waits for that lock.
  */
 void holder_find_mutex(struct task *task, struct holder_answer *out)
 {
-	uint64_t address = task->call.args[0], op = task->call.args[1];
+	uint64_t address = task->call.args[0];
 	uint32_t owner, again;
+	struct place place;
 
 	if (!futex_name(task, address, out))
 		return;
-	if (!(op & FUTEX_PRIVATE_FLAG)) {
-		out->unknown = "the lock may be shared with other processes";
-		return;
-	}
 	out->unknown = owner_read(task, address, &owner);
 	if (out->unknown)
 		return;
-	owner_add(task, owner, out);
+	/* glibc waits for each robust mutex as if it were shared. */
+	if (!(task->call.args[1] & FUTEX_PRIVATE_FLAG) &&
+	    place_read(task->question->pid, address, &place))
+		shared_owner_add(task, &place, owner, out);
+	else
+		owner_add(task, owner, out);
 	if (owner_read(task, address, &again) || again != owner) {
 		out->n = 0;
 		out->unknown = holder_went_on;
@@ -145,6 +238,7 @@ void holder_find_rwlock(struct task *task, struct holder_answer *out)
 {
 	uint64_t address = rwlock_address(&task->call);
 	struct glibc_rwlock lock, again;
+	struct place place;
 
 	if (!futex_name(task, address ? address : task->call.args[0], out))
 		return;
@@ -153,8 +247,9 @@ void holder_find_rwlock(struct task *task, struct holder_answer *out)
 	else if (task_memory_read(task, address, &lock, sizeof(lock)) || lock.pad[0] ||
 		 lock.pad[1] || lock.is_shared > 1)
 		out->unknown = no_glibc;
-	else if (lock.is_shared)
-		out->unknown = "the lock may be shared with other processes";
+	else if (lock.readers & RWLOCK_WRITE_LOCKED && lock.writer && lock.is_shared &&
+		 place_read(task->question->pid, address, &place))
+		shared_owner_add(task, &place, lock.writer, out);
 	else if (lock.readers & RWLOCK_WRITE_LOCKED && lock.writer)
 		owner_add(task, lock.writer, out);
 	else if (lock.readers >> RWLOCK_READERS_SHIFT)

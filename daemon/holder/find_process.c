@@ -200,18 +200,6 @@ void holder_find_vfork_child(struct task *task, struct holder_answer *out)
 		out->unknown = holder_went_on;
 }
 
-/* Reads a number of the status file of a thread, such as that after "TracerPid:". */
-static int32_t status_number(int dir_fd, const char *path, const char *name)
-{
-	char text[4096];
-	uint64_t number;
-
-	if (proc_text_read(dir_fd, path, text, sizeof(text)) ||
-	    !descriptor_number(text, name, 10, &number))
-		return 0;
-	return (int32_t)number;
-}
-
 void holder_find_tracer(struct task *task, struct holder_answer *out)
 {
 	int32_t tracer = status_number(task->dir_fd, "status", "TracerPid:"), pid;

@@ -84,8 +84,13 @@ char *task_path(const struct task *task);
 const struct descriptor *task_descriptors(const struct task *task, enum descriptor_kind kind,
 					  uint64_t key, size_t *n_out);
 
+/* Returns a number of a status file, such as that after "TracerPid:"; 0: it cannot be read. */
+int32_t status_number(int dir_fd, const char *path, const char *name);
+
 /* True if the thread is in a pid namespace of its own. */
 bool task_is_in_own_namespace(const struct task *task);
+/* The same of any thread, by its id in the initial one. */
+bool thread_is_in_own_namespace(int32_t tid);
 
 /*
  * Translates a thread id that the waiting process wrote, which is of its own pid namespace, to the

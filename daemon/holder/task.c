@@ -176,6 +176,26 @@ bool task_is_in_own_namespace(const struct task *task)
 	return own_tid_read(task->dir_fd, "status", &own_tid);
 }
 
+bool thread_is_in_own_namespace(int32_t tid)
+{
+	uint32_t own_tid;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32 "/status", tid);
+	return own_tid_read(AT_FDCWD, path, &own_tid);
+}
+
+int32_t status_number(int dir_fd, const char *path, const char *name)
+{
+	char text[4096];
+	uint64_t number;
+
+	if (proc_text_read(dir_fd, path, text, sizeof(text)) ||
+	    !descriptor_number(text, name, 10, &number))
+		return 0;
+	return (int32_t)number;
+}
+
 int32_t task_thread(const struct task *task, uint32_t wanted)
 {
 	char path[64], name[300];

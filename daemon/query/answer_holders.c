@@ -17,9 +17,10 @@ static enum wait_reason reason_of(const struct aggregate_group *group)
 
 /*
  * FOLLOWED: the maximum number of waits that are looked up only because their threads hold what
- * others wait for.
+ * others wait for. LIKE_MOST: of one process's waits for one reason, so many are looked up before
+ * those of others: thousands of waiters for one lock must not take all the room.
  */
-enum { FOLLOWED = 16, SEARCHED = HOLDER_LOOKUPS + FOLLOWED };
+enum { FOLLOWED = 16, SEARCHED = HOLDER_LOOKUPS + FOLLOWED, LIKE_MOST = 16 };
 
 /* The waits that are looked up, their groups, and what was found. */
 struct search {
@@ -88,17 +89,38 @@ static void search_put(struct search *search, struct aggregate_group *group)
 	};
 }
 
+static bool is_searched(const struct search *search, const struct aggregate_group *group)
+{
+	for (size_t i = 0; i < search->n; i++)
+		if (search->groups[i] == group)
+			return true;
+	return false;
+}
+
+/* True if the search has LIKE_MOST waits of the same process for the same reason. */
+static bool has_likes(const struct search *search, const struct aggregate_group *group)
+{
+	const enum wait_reason reason = reason_of(group);
+	size_t n = 0;
+
+	for (size_t i = 0; i < search->n && n < LIKE_MOST; i++)
+		n += search->questions[i].pid == group->max_pid &&
+		     search->questions[i].reason == reason;
+	return n == LIKE_MOST;
+}
+
 /*
- * Adds the waits that have holders and whose turn it is, as far as there is room. Returns how many
- * there was no room for.
+ * Adds the waits that have holders and whose turn it is, as far as there is room; unless `all` is
+ * set, only some of those that are alike. Returns how many there was no room for.
  */
 static size_t search_add(struct search *search, struct aggregate_group **groups, size_t n,
-			 enum turn turn)
+			 enum turn turn, bool all)
 {
 	size_t left_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (groups[i]->holders || turn_of(groups[i]) != turn || !has_holders(groups[i]))
+		if (groups[i]->holders || turn_of(groups[i]) != turn || !has_holders(groups[i]) ||
+		    is_searched(search, groups[i]) || (!all && has_likes(search, groups[i])))
 			continue;
 		if (search->n == HOLDER_LOOKUPS)
 			left_out++;
@@ -160,14 +182,6 @@ static struct aggregate_group *wait_of(struct aggregate_group **groups, size_t n
 		if (groups[i]->tid == tid && is_one_wait(groups[i]))
 			return groups[i];
 	return NULL;
-}
-
-static bool is_searched(const struct search *search, const struct aggregate_group *group)
-{
-	for (size_t i = 0; i < search->n; i++)
-		if (search->groups[i] == group)
-			return true;
-	return false;
 }
 
 /* Adds the wait of a thread that holds what others wait for, unless it is there. */
@@ -417,8 +431,10 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
 	r = unknown_say(answer->arena, groups, n);
 	if (r)
 		return r;
+	for (enum turn turn = 0; turn < TURN_IDLE; turn++)
+		search_add(search, groups, n, turn, false);
 	for (enum turn turn = 0; turn < TURNS; turn++)
-		*left_out += search_add(search, groups, n, turn);
+		*left_out += search_add(search, groups, n, turn, true);
 	r = search_run(search, answer->arena, left_out);
 	if (!r)
 		r = holders_follow(search, answer->arena, groups, n_all);

@@ -261,10 +261,14 @@ static const struct row user_rows[] = {
 	  "cnd_timedwait" },
 	{ REASON_MUTEX, ANY,
 	  "pthread_mutex_lock __pthread_mutex_lock ___pthread_mutex_lock __lll_lock_wait "
-	  "__GI___lll_lock_wait pthread_mutex_timedlock pthread_mutex_clocklock mtx_lock" },
+	  "__GI___lll_lock_wait pthread_mutex_timedlock pthread_mutex_clocklock mtx_lock "
+	  "mtx_timedlock __pthread_mutex_timedlock __pthread_mutex_clocklock_common "
+	  "__pthread_mutex_lock_full" },
 	{ REASON_RWLOCK, ANY,
 	  "pthread_rwlock_rdlock pthread_rwlock_wrlock __pthread_rwlock_rdlock "
-	  "__pthread_rwlock_wrlock ___pthread_rwlock_rdlock ___pthread_rwlock_wrlock" },
+	  "__pthread_rwlock_wrlock ___pthread_rwlock_rdlock ___pthread_rwlock_wrlock "
+	  "pthread_rwlock_timedrdlock pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock "
+	  "pthread_rwlock_clockwrlock" },
 	{ REASON_SEM, ANY,
 	  "sem_wait sem_timedwait sem_clockwait __new_sem_wait __new_sem_wait_slow64 "
 	  "PyThread_acquire_lock_timed" },

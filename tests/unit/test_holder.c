@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -370,6 +371,67 @@ static void test_mutex(void **state)
 	pthread_mutex_unlock(&mutex);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	child_end(stranger);
+}
+
+static pthread_mutex_t *shared_mutex;
+
+static int run_lock_shared(void)
+{
+	return pthread_mutex_lock(shared_mutex);
+}
+
+/* Who holds a mutex in shared memory is another process, which has that memory, too. */
+static void test_shared_mutex(void **state)
+{
+	int robust, owner;
+
+	shared_mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(shared_mutex, MAP_FAILED);
+	for (robust = 0; robust < 2; robust++) {
+		struct holder_answer answer;
+		pthread_mutexattr_t attr;
+		pid_t waiter;
+
+		pthread_mutexattr_init(&attr);
+		pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+		pthread_mutexattr_setrobust(&attr,
+					    robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED);
+		assert_int_equal(pthread_mutex_init(shared_mutex, &attr), 0);
+		assert_int_equal(pthread_mutex_lock(shared_mutex), 0);
+		waiter = child_start(run_lock_shared);
+		wait_for_call(waiter, waiter, SYS_futex);
+		answer = look_up(waiter, waiter, REASON_MUTEX);
+		assert_held_by(&answer, getpid(), getpid());
+		/* Process 1 does not have that memory. */
+		owner = shared_mutex->__data.__owner;
+		shared_mutex->__data.__owner = 1;
+		answer = look_up(waiter, waiter, REASON_MUTEX);
+		assert_unknown(&answer, robust ? "none of those of glibc" : "names no thread");
+		shared_mutex->__data.__owner = owner;
+		child_end(waiter);
+		pthread_mutex_unlock(shared_mutex);
+	}
+	munmap(shared_mutex, 4096);
+}
+
+/* A robust mutex of one process is waited for as if it were shared. */
+static void test_robust_mutex(void **state)
+{
+	struct holder_answer answer;
+	pthread_mutexattr_t attr;
+	pthread_t thread;
+	pid_t waiter;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	assert_int_equal(pthread_mutex_init(&mutex, &attr), 0);
+	assert_int_equal(pthread_mutex_lock(&mutex), 0);
+	thread = waiter_start(&waiter);
+	answer = look_up(getpid(), waiter, REASON_MUTEX);
+	assert_held_by(&answer, getpid(), getpid());
+	pthread_mutex_unlock(&mutex);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pthread_mutex_init(&mutex, NULL), 0);
 }
 
 /* The words of a mutex of musl that is held and waited for: type, lock, waiters. */
@@ -1271,20 +1333,21 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	   cmocka_unit_test(test_flock),
-		cmocka_unit_test(test_fcntl),	   cmocka_unit_test(test_mutex),
-		cmocka_unit_test(test_pi_mutex),   cmocka_unit_test(test_children),
-		cmocka_unit_test(test_rwlock),	   cmocka_unit_test(test_join),
-		cmocka_unit_test(test_pipe),	   cmocka_unit_test(test_own_pipe),
-		cmocka_unit_test(test_fifo),	   cmocka_unit_test(test_eventfd),
-		cmocka_unit_test(test_events),	   cmocka_unit_test(test_unix_socket),
-		cmocka_unit_test(test_tcp_socket), cmocka_unit_test(test_udp_socket),
-		cmocka_unit_test(test_vfork),	   cmocka_unit_test(test_tracer),
-		cmocka_unit_test(test_frozen),	   cmocka_unit_test(test_part_of_groups),
-		cmocka_unit_test(test_links),	   cmocka_unit_test(test_inet_lines),
-		cmocka_unit_test(test_inet_peers), cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_hanging),	   cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_many_locks), cmocka_unit_test(test_musl_mutex),
+		cmocka_unit_test(test_lines),	     cmocka_unit_test(test_flock),
+		cmocka_unit_test(test_fcntl),	     cmocka_unit_test(test_mutex),
+		cmocka_unit_test(test_shared_mutex), cmocka_unit_test(test_robust_mutex),
+		cmocka_unit_test(test_pi_mutex),     cmocka_unit_test(test_children),
+		cmocka_unit_test(test_rwlock),	     cmocka_unit_test(test_join),
+		cmocka_unit_test(test_pipe),	     cmocka_unit_test(test_own_pipe),
+		cmocka_unit_test(test_fifo),	     cmocka_unit_test(test_eventfd),
+		cmocka_unit_test(test_events),	     cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_tcp_socket),   cmocka_unit_test(test_udp_socket),
+		cmocka_unit_test(test_vfork),	     cmocka_unit_test(test_tracer),
+		cmocka_unit_test(test_frozen),	     cmocka_unit_test(test_part_of_groups),
+		cmocka_unit_test(test_links),	     cmocka_unit_test(test_inet_lines),
+		cmocka_unit_test(test_inet_peers),   cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_hanging),	     cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_many_locks),   cmocka_unit_test(test_musl_mutex),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -119,6 +119,11 @@ static void test_futexes(void **state)
 		enum wait_reason reason;
 	} cases[] = {
 		{ "__lll_lock_wait pthread_mutex_lock checkout", REASON_MUTEX },
+		{ "__futex_abstimed_wait_common __pthread_mutex_clocklock_common checkout",
+		  REASON_MUTEX },
+		{ "__pthread_mutex_lock_full checkout", REASON_MUTEX },
+		{ "__futex_abstimed_wait_common pthread_rwlock_timedwrlock checkout",
+		  REASON_RWLOCK },
 		{ "x pthread_cond_wait uv_cond_wait", REASON_COND },
 		{ "__new_sem_wait_slow64.constprop.0 sem_wait", REASON_SEM },
 		{ "syscall parking_lot", REASON_FUTEX },
