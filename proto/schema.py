@@ -35,7 +35,7 @@ def documents():
     """Returns the types of the documents that stackctl makes itself: client/render/json.c, diff_data.c."""
     answer_or_null = {"anyOf": [reference("Overview"), {"type": "null"}]}
     figures = {name: INTEGER for name in ("change", "base", "scaled_base", "new", "base_count", "new_count",
-                                          "base_bytes", "new_bytes")}
+                                          "base_bytes", "new_bytes", "error")}
     figures["estimated"] = BOOLEAN
     numbers = {name: INTEGER for name in ("start_ns", "end_ns", "covered_ns", "asked_ns", "asked_covered_ns",
                                           "windows", "idle_ns", "total")}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/render/diff.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,7 +149,23 @@ static struct diff_row *row_find(struct diff *diff, const struct wire_row *row)
 	return &diff->rows[number];
 }
 
-static void add_row(struct diff *diff, enum diff_side side, const struct wire_row *from)
+/*
+ * Returns the variance of the time of a row: of sampled waits see estimate.c; each of n samples
+ * stands for a part of the time, and may or may not have been taken.
+ */
+static double variance_of(const struct wire_snapshot_reply *reply, const struct wire_row *row)
+{
+	const double ns = (double)row->total_ns;
+
+	if (reply_is_sampled(reply))
+		return row->count > 0 ? ns * ns / (double)row->count : 0;
+	if (row->estimated != 1 || row->sampled_ns <= 0 || reply->sample_below_ns <= 0)
+		return 0;
+	return (double)row->sampled_ns * (double)reply->sample_below_ns;
+}
+
+static void add_row(struct diff *diff, enum diff_side side, const struct wire_snapshot_reply *reply,
+		    const struct wire_row *from)
 {
 	bool is_idle = diff->hides_idle && from->idle;
 	int64_t value = value_of(diff, from), sleep = is_idle ? sleep_of(from) : 0;
@@ -170,6 +187,7 @@ static void add_row(struct diff *diff, enum diff_side side, const struct wire_ro
 	row->has_function |= from->function || (from->user && from->user->frames.n > 1);
 	row->is_own = from->own == 1;
 	row->is_estimated |= from->estimated == 1;
+	row->variance[side] += variance_of(reply, from);
 	diff->total[side] += value;
 }
 
@@ -188,7 +206,7 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 			diff->sides[!side] = diff->sides[side];
 	}
 	for (size_t i = 0; i < reply->rows.n; i++)
-		add_row(diff, side, &reply->rows.v[i]);
+		add_row(diff, side, reply, &reply->rows.v[i]);
 }
 
 /* Returns value * covered[DIFF_NEW] / covered[DIFF_BASE], rounded down. */
@@ -208,9 +226,16 @@ static int compare_rows(const void *a, const void *b)
 {
 	const struct diff_row *x = a, *y = b;
 	int64_t p = magnitude(x->change), q = magnitude(y->change);
+	bool is_certain = p > x->error;
 
 	if (x->is_own != y->is_own)
 		return x->is_own ? 1 : -1;
+	if (is_certain != (q > y->error))
+		return is_certain ? -1 : 1;
+	if (is_certain) {
+		p -= x->error;
+		q -= y->error;
+	}
 	if (p != q)
 		return p < q ? 1 : -1;
 	return (x->stack > y->stack) - (x->stack < y->stack);
@@ -232,6 +257,14 @@ static bool drop_sleeps(struct diff *diff, struct diff_row *row)
 	return row->value[DIFF_BASE] > 0 || row->value[DIFF_NEW] > 0;
 }
 
+/* Returns the error of a row's change. */
+static int64_t error_of(const struct diff *diff, const struct diff_row *row)
+{
+	const double by = (double)diff->covered[DIFF_NEW] / (double)diff->covered[DIFF_BASE];
+
+	return (int64_t)(2 * sqrt(row->variance[DIFF_BASE] * by * by + row->variance[DIFF_NEW]));
+}
+
 void diff_finish(struct diff *diff)
 {
 	int64_t sum = 0, before = 0, after;
@@ -248,6 +281,7 @@ void diff_finish(struct diff *diff)
 		after = scale(diff, sum);
 		row->scaled = after - before;
 		row->change = row->value[DIFF_NEW] - row->scaled;
+		row->error = error_of(diff, row);
 		before = after;
 	}
 	diff->scaled_total = before;
@@ -268,11 +302,13 @@ size_t diff_top(const struct diff *diff, struct diff_row *rest)
 			rest->value[side] += row->value[side];
 			rest->count[side] += row->count[side];
 			rest->bytes[side] += row->bytes[side];
+			rest->variance[side] += row->variance[side];
 		}
 		rest->scaled += row->scaled;
 		rest->change += row->change;
 		rest->is_estimated |= row->is_estimated;
 	}
+	rest->error = diff->n > top ? error_of(diff, rest) : 0;
 	return top;
 }
 

@@ -23,16 +23,19 @@ enum diff_side { DIFF_BASE, DIFF_NEW, DIFF_SIDES };
 
 /* One stack of threads of one name. The values are ns or, of calls, how many. */
 struct diff_row {
-	size_t stack;		   /* its number among the stacks */
-	int64_t value[DIFF_SIDES]; /* as in the answers */
-	int64_t bytes[DIFF_SIDES]; /* that operations moved */
-	int64_t count[DIFF_SIDES]; /* of waits, samples, operations or calls */
-	int64_t scaled;		   /* value[DIFF_BASE], scaled; see diff_finish() */
-	int64_t change;		   /* value[DIFF_NEW] less scaled */
-	int64_t sleep[DIFF_SIDES]; /* the part of value that is idle, see hides_idle */
-	bool has_function;	   /* it is known where the threads waited */
-	bool is_own;		   /* of stackd's own threads: they come last */
-	bool is_estimated;	   /* a part of one of the values is an estimate */
+	size_t stack;		     /* its number among the stacks */
+	int64_t value[DIFF_SIDES];   /* as in the answers */
+	int64_t bytes[DIFF_SIDES];   /* that operations moved */
+	int64_t count[DIFF_SIDES];   /* of waits, samples, operations or calls */
+	int64_t scaled;		     /* value[DIFF_BASE], scaled; see diff_finish() */
+	int64_t change;		     /* value[DIFF_NEW] less scaled */
+	int64_t sleep[DIFF_SIDES];   /* the part of value that is idle, see hides_idle */
+	bool has_function;	     /* it is known where the threads waited */
+	bool is_own;		     /* of stackd's own threads: they come last */
+	bool is_estimated;	     /* a part of one of the values is an estimate */
+	double variance[DIFF_SIDES]; /* of the values, in ns squared, as far as they are estimates
+				      */
+	int64_t error;		     /* of the change: twice its standard deviation, in ns */
 };
 
 /* Names and stacks take at most this many bytes: later stacks are added up as "[others]". */
@@ -77,9 +80,10 @@ void diff_add(struct diff *diff, enum diff_side side, const struct wire_snapshot
 
 /*
  * Leaves out sleeps of one range only if it is not known where: those of threads that began or
- * ended, most likely. Scales the base, and puts the rows in order: those first that changed most,
- * up or down. Both answers must have windows. The remainders of the scaling are carried from row to
- * row, so that the scaled values add up to the scaled sum.
+ * ended, most likely. Scales the base, and puts the rows in order: those first whose change, up or
+ * down, is the largest less its error, as far as there is more than the error. Both answers must
+ * have windows. The remainders of the scaling are carried from row to row, so that the scaled
+ * values add up to the scaled sum.
  */
 void diff_finish(struct diff *diff);
 

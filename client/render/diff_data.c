@@ -96,10 +96,11 @@ static void put_values(FILE *out, const struct diff_row *row)
 	fprintf(out,
 		",\"change\":%" PRId64 ",\"base\":%" PRId64 ",\"scaled_base\":%" PRId64
 		",\"new\":%" PRId64 ",\"base_count\":%" PRId64 ",\"new_count\":%" PRId64
-		",\"base_bytes\":%" PRId64 ",\"new_bytes\":%" PRId64 ",\"estimated\":%s}",
+		",\"base_bytes\":%" PRId64 ",\"new_bytes\":%" PRId64 ",\"error\":%" PRId64
+		",\"estimated\":%s}",
 		row->change, row->value[DIFF_BASE], row->scaled, row->value[DIFF_NEW],
 		row->count[DIFF_BASE], row->count[DIFF_NEW], row->bytes[DIFF_BASE],
-		row->bytes[DIFF_NEW], row->is_estimated ? "true" : "false");
+		row->bytes[DIFF_NEW], row->error, row->is_estimated ? "true" : "false");
 }
 
 void diff_print_json(const struct diff *diff)

@@ -136,6 +136,24 @@ static const char *sums_words(const struct diff *diff)
 	return diff->view->layer ? diff->view->layer : "calls and requests";
 }
 
+/* Says what the column of errors means, if it has any. */
+static void print_accuracy(const struct diff *diff)
+{
+	const struct wire_snapshot_reply *base = &diff->sides[DIFF_BASE],
+					 *new = &diff->sides[DIFF_NEW];
+	int64_t below_ns = new->sample_below_ns > base->sample_below_ns ? new->sample_below_ns
+									: base->sample_below_ns;
+
+	if (reply_is_sampled(new))
+		head_line(&diff->view->page, STYLE_PLAIN, "accuracy",
+			  "error of a change: 2 sigma of the number of samples");
+	else if (below_ns > 0)
+		head_line(&diff->view->page, STYLE_PLAIN, "accuracy",
+			  "error of a change: 2 sigma; %s under %s sampled; exact: record %s",
+			  reply_is_iolat(new) ? "operations" : "waits", ns_text(below_ns),
+			  new->probe);
+}
+
 static void print_head(const struct diff *diff)
 {
 	const char *sums = sums_words(diff);
@@ -149,6 +167,7 @@ static void print_head(const struct diff *diff)
 	value_text(diff, diff->total[DIFF_NEW], after);
 	change_text(diff, diff->total[DIFF_NEW] - diff->scaled_total, change);
 	ratio_text(diff->scaled_total, diff->total[DIFF_NEW], ratio);
+	print_accuracy(diff);
 	head_line(page, STYLE_BOLD, "total", "%s before, %s after: %s, %s%s%s", before, after,
 		  change, ratio, sums[0] ? "; " : "", sums);
 	if (diff->idle[DIFF_BASE] > 0 || diff->idle[DIFF_NEW] > 0)
@@ -201,10 +220,8 @@ enum { WHO_LEAST = 14, WHY_LEAST = 12, FUNCTION_LEAST = 12, WHERE_LEAST = 6, NAM
 
 /* The columns of rows by line: figures, then the names of a path, see PATH_LINE. */
 static const struct table_column figure_columns[] = {
-	{ "change", 0, 0, NULL },
-	{ "before", 0, 0, NULL },
-	{ "after", 0, 0, NULL },
-	{ "", 0, 0, NULL },
+	{ "change", 0, 0, NULL }, { "error", 0, 0, NULL }, { "before", 0, 0, NULL },
+	{ "after", 0, 0, NULL },  { "", 0, 0, NULL },
 };
 
 /* The rates of operations, before and after; only rows of iolat have some. */
@@ -258,6 +275,7 @@ static void add_line(struct table *table, const struct diff *diff, const struct 
 
 	ratio_of_row(row, ratio);
 	*cells++ = must_printf("%s%s%s", about, sign_of(row->change), change);
+	*cells++ = row->error > 0 ? table_time("", row->error, "") : NULL;
 	*cells++ = table_time(row->scaled != 0 ? about : "", row->scaled, "");
 	*cells++ = table_time(row->value[DIFF_NEW] != 0 ? about : "", row->value[DIFF_NEW], "");
 	*cells++ = must(strdup(ratio));

@@ -149,7 +149,7 @@ static void add_stacks(struct path *path, const struct view *view, const struct 
 	const struct wire_stack *kernel = row->kernel;
 	struct wire_stack place;
 
-	/* What runs has no state: there, the scheduler is what it does. */
+	/* A row of samples has no state: there, the scheduler is what ran. */
 	if (kernel && row->state && parts & PATH_NO_SCHEDULER) {
 		place = without_scheduler(kernel);
 		kernel = &place;

@@ -221,17 +221,17 @@ static int prepare(struct options *options, struct snapshot_request *request,
 }
 
 /*
- * True if the text or the picture shows sleeps of idle threads, and no other idle waits. The daemon has them only
- * with all idle rows. A session may be about threads that its filter names: all their rows are
- * shown.
+ * True if the text or the picture shows sleeps of idle threads, and no other idle waits. The daemon
+ * has them only with all idle rows. A session may be about threads that its filter names: all their
+ * rows are shown.
  */
 static bool shows_sleeps(const struct options *options)
 {
 	enum probe_kind kind;
 
 	return (options->format->is_for_people || options->format == &format_svg) &&
-	       !options->idle && !options->no_idle && !options_name_somebody(options) && probe_kind_find(options->argument, &kind) &&
-	       probe_kind_has(kind, PROBE_OPEN_WAITS);
+	       !options->idle && !options->no_idle && !options_name_somebody(options) &&
+	       probe_kind_find(options->argument, &kind) && probe_kind_has(kind, PROBE_OPEN_WAITS);
 }
 
 /* True if rows have no stacks, or the text shows none. */

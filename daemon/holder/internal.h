@@ -89,7 +89,7 @@ int32_t status_number(int dir_fd, const char *path, const char *name);
 
 /* True if the thread is in a pid namespace of its own. */
 bool task_is_in_own_namespace(const struct task *task);
-/* The same of any thread, by its id in the initial one. */
+/* True if the thread with this id in the initial one is. */
 bool thread_is_in_own_namespace(int32_t tid);
 
 /*

@@ -291,8 +291,76 @@ static void test_json(void **state)
 	assert_non_null(strstr(text, "{\"stack\":[\"a\\\"\\u003c/script>\\\\n\"],\"change\":8400,"
 				     "\"base\":1500,\"scaled_base\":1500,\"new\":9900,"
 				     "\"base_count\":2,\"new_count\":2,\"base_bytes\":0,"
-				     "\"new_bytes\":0,\"estimated\":false}"));
+				     "\"new_bytes\":0,\"error\":0,\"estimated\":false}"));
 	free(text);
+}
+
+/*
+ * A change that may be chance comes after all that are certain. The error is that of both ranges,
+ * the base's scaled: here 2 * sqrt(4^2 + 3^2) ms for `doubtful`, of which 16 ms and 9 ms stand for
+ * waits of less than 1 ms; 2 * sqrt(n) samples of 10 ms each for CPU time.
+ */
+static void test_errors(void **state)
+{
+	struct answer base, new;
+	struct diff diff;
+	char *text;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	base.reply.sample_below_ns = new.reply.sample_below_ns = NS_PER_MS;
+	answer_add(&base, "doubtful", 16 * NS_PER_MS);
+	answer_add(&base, "exact", NS_PER_MS);
+	answer_add(&base, "sampled", NS_PER_MS);
+	answer_add(&new, "doubtful", 9 * NS_PER_MS);
+	answer_add(&new, "exact", 4 * NS_PER_MS);
+	answer_add(&new, "sampled", 31 * NS_PER_MS);
+	base.rows[0].estimated = new.rows[0].estimated = new.rows[2].estimated = 1;
+	base.rows[0].sampled_ns = 16 * NS_PER_MS;
+	new.rows[0].sampled_ns = 9 * NS_PER_MS;
+	new.rows[2].sampled_ns = 25 * NS_PER_MS;
+	compare(&diff, &(struct view){ 0 }, &base, &new);
+	assert_string_equal(diff_frame(&diff, &diff.rows[0], 0), "sampled");
+	assert_int_equal(diff.rows[0].error, 10 * NS_PER_MS);
+	assert_string_equal(diff_frame(&diff, &diff.rows[1], 0), "exact");
+	assert_int_equal(diff.rows[1].error, 0);
+	assert_string_equal(diff_frame(&diff, &diff.rows[2], 0), "doubtful");
+	assert_int_equal(diff.rows[2].change, -7 * NS_PER_MS);
+	assert_int_equal(diff.rows[2].error, 10 * NS_PER_MS);
+	diff_fini(&diff);
+
+	is_by_line = true;
+	text = printed(diff_print_text, (struct view){ 0 }, &base, &new);
+	is_by_line = false;
+	assert_non_null(strstr(text, "accuracy   error of a change: 2 sigma; waits under 1 ms "));
+	assert_non_null(strstr(text, "~+30.0ms 10.0ms "));
+	free(text);
+
+	/* A base of three times the length has a third of the weight. */
+	base.reply.coverage.used_ns *= 3;
+	compare(&diff, &(struct view){ 0 }, &base, &new);
+	for (size_t i = 0; i < diff.n; i++)
+		if (strcmp(diff_frame(&diff, &diff.rows[i], 0), "doubtful") == 0)
+			assert_true(diff.rows[i].error / 1000 == 6565);
+	diff_fini(&diff);
+}
+
+/* CPU time is as exact as the number of its samples. */
+static void test_errors_of_samples(void **state)
+{
+	struct answer base, new;
+	struct diff diff;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	base.reply.totals.samples = new.reply.totals.samples = 100;
+	answer_add(&base, "db", 90 * NS_PER_MS);
+	answer_add(&new, "db", 160 * NS_PER_MS);
+	base.rows[0].count = 9;
+	new.rows[0].count = 16;
+	compare(&diff, &(struct view){ 0 }, &base, &new);
+	assert_int_equal(diff.rows[0].error, 100 * NS_PER_MS);
+	diff_fini(&diff);
 }
 
 /* Threads of a pool are one row, as in rows by thread name: most of them live in one range only. */
@@ -487,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_large),  cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_text),   cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_json),   cmocka_unit_test(test_pools),
+		cmocka_unit_test(test_errors), cmocka_unit_test(test_errors_of_samples),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_missing_stacks),
 		cmocka_unit_test(test_io),     cmocka_unit_test(test_missing_functions),
 		cmocka_unit_test(test_sleeps),
