@@ -147,7 +147,8 @@ def culprits():
         )
     check(named, f"a hog is named in one of {len(stayed)} rounds")
     text = daemon.ctl("snapshot", "offcpu", "--window", "1h", "-t", named[0]["waiter"]).out if named else ""
-    check(named and f"ran before it: prog_queue({named[0]['hog']})" in text, f"stackctl names it: {text}")
+    words = f"ran before it: prog_queue({program.pid})/prog_queue({named[0]['hog']})" if named else None
+    check(words and words in text, f"stackctl names it, by its process: {text}")
     for value in others:
         rows = daemon.snapshot("--window", "1h", "-t", value["waiter"])["rows"]
         ready = max((row["runnable_ns"] for row in rows), default=0)
