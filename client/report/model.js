@@ -166,13 +166,21 @@ const model = (() => {
 	}
 
 	/*
+	 * Returns true if a key counts. Idle waits do only with `withIdle`; but in a comparison sleeps do,
+	 * as in stackctl diff: one that is longer than before is a finding.
+	 */
+	function counts(m, k, withIdle, isCompared) {
+		return withIdle || !m.keyIdle[k] || (isCompared && m.strings[m.keyReason[k]] === 'sleep');
+	}
+
+	/*
 	 * Returns the time of each node with all below it; the last member is that of all. If isRate is
 	 * true, it is the time per covered second, which can be compared with that of another range.
 	 */
 	function totals(m, sums, view, withIdle, isRate) {
 		const n = m.parent.length, out = new Float64Array(n + 1);
 		for (let k = 0; k < m.keyNode.length; k++) {
-			if (m.keyIdle[k] && !withIdle)
+			if (!counts(m, k, withIdle, isRate))
 				continue;
 			const value = valueOf(m, sums, k, view), time = covered(m, sums, k);
 			if (value > 0)
@@ -283,7 +291,7 @@ const model = (() => {
 	function table(m, sums, base, view, by, withIdle) {
 		const groups = new Map();
 		for (let k = 0; k < m.keyNode.length; k++) {
-			if (m.keyIdle[k] && !withIdle)
+			if (!counts(m, k, withIdle, !!base))
 				continue;
 			const value = valueOf(m, sums, k, view);
 			const before = base ? valueOf(m, base, k, view) : 0;

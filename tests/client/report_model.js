@@ -34,6 +34,9 @@ function ofPage(path) {
 	out.functions = model.table(m, whole, null, 'all', 'function', true).map((g) =>
 		[m.strings[m.keyFunction[g.key]], g.value]);
 	out.change = model.table(m, whole, half, 'all', 'stack', true).reduce((sum, g) => sum + g.value - g.before, 0);
+	out.compared = model.table(m, whole, half, 'all', 'function', false).map((g) => m.strings[m.keyFunction[g.key]]);
+	out.rates = model.totals(m, whole, 'all', false, true)[m.parent.length];
+	out.sums = model.totals(m, whole, 'all', false, false)[m.parent.length];
 	out.reasons = model.byReason(m).map((one) => [one.name, one.total]);
 	out.latencies = model.latencyKinds(m);
 	const h = model.heat(m, 0, n, (l) => !l.isIo);

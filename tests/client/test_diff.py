@@ -153,6 +153,9 @@ class Diff(unittest.TestCase):
             self.assertIn("web", text)
             self.assertEqual("server" in text, words != (), text)
             self.assertEqual("idle: 0 s before, not scaled; 5 s after" in text, words == (), text)
+        self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
+        picture = self.run_it("offcpu", "--base", "-1d", "--format", "svg")
+        self.assertEqual(("web" in picture, "server" in picture), (True, False))
 
     def test_top(self):
         """What -n leaves out is added up, so that the sums stay whole; --reverse turns what is shown."""

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import unittest
 
-from report_answers import EVIL, GAP, LOOKED_UP_BEFORE, STACKCTL, WINDOW, Recorder, waits_of
+from report_answers import EVIL, GAP, LOOKED_UP_BEFORE, STACKCTL, WINDOW, Recorder, samples_of, waits_of
 from rows import HOSTILE, ROWS, T0, row
 
 MODEL = sys.argv[2]
@@ -183,6 +183,17 @@ class Report(Recorder):
         want = sum(r["blocked_ns"] for n in self.numbers() for r in waits_of(n)
                    if r["reason"] == "pipe" and not r["idle"])
         self.assertEqual(reasons["pipe"], want)
+
+    def test_a_comparison_has_sleeps(self):
+        """Of idle waits a comparison has sleeps only, its table and its graph; one range alone has none."""
+        self.make = lambda n: [row("db", n, reason="sleep", idle=True, function="nap"),
+                               row("web", n, reason="epoll", idle=True, function="serve")]
+        out = self.computed()
+        self.assertIn("nap", out["compared"])
+        self.assertNotIn("serve", out["compared"])
+        sampled = sum(r["total_ns"] for n in self.numbers() for r in samples_of(n))
+        self.assertEqual(out["sums"], sampled)
+        self.assertGreater(out["rates"] * 5 * len(self.numbers()), 1.5 * sampled)
 
     def test_functions(self):
         """Rows are by the function that the daemon names; where it names none, by the client's rule."""
