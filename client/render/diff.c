@@ -150,18 +150,20 @@ static struct diff_row *row_find(struct diff *diff, const struct wire_row *row)
 }
 
 /*
- * Returns the variance of the time of a row: of sampled waits see estimate.c; each of n samples
- * stands for a part of the time, and may or may not have been taken.
+ * Returns the variance of `value`, which is all of the time of a row or a part of it: of sampled
+ * waits see estimate.c; each of n samples stands for a part of the time, and may or may not have
+ * been taken.
  */
-static double variance_of(const struct wire_snapshot_reply *reply, const struct wire_row *row)
+static double variance_of(const struct wire_snapshot_reply *reply, const struct wire_row *row,
+			  int64_t value)
 {
-	const double ns = (double)row->total_ns;
+	const double ns = (double)row->total_ns, part = ns > 0 ? (double)value / ns : 0;
 
 	if (reply_is_sampled(reply))
-		return row->count > 0 ? ns * ns / (double)row->count : 0;
+		return row->count > 0 ? part * ns * ns / (double)row->count : 0;
 	if (row->estimated != 1 || row->sampled_ns <= 0 || reply->sample_below_ns <= 0)
 		return 0;
-	return (double)row->sampled_ns * (double)reply->sample_below_ns;
+	return part * (double)row->sampled_ns * (double)reply->sample_below_ns;
 }
 
 static void add_row(struct diff *diff, enum diff_side side, const struct wire_snapshot_reply *reply,
@@ -187,7 +189,7 @@ static void add_row(struct diff *diff, enum diff_side side, const struct wire_sn
 	row->has_function |= from->function || (from->user && from->user->frames.n > 1);
 	row->is_own = from->own == 1;
 	row->is_estimated |= from->estimated == 1;
-	row->variance[side] += variance_of(reply, from);
+	row->variance[side] += variance_of(reply, from, value);
 	diff->total[side] += value;
 }
 
