@@ -212,8 +212,9 @@ static void put_culprit(FILE *out, const struct top_row *from)
 	_cleanup_(freep) char *as_of = NULL, *by = NULL;
 
 	if (from->is_ready && row->ran_before)
-		fprintf(out, " longest behind %s/%" PRId64, row->ran_before->comm,
-			row->ran_before->tid);
+		by = culprit_name(row->ran_before, false);
+	if (by)
+		fprintf(out, " longest behind %s", by);
 	if (from->is_ready)
 		return;
 	by = row->holders.n == 0 ? row_held_up_by(row) : NULL;

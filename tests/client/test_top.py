@@ -154,7 +154,7 @@ class Top(unittest.TestCase):
                  if line.startswith(("blocked ", "runnable "))]
         self.assertEqual(shown, ["blocked (101)", "blocked (100)", "blocked (x3)", "runnable (100)"])
         self.assertIn("<- as of 03:10:10 backup/31", text)
-        self.assertEqual(text.count("longest behind hog/8"), 1)
+        self.assertEqual(text.count("longest behind hog(8)"), 1)
         self.assertEqual(text.count("held up by keeper(9) for 15.0s"), 1)
         self.assertIn("own_part", text)
         screen.keys("Down", "Down", "w")
