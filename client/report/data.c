@@ -240,6 +240,12 @@ void report_data_begin_answer(struct report_data *data, enum report_probe probe,
 	data->sent[0] = data->sent[1] = 0;
 }
 
+/* Returns the reason of a row, or what stands for it in one of stackd's own threads. */
+static const char *reason_of(const struct wire_row *row)
+{
+	return row->own == 1 ? REPORT_OWN : row->reason;
+}
+
 /* Adds a row to the distribution of its column and its reason, or its layer and operation. */
 static void add_latency(struct report_data *data, const struct wire_row *row)
 {
@@ -250,7 +256,7 @@ static void add_latency(struct report_data *data, const struct wire_row *row)
 		io ? report_string(data, io->layer) : REPORT_NONE,
 		report_string(data, io		? io->op
 				    : row->idle ? "idle"
-						: row->reason),
+						: reason_of(row)),
 	};
 	int64_t first = io ? 0 : 9; /* buckets[0] of waits counts those up to 2^10 ns */
 	bool is_new;
@@ -357,7 +363,7 @@ static void add_row(struct report_data *data, enum report_probe probe, const str
 		.function = function,
 		.process = row_process(data, row),
 		.state = report_string(data, row->state),
-		.reason = report_string(data, row->reason),
+		.reason = report_string(data, reason_of(row)),
 		.is_idle = row->idle,
 		.is_estimated = row->estimated == 1,
 	};

@@ -72,6 +72,9 @@ struct report_row {
 	int64_t max;
 };
 
+/* The reason of rows of stackd's own threads, which come last. model.js has it, too. */
+#define REPORT_OWN "stackd itself"
+
 /* A frame below its caller. The frames of a stack are the way from a node to the root. */
 struct report_node {
 	uint32_t parent; /* REPORT_NONE: the outermost one */

@@ -9,6 +9,7 @@ const model = (() => {
 	const PROBES = ['offcpu', 'oncpu', 'iolat'];
 	const KINDS = ['process', 'user', 'kernel', 'pseudo'];
 	const ROOT = -1; /* the parent of the outermost frames */
+	const OWN = 'stackd itself'; /* the reason of its own threads, see REPORT_OWN in data.h */
 
 	/* Members of the records in the page, as json.c prints them. */
 	const COLUMN = 19, ROW = 5, KEY = 8, PROCESS = 5, WAIT = 7;
@@ -287,6 +288,7 @@ const model = (() => {
 	/*
 	 * Returns the rows of a table, the largest first: for each group the time, the time in `base` and
 	 * the times per covered second of both. `base` may be null. With it, the largest change is first.
+	 * What stackd itself did comes last.
 	 */
 	function table(m, sums, base, view, by, withIdle) {
 		const groups = new Map();
@@ -316,10 +318,9 @@ const model = (() => {
 				g.key = k;
 			}
 		}
-		const rows = [...groups.values()];
-		if (base)
-			return rows.sort((a, b) => Math.abs(b.rate - b.rateBefore) - Math.abs(a.rate - a.rateBefore));
-		return rows.sort((a, b) => b.value - a.value);
+		const rows = [...groups.values()], isOwn = (g) => m.strings[m.keyReason[g.key]] === OWN;
+		const size = (g) => base ? Math.abs(g.rate - g.rateBefore) : g.value;
+		return rows.sort((a, b) => isOwn(a) - isOwn(b) || size(b) - size(a));
 	}
 
 	/* Returns the time by reason of each column, without idle waits: [{name, values}], largest first. */

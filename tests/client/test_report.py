@@ -195,6 +195,17 @@ class Report(Recorder):
         self.assertEqual(out["sums"], sampled)
         self.assertGreater(out["rates"] * 5 * len(self.numbers()), 1.5 * sampled)
 
+    def test_stackd_itself_is_last(self):
+        """The recorder's own threads are no finding, however long they wait."""
+        self.make = lambda n: [row("stackd", n, own=True, blocked_ns=10**12, total_ns=10**12, reason=None),
+                               row("db", n, reason="flock", function="db_lock")]
+        self.make = functools.partial(lambda make, n: [{k: v for k, v in r.items() if v is not None} for r in make(n)],
+                                      self.make)
+        out = self.computed()
+        self.assertEqual(out["table"][-1]["path"][0], "stackd")
+        self.assertGreater(out["table"][-1]["value"], out["table"][0]["value"])
+        self.assertIn("stackd itself", dict(out["reasons"]))
+
     def test_functions(self):
         """Rows are by the function that the daemon names; where it names none, by the client's rule."""
         self.make = lambda n: [row("db", n, reason="flock", function="db_lock"), row("web", n, reason="pipe")]
