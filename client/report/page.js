@@ -433,7 +433,7 @@
 				held.append(make('small', `as of ${clockText(o[15], 1e9)}`));
 			if (o[8])
 				held.append(make('small', strings[o[8]]));
-			const object = o[7] ? ` ${strings[o[7]]}` : '';
+			const object = o[7] ? `: ${strings[o[7]]}` : '';
 			row(table, [[model.duration(o[4]) + (o[11] ? ', in doubt' : ''), 'n'], [strings[o[5]]],
 				[`${strings[o[1]]} (pid ${o[2]}, thread ${o[3]})`, 't'], [m.reasonOf(strings[o[6]]) + object, 't'],
 				[held, 't'], [strings[o[12]], 'f']]);
