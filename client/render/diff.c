@@ -149,10 +149,13 @@ static struct diff_row *row_find(struct diff *diff, const struct wire_row *row)
 	return &diff->rows[number];
 }
 
+/* SHED_SAMPLES: one sample stands for as many at most, see governor_sample_every(). */
+enum { SHED_SAMPLES = 8 };
+
 /*
  * Returns the variance of `value`, which is all of the time of a row or a part of it: of sampled
  * waits see estimate.c; each of n samples stands for a part of the time, and may or may not have
- * been taken.
+ * been taken. Where most were left out, `count` is how many those that are left stand for.
  */
 static double variance_of(const struct wire_snapshot_reply *reply, const struct wire_row *row,
 			  int64_t value)
@@ -160,7 +163,9 @@ static double variance_of(const struct wire_snapshot_reply *reply, const struct 
 	const double ns = (double)row->total_ns, part = ns > 0 ? (double)value / ns : 0;
 
 	if (reply_is_sampled(reply))
-		return row->count > 0 ? part * ns * ns / (double)row->count : 0;
+		return row->count > 0 ? part * ns * ns / (double)row->count *
+						(row->estimated == 1 ? SHED_SAMPLES : 1)
+				      : 0;
 	if (row->estimated != 1 || row->sampled_ns <= 0 || reply->sample_below_ns <= 0)
 		return 0;
 	return part * (double)row->sampled_ns * (double)reply->sample_below_ns;

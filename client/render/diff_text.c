@@ -136,7 +136,16 @@ static const char *sums_words(const struct diff *diff)
 	return diff->view->layer ? diff->view->layer : "calls and requests";
 }
 
-/* Says what the column of errors means, if it has any. */
+/* True if rows have a column of errors: those by line, if any has an error. */
+static bool has_errors(const struct diff *diff)
+{
+	for (size_t i = 0; diff->has_lines && i < diff->n; i++)
+		if (diff->rows[i].error > 0)
+			return true;
+	return false;
+}
+
+/* Says what the column of errors means, if there is one. */
 static void print_accuracy(const struct diff *diff)
 {
 	const struct wire_snapshot_reply *base = &diff->sides[DIFF_BASE],
@@ -144,6 +153,8 @@ static void print_accuracy(const struct diff *diff)
 	int64_t below_ns = new->sample_below_ns > base->sample_below_ns ? new->sample_below_ns
 									: base->sample_below_ns;
 
+	if (!has_errors(diff))
+		return;
 	if (reply_is_sampled(new))
 		head_line(&diff->view->page, STYLE_PLAIN, "accuracy",
 			  "error of a change: 2 sigma of the number of samples");

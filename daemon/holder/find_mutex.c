@@ -243,7 +243,8 @@ void holder_find_rwlock(struct task *task, struct holder_answer *out)
 	if (!futex_name(task, address ? address : task->call.args[0], out))
 		return;
 	if (!address)
-		out->unknown = "readers may have it, whom the lock does not name";
+		out->unknown =
+			"readers may have it, whom a lock of glibc does not name; other locks name nobody";
 	else if (task_memory_read(task, address, &lock, sizeof(lock)) || lock.pad[0] ||
 		 lock.pad[1] || lock.is_shared > 1)
 		out->unknown = no_glibc;

@@ -14,7 +14,7 @@
 #include "daemon/host/procfs.h"
 
 /* CHILDREN_BYTES: as much of the list of a thread's children is read. */
-enum { CHILDREN_BYTES = 1 << 16, STATUS_BYTES = 4096, FDINFO_BYTES = 1024 };
+enum { CHILDREN_BYTES = 1 << 16, FDINFO_BYTES = 1024 };
 
 /* The children that a thread waits for; all if each member is 0. */
 struct wanted {
@@ -23,15 +23,14 @@ struct wanted {
 };
 
 /*
- * Returns one of the numbers of a line of a status file that has one for each pid namespace from
- * the initial one on, such as that after "NSpid:"; 0 if there are fewer.
+ * Returns one of the numbers of a line that has one for each pid namespace from the initial one on;
+ * 0 if there are fewer.
  */
-static int32_t status_number_at(const char *status, const char *name, size_t i)
+static int32_t number_at(const char *line, size_t i)
 {
-	const char *at = strstr(status, name);
 	char *end;
 
-	for (at = at ? at + strlen(name) : NULL; at; at = end) {
+	for (const char *at = line;; at = end) {
 		int32_t number = (int32_t)strtol(at, &end, 10);
 
 		if (end == at)
@@ -39,18 +38,20 @@ static int32_t status_number_at(const char *status, const char *name, size_t i)
 		if (i-- == 0)
 			return number;
 	}
-	return 0;
 }
 
-/* Returns in how many pid namespaces a thread is, counted from the initial one; 0: not known. */
+/*
+ * Returns in how many pid namespaces a thread is, counted from the initial one. It is in that one
+ * if the kernel has no others, and says nothing.
+ */
 static size_t namespaces_of(const struct task *task)
 {
-	char status[STATUS_BYTES];
+	char line[STATUS_LINE];
 	size_t n = 0;
 
-	if (proc_text_read(task->dir_fd, "status", status, sizeof(status)))
-		return 0;
-	while (status_number_at(status, "\nNSpid:", n))
+	if (!status_line(task->dir_fd, "status", "NSpid:", line, sizeof(line)))
+		return 1;
+	while (number_at(line, n))
 		n++;
 	return n;
 }
@@ -58,17 +59,19 @@ static size_t namespaces_of(const struct task *task)
 /* True if a child is one of those that are waited for. `level` is namespaces_of() the thread. */
 static bool is_wanted(const struct wanted *wanted, const char *pid_text, size_t level)
 {
-	char path[300], status[STATUS_BYTES];
+	const int32_t pid = (int32_t)strtol(pid_text, NULL, 10);
+	char path[300], line[STATUS_LINE];
 
 	if (wanted->host_pid)
-		return strtol(pid_text, NULL, 10) == wanted->host_pid;
+		return pid == wanted->host_pid;
 	if (!wanted->pid && !wanted->group)
 		return true;
+	if (wanted->pid && level == 1)
+		return pid == wanted->pid;
 	snprintf(path, sizeof(path), "/proc/%s/status", pid_text);
-	if (!level || proc_text_read(AT_FDCWD, path, status, sizeof(status)))
-		return false;
-	return wanted->pid ? status_number_at(status, "\nNSpid:", level - 1) == wanted->pid
-			   : status_number_at(status, "\nNSpgid:", level - 1) == wanted->group;
+	return status_line(AT_FDCWD, path, wanted->pid ? "NSpid:" : "NSpgid:", line,
+			   sizeof(line)) &&
+	       number_at(line, level - 1) == (wanted->pid ? wanted->pid : wanted->group);
 }
 
 /* Adds the children of the process that the thread waits for. */
@@ -101,21 +104,20 @@ static void children_add(const struct task *task, const struct wanted *wanted,
 /* Returns the process group of the thread, by the number that its own pid namespace has for it. */
 static int32_t own_group(const struct task *task)
 {
-	char status[STATUS_BYTES];
-	const size_t level = namespaces_of(task);
+	char line[STATUS_LINE];
 
-	if (!level || proc_text_read(task->dir_fd, "status", status, sizeof(status)))
-		return 0;
-	return status_number_at(status, "\nNSpgid:", level - 1);
+	return status_line(task->dir_fd, "status", "NSpgid:", line, sizeof(line))
+		       ? number_at(line, namespaces_of(task) - 1)
+		       : 0;
 }
 
 /* Returns the process of a pidfd of the thread, by its number in the initial pid namespace. */
-static int32_t pidfd_process(const struct task *task, uint64_t fd)
+static int32_t pidfd_process(const struct task *task, uint32_t fd)
 {
 	char name[64], text[FDINFO_BYTES];
 	uint64_t pid;
 
-	snprintf(name, sizeof(name), "fdinfo/%" PRIu64, fd);
+	snprintf(name, sizeof(name), "fdinfo/%" PRIu32, fd);
 	if (proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
 	    !descriptor_number(text, "Pid:", 10, &pid) || pid > INT32_MAX)
 		return 0;
@@ -131,6 +133,8 @@ static bool wanted_read(const struct task *task, struct wanted *out)
 	const int32_t number = (int32_t)task->call.args[0], id = (int32_t)task->call.args[1];
 
 	*out = (struct wanted){ 0 };
+	if (number == INT32_MIN)
+		return false;
 	if (task->call.number == SYS_wait4) {
 		out->pid = number > 0 ? number : 0;
 		out->group = number < -1 ? -number : number == 0 ? own_group(task) : 0;
@@ -146,7 +150,7 @@ static bool wanted_read(const struct task *task, struct wanted *out)
 		out->group = id ? id : own_group(task);
 		return out->group > 0;
 	case P_PIDFD:
-		out->host_pid = pidfd_process(task, task->call.args[1]);
+		out->host_pid = pidfd_process(task, (uint32_t)id);
 		return out->host_pid > 0;
 	}
 	return false;

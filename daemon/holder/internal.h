@@ -84,6 +84,13 @@ char *task_path(const struct task *task);
 const struct descriptor *task_descriptors(const struct task *task, enum descriptor_kind kind,
 					  uint64_t key, size_t *n_out);
 
+/* STATUS_LINE: as much of a line of a status file is read; there are at most 32 pid namespaces. */
+enum { STATUS_LINE = 512 };
+
+/* Copies what follows a name such as "NSpid:" in a status file. False if the file has no such line.
+ */
+bool status_line(int dir_fd, const char *path, const char *name, char *line, size_t size);
+
 /* Returns a number of a status file, such as that after "TracerPid:"; 0: it cannot be read. */
 int32_t status_number(int dir_fd, const char *path, const char *name);
 

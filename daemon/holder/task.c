@@ -148,25 +148,40 @@ int task_file(const struct task *task, uint64_t fd, char **path_out, uint64_t *i
 	return *path_out ? 0 : -ENOMEM;
 }
 
+bool status_line(int dir_fd, const char *path, const char *name, char *line, size_t size)
+{
+	_cleanup_(closep) int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
+	_cleanup_(freep) char *text = NULL;
+	size_t capacity = 0, length = strlen(name);
+
+	if (f)
+		fd = -1;
+	/* A user may be in so many groups that their line is longer than all others. */
+	while (f && getline(&text, &capacity, f) > 0) {
+		if (strncmp(text, name, length) != 0)
+			continue;
+		snprintf(line, size, "%s", text + length);
+		return true;
+	}
+	return false;
+}
+
 /*
  * Reads from a status file by which id the thread's own pid namespace knows the thread. Returns
  * false if that is the initial namespace, where it has no other id, or if it cannot be read.
  */
 static bool own_tid_read(int dir_fd, const char *name, uint32_t *out)
 {
-	char text[4096], *at;
+	char line[STATUS_LINE], *at;
 
-	if (proc_text_read(dir_fd, name, text, sizeof(text)))
+	if (!status_line(dir_fd, name, "NSpid:", line, sizeof(line)))
 		return false;
-	at = strstr(text, "\nNSpid:\t");
-	if (!at)
+	at = strrchr(line, '\t');
+	if (!at || at == line)
 		return false;
-	at += strlen("\nNSpid:\t");
-	at[strcspn(at, "\n")] = '\0';
-	at = strrchr(at, '\t');
-	if (at)
-		*out = (uint32_t)strtoul(at + 1, NULL, 10);
-	return at;
+	*out = (uint32_t)strtoul(at + 1, NULL, 10);
+	return true;
 }
 
 bool task_is_in_own_namespace(const struct task *task)
@@ -187,13 +202,10 @@ bool thread_is_in_own_namespace(int32_t tid)
 
 int32_t status_number(int dir_fd, const char *path, const char *name)
 {
-	char text[4096];
-	uint64_t number;
+	char line[STATUS_LINE];
 
-	if (proc_text_read(dir_fd, path, text, sizeof(text)) ||
-	    !descriptor_number(text, name, 10, &number))
-		return 0;
-	return (int32_t)number;
+	return status_line(dir_fd, path, name, line, sizeof(line)) ? (int32_t)strtol(line, NULL, 10)
+								   : 0;
 }
 
 int32_t task_thread(const struct task *task, uint32_t wanted)

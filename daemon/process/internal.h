@@ -9,7 +9,7 @@
  * module's load lock and before the registry's lock.
  *
  * The source files form layers, listed here from the lowest to the highest. Each file calls only
- * files of lower layers: maps, perf_map < maps_history, held, names, texts, wake < process <
+ * files of lower layers: maps, park, perf_map < maps_history, held, names, texts, wake < process <
  * read_queue < walk_mappings < perf_reader < reader < table < scan, settle, sweep, stored.
  * symbolize.c, which names addresses, calls held.c, and asks perf_reader.c whether a perf map is
  * stale.
@@ -223,6 +223,11 @@ struct process_table {
 	size_t n_processes;
 	size_t dead_bytes; /* memory of exited processes that are still in the table, in bytes */
 	size_t referred_bytes; /* dead_bytes of the processes that are parked */
+	/*
+	 * the same of those that windows refer to, too, and that are not parked yet, when the last
+	 * sweep looked at them
+	 */
+	size_t unparked_bytes;
 	uint64_t too_late, put_off, queue_full, mappings_full, table_full, moves_full, perf_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
@@ -233,6 +238,21 @@ struct process_table {
 	int64_t budget_start_ns, budget_used_ns, request_ns;
 	uint64_t n_served;
 };
+
+/* Defined in park.c: */
+
+/* Adds a process to table.swept, or removes it from there. */
+void swept_add(struct process *process);
+void swept_remove(struct process *process);
+/*
+ * Keeps sweeps from looking at a process that has exited, whose code is forgotten, and which has
+ * references: on a host with many short-lived processes the windows refer to tens of thousands.
+ */
+void process_park(struct process *process);
+/* Lets sweeps look at the process again, as it has something that may have to go. */
+void process_unpark(struct process *process);
+/* Drops a reference that a part of the table has taken. */
+void process_drop_ref(struct process *process);
 
 /* Defined in process.c: */
 
@@ -245,15 +265,6 @@ struct process *process_entries(const struct process_table *table, const struct 
 int process_link(struct process *process);
 /* Removes the process from the table and frees it. */
 void process_remove(struct process *process);
-/*
- * Keeps sweeps from looking at a process that has exited, whose code is forgotten, and which has
- * references: on a host with many short-lived processes the windows refer to tens of thousands.
- */
-void process_park(struct process *process);
-/* Lets sweeps look at the process again. */
-void process_unpark(struct process *process);
-/* Drops a reference that a part of the table has taken. */
-void process_drop_ref(struct process *process);
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns);
 /*
  * True if process `a` is later than process `b`, which has the same pid: `a` started later, or is

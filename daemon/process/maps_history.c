@@ -184,6 +184,7 @@ static struct maps_version *version_add(struct process *process, uint64_t id, bo
 	};
 	if (maps && !(id & MAPPINGS_FOUND))
 		version->published = published_get(process->table, id, maps);
+	process_unpark(process);
 	process->versions = version;
 	versions_drop(process);
 	return version;

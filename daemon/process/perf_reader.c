@@ -68,6 +68,7 @@ static void perf_set(struct process *process, struct perf_map *map, const struct
 	old = process->perf;
 	process->names_version += map || old;
 	process->perf = map;
+	process_unpark(process);
 	process->perf_state = *state;
 	pthread_mutex_unlock(&process->table->lock);
 	perf_map_unref(old);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
@@ -55,41 +54,9 @@ int process_link(struct process *process)
 	}
 	process->next = entries->first;
 	entries->first = process;
-	DL_APPEND2(table->swept, process, swept_prev, swept_next);
+	swept_add(process);
 	table->n_processes++;
 	return 0;
-}
-
-/* Removes the process from table->swept. */
-static void swept_remove(struct process *process)
-{
-	struct process_table *table = process->table;
-
-	if (table->sweep_next == process)
-		table->sweep_next = process->swept_next;
-	DL_DELETE2(table->swept, process, swept_prev, swept_next);
-}
-
-void process_park(struct process *process)
-{
-	swept_remove(process);
-	process->is_parked = true;
-	process->table->referred_bytes += process->dead_bytes;
-}
-
-void process_unpark(struct process *process)
-{
-	if (!process->is_parked)
-		return;
-	process->is_parked = false;
-	process->table->referred_bytes -= process->dead_bytes;
-	DL_APPEND2(process->table->swept, process, swept_prev, swept_next);
-}
-
-void process_drop_ref(struct process *process)
-{
-	if (!--process->refs)
-		process_unpark(process);
 }
 
 static void unlink_process(struct process *process)
@@ -337,7 +304,7 @@ bool process_table_comm(struct process_table *table, int32_t pid, int64_t start_
 	const int64_t real_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	const struct process_id id = { .pid = pid };
 	const struct process *found = NULL;
-	bool is_other = false;
+	bool is_other = false; /* several had the pid */
 
 	if (!table)
 		return false;
@@ -346,9 +313,10 @@ bool process_table_comm(struct process_table *table, int32_t pid, int64_t start_
 		if (p->start_real_ns > end_real_ns ||
 		    (p->has_exited && p->exited_ns + real_ns < start_real_ns))
 			continue;
-		if (!found)
+		is_other |= found && !process_is_same_start(p, found->id.start_boot_ns);
+		/* The newest one comes first; an exec adds one. */
+		if (!found || found->added_ns + real_ns > end_real_ns)
 			found = p;
-		is_other |= !process_is_same_start(p, found->id.start_boot_ns);
 	}
 	if (found && !is_other)
 		memcpy(comm, process_comm_at(found, end_real_ns - real_ns), 16);

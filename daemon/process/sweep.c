@@ -23,19 +23,25 @@ static bool is_in_proc(const struct process_id *id)
 	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
 }
 
-/* Removes a process that has exited, or drops its mappings. */
-static void sweep_exited(struct process *process, const struct process_sweep *sweep)
+/*
+ * Removes a process that has exited, or drops its mappings. Returns its memory if windows refer to
+ * it and it is not parked.
+ */
+static size_t sweep_exited(struct process *process, const struct process_sweep *sweep)
 {
 	if (!process->refs && process->exited_ns < sweep->dead_ns &&
 	    process->seen_ns < sweep->dead_ns) {
 		process_remove(process);
-		return;
+		return 0;
 	}
+	/* Stacks that wait for their window may refer to a process that has exited just now. */
 	if (process->exited_ns >= sweep->named_ns)
-		return;
+		return process->refs && process->exited_ns < sweep->dead_ns ? process->dead_bytes
+									    : 0;
 	process_forget_code(process);
 	if (process->refs)
 		process_park(process);
+	return 0;
 }
 
 /*
@@ -48,7 +54,7 @@ static void sweep_exited(struct process *process, const struct process_sweep *sw
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)
 {
-	size_t n = 0, i;
+	size_t n = 0, bytes = 0, i;
 
 	pthread_mutex_lock(&table->lock);
 	table->sweep_next = table->swept;
@@ -58,7 +64,7 @@ static size_t sweep_table(struct process_table *table, const struct process_swee
 
 			table->sweep_next = process->swept_next;
 			if (process->has_exited) {
-				sweep_exited(process, sweep);
+				bytes += sweep_exited(process, sweep);
 			} else if (!process->refs && process->seen_ns < sweep->lost_ns &&
 				   n < SWEEP_CHECKS_MAX) {
 				process->refs++;
@@ -69,6 +75,7 @@ static size_t sweep_table(struct process_table *table, const struct process_swee
 		usleep(SWEEP_PAUSE_US);
 		pthread_mutex_lock(&table->lock);
 	}
+	table->unparked_bytes = bytes;
 	pthread_mutex_unlock(&table->lock);
 	return n;
 }

@@ -531,7 +531,7 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.hanging = table->n_hanging,
 		.last_hanging = table->last_hanging,
 		.dead_bytes = table->dead_bytes,
-		.referred_bytes = table->referred_bytes,
+		.referred_bytes = table->referred_bytes + table->unparked_bytes,
 		.perf_map_bytes = perf_maps_bytes(),
 		.perf_refused = table->perf_refused,
 	};
@@ -544,7 +544,7 @@ size_t process_table_referred_bytes(struct process_table *table)
 	size_t bytes;
 
 	pthread_mutex_lock(&table->lock);
-	bytes = table->referred_bytes;
+	bytes = table->referred_bytes + table->unparked_bytes;
 	pthread_mutex_unlock(&table->lock);
 	return bytes;
 }

@@ -194,8 +194,10 @@ void walk_mappings_note(struct process *process, const struct record_mapping *re
 		return;
 	if (module && (!is_mapped_as(map, found) || map->module != module) &&
 	    take_share(process, now)) {
-		if (!add(process, found, record->name, module))
+		if (!add(process, found, record->name, module)) {
+			process_unpark(process);
 			process_show_later(process);
+		}
 	} else if (!module && is_same_file(map, found, false)) {
 		module_learn_code(map->module, &found->key);
 	} else if (!module && found->key.size) {

@@ -125,7 +125,7 @@ struct aggregate_group {
 	 * part_make()
 	 */
 	bool is_first;
-	bool is_urgent; /* used by the caller: see group_is_urgent() */
+	bool is_urgent; /* used by the caller: see urgent_mark() */
 	/* used by the caller: the group comes after those with a lower place */
 	unsigned char place;
 	/* used by the caller: what the thread waits for and who holds it; NULL: not looked up */

@@ -232,6 +232,12 @@ static int holders_follow(struct search *search, struct arena *arena,
 	return r;
 }
 
+/*
+ * Threads that take turns with a lock wait for a moment each, and may be handed it between the
+ * look-ups of two of them: a circle of shorter waits says nothing.
+ */
+#define DEADLOCK_LEAST_NS (100 * NS_PER_MS)
+
 /* A thread's wait, as a part of a chain. Times are in ns since the epoch. */
 struct link {
 	struct holder_step step;
@@ -340,14 +346,15 @@ static int32_t blamed(const struct waits *waits, const struct link *link)
 }
 
 /*
- * True if both wait for one lock in the memory of a program: then the owner of one link was read
- * before the lock changed hands.
+ * True if both wait for one lock in the memory of a program or, at the same address, of several
+ * that share it: then the owner of one link was read before the lock changed hands.
  */
 static bool is_same_lock(const struct holder_step *a, const struct holder_step *b)
 {
-	return a->tid != b->tid && a->pid == b->pid && a->reason == b->reason &&
-	       (a->reason == REASON_MUTEX || a->reason == REASON_RWLOCK) && a->object &&
-	       b->object && strcmp(a->object, b->object) == 0;
+	return a->tid != b->tid && a->reason == b->reason &&
+	       (a->reason == REASON_MUTEX || a->reason == REASON_PI_MUTEX ||
+		a->reason == REASON_RWLOCK) &&
+	       a->object && b->object && strcmp(a->object, b->object) == 0;
 }
 
 /* Sets *out to the wait of the holder. Returns false if it is not known to wait while it holds. */
@@ -367,8 +374,9 @@ static bool may_end(const struct link *link)
 /*
  * Follows the holders of a wait, as long as each waits itself and its wait has one holder. Ends
  * after as many steps as there can be waits with holders, so that it finds every deadlock. It is
- * one only if all holders were looked up after all of its waits began, and none of these is for
- * events, as those of two ends of a connection that is not in use are.
+ * one only if all holders were looked up after all of its waits began, if these have gone on for a
+ * while, and none of them is for events, as those of two ends of a connection that is not in use
+ * are.
  */
 static void chain_make(const struct waits *waits, const struct link *first,
 		       struct group_holders *found)
@@ -387,7 +395,8 @@ static void chain_make(const struct waits *waits, const struct link *first,
 			/* One that holds the other end itself may have a signal handler or a
 			 * timeout. */
 			found->is_deadlock = (i > 0 || wait_reason_is_lock(first->step.reason)) &&
-					     looked_ns >= newest_ns;
+					     looked_ns >= newest_ns &&
+					     waits->at_ns - newest_ns >= DEADLOCK_LEAST_NS;
 			return;
 		}
 		/* The wait is for a ring of others: none of them is the one to blame. */

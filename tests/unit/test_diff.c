@@ -361,6 +361,12 @@ static void test_errors_of_samples(void **state)
 	compare(&diff, &(struct view){ 0 }, &base, &new);
 	assert_int_equal(diff.rows[0].error, 100 * NS_PER_MS);
 	diff_fini(&diff);
+
+	/* Most samples were left out: those that are left stand for eight each. */
+	base.rows[0].estimated = new.rows[0].estimated = 1;
+	compare(&diff, &(struct view){ 0 }, &base, &new);
+	assert_int_equal(diff.rows[0].error / NS_PER_MS, 282);
+	diff_fini(&diff);
 }
 
 /* Threads of a pool are one row, as in rows by thread name: most of them live in one range only. */

@@ -1243,7 +1243,9 @@ static bool has_comm(int32_t pid, int64_t start_real_ns, int64_t end_real_ns, co
 /* A pid has the name of the process that had it then, and none if two had it. */
 static void a_pid_has_a_name_in_a_range(void **state)
 {
-	const int64_t boot_ns = clock_ns(CLOCK_BOOTTIME), before_ns = clock_ns(CLOCK_REALTIME);
+	/* Far enough from what follows for two clocks that are read apart. */
+	const int64_t boot_ns = clock_ns(CLOCK_BOOTTIME),
+		      before_ns = clock_ns(CLOCK_REALTIME) - NS_PER_S;
 	struct process_id id = { .pid = 4194303,
 				 .exec_gen = 1,
 				 .start_boot_ns = (uint64_t)boot_ns };

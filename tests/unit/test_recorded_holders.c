@@ -42,9 +42,12 @@
 
 enum { WINDOWS = 3, SLEEPING = 1, STOPPED = 4 };
 enum { PID = 0x3f000000, A = PID, B, C, D, E, F, G, H, I, J, K, L, M, TIDS_END };
-/* Threads without rows, of which something is recorded: two that take turns with a lock, a chain.
+/*
+ * Threads without rows, of which something is recorded: two that take turns with a lock, a chain,
+ * and two in a ring each, whose waits have just begun at the end of the second window.
  */
 enum { TURN_A = PID + 100, TURN_B, CHAIN = PID + 200, CHAIN_END = CHAIN + 11 };
+enum { YOUNG_A = PID + 300, YOUNG_B, OLDER_A = PID + 310, OLDER_B };
 
 static char directory[] = "/tmp/test_recorded_holders.XXXXXX";
 static char path[64];
@@ -55,6 +58,8 @@ static struct wire_error error;
 
 static int64_t since_of(int32_t tid)
 {
+	if (tid == YOUNG_B || tid == OLDER_B)
+		return 2 * LENGTH_NS - (tid == YOUNG_B ? 90 : 110) * NS_PER_MS;
 	return tid == H || tid == K ? LATE_NS : SINCE_NS;
 }
 
@@ -140,6 +145,8 @@ static void window_write(struct store *store, size_t n)
 	held_add(window, L, M, now_ns);
 	held_add(window, M, L, now_ns);
 	held_add(window, TURN_B, TURN_A, now_ns);
+	held_add(window, YOUNG_B, YOUNG_A, now_ns);
+	held_add(window, OLDER_B, OLDER_A, now_ns);
 	for (tid = CHAIN; tid < CHAIN_END; tid++)
 		held_add(window, tid, tid + 1, now_ns);
 	held_add(window, CHAIN_END, 0, 0);
@@ -499,6 +506,22 @@ static void test_turns_are_no_deadlock(void **state)
 	}
 }
 
+/* A circle of waits that are young may be one of turns. */
+static void test_young_circles_are_no_deadlock(void **state)
+{
+	static const int32_t tids[] = { YOUNG_A, OLDER_A };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(tids); i++) {
+		struct answer *answer = ask_about(true, "thread", 2, A);
+		const struct group_holders *found = found_for(answer, tids[i], NULL);
+
+		assert_int_equal(found->n_steps, 1);
+		assert_int_equal(found->is_deadlock, i);
+		answer_free(answer);
+	}
+}
+
 /* Locks are looked up first, and what is idle last. */
 static void test_the_order_of_look_ups(void **state)
 {
@@ -550,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_holders_outside_the_filter),
 		cmocka_unit_test(test_the_end_of_a_long_chain),
 		cmocka_unit_test(test_turns_are_no_deadlock),
+		cmocka_unit_test(test_young_circles_are_no_deadlock),
 		cmocka_unit_test(test_the_order_of_look_ups),
 		cmocka_unit_test(test_sums_have_none),
 	};
