@@ -15,7 +15,7 @@
 #include "daemon/holder/internal.h"
 
 /* DESCRIPTORS_MAX: the maximum number of descriptors that the pass over all processes keeps. */
-enum { DESCRIPTORS_MAX = 1 << 18, TARGET_BYTES = PATH_MAX + 64, FDINFO_BYTES = 1024 };
+enum { DESCRIPTORS_MAX = 1 << 18, TARGET_BYTES = PATH_MAX + 64 };
 
 uint64_t descriptor_name_key(const char *path)
 {

@@ -39,6 +39,9 @@ bool descriptor_parse(const char *target, enum descriptor_kind *kind_out, uint64
 /* Returns the key of a file with this path: a hash of the last part of the path. */
 uint64_t descriptor_name_key(const char *path);
 
+/* FDINFO_BYTES: as much of what /proc says about a descriptor is read. */
+enum { FDINFO_BYTES = 1024 };
+
 /*
  * Reads a number from the text of a fdinfo file: that after a name with a colon, such as
  * "eventfd-id:". Returns false if the text has no such line.

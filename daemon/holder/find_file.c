@@ -13,8 +13,6 @@
 #include "common/base.h"
 #include "daemon/holder/internal.h"
 
-enum { FDINFO_BYTES = 1024 };
-
 /*
  * Reads the device and inode of a descriptor of a process, as the kernel has them in memory.
  * Returns false unless it is a FIFO.
@@ -100,13 +98,11 @@ void holder_find_pipe(struct task *task, struct holder_answer *out)
 
 void holder_find_eventfd(struct task *task, struct holder_answer *out)
 {
-	char target[TASK_TARGET_BYTES], name[64], text[FDINFO_BYTES];
+	char target[TASK_TARGET_BYTES];
 	int fd = task_descriptor(task, false, target, sizeof(target));
 	uint64_t id;
 
-	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	if (fd < 0 || proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
-	    !descriptor_number(text, "eventfd-id:", 10, &id)) {
+	if (fd < 0 || !task_fdinfo_number(task, fd, "eventfd-id:", &id)) {
 		out->unknown = holder_went_on;
 		return;
 	}

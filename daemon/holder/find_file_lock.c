@@ -12,11 +12,11 @@
 #include "daemon/host/file_lock.h"
 
 /*
- * LOCKS_BYTES, FDINFO_BYTES: as much of /proc/locks (some 20,000 locks) and of a descriptor's
+ * LOCKS_BYTES, INFO_BYTES: as much of /proc/locks (some 20,000 locks) and of a descriptor's
  * fdinfo, with a line for each of its locks, is read. FDS_MAX: the maximum number of descriptors
  * that are looked at for one lock.
  */
-enum { LOCKS_BYTES = 1 << 20, FDINFO_BYTES = 1 << 18, FDS_MAX = 100000 };
+enum { LOCKS_BYTES = 1 << 20, INFO_BYTES = 1 << 18, FDS_MAX = 100000 };
 
 /* True if one of the locks in the text of a fdinfo file is `held`. */
 static bool text_has_lock(const char *text, const struct file_lock *held)
@@ -34,7 +34,7 @@ static bool text_has_lock(const char *text, const struct file_lock *held)
 
 /*
  * Returns a descriptor of the process that has the lock, -1 if none has. `text` is a buffer of
- * FDINFO_BYTES. Takes the descriptors from *fds_left. Ends early at the deadline.
+ * INFO_BYTES. Takes the descriptors from *fds_left. Ends early at the deadline.
  */
 static int locked_descriptor(const struct task *task, int32_t pid, const struct file_lock *held,
 			     char *text, size_t *fds_left)
@@ -49,7 +49,7 @@ static int locked_descriptor(const struct task *task, int32_t pid, const struct 
 	while (directory && found < 0 && *fds_left && !task_is_late(task) &&
 	       (entry = proc_number_next(directory))) {
 		(*fds_left)--;
-		if (!proc_text_read(dirfd(directory), entry->d_name, text, FDINFO_BYTES) &&
+		if (!proc_text_read(dirfd(directory), entry->d_name, text, INFO_BYTES) &&
 		    text_has_lock(text, held))
 			found = (int)strtol(entry->d_name, NULL, 10);
 	}
@@ -82,7 +82,7 @@ static void sharers_add(const struct task *task, const struct file_lock *held, i
 	others = task_descriptors(task, kind, key, &n);
 	for (size_t i = 0; i < n && !task_is_late(task); i++) {
 		if (others[i].pid != held->pid &&
-		    !descriptor_info_read(&others[i], text, FDINFO_BYTES) &&
+		    !descriptor_info_read(&others[i], text, INFO_BYTES) &&
 		    text_has_lock(text, held))
 			holder_add_process(out, others[i].pid);
 	}
@@ -98,7 +98,7 @@ static void sharers_add(const struct task *task, const struct file_lock *held, i
 static void lock_holders_add(const struct task *task, const struct file_lock *held,
 			     struct holder_answer *out)
 {
-	_cleanup_(freep) char *text = malloc(FDINFO_BYTES);
+	_cleanup_(freep) char *text = malloc(INFO_BYTES);
 	size_t fds_left = FDS_MAX;
 	struct dirent *entry;
 	DIR *directory;

@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "common/base.h"
 #include "daemon/holder/internal.h"
+#include "daemon/host/proc_maps.h"
 
 /* The beginning of glibc's pthread_mutex_t on 64-bit hosts, which is part of its ABI. */
 struct glibc_mutex {
@@ -90,25 +90,9 @@ static void owner_add(const struct task *task, uint32_t owner, struct holder_ans
 
 /* A place in a file, or in memory that processes share, which has a number as a file has. */
 struct place {
-	char device[16];
+	dev_t dev;
 	uint64_t inode, offset;
 };
-
-/* Where a line of /proc/PID/maps maps memory. */
-struct mapping {
-	uint64_t start, end;
-	char kind; /* 's': shared, 'p': private */
-	struct place place;
-};
-
-/* Reads the next line of /proc/PID/maps into *out. False at the end. */
-static bool mapping_next(FILE *maps, char **line, size_t *capacity, struct mapping *out)
-{
-	return maps && getline(line, capacity, maps) > 0 &&
-	       sscanf(*line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c %" SCNx64 " %15s %" SCNu64,
-		      &out->start, &out->end, &out->kind, &out->place.offset, out->place.device,
-		      &out->place.inode) == 6;
-}
 
 static FILE *maps_open(int32_t pid)
 {
@@ -123,15 +107,16 @@ static bool place_read(int32_t pid, uint64_t address, struct place *out)
 {
 	_cleanup_(fclosep) FILE *maps = maps_open(pid);
 	_cleanup_(freep) char *line = NULL;
-	struct mapping mapping;
+	struct proc_mapping mapping;
 	size_t capacity = 0;
 
-	while (mapping_next(maps, &line, &capacity, &mapping)) {
-		if (address < mapping.start || address >= mapping.end)
+	while (maps && getline(&line, &capacity, maps) > 0) {
+		if (!proc_maps_shared_parse(line, &mapping) || address < mapping.start ||
+		    address >= mapping.end)
 			continue;
-		*out = mapping.place;
-		out->offset += address - mapping.start;
-		return mapping.kind == 's';
+		*out = (struct place){ mapping.dev, mapping.inode,
+				       address - mapping.start + mapping.pgoff };
+		return true;
 	}
 	return false;
 }
@@ -141,17 +126,14 @@ static bool place_is_mapped(int32_t pid, const struct place *place)
 {
 	_cleanup_(fclosep) FILE *maps = maps_open(pid);
 	_cleanup_(freep) char *line = NULL;
-	struct mapping mapping;
+	struct proc_mapping mapping;
 	size_t capacity = 0;
 
-	while (mapping_next(maps, &line, &capacity, &mapping)) {
-		const struct place *from = &mapping.place;
-
-		if (mapping.kind == 's' && from->inode == place->inode &&
-		    strcmp(from->device, place->device) == 0 && place->offset >= from->offset &&
-		    place->offset - from->offset < mapping.end - mapping.start)
+	while (maps && getline(&line, &capacity, maps) > 0)
+		if (proc_maps_shared_parse(line, &mapping) && mapping.dev == place->dev &&
+		    mapping.inode == place->inode && place->offset >= mapping.pgoff &&
+		    place->offset - mapping.pgoff < mapping.end - mapping.start)
 			return true;
-	}
 	return false;
 }
 

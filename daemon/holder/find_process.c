@@ -14,7 +14,7 @@
 #include "daemon/host/procfs.h"
 
 /* CHILDREN_BYTES: as much of the list of a thread's children is read. */
-enum { CHILDREN_BYTES = 1 << 16, FDINFO_BYTES = 1024 };
+enum { CHILDREN_BYTES = 1 << 16 };
 
 /* The children that a thread waits for; all if each member is 0. */
 struct wanted {
@@ -23,44 +23,24 @@ struct wanted {
 };
 
 /*
- * Returns one of the numbers of a line that has one for each pid namespace from the initial one on;
- * 0 if there are fewer.
- */
-static int32_t number_at(const char *line, size_t i)
-{
-	char *end;
-
-	for (const char *at = line;; at = end) {
-		int32_t number = (int32_t)strtol(at, &end, 10);
-
-		if (end == at)
-			return 0;
-		if (i-- == 0)
-			return number;
-	}
-}
-
-/*
  * Returns in how many pid namespaces a thread is, counted from the initial one. It is in that one
  * if the kernel has no others, and says nothing.
  */
 static size_t namespaces_of(const struct task *task)
 {
-	char line[STATUS_LINE];
-	size_t n = 0;
+	int32_t ids[NAMESPACES_MAX];
+	size_t n = status_numbers(task->dir_fd, "status", "NSpid:", ids);
 
-	if (!status_line(task->dir_fd, "status", "NSpid:", line, sizeof(line)))
-		return 1;
-	while (number_at(line, n))
-		n++;
-	return n;
+	return n ? n : 1;
 }
 
 /* True if a child is one of those that are waited for. `level` is namespaces_of() the thread. */
 static bool is_wanted(const struct wanted *wanted, const char *pid_text, size_t level)
 {
 	const int32_t pid = (int32_t)strtol(pid_text, NULL, 10);
-	char path[300], line[STATUS_LINE];
+	const char *name = wanted->pid ? "NSpid:" : "NSpgid:";
+	int32_t ids[NAMESPACES_MAX];
+	char path[300];
 
 	if (wanted->host_pid)
 		return pid == wanted->host_pid;
@@ -69,9 +49,8 @@ static bool is_wanted(const struct wanted *wanted, const char *pid_text, size_t 
 	if (wanted->pid && level == 1)
 		return pid == wanted->pid;
 	snprintf(path, sizeof(path), "/proc/%s/status", pid_text);
-	return status_line(AT_FDCWD, path, wanted->pid ? "NSpid:" : "NSpgid:", line,
-			   sizeof(line)) &&
-	       number_at(line, level - 1) == (wanted->pid ? wanted->pid : wanted->group);
+	return status_numbers(AT_FDCWD, path, name, ids) >= level &&
+	       ids[level - 1] == (wanted->pid ? wanted->pid : wanted->group);
 }
 
 /* Adds the children of the process that the thread waits for. */
@@ -104,24 +83,18 @@ static void children_add(const struct task *task, const struct wanted *wanted,
 /* Returns the process group of the thread, by the number that its own pid namespace has for it. */
 static int32_t own_group(const struct task *task)
 {
-	char line[STATUS_LINE];
+	int32_t ids[NAMESPACES_MAX];
+	size_t n = status_numbers(task->dir_fd, "status", "NSpgid:", ids);
 
-	return status_line(task->dir_fd, "status", "NSpgid:", line, sizeof(line))
-		       ? number_at(line, namespaces_of(task) - 1)
-		       : 0;
+	return n ? ids[n - 1] : 0;
 }
 
 /* Returns the process of a pidfd of the thread, by its number in the initial pid namespace. */
-static int32_t pidfd_process(const struct task *task, uint32_t fd)
+static int32_t pidfd_process(const struct task *task, int fd)
 {
-	char name[64], text[FDINFO_BYTES];
 	uint64_t pid;
 
-	snprintf(name, sizeof(name), "fdinfo/%" PRIu32, fd);
-	if (proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
-	    !descriptor_number(text, "Pid:", 10, &pid) || pid > INT32_MAX)
-		return 0;
-	return (int32_t)pid;
+	return task_fdinfo_number(task, fd, "Pid:", &pid) && pid <= INT32_MAX ? (int32_t)pid : 0;
 }
 
 /*
@@ -150,7 +123,7 @@ static bool wanted_read(const struct task *task, struct wanted *out)
 		out->group = id ? id : own_group(task);
 		return out->group > 0;
 	case P_PIDFD:
-		out->host_pid = pidfd_process(task, (uint32_t)id);
+		out->host_pid = pidfd_process(task, id);
 		return out->host_pid > 0;
 	}
 	return false;

@@ -13,7 +13,7 @@
 #include "daemon/host/mountinfo.h"
 
 /* MOUNTS_MAX: the maximum number of mounts to look at, because users can make very many. */
-enum { FDINFO_BYTES = 1024, MOUNTS_MAX = 4096 };
+enum { MOUNTS_MAX = 4096 };
 
 /* Returns the length of a mount point if a path is below it, else 0. */
 static size_t length_below(const char *path, const char *point)
@@ -60,14 +60,9 @@ static bool mount_find(const struct task *task, int64_t id, const char *path, st
 /* Reads the id of the mount on which a descriptor's file is; -1: not known. */
 static int64_t mount_id_read(const struct task *task, int fd)
 {
-	char name[64], text[FDINFO_BYTES];
 	uint64_t id;
 
-	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	if (proc_text_read(task->dir_fd, name, text, sizeof(text)) ||
-	    !descriptor_number(text, "mnt_id:", 10, &id) || id > INT_MAX)
-		return -1;
-	return (int64_t)id;
+	return task_fdinfo_number(task, fd, "mnt_id:", &id) && id <= INT_MAX ? (int64_t)id : -1;
 }
 
 /*

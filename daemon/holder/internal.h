@@ -84,12 +84,18 @@ char *task_path(const struct task *task);
 const struct descriptor *task_descriptors(const struct task *task, enum descriptor_kind kind,
 					  uint64_t key, size_t *n_out);
 
-/* STATUS_LINE: as much of a line of a status file is read; there are at most 32 pid namespaces. */
-enum { STATUS_LINE = 512 };
+/* Reads a number that /proc says about a descriptor of the thread, such as that after "Pid:". */
+bool task_fdinfo_number(const struct task *task, int fd, const char *name, uint64_t *out);
 
-/* Copies what follows a name such as "NSpid:" in a status file. False if the file has no such line.
+/* NAMESPACES_MAX: the initial pid namespace, and as many below it as the kernel allows. */
+enum { NAMESPACES_MAX = 33 };
+
+/*
+ * Reads the numbers of a line of a status file that has one for each pid namespace of the thread
+ * from the initial one on, such as that after "NSpid:". Returns how many; 0: there is no such line.
  */
-bool status_line(int dir_fd, const char *path, const char *name, char *line, size_t size);
+size_t status_numbers(int dir_fd, const char *path, const char *name,
+		      int32_t out[static NAMESPACES_MAX]);
 
 /* Returns a number of a status file, such as that after "TracerPid:"; 0: it cannot be read. */
 int32_t status_number(int dir_fd, const char *path, const char *name);

@@ -148,23 +148,53 @@ int task_file(const struct task *task, uint64_t fd, char **path_out, uint64_t *i
 	return *path_out ? 0 : -ENOMEM;
 }
 
-bool status_line(int dir_fd, const char *path, const char *name, char *line, size_t size)
+bool task_fdinfo_number(const struct task *task, int fd, const char *name, uint64_t *out)
 {
-	_cleanup_(closep) int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
-	_cleanup_(freep) char *text = NULL;
-	size_t capacity = 0, length = strlen(name);
+	char path[64], text[FDINFO_BYTES];
 
-	if (f)
-		fd = -1;
+	snprintf(path, sizeof(path), "fdinfo/%d", fd);
+	return !proc_text_read(task->dir_fd, path, text, sizeof(text)) &&
+	       descriptor_number(text, name, 10, out);
+}
+
+/* Opens a status file, NULL if that fails. */
+static FILE *status_open(int dir_fd, const char *path)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
+size_t status_numbers(int dir_fd, const char *path, const char *name,
+		      int32_t out[static NAMESPACES_MAX])
+{
+	_cleanup_(fclosep) FILE *f = status_open(dir_fd, path);
+	_cleanup_(freep) char *line = NULL;
+	size_t capacity = 0, n;
+	char *at, *end;
+
 	/* A user may be in so many groups that their line is longer than all others. */
-	while (f && getline(&text, &capacity, f) > 0) {
-		if (strncmp(text, name, length) != 0)
-			continue;
-		snprintf(line, size, "%s", text + length);
-		return true;
+	do {
+		if (!f || getline(&line, &capacity, f) <= 0)
+			return 0;
+	} while (strncmp(line, name, strlen(name)) != 0);
+	at = line + strlen(name);
+	for (n = 0; n < NAMESPACES_MAX; n++, at = end) {
+		out[n] = (int32_t)strtol(at, &end, 10);
+		if (end == at)
+			break;
 	}
-	return false;
+	return n;
+}
+
+int32_t status_number(int dir_fd, const char *path, const char *name)
+{
+	int32_t numbers[NAMESPACES_MAX];
+
+	return status_numbers(dir_fd, path, name, numbers) ? numbers[0] : 0;
 }
 
 /*
@@ -173,15 +203,12 @@ bool status_line(int dir_fd, const char *path, const char *name, char *line, siz
  */
 static bool own_tid_read(int dir_fd, const char *name, uint32_t *out)
 {
-	char line[STATUS_LINE], *at;
+	int32_t ids[NAMESPACES_MAX];
+	size_t n = status_numbers(dir_fd, name, "NSpid:", ids);
 
-	if (!status_line(dir_fd, name, "NSpid:", line, sizeof(line)))
-		return false;
-	at = strrchr(line, '\t');
-	if (!at || at == line)
-		return false;
-	*out = (uint32_t)strtoul(at + 1, NULL, 10);
-	return true;
+	if (n > 1)
+		*out = (uint32_t)ids[n - 1];
+	return n > 1;
 }
 
 bool task_is_in_own_namespace(const struct task *task)
@@ -198,14 +225,6 @@ bool thread_is_in_own_namespace(int32_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%" PRId32 "/status", tid);
 	return own_tid_read(AT_FDCWD, path, &own_tid);
-}
-
-int32_t status_number(int dir_fd, const char *path, const char *name)
-{
-	char line[STATUS_LINE];
-
-	return status_line(dir_fd, path, name, line, sizeof(line)) ? (int32_t)strtol(line, NULL, 10)
-								   : 0;
 }
 
 int32_t task_thread(const struct task *task, uint32_t wanted)

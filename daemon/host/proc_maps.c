@@ -66,6 +66,39 @@ static char *path_decode(const char *text, bool *is_deleted_out)
 	return path;
 }
 
+/* Parses what follows the flags of a line up to the inode, and moves *p behind that. */
+static int place_parse(const char **p, struct proc_mapping *m)
+{
+	uint64_t major, minor;
+
+	if (!take_number(p, 16, ' ', &m->pgoff) || !take_number(p, 16, ':', &major) ||
+	    !take_number(p, 16, ' ', &minor))
+		return -EBADMSG;
+	/* A line without a path ends after the inode number; old kernels write no blank there. */
+	if (!take_number(p, 10, ' ', &m->inode) && !take_number(p, 10, '\0', &m->inode))
+		return -EBADMSG;
+	m->dev = makedev((unsigned)major, (unsigned)minor);
+	return 0;
+}
+
+/* Parses the addresses of a line, and moves *p to its flags, after which there is a blank. */
+static int range_parse(const char **p, struct proc_mapping *m)
+{
+	if (!take_number(p, 16, '-', &m->start) || !take_number(p, 16, ' ', &m->end) ||
+	    strnlen(*p, 5) < 5 || (*p)[4] != ' ' || m->start >= m->end)
+		return -EBADMSG;
+	return 0;
+}
+
+bool proc_maps_shared_parse(const char *line, struct proc_mapping *out)
+{
+	*out = (struct proc_mapping){ 0 };
+	if (range_parse(&line, out) || line[3] != 's')
+		return false;
+	line += 5;
+	return !place_parse(&line, out);
+}
+
 /*
  * Parses a line like "55f0-55f3 r-xp 00002000 fe:00 247134 /usr/bin/cat". Returns 1 if the mapping
  * is executable, 0 if not, or a negative errno.
@@ -73,26 +106,16 @@ static char *path_decode(const char *text, bool *is_deleted_out)
 static int line_parse(const char *line, struct proc_mapping *out)
 {
 	struct proc_mapping m = { 0 };
-	uint64_t major, minor;
-	bool is_exec;
 
-	if (!take_number(&line, 16, '-', &m.start) || !take_number(&line, 16, ' ', &m.end))
+	if (range_parse(&line, &m))
 		return -EBADMSG;
-	if (strnlen(line, 5) < 5 || line[4] != ' ' || m.start >= m.end)
-		return -EBADMSG;
-	is_exec = line[2] == 'x';
-	if (!is_exec)
+	if (line[2] != 'x')
 		return 0;
 	line += 5;
-	if (!take_number(&line, 16, ' ', &m.pgoff) || !take_number(&line, 16, ':', &major) ||
-	    !take_number(&line, 16, ' ', &minor))
-		return -EBADMSG;
-	/* A line without a path ends after the inode number; old kernels write no blank there. */
-	if (!take_number(&line, 10, ' ', &m.inode) && !take_number(&line, 10, '\0', &m.inode))
+	if (place_parse(&line, &m))
 		return -EBADMSG;
 	if (line[-1] == '\0')
 		line--;
-	m.dev = makedev((unsigned)major, (unsigned)minor);
 	m.path = path_decode(line + strspn(line, " "), &m.is_deleted);
 	if (!m.path)
 		return -ENOMEM;

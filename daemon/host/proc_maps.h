@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_HOST_PROC_MAPS_H
 
 /*
- * Parses the executable mappings in /proc/PID/maps and sorts them by address. The caller owns the
- * result; no state, any thread.
+ * Parses the executable mappings in /proc/PID/maps and sorts them by address, and lines of shared
+ * memory one by one. The caller owns the result; no state, any thread.
  */
 
 #include <stdbool.h>
@@ -41,5 +41,11 @@ struct proc_maps {
 int proc_maps_read(FILE *in, struct proc_maps *out);
 
 void proc_maps_fini(struct proc_maps *mappings);
+
+/*
+ * Parses a line of /proc/PID/maps, but for its path, into *out. False if the memory is not shared,
+ * or the line has another format.
+ */
+bool proc_maps_shared_parse(const char *line, struct proc_mapping *out);
 
 #endif

@@ -251,7 +251,7 @@ void swept_remove(struct process *process);
 void process_park(struct process *process);
 /* Lets sweeps look at the process again, as it has something that may have to go. */
 void process_unpark(struct process *process);
-/* Drops a reference that a part of the table has taken. */
+/* Drops a reference, and lets sweeps look at a process that has no other. */
 void process_drop_ref(struct process *process);
 
 /* Defined in process.c: */

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/host/proc_maps.h"
 
 static int parse(const char *text, struct proc_maps *out)
@@ -67,6 +68,30 @@ static void keeps_neighbours(void **state)
 	assert_int_equal(m.items[1].start, 0x2000);
 	assert_int_equal(m.items[2].pgoff, 0x1000);
 	proc_maps_fini(&m);
+}
+
+/* Lines of shared memory are parsed one by one, but for their paths; no others are. */
+static void parses_shared_memory(void **state)
+{
+	static const char *const others[] = {
+		"1000-2000 rw-p 00000000 fe:00 5 /a\n",
+		"1000-2000 rw-s 00000000 fe:00\n",
+		"2000-1000 rw-s 00000000 fe:00 5 /a\n",
+		"1000-2000 rw-s",
+		"x",
+	};
+	struct proc_mapping m;
+
+	assert_true(proc_maps_shared_parse(
+		"7f00-7f10 rw-s 00003000 00:01 1029 /dev/zero (deleted)\n", &m));
+	assert_int_equal(m.start, 0x7f00);
+	assert_int_equal(m.end, 0x7f10);
+	assert_int_equal(m.pgoff, 0x3000);
+	assert_int_equal(m.dev, makedev(0, 1));
+	assert_int_equal(m.inode, 1029);
+	assert_null(m.path);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(proc_maps_shared_parse(others[i], &m));
 }
 
 static void decodes_paths(void **state)
@@ -166,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_only_executable_ones),
 		cmocka_unit_test(keeps_neighbours),
+		cmocka_unit_test(parses_shared_memory),
 		cmocka_unit_test(decodes_paths),
 		cmocka_unit_test(sorts_and_drops_what_was_read_twice),
 		cmocka_unit_test(refuses_other_text),
