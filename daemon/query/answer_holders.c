@@ -234,9 +234,10 @@ static int holders_follow(struct search *search, struct arena *arena,
 
 /*
  * Threads that take turns with a lock wait for a moment each, and may be handed it between the
- * look-ups of two of them: a circle of shorter waits says nothing.
+ * look-ups of two of them. So a holder that has waited for a lock for less than this may be one
+ * that has had it meanwhile, and a circle with a wait that is as young is no deadlock.
  */
-#define DEADLOCK_LEAST_NS (100 * NS_PER_MS)
+#define TURN_MOST_NS (100 * NS_PER_MS)
 
 /* A thread's wait, as a part of a chain. Times are in ns since the epoch. */
 struct link {
@@ -357,12 +358,19 @@ static bool is_same_lock(const struct holder_step *a, const struct holder_step *
 	       a->object && b->object && strcmp(a->object, b->object) == 0;
 }
 
+/* True if the wait of a link is for a lock, and so young that it may be a turn. */
+static bool is_young_lock(const struct waits *waits, const struct link *link)
+{
+	return wait_reason_is_lock(link->step.reason) &&
+	       waits->at_ns - link->since_ns < TURN_MOST_NS;
+}
+
 /* Sets *out to the wait of the holder. Returns false if it is not known to wait while it holds. */
 static bool link_next(const struct waits *waits, const struct link *link, struct link *out)
 {
 	/* Before it began to wait, it may have let go. Since then, it could not. */
 	return link_of(waits, blamed(waits, link), out) && link->looked_ns >= out->since_ns &&
-	       !is_same_lock(&link->step, &out->step);
+	       !is_same_lock(&link->step, &out->step) && !is_young_lock(waits, out);
 }
 
 /* True if something else may end the wait: a timeout, or another event of the same descriptor. */
@@ -396,7 +404,7 @@ static void chain_make(const struct waits *waits, const struct link *first,
 			 * timeout. */
 			found->is_deadlock = (i > 0 || wait_reason_is_lock(first->step.reason)) &&
 					     looked_ns >= newest_ns &&
-					     waits->at_ns - newest_ns >= DEADLOCK_LEAST_NS;
+					     waits->at_ns - newest_ns >= TURN_MOST_NS;
 			return;
 		}
 		/* The wait is for a ring of others: none of them is the one to blame. */
