@@ -5,9 +5,10 @@
 /*
  * Finds out, at the end of each window, what its long waits are for and who holds it, so that the
  * past has it, too. A wait that goes on is looked up again, the less often the older it is, as
- * others may hold what it is for by then. Used on the resolver's thread only, because the reasons of waits need the
- * names of functions; that thread is held up for at most HOLDER_WINDOW_DEADLINE_NS at a time, and
- * for a tenth of its time on average. The look-ups take 1 % of a CPU.
+ * others may hold what it is for by then. Used on the resolver's thread only, because the reasons
+ * of waits need the names of functions; that thread is held up for at most
+ * HOLDER_WINDOW_DEADLINE_NS at a time, and for a tenth of its time on average. The look-ups take 1
+ * % of a CPU.
  */
 
 struct held_waits;

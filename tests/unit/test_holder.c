@@ -954,12 +954,12 @@ static pid_t youngest_child(pid_t parent, int n)
 	int found = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", parent, parent);
-	for (int tries = 0; tries < 10000 && found < n; tries++) {
+	while (found < n) {
 		FILE *f = fopen(name, "re");
 
-		found = f ? fscanf(f, "%d %d %d", &pids[0], &pids[1], &pids[2]) : 0;
-		if (f)
-			fclose(f);
+		assert_non_null(f);
+		found = fscanf(f, "%d %d %d", &pids[0], &pids[1], &pids[2]);
+		fclose(f);
 		usleep(1000);
 	}
 	assert_int_equal(found, n);
