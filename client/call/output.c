@@ -56,10 +56,13 @@ static char *name_in_directory(const char *directory, const char *stem, const ch
  */
 static enum exit_code open_temporary(struct output *output)
 {
-	mode_t mask = umask(0);
+	mode_t mask = umask(0), mode = 0666 & ~mask;
+	struct stat st;
 	int fd;
 
 	umask(mask);
+	if (stat(output->path, &st) == 0)
+		mode = st.st_mode & 0777;
 	if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0)
 		output->temporary = NULL;
 	must(output->temporary);
@@ -71,10 +74,10 @@ static enum exit_code open_temporary(struct output *output)
 		return fail(output, r);
 	}
 	/*
-	 * mkostemp() makes files with the mode 0600; set the mode that a file made by the shell's >
-	 * has.
+	 * mkostemp() makes files with the mode 0600; set the mode that the file would have if the
+	 * shell's > had written it.
 	 */
-	if (fchmod(fd, 0666 & ~mask) < 0 || !(output->out = fdopen(fd, "w"))) {
+	if (fchmod(fd, mode) < 0 || !(output->out = fdopen(fd, "w"))) {
 		int r = errno;
 
 		close(fd);
@@ -110,9 +113,16 @@ enum exit_code output_open(struct output *output, const char *target, const char
 		return open_temporary(output);
 	}
 	/*
+	 * A device or a pipe is opened and written directly, because rename() would replace it by a
+	 * file. The link /dev/stdout to a pipe has no path that realpath() could find.
+	 */
+	if (stat(target, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		output->path = must(strdup(target));
+		return open_in_place(output);
+	}
+	/*
 	 * If the target is a symbolic link, the file that it points to is replaced, and has to
-	 * exist. A device or a pipe is opened and written directly, because rename() would replace
-	 * it by a file.
+	 * exist.
 	 */
 	real = realpath(target, NULL);
 	if (!real && lstat(target, &st) == 0) {
@@ -126,8 +136,6 @@ enum exit_code output_open(struct output *output, const char *target, const char
 		output_discard(output);
 		return EXIT_CODE_USAGE;
 	}
-	if (stat(output->path, &st) == 0 && !S_ISREG(st.st_mode))
-		return open_in_place(output);
 	return open_temporary(output);
 }
 

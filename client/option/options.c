@@ -232,19 +232,18 @@ static const struct option_spec specs[] = {
 	  "fetches from the servers in $DEBUGINFOD_URLS" },
 	{ 0, "debuginfod-timeout", "D", OPTIONS_ONCE, option_read_length, AT(debuginfod_ns),
 	  "with --debuginfod: fetch for at most D (default 30s), then print what is known" },
-	{ 'o', "output", "FILE|DIR/", OPTIONS_ONCE | OPTIONS_OUTPUT, option_read_text, AT(output),
-	  "write the answer to FILE, or to a new file in the directory DIR; a FILE such as "
-	  "x.json gets the format that it is named after" },
+	{ 'o', "output", "FILE|DIR/", OPTIONS_ONCE | OPTIONS_OUTPUT, option_read_output, 0,
+	  "write the answer to FILE (- is standard output), or to a new file in the directory DIR; "
+	  "a FILE such as x.json gets the format that it is named after" },
 	{ 0, "max-size", "SIZE", OPTIONS_REPORT, option_read_size, AT(max_size),
 	  "make a file of at most SIZE, such as 2M (default 8M): small rows are summed up" },
 	{ 0, "format", "page|perfetto", OPTIONS_REPORT, option_read_choice, AT(report_format),
 	  "write a page for a browser (the default), or a trace for https://ui.perfetto.dev; "
 	  "without this option, the end of the name of --output FILE chooses" },
 	{ 0, "format", FORMAT_NAMES, OPTIONS_FORMAT, option_read_format, 0,
-	  "print the answer in this format: text for people (the default), json or csv for "
-	  "programs, folded for flame graphs, speedscope or pprof for these viewers, svg for a "
-	  "picture; without this "
-	  "option, the end of the name of --output FILE chooses" },
+	  "print the answer in this format: text is for people (the default), svg a picture, the "
+	  "others are for programs; without this option, the end of the name of --output FILE "
+	  "chooses" },
 	{ 0, "json", NULL, OPTIONS_FORMAT, option_read_named_format, 0,
 	  "print the answer as JSON, like --format json" },
 	{ 'p', "pid", "PID", OPTIONS_CHECK, option_read_ids, AT(pids),
@@ -599,10 +598,10 @@ static int choose_format(struct options *options, unsigned sets, const char *ver
 	if (format && !options->format_option)
 		options->format = format;
 	if (options->output && !options->format_option && sets & OPTIONS_STACKS &&
-	    format_is_trace_file(options->output))
+	    (format_is_trace_file(options->output) || format_is_page_file(options->output)))
 		return option_complain(options,
-				       "--output %s: a trace is of each window of a range: "
-				       "stackctl report --output %s",
+				       "--output %s: a page or a trace is of each window of a "
+				       "range: stackctl report --output %s",
 				       options->output, options->output);
 	format = options->format;
 	if (format_use(sets) == FORMAT_OF_LISTS && !format_fits(format, FORMAT_OF_LISTS))

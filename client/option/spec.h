@@ -41,6 +41,7 @@ int option_read_number(const char *text, size_t n, int64_t *out);
  * value. Returns 0, or -EINVAL with a message in options->message.
  */
 int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_output(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_text(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_names(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_ids(struct options *options, const struct option_spec *spec, const char *value);

@@ -43,6 +43,12 @@ int option_read_text(struct options *options, const struct option_spec *spec, co
 	return 0;
 }
 
+int option_read_output(struct options *options, const struct option_spec *spec, const char *value)
+{
+	options->output = strcmp(value, "-") == 0 ? NULL : value;
+	return 0;
+}
+
 int option_read_number(const char *text, size_t n, int64_t *out)
 {
 	int64_t v = 0;

@@ -59,6 +59,13 @@ bool format_is_trace_file(const char *path)
 	       (strcmp(suffix, ".pftrace") == 0 || strcmp(suffix, ".perfetto-trace") == 0);
 }
 
+bool format_is_page_file(const char *path)
+{
+	const char *suffix = strrchr(path, '.');
+
+	return suffix && (strcmp(suffix, ".html") == 0 || strcmp(suffix, ".htm") == 0);
+}
+
 bool format_fits(const struct format *format, enum format_use use)
 {
 	switch (use) {

@@ -96,8 +96,10 @@ const struct format *format_find(const char *name);
  */
 const struct format *format_of_file(const char *path);
 
-/* True if the name of a file ends as those of traces do, which only `stackctl report` writes. */
+/* True if the name of a file ends as those of traces or pages, which only `stackctl report` writes.
+ */
 bool format_is_trace_file(const char *path);
+bool format_is_page_file(const char *path);
 
 enum { FORMAT_NAMES_MAX = sizeof(FORMAT_NAMES) };
 

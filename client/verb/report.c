@@ -353,7 +353,7 @@ static int check(struct options *options)
 		return option_complain(options, "--max-size is of pages; a trace has the longest "
 						"waits only, and is small");
 	if (!options->report_format && !is_trace(options) && suffix && !is_directory &&
-	    !strchr(suffix, '/') && strcmp(suffix, ".html") != 0 && strcmp(suffix, ".htm") != 0)
+	    !strchr(suffix, '/') && !format_is_page_file(options->output))
 		return option_complain(
 			options,
 			"--output %s: a report is a page, as in incident.html, or a trace, as in "

@@ -1531,6 +1531,10 @@ class Client(unittest.TestCase):
         mask = os.umask(0)
         os.umask(mask)
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o666 & ~mask)
+        # A file that was there keeps who may read it.
+        os.chmod(path, 0o640)
+        self.assertEqual(self.run_it("snapshot", "offcpu", "-f", "--output", path)[0], 0)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o640)
         # A failed call leaves the file as it was, and no temporary file.
         self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="range", message="m")]
         self.assertEqual(self.run_it("snapshot", "offcpu", "--output", path)[0], 4)
@@ -1538,6 +1542,19 @@ class Client(unittest.TestCase):
             self.assertEqual(file.read(), before)
         self.assertEqual(sorted(os.listdir(self.directory.name)),
                          ["out.folded", "out.folded.link", "sock"])
+
+    def test_output_standard(self):
+        """Standard output is -, also by its path, which is a link without a target if it is a pipe."""
+        wanted = self.run_it("snapshot", "offcpu", "-f")
+        self.assertTrue(wanted[1])
+        for name in ("-", "/dev/stdout"):
+            self.assertEqual(self.run_it("snapshot", "offcpu", "-f", "--output", name), wanted)
+        self.assertFalse(os.path.exists("-"))
+
+    def test_output_page(self):
+        """A page is of another verb."""
+        for name in ("x.html", "x.htm", "x.pftrace"):
+            self.check(["snapshot", "offcpu", "--output", name], 1, f"stackctl report --output {name}")
 
     def test_output_directory(self):
         directory = self.directory.name + "/d/"
