@@ -473,11 +473,7 @@ static const struct table_column stuck_columns[] = {
 	{ "function", FUNCTION_LEAST, 2, NULL },
 };
 
-/*
- * Returns the first of those who hold what a row waits for, and the last one in the chain of
- * holders, who does not wait for another; NULL if no holder is known.
- */
-static char *holders_text(const struct wire_row *row, int64_t end)
+char *row_holders(const struct wire_row *row, int64_t end)
 {
 	const struct wire_holder *first = row->holders.n > 0 ? row->holders.v : NULL, *root = NULL;
 	_cleanup_(freep) char *name = NULL, *root_name = NULL, *as_of = NULL;
@@ -505,8 +501,7 @@ static char *holders_text(const struct wire_row *row, int64_t end)
 			   first->tid > 0 ? first->tid : first->pid);
 }
 
-/* Returns the process of an entry, and its thread if the entry has only one. */
-static char *entry_who(const struct stuck_entry *entry)
+char *entry_who(const struct stuck_entry *entry)
 {
 	struct wire_row row = *entry->rows[0];
 
@@ -536,7 +531,7 @@ void render_stuck_lines(const struct view *view, const struct stuck_entries *ent
 		*cells++ = must(strdup(count_text((long long)entry->waits)));
 		*cells++ = entry_who(entry);
 		*cells++ = row_why(row);
-		*cells++ = holders_text(row, end);
+		*cells++ = row_holders(row, end);
 		*cells++ = row_function(view, row);
 	}
 	table_print(&table, &view->page, true, view->reverse);

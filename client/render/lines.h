@@ -17,6 +17,17 @@
  */
 void render_lines(const struct view *view, const struct wire_snapshot_reply *reply);
 
+/* Returns the process of an entry, and its thread if the entry has only one; the caller frees it.
+ */
+char *entry_who(const struct stuck_entry *entry);
+
+/*
+ * Returns the first of those who hold what a row waits for, and the last one in the chain of
+ * holders, who does not wait for another; NULL if no holder was looked for. `end` is the end of the
+ * answer's range, in ns since the epoch. The caller frees it.
+ */
+char *row_holders(const struct wire_row *row, int64_t end);
+
 /* Prints the first n entries of an answer to `stackctl stuck`; `end` is the end of its range. */
 void render_stuck_lines(const struct view *view, const struct stuck_entries *entries, size_t n,
 			int64_t end);

@@ -16,7 +16,6 @@
 #include "client/render/table.h"
 #include "client/top/base.h"
 #include "common/base.h"
-#include "common/own_function.h"
 
 /*
  * Widths of columns. LONGEST_FROM, COUNT_FROM, AVERAGE_FROM: the widths of a screen from which on
@@ -46,9 +45,9 @@ static int by_urgency(const void *a, const void *b)
 }
 
 /* Returns the time by which the rows of a part of the overview are sorted, or those of a tab. */
-static int64_t value_of(const struct wire_row *row, const struct part *part, bool is_stuck)
+static int64_t value_of(const struct wire_row *row, const struct part *part, enum tab tab)
 {
-	if (is_stuck)
+	if (tab == TAB_STUCK)
 		return row->max_ns;
 	if (row->io)
 		return measure_io_time(row);
@@ -64,6 +63,29 @@ static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct pa
 	return reply->shown.total_ns + reply->rest.total_ns;
 }
 
+static struct top_row row_of(const struct top_answer *answer, const struct collection *c,
+			     const struct part *part, const struct wire_row *row)
+{
+	const struct top_state *asked = &answer->question.state;
+	const enum tab tab = asked->tab;
+
+	return (struct top_row){
+		.row = row,
+		.asked = asked,
+		.class = tab != TAB_OVERVIEW ? NULL
+			 : part		     ? part->name
+					     : "I/O",
+		.value = value_of(row, part, tab),
+		.whole = whole_of(&c->reply, part),
+		.is_sample = reply_is_sampled(&c->reply),
+		.is_io = reply_is_iolat(&c->reply),
+		.is_of_all = tab == TAB_IO && strcmp(top_group(asked), "process") != 0,
+		.is_ready = part == PART_RUNNABLE,
+		.is_stuck = tab == TAB_STUCK,
+		.end = c->reply.coverage.used.end,
+	};
+}
+
 /*
  * Adds the rows of a collection that have time in a part of the overview, at most `most`, the
  * greatest first. part: NULL for I/O, and for the rows of the other tabs, which are in order.
@@ -71,8 +93,7 @@ static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct pa
 static void add_part(struct top_rows *out, const struct top_answer *answer,
 		     const struct collection *c, const struct part *part, size_t most)
 {
-	const struct top_state *asked = &answer->question.state;
-	const enum tab tab = asked->tab;
+	const enum tab tab = answer->question.state.tab;
 	size_t first = out->n;
 	bool has_parts = tab == TAB_OVERVIEW || tab == TAB_RUNNABLE;
 
@@ -80,21 +101,7 @@ static void add_part(struct top_rows *out, const struct top_answer *answer,
 		return;
 	out->v = must(realloc(out->v, (first + c->n) * sizeof(*out->v)));
 	for (size_t i = 0; i < c->n; i++) {
-		struct top_row row = {
-			.row = &c->rows[i],
-			.asked = asked,
-			.class = tab != TAB_OVERVIEW ? NULL
-				 : part		     ? part->name
-						     : "I/O",
-			.value = value_of(&c->rows[i], part, tab == TAB_STUCK),
-			.whole = whole_of(&c->reply, part),
-			.is_sample = reply_is_sampled(&c->reply),
-			.is_io = reply_is_iolat(&c->reply),
-			.is_of_all = tab == TAB_IO && strcmp(top_group(asked), "process") != 0,
-			.is_ready = part == PART_RUNNABLE,
-			.is_stuck = tab == TAB_STUCK,
-			.end = c->reply.coverage.used.end,
-		};
+		struct top_row row = row_of(answer, c, part, &c->rows[i]);
 
 		if (row.value > 0)
 			out->v[out->n++] = row;
@@ -123,12 +130,37 @@ static void add_overview(struct top_rows *out, const struct top_answer *answer, 
 	add_part(out, answer, &answer->io, NULL, most);
 }
 
+/* Adds a row for each entry of `stackctl stuck`: in the same order, folded in the same way. */
+static void add_entries(struct top_rows *out, const struct top_answer *answer)
+{
+	static const struct view view = { .is_short = true };
+	const struct collection *c = &answer->waits;
+	const struct wire_rows rows = { c->rows, c->n };
+
+	if (!c->has_reply)
+		return;
+	stuck_entries_init(&out->entries, &view, &rows);
+	out->v = must(calloc(out->entries.n + 1, sizeof(*out->v)));
+	for (size_t i = 0; i < out->entries.n; i++) {
+		const struct stuck_entry *entry = &out->entries.v[i];
+
+		out->v[i] = row_of(answer, c, NULL, entry->rows[0]);
+		out->v[i].entry = entry;
+	}
+	out->n = out->entries.n;
+}
+
 void top_rows_init(struct top_rows *out, const struct top_answer *answer)
 {
+	const struct top_state *asked = &answer->question.state;
 	const size_t most = (size_t)answer->question.top;
 
 	*out = (struct top_rows){ 0 };
-	switch (answer->question.state.tab) {
+	if (top_is_by_thread(asked)) {
+		add_entries(out, answer);
+		return;
+	}
+	switch (asked->tab) {
 	case TAB_OVERVIEW:
 		add_overview(out, answer, most);
 		break;
@@ -146,54 +178,31 @@ void top_rows_init(struct top_rows *out, const struct top_answer *answer)
 void top_rows_fini(struct top_rows *rows)
 {
 	free(rows->v);
+	stuck_entries_fini(&rows->entries);
 	*rows = (struct top_rows){ 0 };
 }
 
-/* Returns the first frame of the user stack that is the program's own; NULL if there is none. */
-static const struct wire_frame *own_frame(const struct wire_stack *user)
+bool top_row_is_urgent(const struct top_row *row)
 {
-	const struct wire_frame *runtime = NULL;
-
-	for (size_t i = 0; user && i < user->frames.n; i++) {
-		const struct wire_frame *frame = &user->frames.v[i];
-
-		if (strcmp(frame->kind, "pseudo") == 0)
-			continue;
-		switch (function_origin(frame->name, frame->module)) {
-		case FUNCTION_OF_PROGRAM:
-			return frame;
-		case FUNCTION_OF_RUNTIME:
-			runtime = runtime ? runtime : frame;
-			break;
-		case FUNCTION_OF_LIBC:
-			break;
-		}
-	}
-	return runtime;
+	return row->row->urgent == 1 || (row->entry && row->entry->urgency >= URGENT_HELD);
 }
 
-/* Returns a row's function: the program's own or, without one, that of the kernel. */
+/* Returns a row's function: on a CPU what runs, else the program's own or that of the kernel. */
 static char *function_of(const struct wire_row *row, bool is_sample)
 {
 	static const struct view view = { .is_short = true };
 	const struct wire_stack *kernel = row->kernel, *user = row->user;
-	const struct wire_frame *frame = own_frame(user);
-	size_t leaf = kernel && !is_sample ? scheduler_frames(kernel) : 0;
+	bool is_in_user = is_sample && user && user->frames.n > 0 && (!kernel || !kernel->frames.n);
 	_cleanup_(freep) char *label = NULL;
+	char *function;
 
-	if (row->own == 1)
-		return must(strdup(""));
 	/* A row by line has no stacks. */
-	if (row->function)
-		return row_function(&view, row);
-	/* On a CPU, what runs is the leaf. */
-	if (is_sample && user && user->frames.n > 0 && (!kernel || !kernel->frames.n))
-		frame = &user->frames.v[0];
-	if (frame)
-		label = frame_label(&view, frame, false);
-	else if (kernel && leaf < kernel->frames.n)
-		label = frame_label(&view, &kernel->frames.v[leaf], true);
-	return label ? name_escape(label) : must(strdup(""));
+	if (is_in_user && row->own != 1 && !row->function) {
+		label = frame_label(&view, &user->frames.v[0], false);
+		return name_escape(label);
+	}
+	function = row_function(&view, row);
+	return function ? function : must(strdup(""));
 }
 
 static void put_io(FILE *out, const struct wire_io *io)
@@ -209,21 +218,18 @@ static void put_io(FILE *out, const struct wire_io *io)
 static void put_culprit(FILE *out, const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
-	_cleanup_(freep) char *as_of = NULL, *by = NULL;
+	_cleanup_(freep) char *by = NULL;
 
-	if (from->is_ready && row->ran_before)
-		by = culprit_name(row->ran_before, false);
-	if (by)
-		fprintf(out, " longest behind %s", by);
 	if (from->is_ready)
-		return;
-	by = row->holders.n == 0 ? row_held_up_by(row) : NULL;
+		by = row->ran_before ? culprit_name(row->ran_before, false) : NULL;
+	else
+		by = row->holders.n > 0 ? row_holders(row, from->end) : row_held_up_by(row);
 	if (by)
-		fprintf(out, " <- held up by %s", by);
-	if (row->holders.n == 0)
-		return;
-	as_of = holders_as_of(row, from->end);
-	fprintf(out, " <- %s%s/%" PRId64, as_of, row->holders.v[0].comm, row->holders.v[0].pid);
+		fprintf(out, " %s %s",
+			from->is_ready	     ? "longest behind"
+			: row->holders.n > 0 ? "<-"
+					     : "<- held up by",
+			by);
 }
 
 /* Returns what the row is about: the reason with its object and holder, and the function. */
@@ -248,7 +254,7 @@ static char *what_text(const struct top_row *from)
 	if (row->object && !from->is_ready)
 		fprintf(out, " %s", row->object);
 	if (function[0])
-		fprintf(out, "%s%s", has_reason || row->io ? ": " : "", function);
+		fprintf(out, "%s%s", ftell(out) > 0 ? ": " : "", function);
 	if (fclose(out) != 0)
 		must(NULL);
 	return name_escape(raw);
@@ -257,39 +263,14 @@ static char *what_text(const struct top_row *from)
 static char *title_text(const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
-	char *text = NULL;
 
 	if (from->is_of_all)
 		return must(strdup("(all processes)"));
-	if (row->own == 1)
-		return must(strdup("stackd itself"));
-	if (row->key)
-		return name_escape(row->key);
-	if (row->processes != WIRE_ABSENT || (row->process.pid == 0 && !from->is_io))
-		return row_who(row);
-	if (row->folded > 0) {
-		_cleanup_(freep) char *comm = name_escape(row->comm);
-
-		if (asprintf(&text, "%s(x%s)", comm, count_text(row->folded)) < 0)
-			must(NULL);
-		return text;
-	}
-	if (row->tid != WIRE_ABSENT) {
-		_cleanup_(freep) char *comm = name_escape(row->comm);
-
-		if (asprintf(&text, "%s/%" PRId64, comm, row->tid) < 0)
-			must(NULL);
-		return text;
-	}
-	if (from->is_io && row->process.pid <= 0)
+	if (from->entry)
+		return entry_who(from->entry);
+	if (from->is_io && !row->key && row->process.pid <= 0 && row->processes == WIRE_ABSENT)
 		return must(strdup(""));
-	{
-		_cleanup_(freep) char *comm = name_escape(row->comm);
-
-		if (asprintf(&text, "%s/%" PRId64, comm, row->process.pid) < 0)
-			must(NULL);
-	}
-	return text;
+	return row_who(row);
 }
 
 /* Writes a text, cut and padded to `width` columns. */
@@ -312,9 +293,9 @@ static void put_number(FILE *out, const char *text, size_t width)
 }
 
 /* Puts a time as 19min, nothing for none. Of a longer text the middle would be cut. */
-static void put_time(FILE *out, int64_t ns)
+static void put_time(FILE *out, int64_t ns, const char *doubt)
 {
-	_cleanup_(freep) char *text = table_time("", ns, "");
+	_cleanup_(freep) char *text = table_time("", ns, doubt);
 
 	put_number(out, ns > 0 ? text : "", TIME);
 }
@@ -353,7 +334,9 @@ static struct layout layout_of(bool has_class, bool has_change, size_t columns)
 
 static void put_texts(FILE *out, const struct layout *layout, const char *title, const char *what)
 {
-	put_cell(out, title, layout->title, true);
+	_cleanup_(freep) char *who = text_fit_tail(title, layout->title);
+
+	put_cell(out, who, layout->title, true);
 	if (layout->what > 0) {
 		_cleanup_(freep) char *fit = text_begin(what, layout->what);
 
@@ -404,12 +387,16 @@ static void put_lengths(FILE *out, const struct layout *layout, const struct top
 	bool has_lengths = !row->is_sample && from->count > 0;
 
 	if (layout->has_average)
-		put_time(out, has_lengths ? from->total_ns / from->count : 0);
+		put_time(out, has_lengths ? from->total_ns / from->count : 0, "");
 	/* The longest wait of a row that was ready, too, may have been for something else. */
 	if (layout->has_longest)
-		put_time(out, row->is_ready && from->max_ns > row->value ? 0 : from->max_ns);
+		put_time(out, row->is_ready && from->max_ns > row->value ? 0 : from->max_ns, "");
 	if (layout->has_count)
-		put_number(out, count_text(from->count > 0 ? from->count : from->open), COUNT);
+		put_number(out,
+			   count_text(row->entry	? (long long)row->entry->waits
+				      : from->count > 0 ? from->count
+							: from->open),
+			   COUNT);
 }
 
 char *top_row_text(const struct top_row *row, const struct top_base *base, int64_t length,
@@ -428,7 +415,7 @@ char *top_row_text(const struct top_row *row, const struct top_base *base, int64
 		   : row->row->state ? row->row->state
 				     : "",
 		   SHARE);
-	put_time(out, row->value);
+	put_time(out, row->value, row->entry && row->entry->urgency == URGENT_DOUBT ? "?" : "");
 	if (base)
 		put_change(out, top_base_change(base, row, length));
 	put_lengths(out, &layout, row);

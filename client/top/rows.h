@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/render/stuck_entries.h"
 #include "client/top/ask.h"
 #include "client/top/state.h"
 
@@ -29,16 +30,25 @@ struct top_row {
 	bool is_of_all; /* I/O of all processes: the one of the row is any of them */
 	bool is_ready;	/* it is about the time in which threads were ready for a CPU */
 	bool is_stuck;
+	/*
+	 * The threads that wait with the row's, which has waited for longest; borrowed from struct
+	 * top_rows. NULL but in the tab stuck by thread.
+	 */
+	const struct stuck_entry *entry;
 };
 
 struct top_rows {
 	struct top_row *v;
 	size_t n;
+	struct stuck_entries entries; /* of the tab stuck by thread; else empty */
 };
 
 /* Fills *out with the rows of the answer that its tab shows. The caller calls top_rows_fini(). */
 void top_rows_init(struct top_rows *out, const struct top_answer *answer);
 void top_rows_fini(struct top_rows *rows);
+
+/* True if the row stands for waits that hold others up. */
+bool top_row_is_urgent(const struct top_row *row);
 
 /* Returns the heading of the columns. `columns` is the width of the screen. */
 char *top_heading(enum tab tab, bool has_base, size_t columns);

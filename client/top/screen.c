@@ -143,8 +143,8 @@ static void draw_tabs(const struct screen *screen)
 			 strcmp(top_group(state), "process") == 0 ? "process" : "operation",
 			 top_sort(state));
 	else if (state->tab == TAB_STUCK)
-		snprintf(text, sizeof(text), "by %s, longest",
-			 strcmp(top_group(state), "stack") == 0 ? "thread" : top_group(state));
+		snprintf(text, sizeof(text), "by %s",
+			 top_is_by_thread(state) ? "thread, D and locks first" : top_group(state));
 	else
 		snprintf(text, sizeof(text), "by %s, %s", top_group(state), top_sort(state));
 	put(1, column, text);
@@ -209,7 +209,7 @@ static void draw_rows(const struct screen *screen)
 
 		if (i == state->selected)
 			attron(A_REVERSE);
-		if (screen->rows->v[i].row->urgent == 1)
+		if (top_row_is_urgent(&screen->rows->v[i]))
 			attron(A_BOLD);
 		put_begin(SCREEN_HEAD + (int)(i - state->first), text);
 		attroff(A_REVERSE | A_BOLD);

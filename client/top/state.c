@@ -50,6 +50,14 @@ const char *top_group(const struct top_state *state)
 	return groups[state->tab == TAB_STUCK ? state->stuck_group : state->group];
 }
 
+bool top_is_by_thread(const struct top_state *state)
+{
+	const char *group = top_group(state);
+
+	return state->tab == TAB_STUCK &&
+	       (strcmp(group, "stack") == 0 || strcmp(group, "thread") == 0);
+}
+
 bool top_asks_same(const struct top_state *a, const struct top_state *b)
 {
 	bool is_same =

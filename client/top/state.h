@@ -82,6 +82,9 @@ const char *top_tab_name(enum tab tab);
 const char *top_sort(const struct top_state *state);
 const char *top_group(const struct top_state *state);
 
+/* True if the tab stuck has a row for each thread, or for threads of a process that wait alike. */
+bool top_is_by_thread(const struct top_state *state);
+
 /* True if rows stand for the same in answers to both states, whatever the time that is shown. */
 bool top_asks_same(const struct top_state *a, const struct top_state *b);
 

@@ -28,7 +28,11 @@
 #define INTERVAL_NS (2 * NS_PER_S)
 #define PATIENCE_NS (2 * NS_PER_S)
 
-enum { OVERVIEW_MOST = 50, LINES_MOST = 10000 };
+/*
+ * The maximum of rows to ask for, and of lines of a pane. Those of the tab stuck are folded here: a
+ * pool must not take the room of others.
+ */
+enum { ROWS_MOST = 50, STUCK_MOST = 500, LINES_MOST = 10000 };
 
 struct top {
 	struct top_state state;
@@ -98,14 +102,18 @@ static struct view view_of(FILE *out)
 	};
 }
 
-/* Prints what a thread that still waits waits for, and who holds it. */
+/* Prints what the threads of a row wait for, and who holds it. */
 static void put_stuck(const struct top *top, const struct view *view, const struct top_row *row)
 {
 	struct wire_snapshot_reply reply = top->answer->waits.reply;
-	struct wire_row one = *row->row;
+	size_t n = row->entry ? row->entry->n : 1;
+	struct wire_row *rows = must(calloc(n, sizeof(*rows)));
 
-	reply.rows = (struct wire_rows){ &one, 1 };
+	for (size_t i = 0; i < n; i++)
+		rows[i] = row->entry ? *row->entry->rows[i] : *row->row;
+	reply.rows = (struct wire_rows){ rows, n };
 	render_stuck(view, &reply);
+	free(rows);
 }
 
 /*
@@ -252,12 +260,12 @@ static struct top_shown shown_of(const struct top *top)
 static void ask_now(struct top *top)
 {
 	const size_t height = screen_height();
+	const size_t least = top_is_by_thread(&top->state) ? STUCK_MOST : ROWS_MOST;
 	struct top_question question = {
 		.state = top->state,
 		.window_ns = top->interval_ns,
-		.top = top->state.tab == TAB_OVERVIEW
-			       ? (int64_t)(height / 4 > 1 ? height / 4 : 1)
-			       : (int64_t)(height > OVERVIEW_MOST ? height : OVERVIEW_MOST),
+		.top = top->state.tab == TAB_OVERVIEW ? (int64_t)(height / 4 > 1 ? height / 4 : 1)
+						      : (int64_t)(height > least ? height : least),
 	};
 	int r;
 

@@ -235,9 +235,9 @@ struct aggregate;
 struct aggregate_options;
 
 /*
- * True if the reason of each wait has to be found while windows are read: to group or to filter by
- * it, or because a stack that shows it is left out of the answer. This needs the first
- * REASON_FRAMES frames of each stack.
+ * True if the reason of each wait has to be found while windows are read: to group, to filter or,
+ * with open_only, to sort by it, or because a stack that shows it is left out of the answer. This
+ * needs the first REASON_FRAMES frames of each stack.
  */
 bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate_options *options);
 

@@ -45,7 +45,7 @@ static bool item_is_idle(const struct aggregate_item *item)
 
 bool aggregate_needs_reasons(const struct filter *filter, const struct aggregate_options *options)
 {
-	return options->by_reasons || options->group == GROUP_BY_REASON ||
+	return options->open_only || options->by_reasons || options->group == GROUP_BY_REASON ||
 	       options->group == GROUP_BY_LINE || filter_selects_reasons(filter) ||
 	       filter->drops_kernel || filter->drops_user ||
 	       (filter->wire && filter->wire->callers.n);

@@ -351,8 +351,23 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups
 	return (ssize_t)first;
 }
 
-/* The places of groups in the order of rows, where idle ones do not come first. */
-enum { PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
+/*
+ * The places of groups in the order of rows. PLACE_D and PLACE_LOCK are used for waits that are
+ * still open, sorted by their lengths: one that no signal ends comes first, then those for locks.
+ */
+enum { PLACE_D, PLACE_LOCK, PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
+
+/* Returns the place of a group whose waits are open, among others whose waits are. */
+static unsigned char open_place(const struct aggregate_group *group)
+{
+	bool is_in_doubt = group->open && group->unseen >= group->open;
+
+	if (group->is_idle || group->is_own || is_in_doubt)
+		return PLACE_BUSY;
+	if (is_long_d(group))
+		return PLACE_D;
+	return is_long_lock(group, URGENT_LOCK_NS) ? PLACE_LOCK : PLACE_BUSY;
+}
 
 /*
  * Sets the places of groups. Idle groups come behind the others, but before those that have less
@@ -362,6 +377,8 @@ enum { PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
 static void groups_place(struct aggregate_group **groups, size_t n,
 			 const struct snapshot_question *question)
 {
+	bool is_of_open = question->options.open_only && question->order == SNAPSHOT_BY_MAX &&
+			  question->options.by == AGGREGATE_BY_THREAD && !question->options.group;
 	uint64_t busy_ns = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -370,10 +387,11 @@ static void groups_place(struct aggregate_group **groups, size_t n,
 		bool is_small = question->order == SNAPSHOT_BY_TOTAL &&
 				group_total(groups[i]) < busy_ns / 100;
 
-		groups[i]->place = !question->has_idle_last ? PLACE_BUSY
-				   : groups[i]->is_idle	    ? PLACE_IDLE
-				   : is_small		    ? PLACE_SMALL
-							    : PLACE_BUSY;
+		groups[i]->place = is_of_open		      ? open_place(groups[i])
+				   : !question->has_idle_last ? PLACE_BUSY
+				   : groups[i]->is_idle	      ? PLACE_IDLE
+				   : is_small		      ? PLACE_SMALL
+							      : PLACE_BUSY;
 	}
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shows that one program that hangs on a lock is the first row of what blocks, however long the threads of a
-pool wait meanwhile for what is not known as idle."""
+"""Shows that one program that hangs on a lock is the first row of what blocks, and of `stackctl stuck`, however long
+the threads of a pool wait meanwhile for what is not known as idle."""
 
 import os
 import re
@@ -49,5 +49,15 @@ def is_first():
 
 found = h.wait_until(is_first, "the one that hangs in the first row")
 h.check(any(" sem" in line and f"({pool.pid})" in line for line in found), f"the pool is there, too: {found}")
+
+
+def is_first_stuck():
+    """True if the first one that waits is the one behind the lock: the threads of the pool wait for longer."""
+    daemon.cut()
+    shown = daemon.ctl_json("stuck", "--comm", name, "-n", "1")
+    return [row["process"]["pid"] for row in shown["rows"]] == [hung.pid] and shown["rest"]["rows"] >= 60
+
+
+h.wait_until(is_first_stuck, "the one that hangs in the first row of stuck")
 daemon.stop()
 h.finish()
