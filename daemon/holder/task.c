@@ -85,7 +85,9 @@ static void comm_read(int32_t pid, int32_t tid, char comm[static HOLDER_COMM])
 	snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%" PRId32 "/comm", pid, tid);
 	if (proc_text_read(AT_FDCWD, path, text, sizeof(text)))
 		text[0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
+	/* A name may have newlines; one more follows it. */
+	if (text[0])
+		text[strlen(text) - 1] = '\0';
 	snprintf(comm, HOLDER_COMM, "%.*s", HOLDER_COMM - 1, text);
 }
 

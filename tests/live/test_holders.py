@@ -6,6 +6,7 @@ lock with the process that /proc/locks says has it, pipes both ways, a FIFO, Uni
 ss says, a stopped and a frozen process, a FUSE mount whose server does not answer. The daemon has a network of its own, as its unit gives it,
 and a netlink socket of the host's."""
 
+import ctypes
 import fcntl
 import socket
 
@@ -99,14 +100,19 @@ def check_ring(daemon):
 WAITER = "import fcntl, sys\nfcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX)"
 
 
+def name_self(name):
+    ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)  # PR_SET_NAME
+
+
 def check_file_lock(daemon):
     path = os.path.join(daemon.dir, "lock\nfile")
+    name_self("a\nholder\n")
     with open(path, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         waiter = spawn([sys.executable, "-c", WAITER, path])
         row = row_of(daemon, waiter.pid, "flock")
         check(row["object"] == path, f"the path of the file: {row['object']!r}")
-        check([holder["pid"] for holder in row["holders"]] == [os.getpid()],
+        check([(holder["pid"], holder["comm"]) for holder in row["holders"]] == [(os.getpid(), "a\nholder\n")],
               f"the holder: {row['holders']}")
         with open("/proc/locks", encoding="utf-8") as locks:
             check(any(f" {os.getpid()} " in line and "FLOCK" in line and "->" not in line
@@ -114,6 +120,7 @@ def check_file_lock(daemon):
         check_text(daemon, waiter.pid, {f"(pid {os.getpid()})": 1, "lock\\nfile,": 1},
                    "the text, escaped", unwrap=lambda out: " ".join(out.split()))
     check(waiter.wait(HANG_SECONDS) == 0, "the program got the lock")
+    name_self("python3")
 
 
 def check_child_deadlock(daemon, options, is_inherited):
