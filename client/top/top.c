@@ -356,6 +356,22 @@ static bool row_has_process(const struct top_row *row)
 }
 
 /*
+ * Sets the name to ask for: the row's, whose * stands for digits. What else has a meaning in a
+ * pattern is escaped.
+ */
+static void wanted_comm_set(struct top *top, const char *comm)
+{
+	size_t n = 0;
+
+	for (; *comm && n + 2 < sizeof top->wanted_comm; comm++) {
+		if (strchr("[?\\", *comm))
+			top->wanted_comm[n++] = '\\';
+		top->wanted_comm[n++] = *comm;
+	}
+	top->wanted_comm[n] = '\0';
+}
+
+/*
  * Shows the stacks of a row. One of the overview has none: then asks for those of its process or,
  * if it is of several, of the threads with its name.
  */
@@ -373,8 +389,7 @@ static void open_stacks(struct top *top)
 	lines_set(top, "asking ...");
 	top->wanted = TOP_STACKS;
 	top->wanted_pid = row_has_process(row) ? row->row->process.pid : 0;
-	snprintf(top->wanted_comm, sizeof top->wanted_comm, "%s",
-		 row_has_process(row) ? "" : row->row->comm);
+	wanted_comm_set(top, row_has_process(row) ? "" : row->row->comm);
 	top->wanted_probe = row->is_sample ? "oncpu" : "offcpu";
 	ask_now(top);
 }

@@ -143,12 +143,12 @@ class Top(unittest.TestCase):
                              "ns": 15 * S, "pid": 6, "tid": 9, "comm": "keeper"}}),
                      ("locked", {"urgent": True, "runnable_ns": 0, "holders_at": time(T0), "holders": [
                          {"pid": 31, "tid": 32, "comm": "backup"}]}),
-                     ("many", {"processes": 3, "runnable_ns": 0, "object": "/run/lock", "process": {
-                         **row("many", 2)["process"], "pid": 0}})))]
+                     ("m[a*", {"processes": 3, "runnable_ns": 0, "object": "/run/lock", "process": {
+                         **row("m[a*", 2)["process"], "pid": 0}})))]
         reply = answer("offcpu", lines)
         self.daemon.replies["Overview"] = [{"parameters": reply}]
         screen = self.open(150, 24)
-        text = screen.wait_for("locked(101)", "longer(100)", "many(x3)")
+        text = screen.wait_for("locked(101)", "longer(100)", "m[a*(x3)")
         self.asked("Overview", by="line", io=True)
         shown = [line.split()[0] + " " + line[line.index("("):].split()[0] for line in text.splitlines()
                  if line.startswith(("blocked ", "runnable "))]
@@ -158,9 +158,9 @@ class Top(unittest.TestCase):
         self.assertEqual(text.count("held up by keeper(9) for 15.0s"), 1)
         self.assertIn("own_part", text)
         screen.keys("Down", "Down", "w")
-        self.assertNotIn("pid", screen.wait_for("many (3 processes)", "/run/lock"))
+        self.assertNotIn("pid", screen.wait_for("m[a* (3 processes)", "/run/lock"))
         screen.keys("Escape", "Enter")
-        self.asked("Snapshot", probe="offcpu", by="stack", comm="many", since_ns=T0, until_ns=T0 + 5 * S)
+        self.asked("Snapshot", probe="offcpu", by="stack", comm="m\\[a*", since_ns=T0, until_ns=T0 + 5 * S)
         self.assertNotIn("pids", self.daemon.calls[-1]["parameters"]["filter"])
         screen.wait_for("slow (pid 101)", "schedule", "program below")
         screen.keys("Escape", "Up", "Up", "Enter")
