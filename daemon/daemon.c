@@ -371,6 +371,7 @@ static void daemon_stop(struct daemon *daemon)
 	service_free(daemon->service);
 	parser_free(daemon->parser);
 	opener_stop();
+	holder_stop();
 	broker_stop(daemon->broker);
 	config_free(daemon->config);
 }

@@ -12,6 +12,7 @@
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/exit_code.h"
+#include "daemon/holder/holder.h"
 #include "daemon/host/opener.h"
 #include "daemon/options.h"
 #include "daemon/parse/message.h"
@@ -97,12 +98,16 @@ int main(int argc, char *argv[])
 	 */
 	if (argc > 0 && strcmp(argv[0], LINES_CHILD_NAME) == 0)
 		return lines_child_main();
-	/* It also runs its own executable as the processes that parse and open files of strangers.
+	/*
+	 * It also runs its own executable as the processes that parse and open files of strangers,
+	 * and that look up who holds what others wait for.
 	 */
 	if (argc > 0 && strcmp(argv[0], PARSE_PROCESS_NAME) == 0)
 		return zygote_main(worker_run);
 	if (argc > 0 && strcmp(argv[0], OPENER_PROCESS_NAME) == 0)
 		return opener_main();
+	if (argc > 0 && strcmp(argv[0], HOLDER_PROCESS_NAME) == 0)
+		return holder_main();
 	inherited_settle();
 	memory_setup();
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);

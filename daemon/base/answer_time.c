@@ -2,10 +2,10 @@
 #include "daemon/base/answer_time.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "common/base.h"
+#include "daemon/base/cpu_time.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -39,6 +39,13 @@ void answer_time_end(struct answer_time *work)
 	pthread_mutex_unlock(&state.lock);
 }
 
+void answer_time_add(int64_t ns)
+{
+	pthread_mutex_lock(&state.lock);
+	state.ended_ns += ns;
+	pthread_mutex_unlock(&state.lock);
+}
+
 pid_t answer_time_wait(pid_t pid, int *status_out, int options)
 {
 	struct rusage usage = {};
@@ -46,10 +53,7 @@ pid_t answer_time_wait(pid_t pid, int *status_out, int options)
 
 	if (ended <= 0)
 		return ended;
-	pthread_mutex_lock(&state.lock);
-	state.ended_ns += (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
-			  (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
-	pthread_mutex_unlock(&state.lock);
+	answer_time_add(rusage_ns(&usage));
 	return ended;
 }
 

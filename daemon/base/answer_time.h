@@ -23,6 +23,9 @@ struct answer_time {
 void answer_time_begin(struct answer_time *work);
 void answer_time_end(struct answer_time *work);
 
+/* Adds CPU time, in ns, that another process has used for an answer. */
+void answer_time_add(int64_t ns);
+
 /*
  * Does the same as waitpid() for a child process that works for an answer. When it has ended, its
  * CPU time is added.

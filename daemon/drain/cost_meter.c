@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 
 #include "common/base.h"
 #include "daemon/base/answer_time.h"
-#include "daemon/host/opener.h"
+#include "daemon/base/cpu_time.h"
+#include "daemon/host/helper_process.h"
 
 /* If fewer runs were timed than this, the average of all runs since the start is used. */
 enum { TIMED_LEAST = 32 };
@@ -86,8 +86,7 @@ static uint64_t children_ns(void)
 	struct rusage usage = {};
 
 	getrusage(RUSAGE_CHILDREN, &usage);
-	return (uint64_t)((usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
-			  (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US);
+	return (uint64_t)rusage_ns(&usage);
 }
 
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
@@ -98,7 +97,7 @@ void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
 	out->answers_ns = answer_time_ns();
 	if (answers)
 		out->answers_ns += (uint64_t)(clock_ns(answers) - meter->answers_from_ns);
-	out->children_ns = children_ns() + opener_cpu_ns();
+	out->children_ns = children_ns() + helper_processes_ns();
 	if (meter->workers_ns)
 		out->children_ns += *meter->workers_ns;
 	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) + out->children_ns;

@@ -2,48 +2,51 @@
 #include "daemon/holder/holder.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base.h"
 #include "daemon/base/answer_time.h"
 #include "daemon/base/thread.h"
+#include "daemon/holder/job.h"
 #include "daemon/holder/unix_diag.h"
+#include "daemon/host/fd_message.h"
+#include "daemon/host/helper_process.h"
 
-/* Questions and their answers, in memory that the child process shares with the daemon. */
-struct job {
-	struct holder_question questions[HOLDER_LOOKUPS];
-	struct found {
-		struct holder_answer answer;
-		char object[PATH_MAX];
-	} found[HOLDER_LOOKUPS];
-	size_t n;
-	atomic_size_t n_done; /* number of members of `found` that are complete */
-	int64_t deadline_ns;
+/*
+ * UNKNOWN_MAX: the maximum number of different texts that say why a holder is not known. GRACE_NS:
+ * how long after its deadline a process may answer before it is killed.
+ */
+enum { UNKNOWN_MAX = 64 };
+#define GRACE_NS (50 * NS_PER_MS)
+
+/* The process that looks up holders. */
+struct helper {
+	int fd; /* socket to the process; -1: it does not run */
+	pid_t pid;
+	struct job *job;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t ended;	  /* a call of holder_find() has ended */
-	bool is_busy;		  /* a call of holder_find() is at work */
-	pid_t left;		  /* a child that was killed, but has not ended yet; 0: none */
-	enum holder_use left_use; /* what that child was for */
-	int diag_fd;		  /* see holder_diag_take(); -1: none */
+	pthread_cond_t ended; /* a call of holder_find() has ended */
+	bool is_busy;	      /* a call of holder_find() is at work, and has `helper` */
+	struct helper helper;
+	pid_t left;		    /* a process that was killed, but has not ended yet; 0: none */
+	int diag_fd;		    /* see holder_diag_take(); -1: none */
+	char *unknown[UNKNOWN_MAX]; /* texts that answers point to; never freed */
 } state = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.ended = PTHREAD_COND_INITIALIZER,
+	.helper = { .fd = -1 },
 	.diag_fd = -1,
 };
 
@@ -61,107 +64,125 @@ void holder_answers_fini(struct holder_answer *answers, size_t n)
 		free(TAKE(answers[n].object));
 }
 
-/* Closes all descriptors but two, of which `b` may be -1. */
-static int others_close(int a, int b)
+/* Makes the memory for jobs, and sends it to the process. */
+static int job_share(struct helper *helper)
 {
-	int low = b < 0 || a < b ? a : b, high = a > b ? a : b;
+	_cleanup_(closep) int fd = memfd_create(HOLDER_PROCESS_NAME, MFD_CLOEXEC);
+	const int fds[] = { fd, state.diag_fd };
+	void *job;
 
-	if ((low > 0 && close_range(0, (unsigned int)low - 1, 0) < 0) ||
-	    (high > low + 1 && close_range((unsigned int)low + 1, (unsigned int)high - 1, 0) < 0) ||
-	    close_range((unsigned int)high + 1, ~0U, 0) < 0)
+	if (fd < 0 || ftruncate(fd, sizeof(*helper->job)) < 0)
 		return -errno;
-	return 0;
-}
-
-/*
- * Runs in the child: looks everything up, and exits. Closes all descriptors of the daemon but `fd`
- * and the netlink socket, so that a child that hangs keeps none of them; the end of `fd` tells the
- * daemon that it is done.
- */
-static noreturn void child_run(struct job *job, int fd)
-{
-	struct holder_search *search;
-
-	prctl(PR_SET_NAME, "stackd-holders");
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (others_close(fd, state.diag_fd))
-		_exit(EXIT_FAILURE);
-	search = holder_search_new(job->deadline_ns, state.diag_fd);
-	if (!search)
-		_exit(EXIT_FAILURE);
-	for (size_t i = 0; i < job->n && clock_ns(CLOCK_MONOTONIC) < job->deadline_ns; i++) {
-		struct found *found = &job->found[i];
-
-		holder_look_up(search, &job->questions[i], &found->answer);
-		if (found->answer.object)
-			snprintf(found->object, sizeof(found->object), "%s", found->answer.object);
-		atomic_store(&job->n_done, i + 1);
-	}
-	_exit(EXIT_SUCCESS);
-}
-
-/* Starts the child. Sets *fd_out to a descriptor that hangs up when the child ends. */
-static int child_start(struct job *job, pid_t *pid_out, int *fd_out)
-{
-	int fds[2], r = 0;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	job = mmap(NULL, sizeof(*helper->job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (job == MAP_FAILED)
 		return -errno;
-	pid = fork();
-	if (pid == 0)
-		child_run(job, fds[1]);
-	if (pid < 0)
-		r = -errno;
-	close(fds[1]);
-	if (r)
-		close(fds[0]);
-	*pid_out = pid;
-	*fd_out = fds[0];
-	return r;
+	helper->job = job;
+	return fd_message_send(helper->fd, "", 1, fds, state.diag_fd < 0 ? 1 : 2);
 }
 
-/* Does what waitpid() does. The time of a child for a window is part of what recording costs. */
-static pid_t child_reap(pid_t pid, enum holder_use use, int options)
+/* Kills the process, and waits for it for a moment: one that hangs is left. */
+static void helper_end(struct helper *helper)
 {
-	return use == HOLDER_FOR_ANSWER ? answer_time_wait(pid, NULL, options)
-					: waitpid(pid, NULL, options);
-}
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	pid_t left = helper->pid;
 
-/* Waits until the child has ended, at most until the deadline, and then kills it. */
-static void child_wait(const struct job *job, enum holder_use use, pid_t pid, int fd)
-{
-	struct pollfd end = { .fd = fd, .events = POLLIN };
-	int64_t left_ns;
-
-	do {
-		left_ns = job->deadline_ns - clock_ns(CLOCK_MONOTONIC);
-		if (left_ns <= 0 || poll(&end, 1, (int)(left_ns / NS_PER_MS) + 1) > 0)
-			break;
-	} while (true);
-	if (!end.revents) {
-		kill(pid, SIGKILL);
-		poll(&end, 1, 10);
+	close(helper->fd);
+	helper->fd = -1;
+	if (helper->job)
+		munmap(TAKE(helper->job), sizeof(*helper->job));
+	kill(helper->pid, SIGKILL);
+	for (int i = 0; i < 10 && left; i++) {
+		if (helper_process_reap(helper->pid, WNOHANG) != 0)
+			left = 0;
+		else
+			nanosleep(&pause, NULL);
 	}
-	if (child_reap(pid, use, end.revents ? 0 : WNOHANG) == pid)
-		pid = 0;
 	pthread_mutex_lock(&state.lock);
-	state.left = pid;
-	state.left_use = use;
+	state.left = left;
 	pthread_mutex_unlock(&state.lock);
 }
 
+static int helper_start(struct helper *helper)
+{
+	static char name[] = HOLDER_PROCESS_NAME;
+	int ends[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	r = helper_process_start("/proc/self/exe", name, ends[1], &helper->pid);
+	close(ends[1]);
+	if (r) {
+		close(ends[0]);
+		return r;
+	}
+	helper->fd = ends[0];
+	r = job_share(helper);
+	if (r)
+		helper_end(helper);
+	return r;
+}
+
+/* Waits until the process has sent a message or ended. Returns 0 or -ETIMEDOUT. */
+static int answer_wait(int fd, int64_t until_ns)
+{
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		int64_t left_ns = until_ns - clock_ns(CLOCK_MONOTONIC);
+
+		if (poll(&end, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0) > 0)
+			return 0;
+		if (left_ns <= 0)
+			return -ETIMEDOUT;
+	}
+}
+
+/* Has the process do its job, and stores the CPU time that it took. Returns 0 or a negative errno.
+ */
+static int job_do(struct helper *helper, int64_t *cpu_ns_out)
+{
+	int r = fd_message_send(helper->fd, "", 1, NULL, 0);
+	char done;
+
+	if (!r)
+		r = answer_wait(helper->fd, helper->job->deadline_ns + GRACE_NS);
+	if (!r && fd_message_receive(helper->fd, &done, 1, NULL, 0) != 1)
+		r = -EPIPE;
+	if (!r)
+		*cpu_ns_out = (int64_t)helper->job->cpu_ns;
+	return r;
+}
+
+/* Returns a text that lives as long as the daemon; the call has the turn. */
+static const char *unknown_keep(const char *text)
+{
+	for (size_t i = 0; i < UNKNOWN_MAX; i++) {
+		if (!state.unknown[i])
+			state.unknown[i] = strndup(text, JOB_UNKNOWN);
+		if (!state.unknown[i])
+			break;
+		if (strcmp(state.unknown[i], text) == 0)
+			return state.unknown[i];
+	}
+	return holder_went_on;
+}
+
 /* Copies the answers that are there. Returns 0 or -ENOMEM. */
-static int answers_take(const struct job *job, struct holder_answer *answers)
+static int answers_take(struct job *job, struct holder_answer *answers)
 {
 	size_t done = atomic_load(&job->n_done), i;
 
 	for (i = 0; i < done && i < job->n; i++) {
-		const struct found *found = &job->found[i];
+		struct found *found = &job->found[i];
 
+		if (found->answer.n > HOLDER_SHOWN)
+			return -EPROTO;
+		found->object[sizeof(found->object) - 1] = '\0';
+		found->unknown[sizeof(found->unknown) - 1] = '\0';
 		answers[i] = found->answer;
-		answers[i].object = found->answer.object ? strdup(found->object) : NULL;
-		if (found->answer.object && !answers[i].object)
+		answers[i].object = found->has_object ? strdup(found->object) : NULL;
+		answers[i].unknown = found->has_unknown ? unknown_keep(found->unknown) : NULL;
+		if (found->has_object && !answers[i].object)
 			return -ENOMEM;
 	}
 	return 0;
@@ -169,7 +190,7 @@ static int answers_take(const struct job *job, struct holder_answer *answers)
 
 /*
  * Waits until no other call is at work, at most for a time. True if this call may begin: no other
- * is at work, and no child is left.
+ * is at work, and no process is left.
  */
 static bool turn_take(int64_t timeout_ns)
 {
@@ -180,7 +201,7 @@ static bool turn_take(int64_t timeout_ns)
 	while (state.is_busy)
 		if (thread_wait_until(&state.ended, &state.lock, until_ns))
 			break;
-	if (!state.is_busy && state.left && child_reap(state.left, state.left_use, WNOHANG) != 0)
+	if (!state.is_busy && state.left && helper_process_reap(state.left, WNOHANG) != 0)
 		state.left = 0;
 	is_free = !state.is_busy && !state.left;
 	if (is_free)
@@ -189,34 +210,61 @@ static bool turn_take(int64_t timeout_ns)
 	return is_free;
 }
 
-int holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
-		struct holder_answer *answers)
+static void turn_give(void)
 {
-	const int64_t timeout_ns =
-		use == HOLDER_FOR_WINDOW ? HOLDER_WINDOW_DEADLINE_NS : HOLDER_DEADLINE_NS;
-	struct job *job;
-	pid_t pid = -1;
-	int r, fd = -1;
-
-	if (!turn_take(timeout_ns))
-		return -EBUSY;
-	job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	r = job == MAP_FAILED ? -ENOMEM : 0;
-	if (!r) {
-		job->n = n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS;
-		memcpy(job->questions, questions, job->n * sizeof(*questions));
-		job->deadline_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-		r = child_start(job, &pid, &fd);
-		if (!r) {
-			child_wait(job, use, pid, fd);
-			close(fd);
-			r = answers_take(job, answers);
-		}
-		munmap(job, sizeof(*job));
-	}
 	pthread_mutex_lock(&state.lock);
 	state.is_busy = false;
 	pthread_cond_signal(&state.ended);
 	pthread_mutex_unlock(&state.lock);
+}
+
+/* Looks up the questions; the call has the turn. */
+static int job_make(const struct holder_question *questions, size_t n, int64_t timeout_ns,
+		    struct holder_answer *answers, int64_t *cpu_ns_out)
+{
+	struct helper *helper = &state.helper;
+	struct job *job;
+	int r = helper->fd < 0 ? helper_start(helper) : 0, done;
+
+	if (r)
+		return r;
+	job = helper->job;
+	job->n = n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS;
+	memcpy(job->questions, questions, job->n * sizeof(*questions));
+	atomic_store(&job->n_done, 0);
+	job->deadline_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	done = job_do(helper, cpu_ns_out);
+	r = answers_take(job, answers);
+	if (done || r)
+		helper_end(helper);
 	return r;
+}
+
+int holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
+		struct holder_answer *answers, int64_t *cpu_ns_out)
+{
+	const int64_t timeout_ns =
+		use == HOLDER_FOR_WINDOW ? HOLDER_WINDOW_DEADLINE_NS : HOLDER_DEADLINE_NS;
+	int64_t cpu_ns = 0;
+	int r;
+
+	if (!turn_take(timeout_ns))
+		return -EBUSY;
+	r = job_make(questions, n, timeout_ns, answers, &cpu_ns);
+	turn_give();
+	helper_process_count((uint64_t)cpu_ns);
+	if (use == HOLDER_FOR_ANSWER)
+		answer_time_add(cpu_ns);
+	if (cpu_ns_out)
+		*cpu_ns_out = cpu_ns;
+	return r;
+}
+
+void holder_stop(void)
+{
+	if (!turn_take(0))
+		return;
+	if (state.helper.fd >= 0)
+		helper_end(&state.helper);
+	turn_give();
 }

@@ -4,9 +4,9 @@
 
 /*
  * Finds out, for threads that wait now, which object they wait for and who holds it, from /proc. A
- * child process does it, because reading the memory of a process may hang in a page fault, where
- * nothing can end it; the caller gets what is known at a deadline. Only one such child is there at
- * a time. Any thread.
+ * helper process does it, because reading the memory of a process may hang in a page fault, where
+ * nothing can end it; the caller gets what is known at a deadline. Only one such process is there
+ * at a time; one that hangs is replaced when it has ended. Any thread.
  */
 
 #include <stdbool.h>
@@ -16,6 +16,9 @@
 #include "common/wait_reason.h"
 
 struct holder_search;
+
+/* The name of the process, and of the program that main() gives to holder_main(). */
+#define HOLDER_PROCESS_NAME "stackd-holders"
 
 /*
  * LOOKUPS: the maximum number of threads that are looked up in one call. SHOWN: the maximum number
@@ -76,12 +79,19 @@ const char *holder_never_known(enum wait_reason reason);
  * Looks up n threads, at most HOLDER_LOOKUPS, and fills *answers, which the caller has set to 0 and
  * frees by holder_answers_fini(). Answers that were not found by the deadline of this use are not
  * known: they are looked up in order, so the first of them may be one that hangs. The CPU time
- * counts as what `use` says. Returns 0; -EBUSY if another call is at work until the deadline, or if
- * the child of an earlier one hangs; or another negative errno if there is no child.
+ * counts as what `use` says; *cpu_ns_out, which may be NULL, is that of calls that did not hang.
+ * Returns 0; -EBUSY if another call is at work until the deadline, or if the process of an earlier
+ * one hangs; or another negative errno if no process can be started.
  */
 int holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
-		struct holder_answer *answers);
+		struct holder_answer *answers, int64_t *cpu_ns_out);
 void holder_answers_fini(struct holder_answer *answers, size_t n);
+
+/* Ends the process, unless it hangs. */
+void holder_stop(void);
+
+/* Runs the process until the daemon closes its end of HELPER_SOCKET_FD. Returns the exit code. */
+int holder_main(void);
 
 /*
  * Makes holder_find() use a netlink socket for sock_diag that the service manager has passed.

@@ -5,9 +5,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base.h"
+#include "daemon/base/cpu_time.h"
+
+/* CPU time that processes have reported, and that of those that were waited for. */
+static _Atomic uint64_t reported_ns, reaped_ns;
 
 static int actions_fill(posix_spawn_file_actions_t *actions, int fd)
 {
@@ -51,6 +57,27 @@ int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
+}
+
+pid_t helper_process_reap(pid_t pid, int options)
+{
+	struct rusage usage = {};
+	pid_t ended = wait4(pid, NULL, options, &usage);
+
+	if (ended > 0)
+		atomic_fetch_add(&reaped_ns, (uint64_t)rusage_ns(&usage));
+	return ended;
+}
+
+void helper_process_count(uint64_t cpu_ns)
+{
+	atomic_fetch_add(&reported_ns, cpu_ns);
+}
+
+uint64_t helper_processes_ns(void)
+{
+	/* Below 0 where processes did other things; the sum with the children's time is right. */
+	return atomic_load(&reported_ns) - atomic_load(&reaped_ns);
 }
 
 void helper_process_ignore_signals(void)

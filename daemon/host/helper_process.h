@@ -2,8 +2,9 @@
 #ifndef STACKD_DAEMON_HOST_HELPER_PROCESS_H
 #define STACKD_DAEMON_HOST_HELPER_PROCESS_H
 
-/* Starts helper processes of the daemon. No state; any thread. */
+/* Starts helper processes of the daemon, and adds up the CPU time that they take. Any thread. */
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Descriptor of the socket to the daemon, in a helper process. */
@@ -15,6 +16,18 @@ enum { HELPER_SOCKET_FD = 3 };
  * Returns 0 or a negative errno.
  */
 int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out);
+
+/* Does what waitpid() does, without a status. The process has been counted up to here. */
+pid_t helper_process_reap(pid_t pid, int options);
+
+/* Adds CPU time that a helper process says it has used since it last said so. */
+void helper_process_count(uint64_t cpu_ns);
+
+/*
+ * Returns the CPU time of helper processes, in ns, that is not in the time of the daemon's children
+ * because they run. Added to that time, it never goes back.
+ */
+uint64_t helper_processes_ns(void);
 
 /*
  * Ignores the signals that end or reload the daemon, for a helper process that ends when its socket

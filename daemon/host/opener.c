@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -73,9 +72,6 @@ static struct {
 	struct opener openers[OPENERS];
 	struct hang hangs[HANGS_MAX];
 	struct opener_stats stats;
-	_Atomic uint64_t cpu_ns;
-	/* CPU time of processes that were waited for, which is in that of the daemon's children */
-	_Atomic uint64_t reaped_ns;
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .is_free = PTHREAD_COND_INITIALIZER };
 
 void opener_start(const struct opener_options *options)
@@ -129,19 +125,6 @@ static bool place_is_in(const struct place *place, const struct hang *hang)
 	return place->dev == hang->place.dev;
 }
 
-/* Like waitpid() with WNOHANG; counts the CPU time of a process that has ended. */
-static pid_t process_reap(pid_t pid)
-{
-	struct rusage usage = {};
-	pid_t ended = wait4(pid, NULL, WNOHANG, &usage);
-	int64_t ns = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
-		     (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
-
-	if (ended > 0)
-		atomic_fetch_add(&state.reaped_ns, (uint64_t)ns);
-	return ended;
-}
-
 /* Forgets the places that may be tried again. Returns how many processes hang. Needs the lock. */
 static unsigned int hangs_reap(void)
 {
@@ -151,7 +134,7 @@ static unsigned int hangs_reap(void)
 	for (size_t i = 0; i < HANGS_MAX; i++) {
 		struct hang *hang = &state.hangs[i];
 
-		if (hang->pid && process_reap(hang->pid) != 0)
+		if (hang->pid && helper_process_reap(hang->pid, WNOHANG) != 0)
 			hang->pid = 0;
 		if (!hang->pid && hang->until_ns <= now)
 			hang->until_ns = 0;
@@ -229,7 +212,8 @@ static void process_end(struct opener *opener, int64_t until_ns)
 	close(opener->fd);
 	opener->fd = -1;
 	kill(opener->pid, SIGKILL);
-	while (process_reap(opener->pid) == 0 && clock_ns(CLOCK_MONOTONIC) < until_ns)
+	while (helper_process_reap(opener->pid, WNOHANG) == 0 &&
+	       clock_ns(CLOCK_MONOTONIC) < until_ns)
 		nanosleep(&pause, NULL);
 }
 
@@ -370,7 +354,7 @@ static int exchange(const struct opener *opener, const struct open_request *requ
 		closep(&fd);
 		return -EPIPE;
 	}
-	atomic_fetch_add(&state.cpu_ns, answer.cpu_ns);
+	helper_process_count(answer.cpu_ns);
 	/* The kernel leaves the descriptor out if this process has too many. */
 	*result_out = answer.error ? answer.error : fd < 0 ? -EMFILE : fd;
 	return 0;
@@ -407,12 +391,6 @@ void opener_stats(struct opener_stats *out)
 	state.stats.hanging = hangs_reap();
 	*out = state.stats;
 	pthread_mutex_unlock(&state.lock);
-}
-
-uint64_t opener_cpu_ns(void)
-{
-	/* Below 0 where processes did other things; the sum with the children's time is right. */
-	return atomic_load(&state.cpu_ns) - atomic_load(&state.reaped_ns);
 }
 
 void opener_stop(void)

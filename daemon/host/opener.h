@@ -66,12 +66,6 @@ const char *opener_error_text(int error);
 
 void opener_stats(struct opener_stats *out);
 
-/*
- * Returns the CPU time of the processes, in ns, less that of those that have ended and were waited
- * for, which counts as that of the daemon's children. So it may be negative.
- */
-uint64_t opener_cpu_ns(void);
-
 /* Runs in the process that opens files. Returns its exit code. */
 int opener_main(void);
 

@@ -160,7 +160,7 @@ static int search_run(struct search *search, struct arena *arena, size_t *left_o
 	search->n_done = search->n;
 	if (search->n > from)
 		r = holder_find(search->questions + from, search->n - from, HOLDER_FOR_ANSWER,
-				search->answers + from);
+				search->answers + from, NULL);
 	/* The answer is right without holders. */
 	if (r) {
 		*left_out += search->n - from;

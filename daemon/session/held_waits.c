@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "common/base.h"
 #include "daemon/base/log.h"
@@ -355,25 +354,12 @@ static void look_up_add(struct look_up *look_up, const struct window *window,
 	}
 }
 
-/* Returns the CPU time of child processes that have ended. */
-static int64_t children_ns(void)
-{
-	struct rusage usage = {};
-
-	getrusage(RUSAGE_CHILDREN, &usage);
-	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
-	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
-}
-
 /*
  * Returns for how long no look-ups are made after some that took a time and a CPU time. On a busy
  * host, where they are most wanted, they take long without costing much.
  */
 static int64_t pause_of(int64_t took_ns, int64_t cpu_ns)
 {
-	/* Other threads' children may have ended meanwhile, too; this one has one thread. */
-	if (cpu_ns > took_ns)
-		cpu_ns = took_ns;
 	return COST * (cpu_ns > took_ns / 10 ? cpu_ns : took_ns / 10);
 }
 
@@ -381,10 +367,10 @@ static int64_t pause_of(int64_t took_ns, int64_t cpu_ns)
 static void candidates_look_up(struct held_waits *held, const struct window *window,
 			       struct candidate *candidates, size_t n)
 {
-	const int64_t begun_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = children_ns();
+	const int64_t begun_ns = clock_ns(CLOCK_MONOTONIC);
 	struct look_up look_up = {};
 	enum turn turn;
-	int64_t ended_ns;
+	int64_t ended_ns, cpu_ns = 0;
 	size_t i;
 	int r;
 
@@ -392,9 +378,9 @@ static void candidates_look_up(struct held_waits *held, const struct window *win
 		look_up_add(&look_up, window, candidates, n, turn, begun_ns);
 	if (!look_up.n || begun_ns < held->next_ns)
 		return;
-	r = holder_find(look_up.questions, look_up.n, HOLDER_FOR_WINDOW, look_up.answers);
+	r = holder_find(look_up.questions, look_up.n, HOLDER_FOR_WINDOW, look_up.answers, &cpu_ns);
 	ended_ns = clock_ns(CLOCK_MONOTONIC);
-	held->next_ns = ended_ns + pause_of(ended_ns - begun_ns, children_ns() - cpu_ns);
+	held->next_ns = ended_ns + pause_of(ended_ns - begun_ns, cpu_ns);
 	/* A client's look-ups may take long, and an earlier child may hang: not our fault. */
 	if (r && r != -EBUSY && !held->is_failing)
 		log_err(r, "look up the holders of long waits");

@@ -53,11 +53,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 }
 
 int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
-		       struct holder_answer *answers);
+		       struct holder_answer *answers, int64_t *cpu_ns_out);
 
 /* Says that each thread waits for object "/TID", which the thread behind it in number holds. */
 int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
-		       struct holder_answer *answers)
+		       struct holder_answer *answers, int64_t *cpu_ns_out)
 {
 	size_t i;
 

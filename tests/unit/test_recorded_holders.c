@@ -216,11 +216,11 @@ static struct {
 } find;
 
 int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
-		       struct holder_answer *answers);
+		       struct holder_answer *answers, int64_t *cpu_ns_out);
 
 /* Says that the thread behind each one in number holds what it waits for. */
 int __wrap_holder_find(const struct holder_question *questions, size_t n, enum holder_use use,
-		       struct holder_answer *answers)
+		       struct holder_answer *answers, int64_t *cpu_ns_out)
 {
 	size_t i;
 
