@@ -96,14 +96,16 @@ static int stat_parse(char *text, struct procfs_stat *out)
 
 int procfs_open(int32_t pid, struct procfs_stat *stat_out)
 {
-	char path[32], text[1024];
+	char path[32], stat[48], text[1024];
 	int fd, r;
 
 	snprintf(path, sizeof(path), "/proc/%" PRId32, pid);
+	/* That of the process adds up the times of its threads, of which there may be thousands. */
+	snprintf(stat, sizeof(stat), "task/%" PRId32 "/stat", pid);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	r = read_text(fd, "stat", text, sizeof(text));
+	r = read_text(fd, stat, text, sizeof(text));
 	if (r == -ENOENT)
 		r = -ESRCH;
 	if (r == 0)
