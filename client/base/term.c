@@ -120,10 +120,16 @@ static bool is_hidden(uint32_t c)
 char *name_escape(const char *name)
 {
 	const char *s = name;
-	/* At worst, each byte of the name becomes an escape of four bytes, such as \x1b. */
-	char *out = must(malloc(4 * strlen(name) + 1)), *at = out;
+	char *out, *at;
 
-	while (*s != '\0') {
+	while (*s >= ' ' && *s <= '~')
+		s++;
+	/* Nearly all names are plain ASCII. */
+	if (*s == '\0')
+		return must(strdup(name));
+	/* At worst, each byte of the name becomes an escape of four bytes, such as \x1b. */
+	at = out = must(malloc(4 * strlen(name) + 1));
+	for (s = name; *s != '\0';) {
 		uint32_t c;
 		size_t n = utf8_decode(s, &c);
 

@@ -17,6 +17,7 @@
 void report_data_init(struct report_data *data, const struct view *view, int64_t asked_start)
 {
 	*data = (struct report_data){ .view = *view, .asked_start = asked_start };
+	data->known = intern_new();
 	data->strings = intern_new();
 	data->frames = intern_new();
 	data->nodes = intern_new();
@@ -31,9 +32,9 @@ void report_data_init(struct report_data *data, const struct view *view, int64_t
 
 void report_data_fini(struct report_data *data)
 {
-	struct intern *sets[] = { data->strings,   data->frames, data->nodes,
-				  data->processes, data->keys,	 data->latency_keys,
-				  data->gaps,	   data->notes,	 data->loss_keys };
+	struct intern *sets[] = { data->known,	   data->strings,  data->frames,       data->nodes,
+				  data->processes, data->keys,	   data->latency_keys, data->gaps,
+				  data->notes,	   data->loss_keys };
 
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		intern_free(sets[i]);
@@ -43,6 +44,7 @@ void report_data_fini(struct report_data *data)
 	}
 	for (enum report_probe i = 0; i < REPORT_PROBES; i++)
 		free(data->missing[i]);
+	free(data->places);
 	free(data->columns);
 	free(data->rows);
 	free(data->latencies);
@@ -87,8 +89,7 @@ static uint32_t add_node(struct report_data *data, uint32_t parent, enum report_
 	return (uint32_t)intern_add(data->nodes, &node, sizeof node, NULL);
 }
 
-uint32_t report_row_node(struct report_data *data, const struct wire_row *row,
-			 uint32_t *function_out)
+static struct report_place make_place(struct report_data *data, const struct wire_row *row)
 {
 	_cleanup_(freep) char *function = row_function(&data->view, row);
 	uint32_t node = REPORT_NONE;
@@ -103,8 +104,66 @@ uint32_t report_row_node(struct report_data *data, const struct wire_row *row,
 		node = add_node(data, node, kind, add_string(data, frame->name),
 				report_string(data, frame->module));
 	}
-	*function_out = add_string(data, function ? function : data->path.v[data->path.n - 1].name);
-	return node;
+	return (struct report_place){
+		node, add_string(data, function ? function : data->path.v[data->path.n - 1].name)
+	};
+}
+
+/* Returns the number that is the id of a stack; 0 if there is no stack. */
+static uint64_t stack_number(const struct wire_stack *stack)
+{
+	return stack ? strtoull(stack->id, NULL, 16) : 0;
+}
+
+/*
+ * Returns the number of what decides which frames a row has and what they are called: most rows
+ * have the stacks of a row in an earlier window.
+ */
+static size_t add_known(struct report_data *data, const struct wire_row *row, bool *is_new_out)
+{
+	const struct {
+		uint64_t kernel, user;
+		size_t kernel_frames, user_frames;
+		uint32_t comm, process, function, state;
+		int64_t folded, processes, own;
+	} key = {
+		.kernel = stack_number(row->kernel),
+		.user = stack_number(row->user),
+		.kernel_frames = row->kernel ? row->kernel->frames.n : 0,
+		.user_frames = row->user ? row->user->frames.n : 0,
+		.comm = report_string(data, row->comm),
+		.process = report_string(data, row->process.comm),
+		.function = report_string(data, row->function),
+		.state = row->state ? 1 : 0,
+		.folded = row->folded,
+		.processes = row->processes,
+		.own = row->own,
+	};
+
+	return intern_add(data->known, &key, sizeof key, is_new_out);
+}
+
+uint32_t report_row_node(struct report_data *data, const struct wire_row *row,
+			 uint32_t *function_out)
+{
+	struct report_place place;
+	bool is_new;
+	size_t i;
+
+	/* The id 0 stands for no stack, for one reason or another. */
+	if (!stack_number(row->kernel) || !stack_number(row->user) || row->waker || row->key) {
+		place = make_place(data, row);
+		*function_out = place.function;
+		return place.node;
+	}
+	i = add_known(data, row, &is_new);
+	if (is_new) {
+		if (array_reserve(data->places, data->places_capacity, i + 1) < 0)
+			must(NULL);
+		data->places[i] = make_place(data, row);
+	}
+	*function_out = data->places[i].function;
+	return data->places[i].node;
 }
 
 static uint32_t row_process(struct report_data *data, const struct wire_row *row)

@@ -141,6 +141,12 @@ struct report_data {
 	/* a filter selects waits by length: one whose end is absent may be over, and longer */
 	bool is_of_lengths;
 	struct path path;
+	/* the stacks of rows that were seen, and the node and the function of each */
+	struct intern *known;
+	struct report_place {
+		uint32_t node, function;
+	} * places;
+	size_t places_capacity;
 	struct intern *strings, *frames, *nodes, *processes, *keys, *latency_keys;
 	struct intern *gaps, *notes, *loss_keys;
 	struct report_column *columns; /* the oldest first */
