@@ -52,17 +52,37 @@ static char *name_in_directory(const char *directory, const char *stem, const ch
 }
 
 /*
+ * Gives a new file, which mkostemp() has made with the mode 0600, the owner and the mode that the
+ * file `path` has, as if it had been written to. If there is none, or its owner cannot be had, sets
+ * the mode of a file that the shell's > makes.
+ */
+static int set_owner(int fd, const char *path)
+{
+	mode_t mask = umask(0);
+	struct stat st;
+
+	umask(mask);
+	if (stat(path, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)
+		return fchmod(fd, 0666 & ~mask);
+	return fchmod(fd, st.st_mode & 0777);
+}
+
+/* True if the target is where standard output goes, as /dev/stdout is. */
+static bool is_standard(const char *target)
+{
+	struct stat st, out;
+
+	return stat(target, &st) == 0 && fstat(STDOUT_FILENO, &out) == 0 &&
+	       st.st_dev == out.st_dev && st.st_ino == out.st_ino;
+}
+
+/*
  * Opens a temporary file in the directory of the target, as rename() needs both on one file system.
  */
 static enum exit_code open_temporary(struct output *output)
 {
-	mode_t mask = umask(0), mode = 0666 & ~mask;
-	struct stat st;
 	int fd;
 
-	umask(mask);
-	if (stat(output->path, &st) == 0)
-		mode = st.st_mode & 0777;
 	if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0)
 		output->temporary = NULL;
 	must(output->temporary);
@@ -73,11 +93,7 @@ static enum exit_code open_temporary(struct output *output)
 		free(TAKE(output->temporary));
 		return fail(output, r);
 	}
-	/*
-	 * mkostemp() makes files with the mode 0600; set the mode that the file would have if the
-	 * shell's > had written it.
-	 */
-	if (fchmod(fd, mode) < 0 || !(output->out = fdopen(fd, "w"))) {
+	if (set_owner(fd, output->path) < 0 || !(output->out = fdopen(fd, "w"))) {
 		int r = errno;
 
 		close(fd);
@@ -103,6 +119,9 @@ enum exit_code output_open(struct output *output, const char *target, const char
 		pager_open();
 		return EXIT_CODE_OK;
 	}
+	/* It may be a file that is appended to, and not to be replaced. */
+	if (is_standard(target))
+		return EXIT_CODE_OK;
 	output->out = NULL;
 	if (target[strlen(target) - 1] == '/') {
 		if (stat(target, &st) < 0 && errno == ENOENT) {
@@ -114,7 +133,7 @@ enum exit_code output_open(struct output *output, const char *target, const char
 	}
 	/*
 	 * A device or a pipe is opened and written directly, because rename() would replace it by a
-	 * file. The link /dev/stdout to a pipe has no path that realpath() could find.
+	 * file. The link of a process to a pipe has no path that realpath() could find.
 	 */
 	if (stat(target, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
 		output->path = must(strdup(target));

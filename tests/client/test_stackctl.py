@@ -1532,9 +1532,11 @@ class Client(unittest.TestCase):
         os.umask(mask)
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o666 & ~mask)
         # A file that was there keeps who may read it.
+        owner = 1000 if os.geteuid() == 0 else os.geteuid()
+        os.chown(path, owner, -1)
         os.chmod(path, 0o640)
         self.assertEqual(self.run_it("snapshot", "offcpu", "-f", "--output", path)[0], 0)
-        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o640)
+        self.assertEqual((stat.S_IMODE(os.stat(path).st_mode), os.stat(path).st_uid), (0o640, owner))
         # A failed call leaves the file as it was, and no temporary file.
         self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="range", message="m")]
         self.assertEqual(self.run_it("snapshot", "offcpu", "--output", path)[0], 4)
@@ -1550,6 +1552,14 @@ class Client(unittest.TestCase):
         for name in ("-", "/dev/stdout"):
             self.assertEqual(self.run_it("snapshot", "offcpu", "-f", "--output", name), wanted)
         self.assertFalse(os.path.exists("-"))
+        # A file that standard output is appended to is not replaced.
+        path = self.directory.name + "/appended"
+        with open(path, "w+") as file:
+            file.write("before\n")
+            file.flush()
+            self.run_it("snapshot", "offcpu", "-f", "--output", "/dev/stdout", stdout=file)
+            file.seek(0)
+            self.assertEqual(file.read(), "before\n" + wanted[1])
 
     def test_output_page(self):
         """A page is of another verb."""
