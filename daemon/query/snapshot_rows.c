@@ -206,8 +206,8 @@ enum { TASK_WAKEKILL = 0x100 };
  * A wait in the state D, and one for a lock, is urgent if it is as long as this. Of those for
  * locks, only rows with more than one in URGENT_PART parts of the blocked time: there are often
  * some, and they must not hide what most of the time is for. But what pools wait for without being
- * known as idle may be most of the time: so if no row for a lock has such a part, the one with the
- * most time is urgent if its longest wait is as long as URGENT_ALONE_NS.
+ * known as idle may be most of the time, and two threads in a deadlock have little of it: so the
+ * one with the longest wait is urgent, too, if that is as long as URGENT_ALONE_NS.
  */
 #define URGENT_D_NS	(5 * NS_PER_S)
 #define URGENT_LOCK_NS	NS_PER_S
@@ -239,7 +239,6 @@ static bool is_long_lock(const struct aggregate_group *group, int64_t least_ns)
 static void urgent_mark(struct aggregate_group **groups, size_t n)
 {
 	struct aggregate_group *alone = NULL;
-	bool has_lock = false;
 	uint64_t blocked_ns = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -251,13 +250,12 @@ static void urgent_mark(struct aggregate_group **groups, size_t n)
 
 		if (!may_be_urgent(group))
 			continue;
-		has_lock |= is_urgent_lock;
 		group->is_urgent = is_urgent_lock || is_long_d(group);
 		if (is_long_lock(group, URGENT_ALONE_NS) &&
-		    (!alone || group->blocked_ns > alone->blocked_ns))
+		    (!alone || group->max_ns > alone->max_ns))
 			alone = group;
 	}
-	if (alone && !has_lock)
+	if (alone)
 		alone->is_urgent = true;
 }
 
@@ -352,18 +350,21 @@ static ssize_t parts_make(struct answer *answer, struct aggregate_group **groups
 }
 
 /*
- * The places of groups in the order of rows. PLACE_D and PLACE_LOCK are used for waits that are
- * still open, sorted by their lengths: one that no signal ends comes first, then those for locks.
+ * The places of groups in the order of rows. PLACE_D, PLACE_LOCK and PLACE_DOUBT are used for waits
+ * that are still open, sorted by their lengths: one that no signal ends comes first, then those for
+ * locks, and those that may be over come last.
  */
-enum { PLACE_D, PLACE_LOCK, PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
+enum { PLACE_D, PLACE_LOCK, PLACE_BUSY, PLACE_IDLE, PLACE_SMALL, PLACE_DOUBT };
 
 /* Returns the place of a group whose waits are open, among others whose waits are. */
 static unsigned char open_place(const struct aggregate_group *group)
 {
 	bool is_in_doubt = group->open && group->unseen >= group->open;
 
-	if (group->is_idle || group->is_own || is_in_doubt)
-		return PLACE_BUSY;
+	if (is_in_doubt)
+		return PLACE_DOUBT;
+	if (group->is_idle)
+		return PLACE_IDLE;
 	if (is_long_d(group))
 		return PLACE_D;
 	return is_long_lock(group, URGENT_LOCK_NS) ? PLACE_LOCK : PLACE_BUSY;

@@ -388,8 +388,8 @@ const char *groups_line_function(const struct group *group)
 
 /*
  * A wait for a lock is urgent if it is as long as this, in a row with more than one in URGENT_PART
- * parts of the blocked time. If no row has, the one with the most time is, if its longest wait is
- * as long as URGENT_ALONE_NS: as in daemon/query/snapshot_rows.c.
+ * parts of the blocked time. The one with the longest wait is, too, if that is as long as
+ * URGENT_ALONE_NS: as in daemon/query/snapshot_rows.c.
  */
 #define URGENT_LOCK_NS	NS_PER_S
 #define URGENT_ALONE_NS (5 * NS_PER_S)
@@ -405,7 +405,6 @@ void groups_mark_urgent(struct group **groups, size_t n)
 {
 	struct group *alone = NULL;
 	int64_t blocked_ns = 0;
-	bool has_lock = false;
 
 	for (size_t i = 0; i < n; i++)
 		if (!groups[i]->idle)
@@ -413,12 +412,11 @@ void groups_mark_urgent(struct group **groups, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		groups[i]->is_urgent = is_long_lock(groups[i], URGENT_LOCK_NS) &&
 				       groups[i]->blocked_ns > blocked_ns / URGENT_PART;
-		has_lock |= groups[i]->is_urgent;
 		if (is_long_lock(groups[i], URGENT_ALONE_NS) &&
-		    (!alone || groups[i]->blocked_ns > alone->blocked_ns))
+		    (!alone || groups[i]->max_ns > alone->max_ns))
 			alone = groups[i];
 	}
-	if (alone && !has_lock)
+	if (alone)
 		alone->is_urgent = true;
 }
 

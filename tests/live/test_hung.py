@@ -26,6 +26,16 @@ import ctypes, fcntl, sys
 ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
 fcntl.flock(open(sys.argv[2], "w"), fcntl.LOCK_EX)
 """
+CONVOY = """
+import ctypes, fcntl, sys, threading
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+files = [open(sys.argv[2], "w") for _ in range(31)]
+fcntl.flock(files.pop(), fcntl.LOCK_EX)
+for file in files:
+    threading.Thread(target=fcntl.flock, args=(file, fcntl.LOCK_EX), daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 daemon = h.Daemon("window.length=1s")
 name, path = f"pool-{os.getpid()}", os.path.join(daemon.dir, "lock")
@@ -37,7 +47,7 @@ h.wait_in(hung.pid, "flock", "locks_lock")
 def rows():
     """Returns the rows of what blocks in an overview of both, the first one first."""
     daemon.cut()
-    out = h.run([h.STACKCTL, "-S", daemon.socket, "snapshot", "--comm", name]).out
+    out = h.run([h.STACKCTL, "-S", daemon.socket, "snapshot", "--comm", name + "*"]).out
     found = re.search(r"^ *blocked .*\n((?:.+\n)+?)(?= *on CPU|runnable)", out, re.M)
     return found[1].splitlines() if found else []
 
@@ -59,5 +69,9 @@ def is_first_stuck():
 
 
 h.wait_until(is_first_stuck, "the one that hangs in the first row of stuck")
+# Neither does it disappear behind many others that wait for another lock, together for longer.
+convoy = h.Program("python3", "-c", CONVOY, name + "c", path + "2", path="python3").ready()
+h.wait_until(lambda: any(f"({hung.pid})" in row for row in rows()[:2]) and f"({convoy.pid})" in rows()[0],
+             "the one that hangs behind those with more time, and before the pool")
 daemon.stop()
 h.finish()

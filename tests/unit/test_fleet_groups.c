@@ -331,6 +331,12 @@ static void test_locks_are_urgent(void **state)
 	group.max_ns = 5 * NS_PER_S;
 	groups_mark_urgent(groups, 2);
 	assert_true(group.is_urgent);
+	/* Neither must others that wait for a lock, not as long, but together for longer. */
+	other.reason = "mutex";
+	other.max_ns = 4 * NS_PER_S;
+	groups_mark_urgent(groups, 2);
+	assert_true(group.is_urgent && other.is_urgent);
+	other.reason = "tcp";
 	group.max_ns = NS_PER_S;
 	other.idle = true;
 	groups_mark_urgent(groups, 2);
