@@ -17,6 +17,10 @@
  */
 void render_lines(const struct view *view, const struct wire_snapshot_reply *reply);
 
+/* Prints rows of one thread each, with their stacks, holders and age at the end of `used`. */
+void render_stuck_rows(const struct view *view, const struct wire_rows *rows,
+		       const struct wire_range *used);
+
 /* Returns the process of an entry, and its thread if the entry has only one; the caller frees it.
  */
 char *entry_who(const struct stuck_entry *entry);

@@ -197,6 +197,22 @@ static void render_in_lines(const struct view *view, const struct wire_snapshot_
 			  n < entries->n ? "; all: -n 0" : "");
 }
 
+void render_stuck_rows(const struct view *view, const struct wire_rows *rows,
+		       const struct wire_range *used)
+{
+	struct view inner = *view;
+	struct stuck_entries entries;
+	char moment[TERM_TIME_MAX];
+
+	time_format(used->end, TIME_DAY, moment);
+	page_pair(&view->page, STYLE_PLAIN, moment, "");
+	inner.hides_unread = true;
+	stuck_entries_init(&entries, view, rows);
+	for (size_t i = 0; i < entries.n; i++)
+		render_entry(&inner, &entries.v[i], used);
+	stuck_entries_fini(&entries);
+}
+
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct head head = { .answers = { { "", reply } }, .is_of_moment = true };

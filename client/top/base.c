@@ -90,20 +90,15 @@ static void put_stack(FILE *out, const struct wire_stack *stack, bool is_sample)
 /* Writes what tells rows apart where each is of a stack, a thread or a process. */
 static void put_stacks(FILE *out, const struct top_row *row)
 {
-	struct wire_row from = *row->row;
+	const struct wire_row *from = row->row;
 
-	/* Any of the threads that wait alike may be the one that has waited for longest. */
-	if (row->entry && row->entry->n > 1) {
-		from.comm = from.process.comm;
-		from.tid = WIRE_ABSENT;
-	}
-	put_process(out, &from);
+	put_process(out, from);
 	/* A row with waits for several reasons has now this state and now that one. */
-	if (from.reason)
-		fprintf(out, "%s\n%s\n", from.state ? from.state : "", from.reason);
-	put_stack(out, from.kernel, row->is_sample);
+	if (from->reason)
+		fprintf(out, "%s\n%s\n", from->state ? from->state : "", from->reason);
+	put_stack(out, from->kernel, row->is_sample);
 	fputc('\n', out);
-	put_stack(out, from.user, row->is_sample);
+	put_stack(out, from->user, row->is_sample);
 }
 
 /* Returns a text that is the same for the rows of two answers that stand for the same. */

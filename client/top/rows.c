@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/cell.h"
 #include "client/render/coverage.h"
 #include "client/render/iolat.h"
 #include "client/render/lines.h"
@@ -22,6 +23,9 @@
  * there are these columns.
  */
 enum { CLASS = 10, SHARE = 6, TIME = 9, CHANGE = 10, COUNT = 8, TITLE_MIN = 16, TITLE_MAX = 32 };
+
+/* The most columns of a holder in the text of a row. */
+enum { HOLDER = 28 };
 enum { LONGEST_FROM = 64, COUNT_FROM = 90, AVERAGE_FROM = 110 };
 
 /* Compares rows for qsort(): that of stackd itself comes last, as in the daemon's order. */
@@ -86,6 +90,12 @@ static struct top_row row_of(const struct top_answer *answer, const struct colle
 	};
 }
 
+/* True if the threads of a row waited for a CPU and for nothing else: they are in another tab. */
+static bool is_ready_only(const struct wire_row *row)
+{
+	return row->blocked_ns == 0 && row->runnable_ns > 0;
+}
+
 /*
  * Adds the rows of a collection that have time in a part of the overview, at most `most`, the
  * greatest first. part: NULL for I/O, and for the rows of the other tabs, which are in order.
@@ -103,7 +113,7 @@ static void add_part(struct top_rows *out, const struct top_answer *answer,
 	for (size_t i = 0; i < c->n; i++) {
 		struct top_row row = row_of(answer, c, part, &c->rows[i]);
 
-		if (row.value > 0)
+		if (row.value > 0 && !(tab == TAB_BLOCKED && is_ready_only(row.row)))
 			out->v[out->n++] = row;
 	}
 	if (has_parts)
@@ -133,7 +143,7 @@ static void add_overview(struct top_rows *out, const struct top_answer *answer, 
 /* Adds a row for each entry of `stackctl stuck`: in the same order, folded in the same way. */
 static void add_entries(struct top_rows *out, const struct top_answer *answer)
 {
-	static const struct view view = { .is_short = true };
+	static const struct view view = { 0 };
 	const struct collection *c = &answer->waits;
 	const struct wire_rows rows = { c->rows, c->n };
 
@@ -156,7 +166,7 @@ void top_rows_init(struct top_rows *out, const struct top_answer *answer)
 	const size_t most = (size_t)answer->question.top;
 
 	*out = (struct top_rows){ 0 };
-	if (top_is_by_thread(asked)) {
+	if (top_is_folded(asked)) {
 		add_entries(out, answer);
 		return;
 	}
@@ -218,18 +228,21 @@ static void put_io(FILE *out, const struct wire_io *io)
 static void put_culprit(FILE *out, const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
-	_cleanup_(freep) char *by = NULL;
+	_cleanup_(freep) char *by = NULL, *fit = NULL;
 
 	if (from->is_ready)
 		by = row->ran_before ? culprit_name(row->ran_before, false) : NULL;
 	else
 		by = row->holders.n > 0 ? row_holders(row, from->end) : row_held_up_by(row);
-	if (by)
-		fprintf(out, " %s %s",
-			from->is_ready	     ? "longest behind"
-			: row->holders.n > 0 ? "<-"
-					     : "<- held up by",
-			by);
+	if (!by)
+		return;
+	/* The name stays, and not the time at which it was known. */
+	fit = row->holders.n > 0 ? cell_fit_holder(by, HOLDER) : TAKE(by);
+	fprintf(out, " %s %s",
+		from->is_ready	     ? "longest behind"
+		: row->holders.n > 0 ? "<-"
+				     : "<- held up by",
+		fit);
 }
 
 /* Returns what the row is about: the reason with its object and holder, and the function. */
@@ -237,6 +250,7 @@ static char *what_text(const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
 	_cleanup_(freep) char *function = function_of(row, from->is_sample), *raw = NULL;
+	_cleanup_(freep) char *why = from->is_sample || row->io ? NULL : row_why(row);
 	/* Where a row has several reasons, the one with the most time is named. */
 	const char *reason = row->reasons.n > 0 ? row->reasons.v[0].reason : row->reason;
 	bool has_reason = reason && strcmp(reason, "unknown") != 0;
@@ -247,6 +261,8 @@ static char *what_text(const struct top_row *from)
 		put_io(out, row->io);
 	if (has_reason)
 		fprintf(out, "%s%s", reason, row->reasons.n > 1 ? "+" : "");
+	else if (why && row->own != 1)
+		fputs(why, out);
 	if (row->deadlock == 1)
 		fputs(" DEADLOCK", out);
 	/* First the holder: the name of an object may be a path of any length. */
@@ -268,7 +284,8 @@ static char *title_text(const struct top_row *from)
 		return must(strdup("(all processes)"));
 	if (from->entry)
 		return entry_who(from->entry);
-	if (from->is_io && !row->key && row->process.pid <= 0 && row->processes == WIRE_ABSENT)
+	if (from->is_io && !row->key && row->process.pid <= 0 && row->processes == WIRE_ABSENT &&
+	    row->folded <= 0)
 		return must(strdup(""));
 	return row_who(row);
 }
@@ -306,14 +323,16 @@ struct layout {
 	size_t title, what;
 };
 
-static struct layout layout_of(bool has_class, bool has_change, size_t columns)
+static struct layout layout_of(enum tab tab, bool has_change, size_t columns)
 {
+	/* What has not ended has its age as its time, and no average. */
+	bool is_stuck = tab == TAB_STUCK, has_class = tab == TAB_OVERVIEW;
 	struct layout layout = {
 		.has_class = has_class,
 		.has_change = has_change,
-		.has_longest = columns >= LONGEST_FROM,
-		.has_count = columns >= COUNT_FROM,
-		.has_average = columns >= AVERAGE_FROM,
+		.has_longest = !is_stuck && columns >= LONGEST_FROM,
+		.has_count = columns >= (is_stuck ? LONGEST_FROM : COUNT_FROM),
+		.has_average = !is_stuck && columns >= AVERAGE_FROM,
 	};
 	size_t used = SHARE + TIME, left;
 
@@ -346,7 +365,7 @@ static void put_texts(FILE *out, const struct layout *layout, const char *title,
 
 char *top_heading(enum tab tab, bool has_base, size_t columns)
 {
-	const struct layout layout = layout_of(tab == TAB_OVERVIEW, has_base, columns);
+	const struct layout layout = layout_of(tab, has_base, columns);
 	bool is_stuck = tab == TAB_STUCK;
 	char *text = NULL;
 	size_t size;
@@ -363,11 +382,12 @@ char *top_heading(enum tab tab, bool has_base, size_t columns)
 	if (layout.has_longest)
 		put_number(out, "LONGEST", TIME);
 	if (layout.has_count)
-		put_number(out, "COUNT", COUNT);
+		put_number(out, is_stuck ? "THREADS" : "COUNT", COUNT);
 	put_texts(out, &layout, "PROCESS",
-		  tab == TAB_ON_CPU ? "FUNCTION"
-		  : tab == TAB_IO   ? "OPERATION"
-				    : "REASON: FUNCTION");
+		  tab == TAB_ON_CPU	? "FUNCTION"
+		  : tab == TAB_IO	? "OPERATION"
+		  : tab == TAB_RUNNABLE ? "BEFORE THAT, BEHIND: FUNCTION"
+					: "REASON: FUNCTION");
 	if (fclose(out) != 0)
 		must(NULL);
 	return must(text);
@@ -402,7 +422,7 @@ static void put_lengths(FILE *out, const struct layout *layout, const struct top
 char *top_row_text(const struct top_row *row, const struct top_base *base, int64_t length,
 		   size_t columns)
 {
-	const struct layout layout = layout_of(row->class != NULL, base != NULL, columns);
+	const struct layout layout = layout_of(row->asked->tab, base != NULL, columns);
 	_cleanup_(freep) char *title = title_text(row), *what = what_text(row);
 	char *text = NULL;
 	size_t size;

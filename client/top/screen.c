@@ -120,6 +120,17 @@ static void draw_spawns(const struct screen *screen, int column)
 		put(1, column, text);
 }
 
+/* Says what a row of the tab stuck is, and how many waits there was no room for. */
+static void put_stuck(const struct wire_snapshot_reply *reply, const struct top_state *state,
+		      char *text, size_t size)
+{
+	int n = snprintf(text, size, "by %s", top_group(state));
+
+	if (reply && reply->rest.rows > 0 && n > 0 && (size_t)n < size)
+		snprintf(text + n, size - (size_t)n, "; %s more: stackctl stuck",
+			 count_text(reply->rest.rows));
+}
+
 static void draw_tabs(const struct screen *screen)
 {
 	const struct top_state *state = screen->state;
@@ -138,13 +149,8 @@ static void draw_tabs(const struct screen *screen)
 		draw_spawns(screen, column);
 	if (state->tab == TAB_OVERVIEW || state->tab == TAB_RUNNABLE)
 		return;
-	if (state->tab == TAB_IO)
-		snprintf(text, sizeof(text), "by %s, %s",
-			 strcmp(top_group(state), "process") == 0 ? "process" : "operation",
-			 top_sort(state));
-	else if (state->tab == TAB_STUCK)
-		snprintf(text, sizeof(text), "by %s",
-			 top_is_by_thread(state) ? "thread, D and locks first" : top_group(state));
+	if (state->tab == TAB_STUCK)
+		put_stuck(reply_of(screen->answer), state, text, sizeof(text));
 	else
 		snprintf(text, sizeof(text), "by %s, %s", top_group(state), top_sort(state));
 	put(1, column, text);
@@ -154,6 +160,7 @@ static void draw_tabs(const struct screen *screen)
 static void draw_totals(const struct screen *screen)
 {
 	const struct wire_snapshot_reply *reply = reply_of(screen->answer);
+	_cleanup_(freep) char *idle = reply ? idle_threads(reply, "idle thread") : NULL;
 	char on_cpu[32], runnable[32], blocked[32], text[512];
 	int64_t length, lost;
 	int n;
@@ -172,7 +179,9 @@ static void draw_totals(const struct screen *screen)
 	length = coverage_length(&reply->coverage);
 	lost = lost_count(&reply->lost);
 	average_text(reply->totals.on_cpu_ns, length, on_cpu);
-	n = snprintf(text, sizeof(text), "%s", ns_text(length));
+	/* What is lost comes first: the end may have no room. */
+	n = snprintf(text, sizeof(text), "%s, %s%s", ns_text(length),
+		     lost ? "LOST " : "nothing lost", lost ? count_text(lost) : "");
 	if (!reply_is_iolat(reply))
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ": on CPU %s", on_cpu);
 	if (!reply_is_iolat(reply) && reply->totals.cpus > 0)
@@ -185,11 +194,8 @@ static void draw_totals(const struct screen *screen)
 			      runnable, blocked);
 	}
 	if (reply->idle.rows > 0)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, ", %s idle",
-			      count_text(reply->idle.rows));
-	snprintf(text + n, sizeof(text) - (size_t)n, "; %s%s", lost ? "LOST " : "nothing lost",
-		 lost ? count_text(lost) : "");
-	put(2, 0, text);
+		snprintf(text + n, sizeof(text) - (size_t)n, ", %s", idle);
+	put_begin(2, text);
 }
 
 static void draw_rows(const struct screen *screen)
@@ -255,7 +261,7 @@ static void draw_foot(const struct screen *screen)
 		return;
 	}
 	if (state->prompt == PROMPT_FILTER)
-		snprintf(text, sizeof(text), "thread name: %s_", state->input);
+		snprintf(text, sizeof(text), "thread name, not its id: %s_", state->input);
 	else if (state->prompt == PROMPT_TIME)
 		snprintf(text, sizeof(text), "time: %s_", state->input);
 	else if (state->pane != PANE_ROWS)

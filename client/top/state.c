@@ -47,15 +47,14 @@ const char *top_sort(const struct top_state *state)
 
 const char *top_group(const struct top_state *state)
 {
+	if (state->tab == TAB_IO)
+		return state->io_by_process ? "process" : "operation";
 	return groups[state->tab == TAB_STUCK ? state->stuck_group : state->group];
 }
 
-bool top_is_by_thread(const struct top_state *state)
+bool top_is_folded(const struct top_state *state)
 {
-	const char *group = top_group(state);
-
-	return state->tab == TAB_STUCK &&
-	       (strcmp(group, "stack") == 0 || strcmp(group, "thread") == 0);
+	return state->tab == TAB_STUCK && strcmp(top_group(state), "stack") == 0;
 }
 
 bool top_asks_same(const struct top_state *a, const struct top_state *b)
@@ -228,13 +227,42 @@ static enum action key_at_prompt(struct top_state *state, int key, const struct 
 	return ACTION_DRAW;
 }
 
+static enum action say(struct top_state *state, const char *message)
+{
+	snprintf(state->message, sizeof(state->message), "%s", message);
+	return ACTION_DRAW;
+}
+
+static bool has_lines(const struct top_state *state)
+{
+	return state->tab == TAB_OVERVIEW || state->tab == TAB_RUNNABLE;
+}
+
 /* Chooses what a row of the tab stands for: the group that is `by` behind the present one. */
 static enum action next_group(struct top_state *state, size_t by)
 {
 	size_t *group = state->tab == TAB_STUCK ? &state->stuck_group : &state->group;
 
-	*group = (*group + by) % ARRAY_SIZE(groups);
+	if (has_lines(state))
+		return say(state, "a row of this tab is always of one name and one reason");
+	if (state->tab == TAB_IO)
+		state->io_by_process = !state->io_by_process;
+	else
+		*group = (*group + by) % ARRAY_SIZE(groups);
 	state->selected = state->first = 0;
+	return ACTION_ASK;
+}
+
+/* Chooses the next order of rows that the tab has. Samples have no length. */
+static enum action next_sort(struct top_state *state)
+{
+	if (has_lines(state))
+		return say(state, "this tab is always by time");
+	if (state->tab == TAB_STUCK)
+		return say(state, "this tab always has the longest waits first, after D and locks");
+	do
+		state->sort = (state->sort + 1) % ARRAY_SIZE(sorts);
+	while (state->tab == TAB_ON_CPU && strcmp(top_sort(state), "max") == 0);
 	return ACTION_ASK;
 }
 
@@ -253,8 +281,7 @@ static enum action key_of_question(struct top_state *state, int key, const struc
 	case '/':
 		return prompt_open(state, PROMPT_FILTER);
 	case 's':
-		state->sort = (state->sort + 1) % ARRAY_SIZE(sorts);
-		return ACTION_ASK;
+		return next_sort(state);
 	case 'g':
 		return next_group(state, 1);
 	case 'G':

@@ -49,6 +49,7 @@ struct top_state {
 	size_t sort;		   /* index for top_sort() */
 	size_t group;		   /* index for top_group() */
 	size_t stuck_group;	   /* the same for the tab stuck, where threads have holders */
+	bool io_by_process;	   /* the same for the tab I/O; false: by operation */
 	bool is_frozen;		   /* the time that was shown as the present stays on the screen */
 	bool has_idle;		   /* idle rows are shown, too */
 	int64_t since_ns;	   /* the past time that is shown; 0: the present */
@@ -82,8 +83,8 @@ const char *top_tab_name(enum tab tab);
 const char *top_sort(const struct top_state *state);
 const char *top_group(const struct top_state *state);
 
-/* True if the tab stuck has a row for each thread, or for threads of a process that wait alike. */
-bool top_is_by_thread(const struct top_state *state);
+/* True if a row of the tab stuck stands for the threads of a process that wait alike. */
+bool top_is_folded(const struct top_state *state);
 
 /* True if rows stand for the same in answers to both states, whatever the time that is shown. */
 bool top_asks_same(const struct top_state *a, const struct top_state *b);

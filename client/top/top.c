@@ -15,6 +15,7 @@
 #include "client/option/range.h"
 #include "client/render/coverage.h"
 #include "client/render/iolat.h"
+#include "client/render/lines.h"
 #include "client/render/render.h"
 #include "client/top/ask.h"
 #include "client/top/base.h"
@@ -30,9 +31,9 @@
 
 /*
  * The maximum of rows to ask for, and of lines of a pane. Those of the tab stuck are folded here: a
- * pool must not take the room of others.
+ * pool must not take the room of others. More than 100 would make the answer wait behind long ones.
  */
-enum { ROWS_MOST = 50, STUCK_MOST = 500, LINES_MOST = 10000 };
+enum { ROWS_MOST = 50, STUCK_MOST = 100, LINES_MOST = 10000 };
 
 struct top {
 	struct top_state state;
@@ -105,14 +106,13 @@ static struct view view_of(FILE *out)
 /* Prints what the threads of a row wait for, and who holds it. */
 static void put_stuck(const struct top *top, const struct view *view, const struct top_row *row)
 {
-	struct wire_snapshot_reply reply = top->answer->waits.reply;
+	const struct wire_range used = top->answer->waits.reply.coverage.used;
 	size_t n = row->entry ? row->entry->n : 1;
 	struct wire_row *rows = must(calloc(n, sizeof(*rows)));
 
 	for (size_t i = 0; i < n; i++)
 		rows[i] = row->entry ? *row->entry->rows[i] : *row->row;
-	reply.rows = (struct wire_rows){ rows, n };
-	render_stuck(view, &reply);
+	render_stuck_rows(view, &(struct wire_rows){ rows, n }, &used);
 	free(rows);
 }
 
@@ -193,7 +193,7 @@ static void holders_set(struct top *top, const struct top_row *row)
 	struct view view;
 
 	free(TAKE(top->holders));
-	if (row->row->key || !is_known)
+	if (row->row->key || !(is_known || row->is_stuck))
 		return;
 	out = must(open_memstream(&top->holders, &size));
 	view = view_of(out);
@@ -260,7 +260,8 @@ static struct top_shown shown_of(const struct top *top)
 static void ask_now(struct top *top)
 {
 	const size_t height = screen_height();
-	const size_t least = top_is_by_thread(&top->state) ? STUCK_MOST : ROWS_MOST;
+	const size_t least =
+		top->wanted == TOP_ROWS && top_is_folded(&top->state) ? STUCK_MOST : ROWS_MOST;
 	struct top_question question = {
 		.state = top->state,
 		.window_ns = top->interval_ns,
@@ -438,6 +439,11 @@ static void mark(struct top *top)
 	bool had_base = is_compared(top);
 	struct top_base *base = NULL;
 
+	if (top->state.tab == TAB_STUCK) {
+		snprintf(top->state.message, sizeof(top->state.message),
+			 "the age of a wait is no change: compare what is blocked");
+		return;
+	}
 	if (!had_base && reply)
 		base = top_base_new(&top->rows, top->answer, coverage_length(&reply->coverage));
 	if (had_base || base) {

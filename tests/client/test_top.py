@@ -179,12 +179,16 @@ class Top(unittest.TestCase):
         self.asked("Snapshot", probe="offcpu", by="process", sort="max", idle=True)
         screen.keys("3")
         self.asked("Snapshot", probe="oncpu", by="process")
-        screen.keys("5")
+        screen.keys("5", "g")
         self.asked("Snapshot", probe="iolat", by="process")
+        screen.keys("1", "g")
+        screen.wait_for("always of one name and one reason")
+        screen.keys("s")
+        screen.wait_for("always by time")
         screen.keys("6")
         self.asked("Snapshot", probe="offcpu", by="thread", sort="max", open=True)
         screen.keys("/")
-        screen.wait_for("thread name:")
+        screen.wait_for("thread name, not its id:")
         screen.keys("sql", "Enter")
         self.asked("Snapshot", probe="offcpu", open=True, comm="*sql*")
         screen.keys("C-c")
@@ -241,17 +245,40 @@ class Top(unittest.TestCase):
         self.daemon.replies["Snapshot"] = snapshot_of
         screen = self.open(120, 24)
         screen.keys("6")
-        screen.wait_for("by thread, D and locks first", "<- hol\\u202ed\\n(8)")
+        screen.wait_for("by stack", "<- hol\\u202ed\\n(8)")
         screen.keys("w")
         text = screen.wait_for("hol\\u202ed\\n (pid 8)", "who ended waits of this process before:", "offwake is off")
         self.assertNotIn("\x1b", text)
-        screen.keys("Escape", "G")
+        screen.keys("Escape", "b", "s")
+        screen.wait_for("always has the longest waits first")
+        screen.keys("G")
         self.asked("Snapshot", probe="offcpu", by="reason", open=True)
         screen.wait_for("by reason", " 8.00s", "stackd itself")
         screen.keys("w")
         screen.wait_for("the row is not of one process")
         screen.keys("Enter")
         screen.wait_for("5 times")
+
+    def test_stuck_is_folded(self):
+        """Threads that wait alike are one row, locks come first, and what there was no room for is said."""
+        pool = [row("pool", 1, tid=n, state="S", reason="sem", object=None, max_ns=(90 + n) * S, open=1, count=0)
+                for n in range(3)]
+        held = row("next", 2, tid=102, state="S", reason="flock", object="/lock", max_ns=9 * S, open=1, count=0)
+        reply = answer("offcpu", [*pool, held])
+        reply["rest"] = {"rows": 520, "total_ns": S}
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": reply}]
+        screen = self.open(100, 24)
+        screen.keys("6")
+        lines = screen.wait_for("by stack; 520 more: stackctl stuck", "pool(101)").splitlines()[4:]
+        self.assertRegex(lines[0], r"S +9.00s +1 next\(102\) +flock /lock")
+        self.assertRegex(lines[1], r"S +92.0s +3 pool\(101\) +sem")
+        self.assertEqual(lines[2], "")
+        screen.keys("Down", "Enter")
+        text = screen.wait_for("pool (pid 101): 3 threads", "2026-03-01 03:10:15")
+        self.assertNotIn("next", text)
+        screen.keys("Escape", "g", "g")
+        self.assertEqual(len([line for line in screen.wait_for("by thread;", "pool(101)/").splitlines()
+                              if "pool(101)" in line]), 3)
 
     def test_operations(self):
         """Enter on a row of I/O shows the operation. Rows by operation are of all processes, whichever theirs is."""
@@ -276,6 +303,20 @@ class Top(unittest.TestCase):
         screen.wait_for("by process, total", "writer(101)")
         screen.keys("Enter")
         screen.wait_for("writer (pid 101)", "ext4 vda")
+
+    def test_folded_operations(self):
+        """A row of I/O of several processes has their name."""
+        known = row("writer", 1, count=2, folded=7, io={**dict.fromkeys((
+            "cpu_ns", "runnable_ns", "device_ns", "queue_ns", "throttled_ns", "other_ns", "async", "merges",
+            "requeues", "bytes", "errors", "p50_ns", "p90_ns", "p99_ns"), 0), "layer": "device", "op": "write",
+            "own_ns": 2 * S})
+        known = {member: known[member] for member in ("process", "comm", "idle", "count", "total_ns", "max_ns",
+                                                      "folded", "io")}
+        known["process"] = {**known["process"], "pid": 0}
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer("iolat", [known])}]
+        screen = self.open()
+        screen.keys("5", "g")
+        screen.wait_for("writer(x7)")
 
     def test_picture(self):
         screen = self.open()
@@ -416,7 +457,7 @@ class Top(unittest.TestCase):
         screen.wait_for("there is nothing to compare with")
         screen.keys("/")
         # What was typed before is not there any more.
-        screen.wait_for("thread name: _")
+        screen.wait_for("thread name, not its id: _")
         screen.keys("Enter")
         screen.wait_for("busy(102)", "03:10:10..03:10:15", "? help")
         screen.keys("q")

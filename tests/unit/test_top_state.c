@@ -192,9 +192,35 @@ static void test_filter(void **state)
 	assert_non_null(strstr(top.message, "too long"));
 }
 
+/* A tab changes its own order and groups only, and says where it leaves no choice. */
+static void test_choices(void **state)
+{
+	struct top_state top = { .tab = TAB_RUNNABLE };
+
+	assert_int_equal(top_key(&top, 's', &shown), ACTION_DRAW);
+	assert_non_null(strstr(top.message, "always by time"));
+	assert_int_equal(top_key(&top, 'g', &shown), ACTION_DRAW);
+	assert_non_null(strstr(top.message, "always of one name"));
+	top_key(&top, '6', &shown);
+	assert_int_equal(top_key(&top, 's', &shown), ACTION_DRAW);
+	top_key(&top, '5', &shown);
+	assert_string_equal(top_group(&top), "operation");
+	assert_int_equal(top_key(&top, 'G', &shown), ACTION_ASK);
+	assert_string_equal(top_group(&top), "process");
+	top_key(&top, 'g', &shown);
+	assert_string_equal(top_group(&top), "operation");
+	/* Samples have no length. */
+	top_key(&top, '3', &shown);
+	top_key(&top, 's', &shown);
+	assert_string_equal(top_sort(&top), "count");
+	top_key(&top, 's', &shown);
+	assert_string_equal(top_sort(&top), "total");
+	assert_string_equal(top_group(&top), "stack");
+}
+
 static void test_rest(void **state)
 {
-	struct top_state top = { 0 };
+	struct top_state top = { .tab = TAB_BLOCKED };
 
 	assert_string_equal(top_sort(&top), "total");
 	assert_int_equal(top_key(&top, 's', &shown), ACTION_ASK);
@@ -218,7 +244,7 @@ static void test_rest(void **state)
 	/* The time that is shown stays, also for other tabs. */
 	assert_true(top.is_frozen);
 	assert_true(top.since_ns == shown.start && top.until_ns == shown.end);
-	assert_int_equal(top_key(&top, '2', &shown), ACTION_ASK);
+	assert_int_equal(top_key(&top, '3', &shown), ACTION_ASK);
 	assert_true(top.since_ns == shown.start);
 	assert_int_equal(top_key(&top, ' ', &shown), ACTION_ASK);
 	assert_true(!top.is_frozen && !top.since_ns);
@@ -262,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup(test_travel, set_up),
 		cmocka_unit_test_setup(test_time, set_up),
 		cmocka_unit_test_setup(test_filter, set_up),
+		cmocka_unit_test_setup(test_choices, set_up),
 		cmocka_unit_test_setup(test_rest, set_up),
 		cmocka_unit_test_setup(test_same_rows, set_up),
 	};
