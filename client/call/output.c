@@ -52,19 +52,27 @@ static char *name_in_directory(const char *directory, const char *stem, const ch
 }
 
 /*
- * Gives a new file, which mkostemp() has made with the mode 0600, the owner and the mode that the
- * file `path` has, as if it had been written to. If there is none, or its owner cannot be had, sets
- * the mode of a file that the shell's > makes.
+ * Gives a new file, which mkostemp() has made with the mode 0600, the owner, group and mode of the
+ * file `path`, as if that had been written to. What it may not have is left out: nobody gets to
+ * read it who could not. If there is no such file, sets the mode of one that the shell's > makes.
  */
 static int set_owner(int fd, const char *path)
 {
-	mode_t mask = umask(0);
-	struct stat st;
+	mode_t mask = umask(0), mode;
+	struct stat before, now;
 
 	umask(mask);
-	if (stat(path, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)
+	if (stat(path, &before) < 0)
 		return fchmod(fd, 0666 & ~mask);
-	return fchmod(fd, st.st_mode & 0777);
+	if (fstat(fd, &now) < 0)
+		return -1;
+	mode = before.st_mode & 0777;
+	if (before.st_gid != now.st_gid && fchown(fd, (uid_t)-1, before.st_gid) < 0)
+		mode &= ~(mode_t)0070;
+	/* Then the file is one's own. */
+	if (before.st_uid != now.st_uid && fchown(fd, before.st_uid, (gid_t)-1) < 0)
+		mode |= 0600;
+	return fchmod(fd, mode);
 }
 
 /* True if the target is where standard output goes, as /dev/stdout is. */

@@ -115,6 +115,24 @@ static uint64_t stack_number(const struct wire_stack *stack)
 	return stack ? strtoull(stack->id, NULL, 16) : 0;
 }
 
+/* Returns a hash of the names of a stack: a later window may have found other names for it. */
+static uint64_t names_hash(const struct wire_stack *stack)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a, 64 bits */
+
+	for (size_t i = 0; i < stack->frames.n; i++) {
+		const struct wire_frame *frame = &stack->frames.v[i];
+		const char *texts[] = { frame->name, frame->module, frame->kind };
+
+		for (size_t k = 0; k < ARRAY_SIZE(texts); k++) {
+			for (const char *at = texts[k]; at && *at; at++)
+				hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+			hash = (hash ^ 0xff) * UINT64_C(0x100000001b3);
+		}
+	}
+	return hash;
+}
+
 /*
  * Returns the number of what decides which frames a row has and what they are called: most rows
  * have the stacks of a row in an earlier window.
@@ -122,15 +140,14 @@ static uint64_t stack_number(const struct wire_stack *stack)
 static size_t add_known(struct report_data *data, const struct wire_row *row, bool *is_new_out)
 {
 	const struct {
-		uint64_t kernel, user;
-		size_t kernel_frames, user_frames;
+		uint64_t kernel, user, kernel_names, user_names;
 		uint32_t comm, process, function, state;
 		int64_t folded, processes, own;
 	} key = {
 		.kernel = stack_number(row->kernel),
 		.user = stack_number(row->user),
-		.kernel_frames = row->kernel ? row->kernel->frames.n : 0,
-		.user_frames = row->user ? row->user->frames.n : 0,
+		.kernel_names = names_hash(row->kernel),
+		.user_names = names_hash(row->user),
 		.comm = report_string(data, row->comm),
 		.process = report_string(data, row->process.comm),
 		.function = report_string(data, row->function),

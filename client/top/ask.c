@@ -157,8 +157,6 @@ static void rows_encode(const struct options *options, const struct top_question
 		sort = NULL;
 	if (state->tab == TAB_ON_CPU && by && strcmp(by, "reason") == 0)
 		by = NULL;
-	if (state->tab == TAB_ON_CPU && strcmp(sort, "max") == 0)
-		sort = NULL;
 	filter_fill(options, question, &filter);
 	request.probe = is_of_wakers			  ? "offwake"
 			: question->purpose == TOP_STACKS ? question->probe

@@ -32,7 +32,7 @@ struct top_row {
 	bool is_stuck;
 	/*
 	 * The threads that wait with the row's, which has waited for longest; borrowed from struct
-	 * top_rows. NULL but in the tab stuck by thread.
+	 * top_rows. NULL but in the tab stuck by stack.
 	 */
 	const struct stuck_entry *entry;
 };
@@ -40,7 +40,7 @@ struct top_row {
 struct top_rows {
 	struct top_row *v;
 	size_t n;
-	struct stuck_entries entries; /* of the tab stuck by thread; else empty */
+	struct stuck_entries entries; /* of the tab stuck by stack; else empty */
 };
 
 /* Fills *out with the rows of the answer that its tab shows. The caller calls top_rows_fini(). */

@@ -193,7 +193,7 @@ static void draw_totals(const struct screen *screen)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ", runnable %s, blocked %s",
 			      runnable, blocked);
 	}
-	if (reply->idle.rows > 0)
+	if (reply->idle.rows > 0 && !reply_is_sampled(reply))
 		snprintf(text + n, sizeof(text) - (size_t)n, ", %s", idle);
 	put_begin(2, text);
 }

@@ -42,6 +42,9 @@ const char *top_tab_name(enum tab tab)
 
 const char *top_sort(const struct top_state *state)
 {
+	/* Samples have no length. */
+	if (state->tab == TAB_ON_CPU && strcmp(sorts[state->sort], "max") == 0)
+		return sorts[0];
 	return sorts[state->sort];
 }
 
@@ -253,7 +256,7 @@ static enum action next_group(struct top_state *state, size_t by)
 	return ACTION_ASK;
 }
 
-/* Chooses the next order of rows that the tab has. Samples have no length. */
+/* Chooses the next order of rows that the tab has. */
 static enum action next_sort(struct top_state *state)
 {
 	if (has_lines(state))
@@ -262,7 +265,7 @@ static enum action next_sort(struct top_state *state)
 		return say(state, "this tab always has the longest waits first, after D and locks");
 	do
 		state->sort = (state->sort + 1) % ARRAY_SIZE(sorts);
-	while (state->tab == TAB_ON_CPU && strcmp(top_sort(state), "max") == 0);
+	while (strcmp(top_sort(state), sorts[state->sort]) != 0);
 	return ACTION_ASK;
 }
 

@@ -6,7 +6,6 @@
 
 #include "common/base.h"
 #include "daemon/base/answer_time.h"
-#include "daemon/base/cpu_time.h"
 #include "daemon/host/helper_process.h"
 
 /* If fewer runs were timed than this, the average of all runs since the start is used. */
@@ -80,15 +79,6 @@ bool cost_meter_is_beyond(const struct cost_meter *meter)
 	return meter->is_beyond;
 }
 
-/* Returns the CPU time of child processes that have ended. */
-static uint64_t children_ns(void)
-{
-	struct rusage usage = {};
-
-	getrusage(RUSAGE_CHILDREN, &usage);
-	return (uint64_t)rusage_ns(&usage);
-}
-
 void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
 {
 	const clockid_t answers = meter->answers;
@@ -97,7 +87,7 @@ void cost_meter_read(const struct cost_meter *meter, struct cost_totals *out)
 	out->answers_ns = answer_time_ns();
 	if (answers)
 		out->answers_ns += (uint64_t)(clock_ns(answers) - meter->answers_from_ns);
-	out->children_ns = children_ns() + helper_processes_ns();
+	out->children_ns = helper_process_children_ns();
 	if (meter->workers_ns)
 		out->children_ns += *meter->workers_ns;
 	out->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID) + out->children_ns;

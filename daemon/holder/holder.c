@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +31,7 @@ enum { UNKNOWN_MAX = 64 };
 struct helper {
 	int fd; /* socket to the process; -1: it does not run */
 	pid_t pid;
+	int64_t counted_ns; /* CPU time of the process that was counted */
 	struct job *job;
 };
 
@@ -81,18 +81,16 @@ static int job_share(struct helper *helper)
 }
 
 /* Kills the process, and waits for it for a moment: one that hangs is left. */
-static void helper_end(struct helper *helper)
+static void helper_kill(struct helper *helper)
 {
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 	pid_t left = helper->pid;
 
 	close(helper->fd);
 	helper->fd = -1;
-	if (helper->job)
-		munmap(TAKE(helper->job), sizeof(*helper->job));
 	kill(helper->pid, SIGKILL);
 	for (int i = 0; i < 10 && left; i++) {
-		if (helper_process_reap(helper->pid, WNOHANG) != 0)
+		if (helper_process_reap(helper->pid) != 0)
 			left = 0;
 		else
 			nanosleep(&pause, NULL);
@@ -100,6 +98,14 @@ static void helper_end(struct helper *helper)
 	pthread_mutex_lock(&state.lock);
 	state.left = left;
 	pthread_mutex_unlock(&state.lock);
+}
+
+static void helper_end(struct helper *helper)
+{
+	if (helper->fd >= 0)
+		helper_kill(helper);
+	if (helper->job)
+		munmap(TAKE(helper->job), sizeof(*helper->job));
 }
 
 static int helper_start(struct helper *helper)
@@ -116,6 +122,7 @@ static int helper_start(struct helper *helper)
 		return r;
 	}
 	helper->fd = ends[0];
+	helper->counted_ns = 0;
 	r = job_share(helper);
 	if (r)
 		helper_end(helper);
@@ -137,25 +144,67 @@ static int answer_wait(int fd, int64_t until_ns)
 	}
 }
 
-/* Has the process do its job, and stores the CPU time that it took. Returns 0 or a negative errno.
- */
-static int job_do(struct helper *helper, int64_t *cpu_ns_out)
+/* Returns the CPU time that the process has used since it was counted last, and counts it. */
+static int64_t helper_count(struct helper *helper)
 {
-	int r = fd_message_send(helper->fd, "", 1, NULL, 0);
-	char done;
+	int64_t ns = 0;
+	clockid_t clock;
 
-	if (!r)
-		r = answer_wait(helper->fd, helper->job->deadline_ns + GRACE_NS);
+	if (clock_getcpuclockid(helper->pid, &clock) == 0)
+		ns = clock_ns(clock) - helper->counted_ns;
+	if (ns <= 0)
+		return 0;
+	helper->counted_ns += ns;
+	helper_process_count((uint64_t)ns);
+	return ns;
+}
+
+/*
+ * Gives the process its job; starts a process if none runs, also in place of one that was killed
+ * since its last job. Returns 0 or a negative errno.
+ */
+static int job_send(struct helper *helper, const struct holder_question *questions, size_t n,
+		    int64_t timeout_ns)
+{
+	int r = -EPIPE;
+
+	for (int i = 0; i < 2 && r; i++) {
+		struct job *job;
+
+		r = helper->fd < 0 ? helper_start(helper) : 0;
+		if (r)
+			return r;
+		job = helper->job;
+		job->n = n;
+		memcpy(job->questions, questions, n * sizeof(*questions));
+		atomic_store(&job->n_done, 0);
+		job->deadline_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+		r = fd_message_send(helper->fd, "", 1, NULL, 0);
+		if (r)
+			helper_end(helper);
+	}
+	return r;
+}
+
+/* Waits until the job is done. Returns 0, or a negative errno if it is not by the deadline. */
+static int job_wait(const struct helper *helper, int64_t until_ns)
+{
+	char done;
+	int r = answer_wait(helper->fd, until_ns);
+
 	if (!r && fd_message_receive(helper->fd, &done, 1, NULL, 0) != 1)
 		r = -EPIPE;
-	if (!r)
-		*cpu_ns_out = (int64_t)helper->job->cpu_ns;
 	return r;
 }
 
 /* Returns a text that lives as long as the daemon; the call has the turn. */
 static const char *unknown_keep(const char *text)
 {
+	/* Callers compare these by their addresses. */
+	if (strcmp(text, holder_went_on) == 0)
+		return holder_went_on;
+	if (strcmp(text, holder_took_too_long) == 0)
+		return holder_took_too_long;
 	for (size_t i = 0; i < UNKNOWN_MAX; i++) {
 		if (!state.unknown[i])
 			state.unknown[i] = strndup(text, JOB_UNKNOWN);
@@ -167,22 +216,22 @@ static const char *unknown_keep(const char *text)
 	return holder_went_on;
 }
 
-/* Copies the answers that are there. Returns 0 or -ENOMEM. */
-static int answers_take(struct job *job, struct holder_answer *answers)
+/* Copies those of n answers that are there. Returns 0 or a negative errno. */
+static int answers_take(struct job *job, size_t n, struct holder_answer *answers)
 {
 	size_t done = atomic_load(&job->n_done), i;
 
-	for (i = 0; i < done && i < job->n; i++) {
-		struct found *found = &job->found[i];
+	for (i = 0; i < done && i < n; i++) {
+		struct found found = job->found[i];
 
-		if (found->answer.n > HOLDER_SHOWN)
+		if (found.answer.n > HOLDER_SHOWN)
 			return -EPROTO;
-		found->object[sizeof(found->object) - 1] = '\0';
-		found->unknown[sizeof(found->unknown) - 1] = '\0';
-		answers[i] = found->answer;
-		answers[i].object = found->has_object ? strdup(found->object) : NULL;
-		answers[i].unknown = found->has_unknown ? unknown_keep(found->unknown) : NULL;
-		if (found->has_object && !answers[i].object)
+		found.object[sizeof(found.object) - 1] = '\0';
+		found.unknown[sizeof(found.unknown) - 1] = '\0';
+		answers[i] = found.answer;
+		answers[i].object = found.has_object ? strdup(found.object) : NULL;
+		answers[i].unknown = found.has_unknown ? unknown_keep(found.unknown) : NULL;
+		if (found.has_object && !answers[i].object)
 			return -ENOMEM;
 	}
 	return 0;
@@ -201,7 +250,7 @@ static bool turn_take(int64_t timeout_ns)
 	while (state.is_busy)
 		if (thread_wait_until(&state.ended, &state.lock, until_ns))
 			break;
-	if (!state.is_busy && state.left && helper_process_reap(state.left, WNOHANG) != 0)
+	if (!state.is_busy && state.left && helper_process_reap(state.left) != 0)
 		state.left = 0;
 	is_free = !state.is_busy && !state.left;
 	if (is_free)
@@ -214,7 +263,7 @@ static void turn_give(void)
 {
 	pthread_mutex_lock(&state.lock);
 	state.is_busy = false;
-	pthread_cond_signal(&state.ended);
+	pthread_cond_broadcast(&state.ended);
 	pthread_mutex_unlock(&state.lock);
 }
 
@@ -223,19 +272,18 @@ static int job_make(const struct holder_question *questions, size_t n, int64_t t
 		    struct holder_answer *answers, int64_t *cpu_ns_out)
 {
 	struct helper *helper = &state.helper;
-	struct job *job;
-	int r = helper->fd < 0 ? helper_start(helper) : 0, done;
+	int r = job_send(helper, questions, n, timeout_ns), late;
 
 	if (r)
 		return r;
-	job = helper->job;
-	job->n = n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS;
-	memcpy(job->questions, questions, job->n * sizeof(*questions));
-	atomic_store(&job->n_done, 0);
-	job->deadline_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-	done = job_do(helper, cpu_ns_out);
-	r = answers_take(job, answers);
-	if (done || r)
+	late = job_wait(helper, clock_ns(CLOCK_MONOTONIC) + timeout_ns + GRACE_NS);
+	*cpu_ns_out = helper_count(helper);
+	if (late)
+		helper_kill(helper);
+	r = answers_take(helper->job, n, answers);
+	if (late == -EPIPE && !answers[0].is_known)
+		r = -EPIPE;
+	if (late || r)
 		helper_end(helper);
 	return r;
 }
@@ -250,9 +298,9 @@ int holder_find(const struct holder_question *questions, size_t n, enum holder_u
 
 	if (!turn_take(timeout_ns))
 		return -EBUSY;
-	r = job_make(questions, n, timeout_ns, answers, &cpu_ns);
+	r = job_make(questions, n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS, timeout_ns, answers,
+		     &cpu_ns);
 	turn_give();
-	helper_process_count((uint64_t)cpu_ns);
 	if (use == HOLDER_FOR_ANSWER)
 		answer_time_add(cpu_ns);
 	if (cpu_ns_out)
@@ -264,7 +312,6 @@ void holder_stop(void)
 {
 	if (!turn_take(0))
 		return;
-	if (state.helper.fd >= 0)
-		helper_end(&state.helper);
+	helper_end(&state.helper);
 	turn_give();
 }

@@ -79,7 +79,7 @@ const char *holder_never_known(enum wait_reason reason);
  * Looks up n threads, at most HOLDER_LOOKUPS, and fills *answers, which the caller has set to 0 and
  * frees by holder_answers_fini(). Answers that were not found by the deadline of this use are not
  * known: they are looked up in order, so the first of them may be one that hangs. The CPU time
- * counts as what `use` says; *cpu_ns_out, which may be NULL, is that of calls that did not hang.
+ * counts as what `use` says, and is stored in *cpu_ns_out, which may be NULL.
  * Returns 0; -EBUSY if another call is at work until the deadline, or if the process of an earlier
  * one hangs; or another negative errno if no process can be started.
  */

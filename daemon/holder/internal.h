@@ -8,7 +8,7 @@
  * The source files form layers, listed here from the lowest to the highest; each calls only files
  * of lower layers: proc, inet_table, unix_diag < descriptors < search < task < call <
  * find_file, find_file_lock, find_mutex, find_process, find_slow_file < find_socket < look_up <
- * holder.
+ * main. The daemon's side of the process is holder.
  */
 
 #include <dirent.h>

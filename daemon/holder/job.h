@@ -26,7 +26,6 @@ struct job {
 	size_t n;
 	atomic_size_t n_done; /* number of members of `found` that are complete */
 	int64_t deadline_ns;  /* of CLOCK_MONOTONIC */
-	uint64_t cpu_ns;      /* CPU time of the process since it last said so */
 };
 
 #endif

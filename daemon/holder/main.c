@@ -7,8 +7,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <linux/capability.h>
+
 #include "common/base.h"
 #include "daemon/holder/job.h"
+#include "daemon/host/capabilities.h"
 #include "daemon/host/fd_message.h"
 #include "daemon/host/helper_process.h"
 
@@ -53,12 +56,15 @@ static bool order_receive(int fds[static 2])
 
 int holder_main(void)
 {
-	int64_t counted_ns = 0, now;
+	const uint64_t capabilities =
+		CAPABILITY_BIT(CAP_SYS_PTRACE) | CAPABILITY_BIT(CAP_DAC_READ_SEARCH);
 	int fds[2], none[2];
 	struct job *job;
 
 	prctl(PR_SET_NAME, HOLDER_PROCESS_NAME);
 	helper_process_ignore_signals();
+	if (capabilities_limit(capabilities) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+		return EXIT_FAILURE;
 	/* The descriptors of all processes take megabytes, which are of no use between two jobs. */
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
@@ -68,12 +74,8 @@ int holder_main(void)
 	if (job == MAP_FAILED)
 		return EXIT_FAILURE;
 	close(fds[0]);
-	while (order_receive(none) && job_run(job, fds[1])) {
-		now = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-		job->cpu_ns = (uint64_t)(now - counted_ns);
-		counted_ns = now;
-		if (fd_message_send(HELPER_SOCKET_FD, "", 1, NULL, 0))
-			break;
-	}
+	while (order_receive(none) && job_run(job, fds[1]) &&
+	       !fd_message_send(HELPER_SOCKET_FD, "", 1, NULL, 0))
+		;
 	return EXIT_SUCCESS;
 }

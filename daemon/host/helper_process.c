@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base.h"
 #include "daemon/base/cpu_time.h"
 
-/* CPU time that processes have reported, and that of those that were waited for. */
-static _Atomic uint64_t reported_ns, reaped_ns;
+static struct {
+	pthread_mutex_t lock;
+	uint64_t reported_ns; /* CPU time that helper processes have said */
+	uint64_t reaped_ns; /* CPU time of those that were waited for: it is the children's, too */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static int actions_fill(posix_spawn_file_actions_t *actions, int fd)
 {
@@ -59,25 +62,36 @@ int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out
 	return -r;
 }
 
-pid_t helper_process_reap(pid_t pid, int options)
+pid_t helper_process_reap(pid_t pid)
 {
 	struct rusage usage = {};
-	pid_t ended = wait4(pid, NULL, options, &usage);
+	pid_t ended;
 
+	pthread_mutex_lock(&state.lock);
+	ended = wait4(pid, NULL, WNOHANG, &usage);
 	if (ended > 0)
-		atomic_fetch_add(&reaped_ns, (uint64_t)rusage_ns(&usage));
+		state.reaped_ns += (uint64_t)rusage_ns(&usage);
+	pthread_mutex_unlock(&state.lock);
 	return ended;
 }
 
 void helper_process_count(uint64_t cpu_ns)
 {
-	atomic_fetch_add(&reported_ns, cpu_ns);
+	pthread_mutex_lock(&state.lock);
+	state.reported_ns += cpu_ns;
+	pthread_mutex_unlock(&state.lock);
 }
 
-uint64_t helper_processes_ns(void)
+uint64_t helper_process_children_ns(void)
 {
-	/* Below 0 where processes did other things; the sum with the children's time is right. */
-	return atomic_load(&reported_ns) - atomic_load(&reaped_ns);
+	struct rusage usage = {};
+	uint64_t ns;
+
+	pthread_mutex_lock(&state.lock);
+	getrusage(RUSAGE_CHILDREN, &usage);
+	ns = (uint64_t)rusage_ns(&usage) + state.reported_ns - state.reaped_ns;
+	pthread_mutex_unlock(&state.lock);
+	return ns;
 }
 
 void helper_process_ignore_signals(void)

@@ -17,17 +17,20 @@ enum { HELPER_SOCKET_FD = 3 };
  */
 int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out);
 
-/* Does what waitpid() does, without a status. The process has been counted up to here. */
-pid_t helper_process_reap(pid_t pid, int options);
+/*
+ * Reaps a helper process if it has ended. Returns what waitpid() does with WNOHANG. What the
+ * process has used and not said is not counted any more.
+ */
+pid_t helper_process_reap(pid_t pid);
 
 /* Adds CPU time that a helper process says it has used since it last said so. */
 void helper_process_count(uint64_t cpu_ns);
 
 /*
- * Returns the CPU time of helper processes, in ns, that is not in the time of the daemon's children
- * because they run. Added to that time, it never goes back.
+ * Returns the CPU time, in ns, of the daemon's children that were waited for and of its helper
+ * processes, as far as they have said.
  */
-uint64_t helper_processes_ns(void);
+uint64_t helper_process_children_ns(void);
 
 /*
  * Ignores the signals that end or reload the daemon, for a helper process that ends when its socket

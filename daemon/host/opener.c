@@ -134,7 +134,7 @@ static unsigned int hangs_reap(void)
 	for (size_t i = 0; i < HANGS_MAX; i++) {
 		struct hang *hang = &state.hangs[i];
 
-		if (hang->pid && helper_process_reap(hang->pid, WNOHANG) != 0)
+		if (hang->pid && helper_process_reap(hang->pid) != 0)
 			hang->pid = 0;
 		if (!hang->pid && hang->until_ns <= now)
 			hang->until_ns = 0;
@@ -212,8 +212,7 @@ static void process_end(struct opener *opener, int64_t until_ns)
 	close(opener->fd);
 	opener->fd = -1;
 	kill(opener->pid, SIGKILL);
-	while (helper_process_reap(opener->pid, WNOHANG) == 0 &&
-	       clock_ns(CLOCK_MONOTONIC) < until_ns)
+	while (helper_process_reap(opener->pid) == 0 && clock_ns(CLOCK_MONOTONIC) < until_ns)
 		nanosleep(&pause, NULL);
 }
 

@@ -1243,11 +1243,11 @@ static void test_hanging(void **state)
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= HOLDER_DEADLINE_NS);
 	assert_true(answers[0].is_known);
 	assert_false(answers[1].is_known || answers[2].is_known);
-	assert_int_equal(cpu_ns, 0);
 	while (holder_find(questions, 1, HOLDER_FOR_ANSWER, answers, &cpu_ns) == -EBUSY)
 		usleep(1000);
 	assert_true(answers[0].is_known);
-	assert_string_equal(answers[0].unknown, holder_went_on);
+	/* The daemon compares texts by their addresses. */
+	assert_ptr_equal(answers[0].unknown, holder_went_on);
 	assert_true(cpu_ns > 0);
 	holder_answers_fini(answers, 3);
 	holder_stop();

@@ -20,8 +20,7 @@ PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40
 DAEMON = {SYSLOG, DAC_READ_SEARCH, SYS_PTRACE, PERFMON, BPF, CHECKPOINT_RESTORE}
 # The capabilities of its children, by their names; all others have none.
 CHILDREN = {"stackd-broker": {SYS_ADMIN}, "stackd-open": {DAC_READ_SEARCH},
-            # It looks up for a quarter of a second who holds what a thread has waited for long.
-            "stackd-holders": DAEMON}
+            "stackd-holders": {DAC_READ_SEARCH, SYS_PTRACE}}
 
 
 def capabilities(pid, name="CapPrm"):
