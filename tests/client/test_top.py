@@ -494,7 +494,7 @@ class Top(unittest.TestCase):
         screen.keys("s")
         screen.wait_for("by stack, max")
         screen.keys("Down", "w", "3", "x")
-        screen.wait_for("by stack, max", "3 on CPU")
+        screen.wait_for("by stack, total", "3 on CPU")
         is_over.set()
         screen.wait_for("busy(102)")
         screen.keys("q")
