@@ -229,12 +229,41 @@ char *text_fit(const char *text, size_t columns)
 	return must(out);
 }
 
+/*
+ * Shortens the name of a process, or else of its thread, in "name(17)/thread", so that the id
+ * stays. Returns NULL if the text is none, or if there is no room for that.
+ */
+static char *fit_thread(const char *text, size_t columns)
+{
+	const char *thread = strstr(text, ")/"), *id = thread;
+	size_t width, head;
+
+	while (id && id > text && *id != '(')
+		id--;
+	if (!id || *id != '(')
+		return NULL;
+	width = text_columns(id);
+	if (width + 5 <= columns)
+		return must_printf("%.*s..%s", (int)bytes_before(text, columns - width - 2), text,
+				   id);
+	thread += 2;
+	width = text_columns(thread);
+	head = text_columns(text) - width;
+	/* An id of the thread stays, too: see text_fit_tail(). */
+	if (text[strlen(text) - 1] == ')' || head + 5 > columns)
+		return NULL;
+	return must_printf("%.*s..%s", (int)(thread - text), text,
+			   thread + bytes_before(thread, width - (columns - head - 2)));
+}
+
 char *text_fit_tail(const char *text, size_t columns)
 {
 	const char *tail = strrchr(text, '(');
 	size_t n = strlen(text), width = tail ? text_columns(tail) : 0;
-	char *out;
+	char *out = text_columns(text) > columns ? fit_thread(text, columns) : NULL;
 
+	if (out)
+		return out;
 	if (!tail || text[n - 1] != ')' || text_columns(text) <= columns || width + 5 > columns)
 		return text_fit(text, columns);
 	n = bytes_before(text, columns - width - 2);

@@ -66,7 +66,8 @@ char *text_begin(const char *text, size_t columns);
 
 /*
  * Does what text_fit() does, but if the text ends with a bracket, as in "mysqld(4242)", shortens
- * what is before it, if there is room for that.
+ * what is before it, if there is room for that. In "mysqld(4242)/connection", shortens the first
+ * name rather than the second, so that the id of the process stays.
  */
 char *text_fit_tail(const char *text, size_t columns);
 

@@ -1306,6 +1306,12 @@ static void test_names(void **state)
 	assert_string(text_fit_tail("abcdefghi(42)", 12), "abcdef..(42)");
 	assert_string(text_fit_tail("abcdefghi(42)", 8), "abc...2)");
 	assert_string(text_fit_tail("mysqld(9524)/connection(9609)", 18), "mysqld..(9609)");
+	assert_string(text_fit_tail("mysqld(9524)/connection(9609)", 28),
+		      "mys..(9524)/connection(9609)");
+	assert_string(text_fit_tail("mysqld(9524)/connection", 22), "mys..(9524)/connection");
+	assert_string(text_fit_tail("mysqld(9524)/connection", 21), "mysqld(9524)/..ection");
+	assert_string(text_fit_tail("mysqld(9524)/connection", 18), "mysqld(9524)/..ion");
+	assert_string(text_fit_tail("mysqld(9524)/connection", 17), "mysqld(95...ction");
 	assert_string(text_fit_tail("mysqld(9524)/connection(9609)", 21), "mysqld(9524)/..(9609)");
 	assert_string(text_fit_tail("(42)abcdefghi", 9), "(42)...hi");
 	assert_int_equal(text_columns("\xe6\xbc\xa2x"), 3);
