@@ -27,6 +27,10 @@
 enum { UNKNOWN_MAX = 64 };
 #define GRACE_NS (50 * NS_PER_MS)
 
+/* How long to wait for a process that was killed: for one that hangs, it is waited in vain. */
+#define END_NS	(50 * NS_PER_MS)
+#define STOP_NS (2 * NS_PER_S)
+
 /* The process that looks up holders. */
 struct helper {
 	int fd; /* socket to the process; -1: it does not run */
@@ -37,9 +41,9 @@ struct helper {
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t ended; /* a call of holder_find() has ended */
-	bool is_busy;	      /* a call of holder_find() is at work, and has `helper` */
-	struct helper helper;
+	pthread_cond_t ended;	    /* a call of holder_find() has ended */
+	bool is_busy;		    /* a call of holder_find() is at work: it has the turn */
+	struct helper helper;	    /* of the call that has the turn, like `left` */
 	pid_t left;		    /* a process that was killed, but has not ended yet; 0: none */
 	int diag_fd;		    /* see holder_diag_take(); -1: none */
 	char *unknown[UNKNOWN_MAX]; /* texts that answers point to; never freed */
@@ -80,24 +84,28 @@ static int job_share(struct helper *helper)
 	return fd_message_send(helper->fd, "", 1, fds, state.diag_fd < 0 ? 1 : 2);
 }
 
-/* Kills the process, and waits for it for a moment: one that hangs is left. */
+/* Waits for the process that was killed, at most for a time. The call has the turn. */
+static void left_reap(int64_t timeout_ns)
+{
+	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	while (state.left && helper_process_reap(state.left) == 0) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until_ns)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	state.left = 0;
+}
+
+/* Kills the process. One that hangs is left. */
 static void helper_kill(struct helper *helper)
 {
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-	pid_t left = helper->pid;
-
 	close(helper->fd);
 	helper->fd = -1;
 	kill(helper->pid, SIGKILL);
-	for (int i = 0; i < 10 && left; i++) {
-		if (helper_process_reap(helper->pid) != 0)
-			left = 0;
-		else
-			nanosleep(&pause, NULL);
-	}
-	pthread_mutex_lock(&state.lock);
-	state.left = left;
-	pthread_mutex_unlock(&state.lock);
+	state.left = helper->pid;
+	left_reap(END_NS);
 }
 
 static void helper_end(struct helper *helper)
@@ -237,10 +245,7 @@ static int answers_take(struct job *job, size_t n, struct holder_answer *answers
 	return 0;
 }
 
-/*
- * Waits until no other call is at work, at most for a time. True if this call may begin: no other
- * is at work, and no process is left.
- */
+/* Waits until no other call is at work, at most for a time. True if this call may begin. */
 static bool turn_take(int64_t timeout_ns)
 {
 	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
@@ -250,11 +255,8 @@ static bool turn_take(int64_t timeout_ns)
 	while (state.is_busy)
 		if (thread_wait_until(&state.ended, &state.lock, until_ns))
 			break;
-	if (!state.is_busy && state.left && helper_process_reap(state.left) != 0)
-		state.left = 0;
-	is_free = !state.is_busy && !state.left;
-	if (is_free)
-		state.is_busy = true;
+	is_free = !state.is_busy;
+	state.is_busy = true;
 	pthread_mutex_unlock(&state.lock);
 	return is_free;
 }
@@ -298,8 +300,10 @@ int holder_find(const struct holder_question *questions, size_t n, enum holder_u
 
 	if (!turn_take(timeout_ns))
 		return -EBUSY;
-	r = job_make(questions, n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS, timeout_ns, answers,
-		     &cpu_ns);
+	left_reap(END_NS);
+	r = state.left ? -EBUSY
+		       : job_make(questions, n < HOLDER_LOOKUPS ? n : HOLDER_LOOKUPS, timeout_ns,
+				  answers, &cpu_ns);
 	turn_give();
 	if (use == HOLDER_FOR_ANSWER)
 		answer_time_add(cpu_ns);
@@ -313,5 +317,6 @@ void holder_stop(void)
 	if (!turn_take(0))
 		return;
 	helper_end(&state.helper);
+	left_reap(STOP_NS);
 	turn_give();
 }
