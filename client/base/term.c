@@ -260,11 +260,14 @@ char *text_fit_tail(const char *text, size_t columns)
 {
 	const char *tail = strrchr(text, '(');
 	size_t n = strlen(text), width = tail ? text_columns(tail) : 0;
-	char *out = text_columns(text) > columns ? fit_thread(text, columns) : NULL;
+	char *out;
 
+	if (text_columns(text) <= columns)
+		return must(strdup(text));
+	out = fit_thread(text, columns);
 	if (out)
 		return out;
-	if (!tail || text[n - 1] != ')' || text_columns(text) <= columns || width + 5 > columns)
+	if (!tail || text[n - 1] != ')' || width + 5 > columns)
 		return text_fit(text, columns);
 	n = bytes_before(text, columns - width - 2);
 	/* A part of another id would look like an id. */

@@ -2,13 +2,11 @@
 #include "daemon/holder/holder.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,15 +85,9 @@ static int job_share(struct helper *helper)
 /* Waits for the process that was killed, at most for a time. The call has the turn. */
 static void left_reap(int64_t timeout_ns)
 {
-	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-
-	while (state.left && helper_process_reap(state.left) == 0) {
-		if (clock_ns(CLOCK_MONOTONIC) >= until_ns)
-			return;
-		nanosleep(&pause, NULL);
-	}
-	state.left = 0;
+	if (state.left &&
+	    helper_process_reap_until(state.left, clock_ns(CLOCK_MONOTONIC) + timeout_ns))
+		state.left = 0;
 }
 
 /* Kills the process. One that hangs is left. */
@@ -119,37 +111,16 @@ static void helper_end(struct helper *helper)
 static int helper_start(struct helper *helper)
 {
 	static char name[] = HOLDER_PROCESS_NAME;
-	int ends[2], r;
+	int r, fd = helper_process_start("/proc/self/exe", name, &helper->pid);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	r = helper_process_start("/proc/self/exe", name, ends[1], &helper->pid);
-	close(ends[1]);
-	if (r) {
-		close(ends[0]);
-		return r;
-	}
-	helper->fd = ends[0];
+	if (fd < 0)
+		return fd;
+	helper->fd = fd;
 	helper->counted_ns = 0;
 	r = job_share(helper);
 	if (r)
 		helper_end(helper);
 	return r;
-}
-
-/* Waits until the process has sent a message or ended. Returns 0 or -ETIMEDOUT. */
-static int answer_wait(int fd, int64_t until_ns)
-{
-	struct pollfd end = { .fd = fd, .events = POLLIN };
-
-	for (;;) {
-		int64_t left_ns = until_ns - clock_ns(CLOCK_MONOTONIC);
-
-		if (poll(&end, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0) > 0)
-			return 0;
-		if (left_ns <= 0)
-			return -ETIMEDOUT;
-	}
 }
 
 /* Returns the CPU time that the process has used since it was counted last, and counts it. */
@@ -198,7 +169,7 @@ static int job_send(struct helper *helper, const struct holder_question *questio
 static int job_wait(const struct helper *helper, int64_t until_ns)
 {
 	char done;
-	int r = answer_wait(helper->fd, until_ns);
+	int r = helper_process_wait(helper->fd, until_ns);
 
 	if (!r && fd_message_receive(helper->fd, &done, 1, NULL, 0) != 1)
 		r = -EPIPE;

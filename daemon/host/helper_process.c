@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -35,7 +38,7 @@ static int actions_fill(posix_spawn_file_actions_t *actions, int fd)
 	return r;
 }
 
-int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out)
+static int execute(const char *program, char *name, int fd, pid_t *pid_out)
 {
 	char *argv[] = { name, NULL }, *env[] = { NULL };
 	posix_spawn_file_actions_t actions;
@@ -62,6 +65,33 @@ int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out
 	return -r;
 }
 
+int helper_process_start(const char *program, char *name, pid_t *pid_out)
+{
+	int ends[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	r = execute(program, name, ends[1], pid_out);
+	close(ends[1]);
+	if (r)
+		close(ends[0]);
+	return r ? r : ends[0];
+}
+
+int helper_process_wait(int fd, int64_t until_ns)
+{
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		int64_t left_ns = until_ns - clock_ns(CLOCK_MONOTONIC);
+
+		if (poll(&end, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0) > 0)
+			return 0;
+		if (left_ns <= 0)
+			return -ETIMEDOUT;
+	}
+}
+
 pid_t helper_process_reap(pid_t pid)
 {
 	struct rusage usage = {};
@@ -73,6 +103,18 @@ pid_t helper_process_reap(pid_t pid)
 		state.reaped_ns += (uint64_t)rusage_ns(&usage);
 	pthread_mutex_unlock(&state.lock);
 	return ended;
+}
+
+bool helper_process_reap_until(pid_t pid, int64_t until_ns)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	while (helper_process_reap(pid) == 0) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
 }
 
 void helper_process_count(uint64_t cpu_ns)

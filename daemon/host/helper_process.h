@@ -4,6 +4,7 @@
 
 /* Starts helper processes of the daemon, and adds up the CPU time that they take. Any thread. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,16 +13,25 @@ enum { HELPER_SOCKET_FD = 3 };
 
 /*
  * Executes a program as a helper process, with no signal blocked or ignored, an empty environment,
- * and no descriptors but /dev/null and, as HELPER_SOCKET_FD, a copy of `fd`. `name` is its argv[0].
- * Returns 0 or a negative errno.
+ * and no descriptors but /dev/null and, as HELPER_SOCKET_FD, its end of a pair of sockets for
+ * messages. `name` is its argv[0]. Returns the other end, owned by the caller, or a negative errno.
  */
-int helper_process_start(const char *program, char *name, int fd, pid_t *pid_out);
+int helper_process_start(const char *program, char *name, pid_t *pid_out);
+
+/*
+ * Waits until a helper process has sent a message to the socket `fd`, or closed its end. Times are
+ * in ns of CLOCK_MONOTONIC. Returns 0 or -ETIMEDOUT.
+ */
+int helper_process_wait(int fd, int64_t until_ns);
 
 /*
  * Reaps a helper process if it has ended. Returns what waitpid() does with WNOHANG. What the
  * process has used and not said is not counted any more.
  */
 pid_t helper_process_reap(pid_t pid);
+
+/* Reaps a helper process that was killed. Returns false if it has not ended by then. */
+bool helper_process_reap_until(pid_t pid, int64_t until_ns);
 
 /* Adds CPU time that a helper process says it has used since it last said so. */
 void helper_process_count(uint64_t cpu_ns);

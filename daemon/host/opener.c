@@ -182,38 +182,30 @@ static int process_start(struct opener *opener)
 {
 	static char name[] = OPENER_PROCESS_NAME;
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	int ends[2], r;
+	int fd;
 
 	if (state.start_failed_ns && now - state.start_failed_ns < START_RETRY_NS)
 		return -EAGAIN;
-	r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
-	if (!r) {
-		r = helper_process_start(state.options.program, name, ends[1], &opener->pid);
-		close(ends[1]);
-		opener->fd = r ? -1 : ends[0];
-		if (r)
-			close(ends[0]);
+	fd = helper_process_start(state.options.program, name, &opener->pid);
+	state.start_failed_ns = fd < 0 ? now : 0;
+	if (fd < 0) {
+		log_err(fd, "start a process that opens files");
+		return -EAGAIN;
 	}
-	state.start_failed_ns = r ? now : 0;
-	if (r)
-		log_err(r, "start a process that opens files");
-	else
-		setpriority(PRIO_PROCESS, (id_t)opener->pid, state.priority);
-	return r ? -EAGAIN : 0;
+	opener->fd = fd;
+	setpriority(PRIO_PROCESS, (id_t)opener->pid, state.priority);
+	return 0;
 }
 
 /* Ends a process, and waits for it at most until `until_ns`. */
 static void process_end(struct opener *opener, int64_t until_ns)
 {
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-
 	if (opener->fd < 0)
 		return;
 	close(opener->fd);
 	opener->fd = -1;
 	kill(opener->pid, SIGKILL);
-	while (helper_process_reap(opener->pid) == 0 && clock_ns(CLOCK_MONOTONIC) < until_ns)
-		nanosleep(&pause, NULL);
+	helper_process_reap_until(opener->pid, until_ns);
 }
 
 /* Leaves a process behind that has not answered in time. */
@@ -316,21 +308,6 @@ static void process_give(struct opener *opener, int r, const struct open_request
 	process_free(opener);
 }
 
-/* Waits until the socket has a message. Returns 0 or -ETIMEDOUT. */
-static int answer_wait(int fd, int64_t until_ns)
-{
-	struct pollfd end = { .fd = fd, .events = POLLIN };
-
-	for (;;) {
-		int64_t left_ns = until_ns - clock_ns(CLOCK_MONOTONIC);
-
-		if (poll(&end, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0) > 0)
-			return 0;
-		if (left_ns <= 0)
-			return -ETIMEDOUT;
-	}
-}
-
 /*
  * Sends a request and receives the answer. Returns 0 and sets *result_out to an fd or a negative
  * errno; -ETIMEDOUT if no answer came in time; -EPIPE if the process does not run any more.
@@ -345,7 +322,7 @@ static int exchange(const struct opener *opener, const struct open_request *requ
 
 	if (fd_message_send(opener->fd, request, size, &at_fd, at_fd >= 0))
 		return -EPIPE;
-	r = answer_wait(opener->fd, clock_ns(CLOCK_MONOTONIC) + state.options.deadline_ns);
+	r = helper_process_wait(opener->fd, clock_ns(CLOCK_MONOTONIC) + state.options.deadline_ns);
 	if (r)
 		return r;
 	n = fd_message_receive(opener->fd, &answer, sizeof(answer), &fd, 1);

@@ -127,19 +127,14 @@ static int zygote_execute(struct parser *parser)
 {
 	static char name[] = PARSE_PROCESS_NAME;
 	const struct timeval limit = { .tv_sec = CONTROL_S };
-	int ends[2], r;
+	int fd = helper_process_start(parser->program, name, &parser->zygote);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	r = helper_process_start(parser->program, name, ends[1], &parser->zygote);
-	close(ends[1]);
-	if (r)
-		close(ends[0]);
-	else
-		parser->control = ends[0];
-	return r;
+	if (fd < 0)
+		return fd;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	parser->control = fd;
+	return 0;
 }
 
 /* Starts the zygote, at most once in a while: until then, returns the error of the last one. */

@@ -1237,15 +1237,22 @@ static void test_hanging(void **state)
 						      { .pid = HANGING },
 						      { .pid = 1 } };
 	struct holder_answer answers[3] = {};
-	int64_t begin = clock_ns(CLOCK_MONOTONIC), cpu_ns = -1;
+	int64_t begin, cpu_ns = -1;
+	int r;
 
-	assert_int_equal(holder_find(questions, 3, HOLDER_FOR_ANSWER, answers, &cpu_ns), 0);
+	/* On a busy host, the first answer, which does not hang, may be late as well. */
+	do {
+		begin = clock_ns(CLOCK_MONOTONIC);
+		r = holder_find(questions, 3, HOLDER_FOR_ANSWER, answers, &cpu_ns);
+	} while (r == -EBUSY || (!r && !answers[0].is_known));
+	assert_int_equal(r, 0);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= HOLDER_DEADLINE_NS);
-	assert_true(answers[0].is_known);
 	assert_false(answers[1].is_known || answers[2].is_known);
-	while (holder_find(questions, 1, HOLDER_FOR_ANSWER, answers, &cpu_ns) == -EBUSY)
-		usleep(1000);
-	assert_true(answers[0].is_known);
+	answers[0] = (struct holder_answer){ 0 };
+	do
+		r = holder_find(questions, 1, HOLDER_FOR_ANSWER, answers, &cpu_ns);
+	while (r == -EBUSY || (!r && !answers[0].is_known));
+	assert_int_equal(r, 0);
 	/* The daemon compares texts by their addresses. */
 	assert_ptr_equal(answers[0].unknown, holder_went_on);
 	assert_true(cpu_ns > 0);
