@@ -201,14 +201,16 @@ bool top_row_is_urgent(const struct top_row *row)
 static char *function_of(const struct wire_row *row, bool is_sample)
 {
 	static const struct view view = { .is_short = true };
-	const struct wire_stack *kernel = row->kernel, *user = row->user;
-	bool is_in_user = is_sample && user && user->frames.n > 0 && (!kernel || !kernel->frames.n);
+	bool has_kernel = row->kernel && row->kernel->frames.n > 0,
+	     has_user = row->user && row->user->frames.n > 0;
 	_cleanup_(freep) char *label = NULL;
 	char *function;
 
-	/* A row by line has no stacks. */
-	if (is_in_user && row->own != 1 && !row->function) {
-		label = frame_label(&view, &user->frames.v[0], false);
+	/* A row by line has no stacks. Where a sample has both, the program's own function tells
+	 * more. */
+	if (is_sample && has_kernel != has_user && row->own != 1 && !row->function) {
+		label = frame_label(&view, (has_kernel ? row->kernel : row->user)->frames.v,
+				    has_kernel);
 		return name_escape(label);
 	}
 	function = row_function(&view, row);

@@ -304,6 +304,16 @@ class Top(unittest.TestCase):
         screen.keys("Enter")
         screen.wait_for("writer (pid 101)", "ext4 vda")
 
+    def test_leaf_of_samples(self):
+        """What ran on a CPU is shown also if it is the scheduler, in a thread of the kernel."""
+        frames = [{"kind": "kernel", "name": name} for name in ("finish_task_switch", "__schedule", "kthread")]
+        ran = {**sample("kworker", 2), "kernel": {"id": "a", "flags": [], "frames": frames}}
+        del ran["user"]
+        self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer("oncpu", [ran])}]
+        screen = self.open()
+        screen.keys("3")
+        screen.wait_for("kworker(102)", "finish_task_switch")
+
     def test_folded_operations(self):
         """A row of I/O of several processes has their name."""
         known = row("writer", 1, count=2, folded=7, io={**dict.fromkeys((
