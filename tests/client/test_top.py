@@ -306,13 +306,13 @@ class Top(unittest.TestCase):
 
     def test_leaf_of_samples(self):
         """What ran on a CPU is shown also if it is the scheduler, in a thread of the kernel."""
-        frames = [{"kind": "kernel", "name": name} for name in ("finish_task_switch", "__schedule", "kthread")]
+        frames = [{"kind": "kernel", "name": name} for name in ("__schedule", "schedule", "worker_thread")]
         ran = {**sample("kworker", 2), "kernel": {"id": "a", "flags": [], "frames": frames}}
         del ran["user"]
         self.daemon.replies["Snapshot"] = lambda parameters: [{"parameters": answer("oncpu", [ran])}]
         screen = self.open()
         screen.keys("3")
-        screen.wait_for("kworker(102)", "finish_task_switch")
+        screen.wait_for("kworker(102)", "__schedule")
 
     def test_folded_operations(self):
         """A row of I/O of several processes has their name."""
