@@ -11,6 +11,7 @@
 #include "client/report/internal.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "common/note_words.h"
 
 #define REST_NAME "[not listed]"
 
@@ -244,14 +245,26 @@ static void add_losses(struct report_data *data, enum report_probe probe,
 	}
 }
 
+/*
+ * Adds the notes of an answer. Of those about sampling, which differ by its bound only, it keeps
+ * that of the greatest bound.
+ */
 static void add_notes(struct report_data *data, enum report_probe probe,
 		      const struct wire_snapshot_reply *reply)
 {
+	const bool is_greatest = reply->sample_below_ns > data->sample_below_ns[probe];
+
+	if (is_greatest)
+		data->sample_below_ns[probe] = reply->sample_below_ns;
 	for (size_t i = 0; i < reply->notes.n; i++) {
 		const struct report_text key = { report_string(data, reply->notes.v[i]), probe };
 
-		if (intern_count(data->notes) < REPORT_TEXTS_MAX)
+		if (!strncmp(reply->notes.v[i], NOTE_SAMPLED, strlen(NOTE_SAMPLED))) {
+			if (is_greatest)
+				data->sampled[probe] = key.text;
+		} else if (intern_count(data->notes) < REPORT_TEXTS_MAX) {
 			intern_add(data->notes, &key, sizeof key, NULL);
+		}
 	}
 }
 
@@ -309,8 +322,6 @@ void report_data_begin_answer(struct report_data *data, enum report_probe probe,
 	column->samples += number(totals->samples);
 	if (reply->min_wait_ns > data->min_wait_ns)
 		data->min_wait_ns = reply->min_wait_ns;
-	if (reply->sample_below_ns > data->sample_below_ns)
-		data->sample_below_ns = reply->sample_below_ns;
 	if (probe == REPORT_ONCPU)
 		data->period_ns = number(reply->period_ns);
 	data->sent[0] = data->sent[1] = 0;
@@ -540,5 +551,11 @@ void report_data_finish(struct report_data *data)
 	free(data->columns);
 	data->columns = sorted;
 	data->columns_capacity = n + 1;
+	for (enum report_probe i = 0; i < REPORT_PROBES; i++) {
+		const struct report_text note = { data->sampled[i], i };
+
+		if (note.text)
+			intern_add(data->notes, &note, sizeof note, NULL);
+	}
 	trim_waits(data);
 }

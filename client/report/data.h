@@ -161,11 +161,14 @@ struct report_data {
 	size_t n_waits, waits_capacity;
 	struct report_open *open;
 	size_t n_open, open_capacity;
-	int64_t open_more;		      /* number of open waits that were not sent */
-	int64_t open_at;		      /* when they were open, ns since 1970; 0: not known */
-	int64_t n_unsent[REPORT_PROBES];      /* rows that the daemon did not send */
-	int64_t n_cut_names;		      /* names that were too long */
-	int64_t min_wait_ns, sample_below_ns; /* the greatest ones; 0: none */
+	int64_t open_more;		 /* number of open waits that were not sent */
+	int64_t open_at;		 /* when they were open, ns since 1970; 0: not known */
+	int64_t n_unsent[REPORT_PROBES]; /* rows that the daemon did not send */
+	int64_t n_cut_names;		 /* names that were too long */
+	int64_t min_wait_ns;		 /* the greatest one; 0: none */
+	/* Below which length waits or operations are sampled, the greatest one; 0: none are. */
+	int64_t sample_below_ns[REPORT_PROBES];
+	uint32_t sampled[REPORT_PROBES]; /* the note of that answer; number of a string, "": none */
 	int64_t period_ns;
 	int64_t cost_ns, cost_length_ns;
 	int64_t cpus;

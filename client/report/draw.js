@@ -79,9 +79,13 @@ const draw = (() => {
 		return value >= 100 ? value.toFixed(0) : String(Math.round(value * 100) / 100);
 	}
 
-	/* Returns the time at x and x of a time, for a canvas of a width. */
-	function scaleOf(model_, width) {
-		const start = model_.columns[0].start, end = model_.columns[model_.columns.length - 1].end;
+	/*
+	 * Returns the time at x and x of a time, for a canvas of a width. It ends where the range does: time
+	 * without data behind the last column is shown, up to half of the picture.
+	 */
+	function scaleOf(m, width) {
+		const start = m.columns[0].start, last = m.columns[m.columns.length - 1].end;
+		const end = Math.max(last, Math.min(m.data.asked[1], m.data.made, 2 * last - start));
 		const room = width - LEFT - RIGHT;
 		return {
 			start, end, room, x: (ns) => LEFT + (ns - start) / (end - start) * room,
@@ -151,12 +155,12 @@ const draw = (() => {
 		g.font = FONT;
 	}
 
-	/* Draws the gaps between columns over all lanes. */
+	/* Draws the gaps between columns, and behind the last one, over all lanes. */
 	function gaps(g, m, scale, height) {
 		m.columns.forEach((c, i) => {
-			const next = m.columns[i + 1];
-			if (next && next.start - c.end > 1e6)
-				hatch(g, scale.x(c.end), 0, Math.max(scale.x(next.start) - scale.x(c.end), 2), height);
+			const next = m.columns[i + 1], end = next ? next.start : scale.end;
+			if (end - c.end > (next ? 1e6 : 1e9))
+				hatch(g, scale.x(c.end), 0, Math.max(scale.x(end) - scale.x(c.end), 2), height);
 		});
 	}
 
@@ -175,7 +179,8 @@ const draw = (() => {
 			g.moveTo(x, y);
 			g.lineTo(x, y + 4);
 			g.stroke();
-			g.fillText(clock.text(at, step), x, y + 13);
+			const text = clock.text(at, step), most = LEFT + scale.room + RIGHT - g.measureText(text).width / 2;
+			g.fillText(text, Math.min(x, most), y + 13);
 		}
 		g.textAlign = 'left';
 	}

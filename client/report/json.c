@@ -425,8 +425,9 @@ static void put_head(struct writer *w, const struct report_head *head, const str
 		"],\n\"cpus\":%" PRId64 ",\"min_wait\":%" PRId64 ",\"sample_below\":%" PRId64
 		",\"period\":%" PRId64 ",\"cost\":[%" PRId64 ",%" PRId64 "],\n",
 		w->base / NS_PER_MS, head->made - w->base, head->asked_start - w->base,
-		head->asked_end - w->base, data->cpus, data->min_wait_ns, data->sample_below_ns,
-		data->period_ns, data->cost_ns, data->cost_length_ns);
+		head->asked_end - w->base, data->cpus, data->min_wait_ns,
+		data->sample_below_ns[REPORT_OFFCPU], data->period_ns, data->cost_ns,
+		data->cost_length_ns);
 	fprintf(w->out,
 		"\"cut\":[%zu,%" PRId64 ",%" PRId64 "],\"unsent\":[%" PRId64 ",%" PRId64
 		"],\"cut_names\":%" PRId64 ",\n",

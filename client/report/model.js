@@ -410,6 +410,20 @@ const model = (() => {
 		return { from, to, low, high, cells, sums, most };
 	}
 
+	/* Joins the gaps of probes that have one reason and, to a second, one time: most are of all. */
+	function joinGaps(gaps) {
+		const joined = [];
+		for (const [probe, start, end, reason] of gaps) {
+			const same = joined.find((g) => g.reason === reason && Math.abs(g.start - start) < 1e9 &&
+				Math.abs(g.end - end) < 1e9 && !g.probes.includes(PROBES[probe]));
+			if (same)
+				same.probes.push(PROBES[probe]);
+			else
+				joined.push({ probes: [PROBES[probe]], start, end, reason });
+		}
+		return joined;
+	}
+
 	/* Returns the first and the last column that overlap a stretch of time, as [from, to). */
 	function columnsOf(m, start, end) {
 		let from = m.columns.findIndex((c) => c.end > start), to = from;
@@ -462,7 +476,7 @@ const model = (() => {
 
 	return {
 		PROBES, ROOT, read, name, module: module_, kind, path, sum, totals, layout, search,
-		processOf, commOf, table, byReason, byOperation, fold, latencyKinds, heat, columnsOf, lanes,
+		processOf, commOf, table, byReason, byOperation, fold, latencyKinds, heat, joinGaps, columnsOf, lanes,
 		duration, share, valueOf,
 	};
 })();

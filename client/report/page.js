@@ -92,9 +92,10 @@
 		const asked = d.asked[1] - d.asked[0];
 		truth(`${model.duration(covered)} covered` + (covered < asked ? ` of ${model.duration(asked)} asked for, ` : ', ') +
 			`${N} windows`);
-		if (d.gaps.length)
-			truth(`${d.gaps.length} gap${d.gaps.length > 1 ? 's' : ''}`, true, d.gaps.map((v) =>
-				`${about(v)}, ${clockText(v[1], 1e9)} - ${clockText(v[2], 1e9)}: ${v[3]}`));
+		const gaps = model.joinGaps(d.gaps);
+		if (gaps.length)
+			truth(`${gaps.length} gap${gaps.length > 1 ? 's' : ''}`, true, gaps.map((v) =>
+				`${v.probes.join(', ')}, ${clockText(v.start, 1e9)} - ${clockText(v.end, 1e9)}: ${v.reason}`));
 		if (lost)
 			truth(`${lost.toLocaleString('en')} events lost`, true, d.lost.map((v) =>
 				`${about(v)}: ${v[1].toLocaleString('en')} ${v[2]}`));
@@ -339,7 +340,7 @@
 			const first = state.b ? [[model.duration(g.rateBefore), 'n'], [model.duration(g.rate), 'n'],
 				[signed(delta) + (g.before > 0 ? '' : ', new'), `n ${delta > 0 ? 'more' : 'less'}`]] :
 				[[(g.isEstimated ? '~' : '') + model.duration(g.value), 'n'], [model.share(g.value, sum), 'n'],
-					[g.count.toLocaleString('en'), 'n'], [g.max ? model.duration(g.max) : '', 'n']];
+					[g.count ? g.count.toLocaleString('en') : 'not over', 'n'], [g.max ? model.duration(g.max) : '', 'n']];
 			pick(row(table, [...first, ...cellsOf(g)]), g);
 		}
 		$('table-note').textContent = `${shown.length} of ${(rows.length - gone.length).toLocaleString('en')}` +

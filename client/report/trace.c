@@ -310,7 +310,7 @@ static void put_head(struct trace *t, const struct report_head *head)
 		 0);
 	annotate(t, "slices", "a choice: the longest waits, and those that are open at the end", 0);
 	annotate(t, "shortest wait with a stack, ns", NULL, data->min_wait_ns);
-	annotate(t, "waits sampled below, ns", NULL, data->sample_below_ns);
+	annotate(t, "waits sampled below, ns", NULL, data->sample_below_ns[REPORT_OFFCPU]);
 	annotate(t, "names that were cut", NULL, data->n_cut_names);
 	for (size_t i = 0; i < REPORT_PROBES; i++)
 		if (data->missing[i])

@@ -129,6 +129,13 @@ function ofMade() {
 		{ start: 6, length: 2 }], 2);
 	assert.deepStrictEqual(placed.map((p) => p.lane), [0, 1, 0]);
 	assert.deepStrictEqual(model.columnsOf(m, 1, 2), [0, 1]);
+
+	/* A gap of all probes is one; gaps of one probe, of other times or reasons are not joined. */
+	const gaps = [[0, 0, 9e9, 'off'], [1, 5e8, 9e9, 'off'], [0, 2e8, 9e9, 'off'], [2, 0, 9e9, 'full'],
+		[2, 0, 2e10, 'off']];
+	assert.deepStrictEqual(model.joinGaps(gaps).map((g) => [g.probes.join(), g.reason, g.end]),
+		[['offcpu,oncpu', 'off', 9e9], ['offcpu', 'off', 9e9], ['iolat', 'full', 9e9],
+			['iolat', 'off', 2e10]]);
 	console.log('all good');
 }
 

@@ -143,7 +143,8 @@ class Page(Recorder):
         box = self.browser.value("(() => { const b = document.getElementById('timeline')"
                                  ".getBoundingClientRect(); return [b.x, b.y, b.width]; })()")
         room = box[2] - 126 - 12
-        span = self.columns
+        # The range ends long after the last window: as much time without data is drawn behind it.
+        span = 2 * self.columns
 
         def at(share):
             return (box[0] + 126 + room * share, box[1] + 60)

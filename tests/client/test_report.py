@@ -245,6 +245,25 @@ class Report(Recorder):
         self.assertEqual(starts, [n * WINDOW for n in self.numbers()])
         self.assertIn("stackd was killed", data["gaps"][0][3])
 
+    def test_notes_of_sampling(self):
+        """Of the notes that differ by the bound of sampling, a page has that of the greatest one."""
+        plain = self.answers
+
+        def sampled(probe):
+            replies = plain(probe)
+            for number, reply in enumerate(replies):
+                bound = (number % 3 + 1) * (10 if probe == "iolat" else 1) * 10**6
+                reply.update(sample_below_ns=bound, notes=[f"sampled: those under {bound}", "of all"])
+            return replies
+
+        self.answers = sampled
+        data = self.data_of(self.page())
+        self.assertCountEqual(data["notes"], [[0, "of all"], [1, "of all"], [2, "of all"],
+                                              [0, "sampled: those under 3000000"],
+                                              [1, "sampled: those under 3000000"],
+                                              [2, "sampled: those under 30000000"]])
+        self.assertEqual(data["sample_below"], 3 * 10**6, "of waits, not of I/O")
+
     def test_not_sent(self):
         self.unsent = 10**9
         out = self.computed()
