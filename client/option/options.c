@@ -353,6 +353,32 @@ static int complain_ambiguous(struct options *options, unsigned sets, const char
 	return option_complain(options, "%s is the beginning of several options: %s", word, names);
 }
 
+/* Words that users of other tools try, and the option that does the same here. */
+static const struct {
+	const char *word, *option;
+} option_wishes[] = {
+	{ "last", "for" },     { "duration", "for" }, { "from", "since" }, { "start", "since" },
+	{ "end", "until" },    { "process", "pid" },  { "thread", "tid" }, { "name", "comm" },
+	{ "service", "unit" }, { "limit", "top" },    { "group", "by" },   { "group-by", "by" },
+};
+
+/* Returns the option of a verb that somebody who typed a word, as --word or --word=VALUE, wants. */
+static const struct option_spec *option_wish(unsigned sets, const char *word)
+{
+	size_t n = strcspn(word + 2, "=");
+
+	for (size_t i = 0; i < ARRAY_SIZE(option_wishes); i++) {
+		if (strlen(option_wishes[i].word) != n ||
+		    strncmp(option_wishes[i].word, word + 2, n) != 0)
+			continue;
+		for (size_t j = 0; j < N_SPECS; j++)
+			if ((specs[j].set & sets) &&
+			    strcmp(specs[j].name, option_wishes[i].option) == 0)
+				return &specs[j];
+	}
+	return NULL;
+}
+
 /*
  * Writes the message for an unknown long option, or for an abbreviation that fits several options.
  */
@@ -408,8 +434,14 @@ static int complain_unexpected(struct options *options, unsigned sets, const cha
 static int complain_unknown(struct options *options, unsigned sets, const char *verb,
 			    const char *word)
 {
+	const struct option_spec *wish;
+
 	if (optopt >= FIRST_LONG)
 		return option_complain(options, "--%s takes no value", find_spec(optopt)->name);
+	wish = optopt ? NULL : option_wish(sets, word);
+	if (wish)
+		return option_complain(options, "unknown option %s; here it is --%s %s", word,
+				       wish->name, wish->value);
 	for (size_t i = 0; i < N_SPECS; i++)
 		if (optopt ? specs[i].letter == optopt : spec_is_word(&specs[i], word))
 			return option_complain(options, "%s takes no --%s; stackctl %s --help",

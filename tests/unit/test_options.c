@@ -199,6 +199,8 @@ static void test_refused(void **state)
 		{ "-x", "-x" },
 		{ "--idle|-xp", "option -x" },
 		{ "--nonsense", "unknown option --nonsense; stackctl" },
+		{ "--last|5m", "unknown option --last; here it is --for D" },
+		{ "--process=7", "here it is --pid" },
 		{ "--windw|5s", "did you mean --window?" },
 		{ "--windwo=5s", "did you mean --window?" },
 		{ "--processes", "unknown option --processes; stackctl" },
