@@ -79,9 +79,9 @@ static int merged_stack(void *userdata, struct stack *stack, int64_t *out)
 	struct merged_names *names = userdata;
 	int r = names->loaded.stack_number(names->loaded.userdata, stack, out);
 
-	if (!r && names->store->collect.phase != COLLECT_NONE)
-		r = id_set_add(&names->store->collect.marks.stacks, *out, names->tiers);
-	return r;
+	if (r || names->store->collect.phase == COLLECT_NONE)
+		return r;
+	return id_set_add(&names->store->collect.marks.stacks, *out, names->tiers);
 }
 
 static int merged_process(void *userdata, struct process *process, int64_t *out)
@@ -91,9 +91,9 @@ static int merged_process(void *userdata, struct process *process, int64_t *out)
 
 	if (r == -ENOENT)
 		return names->added.process_number(names->added.userdata, process, out);
-	if (!r && names->store->collect.phase != COLLECT_NONE)
-		r = id_set_add(&names->store->collect.marks.processes, *out, names->tiers);
-	return r;
+	if (r || names->store->collect.phase == COLLECT_NONE)
+		return r;
+	return id_set_add(&names->store->collect.marks.processes, *out, names->tiers);
 }
 
 int store_tier_fold(const struct store *store, size_t tier, struct window *window,
@@ -139,11 +139,13 @@ static int group_replace_in(struct store *store, struct store_reader *reader,
 	entry.id = group->entries[0].id;
 	for (i = 0; i < group->n && !r; i++)
 		r = store_tier_drop(store, group->entries[i].id);
-	if (!r)
-		r = store_row_add(&store->db, &entry, &blob);
-	return r ? r
-		 : store_tier_add(store, &entry, length_ns, blob.n,
-				  store_tier_rows(store, group->oldest.tier + 1));
+	if (r)
+		return r;
+	r = store_row_add(&store->db, &entry, &blob);
+	if (r)
+		return r;
+	return store_tier_add(store, &entry, length_ns, blob.n,
+			      store_tier_rows(store, group->oldest.tier + 1));
 }
 
 int store_step_end(struct store *store, int r)
@@ -167,23 +169,32 @@ static int early_note(struct store *store, const struct group *group, bool is_ea
 				     store_entry_end(&group->entries[group->n - 1]));
 }
 
-/* Moves the windows of the group to the next tier without merging them. */
-static int group_move(struct store *store, const struct group *group, bool is_early)
+/* Moves the windows of the group to the next tier, in the open transaction. */
+static int group_move_in(struct store *store, const struct group *group, bool is_early)
 {
 	struct tier_row row;
 	size_t i;
+	int r;
+
+	for (i = 0; i < group->n; i++) {
+		r = store_tier_get(store, group->entries[i].id, &row);
+		if (r)
+			return r;
+		r = store_tier_move(store, &row);
+		if (r)
+			return r;
+	}
+	return early_note(store, group, is_early);
+}
+
+/* Moves the windows of the group to the next tier without merging them. */
+static int group_move(struct store *store, const struct group *group, bool is_early)
+{
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	for (i = 0; i < group->n && !r; i++) {
-		r = store_tier_get(store, group->entries[i].id, &row);
-		if (!r)
-			r = store_tier_move(store, &row);
-	}
-	if (!r)
-		r = early_note(store, group, is_early);
-	return store_step_end(store, r);
+	return store_step_end(store, group_move_in(store, group, is_early));
 }
 
 static int group_replace(struct store *store, struct store_reader *reader,
@@ -299,8 +310,9 @@ static int group_find(struct store *store, size_t tier, struct group *group)
 	size_t n = 0;
 	int r = store_tier_oldest(store, tier, &group->oldest);
 
-	if (!r)
-		r = entries_read(store, &group->oldest, STORE_PARTS_MAX + 1, group, &n);
+	if (r)
+		return r;
+	r = entries_read(store, &group->oldest, STORE_PARTS_MAX + 1, group, &n);
 	if (r)
 		return r;
 	if (!n || group->entries[0].id != group->oldest.id)
@@ -366,16 +378,20 @@ static int window_replace(struct store *store, struct store_reader *reader,
 	if (!is_changed)
 		return store_tier_resize(store, row, row->size, rows);
 	r = store_merged_encode(store, reader, folded, row->tier, &blob);
-	if (!r)
-		r = store_tier_drop_summary(store, row);
+	if (r)
+		return r;
+	r = store_tier_drop_summary(store, row);
 	if (r)
 		return r;
 	store_summary_again(store, row);
 	r = store_db_change(&store->db, STATEMENT_WINDOW_DROP, "i", row->id);
+	if (r)
+		return r;
 	entry.id = row->id;
-	if (!r)
-		r = store_row_add(&store->db, &entry, &blob);
-	return r ? r : store_tier_resize(store, row, (int64_t)blob.n, rows);
+	r = store_row_add(&store->db, &entry, &blob);
+	if (r)
+		return r;
+	return store_tier_resize(store, row, (int64_t)blob.n, rows);
 }
 
 /*

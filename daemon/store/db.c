@@ -303,20 +303,30 @@ static int identity_set(struct store_db *db)
 	return store_db_run(db, pragma);
 }
 
+/* Writes the tables and the schema version in the open transaction, and commits it. */
+static int schema_write(struct store_db *db)
+{
+	char version[64];
+	int r;
+
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", STORE_SCHEMA);
+	r = store_db_run(db, store_schema);
+	if (r)
+		return r;
+	r = store_db_run(db, version);
+	if (r)
+		return r;
+	return store_db_run(db, "COMMIT");
+}
+
 /* Creates the tables of a new database. */
 static int schema_create(struct store_db *db)
 {
-	char version[64];
 	int r = store_db_run(db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	snprintf(version, sizeof(version), "PRAGMA user_version = %d", STORE_SCHEMA);
-	r = store_db_run(db, store_schema);
-	if (!r)
-		r = store_db_run(db, version);
-	if (!r)
-		r = store_db_run(db, "COMMIT");
+	r = schema_write(db);
 	if (r)
 		store_db_run(db, "ROLLBACK");
 	return r;
@@ -374,20 +384,26 @@ static int writer_setup(struct store_db *db)
 	 */
 	int r = schema_read(db);
 
-	if (!r && db->schema && db->schema != STORE_SCHEMA)
+	if (r)
+		return r;
+	if (db->schema && db->schema != STORE_SCHEMA)
 		return other_schema(db);
-	if (!r)
-		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;");
+	r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;");
+	if (r)
+		return r;
 	/* In a new database, before there is a log, so that the file has it from the start. */
-	if (!r)
-		r = identity_set(db);
-	if (!r)
-		r = store_db_run(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-				     "PRAGMA wal_autocheckpoint = 1000;"
-				     "PRAGMA journal_size_limit = 4194304;");
-	if (!r)
-		r = size_limit(db);
-	return r || db->schema ? r : schema_create(db);
+	r = identity_set(db);
+	if (r)
+		return r;
+	r = store_db_run(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+			     "PRAGMA wal_autocheckpoint = 1000;"
+			     "PRAGMA journal_size_limit = 4194304;");
+	if (r)
+		return r;
+	r = size_limit(db);
+	if (r || db->schema)
+		return r;
+	return schema_create(db);
 }
 
 static int connect(struct store_db *db, const char *path, int flags)
@@ -604,9 +620,11 @@ int store_db_used_bytes(struct store_db *db, int64_t *out)
 	int64_t pages, free_pages;
 	int r = store_db_number(db, STATEMENT_PAGES, &pages);
 
-	if (!r)
-		r = store_db_number(db, STATEMENT_FREE_PAGES, &free_pages);
-	if (!r)
-		*out = (pages - free_pages) * STORE_PAGE;
-	return r;
+	if (r)
+		return r;
+	r = store_db_number(db, STATEMENT_FREE_PAGES, &free_pages);
+	if (r)
+		return r;
+	*out = (pages - free_pages) * STORE_PAGE;
+	return 0;
 }

@@ -286,23 +286,34 @@ static int database_open(struct store *store)
 	return r;
 }
 
+/* Prepares the open database for writing: the names of stacks, the row of this run, the tiers. */
+static int database_begin(struct store *store)
+{
+	int r = store_intern_new(&store->db, &store->intern);
+
+	if (r)
+		return r;
+	r = run_begin(store);
+	if (r)
+		return r;
+	return store_tiers_open(store);
+}
+
 int store_file_open(struct store *store)
 {
 	int64_t last_session;
 	int r;
 
 	r = directory_make(store);
-	if (!r)
-		r = lock_take(store);
-	if (!r)
-		r = database_open(store);
 	if (r)
 		return r;
-	r = store_intern_new(&store->db, &store->intern);
-	if (!r)
-		r = run_begin(store);
-	if (!r)
-		r = store_tiers_open(store);
+	r = lock_take(store);
+	if (r)
+		return r;
+	r = database_open(store);
+	if (r)
+		return r;
+	r = database_begin(store);
 	if (r) {
 		store_set_problem(store, STORE_PROBLEM_FILE, "%s: %s; windows stay in memory only",
 				  store->path, write_error_text(r));

@@ -85,27 +85,33 @@ static int wait_decode(struct bytes_reader *in, struct held_wait *wait)
 	wait->pid = (int32_t)bytes_get_max(in, INT32_MAX);
 	wait->tid = (int32_t)bytes_get_max(in, INT32_MAX);
 	r = comm_decode(in, wait->comm);
+	if (r)
+		return r;
 	wait->since_ns = bytes_get_i64(in);
 	wait->looked_ns = bytes_get_i64(in);
 	wait->last_ns = bytes_get_i64(in);
-	if (!r)
-		r = texts_decode(in, wait);
+	r = texts_decode(in, wait);
+	if (r)
+		return r;
 	wait->more = (uint32_t)bytes_get_max(in, UINT32_MAX);
 	n = bytes_get_max(in, HELD_BY_MAX);
-	for (; !r && wait->n_by < n; wait->n_by++) {
+	for (; wait->n_by < n; wait->n_by++) {
 		struct held_by *by = &wait->by[wait->n_by];
 
 		by->pid = (int32_t)bytes_get_max(in, INT32_MAX);
 		by->tid = (int32_t)bytes_get_max(in, INT32_MAX);
 		r = comm_decode(in, by->comm);
+		if (r)
+			return r;
 	}
-	if (!r)
-		r = bytes_error(in);
+	r = bytes_error(in);
+	if (r)
+		return r;
 	/* The bounds keep sums of moments from overflowing. */
-	if (!r && (wait->tid == 0 || wait->since_ns < 0 || wait->looked_ns < 0 ||
-		   wait->last_ns < wait->since_ns || wait->last_ns > INT64_MAX / 2))
-		r = -EBADMSG;
-	return r;
+	if (wait->tid == 0 || wait->since_ns < 0 || wait->looked_ns < 0 ||
+	    wait->last_ns < wait->since_ns || wait->last_ns > INT64_MAX / 2)
+		return -EBADMSG;
+	return 0;
 }
 
 int store_held_decode(struct bytes_reader *in, struct window *window)

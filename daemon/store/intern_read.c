@@ -421,12 +421,8 @@ static int stack_functions_read(struct store_intern_reader *interned, struct sta
 	return 0;
 }
 
-/*
- * Reads a stack and at most max_frames of its frames. If max_frames is 0, the stack still has its
- * ids, which is enough to compare it with other stacks; but functions_id only if with_functions is
- * true.
- */
-static int stack_read(struct store_intern_reader *interned, int64_t number, size_t max_frames,
+/* Reads the stack for stack_read(), with an error if the stack cannot be read. */
+static int stack_load(struct store_intern_reader *interned, int64_t number, size_t max_frames,
 		      bool with_functions, struct stack *stack)
 {
 	bool with_numbers = max_frames || with_functions;
@@ -435,20 +431,33 @@ static int stack_read(struct store_intern_reader *interned, int64_t number, size
 	struct bytes_reader in;
 	int r = row_get(interned, STATEMENT_STACK_GET, number, &statement, &in);
 
-	if (!r) {
-		r = with_numbers ? stack_decode(&in, stack, &numbers) : stack_head(&in, stack);
-		stack->is_partial = true;
-		sqlite3_reset(statement);
-	}
-	if (!r && with_functions && !max_frames)
-		r = stack_functions_read(interned, stack, numbers);
-	if (!r && max_frames)
-		r = stack_frames(interned, stack, numbers,
-				 stack->n_frames < max_frames ? stack->n_frames : max_frames);
-	if (r && r != -ENOMEM) {
-		r = stack_lost(interned, number, stack);
-		stack->is_resolved = true;
-	}
+	if (r)
+		return r;
+	r = with_numbers ? stack_decode(&in, stack, &numbers) : stack_head(&in, stack);
+	stack->is_partial = true;
+	sqlite3_reset(statement);
+	if (r)
+		return r;
+	if (max_frames)
+		return stack_frames(interned, stack, numbers,
+				    stack->n_frames < max_frames ? stack->n_frames : max_frames);
+	return with_functions ? stack_functions_read(interned, stack, numbers) : 0;
+}
+
+/*
+ * Reads a stack and at most max_frames of its frames. If max_frames is 0, the stack still has its
+ * ids, which is enough to compare it with other stacks; but functions_id only if with_functions is
+ * true.
+ */
+static int stack_read(struct store_intern_reader *interned, int64_t number, size_t max_frames,
+		      bool with_functions, struct stack *stack)
+{
+	int r = stack_load(interned, number, max_frames, with_functions, stack);
+
+	if (!r || r == -ENOMEM)
+		return r;
+	r = stack_lost(interned, number, stack);
+	stack->is_resolved = true;
 	return r;
 }
 

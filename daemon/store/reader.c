@@ -31,6 +31,22 @@ struct store_reader {
 	uint64_t damaged;
 };
 
+/* Opens the database of a new reader. */
+static int reader_connect(struct store_reader *reader, const char *path)
+{
+	int r = store_db_open(reader->db, path, false);
+
+	if (r)
+		return r;
+	r = store_intern_reader_new(reader->db, &reader->damaged, &reader->interned);
+	if (r)
+		return r;
+	/*
+	 * Read all in one transaction, so that all reads see the database as it is at this moment.
+	 */
+	return store_db_run(reader->db, "BEGIN");
+}
+
 int store_reader_open(const char *path, struct store_reader **out)
 {
 	struct store_reader *reader = calloc(1, sizeof(*reader));
@@ -39,14 +55,7 @@ int store_reader_open(const char *path, struct store_reader **out)
 	if (!reader)
 		return -ENOMEM;
 	reader->db = &reader->own_db;
-	r = store_db_open(reader->db, path, false);
-	if (!r)
-		r = store_intern_reader_new(reader->db, &reader->damaged, &reader->interned);
-	/*
-	 * Read all in one transaction, so that all reads see the database as it is at this moment.
-	 */
-	if (!r)
-		r = store_db_run(reader->db, "BEGIN");
+	r = reader_connect(reader, path);
 	if (r) {
 		store_reader_close(reader);
 		return r;

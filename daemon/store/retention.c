@@ -186,21 +186,32 @@ static int oldest_evict(struct store *store, int64_t n, const char *reason)
 }
 
 /*
- * Evicts several windows at once because the file cannot grow. The database's log was restarted:
- * the deletions have to be written to it.
+ * Evicts the n oldest windows and deletes all unused rows, in a transaction. The caller rolls back
+ * a transaction that is left open by an error.
  */
-int store_evict_some(struct store *store, const char *reason)
+static int oldest_evict_all(struct store *store, int64_t n, const char *reason)
 {
-	int64_t n = evict_count(store);
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (!r)
 		r = oldest_evict(store, n, reason);
 	store_collect_cancel(store);
-	if (!r)
-		r = collect_all(store);
-	if (!r)
-		r = store_db_run(&store->db, "COMMIT");
+	if (r)
+		return r;
+	r = collect_all(store);
+	if (r)
+		return r;
+	return store_db_run(&store->db, "COMMIT");
+}
+
+/*
+ * Evicts several windows at once because the file cannot grow. The database's log was restarted:
+ * the deletions have to be written to it.
+ */
+int store_evict_some(struct store *store, const char *reason)
+{
+	int r = oldest_evict_all(store, evict_count(store), reason);
+
 	if (r && !sqlite3_get_autocommit(store->db.handle)) {
 		store_db_run(&store->db, "ROLLBACK");
 		store_tiers_sum(store);

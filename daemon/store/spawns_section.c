@@ -61,8 +61,9 @@ static int row_decode(struct bytes_reader *in, struct window_spawns *spawns)
 	struct window_spawn *row = &spawns->v[spawns->n];
 	int r = comm_decode(in, row->parent);
 
-	if (!r)
-		r = comm_decode(in, row->comm);
+	if (r)
+		return r;
+	r = comm_decode(in, row->comm);
 	if (r)
 		return r;
 	sums_decode(in, &row->sums);

@@ -78,23 +78,32 @@ static int row_add(struct store *store, const struct summary *summary, const str
 	return r;
 }
 
-static int summary_write(struct store *store, struct store_reader *reader,
-			 const struct summary *summary, const struct window *window)
+/* Writes the summary in the open transaction. Returns -E2BIG if it is too large. */
+static int summary_write_in(struct store *store, struct store_reader *reader,
+			    const struct summary *summary, const struct window *window)
 {
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	int64_t bytes = 0;
+	int r = store_merged_encode(store, reader, window, summary->tier, &blob);
+
+	if (r)
+		return r;
+	r = windows_bytes(store, summary, &bytes);
+	if (r)
+		return r;
+	if ((int64_t)blob.n > bytes / SIZE_PART)
+		return -E2BIG;
+	return row_add(store, summary, window, &blob);
+}
+
+static int summary_write(struct store *store, struct store_reader *reader,
+			 const struct summary *summary, const struct window *window)
+{
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	r = store_merged_encode(store, reader, window, summary->tier, &blob);
-	if (!r)
-		r = windows_bytes(store, summary, &bytes);
-	if (!r && (int64_t)blob.n > bytes / SIZE_PART)
-		r = -E2BIG;
-	if (!r)
-		r = row_add(store, summary, window, &blob);
-	return store_step_end(store, r);
+	return store_step_end(store, summary_write_in(store, reader, summary, window));
 }
 
 /*

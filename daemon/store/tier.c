@@ -228,24 +228,36 @@ static void levels_get(struct store *store)
 	}
 }
 
+/* Assigns the windows to tiers and opens the summaries, and commits the open transaction. */
+static int tiers_commit(struct store *store)
+{
+	int r = tiers_assign(store);
+
+	if (r)
+		return r;
+	r = store_summaries_open(store);
+	if (r)
+		return r;
+	return store_db_run(&store->db, "COMMIT");
+}
+
 int store_tiers_open(struct store *store)
 {
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	r = tiers_assign(store);
-	if (!r)
-		r = store_summaries_open(store);
-	if (!r)
-		r = store_db_run(&store->db, "COMMIT");
-	if (r && !sqlite3_get_autocommit(store->db.handle))
-		store_db_run(&store->db, "ROLLBACK");
-	if (!r)
-		r = store_tiers_sum(store);
-	if (!r)
-		levels_get(store);
-	return r;
+	r = tiers_commit(store);
+	if (r) {
+		if (!sqlite3_get_autocommit(store->db.handle))
+			store_db_run(&store->db, "ROLLBACK");
+		return r;
+	}
+	r = store_tiers_sum(store);
+	if (r)
+		return r;
+	levels_get(store);
+	return 0;
 }
 
 int store_tier_add(struct store *store, const struct store_entry *entry, int64_t length_ns,
@@ -321,9 +333,10 @@ int store_tier_drop(struct store *store, int64_t id)
 	if (r && r != -ENOENT)
 		return r;
 	r = store_db_change(&store->db, STATEMENT_WINDOW_DROP, "i", id);
-	if (!r && has_row)
-		r = store_tier_drop_summary(store, &row);
 	if (r || !has_row)
+		return r;
+	r = store_tier_drop_summary(store, &row);
+	if (r)
 		return r;
 	store->sums[row.tier].windows--;
 	store_tier_resized(store, row.tier, -row.size);
@@ -335,9 +348,9 @@ int store_evict_window(struct store *store, int64_t id, int64_t end_ns, const ch
 {
 	int r = store_tier_drop(store, id);
 
-	if (!r)
-		r = store_db_change(&store->db, STATEMENT_META_SET, "tit", "evicted", end_ns,
-				    reason);
+	if (r)
+		return r;
+	r = store_db_change(&store->db, STATEMENT_META_SET, "tit", "evicted", end_ns, reason);
 	if (r)
 		return r;
 	pthread_mutex_lock(&store->lock);

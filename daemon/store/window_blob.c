@@ -320,9 +320,11 @@ int store_blob_encode(const struct window *window, uint64_t run, const struct st
 
 	store_table_fini(&context.stacks);
 	store_table_fini(&context.processes);
-	if (!r && raw.n > STORE_BLOB_MAX)
-		r = -E2BIG;
-	return r ? r : pack(&raw, &context.cuts, out);
+	if (r)
+		return r;
+	if (raw.n > STORE_BLOB_MAX)
+		return -E2BIG;
+	return pack(&raw, &context.cuts, out);
 }
 
 static void lost_decode(struct bytes_reader *in, struct window *window)
@@ -522,9 +524,11 @@ static int section_decode(struct store_column_context *context, const struct sto
 	if (is_members(section) && (names->skips_members || context->has_members))
 		return 0;
 	r = store_columns_decode(context, section, &reader);
-	if (!r && section == store_sections)
+	if (r)
+		return r;
+	if (section == store_sections)
 		store_images_complete(context->window);
-	return r ? r : images_decoded(context, names, *in);
+	return images_decoded(context, names, *in);
 }
 
 /* Checks the layer, operation and buckets of all I/O rows, and sets bucket_first of each row. */
@@ -727,7 +731,10 @@ int store_blob_numbers(const void *data, size_t size,
 	struct bytes_reader stacks, processes;
 	int r = head_unpack(data, size, &raw, &stacks, &processes);
 
-	if (!r)
-		r = numbers_visit(&stacks, on_stack, userdata);
-	return r ? r : numbers_visit(&processes, on_process, userdata);
+	if (r)
+		return r;
+	r = numbers_visit(&stacks, on_stack, userdata);
+	if (r)
+		return r;
+	return numbers_visit(&processes, on_process, userdata);
 }

@@ -99,31 +99,47 @@ static int window_write_in(struct store *store, const struct window *window, uin
 		return r;
 	names = store_intern_names(store->intern, window, 0);
 	r = store_blob_encode(window, entry.run, &names, &blob);
-	if (!r)
-		r = store_row_add(&store->db, &entry, &blob);
-	if (!r)
-		r = store_tier_add(store, &entry, 0, blob.n, row_limit);
-	return r ? r : store_gap_write(store);
+	if (r)
+		return r;
+	r = store_row_add(&store->db, &entry, &blob);
+	if (r)
+		return r;
+	r = store_tier_add(store, &entry, 0, blob.n, row_limit);
+	if (r)
+		return r;
+	return store_gap_write(store);
+}
+
+/* Writes the window and the noted sessions in the open transaction, and commits it. */
+static int window_commit(struct store *store, const struct window *window, uint32_t row_limit)
+{
+	size_t sessions = 0;
+	int r = sessions_write(store, &sessions);
+
+	if (r)
+		return r;
+	r = window_write_in(store, window, row_limit);
+	if (r)
+		return r;
+	r = store_db_change(&store->db, STATEMENT_COMMIT, "");
+	if (r)
+		return r;
+	sessions_written(store, sessions);
+	return 0;
 }
 
 static int window_try(struct store *store, const struct window *window, uint32_t row_limit)
 {
 	int r = store_make_room(store, window->bytes);
-	size_t sessions = 0;
 
-	if (!r)
-		r = store_db_change(&store->db, STATEMENT_BEGIN, "");
 	if (r)
 		return r;
-	r = sessions_write(store, &sessions);
+	r = store_db_change(&store->db, STATEMENT_BEGIN, "");
+	if (r)
+		return r;
+	r = window_commit(store, window, row_limit);
 	if (!r)
-		r = window_write_in(store, window, row_limit);
-	if (!r)
-		r = store_db_change(&store->db, STATEMENT_COMMIT, "");
-	if (!r) {
-		sessions_written(store, sessions);
 		return 0;
-	}
 	if (!sqlite3_get_autocommit(store->db.handle))
 		store_db_change(&store->db, STATEMENT_ROLLBACK, "");
 	store_intern_forget(store->intern);

@@ -82,6 +82,19 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 	return window;
 }
 
+/* Does the step for work_step(). Returns a positive number if there is more to do. */
+static int work_do(struct store *store)
+{
+	int r = store_shrink_step(store, true);
+
+	if (r)
+		return r;
+	r = store_compact_step(store);
+	if (r)
+		return r;
+	return store_summary_step(store);
+}
+
 /*
  * Does one step of the work that is not urgent: frees space, deletes unused rows, merges old
  * windows. Returns true if there is more to do.
@@ -93,11 +106,7 @@ static bool work_step(struct store *store)
 
 	if (now < store->failed_next_ns)
 		return false;
-	r = store_shrink_step(store, true);
-	if (!r)
-		r = store_compact_step(store);
-	if (!r)
-		r = store_summary_step(store);
+	r = work_do(store);
 	if (r < 0) {
 		log_err(r, "%s: cannot merge old windows", store->path);
 		store->failed_next_ns = now + FAILED_AGAIN_NS;
