@@ -112,19 +112,20 @@ static int filter_check(const struct wire_filter *wire, struct wire_error *error
 {
 	int r = check_ids(&wire->pids, "pids", error);
 
-	if (!r)
-		r = check_ids(&wire->tids, "tids", error);
-	if (!r)
-		r = check_ids(&wire->not_pids, "not_pids", error);
-	if (!r)
-		r = check_exclusive(wire->user_threads, wire->kernel_threads, "kernel_threads",
-				    "user threads only and kernel threads only exclude each other",
-				    error);
-	if (!r)
-		r = check_exclusive(wire->user_stacks, wire->kernel_stacks, "kernel_stacks",
-				    "user stacks only and kernel stacks only exclude each other",
-				    error);
-	return r;
+	if (r)
+		return r;
+	r = check_ids(&wire->tids, "tids", error);
+	if (r)
+		return r;
+	r = check_ids(&wire->not_pids, "not_pids", error);
+	if (r)
+		return r;
+	r = check_exclusive(wire->user_threads, wire->kernel_threads, "kernel_threads",
+			    "user threads only and kernel threads only exclude each other", error);
+	if (r)
+		return r;
+	return check_exclusive(wire->user_stacks, wire->kernel_stacks, "kernel_stacks",
+			       "user stacks only and kernel stacks only exclude each other", error);
 }
 
 static int filter_times(struct filter *filter, const struct wire_filter *wire,
@@ -206,20 +207,24 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	*filter = (struct filter){ .wire = wire, .max_ns = INT64_MAX };
 	if (!wire)
 		return 0;
-	r = filter_check(wire, error);
-	if (!r)
-		r = filter_times(filter, wire, error);
-	if (!r)
-		r = check_lists(wire, error);
-	if (!r)
-		r = set_init(&filter->wanted, &wire->states, &wire->reasons, false, error);
-	if (!r)
-		r = set_init(&filter->refused, &wire->not_states, &wire->not_reasons, true, error);
-	if (!r)
-		r = check_cpus(&wire->cpus, error);
 	filter->drops_kernel = wire->user_stacks == 1;
 	filter->drops_user = wire->kernel_stacks == 1;
-	return r;
+	r = filter_check(wire, error);
+	if (r)
+		return r;
+	r = filter_times(filter, wire, error);
+	if (r)
+		return r;
+	r = check_lists(wire, error);
+	if (r)
+		return r;
+	r = set_init(&filter->wanted, &wire->states, &wire->reasons, false, error);
+	if (r)
+		return r;
+	r = set_init(&filter->refused, &wire->not_states, &wire->not_reasons, true, error);
+	if (r)
+		return r;
+	return check_cpus(&wire->cpus, error);
 }
 
 /*

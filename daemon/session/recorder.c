@@ -178,30 +178,30 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	struct window_sink sink = { on_resolved, NULL };
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
-	if (!r)
-		process_table_set_parser(recorder->processes, recorder->parser);
-	if (!r && config->symbols_remote)
+	if (r)
+		return r;
+	process_table_set_parser(recorder->processes, recorder->parser);
+	if (config->symbols_remote)
 		process_table_read_remote(recorder->processes);
-	if (!r)
-		r = stack_table_new(STACKS_SHARE * config->window_max_memory, &recorder->stacks);
-	if (!r)
-		r = history_new(config->window_keep_ns, config->window_max_memory,
-				&recorder->history);
+	r = stack_table_new(STACKS_SHARE * config->window_max_memory, &recorder->stacks);
+	if (r)
+		return r;
+	r = history_new(config->window_keep_ns, config->window_max_memory, &recorder->history);
+	if (r)
+		return r;
 	sink.userdata = recorder;
-	if (!r)
-		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
-	if (!r)
-		r = source_lines_helper_new(config->symbols_lines_memory, &recorder->lines);
-	if (!r && !recorder->is_serve_only)
-		r = totals_new(&recorder->totals);
-	if (!r && !recorder->is_serve_only) {
-		recorder->held = held_waits_new();
-		r = recorder->held ? 0 : -ENOMEM;
-	}
-	if (!r && !recorder->is_serve_only)
-		r = resolver_new(recorder->processes, recorder->stacks, &sink,
-				 config->idle_functions, &recorder->resolver);
-	return r;
+	stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
+	r = source_lines_helper_new(config->symbols_lines_memory, &recorder->lines);
+	if (r || recorder->is_serve_only)
+		return r;
+	r = totals_new(&recorder->totals);
+	if (r)
+		return r;
+	recorder->held = held_waits_new();
+	if (!recorder->held)
+		return -ENOMEM;
+	return resolver_new(recorder->processes, recorder->stacks, &sink, config->idle_functions,
+			    &recorder->resolver);
 }
 
 static size_t on_window(void *userdata, struct window *window)
@@ -308,6 +308,42 @@ static int recorder_sweeper(struct recorder *recorder, const struct config *conf
 	return recorder->is_serve_only ? 0 : sweeper_start(&options, &recorder->sweeper);
 }
 
+/* Opens and starts the parts of the recorder. The caller stops those that are there on an error. */
+static int recorder_open(const struct config *config, struct recorder *recorder, char *reason,
+			 size_t size)
+{
+	int r = recorder_tables(recorder, config);
+
+	if (r)
+		return r;
+	if (recorder->unwind)
+		process_table_set_unwind(recorder->processes, recorder->unwind);
+	r = recorder_store(recorder, config, recorder->is_serve_only);
+	if (r)
+		return r;
+	r = recorder_sessions(recorder, config);
+	if (r)
+		return r;
+	r = sessions_start_always(recorder->sessions, reason, size);
+	if (r)
+		return r;
+	r = recorder_budget_start(recorder, config);
+	if (r)
+		return r;
+	r = recorder_sweeper(recorder, config);
+	if (r)
+		return r;
+	if (!recorder->is_serve_only) {
+		r = process_table_scan(recorder->processes);
+		if (r)
+			return r;
+		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
+	}
+	/* Wait until the database is open: a query right after the start must see its windows. */
+	store_wait(recorder->store, STORE_TIMEOUT_NS);
+	return 0;
+}
+
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size)
 {
@@ -319,26 +355,7 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	boot_id_read(recorder->boot_id, sizeof(recorder->boot_id));
 	if (!recorder->is_serve_only)
 		recorder_unwind(recorder, config);
-	r = recorder_tables(recorder, config);
-	if (!r && recorder->unwind)
-		process_table_set_unwind(recorder->processes, recorder->unwind);
-	if (!r)
-		r = recorder_store(recorder, config, recorder->is_serve_only);
-	if (!r)
-		r = recorder_sessions(recorder, config);
-	if (!r)
-		r = sessions_start_always(recorder->sessions, reason, size);
-	if (!r)
-		r = recorder_budget_start(recorder, config);
-	if (!r)
-		r = recorder_sweeper(recorder, config);
-	if (!r && !recorder->is_serve_only)
-		r = process_table_scan(recorder->processes);
-	if (!r && !recorder->is_serve_only)
-		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
-	/* Wait until the database is open: a query right after the start must see its windows. */
-	if (!r)
-		store_wait(recorder->store, STORE_TIMEOUT_NS);
+	r = recorder_open(config, recorder, reason, size);
 	if (r) {
 		if (!reason[0])
 			snprintf(reason, size, "start recording: %s", strerror(-r));

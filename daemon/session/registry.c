@@ -365,8 +365,9 @@ static int session_open(struct sessions *sessions, const struct session_request 
 	session->notes_processes = !processes_are_followed(sessions, PROBE_KIND_N);
 	info_fill(sessions, request, session);
 	r = session_check(session, request, error);
-	if (!r)
-		r = session_targets(session, request, &sessions->options, error);
+	if (r)
+		return r;
+	r = session_targets(session, request, &sessions->options, error);
 	if (r)
 		return r;
 	r = session_begin(session, &sessions->options, reason, sizeof(reason));

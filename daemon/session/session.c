@@ -414,26 +414,38 @@ static int remark_add(struct arena *arena, const char **note, const char *text)
 	return *note ? 0 : -ENOMEM;
 }
 
-int session_note(struct session *session, struct arena *arena, const char **out)
+static int session_note_locked(const struct session *session, struct arena *arena, const char **out)
 {
 	char text[512];
-	int r = 0;
+	int r;
 
-	*out = NULL;
-	pthread_rwlock_rdlock(&session->lock);
 	if (session->reason[0]) {
 		snprintf(text, sizeof(text), "stackd ended the session: %s", session->reason);
 		r = remark_add(arena, out, text);
+		if (r)
+			return r;
 	}
-	if (!r && probe_kind_has(session->info.kind, PROBE_FUNCTIONS) && session->status.reason)
+	if (probe_kind_has(session->info.kind, PROBE_FUNCTIONS) && session->status.reason) {
 		r = remark_add(arena, out, session->status.reason);
-	if (!r && session->targets.chosen) {
-		snprintf(text, sizeof(text),
-			 "%zu functions that match are chosen at run time (IFUNC) and not "
-			 "recorded, such as %.256s",
-			 session->targets.forbidden, session->targets.chosen);
-		r = remark_add(arena, out, text);
+		if (r)
+			return r;
 	}
+	if (!session->targets.chosen)
+		return 0;
+	snprintf(text, sizeof(text),
+		 "%zu functions that match are chosen at run time (IFUNC) and not "
+		 "recorded, such as %.256s",
+		 session->targets.forbidden, session->targets.chosen);
+	return remark_add(arena, out, text);
+}
+
+int session_note(struct session *session, struct arena *arena, const char **out)
+{
+	int r;
+
+	*out = NULL;
+	pthread_rwlock_rdlock(&session->lock);
+	r = session_note_locked(session, arena, out);
 	pthread_rwlock_unlock(&session->lock);
 	return r;
 }

@@ -204,9 +204,13 @@ int session_check(struct session *session, const struct session_request *request
 	if (r || !wire)
 		return r;
 	r = tasks_check(&wire->pids, true, error);
-	if (!r)
-		r = tasks_check(&wire->tids, false, error);
-	if (!r)
-		r = cpus_check(&wire->cpus, error);
-	return r ? r : session_find_groups(session, error);
+	if (r)
+		return r;
+	r = tasks_check(&wire->tids, false, error);
+	if (r)
+		return r;
+	r = cpus_check(&wire->cpus, error);
+	if (r)
+		return r;
+	return session_find_groups(session, error);
 }
