@@ -120,19 +120,27 @@ static int item_compare(const void *x, const void *y, void *userdata)
 	if (a->is_summed != b->is_summed)
 		return a->is_summed - b->is_summed;
 	r = rank_compare(a->is_idle, b->is_idle, a->ns, b->ns, a->is_disk, b->is_disk);
-	if (!r)
-		r = compare_u64(fold->in->images[a->image].uid, fold->in->images[b->image].uid);
-	if (!r)
-		r = compare_u64(a->state, b->state);
-	if (!r)
-		r = memcmp(a->places, b->places, sizeof(a->places));
-	if (!r)
-		r = compare_u64(a->waker, b->waker);
-	if (!r)
-		r = compare_u64(a->extra, b->extra);
-	if (!r)
-		r = compare_u64(stack_id(a->kernel), stack_id(b->kernel));
-	return (int)(r ? r : compare_u64(stack_id(a->user), stack_id(b->user)));
+	if (r)
+		return (int)r;
+	r = compare_u64(fold->in->images[a->image].uid, fold->in->images[b->image].uid);
+	if (r)
+		return (int)r;
+	r = compare_u64(a->state, b->state);
+	if (r)
+		return (int)r;
+	r = memcmp(a->places, b->places, sizeof(a->places));
+	if (r)
+		return (int)r;
+	r = compare_u64(a->waker, b->waker);
+	if (r)
+		return (int)r;
+	r = compare_u64(a->extra, b->extra);
+	if (r)
+		return (int)r;
+	r = compare_u64(stack_id(a->kernel), stack_id(b->kernel));
+	if (r)
+		return (int)r;
+	return (int)compare_u64(stack_id(a->user), stack_id(b->user));
 }
 
 size_t fold_items_sort(const struct fold *fold, struct fold_item *items, size_t n)

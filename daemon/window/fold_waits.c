@@ -334,17 +334,21 @@ int fold_waits(struct fold *fold)
 	 */
 	added = row_items(fold, items);
 	r = items_split(fold, items, added, &rest);
-	added = r ? 0 : span_items(fold, items + rest.n);
-	if (!r)
-		r = items_split(fold, items + rest.n, added, &rest);
+	if (r)
+		return r;
+	added = span_items(fold, items + rest.n);
+	r = items_split(fold, items + rest.n, added, &rest);
+	if (r)
+		return r;
 	ended = rest.n;
-	added = r ? 0 : open_items(fold, items + rest.n);
-	if (!r)
-		r = items_split(fold, items + rest.n, added, &rest);
-	if (!r)
-		r = waits_own(fold, &rest);
-	if (!r)
-		r = fold_items_sum(fold, items + ended, rest.n - ended, false, open_fold);
+	added = open_items(fold, items + rest.n);
+	r = items_split(fold, items + rest.n, added, &rest);
+	if (r)
+		return r;
+	r = waits_own(fold, &rest);
+	if (r)
+		return r;
+	r = fold_items_sum(fold, items + ended, rest.n - ended, false, open_fold);
 	if (r)
 		return r;
 	return fold_items_sum(fold, items, items_to_rows(in, items, rest.n), true, row_fold);

@@ -116,10 +116,10 @@ int window_held_add(struct window_held *sum, const struct window_held *other)
 {
 	struct held_wait copy;
 	size_t i;
-	int r = 0;
+	int r;
 
 	sum->dropped += other->dropped;
-	for (i = 0; i < other->n && !r; i++) {
+	for (i = 0; i < other->n; i++) {
 		const struct held_wait *wait = &other->v[i];
 		struct held_wait *same =
 			(struct held_wait *)window_held_find(sum, wait->tid, wait->since_ns);
@@ -131,10 +131,13 @@ int window_held_add(struct window_held *sum, const struct window_held *other)
 			continue;
 		}
 		r = held_wait_copy(wait, &copy);
-		if (!r)
-			r = window_held_put(sum, &copy);
+		if (r)
+			return r;
+		r = window_held_put(sum, &copy);
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* Compares waits for qsort(): those that stay first come first. */
