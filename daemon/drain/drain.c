@@ -364,9 +364,32 @@ static int drain_begin(struct drain *drain)
 	return drain_visit_tasks(drain);
 }
 
-int drain_start(const struct drain_options *options, struct drain **out)
+/* Opens what the drain reads, begins the first window and starts the thread. */
+static int drain_launch(struct drain *drain, const struct drain_options *options)
 {
 	const struct pressure_meter_options pressure = { .with_units = options->reads_units };
+	int r = drain_open(drain, options->min_wait_ns);
+
+	if (r)
+		return r;
+	r = pressure_meter_new(&pressure, &drain->pressure);
+	if (r)
+		return r;
+	r = drain_begin(drain);
+	if (r)
+		return r;
+	if (drain_has_threads(drain)) {
+		r = openwait_reader_of(drain->probe, &drain->openwait);
+		if (r)
+			return r;
+	}
+	if (!options->is_always)
+		openwaits_read(drain, 0);
+	return -pthread_create(&drain->thread, NULL, drain_run, drain);
+}
+
+int drain_start(const struct drain_options *options, struct drain **out)
+{
 	struct drain *drain = drain_new();
 	int r;
 
@@ -391,17 +414,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->period_ns = drain->last_cut_ns;
 	drain->next_ns = drain->period_ns + options->config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;
-	r = drain_open(drain, options->min_wait_ns);
-	if (!r)
-		r = pressure_meter_new(&pressure, &drain->pressure);
-	if (!r)
-		r = drain_begin(drain);
-	if (!r && drain_has_threads(drain))
-		r = openwait_reader_of(drain->probe, &drain->openwait);
-	if (!r && !options->is_always)
-		openwaits_read(drain, 0);
-	if (!r)
-		r = -pthread_create(&drain->thread, NULL, drain_run, drain);
+	r = drain_launch(drain, options);
 	if (r) {
 		drain_free(drain);
 		return r;

@@ -78,12 +78,24 @@ static int ring_watch(struct drain_ring *ring, int map_fd)
 	return 0;
 }
 
+static int ring_open(struct drain_ring *ring, int map_fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int r;
+
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &size))
+		return -errno;
+	r = ring_map(ring, map_fd, info.max_entries);
+	if (r)
+		return r;
+	return ring_watch(ring, map_fd);
+}
+
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out)
 {
 	struct drain_ring *ring = calloc(1, sizeof(*ring));
-	struct bpf_map_info info = { 0 };
-	uint32_t size = sizeof(info);
-	int r = 0;
+	int r;
 
 	if (!ring)
 		return -ENOMEM;
@@ -91,12 +103,7 @@ int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct d
 	ring->context = context;
 	ring->page = (size_t)sysconf(_SC_PAGESIZE);
 	ring->epoll_fd = -1;
-	if (bpf_obj_get_info_by_fd(map_fd, &info, &size))
-		r = -errno;
-	if (!r)
-		r = ring_map(ring, map_fd, info.max_entries);
-	if (!r)
-		r = ring_watch(ring, map_fd);
+	r = ring_open(ring, map_fd);
 	if (r) {
 		drain_ring_close(ring);
 		return r;
