@@ -372,9 +372,11 @@ static int map_read(struct parser *parser, int fd, const struct stat *st, uint64
 		return -E2BIG;
 	r = parse_perf_lines(parser, &file, may_continue ? &before->mark : NULL, room - copy,
 			     &lines);
-	if (!r && lines.is_continued && !may_continue)
-		r = -EPROTO;
-	return r ? r : map_fill(map, lines.is_continued ? before : NULL, &lines);
+	if (r)
+		return r;
+	if (lines.is_continued && !may_continue)
+		return -EPROTO;
+	return map_fill(map, lines.is_continued ? before : NULL, &lines);
 }
 
 int perf_map_read(struct parser *parser, int fd, uint64_t group, const struct perf_map *before,
