@@ -282,6 +282,31 @@ int aggregate_new(const struct timeline_list *list, const struct timeline_list *
 	return aggregate_new_part(list, 0, list->n, later, NULL, filter, options, unread, out);
 }
 
+/* Does the work of aggregate_new_part() on a new object, which has the filter and the options. */
+static int aggregate_fill(struct aggregate *aggregate, const struct timeline_list *list,
+			  size_t first, size_t end, const struct timeline_list *later,
+			  struct aggregate *newer, struct stack *unread)
+{
+	const struct filter *filter = aggregate->filter;
+	int r = aggregate_seen_init(aggregate);
+
+	if (r)
+		return r;
+	if (filter_selects_functions(filter)) {
+		aggregate->functions = function_search_new(filter->wire, aggregate->arena);
+		if (!aggregate->functions)
+			return -ENOMEM;
+	}
+	if (newer)
+		aggregate_waits_take(aggregate, newer);
+	else
+		index_later(aggregate, later);
+	r = add_windows(aggregate, list, first, end, unread);
+	if (r)
+		return r;
+	return finish(aggregate);
+}
+
 int aggregate_new_part(const struct timeline_list *list, size_t first, size_t end,
 		       const struct timeline_list *later, struct aggregate *newer,
 		       const struct filter *filter, const struct aggregate_options *options,
@@ -304,20 +329,7 @@ int aggregate_new_part(const struct timeline_list *list, size_t first, size_t en
 	aggregate->last_counted.pid = -1;
 	aggregate_groups_limit(aggregate);
 	aggregate_slots_init(aggregate, list, first, end);
-	r = aggregate_seen_init(aggregate);
-	if (!r && filter_selects_functions(filter)) {
-		aggregate->functions = function_search_new(filter->wire, aggregate->arena);
-		r = aggregate->functions ? 0 : -ENOMEM;
-	}
-	if (!r) {
-		if (newer)
-			aggregate_waits_take(aggregate, newer);
-		else
-			index_later(aggregate, later);
-		r = add_windows(aggregate, list, first, end, unread);
-	}
-	if (!r)
-		r = finish(aggregate);
+	r = aggregate_fill(aggregate, list, first, end, later, newer, unread);
 	if (r) {
 		aggregate_free(aggregate);
 		return r;

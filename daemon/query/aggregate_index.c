@@ -405,14 +405,14 @@ static bool is_own(const struct aggregate *aggregate, const struct aggregate_ima
 	return own_process_is(process->comm, full.exe, process->cgroup);
 }
 
-struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
-						  const struct window *window)
+/* Sets infos from window->images, and counts those that the filter selects. */
+static int infos_fill(struct aggregate *aggregate, const struct window *window,
+		      struct aggregate_image_info *infos)
 {
-	struct aggregate_image_info *infos = calloc(window->n_images + 1, sizeof(*infos));
 	size_t i;
-	int r = 0;
+	int r;
 
-	for (i = 0; infos && i < window->n_images && !r; i++) {
+	for (i = 0; i < window->n_images; i++) {
 		const struct window_image *image = &window->images[i];
 		struct aggregate_image_info *info = &infos[i];
 
@@ -428,20 +428,33 @@ struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
 				    filter_excludes_image(aggregate->filter, image, &info->process);
 		if (aggregate->options.folds_own)
 			info->is_own = is_own(aggregate, info);
-		if (info->is_wanted)
-			r = image_count(aggregate, image, &info->process);
+		if (!info->is_wanted)
+			continue;
+		r = image_count(aggregate, image, &info->process);
+		if (r)
+			return r;
 	}
-	if (infos && !r)
-		r = members_select(aggregate, window, infos);
-	if (infos && !r)
-		r = folded_count(aggregate, window, infos);
-	for (i = 0; infos && i < window->n_images; i++)
+	r = members_select(aggregate, window, infos);
+	if (r)
+		return r;
+	return folded_count(aggregate, window, infos);
+}
+
+struct aggregate_image_info *aggregate_infos_make(struct aggregate *aggregate,
+						  const struct window *window)
+{
+	_cleanup_(freep) struct aggregate_image_info *infos =
+		calloc(window->n_images + 1, sizeof(*infos));
+	size_t i;
+	int r;
+
+	if (!infos)
+		return NULL;
+	r = infos_fill(aggregate, window, infos);
+	for (i = 0; i < window->n_images; i++)
 		aggregate->has_others |= infos[i].process.is_folded && !infos[i].is_wanted &&
 					 strcmp(infos[i].process.comm, WINDOW_OTHERS) == 0;
-	if (!r)
-		return infos;
-	free(infos);
-	return NULL;
+	return r ? NULL : TAKE(infos);
 }
 
 void aggregate_index_free(struct aggregate *aggregate)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/query/answer_stacks.h"
 
@@ -50,12 +51,18 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 		 struct wire_calls *out)
 {
 	const struct answer_row_options options = { .kernel_addresses = kernel_addresses };
-	struct answer_stacks stacks = { .arena = arena, .options = &options };
+	_cleanup_(answer_stacks_fini) struct answer_stacks stacks = {
+		.arena = arena,
+		.options = &options,
+	};
 	struct wire_call *v = arena_array(arena, n + 1, sizeof(*v));
 	size_t i;
-	int r = v ? 0 : -ENOMEM;
+	int r;
 
-	for (i = 0; i < n && !r; i++) {
+	*out = (struct wire_calls){ .v = v, .n = n };
+	if (!v)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
 		v[i] = (struct wire_call){
 			.time = calls[i].time_ns,
 			.comm = arena_strndup(arena, calls[i].comm, COMM_LEN),
@@ -64,13 +71,17 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 			.cpu = calls[i].cpu,
 			.count = (int64_t)calls[i].count,
 		};
-		r = v[i].comm ? answer_stack(&stacks, calls[i].kernel, &v[i].kernel) : -ENOMEM;
-		if (!r)
-			r = answer_stack(&stacks, calls[i].user, &v[i].user);
-		if (!r)
-			r = exec_wire(arena, calls[i].exec, &v[i].exec);
+		if (!v[i].comm)
+			return -ENOMEM;
+		r = answer_stack(&stacks, calls[i].kernel, &v[i].kernel);
+		if (r)
+			return r;
+		r = answer_stack(&stacks, calls[i].user, &v[i].user);
+		if (r)
+			return r;
+		r = exec_wire(arena, calls[i].exec, &v[i].exec);
+		if (r)
+			return r;
 	}
-	answer_stacks_fini(&stacks);
-	*out = (struct wire_calls){ .v = v, .n = n };
-	return r;
+	return 0;
 }

@@ -580,25 +580,30 @@ int answer_holders_wire(struct arena *arena, const struct aggregate_group *group
 {
 	const struct group_holders *found = group->holders;
 	struct wire_holder *holders;
-	int r = 0;
+	int r;
 
 	if (!found)
 		return 0;
 	holders = arena_array(arena, found->n + 1, sizeof(*holders));
 	if (!holders)
 		return -ENOMEM;
-	for (size_t i = 0; i < found->n && !r; i++)
-		r = holder_wire(arena, found->holders[i].comm, found->holders[i].pid,
-				found->holders[i].tid, &holders[i]);
-	if (!r)
-		r = text_wire(arena, found->object, &row->object);
-	if (!r)
-		r = text_wire(arena, found->unknown, &row->holders_unknown);
 	row->holders = (struct wire_holders){ .v = holders, .n = found->n };
 	row->holders_more = found->more ? (int64_t)found->more : WIRE_ABSENT;
 	if (found->is_deadlock)
 		row->deadlock = 1;
 	if (found->looked_ns)
 		row->holders_at = found->looked_ns;
-	return r ? r : steps_wire(arena, found, row);
+	for (size_t i = 0; i < found->n; i++) {
+		r = holder_wire(arena, found->holders[i].comm, found->holders[i].pid,
+				found->holders[i].tid, &holders[i]);
+		if (r)
+			return r;
+	}
+	r = text_wire(arena, found->object, &row->object);
+	if (r)
+		return r;
+	r = text_wire(arena, found->unknown, &row->holders_unknown);
+	if (r)
+		return r;
+	return steps_wire(arena, found, row);
 }

@@ -165,11 +165,15 @@ int answer_iolat_row(struct answer *answer, const struct aggregate_io_group *gro
 		row->max_tid = io->max_tid;
 	}
 	r = answer_buckets(arena, group->buckets, IO_BUCKETS_N, &row->buckets);
-	if (!r)
-		r = io_wire(arena, group, &row->io);
-	if (!r)
-		r = answer_stack(stacks, io->kernel, &row->kernel);
-	return r ? r : answer_stack(stacks, io->user, &row->user);
+	if (r)
+		return r;
+	r = io_wire(arena, group, &row->io);
+	if (r)
+		return r;
+	r = answer_stack(stacks, io->kernel, &row->kernel);
+	if (r)
+		return r;
+	return answer_stack(stacks, io->user, &row->user);
 }
 
 /* Returns how many bytes were read or written: to discard a block moves none. */

@@ -133,29 +133,47 @@ static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_
 	return process_table_open_file(userdata, file_id, path, fd_min, fd_out, debug_fd_out);
 }
 
-int answer_lines(struct recorder *recorder, struct answer *answer, struct answer_stacks *stacks)
+/* Looks up the source lines of all user stacks, and adds them to the stacks and to the notes. */
+static int lines_add(struct recorder *recorder, struct answer *answer, struct answer_stacks *stacks,
+		     struct source_lines *lines)
 {
 	struct answer_stack_entry *entry, *next;
 	const char *notes[SOURCE_LINES_NOTES_MAX];
-	struct source_lines *lines;
 	size_t n_notes;
+	int r;
+
+	HASH_ITER (hh, stacks->entries, entry, next) {
+		if (!entry->stack->is_user)
+			continue;
+		r = stack_lines_add(lines, entry->stack);
+		if (r)
+			return r;
+	}
+	r = source_lines_run(lines, recorder->lines);
+	if (r)
+		return r;
+	HASH_ITER (hh, stacks->entries, entry, next) {
+		if (!entry->stack->is_user)
+			continue;
+		r = stack_expand(answer->arena, lines, entry);
+		if (r)
+			return r;
+	}
+	r = source_lines_notes(lines, notes, &n_notes);
+	if (r)
+		return r;
+	return notes_append(answer->arena, &answer->reply.snapshot.notes, notes, n_notes);
+}
+
+int answer_lines(struct recorder *recorder, struct answer *answer, struct answer_stacks *stacks)
+{
+	struct source_lines *lines;
 	const struct source_lines_opener opener = { open_file, recorder->processes };
 	int r = source_lines_new(answer->arena, &opener, &lines);
 
 	if (r)
 		return r;
-	HASH_ITER (hh, stacks->entries, entry, next)
-		if (!r && entry->stack->is_user)
-			r = stack_lines_add(lines, entry->stack);
-	if (!r)
-		r = source_lines_run(lines, recorder->lines);
-	HASH_ITER (hh, stacks->entries, entry, next)
-		if (!r && entry->stack->is_user)
-			r = stack_expand(answer->arena, lines, entry);
-	if (!r)
-		r = source_lines_notes(lines, notes, &n_notes);
-	if (!r)
-		r = notes_append(answer->arena, &answer->reply.snapshot.notes, notes, n_notes);
+	r = lines_add(recorder, answer, stacks, lines);
 	source_lines_free(lines);
 	return r;
 }

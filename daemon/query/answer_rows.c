@@ -115,12 +115,13 @@ static int waker_wire(struct answer_stacks *stacks, const struct window_waker *w
 		n++;
 	}
 	wire->path = (struct wire_links){ .v = links, .n = n };
-	if (!r)
-		r = answer_stack(stacks, waker->kernel, &wire->kernel);
-	if (!r)
-		r = answer_stack(stacks, waker->user, &wire->user);
 	*out = wire;
-	return r;
+	if (r)
+		return r;
+	r = answer_stack(stacks, waker->kernel, &wire->kernel);
+	if (r)
+		return r;
+	return answer_stack(stacks, waker->user, &wire->user);
 }
 
 /* Sets the key of a row that stands for a thread name, unit, function or the like. */
@@ -231,7 +232,7 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 {
 	bool is_named = stacks->options->group && !group->key.comm[0];
 	struct process *process = answer_process(answer, &group->process);
-	int r = 0;
+	int r;
 
 	if (!process && group->process.number)
 		return -ENOMEM;
@@ -254,34 +255,42 @@ static int row_wire(struct answer *answer, struct answer_stacks *stacks,
 		row->function = aggregate_function(answer->aggregate, group);
 	if (stacks->options->has_estimates)
 		row->estimated = 1;
-	if (!group->is_sample)
+	if (!group->is_sample) {
 		r = waits_wire(answer, stacks, group, row);
-	if (!r && group->line && group->key.waker)
+		if (r)
+			return r;
+	}
+	if (group->line && group->key.waker) {
 		r = waker_wire(stacks, group->waker, &row->waker);
-	if (!r && group->line)
+		if (r)
+			return r;
+	}
+	if (group->line)
 		return line_wire(answer, stacks->arena, group, row);
-	if (!r && stacks->options->group)
+	if (stacks->options->group)
 		return row_set_key(stacks, group, row);
-	if (!r && group->is_short) {
+	if (group->is_short) {
 		r = answer_short_stack(stacks, &row->kernel);
 		return r ? r : row_set_groups(answer, stacks, group, row);
 	}
-	if (!r)
-		r = answer_callers(stacks, group->kernel, group->kernel_from, &row->kernel);
-	if (!r)
-		r = answer_callers(stacks, group->user, group->user_from, &row->user);
-	if (!r)
-		r = row_set_groups(answer, stacks, group, row);
+	r = answer_callers(stacks, group->kernel, group->kernel_from, &row->kernel);
+	if (r)
+		return r;
+	r = answer_callers(stacks, group->user, group->user_from, &row->user);
+	if (r)
+		return r;
+	r = row_set_groups(answer, stacks, group, row);
+	if (r)
+		return r;
 	/* All waits of a row with stacks have the same ones, and the same state. */
-	if (!r && !group->is_sample && !row->reason && stacks->options->has_stacks &&
-	    !group->is_others && !group->is_own)
+	if (!group->is_sample && !row->reason && stacks->options->has_stacks && !group->is_others &&
+	    !group->is_own)
 		row->reason =
 			wait_reason_word(reason_find(group->state, group->kernel, group->user));
-	if (!r)
-		r = answer_holders_wire(stacks->arena, group, row);
-	if (!r && group->key.waker)
-		r = waker_wire(stacks, group->waker, &row->waker);
-	return r;
+	r = answer_holders_wire(stacks->arena, group, row);
+	if (r || !group->key.waker)
+		return r;
+	return waker_wire(stacks, group->waker, &row->waker);
 }
 
 int answer_source_init(struct answer *answer, const struct answer_row_options *options)

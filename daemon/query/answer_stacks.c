@@ -183,8 +183,9 @@ int answer_stack(struct answer_stacks *stacks, struct stack *stack, const struct
 	entry->wire.id = arena_printf(stacks->arena, "0x%" PRIx64, stack->id);
 	entry->wire.scheduler = scheduler_frames(stack);
 	r = stack_flags_wire(stacks->arena, stack->flags, &entry->wire.flags);
-	if (!r)
-		r = stack_frames_wire(stacks, stack, &entry->wire.frames);
+	if (r)
+		return -ENOMEM;
+	r = stack_frames_wire(stacks, stack, &entry->wire.frames);
 	if (r || !entry->wire.id)
 		return -ENOMEM;
 	/*

@@ -69,14 +69,17 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	struct query_follow *follow;
 	int r = interval_check(request, error);
 
-	/* Without a cursor, the stream begins now, and there would never be an answer. */
-	if (!r && recorder->is_serve_only && !request->cursor)
-		return wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, "Follow", "%s",
-				      recorder_serves_only);
-	if (!r && request->cursor)
-		r = cursor_parse(request->cursor, &from, error);
 	if (r)
 		return r;
+	/* Without a cursor, the stream begins now, and there would never be an answer. */
+	if (recorder->is_serve_only && !request->cursor)
+		return wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, "Follow", "%s",
+				      recorder_serves_only);
+	if (request->cursor) {
+		r = cursor_parse(request->cursor, &from, error);
+		if (r)
+			return r;
+	}
 	follow = calloc(1, sizeof(*follow));
 	if (!follow)
 		return -ENOMEM;

@@ -76,13 +76,14 @@ int query_functions(struct recorder *recorder, const struct query_peer *peer, co
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;
 	r = targets_search(&options, request->function, &targets, error);
+	if (r)
+		return r;
 	/* A daemon that records nothing has no right to find out what the kernel allows. */
-	if (!r && targets.kind == TARGET_FUNCTION && !recorder->is_serve_only &&
+	if (targets.kind == TARGET_FUNCTION && !recorder->is_serve_only &&
 	    !multi_attach_has_functions())
 		return wire_error_set(error, -EOPNOTSUPP, ERROR_NOT_SUPPORTED, "function", "%s",
 				      multi_attach_no_functions);
-	if (!r)
-		r = functions_make(answer, &targets, max);
+	r = functions_make(answer, &targets, max);
 	if (r)
 		return r;
 	*out = TAKE(answer);

@@ -373,8 +373,9 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 	budget_state(recorder->budget, &budget);
 	health_budget(answer->arena, &budget, clock_ns(CLOCK_REALTIME), problems, &n);
 	r = past_problems(recorder, answer, problems, &n);
-	if (!r)
-		r = recent_losses(recorder, answer->arena, problems, &n);
+	if (r)
+		return r;
+	r = recent_losses(recorder, answer->arena, problems, &n);
 	if (r)
 		return r;
 	for (i = 0; i < n; i++)

@@ -38,15 +38,20 @@ static int units_make(struct arena *arena, const struct totals_data *data,
 {
 	struct wire_unit_total *units = arena_array(arena, data->n_units + 1, sizeof(*units));
 	size_t i;
-	int r = units ? 0 : -ENOMEM;
+	int r;
 
-	for (i = 0; i < data->n_units && !r; i++)
+	if (!units)
+		return -ENOMEM;
+	for (i = 0; i < data->n_units; i++) {
 		r = unit_make(arena, &data->units[i], &units[i]);
-	if (!r)
-		r = unit_make(arena, &data->others, &units[i]);
-	if (!r)
-		*out = (struct wire_unit_totals){ .v = units, .n = data->n_units + 1 };
-	return r;
+		if (r)
+			return r;
+	}
+	r = unit_make(arena, &data->others, &units[i]);
+	if (r)
+		return r;
+	*out = (struct wire_unit_totals){ .v = units, .n = data->n_units + 1 };
+	return 0;
 }
 
 static int ios_make(struct arena *arena, const struct totals_data *data, struct wire_io_totals *out)
@@ -146,15 +151,20 @@ int query_metrics(struct recorder *recorder, const struct query_peer *peer, cons
 	reply->not_added = (int64_t)data->not_added;
 	reply->preempted_ns = (int64_t)data->preempted_ns;
 	r = units_make(answer->arena, data, &reply->units);
-	if (!r)
-		r = answer_buckets(answer->arena, data->preempted, WAIT_BUCKETS, &reply->preempted);
-	if (!r)
-		r = ios_make(answer->arena, data, &reply->ios);
-	if (!r)
-		r = probes_make(recorder, answer->arena, data, &reply->probes);
-	if (!r)
-		r = pressure_make(answer->arena, data, &reply->pressure);
-	if (!r)
-		*out = TAKE(answer);
-	return r;
+	if (r)
+		return r;
+	r = answer_buckets(answer->arena, data->preempted, WAIT_BUCKETS, &reply->preempted);
+	if (r)
+		return r;
+	r = ios_make(answer->arena, data, &reply->ios);
+	if (r)
+		return r;
+	r = probes_make(recorder, answer->arena, data, &reply->probes);
+	if (r)
+		return r;
+	r = pressure_make(answer->arena, data, &reply->pressure);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
 }

@@ -88,16 +88,23 @@ int query_request(uid_t uid, const struct wire_start_request *wire, struct sessi
 		.uid = uid,
 	};
 	r = query_kind(wire->probe, &out->kind, error);
-	if (!r)
-		r = event_check(wire->event, error);
-	if (!r && wire->name)
+	if (r)
+		return r;
+	r = event_check(wire->event, error);
+	if (r)
+		return r;
+	if (wire->name) {
 		r = name_check(wire->name, error);
-	if (!r)
-		r = number_check(wire->frequency, "frequency", &out->frequency_hz, error);
-	if (!r)
-		r = number_check(wire->rate, "rate", &out->rate, error);
-	if (!r)
-		r = number_check(wire->period_ns, "period_ns", &out->period_ns, error);
+		if (r)
+			return r;
+	}
+	r = number_check(wire->frequency, "frequency", &out->frequency_hz, error);
+	if (r)
+		return r;
+	r = number_check(wire->rate, "rate", &out->rate, error);
+	if (r)
+		return r;
+	r = number_check(wire->period_ns, "period_ns", &out->period_ns, error);
 	if (r)
 		return r;
 	if (wire->duration_ns != WIRE_ABSENT &&

@@ -115,14 +115,17 @@ int query_start(struct recorder *recorder, const struct query_peer *peer, const 
 		r = wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, wire->probe, "%s",
 				   recorder_serves_only);
 	query_stored_skip_numbers(recorder);
-	if (!r)
-		r = sessions_start(recorder->sessions, &request, &answer->session, error);
+	if (r)
+		return r;
+	r = sessions_start(recorder->sessions, &request, &answer->session, error);
+	if (r)
+		return r;
 	answer->reply.start.missed = WIRE_ABSENT;
 	answer->kernel_addresses = peer->is_root;
-	if (!r)
-		r = query_stored_note(recorder, answer->session, wire);
-	if (!r)
-		r = answer_session(answer->arena, answer->session, &answer->reply.start.session);
+	r = query_stored_note(recorder, answer->session, wire);
+	if (r)
+		return r;
+	r = answer_session(answer->arena, answer->session, &answer->reply.start.session);
 	if (r)
 		return r;
 	*out = TAKE(answer);
@@ -225,10 +228,12 @@ int query_stop(struct recorder *recorder, const struct query_peer *peer, const v
 	if (!answer)
 		return -ENOMEM;
 	r = query_session_find(recorder, answer, request->session, error);
-	if (!r)
-		r = stop(answer->session, peer, error);
-	if (!r)
-		r = answer_session(answer->arena, answer->session, &answer->reply.stop.session);
+	if (r)
+		return r;
+	r = stop(answer->session, peer, error);
+	if (r)
+		return r;
+	r = answer_session(answer->arena, answer->session, &answer->reply.stop.session);
 	if (r)
 		return r;
 	*out = TAKE(answer);

@@ -66,20 +66,25 @@ static int lacks_make(const struct process_settled *known, bool has_walks, struc
 	struct lines lines;
 	int r = lines_init(&lines, arena);
 
-	line_add(&lines, !r && !has_walks, "the user stacks of this host are not walked");
-	line_add(&lines, !r && has_walks && known->is_full,
+	if (r)
+		return r;
+	line_add(&lines, !has_walks, "the user stacks of this host are not walked");
+	line_add(&lines, has_walks && known->is_full,
 		 "its mappings have no room, see [unwind] max_memory");
-	if (!r && has_walks)
+	if (has_walks) {
 		r = files_add(arena, &lines, known->files.rowless, "file has no unwind rows",
 			      "files have no unwind rows");
-	if (!r)
-		r = files_add(arena, &lines, known->files.partial,
-			      "file has room for only some of its unwind rows",
-			      "files have room for only some of their unwind rows");
-	if (!r)
-		r = files_add(arena, &lines, known->files.refused,
-			      "file could not be read, or its unwind rows have no room",
-			      "files could not be read, or their unwind rows have no room");
+		if (r)
+			return r;
+	}
+	r = files_add(arena, &lines, known->files.partial,
+		      "file has room for only some of its unwind rows",
+		      "files have room for only some of their unwind rows");
+	if (r)
+		return r;
+	r = files_add(arena, &lines, known->files.refused,
+		      "file could not be read, or its unwind rows have no room",
+		      "files could not be read, or their unwind rows have no room");
 	answer->reply.settled.lacks = (struct wire_strs){ lines.v, lines.n };
 	return r;
 }
@@ -90,12 +95,15 @@ static int answer_make(const struct recorder *recorder, const struct process_set
 	struct wire_settled_reply *reply = &answer->reply.settled;
 	int r = awaited_make(known, is_late, answer);
 
-	if (!r)
-		r = lacks_make(known, recorder->unwind != NULL, answer);
+	if (r)
+		return r;
+	r = lacks_make(known, recorder->unwind != NULL, answer);
+	if (r)
+		return r;
 	reply->settled = known->is_settled && !is_late;
 	reply->files = (int64_t)known->files.n;
 	reply->comm = arena_strdup(answer->arena, known->comm);
-	return !r && !reply->comm ? -ENOMEM : r;
+	return reply->comm ? 0 : -ENOMEM;
 }
 
 int query_settled(struct recorder *recorder, const struct query_peer *peer, const void *params,
@@ -121,8 +129,9 @@ int query_settled(struct recorder *recorder, const struct query_peer *peer, cons
 	if (r == -ESRCH)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "pid",
 				      "process %" PRId64 " is exiting", request->pid);
-	if (!r)
-		r = answer_make(recorder, &known, is_late, answer);
+	if (r)
+		return r;
+	r = answer_make(recorder, &known, is_late, answer);
 	if (r)
 		return r;
 	*out = TAKE(answer);

@@ -355,11 +355,13 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	if (counts_missing(answer, question, info->kind))
 		facts.missing_ns = aggregate_missing_ns(answer->aggregate);
 	r = session_note(answer->session, answer->arena, &facts.session);
-	if (!r)
-		r = absent_range_make(recorder, answer, slice, &range);
-	if (!r)
-		r = absent_note(answer->arena, answer->aggregate, question->filter.wire, &range,
-				&facts.absent);
+	if (r)
+		return r;
+	r = absent_range_make(recorder, answer, slice, &range);
+	if (r)
+		return r;
+	r = absent_note(answer->arena, answer->aggregate, question->filter.wire, &range,
+			&facts.absent);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);
@@ -367,9 +369,9 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	if (!facts.unread)
 		return -ENOMEM;
 	r = notes_make(answer->arena, &question->filter, &facts, &answer->reply.snapshot.notes);
-	if (!r && probe_kind_has(info->kind, PROBE_IO))
-		r = snapshot_blind_notes(answer);
-	return r;
+	if (r || !probe_kind_has(info->kind, PROBE_IO))
+		return r;
+	return snapshot_blind_notes(answer);
 }
 
 /*
@@ -547,14 +549,22 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		r = answer_iolat_rows(answer, question);
 	else
 		r = snapshot_rows(answer, question);
-	if (!r && wants_holders(recorder, question, is_newest, options.has_stacks))
-		r = holders_make(answer, question);
-	/* A row of several reasons or threads has no object of its own, and one of I/O none. */
-	if (!r && answer->source.groups &&
-	    (question->options.group == GROUP_BY_LINE || options.has_stacks))
-		r = recorded_holders_make(answer);
-	if (r || request->lines != 1 || question->options.group)
+	if (r)
 		return r;
+	if (wants_holders(recorder, question, is_newest, options.has_stacks)) {
+		r = holders_make(answer, question);
+		if (r)
+			return r;
+	}
+	/* A row of several reasons or threads has no object of its own, and one of I/O none. */
+	if (answer->source.groups &&
+	    (question->options.group == GROUP_BY_LINE || options.has_stacks)) {
+		r = recorded_holders_make(answer);
+		if (r)
+			return r;
+	}
+	if (request->lines != 1 || question->options.group)
+		return 0;
 	/* All source lines are looked up together, so all rows are made here. */
 	r = answer_rows_make(answer);
 	return r ? r : answer_lines(recorder, answer, answer->source.stacks);
@@ -614,40 +624,56 @@ static int reply_make(struct recorder *recorder, const struct query_peer *peer,
 	struct timeline_coverage found = {};
 	int r = snapshot_aggregate(recorder, answer, slice, newer);
 
-	if (!r)
-		r = query_slice_coverage(answer, slice, &found);
-	if (!r)
-		r = losses_make(answer, slice);
-	/* Several slices or ranges may well have one without any thread. */
-	if (!r && is_alone)
-		r = threads_check(recorder, peer, answer, slice, error);
 	if (r)
 		return r;
+	r = query_slice_coverage(answer, slice, &found);
+	if (r)
+		return r;
+	r = losses_make(answer, slice);
+	if (r)
+		return r;
+	/* Several slices or ranges may well have one without any thread. */
+	if (is_alone) {
+		r = threads_check(recorder, peer, answer, slice, error);
+		if (r)
+			return r;
+	}
 	answer->has_next = answer->slices->n > 0;
 	reply_head(answer);
 	r = answer_folded(answer->arena, aggregate_folded(answer->aggregate),
 			  &answer->reply.snapshot.folded);
-	if (!r)
-		r = answer_pressure(answer->arena, aggregate_pressure(answer->aggregate),
-				    &answer->reply.snapshot.pressure);
-	if (!r && wants_spawns(question, request))
+	if (r)
+		return r;
+	r = answer_pressure(answer->arena, aggregate_pressure(answer->aggregate),
+			    &answer->reply.snapshot.pressure);
+	if (r)
+		return r;
+	if (wants_spawns(question, request)) {
 		r = answer_spawns(answer->arena, aggregate_spawns(answer->aggregate),
 				  &answer->reply.snapshot.spawns);
-	if (!r)
-		r = cost_make(answer);
+		if (r)
+			return r;
+	}
+	r = cost_make(answer);
 	if (r)
 		return r;
 	totals_make(answer, session_info(answer->session)->kind);
 	r = slots_make(answer);
-	if (!r)
-		r = notes_add(recorder, answer, question, slice, &found);
-	if (!r)
-		r = shared_note_add(answer, slice);
-	if (!r)
-		r = others_make(answer);
-	if (!r)
-		r = summaries_make(answer, &question->summaries);
-	return r ? r : rows_make(recorder, peer, request, question, !newer, answer);
+	if (r)
+		return r;
+	r = notes_add(recorder, answer, question, slice, &found);
+	if (r)
+		return r;
+	r = shared_note_add(answer, slice);
+	if (r)
+		return r;
+	r = others_make(answer);
+	if (r)
+		return r;
+	r = summaries_make(answer, &question->summaries);
+	if (r)
+		return r;
+	return rows_make(recorder, peer, request, question, !newer, answer);
 }
 
 /*
@@ -690,11 +716,15 @@ static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_r
 	r = query_range_open(recorder, answer, &question->range, error);
 	if (r == -ENODATA && question->is_of_ranges && error->code == ERROR_NO_DATA)
 		r = range_is_missing(answer, error);
-	if (!r && with_summaries && request->each_ns == WIRE_ABSENT &&
-	    snapshot_may_summarize(question, session_info(answer->session)))
+	if (r)
+		return r;
+	if (with_summaries && request->each_ns == WIRE_ABSENT &&
+	    snapshot_may_summarize(question, session_info(answer->session))) {
 		r = timeline_summarize(answer->timeline, &question->summaries);
-	return r ? r
-		 : slices_make(timeline_range(answer->timeline), request->each_ns, answer->slices);
+		if (r)
+			return r;
+	}
+	return slices_make(timeline_range(answer->timeline), request->each_ns, answer->slices);
 }
 
 /* Does what aggregate_options.find_process() does, for an answer. */
@@ -734,14 +764,16 @@ static int answer_try(struct recorder *recorder, const struct query_peer *peer,
 	if (!answer)
 		return -ENOMEM;
 	r = session_find(recorder, request, answer, error);
-	if (!r)
-		r = snapshot_open(recorder, request, part, with_summaries, answer, error);
-	if (!r)
-		r = snapshot_make(recorder, peer, request, NULL, answer, error);
-	if (!r && timeline_has_bad_summary(answer->timeline))
-		r = -ESTALE;
 	if (r)
 		return r;
+	r = snapshot_open(recorder, request, part, with_summaries, answer, error);
+	if (r)
+		return r;
+	r = snapshot_make(recorder, peer, request, NULL, answer, error);
+	if (r)
+		return r;
+	if (timeline_has_bad_summary(answer->timeline))
+		return -ESTALE;
 	/* The rows are made while the client reads: for minutes, they need no windows. */
 	if (!answer->has_next)
 		answer->timeline = timeline_close(answer->timeline);

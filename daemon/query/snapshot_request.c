@@ -249,12 +249,16 @@ int snapshot_question_init(struct snapshot_question *question,
 	question_set_options(question, request, info->kind);
 
 	r = kind_check(info, request, error);
-	if (!r)
-		r = filter_init(&question->filter, request->filter, error);
-	if (!r && request->filter)
-		r = filter_io_check(request->filter, error);
 	if (r)
 		return r;
+	r = filter_init(&question->filter, request->filter, error);
+	if (r)
+		return r;
+	if (request->filter) {
+		r = filter_io_check(request->filter, error);
+		if (r)
+			return r;
+	}
 	filter_add_session(&question->filter, info->filter);
 	question->with_idle = request->idle == WIRE_BOOL_ABSENT ? names_threads(&question->filter)
 								: request->idle == 1;
@@ -266,13 +270,19 @@ int snapshot_question_init(struct snapshot_question *question,
 				       probe_kind_has(info->kind, PROBE_SAMPLES)) &&
 				      !names_threads(&question->filter);
 	question->options.by = by_default(is_io, question->options.open_only);
-	if (request->by)
+	if (request->by) {
 		r = by_parse(request->by, info->kind, request->filter && request->filter->layer,
 			     question, error);
+		if (r)
+			return r;
+	}
 	question->options.line_functions = names_few(&question->filter);
 	question->order = order_default(info->kind, question->options.by);
-	if (!r && request->sort)
+	if (request->sort) {
 		r = order_parse(request->sort, is_io, &question->order, error);
+		if (r)
+			return r;
+	}
 	if (question->order == SNAPSHOT_BY_MAX)
 		question->options.rank = AGGREGATE_BY_MAX;
 	else if (question->order == SNAPSHOT_BY_COUNT)
@@ -280,8 +290,9 @@ int snapshot_question_init(struct snapshot_question *question,
 	/* One of several ranges may begin after the end of the session: it has no window. */
 	if (question->is_of_ranges && request->since_ns >= ended)
 		ended = INT64_MAX;
-	if (!r)
-		r = query_range_resolve(request, session_info(session), ended,
-					clock_ns(CLOCK_REALTIME), &question->range, error);
-	return r ? r : callers_check(question, request, error);
+	r = query_range_resolve(request, session_info(session), ended, clock_ns(CLOCK_REALTIME),
+				&question->range, error);
+	if (r)
+		return r;
+	return callers_check(question, request, error);
 }

@@ -24,13 +24,20 @@ static int by_value(const void *x, const void *y,
 	const struct aggregate_group *const *a = x, *const *b = y;
 	int r = (int)(*a)->place - (int)(*b)->place;
 
-	if (!r)
-		r = COMPARE_DESCENDING(value(*a), value(*b));
-	if (!r)
-		r = COMPARE_DESCENDING(group_total(*a), group_total(*b));
-	if (!r && (*a)->name && (*b)->name)
+	if (r)
+		return r;
+	r = COMPARE_DESCENDING(value(*a), value(*b));
+	if (r)
+		return r;
+	r = COMPARE_DESCENDING(group_total(*a), group_total(*b));
+	if (r)
+		return r;
+	if ((*a)->name && (*b)->name) {
 		r = strcmp((*a)->name, (*b)->name);
-	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
+		if (r)
+			return r;
+	}
+	return memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
 }
 
 static int by_total(const void *x, const void *y)

@@ -373,24 +373,33 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 	reply = &answer->reply.status;
 	history_make(recorder, reply);
 	r = daemon_make(recorder, answer);
-	if (!r)
-		r = answer_probe_list(recorder, answer->arena, &reply->probes);
-	if (!r)
-		r = losses_make(recorder, answer->arena, &reply->lost);
-	if (!r)
-		r = store_make(recorder, answer);
-	if (!r)
-		r = folded_make(recorder, answer);
-	if (!r)
-		r = answer_pressure_source(recorder, answer->arena, &reply->pressure);
-	if (!r)
-		r = health_problems(recorder, answer, &reply->problems);
-	if (!r)
-		r = limits_make(recorder, answer->arena, &reply->limits);
-	if (!r)
-		r = unwind_make(recorder, answer);
-	if (!r)
-		r = parser_make(recorder, answer);
+	if (r)
+		return r;
+	r = answer_probe_list(recorder, answer->arena, &reply->probes);
+	if (r)
+		return r;
+	r = losses_make(recorder, answer->arena, &reply->lost);
+	if (r)
+		return r;
+	r = store_make(recorder, answer);
+	if (r)
+		return r;
+	r = folded_make(recorder, answer);
+	if (r)
+		return r;
+	r = answer_pressure_source(recorder, answer->arena, &reply->pressure);
+	if (r)
+		return r;
+	r = health_problems(recorder, answer, &reply->problems);
+	if (r)
+		return r;
+	r = limits_make(recorder, answer->arena, &reply->limits);
+	if (r)
+		return r;
+	r = unwind_make(recorder, answer);
+	if (r)
+		return r;
+	r = parser_make(recorder, answer);
 	if (r)
 		return r;
 	reply->healthy = reply->problems.n == 0;

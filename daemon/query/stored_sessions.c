@@ -33,17 +33,16 @@ int query_stored_note(struct recorder *recorder, struct session *session,
 		.min_wait_ns = info->min_wait_ns,
 		.period_ns = info->period_ns,
 	};
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 	int r;
 
 	text_init(&text, SIZE_MAX);
 	r = start_request_encode(request, 0, &text);
-	if (!r) {
-		note.request = text.data;
-		store_add_session(recorder->store, &note);
-	}
-	text_fini(&text);
-	return r;
+	if (r)
+		return r;
+	note.request = text.data;
+	store_add_session(recorder->store, &note);
+	return 0;
 }
 
 static int session_make(const struct store_session *stored, const struct wire_start_request *wire,
@@ -59,13 +58,12 @@ static int session_make(const struct store_session *stored, const struct wire_st
 		.min_wait_ns = stored->min_wait_ns,
 		.period_ns = stored->period_ns,
 	};
-	struct wire_error error = {};
+	_cleanup_(wire_error_clear) struct wire_error error = {};
 	int r = query_request(stored->uid, wire, &request, &error);
 
-	if (!r)
-		r = session_new_past(&past, out, &error);
-	wire_error_clear(&error);
-	return r;
+	if (r)
+		return r;
+	return session_new_past(&past, out, &error);
 }
 
 /*
@@ -82,9 +80,12 @@ static int session_decode(const struct store_session *stored, struct session **o
 	if (!arena)
 		return -ENOMEM;
 	r = varlink_call_parse(stored->request, strlen(stored->request), &message);
-	if (!r)
-		r = start_request_decode(message, arena, &wire, NULL);
-	return r ? r : session_make(stored, &wire, out);
+	if (r)
+		return r;
+	r = start_request_decode(message, arena, &wire, NULL);
+	if (r)
+		return r;
+	return session_make(stored, &wire, out);
 }
 
 static int past_find(struct recorder *recorder, struct answer *answer, const char *text,

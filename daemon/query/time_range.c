@@ -292,10 +292,10 @@ int query_range_open(struct recorder *recorder, struct answer *answer, struct qu
 {
 	int r = range_cut(recorder, answer->session, range);
 
-	if (!r)
-		r = query_timeline_open(recorder, answer,
-					range->is_whole ? INT64_MIN : range->since,
-					range->is_whole ? INT64_MAX : range->until);
+	if (r)
+		return r;
+	r = query_timeline_open(recorder, answer, range->is_whole ? INT64_MIN : range->since,
+				range->is_whole ? INT64_MAX : range->until);
 	if (r)
 		return r;
 	if (timeline_range(answer->timeline)->n == 0)

@@ -148,9 +148,12 @@ static int window_order(const void *x, const void *y)
 	const struct wire_window *a = x, *b = y;
 	int r = order(a->start, b->start);
 
-	if (!r)
-		r = strcmp(a->probe, b->probe);
-	return r ? r : order(a->seq, b->seq);
+	if (r)
+		return r;
+	r = strcmp(a->probe, b->probe);
+	if (r)
+		return r;
+	return order(a->seq, b->seq);
 }
 
 static int gap_order(const void *x, const void *y)
@@ -216,8 +219,9 @@ int query_windows(struct recorder *recorder, const struct query_peer *peer, cons
 	if (!answer)
 		return -ENOMEM;
 	r = request_check(request, &listing, error);
-	if (!r)
-		r = listing_make(&listing, request, error);
+	if (r)
+		return r;
+	r = listing_make(&listing, request, error);
 	if (r)
 		return r;
 	store_reader_rest(answer->reader);
