@@ -338,7 +338,7 @@ static int exchange_reply(struct exchange *exchange, struct text *out)
 {
 	const struct method *method = exchange->method;
 	struct codec_error error;
-	int r = 0;
+	int r;
 
 	if (!method)
 		return reply_unknown(exchange, out);
@@ -349,13 +349,15 @@ static int exchange_reply(struct exchange *exchange, struct text *out)
 				   NULL, out);
 	if (!method->reply)
 		return reply_unsupported(exchange, out);
-	if (method->wire->request && !exchange->request)
+	if (method->wire->request && !exchange->request) {
 		r = method_request_decode(method->wire, exchange->call, exchange->arena,
 					  &exchange->request, &error);
-	if (r == -EINVAL)
-		return reply_error(ERROR_INVALID_PARAMETER, error.parameter, NULL, out);
-	if (!r && method->has_place)
-		r = place_take(exchange);
+		if (r == -EINVAL)
+			return reply_error(ERROR_INVALID_PARAMETER, error.parameter, NULL, out);
+		if (r)
+			return r;
+	}
+	r = method->has_place ? place_take(exchange) : 0;
 	if (r == -EBUSY)
 		return reply_error(ERROR_BUSY, "answers",
 				   "the gateway makes as many answers as it may; ask again later",

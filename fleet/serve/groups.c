@@ -659,8 +659,9 @@ int groups_add(struct groups *groups, char **fields, size_t n)
 	struct group group = {}, *found;
 	int r = n == GROUP_FIELDS ? group_read(fields, &group) : -EPROTO;
 
-	if (!r)
-		r = buckets_read(fields[GROUP_FIELD_BUCKETS], group.buckets);
+	if (r)
+		return r;
+	r = buckets_read(fields[GROUP_FIELD_BUCKETS], group.buckets);
 	if (r || !filter_passes(&groups->question->filter, &group))
 		return r;
 	r = group_set_name(groups, &group);
@@ -715,17 +716,24 @@ int groups_by_total(const void *x, const void *y)
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
 	int r = (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns);
 
-	if (!r)
-		r = strcmp(a->name, b->name);
-	if (!r)
-		r = strcmp(a->host, b->host);
-	if (!r)
-		r = (a->pid > b->pid) - (a->pid < b->pid);
-	if (!r)
-		r = strcmp(a->comm, b->comm);
-	if (!r)
-		r = (a->kstack > b->kstack) - (a->kstack < b->kstack);
-	return r ? r : (a->ustack > b->ustack) - (a->ustack < b->ustack);
+	if (r)
+		return r;
+	r = strcmp(a->name, b->name);
+	if (r)
+		return r;
+	r = strcmp(a->host, b->host);
+	if (r)
+		return r;
+	r = (a->pid > b->pid) - (a->pid < b->pid);
+	if (r)
+		return r;
+	r = strcmp(a->comm, b->comm);
+	if (r)
+		return r;
+	r = (a->kstack > b->kstack) - (a->kstack < b->kstack);
+	if (r)
+		return r;
+	return (a->ustack > b->ustack) - (a->ustack < b->ustack);
 }
 
 static int by_max(const void *x, const void *y)

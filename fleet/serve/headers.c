@@ -121,8 +121,9 @@ static int read_lost(char **fields, struct arena *arena, struct wire_losts *out)
 	size_t i;
 	int r = tsv_strings(fields[FIELDS - 2], arena, &reasons);
 
-	if (!r)
-		r = tsv_ints(fields[FIELDS - 1], arena, &counts);
+	if (r)
+		return r;
+	r = tsv_ints(fields[FIELDS - 1], arena, &counts);
 	if (r)
 		return r;
 	if (reasons.n != counts.n)
@@ -147,16 +148,21 @@ static int header_read(struct arena *arena, char **fields, struct header *header
 	int64_t kind;
 	int r = read_number(fields[2], &header->start);
 
-	if (!r)
-		r = read_number(fields[3], &header->end);
-	if (!r)
-		r = tsv_uint(fields[4], &header->attempt);
-	if (!r)
-		r = read_number(fields[5], &kind);
-	if (!r)
-		r = read_numbers(fields, header);
-	if (!r)
-		r = read_lost(fields, arena, &header->lost);
+	if (r)
+		return r;
+	r = read_number(fields[3], &header->end);
+	if (r)
+		return r;
+	r = tsv_uint(fields[4], &header->attempt);
+	if (r)
+		return r;
+	r = read_number(fields[5], &kind);
+	if (r)
+		return r;
+	r = read_numbers(fields, header);
+	if (r)
+		return r;
+	r = read_lost(fields, arena, &header->lost);
 	if (r)
 		return r;
 	header->is_gap = kind != 0;
@@ -176,15 +182,17 @@ static int on_header(void *user, size_t shard, char **fields, size_t n)
 	struct header header = { .shard = shard };
 	int r = n == FIELDS ? header_read(reading->arena, fields, &header) : -EPROTO;
 
-	if (r == -EINVAL || (!r && !headers_host_matches(reading->globs, header.host)))
+	if (r)
+		return r == -EINVAL ? 0 : r;
+	if (!headers_host_matches(reading->globs, header.host))
 		return 0;
-	if (!r && reading->n == HEADERS_MAX)
-		r = -E2BIG;
-	if (!r)
-		r = array_reserve(reading->v, reading->capacity, reading->n + 1);
-	if (!r)
-		reading->v[reading->n++] = header;
-	return r;
+	if (reading->n == HEADERS_MAX)
+		return -E2BIG;
+	r = array_reserve(reading->v, reading->capacity, reading->n + 1);
+	if (r)
+		return r;
+	reading->v[reading->n++] = header;
+	return 0;
 }
 
 static void put_day(struct text *sql, int64_t ns)
@@ -239,11 +247,15 @@ static int by_host(const void *x, const void *y)
 	const struct header *a = x, *b = y;
 	int r = strcmp(a->host, b->host);
 
-	if (!r)
-		r = (a->start > b->start) - (a->start < b->start);
-	if (!r)
-		r = a->is_gap - b->is_gap;
-	return r ? r : (a->attempt > b->attempt) - (a->attempt < b->attempt);
+	if (r)
+		return r;
+	r = (a->start > b->start) - (a->start < b->start);
+	if (r)
+		return r;
+	r = a->is_gap - b->is_gap;
+	if (r)
+		return r;
+	return (a->attempt > b->attempt) - (a->attempt < b->attempt);
 }
 
 /*

@@ -46,9 +46,12 @@ static int window_order(const void *x, const void *y)
 	const struct wire_window *a = x, *b = y;
 	int r = (a->start > b->start) - (a->start < b->start);
 
-	if (!r)
-		r = strcmp(a->host, b->host);
-	return r ? r : strcmp(a->probe, b->probe);
+	if (r)
+		return r;
+	r = strcmp(a->host, b->host);
+	if (r)
+		return r;
+	return strcmp(a->probe, b->probe);
 }
 
 /* Appends the windows of the headers to the list, whose memory has room for them. */
@@ -84,13 +87,16 @@ static int probe_read(struct fleet_answer *answer, struct header_question *quest
 {
 	int r = headers_read(answer->shards, answer->config, question, answer->arena, headers);
 
-	if (!r && !headers->n_windows) {
+	if (r)
+		return r;
+	if (!headers->n_windows) {
 		question->table = "rows60";
 		r = headers_read(answer->shards, answer->config, question, answer->arena, headers);
+		if (r)
+			return r;
 	}
-	return r ? r
-		 : headers_coverage(headers, answer->shards, question, clock_ns(CLOCK_REALTIME),
-				    answer->arena, coverage);
+	return headers_coverage(headers, answer->shards, question, clock_ns(CLOCK_REALTIME),
+				answer->arena, coverage);
 }
 
 static int windows_check(const struct wire_windows_request *request, int64_t now,
@@ -190,16 +196,21 @@ static int problems_make(struct fleet_answer *answer, const struct headers *head
 	size_t i, k, n = shards_n(answer->shards) + headers->n_hosts;
 	const char **v = arena_array(arena, n + 1, sizeof(*v));
 	char ago[DURATION_TEXT_MAX];
-	int r = v ? 0 : -ENOMEM;
+	int r;
 
 	*out = (struct wire_strs){ .v = v };
-	for (i = 0; i < shards_n(answer->shards) && !r; i++)
-		if (shards_failure(answer->shards, i))
-			r = problem_add(out, v,
-					arena_strdup(arena, shards_failure(answer->shards, i)));
-	if (!r && !out->n && !headers->n_hosts)
-		r = problem_add(out, v, "no host has sent a window in the last hour");
-	for (i = 0; i < headers->n_hosts && !r; i++) {
+	if (!v)
+		return -ENOMEM;
+	for (i = 0; i < shards_n(answer->shards); i++) {
+		if (!shards_failure(answer->shards, i))
+			continue;
+		r = problem_add(out, v, arena_strdup(arena, shards_failure(answer->shards, i)));
+		if (r)
+			return r;
+	}
+	if (!out->n && !headers->n_hosts)
+		return problem_add(out, v, "no host has sent a window in the last hour");
+	for (i = 0; i < headers->n_hosts; i++) {
 		const struct header_host *host = &headers->hosts[i];
 		int64_t end = 0;
 
@@ -214,8 +225,10 @@ static int problems_make(struct fleet_answer *answer, const struct headers *head
 			end ? arena_printf(arena, "%s: its newest window ended %s ago", host->name,
 					   ago)
 			    : arena_printf(arena, "%s: no window of the last hour", host->name));
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* Lists the probes of which hosts have sent windows. Returns 0 or -ENOMEM. */
@@ -290,8 +303,9 @@ int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error
 	}
 	status_set_cost(reply);
 	r = fleet_limits_list(answer->limits, answer->arena, &reply->limits);
-	if (!r)
-		r = problems_make(answer, &headers, now, &reply->problems);
+	if (r)
+		return -ENOMEM;
+	r = problems_make(answer, &headers, now, &reply->problems);
 	reply->healthy = !reply->problems.n;
 	return r || !reply->kernel ? -ENOMEM : probes_make(answer, &headers, &reply->probes);
 }

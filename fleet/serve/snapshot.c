@@ -131,8 +131,9 @@ static int question_init(struct snapshot *snapshot, struct wire_error *error)
 	enum probe_kind kind;
 	int r = check_supported(request, error);
 
-	if (!r)
-		r = parse_probe(request->probe, &kind, error);
+	if (r)
+		return r;
+	r = parse_probe(request->probe, &kind, error);
 	if (r)
 		return r;
 	if (request->filter) {
@@ -149,20 +150,25 @@ static int question_init(struct snapshot *snapshot, struct wire_error *error)
 	question->is_one_host = is_one_host(&snapshot->hosts);
 	if (request->filter) {
 		r = filter_fields_check(&snapshot->filter, kind, FILTER_OF_QUERY, error);
-		if (!r)
-			r = filter_init(&question->filter, &snapshot->filter, error);
+		if (r)
+			return r;
+		r = filter_init(&question->filter, &snapshot->filter, error);
+		if (r)
+			return r;
 	}
-	if (!r)
-		r = parse_by(request->by, question, error);
-	if (!r && question->name == GROUP_BY_REASON && question->is_sampled)
-		r = invalid(error, "by", "oncpu has no waits that have a reason");
-	if (!r)
-		r = parse_order(request->sort, question, error);
+	r = parse_by(request->by, question, error);
+	if (r)
+		return r;
+	if (question->name == GROUP_BY_REASON && question->is_sampled)
+		return invalid(error, "by", "oncpu has no waits that have a reason");
+	r = parse_order(request->sort, question, error);
+	if (r)
+		return r;
 	question->folds_own = request->fold_own == 1 && !filter_selects_threads(&question->filter);
 	snapshot->with_idle = request->idle == WIRE_BOOL_ABSENT
 				      ? filter_selects_threads(&question->filter)
 				      : request->idle == 1;
-	return r;
+	return 0;
 }
 
 /* Returns the table to ask if this one has nothing: a host may send to only one of them. */
@@ -185,13 +191,17 @@ static int range_align(struct snapshot *snapshot, bool is_length)
 	lately.since = range->until - NEWEST_NS;
 	lately.table = headers_table(range->until - range->since, snapshot->question.is_one_host);
 	r = headers_newest(snapshot->answer->shards, snapshot->answer->config, &lately, &newest);
-	if (!r && !newest) {
+	if (r)
+		return r;
+	if (!newest) {
 		lately.table = other_table(lately.table);
 		r = headers_newest(snapshot->answer->shards, snapshot->answer->config, &lately,
 				   &newest);
+		if (r)
+			return r;
 	}
-	if (r || !newest || newest >= range->until || (!is_length && newest <= range->since))
-		return r;
+	if (!newest || newest >= range->until || (!is_length && newest <= range->since))
+		return 0;
 	if (is_length)
 		range->since -= range->until - newest;
 	snapshot->behind_ns = range->until - newest;
@@ -503,11 +513,12 @@ static int snapshot_init(struct snapshot *snapshot, struct fleet_answer *answer,
 		.question = &snapshot->question,
 		.arena = answer->arena,
 	};
-	if (!r && asked->slice)
-		range_set_slice(snapshot);
-	else if (!r)
-		r = range_init(snapshot, error);
-	return r;
+	if (r)
+		return r;
+	if (!asked->slice)
+		return range_init(snapshot, error);
+	range_set_slice(snapshot);
+	return 0;
 }
 
 int fleet_snapshot(struct fleet_answer *answer, const struct fleet_question *question,
@@ -543,9 +554,10 @@ int fleet_slices(struct fleet_answer *answer, const struct wire_snapshot_request
 		r = read_headers(&snapshot);
 	if (r == -E2BIG)
 		return too_much(&snapshot, FLEET_HEADERS, error);
-	if (!r && !snapshot.headers.n_windows)
+	if (r)
+		return r;
+	if (!snapshot.headers.n_windows)
 		return no_data(&snapshot, error);
-	if (!r)
-		r = fleet_slices_make(&snapshot.headers, &snapshot.range, request->each_ns, out);
+	r = fleet_slices_make(&snapshot.headers, &snapshot.range, request->each_ns, out);
 	return r == -E2BIG ? fleet_limit_refuse(answer->limits, FLEET_SLICES, "each_ns", error) : r;
 }

@@ -518,20 +518,29 @@ static int rows_make(const struct snapshot *snapshot, struct group **shown, size
 {
 	struct fleet_answer *answer = snapshot->answer;
 	struct wire_row *rows = arena_array(answer->arena, n + 1, sizeof(*rows));
-	int r = rows ? 0 : -ENOMEM;
 	size_t i;
+	int r;
 
-	for (i = 0; i < n && !r && snapshot->question.by == GROUPS_BY_STACK; i++) {
-		r = stacks_want(stacks, shown[i]->kstack);
-		if (!r)
-			r = stacks_want(stacks, shown[i]->ustack);
-	}
-	if (!r)
-		r = stacks_read(stacks, answer->shards, answer->config);
-	for (i = 0; i < n && !r; i++)
-		r = row_make(snapshot, shown[i], stacks, &rows[i]);
 	answer->reply.snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
-	return r;
+	if (!rows)
+		return -ENOMEM;
+	for (i = 0; i < n && snapshot->question.by == GROUPS_BY_STACK; i++) {
+		r = stacks_want(stacks, shown[i]->kstack);
+		if (r)
+			return r;
+		r = stacks_want(stacks, shown[i]->ustack);
+		if (r)
+			return r;
+	}
+	r = stacks_read(stacks, answer->shards, answer->config);
+	if (r)
+		return r;
+	for (i = 0; i < n; i++) {
+		r = row_make(snapshot, shown[i], stacks, &rows[i]);
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 /* Makes everything that is about the groups: rows, sums and totals. */
@@ -566,20 +575,24 @@ int snapshot_reply_make(struct snapshot *snapshot)
 {
 	struct fleet_answer *answer = snapshot->answer;
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
-	struct stacks stacks = { .arena = answer->arena };
+	_cleanup_(stacks_fini) struct stacks stacks = { .arena = answer->arena };
 	int r;
 
 	head_make(snapshot, reply);
 	r = groups_reply(snapshot, &stacks);
-	if (!r)
-		r = headers_coverage(&snapshot->headers, answer->shards, &snapshot->range,
-				     snapshot->now, answer->arena, &reply->coverage);
-	if (!r)
-		r = losses_make(snapshot, &reply->lost);
-	if (!r)
-		r = notes_make(snapshot, &stacks, &reply->notes);
+	if (r)
+		return r;
+	r = headers_coverage(&snapshot->headers, answer->shards, &snapshot->range, snapshot->now,
+			     answer->arena, &reply->coverage);
+	if (r)
+		return r;
+	r = losses_make(snapshot, &reply->lost);
+	if (r)
+		return r;
+	r = notes_make(snapshot, &stacks, &reply->notes);
+	if (r)
+		return r;
 	reply->coverage.complete = snapshot->headers.n_windows && !reply->coverage.gaps.n &&
 				   !reply->lost.n && !shards_n_failed(answer->shards);
-	stacks_fini(&stacks);
-	return r;
+	return 0;
 }

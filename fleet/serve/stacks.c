@@ -80,12 +80,15 @@ static int frames_make(struct arena *arena, char **fields, struct wire_frames *o
 	size_t i;
 	int r = tsv_strings(fields[2], arena, &kinds);
 
-	if (!r)
-		r = tsv_strings(fields[3], arena, &names);
-	if (!r)
-		r = tsv_strings(fields[4], arena, &modules);
-	if (!r)
-		r = tsv_ints(fields[5], arena, &offsets);
+	if (r)
+		return r;
+	r = tsv_strings(fields[3], arena, &names);
+	if (r)
+		return r;
+	r = tsv_strings(fields[4], arena, &modules);
+	if (r)
+		return r;
+	r = tsv_ints(fields[5], arena, &offsets);
 	if (r)
 		return r;
 	if (names.n != kinds.n || modules.n != kinds.n || offsets.n != kinds.n)
