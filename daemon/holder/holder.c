@@ -171,9 +171,9 @@ static int job_wait(const struct helper *helper, int64_t until_ns)
 	char done;
 	int r = helper_process_wait(helper->fd, until_ns);
 
-	if (!r && fd_message_receive(helper->fd, &done, 1, NULL, 0) != 1)
-		r = -EPIPE;
-	return r;
+	if (r)
+		return r;
+	return fd_message_receive(helper->fd, &done, 1, NULL, 0) == 1 ? 0 : -EPIPE;
 }
 
 /* Returns a text that lives as long as the daemon; the call has the turn. */
