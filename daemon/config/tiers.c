@@ -142,8 +142,9 @@ int config_tiers_parse(const char *text, struct config_tiers *out, char *why, si
 		if (piece.number > CONFIG_TIERS_MAX)
 			return fail(&piece, "there may be at most 4 tiers", why, size);
 		r = tier_parse(&piece, &tiers.tier[tiers.n], why, size);
-		if (!r)
-			r = tier_check(&piece, &tiers, why, size);
+		if (r)
+			return r;
+		r = tier_check(&piece, &tiers, why, size);
 		if (r)
 			return r;
 		tiers.n++;
