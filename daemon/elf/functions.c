@@ -121,7 +121,8 @@ int elf_functions(int fd, int debug_fd, elf_function_fn function_fn, void *conte
 	int r = elf_file_read(&source, &file);
 	const struct walk walk = { &file, function_fn, context };
 
-	if (!r)
-		r = tables_walk(fd, &walk);
+	if (r)
+		return r;
+	r = tables_walk(fd, &walk);
 	return r || debug_fd < 0 ? r : tables_walk(debug_fd, &walk);
 }
