@@ -185,19 +185,23 @@ static int loop_start(struct daemon *daemon)
 	const int64_t watchdog_ns = notify_watchdog_ns();
 	int r = loop_new(&daemon->loop);
 
-	if (!r)
-		r = loop_signal_add(daemon->loop, SIGTERM, on_stop_signal, daemon);
-	if (!r)
-		r = loop_signal_add(daemon->loop, SIGINT, on_stop_signal, daemon);
-	if (!r)
-		r = loop_signal_add(daemon->loop, SIGHUP, on_reload, daemon);
-	if (!r)
-		r = loop_timer_new(daemon->loop, STATUS_EVERY_NS, STATUS_EVERY_NS, on_status,
-				   daemon, &daemon->status_timer);
-	if (!r && watchdog_ns > 0)
-		r = loop_timer_new(daemon->loop, 0, watchdog_ns / WATCHDOG_SIGNS, on_watchdog,
-				   daemon, &daemon->watchdog_timer);
-	return r ? log_err(r, "cannot start the event loop") : 0;
+	if (r)
+		return r;
+	r = loop_signal_add(daemon->loop, SIGTERM, on_stop_signal, daemon);
+	if (r)
+		return r;
+	r = loop_signal_add(daemon->loop, SIGINT, on_stop_signal, daemon);
+	if (r)
+		return r;
+	r = loop_signal_add(daemon->loop, SIGHUP, on_reload, daemon);
+	if (r)
+		return r;
+	r = loop_timer_new(daemon->loop, STATUS_EVERY_NS, STATUS_EVERY_NS, on_status, daemon,
+			   &daemon->status_timer);
+	if (r || watchdog_ns <= 0)
+		return r;
+	return loop_timer_new(daemon->loop, 0, watchdog_ns / WATCHDOG_SIGNS, on_watchdog, daemon,
+			      &daemon->watchdog_timer);
 }
 
 static int service_start(struct daemon *daemon)
@@ -343,17 +347,21 @@ static int daemon_start(struct daemon *daemon)
 
 	descriptors_allow();
 	r = privileges_divide(daemon);
-	if (!r)
-		r = parser_start(daemon);
-	if (!r)
-		r = loop_start(daemon);
-	if (!r)
-		r = service_start(daemon);
-	if (!r)
-		r = server_start(daemon);
-	if (!r)
-		r = recording_start(daemon);
-	return r;
+	if (r)
+		return r;
+	r = parser_start(daemon);
+	if (r)
+		return r;
+	r = loop_start(daemon);
+	if (r)
+		return log_err(r, "cannot start the event loop");
+	r = service_start(daemon);
+	if (r)
+		return r;
+	r = server_start(daemon);
+	if (r)
+		return r;
+	return recording_start(daemon);
 }
 
 /*

@@ -25,17 +25,20 @@ static int actions_fill(posix_spawn_file_actions_t *actions, int fd)
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
 
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+	if (r)
+		return r;
+	r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+	if (r)
+		return r;
 #ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer reports to this descriptor */
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDERR_FILENO);
+	r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDERR_FILENO);
+	if (r)
+		return r;
 #endif
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, fd, HELPER_SOCKET_FD);
-	if (!r)
-		r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_SOCKET_FD + 1);
-	return r;
+	r = posix_spawn_file_actions_adddup2(actions, fd, HELPER_SOCKET_FD);
+	if (r)
+		return r;
+	return posix_spawn_file_actions_addclosefrom_np(actions, HELPER_SOCKET_FD + 1);
 }
 
 static int execute(const char *program, char *name, int fd, pid_t *pid_out)

@@ -86,25 +86,32 @@ int sandbox_enter(const struct sandbox_limits *limits)
 {
 	int r = user_drop();
 
-	if (!r)
-		r = capabilities_limit(0);
-	if (!r && prctl(PR_SET_DUMPABLE, 0) < 0)
-		r = -errno;
+	if (r)
+		return r;
+	r = capabilities_limit(0);
+	if (r)
+		return r;
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return -errno;
 	/* Without Landlock, the filter of system calls forbids the same. */
 	landlock_enter(ACCESS_ALL);
-	if (!r)
-		r = limit_set(RLIMIT_CORE, 0);
-	if (!r)
-		r = limit_set(RLIMIT_FSIZE, limits->file_bytes);
-	if (!r && limits->files)
+	r = limit_set(RLIMIT_CORE, 0);
+	if (r)
+		return r;
+	r = limit_set(RLIMIT_FSIZE, limits->file_bytes);
+	if (r)
+		return r;
+	if (limits->files) {
 		r = limit_set(RLIMIT_NOFILE, limits->files);
-	if (!r)
-		r = limit_set(RLIMIT_CPU, limits->cpu_s);
+		if (r)
+			return r;
+	}
 #ifndef __SANITIZE_ADDRESS__ /* not with AddressSanitizer, which maps terabytes of addresses */
-	if (!r)
-		r = limit_set(RLIMIT_AS, limits->memory_bytes);
+	r = limit_set(RLIMIT_AS, limits->memory_bytes);
+	if (r)
+		return r;
 #endif
-	return r;
+	return limit_set(RLIMIT_CPU, limits->cpu_s);
 }
 
 /* Sets the filter of system calls. may_open: files may be opened, too. */
@@ -174,12 +181,16 @@ int sandbox_open_only(void)
 {
 	int r = capabilities_limit(CAPABILITY_BIT(CAP_DAC_READ_SEARCH));
 
-	if (!r && prctl(PR_SET_DUMPABLE, 0) < 0)
-		r = -errno;
+	if (r)
+		return r;
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return -errno;
 	landlock_enter(ACCESS_ALL & ~ACCESS_READ);
-	if (!r)
-		r = limit_set(RLIMIT_CORE, 0);
-	if (!r)
-		r = limit_set(RLIMIT_FSIZE, 0);
-	return r ? r : filter_set(true);
+	r = limit_set(RLIMIT_CORE, 0);
+	if (r)
+		return r;
+	r = limit_set(RLIMIT_FSIZE, 0);
+	if (r)
+		return r;
+	return filter_set(true);
 }

@@ -524,10 +524,12 @@ static int worker_ask(const struct worker *worker, const struct parser_call *cal
 	_cleanup_(freep) void *data = NULL;
 	int r = request_send(worker->fd, call, serial, cpu_ms, until_ns);
 
-	if (!r)
-		r = socket_wait(worker->fd, POLLIN, until_ns);
-	if (!r)
-		r = bytes_receive(worker->fd, (char *)answer, sizeof(*answer), until_ns);
+	if (r)
+		return r;
+	r = socket_wait(worker->fd, POLLIN, until_ns);
+	if (r)
+		return r;
+	r = bytes_receive(worker->fd, (char *)answer, sizeof(*answer), until_ns);
 	if (r)
 		return r;
 	if (answer->serial != serial)
@@ -541,9 +543,9 @@ static int worker_ask(const struct worker *worker, const struct parser_call *cal
 	if (!data)
 		return -ENOMEM;
 	r = bytes_receive(worker->fd, data, answer->size, until_ns);
-	if (!r)
-		r = call->decode(call->context, &data, answer->size);
-	return r;
+	if (r)
+		return r;
+	return call->decode(call->context, &data, answer->size);
 }
 
 /* Gives a worker back, or ends it if it failed. Returns what parser_ask() returns. */

@@ -112,8 +112,9 @@ static int elf_answer(struct job *job)
 	struct answer_part part = { 0 };
 	int r = elf_file_read(&job->source, &file);
 
-	if (!r)
-		r = answer_elf_encode(&file, &data, &part.size);
+	if (r)
+		return r;
+	r = answer_elf_encode(&file, &data, &part.size);
 	if (r)
 		return r;
 	part.data = data;
@@ -142,9 +143,9 @@ static int symbols_answer(struct job *job)
 	struct symtab_arrays arrays = { 0 };
 	int r = symtab_collect(&job->source, &aids, &builder, &arrays);
 
-	if (!r)
-		r = answer_symbols_encode(&builder, &arrays, job->request.max_bytes, &data,
-					  &part.size);
+	if (r)
+		return r;
+	r = answer_symbols_encode(&builder, &arrays, job->request.max_bytes, &data, &part.size);
 	if (r)
 		return r;
 	part.data = data;
@@ -173,9 +174,10 @@ static int rows_answer(struct job *job)
 	wanted.parts = (uint32_t *)(wanted.frames + n_words);
 	r = answer_elf_decode(job->data + request->size - request->elf_size, request->elf_size,
 			      &file);
-	if (!r)
-		r = compile_elf(&job->source, &file, job->debug_fd, request->max_words,
-				wanted.n ? &wanted : NULL, &rows);
+	if (r)
+		return r;
+	r = compile_elf(&job->source, &file, job->debug_fd, request->max_words,
+			wanted.n ? &wanted : NULL, &rows);
 	if (r)
 		return r;
 	answer_rows_encode(&rows, &tail, parts);
@@ -213,8 +215,9 @@ static int functions_answer(struct job *job)
 			? elf_usdt(job->source.fd, function_add, &list)
 			: elf_functions(job->source.fd, job->debug_fd, function_add, &list);
 
-	if (!r)
-		r = answer_functions_encode(&list, &data, &part.size);
+	if (r)
+		return r;
+	r = answer_functions_encode(&list, &data, &part.size);
 	if (r)
 		return r;
 	part.data = data;

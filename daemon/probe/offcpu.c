@@ -46,6 +46,21 @@ static bool throttled_by_queue(void)
 	return !kernel_btf_has_member("task_struct", "throttled");
 }
 
+/* Gives the maps that have an entry for each thread room for n of them. */
+static int threads_resize(const struct offcpu *skel, uint32_t n)
+{
+	struct bpf_map *const maps[] = { skel->maps.threads, skel->maps.wakers, skel->maps.slots,
+					 skel->maps.free_slots };
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		int r = bpf_map__set_max_entries(maps[i], n);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 static int offcpu_configure(struct probe *probe)
 {
 	const struct probe_options *options = &probe->options;
@@ -66,21 +81,19 @@ static int offcpu_configure(struct probe *probe)
 	skel->rodata->sample_from_ns = probe_sample_from(options);
 	skel->rodata->stack_hook = probe->hook;
 	r = probe_prepare(probe, &sizes);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.threads, (uint32_t)probe->max_threads);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.wakers, (uint32_t)probe->max_threads);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.slots, (uint32_t)probe->max_threads);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);
-	if (!r)
-		r = bpf_program__set_autoload(skel->progs.on_wakeup, throttled_by_queue());
-	if (!r)
-		r = probe_choose_move(probe);
-	return r ? r
-		 : switch_hook_configure(probe, skel->progs.on_sched_exit,
-					 skel->progs.on_finish_switch);
+	if (r)
+		return r;
+	r = threads_resize(skel, (uint32_t)probe->max_threads);
+	if (r)
+		return r;
+	r = bpf_program__set_autoload(skel->progs.on_wakeup, throttled_by_queue());
+	if (r)
+		return r;
+	r = probe_choose_move(probe);
+	if (r)
+		return r;
+	return switch_hook_configure(probe, skel->progs.on_sched_exit,
+				     skel->progs.on_finish_switch);
 }
 
 /* Returns the number of pieces in which the table of threads is mapped into memory. */
@@ -131,17 +144,25 @@ static int offcpu_attach(struct probe *probe)
 	};
 	int r = threads_prepare(probe);
 
-	if (!r)
-		r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
-	if (!r && bpf_program__autoload(skel->progs.on_wakeup))
+	if (r)
+		return r;
+	r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
+	if (r)
+		return r;
+	if (bpf_program__autoload(skel->progs.on_wakeup)) {
 		r = probe_attach_one(probe, skel->progs.on_wakeup);
-	if (!r && bpf_program__autoload(skel->progs.on_move))
+		if (r)
+			return r;
+	}
+	if (bpf_program__autoload(skel->progs.on_move)) {
 		r = probe_attach_one(probe, skel->progs.on_move);
-	if (!r)
-		r = switch_hook_attach(probe, skel->progs.on_sched_exit,
-				       skel->progs.on_finish_switch);
-	if (!r)
-		r = probe_attach_one(probe, skel->progs.on_switch);
+		if (r)
+			return r;
+	}
+	r = switch_hook_attach(probe, skel->progs.on_sched_exit, skel->progs.on_finish_switch);
+	if (r)
+		return r;
+	r = probe_attach_one(probe, skel->progs.on_switch);
 	if (r)
 		return r;
 	probe->iterator = bpf_program__attach_iter(skel->progs.on_task, NULL);

@@ -25,12 +25,14 @@ static int offwake_configure(struct probe *probe)
 	skel->rodata->sample_from_ns = probe_sample_from(&probe->options);
 	skel->rodata->stack_hook = probe->hook;
 	r = probe_prepare(probe, &sizes);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.sleepers,
-					     (uint32_t)probe->options.config->offcpu_max_threads);
-	return r ? r
-		 : switch_hook_configure(probe, skel->progs.on_sched_exit,
-					 skel->progs.on_finish_switch);
+	if (r)
+		return r;
+	r = bpf_map__set_max_entries(skel->maps.sleepers,
+				     (uint32_t)probe->options.config->offcpu_max_threads);
+	if (r)
+		return r;
+	return switch_hook_configure(probe, skel->progs.on_sched_exit,
+				     skel->progs.on_finish_switch);
 }
 
 /*
@@ -83,14 +85,18 @@ static int offwake_attach(struct probe *probe)
 	const struct offwake *skel = (const struct offwake *)probe->skeleton;
 	int r = marks_attach(probe);
 
-	if (!r)
-		r = probe_follow(probe);
-	if (!r)
-		r = probe_attach_one(probe, skel->progs.on_waking);
-	if (!r)
-		r = switch_hook_attach(probe, skel->progs.on_sched_exit,
-				       skel->progs.on_finish_switch);
-	return r ? r : probe_attach_one(probe, skel->progs.on_switch);
+	if (r)
+		return r;
+	r = probe_follow(probe);
+	if (r)
+		return r;
+	r = probe_attach_one(probe, skel->progs.on_waking);
+	if (r)
+		return r;
+	r = switch_hook_attach(probe, skel->progs.on_sched_exit, skel->progs.on_finish_switch);
+	if (r)
+		return r;
+	return probe_attach_one(probe, skel->progs.on_switch);
 }
 
 static void offwake_blind(const struct probe *probe, struct probe_status *out)

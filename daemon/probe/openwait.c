@@ -81,14 +81,14 @@ static int openwait_load(struct probe_openwait *openwait, const struct probe *pr
 		return -errno;
 	skeleton_configure(openwait->skel, probe);
 	r = maps_share(openwait, probe);
-	if (!r)
-		r = openwait__load(openwait->skel);
-	if (!r)
-		own_programs_add(openwait->skel->obj);
-	if (!r && !openwait->skel->bss)
-		r = -ENOMEM; /* libbpf reports success even if it could not map variables */
 	if (r)
 		return r;
+	r = openwait__load(openwait->skel);
+	if (r)
+		return r;
+	own_programs_add(openwait->skel->obj);
+	if (!openwait->skel->bss)
+		return -ENOMEM; /* libbpf reports success even if it could not map variables */
 	openwait->link = bpf_program__attach_iter(openwait->skel->progs.on_open_wait, NULL);
 	r = (int)libbpf_get_error(openwait->link);
 	if (r)

@@ -134,23 +134,30 @@ int probe_prepare(struct probe *probe, const struct probe_sizes *sizes)
 {
 	int r = window_maps_create(probe, sizes);
 
-	if (!r)
-		r = followers_choose(probe);
-	if (!r && probe->options.unwind)
+	if (r)
+		return r;
+	r = followers_choose(probe);
+	if (r)
+		return r;
+	if (probe->options.unwind) {
 		r = unwind_maps_reuse(probe->options.unwind, probe->object);
-	if (!r)
-		r = map_resize(probe, "ring", sizes->ring_bytes);
-	if (!r)
-		r = map_resize(probe, "seen", sizes->n_seen);
-	if (!r)
-		r = list_prepare(probe, "filter_pids", probe->options.pids);
-	if (!r)
-		r = list_prepare(probe, "filter_tids", probe->options.tids);
-	if (!r)
-		r = bpf_map__set_inner_map_fd(
-			bpf_object__find_map_by_name(probe->object, "windows"),
-			probe->window_fds[0]);
-	return r;
+		if (r)
+			return r;
+	}
+	r = map_resize(probe, "ring", sizes->ring_bytes);
+	if (r)
+		return r;
+	r = map_resize(probe, "seen", sizes->n_seen);
+	if (r)
+		return r;
+	r = list_prepare(probe, "filter_pids", probe->options.pids);
+	if (r)
+		return r;
+	r = list_prepare(probe, "filter_tids", probe->options.tids);
+	if (r)
+		return r;
+	return bpf_map__set_inner_map_fd(bpf_object__find_map_by_name(probe->object, "windows"),
+					 probe->window_fds[0]);
 }
 
 static int list_fill(struct probe *probe, const char *name, const struct int_list *ids)
@@ -291,8 +298,9 @@ static int load_and_attach(struct probe *probe)
 		return r;
 	probe->object = probe->skeleton->obj;
 	r = ops->configure(probe);
-	if (!r)
-		r = bpf_object__load_skeleton(probe->skeleton->skeleton);
+	if (r)
+		return r;
+	r = bpf_object__load_skeleton(probe->skeleton->skeleton);
 	if (r)
 		return r;
 	own_programs_add(probe->object);

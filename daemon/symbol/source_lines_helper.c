@@ -106,22 +106,24 @@ static int actions_fill(posix_spawn_file_actions_t *actions,
 			const struct source_lines_request *request, int request_fd, int reply_fd)
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-	size_t i;
 
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, request_fd, LINES_CHILD_REQUEST_FD);
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, reply_fd, LINES_CHILD_REPLY_FD);
-	for (i = 0; i < request->n_fds && !r; i++)
+	if (r)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+	if (r)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(actions, request_fd, LINES_CHILD_REQUEST_FD);
+	if (r)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(actions, reply_fd, LINES_CHILD_REPLY_FD);
+	for (size_t i = 0; i < request->n_fds && !r; i++)
 		if (request->fds[i] >= 0)
 			r = posix_spawn_file_actions_adddup2(actions, request->fds[i],
 							     LINES_CHILD_FIRST_FD + (int)i);
-	if (!r)
-		r = posix_spawn_file_actions_addclosefrom_np(actions, LINES_CHILD_FIRST_FD +
-									      (int)request->n_fds);
-	return -r;
+	if (r)
+		return -r;
+	return -posix_spawn_file_actions_addclosefrom_np(actions, LINES_CHILD_FIRST_FD +
+									  (int)request->n_fds);
 }
 
 /*
@@ -136,12 +138,13 @@ static int attributes_fill(posix_spawnattr_t *attributes)
 	sigemptyset(&none);
 	sigfillset(&all);
 	r = posix_spawnattr_setsigmask(attributes, &none);
-	if (!r)
-		r = posix_spawnattr_setsigdefault(attributes, &all);
-	if (!r)
-		r = posix_spawnattr_setflags(attributes,
-					     POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	return -r;
+	if (r)
+		return -r;
+	r = posix_spawnattr_setsigdefault(attributes, &all);
+	if (r)
+		return -r;
+	return -posix_spawnattr_setflags(attributes,
+					 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
 static int process_start(const struct source_lines_helper *helper,

@@ -219,8 +219,9 @@ int symtab_build(const struct elf_source *source, const struct symtab_aids *aids
 	_cleanup_(symtab_builder_fini) struct symtab_builder builder = { 0 };
 	int r = symtab_collect(source, aids, &builder, &arrays);
 
-	if (!r)
-		r = symtab_arrays_fill(builder.items, builder.n, &arrays);
+	if (r)
+		return r;
+	r = symtab_arrays_fill(builder.items, builder.n, &arrays);
 	if (r)
 		return r;
 	*out = arrays;

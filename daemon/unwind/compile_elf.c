@@ -230,25 +230,40 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, in
 	has_go = go_pclntab_open(elf, &go, &is_go);
 	extent_complete(&extent, elf, &sections, is_go && !has_go, header.e_entry);
 	r = unwind_compiler_new(&extent, max_words, &compiler);
-	if (!r && wanted)
-		r = unwind_compiler_limit(compiler, wanted);
-	if (!r && !is_go)
-		r = unwind_compiler_survey(compiler, code_read, &code);
 	if (r)
 		return r;
+	if (wanted) {
+		r = unwind_compiler_limit(compiler, wanted);
+		if (r)
+			return r;
+	}
+	if (!is_go) {
+		r = unwind_compiler_survey(compiler, code_read, &code);
+		if (r)
+			return r;
+	}
 	/*
 	 * Add the rows from Go's table of functions first, because the first rows for an address
 	 * win: .debug_frame of a Go program has no rules for bp.
 	 */
-	if (has_go)
+	if (has_go) {
 		r = compile_go(compiler, source, file, &go, header.e_entry);
-	if (!r)
-		r = crt_files_add_context(compiler, elf, file, &sections.crt);
-	if (!r)
-		r = file_add(compiler, elf, &sections);
-	if (!r && !sections.eh && !sections.debug && !has_go)
+		if (r)
+			return r;
+	}
+	r = crt_files_add_context(compiler, elf, file, &sections.crt);
+	if (r)
+		return r;
+	r = file_add(compiler, elf, &sections);
+	if (r)
+		return r;
+	if (!sections.eh && !sections.debug && !has_go) {
 		r = debug_file_add(compiler, debug_fd);
-	if (!r)
-		r = crt_files_add(compiler, elf, file, &sections.crt);
-	return r ? r : unwind_compiler_finish(compiler, out);
+		if (r)
+			return r;
+	}
+	r = crt_files_add(compiler, elf, file, &sections.crt);
+	if (r)
+		return r;
+	return unwind_compiler_finish(compiler, out);
 }

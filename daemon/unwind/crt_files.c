@@ -206,13 +206,15 @@ int crt_files_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_f
 	uint64_t destructor = first_of(crt->destructors);
 	int r = section_add(compiler, crt->init);
 
-	if (!r)
-		r = section_add(compiler, crt->fini);
-	if (!r)
-		r = destructor_add(compiler, elf, file, destructor);
-	if (!r)
-		r = constructor_add(compiler, elf, file, first_of(crt->constructors), destructor);
-	return r;
+	if (r)
+		return r;
+	r = section_add(compiler, crt->fini);
+	if (r)
+		return r;
+	r = destructor_add(compiler, elf, file, destructor);
+	if (r)
+		return r;
+	return constructor_add(compiler, elf, file, first_of(crt->constructors), destructor);
 }
 
 static bool function_find(Elf *elf, Elf_Scn *symbols, const char *wanted, GElf_Sym *out)

@@ -628,9 +628,9 @@ static int output_fill(struct output *out)
 		}
 		end = function->end;
 	}
-	if (!r && end < size)
-		r = output_add_gap(out, end, size);
-	return r;
+	if (r)
+		return r;
+	return end < size ? output_add_gap(out, end, size) : 0;
 }
 
 /*
@@ -764,18 +764,23 @@ static int output_frames(struct unwind_compiler *compiler, struct output *out)
 					 end = { .kind = UNWIND_END };
 	int r = compiler->read ? proved_frame(compiler, &out->proved) : 0;
 
-	if (!r && !compiler->n_functions && !compiler->extent.keeps_frame_pointers &&
-	    !out->proved && !compiler->is_near)
+	if (r)
+		return r;
+	if (!compiler->n_functions && !compiler->extent.keeps_frame_pointers && !out->proved &&
+	    !compiler->is_near)
 		return -ENODATA;
-	if (!r && compiler->extent.keeps_frame_pointers)
+	if (compiler->extent.keeps_frame_pointers) {
 		r = frame_number(compiler, &kept, &out->gap);
-	if (!r)
-		r = frame_number(compiler, &end, &out->entry);
-	if (!r && compiler->is_near &&
-	    (compiler->n_frames != compiler->n_known_frames ||
-	     compiler->n_rules != compiler->n_known_rules))
-		r = -ESTALE;
-	return r;
+		if (r)
+			return r;
+	}
+	r = frame_number(compiler, &end, &out->entry);
+	if (r)
+		return r;
+	return compiler->is_near && (compiler->n_frames != compiler->n_known_frames ||
+				     compiler->n_rules != compiler->n_known_rules)
+		       ? -ESTALE
+		       : 0;
 }
 
 int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out)

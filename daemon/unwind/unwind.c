@@ -26,6 +26,22 @@
  */
 #define MAX_WORDS_MIN (1024 * 1024)
 
+static int room_make(struct unwind *unwind, const struct unwind_memory *memory)
+{
+	int r;
+
+	unwind->files = calloc(memory->n_tables, sizeof(*unwind->files));
+	if (!unwind->files)
+		return -ENOMEM;
+	r = range_alloc_init(&unwind->heads_alloc, 1, row_memory_heads(unwind));
+	if (r)
+		return r;
+	r = range_alloc_init(&unwind->parts_alloc, row_memory_heads(unwind), memory->n_words);
+	if (r)
+		return r;
+	return range_alloc_init(&unwind->segments_alloc, 0, memory->n_segments);
+}
+
 int unwind_new(const struct unwind_memory *memory, struct unwind **out)
 {
 	struct unwind *unwind = calloc(1, sizeof(*unwind));
@@ -34,16 +50,8 @@ int unwind_new(const struct unwind_memory *memory, struct unwind **out)
 	if (!unwind)
 		return -ENOMEM;
 	unwind->memory = *memory;
-	unwind->files = calloc(memory->n_tables, sizeof(*unwind->files));
-	r = unwind->files ? 0 : -ENOMEM;
-	if (!r)
-		r = range_alloc_init(&unwind->heads_alloc, 1, row_memory_heads(unwind));
-	if (!r)
-		r = range_alloc_init(&unwind->parts_alloc, row_memory_heads(unwind),
-				     memory->n_words);
-	if (!r)
-		r = range_alloc_init(&unwind->segments_alloc, 0, memory->n_segments);
 	pthread_mutex_init(&unwind->lock, NULL);
+	r = room_make(unwind, memory);
 	if (r) {
 		unwind_free(unwind);
 		return r;
