@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "daemon/module/internal.h"
 
@@ -31,6 +32,7 @@ struct module *module_find_code(struct module_registry *registry, const struct u
 
 static void code_forget(struct module_registry *registry, struct module_code *code)
 {
+	DL_DELETE(code->module->codes, code);
 	HASH_DELETE(hh, registry->codes, code);
 	free(code);
 }
@@ -56,7 +58,9 @@ static void code_remember(struct module *module, const struct unwind_code_key *k
 	code->key = *key;
 	code->module = module;
 	HASH_ADD(hh, registry->codes, key, sizeof(code->key), code);
-	if (!HASH_HAS(code))
+	if (HASH_HAS(code))
+		DL_APPEND(module->codes, code);
+	else
 		free(code);
 }
 
@@ -77,9 +81,6 @@ bool module_learn_code(struct module *module, const struct unwind_code_key *key)
 
 void module_codes_forget(struct module *module)
 {
-	struct module_code *code, *next;
-
-	HASH_ITER (hh, module->registry->codes, code, next)
-		if (code->module == module)
-			code_forget(module->registry, code);
+	while (module->codes)
+		code_forget(module->registry, module->codes);
 }

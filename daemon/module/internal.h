@@ -52,6 +52,8 @@ struct module {
 	 * or the module is about to be freed
 	 */
 	int64_t unused_ns;
+	struct module *unused_prev, *unused_next; /* in registry.unused, while unused_ns is not 0 */
+	struct module_code *codes; /* the entries of registry.codes that name the module */
 	char *path;
 	uint64_t file_id;
 	uint64_t key; /* see module_key() */
@@ -83,12 +85,14 @@ struct module {
 struct module_code {
 	UT_hash_handle hh; /* links the entry into the hash table registry.codes */
 	struct unwind_code_key key;
-	struct module *module; /* not counted as a reference to the module */
+	struct module *module;		 /* not counted as a reference to the module */
+	struct module_code *prev, *next; /* in module.codes */
 };
 
 struct module_registry {
 	pthread_mutex_t lock;
 	struct module *modules;	   /* hash table of all modules, by the state of their file */
+	struct module *unused;	   /* those without references; unused for longest: first */
 	struct module_code *codes; /* hash table by key, with MODULE_CODES_MAX entries at most */
 	struct module_symbols *symbols;
 	struct module *settling;      /* modules whose file is to be closed, because no live
@@ -112,6 +116,8 @@ struct module_registry {
 /* Defined in unused.c. These functions are called with registry.lock held. */
 /* Adds a reference to a module, even if it has no references yet. */
 void module_use(struct module *module);
+/* Removes a module from the list of those without references, if it is there. */
+void module_unused_remove(struct module *module);
 /*
  * Called when the last reference to a module was dropped. Returns the module that has to be removed
  * now: this module, another one that has been unused for longer, or NULL.

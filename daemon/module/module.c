@@ -136,7 +136,7 @@ static void module_remove(struct module *module)
 
 	HASH_DELETE(hh, registry->modules, module);
 	module_codes_forget(module);
-	registry->n_unused -= module->unused_ns != 0;
+	module_unused_remove(module);
 	registry->stats.modules--;
 	registry->stats.files -= module_files(module);
 	if (module->symbols) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <utlist.h>
+
 #include "common/base.h"
 #include "daemon/module/internal.h"
 
@@ -16,20 +18,17 @@
 
 void module_use(struct module *module)
 {
-	if (!module->refs++ && module->unused_ns) {
-		module->unused_ns = 0;
-		module->registry->n_unused--;
-	}
+	if (!module->refs++)
+		module_unused_remove(module);
 }
 
-static struct module *unused_longest(struct module_registry *registry)
+void module_unused_remove(struct module *module)
 {
-	struct module *longest = NULL, *module, *next;
-
-	HASH_ITER (hh, registry->modules, module, next)
-		if (!module->refs && (!longest || module->unused_ns < longest->unused_ns))
-			longest = module;
-	return longest;
+	if (!module->unused_ns)
+		return;
+	module->unused_ns = 0;
+	module->registry->n_unused--;
+	DL_DELETE2(module->registry->unused, module, unused_prev, unused_next);
 }
 
 struct module *module_leave(struct module *module)
@@ -45,12 +44,13 @@ struct module *module_leave(struct module *module)
 		return module;
 	module->unused_ns = clock_ns(CLOCK_MONOTONIC);
 	registry->n_unused++;
-	return registry->n_unused > UNUSED_MAX ? unused_longest(registry) : NULL;
+	DL_APPEND2(registry->unused, module, unused_prev, unused_next);
+	return registry->n_unused > UNUSED_MAX ? registry->unused : NULL;
 }
 
 struct module *module_unused_before(struct module_registry *registry, int64_t time_ns)
 {
-	struct module *longest = unused_longest(registry);
+	struct module *longest = registry->unused;
 
 	return longest && longest->unused_ns < time_ns ? longest : NULL;
 }

@@ -57,6 +57,7 @@ struct row_set {
 
 struct unwind_file {
 	struct unwind *unwind;
+	UT_hash_handle hh; /* links the file into the hash table unwind.by_state */
 	struct file_state state;
 	uint64_t base;
 	uint32_t table; /* index into memory.tables and unwind.files */
@@ -105,7 +106,8 @@ struct unwind {
 	 */
 	struct range_alloc heads_alloc, parts_alloc, segments_alloc;
 	struct row_set *row_sets;
-	struct unwind_file **files; /* indexed by unwind_file.table; [0] is not used */
+	struct unwind_file **files;   /* indexed by unwind_file.table; [0] is not used */
+	struct unwind_file *by_state; /* hash table of the same files */
 	struct unwind_dead *dead;
 	struct unwind_known_code *codes; /* hash table by key */
 	/*

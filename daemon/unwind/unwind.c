@@ -67,6 +67,7 @@ struct unwind *unwind_free(struct unwind *unwind)
 
 	if (!unwind)
 		return NULL;
+	HASH_CLEAR(hh, unwind->by_state);
 	for (uint32_t i = 0; unwind->files && i < unwind->memory.n_tables; i++)
 		free(unwind->files[i]);
 	while (unwind->row_sets) {
@@ -131,24 +132,17 @@ static void file_destroy(struct unwind_file *file)
 	if (file->set)
 		row_memory_put(file->unwind, file->set);
 	file->unwind->files[file->table] = NULL;
+	HASH_DELETE(hh, file->unwind->by_state, file);
 	free(file);
 }
 
-static struct unwind_file *file_find(struct unwind *unwind, const struct file_state *state,
-				     uint32_t *free_out)
+/* Returns a table number that no file has; 0: there is none. */
+static uint32_t number_find(const struct unwind *unwind)
 {
-	*free_out = 0;
-	for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
-		struct unwind_file *file = unwind->files[i];
-
-		if (!file) {
-			if (!*free_out)
-				*free_out = i;
-		} else if (!memcmp(&file->state, state, sizeof(*state))) {
-			return file;
-		}
-	}
-	return NULL;
+	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
+		if (!unwind->files[i])
+			return i;
+	return 0;
 }
 
 /*
@@ -176,34 +170,49 @@ static uint32_t file_recycle(struct unwind *unwind)
 	return number;
 }
 
+/* Adds a file without references. Returns NULL if there is no room, or when out of memory. */
+static struct unwind_file *file_new(struct unwind *unwind, const struct file_state *state,
+				    uint64_t base)
+{
+	uint32_t number = number_find(unwind);
+	struct unwind_file *file;
+
+	if (!number)
+		number = file_recycle(unwind);
+	if (!number)
+		return NULL;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	*file = (struct unwind_file){
+		.unwind = unwind,
+		.state = *state,
+		.base = base,
+		.table = number,
+	};
+	HASH_ADD(hh, unwind->by_state, state, sizeof(file->state), file);
+	if (!HASH_HAS(file)) {
+		free(file);
+		return NULL;
+	}
+	unwind->memory.tables[number] = (struct unwind_table){ 0 };
+	unwind->files[number] = file;
+	return file;
+}
+
 struct unwind_file *unwind_file_get(struct unwind *unwind, const struct file_state *state,
 				    uint64_t base)
 {
 	struct unwind_file *file;
-	uint32_t number;
 
 	pthread_mutex_lock(&unwind->lock);
-	file = file_find(unwind, state, &number);
-	if (file) {
+	HASH_FIND(hh, unwind->by_state, state, sizeof(*state), file);
+	if (!file)
+		file = file_new(unwind, state, base);
+	if (file)
 		file->refs++;
-	} else {
-		if (!number)
-			number = file_recycle(unwind);
-		file = number ? calloc(1, sizeof(*file)) : NULL;
-		if (file) {
-			*file = (struct unwind_file){
-				.unwind = unwind,
-				.state = *state,
-				.base = base,
-				.table = number,
-				.refs = 1,
-			};
-			unwind->memory.tables[number] = (struct unwind_table){ 0 };
-			unwind->files[number] = file;
-		} else {
-			unwind->stats.no_room++;
-		}
-	}
+	else
+		unwind->stats.no_room++;
 	pthread_mutex_unlock(&unwind->lock);
 	return file;
 }
