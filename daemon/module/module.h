@@ -142,10 +142,10 @@ struct module_work {
 struct module_work module_registry_work(struct module_registry *registry);
 
 /*
- * Opens the file with this identity. If a module holds the file open, duplicates the module's
- * descriptor. Otherwise opens `path`, if the file there has this identity. Also opens the separate
- * debug file; *debug_fd_out is -1 if there is none. The caller owns both descriptors; their numbers
- * are fd_min or higher. Returns 0 or -ENOENT.
+ * Opens the file that was recorded with this identity and path. If a module of root's holds the
+ * file open, duplicates the module's descriptor. Otherwise opens `path`, if the file there has this
+ * identity. Also opens the separate debug file; *debug_fd_out is -1 if there is none. The caller
+ * owns both descriptors; their numbers are fd_min or higher. Returns 0 or -ENOENT.
  */
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
 			 int fd_min, int *fd_out, int *debug_fd_out);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -14,27 +15,41 @@
 /* Number of root directories in which files are looked for. */
 enum { PLACES = 2 };
 
-static struct module *module_of(struct module_registry *registry, uint64_t file_id)
+/*
+ * Returns the loaded module whose open file is the one that was recorded with this identity and
+ * path. A build-id is no proof: every user can copy a program, change it and run it at the same
+ * path in a mount namespace of his own. So the file must belong to root, and NULL is returned if
+ * there are several with different content. Called with registry.lock held.
+ */
+static const struct module *module_recorded(struct module_registry *registry, uint64_t file_id,
+					    const char *path)
 {
+	const struct module *found = NULL;
 	struct module *module, *next;
 
-	HASH_ITER (hh, registry->modules, module, next)
-		if (module->file_id == file_id && module->fd >= 0)
-			return module;
-	return NULL;
+	HASH_ITER (hh, registry->modules, module, next) {
+		if (module->file_id != file_id || module->fd < 0 || module->owner != 0 ||
+		    strcmp(module->path, path) != 0)
+			continue;
+		if (found && (found->state.size != module->state.size ||
+			      found->state.mtime_ns != module->state.mtime_ns))
+			return NULL;
+		found = module;
+	}
+	return found;
 }
 
 /*
- * If a loaded module has the file with this identity open, duplicates the descriptors of that file
- * and of its debug file.
+ * If a loaded module has the recorded file open, duplicates the descriptors of that file and of its
+ * debug file.
  */
-static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
-		      int *debug_fd)
+static void held_open(struct module_registry *registry, uint64_t file_id, const char *path,
+		      int fd_min, int *fd, int *debug_fd)
 {
 	const struct module *module;
 
 	pthread_mutex_lock(&registry->lock);
-	module = module_of(registry, file_id);
+	module = module_recorded(registry, file_id, path);
 	if (module) {
 		*fd = fcntl(module->fd, F_DUPFD_CLOEXEC, fd_min);
 		if (module->debug_fd >= 0)
@@ -155,7 +170,7 @@ int module_registry_open(struct module_registry *registry, uint64_t file_id, con
 	int debug_fd = -1;
 	bool is_match;
 
-	held_open(registry, file_id, fd_min, &fd, &debug_fd);
+	held_open(registry, file_id, path, fd_min, &fd, &debug_fd);
 	is_match = fd >= 0 && held_check(registry, fd, file_id, path, &debug_fd);
 	if (fd < 0) {
 		fd = file_find(registry, file_id, path, &debug_fd);

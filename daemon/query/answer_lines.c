@@ -94,7 +94,8 @@ static const struct source_frame *frame_lines(const struct source_lines *lines,
 
 	*n_out = 0;
 	return frame_file_offset(stack, i, &offset)
-		       ? source_lines_find(lines, stack->frames[i]->file_id, offset, n_out)
+		       ? source_lines_find(lines, stack->frames[i]->file_id,
+					   stack->frames[i]->module, offset, n_out)
 		       : NULL;
 }
 

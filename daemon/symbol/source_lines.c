@@ -17,7 +17,7 @@
 enum { RUNS_MAX = 4 };
 
 struct code_address {
-	uint64_t key[2];	   /* id of the file, and ELF virtual address in it */
+	uint64_t key[2];	   /* number of the file, and ELF virtual address in it */
 	struct code_address *next; /* the next address of the same file */
 	const struct source_frame *frames;
 	size_t n;
@@ -27,19 +27,21 @@ struct code_address {
 struct file {
 	uint64_t id;
 	const char *path;
+	size_t number; /* how many files were added before it */
 	struct code_address *first, *last;
 	uint32_t n;
 	int fds[2];   /* descriptors of the file itself and of its separate debug file; -1: none */
 	bool is_done; /* the file was read, or it cannot be read: no further child process is
 			 started for it */
 	bool has_lines;
-	UT_hash_handle hh;
+	struct file *next;
 };
 
 struct source_lines {
 	struct arena *arena;
 	struct source_lines_opener opener;
-	struct file *files;
+	struct file *files, *last_file;
+	size_t n_files;
 	struct code_address *addresses;
 	size_t left_out;    /* number of addresses left out, because an answer has a limit */
 	const char *reason; /* why a child failed while it read the file `culprit`; NULL: no
@@ -65,70 +67,75 @@ struct source_lines *source_lines_free(struct source_lines *lines)
 {
 	if (!lines)
 		return NULL;
-	for (struct file *file = lines->files; file; file = file->hh.next) {
+	for (struct file *file = lines->files; file; file = file->next) {
 		closep(&file->fds[0]);
 		closep(&file->fds[1]);
 	}
-	HASH_CLEAR(hh, lines->files);
 	HASH_CLEAR(hh, lines->addresses);
 	free(lines);
 	return NULL;
 }
 
-static struct file *file_get(struct source_lines *lines, uint64_t id, const char *path)
+/*
+ * Finds a file by its identity and path. Files with one build-id have the same identity, but one at
+ * another path may be a changed copy, which must not answer for this file.
+ */
+static struct file *file_find(const struct source_lines *lines, uint64_t id, const char *path)
 {
-	struct file *file;
+	struct file *file = lines->files;
 
-	HASH_FIND(hh, lines->files, &id, sizeof(id), file);
-	if (file)
-		return file;
-	file = arena_alloc(lines->arena, sizeof(*file));
+	while (file && (file->id != id || strcmp(file->path, path) != 0))
+		file = file->next;
+	return file;
+}
+
+static struct file *file_add(struct source_lines *lines, uint64_t id, const char *path)
+{
+	struct file *file = arena_alloc(lines->arena, sizeof(*file));
+
 	if (!file)
 		return NULL;
 	file->id = id;
 	file->path = path;
+	file->number = lines->n_files++;
 	file->fds[0] = file->fds[1] = -1;
-	HASH_ADD(hh, lines->files, id, sizeof(file->id), file);
-	return HASH_HAS(file) ? file : NULL;
+	if (lines->last_file)
+		lines->last_file->next = file;
+	else
+		lines->files = file;
+	lines->last_file = file;
+	return file;
 }
 
-static struct code_address *address_find(const struct source_lines *lines, uint64_t file_id,
+static struct code_address *address_find(const struct source_lines *lines, const struct file *file,
 					 uint64_t address)
 {
-	uint64_t key[2] = { file_id, address };
+	uint64_t key[2] = { file->number, address };
 	struct code_address *entry;
 
 	HASH_FIND(hh, lines->addresses, key, sizeof(key), entry);
 	return entry;
 }
 
-static bool is_full(const struct source_lines *lines, uint64_t file_id)
-{
-	struct file *file;
-
-	if (HASH_COUNT(lines->addresses) >= LINES_CHILD_ADDRESSES_MAX)
-		return true;
-	HASH_FIND(hh, lines->files, &file_id, sizeof(file_id), file);
-	return !file && HASH_COUNT(lines->files) >= LINES_CHILD_FILES_MAX;
-}
-
 int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
 		     uint64_t address)
 {
-	struct code_address *entry = address_find(lines, file_id, address);
-	struct file *file;
+	struct file *file = file_find(lines, file_id, path);
+	struct code_address *entry;
 
-	if (entry)
+	if (file && address_find(lines, file, address))
 		return 0;
-	if (is_full(lines, file_id)) {
+	if (HASH_COUNT(lines->addresses) >= LINES_CHILD_ADDRESSES_MAX ||
+	    (!file && lines->n_files >= LINES_CHILD_FILES_MAX)) {
 		lines->left_out++;
 		return 0;
 	}
-	file = file_get(lines, file_id, path);
+	if (!file)
+		file = file_add(lines, file_id, path);
 	entry = arena_alloc(lines->arena, sizeof(*entry));
 	if (!file || !entry)
 		return -ENOMEM;
-	entry->key[0] = file_id;
+	entry->key[0] = file->number;
 	entry->key[1] = address;
 	HASH_ADD(hh, lines->addresses, key, sizeof(entry->key), entry);
 	if (!HASH_HAS(entry))
@@ -145,9 +152,9 @@ int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *p
 /* Opens all files, and marks those that cannot be opened as done. */
 static void files_open(struct source_lines *lines)
 {
-	struct file *file, *next;
+	struct file *file;
 
-	HASH_ITER (hh, lines->files, file, next)
+	for (file = lines->files; file; file = file->next)
 		file->is_done = lines->opener.open_file(lines->opener.userdata, file->id,
 							file->path, SOURCE_LINES_FD_MIN,
 							&file->fds[0], &file->fds[1]) != 0;
@@ -155,10 +162,10 @@ static void files_open(struct source_lines *lines)
 
 static size_t files_left(const struct source_lines *lines)
 {
-	struct file *file, *next;
+	struct file *file;
 	size_t n = 0;
 
-	HASH_ITER (hh, lines->files, file, next)
+	for (file = lines->files; file; file = file->next)
 		n += !file->is_done;
 	return n;
 }
@@ -178,13 +185,13 @@ static void *request_make(const struct source_lines *lines,
 	struct lines_child_head *head = (void *)data;
 	struct lines_child_file *files = (void *)(head + 1);
 	uint64_t *addresses = (void *)(data + sizeof(*head) + files_size), *at = addresses;
-	struct file *file, *next;
+	struct file *file;
 
 	if (!data)
 		return NULL;
 	source_lines_helper_limits(helper, head);
 	head->n_files = (uint32_t)n;
-	HASH_ITER (hh, lines->files, file, next) {
+	for (file = lines->files; file; file = file->next) {
 		if (file->is_done)
 			continue;
 		files[i] = (struct lines_child_file){
@@ -286,9 +293,9 @@ static bool file_read(struct source_lines *lines, struct reader *reader, struct 
  */
 static struct file *reply_parse(struct source_lines *lines, struct reader *reader)
 {
-	struct file *file, *next;
+	struct file *file;
 
-	HASH_ITER (hh, lines->files, file, next)
+	for (file = lines->files; file; file = file->next)
 		if (!file->is_done && !file_read(lines, reader, file))
 			return file;
 	return NULL;
@@ -340,9 +347,10 @@ int source_lines_run(struct source_lines *lines, struct source_lines_helper *hel
 }
 
 const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
-					     uint64_t address, size_t *n_out)
+					     const char *path, uint64_t address, size_t *n_out)
 {
-	const struct code_address *entry = address_find(lines, file_id, address);
+	const struct file *file = file_find(lines, file_id, path);
+	const struct code_address *entry = file ? address_find(lines, file, address) : NULL;
 
 	*n_out = entry ? entry->n : 0;
 	return *n_out ? entry->frames : NULL;
@@ -363,10 +371,10 @@ static const char *files_note(const struct source_lines *lines)
 {
 	enum { NAMED = 4 };
 	const char *names = "";
-	struct file *file, *next;
+	struct file *file;
 	size_t n = 0;
 
-	HASH_ITER (hh, lines->files, file, next)
+	for (file = lines->files; file; file = file->next)
 		if (!file->has_lines && file != lines->culprit && n++ < NAMED && names)
 			names = arena_printf(lines->arena, "%s%s%s", names, n > 1 ? ", " : "",
 					     base_name(file->path));

@@ -43,9 +43,9 @@ void source_lines_helper_set_program(struct source_lines_helper *helper, const c
 				     int64_t run_ns);
 
 /*
- * How source_lines_run() opens files. open_file() opens a file by its identity. It stores a
- * descriptor of the file and one of its separate debug file (-1 if it has none); none may be below
- * fd_min. Returns 0 or a negative errno.
+ * How source_lines_run() opens files. open_file() opens a file by its identity and path. It stores
+ * a descriptor of the file and one of its separate debug file (-1 if it has none); none may be
+ * below fd_min. Returns 0 or a negative errno.
  */
 struct source_lines_opener {
 	int (*open_file)(void *userdata, uint64_t file_id, const char *path, int fd_min,
@@ -76,7 +76,7 @@ int source_lines_run(struct source_lines *lines, struct source_lines_helper *hel
  * after them the function that contains them all. NULL if nothing is known about the address.
  */
 const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
-					     uint64_t address, size_t *n_out);
+					     const char *path, uint64_t address, size_t *n_out);
 
 /*
  * Makes sentences, at most SOURCE_LINES_NOTES_MAX, that tell the client for which files source

@@ -601,6 +601,84 @@ static void opens_only_regular_files(void **state)
 	module_registry_free(registry);
 }
 
+/* Asserts that the file recorded with this path opens as the file `expected`; NULL: as none. */
+static void assert_opens(struct module_registry *registry, uint64_t id, const char *path,
+			 const char *expected)
+{
+	struct stat st, want;
+	int fd, debug_fd, r = module_registry_open(registry, id, path, 3, &fd, &debug_fd);
+
+	assert_int_equal(r, expected ? 0 : -ENOENT);
+	if (r)
+		return;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(stat(expected, &want), 0);
+	assert_int_equal(st.st_ino, want.st_ino);
+	close(fd);
+	closep(&debug_fd);
+}
+
+/* A changed copy keeps the build-id; nobody else's frames may be looked up in it. */
+static void a_copy_does_not_answer_for_the_file(void **state)
+{
+	char copy[] = "/tmp/test_module.XXXXXX", real[PATH_MAX];
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module;
+
+	assert_non_null(realpath(full_path, real));
+	copy_file(full_path, copy);
+	module = get(registry, copy);
+	assert_opens(registry, module_file_id(module), real, real);
+	assert_opens(registry, module_file_id(module), copy, copy);
+	assert_opens(registry, module_file_id(module), "/nowhere", NULL);
+	unlink(copy);
+	module_unref(module);
+	module_registry_free(registry);
+}
+
+/* Runs a program with this content, owner and time of change at `path`, and removes the file. */
+static struct module *run_and_remove(struct module_registry *registry, const char *path, uid_t uid,
+				     time_t time)
+{
+	struct timespec times[2] = { { time, 0 }, { time, 0 } };
+	struct module *module;
+
+	copy_to(full_path, path);
+	assert_int_equal(chown(path, uid, 0), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	module = get(registry, path);
+	unlink(path);
+	return module;
+}
+
+static void a_removed_file_has_to_be_of_root(void **state)
+{
+	char path[] = "/tmp/test_module.XXXXXX";
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *modules[3];
+	uint64_t id;
+	int fd, debug_fd;
+
+	if (geteuid()) {
+		module_registry_free(registry);
+		print_message("not run: files of other users, without root\n");
+		skip();
+	}
+	close(mkstemp(path));
+	modules[0] = run_and_remove(registry, path, 65534, 1);
+	id = module_file_id(modules[0]);
+	assert_opens(registry, id, path, NULL);
+	modules[1] = run_and_remove(registry, path, 0, 1);
+	assert_int_equal(module_registry_open(registry, id, path, 3, &fd, &debug_fd), 0);
+	close(fd);
+	closep(&debug_fd);
+	modules[2] = run_and_remove(registry, path, 0, 2); /* two of them, with different content */
+	assert_opens(registry, id, path, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++)
+		module_unref(modules[i]);
+	module_registry_free(registry);
+}
+
 static void names_the_vdso(void **state)
 {
 	struct module_registry *registry = module_registry_new(1 << 20);
@@ -650,6 +728,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(settles_when_nobody_lives),
 		cmocka_unit_test(a_file_written_over_has_no_names),
 		cmocka_unit_test(opens_only_regular_files),
+		cmocka_unit_test(a_copy_does_not_answer_for_the_file),
+		cmocka_unit_test(a_removed_file_has_to_be_of_root),
 		cmocka_unit_test(names_the_vdso),
 	};
 

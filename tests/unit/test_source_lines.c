@@ -132,7 +132,7 @@ static void test_lines_of_this_program(void **state)
 	assert_int_equal(source_lines_add(lines, self_id, self, address), 0);
 	assert_int_equal(source_lines_add(lines, self_id, self, 1), 0);
 	assert_int_equal(source_lines_run(lines, helper), 0);
-	frames = source_lines_find(lines, self_id, address, &n);
+	frames = source_lines_find(lines, self_id, self, address, &n);
 	assert_int_equal(n, 2);
 	assert_string_equal(frames[0].name, "here");
 	assert_non_null(strstr(frames[0].file, "test_source_lines.c"));
@@ -140,7 +140,7 @@ static void test_lines_of_this_program(void **state)
 	assert_null(frames[1].name);
 	assert_non_null(strstr(frames[1].file, "test_source_lines.c"));
 	assert_int_equal(frames[1].line, called);
-	assert_null(source_lines_find(lines, self_id, 1, &n));
+	assert_null(source_lines_find(lines, self_id, self, 1, &n));
 	assert_note(NULL);
 }
 
@@ -151,8 +151,23 @@ static void test_a_file_that_is_another_now(void **state)
 	assert_int_equal(source_lines_add(lines, self_id + 1, self, 4096), 0);
 	assert_int_equal(source_lines_add(lines, self_id + 2, "/nowhere/gone", 4096), 0);
 	assert_int_equal(source_lines_run(lines, helper), 0);
-	assert_null(source_lines_find(lines, self_id + 1, 4096, &n));
+	assert_null(source_lines_find(lines, self_id + 1, self, 4096, &n));
 	assert_note("gone: no debug information was found, or the file is gone");
+}
+
+/* A file at another path answers for itself only, even if it says that it is the same one. */
+static void test_the_same_id_at_another_path(void **state)
+{
+	size_t n;
+	int line;
+	uint64_t address = here(&line) - load_bias;
+
+	assert_int_equal(source_lines_add(lines, self_id, "/nowhere/copy", address), 0);
+	assert_int_equal(source_lines_add(lines, self_id, self, address), 0);
+	assert_int_equal(source_lines_run(lines, helper), 0);
+	assert_non_null(source_lines_find(lines, self_id, self, address, &n));
+	assert_null(source_lines_find(lines, self_id, "/nowhere/copy", address, &n));
+	assert_note("no source lines for copy:");
 }
 
 static void failing(const char *text, const char *note)
@@ -163,7 +178,7 @@ static void failing(const char *text, const char *note)
 	answer_by(text, NS_PER_S / 2);
 	assert_int_equal(source_lines_add(lines, self_id, self, 4096), 0);
 	assert_int_equal(source_lines_run(lines, helper), 0);
-	assert_null(source_lines_find(lines, self_id, 4096, &n));
+	assert_null(source_lines_find(lines, self_id, self, 4096, &n));
 	source_lines_helper_stats(helper, &stats);
 	assert_int_equal(stats.runs, 1);
 	assert_note(note);
@@ -225,6 +240,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(test_lines_of_this_program),
 		TEST(test_a_file_that_is_another_now),
+		TEST(test_the_same_id_at_another_path),
 		TEST(test_one_that_hangs),
 		TEST(test_one_that_dies),
 		TEST(test_one_that_says_nothing),
