@@ -62,7 +62,7 @@ bool module_is_debug_of(const void *context, int fd)
 	struct parse_file file = { .fd = fd, .debug_fd = -1, .path = debug->path };
 	struct stat st;
 
-	if (open_file_stat(fd, &st) < 0)
+	if (open_file_stat(fd, &st) < 0 || (st.st_uid != 0 && st.st_uid != debug->owner))
 		return false;
 	file.state = file_state_of(&st);
 	file.owner = st.st_uid;

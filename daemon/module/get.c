@@ -148,8 +148,8 @@ static void module_find_debug(struct module *module, int proc_fd)
 {
 	_cleanup_(mount_view_fini) struct mount_view view =
 		mount_view_of(module->registry->mounts, proc_fd);
-	const struct module_debug debug = { module->registry->parser, module->group, module->path,
-					    &module->elf };
+	const struct module_debug debug = { module->registry->parser, module->owner, module->group,
+					    module->path, &module->elf };
 	const struct debug_file_choice choice = { module_is_debug_of, &debug };
 	_cleanup_(closep) int root_fd = -1;
 

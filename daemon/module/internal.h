@@ -149,9 +149,14 @@ uint64_t module_identity(const struct elf_file *elf, const struct file_state *st
 struct code_file *module_code_new(const struct elf_file *elf);
 /* Returns the module's file in the form in which it is passed to a worker. */
 struct parse_file module_parse_file(const struct module *module);
-/* A struct debug_file_choice for a separate debug file: true if fd is that of debug->elf. */
+/*
+ * A struct debug_file_choice for a separate debug file: true if fd is that of debug->elf, and
+ * belongs to root or to the owner of that file. Another user could show a debug file of his own, in
+ * a mount namespace of his own, for a file that all users run.
+ */
 struct module_debug {
 	struct parser *parser;
+	uid_t owner;	  /* of the ELF file */
 	uint64_t group;	  /* see parse_group() */
 	const char *path; /* of the ELF file */
 	const struct elf_file *elf;

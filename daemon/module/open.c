@@ -123,7 +123,7 @@ static bool file_check(struct place *place, int fd, uint64_t file_id, const char
 	    module_identity(&elf, &file.state) != file_id)
 		return false;
 	if (*debug_fd < 0) {
-		const struct module_debug debug = { place->parser, 0, path, &elf };
+		const struct module_debug debug = { place->parser, st.st_uid, 0, path, &elf };
 		const struct debug_file_choice choice = { module_is_debug_of, &debug };
 
 		*debug_fd = debug_file_open(&place->view, place->root_fd, path, &elf, &choice);

@@ -45,7 +45,8 @@ static int rows_read(struct module *module, const struct unwind_wanted *wanted,
 	struct parser *parser = module->registry->parser;
 	size_t max_words = unwind_max_words(module->registry->unwind);
 	struct parse_file file = module_parse_file(module);
-	const struct module_debug debug = { parser, module->group, module->path, &module->elf };
+	const struct module_debug debug = { parser, module->owner, module->group, module->path,
+					    &module->elf };
 	const struct debug_file_choice choice = { module_is_debug_of, &debug };
 	_cleanup_(closep) int debug_fd = -1;
 	struct file_state state;

@@ -18,6 +18,7 @@
 
 #include "common/base.h"
 #include "daemon/elf/file.h"
+#include "daemon/module/internal.h"
 #include "daemon/module/module.h"
 #include "daemon/symbol/symtab.h"
 
@@ -679,6 +680,35 @@ static void a_removed_file_has_to_be_of_root(void **state)
 	module_registry_free(registry);
 }
 
+static void a_debug_file_is_of_root_or_of_the_owner(void **state)
+{
+	struct elf_source source = { .fd = open(stripped_path, O_RDONLY | O_CLOEXEC) };
+	char path[] = "/tmp/test_module.XXXXXX";
+	struct elf_file elf;
+	struct module_debug debug = { .path = stripped_path, .elf = &elf };
+	int fd;
+
+	if (geteuid()) {
+		close(source.fd);
+		print_message("not run: files of other users, without root\n");
+		skip();
+	}
+	assert_int_equal(elf_file_read(&source, &elf), 0);
+	close(source.fd);
+	copy_file(full_path, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	unlink(path);
+	assert_true(module_is_debug_of(&debug, fd));
+	debug.owner = 65534;
+	assert_true(module_is_debug_of(&debug, fd));
+	assert_int_equal(fchown(fd, 65534, 0), 0);
+	assert_true(module_is_debug_of(&debug, fd));
+	debug.owner = 0;
+	assert_false(module_is_debug_of(&debug, fd));
+	close(fd);
+	elf_file_fini(&elf);
+}
+
 static void names_the_vdso(void **state)
 {
 	struct module_registry *registry = module_registry_new(1 << 20);
@@ -730,6 +760,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(opens_only_regular_files),
 		cmocka_unit_test(a_copy_does_not_answer_for_the_file),
 		cmocka_unit_test(a_removed_file_has_to_be_of_root),
+		cmocka_unit_test(a_debug_file_is_of_root_or_of_the_owner),
 		cmocka_unit_test(names_the_vdso),
 	};
 
