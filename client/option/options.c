@@ -120,10 +120,10 @@ static const struct option_spec specs[] = {
 	  "the same as --for" },
 	{ 'i', "interval", "D", OPTIONS_WATCH, option_read_length, AT(interval_ns),
 	  "time from one answer to the next, such as 10s (default 2s)" },
-	{ 0, "for", "D", OPTIONS_RANGE, option_read_text, AT(window),
+	{ 0, "for", "D", OPTIONS_RANGE, option_read_window, AT(window),
 	  "show what happened during the past D, such as 30s or 5min (default: snapshot and "
 	  "diff 30s, stuck 1s, report 5min, windows all time)" },
-	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window), "the same as --for" },
+	{ 0, "window", "D", OPTIONS_RANGE, option_read_window, AT(window), "the same as --for" },
 	{ 0, "since", "T", OPTIONS_RANGE, option_read_text, AT(since),
 	  "show what happened from the time T on, such as 14:00 or -3min" },
 	{ 0, "until", "T", OPTIONS_RANGE, option_read_text, AT(until),
@@ -532,7 +532,7 @@ static int check_ranges(struct options *options)
 {
 	const bool has_each = options->each_ns != WIRE_ABSENT;
 	const struct given rows[] = { { options->by, "by" }, { options->breakdown, "breakdown" } };
-	const struct given times[] = { { options->window, "window" },
+	const struct given times[] = { { options->window, options->window_name },
 				       { options->since, "since" },
 				       { options->until, "until" },
 				       { options->at, "at" },

@@ -139,8 +139,9 @@ struct options {
 	bool milliseconds;
 	bool breakdown;
 	bool over_time;
-	/* Unparsed texts of --window, --since, --until and --at; range_resolve() parses them. */
+	/* Unparsed texts of --for, --since, --until and --at; range_resolve() parses them. */
 	const char *window;
+	const char *window_name; /* the option that set `window`: "for" or "window" */
 	const char *since;
 	const char *until;
 	const char *at;

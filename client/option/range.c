@@ -22,14 +22,14 @@ static int read_window(struct options *options, int64_t now, int64_t *ns)
 
 	if (r == -EINVAL)
 		return option_complain(
-			options,
-			"--window %s: not a length of time; 30s, 5min or 1h 30min would be",
-			options->window);
+			options, "--%s %s: not a length of time; 30s, 5min or 1h 30min would be",
+			options->window_name, options->window);
 	if (r < 0 || *ns > now)
-		return option_complain(options, "--window %s: too long", options->window);
-	if (*ns == 0)
-		return option_complain(options, "--window %s: has to be more than 0",
+		return option_complain(options, "--%s %s: too long", options->window_name,
 				       options->window);
+	if (*ns == 0)
+		return option_complain(options, "--%s %s: has to be more than 0",
+				       options->window_name, options->window);
 	return 0;
 }
 
@@ -229,8 +229,9 @@ int range_resolve(struct options *options, int64_t now, struct range *out)
 
 	if (!!options->window + !!options->since + !!options->at > 1)
 		return option_complain(options,
-				       "--window, --since and --at exclude each other: each "
-				       "says where the range begins");
+				       "--%s, --since and --at exclude each other: each "
+				       "says where the range begins",
+				       options->window ? options->window_name : "for");
 	if (options->until && !options->since)
 		return option_complain(options,
 				       "--until needs --since: from when on? The window of one "

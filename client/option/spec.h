@@ -43,6 +43,7 @@ int option_read_number(const char *text, size_t n, int64_t *out);
 int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_output(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_text(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_window(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_names(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_ids(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value);

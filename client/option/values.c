@@ -43,6 +43,13 @@ int option_read_text(struct options *options, const struct option_spec *spec, co
 	return 0;
 }
 
+int option_read_window(struct options *options, const struct option_spec *spec, const char *value)
+{
+	options->window = value;
+	options->window_name = spec->name;
+	return 0;
+}
+
 int option_read_output(struct options *options, const struct option_spec *spec, const char *value)
 {
 	options->output = strcmp(value, "-") == 0 ? NULL : value;

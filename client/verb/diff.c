@@ -202,7 +202,7 @@ static int prepare(struct options *options, struct snapshot_request *request,
 		return option_complain(options,
 				       "two sessions are compared as a whole: without --%s",
 				       options->base	 ? "base"
-				       : options->window ? "window"
+				       : options->window ? options->window_name
 				       : options->since	 ? "since"
 				       : options->at	 ? "at"
 							 : "until");

@@ -378,7 +378,12 @@ static void test_range_refused(void **state)
 		const char *line;
 		const char *says;
 	} cases[] = {
-		{ "--window|0", "more than 0" },
+		{ "--window|0", "--window 0: has to be more than 0" },
+		{ "--for|0", "--for 0: has to be more than 0" },
+		{ "--for|-5s", "--for -5s: not a length" },
+		{ "--for|100y", "--for 100y: too long" },
+		{ "--for|5s|--since|12:00", "--for, --since and --at exclude" },
+		{ "--since|12:00|--at|12:00", "--for, --since and --at exclude" },
 		{ "--window|0s", "more than 0" },
 		{ "--window|-5s", "30s, 5min" },
 		{ "--window|5s5", "30s, 5min" },
