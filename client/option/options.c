@@ -625,7 +625,7 @@ static int choose_format(struct options *options, unsigned sets, const char *ver
 {
 	const struct format *format =
 		options->output && sets & OPTIONS_FORMAT ? format_of_file(options->output) : NULL;
-	char names[FORMAT_NAMES_MAX];
+	char names[FORMAT_NAMES_MAX], suffixes[FORMAT_SUFFIXES_MAX];
 
 	if (format && !options->format_option)
 		options->format = format;
@@ -635,6 +635,14 @@ static int choose_format(struct options *options, unsigned sets, const char *ver
 				       "--output %s: a page or a trace is of each window of a "
 				       "range: stackctl report --output %s",
 				       options->output, options->output);
+	if (options->output && !options->format_option && sets & OPTIONS_FORMAT &&
+	    format_is_unknown_file(options->output)) {
+		format_suffixes(format_use(sets), suffixes);
+		return option_complain(options,
+				       "--output %s: no format has this suffix; known are %s; "
+				       "--format text writes text to a file of any name",
+				       options->output, suffixes);
+	}
 	format = options->format;
 	if (format_use(sets) == FORMAT_OF_LISTS && !format_fits(format, FORMAT_OF_LISTS))
 		return option_complain(options,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/render/formats.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,20 @@ const struct format *format_of_file(const char *path)
 	return found;
 }
 
+bool format_is_unknown_file(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *suffix = strrchr(name, '.');
+	size_t n = suffix ? strlen(suffix + 1) : 0;
+
+	if (!suffix || suffix == name || n < 1 || n > 5 || !isalpha((unsigned char)suffix[1]))
+		return false;
+	for (size_t i = 1; i <= n; i++)
+		if (!isalnum((unsigned char)suffix[i]))
+			return false;
+	return strcmp(suffix, ".log") != 0 && !format_of_file(path);
+}
+
 bool format_is_trace_file(const char *path)
 {
 	const char *suffix = strrchr(path, '.');
@@ -89,4 +104,14 @@ void format_names(enum format_use use, char out[static FORMAT_NAMES_MAX])
 		if (format_fits(formats[i], use))
 			used += (size_t)snprintf(out + used, FORMAT_NAMES_MAX - used, "%s%s",
 						 used ? "|" : "", formats[i]->name);
+}
+
+void format_suffixes(enum format_use use, char out[static FORMAT_SUFFIXES_MAX])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats) && used < FORMAT_SUFFIXES_MAX; i++)
+		if (format_fits(formats[i], use))
+			used += (size_t)snprintf(out + used, FORMAT_SUFFIXES_MAX - used, "%s.%s",
+						 used ? ", " : "", formats[i]->suffix);
 }

@@ -96,12 +96,19 @@ const struct format *format_find(const char *name);
  */
 const struct format *format_of_file(const char *path);
 
+/*
+ * True if the name of a file ends with a suffix, such as .pdf, of no format. What is not 1 to 5
+ * letters and digits that begin with a letter is no suffix: neither a date nor the end of a name
+ * that mktemp made. A .log is text.
+ */
+bool format_is_unknown_file(const char *path);
+
 /* True if the name of a file ends as those of traces or pages, which only `stackctl report` writes.
  */
 bool format_is_trace_file(const char *path);
 bool format_is_page_file(const char *path);
 
-enum { FORMAT_NAMES_MAX = sizeof(FORMAT_NAMES) };
+enum { FORMAT_NAMES_MAX = sizeof(FORMAT_NAMES), FORMAT_SUFFIXES_MAX = 256 };
 
 /* The kinds of what a verb prints in a format. */
 enum format_use {
@@ -115,5 +122,7 @@ bool format_fits(const struct format *format, enum format_use use);
 
 /* Writes the names of the formats that fit, as in "text|json". */
 void format_names(enum format_use use, char out[static FORMAT_NAMES_MAX]);
+/* Writes the suffixes of their files, as in ".txt, .json". */
+void format_suffixes(enum format_use use, char out[static FORMAT_SUFFIXES_MAX]);
 
 #endif

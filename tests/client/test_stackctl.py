@@ -1518,13 +1518,13 @@ class Client(unittest.TestCase):
 
     def test_output_file(self):
         path = self.directory.name + "/out.folded"
-        os.symlink(path, path + ".link")
-        self.check(["stuck", "--output", path + ".link"], 7, "is a symbolic link")
+        os.symlink(path, path + "_link")
+        self.check(["stuck", "--output", path + "_link"], 7, "is a symbolic link")
         open(path, "w").close()
-        code, out, err = self.run_it("snapshot", "offcpu", "-f", "--output", path + ".link")
+        code, out, err = self.run_it("snapshot", "offcpu", "-f", "--output", path + "_link")
         # Nothing is printed, as cron would send it by mail each time.
         self.assertEqual((code, out, err), (0, "", ""))
-        self.assertTrue(os.path.islink(path + ".link"))
+        self.assertTrue(os.path.islink(path + "_link"))
         with open(path) as file:
             before = file.read()
         self.assertTrue(before.endswith("3000000\n"))
@@ -1543,7 +1543,7 @@ class Client(unittest.TestCase):
         with open(path) as file:
             self.assertEqual(file.read(), before)
         self.assertEqual(sorted(os.listdir(self.directory.name)),
-                         ["out.folded", "out.folded.link", "sock"])
+                         ["out.folded", "out.folded_link", "sock"])
 
     def test_output_standard(self):
         """Standard output is -, also by its path, which is a link without a target if it is a pipe."""

@@ -372,6 +372,28 @@ static void test_ranges_refused(void **state)
 	}
 }
 
+static void test_suffix_of_the_output(void **state)
+{
+	static const char *const texts[] = { "x",      "x.txt",		 "x.log", "d.d/x", ".rc",
+					     "x.2026", "tmp.Xa1Xa1Xa1X", "x.",	  "d.pdf/" };
+	static const char *const unknown[] = { "x.pdf", "x.json.gz", "d/x.xlsx" };
+	char line[64];
+	struct options o;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		snprintf(line, sizeof(line), "--output|%s", texts[i]);
+		assert_int_equal(parse(&o, ALL | OPTIONS_OUTPUT, line), 0);
+		assert_string_equal(o.format->name, "text");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+		snprintf(line, sizeof(line), "--output|%s", unknown[i]);
+		assert_int_equal(parse(&o, ALL | OPTIONS_OUTPUT, line), -EINVAL);
+		assert_non_null(strstr(o.message, "no format has this suffix; known are .txt, "));
+		snprintf(line, sizeof(line), "--output|%s|--format|text", unknown[i]);
+		assert_int_equal(parse(&o, ALL | OPTIONS_OUTPUT, line), 0);
+	}
+}
+
 static void test_range_refused(void **state)
 {
 	static const struct {
@@ -440,17 +462,12 @@ static void test_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_last_wins),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_other_verbs),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_range),
-		cmocka_unit_test(test_help),
-		cmocka_unit_test(test_range_refused),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_ranges_refused),
-		cmocka_unit_test(test_names_and_exceptions),
+		cmocka_unit_test(test_values),	       cmocka_unit_test(test_last_wins),
+		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_other_verbs),
+		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_range),
+		cmocka_unit_test(test_help),	       cmocka_unit_test(test_suffix_of_the_output),
+		cmocka_unit_test(test_range_refused),  cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_ranges_refused), cmocka_unit_test(test_names_and_exceptions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
