@@ -13,10 +13,17 @@
 #include "client/verb/verb.h"
 #include "common/inherited.h"
 
+/* Whom to ask, as said in front of the verb. */
+struct place {
+	const char *socket; /* value of -S; NULL: not given */
+	bool fleet;
+};
+
 /*
- * Parses the option -S in front of the verb. Returns the index of the first word after the option.
+ * Parses the options -S and --fleet in front of the verb. Returns the index of the first word after
+ * them.
  */
-static int parse_socket(int argc, char **argv, const char **socket)
+static int parse_place(int argc, char **argv, struct place *place)
 {
 	int i = 1;
 
@@ -24,12 +31,15 @@ static int parse_socket(int argc, char **argv, const char **socket)
 		if (strcmp(argv[i], "-S") == 0 || strcmp(argv[i], "--socket") == 0) {
 			if (i + 1 >= argc)
 				break;
-			*socket = argv[i + 1];
+			place->socket = argv[i + 1];
 			i += 2;
 		} else if (strncmp(argv[i], "-S", 2) == 0) {
-			*socket = argv[i++] + 2;
+			place->socket = argv[i++] + 2;
 		} else if (strncmp(argv[i], "--socket=", 9) == 0) {
-			*socket = argv[i++] + 9;
+			place->socket = argv[i++] + 9;
+		} else if (strcmp(argv[i], "--fleet") == 0) {
+			place->fleet = true;
+			i++;
 		} else {
 			break;
 		}
@@ -46,15 +56,20 @@ static enum exit_code print_version(void)
 	return output_close(&output);
 }
 
-static enum exit_code run(const struct verb *verb, const char *socket, int argc, char **argv)
+static enum exit_code run(const struct verb *verb, const struct place *place, int argc, char **argv)
 {
 	struct options options;
 	enum exit_code code;
 
+	if (verb->tool && place->fleet) {
+		print_message("%s records on this host: without --fleet", verb->name);
+		return EXIT_CODE_USAGE;
+	}
 	if (verb->tool)
-		return compat_main(verb->tool, socket, argc, argv);
+		return compat_main(verb->tool, place->socket, argc, argv);
 	options_init(&options);
-	options.socket = socket;
+	options.socket = place->socket;
+	options.fleet = place->fleet;
 	if (options_parse(&options, verb->sets, verb_arguments(verb), argc, argv) < 0) {
 		print_message("%s", options.message);
 		return EXIT_CODE_USAGE;
@@ -81,7 +96,7 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 }
 
 /* Runs the verb status for a command line without a verb, then prints a hint at other verbs. */
-static enum exit_code run_default(const char *socket, int argc, char **argv)
+static enum exit_code run_default(const struct place *place, int argc, char **argv)
 {
 	char name[] = "status";
 	struct options options;
@@ -89,7 +104,8 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 
 	argv[0] = name;
 	options_init(&options);
-	options.socket = socket;
+	options.socket = place->socket;
+	options.fleet = place->fleet;
 	if (options_parse(&options, verb_find(name)->sets, 0, argc, argv) < 0) {
 		print_message("%s", options.message);
 		return EXIT_CODE_USAGE;
@@ -110,7 +126,7 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const struct verb *verb;
-	const char *socket = NULL;
+	struct place place = { 0 };
 	int first;
 
 	inherited_settle();
@@ -120,17 +136,17 @@ int main(int argc, char **argv)
 	 */
 	setlocale(LC_CTYPE, "C.UTF-8");
 
-	first = parse_socket(argc, argv, &socket);
-	if (socket && socket[0] == '\0') {
+	first = parse_place(argc, argv, &place);
+	if (place.socket && place.socket[0] == '\0') {
 		print_message("--socket has an empty value; it takes PATH");
 		return EXIT_CODE_USAGE;
 	}
 	if (first >= argc || argv[first][0] == '-')
-		return (int)run_default(socket, argc - first + 1, argv + first - 1);
+		return (int)run_default(&place, argc - first + 1, argv + first - 1);
 	verb = verb_find(argv[first]);
 	if (!verb) {
 		verb_report_unknown(argv[first]);
 		return EXIT_CODE_USAGE;
 	}
-	return (int)run(verb, socket, argc - first, argv + first);
+	return (int)run(verb, &place, argc - first, argv + first);
 }

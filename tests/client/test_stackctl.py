@@ -1466,6 +1466,9 @@ class Client(unittest.TestCase):
         self.check(["status", "-S", plain], 2, plain)
         self.check(["-S", "/" + "x" * 200], 1, "too long")
         self.check(["-S", ""], 1, "empty")
+        for words in (["--fleet", "-S", plain, "snapshot"], ["-S", plain, "--fleet", "snapshot"], ["--fleet", "-S", plain]):
+            self.check(words, 1, "--socket and --fleet exclude each other")
+        self.check(["--fleet", "offcputime"], 1, "offcputime records on this host: without --fleet")
 
     @unittest.skipIf(os.getuid() != 0, "needs root to become somebody else")
     def test_refused(self):
