@@ -30,13 +30,19 @@ enum { IDLE_ROUNDS = 4 };
 /* For how long an answer about threads that were not seen is put off at most. */
 #define PUT_OFF_NS NS_PER_S
 
+/*
+ * Sets what was lost of the slice. Waits that are open at its end are all in its last window, so
+ * with open_only only that one counts.
+ */
 static int losses_make(struct answer *answer, const struct slice *slice)
 {
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
+	bool is_of_end = answer->slices->question.options.open_only && slice->end > slice->first;
 	uint64_t lost[WINDOW_LOST_N] = {};
 	int r;
 
-	r = timeline_losses(answer->timeline, slice->first, slice->end, lost);
+	r = timeline_losses(answer->timeline, is_of_end ? slice->end - 1 : slice->first, slice->end,
+			    lost);
 	if (r)
 		return r;
 	r = answer_losses(answer->arena, lost, &reply->lost);

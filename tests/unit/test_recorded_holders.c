@@ -131,6 +131,7 @@ static void window_write(struct store *store, size_t n)
 	window->start_ns = (int64_t)n * LENGTH_NS;
 	window->end_ns = window->start_ns + LENGTH_NS;
 	window->real_offset_ns = REAL_NS;
+	window->lost[LOST_WAIT_KEYS] = n + 1;
 	for (tid = A; tid < TIDS_END; tid++)
 		if (since_of(tid) < window->end_ns)
 			wait_add(window, tid);
@@ -569,10 +570,24 @@ static void test_sums_have_none(void **state)
 	}
 }
 
+/* stuck uses the last window of its range only, so what others lost does not matter. */
+static void test_losses_are_those_of_the_moment(void **state)
+{
+	struct answer *answer = ask(true, "thread", 2);
+
+	assert_int_equal(answer->reply.snapshot.lost.n, 1);
+	assert_int_equal(answer->reply.snapshot.lost.v[0].count, 2);
+	answer_free(answer);
+	answer = ask(false, "thread", 2);
+	assert_int_equal(answer->reply.snapshot.lost.v[0].count, 1 + 2);
+	answer_free(answer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_of_a_moment),
+		cmocka_unit_test(test_losses_are_those_of_the_moment),
 		cmocka_unit_test(test_a_holder_that_let_go),
 		cmocka_unit_test(test_a_ring_is_looked_up_again),
 		cmocka_unit_test(test_a_ring_with_events),
