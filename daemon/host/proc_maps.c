@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "common/base.h"
+#include "daemon/base/shared_text.h"
 
 #define DELETED " (deleted)"
 
@@ -39,21 +40,17 @@ static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 }
 
 /*
- * Copies a path of /proc/PID/maps. Leaves out " (deleted)" at its end, and replaces \012, the only
- * escape there, by a newline.
+ * Decodes a path of /proc/PID/maps in place. Leaves out " (deleted)" at its end, and replaces \012,
+ * the only escape there, by a newline.
  */
-static char *path_decode(const char *text, bool *is_deleted_out)
+static void path_decode(char *text, bool *is_deleted_out)
 {
 	size_t n = strlen(text);
-	char *path, *to;
+	char *to = text;
 
 	*is_deleted_out = n > strlen(DELETED) && !strcmp(text + n - strlen(DELETED), DELETED);
 	if (*is_deleted_out)
 		n -= strlen(DELETED);
-	path = malloc(n + 1);
-	if (!path)
-		return NULL;
-	to = path;
 	for (size_t i = 0; i < n;) {
 		if (n - i >= 4 && !memcmp(text + i, "\\012", 4)) {
 			*to++ = '\n';
@@ -63,7 +60,17 @@ static char *path_decode(const char *text, bool *is_deleted_out)
 		}
 	}
 	*to = '\0';
-	return path;
+}
+
+/*
+ * Returns the path as a shared_text, of which the caller owns a reference: that of the mapping
+ * before, `last`, if it has the same path. NULL when out of memory.
+ */
+static const char *path_share(const char *path, const struct proc_mapping *last)
+{
+	if (last && !strcmp(last->path, path))
+		return shared_text_ref(last->path);
+	return shared_text_new(path);
 }
 
 /* Parses what follows the flags of a line up to the inode, and moves *p behind that. */
@@ -101,22 +108,27 @@ bool proc_maps_shared_parse(const char *line, struct proc_mapping *out)
 
 /*
  * Parses a line like "55f0-55f3 r-xp 00002000 fe:00 247134 /usr/bin/cat". Returns 1 if the mapping
- * is executable, 0 if not, or a negative errno.
+ * is executable, 0 if not, or a negative errno. `last` is the mapping before, or NULL. Changes
+ * the line.
  */
-static int line_parse(const char *line, struct proc_mapping *out)
+static int line_parse(char *line, const struct proc_mapping *last, struct proc_mapping *out)
 {
 	struct proc_mapping m = { 0 };
+	const char *at = line;
+	char *path;
 
-	if (range_parse(&line, &m))
+	if (range_parse(&at, &m))
 		return -EBADMSG;
-	if (line[2] != 'x')
+	if (at[2] != 'x')
 		return 0;
-	line += 5;
-	if (place_parse(&line, &m))
+	at += 5;
+	if (place_parse(&at, &m))
 		return -EBADMSG;
-	if (line[-1] == '\0')
-		line--;
-	m.path = path_decode(line + strspn(line, " "), &m.is_deleted);
+	if (at[-1] == '\0')
+		at--;
+	path = line + (at - line) + strspn(at, " ");
+	path_decode(path, &m.is_deleted);
+	m.path = path_share(path, last);
 	if (!m.path)
 		return -ENOMEM;
 	*out = m;
@@ -141,7 +153,7 @@ static void drop_overlaps(struct proc_maps *m)
 	qsort(m->items, m->n, sizeof(m->items[0]), mapping_compare);
 	for (size_t i = 0; i < m->n; i++) {
 		if (n && m->items[i].start < m->items[n - 1].end)
-			free(m->items[i].path);
+			shared_text_unref(m->items[i].path);
 		else
 			m->items[n++] = m->items[i];
 	}
@@ -163,34 +175,51 @@ static int mappings_add(struct proc_maps *m, size_t *allocated, struct proc_mapp
 	return 0;
 }
 
+/*
+ * Adds the mapping of a line if it is executable. Returns its memory in bytes, 0 if it is not
+ * executable, or a negative errno.
+ */
+static ssize_t line_add(struct proc_maps *m, size_t *allocated, char *line)
+{
+	struct proc_mapping item;
+	int r = line_parse(line, m->n ? &m->items[m->n - 1] : NULL, &item);
+
+	if (r <= 0)
+		return r;
+	r = mappings_add(m, allocated, &item);
+	if (r < 0) {
+		shared_text_unref(item.path);
+		return r;
+	}
+	return (ssize_t)proc_mapping_bytes(m, m->n - 1);
+}
+
 int proc_maps_read(FILE *in, struct proc_maps *out)
 {
 	_cleanup_(proc_maps_fini) struct proc_maps m = { 0 };
 	_cleanup_(freep) char *line = NULL;
-	size_t line_size = 0, allocated = 0;
+	size_t line_size = 0, allocated = 0, bytes = 0, text = 0;
 	ssize_t n;
 
 	errno = 0;
 	while ((n = getline(&line, &line_size, in)) > 0) {
-		struct proc_mapping item;
-		int r;
+		ssize_t r;
 
-		if (line[n - 1] == '\n')
-			line[n - 1] = '\0';
-		r = line_parse(line, &item);
-		if (r < 0)
-			return r;
-		if (r == 0)
-			continue;
-		if (m.n == PROC_MAPS_MAX) {
+		text += (size_t)n;
+		if (m.n && text > PROC_MAPS_TEXT_MAX) {
 			m.is_truncated = true;
-			free(item.path);
 			break;
 		}
-		r = mappings_add(&m, &allocated, &item);
-		if (r < 0) {
-			free(item.path);
-			return r;
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		r = line_add(&m, &allocated, line);
+		if (r < 0)
+			return (int)r;
+		bytes += (size_t)r;
+		if (r && bytes > PROC_MAPS_BYTES_MAX) {
+			m.is_truncated = true;
+			shared_text_unref(m.items[--m.n].path);
+			break;
 		}
 	}
 	if (n < 0 && !feof(in))
@@ -205,7 +234,14 @@ int proc_maps_read(FILE *in, struct proc_maps *out)
 void proc_maps_fini(struct proc_maps *m)
 {
 	for (size_t i = 0; i < m->n; i++)
-		free(m->items[i].path);
+		shared_text_unref(m->items[i].path);
 	free(m->items);
 	*m = (struct proc_maps){ 0 };
+}
+
+size_t proc_mapping_bytes(const struct proc_maps *m, size_t i)
+{
+	const char *path = m->items[i].path;
+
+	return sizeof(m->items[i]) + (i && m->items[i - 1].path == path ? 0 : strlen(path) + 1);
 }

@@ -14,24 +14,34 @@
 #include <sys/types.h>
 
 /*
- * maximum number of mappings that are read from one process; if a JIT makes more, the others are
- * left out
+ * Maximum memory of the mappings that are read from one process, in bytes: some 16,000 mappings, or
+ * fewer if they have many long paths. Users choose both. Those at higher addresses are left out.
  */
-#define PROC_MAPS_MAX 65536
+#define PROC_MAPS_BYTES_MAX (1024 * 1024)
+
+/*
+ * Maximum of what is read for that, in bytes. The kernel takes some 16 ns for each, and a process
+ * that takes seconds to read changes meanwhile, so that it would be read again and again.
+ */
+#define PROC_MAPS_TEXT_MAX (8 * 1024 * 1024)
 
 struct proc_mapping {
 	uint64_t start, end; /* virtual addresses; end is excluded */
 	uint64_t pgoff;	     /* offset in the file, in bytes */
 	dev_t dev;
-	uint64_t inode;	 /* inode of the mapped file; 0: no file is mapped */
-	char *path;	 /* path of the file, without " (deleted)"; "" for anonymous memory */
+	uint64_t inode; /* inode of the mapped file; 0: no file is mapped */
+	/*
+	 * path of the file, without " (deleted)"; "" for anonymous memory. A shared_text, which is
+	 * the same for neighbours with the same path
+	 */
+	const char *path;
 	bool is_deleted; /* the file was no longer at this path when maps was read */
 };
 
 struct proc_maps {
 	struct proc_mapping *items;
 	size_t n;
-	bool is_truncated; /* the process has more than PROC_MAPS_MAX mappings */
+	bool is_truncated; /* mappings were left out because of these limits */
 };
 
 /*
@@ -41,6 +51,12 @@ struct proc_maps {
 int proc_maps_read(FILE *in, struct proc_maps *out);
 
 void proc_maps_fini(struct proc_maps *mappings);
+
+/*
+ * Returns the memory of mapping i in bytes, with its path unless that is also the path of the
+ * mapping before it.
+ */
+size_t proc_mapping_bytes(const struct proc_maps *mappings, size_t i);
 
 /*
  * Parses a line of /proc/PID/maps, but for its path, into *out. False if the memory is not shared,

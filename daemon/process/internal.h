@@ -229,6 +229,7 @@ struct process_table {
 	 */
 	size_t unparked_bytes;
 	uint64_t too_late, put_off, queue_full, mappings_full, table_full, moves_full, perf_refused;
+	uint64_t maps_refused;
 	struct walk_stats walks[WALK_STATS_MAX], other_walks;
 	size_t n_walks;
 	/*

@@ -11,6 +11,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "common/search.h"
+#include "daemon/base/shared_text.h"
 #include "daemon/host/open_local.h"
 #include "daemon/unwind/unwind.h"
 
@@ -23,13 +24,33 @@ struct process_maps {
 	struct module_registry *registry; /* registry that opens mapped files; not owned */
 	size_t n, capacity;
 	struct process_map *items; /* mappings, sorted by start address */
+	size_t bytes;		   /* memory of the maps that is counted in maps_memory */
+	/* the mappings from this address on were left out because of a limit; 0: none were */
+	uint64_t left_out_from;
 	struct address_space *space;
 };
+
+static atomic_size_t maps_memory; /* memory of all maps, in bytes */
 
 static void map_fini(struct process_map *map)
 {
 	module_unref(map->module);
-	free(map->name);
+	shared_text_unref(map->name);
+}
+
+/* Counts the memory of the maps, again if they have changed. Neighbours share a name. */
+static void maps_count_bytes(struct process_maps *maps)
+{
+	size_t bytes = sizeof(*maps) + maps->capacity * sizeof(maps->items[0]);
+
+	for (size_t i = 0; i < maps->n; i++) {
+		const char *name = maps->items[i].name;
+
+		if (name && (!i || maps->items[i - 1].name != name))
+			bytes += strlen(name) + 1;
+	}
+	atomic_fetch_add(&maps_memory, bytes - maps->bytes);
+	maps->bytes = bytes;
 }
 
 struct process_maps *process_maps_ref(struct process_maps *maps)
@@ -45,6 +66,7 @@ struct process_maps *process_maps_unref(struct process_maps *maps)
 	address_space_free(maps->space);
 	for (size_t i = 0; i < maps->n; i++)
 		map_fini(&maps->items[i]);
+	atomic_fetch_sub(&maps_memory, maps->bytes);
 	free(maps->items);
 	free(maps);
 	return NULL;
@@ -57,7 +79,9 @@ void process_maps_unrefp(struct process_maps **maps)
 
 const char *process_map_name(const struct process_map *map)
 {
-	return map->name ? map->name : module_path(map->module);
+	if (map->name)
+		return map->name;
+	return map->module ? module_path(map->module) : "[anon]";
 }
 
 const char *process_maps_name_of(const struct process_maps *maps, const struct module *module)
@@ -76,6 +100,21 @@ struct address_space *process_maps_address_space(const struct process_maps *maps
 size_t process_maps_count(const struct process_maps *maps)
 {
 	return maps->n;
+}
+
+size_t process_maps_bytes(const struct process_maps *maps)
+{
+	return maps->bytes;
+}
+
+size_t process_maps_bytes_all(void)
+{
+	return atomic_load(&maps_memory);
+}
+
+bool process_maps_leave_out(const struct process_maps *maps, uint64_t address)
+{
+	return maps->left_out_from && address >= maps->left_out_from;
 }
 
 void process_maps_want_rows(struct process_maps *maps)
@@ -241,6 +280,14 @@ static bool is_same(const struct process_map *map, const struct proc_mapping *ma
 		(!map->is_name_guessed && !strcmp(process_map_name(map), mapping->path)));
 }
 
+/* Takes over what is known of the file of `last`, of which `map` is another mapping. */
+static void file_copy(const struct process_map *last, struct process_map *map)
+{
+	if (last->module)
+		map->module = module_ref(last->module);
+	map->is_skipped = last->is_skipped;
+}
+
 /*
  * Opens the mapped file and sets map->module. On errors map->module stays NULL; addresses in the
  * mapping then get a path, but no symbol.
@@ -270,21 +317,26 @@ static void map_open(struct module_registry *registry, struct mount_view *view,
 	closep(&fd);
 }
 
-/*
- * Sets map->name to a copy of `name`. Leaves map->name NULL if `name` is also the path of
- * map->module, as is common. Returns 0 or -ENOMEM.
- */
-static int map_set_name(struct process_map *map, const char *name)
+/* True if `name` is the name of a mapping that has none of its own, as is common. */
+static bool is_usual_name(const struct process_map *map, const char *name)
 {
-	if (map->module && !strcmp(module_path(map->module), name))
-		return 0;
-	map->name = strdup(name);
-	return map->name ? 0 : -ENOMEM;
+	return map->module && !strcmp(module_path(map->module), name);
 }
 
-static int map_make(struct module_registry *registry, struct mount_view *view,
-		    const struct proc_mapping *mapping, const struct process_map *known,
-		    struct process_map *out)
+/* True if both are mappings of one file by one path. */
+static bool is_file_of(const struct proc_mapping *a, const struct proc_mapping *b)
+{
+	return a->inode && a->inode == b->inode && a->dev == b->dev && a->path == b->path &&
+	       a->is_deleted == b->is_deleted;
+}
+
+/*
+ * Makes the map of a mapping. `last` is the map of the mapping before it, or NULL: a file that was
+ * opened for that is not opened again.
+ */
+static void map_make(struct module_registry *registry, struct mount_view *view,
+		     const struct proc_mapping *mapping, const struct process_map *known,
+		     const struct process_map *last, struct process_map *out)
 {
 	struct process_map map = {
 		.start = mapping->start,
@@ -297,14 +349,13 @@ static int map_make(struct module_registry *registry, struct mount_view *view,
 
 	if (known && known->module && !module_needs_file(known->module))
 		map.module = module_ref(known->module);
+	else if (last && is_file_of(mapping, mapping - 1))
+		file_copy(last, &map);
 	else if (map.kind != MAP_GENERATED)
 		map_open(registry, view, mapping, &map, !known);
-	if (map_set_name(&map, *mapping->path ? mapping->path : "[anon]")) {
-		map_fini(&map);
-		return -ENOMEM;
-	}
+	if (*mapping->path && !is_usual_name(&map, mapping->path))
+		map.name = shared_text_ref(mapping->path);
 	*out = map;
-	return 0;
 }
 
 static bool is_overlapping(const struct proc_maps *mappings, const struct process_map *map)
@@ -315,30 +366,24 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 	return first < mappings->n && mappings->items[first].start < map->end;
 }
 
-/* Copies *map to *out, with another reference to the module and a copy of the name. */
-static int map_copy(const struct process_map *map, struct process_map *out)
+/* Copies *map to *out, with another reference to the module and the name. */
+static void map_copy(const struct process_map *map, struct process_map *out)
 {
-	char *name = NULL;
-
-	if (map->name) {
-		name = strdup(map->name);
-		if (!name)
-			return -ENOMEM;
-	}
 	*out = *map;
-	out->name = name;
 	if (out->module)
 		module_ref(out->module);
-	return 0;
+	if (out->name)
+		shared_text_ref(out->name);
 }
 
 /*
  * Finds the file mappings in `before` that are no longer mapped. Copies them to `maps`, and marks
  * the copies as gone. Addresses of earlier samples may lie in them: in a library that was unloaded
- * since, or in the program that ran before an exec.
+ * since, or in the program that ran before an exec. Where mappings were left out, another file may
+ * be mapped by now.
  */
-static int gone_add(struct process_maps *maps, const struct process_maps *before,
-		    const struct proc_maps *mappings)
+static void gone_add(struct process_maps *maps, const struct process_maps *before,
+		     const struct proc_maps *mappings)
 {
 	size_t gone = 0;
 
@@ -346,15 +391,14 @@ static int gone_add(struct process_maps *maps, const struct process_maps *before
 		const struct process_map *map = &before->items[i];
 		struct process_map *copy = &maps->items[maps->n];
 
-		if (!map->module || map->kind != MAP_FILE || is_overlapping(mappings, map))
+		if (!map->module || map->kind != MAP_FILE || is_overlapping(mappings, map) ||
+		    process_maps_leave_out(maps, map->end - 1))
 			continue;
-		if (map_copy(map, copy))
-			return -ENOMEM;
+		map_copy(map, copy);
 		copy->is_gone = true;
 		maps->n++;
 		gone++;
 	}
-	return 0;
 }
 
 static int map_compare(const void *a, const void *b)
@@ -387,16 +431,35 @@ static bool is_unchanged(const struct process_maps *before, const struct proc_ma
 	return true;
 }
 
-int process_maps_build(struct module_registry *registry, int dir_fd,
-		       const struct proc_maps *mappings, struct process_maps *before,
-		       struct process_maps **out)
+/*
+ * Returns the mappings for which there is room: all, or the first ones. The caller does not own
+ * them.
+ */
+static struct proc_maps mappings_within(const struct proc_maps *all)
+{
+	struct proc_maps few = { .items = all->items, .is_truncated = true };
+	size_t bytes = 0;
+
+	if (process_maps_bytes_all() <= MAPS_MEMORY_MAX)
+		return *all;
+	for (; few.n < all->n; few.n++) {
+		bytes += proc_mapping_bytes(all, few.n);
+		if (bytes > MAPS_FEW_BYTES)
+			return few;
+	}
+	return *all;
+}
+
+int process_maps_build(struct module_registry *registry, int dir_fd, const struct proc_maps *all,
+		       struct process_maps *before, struct process_maps **out)
 {
 	_cleanup_(mount_view_fini) struct mount_view view =
 		mount_view_of(module_registry_mounts(registry), dir_fd);
 	_cleanup_(process_maps_unrefp) struct process_maps *maps = NULL;
-	int r;
+	const struct proc_maps within = mappings_within(all), *mappings = &within;
+	const uint64_t left_out_from = within.is_truncated ? within.items[within.n - 1].end : 0;
 
-	if (before && is_unchanged(before, mappings)) {
+	if (before && before->left_out_from == left_out_from && is_unchanged(before, mappings)) {
 		*out = process_maps_ref(before);
 		return 0;
 	}
@@ -405,7 +468,10 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 		return -ENOMEM;
 	atomic_init(&maps->refs, 1);
 	maps->registry = registry;
-	maps->capacity = mappings->n + (before ? before->n : 0) + 1;
+	maps->left_out_from = left_out_from;
+	maps->capacity = mappings->n + 1;
+	if (before)
+		maps->capacity += before->n < GONE_MAX ? before->n : GONE_MAX;
 	maps->items = calloc(maps->capacity, sizeof(*maps->items));
 	if (!maps->items)
 		return -ENOMEM;
@@ -413,17 +479,16 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 		const struct proc_mapping *mapping = &mappings->items[i];
 		const struct process_map *known =
 			before ? process_maps_find(before, mapping->start) : NULL;
+		struct process_map *map = &maps->items[maps->n++];
 
 		if (known && !is_same(known, mapping))
 			known = NULL;
-		r = map_make(registry, &view, mapping, known, &maps->items[maps->n]);
-		if (r < 0)
-			return r;
-		maps->n++;
+		map_make(registry, &view, mapping, known, i ? map - 1 : NULL, map);
 	}
-	if (before && gone_add(maps, before, mappings))
-		return -ENOMEM;
+	if (before)
+		gone_add(maps, before, mappings);
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
+	maps_count_bytes(maps);
 	space_make(maps);
 	*out = TAKE(maps);
 	return 0;
@@ -457,11 +522,12 @@ static int found_make(const struct process_maps *before, const struct unwind_map
 	} else if (name) {
 		map.kind = MAP_FILE;
 	}
-	if (!name)
-		name = module ? module_path(module) : "[anon]";
-	if (map_set_name(&map, name)) {
-		map_fini(&map);
-		return -ENOMEM;
+	if (name && !is_usual_name(&map, name)) {
+		map.name = shared_text_new(name);
+		if (!map.name) {
+			map_fini(&map);
+			return -ENOMEM;
+		}
 	}
 	*out = map;
 	return 0;
@@ -487,11 +553,11 @@ static struct process_maps *maps_copy(struct module_registry *registry,
 		return NULL;
 	atomic_init(&copy->refs, 1);
 	copy->registry = registry;
+	copy->left_out_from = maps ? maps->left_out_from : 0;
 	if (array_reserve(copy->items, copy->capacity, n + 1))
 		return NULL;
 	for (; copy->n < n; copy->n++)
-		if (map_copy(&maps->items[copy->n], &copy->items[copy->n]))
-			return NULL;
+		map_copy(&maps->items[copy->n], &copy->items[copy->n]);
 	return TAKE(copy);
 }
 
@@ -533,6 +599,7 @@ int process_maps_add(struct module_registry *registry, struct process_maps **map
 			process_maps_unref(changed);
 		return -ENOMEM;
 	}
+	maps_count_bytes(changed);
 	if (changed != *maps)
 		process_maps_unref(*maps);
 	*maps = changed;

@@ -34,25 +34,35 @@ struct process_map {
 	bool is_skipped; /* the file is remote or not a regular file; opening it is not tried
 			    again */
 	struct module *module; /* module of the mapped file; NULL: no file, or it is not open */
-	char *name;	       /* "[vdso]", "[anon]" or the file's path; NULL: the name is
-				  module_path() */
-	bool is_name_guessed;  /* the name is only a guess, because a stack walk found the
-				  mapping */
+	/*
+	 * "[vdso]" or the file's path, a shared_text; NULL: the name is module_path(), or "[anon]"
+	 * if there is no module
+	 */
+	const char *name;
+	bool is_name_guessed; /* the name is only a guess, because a stack walk found the
+				 mapping */
 };
 
 struct process_maps;
 
 /*
- * Builds maps from the mappings that were read from /proc. `before` is the previous maps of the
- * process, or NULL. A mapping that is also in `before` keeps its module; the files of other
- * mappings are opened through dir_fd, the directory /proc/PID. If a file is mapped only in
- * `before`, this mapping is copied and marked as gone, unless its addresses are mapped again.
- * Stores in *out a reference that the caller owns: to `before` if nothing has changed, otherwise to
- * new maps. Returns 0 or -ENOMEM.
+ * Limit of the memory of the maps of all processes together, in bytes. While it is exceeded, new
+ * maps have only the mappings at the lowest addresses, in MAPS_FEW_BYTES: that is enough for most
+ * programs.
  */
-int process_maps_build(struct module_registry *registry, int dir_fd,
-		       const struct proc_maps *mappings, struct process_maps *before,
-		       struct process_maps **out);
+#define MAPS_MEMORY_MAX (24 * 1024 * 1024)
+#define MAPS_FEW_BYTES	(64 * 1024)
+
+/*
+ * Builds maps from the mappings that were read from /proc, or from the first of them while
+ * MAPS_MEMORY_MAX is exceeded. `before` is the previous maps of the process, or NULL. A mapping
+ * that is also in `before` keeps its module; the files of other mappings are opened through dir_fd,
+ * the directory /proc/PID. If a file is mapped only in `before`, this mapping is copied and marked
+ * as gone, unless its addresses are, or may be, mapped again. Stores in *out a reference that the
+ * caller owns: to `before` if nothing has changed, otherwise to new maps. Returns 0 or -ENOMEM.
+ */
+int process_maps_build(struct module_registry *registry, int dir_fd, const struct proc_maps *all,
+		       struct process_maps *before, struct process_maps **out);
 
 /*
  * Adds the mapping `found` to *maps (NULL: to empty maps). It replaces all mappings that overlap
@@ -77,6 +87,18 @@ struct address_space *process_maps_address_space(const struct process_maps *maps
 
 /* Returns the number of mappings. */
 size_t process_maps_count(const struct process_maps *maps);
+
+/*
+ * Returns the memory of the maps in bytes, without modules; and that of all maps of all processes.
+ */
+size_t process_maps_bytes(const struct process_maps *maps);
+size_t process_maps_bytes_all(void);
+
+/*
+ * True if mappings from `address` on were left out because of a limit, so that another read of
+ * /proc would not show them, either.
+ */
+bool process_maps_leave_out(const struct process_maps *maps, uint64_t address);
 
 /* Causes the unwind rows of all mapped files to be loaded soon, if they are not loaded. */
 void process_maps_want_rows(struct process_maps *maps);

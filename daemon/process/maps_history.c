@@ -19,10 +19,10 @@
 /* After a fork, the child gets at most this number of versions of the parent's mappings. */
 #define VERSIONS_FORKED 4
 /*
- * Maximum number of mappings in all versions of one process's mappings together, not counting the
+ * Maximum memory of all versions of one process's mappings together, in bytes, not counting the
  * newest version. Some processes have thousands of mappings.
  */
-#define VERSIONS_ITEMS 32768
+#define VERSIONS_BYTES (4 * 1024 * 1024)
 
 /*
  * A mapping that a stack walk found. At its addresses, it takes precedence over the mappings in
@@ -150,13 +150,15 @@ static void versions_drop(struct process *process)
 	int64_t oldest_ns = clock_ns(CLOCK_MONOTONIC) - VERSIONS_KEEP_NS;
 	struct maps_version **p = &process->versions;
 	const struct process_maps *newer = NULL;
-	size_t items = 0;
+	size_t bytes = 0;
 
 	for (size_t i = 0; *p; i++, p = &(*p)->next) {
 		if (newer && (*p)->maps && (*p)->maps != newer)
-			items += process_maps_count((*p)->maps);
+			bytes += process_maps_bytes((*p)->maps);
+		if ((*p)->walk_maps)
+			bytes += process_maps_bytes((*p)->walk_maps);
 		newer = (*p)->maps ? (*p)->maps : newer;
-		if (i && (items > VERSIONS_ITEMS || i >= VERSIONS_MAX ||
+		if (i && (bytes > VERSIONS_BYTES || i >= VERSIONS_MAX ||
 			  (i >= VERSIONS_FEW && (*p)->made_ns <= oldest_ns)))
 			break;
 	}

@@ -65,7 +65,9 @@ struct process_stats {
 				   opened */
 	uint64_t queue_full;	/* number of reads of /proc that were dropped because there were
 				   too many */
-	uint64_t mappings_full; /* how often a process had more mappings than stackd keeps */
+	uint64_t mappings_full; /* how often a process had more mappings than stackd reads */
+	size_t maps_bytes;	/* memory of the mappings of all processes, in bytes */
+	uint64_t maps_refused;	/* how often mappings were left out because that was too much */
 	uint64_t table_full;	/* how often a process was not added because the table was full */
 	uint64_t moves_full;   /* how often a process was moved more than PROCESS_MOVES_MAX times */
 	unsigned int hanging;  /* number of processes whose reading hangs now */

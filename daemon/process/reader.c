@@ -136,10 +136,12 @@ static void reading_apply(struct process *process, struct reading *reading)
 	if (reading->cgroup)
 		process_set_text(process, &process->cgroup, reading->cgroup);
 	exe_apply(process, &reading->exe);
-	if (reading->mappings.is_truncated)
-		process->table->mappings_full++;
 	if (!reading->maps)
 		return;
+	if (reading->mappings.is_truncated)
+		process->table->mappings_full++;
+	else if (process_maps_leave_out(reading->maps, UINT64_MAX))
+		process->table->maps_refused++;
 	if (reading->maps == process->maps) {
 		process_publish(process);
 	} else {

@@ -56,7 +56,7 @@ static enum process_miss symbol_of_generated(struct process *process, const stru
 	id = process->id;
 	pthread_mutex_unlock(&process->table->lock);
 	symbol->file_id = hash64(HASH64_SEED, &id, sizeof(id));
-	symbol->module = map->name;
+	symbol->module = process_map_name(map);
 	return jit_name(process, address, is_call, symbol);
 }
 
@@ -102,9 +102,10 @@ static void symbol_of_path(const struct process_map *map, uint64_t offset, struc
 	uint64_t words[] = { map->dev, map->inode,
 			     map->kind == MAP_SPECIAL ? map->end - map->start : 0 };
 
-	symbol->file_id = hash64_string(hash64(HASH64_SEED, words, sizeof(words)), map->name);
+	symbol->file_id =
+		hash64_string(hash64(HASH64_SEED, words, sizeof(words)), process_map_name(map));
 	symbol->file_offset = offset;
-	symbol->module = map->name;
+	symbol->module = process_map_name(map);
 }
 
 /*

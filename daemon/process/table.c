@@ -526,6 +526,8 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.put_off = table->put_off,
 		.queue_full = table->queue_full,
 		.mappings_full = table->mappings_full,
+		.maps_bytes = process_maps_bytes_all(),
+		.maps_refused = table->maps_refused,
 		.table_full = table->table_full,
 		.moves_full = table->moves_full,
 		.hanging = table->n_hanging,

@@ -183,6 +183,15 @@ static bool is_worth_reading(struct process *process, struct module *module, int
 	       process_should_read(process, now);
 }
 
+/*
+ * True if a limit keeps the mapping out of the process's maps, so that each read of /proc would
+ * remove it again. maps_history.c has it for the stack whose walk found it.
+ */
+static bool is_left_out(const struct process *process, uint64_t address)
+{
+	return process->maps && process_maps_leave_out(process->maps, address);
+}
+
 void walk_mappings_note(struct process *process, const struct record_mapping *record,
 			struct module *module)
 {
@@ -190,7 +199,7 @@ void walk_mappings_note(struct process *process, const struct record_mapping *re
 	const struct process_map *map = map_find(process, found->start);
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (process->is_kernel)
+	if (process->is_kernel || is_left_out(process, found->start))
 		return;
 	if (module && (!is_mapped_as(map, found) || map->module != module) &&
 	    take_share(process, now)) {

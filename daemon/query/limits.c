@@ -7,6 +7,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/parse/parser.h"
+#include "daemon/process/maps.h"
 #include "daemon/process/perf_map.h"
 #include "daemon/query/answer_pressure.h"
 #include "daemon/query/snapshot_internal.h"
@@ -44,6 +45,12 @@ static const struct {
 	{ "processes", NULL, "events of further processes are lost" },
 	{ "processes.moves", NULL,
 	  "processes that are moved to another control group again and again are in no unit" },
+	{ "processes.mappings", "bytes",
+	  "code in mappings of a process beyond its first ones has addresses instead of names, "
+	  "unless stack walks find its file" },
+	{ "processes.maps_memory", "bytes",
+	  "code in mappings of further processes beyond their first ones has addresses instead of "
+	  "names, unless stack walks find its file" },
 	{ "symbols.perf_maps", "bytes",
 	  "functions of further programs that make code at run time have addresses instead of "
 	  "names" },
@@ -170,6 +177,10 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "processes", PROCESSES_MAX, processes.processes, processes.table_full);
 	/* This limit is hit by each move of a process beyond it. */
 	limit_add(list, "processes.moves", PROCESS_MOVES_MAX, 0, processes.moves_full);
+	/* This limit is hit by each read of a process whose mappings exceed it. */
+	limit_add(list, "processes.mappings", PROC_MAPS_BYTES_MAX, 0, processes.mappings_full);
+	limit_add(list, "processes.maps_memory", MAPS_MEMORY_MAX, processes.maps_bytes,
+		  processes.maps_refused);
 	limit_add(list, "symbols.perf_maps", PERF_MAPS_MEMORY_MAX, processes.perf_map_bytes,
 		  processes.perf_refused);
 	/* This limit is hit by each request to parse a file whose owner has to wait. */

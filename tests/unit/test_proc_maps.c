@@ -151,21 +151,68 @@ static void refuses_other_text(void **state)
 		assert_int_equal(parse(texts[i], &m), -EBADMSG);
 }
 
-static void reports_what_it_leaves_out(void **state)
+/* Reads this number of mappings, whose paths are this long; neighbours have the same path or not.
+ */
+static void read_many(size_t count, int path_len, bool is_same_path, struct proc_maps *out)
 {
-	size_t size = (PROC_MAPS_MAX + 10) * (size_t)64, n = 0;
+	size_t size = count * (80 + (size_t)path_len), n = 0;
 	char *text = malloc(size);
-	struct proc_maps m;
 
 	assert_non_null(text);
-	for (size_t i = 0; i < PROC_MAPS_MAX + 5; i++)
-		n += (size_t)snprintf(text + n, size - n, "%zx-%zx r-xp 00000000 00:00 0 \n",
-				      (2 * i + 1) << 12, (2 * i + 2) << 12);
-	assert_int_equal(parse(text, &m), 0);
-	assert_int_equal(m.n, PROC_MAPS_MAX);
-	assert_true(m.is_truncated);
-	proc_maps_fini(&m);
+	for (size_t i = 0; i < count; i++)
+		n += (size_t)snprintf(text + n, size - n, "%zx-%zx r-xp 00000000 fe:00 1 /%0*zu\n",
+				      (2 * i + 1) << 12, (2 * i + 2) << 12, path_len,
+				      is_same_path ? 0 : i);
+	assert_int_equal(parse(text, out), 0);
 	free(text);
+}
+
+static size_t bytes_of(const struct proc_maps *m)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < m->n; i++)
+		bytes += proc_mapping_bytes(m, i);
+	return bytes;
+}
+
+static void has_a_path_once(void **state)
+{
+	struct proc_maps m;
+
+	read_many(1000, 3900, true, &m);
+	assert_int_equal(m.n, 1000);
+	assert_false(m.is_truncated);
+	assert_ptr_equal(m.items[0].path, m.items[999].path);
+	assert_int_equal(strlen(m.items[0].path), 3901);
+	assert_true(bytes_of(&m) < 1000 * sizeof(m.items[0]) + 4000);
+	proc_maps_fini(&m);
+}
+
+/* Reads too many mappings with paths of this length, and checks that it keeps the first ones. */
+static void check_left_out(int path_len, size_t most)
+{
+	struct proc_maps m;
+
+	read_many(40000, path_len, false, &m);
+	assert_true(m.is_truncated);
+	assert_in_range(m.n, most / 2, most);
+	assert_in_range(bytes_of(&m), PROC_MAPS_BYTES_MAX / 2, PROC_MAPS_BYTES_MAX);
+	assert_int_equal(m.items[0].start, 0x1000);
+	assert_int_equal(m.items[m.n - 1].start, (2 * m.n - 1) << 12);
+	proc_maps_fini(&m);
+}
+
+static void reports_what_it_leaves_out(void **state)
+{
+	struct proc_maps m;
+
+	check_left_out(5, PROC_MAPS_BYTES_MAX / 60);
+	check_left_out(1000, PROC_MAPS_BYTES_MAX / 1000);
+	read_many(4000, 3900, true, &m);
+	assert_true(m.is_truncated);
+	assert_in_range(m.n, 1000, PROC_MAPS_TEXT_MAX / 3900);
+	proc_maps_fini(&m);
 }
 
 static void reads_its_own(void **state)
@@ -195,6 +242,7 @@ int main(void)
 		cmocka_unit_test(decodes_paths),
 		cmocka_unit_test(sorts_and_drops_what_was_read_twice),
 		cmocka_unit_test(refuses_other_text),
+		cmocka_unit_test(has_a_path_once),
 		cmocka_unit_test(reports_what_it_leaves_out),
 		cmocka_unit_test(reads_its_own),
 	};
