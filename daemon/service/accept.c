@@ -13,37 +13,74 @@
  */
 enum { ACCEPTS_PER_ROUND = 16, COMPLAIN_EVERY_S = 60 };
 
-/*
- * Chooses the client to disconnect so that another can be accepted. Prefers the client that has
- * been idle for longest, then one that does not read its reply, then one whose next reply is not
- * due yet. NULL if every client is being answered or has a session bound to it.
- */
-static struct client *client_to_drop(const struct server *server)
+static size_t clients_of(const struct server *server, uid_t uid)
 {
+	size_t n = 0;
+
+	for (const struct client *client = server->clients; client; client = client->next)
+		n += client->peer.uid == uid;
+	return n;
+}
+
+/*
+ * True if the client may be disconnected for another: one for which a thread works only if it is
+ * not root's and its user has more than the user of the new one would have (`has_more`), and one of
+ * root's only if root has more.
+ */
+static bool is_droppable(const struct client *client, bool has_more)
+{
+	bool is_working = client->state == CLIENT_WORKING;
+
+	if (atomic_load(&client->peer.is_bound))
+		return false;
+	if (client->peer.uid == 0)
+		return has_more && !is_working;
+	return has_more || !is_working;
+}
+
+/*
+ * Chooses the client to disconnect so that one of the user `uid` can be accepted; NULL if that one
+ * has to be refused. Takes it from the user who has most clients, the new one included, so that
+ * nobody can keep out or disconnect users with fewer. Counts none for root as the new one's user,
+ * so that root can connect whoever works. Of the clients of one user, prefers the first by the
+ * order of enum client_state, then the one that has been inactive for longest.
+ */
+static struct client *client_to_drop(const struct server *server, uid_t uid)
+{
+	size_t own = uid == 0 ? 0 : clients_of(server, uid) + 1, n = 0, most = 0;
 	struct client *found = NULL;
 
 	for (struct client *client = server->clients; client; client = client->next) {
-		if (client->state == CLIENT_WORKING || atomic_load(&client->peer.is_bound))
+		if (!client->prev || client->prev->peer.uid != client->peer.uid)
+			n = clients_of(server, client->peer.uid) + (client->peer.uid == uid);
+		if (n < own || n < most || !is_droppable(client, n > own))
 			continue;
-		if (!found || client->state < found->state ||
+		if (n > most || client->state < found->state ||
 		    (client->state == found->state && client->active_ns < found->active_ns))
 			found = client;
+		most = n;
 	}
 	return found;
 }
 
 /*
- * Makes sure that one more client can connect: if there are max_clients already, disconnects one.
- * Returns false if none can be disconnected.
+ * Makes sure that the client at `fd` can be accepted: if there are max_clients already, disconnects
+ * one. Returns false if none can be disconnected.
  */
-static bool room_make(struct server *server)
+static bool room_make(struct server *server, int fd)
 {
+	struct counters *counters = &server->counters;
 	struct client *dropped;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
 
-	if ((size_t)atomic_load(&server->counters.clients) < server->options.max_clients)
+	if ((size_t)atomic_load(&counters->clients) < server->options.max_clients)
 		return true;
-	atomic_fetch_add(&server->counters.clients_hits, 1);
-	dropped = client_to_drop(server);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	dropped = client_to_drop(server, peer.uid);
+	atomic_store(&counters->dropped_uid, dropped ? dropped->peer.uid : peer.uid);
+	atomic_fetch_add(&counters->clients_hits, 1);
 	if (!dropped)
 		return false;
 	client_close(dropped);
@@ -90,7 +127,7 @@ static int accept_one(struct server *server)
 		return 0;
 	if (fd < 0)
 		return is_of_connection(errno) ? 1 : -errno;
-	if (!room_make(server)) {
+	if (!room_make(server, fd)) {
 		close(fd);
 		return 1;
 	}

@@ -28,6 +28,7 @@ struct counters {
 	atomic_int_fast64_t clients;
 	atomic_int_fast64_t output;
 	atomic_int_fast64_t clients_hits;
+	atomic_int_fast64_t dropped_uid;
 	atomic_int_fast64_t message_hits;
 	atomic_int_fast64_t output_hits;
 	atomic_int_fast64_t idle_timeout_hits;
@@ -68,11 +69,12 @@ struct server {
 	char buffer[READ_SIZE]; /* buffer for one read from a client */
 };
 
+/* In the order in which clients of one user are disconnected to make room for others. */
 enum client_state {
 	CLIENT_IDLE,	/* no call is being answered; the next message is awaited */
-	CLIENT_WORKING, /* a thread of the pool works on the client's call */
 	CLIENT_WRITING, /* the reply in `out` is being written to the peer */
 	CLIENT_WAITING, /* the call gets its next step at the next tick of the timer */
+	CLIENT_WORKING, /* a thread of the pool works on the client's call */
 };
 
 struct client {

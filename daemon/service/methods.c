@@ -87,6 +87,17 @@ static void place_limits(struct admission *admission, struct wire_limit *limits)
 	pthread_mutex_unlock(&admission->lock);
 }
 
+/* Says whose clients had to go because of control.max_clients. */
+static const char *clients_effect(struct arena *arena, const struct server_stats *stats)
+{
+	static const char effect[] =
+		"clients of the user who had most of them were disconnected or refused";
+
+	if (stats->clients_hits == 0)
+		return effect;
+	return arena_printf(arena, "%s, the last one of uid %" PRId64, effect, stats->dropped_uid);
+}
+
 /* Adds the limits of the socket to `limits`, which already has the limits of the recorder. */
 static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 {
@@ -103,8 +114,7 @@ static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 	const struct server_options *options = &stats.options;
 	const struct wire_limit ours[] = {
 		{ "control.max_clients", (int64_t)options->max_clients, stats.clients,
-		  stats.clients_hits, NULL,
-		  "the clients that were idle for longest were disconnected" },
+		  stats.clients_hits, NULL, clients_effect(exchange->arena, &stats) },
 		{ "control.max_message", (int64_t)options->max_message, 0, stats.message_hits,
 		  "bytes", "clients that sent larger requests were disconnected" },
 		{ "control.idle_timeout", options->idle_timeout_ns, 0, stats.idle_timeout_hits,

@@ -258,6 +258,7 @@ void server_stats_get(struct server *server, struct server_stats *out)
 		.clients = atomic_load(&counters->clients),
 		.output = atomic_load(&counters->output),
 		.clients_hits = atomic_load(&counters->clients_hits),
+		.dropped_uid = atomic_load(&counters->dropped_uid),
 		.message_hits = atomic_load(&counters->message_hits),
 		.output_hits = atomic_load(&counters->output_hits),
 		.idle_timeout_hits = atomic_load(&counters->idle_timeout_hits),

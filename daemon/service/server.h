@@ -82,6 +82,7 @@ struct server_stats {
 	int64_t clients; /* number of clients that are connected now */
 	int64_t output;	 /* number of bytes that wait to be written now */
 	int64_t clients_hits;
+	int64_t dropped_uid; /* whose client was the last in clients_hits; 0 if there was none */
 	int64_t message_hits;
 	int64_t output_hits;
 	int64_t idle_timeout_hits;
