@@ -52,7 +52,7 @@ struct process_held {
 
 struct process {
 	struct process_table *table;
-	struct process *next; /* next entry with the same pid, in the list process_entries.first */
+	struct process *prev, *next; /* entries with the same pid, see process_entries.first */
 	struct process_id id;
 	int64_t start_real_ns;
 	/*
@@ -160,6 +160,11 @@ struct process {
 struct process_entries {
 	UT_hash_handle hh;
 	uint64_t key; /* the pid; for an entry with pid 0, a number made from its start time */
+	/*
+	 * A doubly linked list (utlist), the newest entry first, as process_is_newer() says. Only
+	 * the first may be of a program that runs. A process that execs itself in a loop has
+	 * thousands of entries: what is done at each event may not visit all of them.
+	 */
 	struct process *first;
 };
 
@@ -258,12 +263,14 @@ void process_drop_ref(struct process *process);
 /* Defined in process.c: */
 
 /*
- * Returns the entry that was added last for the pid id->pid; NULL if the table has none. Its member
- * `next` links to the other entries with this pid.
+ * Returns the newest entry for the pid id->pid; NULL if the table has none. Its member `next` links
+ * to the older entries with this pid.
  */
 struct process *process_entries(const struct process_table *table, const struct process_id *id);
 /* Adds the process to the table. Returns 0 or -ENOMEM. */
 int process_link(struct process *process);
+/* Puts an entry that is in the table where it belongs, after its id has changed. */
+void process_relink(struct process *process);
 /* Removes the process from the table and frees it. */
 void process_remove(struct process *process);
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns);

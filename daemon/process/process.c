@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
@@ -36,6 +37,26 @@ struct process *process_entries(const struct process_table *table, const struct 
 	return entries ? entries->first : NULL;
 }
 
+/* Puts a process behind all newer ones. One that is older than all is added without a search. */
+static void entries_insert(struct process_entries *entries, struct process *process)
+{
+	struct process *at = entries->first;
+
+	if (at && process_is_newer(at->prev, process))
+		at = NULL;
+	while (at && process_is_newer(at, process))
+		at = at->next;
+	DL_PREPEND_ELEM(entries->first, at, process);
+}
+
+void process_relink(struct process *process)
+{
+	struct process_entries *entries = entries_find(process->table, &process->id);
+
+	DL_DELETE(entries->first, process);
+	entries_insert(entries, process);
+}
+
 int process_link(struct process *process)
 {
 	struct process_table *table = process->table;
@@ -52,8 +73,7 @@ int process_link(struct process *process)
 			return -ENOMEM;
 		}
 	}
-	process->next = entries->first;
-	entries->first = process;
+	entries_insert(entries, process);
 	swept_add(process);
 	table->n_processes++;
 	return 0;
@@ -64,12 +84,7 @@ static void unlink_process(struct process *process)
 	struct process_table *table = process->table;
 	struct process_entries *entries = entries_find(table, &process->id);
 
-	for (struct process **p = &entries->first; *p; p = &(*p)->next) {
-		if (*p == process) {
-			*p = process->next;
-			break;
-		}
-	}
+	DL_DELETE(entries->first, process);
 	if (!entries->first) {
 		HASH_DELETE(hh, table->entries, entries);
 		free(entries);
@@ -91,23 +106,23 @@ bool process_is_same_start(const struct process *process, uint64_t start_boot_ns
 	       procfs_ticks(process->id.start_boot_ns) == procfs_ticks(start_boot_ns);
 }
 
+/* True if both are programs of one process. */
+static bool is_same_process(const struct process *a, const struct process *b)
+{
+	return process_is_same_start(a, b->id.start_boot_ns) ||
+	       process_is_same_start(b, a->id.start_boot_ns);
+}
+
 bool process_is_newer(const struct process *a, const struct process *b)
 {
-	if (process_is_same_start(a, b->id.start_boot_ns) ||
-	    process_is_same_start(b, a->id.start_boot_ns))
+	if (is_same_process(a, b))
 		return a->is_gen_known && (!b->is_gen_known || a->id.exec_gen > b->id.exec_gen);
 	return a->id.start_boot_ns > b->id.start_boot_ns;
 }
 
 bool process_is_newest(const struct process *process)
 {
-	struct process *p = process_entries(process->table, &process->id);
-
-	for (; p; p = p->next) {
-		if (process_is_newer(p, process))
-			return false;
-	}
-	return true;
+	return process_entries(process->table, &process->id) == process;
 }
 
 struct unwind_owner process_unwind_owner(const struct process *process)
@@ -138,18 +153,20 @@ void process_publish(struct process *process)
 	process_table_note_files(process->table);
 }
 
-/* Sets is_replaced in all entries of the process, after one of them was marked as exited. */
-static void set_replaced(const struct process *process)
+/*
+ * Sets is_replaced after an entry was marked as exited: in this one if the process goes on with a
+ * later program, else in all of the process, because it has ended.
+ */
+static void set_replaced(struct process *process)
 {
-	struct process *first = process_entries(process->table, &process->id), *p;
-	const uint64_t start = process->id.start_boot_ns;
-	bool goes_on = false;
+	struct process *first = process_entries(process->table, &process->id);
 
-	for (p = first; p; p = p->next)
-		goes_on |= !p->has_exited && process_is_same_start(p, start);
-	for (p = first; p; p = p->next)
-		if (process_is_same_start(p, start))
-			p->is_replaced = p->has_exited && goes_on;
+	process->is_replaced = !first->has_exited && is_same_process(first, process);
+	if (process->is_replaced)
+		return;
+	for (struct process *p = process->next; p && p->is_replaced && is_same_process(p, process);
+	     p = p->next)
+		p->is_replaced = false;
 }
 
 void process_set_exited(struct process *process)
@@ -260,8 +277,8 @@ void process_forget_code(struct process *process)
 
 void process_remove(struct process *process)
 {
-	unlink_process(process);
 	process_mark_exited(process);
+	unlink_process(process);
 	process_forget_code(process);
 	process->table->dead_bytes -= process->dead_bytes;
 	process_set_text(process, &process->exe, NULL);

@@ -138,6 +138,10 @@ void process_table_read_remote(struct process_table *table);
  * added; the workers must outlive the table.
  */
 void process_table_set_parser(struct process_table *table, struct parser *parser);
+/*
+ * Frees the table. Returns NULL; the table if a thread that hangs in a read of /proc still uses it
+ * and what it refers to: stackd exits soon.
+ */
 struct process_table *process_table_free(struct process_table *table);
 
 /*

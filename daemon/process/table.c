@@ -17,13 +17,27 @@
 /* A walk that ended in one of these ways would have gone on if more files had been read. */
 #define WALK_LACKS (1U << WALK_NO_MAPPING | 1U << WALK_NO_TABLE)
 
+/* Compares the start and the exec of an entry with those of an id, as strcmp() does. */
+static int id_compare(const struct process *process, const struct process_id *id)
+{
+	const struct process_id *own = &process->id;
+
+	if (own->start_boot_ns != id->start_boot_ns)
+		return own->start_boot_ns < id->start_boot_ns ? -1 : 1;
+	if (!process->is_gen_known)
+		return -1;
+	return own->exec_gen < id->exec_gen ? -1 : own->exec_gen > id->exec_gen;
+}
+
 static struct process *process_find(struct process_table *table, const struct process_id *id)
 {
-	for (struct process *p = process_entries(table, id); p; p = p->next) {
-		if (p->is_gen_known && !memcmp(&p->id, id, sizeof(*id)))
-			return p;
-	}
-	return NULL;
+	struct process *p = process_entries(table, id);
+
+	if (p && p->prev->is_gen_known && id_compare(p->prev, id) > 0)
+		return NULL; /* the last entry is newer */
+	while (p && id_compare(p, id) > 0)
+		p = p->next;
+	return p && p->is_gen_known && !memcmp(&p->id, id, sizeof(*id)) ? p : NULL;
 }
 
 /*
@@ -32,14 +46,13 @@ static struct process *process_find(struct process_table *table, const struct pr
  */
 static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
 {
-	struct process *latest = NULL;
+	const uint64_t ticks = procfs_ticks(id->start_boot_ns);
+	struct process *p = process_entries(table, id);
 
-	for (struct process *p = process_entries(table, id); p; p = p->next) {
-		if (process_is_same_start(p, id->start_boot_ns) &&
-		    (!latest || process_is_newer(p, latest)))
-			latest = p;
-	}
-	return latest;
+	for (; p && procfs_ticks(p->id.start_boot_ns) >= ticks; p = p->next)
+		if (process_is_same_start(p, id->start_boot_ns))
+			return p;
+	return NULL;
 }
 
 /*
@@ -52,13 +65,14 @@ static struct process *process_adopt(struct process_table *table, const struct p
 {
 	struct process *latest = process_find_latest(table, id);
 
-	for (struct process *p = process_entries(table, id); p; p = p->next) {
+	if (!latest || (latest->is_gen_known && latest->id.exec_gen < id->exec_gen))
+		return NULL;
+	for (struct process *p = latest; p; p = p->next) {
 		if (p->is_gen_known || !process_is_same_start(p, id->start_boot_ns))
-			continue;
-		if (latest != p && latest->id.exec_gen < id->exec_gen)
 			continue;
 		p->id = *id;
 		p->is_gen_known = true;
+		process_relink(p);
 		p->is_exe_guessed = true;
 		/*
 		 * The mappings in the table may be out of date: queue the process for another read
@@ -72,21 +86,23 @@ static struct process *process_adopt(struct process_table *table, const struct p
 }
 
 /*
- * Marks all earlier processes with the same pid as exited. If there is a later process with this
- * pid, then this process was reported late, and is itself marked as exited.
+ * Marks the earlier program with the same pid as exited; those before it are. If there is a later
+ * one with this pid, then this process was reported late, and is itself marked as exited.
  */
 static void end_other_entries(struct process *process)
 {
-	for (struct process *p = process_entries(process->table, &process->id); p; p = p->next) {
-		if (p == process)
-			continue;
-		if (process_is_newer(p, process))
-			process_set_exited(process);
-		else
-			process_mark_exited(p);
-		if (p->id.start_boot_ns == process->id.start_boot_ns)
-			process->start_real_ns = p->start_real_ns;
-	}
+	struct process *newer = process_is_newest(process) ? NULL : process->prev;
+	struct process *older = process->next;
+
+	if (newer)
+		process_set_exited(process);
+	if (newer && newer->id.start_boot_ns == process->id.start_boot_ns)
+		process->start_real_ns = newer->start_real_ns;
+	if (!older)
+		return;
+	process_mark_exited(older);
+	if (older->id.start_boot_ns == process->id.start_boot_ns)
+		process->start_real_ns = older->start_real_ns;
 }
 
 static struct process *process_add(struct process_table *table, const struct process_id *id,
@@ -128,10 +144,10 @@ struct process *process_find_or_add_scanned(struct process_table *table, int32_t
 {
 	struct process_id id = { .pid = pid, .start_boot_ns = procfs_ticks_ns(start_ticks) };
 
-	for (struct process *p = process_entries(table, &id); p; p = p->next) {
-		if (procfs_ticks(p->id.start_boot_ns) == start_ticks && process_is_newest(p))
-			return p;
-	}
+	struct process *newest = process_entries(table, &id);
+
+	if (newest && procfs_ticks(newest->id.start_boot_ns) == start_ticks)
+		return newest;
 	return process_add(table, &id, false);
 }
 
@@ -145,12 +161,12 @@ struct process *process_find_or_add_scanned(struct process_table *table, int32_t
 /* True if a later exec of the process has given it this name. */
 static bool is_name_of_successor(const struct process *process, const char *comm)
 {
-	for (struct process *p = process_entries(process->table, &process->id); p; p = p->next) {
+	struct process *p = process_entries(process->table, &process->id);
+
+	for (; p != process; p = p->next)
 		if (process_is_same_start(p, process->id.start_boot_ns) &&
-		    process_is_newer(p, process) &&
 		    strncmp(p->comm, comm, sizeof(p->comm) - 1) == 0)
 			return true;
-	}
 	return false;
 }
 
@@ -171,11 +187,10 @@ static void restore_comm(const struct process *process)
 {
 	const int64_t since = clock_ns(CLOCK_MONOTONIC) - EXEC_NAME_NS;
 
-	for (struct process *p = process_entries(process->table, &process->id); p; p = p->next) {
+	for (struct process *p = process->next; p && p->comm_ns >= since; p = p->next)
 		if (process_is_same_start(p, process->id.start_boot_ns) &&
-		    process_is_newer(process, p) && !strcmp(p->comm, process->comm))
+		    !strcmp(p->comm, process->comm))
 			process_unname(p, since);
-	}
 }
 
 struct process *process_table_see(struct process_table *table, const struct process_id *id,
@@ -600,8 +615,8 @@ struct process_table *process_table_free(struct process_table *table)
 	if (!table)
 		return NULL;
 	process_reader_stop(table);
-	if (table->n_hanging) /* a thread still uses it; stackd exits soon */
-		return NULL;
+	if (table->n_hanging)
+		return table;
 	HASH_ITER (hh, table->entries, entries, next) {
 		struct process *process = entries->first, *older;
 

@@ -399,6 +399,8 @@ void recorder_stop(struct recorder *recorder)
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);
+	if (recorder->processes)
+		return; /* a thread hangs in a read of /proc and still uses what is freed below */
 	recorder->unwind = unwind_free(recorder->unwind);
 	recorder->unwind_maps = unwind_maps_close(recorder->unwind_maps);
 }

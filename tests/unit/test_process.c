@@ -1137,6 +1137,41 @@ static void a_reused_pid_is_another_process(void **state)
 	process_unref(now);
 }
 
+/*
+ * A process that execs itself in a loop: each program is found again in whatever order they are
+ * reported, the last one is the process, and when that ends, all have.
+ */
+static void execs_come_in_any_order(void **state)
+{
+	enum { EXECS = 2000, STRIDE = 777 };
+	static struct process *seen[EXECS];
+	struct child child = spawn(program, NULL, NULL);
+	struct process_id id = child.id;
+	struct process_info info;
+
+	for (uint32_t i = 0; i < EXECS; i++) {
+		id.exec_gen = i * STRIDE % EXECS;
+		seen[id.exec_gen] = process_table_see(table, &id, false, "loop");
+		assert_non_null(seen[id.exec_gen]);
+	}
+	for (id.exec_gen = 0; id.exec_gen < EXECS; id.exec_gen++) {
+		assert_ptr_equal(process_table_see(table, &id, false, NULL), seen[id.exec_gen]);
+		process_unref(seen[id.exec_gen]);
+		process_info(seen[id.exec_gen], &info);
+		assert_false(info.has_exited);
+		assert_int_equal(info.is_replaced, id.exec_gen + 1 < EXECS);
+	}
+	id.exec_gen = EXECS - 1;
+	process_table_note_exit(table, &id);
+	for (size_t i = 0; i < EXECS; i++) {
+		process_info(seen[i], &info);
+		assert_true(info.has_exited);
+		assert_false(info.is_replaced);
+		process_unref(seen[i]);
+	}
+	end(&child);
+}
+
 static void a_scan_knows_them_before_they_are_seen(void **state)
 {
 	struct child child = spawn(program, NULL, NULL);
@@ -1859,6 +1894,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_return_address_names_the_caller, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_reused_pid_is_another_process, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(execs_come_in_any_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_scan_knows_them_before_they_are_seen, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_kernels_own_are_told_apart, set_up, tear_down),
