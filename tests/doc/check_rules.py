@@ -176,6 +176,13 @@ def check_readme(root):
         fail(f"README.md: 'Life of a sample' names {room}/, which is no room")
 
 
+def check_schema(root):
+    """Checks that the command of stackd(8) that copies a damaged database gives the copy the present schema."""
+    schema = re.search(r"STORE_SCHEMA = (\d+),", read(root, "daemon/store/db.h"))[1]
+    if f"PRAGMA user_version = \\-{schema};" not in read(root, "man/stackd.8"):
+        fail(f"man/stackd.8: the copy of a damaged database has another schema than {schema}")
+
+
 def check_tests(root, build):
     """Checks that each test that tests/README.md names exists, and that each law has some in the gate."""
     with open(os.path.join(build, "meson-info/intro-tests.json"), encoding="utf-8") as f:
@@ -227,6 +234,7 @@ def main():
     paths = source_files(root)
     check_rooms()
     check_readme(root)
+    check_schema(root)
     check_tests(root, build)
     for path in paths:
         text = read(root, path)
