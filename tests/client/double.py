@@ -8,6 +8,9 @@ import os
 import socket
 import threading
 
+# Seconds after which what is waited for hangs, however busy the host is.
+HANG = 600
+
 
 def time(ns):
     return {"ns": ns, "text": "1970-01-01T00:00:00Z"}

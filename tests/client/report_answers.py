@@ -133,7 +133,7 @@ class Recorder(unittest.TestCase):
         if output:
             command += ["-o", output if output.startswith("/") else f"{self.at}/{output}"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=60, check=False, **keywords)
+                              timeout=double.HANG, check=False, **keywords)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 

@@ -47,7 +47,7 @@ class Diff(unittest.TestCase):
     def run_both(self, *words):
         environment = {**os.environ, "STACKD_SOCKET": self.directory.name + "/sock", "TZ": "UTC"}
         return subprocess.run([STACKCTL, "diff", *words], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, env=environment, timeout=30, text=True,
+                              stderr=subprocess.PIPE, env=environment, timeout=double.HANG, text=True,
                               check=False)
 
     def run_it(self, *words, code=0):
@@ -247,7 +247,7 @@ class Diff(unittest.TestCase):
         environment = {**os.environ, "STACKD_SOCKET": self.directory.name + "/sock", "PAGER": "cat",
                        "SYSTEMD_PAGER": ""}
         subprocess.run([STACKCTL, "diff", "offcpu", "--base", "-1d", "-p", "42"], stdout=end, stderr=end,
-                       env=environment, timeout=30, check=True)
+                       env=environment, timeout=double.HANG, check=True)
         os.close(end)
         text = os.read(main, 65536).decode()
         os.close(main)

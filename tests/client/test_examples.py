@@ -78,7 +78,7 @@ class Examples(unittest.TestCase):
             at = arguments.index("-S")
             del arguments[at:at + 2]
         done = subprocess.run([STACKCTL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              cwd=self.directory.name, timeout=30,
+                              cwd=self.directory.name, timeout=double.HANG,
                               env={**os.environ, "STACKD_SOCKET": self.directory.name + "/sock"})
         err = done.stderr.decode()
         codes = (1,) if arguments[0] == "top" else (0, 5, 7, 9)

@@ -223,7 +223,7 @@ class SendTest(unittest.TestCase):
 
     def send(self, code=0):
         done = subprocess.run(self.argv("send", "--once"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              encoding="utf-8", timeout=60, check=False)
+                              encoding="utf-8", timeout=double.HANG, check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
@@ -266,7 +266,7 @@ class SendTest(unittest.TestCase):
                              ("<&- >&-", "Bad file descriptor")):
             for words in (["--help"], ["--version"], ["--dump-config"], ["schema"], ["send", "--once"]):
                 done = subprocess.run(["sh", "-c", f'umask 0777; exec "$@" {closed}', "sh", *self.argv(*words)],
-                                      stderr=subprocess.PIPE, encoding="utf-8", timeout=60, check=False)
+                                      stderr=subprocess.PIPE, encoding="utf-8", timeout=double.HANG, check=False)
                 self.assertEqual((done.returncode, done.stderr), (1, f"stackd-fleet: standard output: {says}\n"), words)
         self.check(self.daemon.windows)
         self.assertEqual(os.stat(f"{self.directory}/lock").st_mode & 0o777, 0o600)
@@ -279,7 +279,7 @@ class SendTest(unittest.TestCase):
                 file.write(text)
             os.chmod(file.name, 0o600)
         argv = [word if word != "/dev/null" else f"{self.directory}/conf" for word in self.argv("send", "--once")]
-        done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+        done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=double.HANG, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertEqual(self.server.logins, {"Basic " + base64.b64encode(b"u:secret").decode()})
 

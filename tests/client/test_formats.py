@@ -38,7 +38,7 @@ class Formats(unittest.TestCase):
 
         environment = {**os.environ, "STACKD_SOCKET": self.directory.name + "/sock", "TZ": "UTC"}
         done = subprocess.run([STACKCTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=environment, timeout=30, preexec_fn=small_files if limit else None,
+                              env=environment, timeout=double.HANG, preexec_fn=small_files if limit else None,
                               restore_signals=not limit)  # SIGXFSZ stays ignored
         return done.returncode, done.stdout, done.stderr.decode()
 

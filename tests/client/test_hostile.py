@@ -117,7 +117,7 @@ class Hostile(unittest.TestCase):
         """Writes a file. Returns its bytes, or None if stackctl refused the answer and left no file."""
         path = f"{self.at}/{name}"
         done = subprocess.run([STACKCTL, "-S", self.at + "/sock", *words, "--output", path],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=double.HANG, check=False)
         self.assertGreaterEqual(done.returncode, 0, done)  # it does not crash
         self.assertFalse(MARKS.search(done.stderr.decode("utf-8", "strict")), done.stderr)
         left = sorted(n for n in os.listdir(self.at) if n != "sock")

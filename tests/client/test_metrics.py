@@ -60,7 +60,7 @@ class Metrics(unittest.TestCase):
         self.directory.cleanup()
 
     def run_metrics(self, *args):
-        return subprocess.run([STACKCTL, "-S", self.daemon.path, "metrics", *args], timeout=60,
+        return subprocess.run([STACKCTL, "-S", self.daemon.path, "metrics", *args], timeout=double.HANG,
                               capture_output=True, check=False)
 
     def text(self):
@@ -107,7 +107,7 @@ class Metrics(unittest.TestCase):
     @unittest.skipUnless(shutil.which("promtool"), "needs promtool, of Debian's package prometheus")
     def test_promtool_accepts_it(self):
         done = subprocess.run(["promtool", "check", "metrics"], input=self.text().encode(),
-                              capture_output=True, check=False, timeout=60)
+                              capture_output=True, check=False, timeout=double.HANG)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, b""))
 
     def test_a_file_is_whole_or_absent(self):

@@ -111,13 +111,13 @@ class Pprof(unittest.TestCase):
         self.daemon.replies[method] = [{"parameters": reply, "continues": reply is not replies[-1]}
                                        for reply in replies]
         subprocess.run([STACKCTL, "-S", self.directory.name + "/sock", *words, "--output", path],
-                       check=True, timeout=30)
+                       check=True, timeout=double.HANG)
         return path
 
     def run_pprof(self, *words):
         environment = {**os.environ, "PPROF_TMPDIR": self.directory.name, "HOME": self.directory.name}
         done = subprocess.run([self.pprof, "-symbolize=none", "-unit=ns", *words],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=double.HANG,
                               env=environment, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout

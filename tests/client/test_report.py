@@ -18,6 +18,7 @@ import subprocess
 import sys
 import unittest
 
+import double
 from report_answers import EVIL, GAP, LOOKED_UP_BEFORE, STACKCTL, WINDOW, Recorder, samples_of, waits_of
 from rows import HOSTILE, ROWS, T0, row
 
@@ -90,7 +91,7 @@ class Trace:
         with open(path, "rb") as file:
             done = subprocess.run(["protoc", "--proto_path", directory, "--decode=Trace",
                                    "perfetto.proto"], stdin=file, stdout=subprocess.PIPE, check=True,
-                                  timeout=60)
+                                  timeout=double.HANG)
         # A member that the definition does not have would be a number.
         self.text = done.stdout.decode()
         self.packets = read_message(iter(self.text.splitlines()))["packet"]
@@ -152,7 +153,7 @@ class Report(Recorder):
         with open(self.at + "/data", "w", encoding="utf-8") as file:
             json.dump(data, file)
         done = subprocess.run(["node", HERE + "/report_model.js", MODEL, self.at + "/data"],
-                              stdout=subprocess.PIPE, check=True, timeout=60)
+                              stdout=subprocess.PIPE, check=True, timeout=double.HANG)
         return json.loads(done.stdout)
 
     def check_sums(self, out):
@@ -384,7 +385,7 @@ class Report(Recorder):
         with open(self.at + "/out", "wb") as file:
             done = subprocess.run([STACKCTL, "-S", self.at + "/sock", "report", "--since",
                                    "2026-03-01 00:00", "--until", "2026-03-02 00:00", "--format",
-                                   "perfetto"], stdout=file, timeout=60, check=False)
+                                   "perfetto"], stdout=file, timeout=double.HANG, check=False)
         self.assertEqual(done.returncode, 0)
         self.run_report(output="y.perfetto-trace")
         for name in ("/out", "/y.perfetto-trace"):
@@ -392,7 +393,7 @@ class Report(Recorder):
         self.assertIn("--max-size", self.run_report("--max-size", "1M", output="z.pftrace", code=1).stderr)
         self.assertIn("one of page|perfetto", self.run_report("--format", "x", code=1).stderr)
         done = subprocess.run([STACKCTL, "snapshot", "offcpu", "-o", self.at + "/s.pftrace"],
-                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=double.HANG, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stackctl report --output", done.stderr)
 

@@ -67,7 +67,7 @@ class Schema(unittest.TestCase):
     def printed(self, method, reply, *words):
         """Returns the document that stackctl prints of the reply to a method."""
         self.daemon.replies[method] = [{"parameters": reply}]
-        done = subprocess.run([STACKCTL, *words, "--json"], stdout=subprocess.PIPE, timeout=30,
+        done = subprocess.run([STACKCTL, *words, "--json"], stdout=subprocess.PIPE, timeout=double.HANG,
                               env={**os.environ, "STACKD_SOCKET": self.directory.name + "/sock"},
                               check=False)
         return json.loads(done.stdout)

@@ -93,7 +93,7 @@ class Client(unittest.TestCase):
         environment = {**os.environ, "STACKD_SOCKET": self.socket, "TZ": "UTC", **(env or {})}
         before = ["sh", "-c", shell, "sh"] if shell else []
         done = subprocess.run([*before, STACKCTL, *words], stdout=stdout, stderr=subprocess.PIPE,
-                              env=environment, timeout=30)
+                              env=environment, timeout=double.HANG)
         return done.returncode, (done.stdout or b"").decode(), done.stderr.decode()
 
     def asked(self):
@@ -417,7 +417,7 @@ class Client(unittest.TestCase):
         for words in (["--json"], ["-f"]):
             with tempfile.TemporaryFile() as file:
                 client = self.start("snapshot", "offcpu", *words, stdout=file, preexec_fn=limit)
-                self.assertEqual(client.wait(timeout=30), 0)
+                self.assertEqual(client.wait(timeout=double.HANG), 0)
                 file.seek(0)
                 text = file.read().decode()
             if words == ["--json"]:
@@ -438,11 +438,11 @@ class Client(unittest.TestCase):
         """All replies are taken from the daemon, although nobody reads the output yet."""
         rows, taken = self.large()
         client = self.start("snapshot", "offcpu", "--json", stdout=subprocess.PIPE)
-        end = clock.monotonic() + 30
+        end = clock.monotonic() + double.HANG
         while len(taken) < self.LARGE and clock.monotonic() < end:
             clock.sleep(0.05)
         self.assertEqual(len(taken), self.LARGE)
-        out, _ = client.communicate(timeout=30)
+        out, _ = client.communicate(timeout=double.HANG)
         self.assertEqual(client.returncode, 0)
         self.assertEqual(len(json.loads(out)["rows"]), self.LARGE * len(rows))
 
@@ -453,7 +453,7 @@ class Client(unittest.TestCase):
         client = self.start("snapshot", "offcpu", "--json", stdout=subprocess.PIPE)
         self.assertTrue(client.stdout.read(1000))
         client.stdout.close()
-        self.assertEqual(client.wait(timeout=30), 7)
+        self.assertEqual(client.wait(timeout=double.HANG), 7)
         self.assertLess(len(taken), self.LARGE)
 
     def test_an_answer_that_breaks_off(self):
@@ -720,7 +720,7 @@ class Client(unittest.TestCase):
         self.assertIn("Tracing off-CPU time", tool.stdout.readline())
         tool.send_signal(signal.SIGINT)
         is_over.set()
-        out, err = tool.communicate(timeout=60)
+        out, err = tool.communicate(timeout=double.HANG)
         self.assertEqual((tool.returncode, err), (0, ""))
         self.assertIn("db", out)
         methods = [call["method"].rpartition(".")[2] for call in self.daemon.calls[-3:]]
@@ -1634,7 +1634,7 @@ class Client(unittest.TestCase):
             if not data:
                 break
             out += data
-        process.communicate(timeout=10)
+        process.communicate(timeout=double.HANG)
         os.close(master)
         return out.decode()
 
@@ -1781,7 +1781,7 @@ class Client(unittest.TestCase):
                                        env={**os.environ, "STACKD_SOCKET": self.socket, "SYSTEMD_PAGER": "true",
                                             "TERM": "xterm"})
             os.close(slave)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=double.HANG)
             os.close(master)
             if words:
                 self.assertEqual(err, b"", words)

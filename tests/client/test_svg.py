@@ -64,7 +64,7 @@ class Pictures(unittest.TestCase):
     def run_it(self, *words, code=0):
         done = subprocess.run([STACKCTL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={**os.environ, "STACKD_SOCKET": self.at + "/sock", "TZ": "UTC"},
-                              timeout=60, check=False)
+                              timeout=double.HANG, check=False)
         self.assertEqual((done.returncode, done.stdout), (code, b""), (words, done.stderr))
         return done.stderr.decode()
 

@@ -64,7 +64,7 @@ class Screen:
 
     def tmux(self, *words):
         return subprocess.run(["tmux", "-S", self.server, *words], stdout=subprocess.PIPE,
-                              timeout=60, text=True, check=True).stdout
+                              timeout=double.HANG, text=True, check=True).stdout
 
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
@@ -74,7 +74,7 @@ class Screen:
 
     def wait_for(self, *words):
         """Waits until the screen has all of the words; returns it."""
-        end = clock.monotonic() + 60
+        end = clock.monotonic() + double.HANG
         while clock.monotonic() < end:
             text = self.text()
             if all(word in text for word in words):
@@ -84,7 +84,7 @@ class Screen:
 
     def close(self):
         subprocess.run(["tmux", "-S", self.server, "kill-server"], stderr=subprocess.DEVNULL,
-                       timeout=60, check=False)
+                       timeout=double.HANG, check=False)
 
 
 class Top(unittest.TestCase):
@@ -109,7 +109,7 @@ class Top(unittest.TestCase):
 
     def asked(self, method, **expected):
         """Waits for a call of the method with these members."""
-        end = clock.monotonic() + 60
+        end = clock.monotonic() + double.HANG
         while clock.monotonic() < end:
             for call in list(self.daemon.calls):
                 parameters = {**call["parameters"], **call["parameters"].get("filter", {})}
@@ -541,7 +541,7 @@ class Top(unittest.TestCase):
         screen = self.open(term="dumb")
         screen.wait_for('top cannot use a terminal of the type "dumb"', "ended with 1")
         done = subprocess.run([STACKCTL, "top"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=30, text=True, check=False)
+                              stderr=subprocess.PIPE, timeout=double.HANG, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("top needs a terminal", done.stderr)
 

@@ -70,7 +70,7 @@ class Viewers(unittest.TestCase):
 
     def write(self, name):
         subprocess.run([STACKCTL, "-S", self.at + "/sock", "snapshot", "offcpu", "--output", f"{self.at}/{name}"],
-                       check=True, timeout=60)
+                       check=True, timeout=double.HANG)
         with open(f"{self.at}/{name}", "rb") as file:
             return file.read()
 
@@ -82,7 +82,7 @@ class Viewers(unittest.TestCase):
     def test_pprof_format(self):
         self.write("x.pb.gz")
         done = subprocess.run(["node", "-e", DECODE, MODULES + "/pprof-format", self.at + "/x.pb.gz"],
-                              stdout=subprocess.PIPE, check=True, timeout=60)
+                              stdout=subprocess.PIPE, check=True, timeout=double.HANG)
         decoded = json.loads(done.stdout)
         self.assertEqual(decoded["sums"], {
             "waits": str(total("count")), "blocked": str(total("blocked_ns")),
