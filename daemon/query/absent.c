@@ -98,7 +98,7 @@ static bool is_complete(const struct absent_text *text)
 	const struct absent_range *range = text->range;
 
 	return !shed_ns(text) && !range->above && !range->all_from_ns && !range->gaps_ns &&
-	       !range->lost && !range->shared;
+	       !range->lost && !range->shared && !range->is_late;
 }
 
 /* Writes what is between two parts of a list, and then what begins the next one. */
@@ -114,6 +114,14 @@ static void describe_gone(const struct absent_text *text, const char **between)
 	const struct absent_range *range = text->range;
 	char length[DURATION_TEXT_MAX];
 
+	if (range->is_late) {
+		list_next(text->out, between);
+		fputs("the newest data", text->out);
+		duration_format(range->late_ns, length);
+		if (range->late_ns)
+			fprintf(text->out, ", that of the last %s,", length);
+		fputs(" as stackd is too busy to end its open window", text->out);
+	}
 	if (range->gaps_ns) {
 		duration_format(range->gaps_ns, length);
 		list_next(text->out, between);

@@ -22,6 +22,8 @@ struct absent_range {
 	const char *above;
 	int64_t all_from_ns; /* some waits that are shorter were not recorded; 0: all were */
 	int64_t gaps_ns;     /* length of the gaps in the range */
+	bool is_late;	     /* the newest data is missing, as stackd is too busy */
+	int64_t late_ns;     /* that of this time, if it is late; 0: not known */
 	uint64_t lost;	     /* number of lost events */
 	/* number of operations that were counted without their process, as rows were too many */
 	uint64_t shared;

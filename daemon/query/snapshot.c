@@ -165,6 +165,8 @@ static int absent_range_make(struct recorder *recorder, struct answer *answer,
 		.is_live = !recorder->is_serve_only,
 		.is_always = info->is_always,
 		.all_from_ns = all_from(answer),
+		.is_late = answer->slices->question.range.is_late,
+		.late_ns = answer->slices->question.range.late_ns,
 		.lost = lost_events(lost),
 		.shared = lost[LOST_IO_PROCESS],
 	};

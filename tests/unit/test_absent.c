@@ -310,6 +310,14 @@ static void test_other_reasons(void **state)
 	assert_denial(
 		&range, NULL,
 		" exists, but has no recorded call in the range; not recorded: 7 lost events");
+	range = (struct absent_range){ .kind = PROBE_STACKCOUNT, .is_live = true, .is_late = true };
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded call in the range; not recorded: the newest "
+		      "data as stackd is too busy to end its open window");
+	range.late_ns = 112 * NS_PER_S;
+	assert_denial(&range, NULL,
+		      " exists, but has no recorded call in the range; not recorded: the newest "
+		      "data, that of the last 112 s, as stackd is too busy to end its open window");
 }
 
 /* A process that the answer has is no reason to say what was not recorded. */
