@@ -270,11 +270,12 @@ void health_reads(struct arena *arena, const struct process_stats *processes, co
 		  size_t *n)
 {
 	if (processes->hanging)
-		problems[(*n)++] =
-			arena_printf(arena,
-				     "reading /proc hangs for %u processes, the last pid %" PRId32
-				     ", whose memory map may be locked: their stacks may end early",
-				     processes->hanging, processes->last_hanging);
+		problems[(*n)++] = arena_printf(
+			arena,
+			"reading /proc hangs for %u processes, the last pid %" PRId32
+			", whose memory map is locked, or very large: their stacks may end "
+			"early",
+			processes->hanging, processes->last_hanging);
 }
 
 static void broker_problems(struct recorder *recorder, const char **problems, size_t *n)
