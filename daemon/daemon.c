@@ -377,6 +377,8 @@ static void daemon_stop(struct daemon *daemon)
 	loop_free(daemon->loop);
 	recorder_stop(&daemon->recorder);
 	service_free(daemon->service);
+	if (recorder_is_used(&daemon->recorder))
+		return; /* as is the rest; processes that stackd started end with it */
 	parser_free(daemon->parser);
 	opener_stop();
 	holder_stop();

@@ -400,7 +400,12 @@ void recorder_stop(struct recorder *recorder)
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);
 	if (recorder->processes)
-		return; /* a thread hangs in a read of /proc and still uses what is freed below */
+		return; /* a thread hangs in a read and still uses what is freed below */
 	recorder->unwind = unwind_free(recorder->unwind);
 	recorder->unwind_maps = unwind_maps_close(recorder->unwind_maps);
+}
+
+bool recorder_is_used(const struct recorder *recorder)
+{
+	return recorder->store || recorder->processes;
 }

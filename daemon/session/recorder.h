@@ -130,5 +130,10 @@ void recorder_end(struct recorder *recorder);
 
 /* Does what recorder_end() does and stops all parts, in the reverse order of the start. */
 void recorder_stop(struct recorder *recorder);
+/*
+ * True after recorder_stop() if a thread that hangs still uses parts of the recorder and what they
+ * refer to: stackd then exits without freeing them.
+ */
+bool recorder_is_used(const struct recorder *recorder);
 
 #endif
