@@ -153,17 +153,17 @@ struct process {
 };
 
 /*
- * The entries that the table has for one pid, also those of exited processes. The entry that was
- * added last comes first. Each exec adds an entry. An entry with pid 0, which stands for several
- * processes, is in a list of its own.
+ * The entries that the table has for one pid, also those of exited processes. Each exec adds an
+ * entry. An entry with pid 0, which stands for several processes, is in a list of its own.
  */
 struct process_entries {
 	UT_hash_handle hh;
 	uint64_t key; /* the pid; for an entry with pid 0, a number made from its start time */
 	/*
-	 * A doubly linked list (utlist), the newest entry first, as process_is_newer() says. Only
-	 * the first may be of a program that runs. A process that execs itself in a loop has
-	 * thousands of entries: what is done at each event may not visit all of them.
+	 * A doubly linked list (utlist), the newest entry first, as process_is_newer() says, but
+	 * in a table of stored processes, where nothing asks for the newest. Only the first may be
+	 * of a program that runs. A process that execs itself in a loop has thousands of entries:
+	 * what is done at each event may not visit all of them.
 	 */
 	struct process *first;
 };
@@ -267,9 +267,9 @@ void process_drop_ref(struct process *process);
  * to the older entries with this pid.
  */
 struct process *process_entries(const struct process_table *table, const struct process_id *id);
-/* Adds the process to the table. Returns 0 or -ENOMEM. */
+/* Adds the process to the table, as the first entry of its pid. Returns 0 or -ENOMEM. */
 int process_link(struct process *process);
-/* Puts an entry that is in the table where it belongs, after its id has changed. */
+/* Puts an entry that is in the table where it belongs among those of its pid. */
 void process_relink(struct process *process);
 /* Removes the process from the table and frees it. */
 void process_remove(struct process *process);

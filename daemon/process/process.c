@@ -73,7 +73,7 @@ int process_link(struct process *process)
 			return -ENOMEM;
 		}
 	}
-	entries_insert(entries, process);
+	DL_PREPEND(entries->first, process);
 	swept_add(process);
 	table->n_processes++;
 	return 0;
@@ -164,8 +164,7 @@ static void set_replaced(struct process *process)
 	process->is_replaced = !first->has_exited && is_same_process(first, process);
 	if (process->is_replaced)
 		return;
-	for (struct process *p = process->next; p && p->is_replaced && is_same_process(p, process);
-	     p = p->next)
+	for (struct process *p = process->next; p && is_same_process(p, process); p = p->next)
 		p->is_replaced = false;
 }
 

@@ -128,6 +128,7 @@ static struct process *process_add(struct process_table *table, const struct pro
 		free(process);
 		return NULL;
 	}
+	process_relink(process);
 	end_other_entries(process);
 	return process;
 }
