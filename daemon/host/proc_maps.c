@@ -206,7 +206,7 @@ int proc_maps_read(FILE *in, struct proc_maps *out)
 		ssize_t r;
 
 		text += (size_t)n;
-		if (m.n && text > PROC_MAPS_TEXT_MAX) {
+		if (text > PROC_MAPS_TEXT_MAX) {
 			m.is_truncated = true;
 			break;
 		}

@@ -450,6 +450,14 @@ static struct proc_maps mappings_within(const struct proc_maps *all)
 	return *all;
 }
 
+/* Returns the address from which on mappings were left out, which may be all; 0: none were. */
+static uint64_t first_left_out(const struct proc_maps *within)
+{
+	if (!within->is_truncated)
+		return 0;
+	return within->n ? within->items[within->n - 1].end : 1;
+}
+
 int process_maps_build(struct module_registry *registry, int dir_fd, const struct proc_maps *all,
 		       struct process_maps *before, struct process_maps **out)
 {
@@ -457,7 +465,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd, const struc
 		mount_view_of(module_registry_mounts(registry), dir_fd);
 	_cleanup_(process_maps_unrefp) struct process_maps *maps = NULL;
 	const struct proc_maps within = mappings_within(all), *mappings = &within;
-	const uint64_t left_out_from = within.is_truncated ? within.items[within.n - 1].end : 0;
+	const uint64_t left_out_from = first_left_out(&within);
 
 	if (before && before->left_out_from == left_out_from && is_unchanged(before, mappings)) {
 		*out = process_maps_ref(before);

@@ -19,8 +19,8 @@
 /* After a fork, the child gets at most this number of versions of the parent's mappings. */
 #define VERSIONS_FORKED 4
 /*
- * Maximum memory of all versions of one process's mappings together, in bytes, not counting the
- * newest version. Some processes have thousands of mappings.
+ * Maximum memory of all versions of one process's mappings together, in bytes, not counting what
+ * /proc showed for the newest. Some processes have thousands of mappings.
  */
 #define VERSIONS_BYTES (4 * 1024 * 1024)
 

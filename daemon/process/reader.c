@@ -93,7 +93,8 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
 	if (reading->stat.is_kernel)
 		return 0;
 	image_read(dir_fd, reading);
-	if (!reading->mappings.n) /* a process without mappings is exiting */
+	/* A process without mappings is exiting. */
+	if (!reading->mappings.n && !reading->mappings.is_truncated)
 		return -ESRCH;
 	return process_maps_build(process->table->registry, dir_fd, &reading->mappings, before,
 				  &reading->maps);

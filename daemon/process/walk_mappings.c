@@ -129,6 +129,15 @@ static int add(struct process *process, const struct unwind_mapping_found *found
 	return r;
 }
 
+/*
+ * True if a limit keeps the mapping out of the process's maps, so that each read of /proc would
+ * remove it again. maps_history.c has it for the stack whose walk found it.
+ */
+static bool is_left_out(const struct process *process, uint64_t address)
+{
+	return process->maps && process_maps_leave_out(process->maps, address);
+}
+
 void walk_mappings_open(struct process *process)
 {
 	struct process_table *table = process->table;
@@ -145,7 +154,8 @@ void walk_mappings_open(struct process *process)
 		if (!module)
 			continue;
 		pthread_mutex_lock(&table->lock);
-		if (!is_same_file(map_find(process, found->start), found, false) &&
+		if (!is_left_out(process, found->start) &&
+		    !is_same_file(map_find(process, found->start), found, false) &&
 		    !add(process, found, pending->names[i], module))
 			process_show(process);
 		process_table_unlock(table);
@@ -181,15 +191,6 @@ static bool is_worth_reading(struct process *process, struct module *module, int
 
 	return (is_old || (module && module_needs_file(module))) &&
 	       process_should_read(process, now);
-}
-
-/*
- * True if a limit keeps the mapping out of the process's maps, so that each read of /proc would
- * remove it again. maps_history.c has it for the stack whose walk found it.
- */
-static bool is_left_out(const struct process *process, uint64_t address)
-{
-	return process->maps && process_maps_leave_out(process->maps, address);
 }
 
 void walk_mappings_note(struct process *process, const struct record_mapping *record,

@@ -132,6 +132,11 @@ static void what_was_left_out_is_not_what_was_there_before(void **state)
 	maps = build(&first, before);
 	assert_null(process_maps_find(maps, here));
 	process_maps_unref(maps);
+	/* Not even the first one may have had room. */
+	maps = build(&(struct proc_maps){ .is_truncated = true }, before);
+	assert_int_equal(process_maps_count(maps), 0);
+	assert_true(process_maps_leave_out(maps, 0x1000));
+	process_maps_unref(maps);
 	process_maps_unref(before);
 	proc_maps_fini(&mappings);
 	proc_maps_fini(&first);

@@ -151,20 +151,28 @@ static void refuses_other_text(void **state)
 		assert_int_equal(parse(texts[i], &m), -EBADMSG);
 }
 
-/* Reads this number of mappings, whose paths are this long; neighbours have the same path or not.
+/*
+ * Reads this number of mappings with these flags, whose paths are this long; neighbours have the
+ * same path or not.
  */
-static void read_many(size_t count, int path_len, bool is_same_path, struct proc_maps *out)
+static void read_flags(const char *flags, size_t count, int path_len, bool is_same_path,
+		       struct proc_maps *out)
 {
 	size_t size = count * (80 + (size_t)path_len), n = 0;
 	char *text = malloc(size);
 
 	assert_non_null(text);
 	for (size_t i = 0; i < count; i++)
-		n += (size_t)snprintf(text + n, size - n, "%zx-%zx r-xp 00000000 fe:00 1 /%0*zu\n",
-				      (2 * i + 1) << 12, (2 * i + 2) << 12, path_len,
+		n += (size_t)snprintf(text + n, size - n, "%zx-%zx %s 00000000 fe:00 1 /%0*zu\n",
+				      (2 * i + 1) << 12, (2 * i + 2) << 12, flags, path_len,
 				      is_same_path ? 0 : i);
 	assert_int_equal(parse(text, out), 0);
 	free(text);
+}
+
+static void read_many(size_t count, int path_len, bool is_same_path, struct proc_maps *out)
+{
+	read_flags("r-xp", count, path_len, is_same_path, out);
 }
 
 static size_t bytes_of(const struct proc_maps *m)
@@ -212,6 +220,11 @@ static void reports_what_it_leaves_out(void **state)
 	read_many(12000, 3900, true, &m);
 	assert_true(m.is_truncated);
 	assert_in_range(m.n, 1000, PROC_MAPS_TEXT_MAX / 3900);
+	proc_maps_fini(&m);
+	/* Also if none of them is executable. */
+	read_flags("r--p", 12000, 3900, true, &m);
+	assert_true(m.is_truncated);
+	assert_int_equal(m.n, 0);
 	proc_maps_fini(&m);
 }
 
