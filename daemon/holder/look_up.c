@@ -72,7 +72,7 @@ const char *holder_never_known(enum wait_reason reason)
 		       "owner";
 	case REASON_PROGRAM_LOCK:
 		return "only the program can tell: PostgreSQL by pg_blocking_pids(), MariaDB by "
-		       "SHOW PROCESSLIST, Java by jstack; locks of Rust, Ruby and SQLite do not";
+		       "SHOW PROCESSLIST, Java by jstack; that of Rust, Ruby or SQLite cannot";
 	case REASON_GIL:
 		return "it is mostly the thread of the process that is on a CPU";
 	case REASON_KERNEL_MUTEX ... REASON_MMAP_LOCK:
