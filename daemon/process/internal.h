@@ -134,6 +134,7 @@ struct process {
 	/* Rate limit for reading /proc when an address is in no known mapping (read_queue.c): */
 	unsigned attempts;
 	int64_t missed_ns, next_read_ns;
+	int64_t read_from_ns; /* it is not read before, as the last read took long, see reader.c */
 
 	/* The process's perf map, a file that names code made at run time (perf_reader.c): */
 	struct perf_map *perf;	      /* NULL: the process has no perf map */
@@ -239,10 +240,9 @@ struct process_table {
 	size_t n_walks;
 	/*
 	 * Budget of CPU time for the thread `reader`: start of the current period, time used in
-	 * this period, average time of a request. One request in BUDGET_EVERY is measured.
+	 * this period.
 	 */
-	int64_t budget_start_ns, budget_used_ns, request_ns;
-	uint64_t n_served;
+	int64_t budget_start_ns, budget_used_ns;
 };
 
 /* Defined in park.c: */

@@ -20,7 +20,14 @@
  */
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
-#define BUDGET_EVERY	 16
+
+/*
+ * A process that takes longer than this to read, of CPU time, is not read again for READ_REST times
+ * as long: what users map costs at most a hundredth of a CPU for each process, also where what is
+ * read is out of date each time. Most processes take 0.1 to 1 ms.
+ */
+#define READ_LONG_NS (5 * NS_PER_MS)
+#define READ_REST    100
 
 /*
  * A process that takes longer to read than HANGING_NS is left to the thread that reads it, of which
@@ -288,24 +295,6 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 }
 
 /*
- * Adds the CPU time of a request to the time that the reader thread has used. Reading the clock of
- * CPU time is a system call, so only some requests are measured; for the others, the average of the
- * measured ones is added. begun_ns is the clock's value when the request began, or 0 if it was not
- * read.
- */
-static void budget_use(struct process_table *table, int64_t begun_ns)
-{
-	int64_t took_ns;
-
-	if (begun_ns) {
-		took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns;
-		table->request_ns =
-			table->request_ns ? (3 * table->request_ns + took_ns) / 4 : took_ns;
-	}
-	table->budget_used_ns += table->request_ns;
-}
-
-/*
  * Ends the reading of a process by the thread with this number. False if another thread is `reader`
  * by now, because this one hung.
  */
@@ -330,9 +319,7 @@ static bool reading_end(struct process_table *table, struct process *process, un
 static bool serve(struct process_table *table, const struct read_request *request,
 		  unsigned int number)
 {
-	bool is_measured = table->n_served++ % BUDGET_EVERY == 0;
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	int64_t begun = is_measured ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	int64_t now = clock_ns(CLOCK_MONOTONIC), took_ns = 0;
 	struct process *process = request->process;
 	bool is_wanted = !process->has_exited || !process->maps || process->pending, is_reader;
 
@@ -344,23 +331,26 @@ static bool serve(struct process_table *table, const struct read_request *reques
 		table->queue_full++;
 		is_wanted = false;
 	}
-	is_wanted &= !process->is_hanging;
+	is_wanted &= !process->is_hanging && now >= process->read_from_ns;
 	if (!is_wanted)
 		process->reads_ended = ++process->reads_begun;
 	table->reading = process;
 	table->reading_ns = now;
 	pthread_mutex_unlock(&table->lock);
 	if (is_wanted) {
+		took_ns = -clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		process_read(process);
 		walk_mappings_open(process);
+		took_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	}
 	pthread_mutex_lock(&table->lock);
+	if (took_ns > READ_LONG_NS)
+		process->read_from_ns = clock_ns(CLOCK_MONOTONIC) + READ_REST * took_ns;
 	is_reader = reading_end(table, process, number);
 	pthread_mutex_unlock(&table->lock);
 	process_unref(process);
 	pthread_mutex_lock(&table->lock);
-	if (is_reader)
-		budget_use(table, begun);
+	table->budget_used_ns += took_ns;
 	return is_reader;
 }
 
