@@ -357,9 +357,10 @@ static int complain_ambiguous(struct options *options, unsigned sets, const char
 static const struct {
 	const char *word, *option;
 } option_wishes[] = {
-	{ "last", "for" },     { "duration", "for" }, { "from", "since" }, { "start", "since" },
-	{ "end", "until" },    { "process", "pid" },  { "thread", "tid" }, { "name", "comm" },
-	{ "service", "unit" }, { "limit", "top" },    { "group", "by" },   { "group-by", "by" },
+	{ "last", "for" },    { "duration", "for" }, { "from", "since" },  { "start", "since" },
+	{ "end", "until" },   { "to", "until" },     { "process", "pid" }, { "thread", "tid" },
+	{ "name", "comm" },   { "service", "unit" }, { "limit", "top" },   { "group", "by" },
+	{ "group-by", "by" },
 };
 
 /* Returns the option of a verb that somebody who typed a word, as --word or --word=VALUE, wants. */
