@@ -11,11 +11,14 @@
 static size_t vdso_size;
 static pthread_once_t vdso_once = PTHREAD_ONCE_INIT;
 
-uint64_t module_identity(const struct elf_file *elf, const struct file_state *state)
+uint64_t module_identity(const struct elf_file *elf, const struct file_state *state, uid_t owner)
 {
-	if (elf->build_id_size)
-		return hash64(HASH64_SEED, elf->build_id, elf->build_id_size);
-	return hash64(HASH64_SEED, state, sizeof(*state));
+	uint64_t id;
+
+	if (!elf->build_id_size)
+		return hash64(HASH64_SEED, state, sizeof(*state));
+	id = hash64(HASH64_SEED, elf->build_id, elf->build_id_size);
+	return owner ? hash64(id, &owner, sizeof(owner)) : id;
 }
 
 struct code_file *module_code_new(const struct elf_file *elf)

@@ -74,7 +74,7 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	 */
 	if (r == -EBADMSG || r == -EPROTO)
 		module_registry_note_unreadable(registry);
-	module->file_id = module_identity(&module->elf, state);
+	module->file_id = module_identity(&module->elf, state, owner);
 	module->code = module_code_new(&module->elf);
 	module->key = hash64_string(hash64(HASH64_SEED, state, sizeof(*state)), path);
 	module_unwind_init(module);

@@ -138,10 +138,12 @@ void module_symbols_drop_unused(struct module_registry *registry, struct module_
 
 /* file.c */
 /*
- * Returns the hash that identifies a file in stored data: a hash of its build-id. For a file
+ * Returns the hash that identifies a file in stored data: a hash of its build-id, and of its owner
+ * if that is not root. Every user can give a file the build-id of another one: it must not have the
+ * frames of that file, whose functions would have its names where rows are added up. For a file
  * without a build-id, a hash of its device, inode, size and time of change.
  */
-uint64_t module_identity(const struct elf_file *elf, const struct file_state *state);
+uint64_t module_identity(const struct elf_file *elf, const struct file_state *state, uid_t owner);
 /*
  * Makes what frames keep of the file: the build-id and the first segments with code. NULL if the
  * file has no build-id or when out of memory.

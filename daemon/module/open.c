@@ -17,8 +17,8 @@ enum { PLACES = 2 };
 
 /*
  * Returns the loaded module whose open file is the one that was recorded with this identity and
- * path. A build-id is no proof: every user can copy a program, change it and run it at the same
- * path in a mount namespace of his own. So the file must belong to root, and NULL is returned if
+ * path. The identity says whose file it was, but not which of his: a user can copy a program,
+ * change it and run it at the same path in a mount namespace of his own. So NULL is returned if
  * there are several with different content. Called with registry.lock held.
  */
 static const struct module *module_recorded(struct module_registry *registry, uint64_t file_id,
@@ -28,8 +28,7 @@ static const struct module *module_recorded(struct module_registry *registry, ui
 	struct module *module, *next;
 
 	HASH_ITER (hh, registry->modules, module, next) {
-		if (module->file_id != file_id || module->fd < 0 || module->owner != 0 ||
-		    strcmp(module->path, path) != 0)
+		if (module->file_id != file_id || module->fd < 0 || strcmp(module->path, path) != 0)
 			continue;
 		if (found && (found->state.size != module->state.size ||
 			      found->state.mtime_ns != module->state.mtime_ns))
@@ -120,7 +119,7 @@ static bool file_check(struct place *place, int fd, uint64_t file_id, const char
 	file.state = file_state_of(&st);
 	file.owner = st.st_uid;
 	if (parse_elf(place->parser, &file, &elf) < 0 ||
-	    module_identity(&elf, &file.state) != file_id)
+	    module_identity(&elf, &file.state, st.st_uid) != file_id)
 		return false;
 	if (*debug_fd < 0) {
 		const struct module_debug debug = { place->parser, st.st_uid, 0, path, &elf };
