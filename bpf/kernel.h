@@ -313,6 +313,7 @@ struct bpf_iter__task {
 #define VM_EXEC 0x00000004
 
 /* from include/linux/sched.h */
+#define TASK_INTERRUPTIBLE   0x01
 #define TASK_UNINTERRUPTIBLE 0x02
 #define TASK_DEAD	     0x80
 #define PF_EXITING	     0x00000004

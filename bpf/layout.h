@@ -116,11 +116,18 @@ struct thread {
 	struct thread_sums sums;
 	/* value of `sums` at the start of the window with the number `epoch` */
 	struct thread_sums at_cut;
-	/*
-	 * if THREAD_IS_SEEDED: the sums include its present state from this time on, not from
-	 * since_ns
-	 */
-	__u64 seeded_ns;
+	union {
+		/*
+		 * if THREAD_IS_SEEDED: the sums include its present state from this time on, not
+		 * from since_ns
+		 */
+		__u64 seeded_ns;
+		/*
+		 * while it waits, if THREAD_IS_SHOWN and the flags of a first wait are not set: how
+		 * often it had left a CPU when the wait was found
+		 */
+		__u64 left;
+	};
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
 	/*

@@ -501,6 +501,31 @@ static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *tas
 	return true;
 }
 
+/* Returns how often the task has left a CPU. */
+static __always_inline __u64 task_left(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+}
+
+/*
+ * If the thread has run since its wait was found, unseen, lets the wait be one sleep until `now`.
+ * switch_recover() finds a wait late, when the thread may be queued again: all time since then
+ * seemed to be time in which it was ready, though it ran, and slept.
+ */
+static __noinline int wait_doubt(struct cpu *cpu, struct thread *t, struct task_struct *task,
+				 __u64 now)
+{
+	if (task_left(task) == t->left)
+		return 0;
+	cpu->counts.hidden++;
+	if (t->status == THREAD_RUNNABLE)
+		t->wait_state = TASK_INTERRUPTIBLE;
+	t->wake_ns = now;
+	barrier();
+	t->status = THREAD_BLOCKED;
+	return 0;
+}
+
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
 {
 	__u64 key = (__u64)task;
@@ -521,6 +546,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		thread_again(cpu, t, now);
 		return;
 	}
+	if (!(t->flags & (THREAD_IS_SHOWN | THREAD_IS_SEEDED | THREAD_IS_NEW)))
+		wait_doubt(cpu, t, task, now);
 	/* The daemon must not see the thread on its CPU, but not yet that its wait is pending. */
 	cpu->counts.pendings = 1;
 	barrier();
@@ -717,17 +744,20 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 	struct task_struct *before = (struct task_struct *)cpu->running;
 	__u64 key = cpu->running, now = bpf_ktime_get_ns();
 	struct thread *t = thread_find(cpu, key);
+	__u32 state;
 	bool is_blocked;
 
 	pending_flush(cpu);
 	running_set(cpu, task);
 	cpu->switched_ns = now;
 	if (t && t->status == THREAD_ON_CPU) {
+		state = BPF_CORE_READ(before, __state);
 		is_blocked = !BPF_CORE_READ(before, on_rq);
 		if (bpf_core_field_exists(before->se.sched_delayed))
 			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
-		thread_leave(cpu, t, now, BPF_CORE_READ(before, __state),
-			     is_blocked ? LEAVES_BLOCKED : 0);
+		thread_leave(cpu, t, now, state, is_blocked ? LEAVES_BLOCKED : 0);
+		if (!(state & TASK_DEAD))
+			t->left = task_left(before);
 	}
 	if (!task->pid || !filter_has_thread(task))
 		return 0;
