@@ -20,7 +20,11 @@
 #include "common/base.h"
 #include "daemon/host/capabilities.h"
 
-#define NOBODY 65534
+/*
+ * A user and group as which nothing else runs: systemd and Debian leave 65520 to 65533 free. Other
+ * programs run as nobody, and each of them could kill, stop or limit a process of that user.
+ */
+#define UNUSED_ID 65520
 
 #if defined(__x86_64__)
 #define SANDBOX_ARCH AUDIT_ARCH_X86_64
@@ -57,8 +61,8 @@ static int user_drop(void)
 {
 	if (geteuid() != 0)
 		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+	if (setgroups(0, NULL) < 0 || setresgid(UNUSED_ID, UNUSED_ID, UNUSED_ID) < 0 ||
+	    setresuid(UNUSED_ID, UNUSED_ID, UNUSED_ID) < 0)
 		return -errno;
 	return 0;
 }

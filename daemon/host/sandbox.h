@@ -17,9 +17,9 @@ struct sandbox_limits {
 };
 
 /*
- * Limits this process and those that it forks: no capabilities, another user than root, no core
- * dump, no file opened (where the kernel has Landlock), and the limits given. Returns 0 or a
- * negative errno.
+ * Limits this process and those that it forks: no capabilities, a user of its own instead of root,
+ * no core dump, no file opened (where the kernel has Landlock), and the limits given. Returns 0 or
+ * a negative errno.
  */
 int sandbox_enter(const struct sandbox_limits *limits);
 

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -674,6 +675,41 @@ static void workers_are_reaped(void **state)
 	parser_free(parser);
 }
 
+/* Returns the errno with which a program of the user nobody fails to signal a process. */
+static int signal_as_nobody(pid_t pid)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(255);
+		_exit(kill(pid, 0) < 0 ? errno : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Other programs that run as nobody cannot stop or kill the workers of a daemon of root. */
+static void workers_have_own_user(void **state)
+{
+	struct parser *parser;
+	pid_t zygote, worker;
+	char id[5];
+
+	if (geteuid() != 0)
+		skip();
+	parser = start_parser(hostile);
+	assert_int_equal(ask(parser, "fine", 1, id), 0);
+	zygote = child_of(getpid(), 0);
+	worker = child_of(zygote, 0);
+	assert_true(zygote > 0 && worker > 0);
+	assert_int_equal(signal_as_nobody(zygote), EPERM);
+	assert_int_equal(signal_as_nobody(worker), EPERM);
+	parser_free(parser);
+}
+
 /* Attaches a tracer to a process: until the tracer ends, nobody can reap the process. */
 static pid_t tracer_start(pid_t pid)
 {
@@ -1021,7 +1057,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(workers_are_reaped),	cmocka_unit_test(zygotes_are_left),
 		cmocka_unit_test(honest_lists),		cmocka_unit_test(honest_probes),
 		cmocka_unit_test(functions_refused),	cmocka_unit_test(rows_refused),
-		cmocka_unit_test(elf_refused),
+		cmocka_unit_test(elf_refused),		cmocka_unit_test(workers_have_own_user),
 	};
 
 	if (argc != 5)
