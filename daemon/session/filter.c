@@ -13,10 +13,11 @@
 #include "proto/wire_copy.h"
 
 /*
- * LIST_MAX: the maximum number of members of a list of texts. FUNCTION_MAX: the maximum length of
- * the name of a function, in bytes.
+ * LIST_MAX: the maximum number of members of a list of texts. NAME_BYTES_MAX: the maximum length of
+ * a name or a pattern, in bytes; no name of a thread or a unit is longer. PATH_BYTES_MAX: that of a
+ * path. Each is compared with all threads of all windows.
  */
-enum { LIST_MAX = 32, FUNCTION_MAX = 256 };
+enum { LIST_MAX = 32, NAME_BYTES_MAX = 256, PATH_BYTES_MAX = 4096 };
 
 /* Adds a task state to the set. `field` is the member of the request that has it. */
 static int set_add_state(struct filter_set *set, const char *text, const char *field,
@@ -144,6 +145,25 @@ static int filter_times(struct filter *filter, const struct wire_filter *wire,
 	return 0;
 }
 
+static int check_length(const char *field, const char *text, size_t max, struct wire_error *error)
+{
+	if (strlen(text) <= max)
+		return 0;
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field,
+			      "a name is too long: it has 1 to %zu bytes", max);
+}
+
+static int check_texts(const struct wire_filter *wire, struct wire_error *error)
+{
+	int r = wire->comm ? check_length("comm", wire->comm, NAME_BYTES_MAX, error) : 0;
+
+	if (!r && wire->cgroup)
+		r = check_length("cgroup", wire->cgroup, PATH_BYTES_MAX, error);
+	if (!r && wire->unit)
+		r = check_length("unit", wire->unit, NAME_BYTES_MAX, error);
+	return r;
+}
+
 /* Checks the lists of texts: each has at most LIST_MAX members, and none is empty. */
 static int check_lists(const struct wire_filter *wire, struct wire_error *error)
 {
@@ -153,36 +173,39 @@ static int check_lists(const struct wire_filter *wire, struct wire_error *error)
 		const char *what;
 		size_t max_length;
 	} lists[] = {
-		{ "reasons", &wire->reasons, "reasons", SIZE_MAX },
-		{ "not_reasons", &wire->not_reasons, "reasons", SIZE_MAX },
-		{ "not_states", &wire->not_states, "states", SIZE_MAX },
-		{ "comms", &wire->comms, "names", SIZE_MAX },
-		{ "not_comms", &wire->not_comms, "names", SIZE_MAX },
-		{ "cgroups", &wire->cgroups, "control groups", SIZE_MAX },
-		{ "not_cgroups", &wire->not_cgroups, "control groups", SIZE_MAX },
-		{ "units", &wire->units, "units", SIZE_MAX },
-		{ "not_units", &wire->not_units, "units", SIZE_MAX },
-		{ "functions", &wire->functions, "functions", FUNCTION_MAX },
-		{ "not_functions", &wire->not_functions, "functions", FUNCTION_MAX },
-		{ "callers", &wire->callers, "functions", FUNCTION_MAX },
+		{ "reasons", &wire->reasons, "reasons", NAME_BYTES_MAX },
+		{ "not_reasons", &wire->not_reasons, "reasons", NAME_BYTES_MAX },
+		{ "not_states", &wire->not_states, "states", NAME_BYTES_MAX },
+		{ "comms", &wire->comms, "names", NAME_BYTES_MAX },
+		{ "not_comms", &wire->not_comms, "names", NAME_BYTES_MAX },
+		{ "cgroups", &wire->cgroups, "control groups", PATH_BYTES_MAX },
+		{ "not_cgroups", &wire->not_cgroups, "control groups", PATH_BYTES_MAX },
+		{ "units", &wire->units, "units", NAME_BYTES_MAX },
+		{ "not_units", &wire->not_units, "units", NAME_BYTES_MAX },
+		{ "functions", &wire->functions, "functions", NAME_BYTES_MAX },
+		{ "not_functions", &wire->not_functions, "functions", NAME_BYTES_MAX },
+		{ "callers", &wire->callers, "functions", NAME_BYTES_MAX },
 	};
 	size_t i, k;
+	int r = 0;
 
-	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+	for (i = 0; i < ARRAY_SIZE(lists) && !r; i++) {
 		const struct wire_strs *list = lists[i].list;
 
 		if (list->n > LIST_MAX)
 			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, lists[i].field,
 					      "%zu %s are too many: at most %d", list->n,
 					      lists[i].what, LIST_MAX);
-		for (k = 0; k < list->n; k++)
-			if (!list->v[k][0] || strlen(list->v[k]) > lists[i].max_length)
-				return wire_error_set(
-					error, -EINVAL, ERROR_INVALID_FILTER, lists[i].field,
-					"a name is %s: it has 1 to %d bytes",
-					list->v[k][0] ? "too long" : "empty", FUNCTION_MAX);
+		for (k = 0; k < list->n && !r; k++) {
+			if (!list->v[k][0])
+				return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
+						      lists[i].field,
+						      "a name is empty: it has 1 to %zu bytes",
+						      lists[i].max_length);
+			r = check_length(lists[i].field, list->v[k], lists[i].max_length, error);
+		}
 	}
-	return 0;
+	return r;
 }
 
 /* Fills a set from the states and the reasons of the request. */
@@ -213,6 +236,9 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	if (r)
 		return r;
 	r = filter_times(filter, wire, error);
+	if (r)
+		return r;
+	r = check_texts(wire, error);
 	if (r)
 		return r;
 	r = check_lists(wire, error);

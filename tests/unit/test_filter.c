@@ -162,6 +162,47 @@ static void test_bad_filters_are_refused(void **state)
 	assert_refused(&wire, "kernel_stacks");
 }
 
+/*
+ * A text that no name can match is not compared with the threads of all windows: one of 100,000
+ * bytes took a CPU for a minute.
+ */
+static void test_long_texts_are_refused(void **state)
+{
+	static char text[4098];
+	const char *const list = text;
+	struct wire_filter wire;
+	const struct {
+		const char *what;
+		const char **member;
+		struct wire_strs *list;
+		size_t max;
+	} members[] = {
+		{ "comm", &wire.comm, NULL, 256 },
+		{ "unit", &wire.unit, NULL, 256 },
+		{ "cgroup", &wire.cgroup, NULL, 4096 },
+		{ "comms", NULL, &wire.comms, 256 },
+		{ "not_comms", NULL, &wire.not_comms, 256 },
+		{ "units", NULL, &wire.units, 256 },
+		{ "not_units", NULL, &wire.not_units, 256 },
+		{ "cgroups", NULL, &wire.cgroups, 4096 },
+		{ "not_cgroups", NULL, &wire.not_cgroups, 4096 },
+		{ "functions", NULL, &wire.functions, 256 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+		wire = wire_none();
+		if (members[i].member)
+			*members[i].member = text;
+		else
+			*members[i].list = (struct wire_strs){ .v = &list, .n = 1 };
+		memset(text, 'a', members[i].max + 1);
+		text[members[i].max + 1] = '\0';
+		assert_refused(&wire, members[i].what);
+		text[members[i].max] = '\0';
+		filter_of(&wire);
+	}
+}
+
 static const struct process_info server = {
 	.id.pid = 42,
 	.comm = "server",
@@ -707,6 +748,7 @@ int main(void)
 		cmocka_unit_test(test_sums_never_grow),
 		cmocka_unit_test(test_sampled_rows_are_cut),
 		cmocka_unit_test(test_one_sampled_wait),
+		cmocka_unit_test(test_long_texts_are_refused),
 		cmocka_unit_test(test_programs_have_the_filter),
 		cmocka_unit_test(test_known_threads),
 		cmocka_unit_test(test_base),
