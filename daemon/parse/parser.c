@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,6 +28,12 @@
 #define CPU_URGENT_MS  UINT64_C(3000)
 #define DEADLINE_TIMES 2
 #define DEADLINE_MS    UINT64_C(2000)
+
+/*
+ * A file whose worker waited for a CPU nearly all the time until the deadline is not to blame, and
+ * is tried again after this time.
+ */
+#define STARVED_NS (60 * NS_PER_S)
 
 /* A worker that has used this much CPU time is replaced before the kernel ends it. */
 #define WORKER_CPU_NS	(60 * NS_PER_S)
@@ -72,6 +79,7 @@ struct failure {
 	struct file_state state;
 	uint32_t kind;
 	int error;
+	int64_t until_ns; /* time of CLOCK_MONOTONIC at which it is tried again; 0: never */
 	struct parser_failure said;
 };
 
@@ -79,6 +87,7 @@ struct parser {
 	pthread_mutex_t lock;
 	pthread_cond_t is_free; /* signalled when a worker is not busy any more */
 	const char *program;
+	const char *proc; /* where /proc is */
 	unsigned int time_percent;
 	int control; /* socket to the zygote; -1: it is not running */
 	pid_t zygote;
@@ -399,35 +408,51 @@ static bool owner_waits(struct parser *parser, const struct parser_call *call)
 
 /* Files that were given up */
 
+static bool is_valid(const struct failure *failure, int64_t now)
+{
+	return !failure->until_ns || now < failure->until_ns;
+}
+
 static const struct failure *failure_find(const struct parser *parser,
 					  const struct parser_call *call)
 {
 	uint64_t n = parser->n_failures < FAILURES_MAX ? parser->n_failures : FAILURES_MAX;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	for (uint64_t i = 0; i < n && call->state; i++) {
 		const struct failure *failure = &parser->failures[i];
 
-		if (failure->kind == call->request.kind &&
+		if (failure->kind == call->request.kind && is_valid(failure, now) &&
 		    !memcmp(&failure->state, call->state, sizeof(failure->state)))
 			return failure;
 	}
 	return NULL;
 }
 
-/* Remembers that a file cannot be parsed. `reason` is NULL if the worker itself said so. */
+/*
+ * Remembers that a file cannot be parsed; for a while only if the error is -EAGAIN. `reason` is
+ * NULL if the worker itself said so.
+ */
 static void failure_note(struct parser *parser, const struct parser_call *call, int error,
 			 const char *reason)
 {
 	struct failure *failure = &parser->failures[parser->n_failures % FAILURES_MAX];
 
 	if (reason) {
-		parser->stats.given_up++;
+		parser->stats.given_up += error != -EAGAIN;
 		log_notice("%s is not read any more: %s", call->path, reason);
 	}
 	if (!call->state || failure_find(parser, call))
 		return;
-	*failure =
-		(struct failure){ *call->state, call->request.kind, error, { .reason = reason } };
+	*failure = (struct failure){
+		.state = *call->state,
+		.kind = call->request.kind,
+		.error = error,
+		.said.reason = reason,
+	};
+	if (error == -EAGAIN)
+		failure->until_ns =
+			clock_ns(CLOCK_MONOTONIC) + STARVED_NS * parser->time_percent / 100;
 	snprintf(failure->said.path, sizeof(failure->said.path), "%s", call->path);
 	parser->n_failures++;
 }
@@ -548,13 +573,39 @@ static int worker_ask(const struct worker *worker, const struct parser_call *cal
 	return call->decode(call->context, &data, answer->size);
 }
 
-/* Gives a worker back, or ends it if it failed. Returns what parser_ask() returns. */
-static int worker_give(struct parser *parser, struct worker *worker, const struct parser_call *call,
-		       int r, const struct parse_answer *answer, bool is_late)
+/*
+ * True if a worker that did not answer for took_ns was ready to run most of this time, but got no
+ * CPU: anybody can keep the CPUs busy. *cpu_ns_out gets the CPU time that it has used since it was
+ * started.
+ */
+static bool worker_starved(const struct parser *parser, const struct worker *worker,
+			   int64_t took_ns, uint64_t *cpu_ns_out)
 {
+	_cleanup_(fclosep) FILE *f = NULL;
+	uint64_t cpu_ns, ready_ns;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%d/schedstat", parser->proc, (int)worker->pid);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%" SCNu64 " %" SCNu64, &cpu_ns, &ready_ns) != 2)
+		return false;
+	*cpu_ns_out = cpu_ns;
+	return ready_ns > (uint64_t)took_ns / 4 * 3;
+}
+
+/*
+ * Gives a worker back, or ends it if it failed. is_starved: it did not answer as it got no CPU.
+ * Returns what parser_ask() returns.
+ */
+static int worker_give(struct parser *parser, struct worker *worker, const struct parser_call *call,
+		       int r, const struct parse_answer *answer, bool is_late, bool is_starved)
+{
+	const int error = is_starved ? -EAGAIN : -EPROTO;
 	const char *reason = NULL;
 
-	if (r == -EPROTO)
+	if (is_starved)
+		reason = "the CPUs were too busy for it; it is tried again in a minute";
+	else if (r == -EPROTO)
 		reason = "the process that parsed it answered nonsense";
 	else if (r && r != -ENOMEM && r != -ESTALE)
 		reason = is_late ? "parsing it took too long"
@@ -565,7 +616,7 @@ static int worker_give(struct parser *parser, struct worker *worker, const struc
 	worker->used_ns = clock_ns(CLOCK_MONOTONIC);
 	/* How much of a perf map fits depends on the maps of others: that is not noted. */
 	if (reason)
-		failure_note(parser, call, -EPROTO, reason);
+		failure_note(parser, call, error, reason);
 	else if (!r && answer->error == -E2BIG && call->request.kind != PARSE_PERF)
 		failure_note(parser, call, -E2BIG, NULL);
 	if (r) {
@@ -580,7 +631,7 @@ static int worker_give(struct parser *parser, struct worker *worker, const struc
 	pthread_cond_broadcast(&parser->is_free);
 	pthread_mutex_unlock(&parser->lock);
 	if (reason)
-		return why_set(call, -EPROTO, "%s", reason);
+		return why_set(call, error, "%s", reason);
 	return r ? r : answer->error;
 }
 
@@ -593,6 +644,8 @@ static int call_try(struct parser *parser, const struct parser_call *call, int64
 	struct parse_answer answer = { 0 };
 	struct worker *worker;
 	int64_t begun, took;
+	uint64_t used_ns = 0;
+	bool is_starved;
 	int r = worker_take(parser, call, &worker);
 
 	if (r)
@@ -601,14 +654,18 @@ static int call_try(struct parser *parser, const struct parser_call *call, int64
 	r = worker_ask(worker, call, ++parser->serial, cpu_ms, begun + (int64_t)wall_ms * NS_PER_MS,
 		       &answer);
 	took = clock_ns(CLOCK_MONOTONIC) - begun;
+	is_starved = r == -ETIMEDOUT && worker_starved(parser, worker, took, &used_ns);
 	/*
 	 * The worker cannot have used more CPU time than has passed. If it did not answer, it may
 	 * have used all of that.
 	 */
-	if (r || answer.cpu_ns > (uint64_t)took)
+	if (is_starved)
+		answer.cpu_ns = used_ns > worker->cpu_ns ? used_ns - worker->cpu_ns : 0;
+	else if (r || answer.cpu_ns > (uint64_t)took)
 		answer.cpu_ns = (uint64_t)took;
 	*cpu_ns += (int64_t)answer.cpu_ns;
-	return worker_give(parser, worker, call, r, &answer, took >= (int64_t)cpu_ms * NS_PER_MS);
+	return worker_give(parser, worker, call, r, &answer, took >= (int64_t)cpu_ms * NS_PER_MS,
+			   is_starved);
 }
 
 int parser_ask(struct parser *parser, const struct parser_call *call, int64_t *cpu_ns)
@@ -642,6 +699,7 @@ int parser_new(const char *program, struct parser **out)
 	pthread_mutex_init(&parser->lock, NULL);
 	pthread_cond_init(&parser->is_free, NULL);
 	parser->program = program ? program : "/proc/self/exe";
+	parser->proc = "/proc";
 	parser->time_percent = 100;
 	parser->control = -1;
 	for (size_t i = 0; i < WORKERS; i++)
@@ -675,6 +733,11 @@ void parser_set_time(struct parser *parser, unsigned int percent)
 	parser->time_percent = percent;
 }
 
+void parser_set_proc(struct parser *parser, const char *proc)
+{
+	parser->proc = proc;
+}
+
 const _Atomic uint64_t *parser_cpu_ns(const struct parser *parser)
 {
 	return &parser->cpu_ns;
@@ -682,6 +745,8 @@ const _Atomic uint64_t *parser_cpu_ns(const struct parser *parser)
 
 void parser_stats(struct parser *parser, struct parser_stats *out)
 {
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
 	pthread_mutex_lock(&parser->lock);
 	*out = parser->stats;
 	out->hanging += zygotes_reap(parser);
@@ -689,7 +754,8 @@ void parser_stats(struct parser *parser, struct parser_stats *out)
 	for (uint64_t i = parser->n_failures; i-- > 0 && parser->n_failures - i <= FAILURES_MAX;) {
 		const struct failure *failure = &parser->failures[i % FAILURES_MAX];
 
-		if (out->n_failures < PARSER_REPORTED_MAX && failure->said.reason)
+		if (out->n_failures < PARSER_REPORTED_MAX && failure->said.reason &&
+		    is_valid(failure, now))
 			out->failures[out->n_failures++] = failure->said;
 	}
 	pthread_mutex_unlock(&parser->lock);

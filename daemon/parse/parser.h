@@ -4,8 +4,9 @@
 
 /*
  * The daemon's side of the worker processes: starts them, asks them, and ends those that hang, die
- * or answer nonsense. A file that did this to a worker is remembered and not parsed again. May be
- * called on any thread; a call waits for the worker, at most some seconds.
+ * or answer nonsense. A file that did this to a worker is remembered and not parsed again; where
+ * the worker only got no CPU, it is after a minute. May be called on any thread; a call waits for
+ * the worker, at most some seconds.
  */
 
 #include <stdbool.h>
@@ -83,6 +84,9 @@ const _Atomic uint64_t *parser_cpu_ns(const struct parser *parser);
  */
 void parser_set_time(struct parser *parser, unsigned int percent);
 
+/* Sets where /proc is, for tests of workers that get no CPU. The caller keeps the text. */
+void parser_set_proc(struct parser *parser, const char *proc);
+
 /* A request to a worker. */
 struct parser_call {
 	struct parse_request
@@ -125,8 +129,8 @@ struct parser_call {
 
 /*
  * Asks a worker. Returns 0, the error of the worker or of decode(); -EPROTO if the file makes
- * workers fail; -EAGAIN if no worker could be started, or the file's owner has to wait, so that it
- * may be tried again later; or -ENOMEM.
+ * workers fail; -EAGAIN if no worker could be started or got a CPU, or the file's owner has to
+ * wait, so that it may be tried again later; or -ENOMEM.
  */
 int parser_ask(struct parser *parser, const struct parser_call *call, int64_t *cpu_ns);
 

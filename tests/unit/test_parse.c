@@ -42,6 +42,8 @@ static struct parser *start_parser(const char *path)
 	struct parser *parser = NULL;
 
 	assert_int_equal(parser_new(path, &parser), 0);
+	/* However busy the host is, a worker that gets no CPU counts as one that hangs. */
+	parser_set_proc(parser, "/nowhere");
 	return parser;
 }
 
@@ -710,6 +712,71 @@ static void workers_have_own_user(void **state)
 	parser_free(parser);
 }
 
+/* Writes how long a process has run and waited for a CPU, as /proc/PID/schedstat has it. */
+static void schedstat_write(const char *proc, pid_t pid, const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%d", proc, (int)pid);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%d/schedstat", proc, (int)pid);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void schedstat_remove(const char *proc, pid_t pid)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%d/schedstat", proc, (int)pid);
+	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/%d", proc, (int)pid);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/*
+ * A file is not to blame if its worker got no CPU until the deadline: it is tried again, and its
+ * owner is charged the CPU time that was used. One whose worker did not want to run is.
+ */
+static void starved_is_tried_again(void **state)
+{
+	char proc[] = "/tmp/stackd-proc-XXXXXX", id[5];
+	struct parser *parser = start_parser(hostile);
+	struct parse_file file = file_word("hang");
+	struct parser_stats stats;
+	struct elf_file elf;
+	pid_t worker;
+	int r;
+
+	assert_non_null(mkdtemp(proc));
+	parser_set_time(parser, 5);
+	parser_set_proc(parser, proc);
+	assert_int_equal(ask(parser, "fine", 0, id), 0);
+	worker = child_of(child_of(getpid(), 0), 0);
+	schedstat_write(proc, worker, "1000000 999999999999 7\n");
+	file.why = why;
+	assert_int_equal(parse_elf(parser, &file, &elf), -EAGAIN);
+	assert_non_null(strstr(why, "too busy"));
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.given_up, 0);
+	assert_int_equal(stats.replaced, 1);
+	assert_int_equal(stats.n_failures, 1);
+	assert_in_range(stats.cpu_ns, 0, NS_PER_S / 2);
+	schedstat_remove(proc, worker);
+	assert_int_equal(rmdir(proc), 0);
+	while ((r = parse_elf(parser, &file, &elf)) == -EAGAIN)
+		usleep(10000);
+	assert_int_equal(r, -EPROTO);
+	parser_stats(parser, &stats);
+	assert_int_equal(stats.given_up, 1);
+	assert_int_equal(stats.replaced, 2);
+	close(file.fd);
+	parser_free(parser);
+}
+
 /* Attaches a tracer to a process: until the tracer ends, nobody can reap the process. */
 static pid_t tracer_start(pid_t pid)
 {
@@ -1045,19 +1112,33 @@ static void elf_refused(void **state)
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(honest_same_as_here),	cmocka_unit_test(honest_framed),
-		cmocka_unit_test(honest_vdso),		cmocka_unit_test(honest_demangles),
-		cmocka_unit_test(honest_perf_map),	cmocka_unit_test(perf_map_refused),
-		cmocka_unit_test(honest_no_elf),	cmocka_unit_test(hostile_harms_itself),
-		cmocka_unit_test(hostile_early_answer), cmocka_unit_test(workers_by_owner),
-		cmocka_unit_test(worker_alone),		cmocka_unit_test(hostile_user_waits),
-		cmocka_unit_test(hostile_root_waits),	cmocka_unit_test(groups_by_unit),
-		cmocka_unit_test(hostile_lingers),	cmocka_unit_test(sandbox_holds),
-		cmocka_unit_test(zygote_is_replaced),	cmocka_unit_test(symbols_refused),
-		cmocka_unit_test(workers_are_reaped),	cmocka_unit_test(zygotes_are_left),
-		cmocka_unit_test(honest_lists),		cmocka_unit_test(honest_probes),
-		cmocka_unit_test(functions_refused),	cmocka_unit_test(rows_refused),
-		cmocka_unit_test(elf_refused),		cmocka_unit_test(workers_have_own_user),
+		cmocka_unit_test(honest_same_as_here),
+		cmocka_unit_test(honest_framed),
+		cmocka_unit_test(honest_vdso),
+		cmocka_unit_test(honest_demangles),
+		cmocka_unit_test(honest_perf_map),
+		cmocka_unit_test(perf_map_refused),
+		cmocka_unit_test(honest_no_elf),
+		cmocka_unit_test(hostile_harms_itself),
+		cmocka_unit_test(hostile_early_answer),
+		cmocka_unit_test(workers_by_owner),
+		cmocka_unit_test(worker_alone),
+		cmocka_unit_test(hostile_user_waits),
+		cmocka_unit_test(hostile_root_waits),
+		cmocka_unit_test(groups_by_unit),
+		cmocka_unit_test(hostile_lingers),
+		cmocka_unit_test(sandbox_holds),
+		cmocka_unit_test(zygote_is_replaced),
+		cmocka_unit_test(symbols_refused),
+		cmocka_unit_test(workers_are_reaped),
+		cmocka_unit_test(zygotes_are_left),
+		cmocka_unit_test(honest_lists),
+		cmocka_unit_test(honest_probes),
+		cmocka_unit_test(functions_refused),
+		cmocka_unit_test(rows_refused),
+		cmocka_unit_test(elf_refused),
+		cmocka_unit_test(workers_have_own_user),
+		cmocka_unit_test(starved_is_tried_again),
 	};
 
 	if (argc != 5)
