@@ -59,6 +59,7 @@ enum { WORKERS = 5, WORKERS_URGENT = 2, FAILURES_MAX = 256, ZYGOTES_LEFT_MAX = 4
 struct worker {
 	int fd; /* -1: the worker is not running */
 	pid_t pid;
+	pid_t zygote; /* which started it, and with which it ends */
 	bool is_busy;
 	uint64_t dev;
 	uid_t owner;
@@ -256,6 +257,7 @@ static int worker_start(struct parser *parser, struct worker *worker,
 	*worker = (struct worker){
 		.fd = ends[0],
 		.pid = (pid_t)pid,
+		.zygote = parser->zygote,
 		.dev = call->state ? call->state->dev : 0,
 		.owner = call->owner,
 	};
@@ -574,6 +576,19 @@ static int worker_ask(const struct worker *worker, const struct parser_call *cal
 }
 
 /*
+ * True if the zygote that started the worker is no more, so that the worker was ended with it. The
+ * caller holds the lock.
+ */
+static bool zygote_is_gone(const struct parser *parser, const struct worker *worker)
+{
+	siginfo_t info = { 0 };
+
+	return parser->control < 0 || worker->zygote != parser->zygote ||
+	       waitid(P_PID, (id_t)worker->zygote, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	       info.si_pid;
+}
+
+/*
  * True if a worker that did not answer for took_ns was ready to run most of this time, but got no
  * CPU: anybody can keep the CPUs busy. *cpu_ns_out gets the CPU time that it has used since it was
  * started.
@@ -603,6 +618,10 @@ static int worker_give(struct parser *parser, struct worker *worker, const struc
 	const int error = is_starved ? -EAGAIN : -EPROTO;
 	const char *reason = NULL;
 
+	pthread_mutex_lock(&parser->lock);
+	/* Somebody has killed the zygote, or it did not answer: that is not the file's fault. */
+	if (r == -EPIPE && zygote_is_gone(parser, worker))
+		r = -ESTALE;
 	if (is_starved)
 		reason = "the CPUs were too busy for it; it is tried again in a minute";
 	else if (r == -EPROTO)
@@ -610,7 +629,6 @@ static int worker_give(struct parser *parser, struct worker *worker, const struc
 	else if (r && r != -ENOMEM && r != -ESTALE)
 		reason = is_late ? "parsing it took too long"
 				 : "it took too much memory to parse, or crashed the parser";
-	pthread_mutex_lock(&parser->lock);
 	parser->cpu_ns += answer->cpu_ns;
 	worker->is_busy = false;
 	worker->used_ns = clock_ns(CLOCK_MONOTONIC);

@@ -149,6 +149,17 @@ static void serve(int fd, const char *word)
 		_exit(2);
 }
 
+/* Reads a byte of the file, which the test sees in the position of its descriptor, and hangs. */
+static void hold(int file_fd, int fd)
+{
+	char byte;
+
+	if (read(file_fd, &byte, 1) != 1)
+		_exit(4);
+	for (;;)
+		syscall(SYS_read, fd, &byte, 1);
+}
+
 static void hostile_run(int fd)
 {
 	struct parse_request request;
@@ -161,6 +172,8 @@ static void hostile_run(int fd)
 		if (pread(fds[0], word, sizeof(word) - 1, 0) < 0)
 			_exit(3);
 		word[strcspn(word, "\n")] = '\0';
+		if (!strcmp(word, "hold"))
+			hold(fds[0], fd);
 		serve(fd, word);
 		closep(&fds[0]);
 		closep(&fds[1]);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -36,6 +37,7 @@
 enum { WORDS_MAX = 1 << 20, SYMBOLS_MAX = 64 << 20 };
 
 static const char *honest, *hostile, *program, *framed;
+static struct parser *thread_parser; /* of killed_zygote_blames_none() */
 
 static struct parser *start_parser(const char *path)
 {
@@ -777,6 +779,48 @@ static void starved_is_tried_again(void **state)
 	parser_free(parser);
 }
 
+static void *parse_elf_thread(void *data)
+{
+	const struct parse_file *file = data;
+	struct elf_file elf = { 0 };
+	int r;
+
+	while ((r = parse_elf(thread_parser, file, &elf)) == -EAGAIN)
+		usleep(10000);
+	elf_file_fini(&elf);
+	return (void *)(intptr_t)r;
+}
+
+/*
+ * A file that is being parsed when the process that starts workers is killed, and its worker with
+ * it, is not to blame: another worker is asked. The file says "fine" by then.
+ */
+static void killed_zygote_blames_none(void **state)
+{
+	struct parse_file file = file_word("hold");
+	struct parser_stats stats;
+	pthread_t thread;
+	pid_t zygote;
+	void *r;
+
+	thread_parser = start_parser(hostile);
+	assert_int_equal(lseek(file.fd, 0, SEEK_SET), 0);
+	assert_int_equal(pthread_create(&thread, NULL, parse_elf_thread, &file), 0);
+	/* The worker moves the position when it has begun. */
+	while (lseek(file.fd, 0, SEEK_CUR) != 1)
+		usleep(1000);
+	assert_int_equal(pwrite(file.fd, "fine", 4, 0), 4);
+	zygote = child_of(getpid(), 0);
+	assert_true(zygote > 0);
+	assert_int_equal(kill(zygote, SIGKILL), 0);
+	assert_int_equal(pthread_join(thread, &r), 0);
+	assert_int_equal((intptr_t)r, 0);
+	parser_stats(thread_parser, &stats);
+	assert_int_equal(stats.given_up, 0);
+	close(file.fd);
+	parser_free(thread_parser);
+}
+
 /* Attaches a tracer to a process: until the tracer ends, nobody can reap the process. */
 static pid_t tracer_start(pid_t pid)
 {
@@ -1139,6 +1183,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(elf_refused),
 		cmocka_unit_test(workers_have_own_user),
 		cmocka_unit_test(starved_is_tried_again),
+		cmocka_unit_test(killed_zygote_blames_none),
 	};
 
 	if (argc != 5)
