@@ -542,8 +542,7 @@ static void render_parser(const struct page *page, const struct wire_parser *par
 		_cleanup_(freep) char *path = name_escape(parser->files.v[i].path);
 		_cleanup_(freep) char *reason = name_escape(parser->files.v[i].reason);
 
-		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s is not read any more: %s", path,
-			  reason);
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s is not read: %s", path, reason);
 	}
 	if (parser->given_up > (int64_t)parser->files.n && parser->files.n)
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s files before that",

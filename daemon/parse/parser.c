@@ -442,7 +442,7 @@ static void failure_note(struct parser *parser, const struct parser_call *call, 
 
 	if (reason) {
 		parser->stats.given_up += error != -EAGAIN;
-		log_notice("%s is not read any more: %s", call->path, reason);
+		log_notice("%s is not read: %s", call->path, reason);
 	}
 	if (!call->state || failure_find(parser, call))
 		return;
