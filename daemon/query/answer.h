@@ -41,6 +41,7 @@ struct answer_row_options {
 	bool kernel_addresses; /* true if the client may see kernel addresses */
 	bool build_ids;	       /* frames have the build-ids of their files */
 	bool groups;	       /* rows have the names of their groups, if they have stacks */
+	bool marks_own;	       /* these rows say, too, if they are of threads of stackd */
 	/* of waits: the function of a group is that of aggregate_function(), not of its stacks */
 	bool finds_functions;
 	bool has_estimates; /* all figures are estimates: most samples were not recorded */

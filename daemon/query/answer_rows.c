@@ -6,6 +6,7 @@
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/group_name.h"
+#include "daemon/query/own_process.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/store/reader.h"
 #include "daemon/window/reason_find.h"
@@ -145,8 +146,8 @@ static int row_set_key(struct answer_stacks *stacks, const struct aggregate_grou
 }
 
 /*
- * Sets the keys that the row's group would have if rows were by function, module or unit. Its
- * stacks have their frames. Returns 0 or -ENOMEM.
+ * Sets the keys that the row's group would have if rows were by function, module or unit, and
+ * whether it is stackd's own. Its stacks have their frames. Returns 0 or -ENOMEM.
  */
 static int row_set_groups(const struct answer *answer, struct answer_stacks *stacks,
 			  const struct aggregate_group *group, struct wire_row *row)
@@ -171,6 +172,9 @@ static int row_set_groups(const struct answer *answer, struct answer_stacks *sta
 		row->module =
 			group_name(GROUP_BY_MODULE, group->kernel, group->user, group->is_sample);
 	}
+	if (stacks->options->marks_own &&
+	    own_process_is(row->process.comm, row->process.exe, row->process.cgroup))
+		row->own = 1;
 	group_cgroup_name(GROUP_BY_UNIT, row->process.cgroup, unit);
 	row->unit = arena_strdup(stacks->arena, unit);
 	return row->unit ? 0 : -ENOMEM;

@@ -542,6 +542,8 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.kernel_addresses = peer->is_root,
 		.build_ids = request->build_ids == 1,
 		.groups = request->groups == 1,
+		/* A filter that names threads may name those of stackd. */
+		.marks_own = !filter_selects_threads(&question->filter),
 		.finds_functions = probe_kind_has_waits(info->kind) &&
 				   aggregate_needs_functions(&question->filter, &question->options),
 		.processes = recorder->processes,

@@ -10,7 +10,6 @@
 #include "common/pool_name.h"
 #include "common/text.h"
 #include "common/wait_reason.h"
-#include "daemon/query/own_process.h"
 #include "daemon/window/task_state.h"
 #include "fleet/base/tsv.h"
 
@@ -74,7 +73,7 @@ static unsigned int key_fields(const struct groups_question *question)
 	if (has_times_by_reason(question))
 		fields |= BIT(GROUP_FIELD_REASON);
 	if (question->folds_own)
-		fields |= BIT(GROUP_FIELD_PCOMM) | BIT(GROUP_FIELD_EXE);
+		fields |= BIT(GROUP_FIELD_OWN);
 	switch (question->by) {
 	case GROUPS_BY_HOST:
 		return fields | BIT(GROUP_FIELD_HOST);
@@ -112,6 +111,7 @@ static const char *key_expression(const struct groups_question *question, enum g
 		[GROUP_FIELD_REASON] = "reason", [GROUP_FIELD_KERNEL] = "kernel",
 		[GROUP_FIELD_IDLE] = "idle",	 [GROUP_FIELD_KIND] = "kind",
 		[GROUP_FIELD_KSTACK] = "kstack", [GROUP_FIELD_USTACK] = "ustack",
+		[GROUP_FIELD_OWN] = "own",
 	};
 
 	/* Waits that are only counted have rows of their own in any case, as in the daemon. */
@@ -231,7 +231,7 @@ static int64_t limited(uint64_t value)
 /* Reads the fields that are numbers, and refers to those that are texts. Returns 0 or -EPROTO. */
 static int group_read(char **fields, struct group *group)
 {
-	int64_t kernel, idle, preempted, exited, estimated, bits;
+	int64_t kernel, idle, own, preempted, exited, estimated, bits;
 	const struct {
 		enum group_field field;
 		int64_t *to;
@@ -242,6 +242,7 @@ static int group_read(char **fields, struct group *group)
 		{ GROUP_FIELD_KERNEL, &kernel },
 		{ GROUP_FIELD_IDLE, &idle },
 		{ GROUP_FIELD_KIND, &group->kind },
+		{ GROUP_FIELD_OWN, &own },
 		{ GROUP_FIELD_STATE_BITS, &group->state_bits },
 		{ GROUP_FIELD_PREEMPTED, &preempted },
 		{ GROUP_FIELD_EXITED, &exited },
@@ -276,6 +277,7 @@ static int group_read(char **fields, struct group *group)
 		return -EPROTO;
 	group->kernel = kernel;
 	group->idle = idle;
+	group->own = own;
 	group->has_preempted = preempted;
 	group->exited = exited;
 	group->estimated = estimated;
@@ -341,14 +343,6 @@ static bool filter_passes(const struct filter *filter, const struct group *group
 	return !filter_selects_reasons(filter) ||
 	       filter_has_reason(filter, group->reason[0] ? wait_reason_find(group->reason)
 							  : REASON_UNKNOWN);
-}
-
-/* True if the process is stackd itself. The program's path differs from host to host. */
-static bool is_own(const struct group *group)
-{
-	const char *slash = strrchr(group->exe, '/');
-
-	return slash && own_process_matches(slash, group->pcomm, "/stackd");
 }
 
 /* Adds the time that a function has; those with the least time are forgotten, as in the daemon. */
@@ -442,7 +436,6 @@ static int group_set_name(const struct groups *groups, struct group *group)
 	const struct groups_question *question = groups->question;
 	char name[GROUP_CGROUP_NAME_MAX];
 
-	group->own = question->folds_own && is_own(group);
 	if (question->by == GROUPS_BY_LINE)
 		return group_set_line(groups, group);
 	if (question->by == GROUPS_BY_HOST)

@@ -119,6 +119,7 @@ enum group_field {
 	GROUP_FIELD_KIND,
 	GROUP_FIELD_KSTACK,
 	GROUP_FIELD_USTACK,
+	GROUP_FIELD_OWN,
 	GROUP_FIELD_KEYS, /* the number of fields that may be part of a key; sums follow */
 	GROUP_FIELD_STATE_BITS = GROUP_FIELD_KEYS,
 	GROUP_FIELD_PREEMPTED,

@@ -78,6 +78,7 @@ QUESTIONS = [
     {"by": "process", "sort": "count"},
     {"by": "process", "sort": "max", "top": 3},
     {"by": "process", "reverse": True},
+    {"by": "process", "idle": True, "fold_own": True},
     {"by": "comm", "idle": True},
     {"by": "comm", "top": 2},
     {"by": "cgroup", "idle": True},

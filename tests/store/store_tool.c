@@ -12,7 +12,7 @@
  * - STORE_SYNC: milliseconds between two syncs.
  * - STORE_SMALL: each window has one thread.
  * - STORE_CHURN: each window has processes of its own.
- * - STORE_KINDS: rows are of eight processes in three units, and every third thread was preempted.
+ * - STORE_KINDS: rows are of eight processes in four units, and every third thread was preempted.
  * - STORE_TURNS: stacks take turns, see stack_of_turn().
  * - STORE_LENGTH: length of the windows in milliseconds; five of them make 5 s if it is 1000, so
  *   that they are joined. The last ones wait to be joined, and are not waited for.
@@ -169,7 +169,10 @@ static struct process *process_fresh(uint64_t seq, uint64_t i)
 	return process;
 }
 
-/* Returns one of eight processes in three units, one of which has a name that has to be escaped. */
+/*
+ * Returns one of eight processes in four units, one of which has a name that has to be escaped. The
+ * last one is stackd, the one before has its name only.
+ */
 static struct process *process_kind(uint64_t i)
 {
 	static const char *const units[] = { "/system.slice/web.service",
@@ -182,6 +185,10 @@ static struct process *process_kind(uint64_t i)
 	struct process **kind = &processes[i % 8];
 
 	snprintf(info.comm, sizeof(info.comm), "it's\t\\%d", (int)(i % 8));
+	if (i % 8 >= 6)
+		memcpy(info.comm, "stackd", 7);
+	if (i % 8 == 7)
+		info.cgroup = "/system.slice/stackd.service";
 	if (!*kind)
 		*kind = process_table_add_stored(known.processes, &info);
 	if (!*kind)
