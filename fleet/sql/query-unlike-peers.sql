@@ -1,15 +1,24 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 -- Hosts on which a unit waits much longer than on the average host that has it: the unit, the host, its time,
 -- and how many times the average that is. Idle waits are left out. Times are ns since 1970.
--- A window that was sent twice counts once: the insert with the lowest attempt.
+-- Each second of a host counts once. Windows overlap if they were sent twice, or if one of a minute is beside those
+-- of 5 s: the one counts that begins first; of those that begin together the longest, and of the same two the one
+-- with the lowest attempt. To find it, the starts and ends of a host are put in order: it begins while none is open.
 SELECT unit, host, ns, ns / (all_ns / hosts)
 FROM (
   SELECT unit, host, sum(blocked_ns) AS ns
   FROM @DATABASE@.rows
   WHERE kind IN (1, 2, 3) AND idle = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
     AND (host, start, attempt) IN (
-      SELECT host, start, min(attempt) FROM @DATABASE@.rows
-      WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@ GROUP BY host, start)
+      SELECT host, tupleElement(first, 1), tupleElement(first, 4) FROM (
+        SELECT host, arraySort(arrayConcat(
+          groupArray((toUInt64(end - 1000000), toUInt8(0), toUInt64(0), toUInt64(0))),
+          groupArray((start, toUInt8(1), bitNot(end), attempt)))) AS edges,
+          arrayFilter((edge, n) -> tupleElement(edge, 2) = 1 AND n = 1, edges,
+            arrayCumSum(arrayMap(edge -> if(tupleElement(edge, 2) = 1, 1, -1), edges))) AS firsts
+        FROM @DATABASE@.rows WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
+        GROUP BY host)
+      ARRAY JOIN firsts AS first)
   GROUP BY unit, host
 )
 ANY INNER JOIN (
@@ -17,8 +26,15 @@ ANY INNER JOIN (
   FROM @DATABASE@.rows
   WHERE kind IN (1, 2, 3) AND idle = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
     AND (host, start, attempt) IN (
-      SELECT host, start, min(attempt) FROM @DATABASE@.rows
-      WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@ GROUP BY host, start)
+      SELECT host, tupleElement(first, 1), tupleElement(first, 4) FROM (
+        SELECT host, arraySort(arrayConcat(
+          groupArray((toUInt64(end - 1000000), toUInt8(0), toUInt64(0), toUInt64(0))),
+          groupArray((start, toUInt8(1), bitNot(end), attempt)))) AS edges,
+          arrayFilter((edge, n) -> tupleElement(edge, 2) = 1 AND n = 1, edges,
+            arrayCumSum(arrayMap(edge -> if(tupleElement(edge, 2) = 1, 1, -1), edges))) AS firsts
+        FROM @DATABASE@.rows WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
+        GROUP BY host)
+      ARRAY JOIN firsts AS first)
   GROUP BY unit
 ) USING unit
 WHERE all_ns > 0
