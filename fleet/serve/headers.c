@@ -11,6 +11,7 @@
 #include "common/arena.h"
 #include "common/array.h"
 #include "common/base.h"
+#include "common/duration.h"
 #include "common/text.h"
 #include "fleet/base/config.h"
 #include "fleet/base/tsv.h"
@@ -32,6 +33,9 @@ enum { GAPS_MAX = 1024 };
 /* A host that sent something this long before the range is expected in it. */
 #define EXPECTED_S (24 * 3600)
 
+/* A clock that is ahead by less is not worth a word. */
+#define AHEAD_S 10
+
 /* The headers that have come. */
 struct reading {
 	struct arena *arena;
@@ -40,6 +44,11 @@ struct reading {
 	size_t n, capacity;
 	int64_t newest;
 };
+
+int64_t headers_host_ahead(const struct header_host *host, int64_t now)
+{
+	return host->seen > now + AHEAD_S * NS_PER_S ? host->seen - now : 0;
+}
 
 bool headers_host_matches(const struct wire_strs *globs, const char *name)
 {
@@ -304,8 +313,9 @@ static int find_hosts(struct headers *headers, struct arena *arena)
 			if (header_counts(&headers->v[i]))
 				host->last = headers->v[i].start;
 		host->n = i - host->first;
-		while (k < headers->n_expected && strcmp(expected[k].host, name) == 0)
-			k++;
+		for (; k < headers->n_expected && strcmp(expected[k].host, name) == 0; k++)
+			if (expected[k].end > host->seen)
+				host->seen = expected[k].end;
 	}
 	headers->hosts = hosts;
 	headers->n_hosts = n;
@@ -316,12 +326,15 @@ static int on_host(void *user, size_t shard, char **fields, size_t n)
 {
 	struct reading *reading = user;
 	struct header header = { .shard = shard };
-	int r = n == 1 ? array_reserve(reading->v, reading->capacity, reading->n + 1) : -EPROTO;
+	int r = n == 2 ? array_reserve(reading->v, reading->capacity, reading->n + 1) : -EPROTO;
 
 	if (r)
 		return r;
 	if (reading->n == HEADERS_MAX)
 		return -E2BIG;
+	r = read_number(fields[1], &header.end);
+	if (r)
+		return r;
 	header.host = keep(reading->arena, fields[0]);
 	if (!header.host)
 		return -ENOMEM;
@@ -330,19 +343,20 @@ static int on_host(void *user, size_t shard, char **fields, size_t n)
 	return 0;
 }
 
-/* Reads the names of hosts that sent something not long before the end of the range. */
+/* Reads which hosts sent something not long before the range or since, and their clocks. */
 static int read_hosts(struct shards *shards, const struct fleet_config *config,
 		      const struct header_question *question, struct reading *out)
 {
 	_cleanup_(text_fini) struct text sql;
 
 	text_init(&sql, SIZE_MAX);
-	text_put_str(&sql, "SELECT DISTINCT host FROM ");
+	text_put_str(&sql, "SELECT host, max(toUInt64(seen)) * 1000000000 FROM ");
 	text_put_str(&sql, config->database);
 	text_put_str(&sql, ".hosts WHERE toUInt64(seen) >= ");
 	text_put_int(&sql, question->since / NS_PER_S > EXPECTED_S
 				   ? question->since / NS_PER_S - EXPECTED_S
 				   : 0);
+	text_put_str(&sql, " GROUP BY host");
 	text_put(&sql, "", 1);
 	return sql.error ? sql.error : shards_ask(shards, sql.data, on_host, out);
 }
@@ -450,10 +464,14 @@ int headers_newest(struct shards *shards, const struct fleet_config *config,
 	text_put_str(&sql, question->table);
 	text_put_str(&sql, " WHERE kind = 0 AND ");
 	headers_put_range(&sql, question);
-	/* The clock of a host may be ahead. */
 	text_put_str(&sql, " AND end <= ");
 	text_put_int(&sql, question->until);
-	text_put_str(&sql, " GROUP BY host");
+	/* One whose clock is ahead always has a window that ends now, though the others do not. */
+	text_put_str(&sql, " AND host NOT IN (SELECT host FROM ");
+	text_put_str(&sql, config->database);
+	text_put_str(&sql, ".hosts WHERE toUInt64(seen) > ");
+	text_put_int(&sql, question->until / NS_PER_S + AHEAD_S);
+	text_put_str(&sql, ") GROUP BY host");
 	text_put(&sql, "", 1);
 	r = sql.error ? sql.error : shards_ask(shards, sql.data, on_newest, &reading);
 	if (!r)
@@ -503,7 +521,8 @@ static void gap_add(struct coverage *coverage, const char *host, int64_t start, 
 		return;
 	gap = &coverage->gaps[coverage->n++];
 	*gap = (struct wire_gap){ .start = start, .end = end };
-	gap->reason = host ? arena_printf(coverage->arena, "%s: %s", host, reason) : reason;
+	gap->reason =
+		host && reason ? arena_printf(coverage->arena, "%s: %s", host, reason) : reason;
 	if (!gap->reason)
 		coverage->error = -ENOMEM;
 }
@@ -523,10 +542,17 @@ static void gaps_join(struct coverage *coverage)
 		coverage->error = -ENOMEM;
 }
 
-/* Returns why a host has no window from `start` to `end`; `now` is the present. */
-static const char *gap_reason(const struct headers *headers, const struct header_host *host,
-			      int64_t start, int64_t end, int64_t now)
+/*
+ * Returns why a host has no window from `start` to `end`; `now` is the present. NULL when out of
+ * memory.
+ */
+static const char *gap_reason(struct arena *arena, const struct headers *headers,
+			      const struct header_host *host, int64_t start, int64_t end,
+			      int64_t now)
 {
+	int64_t ahead = headers_host_ahead(host, now);
+	const char *reason = "it was not sent";
+	char text[DURATION_TEXT_MAX];
 	size_t i;
 
 	for (i = host->first; i < host->first + host->n; i++) {
@@ -537,8 +563,13 @@ static const char *gap_reason(const struct headers *headers, const struct header
 			return header->reason;
 	}
 	if (host->last < 0)
-		return "it has sent no window of this time";
-	return start > host->last && now - end < LATE_NS ? "not sent yet" : "it was not sent";
+		reason = "it has sent no window of this time";
+	else if (start > host->last && now - end < LATE_NS)
+		reason = "not sent yet";
+	if (!ahead)
+		return reason;
+	duration_format(ahead, text);
+	return arena_printf(arena, "%s; its clock is, or was, ahead by %s", reason, text);
 }
 
 /* Adds the windows and the gaps of one host. */
@@ -555,7 +586,7 @@ static void host_cover(struct coverage *coverage, const struct headers *headers,
 			continue;
 		if (header->start > at + DRIFT_NS)
 			gap_add(coverage, host->name, at, header->start,
-				gap_reason(headers, host, at, header->start, now));
+				gap_reason(coverage->arena, headers, host, at, header->start, now));
 		if (!coverage->question->middles)
 			coverage->covered_ns +=
 				clamp(header->end, at, until) - clamp(header->start, at, until);
@@ -569,7 +600,8 @@ static void host_cover(struct coverage *coverage, const struct headers *headers,
 			at = header->end;
 	}
 	if (until > at + DRIFT_NS)
-		gap_add(coverage, host->name, at, until, gap_reason(headers, host, at, until, now));
+		gap_add(coverage, host->name, at, until,
+			gap_reason(coverage->arena, headers, host, at, until, now));
 }
 
 static int gap_order(const void *x, const void *y)

@@ -45,6 +45,7 @@ struct header_host {
 	const char *name;
 	size_t first, n; /* its headers */
 	int64_t last;	 /* the start of its last window; -1: it has none */
+	int64_t seen;	 /* what its clock said when it last told about itself; 0: not known */
 };
 
 struct header_question {
@@ -61,7 +62,8 @@ struct headers {
 	size_t n;
 	struct header_host *hosts; /* by name; also those that are known and have no window */
 	size_t n_hosts;
-	struct header *expected; /* of hosts that sent something lately; only `host` is set */
+	/* of hosts that sent something lately: only `host` is set, and `end` to its clock then */
+	struct header *expected;
 	size_t n_expected;
 	size_t n_windows;
 	size_t n_double;
@@ -78,6 +80,12 @@ static inline int64_t header_middle(const struct header *header)
 {
 	return header->start + (header->end - header->start) / 2;
 }
+
+/*
+ * Returns by how much the clock of a host is ahead of that of the gateway, or was when it last told
+ * about itself: that may be minutes ago, so it is more by now. 0: it is not ahead.
+ */
+int64_t headers_host_ahead(const struct header_host *host, int64_t now);
 
 /* True if the name is or matches one of the globs, or if there are none. */
 bool headers_host_matches(const struct wire_strs *globs, const char *name);
@@ -101,7 +109,7 @@ int headers_settle(struct headers *headers, const struct shards *shards,
 
 /*
  * Sets *out to when the newest window of these hosts that ended in the range did; 0 if there is
- * none. Returns as headers_read() does.
+ * none. Hosts whose clock is ahead do not count. Returns as headers_read() does.
  */
 int headers_newest(struct shards *shards, const struct fleet_config *config,
 		   const struct header_question *question, int64_t *out);

@@ -188,14 +188,31 @@ static int problem_add(struct wire_strs *problems, const char **v, const char *p
 	return problem ? 0 : -ENOMEM;
 }
 
-/* Says which shards do not answer, and which hosts have sent nothing lately, or that none has. */
+/* Returns what is wrong with a host of which the newest window ended at `end`; 0: it has none. */
+static const char *host_problem(struct arena *arena, const struct header_host *host, int64_t end,
+				int64_t now)
+{
+	int64_t ahead = headers_host_ahead(host, now);
+	char text[DURATION_TEXT_MAX];
+
+	duration_format(ahead ? ahead : now - end, text);
+	if (ahead)
+		return arena_printf(arena, "%s: its clock is, or was, ahead by %s", host->name,
+				    text);
+	return end ? arena_printf(arena, "%s: its newest window ended %s ago", host->name, text)
+		   : arena_printf(arena, "%s: no window of the last hour", host->name);
+}
+
+/*
+ * Says which shards do not answer, and which hosts have sent nothing lately or have a wrong clock,
+ * or that none has sent anything.
+ */
 static int problems_make(struct fleet_answer *answer, const struct headers *headers, int64_t now,
 			 struct wire_strs *out)
 {
 	struct arena *arena = answer->arena;
 	size_t i, k, n = shards_n(answer->shards) + headers->n_hosts;
 	const char **v = arena_array(arena, n + 1, sizeof(*v));
-	char ago[DURATION_TEXT_MAX];
 	int r;
 
 	*out = (struct wire_strs){ .v = v };
@@ -217,14 +234,9 @@ static int problems_make(struct fleet_answer *answer, const struct headers *head
 		for (k = host->first; k < host->first + host->n; k++)
 			if (!headers->v[k].is_gap && headers->v[k].end > end)
 				end = headers->v[k].end;
-		if (now - end < LATE_NS)
+		if (now - end < LATE_NS && !headers_host_ahead(host, now))
 			continue;
-		duration_format(now - end, ago);
-		r = problem_add(
-			out, v,
-			end ? arena_printf(arena, "%s: its newest window ended %s ago", host->name,
-					   ago)
-			    : arena_printf(arena, "%s: no window of the last hour", host->name));
+		r = problem_add(out, v, host_problem(arena, host, end, now));
 		if (r)
 			return r;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/duration.h"
 #include "common/probe_kind.h"
 #include "common/text.h"
 #include "daemon/session/filter_fields.h"
@@ -437,6 +438,7 @@ static int no_data(const struct snapshot *snapshot, struct wire_error *error)
 {
 	const struct headers *headers = &snapshot->headers;
 	struct shards *shards = snapshot->answer->shards;
+	char ahead[DURATION_TEXT_MAX];
 	size_t i;
 
 	for (i = 0; i < shards_n(shards); i++)
@@ -447,6 +449,15 @@ static int no_data(const struct snapshot *snapshot, struct wire_error *error)
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "filter",
 				      "no host of this name has sent anything in a day before the "
 				      "range, or since");
+	for (i = 0; i < headers->n_hosts; i++) {
+		if (!headers_host_ahead(&headers->hosts[i], snapshot->now))
+			continue;
+		duration_format(headers_host_ahead(&headers->hosts[i], snapshot->now), ahead);
+		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
+				      "no window of the range was sent; the clock of %s is, or "
+				      "was, ahead by %s",
+				      headers->hosts[i].name, ahead);
+	}
 	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 			      "no window of %s in the range was sent by any of %zu hosts",
 			      snapshot->range.probe, headers->n_hosts);

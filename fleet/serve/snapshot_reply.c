@@ -195,6 +195,33 @@ static const char *folded_note(const struct snapshot *snapshot, int64_t folded)
 			    folded);
 }
 
+/* Adds a note about the host whose clock is ahead by most, if it has windows. */
+static void clock_note_add(const struct snapshot *snapshot, struct note_list *list)
+{
+	const struct headers *headers = &snapshot->headers;
+	const struct header_host *most = NULL;
+	char ahead[DURATION_TEXT_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers->n_hosts; i++) {
+		const struct header_host *host = &headers->hosts[i];
+
+		if (host->last < 0 || !headers_host_ahead(host, snapshot->now))
+			continue;
+		n++;
+		if (!most || host->seen > most->seen)
+			most = host;
+	}
+	if (!most)
+		return;
+	duration_format(headers_host_ahead(most, snapshot->now), ahead);
+	note_add(list,
+		 arena_printf(snapshot->answer->arena,
+			      "the clock of %s is, or was, ahead by %s%s: what is shown of "
+			      "it may be as much older than it says",
+			      most->name, ahead, n > 1 ? ", and those of others by less" : ""));
+}
+
 static int notes_make(const struct snapshot *snapshot, const struct stacks *stacks,
 		      struct wire_strs *out)
 {
@@ -212,6 +239,7 @@ static int notes_make(const struct snapshot *snapshot, const struct stacks *stac
 					     "range ends there",
 					     behind));
 	}
+	clock_note_add(snapshot, &list);
 	if (headers->n_double)
 		note_add(&list, arena_printf(arena, "%zu windows were sent twice: each counts once",
 					     headers->n_double));

@@ -295,6 +295,17 @@ def check_many(fleet, gateway, windows):
 
 def error_of(gateway, method, **parameters):
     """Returns the error of a call."""
+    return failure_of(gateway, method, **parameters).get("error")
+
+
+def message_of(gateway, method, **parameters):
+    """Returns the texts that the error of a call has."""
+    return [text for text in failure_of(gateway, method, **parameters).get("parameters", {}).values()
+            if isinstance(text, str)]
+
+
+def failure_of(gateway, method, **parameters):
+    """Returns the first reply of a call that is to fail."""
     try:
         with test_fleet.socket.socket(test_fleet.socket.AF_UNIX) as connection:
             connection.settimeout(60)
@@ -306,7 +317,7 @@ def error_of(gateway, method, **parameters):
                 data += connection.recv(65536)
     except OSError as error:
         need(False, f"{method}: {error}")
-    return test_fleet.json.loads(data.split(b"\0")[0]).get("error")
+    return test_fleet.json.loads(data.split(b"\0")[0])
 
 
 def test_refused_calls(directory):
@@ -374,6 +385,48 @@ def test_missing(directory):
         finally:
             second.signal(signal.SIGCONT)
             second.stop()
+
+
+def put_host(fleet, name, ahead_s, shift_ns):
+    """Makes a host that has the windows of HOST, but later, and a clock that is ahead."""
+    columns = ", ".join(row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows"))
+    values = columns
+    for column, value in (("host", f"'{name}'"), ("start", f"start + {shift_ns}"), ("end", f"end + {shift_ns}"),
+                          ("day", f"toDate(intDiv(start + {shift_ns}, 1000000000))")):
+        values = re.sub(rf"\b{column}\b", value, values, count=1)
+    fleet.query(f"INSERT INTO stackd.rows ({columns}) SELECT {values} FROM stackd.rows WHERE host = 'steady'")
+    fleet.query("INSERT INTO stackd.hosts (host, boot, seen) SELECT "
+                f"'{name}', toUUID('00000000-0000-0000-0000-000000000001'), now() + {ahead_s}")
+
+
+def test_clock(directory):
+    """A host whose clock is ahead is named, and takes nothing from the others, nor is it absent without a word."""
+    with Fleet(directory, 60, STORE_SHIFT="-300") as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, "steady", *ALL)
+        last = fleet.daemon.windows()[-1][1]
+        put_host(fleet, "young", 3600, 3600 * 10**9)
+        put_host(fleet, "older", 1800, time.time_ns() - last - 10**9)
+        with Gateway(fleet) as gateway:
+            reply, rows = gateway.ask(window_ns=30 * 10**9, by="host", idle=True)
+            gaps = [gap["reason"] for gap in reply["coverage"]["gaps"]]
+            need("steady" in {row["host"] for row in rows}, f"the host with the right time is there: {rows}, {gaps}")
+            need(any(re.match("young: it has sent no window of this time; its clock is, or was, ahead by (1 h|59 min)", gap) for gap in gaps), f"{gaps}")
+            now = time.time_ns()
+            reply, rows = gateway.ask(since_ns=now - 300 * 10**9, until_ns=now - 1, by="host", idle=True)
+            need("older" in {row["host"] for row in rows} and
+                 any("the clock of older is, or was, ahead by" in note for note in reply["notes"]),
+                 f"a note says what is older than it says: {reply['notes']}")
+            need(any("the clock of young" in text for text in
+                     message_of(gateway, "Snapshot", probe="offcpu", window_ns=30 * 10**9, filter={"hosts": ["young"]})),
+                 "why there is no window")
+            problems = next(gateway.replies("Status"))["problems"]
+            need(sorted(text.split(",")[0] for text in problems if "clock" in text) ==
+                 ["older: its clock is", "young: its clock is"], f"the status says it: {problems}")
+            fleet.query("INSERT INTO stackd.hosts (host, boot, seen) SELECT 'steady', "
+                        "toUUID('00000000-0000-0000-0000-000000000001'), now() + 3")
+            reply, _ = gateway.ask(since_ns=last - 60 * 10**9, until_ns=last, by="host", filter={"hosts": ["steady"]})
+            need(all("clock" not in note for note in reply["notes"]), f"a clock that is right: {reply['notes']}")
 
 
 def check_missing(fleet, second):
