@@ -150,6 +150,14 @@ int clickhouse_set(struct clickhouse *clickhouse, const char *name, const char *
 	return 0;
 }
 
+void clickhouse_set_timeout(struct clickhouse *clickhouse, int64_t ns)
+{
+	/* 0 would be none. */
+	long ms = ns < NS_PER_MS ? 1 : (long)(ns / NS_PER_MS);
+
+	curl_easy_setopt(clickhouse->curl, CURLOPT_TIMEOUT_MS, ms);
+}
+
 /* Hands the line in reply->line to the handler, and empties it. */
 static int line_end(struct reply *reply)
 {

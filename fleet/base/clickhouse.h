@@ -55,6 +55,9 @@ void clickhouse_freep(struct clickhouse **clickhouse);
  */
 int clickhouse_set(struct clickhouse *clickhouse, const char *name, const char *value);
 
+/* Sets the time limit of each later call. */
+void clickhouse_set_timeout(struct clickhouse *clickhouse, int64_t ns);
+
 /*
  * Handles one row of an answer. The fields are as tsv_split() leaves them and live until it
  * returns. Returns 0, or a negative errno, which ends the call.

@@ -236,8 +236,12 @@ static int snapshot_reply(struct exchange *exchange, struct text *out)
 			return r;
 		exchange->answer = fleet_answer_free(exchange->answer);
 	}
-	if (!exchange->answer)
+	if (!exchange->answer) {
+		/* Each range or slice is an answer by itself. */
+		if (exchange->shards)
+			shards_renew(exchange->shards);
 		r = answer_begin(exchange, out, make_snapshot);
+	}
 	if (r || !exchange->answer)
 		return r;
 	n = exchange->slices.n ? exchange->slices.n : request->ranges.n;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/duration.h"
 #include "fleet/base/clickhouse.h"
 #include "fleet/base/config.h"
 
@@ -18,6 +19,7 @@ enum { FAILURE_MAX = 768 };
 struct shard {
 	struct clickhouse *client; /* NULL: it could not be made */
 	const char *url;
+	int64_t left_ns; /* of its time for this answer */
 	bool has_failed;
 	char failure[FAILURE_MAX];
 	pthread_t thread;
@@ -29,6 +31,7 @@ struct shard {
 struct shards {
 	struct shard *v;
 	size_t n;
+	int64_t timeout_ns;
 	/* the call that is being made; `lock` is held while `row` is called */
 	pthread_mutex_t lock;
 	const char *sql;
@@ -51,6 +54,7 @@ int shards_new(const struct fleet_config *config, struct shards **out)
 	if (!shards)
 		return -ENOMEM;
 	pthread_mutex_init(&shards->lock, NULL);
+	shards->timeout_ns = config->shard_timeout_ns;
 	shards->v = calloc(config->url.n + 1, sizeof(*shards->v));
 	if (!shards->v)
 		return -ENOMEM;
@@ -70,8 +74,15 @@ int shards_new(const struct fleet_config *config, struct shards **out)
 		if (r)
 			shard_fail(shard, r, error.text);
 	}
+	shards_renew(shards);
 	*out = TAKE(shards);
 	return 0;
+}
+
+void shards_renew(struct shards *shards)
+{
+	for (size_t i = 0; i < shards->n; i++)
+		shards->v[i].left_ns = shards->timeout_ns;
 }
 
 struct shards *shards_free(struct shards *shards)
@@ -125,14 +136,32 @@ static int on_row(void *user, char **fields, size_t n)
 	return shard->row_result;
 }
 
+/* Says why a shard has failed: that its time is over, or what its client says. */
+static void shard_fail_call(struct shard *shard, int r, const struct clickhouse_error *error)
+{
+	char time[DURATION_TEXT_MAX], text[sizeof(time) + 64];
+
+	if (r != -ETIMEDOUT || shard->left_ns >= NS_PER_MS) {
+		shard_fail(shard, r, error->text);
+		return;
+	}
+	duration_format(shard->shards->timeout_ns, time);
+	snprintf(text, sizeof(text), "it did not answer in full within %s", time);
+	shard_fail(shard, r, text);
+}
+
 static void *ask(void *argument)
 {
 	struct shard *shard = argument;
 	struct clickhouse_error error = {};
-	int r = clickhouse_query(shard->client, shard->shards->sql, on_row, shard, &error);
+	int64_t began = clock_ns(CLOCK_MONOTONIC);
+	int r;
 
+	clickhouse_set_timeout(shard->client, shard->left_ns);
+	r = clickhouse_query(shard->client, shard->shards->sql, on_row, shard, &error);
+	shard->left_ns -= clock_ns(CLOCK_MONOTONIC) - began;
 	if (r && !shard->row_result)
-		shard_fail(shard, r, error.text);
+		shard_fail_call(shard, r, &error);
 	return NULL;
 }
 

@@ -4,8 +4,9 @@
 
 /*
  * The servers that have the rows of a fleet: each is asked by itself and at the same time as the
- * others, with a time limit of its own, so that one that hangs only makes its hosts missing. Used
- * by one thread, which owns it.
+ * others, with a time limit of its own, so that one that hangs only makes its hosts missing. The
+ * limit is for all that it is asked for one answer: a slow one does not take it once for each
+ * query, nor from the time of the others. Used by one thread, which owns it.
  */
 
 #include <stddef.h>
@@ -20,6 +21,9 @@ struct shards;
 int shards_new(const struct fleet_config *config, struct shards **out);
 struct shards *shards_free(struct shards *shards);
 void shards_freep(struct shards **shards);
+
+/* Begins another answer: those that have not failed have all of their time again. */
+void shards_renew(struct shards *shards);
 
 size_t shards_n(const struct shards *shards);
 
