@@ -184,7 +184,7 @@ void render_kept(const struct view *view, const struct wire_snapshot_reply *repl
 /*
  * waits.c: returns how many threads were left out as idle, as "7 idle threads" for the noun "idle
  * thread". One that was folded counts once, however many threads it stands for: then it is "7+".
- * The caller frees it.
+ * Where their number is not known, as in a fleet, it is "idle threads". The caller frees it.
  */
 char *idle_threads(const struct wire_snapshot_reply *reply, const char *noun);
 

@@ -125,14 +125,14 @@ static void stream_add(void *opaque, const struct wire_snapshot_reply *reply, bo
  * none. */
 static char *idle_text(const struct svg *s)
 {
-	char *text = NULL;
-
 	if (s->idle_ns <= 0)
 		return NULL;
-	if (asprintf(&text, "idle waits are not shown: %s of %s threads; --idle shows them",
-		     ns_text(s->idle_ns), count_text(s->idle_threads)) < 0)
-		text = NULL;
-	return must(text);
+	/* A fleet does not say how many they are. */
+	if (s->idle_threads == 0)
+		return must_printf("idle waits are not shown: %s; --idle shows them",
+				   ns_text(s->idle_ns));
+	return must_printf("idle waits are not shown: %s of %s threads; --idle shows them",
+			   ns_text(s->idle_ns), count_text(s->idle_threads));
 }
 
 static void draw(struct svg *s)

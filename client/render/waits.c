@@ -220,6 +220,8 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 
 char *idle_threads(const struct wire_snapshot_reply *reply, const char *noun)
 {
+	if (reply->idle.threads == WIRE_ABSENT)
+		return must_printf("%ss", noun);
 	return must_printf("%s%s %s%s", count_text(reply->idle.threads), reply->folded ? "+" : "",
 			   noun, reply->idle.threads == 1 ? "" : "s");
 }

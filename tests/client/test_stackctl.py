@@ -848,6 +848,14 @@ class Client(unittest.TestCase):
             _, out, _ = self.run_it("snapshot", "offcpu", "--by", "process")
             self.assertRegex(out, rf"(?m)^hidden +{text}, 1\.00s \(--idle\)$")
 
+    def test_idle_threads_whose_number_is_not_known(self):
+        """A fleet has the time of idle threads, and not how many they are."""
+        answer = snapshot([row()])
+        answer["idle"] = {"rows": 3, "total_ns": 10**9}
+        self.daemon.replies["Snapshot"] = [{"parameters": answer}]
+        _, out, _ = self.run_it("snapshot", "offcpu", "--by", "process")
+        self.assertRegex(out, r"(?m)^hidden +idle threads, 1\.00s \(--idle\)$")
+
     # One line a row
 
     def lines_on_terminal(self, columns, *words):
