@@ -57,8 +57,7 @@ def fleet(*words, url, **settings):
 
 def show(socket, *words):
     print(f"\n$ stackctl --fleet {' '.join(words)}", flush=True)
-    # Code 1 of status says that a host has sent nothing lately, as is so with windows that are made up.
-    subprocess.run([os.environ["STACKCTL"], "-S", socket, *words], check=False)
+    run(os.environ["STACKCTL"], "-S", socket, *words)
 
 
 def main():
@@ -76,7 +75,7 @@ def main():
             since, until = (f"{moment.replace(' ', 'T')}Z" for moment in (oldest, newest))
             socket = f"{directory}/fleet.sock"
             with Program(socket, os.environ["STACKD_FLEET"], "-c", "/dev/null", "-o", f"server.url={engine.url}",
-                         "-o", f"serve.listen={socket}", "-o", "serve.group=", "serve"):
+                         "-o", f"serve.listen={socket}", "serve"):
                 show(socket, "snapshot", "--since", since, "--until", until)
                 for by in ("host", "unit", "stack"):
                     show(socket, "snapshot", "offcpu", "--since", since, "--until", until, "--by", by, "-n", "5")
