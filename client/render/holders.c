@@ -120,11 +120,11 @@ void render_holders(const struct view *view, const struct wire_row *row, const c
 	else if (object[0])
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s%s", label, object, as_of);
 	if (unknown[0])
-		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s unknown: %s",
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s %s: %s",
 			  row->holders.n > 0 || object[0] ? "" : label,
 			  row->holders.n > 0 ? "others"
 			  : role	     ? role
 					     : "holder",
-			  unknown);
+			  row->holders_missed == 1 ? "not looked up" : "unknown", unknown);
 	render_chain_of(view, row);
 }

@@ -473,6 +473,15 @@ static const struct table_column stuck_columns[] = {
 	{ "function", FUNCTION_LEAST, 2, NULL },
 };
 
+/* Returns words for holders that a row lacks: whether another look-up may find them. */
+static const char *holders_lack_words(const struct wire_row *row)
+{
+	/* Nobody has the other end open yet: that is what the thread waits for. */
+	if (wait_reason_find(row->reason) == REASON_FIFO_OPEN)
+		return "nobody";
+	return row->holders_missed == 1 ? "not looked up" : "cannot be known";
+}
+
 char *row_holders(const struct wire_row *row, int64_t end)
 {
 	const struct wire_holder *first = row->holders.n > 0 ? row->holders.v : NULL, *root = NULL;
@@ -480,7 +489,7 @@ char *row_holders(const struct wire_row *row, int64_t end)
 	int64_t more;
 
 	if (!first)
-		return row->holders_unknown ? must(strdup("unknown")) : NULL;
+		return row->holders_unknown ? must(strdup(holders_lack_words(row))) : NULL;
 	if (row->chain.n > 1 && row->deadlock != 1)
 		root = &row->chain.v[row->chain.n - 1];
 	/* One that waits for a lock is held up by another one, who is not known. */

@@ -27,8 +27,9 @@ char *entry_who(const struct stuck_entry *entry);
 
 /*
  * Returns the first of those who hold what a row waits for, and the last one in the chain of
- * holders, who does not wait for another; NULL if no holder was looked for. `end` is the end of the
- * answer's range, in ns since the epoch. The caller frees it.
+ * holders, who does not wait for another; if nobody is known, whether somebody could be; NULL if no
+ * holder was looked for. `end` is the end of the answer's range, in ns since the epoch. The caller
+ * frees it.
  */
 char *row_holders(const struct wire_row *row, int64_t end);
 

@@ -200,7 +200,7 @@ size_t render_stuck_roots(const struct view *view, const struct wire_snapshot_re
 			continue;
 		if (root_find(reply, row, &root))
 			root_add(roots, &n, &root, row);
-		else if (row->holders.n == 0 && !row->holders_unknown && !row->object)
+		else if (row->holders.n == 0 && row->holders_missed == 1)
 			/* Only some waits are looked up. */
 			is_least = true;
 	}

@@ -63,8 +63,12 @@ struct holder_answer {
 	int32_t last_pid; /* the process that was added last; used while holders are looked up */
 };
 
-/* Reasons for which holders are not known; answers point to these texts. */
-extern const char holder_went_on[], holder_took_too_long[];
+/* Reasons for which holders are not known, though they may be found; answers point to these texts.
+ */
+extern const char holder_went_on[], holder_took_too_long[], holder_not_reached[];
+
+/* True if the reason why holders are not known, also one that was stored, is one of these texts. */
+bool holder_is_missed(const char *unknown);
 
 /* True if holder_find() can find something out about waits for this reason. */
 bool holder_knows(enum wait_reason reason);

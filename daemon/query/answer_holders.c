@@ -51,21 +51,44 @@ static bool has_holders(const struct aggregate_group *group)
 	return is_one_wait(group) && holder_knows(reason_of(group));
 }
 
+/* Notes why no holder of a group is known. Returns 0 or -ENOMEM. */
+static int unknown_put(struct arena *arena, struct aggregate_group *group, const char *unknown)
+{
+	group->holders = arena_alloc(arena, sizeof(*group->holders));
+	if (!group->holders)
+		return -ENOMEM;
+	group->holders->unknown = unknown;
+	return 0;
+}
+
 /* Notes why no holder is known, for the reasons for which stackd cannot find any. */
 static int unknown_say(struct arena *arena, struct aggregate_group **groups, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
 		const char *unknown =
 			is_one_wait(groups[i]) ? holder_never_known(reason_of(groups[i])) : NULL;
 
-		if (!unknown || groups[i]->holders)
-			continue;
-		groups[i]->holders = arena_alloc(arena, sizeof(*groups[i]->holders));
-		if (!groups[i]->holders)
-			return -ENOMEM;
-		groups[i]->holders->unknown = unknown;
+		if (unknown && !groups[i]->holders)
+			r = unknown_put(arena, groups[i], unknown);
 	}
-	return 0;
+	return r;
+}
+
+int answer_holders_left(struct answer *answer, struct aggregate_group **groups, size_t n,
+			size_t *left_out)
+{
+	int r = 0;
+
+	*left_out = 0;
+	for (size_t i = 0; i < n && !r; i++) {
+		if (groups[i]->holders || !has_holders(groups[i]))
+			continue;
+		r = unknown_put(answer->arena, groups[i], holder_not_reached);
+		(*left_out)++;
+	}
+	return r;
 }
 
 /* Which waits are looked up, in this order: that of the screens. */
@@ -111,23 +134,15 @@ static bool has_likes(const struct search *search, const struct aggregate_group 
 
 /*
  * Adds the waits that have holders and whose turn it is, as far as there is room; unless `all` is
- * set, only some of those that are alike. Returns how many there was no room for.
+ * set, only some of those that are alike.
  */
-static size_t search_add(struct search *search, struct aggregate_group **groups, size_t n,
-			 enum turn turn, bool all)
+static void search_add(struct search *search, struct aggregate_group **groups, size_t n,
+		       enum turn turn, bool all)
 {
-	size_t left_out = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (groups[i]->holders || turn_of(groups[i]) != turn || !has_holders(groups[i]) ||
-		    is_searched(search, groups[i]) || (!all && has_likes(search, groups[i])))
-			continue;
-		if (search->n == HOLDER_LOOKUPS)
-			left_out++;
-		else
+	for (size_t i = 0; i < n && search->n < HOLDER_LOOKUPS; i++)
+		if (!groups[i]->holders && turn_of(groups[i]) == turn && has_holders(groups[i]) &&
+		    !is_searched(search, groups[i]) && (all || !has_likes(search, groups[i])))
 			search_put(search, groups[i]);
-	}
-	return left_out;
 }
 
 static int found_copy(struct arena *arena, const struct holder_answer *from,
@@ -152,7 +167,7 @@ static int found_copy(struct arena *arena, const struct holder_answer *from,
 }
 
 /* Looks up the waits that were added since the last time. Returns 0 or a negative errno. */
-static int search_run(struct search *search, struct arena *arena, size_t *left_out)
+static int search_run(struct search *search, struct arena *arena)
 {
 	const size_t from = search->n_done;
 	int r = 0;
@@ -162,16 +177,9 @@ static int search_run(struct search *search, struct arena *arena, size_t *left_o
 		r = holder_find(search->questions + from, search->n - from, HOLDER_FOR_ANSWER,
 				search->answers + from, NULL);
 	/* The answer is right without holders. */
-	if (r) {
-		*left_out += search->n - from;
-		return r;
-	}
-	for (size_t i = from; i < search->n && !r; i++) {
+	for (size_t i = from; i < search->n && !r; i++)
 		if (search->answers[i].is_known)
 			r = found_copy(arena, &search->answers[i], search->groups[i]);
-		else
-			(*left_out)++;
-	}
 	return r;
 }
 
@@ -219,7 +227,7 @@ static int holders_follow(struct search *search, struct arena *arena,
 			  struct aggregate_group **groups, size_t n_all)
 {
 	const int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + HOLDER_DEADLINE_NS;
-	size_t from = 0, unfound = 0;
+	size_t from = 0;
 	int r = 0;
 
 	do {
@@ -227,7 +235,7 @@ static int holders_follow(struct search *search, struct arena *arena,
 
 		search_follow(search, from, groups, n_all);
 		from = done;
-		r = search_run(search, arena, &unfound);
+		r = search_run(search, arena);
 	} while (!r && search->n_done > from && clock_ns(CLOCK_MONOTONIC) < until_ns);
 	return r;
 }
@@ -434,7 +442,7 @@ static void group_chain(struct waits waits, const struct aggregate_group *group)
 }
 
 int answer_holders_find(struct answer *answer, struct aggregate_group **groups, size_t n,
-			size_t n_all, size_t *left_out)
+			size_t n_all)
 {
 	const struct waits waits = { .aggregate = answer->aggregate,
 				     .groups = groups,
@@ -442,7 +450,6 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
 	struct search *search = arena_alloc(answer->arena, sizeof(*search));
 	int r;
 
-	*left_out = 0;
 	if (!search)
 		return -ENOMEM;
 	r = unknown_say(answer->arena, groups, n);
@@ -451,8 +458,8 @@ int answer_holders_find(struct answer *answer, struct aggregate_group **groups, 
 	for (enum turn turn = 0; turn < TURN_IDLE; turn++)
 		search_add(search, groups, n, turn, false);
 	for (enum turn turn = 0; turn < TURNS; turn++)
-		*left_out += search_add(search, groups, n, turn, true);
-	r = search_run(search, answer->arena, left_out);
+		search_add(search, groups, n, turn, true);
+	r = search_run(search, answer->arena);
 	if (!r)
 		r = holders_follow(search, answer->arena, groups, n_all);
 	for (size_t i = 0; i < search->n && r != -ENOMEM; i++)
@@ -605,5 +612,7 @@ int answer_holders_wire(struct arena *arena, const struct aggregate_group *group
 	r = text_wire(arena, found->unknown, &row->holders_unknown);
 	if (r)
 		return r;
+	if (holder_is_missed(found->unknown))
+		row->holders_missed = 1;
 	return steps_wire(arena, found, row);
 }

@@ -47,11 +47,18 @@ struct group_holders {
 /*
  * Looks up the holders of the first n of the answer's groups, but of at most HOLDER_LOOKUPS, and
  * only of those that wait for something that has holders; then the holders of these, of which some
- * may be among the other groups. Leaves out groups that have holders already. Sets *left_out to the
- * number of those that were not looked up. All n_all groups are open waits. Returns 0 or -ENOMEM.
+ * may be among the other groups. Leaves out groups that have holders already. All n_all groups are
+ * open waits. Returns 0 or -ENOMEM.
  */
 int answer_holders_find(struct answer *answer, struct aggregate_group **groups, size_t n,
-			size_t n_all, size_t *left_out);
+			size_t n_all);
+
+/*
+ * Notes of those of the groups that have holders, but were not looked up, that this is so; sets
+ * *left_out to their number. Returns 0 or -ENOMEM.
+ */
+int answer_holders_left(struct answer *answer, struct aggregate_group **groups, size_t n,
+			size_t *left_out);
 
 /*
  * Sets the holders of those of the first n groups that have none yet, and whose longest wait was

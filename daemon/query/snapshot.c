@@ -445,8 +445,7 @@ static int summaries_make(struct answer *answer, const struct timeline_summaries
  * the waits turn out to be idle: then others may be rows, which are looked up, too. A row by line
  * stands for more waits than the one that is looked up, and stays. Returns 0 or -ENOMEM.
  */
-static int holders_look_up(struct answer *answer, const struct snapshot_question *question,
-			   size_t *left_out)
+static int holders_look_up(struct answer *answer, const struct snapshot_question *question)
 {
 	size_t n_all, idle, idle_all = 0;
 	int r = 0;
@@ -455,7 +454,7 @@ static int holders_look_up(struct answer *answer, const struct snapshot_question
 		/* The rows are the first ones of all groups. */
 		struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n_all);
 
-		r = answer_holders_find(answer, groups, answer->source.n, n_all, left_out);
+		r = answer_holders_find(answer, groups, answer->source.n, n_all);
 		if (r || question->options.group)
 			return r;
 		idle = answer_holders_idle(groups, n_all);
@@ -467,26 +466,6 @@ static int holders_look_up(struct answer *answer, const struct snapshot_question
 	if (!question->with_idle)
 		answer->reply.snapshot.idle.threads += (int64_t)idle_all;
 	return r;
-}
-
-/*
- * Looks up the holders of the answer's waits, and adds a note if this was not done for all of them.
- * Returns 0 or -ENOMEM.
- */
-static int holders_make(struct answer *answer, const struct snapshot_question *question)
-{
-	size_t left_out = 0;
-	const char *note;
-	int r = holders_look_up(answer, question, &left_out);
-
-	if (r || !left_out)
-		return r;
-	note = arena_printf(answer->arena,
-			    "holders of %zu waits were not looked up: stackd looks up "
-			    "at most %d at once, for half a second",
-			    left_out, HOLDER_LOOKUPS);
-	return note ? notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1)
-		    : -ENOMEM;
 }
 
 /*
@@ -505,6 +484,26 @@ static int recorded_holders_make(struct answer *answer)
 			    "recorded holders of some waits are left out: an answer reads at most "
 			    "%d, the newest ones",
 			    HELD_SUM_MAX);
+	return note ? notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1)
+		    : -ENOMEM;
+}
+
+/*
+ * Adds a note if waits of the present were not looked up, neither now nor when they were recorded.
+ * Returns 0 or -ENOMEM.
+ */
+static int left_out_note(struct answer *answer)
+{
+	size_t left_out;
+	const char *note;
+	int r = answer_holders_left(answer, answer->source.groups, answer->source.n, &left_out);
+
+	if (r || !left_out)
+		return r;
+	note = arena_printf(answer->arena,
+			    "holders of %zu waits were not looked up: at most %d are at once, for "
+			    "half a second; ask again, or about one process",
+			    left_out, HOLDER_LOOKUPS);
 	return note ? notes_append(answer->arena, &answer->reply.snapshot.notes, &note, 1)
 		    : -ENOMEM;
 }
@@ -552,6 +551,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 			aggregate_cost(answer->aggregate)->shed_ns[WINDOW_SHED_SAMPLES] > 0,
 	};
 	int r = answer_source_init(answer, &options);
+	bool looks_up;
 
 	if (r)
 		return r;
@@ -561,8 +561,9 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		r = snapshot_rows(answer, question);
 	if (r)
 		return r;
-	if (wants_holders(recorder, question, is_newest, options.has_stacks)) {
-		r = holders_make(answer, question);
+	looks_up = wants_holders(recorder, question, is_newest, options.has_stacks);
+	if (looks_up) {
+		r = holders_look_up(answer, question);
 		if (r)
 			return r;
 	}
@@ -570,6 +571,11 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 	if (answer->source.groups &&
 	    (question->options.group == GROUP_BY_LINE || options.has_stacks)) {
 		r = recorded_holders_make(answer);
+		if (r)
+			return r;
+	}
+	if (looks_up) {
+		r = left_out_note(answer);
 		if (r)
 			return r;
 	}

@@ -585,6 +585,10 @@ static void test_stuck_holders(void **state)
 	text = rendered(render_stuck, (struct view){ 0 }, &reply);
 	assert_non_null(strstr(text, "  file /run/lock\n"
 				     "  holder unknown: the search took too long\n"));
+	free(text);
+	rows[0].holders_missed = 1;
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "  holder not looked up: the search took too long\n"));
 	assert_non_null(strstr(text, "  TCP 127.0.0.1:5 to 127.0.0.1:6, established, other end: io "
 				     "(thread 81)\n"));
 	free(text);
@@ -633,15 +637,23 @@ static void test_stuck_roots(void **state)
 				   row_for_mutex(5, &to[2]), row_for_mutex(6, &to[3]) };
 	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
 	const struct view lines = { .has_lines = true };
-	char *text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	char *text;
 
 	/* The wait of the thread 6 was not looked up: more may wait. */
+	rows[3].holders_unknown = "stackd looks up at most 64 waits at once";
+	rows[3].holders_missed = 1;
+	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, "S mutex    not looked up "));
+	free(text);
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
 	assert_non_null(strstr(text, "\nroot       three(3) holds up at least 2 threads\n"
 				     "holder     nine\\n(90) holds up at least 1 thread\n"));
 	free(text);
-	rows[3].holders_unknown = "the search took too long";
+	rows[3].holders_unknown = "the lock names no owner";
+	rows[3].holders_missed = WIRE_BOOL_ABSENT;
 	rows[1].chain = (struct wire_holders)FRAMES(asleep);
 	text = rendered(render_stuck, lines, &reply);
+	assert_non_null(strstr(text, " cannot be known "));
 	assert_non_null(strstr(text, "\nroot       three(3) holds up 2 threads; waits 60.0s itself "
 				     "(sleep)\n"));
 	free(text);
