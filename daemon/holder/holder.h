@@ -65,7 +65,7 @@ struct holder_answer {
 
 /* Reasons for which holders are not known, though they may be found; answers point to these texts.
  */
-extern const char holder_went_on[], holder_took_too_long[], holder_not_reached[];
+extern const char holder_went_on[], holder_took_too_long[], holder_not_reached[], holder_unread[];
 
 /* True if the reason why holders are not known, also one that was stored, is one of these texts. */
 bool holder_is_missed(const char *unknown);

@@ -19,14 +19,16 @@ enum { PID_MAX = 4194304, PATH_BYTES = PATH_MAX + 64 };
 const char holder_went_on[] = "the thread went on meanwhile";
 const char holder_took_too_long[] = "the search took too long";
 const char holder_not_reached[] = "stackd looks up at most 64 waits at once, for half a second";
+const char holder_unread[] = "the user stack that says what the futex is has not been read yet";
 
 _Static_assert(HOLDER_LOOKUPS == 64, "the text above has this number");
 
 bool holder_is_missed(const char *unknown)
 {
-	return unknown && (strcmp(unknown, holder_went_on) == 0 ||
-			   strcmp(unknown, holder_took_too_long) == 0 ||
-			   strcmp(unknown, holder_not_reached) == 0);
+	return unknown &&
+	       (strcmp(unknown, holder_went_on) == 0 ||
+		strcmp(unknown, holder_took_too_long) == 0 ||
+		strcmp(unknown, holder_not_reached) == 0 || strcmp(unknown, holder_unread) == 0);
 }
 
 bool task_is_late(const struct task *task)

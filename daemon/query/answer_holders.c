@@ -61,14 +61,25 @@ static int unknown_put(struct arena *arena, struct aggregate_group *group, const
 	return 0;
 }
 
+/* Returns why no holder of a group can be found, NULL if one may be, or if it has none. */
+static const char *why_unknown(const struct aggregate_group *group)
+{
+	const enum wait_reason reason = reason_of(group);
+
+	if (!is_one_wait(group))
+		return NULL;
+	if (reason == REASON_FUTEX && group->user && group->user->flags & STACK_IS_UNREAD)
+		return holder_unread;
+	return holder_never_known(reason);
+}
+
 /* Notes why no holder is known, for the reasons for which stackd cannot find any. */
 static int unknown_say(struct arena *arena, struct aggregate_group **groups, size_t n)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		const char *unknown =
-			is_one_wait(groups[i]) ? holder_never_known(reason_of(groups[i])) : NULL;
+		const char *unknown = why_unknown(groups[i]);
 
 		if (unknown && !groups[i]->holders)
 			r = unknown_put(arena, groups[i], unknown);

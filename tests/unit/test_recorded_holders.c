@@ -557,6 +557,7 @@ static void test_waits_that_are_left_out(void **state)
 {
 	struct answer *answer = ask(true, "thread", 2);
 	struct aggregate_group **groups;
+	struct stack unread = { .flags = STACK_IS_UNREAD };
 	size_t n, i, left_out, missed = 0;
 
 	groups = aggregate_groups(answer->aggregate, &n);
@@ -583,6 +584,12 @@ static void test_waits_that_are_left_out(void **state)
 	assert_int_equal(answer_holders_recorded(answer, groups, n), 0);
 	assert_ptr_equal(groups[0]->holders->unknown, holder_never_known(REASON_FUTEX));
 	assert_false(holder_is_missed(groups[0]->holders->unknown));
+	/* Of which kind a futex is, the user stack says. */
+	groups[0]->user = &unread;
+	groups[0]->holders = NULL;
+	assert_int_equal(answer_holders_recorded(answer, groups, n), 0);
+	assert_ptr_equal(groups[0]->holders->unknown, holder_unread);
+	assert_true(holder_is_missed(holder_unread));
 	assert_true(holder_is_missed(holder_went_on) && holder_is_missed(holder_took_too_long));
 	assert_false(holder_is_missed(NULL));
 	answer_free(answer);
