@@ -78,7 +78,7 @@ static const char *holder_role(const char *reason)
 		{ " debugger ", "debugger" },
 		{ " stopped ", "sender" },
 		{ " pipe-read pipe-write fifo-open eventfd accept connect tcp udp unix unix-send socket "
-		  "socket-send poll select ",
+		  "socket-send poll select tty-read tty-write mq msgrcv msgsnd ",
 		  "other end" },
 	};
 	char word[64];

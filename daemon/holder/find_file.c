@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waits for descriptors that are no sockets: pipes, FIFOs and eventfds. */
+/* Waits for descriptors that are no sockets: pipes, FIFOs, eventfds and POSIX message queues. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,26 +14,25 @@
 #include "daemon/holder/internal.h"
 
 /*
- * Reads the device and inode of a descriptor of a process, as the kernel has them in memory.
- * Returns false unless it is a FIFO.
+ * Reads the type, device and inode of a descriptor of a process, as the kernel has them in memory.
+ * Returns false if that fails.
  */
-static bool fifo_read(int32_t pid, int fd, struct statx *out)
+static bool file_read(int32_t pid, int fd, struct statx *out)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%" PRId32 "/fd/%d", pid, fd);
 	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
-		     out) == 0 &&
-	       S_ISFIFO(out->stx_mode);
+		     out) == 0;
 }
 
-static bool is_same_fifo(const struct descriptor *other, const struct statx *fifo)
+static bool is_same_file(const struct descriptor *other, const struct statx *file)
 {
 	struct statx found;
 
-	return fifo_read(other->pid, other->fd, &found) && found.stx_ino == fifo->stx_ino &&
-	       found.stx_dev_major == fifo->stx_dev_major &&
-	       found.stx_dev_minor == fifo->stx_dev_minor;
+	return file_read(other->pid, other->fd, &found) && found.stx_ino == file->stx_ino &&
+	       found.stx_dev_major == file->stx_dev_major &&
+	       found.stx_dev_minor == file->stx_dev_minor;
 }
 
 /* True if a descriptor of a process may be used to write, or to read. */
@@ -49,9 +48,9 @@ static bool is_open_for(const struct descriptor *descriptor, bool writing)
 	       (flags & O_ACCMODE) == (uint64_t)(writing ? O_WRONLY : O_RDONLY);
 }
 
-/* The processes that have the other end of a pipe or FIFO open; `fifo` is NULL for a pipe. */
+/* The processes that have the other end open; `file` is NULL if the key is of no other file. */
 static void ends_add(struct task *task, enum descriptor_kind kind, uint64_t key,
-		     const struct statx *fifo, bool writers, struct holder_answer *out)
+		     const struct statx *file, bool writers, struct holder_answer *out)
 {
 	const struct descriptor *others;
 	bool has_own = false;
@@ -59,7 +58,7 @@ static void ends_add(struct task *task, enum descriptor_kind kind, uint64_t key,
 
 	others = task_descriptors(task, kind, key, &n);
 	for (size_t i = 0; i < n && !task_is_late(task); i++) {
-		if ((fifo && !is_same_fifo(&others[i], fifo)) ||
+		if ((file && !is_same_file(&others[i], file)) ||
 		    (kind != DESCRIPTOR_EVENTFD && !is_open_for(&others[i], writers)))
 			continue;
 		if (others[i].pid == task->question->pid)
@@ -85,7 +84,8 @@ void holder_find_pipe(struct task *task, struct holder_answer *out)
 
 	if (fd < 0 || !descriptor_parse(target, &kind, &key) ||
 	    (kind != DESCRIPTOR_PIPE && kind != DESCRIPTOR_FILE) ||
-	    (kind == DESCRIPTOR_FILE && !fifo_read(task->question->pid, fd, &fifo))) {
+	    (kind == DESCRIPTOR_FILE &&
+	     !(file_read(task->question->pid, fd, &fifo) && S_ISFIFO(fifo.stx_mode)))) {
 		out->unknown = holder_went_on;
 		return;
 	}
@@ -109,6 +109,22 @@ void holder_find_eventfd(struct task *task, struct holder_answer *out)
 	if (asprintf(&out->object, "eventfd %" PRIu64, id) < 0)
 		out->object = NULL;
 	ends_add(task, DESCRIPTOR_EVENTFD, id, NULL, true, out);
+}
+
+void holder_find_mq(struct task *task, struct holder_answer *out)
+{
+	const bool receives = task->call.number == SYS_mq_timedreceive;
+	char target[TASK_TARGET_BYTES];
+	struct statx file;
+	int fd = task_descriptor(task, false, target, sizeof(target));
+
+	if (fd < 0 || target[0] != '/' || !file_read(task->question->pid, fd, &file)) {
+		out->unknown = holder_went_on;
+		return;
+	}
+	if (asprintf(&out->object, "POSIX queue %s", target) < 0)
+		out->object = NULL;
+	ends_add(task, DESCRIPTOR_FILE, descriptor_name_key(target), &file, receives, out);
 }
 
 void holder_find_fifo_open(struct task *task, struct holder_answer *out)

@@ -24,9 +24,10 @@ static bool text_has_lock(const char *text, const struct file_lock *held)
 	struct file_lock lock;
 
 	for (const char *at = strstr(text, "lock:"); at; at = strstr(at + 1, "lock:"))
-		if (file_lock_parse(at, &lock) && !lock.is_waiting && lock.inode == held->inode &&
-		    lock.major == held->major && lock.minor == held->minor &&
-		    lock.is_flock == held->is_flock && lock.is_of_file == held->is_of_file &&
+		if ((held->is_lease ? file_lease_parse(at, &lock) : file_lock_parse(at, &lock)) &&
+		    !lock.is_waiting && lock.inode == held->inode && lock.major == held->major &&
+		    lock.minor == held->minor && lock.is_flock == held->is_flock &&
+		    lock.is_of_file == held->is_of_file &&
 		    lock.is_exclusive == held->is_exclusive && lock.start == held->start)
 			return true;
 	return false;
@@ -206,4 +207,46 @@ void holder_find_file_lock(struct task *task, struct holder_answer *out)
 	if (!out->n && !out->unknown)
 		out->unknown = task_call_is_same(task) ? "no process was found that has the lock"
 						       : holder_went_on;
+}
+
+/*
+ * Sets *out to the lease that a process waits for, as the text of /proc/locks says. Returns the
+ * number of different ones that it may be.
+ */
+static size_t lease_find(const char *text, int32_t pid, struct file_lock *out)
+{
+	struct file_lock last = {};
+	size_t n = 0;
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		if (file_lease_waiter(line) != pid) {
+			file_lease_parse(line, &last);
+		} else if (last.is_lease && (!n || last.inode != out->inode)) {
+			*out = last;
+			n++;
+		}
+	}
+	return n;
+}
+
+/* The thread has not opened the file yet: only its path is known. */
+void holder_find_lease(struct task *task, struct holder_answer *out)
+{
+	_cleanup_(freep) char *text = malloc(LOCKS_BYTES);
+	struct file_lock held;
+	size_t n;
+
+	out->object = task_path(task);
+	if (!text || proc_text_read(AT_FDCWD, "/proc/locks", text, LOCKS_BYTES)) {
+		out->unknown = holder_went_on;
+		return;
+	}
+	text_cut(text);
+	n = lease_find(text, task->question->pid, &held);
+	if (n == 1)
+		lock_holders_add(task, &held, out);
+	/* Where the file may be shared, the kernel tries again at each tick, and lists it in
+	 * between. */
+	if (!out->n && !out->unknown)
+		out->unknown = n > 1 ? "the process waits for several leases" : holder_went_on;
 }

@@ -7,8 +7,8 @@
  *
  * The source files form layers, listed here from the lowest to the highest; each calls only files
  * of lower layers: proc, inet_table, unix_diag < descriptors < search < task < call <
- * find_file, find_file_lock, find_mutex, find_process, find_slow_file < find_socket < look_up <
- * main. The daemon's side of the process is holder.
+ * find_file, find_file_lock, find_ipc, find_mutex, find_process, find_slow_file, find_terminal <
+ * find_socket < look_up < main. The daemon's side of the process is holder.
  */
 
 #include <dirent.h>
@@ -134,6 +134,7 @@ struct dirent *proc_number_next(DIR *directory);
 
 /* Each fills *out for the wait of a thread for one kind of object. */
 void holder_find_file_lock(struct task *task, struct holder_answer *out);
+void holder_find_lease(struct task *task, struct holder_answer *out);
 void holder_find_mutex(struct task *task, struct holder_answer *out);
 void holder_find_rwlock(struct task *task, struct holder_answer *out);
 void holder_find_joined(struct task *task, struct holder_answer *out);
@@ -145,6 +146,10 @@ void holder_find_frozen(struct task *task, struct holder_answer *out);
 void holder_find_pipe(struct task *task, struct holder_answer *out);
 void holder_find_fifo_open(struct task *task, struct holder_answer *out);
 void holder_find_eventfd(struct task *task, struct holder_answer *out);
+void holder_find_mq(struct task *task, struct holder_answer *out);
+void holder_find_semaphore(struct task *task, struct holder_answer *out);
+void holder_find_message(struct task *task, struct holder_answer *out);
+void holder_find_terminal(struct task *task, struct holder_answer *out);
 void holder_find_slow_file(struct task *task, struct holder_answer *out);
 void holder_find_polled(struct task *task, struct holder_answer *out);
 void holder_find_request(struct task *task, struct holder_answer *out);

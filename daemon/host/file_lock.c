@@ -20,17 +20,34 @@ static const char *head_skip(const char *line, bool *is_waiting_out)
 	return *is_waiting_out ? at + 2 : at;
 }
 
-bool file_lock_parse(const char *line, struct file_lock *out)
+enum { WORD = 16 };
+
+/* Reads what lines about locks and leases have in common. Returns false for other lines. */
+static bool line_parse(const char *line, char kind[static WORD], char type[static WORD],
+		       struct file_lock *out)
 {
-	char kind[16], mode[16], type[16], end[24];
-	struct file_lock lock = {};
-	const char *at = head_skip(line, &lock.is_waiting);
+	const char *at = head_skip(line, &out->is_waiting);
+	char mode[WORD], end[24];
 
 	if (!at || sscanf(at,
 			  " %15s %15s %15s %" SCNd32 " %" SCNx32 ":%" SCNx32 ":%" SCNu64 " %" SCNu64
 			  " %23s",
-			  kind, mode, type, &lock.pid, &lock.major, &lock.minor, &lock.inode,
-			  &lock.start, end) != 9)
+			  kind, mode, type, &out->pid, &out->major, &out->minor, &out->inode,
+			  &out->start, end) != 9)
+		return false;
+	if (strcmp(end, "EOF") == 0)
+		out->end = UINT64_MAX;
+	else if (sscanf(end, "%" SCNu64, &out->end) != 1)
+		return false;
+	return true;
+}
+
+bool file_lock_parse(const char *line, struct file_lock *out)
+{
+	struct file_lock lock = {};
+	char kind[WORD], type[WORD];
+
+	if (!line_parse(line, kind, type, &lock))
 		return false;
 	lock.is_flock = strcmp(kind, "FLOCK") == 0;
 	lock.is_of_file = strcmp(kind, "OFDLCK") == 0;
@@ -39,12 +56,37 @@ bool file_lock_parse(const char *line, struct file_lock *out)
 	lock.is_exclusive = strcmp(type, "WRITE") == 0;
 	if (!lock.is_exclusive && strcmp(type, "READ") != 0)
 		return false;
-	if (strcmp(end, "EOF") == 0)
-		lock.end = UINT64_MAX;
-	else if (sscanf(end, "%" SCNu64, &lock.end) != 1)
+	*out = lock;
+	return true;
+}
+
+static bool is_lease(const char *kind)
+{
+	return strcmp(kind, "LEASE") == 0 || strcmp(kind, "DELEG") == 0;
+}
+
+bool file_lease_parse(const char *line, struct file_lock *out)
+{
+	struct file_lock lock = { .is_lease = true };
+	char kind[WORD], type[WORD];
+
+	if (!line_parse(line, kind, type, &lock) || !is_lease(kind))
 		return false;
 	*out = lock;
 	return true;
+}
+
+int32_t file_lease_waiter(const char *line)
+{
+	char kind[WORD], mode[WORD];
+	bool is_waiting;
+	const char *at = head_skip(line, &is_waiting);
+	int32_t pid;
+
+	return at && is_waiting && sscanf(at, " %15s %15s %*s %" SCNd32, kind, mode, &pid) == 3 &&
+			       is_lease(kind) && strcmp(mode, "BREAKER") == 0
+		       ? pid
+		       : 0;
 }
 
 bool file_lock_blocks(const struct file_lock *held, const struct file_lock *wanted)

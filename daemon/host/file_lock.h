@@ -9,6 +9,7 @@
 
 struct file_lock {
 	bool is_waiting; /* the lock was asked for, and others hold it */
+	bool is_lease;	 /* those that open the file wait until it is given back */
 	bool is_flock;	 /* by flock(); else by fcntl() */
 	bool is_of_file; /* of an open file (OFD lock): it belongs to no process */
 	bool is_exclusive;
@@ -24,6 +25,15 @@ struct file_lock {
  * line, or is about a lease.
  */
 bool file_lock_parse(const char *line, struct file_lock *out);
+
+/* Parses a line about a lease in the same way. */
+bool file_lease_parse(const char *line, struct file_lock *out);
+
+/*
+ * Returns the process that waits for a lease to be given back, of which such a line says no more:
+ * it is the lease in the last line before it that is about one. 0: it is another kind of line.
+ */
+int32_t file_lease_waiter(const char *line);
 
 /*
  * True if `held` keeps `wanted` from being granted: same file, same kind, ranges that overlap, and

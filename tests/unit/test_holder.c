@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/kcmp.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,9 +21,11 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -663,6 +666,209 @@ static void test_fifo(void **state)
 	child_end(child);
 	close(fd);
 	unlink(fifo);
+}
+
+static mqd_t queue;
+
+static int run_mq_receive(void)
+{
+	char message[16];
+
+	return mq_receive(queue, message, sizeof(message), NULL) < 0;
+}
+
+static void test_mq(void **state)
+{
+	struct mq_attr attributes = { .mq_maxmsg = 1, .mq_msgsize = 16 };
+	struct holder_answer answer;
+	pid_t child, decoy;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/stackd-holder-%d", getpid());
+	queue = mq_open(name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600, &attributes);
+	if (queue < 0)
+		skip();
+	/* Another process receives, too: it has not the other end. */
+	decoy = child_start(run_mq_receive);
+	child = child_start(run_mq_receive);
+	close(queue);
+	wait_for_call(child, child, SYS_mq_timedreceive);
+	answer = look_up(child, child, REASON_MQ);
+	assert_unknown(&answer, "no process was found");
+	queue = mq_open(name, O_WRONLY | O_CLOEXEC);
+	answer = look_up(child, child, REASON_MQ);
+	assert_non_null(strstr(answer.object, name));
+	assert_held_by(&answer, getpid(), getpid());
+	mq_unlink(name);
+	close(queue);
+	child_end(decoy);
+	child_end(child);
+}
+
+/* A semaphore set and a message queue of System V. */
+static int semaphores, messages;
+
+static int run_semop(void)
+{
+	struct sembuf take = { .sem_num = 1, .sem_op = -1 };
+
+	return semop(semaphores, &take, 1);
+}
+
+static void test_semaphore(void **state)
+{
+	struct holder_answer answer;
+	char name[64];
+	pid_t child;
+
+	semaphores = semget(IPC_PRIVATE, 2, 0600);
+	if (semaphores < 0)
+		skip();
+	snprintf(name, sizeof(name), "semaphore 1 of set %d", semaphores);
+	assert_int_equal(semctl(semaphores, 1, SETVAL, 1), 0);
+	/* This process takes the semaphore, and the child that waits comes after it. */
+	assert_int_equal(run_semop(), 0);
+	child = child_start(run_semop);
+	wait_for_call(child, child, SYS_semtimedop);
+	answer = look_up(child, child, REASON_SYSV_SEM);
+	assert_string_equal(answer.object, name);
+	assert_int_equal(answer.n, 1);
+	assert_int_equal(answer.holders[0].pid, getpid());
+	assert_non_null(strstr(answer.unknown, "no owner"));
+	holder_answers_fini(&answer, 1);
+	child_end(child);
+
+	/* The last one to take it has ended, and has not given it back. */
+	assert_int_equal(semctl(semaphores, 1, SETVAL, 1), 0);
+	child = child_start(run_semop);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	child = child_start(run_semop);
+	wait_for_call(child, child, SYS_semtimedop);
+	answer = look_up(child, child, REASON_SYSV_SEM);
+	assert_unknown(&answer, "has ended");
+	semctl(semaphores, 0, IPC_RMID);
+	child_end(child);
+}
+
+static int run_msgrcv(void)
+{
+	char message[64];
+
+	return (int)msgrcv(messages, message, 1, 0, 0);
+}
+
+static void test_message(void **state)
+{
+	struct holder_answer answer;
+	char name[64];
+	pid_t child;
+
+	messages = msgget(IPC_PRIVATE, 0600);
+	if (messages < 0)
+		skip();
+	snprintf(name, sizeof(name), "message queue %d", messages);
+	child = child_start(run_msgrcv);
+	wait_for_call(child, child, SYS_msgrcv);
+	answer = look_up(child, child, REASON_MSGRCV);
+	assert_string_equal(answer.object, name);
+	assert_unknown(&answer, "any program may send");
+	msgctl(messages, IPC_RMID, NULL);
+	child_end(child);
+}
+
+/* The name of a terminal, whose master is ends[0]. */
+static char terminal[64];
+
+static int run_read_terminal(void)
+{
+	char byte;
+
+	close_range(3, ~0U, 0);
+	return read(open(terminal, O_RDONLY | O_NOCTTY | O_CLOEXEC), &byte, 1) == 1;
+}
+
+static int run_read_controlling(void)
+{
+	char byte;
+
+	close_range(3, ~0U, 0);
+	setsid();
+	open(terminal, O_RDONLY);
+	return read(open("/dev/tty", O_RDONLY | O_CLOEXEC), &byte, 1) == 1;
+}
+
+static int run_read_master(void)
+{
+	char byte;
+
+	return read(ends[0], &byte, 1) == 1;
+}
+
+static void test_terminal(void **state)
+{
+	char name[sizeof(terminal) + 32];
+	int other = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), slave;
+	struct holder_answer answer;
+	pid_t child, decoy;
+
+	/* Another process has the master of another terminal. */
+	decoy = child_start(pause);
+	ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (ends[0] < 0 || unlockpt(ends[0]) || ptsname_r(ends[0], terminal, sizeof(terminal)))
+		skip();
+	snprintf(name, sizeof(name), "terminal %s", terminal);
+	child = child_start(run_read_terminal);
+	wait_for_call(child, child, SYS_read);
+	answer = look_up(child, child, REASON_TTY_READ);
+	assert_string_equal(answer.object, name);
+	assert_held_by(&answer, getpid(), getpid());
+	child_end(child);
+
+	child = child_start(run_read_controlling);
+	wait_for_call(child, child, SYS_read);
+	answer = look_up(child, child, REASON_TTY_READ);
+	assert_string_equal(answer.object, name);
+	assert_held_by(&answer, getpid(), getpid());
+	child_end(child);
+
+	/* The other way round: one reads what the programs in the terminal print. */
+	slave = open(terminal, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(slave >= 0);
+	child = child_start(run_read_master);
+	wait_for_call(child, child, SYS_read);
+	answer = look_up(child, child, REASON_TTY_READ);
+	assert_non_null(strstr(answer.object, ", master"));
+	assert_held_by(&answer, getpid(), getpid());
+	child_end(child);
+	close(slave);
+	child_end(decoy);
+	close(ends[0]);
+	close(other);
+}
+
+static int run_open_leased(void)
+{
+	close_range(3, ~0U, 0);
+	return open(path, O_RDWR | O_CLOEXEC) < 0;
+}
+
+static void test_lease(void **state)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct holder_answer answer;
+	pid_t child;
+
+	signal(SIGIO, SIG_IGN);
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		skip();
+	child = child_start(run_open_leased);
+	wait_for_call(child, child, SYS_openat);
+	answer = look_up(child, child, REASON_LEASE);
+	assert_string_equal(answer.object, path);
+	assert_held_by(&answer, getpid(), getpid());
+	child_end(child);
+	close(fd);
+	signal(SIGIO, SIG_DFL);
 }
 
 static int run_eventfd(void)
@@ -1325,6 +1531,12 @@ static void test_lines(void **state)
 	assert_true(file_lock_parse("4: POSIX  ADVISORY  READ 6 00:2b:7 0 EOF", &lock));
 	assert_true(file_lock_blocks(&lock, &wanted));
 	assert_false(file_lock_parse("4: LEASE  ACTIVE    READ 5 00:2b:7 0 EOF", &lock));
+	assert_true(file_lease_parse("4: LEASE  BREAKING  UNLCK 5 00:2b:7 0 EOF", &lock));
+	assert_true(lock.is_lease && lock.pid == 5 && lock.inode == 7);
+	assert_false(file_lease_parse("3: FLOCK  ADVISORY  READ 5 00:2b:7 0 EOF", &lock));
+	assert_int_equal(file_lease_waiter("4: -> LEASE  BREAKER   WRITE 9 <none>:0 0 EOF"), 9);
+	assert_int_equal(file_lease_waiter("4: LEASE  BREAKING  UNLCK 5 00:2b:7 0 EOF"), 0);
+	assert_int_equal(file_lease_waiter("4: -> FLOCK  ADVISORY  READ 9 08:a1:12345 0 EOF"), 0);
 	assert_false(file_lock_parse("5: POSIX  ADVISORY  READ 5 <none>:0 0 EOF", &lock));
 	assert_false(file_lock_parse("", &lock));
 	assert_false(file_lock_parse("pos:\t0", &lock));
@@ -1359,7 +1571,10 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(test_links),	     cmocka_unit_test(test_inet_lines),
 		cmocka_unit_test(test_inet_peers),   cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_hanging),	     cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_many_locks),   cmocka_unit_test(test_musl_mutex),
+		cmocka_unit_test(test_mq),	     cmocka_unit_test(test_semaphore),
+		cmocka_unit_test(test_message),	     cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_lease),	     cmocka_unit_test(test_many_locks),
+		cmocka_unit_test(test_musl_mutex),
 	};
 
 	/* holder_find() runs this program as the process that looks holders up. */
