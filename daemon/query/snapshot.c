@@ -569,7 +569,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 	}
 	/* A row of several reasons or threads has no object of its own, and one of I/O none. */
 	if (answer->source.groups &&
-	    (question->options.group == GROUP_BY_LINE || options.has_stacks)) {
+	    (question->options.group == GROUP_BY_LINE || options.has_stacks || options.by_thread)) {
 		r = recorded_holders_make(answer);
 		if (r)
 			return r;

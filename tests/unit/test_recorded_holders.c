@@ -595,6 +595,19 @@ static void test_waits_that_are_left_out(void **state)
 	answer_free(answer);
 }
 
+/* A row of all waits of a thread for one reason has the holders of the longest. */
+static void test_threads_of_a_range(void **state)
+{
+	struct answer *answer = ask(false, "thread", WINDOWS);
+	const struct wire_row *row = row_of(answer, A);
+
+	assert_non_null(row->reason);
+	assert_non_null(row->object);
+	assert_int_equal(row->holders.n, 1);
+	assert_true(row->holders_at > 0);
+	answer_free(answer);
+}
+
 /* Rows that are sums over several reasons or threads have no object of their own. */
 static void test_sums_have_none(void **state)
 {
@@ -642,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_turns_are_no_deadlock),
 		cmocka_unit_test(test_young_circles_are_no_deadlock),
 		cmocka_unit_test(test_the_order_of_look_ups),
+		cmocka_unit_test(test_threads_of_a_range),
 		cmocka_unit_test(test_waits_that_are_left_out),
 		cmocka_unit_test(test_sums_have_none),
 	};
