@@ -35,6 +35,7 @@ struct view {
 	bool delimited;
 	bool by_max; /* shows the longest wait in a row's title, not the sum of its waits */
 	bool reverse;
+	bool has_keys;	   /* is in a pane of top: hints name its keys, and not options */
 	bool hides_unread; /* does not print the flag "unread" of stacks */
 	bool hides_kernel; /* uses kernel frames only to name the wait, and does not print them */
 	bool hides_user;   /* prints no user frames */

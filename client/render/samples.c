@@ -66,12 +66,15 @@ void render_samples(const struct view *view, const struct wire_snapshot_reply *r
 	if (reply->rows.n == 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no samples");
 	if (reply->rest.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
-			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole));
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s%s",
+			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole),
+			  view->has_keys ? "" : ": -n 0 shows all");
 	if (reply->idle.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s, --idle shows",
-			  ns_text(reply->idle.total_ns));
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s, %s shows",
+			  ns_text(reply->idle.total_ns), view->has_keys ? "i" : "--idle");
 	if (view->by_stack && reply->rows.n > 1)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0,
-			  "whole processes: --by process; functions: --by function");
+			  view->has_keys ? "whole processes, functions: g"
+					 : "whole processes: --by process; functions: --by "
+					   "function");
 }

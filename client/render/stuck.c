@@ -58,7 +58,8 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 			fprintf(out, " (%s)", comm);
 	}
 	if (limit < entry->n)
-		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
+		fprintf(out, " and %zu more, %s", entry->n - limit,
+			view->has_keys ? "g: a row for each" : "-v shows all");
 	fputs(", the same stack", out);
 	/*
 	 * The title has the length of the longest wait. Print the range of the waits' lengths only

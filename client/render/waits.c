@@ -231,7 +231,8 @@ void render_idle(const struct view *view, const struct wire_snapshot_reply *repl
 	_cleanup_(freep) char *threads = idle_threads(reply, "thread");
 
 	if (reply->idle.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s, --idle shows", threads);
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s, %s shows", threads,
+			  view->has_keys ? "i" : "--idle");
 }
 
 static void render_rest(const struct view *view, const struct wire_snapshot_reply *reply,
@@ -242,12 +243,14 @@ static void render_rest(const struct view *view, const struct wire_snapshot_repl
 		page_wrap(&view->page, STYLE_PLAIN, "", 0,
 			  reply->idle.rows > 0 ? "no waits but idle ones"
 			  : reply_has_wakers(reply)
-				  ? "no waits that ended; stackctl stuck shows who "
-				    "waits still"
+				  ? view->has_keys ? "no waits that ended; 6 shows who waits still"
+						   : "no waits that ended; stackctl stuck shows "
+						     "who waits still"
 				  : "no waits");
 	if (reply->rest.rows > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
-			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole));
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s%s",
+			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole),
+			  view->has_keys ? "" : ": -n 0 shows all");
 	render_idle(view, reply);
 }
 

@@ -100,6 +100,7 @@ static struct view view_of(FILE *out)
 			  .cuts_names = true },
 		.verbose = false,
 		.by_stack = true,
+		.has_keys = true,
 	};
 }
 
