@@ -32,16 +32,16 @@ struct search {
 };
 
 /*
- * True if the group stands for one thread's wait that has not ended: for that of `tid`. In a row by
- * line, this is the longest wait, for which others may wait behind the same holder.
+ * True if the group stands for one thread's wait that has not ended: for that of `tid`. In a row of
+ * several waits, this is the longest one, for which others may wait behind the same holder.
  */
 static bool is_one_wait(const struct aggregate_group *group)
 {
-	bool is_longest = group->line && group->open && group->max_ns && group->max_pid &&
+	bool is_longest = group->open && group->max_ns && group->max_pid &&
 			  group->max_end_real_ns == INT64_MAX;
 
 	return !group->is_others && !group->is_own && !group->folded && !group->unseen &&
-	       group->tid && (group->line ? is_longest : group->open == 1);
+	       group->tid && (group->line || group->count ? is_longest : group->open == 1);
 }
 
 /* True if holders can be looked up for the group: it is one thread's wait, for a reason that has

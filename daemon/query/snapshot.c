@@ -442,8 +442,8 @@ static int summaries_make(struct answer *answer, const struct timeline_summaries
 
 /*
  * Looks up who holds what the threads of the answer wait for, and makes its rows again if some of
- * the waits turn out to be idle: then others may be rows, which are looked up, too. A row by line
- * stands for more waits than the one that is looked up, and stays. Returns 0 or -ENOMEM.
+ * the waits turn out to be idle: then others may be rows, which are looked up, too. A row that
+ * stands for more waits than the one that is looked up stays. Returns 0 or -ENOMEM.
  */
 static int holders_look_up(struct answer *answer, const struct snapshot_question *question)
 {
@@ -455,7 +455,7 @@ static int holders_look_up(struct answer *answer, const struct snapshot_question
 		struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n_all);
 
 		r = answer_holders_find(answer, groups, answer->source.n, n_all);
-		if (r || question->options.group)
+		if (r || question->options.group || !question->options.open_only)
 			return r;
 		idle = answer_holders_idle(groups, n_all);
 		if (!idle)
@@ -510,15 +510,15 @@ static int left_out_note(struct answer *answer)
 
 /*
  * True if holders are looked up for the answer: those of the present are, so of the newest slice of
- * a range that ends now. A row of several threads has no holder of its own; a row by line has that
- * of its longest wait.
+ * a range that ends now. A row of several threads has no holder of its own; a row by line or by
+ * thread has that of its longest wait.
  */
 static bool wants_holders(const struct recorder *recorder, const struct snapshot_question *question,
-			  bool is_newest, bool has_stacks)
+			  bool is_newest, const struct answer_row_options *options)
 {
 	return is_newest && question->range.is_to_now && !recorder->is_serve_only &&
-	       (question->options.group == GROUP_BY_LINE ||
-		(question->options.open_only && has_stacks));
+	       (question->options.group == GROUP_BY_LINE || options->by_thread ||
+		(question->options.open_only && options->has_stacks));
 }
 
 /* is_newest: whether the answer is about the newest slice of the range. */
@@ -561,7 +561,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		r = snapshot_rows(answer, question);
 	if (r)
 		return r;
-	looks_up = wants_holders(recorder, question, is_newest, options.has_stacks);
+	looks_up = wants_holders(recorder, question, is_newest, &options);
 	if (looks_up) {
 		r = holders_look_up(answer, question);
 		if (r)

@@ -548,6 +548,12 @@ static void test_the_order_of_look_ups(void **state)
 	assert_int_equal(find.n, n);
 	assert_int_equal(find.questions[0].tid, F);
 	assert_int_equal(find.questions[n - 1].tid, A);
+
+	/* What one waits for now is not what it waited for longest. */
+	groups[0]->count = 1;
+	groups[0]->max_end_real_ns = REAL_NS;
+	look_up(answer, &n);
+	assert_int_equal(find.n, n - 1);
 	answer_free(answer);
 }
 
