@@ -53,45 +53,41 @@ static bool is_as_old(int32_t pid, const struct semid_ds *set)
 }
 
 /*
- * Adds the process that changed the semaphore last. A semaphore has no owner, but if it is used as
- * a lock and is taken, this process took it.
+ * Returns the process that changed a semaphore last, 0 if it has ended. Returns a negative errno if
+ * the kernel does not say it.
  */
-static void last_changer_add(int id, int number, struct holder_answer *out)
+static int last_changer(int id, int number)
 {
 	struct semid_ds set;
 	int pid = semctl(id, number, GETPID);
 
-	if (pid < 0 || semctl(id, 0, IPC_STAT, &set) < 0) {
-		out->unknown = errno == EACCES || errno == EPERM
-				       ? "stackd may not ask the kernel about the semaphore"
-				       : holder_went_on;
-		return;
-	}
-	if (pid && is_as_old(pid, &set)) {
-		holder_add(out, pid, 0);
-		out->unknown = "a semaphore has no owner; this is who changed it last";
-		return;
-	}
-	out->unknown = "the process that changed the semaphore last has ended, or cannot be seen";
+	if (pid < 0 || semctl(id, 0, IPC_STAT, &set) < 0)
+		return -errno;
+	return pid && is_as_old(pid, &set) ? pid : 0;
 }
 
+/*
+ * A semaphore has no owner, and may be no lock at all. So who changed it last, which is who has it
+ * if it is used as a lock, is said with the object.
+ */
 void holder_find_semaphore(struct task *task, struct holder_answer *out)
 {
 	const int id = (int)task->call.args[0], number = semaphore_number(task);
+	char changer[48] = "";
+	int pid;
 
 	if (task->call.number != SYS_semop && task->call.number != SYS_semtimedop) {
 		out->unknown = holder_went_on;
 		return;
 	}
-	if ((number < 0 ? asprintf(&out->object, "semaphore set %d", id)
-			: asprintf(&out->object, "semaphore %d of set %d", number, id)) < 0)
+	pid = number < 0 || !is_of_own_namespace(task) ? 0 : last_changer(id, number);
+	if (pid > 0)
+		snprintf(changer, sizeof(changer), ", changed last by pid %d", pid);
+	if ((number < 0
+		     ? asprintf(&out->object, "semaphore set %d", id)
+		     : asprintf(&out->object, "semaphore %d of set %d%s", number, id, changer)) < 0)
 		out->object = NULL;
-	if (number < 0)
-		out->unknown = "the thread waits for several semaphores";
-	else if (!is_of_own_namespace(task))
-		out->unknown = "stackd runs in another IPC namespace than the thread";
-	else
-		last_changer_add(id, number, out);
+	out->unknown = "a semaphore has no owner";
 }
 
 void holder_find_message(struct task *task, struct holder_answer *out)
