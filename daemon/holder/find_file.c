@@ -13,11 +13,7 @@
 #include "common/base.h"
 #include "daemon/holder/internal.h"
 
-/*
- * Reads the type, device and inode of a descriptor of a process, as the kernel has them in memory.
- * Returns false if that fails.
- */
-static bool file_read(int32_t pid, int fd, struct statx *out)
+bool descriptor_file_read(int32_t pid, int fd, struct statx *out)
 {
 	char path[64];
 
@@ -30,8 +26,8 @@ static bool is_same_file(const struct descriptor *other, const struct statx *fil
 {
 	struct statx found;
 
-	return file_read(other->pid, other->fd, &found) && found.stx_ino == file->stx_ino &&
-	       found.stx_dev_major == file->stx_dev_major &&
+	return descriptor_file_read(other->pid, other->fd, &found) &&
+	       found.stx_ino == file->stx_ino && found.stx_dev_major == file->stx_dev_major &&
 	       found.stx_dev_minor == file->stx_dev_minor;
 }
 
@@ -48,29 +44,27 @@ static bool is_open_for(const struct descriptor *descriptor, bool writing)
 	       (flags & O_ACCMODE) == (uint64_t)(writing ? O_WRONLY : O_RDONLY);
 }
 
+/* Says which descriptors are the other end of a file. */
+struct file_end {
+	const struct statx *file; /* NULL if the key is of no other file */
+	bool writers;
+};
+
+static bool is_file_end(const struct task *task, const struct descriptor *other, const void *what)
+{
+	const struct file_end *end = what;
+
+	return (!end->file || is_same_file(other, end->file)) &&
+	       (other->kind == DESCRIPTOR_EVENTFD || is_open_for(other, end->writers));
+}
+
 /* The processes that have the other end open; `file` is NULL if the key is of no other file. */
 static void ends_add(struct task *task, enum descriptor_kind kind, uint64_t key,
 		     const struct statx *file, bool writers, struct holder_answer *out)
 {
-	const struct descriptor *others;
-	bool has_own = false;
-	size_t n;
+	const struct file_end end = { file, writers };
 
-	others = task_descriptors(task, kind, key, &n);
-	for (size_t i = 0; i < n && !task_is_late(task); i++) {
-		if ((file && !is_same_file(&others[i], file)) ||
-		    (kind != DESCRIPTOR_EVENTFD && !is_open_for(&others[i], writers)))
-			continue;
-		if (others[i].pid == task->question->pid)
-			has_own = true;
-		else
-			holder_add_process(out, others[i].pid);
-	}
-	if (task_is_late(task) || !task->search->descriptors.is_whole)
-		out->unknown = holder_took_too_long;
-	else if (!out->n)
-		out->unknown = has_own ? "only the process itself has the other end open"
-				       : "no process was found that has the other end open";
+	holder_add_ends(task, kind, key, is_file_end, &end, out);
 }
 
 void holder_find_pipe(struct task *task, struct holder_answer *out)
@@ -85,7 +79,7 @@ void holder_find_pipe(struct task *task, struct holder_answer *out)
 	if (fd < 0 || !descriptor_parse(target, &kind, &key) ||
 	    (kind != DESCRIPTOR_PIPE && kind != DESCRIPTOR_FILE) ||
 	    (kind == DESCRIPTOR_FILE &&
-	     !(file_read(task->question->pid, fd, &fifo) && S_ISFIFO(fifo.stx_mode)))) {
+	     !(descriptor_file_read(task->question->pid, fd, &fifo) && S_ISFIFO(fifo.stx_mode)))) {
 		out->unknown = holder_went_on;
 		return;
 	}
@@ -118,7 +112,7 @@ void holder_find_mq(struct task *task, struct holder_answer *out)
 	struct statx file;
 	int fd = task_descriptor(task, false, target, sizeof(target));
 
-	if (fd < 0 || target[0] != '/' || !file_read(task->question->pid, fd, &file)) {
+	if (fd < 0 || target[0] != '/' || !descriptor_file_read(task->question->pid, fd, &file)) {
 		out->unknown = holder_went_on;
 		return;
 	}

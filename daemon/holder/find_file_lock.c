@@ -209,9 +209,14 @@ void holder_find_file_lock(struct task *task, struct holder_answer *out)
 						       : holder_went_on;
 }
 
+static bool is_of_same_file(const struct file_lock *x, const struct file_lock *y)
+{
+	return x->inode == y->inode && x->major == y->major && x->minor == y->minor;
+}
+
 /*
- * Sets *out to the lease that a process waits for, as the text of /proc/locks says. Returns the
- * number of different ones that it may be.
+ * Sets *out to a lease of the file whose leases a process waits for, as the text of /proc/locks
+ * says. Returns the number of different files that it may be.
  */
 static size_t lease_find(const char *text, int32_t pid, struct file_lock *out)
 {
@@ -221,7 +226,7 @@ static size_t lease_find(const char *text, int32_t pid, struct file_lock *out)
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		if (file_lease_waiter(line) != pid) {
 			file_lease_parse(line, &last);
-		} else if (last.is_lease && (!n || last.inode != out->inode)) {
+		} else if (last.is_lease && (!n || !is_of_same_file(&last, out))) {
 			*out = last;
 			n++;
 		}
@@ -229,11 +234,25 @@ static size_t lease_find(const char *text, int32_t pid, struct file_lock *out)
 	return n;
 }
 
+/* Adds who has a lease of the file: the kernel lists those that wait behind one of them only. */
+static void lease_holders_add(const struct task *task, const char *text,
+			      const struct file_lock *wanted, struct holder_answer *out)
+{
+	struct file_lock held;
+
+	for (const char *line = text; *line && !out->unknown;
+	     line += strcspn(line, "\n"), line += *line == '\n')
+		if (file_lease_parse(line, &held) && !held.is_waiting &&
+		    is_of_same_file(&held, wanted))
+			lock_holders_add(task, &held, out);
+}
+
 /* The thread has not opened the file yet: only its path is known. */
 void holder_find_lease(struct task *task, struct holder_answer *out)
 {
 	_cleanup_(freep) char *text = malloc(LOCKS_BYTES);
-	struct file_lock held;
+	struct file_lock wanted = {};
+	bool is_cut;
 	size_t n;
 
 	out->object = task_path(task);
@@ -241,10 +260,12 @@ void holder_find_lease(struct task *task, struct holder_answer *out)
 		out->unknown = holder_went_on;
 		return;
 	}
-	text_cut(text);
-	n = lease_find(text, task->question->pid, &held);
+	is_cut = text_cut(text);
+	n = lease_find(text, task->question->pid, &wanted);
 	if (n == 1)
-		lock_holders_add(task, &held, out);
+		lease_holders_add(task, text, &wanted, out);
+	if (is_cut && !out->unknown)
+		out->unknown = locks_are_cut;
 	/* Where the file may be shared, the kernel tries again at each tick, and lists it in
 	 * between. */
 	if (!out->n && !out->unknown)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -17,9 +18,19 @@ enum { PTS_MAJOR = 136 };
 struct terminal {
 	bool is_master;
 	uint64_t number;
-	char dir[TASK_TARGET_BYTES]; /* "/dev" of /dev/pts/3; containers have terminals of their own
-				      */
+	/*
+	 * "/dev" of /dev/pts/3, and where it is mounted; a container has a /dev/pts of its own,
+	 * whose masters may be open outside
+	 */
+	char dir[TASK_TARGET_BYTES];
+	uint32_t major, minor; /* the file system; 0, 0: not known */
 };
+
+/* True if a file is a slave in a /dev/pts, by whatever path it was opened. */
+static bool is_slave(const struct statx *file)
+{
+	return S_ISCHR(file->stx_mode) && file->stx_rdev_major == PTS_MAJOR;
+}
 
 /* Cuts `end` off a text. Returns false if the text does not end with it. */
 static bool end_cut(char *text, const char *end)
@@ -71,12 +82,25 @@ static bool has_same_mounts(const struct task *task, int32_t pid)
 	       readlink(path, other, sizeof(other) - 1) > 0 && strcmp(own, other) == 0;
 }
 
-/* True if a descriptor is the other end of the terminal. */
-static bool is_other_end(const struct task *task, const struct terminal *terminal,
-			 const struct descriptor *descriptor)
+/*
+ * True if both ends are of one /dev/pts. A master that was opened by /dev/ptmx does not say of
+ * which one it is; then both processes have to call it by the same path.
+ */
+static bool is_same_place(const struct task *task, const struct terminal *terminal,
+			  const struct terminal *other, int32_t pid)
 {
+	if (terminal->major == other->major && terminal->minor == other->minor)
+		return terminal->major || terminal->minor;
+	return strcmp(other->dir, terminal->dir) == 0 && has_same_mounts(task, pid);
+}
+
+static bool is_other_end(const struct task *task, const struct descriptor *descriptor,
+			 const void *what)
+{
+	const struct terminal *terminal = what;
 	char path[64], target[TASK_TARGET_BYTES], info[FDINFO_BYTES];
 	struct terminal other;
+	struct statx file;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%" PRId32 "/fd/%" PRId32, descriptor->pid,
@@ -87,33 +111,22 @@ static bool is_other_end(const struct task *task, const struct terminal *termina
 				: descriptor_info_read(descriptor, info, sizeof(info)) ||
 					  !master_parse(target, info, &other))
 		return false;
-	return other.number == terminal->number && strcmp(other.dir, terminal->dir) == 0 &&
-	       has_same_mounts(task, descriptor->pid);
+	if (other.number != terminal->number ||
+	    !descriptor_file_read(descriptor->pid, descriptor->fd, &file))
+		return false;
+	other.major = file.stx_dev_major;
+	other.minor = file.stx_dev_minor;
+	return is_same_place(task, terminal, &other, descriptor->pid);
 }
 
 static void ends_add(struct task *task, const struct terminal *terminal, struct holder_answer *out)
 {
-	const struct descriptor *others;
-	bool has_own = false;
 	char name[32];
-	size_t n;
 
 	snprintf(name, sizeof(name), "%" PRIu64, terminal->number);
-	others = task_descriptors(task, DESCRIPTOR_FILE,
-				  descriptor_name_key(terminal->is_master ? name : "ptmx"), &n);
-	for (size_t i = 0; i < n && !task_is_late(task); i++) {
-		if (!is_other_end(task, terminal, &others[i]))
-			continue;
-		if (others[i].pid == task->question->pid)
-			has_own = true;
-		else
-			holder_add_process(out, others[i].pid);
-	}
-	if (task_is_late(task) || !task->search->descriptors.is_whole)
-		out->unknown = holder_took_too_long;
-	else if (!out->n)
-		out->unknown = has_own ? "only the process itself has the other end open"
-				       : "no process was found that has the other end open";
+	holder_add_ends(task, DESCRIPTOR_FILE,
+			descriptor_name_key(terminal->is_master ? name : "ptmx"), is_other_end,
+			terminal, out);
 }
 
 /* Sets *out to the terminal that a process calls /dev/tty. Returns false if it is none in /dev/pts.
@@ -135,27 +148,53 @@ static bool controlling_read(const struct task *task, const char *target, struct
 	return true;
 }
 
+/* Sets *out to the terminal that a descriptor is. Returns false if it is none in a /dev/pts. */
+static bool terminal_read(const struct task *task, const char *target, const char *info,
+			  const struct statx *file, struct terminal *out)
+{
+	*out = (struct terminal){ 0 };
+	if (is_slave(file)) {
+		if (!slave_parse(target, out))
+			out->dir[0] = '\0'; /* such as /dev/console of a container */
+		out->number = file->stx_rdev_minor;
+	} else if (!master_parse(target, info, out)) {
+		return controlling_read(task, target, out);
+	}
+	out->major = file->stx_dev_major;
+	out->minor = file->stx_dev_minor;
+	return true;
+}
+
+static char *terminal_name(const struct terminal *terminal, const char *target)
+{
+	char *name = NULL;
+	int r = terminal->dir[0] ? asprintf(&name, "terminal %s/pts/%" PRIu64 "%s", terminal->dir,
+					    terminal->number, terminal->is_master ? ", master" : "")
+				 : asprintf(&name, "terminal %s", target);
+
+	return r < 0 ? NULL : name;
+}
+
 void holder_find_terminal(struct task *task, struct holder_answer *out)
 {
 	const bool writes = task->question->reason == REASON_TTY_WRITE;
 	char target[TASK_TARGET_BYTES], info[FDINFO_BYTES], path[64];
 	struct terminal terminal;
+	struct statx file;
 	int fd = task_descriptor(task, writes, target, sizeof(target));
 
 	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	if (fd < 0 || target[0] != '/' || proc_text_read(task->dir_fd, path, info, sizeof(info))) {
+	if (fd < 0 || target[0] != '/' || proc_text_read(task->dir_fd, path, info, sizeof(info)) ||
+	    !descriptor_file_read(task->question->pid, fd, &file) || !S_ISCHR(file.stx_mode)) {
 		out->unknown = holder_went_on;
 		return;
 	}
-	if (!slave_parse(target, &terminal) && !master_parse(target, info, &terminal) &&
-	    !controlling_read(task, target, &terminal)) {
-		if (asprintf(&out->object, "terminal %s", target) < 0)
-			out->object = NULL;
-		out->unknown = "at its other end is a device and no program";
+	if (terminal_read(task, target, info, &file, &terminal)) {
+		out->object = terminal_name(&terminal, target);
+		ends_add(task, &terminal, out);
 		return;
 	}
-	if (asprintf(&out->object, "terminal %s/pts/%" PRIu64 "%s", terminal.dir, terminal.number,
-		     terminal.is_master ? ", master" : "") < 0)
+	if (asprintf(&out->object, "terminal %s", target) < 0)
 		out->object = NULL;
-	ends_add(task, &terminal, out);
+	out->unknown = "at its other end is a device and no program";
 }

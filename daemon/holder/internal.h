@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "daemon/holder/descriptors.h"
 #include "daemon/holder/holder.h"
@@ -120,6 +121,15 @@ void holder_add(struct holder_answer *out, int32_t pid, int32_t tid);
 /* Adds a process to the answer, unless it was the last one to be added. */
 void holder_add_process(struct holder_answer *out, int32_t pid);
 
+/*
+ * Adds the processes with a descriptor of a kind and key that is_end() finds to be the other end of
+ * what the thread waits for, or says why none is known. `what` is for is_end().
+ */
+void holder_add_ends(const struct task *task, enum descriptor_kind kind, uint64_t key,
+		     bool (*is_end)(const struct task *task, const struct descriptor *descriptor,
+				    const void *what),
+		     const void *what, struct holder_answer *out);
+
 /* Reads a file of /proc, and ends the text with NUL. Returns 0 or a negative errno. */
 int proc_text_read(int dir_fd, const char *name, char *buffer, size_t size);
 
@@ -131,6 +141,12 @@ DIR *proc_directory_open(const char *path);
 
 /* Returns the next entry of a directory whose name is a number; NULL at the end. */
 struct dirent *proc_number_next(DIR *directory);
+
+/*
+ * Reads the type, devices and inode of a descriptor of a process, as the kernel has them in memory.
+ * Returns false if that fails.
+ */
+bool descriptor_file_read(int32_t pid, int fd, struct statx *out);
 
 /* Each fills *out for the wait of a thread for one kind of object. */
 void holder_find_file_lock(struct task *task, struct holder_answer *out);

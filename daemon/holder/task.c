@@ -141,6 +141,31 @@ void holder_add_process(struct holder_answer *out, int32_t pid)
 	holder_add(out, pid, 0);
 }
 
+void holder_add_ends(const struct task *task, enum descriptor_kind kind, uint64_t key,
+		     bool (*is_end)(const struct task *task, const struct descriptor *descriptor,
+				    const void *what),
+		     const void *what, struct holder_answer *out)
+{
+	const struct descriptor *others;
+	bool has_own = false;
+	size_t n;
+
+	others = task_descriptors(task, kind, key, &n);
+	for (size_t i = 0; i < n && !task_is_late(task); i++) {
+		if (!is_end(task, &others[i], what))
+			continue;
+		if (others[i].pid == task->question->pid)
+			has_own = true;
+		else
+			holder_add_process(out, others[i].pid);
+	}
+	if (task_is_late(task) || !task->search->descriptors.is_whole)
+		out->unknown = holder_took_too_long;
+	else if (!out->n)
+		out->unknown = has_own ? "only the process itself has the other end open"
+				       : "no process was found that has the other end open";
+}
+
 int task_file(const struct task *task, uint64_t fd, char **path_out, uint64_t *inode_out)
 {
 	char name[64], text[4096], *at;

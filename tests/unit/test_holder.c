@@ -845,10 +845,65 @@ static void test_terminal(void **state)
 	close(other);
 }
 
+static int run_read_in_own_mounts(void)
+{
+	return unshare(CLONE_NEWNS) < 0 ? 0 : run_read_terminal();
+}
+
+/* A program in a container has the slave, and who started the container the master. */
+static void test_terminal_of_container(void **state)
+{
+	int master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	struct holder_answer answer;
+	pid_t child;
+
+	if (geteuid() || master < 0 || unlockpt(master) ||
+	    ptsname_r(master, terminal, sizeof(terminal)))
+		skip();
+	child = child_start(run_read_in_own_mounts);
+	wait_for_call(child, child, SYS_read);
+	answer = look_up(child, child, REASON_TTY_READ);
+	assert_held_by(&answer, getpid(), getpid());
+	child_end(child);
+	close(master);
+}
+
 static int run_open_leased(void)
 {
 	close_range(3, ~0U, 0);
 	return open(path, O_RDWR | O_CLOEXEC) < 0;
+}
+
+static int run_lease(void)
+{
+	signal(SIGIO, SIG_IGN);
+	if (fcntl(open(path, O_RDONLY | O_CLOEXEC), F_SETLEASE, F_RDLCK) < 0)
+		return 0;
+	return pause();
+}
+
+/* The kernel lists who waits behind one of a file's leases only; all have to be given back. */
+static void test_shared_lease(void **state)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct holder_answer answer;
+	pid_t child, other;
+
+	signal(SIGIO, SIG_IGN);
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		skip();
+	other = child_start(run_lease);
+	wait_for_call(other, other, SYS_pause);
+	child = child_start(run_open_leased);
+	wait_for_call(child, child, SYS_openat);
+	answer = look_up(child, child, REASON_LEASE);
+	assert_int_equal(answer.n, 2);
+	assert_true(answer.holders[0].pid == other || answer.holders[1].pid == other);
+	holder_answers_fini(&answer, 1);
+	child_end(child);
+	child_end(other);
+	close(fd);
+	signal(SIGIO, SIG_DFL);
 }
 
 static void test_lease(void **state)
@@ -1556,24 +1611,43 @@ static int tear_down(void **state)
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	     cmocka_unit_test(test_flock),
-		cmocka_unit_test(test_fcntl),	     cmocka_unit_test(test_mutex),
-		cmocka_unit_test(test_shared_mutex), cmocka_unit_test(test_robust_mutex),
-		cmocka_unit_test(test_pi_mutex),     cmocka_unit_test(test_children),
-		cmocka_unit_test(test_rwlock),	     cmocka_unit_test(test_join),
-		cmocka_unit_test(test_pipe),	     cmocka_unit_test(test_own_pipe),
-		cmocka_unit_test(test_fifo),	     cmocka_unit_test(test_eventfd),
-		cmocka_unit_test(test_events),	     cmocka_unit_test(test_unix_socket),
-		cmocka_unit_test(test_tcp_socket),   cmocka_unit_test(test_udp_socket),
-		cmocka_unit_test(test_vfork),	     cmocka_unit_test(test_tracer),
-		cmocka_unit_test(test_frozen),	     cmocka_unit_test(test_part_of_groups),
-		cmocka_unit_test(test_links),	     cmocka_unit_test(test_inet_lines),
-		cmocka_unit_test(test_inet_peers),   cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_hanging),	     cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_mq),	     cmocka_unit_test(test_semaphore),
-		cmocka_unit_test(test_message),	     cmocka_unit_test(test_terminal),
-		cmocka_unit_test(test_lease),	     cmocka_unit_test(test_many_locks),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_flock),
+		cmocka_unit_test(test_fcntl),
+		cmocka_unit_test(test_mutex),
+		cmocka_unit_test(test_shared_mutex),
+		cmocka_unit_test(test_robust_mutex),
+		cmocka_unit_test(test_pi_mutex),
+		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_rwlock),
+		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_pipe),
+		cmocka_unit_test(test_own_pipe),
+		cmocka_unit_test(test_fifo),
+		cmocka_unit_test(test_eventfd),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_tcp_socket),
+		cmocka_unit_test(test_udp_socket),
+		cmocka_unit_test(test_vfork),
+		cmocka_unit_test(test_tracer),
+		cmocka_unit_test(test_frozen),
+		cmocka_unit_test(test_part_of_groups),
+		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_inet_lines),
+		cmocka_unit_test(test_inet_peers),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_hanging),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_mq),
+		cmocka_unit_test(test_semaphore),
+		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_lease),
+		cmocka_unit_test(test_many_locks),
 		cmocka_unit_test(test_musl_mutex),
+		cmocka_unit_test(test_shared_lease),
+		cmocka_unit_test(test_terminal_of_container),
 	};
 
 	/* holder_find() runs this program as the process that looks holders up. */
