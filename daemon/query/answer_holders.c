@@ -9,10 +9,15 @@
 #include "daemon/window/idle_wait.h"
 #include "daemon/window/reason_find.h"
 
+/* A thread's row of waits for several reasons has none: it is not known for which its longest was.
+ */
 static enum wait_reason reason_of(const struct aggregate_group *group)
 {
-	return group->has_reason ? group->reason
-				 : reason_find(group->state, group->kernel, group->user);
+	if (group->has_reason)
+		return group->reason;
+	if (group->count && !group->kernel && !group->user)
+		return REASON_UNKNOWN;
+	return reason_find(group->state, group->kernel, group->user);
 }
 
 /*
@@ -623,7 +628,7 @@ int answer_holders_wire(struct arena *arena, const struct aggregate_group *group
 	r = text_wire(arena, found->unknown, &row->holders_unknown);
 	if (r)
 		return r;
-	if (holder_is_missed(found->unknown))
+	if (!found->looked_ns && holder_is_missed(found->unknown))
 		row->holders_missed = 1;
 	return steps_wire(arena, found, row);
 }

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "bpf/shared.h"
 #include "common/base.h"
 #include "daemon/holder/holder.h"
 #include "daemon/query/answer_holders.h"
@@ -30,7 +31,7 @@
 /*
  * Three windows of 5 s. The waits begin at SINCE_NS. A waits for B, which waits for C, which
  * sleeps; D and E wait for each other; F waits alone, and has nothing recorded. All but A's go on;
- * A's ends in the last window.
+ * A's ends in the last window. Before its wait, B was frozen.
  *
  * The waits of H and K begin at LATE_NS. G waited for H, as it was looked up before that, and H for
  * G. I, J and K wait in a ring, which was looked up again in the last window only. So do L and M,
@@ -77,6 +78,14 @@ static void wait_add(struct window *window, int32_t tid)
 	image->tid = tid;
 	image->start_boot_ns = 6;
 	memcpy(image->comm, "thread", 7);
+	if (tid == B && window->start_ns == 0) {
+		struct window_span *span = window_add_span(window);
+
+		span->image = (uint32_t)window->n_images - 1;
+		span->state = SLEEPING | STATE_FROZEN;
+		span->start_ns = SINCE_NS / 4;
+		span->wake_ns = span->end_ns = SINCE_NS / 2;
+	}
 	if (has_ended) {
 		struct window_span *span = window_add_span(window);
 
@@ -601,16 +610,25 @@ static void test_waits_that_are_left_out(void **state)
 	answer_free(answer);
 }
 
-/* A row of all waits of a thread for one reason has the holders of the longest. */
+/* A row of all waits of a thread has the holders of the longest, if all are for one reason. */
 static void test_threads_of_a_range(void **state)
 {
 	struct answer *answer = ask(false, "thread", WINDOWS);
 	const struct wire_row *row = row_of(answer, A);
+	size_t n;
 
 	assert_non_null(row->reason);
 	assert_non_null(row->object);
 	assert_int_equal(row->holders.n, 1);
 	assert_true(row->holders_at > 0);
+	row = row_of(answer, B);
+	assert_null(row->reason);
+	assert_null(row->object);
+	assert_int_equal(row->holders.n, 0);
+	look_up(answer, &n);
+	assert_true(find.n > 0);
+	for (size_t i = 0; i < find.n; i++)
+		assert_true(find.questions[i].tid != B);
 	answer_free(answer);
 }
 
