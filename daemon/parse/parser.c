@@ -19,6 +19,7 @@
 #include "daemon/base/log.h"
 #include "daemon/host/fd_message.h"
 #include "daemon/host/helper_process.h"
+#include "daemon/host/procfs.h"
 
 /*
  * CPU time for a request. The largest program that distributions ship takes a second, and urgent
@@ -415,20 +416,26 @@ static bool is_valid(const struct failure *failure, int64_t now)
 	return !failure->until_ns || now < failure->until_ns;
 }
 
-static const struct failure *failure_find(const struct parser *parser,
-					  const struct parser_call *call)
+/* Returns what is remembered of a file and a kind of request, valid or not; NULL: nothing. */
+static struct failure *failure_entry(struct parser *parser, const struct parser_call *call)
 {
 	uint64_t n = parser->n_failures < FAILURES_MAX ? parser->n_failures : FAILURES_MAX;
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	for (uint64_t i = 0; i < n && call->state; i++) {
-		const struct failure *failure = &parser->failures[i];
+		struct failure *failure = &parser->failures[i];
 
-		if (failure->kind == call->request.kind && is_valid(failure, now) &&
+		if (failure->kind == call->request.kind &&
 		    !memcmp(&failure->state, call->state, sizeof(failure->state)))
 			return failure;
 	}
 	return NULL;
+}
+
+static const struct failure *failure_find(struct parser *parser, const struct parser_call *call)
+{
+	const struct failure *failure = failure_entry(parser, call);
+
+	return failure && is_valid(failure, clock_ns(CLOCK_MONOTONIC)) ? failure : NULL;
 }
 
 /*
@@ -438,14 +445,16 @@ static const struct failure *failure_find(const struct parser *parser,
 static void failure_note(struct parser *parser, const struct parser_call *call, int error,
 			 const char *reason)
 {
-	struct failure *failure = &parser->failures[parser->n_failures % FAILURES_MAX];
+	struct failure *failure = failure_entry(parser, call);
 
 	if (reason) {
 		parser->stats.given_up += error != -EAGAIN;
 		log_notice("%s is not read: %s", call->path, reason);
 	}
-	if (!call->state || failure_find(parser, call))
+	if (!call->state || (failure && is_valid(failure, clock_ns(CLOCK_MONOTONIC))))
 		return;
+	if (!failure) /* what is tried again each minute must not push out the others */
+		failure = &parser->failures[parser->n_failures++ % FAILURES_MAX];
 	*failure = (struct failure){
 		.state = *call->state,
 		.kind = call->request.kind,
@@ -456,7 +465,6 @@ static void failure_note(struct parser *parser, const struct parser_call *call, 
 		failure->until_ns =
 			clock_ns(CLOCK_MONOTONIC) + STARVED_NS * parser->time_percent / 100;
 	snprintf(failure->said.path, sizeof(failure->said.path), "%s", call->path);
-	parser->n_failures++;
 }
 
 /* Returns 0 if the file of the call was not given up, else the error that this gave. */
@@ -589,23 +597,26 @@ static bool zygote_is_gone(const struct parser *parser, const struct worker *wor
 }
 
 /*
- * True if a worker that did not answer for took_ns was ready to run most of this time, but got no
- * CPU: anybody can keep the CPUs busy. *cpu_ns_out gets the CPU time that it has used since it was
- * started.
+ * True if a worker that did not answer for took_ns is ready to run, but got next to no CPU: anybody
+ * can keep the CPUs busy. *cpu_ns_out gets the CPU time that it has used since it was asked.
  */
 static bool worker_starved(const struct parser *parser, const struct worker *worker,
 			   int64_t took_ns, uint64_t *cpu_ns_out)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
-	uint64_t cpu_ns, ready_ns;
-	char path[64];
+	uint64_t user, system, cpu_ns;
+	char path[64], state;
 
-	snprintf(path, sizeof(path), "%s/%d/schedstat", parser->proc, (int)worker->pid);
+	snprintf(path, sizeof(path), "%s/%d/stat", parser->proc, (int)worker->pid);
 	f = fopen(path, "re");
-	if (!f || fscanf(f, "%" SCNu64 " %" SCNu64, &cpu_ns, &ready_ns) != 2)
+	if (!f ||
+	    fscanf(f,
+		   "%*d (%*[^)]) %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
+		   &state, &user, &system) != 3)
 		return false;
-	*cpu_ns_out = cpu_ns;
-	return ready_ns > (uint64_t)took_ns / 4 * 3;
+	cpu_ns = procfs_ticks_ns(user + system);
+	*cpu_ns_out = cpu_ns > worker->cpu_ns ? cpu_ns - worker->cpu_ns : 0;
+	return state == 'R' && *cpu_ns_out < (uint64_t)took_ns / 4;
 }
 
 /*
@@ -678,7 +689,7 @@ static int call_try(struct parser *parser, const struct parser_call *call, int64
 	 * have used all of that.
 	 */
 	if (is_starved)
-		answer.cpu_ns = used_ns > worker->cpu_ns ? used_ns - worker->cpu_ns : 0;
+		answer.cpu_ns = used_ns;
 	else if (r || answer.cpu_ns > (uint64_t)took)
 		answer.cpu_ns = (uint64_t)took;
 	*cpu_ns += (int64_t)answer.cpu_ns;
