@@ -450,8 +450,12 @@ static int on_newest(void *user, size_t shard, char **fields, size_t n)
 	return r == -EINVAL ? 0 : r;
 }
 
-int headers_newest(struct shards *shards, const struct fleet_config *config,
-		   const struct header_question *question, int64_t *out)
+/*
+ * Finds when the newest window of the range ends, 0 if there is none. skips_ahead: not of hosts
+ * whose clock is, or was, ahead.
+ */
+static int newest_ask(struct shards *shards, const struct fleet_config *config,
+		      const struct header_question *question, bool skips_ahead, int64_t *out)
 {
 	struct reading reading = { .globs = question->globs };
 	_cleanup_(text_fini) struct text sql;
@@ -466,17 +470,28 @@ int headers_newest(struct shards *shards, const struct fleet_config *config,
 	headers_put_range(&sql, question);
 	text_put_str(&sql, " AND end <= ");
 	text_put_int(&sql, question->until);
-	/* One whose clock is ahead always has a window that ends now, though the others do not. */
-	text_put_str(&sql, " AND host NOT IN (SELECT host FROM ");
-	text_put_str(&sql, config->database);
-	text_put_str(&sql, ".hosts WHERE toUInt64(seen) > ");
-	text_put_int(&sql, question->until / NS_PER_S + AHEAD_S);
-	text_put_str(&sql, ") GROUP BY host");
+	if (skips_ahead) {
+		text_put_str(&sql, " AND host NOT IN (SELECT host FROM ");
+		text_put_str(&sql, config->database);
+		text_put_str(&sql, ".hosts WHERE toUInt64(seen) > ");
+		text_put_int(&sql, question->until / NS_PER_S + AHEAD_S);
+		text_put_str(&sql, ")");
+	}
+	text_put_str(&sql, " GROUP BY host");
 	text_put(&sql, "", 1);
 	r = sql.error ? sql.error : shards_ask(shards, sql.data, on_newest, &reading);
 	if (!r)
 		*out = reading.newest;
 	return r;
+}
+
+int headers_newest(struct shards *shards, const struct fleet_config *config,
+		   const struct header_question *question, int64_t *out)
+{
+	/* One whose clock is ahead always has a window that ends now, though the others do not. */
+	int r = newest_ask(shards, config, question, true, out);
+
+	return r || *out ? r : newest_ask(shards, config, question, false, out);
 }
 
 /* The gaps that were found so far, and the time that is covered. */

@@ -420,6 +420,8 @@ def test_clock(directory):
             need(any("the clock of young" in text for text in
                      message_of(gateway, "Snapshot", probe="offcpu", window_ns=30 * 10**9, filter={"hosts": ["young"]})),
                  "why there is no window")
+            _, rows = gateway.ask(window_ns=10**9, by="host", idle=True, filter={"hosts": ["older"]})
+            need(rows, "alone, it has its newest windows, as any host that lags")
             problems = next(gateway.replies("Status"))["problems"]
             need(sorted(text.split(",")[0] for text in problems if "clock" in text) ==
                  ["older: its clock is", "young: its clock is"], f"the status says it: {problems}")
