@@ -4,6 +4,7 @@
 -- Each second of a host counts once. Windows overlap if they were sent twice, or if one of a minute is beside those
 -- of 5 s: the one counts that begins first; of those that begin together the longest, and of the same two the one
 -- with the lowest attempt. To find it, the starts and ends of a host are put in order: it begins while none is open.
+-- So of windows of which each overlaps the next, as of two machines with one name, only the first counts.
 SELECT host, sum(h_runnable_ns) / sum(h_covered_ns), sum(h_throttled_ns) / sum(h_covered_ns), max(h_cpus),
   sum(h_covered_ns)
 FROM @DATABASE@.rows

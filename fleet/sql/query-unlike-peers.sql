@@ -4,39 +4,29 @@
 -- Each second of a host counts once. Windows overlap if they were sent twice, or if one of a minute is beside those
 -- of 5 s: the one counts that begins first; of those that begin together the longest, and of the same two the one
 -- with the lowest attempt. To find it, the starts and ends of a host are put in order: it begins while none is open.
+-- So of windows of which each overlaps the next, as of two machines with one name, only the first counts.
 SELECT unit, host, ns, ns / (all_ns / hosts)
 FROM (
-  SELECT unit, host, sum(blocked_ns) AS ns
-  FROM @DATABASE@.rows
-  WHERE kind IN (1, 2, 3) AND idle = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
-    AND (host, start, attempt) IN (
-      SELECT host, tupleElement(first, 1), tupleElement(first, 4) FROM (
-        SELECT host, arraySort(arrayConcat(
-          groupArray((toUInt64(end - 1000000), toUInt8(0), toUInt64(0), toUInt64(0))),
-          groupArray((start, toUInt8(1), bitNot(end), attempt)))) AS edges,
-          arrayFilter((edge, n) -> tupleElement(edge, 2) = 1 AND n = 1, edges,
-            arrayCumSum(arrayMap(edge -> if(tupleElement(edge, 2) = 1, 1, -1), edges))) AS firsts
-        FROM @DATABASE@.rows WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
-        GROUP BY host)
-      ARRAY JOIN firsts AS first)
-  GROUP BY unit, host
-)
-ANY INNER JOIN (
-  SELECT unit, sum(blocked_ns) AS all_ns, uniqExact(host) AS hosts
-  FROM @DATABASE@.rows
-  WHERE kind IN (1, 2, 3) AND idle = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
-    AND (host, start, attempt) IN (
-      SELECT host, tupleElement(first, 1), tupleElement(first, 4) FROM (
-        SELECT host, arraySort(arrayConcat(
-          groupArray((toUInt64(end - 1000000), toUInt8(0), toUInt64(0), toUInt64(0))),
-          groupArray((start, toUInt8(1), bitNot(end), attempt)))) AS edges,
-          arrayFilter((edge, n) -> tupleElement(edge, 2) = 1 AND n = 1, edges,
-            arrayCumSum(arrayMap(edge -> if(tupleElement(edge, 2) = 1, 1, -1), edges))) AS firsts
-        FROM @DATABASE@.rows WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
-        GROUP BY host)
-      ARRAY JOIN firsts AS first)
+  SELECT unit, sum(host_ns) AS all_ns, count() AS hosts, groupArray(host) AS names, groupArray(host_ns) AS times
+  FROM (
+    SELECT unit, host, sum(blocked_ns) AS host_ns
+    FROM @DATABASE@.rows
+    WHERE kind IN (1, 2, 3) AND idle = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
+      AND (host, start, attempt) IN (
+        SELECT host, tupleElement(first, 1), tupleElement(first, 4) FROM (
+          SELECT host, arraySort(arrayConcat(
+            groupArray((toUInt64(end - 1000000), toUInt8(0), toUInt64(0), toUInt64(0))),
+            groupArray((start, toUInt8(1), bitNot(end), attempt)))) AS edges,
+            arrayFilter((edge, n) -> tupleElement(edge, 2) = 1 AND n = 1, edges,
+              arrayCumSum(arrayMap(edge -> if(tupleElement(edge, 2) = 1, 1, -1), edges))) AS firsts
+          FROM @DATABASE@.rows WHERE kind = 0 AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
+          GROUP BY host)
+        ARRAY JOIN firsts AS first)
+    GROUP BY unit, host
+  )
   GROUP BY unit
-) USING unit
+)
+ARRAY JOIN names AS host, times AS ns
 WHERE all_ns > 0
 ORDER BY ns / (all_ns / hosts) DESC, ns DESC
 LIMIT 20

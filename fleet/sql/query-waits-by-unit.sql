@@ -4,6 +4,7 @@
 -- Each second of a host counts once. Windows overlap if they were sent twice, or if one of a minute is beside those
 -- of 5 s: the one counts that begins first; of those that begin together the longest, and of the same two the one
 -- with the lowest attempt. To find it, the starts and ends of a host are put in order: it begins while none is open.
+-- So of windows of which each overlaps the next, as of two machines with one name, only the first counts.
 SELECT unit, sum(blocked_ns), sum(count), uniqExact(host), argMax(reason, blocked_ns), max(max_ns)
 FROM @DATABASE@.rows
 WHERE kind IN (1, 2, 3) AND probe = 'offcpu' AND start >= @SINCE@ AND start < @UNTIL@
