@@ -230,21 +230,21 @@ static void put_io(FILE *out, const struct wire_io *io)
 static void put_culprit(FILE *out, const struct top_row *from)
 {
 	const struct wire_row *row = from->row;
+	const bool is_looked_up = row->holders.n > 0 || row->holders_missed == 1;
 	_cleanup_(freep) char *by = NULL, *fit = NULL;
 
 	if (from->is_ready)
 		by = row->ran_before ? culprit_name(row->ran_before, false) : NULL;
 	else
-		by = row->holders.n > 0 || row->holders_missed == 1 ? row_holders(row, from->end)
-								    : row_held_up_by(row);
+		by = is_looked_up ? row_holders(row, from->end) : row_held_up_by(row);
 	if (!by)
 		return;
 	/* The name stays, and not the time at which it was known. */
 	fit = row->holders.n > 0 ? cell_fit_holder(by, HOLDER) : TAKE(by);
 	fprintf(out, " %s %s",
-		from->is_ready					 ? "longest behind"
-		: row->holders.n > 0 || row->holders_missed == 1 ? "<-"
-								 : "<- held up by",
+		from->is_ready ? "longest behind"
+		: is_looked_up ? "<-"
+			       : "<- held up by",
 		fit);
 }
 

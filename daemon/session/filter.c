@@ -155,13 +155,24 @@ static int check_length(const char *field, const char *text, size_t max, struct 
 
 static int check_texts(const struct wire_filter *wire, struct wire_error *error)
 {
-	int r = wire->comm ? check_length("comm", wire->comm, NAME_BYTES_MAX, error) : 0;
+	const struct {
+		const char *field, *text;
+		size_t max_length;
+	} texts[] = {
+		{ "comm", wire->comm, NAME_BYTES_MAX },
+		{ "cgroup", wire->cgroup, PATH_BYTES_MAX },
+		{ "unit", wire->unit, NAME_BYTES_MAX },
+	};
 
-	if (!r && wire->cgroup)
-		r = check_length("cgroup", wire->cgroup, PATH_BYTES_MAX, error);
-	if (!r && wire->unit)
-		r = check_length("unit", wire->unit, NAME_BYTES_MAX, error);
-	return r;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		int r = texts[i].text ? check_length(texts[i].field, texts[i].text,
+						     texts[i].max_length, error)
+				      : 0;
+
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 /* Checks the lists of texts: each has at most LIST_MAX members, and none is empty. */
@@ -187,25 +198,27 @@ static int check_lists(const struct wire_filter *wire, struct wire_error *error)
 		{ "callers", &wire->callers, "functions", NAME_BYTES_MAX },
 	};
 	size_t i, k;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < ARRAY_SIZE(lists) && !r; i++) {
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
 		const struct wire_strs *list = lists[i].list;
 
 		if (list->n > LIST_MAX)
 			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, lists[i].field,
 					      "%zu %s are too many: at most %d", list->n,
 					      lists[i].what, LIST_MAX);
-		for (k = 0; k < list->n && !r; k++) {
+		for (k = 0; k < list->n; k++) {
 			if (!list->v[k][0])
 				return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
 						      lists[i].field,
 						      "a name is empty: it has 1 to %zu bytes",
 						      lists[i].max_length);
 			r = check_length(lists[i].field, list->v[k], lists[i].max_length, error);
+			if (r)
+				return r;
 		}
 	}
-	return r;
+	return 0;
 }
 
 /* Fills a set from the states and the reasons of the request. */
