@@ -371,6 +371,8 @@ static int daemon_start(struct daemon *daemon)
 static void daemon_stop(struct daemon *daemon)
 {
 	recorder_end(&daemon->recorder);
+	if (daemon->parser)
+		parser_end(daemon->parser);
 	loop_timer_free(daemon->status_timer);
 	loop_timer_free(daemon->watchdog_timer);
 	server_free(daemon->server);

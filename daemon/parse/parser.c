@@ -55,7 +55,14 @@ enum { OWNERS_MAX = 64 };
 /* useradd gives each user this many subordinate user ids, for containers, from SUBUIDS_FROM on. */
 enum { SUBUIDS_FROM = 100000, SUBUIDS = 65536 };
 
-enum { WORKERS = 5, WORKERS_URGENT = 2, FAILURES_MAX = 256, ZYGOTES_LEFT_MAX = 4 };
+/*
+ * The first workers answer urgent requests, the next ones demangle names, for which windows wait,
+ * and the last ones answer all others.
+ */
+enum { WORKERS_URGENT = 2, WORKERS_NAMES = 2, WORKERS_OTHER = 3 };
+enum { WORKERS = WORKERS_URGENT + WORKERS_NAMES + WORKERS_OTHER };
+
+enum { FAILURES_MAX = 256, ZYGOTES_LEFT_MAX = 4 };
 
 struct worker {
 	int fd; /* -1: the worker is not running */
@@ -86,6 +93,11 @@ struct failure {
 };
 
 struct parser {
+	/*
+	 * Held while the zygote is started, asked or ended, which may take seconds; taken before
+	 * `lock`. What is said here about the zygote is changed with both held.
+	 */
+	pthread_mutex_t zygote_lock;
 	pthread_mutex_t lock;
 	pthread_cond_t is_free; /* signalled when a worker is not busy any more */
 	const char *program;
@@ -96,8 +108,8 @@ struct parser {
 	int64_t zygote_ns;	      /* time at which the start of a zygote was tried last */
 	int zygote_error;	      /* negative errno for which the last one is not running */
 	pid_t left[ZYGOTES_LEFT_MAX]; /* zygotes that were killed and have not ended; 0: none */
-	/* the first WORKERS_URGENT workers answer urgent requests, the others all others */
 	struct worker workers[WORKERS];
+	bool is_ending; /* see parser_end() */
 	struct owner owners[OWNERS_MAX];
 	struct failure *failures; /* FAILURES_MAX entries, used in a circle */
 	uint64_t n_failures;
@@ -138,59 +150,87 @@ static int zygote_execute(struct parser *parser)
 {
 	static char name[] = PARSE_PROCESS_NAME;
 	const struct timeval limit = { .tv_sec = CONTROL_S };
-	int fd = helper_process_start(parser->program, name, &parser->zygote);
+	pid_t pid;
+	int fd = helper_process_start(parser->program, name, &pid);
 
 	if (fd < 0)
 		return fd;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	pthread_mutex_lock(&parser->lock);
 	parser->control = fd;
+	parser->zygote = pid;
+	pthread_mutex_unlock(&parser->lock);
 	return 0;
 }
 
-/* Starts the zygote, at most once in a while: until then, returns the error of the last one. */
+/*
+ * Starts the zygote, at most once in a while: until then, returns the error of the last one. Needs
+ * zygote_lock.
+ */
 static int zygote_start(struct parser *parser)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	unsigned int left;
 
 	if (parser->zygote_ns && now - parser->zygote_ns < ZYGOTE_RETRY_NS)
 		return parser->zygote_error;
+	pthread_mutex_lock(&parser->lock);
+	left = parser->is_ending ? ZYGOTES_LEFT_MAX : zygotes_reap(parser);
+	pthread_mutex_unlock(&parser->lock);
 	parser->zygote_ns = now;
-	parser->zygote_error =
-		zygotes_reap(parser) < ZYGOTES_LEFT_MAX ? zygote_execute(parser) : -EBUSY;
+	parser->zygote_error = left < ZYGOTES_LEFT_MAX ? zygote_execute(parser) : -EBUSY;
 	return parser->zygote_error;
+}
+
+/* Adds the zygote, which was killed, to those that are left. Returns its index there. */
+static size_t zygote_leave(struct parser *parser)
+{
+	size_t i = 0;
+
+	/* There is a free entry: zygote_start() starts none while all are taken. */
+	while (parser->left[i])
+		i++;
+	parser->left[i] = parser->zygote;
+	return i;
 }
 
 /*
  * Ends the zygote, which has failed with an error, by closing its socket. The daemon may not be
  * allowed to kill it, as it has another user. Waits until it has ended, but not for ever: somebody
- * may have stopped it. It is then reaped later.
+ * may have stopped it. It is then reaped later. Needs zygote_lock.
  */
 static void zygote_stop(struct parser *parser, int error)
 {
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + ZYGOTE_END_NS * parser->time_percent / 100;
-	size_t i = 0;
+	bool is_left = true;
+	size_t i;
 
 	if (parser->control < 0)
 		return;
+	pthread_mutex_lock(&parser->lock);
 	close(parser->control);
 	parser->control = -1;
-	parser->zygote_error = error;
 	kill(parser->zygote, SIGKILL);
-	/* There is a free entry: zygote_start() starts none while all are taken. */
-	while (parser->left[i])
-		i++;
-	parser->left[i] = parser->zygote;
-	while (zygotes_reap(parser) && parser->left[i] && clock_ns(CLOCK_MONOTONIC) < until)
+	i = zygote_leave(parser);
+	pthread_mutex_unlock(&parser->lock);
+	parser->zygote_error = error;
+	while (is_left && clock_ns(CLOCK_MONOTONIC) < until) {
 		nanosleep(&pause, NULL);
+		pthread_mutex_lock(&parser->lock);
+		zygotes_reap(parser);
+		is_left = parser->left[i] != 0;
+		pthread_mutex_unlock(&parser->lock);
+	}
 }
 
 /* Workers */
 
 /*
  * Ends a worker. Kills it: one that a file has taken over would ignore the end of its socket, and
- * remain one of the few workers that there can be.
+ * remain one of the few workers that there can be. Does not wait for a zygote that takes no order:
+ * that one is ended, with its workers, when another worker is to be started. Needs the lock.
  */
 static void worker_end(struct parser *parser, struct worker *worker)
 {
@@ -200,12 +240,12 @@ static void worker_end(struct parser *parser, struct worker *worker)
 		return;
 	close(worker->fd);
 	if (parser->control >= 0)
-		fd_message_send(parser->control, &order, sizeof(order), NULL, 0);
+		send(parser->control, &order, sizeof(order), MSG_DONTWAIT | MSG_NOSIGNAL);
 	worker->fd = -1;
 	parser->stats.workers--;
 }
 
-/* Asks the zygote for a worker. Returns its process id or a negative errno. */
+/* Asks the zygote for a worker. Returns its process id or a negative errno. Needs zygote_lock. */
 static int64_t worker_order(struct parser *parser, int fd, bool is_urgent)
 {
 	const struct parse_control order = { .order = PARSE_START, .is_urgent = is_urgent };
@@ -216,7 +256,9 @@ static int64_t worker_order(struct parser *parser, int fd, bool is_urgent)
 		r = fd_message_send(parser->control, &order, sizeof(order), &fd, 1);
 	if (!r && fd_message_receive(parser->control, &started, sizeof(started), NULL, 0) ==
 			  (ssize_t)sizeof(started)) {
+		pthread_mutex_lock(&parser->lock);
 		parser->stats.hanging = started.n_killed;
+		pthread_mutex_unlock(&parser->lock);
 		return started.pid;
 	}
 	r = r ? r : -EPIPE;
@@ -231,39 +273,62 @@ const char *parser_start_text(int error)
 				 : strerror(-error);
 }
 
-static int worker_start(struct parser *parser, struct worker *worker,
-			const struct parser_call *call)
+/* Notes how the start of a worker went: each file would start one, so a failure is logged once. */
+static void start_note(struct parser *parser, int error)
+{
+	if (error && parser->stats.start_error != error)
+		log_error("no process that parses files can be started: %s",
+			  parser_start_text(error));
+	parser->stats.start_error = error;
+	parser->stats.workers += !error;
+}
+
+/* Starts a worker for this call. Returns 0 or a negative errno, with *out as it was. */
+static int worker_start(struct parser *parser, const struct parser_call *call, struct worker *out)
 {
 	int64_t pid = -EPIPE;
+	pid_t zygote;
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	pthread_mutex_lock(&parser->zygote_lock);
 	/* The zygote may have died since it started the last worker: then another one is started.
 	 */
 	for (int i = 0; i < 2 && pid == -EPIPE; i++)
 		pid = worker_order(parser, ends[1], call->is_urgent);
+	zygote = parser->zygote;
+	pthread_mutex_unlock(&parser->zygote_lock);
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);
-		/* Each file would start one: say once why there is none. */
-		if (parser->stats.start_error != (int)pid)
-			log_error("no process that parses files can be started: %s",
-				  parser_start_text((int)pid));
-		parser->stats.start_error = (int)pid;
 		return (int)pid;
 	}
-	parser->stats.start_error = 0;
-	*worker = (struct worker){
+	*out = (struct worker){
 		.fd = ends[0],
 		.pid = (pid_t)pid,
-		.zygote = parser->zygote,
+		.zygote = zygote,
+		.is_busy = true,
 		.dev = call->state ? call->state->dev : 0,
 		.owner = call->owner,
 	};
-	parser->stats.workers++;
 	return 0;
+}
+
+/* Starts the worker of an entry that is marked as busy. Returns 0 or a negative errno. */
+static int worker_begin(struct parser *parser, struct worker *worker,
+			const struct parser_call *call)
+{
+	struct worker started = { .fd = -1 };
+	int r = worker_start(parser, call, &started);
+
+	pthread_mutex_lock(&parser->lock);
+	*worker = started;
+	start_note(parser, r);
+	pthread_cond_broadcast(&parser->is_free);
+	pthread_mutex_unlock(&parser->lock);
+	return r;
 }
 
 /* True if the worker, which is running, may be asked about the file of the call. */
@@ -279,10 +344,16 @@ static bool is_fit(const struct worker *worker, const struct parser_call *call)
  */
 static struct worker *worker_choose(struct parser *parser, const struct parser_call *call)
 {
-	size_t first = call->is_urgent ? 0 : WORKERS_URGENT;
-	size_t end = call->is_urgent ? WORKERS_URGENT : WORKERS;
+	size_t first = WORKERS_URGENT + WORKERS_NAMES, end = WORKERS;
 	struct worker *best = NULL;
 
+	if (call->is_urgent) {
+		first = 0;
+		end = WORKERS_URGENT;
+	} else if (call->request.kind == PARSE_NAME) {
+		first = WORKERS_URGENT;
+		end = WORKERS_URGENT + WORKERS_NAMES;
+	}
 	for (size_t i = first; i < end; i++) {
 		struct worker *worker = &parser->workers[i];
 
@@ -300,19 +371,25 @@ static struct worker *worker_choose(struct parser *parser, const struct parser_c
 static int worker_take(struct parser *parser, const struct parser_call *call, struct worker **out)
 {
 	struct worker *worker;
+	bool is_running;
 	int r = 0;
 
 	pthread_mutex_lock(&parser->lock);
-	while (!(worker = worker_choose(parser, call)))
+	while (!parser->is_ending && !(worker = worker_choose(parser, call)))
 		pthread_cond_wait(&parser->is_free, &parser->lock);
+	if (parser->is_ending) {
+		pthread_mutex_unlock(&parser->lock);
+		return why_set(call, -EAGAIN, "stackd stops");
+	}
 	if (worker->fd >= 0 && !is_fit(worker, call))
 		worker_end(parser, worker);
-	if (worker->fd < 0)
-		r = worker_start(parser, worker, call);
-	worker->is_busy = !r;
+	worker->is_busy = true;
+	is_running = worker->fd >= 0;
 	parser->stats.requests++;
 	pthread_mutex_unlock(&parser->lock);
 	*out = worker;
+	if (!is_running)
+		r = worker_begin(parser, worker, call);
 	if (!r)
 		return 0;
 	return why_set(call, -EAGAIN, "no process that parses files can be started: %s",
@@ -631,7 +708,7 @@ static int worker_give(struct parser *parser, struct worker *worker, const struc
 
 	pthread_mutex_lock(&parser->lock);
 	/* Somebody has killed the zygote, or it did not answer: that is not the file's fault. */
-	if (r == -EPIPE && zygote_is_gone(parser, worker))
+	if (r == -EPIPE && (parser->is_ending || zygote_is_gone(parser, worker)))
 		r = -ESTALE;
 	if (is_starved)
 		reason = "the CPUs were too busy for it; it is tried again in a minute";
@@ -671,7 +748,7 @@ static int call_try(struct parser *parser, const struct parser_call *call, int64
 	uint64_t cpu_ms = (call->cpu_ms ? call->cpu_ms : usual_ms) * parser->time_percent / 100;
 	uint64_t wall_ms = cpu_ms * DEADLINE_TIMES + DEADLINE_MS * parser->time_percent / 100;
 	struct parse_answer answer = { 0 };
-	struct worker *worker;
+	struct worker *worker = NULL;
 	int64_t begun, took;
 	uint64_t used_ns = 0;
 	bool is_starved;
@@ -725,6 +802,7 @@ int parser_new(const char *program, struct parser **out)
 
 	if (!parser)
 		return -ENOMEM;
+	pthread_mutex_init(&parser->zygote_lock, NULL);
 	pthread_mutex_init(&parser->lock, NULL);
 	pthread_cond_init(&parser->is_free, NULL);
 	parser->program = program ? program : "/proc/self/exe";
@@ -743,6 +821,19 @@ int parser_new(const char *program, struct parser **out)
 	return 0;
 }
 
+void parser_end(struct parser *parser)
+{
+	pthread_mutex_lock(&parser->lock);
+	parser->is_ending = true;
+	for (size_t i = 0; i < WORKERS; i++)
+		if (parser->workers[i].fd >= 0)
+			shutdown(parser->workers[i].fd, SHUT_RDWR);
+	if (parser->control >= 0)
+		shutdown(parser->control, SHUT_RDWR);
+	pthread_cond_broadcast(&parser->is_free);
+	pthread_mutex_unlock(&parser->lock);
+}
+
 struct parser *parser_free(struct parser *parser)
 {
 	if (!parser)
@@ -752,6 +843,7 @@ struct parser *parser_free(struct parser *parser)
 	zygote_stop(parser, 0);
 	pthread_cond_destroy(&parser->is_free);
 	pthread_mutex_destroy(&parser->lock);
+	pthread_mutex_destroy(&parser->zygote_lock);
 	free(parser->failures);
 	free(parser);
 	return NULL;

@@ -58,6 +58,12 @@ struct parser_stats {
  */
 int parser_new(const char *program, struct parser **out);
 
+/*
+ * Fails all requests with -EAGAIN from now on, also those that workers are at: who waits for a file
+ * that takes long goes on at once.
+ */
+void parser_end(struct parser *parser);
+
 /* Ends all workers. Returns NULL. */
 struct parser *parser_free(struct parser *parser);
 

@@ -846,6 +846,64 @@ static void killed_zygote_blames_none(void **state)
 	parser_free(thread_parser);
 }
 
+static void *parse_once_thread(void *data)
+{
+	struct elf_file elf;
+
+	return (void *)(intptr_t)parse_elf(thread_parser, data, &elf);
+}
+
+/* A file that hangs keeps nobody waiting when the daemon ends, and is not to blame. */
+static void end_waits_for_no_file(void **state)
+{
+	struct parse_file file = file_word("hold");
+	struct parser_stats stats;
+	pthread_t thread;
+	void *r;
+
+	thread_parser = start_parser(hostile);
+	assert_int_equal(lseek(file.fd, 0, SEEK_SET), 0);
+	assert_int_equal(pthread_create(&thread, NULL, parse_once_thread, &file), 0);
+	while (lseek(file.fd, 0, SEEK_CUR) != 1)
+		usleep(1000);
+	parser_end(thread_parser);
+	assert_int_equal(pthread_join(thread, &r), 0);
+	assert_int_equal((intptr_t)r, -EAGAIN);
+	parser_stats(thread_parser, &stats);
+	assert_int_equal(stats.given_up, 0);
+	close(file.fd);
+	parser_free(thread_parser);
+}
+
+/* The statistics wait for no process that starts workers and does not answer. */
+static void stopped_zygote_hides_nothing(void **state)
+{
+	struct parse_file file = file_word("fine");
+	struct parser_stats stats;
+	pthread_t thread;
+	pid_t zygote;
+	void *r;
+
+	thread_parser = start_parser(hostile);
+	zygote = child_of(getpid(), 0);
+	assert_true(zygote > 0);
+	assert_int_equal(kill(zygote, SIGSTOP), 0);
+	assert_int_equal(pthread_create(&thread, NULL, parse_elf_thread, &file), 0);
+	do {
+		parser_stats(thread_parser, &stats);
+	} while (!stats.requests);
+	for (int i = 0; i < 100; i++) {
+		parser_stats(thread_parser, &stats);
+		usleep(1000);
+	}
+	assert_int_equal(pthread_tryjoin_np(thread, &r), EBUSY);
+	assert_int_equal(kill(zygote, SIGCONT), 0);
+	assert_int_equal(pthread_join(thread, &r), 0);
+	assert_int_equal((intptr_t)r, 0);
+	close(file.fd);
+	parser_free(thread_parser);
+}
+
 /* Attaches a tracer to a process: until the tracer ends, nobody can reap the process. */
 static pid_t tracer_start(pid_t pid)
 {
@@ -1198,6 +1256,8 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(hostile_lingers),
 		cmocka_unit_test(sandbox_holds),
 		cmocka_unit_test(zygote_is_replaced),
+		cmocka_unit_test(stopped_zygote_hides_nothing),
+		cmocka_unit_test(end_waits_for_no_file),
 		cmocka_unit_test(symbols_refused),
 		cmocka_unit_test(workers_are_reaped),
 		cmocka_unit_test(zygotes_are_left),
