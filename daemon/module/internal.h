@@ -64,6 +64,8 @@ struct module {
 	unsigned live;	/* number of live processes that map the file */
 	bool is_failed; /* the symbols could not be read, or were evicted for good; reading them
 			   is not tried again */
+	int64_t symbols_from_ns; /* they could not be read for now: time of CLOCK_MONOTONIC from
+				    which on they are tried again */
 	struct module_symbols *symbols;
 	int64_t used_ns;
 	bool is_settling;

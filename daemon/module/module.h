@@ -223,6 +223,11 @@ uint64_t module_address(const struct module *module, uint64_t file_offset);
  * the reference.
  */
 struct symtab *module_get_symbols(struct module *module);
+/* Does the same if the table is loaded. *is_due_out: it is not, but may be read. */
+struct symtab *module_loaded_symbols(struct module *module, bool *is_due_out);
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symbols);
+
+/* Returns for whose share the file takes, see parser_owner_key(). */
+uint64_t module_owner_key(const struct module *module);
 
 #endif

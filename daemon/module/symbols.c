@@ -7,7 +7,11 @@
 #include "common/base.h"
 #include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
+#include "daemon/parse/parser.h"
 #include "daemon/symbol/symtab.h"
+
+/* Symbols that could not be read for want of memory or of a worker are tried again after this. */
+#define AGAIN_NS NS_PER_S
 
 static bool is_reloadable(const struct module *module)
 {
@@ -180,6 +184,7 @@ static struct symtab *symbols_load(struct module *module)
 	pthread_mutex_lock(&registry->lock);
 	if (r < 0) {
 		module->is_failed = r != -ENOMEM && r != -EAGAIN;
+		module->symbols_from_ns = clock_ns(CLOCK_MONOTONIC) + AGAIN_NS;
 		registry->stats.unreadable++;
 	} else {
 		module->symbols = symbols_share(module, symtab);
@@ -214,6 +219,19 @@ struct symtab *module_get_symbols(struct module *module)
 	return symtab;
 }
 
+struct symtab *module_loaded_symbols(struct module *module, bool *is_due_out)
+{
+	struct module_registry *registry = module->registry;
+	struct symtab *symtab;
+
+	pthread_mutex_lock(&registry->lock);
+	symtab = symbols_take(module);
+	*is_due_out = !symtab && !module->is_failed && is_reloadable(module) &&
+		      clock_ns(CLOCK_MONOTONIC) >= module->symbols_from_ns;
+	pthread_mutex_unlock(&registry->lock);
+	return symtab;
+}
+
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)
 {
 	pthread_mutex_lock(&registry->lock);
@@ -234,6 +252,11 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	if (registry->is_over)
 		symbols_evict(registry);
 	pthread_mutex_unlock(&registry->lock);
+}
+
+uint64_t module_owner_key(const struct module *module)
+{
+	return parser_owner_key(module->owner, module->group);
 }
 
 void module_close(struct module *module)

@@ -7,6 +7,7 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
+#include "daemon/process/loader.h"
 
 /* Returns process->held, and makes it if it is NULL; NULL when out of memory. */
 static struct process_held *held_get(struct process *process)
@@ -58,20 +59,14 @@ static struct symtab *symbols_find(const struct process_held *held, const struct
 	return NULL;
 }
 
-struct symtab *process_hold_symbols(struct process *process, struct module *module)
+/* Adds the reference `spare` to process->held. Returns the table; NULL when out of memory. */
+static struct symtab *symbols_hold(struct process *process, struct module *module,
+				   struct symtab *spare)
 {
 	struct process_table *table = process->table;
-	struct symtab *symtab, *spare = NULL;
 	struct process_held *held;
+	struct symtab *symtab;
 
-	pthread_mutex_lock(&table->lock);
-	symtab = symbols_find(process->held, module);
-	pthread_mutex_unlock(&table->lock);
-	if (symtab)
-		return symtab;
-	spare = module_get_symbols(module);
-	if (!spare)
-		return NULL;
 	pthread_mutex_lock(&table->lock);
 	held = held_get(process);
 	symtab = symbols_find(held, module); /* another thread may have added the module's
@@ -85,6 +80,46 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 	if (spare)
 		module_registry_put_symbols(table->registry, spare);
 	return symtab;
+}
+
+struct symtab *process_hold_symbols(struct process *process, struct module *module,
+				    bool *is_due_out)
+{
+	struct symtab *symtab;
+
+	*is_due_out = false;
+	pthread_mutex_lock(&process->table->lock);
+	symtab = symbols_find(process->held, module);
+	pthread_mutex_unlock(&process->table->lock);
+	if (symtab)
+		return symtab;
+	symtab = module_loaded_symbols(module, is_due_out);
+	return symtab ? symbols_hold(process, module, symtab) : NULL;
+}
+
+void process_hold_due(struct process *process, struct module *module)
+{
+	struct process_held *held;
+
+	pthread_mutex_lock(&process->table->lock);
+	held = held_get(process);
+	if (held)
+		held->due = module;
+	pthread_mutex_unlock(&process->table->lock);
+}
+
+void process_load_due(struct process *process, int64_t until_ns)
+{
+	struct module *module = NULL;
+	struct symtab *symtab;
+
+	pthread_mutex_lock(&process->table->lock);
+	if (process->held)
+		module = TAKE(process->held->due);
+	pthread_mutex_unlock(&process->table->lock);
+	symtab = module ? loader_symbols(process->table->loader, module, until_ns) : NULL;
+	if (symtab)
+		symbols_hold(process, module, symtab);
 }
 
 const struct perf_map *process_hold_perf_map(struct process *process)

@@ -44,6 +44,7 @@ struct process_held {
 	size_t n_maps, maps_capacity;
 	struct held_symbols *symbols;
 	size_t n_symbols, symbols_capacity;
+	struct module *due; /* file of one of the mappings, whose symbols were not loaded */
 	struct perf_map **perf_maps;
 	size_t n_perf_maps, perf_maps_capacity;
 	char **names; /* names made up by process_hold_name() for functions without a name */
@@ -219,6 +220,7 @@ struct process_table {
 	struct process *sweep_next;	  /* the process with which the current sweep continues;
 					     NULL: none is left, or no sweep is running */
 	struct module_registry *registry; /* the modules that processes map; has its own lock */
+	struct loader *loader;		  /* reads their symbols; NULL in a table of stored ones */
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
 	/* The n_unshown processes for which process_show_later() was called, with references. */
@@ -379,8 +381,15 @@ void process_table_unlock(struct process_table *table);
  */
 const struct process_maps *process_hold_maps(struct process *process, uint64_t mappings,
 					     uint64_t address, bool *is_final_out);
-/* Returns the symbols of the module; NULL if it has none. May read the module's file. */
-struct symtab *process_hold_symbols(struct process *process, struct module *module);
+/*
+ * Returns the symbols of the module if they are loaded, else NULL. *is_due_out: they are not, but
+ * process_load_due() may read them. Who asks says so with process_hold_due(), while a reference
+ * keeps mappings with the module valid.
+ */
+struct symtab *process_hold_symbols(struct process *process, struct module *module,
+				    bool *is_due_out);
+void process_hold_due(struct process *process, struct module *module);
+void process_load_due(struct process *process, int64_t until_ns);
 /* Returns the perf map of the process; NULL if it has none. */
 const struct perf_map *process_hold_perf_map(struct process *process);
 /*

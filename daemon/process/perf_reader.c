@@ -7,6 +7,7 @@
 #include "daemon/host/procfs.h"
 #include "daemon/parse/parse.h"
 #include "daemon/process/internal.h"
+#include "daemon/process/loader.h"
 
 /*
  * A perf map that was last read longer ago than this is stale, and is read again at the next
@@ -53,7 +54,7 @@ uint32_t process_names_version(struct process *process)
 	pthread_mutex_lock(&process->table->lock);
 	version = process->names_version + 1;
 	pthread_mutex_unlock(&process->table->lock);
-	return version;
+	return version + loader_version(process->table->loader);
 }
 
 /*
@@ -150,8 +151,8 @@ void process_read_perf(struct process *process)
 	closep(&fd);
 }
 
-void process_refresh_perf(struct process *process)
+void process_refresh_perf(struct process *process, int64_t until_ns)
 {
 	if (process_perf_is_due(process, false))
-		process_read_perf(process);
+		loader_perf_map(process->table->loader, process, until_ns);
 }

@@ -9,7 +9,7 @@
  * an exec. The recorder owns the table; every function may be called from any thread.
  * process_table_see() and the process_table_note_*() functions never block: a thread of the table
  * reads /proc for them. process_table_scan() and process_refresh() read /proc in the calling
- * thread, and process_lookup() may read symbols from a mapped file.
+ * thread. Only one thread may call process_refresh() and process_refresh_perf().
  */
 
 #include <stdbool.h>
@@ -49,6 +49,9 @@ struct process_table;
 struct unwind;
 struct record_mapping;
 
+/* What is named waits no longer than this for the symbols of files, see loader.h. */
+#define SYMBOLS_WAIT_NS NS_PER_S
+
 struct process_stats {
 	size_t processes;	/* number of processes in the table now, PROCESSES_MAX at most */
 	size_t modules;		/* number of mapped files that are known now */
@@ -79,6 +82,7 @@ struct process_stats {
 				  bytes */
 	uint64_t perf_refused; /* number of processes whose perf map has another owner, or is
 				  too big or too old */
+	uint64_t symbols_late; /* number of files whose names windows did not wait for */
 	struct opener_stats opening; /* see opener_stats() */
 };
 
@@ -377,12 +381,13 @@ enum process_miss {
 	PROCESS_NO_MISS,      /* nothing is missing, or what is missing could not be read */
 	PROCESS_MISS_MAPPING, /* a mapping: no known mapping has the address, but /proc/PID/maps
 				 may have one */
+	PROCESS_MISS_SYMBOLS, /* the symbol table of the file */
 	PROCESS_MISS_JIT,     /* a perf map: the last one that was read is stale, or has no name for
 				 code made at run time */
 };
 
 /*
- * Finds the symbol of an address of the process without reading /proc. `mappings` is
+ * Finds the symbol of an address of the process without reading anything. `mappings` is
  * record_stack.mappings of the stack, the id of the mappings that were used to walk it; 0 stands
  * for the current mappings. `is_call` is true if the address is a return address; the symbol of the
  * call before it is then found. If nothing is known, symbol_out->module is NULL, kind is
@@ -398,8 +403,8 @@ enum process_miss process_lookup(struct process *process, uint64_t mappings, uin
  */
 uint32_t process_names_version(struct process *process);
 
-/* Reads the perf map of the process if it was not read for a second. May block. */
-void process_refresh_perf(struct process *process);
+/* Reads the perf map of the process if it was not read for a second. until_ns: see above. */
+void process_refresh_perf(struct process *process, int64_t until_ns);
 
 /* A place in a mapped ELF file. All processes that map the file by the same path have the place. */
 struct code_place {
@@ -417,11 +422,13 @@ void code_places(struct process *process, uint64_t mappings, const uint64_t *add
 		 struct code_place *places_out);
 
 /*
- * Reads, in the calling thread, the data that process_lookup() lacked. `mappings` is the argument
- * of that call, and `miss` is its result. Reading mappings is rate limited, and works only while
- * the process lives. After this, the caller looks up the address again.
+ * Reads the data that process_lookup() lacked. `mappings` is the argument of that call, and `miss`
+ * is its result. Reading mappings is rate limited, and works only while the process lives. Symbols
+ * and perf maps that are not read until until_ns, of CLOCK_MONOTONIC, are there later, see
+ * loader.h. After this, the caller looks up the address again.
  */
-void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss);
+void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss,
+		     int64_t until_ns);
 
 /* Opens a file by its identity; see module_registry_open() for the arguments. */
 int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,

@@ -11,6 +11,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
+#include "daemon/process/loader.h"
 
 #define READ_TRIES 3 /* maximum tries to read a process that does an exec during each try */
 
@@ -274,13 +275,16 @@ static void found_open(struct process *process, uint64_t mappings, bool is_put_o
 		module_unref(modules[i]);
 }
 
-void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss)
+void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss,
+		     int64_t until_ns)
 {
 	struct process_table *table = process->table;
 	bool is_due, is_put_off;
 
 	if (miss == PROCESS_MISS_JIT)
-		process_read_perf(process);
+		loader_perf_map(table->loader, process, until_ns);
+	if (miss == PROCESS_MISS_SYMBOLS)
+		process_load_due(process, until_ns);
 	if (miss != PROCESS_MISS_MAPPING)
 		return;
 	pthread_mutex_lock(&table->lock);
@@ -548,7 +552,9 @@ int process_reader_start(struct process_table *table)
 
 	table->has_reader = !r;
 	table->has_files = !s;
-	return r ? -r : -s;
+	if (r || s)
+		return r ? -r : -s;
+	return loader_new(table->registry, &table->loader);
 }
 
 /* Waits for the end of `reader`, unless it hangs. */
@@ -572,6 +578,7 @@ void process_reader_stop(struct process_table *table)
 	pthread_cond_signal(&table->wake);
 	pthread_cond_signal(&table->files_wake);
 	pthread_cond_broadcast(&table->has_read);
+	table->loader = loader_free(table->loader);
 	if (table->has_reader)
 		reader_end(table);
 	if (table->has_files)

@@ -74,23 +74,29 @@ static enum process_miss symbol_of_data(struct process *process, const struct pr
 	return jit_name(process, address, is_call, symbol);
 }
 
-static void symbol_of_module(struct process *process, const struct process_map *map,
-			     uint64_t offset, bool is_call, struct symbol *symbol)
+static enum process_miss symbol_of_module(struct process *process, const struct process_map *map,
+					  uint64_t offset, bool is_call, struct symbol *symbol)
 {
 	uint64_t address = module_address(map->module, offset), start;
 	struct symtab *symtab;
+	bool is_due;
 
 	symbol->module = path_of(process, map);
 	symbol->file_id = module_file_id(map->module);
 	symbol->file_offset = address + is_call;
 	symbol->code = module_code(map->module);
-	symtab = process_hold_symbols(process, map->module);
+	symtab = process_hold_symbols(process, map->module, &is_due);
+	if (is_due) {
+		process_hold_due(process, map->module);
+		return PROCESS_MISS_SYMBOLS;
+	}
 	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start)) {
 		if (!symbol->name)
 			symbol->name = process_hold_name(process, symbol->module, start);
 		symbol->name_offset = symbol->file_offset - start;
 	}
 	symbol->is_signal = symtab && symtab_is_signal(symtab, address);
+	return PROCESS_NO_MISS;
 }
 
 /*
@@ -195,8 +201,7 @@ enum process_miss process_lookup(struct process *process, uint64_t mappings, uin
 	if (map->module && !module_is_elf(map->module))
 		return symbol_of_data(process, map, offset, at, is_call, symbol_out);
 	if (map->module)
-		symbol_of_module(process, map, offset, is_call, symbol_out);
-	else
-		symbol_of_path(map, offset + is_call, symbol_out);
+		return symbol_of_module(process, map, offset, is_call, symbol_out);
+	symbol_of_path(map, offset + is_call, symbol_out);
 	return PROCESS_NO_MISS;
 }

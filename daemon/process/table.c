@@ -9,6 +9,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
+#include "daemon/process/loader.h"
 #include "daemon/unwind/unwind.h"
 
 /* If a walk ended in one of these ways, the process may have mappings that are not known yet. */
@@ -528,8 +529,10 @@ void process_table_set_unwind(struct process_table *table, struct unwind *unwind
 void process_table_stats(struct process_table *table, struct process_stats *out)
 {
 	struct module_stats modules;
+	struct loader_stats loader;
 
 	module_registry_stats(table->registry, &modules);
+	loader_stats(table->loader, &loader);
 	pthread_mutex_lock(&table->lock);
 	*out = (struct process_stats){
 		.processes = table->n_processes,
@@ -552,6 +555,7 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.referred_bytes = table->referred_bytes + table->unparked_bytes,
 		.perf_map_bytes = perf_maps_bytes(),
 		.perf_refused = table->perf_refused,
+		.symbols_late = loader.late + loader.dropped,
 	};
 	pthread_mutex_unlock(&table->lock);
 	opener_stats(&out->opening);

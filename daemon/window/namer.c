@@ -178,27 +178,39 @@ static void stack_finish(struct namer *namer, struct stack *stack)
 	stack->is_resolved = true;
 }
 
+/* Finds the symbol of an address in a process. If its file's symbols are not loaded, loads them. */
+static enum process_miss loaded_lookup(const struct namer *namer, const struct stack *stack,
+				       uint64_t ip, bool is_call, struct symbol *out)
+{
+	enum process_miss miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+
+	if (miss != PROCESS_MISS_SYMBOLS)
+		return miss;
+	process_refresh(stack->process, stack->mappings, miss, namer->until_ns);
+	return process_lookup(stack->process, stack->mappings, ip, is_call, out);
+}
+
 /*
  * Finds the symbol of an address in a process. If the address is in no known mapping, updates the
  * process's mappings and looks again. If it is in code made at run time (JIT), reads again the list
  * of names that the process itself writes, and looks again; does this twice, because the process
  * may just be writing the name. May block: call on the resolver's thread only. If is_again is true,
- * nothing is read: the address was looked up before, and what changed since has been read.
+ * nothing else is read: the address was looked up before, and what changed since has been read.
  */
-static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, bool is_again,
-			struct symbol *out)
+static void user_lookup(const struct namer *namer, const struct stack *stack, uint64_t ip,
+			bool is_call, bool is_again, struct symbol *out)
 {
-	enum process_miss miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+	enum process_miss miss = loaded_lookup(namer, stack, ip, is_call, out);
 
 	if (is_again)
 		return;
 	if (miss == PROCESS_MISS_MAPPING) {
-		process_refresh(stack->process, stack->mappings, miss);
-		miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+		process_refresh(stack->process, stack->mappings, miss, namer->until_ns);
+		miss = loaded_lookup(namer, stack, ip, is_call, out);
 	}
 	for (int i = 0; i < 2 && miss == PROCESS_MISS_JIT; i++) {
-		process_refresh(stack->process, stack->mappings, miss);
-		miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+		process_refresh(stack->process, stack->mappings, miss, namer->until_ns);
+		miss = loaded_lookup(namer, stack, ip, is_call, out);
 	}
 }
 
@@ -290,7 +302,7 @@ static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t 
 		if (known[i])
 			symbols[i] = symbol_of(known[i], is_signal);
 		else
-			user_lookup(stack, stack->ip[i], is_call, is_again, &symbols[i]);
+			user_lookup(namer, stack, stack->ip[i], is_call, is_again, &symbols[i]);
 		has_changing |= symbols[i].kind == FRAME_JIT;
 		stack->n_named += symbols[i].name != NULL;
 	}
@@ -341,7 +353,7 @@ static struct stack *stack_name_again(struct namer *namer, struct stack *stack)
 	uint32_t version = namer->kernel.version + 1;
 
 	if (stack->process) {
-		process_refresh_perf(stack->process);
+		process_refresh_perf(stack->process, namer->until_ns);
 		version = process_names_version(stack->process);
 	}
 	if (version == stack->names_version)

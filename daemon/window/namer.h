@@ -16,6 +16,7 @@ struct namer {
 	char *const *idle_functions;
 	struct frame_cache *frames;
 	struct kernel_names kernel;
+	int64_t until_ns; /* see process_refresh(); the resolver sets it for each piece of work */
 };
 
 /*

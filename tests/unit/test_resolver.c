@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Argument: a program that starts workers which parse files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +15,15 @@
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
+#include "daemon/parse/parser.h"
 #include "daemon/window/frame_cache.h"
 #include "daemon/window/namer.h"
 #include "daemon/window/resolver.h"
 #include "daemon/window/window.h"
 
 enum { DROPPED = 3 };
+
+static const char *parse_program;
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -198,8 +203,9 @@ static void file_map(struct process *process, void *at)
 
 	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0), at);
 	close(fd);
-	while (process_lookup(process, 0, (uint64_t)(uintptr_t)at, false, &symbol)) {
-		process_refresh(process, 0, PROCESS_MISS_MAPPING);
+	while (process_lookup(process, 0, (uint64_t)(uintptr_t)at, false, &symbol) ==
+	       PROCESS_MISS_MAPPING) {
+		process_refresh(process, 0, PROCESS_MISS_MAPPING, INT64_MAX);
 		usleep(1000);
 	}
 	process_release_symbols(process);
@@ -240,13 +246,91 @@ static void test_what_had_no_name_is_named_later(void **state)
 	process_table_free(processes);
 }
 
-int main(void)
+/* Sends a signal to the children of a thread, and to theirs: to all that parse files. */
+static void children_signal(pid_t tid, int signo)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64];
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)tid, (int)tid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fscanf(f, "%d", &pid) == 1) {
+		assert_int_equal(kill(pid, signo), 0);
+		children_signal(pid, signo);
+	}
+}
+
+/* Has files parsed by workers, and stops those once the table knows this program's file. */
+static struct process *self_stop_parser(struct process_table *processes, struct parser **parser,
+					uint64_t ip)
+{
+	struct process *process;
+	struct symbol symbol;
+
+	assert_int_equal(parser_new(parse_program, parser), 0);
+	process_table_set_parser(processes, *parser);
+	process = self_see(processes);
+	while (process_lookup(process, 0, ip, false, &symbol) == PROCESS_MISS_MAPPING)
+		process_refresh(process, 0, PROCESS_MISS_MAPPING, INT64_MAX);
+	process_release_symbols(process);
+	children_signal(getpid(), SIGSTOP);
+	return process;
+}
+
+/* A file whose symbols are not read in time has no names at first, and holds nothing else up. */
+static void test_a_slow_file_is_named_later(void **state)
+{
+	const uint64_t ip = (uint64_t)(uintptr_t)test_a_slow_file_is_named_later;
+	char *const idle[] = { NULL };
+	struct window *window = window_new();
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct process *process;
+	struct process_stats stats;
+	struct parser *parser;
+	struct namer namer;
+	struct stack *stack;
+	bool is_new;
+
+	assert_int_equal(process_table_new(16 << 20, &processes), 0);
+	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
+	assert_int_equal(namer_init(&namer, stacks, idle), 0);
+	kernel_names_init(&namer.kernel);
+	process = self_stop_parser(processes, &parser, ip);
+	stack = stack_table_put(stacks, 100, process, &ip, 1, &is_new);
+	namer.until_ns = clock_ns(CLOCK_MONOTONIC) + NS_PER_MS;
+	namer_name(&namer, stack);
+	assert_non_null(stack->frames[0]->module);
+	assert_null(stack->frames[0]->name);
+	process_table_stats(processes, &stats);
+	assert_int_equal(stats.symbols_late, 1);
+	children_signal(getpid(), SIGCONT);
+	window_add_row(window)->user = stack;
+	while (!window->rows[0].user->frames[0]->name) {
+		namer_renew(&namer, window);
+		usleep(1000);
+	}
+	assert_string_equal(window->rows[0].user->frames[0]->name,
+			    "test_a_slow_file_is_named_later");
+	window_unref(window);
+	process_unref(process);
+	namer_fini(&namer);
+	stack_table_free(stacks);
+	process_table_free(processes);
+	parser_free(parser);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_had_no_name_is_named_later),
+		cmocka_unit_test(test_a_slow_file_is_named_later),
 		cmocka_unit_test(test_the_queue_has_an_end),
 		cmocka_unit_test(test_frames_are_cached),
 	};
 
+	parse_program = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROCESS_LOADER_H
+#define STACKD_DAEMON_PROCESS_LOADER_H
+
+/*
+ * Reads what names are looked up in, symbol tables and perf maps, on threads of its own. Any user
+ * can make files that take seconds to read, and windows wait for their names. So the resolver, the
+ * only thread that asks, waits a moment; what is read later gives names from then on.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct loader;
+struct module;
+struct module_registry;
+struct process;
+struct symtab;
+
+/* The maximum number of requests that wait for a thread. */
+enum { LOADER_QUEUE_MAX = 1024 };
+
+struct loader_stats {
+	size_t queued;	  /* number of requests that wait for a thread */
+	uint64_t late;	  /* number of requests for which nobody could wait any longer */
+	uint64_t dropped; /* number of requests that found LOADER_QUEUE_MAX others */
+};
+
+/* Starts the threads, for files of this registry. Returns 0 or a negative errno. */
+int loader_new(struct module_registry *registry, struct loader **out);
+
+/* Drops the requests, and waits for the end of what is being read. Returns NULL. */
+struct loader *loader_free(struct loader *loader);
+
+/*
+ * Reads the symbol table of a module. Returns a reference to it, as module_get_symbols() does. NULL
+ * if it cannot be read, or was not read until that time of CLOCK_MONOTONIC.
+ */
+struct symtab *loader_symbols(struct loader *loader, struct module *module, int64_t until_ns);
+
+/* Reads the perf map of a process. Waits for that until that time of CLOCK_MONOTONIC. */
+void loader_perf_map(struct loader *loader, struct process *process, int64_t until_ns);
+
+/* Returns a number that grows when a symbol table was read for which nobody waited any more. */
+uint32_t loader_version(struct loader *loader);
+
+void loader_stats(struct loader *loader, struct loader_stats *out);
+
+#endif
