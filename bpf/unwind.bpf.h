@@ -460,11 +460,22 @@ static __always_inline __u32 unwind_prove(__u64 address)
 }
 
 /*
+ * True if the bp that the frame below cfa has saved can be a frame pointer: it points to the stack
+ * above that frame, as it does if the caller keeps frame pointers, too.
+ */
+static __always_inline bool unwind_is_chained(__u64 cfa, __u64 bp)
+{
+	return bp - cfa < UNWIND_FRAME_BYTES && !(bp & 7);
+}
+
+/*
  * Steps to the caller from code without call frame information, in a file where such code keeps
  * frame pointers. Nothing but the code and the stack tells whether this function has set its frame
- * pointer, so the step has to be proved: frames are aligned as the ABI demands, and the return
- * address lies right behind a call. At the first instructions of a function, the frame is found by
- * sp. A global function, so that the verifier checks it only once.
+ * pointer, so the step has to be proved: the return address lies right behind a call, and the frame
+ * is aligned as the ABI demands. V8's code does not align its frames, but each of them has a frame
+ * pointer: a frame off the alignment has to be chained to the caller's instead. At the first
+ * instructions of a function, the frame is found by sp. A global function, so that the verifier
+ * checks it only once.
  */
 __noinline int unwind_proved(struct unwind_walk *w)
 {
@@ -482,10 +493,12 @@ __noinline int unwind_proved(struct unwind_walk *w)
 	cfa = frame == CALL_SITE_SET	? unwind_bp(w) + 16
 	      : frame == CALL_SITE_NONE ? w->sp + 8
 					: w->sp + 16;
-	if (!unwind_is_frame(w, cfa) || cfa - w->sp > UNWIND_FRAME_BYTES || cfa & 15)
+	if (!unwind_is_frame(w, cfa) || cfa - w->sp > UNWIND_FRAME_BYTES)
 		return unwind_stop(w, UNWIND_IS_NO_ROW);
 	if (!unwind_read(pair, sizeof(pair), cfa - 16))
 		return unwind_stop(w, UNWIND_IS_FAULT);
+	if (cfa & 15 && (frame != CALL_SITE_SET || !unwind_is_chained(cfa, pair[0])))
+		return unwind_stop(w, UNWIND_IS_NO_ROW);
 	flag = unwind_prove(pair[1]);
 	if (flag)
 		return unwind_stop(w, flag);

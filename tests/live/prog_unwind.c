@@ -173,6 +173,27 @@ static void library_prepare(const char *program)
 
 #endif
 
+#ifdef WITH_UNALIGNED
+/*
+ * Functions that keep frame pointers but not the alignment of the stack, as V8's: the frame of
+ * unaligned() is off by a word, and that of nap() is not. with_unchained() leaves no frame pointer
+ * in bp for unaligned() to save.
+ */
+int with_unaligned(int n);
+int with_unchained(int n);
+asm(".text\n"
+    ".globl unaligned\n.type unaligned, @function\nunaligned:\n"
+    "push %rbp\nmov %rsp, %rbp\nsub $8, %rsp\ncall nap\nleave\nret\n"
+    ".size unaligned, . - unaligned\n"
+    ".globl with_unaligned\n.type with_unaligned, @function\nwith_unaligned:\n"
+    "push %rbp\nmov %rsp, %rbp\nsub $8, %rsp\ncall unaligned\nleave\nret\n"
+    ".size with_unaligned, . - with_unaligned\n"
+    ".globl with_unchained\n.type with_unchained, @function\nwith_unchained:\n"
+    "push %rbp\nmov $1, %ebp\nsub $8, %rsp\ncall unaligned\nadd $8, %rsp\npop %rbp\nret\n"
+    ".size with_unchained, . - with_unchained\n");
+
+#endif
+
 static int compare(const void *a, const void *b)
 {
 	const int *x = a;
@@ -252,6 +273,10 @@ int main(int argc, char *argv[])
 #ifdef WITH_LIBRARY
 		{ "library", with_library },
 		{ "trap", with_trap },
+#endif
+#ifdef WITH_UNALIGNED
+		{ "unaligned", with_unaligned },
+		{ "unchained", with_unchained },
 #endif
 	};
 	struct job job = {

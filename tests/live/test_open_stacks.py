@@ -5,7 +5,8 @@ they still sleep, in `snapshot` and in `stuck`, also where their stack's pages a
 stack of a wait is read once."""
 
 from harness import *
-from unwound import BUILDS, FRAMED_BUILDS, O2_PLACES, PLACES, begins_with, below_nap, flags_of, tail_of
+from unwound import (BUILDS, FRAMED_BUILDS, O2_PLACES, PLACES, begins_with, below_nap, flags_of, has_place,
+                     tail_of)
 
 FOREVER_US = 3_600_000_000
 HAS_LIBRARY = os.path.exists(os.path.join(PROGS, "libprog_unwind.so"))
@@ -52,7 +53,7 @@ need_live()
 programs = {}
 for build in BUILDS + FRAMED_BUILDS:
     for place in PLACES:
-        if place not in O2_PLACES or (build == "o2" and HAS_LIBRARY):
+        if has_place(build, place) and (place not in O2_PLACES or HAS_LIBRARY):
             programs[build, place] = Program(f"prog_unwind_{build}", place, 1, 1, FOREVER_US)
 for program in programs.values():
     program.ready().go()

@@ -8,7 +8,7 @@ frame pointers where it keeps them, and is the end of the stack where it does no
 import re
 
 from harness import *
-from unwound import (BUILDS, DEEP, FRAMED_BUILDS, O2_PLACES, PLACES, begins_with, below_nap, flags_of,
+from unwound import (BUILDS, DEEP, FRAMED_BUILDS, PLACES, begins_with, below_nap, flags_of, has_place,
                      tail_of)
 
 SLEEP = ["clock_nanosleep", "nanosleep", "usleep", "nap"]
@@ -63,6 +63,18 @@ def check_bare(daemon):
             check(row["user"]["flags"] == ["no_row"] and names[-1] == "nap",
                   f"bare {place}: {row['user']['flags']} {names}")
         program.end()
+
+
+def check_unchained(daemon):
+    """Checks a frame off the alignment whose caller keeps no frame pointer: the stack ends there and says
+    so."""
+    program = settled_run(daemon, "prog_unwind_framed", "unchained")
+    rows = sleeping_rows(daemon, program)
+    check_count(rows, "unchained")
+    for row in rows:
+        check(row["user"]["flags"] == ["frame_pointers", "no_row"] and below_nap(frame_names(row)) == ["unaligned"],
+              f"unchained: {row['user']['flags']} {frame_names(row)}")
+    program.end()
 
 
 def check_compat(daemon):
@@ -268,6 +280,8 @@ def some_places():
     for build in ("o2", "static", "clang"):
         for place in ("deep", "signal", "alloca", "callback"):
             check_place(daemon, build, place)
+    check_place(daemon, "framed", "unaligned")
+    check_unchained(daemon)
     check_bare(daemon)
     check_twins(daemon)
     check_lazy(daemon)
@@ -282,9 +296,10 @@ if EVENTS_ONLY:
 daemon = Daemon()
 for build in BUILDS + FRAMED_BUILDS:
     for place in PLACES:
-        if place not in O2_PLACES or build == "o2":
+        if has_place(build, place):
             check_place(daemon, build, place)
 check_bare(daemon)
+check_unchained(daemon)
 check_compat(daemon)
 check_example(daemon)
 check_depths(daemon)

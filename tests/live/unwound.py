@@ -19,9 +19,18 @@ PLACES = {
     "callback": ["compare", ..., "with_callback"],
     "library": ["library_call", "with_library"],
     "trap": ["on_signal", ..., "traps", "with_trap"],
+    "unaligned": ["unaligned", "with_unaligned"],
 }
 # Only the build o2 has these.
 O2_PLACES = ("library", "trap")
+# Only the builds with frame pointers have these.
+FRAMED_PLACES = ("unaligned",)
+
+
+def has_place(build, place):
+    if place in FRAMED_PLACES:
+        return build in FRAMED_BUILDS
+    return place not in O2_PLACES or build == "o2"
 
 
 def begins_with(names, expected):
