@@ -45,6 +45,15 @@ static inline int call_site_is_signal(__u64 code)
 	return code == 0x0f0000000fc0c748ULL || (code & 0xffffffffffffffULL) == 0x050f0000000fb8ULL;
 }
 
+/*
+ * True if the code ends its thread: mov %eax,%edi; xor %eax,%eax; mov $60,%al; syscall, where 60 is
+ * the number of exit. In musl, the function that begins all threads has it behind its call.
+ */
+static inline int call_site_exits(__u64 code)
+{
+	return code == 0x050f3cb0c031c789ULL;
+}
+
 /* Says what a function that keeps a frame pointer has done before its next instruction. */
 enum call_site_frame {
 	CALL_SITE_SET,	 /* bp is its frame pointer, as far as `code` tells */

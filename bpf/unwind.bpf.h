@@ -682,6 +682,23 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32
 	return unwind_enter(w, pc, cfa, bp, bp_at);
 }
 
+/*
+ * Ends the walk in code of which no way to the caller is known. The walk is whole if this code,
+ * once its callee returns, does nothing but end the thread: then it has no caller. Not inlined, so
+ * that unwind_step() takes less of the BPF stack.
+ */
+static __noinline long unwind_unknown(struct unwind_walk *w)
+{
+	__u64 code = 0;
+
+	if (!w)
+		return 1;
+	if (!w->is_exact && unwind_read_code(&code, w->pc, UNWIND_READ_BEHIND) &&
+	    call_site_exits(code))
+		return unwind_stop(w, UNWIND_IS_WHOLE);
+	return unwind_stop(w, UNWIND_IS_NO_ROW);
+}
+
 static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct unwind_frame f)
 {
 	switch (f.kind) {
@@ -711,7 +728,7 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 	case UNWIND_FRAME_PROVED:
 		return unwind_proved(w) != 0; /* the verifier wants to see that it is 0 or 1 */
 	default:
-		return unwind_stop(w, UNWIND_IS_NO_ROW);
+		return unwind_unknown(w);
 	}
 }
 

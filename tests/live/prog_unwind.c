@@ -253,6 +253,19 @@ NAMED static void *worker(void *data)
 	return NULL;
 }
 
+#ifdef WITH_LIBRARY
+/*
+ * Begins a thread as musl does, by code without call frame information that ends the thread behind
+ * its call.
+ */
+void *begins(void *data);
+asm(".text\n.globl begins\n.type begins, @function\nbegins:\n"
+    "sub $8, %rsp\ncall worker\n"
+    "mov %eax, %edi\nxor %eax, %eax\nmov $60, %al\nsyscall\nhlt\n"
+    ".size begins, . - begins\n");
+
+#endif
+
 int main(int argc, char *argv[])
 {
 	static const struct {
@@ -273,6 +286,7 @@ int main(int argc, char *argv[])
 #ifdef WITH_LIBRARY
 		{ "library", with_library },
 		{ "trap", with_trap },
+		{ "begins", f1 },
 #endif
 #ifdef WITH_UNALIGNED
 		{ "unaligned", with_unaligned },
@@ -283,6 +297,7 @@ int main(int argc, char *argv[])
 		.n = (int)arg_number(argc, argv, 2, 1),
 		.count = (int)arg_number(argc, argv, 3, COUNT),
 	};
+	void *(*first)(void *) = worker;
 	pthread_t thread;
 	size_t i;
 
@@ -296,10 +311,12 @@ int main(int argc, char *argv[])
 #ifdef WITH_LIBRARY
 	if (job.place == with_library)
 		library_prepare(argv[0]);
+	if (strcmp(argv[1], "begins") == 0)
+		first = begins;
 #endif
 	wait_for_start();
-	if (strcmp(argv[1], "thread") == 0) {
-		need(!pthread_create(&thread, NULL, worker, &job), "pthread_create");
+	if (strcmp(argv[1], "thread") == 0 || first != worker) {
+		need(!pthread_create(&thread, NULL, first, &job), "pthread_create");
 		pthread_join(thread, NULL);
 	} else {
 		work(job.place, job.n, job.count);

@@ -48,7 +48,8 @@ def check_place(daemon, build, place, *args):
 def check_whole(label, place, names):
     check(begins_with(below_nap(names), PLACES[place] + tail_of(place)), f"{label}: {names}")
     if place != "thread":
-        check(names[-1] == "_start", f"{label}: ends at _start")
+        end = "begins" if place == "begins" else "_start"
+        check(names[-1] == end, f"{label}: ends at {end}")
 
 
 def check_bare(daemon):
@@ -280,6 +281,7 @@ def some_places():
     for build in ("o2", "static", "clang"):
         for place in ("deep", "signal", "alloca", "callback"):
             check_place(daemon, build, place)
+    check_place(daemon, "o2", "begins")
     check_place(daemon, "framed", "unaligned")
     check_unchained(daemon)
     check_bare(daemon)

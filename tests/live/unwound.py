@@ -19,10 +19,11 @@ PLACES = {
     "callback": ["compare", ..., "with_callback"],
     "library": ["library_call", "with_library"],
     "trap": ["on_signal", ..., "traps", "with_trap"],
+    "begins": DEEP,
     "unaligned": ["unaligned", "with_unaligned"],
 }
 # Only the build o2 has these.
-O2_PLACES = ("library", "trap")
+O2_PLACES = ("library", "trap", "begins")
 # Only the builds with frame pointers have these.
 FRAMED_PLACES = ("unaligned",)
 
@@ -53,4 +54,6 @@ def flags_of(build):
 
 def tail_of(place):
     """Returns the names from work to the thread's first function."""
+    if place == "begins":
+        return ["work", "worker", "begins"]
     return ["work", "worker", ...] if place == "thread" else ["work", "main", ..., "_start"]

@@ -153,6 +153,8 @@ static void test_signal_return(void **state)
 	assert_true(call_site_is_signal(word_of("\xb8\x0f\x00\x00\x00\x0f\x05\x90")));
 	assert_false(call_site_is_signal(word_of("\xb8\x0e\x00\x00\x00\x0f\x05\x90")));
 	assert_false(call_site_is_signal(0));
+	assert_true(call_site_exits(word_of("\x89\xc7\x31\xc0\xb0\x3c\x0f\x05")));
+	assert_false(call_site_exits(word_of("\x89\xc7\x31\xc0\xb0\x3b\x0f\x05")));
 }
 
 /* The first byte is the one before the next instruction. */
