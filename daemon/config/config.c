@@ -79,13 +79,10 @@ static int fail_assignment(const struct assignment *a, const char *why, bool sho
 
 static int origin_set(struct config_origin *origin, const struct assignment *a)
 {
-	char *path = NULL;
+	char *path = a->path ? strdup(a->path) : NULL;
 
-	if (a->path) {
-		path = strdup(a->path);
-		if (!path)
-			return -ENOMEM;
-	}
+	if (a->path && !path)
+		return -ENOMEM;
 	free(origin->path);
 	*origin = (struct config_origin){ path, a->line, !a->path };
 	return 0;
@@ -104,9 +101,9 @@ static int config_assign(struct config *config, const struct assignment *a,
 	r = config_value_parse(&config_keys[i], a->value, config, why, sizeof(why));
 	if (r == -EINVAL)
 		return fail_assignment(a, why, true, error);
-	if (r == 0)
-		r = origin_set(&config->origins[i], a);
-	return r < 0 ? fail_memory(error) : 0;
+	if (r < 0 || origin_set(&config->origins[i], a) < 0)
+		return fail_memory(error);
+	return 0;
 }
 
 static int on_file_assignment(void *user, const char *path, unsigned int line, const char *section,
@@ -178,6 +175,8 @@ static int load_dir(struct config *config, const char *dir, struct config_error 
 	struct dirent **entries;
 	int n, r = 0;
 
+	if (!dir)
+		return 0;
 	n = scandir(dir, &entries, is_conf, by_name);
 	if (n < 0 && errno == ENOENT)
 		return 0;
@@ -195,23 +194,28 @@ static int load_dir(struct config *config, const char *dir, struct config_error 
 	return r;
 }
 
+static int load_file(struct config *config, const struct config_paths *paths,
+		     struct config_error *error)
+{
+	int r = paths->file ? config_file_read(paths->file, on_file_assignment, config, error) : 0;
+
+	if (r != -ENOENT || paths->is_file_needed)
+		return r;
+	error->text[0] = '\0';
+	return 0;
+}
+
 static int load_files(struct config *config, const struct config_paths *paths,
 		      struct config_error *error)
 {
-	int r = 0;
+	int r = load_dir(config, paths->vendor_dir, error);
 
-	if (paths->vendor_dir)
-		r = load_dir(config, paths->vendor_dir, error);
-	if (r == 0 && paths->file) {
-		r = config_file_read(paths->file, on_file_assignment, config, error);
-		if (r == -ENOENT && !paths->is_file_needed) {
-			error->text[0] = '\0';
-			r = 0;
-		}
-	}
-	if (r == 0 && paths->dropin_dir)
-		r = load_dir(config, paths->dropin_dir, error);
-	return r;
+	if (r < 0)
+		return r;
+	r = load_file(config, paths, error);
+	if (r < 0)
+		return r;
+	return load_dir(config, paths->dropin_dir, error);
 }
 
 /* Writes "FILE:LINE", "-o" or "default" to `text`. */
@@ -248,10 +252,10 @@ static int check_window_lengths(const struct config *config, struct config_error
 	int r = check_order(config, "min_length", "length", config->window_min_length_ns,
 			    config->window_length_ns, error);
 
-	if (r == 0)
-		r = check_order(config, "length", "keep", config->window_length_ns,
-				config->window_keep_ns, error);
-	return r;
+	if (r < 0)
+		return r;
+	return check_order(config, "length", "keep", config->window_length_ns,
+			   config->window_keep_ns, error);
 }
 
 static int load_defaults(struct config **config_out, struct config_error *error)
@@ -284,15 +288,21 @@ int config_load_from(const struct config_paths *paths, char *const *overrides, s
 	_cleanup_(config_freep) struct config *config = NULL;
 	int r = load_defaults(&config, error);
 
-	if (r == 0)
-		r = load_files(config, paths, error);
-	for (size_t i = 0; r == 0 && i < n_overrides; i++)
+	if (r < 0)
+		return r;
+	r = load_files(config, paths, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_overrides; i++) {
 		r = assign_override(config, overrides[i], error);
-	if (r == 0)
-		r = check_window_lengths(config, error);
-	if (r == 0)
-		*config_out = TAKE(config);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	r = check_window_lengths(config, error);
+	if (r < 0)
+		return r;
+	*config_out = TAKE(config);
+	return 0;
 }
 
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
