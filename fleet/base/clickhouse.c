@@ -346,20 +346,17 @@ static int call(struct clickhouse *clickhouse, const char *statement, bool has_d
 		struct clickhouse_error *error)
 {
 	struct reply reply = { .curl = clickhouse->curl, .row = row, .user = user };
-	struct text url;
+	_cleanup_(text_fini) struct text url;
 	int r;
 
 	text_init(&url, SIZE_MAX);
 	text_init(&reply.line, LINE_MAX_BYTES);
 	text_init(&reply.excerpt, EXCERPT_MAX);
 	r = write_url(clickhouse, statement, has_database, &url);
-	if (r == 0)
-		r = post(clickhouse, url.data, body, len, &reply, error);
-	else
-		fail(error, r, "out of memory");
+	r = r < 0 ? fail(error, r, "out of memory")
+		  : post(clickhouse, url.data, body, len, &reply, error);
 	text_fini(&reply.excerpt);
 	text_fini(&reply.line);
-	text_fini(&url);
 	return r;
 }
 
@@ -408,7 +405,7 @@ static int insert(struct clickhouse *clickhouse, const char *statement, const st
 int clickhouse_insert(struct clickhouse *clickhouse, const char *into, const struct text *rows,
 		      struct clickhouse_error *error)
 {
-	struct text statement;
+	_cleanup_(text_fini) struct text statement;
 	int version, r;
 
 	/* The version says which settings keep an insert in one piece. */
@@ -420,13 +417,9 @@ int clickhouse_insert(struct clickhouse *clickhouse, const char *into, const str
 	text_put_str(&statement, into);
 	text_put_str(&statement, " FORMAT TabSeparated");
 	text_put(&statement, "", 1);
-	r = statement.error;
-	if (r == 0)
-		r = insert(clickhouse, statement.data, rows, error);
-	else
-		fail(error, r, "out of memory");
-	text_fini(&statement);
-	return r;
+	if (statement.error < 0)
+		return fail(error, statement.error, "out of memory");
+	return insert(clickhouse, statement.data, rows, error);
 }
 
 static int on_version(void *user, char **fields, size_t n)

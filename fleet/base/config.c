@@ -164,20 +164,22 @@ static int override(struct fleet_config *config, const char *text, struct fleet_
 	return assign(config, "-o", section, name, equals + 1, error);
 }
 
-static int set_defaults(struct fleet_config *config, struct fleet_error *error)
+static int set_defaults(struct fleet_config *config)
 {
 	char host[HOST_NAME_MAX + 1] = "", why[256];
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++)
-		if (keys[i].fallback)
-			r = config_value_parse(&keys[i], keys[i].fallback, config, why,
-					       sizeof(why));
-	if (r == 0 && gethostname(host, sizeof(host) - 1) < 0)
-		r = -errno;
-	if (r == 0 && !(config->host = strdup(host)))
-		r = -ENOMEM;
-	return r < 0 ? fail(error, r, "cannot set the defaults: %s", strerror(-r)) : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (!keys[i].fallback)
+			continue;
+		r = config_value_parse(&keys[i], keys[i].fallback, config, why, sizeof(why));
+		if (r < 0)
+			return r;
+	}
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		return -errno;
+	config->host = strdup(host);
+	return config->host ? 0 : -ENOMEM;
 }
 
 /*
@@ -259,20 +261,26 @@ int fleet_config_load(const char *path, char *const *overrides, size_t n, struct
 
 	if (!config)
 		return fail(error, -ENOMEM, "out of memory");
-	r = set_defaults(config, error);
-	if (r == 0)
-		r = read_file(config, path, error);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = override(config, overrides[i], error);
+	r = set_defaults(config);
+	if (r < 0)
+		return fail(error, r, "cannot set the defaults: %s", strerror(-r));
+	r = read_file(config, path, error);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < n; i++) {
+		r = override(config, overrides[i], error);
+		if (r < 0)
+			return r;
+	}
 	count_words(config);
 	r = url_check(&config->url, error);
-	if (r == 0)
-		r = find_password(config, error);
-	if (r == 0)
-		*out = TAKE(config);
-	return r;
+	if (r < 0)
+		return r;
+	r = find_password(config, error);
+	if (r < 0)
+		return r;
+	*out = TAKE(config);
+	return 0;
 }
 
 void fleet_config_freep(struct fleet_config **out)

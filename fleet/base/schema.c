@@ -27,7 +27,7 @@ static char *with_database(bool is_modern, const char *database)
 	text_put(&text, from, strlen(from) + 1);
 	if (text.error < 0)
 		text_fini(&text);
-	return text.error < 0 ? NULL : text.data;
+	return text.data;
 }
 
 int schema_print(bool is_modern, const char *database, FILE *out)
@@ -64,18 +64,19 @@ int schema_version(struct clickhouse *clickhouse, const char *database, int *ver
 	if (r == -EREMOTEIO &&
 	    (error->code == CLICKHOUSE_UNKNOWN_TABLE || error->code == CLICKHOUSE_UNKNOWN_DATABASE))
 		r = 0;
-	if (r == 0)
-		*version_out = version;
-	return r;
+	if (r < 0)
+		return r;
+	*version_out = version;
+	return 0;
 }
 
 /* Runs the statements between two places of a text, each of which ends with ";" and a newline. */
 static int run_between(struct clickhouse *clickhouse, const char *from, const char *to,
 		       struct clickhouse_error *error)
 {
-	int r = 0;
+	int r;
 
-	while (r == 0) {
+	for (;;) {
 		const char *end = strstr(from, ";\n");
 		_cleanup_(freep) char *statement = NULL;
 
@@ -85,9 +86,10 @@ static int run_between(struct clickhouse *clickhouse, const char *from, const ch
 		if (!statement)
 			return -ENOMEM;
 		r = clickhouse_run(clickhouse, statement, error);
+		if (r < 0)
+			return r;
 		from = end + 2;
 	}
-	return r;
 }
 
 /* Runs the statements of one version, and writes down that they were run. */
@@ -126,8 +128,9 @@ int schema_apply(struct clickhouse *clickhouse, bool is_modern, const char *data
 	/* The types of the floor were an experiment in 18.16; later versions ignore this. */
 	r = is_modern ? 0
 		      : clickhouse_set(clickhouse, "allow_experimental_low_cardinality_type", "1");
-	if (r == 0)
-		r = schema_version(clickhouse, database, &version, error);
+	if (r < 0)
+		return r;
+	r = schema_version(clickhouse, database, &version, error);
 	if (r < 0)
 		return r;
 	*from_out = version;
@@ -137,9 +140,12 @@ int schema_apply(struct clickhouse *clickhouse, bool is_modern, const char *data
 			 version, SCHEMA_VERSION);
 		return -ENOTSUP;
 	}
-	while (version < SCHEMA_VERSION && r == 0)
+	while (version < SCHEMA_VERSION) {
 		r = run_version(clickhouse, text, ++version, database, error);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int schema_check(struct clickhouse *clickhouse, const char *database,

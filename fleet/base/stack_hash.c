@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base.h"
 #include "common/text.h"
 
 /* libgcrypt asks for this before threads use it. No secret is hashed here. */
@@ -58,18 +59,16 @@ uint64_t stack_hash(const struct wire_stack *stack)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint8_t hash[32];
-	struct text all;
+	_cleanup_(text_fini) struct text all;
 	uint64_t id = 0;
 
 	pthread_once(&once, library_init);
 	text_init(&all, SIZE_MAX);
 	put_stack(&all, stack);
-	if (!all.error) {
-		gcry_md_hash_buffer(GCRY_MD_SHA256, hash, all.data, all.len);
-		for (int i = 0; i < 8; i++)
-			id = id << 8 | hash[i];
-		id = id ? id : 1;
-	}
-	text_fini(&all);
-	return id;
+	if (all.error)
+		return 0;
+	gcry_md_hash_buffer(GCRY_MD_SHA256, hash, all.data, all.len);
+	for (int i = 0; i < 8; i++)
+		id = id << 8 | hash[i];
+	return id ? id : 1;
 }

@@ -214,7 +214,7 @@ static int read_array(const char *field, struct arena *arena, const char **texts
 		      size_t *n_out)
 {
 	size_t n = 0;
-	int r = 0;
+	int r;
 
 	if (*field++ != '[')
 		return -EINVAL;
@@ -243,9 +243,10 @@ int tsv_strings(const char *field, struct arena *arena, struct wire_strs *out)
 	if (!texts)
 		return -ENOMEM;
 	r = read_array(field, arena, texts, NULL, &n);
-	if (r == 0)
-		*out = (struct wire_strs){ .v = texts, .n = n };
-	return r;
+	if (r < 0)
+		return r;
+	*out = (struct wire_strs){ .v = texts, .n = n };
+	return 0;
 }
 
 int tsv_ints(const char *field, struct arena *arena, struct int_list *out)
@@ -257,7 +258,8 @@ int tsv_ints(const char *field, struct arena *arena, struct int_list *out)
 	if (!ints)
 		return -ENOMEM;
 	r = read_array(field, arena, NULL, ints, &n);
-	if (r == 0)
-		*out = (struct int_list){ .v = ints, .n = n };
-	return r;
+	if (r < 0)
+		return r;
+	*out = (struct int_list){ .v = ints, .n = n };
+	return 0;
 }

@@ -24,13 +24,8 @@ static int text_order(const char *a, const char *b)
 /* Compares what rows of waits have in common in every sum: state, reason and idle. */
 static int state_order(const struct wire_row *a, const struct wire_row *b)
 {
-	int r = text_order(a->state, b->state);
-
-	if (r == 0)
-		r = order(a->state_bits, b->state_bits);
-	if (r == 0)
-		r = text_order(a->reason, b->reason);
-	return r ? r : order(a->idle, b->idle);
+	return text_order(a->state, b->state) ?: order(a->state_bits, b->state_bits)
+		?: text_order(a->reason, b->reason) ?: order(a->idle, b->idle);
 }
 
 /* Orders rows so that those of one thread name of one process, in one state, are neighbours. */
@@ -38,19 +33,14 @@ static int process_order(const void *x, const void *y)
 {
 	const struct wire_row *a = &((const struct fleet_row *)x)->wire;
 	const struct wire_row *b = &((const struct fleet_row *)y)->wire;
-	int r = order(a->process.pid, b->process.pid);
 
-	if (r == 0)
-		r = order(a->process.start, b->process.start);
-	if (r == 0)
-		r = text_order(a->comm, b->comm);
-	if (r == 0)
-		r = text_order(a->process.comm, b->process.comm);
-	if (r == 0)
-		r = text_order(a->process.exe, b->process.exe);
-	if (r == 0)
-		r = text_order(a->process.cgroup, b->process.cgroup);
-	return r ? r : state_order(a, b);
+	return order(a->process.pid, b->process.pid)
+		?: order(a->process.start, b->process.start)
+		?: text_order(a->comm, b->comm)
+		?: text_order(a->process.comm, b->process.comm)
+		?: text_order(a->process.exe, b->process.exe)
+		?: text_order(a->process.cgroup, b->process.cgroup)
+		?: state_order(a, b);
 }
 
 /* Orders rows so that those of one control group, in one state, are neighbours. */
@@ -58,11 +48,9 @@ static int cgroup_order(const void *x, const void *y)
 {
 	const struct wire_row *a = &((const struct fleet_row *)x)->wire;
 	const struct wire_row *b = &((const struct fleet_row *)y)->wire;
-	int r = text_order(a->process.cgroup, b->process.cgroup);
 
-	if (r == 0)
-		r = order(a->process.kernel, b->process.kernel);
-	return r ? r : state_order(a, b);
+	return text_order(a->process.cgroup, b->process.cgroup)
+		?: order(a->process.kernel, b->process.kernel) ?: state_order(a, b);
 }
 
 /* As cgroup_order(), but by unit, and for all bits of a state together. */
@@ -70,26 +58,19 @@ static int unit_order(const void *x, const void *y)
 {
 	const struct wire_row *a = &((const struct fleet_row *)x)->wire;
 	const struct wire_row *b = &((const struct fleet_row *)y)->wire;
-	int r = text_order(a->unit, b->unit);
 
-	if (r == 0)
-		r = order(a->process.kernel, b->process.kernel);
-	if (r == 0)
-		r = text_order(a->state, b->state);
-	if (r == 0)
-		r = text_order(a->reason, b->reason);
-	return r ? r : order(a->idle, b->idle);
+	return text_order(a->unit, b->unit) ?: order(a->process.kernel, b->process.kernel)
+		?: text_order(a->state, b->state) ?: text_order(a->reason, b->reason)
+		?: order(a->idle, b->idle);
 }
 
 /* Orders rows by time, the most first. Equal ones are ordered by what does not depend on chance. */
 static int time_order(const void *x, const void *y)
 {
 	const struct fleet_row *a = x, *b = y;
-	int r = order(b->wire.total_ns, a->wire.total_ns);
 
-	if (r == 0)
-		r = order(b->wire.count, a->wire.count);
-	return r ? r : process_order(x, y);
+	return order(b->wire.total_ns, a->wire.total_ns)
+		?: order(b->wire.count, a->wire.count) ?: process_order(x, y);
 }
 
 /* Adds a number that may be absent to a sum that may be absent. */
@@ -149,12 +130,14 @@ static int merge(struct fleet_row *rows, size_t *n, order_fn same, enum fleet_ki
 		 struct arena *arena)
 {
 	size_t kept = 0;
-	int r = 0;
+	int r;
 
 	qsort(rows, *n, sizeof(*rows), same);
-	for (size_t i = 0; i < *n && r == 0; i++) {
+	for (size_t i = 0; i < *n; i++) {
 		if (kept > 0 && same(&rows[kept - 1], &rows[i]) == 0) {
 			r = row_add(&rows[kept - 1], &rows[i], arena);
+			if (r < 0)
+				return r;
 			continue;
 		}
 		rows[kept] = rows[i];
@@ -164,7 +147,7 @@ static int merge(struct fleet_row *rows, size_t *n, order_fn same, enum fleet_ki
 		kept++;
 	}
 	*n = kept;
-	return r;
+	return 0;
 }
 
 /* True if the stacks of a row say little for what they cost: it was preempted, or is only counted.
@@ -222,20 +205,20 @@ struct folding {
 static int fold_processes(struct folding *folding, const struct wire_rows *rows,
 			  struct arena *arena)
 {
-	size_t n_folded = 0, n = 0;
+	size_t n = 0;
 	int r;
 
 	for (size_t i = 0; i < rows->n; i++)
 		if (is_without_stacks(&rows->v[i]))
-			folding->all[n_folded++] =
-				(struct fleet_row){ FLEET_FOLDED, rows->v[i], 1 };
-	r = merge(folding->all, &n_folded, process_order, FLEET_FOLDED, arena);
-	n = n_folded;
+			folding->all[n++] = (struct fleet_row){ FLEET_FOLDED, rows->v[i], 1 };
+	r = merge(folding->all, &n, process_order, FLEET_FOLDED, arena);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < rows->n; i++)
 		if (!is_without_stacks(&rows->v[i]))
 			folding->all[n++] = (struct fleet_row){ FLEET_ROW, rows->v[i], 1 };
 	folding->n = n;
-	return r;
+	return 0;
 }
 
 /* Takes the largest rows that are, or are not, idle; the others are added to rest. */
@@ -294,6 +277,8 @@ int fold_units(const struct fleet_rows *rows, struct arena *arena, struct fleet_
 	if (n > 0)
 		memcpy(units, rows->v, n * sizeof(*units));
 	r = merge(units, &n, unit_order, FLEET_REST, arena);
+	if (r < 0)
+		return r;
 	*out = (struct fleet_rows){ .v = units, .n = n };
-	return r;
+	return 0;
 }

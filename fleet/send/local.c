@@ -101,40 +101,41 @@ static int refused(const struct varlink_message *message, struct arena *arena,
 	return -EREMOTEIO;
 }
 
-static int exchange(int fd, const struct text *request, reply_fn take, struct arena *arena,
-		    void *out, struct local_error *error)
+static int exchange(const char *socket, const struct text *request, reply_fn take,
+		    struct arena *arena, void *out, struct local_error *error)
 {
 	_cleanup_(frame_fini) struct frame frame;
-	bool continues;
-	int r = send_all(fd, request);
+	_cleanup_(closep) int fd = -1;
+	int r;
 
 	frame_init(&frame, VARLINK_MAX_REPLY);
-	do {
+	r = connect_socket(socket, &fd);
+	if (r < 0)
+		return r;
+	r = send_all(fd, request);
+	if (r < 0)
+		return r;
+	for (;;) {
 		_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
 
-		if (r == 0)
-			r = receive(fd, &frame, &message);
+		r = receive(fd, &frame, &message);
 		if (r < 0)
 			return r;
 		if (message->error)
 			return refused(message, arena, error);
 		r = take(message, arena, out);
-		continues = message->continues;
-	} while (continues && r == 0);
-	return r;
+		if (r < 0 || !message->continues)
+			return r;
+	}
 }
 
 static int call(const char *socket, const struct text *request, reply_fn take, struct arena *arena,
 		void *out, struct local_error *error)
 {
-	_cleanup_(closep) int fd = -1;
-	int r = request->error;
+	int r;
 
 	error->text[0] = '\0';
-	if (r == 0)
-		r = connect_socket(socket, &fd);
-	if (r == 0)
-		r = exchange(fd, request, take, arena, out, error);
+	r = request->error ? request->error : exchange(socket, request, take, arena, out, error);
 	if (r < 0 && !error->text[0])
 		snprintf(error->text, sizeof(error->text), "%s: %s", socket, strerror(-r));
 	return r == -EINVAL || r == -EMSGSIZE ? -EBADMSG : r;
@@ -148,14 +149,11 @@ static int take_status(const struct varlink_message *message, struct arena *aren
 int local_status(const char *socket, struct arena *arena, struct wire_status_reply *out,
 		 struct local_error *error)
 {
-	struct text request;
-	int r;
+	_cleanup_(text_fini) struct text request;
 
 	text_init(&request, SIZE_MAX);
 	method_call_encode(&method_status, NULL, 0, &request);
-	r = call(socket, &request, take_status, arena, out, error);
-	text_fini(&request);
-	return r;
+	return call(socket, &request, take_status, arena, out, error);
 }
 
 /* Appends the windows of a reply to those of earlier ones. */
@@ -187,15 +185,12 @@ int local_windows(const char *socket, const char *probe, int64_t since_ns, struc
 	const struct wire_windows_request windows = { .since_ns = since_ns,
 						      .until_ns = WIRE_ABSENT,
 						      .probe = probe };
-	struct text request;
-	int r;
+	_cleanup_(text_fini) struct text request;
 
 	*out = (struct wire_windows_reply){ 0 };
 	text_init(&request, SIZE_MAX);
 	windows_request_encode(&windows, VARLINK_MORE, &request);
-	r = call(socket, &request, take_windows, arena, out, error);
-	text_fini(&request);
-	return r;
+	return call(socket, &request, take_windows, arena, out, error);
 }
 
 /* The rows of an answer, which come in several replies. */
@@ -236,8 +231,8 @@ int local_snapshot(const char *socket, const char *probe, int64_t since_ns, int6
 		   struct arena *arena, struct wire_snapshot_reply *out, struct local_error *error)
 {
 	struct wire_snapshot_request snapshot = wire_snapshot_request_absent();
+	_cleanup_(text_fini) struct text request;
 	struct rows rows = { .reply = out };
-	struct text request;
 	int r;
 
 	snapshot.probe = probe;
@@ -249,8 +244,7 @@ int local_snapshot(const char *socket, const char *probe, int64_t since_ns, int6
 	text_init(&request, SIZE_MAX);
 	snapshot_request_encode(&snapshot, VARLINK_MORE, &request);
 	r = call(socket, &request, take_rows, arena, &rows, error);
-	text_fini(&request);
-	if (r == 0 && rows.n != rows.capacity)
-		r = -EBADMSG;
-	return r;
+	if (r < 0)
+		return r;
+	return rows.n == rows.capacity ? 0 : -EBADMSG;
 }

@@ -22,6 +22,11 @@ struct planning {
 	struct plan_span lost;
 };
 
+static void planning_fini(struct planning *planning)
+{
+	free(planning->items);
+}
+
 /* Windows that are sent as one. */
 struct group {
 	struct plan_item item;
@@ -33,9 +38,10 @@ static int item_add(struct planning *planning, int64_t start, int64_t end, int64
 {
 	int r = array_reserve(planning->items, planning->capacity, planning->n + 1);
 
-	if (r == 0)
-		planning->items[planning->n++] = (struct plan_item){ start, end, seq, reason };
-	return r;
+	if (r < 0)
+		return r;
+	planning->items[planning->n++] = (struct plan_item){ start, end, seq, reason };
+	return 0;
 }
 
 /* Returns why the daemon has no window in a stretch of time. */
@@ -64,22 +70,25 @@ static size_t span_after(const struct plan_spans *known, int64_t time)
 static int gaps_add(struct planning *planning, int64_t start, int64_t end, const char *reason)
 {
 	size_t i = span_after(planning->known, start);
-	int r = 0;
+	int r;
 
-	while (start < end && r == 0) {
+	while (start < end) {
 		bool has_span = i < planning->known->n && planning->known->v[i].start_ns < end;
 		int64_t until = has_span ? planning->known->v[i].start_ns : end;
 
-		if (until - start >= LEAST_GAP_NS)
+		if (until - start >= LEAST_GAP_NS) {
 			r = item_add(planning, start, until, 0,
 				     reason ? reason : gap_reason(planning, start, until));
+			if (r < 0)
+				return r;
+		}
 		if (!has_span)
 			break;
 		if (planning->known->v[i].end_ns > start)
 			start = planning->known->v[i].end_ns;
 		i++;
 	}
-	return r;
+	return 0;
 }
 
 /* True if the server has something about a part of a stretch. */
@@ -134,36 +143,32 @@ static int group_plan(struct planning *planning, const struct group *group, int6
 {
 	const struct plan_item *item = &group->item;
 	bool is_lost = group->has_overlap && !is_whole(planning, item);
-	int r = 0;
+	int r = gaps_add(planning, *cursor, item->start_ns, NULL);
 
-	if (*cursor < item->start_ns)
-		r = gaps_add(planning, *cursor, item->start_ns, NULL);
-	if (r == 0 && !is_touched(planning, item->start_ns, item->end_ns)) {
-		r = item_add(planning, item->start_ns, item->end_ns, item->seq, NULL);
-	} else if (r == 0) {
-		if (is_lost)
-			planning->lost = (struct plan_span){ item->start_ns, item->end_ns };
-		r = gaps_add(planning, item->start_ns, item->end_ns,
-			     is_lost ? PLAN_BACK : PLAN_MERGED);
-	}
+	if (r < 0)
+		return r;
 	if (*cursor < item->end_ns)
 		*cursor = item->end_ns;
-	return r;
+	if (!is_touched(planning, item->start_ns, item->end_ns))
+		return item_add(planning, item->start_ns, item->end_ns, item->seq, NULL);
+	if (is_lost)
+		planning->lost = (struct plan_span){ item->start_ns, item->end_ns };
+	return gaps_add(planning, item->start_ns, item->end_ns, is_lost ? PLAN_BACK : PLAN_MERGED);
 }
 
 int plan_make(const struct wire_windows_reply *windows, const struct plan_spans *known,
 	      int64_t each_ns, int64_t until_ns, struct arena *arena, struct plan *out)
 {
-	struct planning planning = { .gaps = &windows->gaps, .known = known };
-	_cleanup_(freep) struct plan_item *items = NULL;
+	_cleanup_(planning_fini) struct planning planning = { .gaps = &windows->gaps,
+							      .known = known };
 	const struct wire_windows *list = &windows->windows;
 	int64_t cursor = list->n > 0 ? list->v[0].start : 0;
 	size_t i = 0;
-	int r = 0;
+	int r;
 
 	if (known->n > 0 && known->v[0].start_ns < cursor)
 		cursor = known->v[0].start_ns;
-	while (i < list->n && r == 0) {
+	while (i < list->n) {
 		const struct wire_window *first = &list->v[i];
 		struct group group = group_next(list, each_ns, &i);
 
@@ -171,15 +176,14 @@ int plan_make(const struct wire_windows_reply *windows, const struct plan_spans 
 		    (slice_of(first, each_ns) + 1) * each_ns > until_ns)
 			break;
 		r = group_plan(&planning, &group, &cursor);
+		if (r < 0)
+			return r;
 	}
-	items = planning.items;
-	if (r < 0)
-		return r;
 	out->v = arena_array(arena, planning.n + 1, sizeof(*out->v));
 	if (!out->v)
 		return -ENOMEM;
 	if (planning.n > 0)
-		memcpy(out->v, items, planning.n * sizeof(*items));
+		memcpy(out->v, planning.items, planning.n * sizeof(*out->v));
 	out->n = planning.n;
 	out->lost = planning.lost;
 	return 0;

@@ -22,7 +22,7 @@ struct plan_span {
 
 struct plan_spans {
 	struct plan_span *v; /* by start_ns */
-	size_t n;
+	size_t n, capacity;
 };
 
 /* A stretch of time to be sent: one window, those of one minute, or a gap. */

@@ -152,8 +152,9 @@ int sender_new(const struct fleet_config *config, const volatile sig_atomic_t *s
 			return fail(error, -ENOMEM, "stackd-fleet", NULL);
 	}
 	r = tiers_read(sender, error);
-	if (r == 0)
-		r = probes_check(&config->probes, error);
+	if (r < 0)
+		return r;
+	r = probes_check(&config->probes, error);
 	if (r < 0)
 		return r;
 	r = clickhouse_new(&address, &sender->clickhouse, &fault);
@@ -211,19 +212,14 @@ static int server_fail(const struct sender *sender, int r, const struct clickhou
 /* Appends a span to a list that is ordered by start, and stays so. */
 static int span_add(struct plan_spans *spans, int64_t start, int64_t end)
 {
-	/* The list has room for a power of two of spans. */
-	size_t i = spans->n, n = spans->n;
-	struct plan_span *grown;
+	int r = array_reserve(spans->v, spans->capacity, spans->n + 1);
+	size_t i = spans->n;
 
-	if ((n & (n - 1)) == 0) {
-		grown = realloc(spans->v, (n ? 2 * n : 1) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		spans->v = grown;
-	}
+	if (r < 0)
+		return r;
 	while (i > 0 && spans->v[i - 1].start_ns > start)
 		i--;
-	memmove(&spans->v[i + 1], &spans->v[i], (n - i) * sizeof(*spans->v));
+	memmove(&spans->v[i + 1], &spans->v[i], (spans->n - i) * sizeof(*spans->v));
 	spans->v[i] = (struct plan_span){ start, end };
 	spans->n++;
 	return 0;
@@ -245,12 +241,11 @@ static int known_read(struct sender *sender, enum tier tier, size_t probe, int64
 {
 	struct plan_spans *known = &sender->known[tier][probe];
 	struct clickhouse_error fault = { 0 };
-	struct text sql;
+	_cleanup_(text_fini) struct text sql;
 	int r;
 
-	known->n = 0;
 	free(known->v);
-	known->v = NULL;
+	*known = (struct plan_spans){ 0 };
 	text_init(&sql, SIZE_MAX);
 	text_put_str(&sql, "SELECT start, end FROM ");
 	text_put_str(&sql, tiers[tier].table);
@@ -262,10 +257,26 @@ static int known_read(struct sender *sender, enum tier tier, size_t probe, int64
 	text_put_int(&sql, since);
 	text_put_str(&sql, " ORDER BY start");
 	text_put(&sql, "", 1);
-	r = sql.error;
-	if (r == 0)
-		r = clickhouse_query(sender->clickhouse, sql.data, on_span, known, &fault);
-	text_fini(&sql);
+	r = sql.error ? sql.error
+		      : clickhouse_query(sender->clickhouse, sql.data, on_span, known, &fault);
+	return r < 0 ? server_fail(sender, r, &fault, error) : 0;
+}
+
+/* Posts rows to a table. */
+static int insert(struct sender *sender, const char *table, const char *columns,
+		  const struct text *rows, struct fleet_error *error)
+{
+	struct clickhouse_error fault = { 0 };
+	_cleanup_(text_fini) struct text into;
+	int r;
+
+	text_init(&into, SIZE_MAX);
+	text_put_str(&into, table);
+	text_put_str(&into, " (");
+	text_put_str(&into, columns);
+	text_put(&into, ")", 2);
+	r = rows->error ? rows->error : into.error;
+	r = r < 0 ? r : clickhouse_insert(sender->clickhouse, into.data, rows, &fault);
 	return r < 0 ? server_fail(sender, r, &fault, error) : 0;
 }
 
@@ -274,22 +285,15 @@ static int host_insert(struct sender *sender, const struct wire_status_reply *st
 		       struct fleet_error *error)
 {
 	const struct fleet_config *config = sender->config;
-	struct clickhouse_error fault = { 0 };
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct text row, into;
-	const char *list;
-	int r;
+	const char *const texts[] = { config->host, sender->boot, status->kernel, status->version };
+	_cleanup_(text_fini) struct text row;
 
 	text_init(&row, SIZE_MAX);
-	text_init(&into, SIZE_MAX);
-	tsv_put(&row, config->host);
-	text_put(&row, "\t", 1);
-	tsv_put(&row, sender->boot);
-	text_put(&row, "\t", 1);
-	tsv_put(&row, status->kernel);
-	text_put(&row, "\t", 1);
-	tsv_put(&row, status->version);
-	text_put(&row, "\t", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		tsv_put(&row, texts[i]);
+		text_put(&row, "\t", 1);
+	}
 	text_put_int(&row, cpus > 0 ? cpus : 0);
 	text_put(&row, "\t", 1);
 	text_put_int(&row, status->window_ns);
@@ -297,30 +301,21 @@ static int host_insert(struct sender *sender, const struct wire_status_reply *st
 	tsv_put_strings(&row, &(struct wire_strs){ (const char *const *)config->probes.v,
 						   config->probes.n });
 	for (int is_value = 0; is_value < 2; is_value++) {
-		list = "\t[";
+		text_put_str(&row, "\t[");
 		for (size_t i = 0; i < config->labels.n; i++) {
 			const char *label = config->labels.v[i], *equals = strchr(label, '=');
 			_cleanup_(freep) char *name =
 				strndup(label, equals ? (size_t)(equals - label) : strlen(label));
 
-			text_put_str(&row, list);
+			text_put_str(&row, i > 0 ? "," : "");
 			tsv_put_quoted(&row, is_value ? (equals ? equals + 1 : "") : name);
-			list = ",";
 		}
-		text_put_str(&row, config->labels.n > 0 ? "]" : "\t[]");
+		text_put_str(&row, "]");
 	}
 	text_put(&row, "\t", 1);
 	text_put_int(&row, clock_ns(CLOCK_REALTIME) / NS_PER_S);
 	text_put(&row, "\n", 1);
-	text_put_str(&into, "hosts (");
-	text_put_str(&into, block_host_columns);
-	text_put(&into, ")", 2);
-	r = row.error ? row.error : into.error;
-	if (r == 0)
-		r = clickhouse_insert(sender->clickhouse, into.data, &row, &fault);
-	text_fini(&into);
-	text_fini(&row);
-	return r < 0 ? server_fail(sender, r, &fault, error) : 0;
+	return insert(sender, "hosts", block_host_columns, &row, error);
 }
 
 /* Asks the server what it has, and tells it about this host. */
@@ -328,7 +323,7 @@ static int compare(struct sender *sender, int64_t since, const struct wire_statu
 		   struct fleet_error *error)
 {
 	struct clickhouse_error fault = { 0 };
-	int r = 0;
+	int r;
 
 	if (!sender->is_checked) {
 		r = schema_check(sender->clickhouse, sender->config->database, &fault);
@@ -337,39 +332,16 @@ static int compare(struct sender *sender, int64_t since, const struct wire_statu
 		sender->is_checked = true;
 	}
 	for (enum tier tier = 0; tier < TIERS; tier++)
-		for (size_t i = 0; i < sender->config->probes.n && r == 0; i++)
-			if (sender->has_tier[tier])
-				r = known_read(sender, tier, i, since - LONGEST_NS, error);
-	if (r == 0)
-		r = host_insert(sender, status, error);
-	if (r == 0) {
-		sender->is_compared = true;
-		sender->compared_ns = clock_ns(CLOCK_MONOTONIC);
-	}
-	return r;
-}
-
-/* Posts rows to a table. */
-static int insert(struct sender *sender, const char *table, const char *columns,
-		  const struct text *rows, struct fleet_error *error)
-{
-	struct clickhouse_error fault = { 0 };
-	struct text into;
-	int r = rows->error;
-
-	text_init(&into, SIZE_MAX);
-	text_put_str(&into, table);
-	text_put_str(&into, " (");
-	text_put_str(&into, columns);
-	text_put(&into, ")", 2);
-	if (r == 0)
-		r = into.error;
-	if (r == 0)
-		r = clickhouse_insert(sender->clickhouse, into.data, rows, &fault);
-	text_fini(&into);
+		for (size_t i = 0; sender->has_tier[tier] && i < sender->config->probes.n; i++) {
+			r = known_read(sender, tier, i, since - LONGEST_NS, error);
+			if (r < 0)
+				return r;
+		}
+	r = host_insert(sender, status, error);
 	if (r < 0)
-		return server_fail(sender, r, &fault, error);
-	sender->stats.bytes += rows->len;
+		return r;
+	sender->is_compared = true;
+	sender->compared_ns = clock_ns(CLOCK_MONOTONIC);
 	return 0;
 }
 
@@ -380,42 +352,46 @@ static void batch_clear(struct batch *batch)
 	batch->n_rows = 0;
 }
 
-/* Sends the stacks that are waiting, then the rows of one table, which refer to them. */
+/*
+ * Sends the stacks that are waiting, then the rows of one table, which refer to them. After a
+ * failure, pending_drop() has to be called.
+ */
 static int flush(struct sender *sender, enum tier tier, size_t probe, struct fleet_error *error)
 {
 	struct batch *batch = &sender->batches[tier];
-	int r = 0;
+	int r;
 
 	if (sender->stacks.len > 0) {
 		r = insert(sender, "stacks", block_stack_columns, &sender->stacks, error);
+		if (r < 0)
+			return r;
+		sender->stats.bytes += sender->stacks.len;
 		text_reset(&sender->stacks);
 	}
-	if (r == 0 && batch->n_spans > 0)
-		r = insert(sender, tiers[tier].table, tiers[tier].columns, &batch->rows, error);
-	for (size_t i = 0; i < batch->n_spans && r == 0; i++)
+	if (batch->n_spans == 0)
+		return 0;
+	r = insert(sender, tiers[tier].table, tiers[tier].columns, &batch->rows, error);
+	if (r < 0)
+		return r;
+	sender->stats.bytes += batch->rows.len;
+	for (size_t i = 0; i < batch->n_spans; i++) {
 		r = span_add(&sender->known[tier][probe], batch->spans[i].start_ns,
 			     batch->spans[i].end_ns);
-	if (r == 0)
-		sender->stats.rows += batch->n_rows;
+		if (r < 0)
+			return r;
+	}
+	sender->stats.rows += batch->n_rows;
 	batch_clear(batch);
-	return r;
+	return 0;
 }
 
-/* Flushes all tables. After a failure, nothing is left to be sent, and the server is asked again.
- */
-static int flush_all(struct sender *sender, size_t probe, int r, struct fleet_error *error)
+/* Forgets what waits to be sent, and which stacks were sent. */
+static void pending_drop(struct sender *sender)
 {
-	for (enum tier tier = 0; tier < TIERS; tier++) {
-		if (r == 0)
-			r = flush(sender, tier, probe, error);
+	for (enum tier tier = 0; tier < TIERS; tier++)
 		batch_clear(&sender->batches[tier]);
-	}
-	if (r < 0) {
-		text_reset(&sender->stacks);
-		sent_clear(sender);
-		sender->is_compared = false;
-	}
-	return r;
+	text_reset(&sender->stacks);
+	sent_clear(sender);
 }
 
 /* Returns the number of the partition of a table that a time is in. */
@@ -435,14 +411,16 @@ static int batch_take(struct sender *sender, enum tier tier, size_t probe, int64
 {
 	struct batch *batch = &sender->batches[tier];
 	int64_t partition = partition_of(tier, start);
-	int r = 0;
+	int r;
 
 	if ((batch->n_spans > 0 &&
 	     (batch->partition != partition || batch->rows.len >= BATCH_BYTES)) ||
-	    sender->stacks.len >= BATCH_BYTES)
+	    sender->stacks.len >= BATCH_BYTES) {
 		r = flush(sender, tier, probe, error);
-	if (r == 0)
-		r = array_reserve(batch->spans, batch->capacity, batch->n_spans + 1);
+		if (r < 0)
+			return r;
+	}
+	r = array_reserve(batch->spans, batch->capacity, batch->n_spans + 1);
 	if (r < 0)
 		return r;
 	batch->partition = partition;
@@ -482,18 +460,21 @@ static int stack_take(struct sender *sender, const struct wire_stack *stack)
 static int stacks_take(struct sender *sender, const struct fleet_rows *rows)
 {
 	int64_t day = block_day(clock_ns(CLOCK_REALTIME));
-	int r = 0;
+	int r;
 
 	/* A stack in use is sent each day, so that the server does not remove it as an old one. */
 	if (day != sender->sent_day)
 		sent_clear(sender);
 	sender->sent_day = day;
-	for (size_t i = 0; i < rows->n && r == 0; i++) {
+	for (size_t i = 0; i < rows->n; i++) {
 		r = stack_take(sender, rows->v[i].wire.kernel);
-		if (r == 0)
-			r = stack_take(sender, rows->v[i].wire.user);
+		if (r < 0)
+			return r;
+		r = stack_take(sender, rows->v[i].wire.user);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* True if the answer is about the stretch that was asked for, and nothing else. */
@@ -516,6 +497,24 @@ static struct block_key key_of(struct sender *sender, size_t probe, const struct
 	};
 }
 
+/* Puts the rows of an answer into the batch of one table. */
+static int rows_put(struct sender *sender, enum tier tier, const struct block_key *key,
+		    const struct wire_snapshot_reply *reply, const struct fleet_rows *rows,
+		    struct arena *arena)
+{
+	struct batch *batch = &sender->batches[tier];
+	struct fleet_rows units;
+	int r;
+
+	batch->n_rows += rows->n;
+	if (tier == TIER_UNITS) {
+		r = fold_units(rows, arena, &units);
+		return r < 0 ? r : block_put_units(key, reply, &units, &batch->rows);
+	}
+	r = stacks_take(sender, rows);
+	return r < 0 ? r : block_put(key, reply, rows, &batch->rows);
+}
+
 /* Puts an answer into the batches of those tables that lack it. */
 static int answer_put(struct sender *sender, size_t probe, const struct plan_item *item,
 		      const bool wanted[TIERS], const struct wire_snapshot_reply *reply,
@@ -523,27 +522,23 @@ static int answer_put(struct sender *sender, size_t probe, const struct plan_ite
 {
 	const struct fleet_config *config = sender->config;
 	const struct block_key key = key_of(sender, probe, item);
-	struct fleet_rows rows, units;
+	struct fleet_rows rows;
 	int r = fold_rows(&reply->rows, config->share, config->rows, arena, &rows);
 
-	for (enum tier tier = 0; tier < TIERS && r == 0; tier++) {
+	sender->stats.windows++;
+	if (r < 0)
+		return r;
+	for (enum tier tier = 0; tier < TIERS; tier++) {
 		if (!wanted[tier])
 			continue;
 		r = batch_take(sender, tier, probe, item->start_ns, item->end_ns, error);
-		if (r == 0 && tier == TIER_UNITS) {
-			r = fold_units(&rows, arena, &units);
-			if (r == 0)
-				r = block_put_units(&key, reply, &units,
-						    &sender->batches[tier].rows);
-		} else if (r == 0) {
-			r = stacks_take(sender, &rows);
-			if (r == 0)
-				r = block_put(&key, reply, &rows, &sender->batches[tier].rows);
-		}
-		sender->batches[tier].n_rows += rows.n;
+		if (r < 0)
+			return r;
+		r = rows_put(sender, tier, &key, reply, &rows, arena);
+		if (r < 0)
+			return r;
 	}
-	sender->stats.windows++;
-	return r;
+	return 0;
 }
 
 /* Sends one stretch. Pauses as long as the daemon worked, so that others get answers, too. */
@@ -578,17 +573,20 @@ static int gap_send(struct sender *sender, size_t probe, const struct plan_item 
 		    const bool wanted[TIERS], struct fleet_error *error)
 {
 	const struct block_key key = key_of(sender, probe, item);
-	int r = 0;
+	int r;
 
-	for (enum tier tier = 0; tier < TIER_UNITS && r == 0; tier++) {
+	for (enum tier tier = 0; tier < TIER_UNITS; tier++) {
 		if (!wanted[tier])
 			continue;
-		r = batch_take(sender, tier, probe, item->start_ns, item->end_ns, error);
-		if (r == 0)
-			r = block_put_gap(&key, item->reason, &sender->batches[tier].rows);
 		sender->stats.gaps++;
+		r = batch_take(sender, tier, probe, item->start_ns, item->end_ns, error);
+		if (r < 0)
+			return r;
+		r = block_put_gap(&key, item->reason, &sender->batches[tier].rows);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* Takes the earliest item of the plans, and says which tables want it. */
@@ -614,6 +612,31 @@ static bool plans_next(const struct plan plans[TIERS], size_t at[TIERS], struct 
 	return true;
 }
 
+/* Sends what the plans have, in the order of time. */
+static int plans_send(struct sender *sender, size_t probe, const struct plan plans[TIERS],
+		      struct fleet_error *error)
+{
+	size_t at[TIERS] = { 0 };
+	struct plan_item item;
+	bool wanted[TIERS];
+	int r;
+
+	while (plans_next(plans, at, &item, wanted)) {
+		if (*sender->stop)
+			return fail(error, -EINTR, "stackd-fleet", NULL);
+		r = item.reason ? gap_send(sender, probe, &item, wanted, error)
+				: item_send(sender, probe, &item, wanted, error);
+		if (r < 0)
+			return r;
+	}
+	for (enum tier tier = 0; tier < TIERS; tier++) {
+		r = flush(sender, tier, probe, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* Notes since when windows are not sent, once for each step of the clock. */
 static void lost_note(struct sender *sender, const struct plan_span *lost)
 {
@@ -633,9 +656,6 @@ static int probe_send(struct sender *sender, size_t probe, int64_t since, struct
 	struct plan plans[TIERS] = { 0 };
 	struct wire_windows_reply windows;
 	struct local_error fault = { 0 };
-	bool wanted[TIERS];
-	size_t at[TIERS] = { 0 };
-	struct plan_item item;
 	int r;
 
 	if (!arena)
@@ -645,25 +665,21 @@ static int probe_send(struct sender *sender, size_t probe, int64_t since, struct
 		return 0;
 	if (r < 0)
 		return fail(error, r, "the daemon", fault.text);
-	for (enum tier tier = 0; tier < TIERS && r == 0; tier++)
-		if (sender->has_tier[tier])
-			r = plan_make(&windows, &sender->known[tier][probe],
-				      tier == TIER_WINDOWS ? 0 : MINUTE_NS, until, arena,
-				      &plans[tier]);
-	if (r < 0)
-		return fail(error, r, "stackd-fleet", NULL);
+	for (enum tier tier = 0; tier < TIERS; tier++) {
+		if (!sender->has_tier[tier])
+			continue;
+		r = plan_make(&windows, &sender->known[tier][probe],
+			      tier == TIER_WINDOWS ? 0 : MINUTE_NS, until, arena, &plans[tier]);
+		if (r < 0)
+			return fail(error, r, "stackd-fleet", NULL);
+	}
 	for (enum tier tier = 0; tier < TIERS; tier++)
 		lost_note(sender, &plans[tier].lost);
 	plan_limit(&plans[TIER_WINDOWS], until - WINDOWS_NS);
-	while (r == 0 && plans_next(plans, at, &item, wanted)) {
-		if (*sender->stop)
-			r = fail(error, -EINTR, "stackd-fleet", NULL);
-		else if (item.reason)
-			r = gap_send(sender, probe, &item, wanted, error);
-		else
-			r = item_send(sender, probe, &item, wanted, error);
-	}
-	return flush_all(sender, probe, r, error);
+	r = plans_send(sender, probe, plans, error);
+	if (r < 0)
+		pending_drop(sender);
+	return r;
 }
 
 int sender_round(struct sender *sender, struct fleet_error *error)

@@ -166,9 +166,11 @@ static int make_overview(struct exchange *exchange, struct wire_error *error)
 	int r = fleet_overview(exchange->answer, exchange->request, exchange->kind, exchange->used,
 			       error);
 
-	if (!r && exchange->kind == PROBE_OFFCPU)
+	if (r)
+		return r;
+	if (exchange->kind == PROBE_OFFCPU)
 		exchange->used = exchange->answer->reply.snapshot.coverage.used;
-	return r;
+	return 0;
 }
 
 /* Adds the next rows, up to `size` bytes of them. */

@@ -707,26 +707,14 @@ int groups_merge(struct groups *groups, struct groups *from)
 int groups_by_total(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
-	int r = (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns);
 
-	if (r)
-		return r;
-	r = strcmp(a->name, b->name);
-	if (r)
-		return r;
-	r = strcmp(a->host, b->host);
-	if (r)
-		return r;
-	r = (a->pid > b->pid) - (a->pid < b->pid);
-	if (r)
-		return r;
-	r = strcmp(a->comm, b->comm);
-	if (r)
-		return r;
-	r = (a->kstack > b->kstack) - (a->kstack < b->kstack);
-	if (r)
-		return r;
-	return (a->ustack > b->ustack) - (a->ustack < b->ustack);
+	return (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns)
+		?: strcmp(a->name, b->name)
+		?: strcmp(a->host, b->host)
+		?: (a->pid > b->pid) - (a->pid < b->pid)
+		?: strcmp(a->comm, b->comm)
+		?: (a->kstack > b->kstack) - (a->kstack < b->kstack)
+		?: (a->ustack > b->ustack) - (a->ustack < b->ustack);
 }
 
 static int by_max(const void *x, const void *y)

@@ -254,17 +254,11 @@ static bool is_outside(const struct header_question *question, const struct head
 static int by_host(const void *x, const void *y)
 {
 	const struct header *a = x, *b = y;
-	int r = strcmp(a->host, b->host);
 
-	if (r)
-		return r;
-	r = (a->start > b->start) - (a->start < b->start);
-	if (r)
-		return r;
-	r = a->is_gap - b->is_gap;
-	if (r)
-		return r;
-	return (a->attempt > b->attempt) - (a->attempt < b->attempt);
+	return strcmp(a->host, b->host)
+		?: (a->start > b->start) - (a->start < b->start)
+		?: a->is_gap - b->is_gap
+		?: (a->attempt > b->attempt) - (a->attempt < b->attempt);
 }
 
 /*
@@ -405,6 +399,11 @@ int headers_settle(struct headers *headers, const struct shards *shards,
 	return find_hosts(headers, arena);
 }
 
+static void reading_fini(struct reading *reading)
+{
+	free(reading->v);
+}
+
 /* Copies the headers to the arena, sorted. Returns NULL when out of memory. */
 static struct header *reading_take(const struct reading *reading, struct arena *arena)
 {
@@ -420,22 +419,23 @@ static struct header *reading_take(const struct reading *reading, struct arena *
 int headers_read(struct shards *shards, const struct fleet_config *config,
 		 const struct header_question *question, struct arena *arena, struct headers *out)
 {
-	struct reading reading = { .arena = arena, .globs = question->globs };
-	struct reading expected = reading;
+	_cleanup_(reading_fini) struct reading reading = { .arena = arena,
+							   .globs = question->globs };
+	_cleanup_(reading_fini) struct reading expected = reading;
 	int r = read_headers(shards, config, question, &reading);
 
-	if (!r)
-		r = read_hosts(shards, config, question, &expected);
-	*out = (struct headers){ .n = reading.n, .n_expected = expected.n };
-	if (!r) {
-		out->v = reading_take(&reading, arena);
-		out->expected = reading_take(&expected, arena);
-		r = out->v && out->expected ? headers_settle(out, shards, question, arena)
-					    : -ENOMEM;
-	}
-	free(reading.v);
-	free(expected.v);
-	return r;
+	if (r)
+		return r;
+	r = read_hosts(shards, config, question, &expected);
+	if (r)
+		return r;
+	*out = (struct headers){
+		.v = reading_take(&reading, arena),
+		.n = reading.n,
+		.expected = reading_take(&expected, arena),
+		.n_expected = expected.n,
+	};
+	return out->v && out->expected ? headers_settle(out, shards, question, arena) : -ENOMEM;
 }
 
 static int on_newest(void *user, size_t shard, char **fields, size_t n)

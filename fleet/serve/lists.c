@@ -44,14 +44,9 @@ struct fleet_answer *fleet_answer_free(struct fleet_answer *answer)
 static int window_order(const void *x, const void *y)
 {
 	const struct wire_window *a = x, *b = y;
-	int r = (a->start > b->start) - (a->start < b->start);
 
-	if (r)
-		return r;
-	r = strcmp(a->host, b->host);
-	if (r)
-		return r;
-	return strcmp(a->probe, b->probe);
+	return (a->start > b->start) - (a->start < b->start)
+		?: strcmp(a->host, b->host) ?: strcmp(a->probe, b->probe);
 }
 
 /* Appends the windows of the headers to the list, whose memory has room for them. */

@@ -70,20 +70,19 @@ static int slices_add(const struct window_times *windows, size_t n, int64_t leng
 {
 	size_t i, capacity = 0;
 	int64_t number = -1;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < n && !r; i++) {
-		bool is_new = !length || windows[i].middle / length != number;
-
-		if (is_new)
+	for (i = 0; i < n; i++) {
+		if (!length || windows[i].middle / length != number) {
 			r = slice_add(slices, &capacity, windows[i].middle);
-		if (r)
-			break;
+			if (r)
+				return r;
+		}
 		number = length ? windows[i].middle / length : 0;
 		slices->v[slices->n - 1].range.until_ns =
 			length ? (number + 1) * length : windows[i].end;
 	}
-	return r;
+	return 0;
 }
 
 /* Sets where the ranges begin, so that a gap between two slices is in the later one. */
@@ -135,7 +134,8 @@ int fleet_slices_make(const struct headers *headers, const struct header_questio
 	length = slice_length(headers, windows, n, each_ns);
 	qsort(windows, n, sizeof(*windows), by_middle);
 	r = slices_add(windows, n, length, out);
-	if (!r)
-		ranges_set(range, out);
-	return r;
+	if (r)
+		return r;
+	ranges_set(range, out);
+	return 0;
 }

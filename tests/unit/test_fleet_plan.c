@@ -29,7 +29,7 @@ static struct plan plan;
 static int set_up(void **state)
 {
 	reply = (struct wire_windows_reply){ { windows, 0 }, { gaps, 0 } };
-	known = (struct plan_spans){ spans, 0 };
+	known = (struct plan_spans){ .v = spans };
 	arena = arena_new();
 	return 0;
 }
