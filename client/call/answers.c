@@ -129,8 +129,9 @@ static int print_reply(struct answers *answers, const struct wire_snapshot_reply
 {
 	int r = collection_check_reply(reply);
 
-	if (r == 0 && !answers->printer)
-		r = open_printer(answers);
+	if (r < 0)
+		return r;
+	r = answers->printer ? 0 : open_printer(answers);
 	if (r < 0)
 		return r;
 	answers->options->format->stream_add(answers->printer, reply, is_first);
@@ -196,8 +197,7 @@ enum exit_code answers_run_snapshot(struct answers *answers, struct options *opt
 				    const char *probe, bool is_stuck)
 {
 	struct snapshot_request request;
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	answers->options = options;
 	answers->stem = is_stuck ? "stuck" : probe;
@@ -210,9 +210,7 @@ enum exit_code answers_run_snapshot(struct answers *answers, struct options *opt
 		snapshot_request_set_lines(&request, options);
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
-	code = answers_run(answers, &text);
-	text_fini(&text);
-	return code;
+	return answers_run(answers, &text);
 }
 
 const struct wire_snapshot_reply *answers_find(const struct answers *answers, const char *probe)

@@ -112,8 +112,9 @@ static int connect_socket(const char *path, time_t reply_timeout, int *fd_out)
 		return -errno;
 	/* On a Unix socket, the send time-out also limits connect(). */
 	r = set_timeout(fd, SO_SNDTIMEO, CALL_CONNECT_TIMEOUT);
-	if (r == 0)
-		r = set_timeout(fd, SO_RCVTIMEO, reply_timeout);
+	if (r < 0)
+		return r;
+	r = set_timeout(fd, SO_RCVTIMEO, reply_timeout);
 	if (r < 0)
 		return r;
 	if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/call/call.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 /* How to decode a reply, and where to store it. */
@@ -25,14 +26,11 @@ enum exit_code fetch_reply(const struct options *options, const struct wire_meth
 			   const void *request, struct arena *arena, void *out)
 {
 	struct target target = { method, arena, out };
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	method_call_encode(method, request, 0, &text);
-	code = call_run(options, &text, on_reply, &target);
-	text_fini(&text);
-	return code;
+	return call_run(options, &text, on_reply, &target);
 }
 
 /* Appends the windows of this reply to the windows of the earlier replies. */
@@ -41,9 +39,8 @@ static int on_windows(const struct varlink_message *message, void *context)
 	struct target *target = context;
 	struct wire_windows_reply *sum = target->out, reply;
 	struct wire_window *all;
-	int r;
+	int r = windows_reply_decode(message, target->arena, &reply, NULL);
 
-	r = windows_reply_decode(message, target->arena, &reply, NULL);
 	if (r < 0)
 		return r;
 	all = arena_array(target->arena, sum->windows.n + reply.windows.n + 1, sizeof *all);
@@ -63,13 +60,10 @@ enum exit_code fetch_windows(const struct options *options,
 			     struct wire_windows_reply *out)
 {
 	struct target target = { &method_windows, arena, out };
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	*out = (struct wire_windows_reply){ 0 };
 	text_init(&text, VARLINK_MAX_REPLY);
 	windows_request_encode(request, VARLINK_MORE, &text);
-	code = call_run(options, &text, on_windows, &target);
-	text_fini(&text);
-	return code;
+	return call_run(options, &text, on_windows, &target);
 }

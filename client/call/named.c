@@ -99,18 +99,18 @@ static void reply_each(struct names *names, const struct wire_snapshot_reply *re
 /* Keeps a reply. To be used as a reply_handler. */
 static int replies_add(const struct varlink_message *message, void *context)
 {
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
 	struct replies *replies = context;
-	struct kept kept = { .arena = must(arena_new()) };
-	int r = snapshot_reply_decode(message, kept.arena, &kept.reply, NULL);
+	struct wire_snapshot_reply reply;
+	int r = snapshot_reply_decode(message, arena, &reply, NULL);
 
-	if (r == 0)
-		r = array_reserve(replies->v, replies->capacity, replies->n + 1);
-	if (r < 0) {
-		arena_free(kept.arena);
+	if (r < 0)
 		return r;
-	}
-	reply_each(replies->names, &kept.reply, stack_note);
-	replies->v[replies->n++] = kept;
+	r = array_reserve(replies->v, replies->capacity, replies->n + 1);
+	if (r < 0)
+		return r;
+	reply_each(replies->names, &reply, stack_note);
+	replies->v[replies->n++] = (struct kept){ TAKE(arena), reply };
 	return 0;
 }
 
@@ -119,31 +119,31 @@ static int reply_pass(const struct wire_snapshot_reply *reply, bool is_last, rep
 		      void *context)
 {
 	_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 	int r;
 
 	text_init(&text, SIZE_MAX);
 	r = snapshot_reply_encode(reply, is_last ? 0 : VARLINK_CONTINUES, &text);
-	if (r == 0)
-		r = varlink_reply_parse(text.data, text.len - 1, &message);
-	text_fini(&text);
+	if (r < 0)
+		return r;
+	r = varlink_reply_parse(text.data, text.len - 1, &message);
 	return r < 0 ? r : handler(message, context);
 }
 
 static enum exit_code replies_pass(struct replies *replies, reply_handler handler, void *context)
 {
-	int r = 0;
+	for (size_t i = 0; i < replies->n; i++) {
+		int r;
 
-	for (size_t i = 0; i < replies->n && r == 0; i++) {
 		reply_each(replies->names, &replies->v[i].reply, stack_name);
 		r = reply_pass(&replies->v[i].reply, i + 1 == replies->n, handler, context);
 		replies->v[i].arena = arena_free(replies->v[i].arena);
+		if (r < 0 && r != -EIO)
+			print_message("the answer cannot be printed: %s", strerror(-r));
+		if (r < 0)
+			return EXIT_CODE_IO;
 	}
-	if (r == 0)
-		return EXIT_CODE_OK;
-	if (r != -EIO)
-		print_message("the answer cannot be printed: %s", strerror(-r));
-	return EXIT_CODE_IO;
+	return EXIT_CODE_OK;
 }
 
 enum exit_code call_check_names(const struct options *options)

@@ -198,8 +198,8 @@ enum exit_code overview_run(struct options *options)
 	};
 	enum exit_code code = check_options(options);
 	struct snapshot_request request;
+	_cleanup_(text_fini) struct text text = {};
 	struct overview overview;
-	struct text text;
 
 	if (code != EXIT_CODE_OK)
 		return code;
@@ -210,7 +210,6 @@ enum exit_code overview_run(struct options *options)
 	text_init(&text, VARLINK_MAX_REPLY);
 	request_encode(options, &request, &text);
 	code = answers_run(&answers, &text);
-	text_fini(&text);
 	if (code != EXIT_CODE_OK || answers.n == 0)
 		return code;
 	overview = overview_of(&answers);

@@ -35,11 +35,12 @@ static int on_reply(const struct varlink_message *message, void *context)
 	recording->session = reply.session;
 	recording->has_session = true;
 	recording->missed += reply.missed == WIRE_ABSENT ? 0 : reply.missed;
-	if (recording->on_calls && reply.calls.n > 0)
+	if (recording->on_calls && reply.calls.n > 0) {
 		r = recording->on_calls(recording, &reply.calls);
-	if (r == 0 && recording->on_progress)
-		r = recording->on_progress(recording);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	return recording->on_progress ? recording->on_progress(recording) : 0;
 }
 
 enum exit_code recording_start(const struct options *options, bool is_bound,
@@ -59,8 +60,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		.regexp = options->regexp ? 1 : WIRE_BOOL_ABSENT,
 		.rate = options->rate,
 	};
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	snapshot_filter_init(&parts, options);
 	/*
@@ -71,9 +71,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		request.idle = WIRE_BOOL_ABSENT;
 	text_init(&text, VARLINK_MAX_REPLY);
 	start_request_encode(&request, is_bound ? VARLINK_MORE : 0, &text);
-	code = call_start(options, &text, is_bound, on_reply, recording);
-	text_fini(&text);
-	return code;
+	return call_start(options, &text, is_bound, on_reply, recording);
 }
 
 static int on_stopped(const struct varlink_message *message, void *context)
@@ -87,15 +85,12 @@ enum exit_code recording_stop(const struct options *options, const char *id, cha
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
 	const struct wire_stop_request request = { .session = id };
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	stop_request_encode(&request, 0, &text);
-	code = message_out ? call_quiet(options, &text, on_stopped, arena, message_out)
+	return message_out ? call_quiet(options, &text, on_stopped, arena, message_out)
 			   : call_start(options, &text, false, on_stopped, arena);
-	text_fini(&text);
-	return code;
 }
 
 void recording_end(const struct options *options, const struct recording *recording)

@@ -28,18 +28,6 @@ _Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->reasons) == OPTION_REA
 _Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->ranges) == OPTION_RANGES_MAX,
 	       "a request holds as many ranges as an option");
 
-static int add_rows(struct collection *c, const struct wire_rows *rows)
-{
-	int r = array_reserve(c->rows, c->capacity, c->n + rows->n);
-
-	if (r < 0)
-		return r;
-	if (rows->n > 0)
-		memcpy(c->rows + c->n, rows->v, rows->n * sizeof *rows->v);
-	c->n += rows->n;
-	return 0;
-}
-
 /* The fields are the operation in a row of iolat, and the state in a row of waits. */
 int collection_check_reply(const struct wire_snapshot_reply *reply)
 {
@@ -60,10 +48,14 @@ int collection_add_reply(struct collection *c, const struct wire_snapshot_reply 
 {
 	int r = collection_check_reply(reply);
 
-	if (r == 0)
-		r = add_rows(c, &reply->rows);
 	if (r < 0)
 		return r;
+	r = array_reserve(c->rows, c->capacity, c->n + reply->rows.n);
+	if (r < 0)
+		return r;
+	if (reply->rows.n > 0)
+		memcpy(c->rows + c->n, reply->rows.v, reply->rows.n * sizeof *reply->rows.v);
+	c->n += reply->rows.n;
 	if (!c->has_reply)
 		c->reply = *reply;
 	c->has_reply = true;
@@ -75,9 +67,8 @@ int collection_add(const struct varlink_message *message, void *context)
 {
 	struct collection *c = context;
 	struct wire_snapshot_reply reply;
-	int r;
+	int r = snapshot_reply_decode(message, c->arena, &reply, NULL);
 
-	r = snapshot_reply_decode(message, c->arena, &reply, NULL);
 	return r < 0 ? r : collection_add_reply(c, &reply);
 }
 
@@ -219,11 +210,11 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 			  const char *probe, bool is_stuck, int64_t now)
 {
 	struct range range;
-	int r;
+	int r = range_resolve(options, now, &range);
 
-	r = range_resolve(options, now, &range);
-	if (r == 0)
-		r = ranges_resolve(options, now, request->ranges);
+	if (r < 0)
+		return r;
+	r = ranges_resolve(options, now, request->ranges);
 	if (r < 0)
 		return r;
 	snapshot_filter_init(request, options);

@@ -68,48 +68,61 @@ static int write_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
+/* Writes to the reader until it is slow, and then to the temporary file. */
+static int spool_write(struct spool *spool, const char *data, size_t n)
+{
+	size_t done = 0;
+	int r;
+
+	if (spool->error)
+		return -spool->error;
+	r = spool->rest ? wait_writable(spool->fd, 0) : write_some(spool->fd, data, n, &done);
+	if (r < 0 || done == n)
+		return r;
+	if (!spool->rest)
+		spool->rest = tmpfile();
+	/* Without room for a temporary file, the reader decides how long this takes. */
+	if (!spool->rest)
+		return write_all(spool->fd, data + done, n - done);
+	return fwrite(data + done, 1, n - done, spool->rest) < n - done ? -errno : 0;
+}
+
 /* Writes for fopencookie(), which wants the number of bytes, or 0 with errno set on failure. */
 static ssize_t on_write(void *cookie, const char *data, size_t n)
 {
 	struct spool *spool = cookie;
-	size_t done = 0;
-	int r = -spool->error;
+	int r = spool_write(spool, data, n);
 
-	if (r == 0 && !spool->rest) {
-		r = write_some(spool->fd, data, n, &done);
-		if (r == 0 && done < n)
-			spool->rest = tmpfile();
-		/* Without room for a temporary file, the reader decides how long this takes. */
-		if (r == 0 && done < n && !spool->rest)
-			r = write_all(spool->fd, data + done, n - done);
-	} else if (r == 0) {
-		r = wait_writable(spool->fd, 0);
-	}
-	if (r >= 0 && spool->rest && fwrite(data + done, 1, n - done, spool->rest) < n - done)
-		r = -errno;
 	if (r >= 0)
 		return (ssize_t)n;
 	errno = spool->error = -r;
 	return 0;
 }
 
+/* Writes what is in the temporary file to the reader, however long it takes. */
+static int rest_write(const struct spool *spool)
+{
+	char buffer[65536];
+	size_t n;
+	int r;
+
+	if (fflush(spool->rest) != 0)
+		return -errno;
+	rewind(spool->rest);
+	while ((n = fread(buffer, 1, sizeof(buffer), spool->rest)) > 0) {
+		r = write_all(spool->fd, buffer, n);
+		if (r < 0)
+			return r;
+	}
+	return ferror(spool->rest) ? -EIO : 0;
+}
+
 static int on_close(void *cookie)
 {
 	struct spool *spool = cookie;
-	char buffer[65536];
-	size_t n;
-	int r = 0;
+	int r = spool->rest ? rest_write(spool) : 0;
 
-	if (spool->rest) {
-		if (fflush(spool->rest) != 0)
-			r = -errno;
-		rewind(spool->rest);
-		while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), spool->rest)) > 0)
-			r = write_all(spool->fd, buffer, n);
-		if (r == 0 && ferror(spool->rest))
-			r = -EIO;
-		fclose(spool->rest);
-	}
+	fclosep(&spool->rest);
 	free(spool);
 	errno = -r;
 	return r < 0 ? -1 : 0;

@@ -85,8 +85,7 @@ static void print_time(FILE *out, int64_t now)
 static enum exit_code fetch(const struct tracing *t, struct collection *collection)
 {
 	struct wire_snapshot_request request = wire_snapshot_request_absent();
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	request.session = t->recording.session.id;
 	request.since_ns = t->printed;
@@ -94,9 +93,7 @@ static enum exit_code fetch(const struct tracing *t, struct collection *collecti
 	request.idle = 1;
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request, VARLINK_MORE, &text);
-	code = call_run(&t->run->options, &text, collection_add, collection);
-	text_fini(&text);
-	return code;
+	return call_run(&t->run->options, &text, collection_add, collection);
 }
 
 /* Prints a line about what an answer lacks. The layouts of these tools have no place for it. */

@@ -44,17 +44,15 @@ static int compare_wakers(const struct wire_waker *x, const struct wire_waker *y
 
 	if (!x || !y)
 		return !!x - !!y;
-	r = compare_stacks(x->kernel, y->kernel);
-	if (r == 0)
-		r = compare_stacks(x->user, y->user);
-	if (r != 0 || x->path.n == 0 || y->path.n == 0)
-		return r != 0 ? r : (x->path.n > 0) - (y->path.n > 0);
+	r = compare_stacks(x->kernel, y->kernel) ?: compare_stacks(x->user, y->user);
+	if (r != 0)
+		return r;
+	if (x->path.n == 0 || y->path.n == 0)
+		return (x->path.n > 0) - (y->path.n > 0);
 	p = &x->path.v[0];
 	q = &y->path.v[0];
-	r = strcmp(p->context, q->context);
-	if (r == 0)
-		r = compare_ints(p->tid, q->tid);
-	return r != 0 ? r : strcmp(p->comm ? p->comm : "", q->comm ? q->comm : "");
+	return strcmp(p->context, q->context) ?: compare_ints(p->tid, q->tid)
+		?: strcmp(p->comm ? p->comm : "", q->comm ? q->comm : "");
 }
 
 static int compare_keys(const struct wire_row *x, const struct wire_row *y, enum compat_by by)
@@ -62,33 +60,27 @@ static int compare_keys(const struct wire_row *x, const struct wire_row *y, enum
 	int r = 0;
 
 	if (by != COMPAT_BY_STACKS)
-		r = compare_ints(x->process.pid, y->process.pid);
-	if (r == 0 && by != COMPAT_BY_STACKS)
-		r = compare_ints(x->process.start, y->process.start);
-	if (r == 0)
-		r = compare_stacks(x->kernel, y->kernel);
-	if (r == 0)
-		r = compare_stacks(x->user, y->user);
-	if (r == 0)
-		r = compare_wakers(x->waker, y->waker);
-	return r != 0 || by != COMPAT_BY_NAME ? r : strcmp(x->comm, y->comm);
+		r = compare_ints(x->process.pid, y->process.pid)
+			    ?: compare_ints(x->process.start, y->process.start);
+	return r ?: compare_stacks(x->kernel, y->kernel) ?: compare_stacks(x->user, y->user)
+		?: compare_wakers(x->waker, y->waker)
+		?: (by == COMPAT_BY_NAME ? strcmp(x->comm, y->comm) : 0);
 }
 
 static int compare_entries(const void *a, const void *b, void *by)
 {
 	const struct compat_entry *x = a, *y = b;
-	int r = compare_keys(x->row, y->row, *(enum compat_by *)by);
 
 	/* Entries that compare as equal are sorted by the position of their rows in the reply. */
-	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
+	return compare_keys(x->row, y->row, *(enum compat_by *)by)
+		       ?: (x->row > y->row) - (x->row < y->row);
 }
 
 int compat_compare_value(const void *a, const void *b)
 {
 	const struct compat_entry *x = a, *y = b;
-	int r = compare_ints(x->value, y->value);
 
-	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
+	return compare_ints(x->value, y->value) ?: (x->row > y->row) - (x->row < y->row);
 }
 
 static void entry_add(struct compat_entry *entry, const struct compat_entry *other)

@@ -232,26 +232,26 @@ static void message_to_letters(struct compat_run *run)
 
 int compat_parse(struct compat_run *run, int argc, char **argv)
 {
-	struct native_line line = { .v = must(calloc(2 * (size_t)argc + 4, sizeof(char *))) };
+	_cleanup_(freep) char **words = must(calloc(2 * (size_t)argc + 4, sizeof(*words)));
+	struct native_line line = { .v = words };
 	int r;
 
 	line.v[line.n++] = argv[0];
 	r = read_line(run, argc, argv, &line);
-	if (r == 0)
-		r = check_pattern(run);
-	if (r == 0) {
-		r = options_parse(&run->options,
-				  OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_LAYERS |
-					  OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_RECORD |
-					  OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS |
-					  OPTIONS_FORMAT,
-				  0, line.n, line.v);
-		if (r < 0)
-			message_to_letters(run);
-		run->is_folded = run->options.format == &format_folded;
-		run->options.argument = run->tool->probe;
-	}
-	free(line.v);
+	if (r < 0)
+		return r;
+	r = check_pattern(run);
+	if (r < 0)
+		return r;
+	r = options_parse(&run->options,
+			  OPTIONS_FILTER | OPTIONS_WAITS | OPTIONS_LAYERS | OPTIONS_SESSION |
+				  OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_STACKS | OPTIONS_ONCE |
+				  OPTIONS_VIEWS | OPTIONS_FORMAT,
+			  0, line.n, line.v);
+	if (r < 0)
+		message_to_letters(run);
+	run->is_folded = run->options.format == &format_folded;
+	run->options.argument = run->tool->probe;
 	return r == 0 && run->tool->prepare ? run->tool->prepare(run) : r;
 }
 

@@ -24,7 +24,7 @@ struct file {
 	uint64_t size;
 	Elf64_Shdr *sections;
 	size_t n_sections;
-	const char *why; /* what is wrong with the file */
+	const char **why; /* where to say what is wrong with the file */
 };
 
 /* The best symbol for an address so far. */
@@ -36,8 +36,13 @@ struct candidate {
 
 static int refuse(struct file *file, const char *why)
 {
-	file->why = why;
+	*file->why = why;
 	return -EBADMSG;
+}
+
+static void file_fini(struct file *file)
+{
+	free(file->sections);
 }
 
 static int read_at(struct file *file, uint64_t offset, void *buffer, size_t n)
@@ -235,18 +240,22 @@ static int symtab_scan(struct file *file, const Elf64_Shdr *symtab,
 {
 	_cleanup_(freep) Elf64_Sym *symbols = calloc(SYMBOLS_AT_ONCE, sizeof(*symbols));
 	uint64_t left = symtab->sh_size / sizeof(*symbols), offset = symtab->sh_offset;
-	int r = symbols ? 0 : -ENOMEM;
+	int r;
 
-	while (left > 0 && r == 0) {
+	if (!symbols)
+		return -ENOMEM;
+	while (left > 0) {
 		size_t some = left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE;
 
 		r = read_at(file, offset, symbols, some * sizeof(*symbols));
-		for (size_t i = 0; i < some && r == 0; i++)
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < some; i++)
 			symbol_try(&symbols[i], queries, candidates, n);
 		offset += some * sizeof(*symbols);
 		left -= some;
 	}
-	return r;
+	return 0;
 }
 
 /* Reads the name of a symbol. Sets *out to NULL if it has none, or too long a one. */
@@ -281,38 +290,40 @@ static int functions_find(struct file *file, struct symbol_query *queries, size_
 	const Elf64_Shdr *symtab, *names;
 	int r = candidates ? symtab_find(file, &symtab, &names) : -ENOMEM;
 
-	if (r == 0)
-		r = symtab_scan(file, symtab, queries, candidates, n);
-	for (size_t i = 0; i < n && r == 0; i++) {
+	if (r < 0)
+		return r;
+	r = symtab_scan(file, symtab, queries, candidates, n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
 		if (candidates[i].rank == 0)
 			continue;
 		queries[i].start = candidates[i].start;
 		r = name_read(file, names, candidates[i].name, &queries[i].name);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 int symbols_find(int fd, const uint8_t *build_id, size_t build_id_size,
 		 struct symbol_query *queries, size_t n, const char **why_out)
 {
-	struct file file = { .fd = fd };
+	_cleanup_(file_fini) struct file file = { .fd = fd, .why = why_out };
 	struct stat st;
 	int r;
 
 	*why_out = NULL;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode)) {
-		*why_out = "is not a regular file";
-		return -EBADMSG;
-	}
+	if (!S_ISREG(st.st_mode))
+		return refuse(&file, "is not a regular file");
 	file.size = (uint64_t)st.st_size;
 	r = sections_read(&file);
-	if (r == 0)
-		r = build_id_check(&file, build_id, build_id_size);
-	if (r == 0)
-		r = functions_find(&file, queries, n);
-	free(file.sections);
-	*why_out = file.why;
-	return r;
+	if (r < 0)
+		return r;
+	r = build_id_check(&file, build_id, build_id_size);
+	if (r < 0)
+		return r;
+	return functions_find(&file, queries, n);
 }

@@ -725,16 +725,20 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 	if (optind + 1 < argc)
 		options->function = argv[optind + 1];
 	r = sets & OPTIONS_VIEWS ? check_views(options) : 0;
-	if (r == 0)
-		r = check_by(options, sets);
+	if (r < 0)
+		return r;
+	r = check_by(options, sets);
 	if (r < 0)
 		return r;
 	r = choose_format(options, sets, argv[0]);
+	if (r < 0)
+		return r;
 	options->is_stuck = sets & OPTIONS_STUCK;
-	r = r < 0 ? r : check_together(options);
-	if (r >= 0)
-		pids_note(options);
-	return r;
+	r = check_together(options);
+	if (r < 0)
+		return r;
+	pids_note(options);
+	return 0;
 }
 
 bool options_name_somebody(const struct options *options)

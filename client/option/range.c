@@ -284,9 +284,11 @@ int range_and_base(struct options *options, int64_t now, struct wire_span *range
 	*range_out = (struct wire_span){ range.since_ns, range.until_ns };
 	if (options->base && !strstr(options->base, "..") && options->base[0] == '-')
 		return move_back(options, now, range_out, base_out);
-	if (options->base)
+	if (options->base) {
 		r = read_range(options, "base", options->base, now, &base);
-	if (r == 0)
-		*base_out = (struct wire_span){ base.since_ns, base.until_ns };
-	return r;
+		if (r < 0)
+			return r;
+	}
+	*base_out = (struct wire_span){ base.since_ns, base.until_ns };
+	return 0;
 }

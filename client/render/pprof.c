@@ -112,14 +112,13 @@ static int64_t name_number(struct pprof *p, const char *name)
 /* Writes a message as a member of the profile, and empties the message. */
 static void put_member(struct pprof *p, uint32_t tag, struct text *message)
 {
-	struct text member;
+	_cleanup_(text_fini) struct text member;
 
 	text_init(&member, SIZE_MAX);
 	protobuf_put_bytes(&member, tag, message->data, message->len);
 	if (message->error < 0 || member.error < 0)
 		must(NULL);
 	fwrite(member.data, 1, member.len, p->out);
-	text_fini(&member);
 	text_reset(message);
 }
 
@@ -339,7 +338,7 @@ static void put_mappings(struct pprof *p)
 
 static void put_locations(struct pprof *p)
 {
-	struct text line;
+	_cleanup_(text_fini) struct text line;
 
 	text_init(&line, SIZE_MAX);
 	for (size_t i = 0; i < intern_count(p->locations); i++) {
@@ -355,7 +354,6 @@ static void put_locations(struct pprof *p)
 		text_reset(&line);
 		put_member(p, PROFILE_LOCATION, &p->part);
 	}
-	text_fini(&line);
 }
 
 static void put_functions(struct pprof *p)

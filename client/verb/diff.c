@@ -37,8 +37,9 @@ static int on_reply(const struct varlink_message *message, void *context)
 	bool is_first = !c->has_begun;
 	int r = snapshot_reply_decode(message, arena, &reply, NULL);
 
-	if (r == 0)
-		r = collection_check_reply(&reply);
+	if (r < 0)
+		return r;
+	r = collection_check_reply(&reply);
 	if (r < 0)
 		return r;
 	if (c->side == DIFF_SIDES)
@@ -59,14 +60,11 @@ static int on_reply(const struct varlink_message *message, void *context)
 static enum exit_code ask(const struct options *options, struct comparison *c,
 			  const struct wire_snapshot_request *request)
 {
-	enum exit_code code;
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(request, VARLINK_MORE, &text);
-	code = call_run_named(options, &text, on_reply, c, NULL);
-	text_fini(&text);
-	return code;
+	return call_run_named(options, &text, on_reply, c, NULL);
 }
 
 /* Asks for all rows of two ranges of a probe or session, in one call. */

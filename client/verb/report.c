@@ -65,8 +65,9 @@ static int on_reply(const struct varlink_message *message, void *context)
 	struct wire_snapshot_reply reply;
 	int r = snapshot_reply_decode(message, arena, &reply, NULL);
 
-	if (r == 0)
-		r = collection_check_reply(&reply);
+	if (r < 0)
+		return r;
+	r = collection_check_reply(&reply);
 	if (r < 0)
 		return r;
 	if (!g->arena) {
@@ -97,7 +98,7 @@ static int on_reply(const struct varlink_message *message, void *context)
 static enum exit_code ask_probe(struct gathering *g, struct snapshot_request *request)
 {
 	struct call_error error = {};
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 	enum exit_code code;
 
 	request->request.probe = probe_names[g->probe];
@@ -105,7 +106,6 @@ static enum exit_code ask_probe(struct gathering *g, struct snapshot_request *re
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request->request, VARLINK_MORE, &text);
 	code = call_run_named(g->options, &text, on_reply, g, &error);
-	text_fini(&text);
 	end_progress(g);
 	arena_free(TAKE(g->arena));
 	if (error.text) {
@@ -122,7 +122,7 @@ static enum exit_code ask_open(struct gathering *g, struct snapshot_request *req
 	struct collection c = { .arena = must(arena_new()) };
 	struct wire_snapshot_request *r = &request->request;
 	struct call_error error = {};
-	struct text text;
+	_cleanup_(text_fini) struct text text;
 	enum exit_code code;
 
 	r->probe = probe_names[REPORT_OFFCPU];
@@ -141,7 +141,6 @@ static enum exit_code ask_open(struct gathering *g, struct snapshot_request *req
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(r, VARLINK_MORE, &text);
 	code = call_run_named(g->options, &text, collection_add, &c, &error);
-	text_fini(&text);
 	if (c.has_reply)
 		report_data_add_open(g->data, &c.reply, &c.reply.rows);
 	if (error.text)
@@ -374,13 +373,9 @@ enum exit_code cmd_report(struct options *options)
 	};
 	enum exit_code code;
 	struct view view;
-	bool is_now;
-	int r = check(options);
+	bool is_now = !options->until && !options->at;
 
-	is_now = !options->until && !options->at;
-	if (r == 0)
-		r = prepare(options, &request, &g.span, now);
-	if (r < 0) {
+	if (check(options) < 0 || prepare(options, &request, &g.span, now) < 0) {
 		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
