@@ -720,17 +720,15 @@ int groups_by_total(const void *x, const void *y)
 static int by_max(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
-	int r = (a->max_ns < b->max_ns) - (a->max_ns > b->max_ns);
 
-	return r ? r : groups_by_total(x, y);
+	return (a->max_ns < b->max_ns) - (a->max_ns > b->max_ns) ?: groups_by_total(x, y);
 }
 
 static int by_count(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
-	int r = (a->count < b->count) - (a->count > b->count);
 
-	return r ? r : groups_by_total(x, y);
+	return (a->count < b->count) - (a->count > b->count) ?: groups_by_total(x, y);
 }
 
 int groups_sort(struct groups *groups, struct group ***out)

@@ -114,12 +114,14 @@ static int read_numbers(char **fields, struct header *header)
 		&totals->unseen_ns,
 		&header->idle_threads,
 	};
-	size_t i;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < N_NUMBERS && !r; i++)
+	for (size_t i = 0; i < N_NUMBERS; i++) {
 		r = read_number(fields[FIELD_NUMBERS + i], numbers[i]);
-	return r;
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 static int read_lost(char **fields, struct arena *arena, struct wire_losts *out)
@@ -480,9 +482,10 @@ static int newest_ask(struct shards *shards, const struct fleet_config *config,
 	text_put_str(&sql, " GROUP BY host");
 	text_put(&sql, "", 1);
 	r = sql.error ? sql.error : shards_ask(shards, sql.data, on_newest, &reading);
-	if (!r)
-		*out = reading.newest;
-	return r;
+	if (r)
+		return r;
+	*out = reading.newest;
+	return 0;
 }
 
 int headers_newest(struct shards *shards, const struct fleet_config *config,
@@ -622,9 +625,8 @@ static void host_cover(struct coverage *coverage, const struct headers *headers,
 static int gap_order(const void *x, const void *y)
 {
 	const struct wire_gap *a = x, *b = y;
-	int r = (a->start > b->start) - (a->start < b->start);
 
-	return r ? r : strcmp(a->reason, b->reason);
+	return (a->start > b->start) - (a->start < b->start) ?: strcmp(a->reason, b->reason);
 }
 
 static int window_order(const void *x, const void *y)

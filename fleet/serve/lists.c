@@ -131,7 +131,9 @@ int fleet_windows(struct fleet_answer *answer, const struct wire_windows_request
 	size_t i, n = 0, n_gaps = 0;
 	int r = windows_check(request, now, error);
 
-	for (i = 0; i < ARRAY_SIZE(probes) && !r; i++) {
+	if (r)
+		return r;
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		struct header_question question = {
 			.probe = probes[i],
 			.table = "rows",
@@ -144,20 +146,23 @@ int fleet_windows(struct fleet_answer *answer, const struct wire_windows_request
 		question.since = request->since_ns != WIRE_ABSENT ? request->since_ns
 				 : question.until > LIST_NS	  ? question.until - LIST_NS
 								  : 0;
-		if (request->probe ? strcmp(request->probe, probes[i]) == 0 : true)
-			r = probe_read(answer, &question, &headers[i], &coverage[i]);
+		if (request->probe && strcmp(request->probe, probes[i]) != 0)
+			continue;
+		r = probe_read(answer, &question, &headers[i], &coverage[i]);
+		if (r == -E2BIG)
+			return fleet_limit_refuse(answer->limits, FLEET_HEADERS, "since_ns", error);
+		if (r)
+			return r;
 		/* A probe that no host records has no gaps, but a shard that fails is one. */
 		if (!headers[i].n_windows && !shards_n_failed(answer->shards))
 			coverage[i].gaps.n = 0;
 		n += headers[i].n_windows;
 		n_gaps += coverage[i].gaps.n;
 	}
-	if (r == -E2BIG)
-		return fleet_limit_refuse(answer->limits, FLEET_HEADERS, "since_ns", error);
-	windows = r ? NULL : arena_array(answer->arena, n + 1, sizeof(*windows));
-	gaps = r ? NULL : arena_array(answer->arena, n_gaps + 1, sizeof(*gaps));
+	windows = arena_array(answer->arena, n + 1, sizeof(*windows));
+	gaps = arena_array(answer->arena, n_gaps + 1, sizeof(*gaps));
 	if (!windows || !gaps)
-		return r ? r : -ENOMEM;
+		return -ENOMEM;
 	n = n_gaps = 0;
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		windows_add(&headers[i], probes[i], windows, &n);

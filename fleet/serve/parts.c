@@ -29,9 +29,8 @@ static int64_t blocked_of(const struct group *group)
 static int compare_parts(const void *x, const void *y, int64_t (*ns)(const struct group *group))
 {
 	int64_t a = ns(*(struct group *const *)x), b = ns(*(struct group *const *)y);
-	int r = (a < b) - (a > b);
 
-	return r ? r : groups_by_total(x, y);
+	return (a < b) - (a > b) ?: groups_by_total(x, y);
 }
 
 static int by_throttled(const void *x, const void *y)
@@ -48,9 +47,8 @@ static int by_runnable(const void *x, const void *y)
 static int by_blocked(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
-	int r = (int)b->is_urgent - (int)a->is_urgent;
 
-	return r ? r : compare_parts(x, y, blocked_of);
+	return (int)b->is_urgent - (int)a->is_urgent ?: compare_parts(x, y, blocked_of);
 }
 
 /* The parts of the time, those of the daemon's overview. */

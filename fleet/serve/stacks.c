@@ -169,15 +169,17 @@ int stacks_read(struct stacks *stacks, struct shards *shards, const struct fleet
 {
 	_cleanup_(text_fini) struct text sql = {};
 	struct stack_entry *entry = stacks->table;
-	int r = 0;
+	int r;
 
 	text_init(&sql, SIZE_MAX);
-	while (entry && !r) {
+	while (entry) {
 		text_reset(&sql);
 		entry = put_query(&sql, config, entry);
 		r = sql.error ? sql.error : shards_ask(shards, sql.data, on_stack, stacks);
+		if (r)
+			return r;
 	}
-	for (entry = stacks->table; entry && !r; entry = entry->hh.next) {
+	for (entry = stacks->table; entry; entry = entry->hh.next) {
 		if (entry->wire.id)
 			continue;
 		entry->wire.id = "0x0";
@@ -185,9 +187,10 @@ int stacks_read(struct stacks *stacks, struct shards *shards, const struct fleet
 			.v = pseudo_frame(stacks->arena, "[the stack was not sent]"),
 			.n = 1,
 		};
-		r = entry->wire.frames.v ? 0 : -ENOMEM;
+		if (!entry->wire.frames.v)
+			return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
 const struct wire_stack *stacks_get(const struct stacks *stacks, uint64_t id)
