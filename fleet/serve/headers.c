@@ -42,7 +42,7 @@ struct reading {
 	const struct wire_strs *globs;
 	struct header *v;
 	size_t n, capacity;
-	int64_t newest;
+	struct wire_span ends;
 };
 
 int64_t headers_host_ahead(const struct header_host *host, int64_t now)
@@ -440,31 +440,37 @@ int headers_read(struct shards *shards, const struct fleet_config *config,
 	return out->v && out->expected ? headers_settle(out, shards, question, arena) : -ENOMEM;
 }
 
-static int on_newest(void *user, size_t shard, char **fields, size_t n)
+static int on_ends(void *user, size_t shard, char **fields, size_t n)
 {
 	struct reading *reading = user;
-	int64_t end;
-	int r = n == 2 ? read_number(fields[1], &end) : -EPROTO;
+	struct wire_span *ends = &reading->ends;
+	int64_t start, end;
+	int r = n == 3 ? read_number(fields[1], &start) : -EPROTO;
 
-	if (!r && end > reading->newest &&
-	    headers_host_matches(reading->globs, tsv_text(fields[0])))
-		reading->newest = end;
-	return r == -EINVAL ? 0 : r;
+	if (!r)
+		r = read_number(fields[2], &end);
+	if (r || !headers_host_matches(reading->globs, tsv_text(fields[0])))
+		return r == -EINVAL ? 0 : r;
+	if (!ends->until_ns || start < ends->since_ns)
+		ends->since_ns = start;
+	if (end > ends->until_ns)
+		ends->until_ns = end;
+	return 0;
 }
 
 /*
- * Finds when the newest window of the range ends, 0 if there is none. skips_ahead: not of hosts
- * whose clock is, or was, ahead.
+ * Finds when the oldest window of the range begins and the newest one ends, 0 if there is none.
+ * skips_ahead: not of hosts whose clock is, or was, ahead.
  */
-static int newest_ask(struct shards *shards, const struct fleet_config *config,
-		      const struct header_question *question, bool skips_ahead, int64_t *out)
+static int ends_ask(struct shards *shards, const struct fleet_config *config,
+		    const struct header_question *question, bool skips_ahead, struct wire_span *out)
 {
 	struct reading reading = { .globs = question->globs };
 	_cleanup_(text_fini) struct text sql;
 	int r;
 
 	text_init(&sql, SIZE_MAX);
-	text_put_str(&sql, "SELECT host, max(end) FROM ");
+	text_put_str(&sql, "SELECT host, min(start), max(end) FROM ");
 	text_put_str(&sql, config->database);
 	text_put_str(&sql, ".");
 	text_put_str(&sql, question->table);
@@ -481,20 +487,20 @@ static int newest_ask(struct shards *shards, const struct fleet_config *config,
 	}
 	text_put_str(&sql, " GROUP BY host");
 	text_put(&sql, "", 1);
-	r = sql.error ? sql.error : shards_ask(shards, sql.data, on_newest, &reading);
+	r = sql.error ? sql.error : shards_ask(shards, sql.data, on_ends, &reading);
 	if (r)
 		return r;
-	*out = reading.newest;
+	*out = reading.ends;
 	return 0;
 }
 
-int headers_newest(struct shards *shards, const struct fleet_config *config,
-		   const struct header_question *question, int64_t *out)
+int headers_ends(struct shards *shards, const struct fleet_config *config,
+		 const struct header_question *question, struct wire_span *out)
 {
 	/* One whose clock is ahead always has a window that ends now, though the others do not. */
-	int r = newest_ask(shards, config, question, true, out);
+	int r = ends_ask(shards, config, question, true, out);
 
-	return r || *out ? r : newest_ask(shards, config, question, false, out);
+	return r || out->until_ns ? r : ends_ask(shards, config, question, false, out);
 }
 
 /* The gaps that were found so far, and the time that is covered. */

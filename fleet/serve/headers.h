@@ -108,11 +108,12 @@ int headers_settle(struct headers *headers, const struct shards *shards,
 		   const struct header_question *question, struct arena *arena);
 
 /*
- * Sets *out to when the newest window of these hosts that ended in the range did; 0 if there is
- * none. Hosts whose clock is ahead do not count. Returns as headers_read() does.
+ * Sets *out to when the oldest window of these hosts that ended in the range began, and when the
+ * newest one ended; to 0 if there is none. Hosts whose clock is ahead do not count, unless all are.
+ * Returns as headers_read() does.
  */
-int headers_newest(struct shards *shards, const struct fleet_config *config,
-		   const struct header_question *question, int64_t *out);
+int headers_ends(struct shards *shards, const struct fleet_config *config,
+		 const struct header_question *question, struct wire_span *out);
 
 /*
  * Appends the condition for windows that overlap the range to SQL. Rows of a slice need that of

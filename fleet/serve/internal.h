@@ -32,6 +32,7 @@ struct snapshot {
 	struct wire_strs hosts;
 	struct groups_question question;
 	struct header_question range;
+	struct wire_span middles; /* of the windows of an overview's samples */
 	struct headers headers;
 	struct groups groups;
 	bool with_idle;

@@ -179,6 +179,26 @@ static const char *other_table(const char *table)
 }
 
 /*
+ * Chooses the table of the windows by the length of the range, or of the part of it in which
+ * something was sent: that has no minute which goes on, and that would be much of a short past.
+ */
+static int table_choose(struct snapshot *snapshot)
+{
+	struct header_question *range = &snapshot->range;
+	bool is_one = snapshot->question.is_one_host;
+	struct wire_span sent = {};
+	int r;
+
+	range->table = headers_table(range->until - range->since, is_one);
+	if (strcmp(range->table, "rows") == 0)
+		return 0;
+	r = headers_ends(snapshot->answer->shards, snapshot->answer->config, range, &sent);
+	if (!r && sent.until_ns)
+		range->table = headers_table(range->until - sent.since_ns, is_one);
+	return r;
+}
+
+/*
  * Ends a range up to now with the newest window that was sent: senders are some time behind. A
  * range that has only a length keeps it.
  */
@@ -186,21 +206,22 @@ static int range_align(struct snapshot *snapshot, bool is_length)
 {
 	struct header_question *range = &snapshot->range;
 	struct header_question lately = *range;
-	int64_t newest = 0;
+	struct wire_span sent = {};
+	int64_t newest;
 	int r;
 
 	lately.since = range->until - NEWEST_NS;
-	lately.table = headers_table(range->until - range->since, snapshot->question.is_one_host);
-	r = headers_newest(snapshot->answer->shards, snapshot->answer->config, &lately, &newest);
+	r = headers_ends(snapshot->answer->shards, snapshot->answer->config, &lately, &sent);
 	if (r)
 		return r;
-	if (!newest) {
+	if (!sent.until_ns) {
 		lately.table = other_table(lately.table);
-		r = headers_newest(snapshot->answer->shards, snapshot->answer->config, &lately,
-				   &newest);
+		r = headers_ends(snapshot->answer->shards, snapshot->answer->config, &lately,
+				 &sent);
 		if (r)
 			return r;
 	}
+	newest = sent.until_ns;
 	if (!newest || newest >= range->until || (!is_length && newest <= range->since))
 		return 0;
 	if (is_length)
@@ -274,7 +295,17 @@ static int range_init(struct snapshot *snapshot, struct wire_error *error)
 		.until = until,
 		.globs = &snapshot->hosts,
 	};
-	return is_to_now ? range_align(snapshot, is_length) : 0;
+	r = table_choose(snapshot);
+	return r || !is_to_now ? r : range_align(snapshot, is_length);
+}
+
+/* Leaves out a first and a last window of which less than half is in the time of the waits. */
+static void follow_waits(struct snapshot *snapshot)
+{
+	if (!snapshot->asked->is_of_overview || !snapshot->question.is_sampled)
+		return;
+	snapshot->middles = (struct wire_span){ snapshot->range.since, snapshot->range.until };
+	snapshot->range.middles = &snapshot->middles;
 }
 
 /* Reads the headers from the table that suits the range; from the other one if that has none. */
@@ -284,12 +315,8 @@ static int read_headers(struct snapshot *snapshot)
 	struct fleet_answer *answer = snapshot->answer;
 	int r;
 
-	if (range->middles)
-		return headers_read(answer->shards, answer->config, range, answer->arena,
-				    &snapshot->headers);
-	range->table = headers_table(range->until - range->since, snapshot->question.is_one_host);
 	r = headers_read(answer->shards, answer->config, range, answer->arena, &snapshot->headers);
-	if (r || snapshot->headers.n_windows)
+	if (r || snapshot->headers.n_windows || snapshot->asked->slice)
 		return r;
 	range->table = other_table(range->table);
 	return headers_read(answer->shards, answer->config, range, answer->arena,
@@ -526,10 +553,13 @@ static int snapshot_init(struct snapshot *snapshot, struct fleet_answer *answer,
 	};
 	if (r)
 		return r;
-	if (!asked->slice)
-		return range_init(snapshot, error);
-	range_set_slice(snapshot);
-	return 0;
+	if (asked->slice)
+		range_set_slice(snapshot);
+	else
+		r = range_init(snapshot, error);
+	if (!r)
+		follow_waits(snapshot);
+	return r;
 }
 
 int fleet_snapshot(struct fleet_answer *answer, const struct fleet_question *question,

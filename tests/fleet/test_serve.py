@@ -148,6 +148,17 @@ def same_overview(fleet, gateway, windows, question):
     return len(right)
 
 
+def check_samples(fleet, gateway, windows):
+    """The samples of an overview are those of the time of its waits, though their windows end at other times."""
+    put_window(fleet, {"probe": "'oncpu'", "start": "start + 2000000000", "end": "end + 2000000000"}, HOST)
+    first = next(gateway.replies("Overview", since_ns=windows[2][0], until_ns=windows[9][1], filter={"hosts": [HOST]}))
+    samples = [reply for reply in gateway.replies("Overview", since_ns=windows[2][0], until_ns=windows[9][1],
+                                                  filter={"hosts": [HOST]}) if reply["probe"] == "oncpu"][0]
+    need(first["coverage"]["windows"] == samples["coverage"]["windows"] == 8,
+         f"both have as many windows: {first['coverage']}, {samples['coverage']}")
+    need(not samples.get("missing"), f"{samples['missing'] if 'missing' in samples else ''}")
+
+
 def same_slices(fleet, gateway, windows, each_ns):
     """The slices of a host are those of the host."""
     asked = {"since_ns": windows[3][0] + 1, "until_ns": windows[-3][1] - 1, "each_ns": each_ns, "probe": "offcpu",
@@ -200,6 +211,7 @@ def test_overview(directory):
                 {"by": "process", "top": 2}))
             slices = sum(same_slices(fleet, gateway, windows, each_s * 10**9) for each_s in (0, 1, 12, 60, 10000))
             check_slices(fleet, gateway, windows)
+            check_samples(fleet, gateway, windows)
             need(error_of(gateway, "Snapshot", probe="offcpu", window_ns=3600 * 10**9, each_ns=-1) ==
                  "io.stackd.InvalidTime", "a negative length")
             page, trace = (f"{directory}/report.{suffix}" for suffix in ("html", "pftrace"))
@@ -387,14 +399,22 @@ def test_missing(directory):
             second.stop()
 
 
+def put_window(fleet, changed, host):
+    """Makes windows like those of a host that differ from them in some columns."""
+    columns = [row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows")]
+    fleet.query(f"INSERT INTO stackd.rows ({', '.join(columns)}) SELECT "
+                f"{', '.join(changed.get(column, column) for column in columns)} FROM stackd.rows "
+                f"WHERE host = '{sql_text(host)}'")
+
+
+def sql_text(text):
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
 def put_host(fleet, name, ahead_s, shift_ns):
     """Makes a host that has the windows of HOST, but later, and a clock that is ahead."""
-    columns = ", ".join(row[0] for row in fleet.query("DESCRIBE TABLE stackd.rows"))
-    values = columns
-    for column, value in (("host", f"'{name}'"), ("start", f"start + {shift_ns}"), ("end", f"end + {shift_ns}"),
-                          ("day", f"toDate(intDiv(start + {shift_ns}, 1000000000))")):
-        values = re.sub(rf"\b{column}\b", value, values, count=1)
-    fleet.query(f"INSERT INTO stackd.rows ({columns}) SELECT {values} FROM stackd.rows WHERE host = 'steady'")
+    put_window(fleet, {"host": f"'{name}'", "start": f"start + {shift_ns}", "end": f"end + {shift_ns}",
+                       "day": f"toDate(intDiv(start + {shift_ns}, 1000000000))"}, "steady")
     fleet.query("INSERT INTO stackd.hosts (host, boot, seen) SELECT "
                 f"'{name}', toUUID('00000000-0000-0000-0000-000000000001'), now() + {ahead_s}")
 
@@ -429,6 +449,25 @@ def test_clock(directory):
                         "toUUID('00000000-0000-0000-0000-000000000001'), now() + 3")
             reply, _ = gateway.ask(since_ns=last - 60 * 10**9, until_ns=last, by="host", filter={"hosts": ["steady"]})
             need(all("clock" not in note for note in reply["notes"]), f"a clock that is right: {reply['notes']}")
+
+
+def test_young(directory):
+    """Of a fleet that is a minute old all is answered, also where the question is for an hour."""
+    with Fleet(directory, 14, STORE_BEGIN=str(int(time.time()) - 75)) as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, HOST, *ALL)
+        windows = fleet.daemon.windows()
+        need(fleet.query("SELECT count() FROM stackd.rows60 WHERE kind = 0") != [["0"]], "a minute was sent, too")
+        with Gateway(fleet) as gateway:
+            for hosts in ([], [HOST]):
+                reply, rows = gateway.ask(since_ns=windows[0][1] - 3600 * 10**9, by="process", idle=True,
+                                          filter={"hosts": hosts})
+                coverage = reply["coverage"]
+                need(coverage["windows"] == len(windows) and coverage["used"]["end"]["ns"] == windows[-1][1],
+                     f"all windows are in the answer: {coverage}")
+                need(len(coverage["gaps"]) == 1 and coverage["gaps"][0]["end"]["ns"] == windows[0][0],
+                     f"and the rest is a gap: {coverage['gaps']}")
+                need(rows, "there are rows")
 
 
 def check_missing(fleet, second):

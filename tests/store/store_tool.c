@@ -9,6 +9,7 @@
  *
  * - STORE_BOOT: the id of the boot.
  * - STORE_SHIFT: by how many seconds all windows are later.
+ * - STORE_BEGIN: when the first window begins, in seconds since the epoch.
  * - STORE_SYNC: milliseconds between two syncs.
  * - STORE_SMALL: each window has one thread.
  * - STORE_CHURN: each window has processes of its own.
@@ -335,6 +336,8 @@ static int64_t now_begin(int64_t merge_after_s)
 {
 	int64_t now = clock_ns(CLOCK_REALTIME) - 10 * merge_after_s * NS_PER_S;
 
+	if (getenv("STORE_BEGIN"))
+		return setting("STORE_BEGIN", 0) * NS_PER_S;
 	return now - now % (600 * NS_PER_S) + setting("STORE_SHIFT", 0) * NS_PER_S;
 }
 
