@@ -259,6 +259,7 @@ static void add_head(struct table *table, const struct view *view, const struct 
 {
 	char **cells = table_add(table, STYLE_BOLD)->cells;
 	bool is_of_io = !section->part, is_of_waits = section->part && section->part->is_of_waits;
+	const struct wire_snapshot_reply *of = is_of_waits ? overview->waits : overview->samples;
 	const char *about = is_of_io ? "" : sum_about(view, overview->waits, section->sampled_ns);
 
 	*cells++ = must(strdup(section->name));
@@ -267,7 +268,7 @@ static void add_head(struct table *table, const struct view *view, const struct 
 	*cells++ = must(strdup(is_of_waits ? "average" : ""));
 	*cells++ = must(strdup(is_of_waits || is_of_io ? "longest" : ""));
 	*cells++ = must(strdup(is_of_waits || is_of_io ? "count" : "samples"));
-	*cells++ = must(strdup(is_of_io ? "" : "trend"));
+	*cells++ = must(strdup(!is_of_io && of && of->slots_ns.n ? "trend" : ""));
 	*cells++ = section->n < section->n_all ? must_printf("process %zu/%s", section->n,
 							     count_text((long long)section->n_all))
 					       : must(strdup("process"));

@@ -165,13 +165,18 @@ static void render_lengths(const struct view *view, const struct wire_row *row, 
 			  "%s%s wait%s, %s%s in all, average %s%s%s%s", about, count_text(n),
 			  n == 1 ? "" : "s", about, ns_text(row->total_ns), about, ns_text(average),
 			  has_longest ? "; longest " : "", has_longest ? longest : "");
-	if (row->open > 0 && n > 1)
+	if (row->open > 0 && n > 1 && row->open_ns == WIRE_ABSENT)
+		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT, "%s of them %s",
+			  count_text(row->open),
+			  process_fate(&row->process) ? "went on beyond this range"
+						      : "still waiting");
+	else if (row->open > 0 && n > 1)
 		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
 			  process_fate(&row->process)
 				  ? "%s of them went on beyond this range, %s of that in it"
 				  : "%s of them still waiting, %s of that in this range",
 			  count_text(row->open), ns_text(row->open_ns));
-	else if (row->open > 0 && row->open_ns < row->max_ns)
+	else if (row->open > 0 && row->open_ns != WIRE_ABSENT && row->open_ns < row->max_ns)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s of it in this range",
 			  ns_text(row->open_ns));
 }

@@ -477,6 +477,14 @@ static void put_number(struct text *key, uint64_t number)
 	text_put(key, (const char *)&number, sizeof(number));
 }
 
+/* True if each function has a line of its own, as in the daemon if the filter names processes. */
+static bool has_line_functions(const struct groups_question *question)
+{
+	const struct wire_filter *wire = question->filter.wire;
+
+	return wire && (wire->pids.n || wire->comm || wire->comms.n);
+}
+
 /* Appends what tells a row by line from others. */
 static void group_put_line(const struct groups_question *question, const struct group *group,
 			   struct text *key)
@@ -490,6 +498,8 @@ static void group_put_line(const struct groups_question *question, const struct 
 	put_number(key, group->kind == KIND_REST);
 	put_part(key, group->comm);
 	put_part(key, group->reason);
+	if (has_line_functions(question))
+		put_part(key, group->functions[0] ? group->functions[0] : "");
 }
 
 /*
@@ -499,7 +509,8 @@ static void group_put_line(const struct groups_question *question, const struct 
 static void group_put_key(const struct groups_question *question, const struct group *group,
 			  struct text *key)
 {
-	bool is_short = strcmp(group->state, "-") == 0;
+	/* One row says what stackd did: also its short waits are in it. */
+	bool is_short = !group->own && strcmp(group->state, "-") == 0;
 
 	put_number(key,
 		   (uint64_t)group->idle | (uint64_t)group->own << 1 | (uint64_t)is_short << 2);
@@ -657,6 +668,8 @@ int groups_add(struct groups *groups, char **fields, size_t n)
 	r = buckets_read(fields[GROUP_FIELD_BUCKETS], group.buckets);
 	if (r || !filter_passes(&groups->question->filter, &group))
 		return r;
+	if (group.own)
+		group.state = "";
 	r = group_set_name(groups, &group);
 	if (r)
 		return r;

@@ -64,10 +64,11 @@ static const struct time_part {
 	{ "blocked", false, blocked_of, by_blocked },
 };
 
-/* Sums up one part of the time. */
+/* Sums up one part of the time. Which part of a sampled time was in it is known at most. */
 static struct wire_part part_sum(const struct time_part *part, struct group **groups, size_t n)
 {
 	struct wire_part wire = { .name = part->name, .sampled_ns = WIRE_ABSENT };
+	int64_t sampled_ns = 0;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
@@ -75,7 +76,10 @@ static struct wire_part part_sum(const struct time_part *part, struct group **gr
 
 		wire.rows += ns > 0;
 		sum_add(&wire.total_ns, ns);
+		sum_add(&sampled_ns, groups[i]->sampled_ns < ns ? groups[i]->sampled_ns : ns);
 	}
+	if (sampled_ns)
+		wire.sampled_ns = sampled_ns;
 	return wire;
 }
 

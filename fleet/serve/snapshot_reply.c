@@ -431,14 +431,15 @@ static int row_set_waits(const struct snapshot *snapshot, const struct group *gr
 	row->blocked_ns = group->blocked_ns;
 	row->runnable_ns = group->runnable_ns;
 	row->throttled_ns = group->throttled_ns;
-	if (group->estimated)
-		row->estimated = 1;
 	if (group->sampled || group->sampled_ns) {
 		row->sampled = group->sampled;
 		row->sampled_ns = group->sampled_ns;
 	}
 	row->open = group->open;
-	row->open_ns = group->open_ns;
+	/* Of a wait that went on for several windows, the rows do not have the part in the others.
+	 */
+	row->open_ns =
+		snapshot->headers.n_windows > 1 && group->open ? WIRE_ABSENT : group->open_ns;
 	row->unseen = positive(group->unseen);
 	row->max_ns = group->max_ns;
 	if (!group->max_ns)
@@ -459,11 +460,10 @@ static int row_set_stacks(const struct snapshot *snapshot, const struct group *g
 	     snapshot->question.name == GROUP_BY_REASON) ||
 	    (snapshot->question.by == GROUPS_BY_LINE && !group->own))
 		row->reason = or_null(group->reason);
-	if (snapshot->question.by == GROUPS_BY_LINE && !group->own) {
+	if (snapshot->question.by == GROUPS_BY_LINE)
 		row->function = groups_line_function(group);
-		if (group->is_urgent)
-			row->urgent = 1;
-	}
+	if (group->is_urgent)
+		row->urgent = 1;
 	if (group->reasons && !group->reasons->next)
 		row->reason = wait_reason_word(group->reasons->reason);
 	else if (group->reasons &&
@@ -493,6 +493,8 @@ static int row_make(const struct snapshot *snapshot, const struct group *group,
 	row->idle = group->idle;
 	row->count = group->count;
 	row->total_ns = group->total_ns;
+	if (group->estimated)
+		row->estimated = 1;
 	row_set_who(snapshot, group, row);
 	if (!snapshot->question.is_sampled)
 		r = row_set_waits(snapshot, group, row);

@@ -57,6 +57,11 @@ def stack_of(stack):
                                          for f in stack["frames"]))
 
 
+def own_of(rows, is_by_line):
+    """What stackd's own rows are, but for their sums."""
+    return [(row["state"], row["idle"], is_by_line and row.get("function")) for row in rows if row.get("own")]
+
+
 def row_of(row, has_stacks):
     """All that a row of the host and that of the gateway have to have in common."""
     process = row["process"]
@@ -91,6 +96,8 @@ QUESTIONS = [
     {"by": "module", "filter": NO_R, "idle": True},
     {"by": "line", "filter": NO_R, "idle": True},
     {"by": "line", "filter": NO_R, "top": 4},
+    {"by": "line", "filter": NO_R, "idle": True, "fold_own": True},
+    {"by": "line", "filter": {**NO_R, "comm": "*1*"}},
     {"by": "process", "filter": {"comm": "*1*"}},
     {"by": "comm", "filter": {"not_comms": ["*1"]}, "idle": True},
 ]
@@ -115,6 +122,9 @@ def same(fleet, gateway, since, until, question):
     if question["by"] == "line":
         need([row.get("function") for row in own_rows] == [row.get("function") for row in its_rows],
              f"{where}: the functions of lines")
+    ours, theirs = (own_of(rows, question["by"] == "line") for rows in (own_rows, its_rows))
+    need(ours == theirs and bool(ours) == bool(question.get("fold_own")),
+         f"{where}: the rows of stackd itself: {ours}, {theirs}")
     known, more = (set().union(*rows) for rows in (own_rows, its_rows))
     need(more <= known, f"{where}: rows have no other members than the host's: {more - known}")
     for name in ("shown", "rest", "idle"):
