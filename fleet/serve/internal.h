@@ -47,6 +47,12 @@ struct snapshot {
  */
 int snapshot_parts_make(struct snapshot *snapshot, struct group **groups, size_t n);
 
+/*
+ * True if the filter asks for what sums of several processes do not have, and rows were sent as
+ * such sums.
+ */
+bool snapshot_lacks_processes(const struct snapshot *snapshot);
+
 /* Makes answer->reply.snapshot of what was read. Returns 0 or a negative errno. */
 int snapshot_reply_make(struct snapshot *snapshot);
 

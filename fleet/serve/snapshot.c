@@ -496,6 +496,22 @@ static int too_much(struct snapshot *snapshot, enum fleet_limit limit, struct wi
 	return fleet_limit_refuse(snapshot->answer->limits, limit, "range", error);
 }
 
+/* True if what is missing is said in the answer, as others follow it. */
+static bool is_one_of_several(const struct fleet_question *asked)
+{
+	return asked->slice || asked->request->ranges.n;
+}
+
+/*
+ * True if the answer ends with an error because the filter selects no thread, as that of a host.
+ * The samples of an overview are then just none.
+ */
+static bool lacks_threads(const struct snapshot *snapshot)
+{
+	return !snapshot->groups.n && filter_selects_threads(&snapshot->question.filter) &&
+	       !is_one_of_several(snapshot->asked) && !snapshot->range.middles;
+}
+
 static int snapshot_read(struct snapshot *snapshot, struct wire_error *error)
 {
 	int r = read_headers(snapshot);
@@ -513,6 +529,13 @@ static int snapshot_read(struct snapshot *snapshot, struct wire_error *error)
 		return too_much(snapshot, r == -E2BIG ? FLEET_GROUPS : FLEET_QUERY, error);
 	if (!r && !snapshot->headers.n_windows)
 		return no_data(snapshot, error);
+	if (!r && lacks_threads(snapshot))
+		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "filter",
+				      "nothing that the filter selects was sent of the range%s",
+				      snapshot_lacks_processes(snapshot)
+					      ? "; small rows were sent as sums of several "
+						"processes, which have neither pids nor names"
+					      : "");
 	return r;
 }
 
@@ -525,12 +548,6 @@ static int range_is_missing(struct snapshot *snapshot, struct wire_error *error)
 	wire_error_clear(error);
 	snapshot->headers.n_windows = 0;
 	return reply->missing ? 0 : -ENOMEM;
-}
-
-/* True if what is missing is said in the answer, as others follow it. */
-static bool is_one_of_several(const struct fleet_question *asked)
-{
-	return asked->slice || asked->request->ranges.n;
 }
 
 /* Prepares the question that a request asks. */

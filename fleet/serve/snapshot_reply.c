@@ -182,6 +182,11 @@ static bool selects_processes(const struct snapshot *snapshot)
 			wire->not_comms.n);
 }
 
+bool snapshot_lacks_processes(const struct snapshot *snapshot)
+{
+	return folded_rows(&snapshot->headers) && selects_processes(snapshot);
+}
+
 /* Returns the note about rows that were sent as sums. NULL when out of memory. */
 static const char *folded_note(const struct snapshot *snapshot, int64_t folded)
 {
