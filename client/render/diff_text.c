@@ -160,9 +160,9 @@ static void print_accuracy(const struct diff *diff)
 			  "error of a change: 2 sigma of the number of samples");
 	else if (below_ns > 0)
 		head_line(&diff->view->page, STYLE_PLAIN, "accuracy",
-			  "error of a change: 2 sigma; %s under %s sampled; exact: record %s",
+			  "error of a change: 2 sigma; %s under %s sampled%s%s",
 			  reply_is_iolat(new) ? "operations" : "waits", ns_text(below_ns),
-			  new->probe);
+			  new->fleet ? "" : "; exact: record ", new->fleet ? "" : new->probe);
 }
 
 static void print_head(const struct diff *diff)

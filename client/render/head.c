@@ -159,9 +159,10 @@ static void put_accuracy(const struct view *view, const struct wire_snapshot_rep
 {
 	if (reply->sample_below_ns > 0 && reply_has_estimates(reply))
 		head_line(&view->page, STYLE_PLAIN, "accuracy",
-			  "~ (2 sigma): %s under %s sampled; exact: record %s",
+			  "~ (2 sigma): %s under %s sampled%s%s",
 			  reply_is_iolat(reply) ? "operations" : "waits",
-			  ns_text(reply->sample_below_ns), reply->probe);
+			  ns_text(reply->sample_below_ns), reply->fleet ? "" : "; exact: record ",
+			  reply->fleet ? "" : reply->probe);
 	if (has_folded(reply))
 		head_folded(&view->page, reply->folded);
 }
@@ -245,6 +246,15 @@ static bool has_parts_of_requests(const struct wire_snapshot_reply *reply)
 	return false;
 }
 
+/*
+ * True if the totals are sums of rows: a fleet does not know how many threads a filter selects, nor
+ * for how long those of waits were on a CPU.
+ */
+static bool totals_are_of_rows(const struct wire_snapshot_reply *reply)
+{
+	return reply->fleet && reply->totals.cpus == WIRE_ABSENT;
+}
+
 /* Prints the sums of the times of an answer's threads, or its number of operations. */
 static void put_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
@@ -257,9 +267,10 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 	const char *about = t->sampled_ns > 0 ? "~" : "";
 
 	/* Where rows were folded, it is only known how many threads there were at most. */
-	who = reply->folded ? must_printf("%s", "")
-			    : must_printf("%s thread%s: ", count_text(t->threads),
-					  t->threads == 1 ? "" : "s");
+	who = reply->folded || totals_are_of_rows(reply)
+		      ? must_printf("%s", "")
+		      : must_printf("%s thread%s: ", count_text(t->threads),
+				    t->threads == 1 ? "" : "s");
 	if (reply_is_iolat(reply))
 		head_line(&view->page, STYLE_PLAIN, "totals", "%s operation%s%s, %s a second",
 			  count_text(t->ios), t->ios == 1 ? "" : "s",
@@ -277,6 +288,9 @@ static void put_totals(const struct view *view, const struct wire_snapshot_reply
 			  who, reply_has_estimates(reply) ? "~" : "", on,
 			  reply_has_estimates(reply) ? "~" : "", count_text(t->samples),
 			  ns_text(reply->period_ns));
+	else if (totals_are_of_rows(reply))
+		head_line(&view->page, STYLE_PLAIN, "totals", "runnable %s, blocked %s", ready,
+			  blocked);
 	else
 		head_line(&view->page, STYLE_PLAIN, "totals",
 			  "%son CPU %s, runnable %s, blocked %s", who, on, ready, blocked);
@@ -328,7 +342,7 @@ static void put_head(const struct view *view, const void *context)
 			    reply_is_sampled(reply)
 				    ? reply->totals.on_cpu_ns
 				    : reply->totals.runnable_ns + reply->totals.blocked_ns);
-	if (!reply_is_iolat(reply))
+	if (!reply_is_iolat(reply) && !totals_are_of_rows(reply))
 		put_load(view, reply);
 }
 

@@ -234,7 +234,7 @@ void render_overview(const struct view *view, const struct overview *overview)
 	render_io(view, overview);
 	page_break(&view->page);
 	render_idle(view, waits);
-	page_wrap(
-		&view->page, STYLE_PLAIN, "", 0,
-		"more: stackctl snapshot offcpu, stackctl snapshot oncpu, stackctl snapshot iolat");
+	page_wrap(&view->page, STYLE_PLAIN, "", 0,
+		  "more: stackctl snapshot offcpu, stackctl snapshot oncpu%s",
+		  waits->fleet ? "" : ", stackctl snapshot iolat");
 }

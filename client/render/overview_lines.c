@@ -471,7 +471,9 @@ void render_overview_lines(const struct view *view, const struct overview *overv
 	if (has_hidden(overview))
 		put_hidden(view, overview);
 	head_line(&view->page, STYLE_PLAIN, "more",
-		  "stackctl stuck, stackctl snapshot offcpu (oncpu, iolat), --stacks");
+		  overview->waits->fleet
+			  ? "stackctl snapshot offcpu (oncpu), --by host, --host, --stacks"
+			  : "stackctl stuck, stackctl snapshot offcpu (oncpu, iolat), --stacks");
 	for (size_t i = 0; i < SECTIONS; i++)
 		free(sections[i].lines);
 }

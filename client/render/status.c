@@ -161,13 +161,18 @@ void render_functions(const struct page *page, const struct wire_functions_reply
 static void render_health(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	_cleanup_(freep) char *version = name_escape(s->version), *kernel = name_escape(s->kernel);
-	char started[TERM_TIME_MAX], late[64] = "";
+	char started[TERM_TIME_MAX], late[64] = "", hosts[32] = "";
 
-	if (s->newest != WIRE_ABSENT && now - s->newest > s->window_ns + LATE_NS)
+	/* Senders are some time behind: the gateway of a fleet names the hosts that are late. */
+	if (!s->fleet && s->newest != WIRE_ABSENT && now - s->newest > s->window_ns + LATE_NS)
 		snprintf(late, sizeof late, ", newest window %s old", ns_text(now - s->newest));
 	time_format(s->started, TIME_FULL, started);
-	page_wrap(page, s->healthy && !late[0] ? STYLE_BOLD : STYLE_WARN, "stackd", LABEL_WIDTH,
-		  "%s%s", s->healthy ? "healthy" : "NOT healthy", late);
+	if (s->fleet)
+		snprintf(hosts, sizeof(hosts), ", %s host%s", count_text(s->fleet->hosts),
+			 s->fleet->hosts == 1 ? "" : "s");
+	page_wrap(page, s->healthy && !late[0] ? STYLE_BOLD : STYLE_WARN,
+		  s->fleet ? "fleet" : "stackd", LABEL_WIDTH, "%s%s%s",
+		  s->healthy ? "healthy" : "NOT healthy", hosts, late);
 	for (size_t i = 0; i < s->problems.n; i++) {
 		_cleanup_(freep) char *local = local_times(s->problems.v[i], now);
 		_cleanup_(freep) char *problem = name_escape(local);
@@ -216,10 +221,11 @@ static void render_history(const struct page *page, const struct wire_status_rep
 			  is_on_disk ? " in memory" : "");
 	else
 		page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH,
-			  "the last %s of at most %s in memory, %s windows of all probes, each "
+			  "the last %s of at most %s%s, %s windows of all probes, each "
 			  "of %s or shorter: %s to %s",
 			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns),
-			  count_text(s->windows), ns_text(s->window_ns), oldest, newest);
+			  s->fleet ? "" : " in memory", count_text(s->windows),
+			  ns_text(s->window_ns), oldest, newest);
 }
 
 /* True if windows that the tier should still have were merged or deleted early. */
@@ -606,7 +612,7 @@ static void names_end(struct names *names)
 }
 
 /* Prints the names of the probes that are off in one line; `stackctl probes` says why each is. */
-static void brief_off(const struct page *page, const struct wire_probes *probes)
+static void brief_off(const struct page *page, const struct wire_probes *probes, bool is_of_fleet)
 {
 	struct names names;
 
@@ -616,8 +622,8 @@ static void brief_off(const struct page *page, const struct wire_probes *probes)
 			names_add(&names, probes->v[i].name);
 	names_end(&names);
 	if (names.n > 0)
-		head_line(page, STYLE_PLAIN, "off", "%s; for a while: stackctl record PROBE",
-			  names.text);
+		head_line(page, STYLE_PLAIN, "off", "%s%s", names.text,
+			  is_of_fleet ? "" : "; for a while: stackctl record PROBE");
 	free(names.text);
 }
 
@@ -628,11 +634,11 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 	char oldest[TERM_TIME_MAX] = "", size[32], max[32], missing[48] = "";
 
 	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT)
-		head_line(page, STYLE_PLAIN, "memory", "the last %s of %s, in windows of %s",
-			  ns_text(s->newest - s->oldest), ns_text(s->keep_ns),
-			  ns_text(s->window_ns));
+		head_line(page, STYLE_PLAIN, s->fleet ? "windows" : "memory",
+			  "the last %s of %s, in windows of %s", ns_text(s->newest - s->oldest),
+			  ns_text(s->keep_ns), ns_text(s->window_ns));
 	else
-		head_line(page, STYLE_PLAIN, "memory", "no window");
+		head_line(page, STYLE_PLAIN, s->fleet ? "windows" : "memory", "no window");
 	if (!store)
 		return;
 	if (store->oldest != WIRE_ABSENT)
@@ -720,7 +726,7 @@ void render_status_brief(const struct page *page, const struct wire_status_reply
 	for (size_t i = 0; i < reply->probes.n; i++)
 		if (strcmp(reply->probes.v[i].state, "off") != 0)
 			brief_probe(page, &reply->probes.v[i]);
-	brief_off(page, &reply->probes);
+	brief_off(page, &reply->probes, reply->fleet);
 	brief_history(page, reply);
 	brief_cost(page, reply, now);
 	brief_unwind(page, reply->unwind);
@@ -729,7 +735,8 @@ void render_status_brief(const struct page *page, const struct wire_status_reply
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	head_folded(page, reply->folded);
 	brief_limits(page, &reply->limits);
-	head_line(page, STYLE_PLAIN, "more", "stackctl status -v, stackctl probes");
+	head_line(page, STYLE_PLAIN, "more", "stackctl status -v, stackctl %s",
+		  reply->fleet ? "snapshot offcpu --by host" : "probes");
 }
 
 static bool has_probe(const struct wire_probes *probes)

@@ -66,6 +66,9 @@ int fleet_overview(struct fleet_answer *answer, const struct wire_overview_reque
 int fleet_windows(struct fleet_answer *answer, const struct wire_windows_request *request,
 		  struct wire_error *error);
 
+/* Returns what says that an answer is about hosts of a fleet; NULL when out of memory. */
+const struct wire_fleet *fleet_make(struct fleet_answer *answer, size_t n_hosts);
+
 /* `started` is when the gateway was started. */
 int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error *error);
 

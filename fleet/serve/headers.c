@@ -73,6 +73,12 @@ static const char columns[] =
 	"h_samples, h_runnable_ns, h_throttled_ns, h_blocked_ns, h_waits, h_short_waits, h_short_ns, "
 	"h_sampled_ns, h_open_waits, h_unseen, h_unseen_ns, h_idle_threads, h_lost, h_lost_n";
 
+/* The same columns if one header stands for all windows of a host. */
+static const char sums[] =
+	"host, toString(any(boot)), min(start), max(end), 0, 0, '', any(h_hook), uniqExact(start), 0, 0, "
+	"0, 0, toInt64(avg(end - start)), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+	"emptyArrayString(), emptyArrayUInt64()";
+
 enum { FIELDS = 32, FIELD_NUMBERS = 8, N_NUMBERS = 22 };
 
 /* Reads a number that has to fit into the wire's. */
@@ -365,13 +371,15 @@ static int read_headers(struct shards *shards, const struct fleet_config *config
 
 	text_init(&sql, SIZE_MAX);
 	text_put_str(&sql, "SELECT ");
-	text_put_str(&sql, columns);
+	text_put_str(&sql, question->is_summed ? sums : columns);
 	text_put_str(&sql, " FROM ");
 	text_put_str(&sql, config->database);
 	text_put_str(&sql, ".");
 	text_put_str(&sql, question->table);
-	text_put_str(&sql, " WHERE kind IN (0, 4) AND ");
+	text_put_str(&sql,
+		     question->is_summed ? " WHERE kind = 0 AND " : " WHERE kind IN (0, 4) AND ");
 	headers_put_range(&sql, question);
+	text_put_str(&sql, question->is_summed ? " GROUP BY host" : "");
 	text_put(&sql, "", 1);
 	return sql.error ? sql.error : shards_ask(shards, sql.data, on_header, out);
 }

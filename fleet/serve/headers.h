@@ -55,6 +55,11 @@ struct header_question {
 	const struct wire_strs *globs; /* of host names; empty: all hosts */
 	/* a slice has the windows whose middle lies in this span; NULL: the range is no slice */
 	const struct wire_span *middles;
+	/*
+	 * for each host, one header stands for all of its windows: from the start of the first one
+	 * to the end of the last one, `seq` is their number and `period_ns` their average length
+	 */
+	bool is_summed;
 };
 
 struct headers {

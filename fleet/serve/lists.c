@@ -188,30 +188,120 @@ static int problem_add(struct wire_strs *problems, const char **v, const char *p
 	return problem ? 0 : -ENOMEM;
 }
 
-/* Returns what is wrong with a host of which the newest window ended at `end`; 0: it has none. */
-static const char *host_problem(struct arena *arena, const struct header_host *host, int64_t end,
-				int64_t now)
+/* What the tables have of the last hour, by probe and table. */
+enum { STATUS_PROBES = 2, STATUS_TABLES = 2 };
+
+static const char *const status_probes[STATUS_PROBES] = { "offcpu", "oncpu" };
+static const char *const status_tables[STATUS_TABLES] = { "rows", "rows60" };
+
+struct status_source {
+	struct headers of[STATUS_PROBES][STATUS_TABLES];
+	/* by name, without doubles; `last` is when the newest window ended, -1: there is none */
+	struct header_host *hosts;
+	size_t n_hosts;
+};
+
+/* Reads what each host has sent of the last hour: a host may send one probe to one table only. */
+static int source_read(struct fleet_answer *answer, int64_t now, struct status_source *source)
+{
+	static const struct wire_strs all = {};
+	size_t i, k;
+
+	for (i = 0; i < STATUS_PROBES; i++) {
+		for (k = 0; k < STATUS_TABLES; k++) {
+			const struct header_question question = {
+				.probe = status_probes[i],
+				.table = status_tables[k],
+				.since = now - LIST_NS,
+				.until = now,
+				.globs = &all,
+				.is_summed = true,
+			};
+			int r = headers_read(answer->shards, answer->config, &question,
+					     answer->arena, &source->of[i][k]);
+
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static int host_order(const void *x, const void *y)
+{
+	const struct header_host *a = x, *b = y;
+
+	return strcmp(a->name, b->name);
+}
+
+/* Appends the hosts of one probe in one table, with the ends of their newest windows. */
+static void hosts_add(struct status_source *source, const struct headers *headers)
+{
+	size_t i, k;
+
+	for (i = 0; i < headers->n_hosts; i++) {
+		struct header_host *host = &source->hosts[source->n_hosts++];
+
+		*host = headers->hosts[i];
+		host->last = -1;
+		for (k = host->first; k < host->first + host->n; k++)
+			if (headers->v[k].end > host->last)
+				host->last = headers->v[k].end;
+	}
+}
+
+/* Lists each host once, with the newest window of all. Returns 0 or -ENOMEM. */
+static int hosts_make(struct fleet_answer *answer, struct status_source *source)
+{
+	const struct headers *headers = &source->of[0][0];
+	size_t i, kept = 0, most = 1;
+
+	for (i = 0; i < STATUS_PROBES * STATUS_TABLES; i++)
+		most += headers[i].n_hosts;
+	source->hosts = arena_array(answer->arena, most, sizeof(*source->hosts));
+	if (!source->hosts)
+		return -ENOMEM;
+	for (i = 0; i < STATUS_PROBES * STATUS_TABLES; i++)
+		hosts_add(source, &headers[i]);
+	if (source->n_hosts)
+		qsort(source->hosts, source->n_hosts, sizeof(*source->hosts), host_order);
+	for (i = 0; i < source->n_hosts; i++) {
+		struct header_host *host = &source->hosts[i];
+		struct header_host *last = kept ? &source->hosts[kept - 1] : NULL;
+
+		if (!last || strcmp(last->name, host->name) != 0)
+			source->hosts[kept++] = *host;
+		else if (host->last > last->last)
+			last->last = host->last;
+	}
+	source->n_hosts = kept;
+	return 0;
+}
+
+/* Returns what is wrong with a host. NULL when out of memory. */
+static const char *host_problem(struct arena *arena, const struct header_host *host, int64_t now)
 {
 	int64_t ahead = headers_host_ahead(host, now);
 	char text[DURATION_TEXT_MAX];
 
-	duration_format(ahead ? ahead : now - end, text);
+	duration_format(ahead ? ahead : now - host->last, text);
 	if (ahead)
 		return arena_printf(arena, "%s: its clock is, or was, ahead by %s", host->name,
 				    text);
-	return end ? arena_printf(arena, "%s: its newest window ended %s ago", host->name, text)
-		   : arena_printf(arena, "%s: no window of the last hour", host->name);
+	return host->last >= 0
+		       ? arena_printf(arena, "%s: its newest window ended %s ago", host->name, text)
+		       : arena_printf(arena, "%s: no window of the last hour", host->name);
 }
 
 /*
  * Says which shards do not answer, and which hosts have sent nothing lately or have a wrong clock,
  * or that none has sent anything.
  */
-static int problems_make(struct fleet_answer *answer, const struct headers *headers, int64_t now,
-			 struct wire_strs *out)
+static int problems_make(struct fleet_answer *answer, const struct status_source *source,
+			 int64_t now, struct wire_strs *out)
 {
 	struct arena *arena = answer->arena;
-	size_t i, k, n = shards_n(answer->shards) + headers->n_hosts;
+	size_t i, n = shards_n(answer->shards) + source->n_hosts;
 	const char **v = arena_array(arena, n + 1, sizeof(*v));
 	int r;
 
@@ -225,41 +315,61 @@ static int problems_make(struct fleet_answer *answer, const struct headers *head
 		if (r)
 			return r;
 	}
-	if (!out->n && !headers->n_hosts)
+	if (!out->n && !source->n_hosts)
 		return problem_add(out, v, "no host has sent a window in the last hour");
-	for (i = 0; i < headers->n_hosts; i++) {
-		const struct header_host *host = &headers->hosts[i];
-		int64_t end = 0;
+	for (i = 0; i < source->n_hosts; i++) {
+		const struct header_host *host = &source->hosts[i];
 
-		for (k = host->first; k < host->first + host->n; k++)
-			if (!headers->v[k].is_gap && headers->v[k].end > end)
-				end = headers->v[k].end;
-		if (now - end < LATE_NS && !headers_host_ahead(host, now))
+		if (now - host->last < LATE_NS && !headers_host_ahead(host, now))
 			continue;
-		r = problem_add(out, v, host_problem(arena, host, end, now));
+		r = problem_add(out, v, host_problem(arena, host, now));
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-/* Lists the probes of which hosts have sent windows. Returns 0 or -ENOMEM. */
-static int probes_make(struct fleet_answer *answer, const struct headers *headers,
+/* Lists the probes and whether hosts have sent windows of them. Returns 0 or -ENOMEM. */
+static int probes_make(struct fleet_answer *answer, const struct status_source *source,
 		       struct wire_probes *out)
 {
-	struct wire_probe *probe = arena_alloc(answer->arena, sizeof(*probe));
+	struct wire_probe *probes = arena_array(answer->arena, STATUS_PROBES, sizeof(*probes));
+	size_t i;
 
-	if (!probe)
+	if (!probes)
 		return -ENOMEM;
-	*probe = (struct wire_probe){
-		.name = "offcpu",
-		.state = headers->n_windows ? "on" : "off",
-		.reason = headers->n_windows ? NULL : "no host has sent windows of the last hour",
-		.min_wait_ns = WIRE_ABSENT,
-		.period_ns = WIRE_ABSENT,
-	};
-	*out = (struct wire_probes){ .v = probe, .n = 1 };
+	for (i = 0; i < STATUS_PROBES; i++) {
+		bool is_on = source->of[i][0].n_windows || source->of[i][1].n_windows;
+
+		probes[i] = (struct wire_probe){
+			.name = status_probes[i],
+			.state = is_on ? "on" : "off",
+			.reason = is_on ? NULL : "no host has sent windows of the last hour",
+			.min_wait_ns = WIRE_ABSENT,
+			.period_ns = WIRE_ABSENT,
+		};
+	}
+	*out = (struct wire_probes){ .v = probes, .n = STATUS_PROBES };
 	return 0;
+}
+
+/* Adds the windows of one probe: those as recorded or, if none has come, those of a minute. */
+static void windows_sum(const struct headers *of, struct wire_status_reply *reply)
+{
+	const struct headers *headers = of[0].n_windows ? &of[0] : &of[1];
+	size_t i;
+
+	for (i = 0; i < headers->n; i++) {
+		const struct header *header = &headers->v[i];
+
+		reply->windows += header->seq;
+		if (reply->oldest == WIRE_ABSENT || header->start < reply->oldest)
+			reply->oldest = header->start;
+		if (header->end > reply->newest)
+			reply->newest = header->end;
+		if (header->period_ns > reply->window_ns)
+			reply->window_ns = header->period_ns;
+	}
 }
 
 /* Sets what the process itself has used. */
@@ -273,51 +383,47 @@ static void status_set_cost(struct wire_status_reply *reply)
 	reply->rss_bytes = usage.ru_maxrss * 1024;
 }
 
+const struct wire_fleet *fleet_make(struct fleet_answer *answer, size_t n_hosts)
+{
+	struct wire_fleet *fleet = arena_alloc(answer->arena, sizeof(*fleet));
+
+	if (fleet)
+		fleet->hosts = (int64_t)n_hosts;
+	return fleet;
+}
+
 int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error *error)
 {
-	static const struct wire_strs all = {};
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	struct wire_status_reply *reply = &answer->reply.status;
-	struct header_question question = {
-		.probe = "offcpu",
-		.table = "rows",
-		.since = now - LIST_NS,
-		.until = now,
-		.globs = &all,
-	};
-	struct headers headers;
+	struct status_source source = {};
 	struct utsname kernel;
 	size_t i;
-	int r = headers_read(answer->shards, answer->config, &question, answer->arena, &headers);
+	int r = source_read(answer, now, &source);
 
 	if (r == -E2BIG)
 		return fleet_limit_refuse(answer->limits, FLEET_HEADERS, "status", error);
 	if (r || uname(&kernel) < 0)
 		return r ? r : -errno;
+	r = hosts_make(answer, &source);
+	if (r)
+		return r;
 	*reply = wire_status_reply_absent();
 	reply->version = STACKD_VERSION;
 	reply->pid = getpid();
 	reply->started = started;
 	reply->boot_id = "";
 	reply->kernel = arena_strdup(answer->arena, kernel.release);
-	reply->windows = (int64_t)headers.n_windows;
 	reply->keep_ns = LIST_NS;
-	for (i = 0; i < headers.n; i++) {
-		const struct header *header = &headers.v[i];
-
-		if (!header_counts(header))
-			continue;
-		if (reply->oldest == WIRE_ABSENT || header->start < reply->oldest)
-			reply->oldest = header->start;
-		if (header->end > reply->newest)
-			reply->newest = header->end;
-		reply->window_ns = header->end - header->start;
-	}
+	for (i = 0; i < STATUS_PROBES; i++)
+		windows_sum(source.of[i], reply);
 	status_set_cost(reply);
-	r = fleet_limits_list(answer->limits, answer->arena, &reply->limits);
-	if (r)
+	reply->fleet = fleet_make(answer, source.n_hosts);
+	if (!reply->kernel || !reply->fleet ||
+	    fleet_limits_list(answer->limits, answer->arena, &reply->limits) ||
+	    problems_make(answer, &source, now, &reply->problems) ||
+	    probes_make(answer, &source, &reply->probes))
 		return -ENOMEM;
-	r = problems_make(answer, &headers, now, &reply->problems);
 	reply->healthy = !reply->problems.n;
-	return r || !reply->kernel ? -ENOMEM : probes_make(answer, &headers, &reply->probes);
+	return 0;
 }

@@ -614,7 +614,8 @@ int snapshot_reply_make(struct snapshot *snapshot)
 	int r;
 
 	head_make(snapshot, reply);
-	r = groups_reply(snapshot, &stacks);
+	reply->fleet = fleet_make(snapshot->answer, snapshot->headers.n_hosts);
+	r = reply->fleet ? groups_reply(snapshot, &stacks) : -ENOMEM;
 	if (r)
 		return r;
 	r = headers_coverage(&snapshot->headers, answer->shards, &snapshot->range, snapshot->now,

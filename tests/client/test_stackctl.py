@@ -479,6 +479,29 @@ class Client(unittest.TestCase):
             return [without_text(v) for v in value] if isinstance(value, list) else value
         self.assertEqual(without_text(json.loads(out)), without_text(want))
 
+    def test_fleet(self):
+        """An answer of a fleet has no hint to what its gateway refuses, and no figure that is not known."""
+        refused = r"stackctl (stuck|probes|record)|record (PROBE|offcpu)|iolat"
+        fleet = {"fleet": {"hosts": 2}}
+        off = {"name": "oncpu", "state": "off", "blind": [], "programs": []}
+        for words in ([], ["-v"]):
+            self.daemon.replies["Status"] = [{"parameters": {**status(), "probes": [off]}}]
+            _, own, _ = self.run_it("status", *words)
+            self.daemon.replies["Status"] = [{"parameters": {**status(), "probes": [off], **fleet}}]
+            _, out, _ = self.run_it("status", *words)
+            self.assertNotRegex(out, refused)
+            self.assertRegex(out, "^fleet +healthy, 2 hosts")
+            self.assertTrue(words or re.search(refused, own), own)
+        waits = {**snapshot([row(estimated=True, sampled=1, sampled_ns=10**9)]), "sample_below_ns": 10**9}
+        self.daemon.replies["Snapshot"] = [{"parameters": waits}]
+        _, own, _ = self.run_it("snapshot", "offcpu", "-p", "1")
+        self.daemon.replies["Snapshot"] = [{"parameters": {**waits, **fleet}}]
+        _, out, _ = self.run_it("snapshot", "offcpu", "-p", "1")
+        self.assertRegex(own, refused)
+        self.assertNotRegex(out, refused)
+        self.assertIn("totals     runnable 0ns, blocked 3.00s\n", out)
+        self.assertNotIn("CPUs", out)
+
     def test_default_is_status(self):
         code, out, err = self.run_it()
         self.assertEqual(code, 0)

@@ -489,6 +489,48 @@ def test_young(directory):
                 need(rows, "there are rows")
 
 
+def status_of(gateway):
+    status = next(gateway.replies("Status"))
+    need(status["healthy"] == (not status["problems"]), f"what is wrong is named: {status['problems']}")
+    return status
+
+
+def test_status(directory):
+    """A fleet of which every host sends something is healthy, whatever that is; one that sends nothing is named."""
+    with Fleet(directory, 14, STORE_BEGIN=str(int(time.time()) - 75)) as fleet:
+        fleet.run("schema", "--apply")
+        send(fleet, "steady", *ALL)
+        windows = fleet.daemon.windows()
+        since, until = (f"@{windows[number][1] // 10**9}" for number in (4, 12))
+        with Gateway(fleet) as gateway:
+            need(status_of(gateway)["fleet"] == {"hosts": 1} and status_of(gateway)["healthy"], "one host")
+            send(fleet, "minutes", *ALL, "send.tiers=1min")
+            put_window(fleet, {"host": "'samples'", "probe": "'oncpu'"}, "steady")
+            status = status_of(gateway)
+            need(status["fleet"] == {"hosts": 3} and not status["problems"], f"three hosts: {status['problems']}")
+            need([(probe["name"], probe["state"]) for probe in status["probes"]] == [("offcpu", "on"), ("oncpu", "on")],
+                 f"what they send: {status['probes']}")
+            need(status["windows"] == 2 * 14, f"{status['windows']} windows")
+            text = check_hints(gateway, "status")
+            need(re.search("^fleet +healthy, 3 hosts", text), text)
+            fleet.query("INSERT INTO stackd.hosts (host, boot, seen) SELECT 'silent', "
+                        "toUUID('00000000-0000-0000-0000-000000000001'), now()")
+            need(status_of(gateway)["problems"] == ["silent: no window of the last hour"], "one that sends nothing")
+            for words in (["status", "-v"], ["snapshot"], ["snapshot", "--stacks"], ["snapshot", "offcpu"],
+                          ["diff", "offcpu", "--since", since, "--until", until, "--base", "-20s"]):
+                check_hints(gateway, *words)
+
+
+def check_hints(gateway, *words):
+    """Returns what the client prints, which has no hint to what the gateway refuses."""
+    done = subprocess.run([os.environ["STACKCTL"], "-S", gateway.socket, *words], timeout=120, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
+    need(done.returncode == 0, f"{words}: {done.returncode}: {done.stdout}")
+    found = re.findall(r"\b(?:stackctl (?:stuck|probes|record|sessions|metrics)|record \w+|iolat)\b", done.stdout)
+    need(not found, f"{words}: {found} in\n{done.stdout}")
+    return done.stdout
+
+
 def check_missing(fleet, second):
     urls = f"server.url={fleet.server.url} {second.url}"
     fleet.run("-o", urls, "schema", "--apply")
