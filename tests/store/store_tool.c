@@ -13,7 +13,8 @@
  * - STORE_SYNC: milliseconds between two syncs.
  * - STORE_SMALL: each window has one thread.
  * - STORE_CHURN: each window has processes of its own.
- * - STORE_KINDS: rows are of eight processes in four units, and every third thread was preempted.
+ * - STORE_KINDS: rows are of eight processes in four units, and every third thread was preempted;
+ *   with names that need escapes, or with plain ones if it is 2.
  * - STORE_TURNS: stacks take turns, see stack_of_turn().
  * - STORE_LENGTH: length of the windows in milliseconds; five of them make 5 s if it is 1000, so
  *   that they are joined. The last ones wait to be joined, and are not waited for.
@@ -176,16 +177,18 @@ static struct process *process_fresh(uint64_t seq, uint64_t i)
  */
 static struct process *process_kind(uint64_t i)
 {
-	static const char *const units[] = { "/system.slice/web.service",
-					     "/system.slice/db.service",
-					     "/user.slice/a\\x2d'\"\tb.scope" };
+	bool is_plain = setting("STORE_KINDS", 0) == 2;
+	const char *const units[] = { "/system.slice/web.service", "/system.slice/db.service",
+				      is_plain ? "/system.slice/batch.service"
+					       : "/user.slice/a\\x2d'\"\tb.scope" };
 	static struct process *processes[8];
 	struct process_info info = { .id = { .pid = NO_PID + (int32_t)(i % 8), .start_boot_ns = 9 },
 				     .exe = "/usr/bin/kind",
 				     .cgroup = units[i % 3] };
 	struct process **kind = &processes[i % 8];
 
-	snprintf(info.comm, sizeof(info.comm), "it's\t\\%d", (int)(i % 8));
+	snprintf(info.comm, sizeof(info.comm), "%s%d", is_plain ? "worker" : "it's\t\\",
+		 (int)(i % 8));
 	if (i % 8 >= 6)
 		memcpy(info.comm, "stackd", 7);
 	if (i % 8 == 7)
@@ -232,7 +235,8 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 		if (setting("STORE_KINDS", 0)) {
 			process_unref(image->process);
 			image->process = process_kind(i);
-			memcpy(image->comm, "it's\t\\", 7);
+			memcpy(image->comm, setting("STORE_KINDS", 0) == 2 ? "worker" : "it's\t\\",
+			       7);
 		}
 		image->sums.on_ns = value(seq, i);
 		row->image = (uint32_t)i;
