@@ -246,11 +246,7 @@ static bool has_parts_of_requests(const struct wire_snapshot_reply *reply)
 	return false;
 }
 
-/*
- * True if the totals are sums of rows: a fleet does not know how many threads a filter selects, nor
- * for how long those of waits were on a CPU.
- */
-static bool totals_are_of_rows(const struct wire_snapshot_reply *reply)
+bool totals_are_of_rows(const struct wire_snapshot_reply *reply)
 {
 	return reply->fleet && reply->totals.cpus == WIRE_ABSENT;
 }

@@ -43,4 +43,10 @@ void head_line(const struct page *page, enum style style, const char *label, con
 /* Prints how many rows were folded, as one line; nothing if `folded` is NULL. */
 void head_folded(const struct page *page, const struct wire_folded *folded);
 
+/*
+ * True if the totals are sums of rows: a fleet does not know how many threads a filter selects, nor
+ * for how long those of waits were on a CPU.
+ */
+bool totals_are_of_rows(const struct wire_snapshot_reply *reply);
+
 #endif

@@ -89,7 +89,10 @@ static void figure_of(const struct view *view, const struct column *column,
 
 	switch (column->kind) {
 	case OF_ON_CPU:
-		average_text(reply->totals.on_cpu_ns, length, text);
+		if (totals_are_of_rows(reply) && !reply_is_sampled(reply))
+			snprintf(text, 40, "?");
+		else
+			average_text(reply->totals.on_cpu_ns, length, text);
 		break;
 	case OF_PARTS:
 		parts_text(view, column, reply, text);

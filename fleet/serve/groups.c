@@ -721,7 +721,8 @@ int groups_by_total(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
 
-	return (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns)
+	return groups_by_place(a, b)
+		?: (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns)
 		?: strcmp(a->name, b->name)
 		?: strcmp(a->host, b->host)
 		?: (a->pid > b->pid) - (a->pid < b->pid)
@@ -734,14 +735,37 @@ static int by_max(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
 
-	return (a->max_ns < b->max_ns) - (a->max_ns > b->max_ns) ?: groups_by_total(x, y);
+	return groups_by_place(a, b) ?: (a->max_ns < b->max_ns) - (a->max_ns > b->max_ns) ?: groups_by_total(x, y);
 }
 
 static int by_count(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
 
-	return (a->count < b->count) - (a->count > b->count) ?: groups_by_total(x, y);
+	return groups_by_place(a, b) ?: (a->count < b->count) - (a->count > b->count) ?: groups_by_total(x, y);
+}
+
+enum { PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
+
+/*
+ * Sets the places of groups, as the daemon does: idle ones come behind the others, but before those
+ * that have less than a hundredth of the time that is not idle.
+ */
+static void groups_place(const struct groups_question *question, struct group **groups, size_t n)
+{
+	int64_t busy_ns = 0;
+
+	if (!question->has_idle_last)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (!groups[i]->idle)
+			sum_add(&busy_ns, groups[i]->total_ns);
+	for (size_t i = 0; i < n; i++)
+		groups[i]->place =
+			groups[i]->idle ? PLACE_IDLE
+			: question->order == GROUPS_BY_TOTAL && groups[i]->total_ns < busy_ns / 100
+				? PLACE_SMALL
+				: PLACE_BUSY;
 }
 
 int groups_sort(struct groups *groups, struct group ***out)
@@ -760,6 +784,7 @@ int groups_sort(struct groups *groups, struct group ***out)
 	for (group = groups->table; group; group = group->hh.next)
 		v[n++] = group;
 	HASH_CLEAR(hh, groups->table);
+	groups_place(groups->question, v, n);
 	if (n)
 		qsort(v, n, sizeof(struct group *), compare[groups->question->order]);
 	*out = v;

@@ -47,6 +47,7 @@ struct groups_question {
 	 */
 	bool is_one_host;
 	bool folds_own;
+	bool has_idle_last; /* idle rows come behind the others, unless those are small */
 };
 
 /* The functions of a row by line of which the time is known. */
@@ -77,6 +78,7 @@ struct group {
 	bool is_line;		     /* rows are by line */
 	bool is_first;		     /* it is one of the first of a part of an overview */
 	bool is_urgent;		     /* see groups_mark_urgent() */
+	unsigned char place;	     /* groups of a lower place come first in any order */
 	void *key;		     /* all that tells this group from others, of whole words */
 	UT_hash_handle hh;
 };
@@ -178,9 +180,17 @@ int groups_sort(struct groups *groups, struct group ***out);
 
 void groups_fini(struct groups *groups);
 
-/* Compares two pointers to groups for qsort(): by time, and those with the same time by their
- * names. */
+/*
+ * Compares two pointers to groups for qsort(): by place, then by time, and those with the same time
+ * by their names.
+ */
 int groups_by_total(const void *x, const void *y);
+
+/* Compares the places of two groups. */
+static inline int groups_by_place(const struct group *a, const struct group *b)
+{
+	return (a->place > b->place) - (a->place < b->place);
+}
 
 /* True if a row stands for processes of several hosts. */
 bool groups_are_of_all_hosts(const struct groups_question *question);

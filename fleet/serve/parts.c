@@ -30,7 +30,9 @@ static int compare_parts(const void *x, const void *y, int64_t (*ns)(const struc
 {
 	int64_t a = ns(*(struct group *const *)x), b = ns(*(struct group *const *)y);
 
-	return (a < b) - (a > b) ?: groups_by_total(x, y);
+	return groups_by_place(*(struct group *const *)x, *(struct group *const *)y)
+		?: (a < b) - (a > b)
+		?: groups_by_total(x, y);
 }
 
 static int by_throttled(const void *x, const void *y)

@@ -166,6 +166,7 @@ static int question_init(struct snapshot *snapshot, struct wire_error *error)
 	if (r)
 		return r;
 	question->folds_own = request->fold_own == 1 && !filter_selects_threads(&question->filter);
+	question->has_idle_last = request->idle == WIRE_BOOL_ABSENT;
 	snapshot->with_idle = request->idle == WIRE_BOOL_ABSENT
 				      ? filter_selects_threads(&question->filter)
 				      : request->idle == 1;

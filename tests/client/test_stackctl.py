@@ -501,6 +501,9 @@ class Client(unittest.TestCase):
         self.assertNotRegex(out, refused)
         self.assertIn("totals     runnable 0ns, blocked 3.00s\n", out)
         self.assertNotIn("CPUs", out)
+        self.daemon.replies["Snapshot"] = [{"parameters": {**waits, **fleet, "parts": []}}]
+        _, out, err = self.run_it("snapshot", "offcpu", "-p", "1", "--each", "10s")
+        self.assertRegex(out, r"(?m)^\d\d:\d\d:\d\d +\? ", err)
 
     def test_default_is_status(self):
         code, out, err = self.run_it()

@@ -250,6 +250,7 @@ def test_same(directory):
                 for question in QUESTIONS:
                     rows += same(fleet, gateway, since, until, question)
             check_fleet(fleet, gateway, windows)
+            check_idle(fleet, gateway, windows)
             send(fleet, "small")
             check_sums(fleet, gateway, windows)
             check_many(fleet, gateway, windows)
@@ -277,6 +278,20 @@ def check_fleet(fleet, gateway, windows):
                                              until_ns=windows[-1][1]) for w in reply["windows"]]
     need(collections.Counter(w["host"] for w in listed) == {HOST: len(windows), "other": len(windows)} and
          {(w["start"]["ns"], w["end"]["ns"]) for w in listed} == set(windows), "the windows of both hosts are listed")
+
+
+def check_idle(fleet, gateway, windows):
+    """Where a filter names threads, idle rows come behind the others that matter, in any order."""
+    put_window(fleet, {"host": "'sleepy'", "idle": "toUInt8(pid % 2)"}, HOST)
+    asked = {"since_ns": windows[0][0], "until_ns": windows[9][1], "by": "process",
+             "filter": {"hosts": ["sleepy"], "comm": "*"}}
+    for sort in ("total", "max", "count"):
+        _, rows = gateway.ask(**asked, sort=sort)
+        busy = sum(row["total_ns"] for row in rows if not row["idle"])
+        marks = [row["idle"] for row in rows if row["total_ns"] >= busy // 100]
+        need(marks == sorted(marks) and len(set(marks)) == 2, f"by {sort}: {marks}")
+        _, first = gateway.ask(**asked, sort=sort, top=1)
+        need(not first[0]["idle"], f"by {sort}, the first one: {first[0]}")
 
 
 def check_sums(fleet, gateway, windows):
