@@ -735,14 +735,18 @@ static int by_max(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
 
-	return groups_by_place(a, b) ?: (a->max_ns < b->max_ns) - (a->max_ns > b->max_ns) ?: groups_by_total(x, y);
+	return groups_by_place(a, b)
+		?: (a->max_ns < b->max_ns) - (a->max_ns > b->max_ns)
+		?: groups_by_total(x, y);
 }
 
 static int by_count(const void *x, const void *y)
 {
 	const struct group *a = *(struct group *const *)x, *b = *(struct group *const *)y;
 
-	return groups_by_place(a, b) ?: (a->count < b->count) - (a->count > b->count) ?: groups_by_total(x, y);
+	return groups_by_place(a, b)
+		?: (a->count < b->count) - (a->count > b->count)
+		?: groups_by_total(x, y);
 }
 
 enum { PLACE_BUSY, PLACE_IDLE, PLACE_SMALL };
