@@ -8,17 +8,23 @@
 #include "daemon/host/proc_maps.h"
 #include "daemon/module/internal.h"
 
+/*
+ * Files of root never have this bit, all others do: for a file of another user, a build-id can be
+ * found that gives any hash.
+ */
+#define FILE_IS_OF_USER (UINT64_C(1) << 63)
+
 static size_t vdso_size;
 static pthread_once_t vdso_once = PTHREAD_ONCE_INIT;
 
 uint64_t module_identity(const struct elf_file *elf, const struct file_state *state, uid_t owner)
 {
-	uint64_t id;
+	uint64_t id = elf->build_id_size ? hash64(HASH64_SEED, elf->build_id, elf->build_id_size)
+					 : hash64(HASH64_SEED, state, sizeof(*state));
 
-	if (!elf->build_id_size)
-		return hash64(HASH64_SEED, state, sizeof(*state));
-	id = hash64(HASH64_SEED, elf->build_id, elf->build_id_size);
-	return owner ? hash64(id, &owner, sizeof(owner)) : id;
+	if (!owner)
+		return id >> 1;
+	return hash64(id, &owner, sizeof(owner)) | FILE_IS_OF_USER;
 }
 
 struct code_file *module_code_new(const struct elf_file *elf)

@@ -142,8 +142,9 @@ void module_symbols_drop_unused(struct module_registry *registry, struct module_
 /*
  * Returns the hash that identifies a file in stored data: a hash of its build-id, and of its owner
  * if that is not root. Every user can give a file the build-id of another one: it must not have the
- * frames of that file, whose functions would have its names where rows are added up. For a file
- * without a build-id, a hash of its device, inode, size and time of change.
+ * frames of that file, whose functions would have its names where rows are added up; one bit tells
+ * files of root from all others. For a file without a build-id, its device, inode, size and time of
+ * change take its place.
  */
 uint64_t module_identity(const struct elf_file *elf, const struct file_state *state, uid_t owner);
 /*

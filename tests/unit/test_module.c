@@ -680,6 +680,9 @@ static void a_file_is_its_owners(void **state)
 	modules[1] = run_and_remove(registry, path, 0, 1);
 	id = module_file_id(modules[1]);
 	assert_true(id != module_file_id(modules[0]));
+	/* Whichever build-id a user finds, no file of his has the identity of a file of root. */
+	assert_int_equal(module_file_id(modules[0]) >> 63, 1);
+	assert_int_equal(id >> 63, 0);
 	assert_removed_opens(registry, module_file_id(modules[0]), path);
 	assert_removed_opens(registry, id, path);
 	modules[2] = run_and_remove(registry, path, 0, 2); /* two of them, with different content */
