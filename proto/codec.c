@@ -102,7 +102,7 @@ struct parts {
  */
 static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t *n_out)
 {
-	_cleanup_(text_fini) struct text scratch;
+	_cleanup_(text_fini) struct text scratch = {};
 	const struct record_list empty = {};
 	size_t used, n = 0;
 	int r;

@@ -197,7 +197,7 @@ enum exit_code answers_run_snapshot(struct answers *answers, struct options *opt
 				    const char *probe, bool is_stuck)
 {
 	struct snapshot_request request;
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	answers->options = options;
 	answers->stem = is_stuck ? "stuck" : probe;

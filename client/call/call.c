@@ -447,7 +447,7 @@ static enum exit_code take_error(const struct call *call, const struct varlink_m
 
 static enum exit_code exchange(const struct call *call, int fd, const struct text *request)
 {
-	_cleanup_(frame_fini) struct frame frame;
+	_cleanup_(frame_fini) struct frame frame = {};
 	bool continues;
 	int r;
 

@@ -26,7 +26,7 @@ enum exit_code fetch_reply(const struct options *options, const struct wire_meth
 			   const void *request, struct arena *arena, void *out)
 {
 	struct target target = { method, arena, out };
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	method_call_encode(method, request, 0, &text);
@@ -60,7 +60,7 @@ enum exit_code fetch_windows(const struct options *options,
 			     struct wire_windows_reply *out)
 {
 	struct target target = { &method_windows, arena, out };
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	*out = (struct wire_windows_reply){ 0 };
 	text_init(&text, VARLINK_MAX_REPLY);

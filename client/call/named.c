@@ -119,7 +119,7 @@ static int reply_pass(const struct wire_snapshot_reply *reply, bool is_last, rep
 		      void *context)
 {
 	_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 	int r;
 
 	text_init(&text, SIZE_MAX);

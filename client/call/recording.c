@@ -60,7 +60,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		.regexp = options->regexp ? 1 : WIRE_BOOL_ABSENT,
 		.rate = options->rate,
 	};
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	snapshot_filter_init(&parts, options);
 	/*
@@ -85,7 +85,7 @@ enum exit_code recording_stop(const struct options *options, const char *id, cha
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
 	const struct wire_stop_request request = { .session = id };
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	stop_request_encode(&request, 0, &text);

@@ -85,7 +85,7 @@ static void print_time(FILE *out, int64_t now)
 static enum exit_code fetch(const struct tracing *t, struct collection *collection)
 {
 	struct wire_snapshot_request request = wire_snapshot_request_absent();
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	request.session = t->recording.session.id;
 	request.since_ns = t->printed;

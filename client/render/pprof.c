@@ -112,7 +112,7 @@ static int64_t name_number(struct pprof *p, const char *name)
 /* Writes a message as a member of the profile, and empties the message. */
 static void put_member(struct pprof *p, uint32_t tag, struct text *message)
 {
-	_cleanup_(text_fini) struct text member;
+	_cleanup_(text_fini) struct text member = {};
 
 	text_init(&member, SIZE_MAX);
 	protobuf_put_bytes(&member, tag, message->data, message->len);
@@ -338,7 +338,7 @@ static void put_mappings(struct pprof *p)
 
 static void put_locations(struct pprof *p)
 {
-	_cleanup_(text_fini) struct text line;
+	_cleanup_(text_fini) struct text line = {};
 
 	text_init(&line, SIZE_MAX);
 	for (size_t i = 0; i < intern_count(p->locations); i++) {

@@ -60,7 +60,7 @@ static int on_reply(const struct varlink_message *message, void *context)
 static enum exit_code ask(const struct options *options, struct comparison *c,
 			  const struct wire_snapshot_request *request)
 {
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(request, VARLINK_MORE, &text);

@@ -98,7 +98,7 @@ static int on_reply(const struct varlink_message *message, void *context)
 static enum exit_code ask_probe(struct gathering *g, struct snapshot_request *request)
 {
 	struct call_error error = {};
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 	enum exit_code code;
 
 	request->request.probe = probe_names[g->probe];
@@ -122,7 +122,7 @@ static enum exit_code ask_open(struct gathering *g, struct snapshot_request *req
 	struct collection c = { .arena = must(arena_new()) };
 	struct wire_snapshot_request *r = &request->request;
 	struct call_error error = {};
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 	enum exit_code code;
 
 	r->probe = probe_names[REPORT_OFFCPU];

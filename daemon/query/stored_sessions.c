@@ -33,7 +33,7 @@ int query_stored_note(struct recorder *recorder, struct session *session,
 		.min_wait_ns = info->min_wait_ns,
 		.period_ns = info->period_ns,
 	};
-	_cleanup_(text_fini) struct text text;
+	_cleanup_(text_fini) struct text text = {};
 	int r;
 
 	text_init(&text, SIZE_MAX);

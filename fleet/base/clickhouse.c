@@ -346,7 +346,7 @@ static int call(struct clickhouse *clickhouse, const char *statement, bool has_d
 		struct clickhouse_error *error)
 {
 	struct reply reply = { .curl = clickhouse->curl, .row = row, .user = user };
-	_cleanup_(text_fini) struct text url;
+	_cleanup_(text_fini) struct text url = {};
 	int r;
 
 	text_init(&url, SIZE_MAX);
@@ -405,7 +405,7 @@ static int insert(struct clickhouse *clickhouse, const char *statement, const st
 int clickhouse_insert(struct clickhouse *clickhouse, const char *into, const struct text *rows,
 		      struct clickhouse_error *error)
 {
-	_cleanup_(text_fini) struct text statement;
+	_cleanup_(text_fini) struct text statement = {};
 	int version, r;
 
 	/* The version says which settings keep an insert in one piece. */

@@ -59,7 +59,7 @@ uint64_t stack_hash(const struct wire_stack *stack)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint8_t hash[32];
-	_cleanup_(text_fini) struct text all;
+	_cleanup_(text_fini) struct text all = {};
 	uint64_t id = 0;
 
 	pthread_once(&once, library_init);

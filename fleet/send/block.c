@@ -236,7 +236,7 @@ static void put_gaps(const struct wire_gaps *gaps, struct text *out)
 static void put_json(const struct wire_snapshot_reply *reply, struct text *out)
 {
 	struct wire_snapshot_reply bare = *reply;
-	_cleanup_(text_fini) struct text json;
+	_cleanup_(text_fini) struct text json = {};
 
 	bare.rows = (struct wire_rows){ 0 };
 	text_init(&json, SIZE_MAX);

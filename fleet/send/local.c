@@ -104,7 +104,7 @@ static int refused(const struct varlink_message *message, struct arena *arena,
 static int exchange(const char *socket, const struct text *request, reply_fn take,
 		    struct arena *arena, void *out, struct local_error *error)
 {
-	_cleanup_(frame_fini) struct frame frame;
+	_cleanup_(frame_fini) struct frame frame = {};
 	_cleanup_(closep) int fd = -1;
 	int r;
 
@@ -149,7 +149,7 @@ static int take_status(const struct varlink_message *message, struct arena *aren
 int local_status(const char *socket, struct arena *arena, struct wire_status_reply *out,
 		 struct local_error *error)
 {
-	_cleanup_(text_fini) struct text request;
+	_cleanup_(text_fini) struct text request = {};
 
 	text_init(&request, SIZE_MAX);
 	method_call_encode(&method_status, NULL, 0, &request);
@@ -185,7 +185,7 @@ int local_windows(const char *socket, const char *probe, int64_t since_ns, struc
 	const struct wire_windows_request windows = { .since_ns = since_ns,
 						      .until_ns = WIRE_ABSENT,
 						      .probe = probe };
-	_cleanup_(text_fini) struct text request;
+	_cleanup_(text_fini) struct text request = {};
 
 	*out = (struct wire_windows_reply){ 0 };
 	text_init(&request, SIZE_MAX);
@@ -231,7 +231,7 @@ int local_snapshot(const char *socket, const char *probe, int64_t since_ns, int6
 		   struct arena *arena, struct wire_snapshot_reply *out, struct local_error *error)
 {
 	struct wire_snapshot_request snapshot = wire_snapshot_request_absent();
-	_cleanup_(text_fini) struct text request;
+	_cleanup_(text_fini) struct text request = {};
 	struct rows rows = { .reply = out };
 	int r;
 

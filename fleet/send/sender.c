@@ -241,7 +241,7 @@ static int known_read(struct sender *sender, enum tier tier, size_t probe, int64
 {
 	struct plan_spans *known = &sender->known[tier][probe];
 	struct clickhouse_error fault = { 0 };
-	_cleanup_(text_fini) struct text sql;
+	_cleanup_(text_fini) struct text sql = {};
 	int r;
 
 	free(known->v);
@@ -267,7 +267,7 @@ static int insert(struct sender *sender, const char *table, const char *columns,
 		  const struct text *rows, struct fleet_error *error)
 {
 	struct clickhouse_error fault = { 0 };
-	_cleanup_(text_fini) struct text into;
+	_cleanup_(text_fini) struct text into = {};
 	int r;
 
 	text_init(&into, SIZE_MAX);
@@ -287,7 +287,7 @@ static int host_insert(struct sender *sender, const struct wire_status_reply *st
 	const struct fleet_config *config = sender->config;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	const char *const texts[] = { config->host, sender->boot, status->kernel, status->version };
-	_cleanup_(text_fini) struct text row;
+	_cleanup_(text_fini) struct text row = {};
 
 	text_init(&row, SIZE_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {

@@ -349,7 +349,7 @@ static int on_host(void *user, size_t shard, char **fields, size_t n)
 static int read_hosts(struct shards *shards, const struct fleet_config *config,
 		      const struct header_question *question, struct reading *out)
 {
-	_cleanup_(text_fini) struct text sql;
+	_cleanup_(text_fini) struct text sql = {};
 
 	text_init(&sql, SIZE_MAX);
 	text_put_str(&sql, "SELECT host, max(toUInt64(seen)) * 1000000000 FROM ");
@@ -367,7 +367,7 @@ static int read_hosts(struct shards *shards, const struct fleet_config *config,
 static int read_headers(struct shards *shards, const struct fleet_config *config,
 			const struct header_question *question, struct reading *out)
 {
-	_cleanup_(text_fini) struct text sql;
+	_cleanup_(text_fini) struct text sql = {};
 
 	text_init(&sql, SIZE_MAX);
 	text_put_str(&sql, "SELECT ");
@@ -474,7 +474,7 @@ static int ends_ask(struct shards *shards, const struct fleet_config *config,
 		    const struct header_question *question, bool skips_ahead, struct wire_span *out)
 {
 	struct reading reading = { .globs = question->globs };
-	_cleanup_(text_fini) struct text sql;
+	_cleanup_(text_fini) struct text sql = {};
 	int r;
 
 	text_init(&sql, SIZE_MAX);
