@@ -223,8 +223,12 @@ uint64_t module_address(const struct module *module, uint64_t file_offset);
  * the reference.
  */
 struct symtab *module_get_symbols(struct module *module);
-/* Does the same if the table is loaded. *is_due_out: it is not, but may be read. */
-struct symtab *module_loaded_symbols(struct module *module, bool *is_due_out);
+/* Does the same if the table is loaded. *is_missing_out: it is not, but may be read. */
+struct symtab *module_loaded_symbols(struct module *module, bool *is_missing_out);
+/* False if the table could not be read a moment ago, for want of memory or of a worker. */
+bool module_symbols_are_due(struct module *module);
+/* Returns a number that grows when a symbol table was read. */
+uint32_t module_registry_loads(struct module_registry *registry);
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symbols);
 
 /* Returns for whose share the file takes, see parser_owner_key(). */

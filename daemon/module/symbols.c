@@ -10,7 +10,7 @@
 #include "daemon/parse/parser.h"
 #include "daemon/symbol/symtab.h"
 
-/* Symbols that could not be read for want of memory or of a worker are tried again after this. */
+/* Symbols that could not be read for want of memory or of a worker are not tried again for this. */
 #define AGAIN_NS NS_PER_S
 
 static bool is_reloadable(const struct module *module)
@@ -188,6 +188,7 @@ static struct symtab *symbols_load(struct module *module)
 		registry->stats.unreadable++;
 	} else {
 		module->symbols = symbols_share(module, symtab);
+		registry->loads++;
 		taken = symbols_take(module);
 		symbols_evict(registry);
 	}
@@ -219,17 +220,36 @@ struct symtab *module_get_symbols(struct module *module)
 	return symtab;
 }
 
-struct symtab *module_loaded_symbols(struct module *module, bool *is_due_out)
+struct symtab *module_loaded_symbols(struct module *module, bool *is_missing_out)
 {
 	struct module_registry *registry = module->registry;
 	struct symtab *symtab;
 
 	pthread_mutex_lock(&registry->lock);
 	symtab = symbols_take(module);
-	*is_due_out = !symtab && !module->is_failed && is_reloadable(module) &&
-		      clock_ns(CLOCK_MONOTONIC) >= module->symbols_from_ns;
+	*is_missing_out = !symtab && !module->is_failed && is_reloadable(module);
 	pthread_mutex_unlock(&registry->lock);
 	return symtab;
+}
+
+bool module_symbols_are_due(struct module *module)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&module->registry->lock);
+	is_due = clock_ns(CLOCK_MONOTONIC) >= module->symbols_from_ns;
+	pthread_mutex_unlock(&module->registry->lock);
+	return is_due;
+}
+
+uint32_t module_registry_loads(struct module_registry *registry)
+{
+	uint32_t loads;
+
+	pthread_mutex_lock(&registry->lock);
+	loads = registry->loads;
+	pthread_mutex_unlock(&registry->lock);
+	return loads;
 }
 
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)

@@ -59,7 +59,7 @@ enum { SUBUIDS_FROM = 100000, SUBUIDS = 65536 };
  * The first workers answer urgent requests, the next ones demangle names, for which windows wait,
  * and the last ones answer all others.
  */
-enum { WORKERS_URGENT = 2, WORKERS_NAMES = 2, WORKERS_OTHER = 3 };
+enum { WORKERS_URGENT = 2, WORKERS_NAMES = 2, WORKERS_OTHER = 4 };
 enum { WORKERS = WORKERS_URGENT + WORKERS_NAMES + WORKERS_OTHER };
 
 enum { FAILURES_MAX = 256, ZYGOTES_LEFT_MAX = 4 };
@@ -160,6 +160,8 @@ static int zygote_execute(struct parser *parser)
 	pthread_mutex_lock(&parser->lock);
 	parser->control = fd;
 	parser->zygote = pid;
+	if (parser->is_ending)
+		shutdown(fd, SHUT_RDWR);
 	pthread_mutex_unlock(&parser->lock);
 	return 0;
 }
@@ -230,7 +232,8 @@ static void zygote_stop(struct parser *parser, int error)
 /*
  * Ends a worker. Kills it: one that a file has taken over would ignore the end of its socket, and
  * remain one of the few workers that there can be. Does not wait for a zygote that takes no order:
- * that one is ended, with its workers, when another worker is to be started. Needs the lock.
+ * if it still takes none when another worker is to be started, it is ended, with its workers. Needs
+ * the lock.
  */
 static void worker_end(struct parser *parser, struct worker *worker)
 {
@@ -276,7 +279,7 @@ const char *parser_start_text(int error)
 /* Notes how the start of a worker went: each file would start one, so a failure is logged once. */
 static void start_note(struct parser *parser, int error)
 {
-	if (error && parser->stats.start_error != error)
+	if (error && parser->stats.start_error != error && !parser->is_ending)
 		log_error("no process that parses files can be started: %s",
 			  parser_start_text(error));
 	parser->stats.start_error = error;
@@ -326,6 +329,8 @@ static int worker_begin(struct parser *parser, struct worker *worker,
 	pthread_mutex_lock(&parser->lock);
 	*worker = started;
 	start_note(parser, r);
+	if (!r && parser->is_ending)
+		shutdown(started.fd, SHUT_RDWR);
 	pthread_cond_broadcast(&parser->is_free);
 	pthread_mutex_unlock(&parser->lock);
 	return r;

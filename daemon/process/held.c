@@ -83,17 +83,17 @@ static struct symtab *symbols_hold(struct process *process, struct module *modul
 }
 
 struct symtab *process_hold_symbols(struct process *process, struct module *module,
-				    bool *is_due_out)
+				    bool *is_missing_out)
 {
 	struct symtab *symtab;
 
-	*is_due_out = false;
+	*is_missing_out = false;
 	pthread_mutex_lock(&process->table->lock);
 	symtab = symbols_find(process->held, module);
 	pthread_mutex_unlock(&process->table->lock);
 	if (symtab)
 		return symtab;
-	symtab = module_loaded_symbols(module, is_due_out);
+	symtab = module_loaded_symbols(module, is_missing_out);
 	return symtab ? symbols_hold(process, module, symtab) : NULL;
 }
 

@@ -382,12 +382,12 @@ void process_table_unlock(struct process_table *table);
 const struct process_maps *process_hold_maps(struct process *process, uint64_t mappings,
 					     uint64_t address, bool *is_final_out);
 /*
- * Returns the symbols of the module if they are loaded, else NULL. *is_due_out: they are not, but
- * process_load_due() may read them. Who asks says so with process_hold_due(), while a reference
+ * Returns the symbols of the module if they are loaded, else NULL. *is_missing_out: they are not,
+ * but process_load_due() may read them. Who asks says so with process_hold_due(), while a reference
  * keeps mappings with the module valid.
  */
 struct symtab *process_hold_symbols(struct process *process, struct module *module,
-				    bool *is_due_out);
+				    bool *is_missing_out);
 void process_hold_due(struct process *process, struct module *module);
 void process_load_due(struct process *process, int64_t until_ns);
 /* Returns the perf map of the process; NULL if it has none. */

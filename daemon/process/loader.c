@@ -11,8 +11,11 @@
 #include "daemon/base/thread.h"
 #include "daemon/process/internal.h"
 
-/* Number of threads. Files of one owner are read one after the other, those of another beside. */
-enum { THREADS = 2 };
+/*
+ * Number of threads. Files of one owner are read one after the other, and so are perf maps: a user
+ * with a slow file of each kind leaves one thread to all others.
+ */
+enum { THREADS = 3 };
 
 /* Stands in for the owner of all perf maps. No owner of files has it, see parser_owner_key(). */
 #define PERF_OWNER UINT64_C(0)
@@ -25,6 +28,7 @@ struct job {
 	int64_t begun_ns; /* time of CLOCK_MONOTONIC at which a thread took it; 0: none has */
 	bool is_awaited;  /* somebody waits for it, and frees it */
 	bool is_late;	  /* somebody has waited for it in vain: nobody waits again */
+	bool is_missed;	  /* somebody had to do without it */
 	bool is_done;
 	struct symtab *symtab; /* a reference, if is_done is true and the module has symbols */
 	struct job *next;
@@ -38,7 +42,6 @@ struct loader {
 	size_t n_threads;
 	bool is_stopping;
 	struct job *jobs; /* those that are not done, the oldest first */
-	uint32_t version;
 	struct loader_stats stats;
 };
 
@@ -95,14 +98,12 @@ static void job_serve(struct loader *loader, struct job *job)
 	bool is_awaited;
 
 	job->begun_ns = clock_ns(CLOCK_MONOTONIC);
-	loader->stats.queued--;
 	pthread_mutex_unlock(&loader->lock);
 	job_run(job);
 	pthread_mutex_lock(&loader->lock);
 	job_remove(loader, job);
 	job->is_done = true;
 	is_awaited = job->is_awaited;
-	loader->version += !is_awaited && job->symtab;
 	pthread_cond_broadcast(&loader->done);
 	/* The next job of its owner may be for a thread that found none. */
 	pthread_cond_broadcast(&loader->wake);
@@ -140,16 +141,23 @@ static void *loader_run(void *data)
 	return NULL;
 }
 
-/* Returns the job for the module, or for the process; adds one if there is none. NULL: no room. */
+/*
+ * Returns the job for the module, or for the process; adds one if there is none. NULL if there is
+ * no room for it. Needs the lock.
+ */
 static struct job *job_get(struct loader *loader, struct module *module, struct process *process,
 			   uint64_t owner)
 {
 	struct job **p = &loader->jobs, *job;
+	size_t n = 0, n_of_owner = 0;
 
-	for (; (job = *p); p = &job->next)
+	for (; (job = *p); p = &job->next) {
 		if (job->module == module && job->process == process)
 			return job;
-	if (loader->stats.queued == LOADER_QUEUE_MAX) {
+		n++;
+		n_of_owner += job->owner == owner;
+	}
+	if (n == LOADER_QUEUE_MAX || n_of_owner == LOADER_OWNER_MAX) {
 		loader->stats.dropped++;
 		return NULL;
 	}
@@ -160,7 +168,6 @@ static struct job *job_get(struct loader *loader, struct module *module, struct 
 	job->process = process ? process_ref(process) : NULL;
 	job->owner = owner;
 	*p = job;
-	loader->stats.queued++;
 	pthread_cond_signal(&loader->wake);
 	return job;
 }
@@ -182,16 +189,19 @@ static bool is_hopeless(const struct loader *loader, const struct job *job, int6
  */
 static bool job_await(struct loader *loader, struct job *job, int64_t until_ns)
 {
-	if (is_hopeless(loader, job, clock_ns(CLOCK_MONOTONIC)))
-		return false;
-	job->is_awaited = true;
-	while (!job->is_done && !thread_wait_until(&loader->done, &loader->lock, until_ns))
-		;
-	job->is_awaited = false;
+	const int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (until_ns > now && !is_hopeless(loader, job, now)) {
+		job->is_awaited = true;
+		while (!job->is_done && !thread_wait_until(&loader->done, &loader->lock, until_ns))
+			;
+		job->is_awaited = false;
+		job->is_late = !job->is_done;
+	}
 	if (job->is_done)
 		return true;
-	loader->stats.late++;
-	job->is_late = true;
+	loader->stats.late += !job->is_missed;
+	job->is_missed = true;
 	return false;
 }
 
@@ -211,9 +221,13 @@ static struct job *job_do(struct loader *loader, struct module *module, struct p
 
 struct symtab *loader_symbols(struct loader *loader, struct module *module, int64_t until_ns)
 {
-	struct job *job = job_do(loader, module, NULL, module_owner_key(module), until_ns);
-	struct symtab *symtab = job ? TAKE(job->symtab) : NULL;
+	struct symtab *symtab;
+	struct job *job;
 
+	if (!module_symbols_are_due(module))
+		return NULL;
+	job = job_do(loader, module, NULL, module_owner_key(module), until_ns);
+	symtab = job ? TAKE(job->symtab) : NULL;
 	job_free(loader, job);
 	return symtab;
 }
@@ -221,16 +235,6 @@ struct symtab *loader_symbols(struct loader *loader, struct module *module, int6
 void loader_perf_map(struct loader *loader, struct process *process, int64_t until_ns)
 {
 	job_free(loader, job_do(loader, NULL, process, PERF_OWNER, until_ns));
-}
-
-uint32_t loader_version(struct loader *loader)
-{
-	uint32_t version;
-
-	pthread_mutex_lock(&loader->lock);
-	version = loader->version;
-	pthread_mutex_unlock(&loader->lock);
-	return version;
 }
 
 void loader_stats(struct loader *loader, struct loader_stats *out)

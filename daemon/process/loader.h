@@ -17,13 +17,12 @@ struct module_registry;
 struct process;
 struct symtab;
 
-/* The maximum number of requests that wait for a thread. */
-enum { LOADER_QUEUE_MAX = 1024 };
+/* The maximum number of requests that are not done, and how many of them may be of one owner. */
+enum { LOADER_QUEUE_MAX = 1024, LOADER_OWNER_MAX = 128 };
 
 struct loader_stats {
-	size_t queued;	  /* number of requests that wait for a thread */
-	uint64_t late;	  /* number of requests for which nobody could wait any longer */
-	uint64_t dropped; /* number of requests that found LOADER_QUEUE_MAX others */
+	uint64_t late;	  /* number of requests that were not done when somebody needed them */
+	uint64_t dropped; /* number of requests that found too many others */
 };
 
 /* Starts the threads, for files of this registry. Returns 0 or a negative errno. */
@@ -40,9 +39,6 @@ struct symtab *loader_symbols(struct loader *loader, struct module *module, int6
 
 /* Reads the perf map of a process. Waits for that until that time of CLOCK_MONOTONIC. */
 void loader_perf_map(struct loader *loader, struct process *process, int64_t until_ns);
-
-/* Returns a number that grows when a symbol table was read for which nobody waited any more. */
-uint32_t loader_version(struct loader *loader);
 
 void loader_stats(struct loader *loader, struct loader_stats *out);
 

@@ -54,7 +54,12 @@ uint32_t process_names_version(struct process *process)
 	pthread_mutex_lock(&process->table->lock);
 	version = process->names_version + 1;
 	pthread_mutex_unlock(&process->table->lock);
-	return version + loader_version(process->table->loader);
+	return version;
+}
+
+uint32_t process_symbols_version(struct process *process)
+{
+	return module_registry_loads(process->table->registry);
 }
 
 /*

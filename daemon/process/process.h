@@ -82,7 +82,8 @@ struct process_stats {
 				  bytes */
 	uint64_t perf_refused; /* number of processes whose perf map has another owner, or is
 				  too big or too old */
-	uint64_t symbols_late; /* number of files whose names windows did not wait for */
+	uint64_t
+		symbols_late; /* number of times that symbols or a perf map were not read in time */
 	struct opener_stats opening; /* see opener_stats() */
 };
 
@@ -403,7 +404,13 @@ enum process_miss process_lookup(struct process *process, uint64_t mappings, uin
  */
 uint32_t process_names_version(struct process *process);
 
-/* Reads the perf map of the process if it was not read for a second. until_ns: see above. */
+/*
+ * Does the same for an address whose lookup ended with PROCESS_MISS_SYMBOLS, because symbols of any
+ * file were read.
+ */
+uint32_t process_symbols_version(struct process *process);
+
+/* Reads the perf map of the process if it was not read for a second. See process_refresh(). */
 void process_refresh_perf(struct process *process, int64_t until_ns);
 
 /* A place in a mapped ELF file. All processes that map the file by the same path have the place. */

@@ -79,14 +79,14 @@ static enum process_miss symbol_of_module(struct process *process, const struct 
 {
 	uint64_t address = module_address(map->module, offset), start;
 	struct symtab *symtab;
-	bool is_due;
+	bool is_missing;
 
 	symbol->module = path_of(process, map);
 	symbol->file_id = module_file_id(map->module);
 	symbol->file_offset = address + is_call;
 	symbol->code = module_code(map->module);
-	symtab = process_hold_symbols(process, map->module, &is_due);
-	if (is_due) {
+	symtab = process_hold_symbols(process, map->module, &is_missing);
+	if (is_missing) {
 		process_hold_due(process, map->module);
 		return PROCESS_MISS_SYMBOLS;
 	}

@@ -58,7 +58,8 @@ static const struct {
 	  "files of a user, or of root in one unit, that take long to read wait, and their functions have addresses "
 	  "instead of names meanwhile" },
 	{ "symbols.wait_ns", "ns",
-	  "functions of files that take longer to read had addresses instead of names until then" },
+	  "functions of files that were not read in time had addresses instead of names until they "
+	  "were" },
 	{ "symbols.remote", NULL,
 	  "files on remote file systems were not read: their functions have no names, see "
 	  "[symbols] remote" },
@@ -187,7 +188,7 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 		  processes.perf_refused);
 	/* This limit is hit by each request to parse a file whose owner has to wait. */
 	limit_add(list, "symbols.user_time_ns", (uint64_t)PARSER_OWNER_NS, 0, parser.postponed);
-	/* This limit is hit by each file whose names come later than the windows with it. */
+	/* This limit is hit by each reading of a file that was not done in time. */
 	limit_add(list, "symbols.wait_ns", (uint64_t)SYMBOLS_WAIT_NS, 0, processes.symbols_late);
 	/* This limit is hit by each file that is not read because it is on a remote file system. */
 	limit_add(list, "symbols.remote", 0, 0, processes.remote);

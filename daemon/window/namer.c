@@ -179,15 +179,17 @@ static void stack_finish(struct namer *namer, struct stack *stack)
 }
 
 /* Finds the symbol of an address in a process. If its file's symbols are not loaded, loads them. */
-static enum process_miss loaded_lookup(const struct namer *namer, const struct stack *stack,
-				       uint64_t ip, bool is_call, struct symbol *out)
+static enum process_miss loaded_lookup(const struct namer *namer, struct stack *stack, uint64_t ip,
+				       bool is_call, struct symbol *out)
 {
 	enum process_miss miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
 
 	if (miss != PROCESS_MISS_SYMBOLS)
 		return miss;
 	process_refresh(stack->process, stack->mappings, miss, namer->until_ns);
-	return process_lookup(stack->process, stack->mappings, ip, is_call, out);
+	miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+	stack->lacks_symbols |= miss == PROCESS_MISS_SYMBOLS;
+	return miss;
 }
 
 /*
@@ -197,8 +199,8 @@ static enum process_miss loaded_lookup(const struct namer *namer, const struct s
  * may just be writing the name. May block: call on the resolver's thread only. If is_again is true,
  * nothing else is read: the address was looked up before, and what changed since has been read.
  */
-static void user_lookup(const struct namer *namer, const struct stack *stack, uint64_t ip,
-			bool is_call, bool is_again, struct symbol *out)
+static void user_lookup(const struct namer *namer, struct stack *stack, uint64_t ip, bool is_call,
+			bool is_again, struct symbol *out)
 {
 	enum process_miss miss = loaded_lookup(namer, stack, ip, is_call, out);
 
@@ -287,6 +289,7 @@ static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t 
 	struct symbol symbols[STACK_DEPTH];
 	struct frame *known[STACK_DEPTH];
 	const uint32_t version = process_names_version(stack->process);
+	const uint32_t loads = process_symbols_version(stack->process);
 	bool is_call, is_signal = false, has_changing = false;
 	size_t i, left;
 
@@ -307,7 +310,7 @@ static void user_stack_resolve(struct namer *namer, struct stack *stack, size_t 
 		stack->n_named += symbols[i].name != NULL;
 	}
 	if (has_changing || stack->n_named < n)
-		stack->names_version = version;
+		stack->names_version = version + (stack->lacks_symbols ? loads : 0);
 	left = generated_merge(symbols, n);
 	stack->is_merged = left < n;
 	frames_add(namer, stack, symbols, stack->is_merged ? NULL : known, left);
@@ -355,6 +358,8 @@ static struct stack *stack_name_again(struct namer *namer, struct stack *stack)
 	if (stack->process) {
 		process_refresh_perf(stack->process, namer->until_ns);
 		version = process_names_version(stack->process);
+		if (stack->lacks_symbols)
+			version += process_symbols_version(stack->process);
 	}
 	if (version == stack->names_version)
 		return NULL;
@@ -365,7 +370,8 @@ static struct stack *stack_name_again(struct namer *namer, struct stack *stack)
 	if (again->n_named >= stack->n_named && !has_same_frames(again, stack) &&
 	    !(again->flags & ~stack->flags & STACK_IS_TRUNCATED))
 		return stack_table_replace(namer->stacks, stack, again);
-	stack->names_version = version;
+	stack->names_version = again->names_version;
+	stack->lacks_symbols = again->lacks_symbols;
 	stack_table_discard(namer->stacks, again);
 	return NULL;
 }

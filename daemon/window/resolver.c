@@ -96,8 +96,7 @@ static void *resolver_run(void *data)
 		if (!item)
 			break;
 		activity_begin(&activity);
-		/* What has waited long enough already waits for no file: so none is late for long.
-		 */
+		/* A stack or a window that has been queued for that long waits for no file. */
 		resolver->namer.until_ns = item->time_ns + SYMBOLS_WAIT_NS;
 		if (item->stack) {
 			namer_name(&resolver->namer, item->stack);

@@ -83,9 +83,10 @@ struct stack {
 	 * addresses in ip[] do not correspond to the entries of frames[]
 	 */
 	bool is_merged;
-	bool is_partial; /* read from disk with only its first n_raw frames, see store_query */
-	bool is_idle;	 /* true if the stack shows a thread that waits for work, see [idle] in
-			    stackd.conf */
+	bool lacks_symbols; /* the symbols of a file were not read when the stack was named */
+	bool is_partial;    /* read from disk with only its first n_raw frames, see store_query */
+	bool is_idle;	    /* true if the stack shows a thread that waits for work, see [idle] in
+			       stackd.conf */
 	/* kept by reason_find(): a reason plus 1; 0: not looked for yet */
 	_Atomic unsigned char reason;
 	_Atomic unsigned int refs;

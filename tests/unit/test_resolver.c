@@ -262,71 +262,123 @@ static void children_signal(pid_t tid, int signo)
 	}
 }
 
-/* Has files parsed by workers, and stops those once the table knows this program's file. */
-static struct process *self_stop_parser(struct process_table *processes, struct parser **parser,
-					uint64_t ip)
-{
+/* A table with this process, whose files are parsed by workers that are stopped. */
+static struct {
+	struct process_table *processes;
+	struct stack_table *stacks;
 	struct process *process;
+	struct parser *parser;
+	struct namer namer;
+	struct window *window;
+} slow;
+
+static void a_function(void)
+{
+}
+
+static void another_function(void)
+{
+	__asm__ volatile("nop"); /* so that it is not merged with the one above */
+}
+
+static uint64_t ip_of(void (*function)(void))
+{
+	return (uint64_t)(uintptr_t)function;
+}
+
+static int slow_setup(void **state)
+{
+	static char *const idle[] = { NULL };
 	struct symbol symbol;
 
-	assert_int_equal(parser_new(parse_program, parser), 0);
-	process_table_set_parser(processes, *parser);
-	process = self_see(processes);
-	while (process_lookup(process, 0, ip, false, &symbol) == PROCESS_MISS_MAPPING)
-		process_refresh(process, 0, PROCESS_MISS_MAPPING, INT64_MAX);
-	process_release_symbols(process);
+	assert_int_equal(process_table_new(16 << 20, &slow.processes), 0);
+	assert_int_equal(stack_table_new(1 << 20, &slow.stacks), 0);
+	assert_int_equal(namer_init(&slow.namer, slow.stacks, idle), 0);
+	kernel_names_init(&slow.namer.kernel);
+	slow.window = window_new();
+	assert_int_equal(parser_new(parse_program, &slow.parser), 0);
+	process_table_set_parser(slow.processes, slow.parser);
+	slow.process = self_see(slow.processes);
+	while (process_lookup(slow.process, 0, ip_of(a_function), false, &symbol) ==
+	       PROCESS_MISS_MAPPING)
+		process_refresh(slow.process, 0, PROCESS_MISS_MAPPING, INT64_MAX);
+	process_release_symbols(slow.process);
 	children_signal(getpid(), SIGSTOP);
-	return process;
+	return 0;
+}
+
+static int slow_teardown(void **state)
+{
+	children_signal(getpid(), SIGCONT);
+	window_unref(slow.window);
+	process_unref(slow.process);
+	namer_fini(&slow.namer);
+	stack_table_free(slow.stacks);
+	process_table_free(slow.processes);
+	parser_free(slow.parser);
+	return 0;
+}
+
+/* Adds a row with a stack of one function to the window, and names it. Returns its index. */
+static size_t slow_name(uint64_t id, uint64_t ip, int64_t until_ns)
+{
+	bool is_new;
+	struct stack *stack = stack_table_put(slow.stacks, id, slow.process, &ip, 1, &is_new);
+
+	slow.namer.until_ns = until_ns;
+	namer_name(&slow.namer, stack);
+	assert_non_null(stack->frames[0]->module);
+	window_add_row(slow.window)->user = stack;
+	return slow.window->n_rows - 1;
+}
+
+static const char *slow_function(size_t row)
+{
+	return slow.window->rows[row].user->frames[0]->name;
 }
 
 /* A file whose symbols are not read in time has no names at first, and holds nothing else up. */
 static void test_a_slow_file_is_named_later(void **state)
 {
-	const uint64_t ip = (uint64_t)(uintptr_t)test_a_slow_file_is_named_later;
-	char *const idle[] = { NULL };
-	struct window *window = window_new();
-	struct process_table *processes;
-	struct stack_table *stacks;
-	struct process *process;
+	size_t a = slow_name(100, ip_of(a_function), clock_ns(CLOCK_MONOTONIC) + NS_PER_MS), b;
 	struct process_stats stats;
-	struct parser *parser;
-	struct namer namer;
-	struct stack *stack;
-	bool is_new;
 
-	assert_int_equal(process_table_new(16 << 20, &processes), 0);
-	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
-	assert_int_equal(namer_init(&namer, stacks, idle), 0);
-	kernel_names_init(&namer.kernel);
-	process = self_stop_parser(processes, &parser, ip);
-	stack = stack_table_put(stacks, 100, process, &ip, 1, &is_new);
-	namer.until_ns = clock_ns(CLOCK_MONOTONIC) + NS_PER_MS;
-	namer_name(&namer, stack);
-	assert_non_null(stack->frames[0]->module);
-	assert_null(stack->frames[0]->name);
-	process_table_stats(processes, &stats);
+	assert_null(slow_function(a));
+	/* Nobody waits a second time. */
+	b = slow_name(101, ip_of(another_function), INT64_MAX);
+	assert_null(slow_function(b));
+	process_table_stats(slow.processes, &stats);
 	assert_int_equal(stats.symbols_late, 1);
 	children_signal(getpid(), SIGCONT);
-	window_add_row(window)->user = stack;
-	while (!window->rows[0].user->frames[0]->name) {
-		namer_renew(&namer, window);
+	while (!slow_function(a) || !slow_function(b)) {
+		namer_renew(&slow.namer, slow.window);
 		usleep(1000);
 	}
-	assert_string_equal(window->rows[0].user->frames[0]->name,
-			    "test_a_slow_file_is_named_later");
-	window_unref(window);
-	process_unref(process);
-	namer_fini(&namer);
-	stack_table_free(stacks);
-	process_table_free(processes);
-	parser_free(parser);
+	assert_string_equal(slow_function(a), "a_function");
+	assert_string_equal(slow_function(b), "another_function");
+}
+
+/* A stack that could not wait gets its names when another one has waited for the file. */
+static void test_who_did_not_wait_is_named_too(void **state)
+{
+	size_t a = slow_name(100, ip_of(a_function), 0), b;
+
+	assert_null(slow_function(a));
+	children_signal(getpid(), SIGCONT);
+	b = slow_name(101, ip_of(another_function), INT64_MAX);
+	assert_string_equal(slow_function(b), "another_function");
+	namer_renew(&slow.namer, slow.window);
+	assert_string_equal(slow_function(a), "a_function");
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_had_no_name_is_named_later),
-		cmocka_unit_test(test_a_slow_file_is_named_later),
+		cmocka_unit_test_setup_teardown(test_a_slow_file_is_named_later, slow_setup,
+						slow_teardown),
+		cmocka_unit_test_setup_teardown(test_who_did_not_wait_is_named_too, slow_setup,
+						slow_teardown),
 		cmocka_unit_test(test_the_queue_has_an_end),
 		cmocka_unit_test(test_frames_are_cached),
 	};
