@@ -54,6 +54,7 @@ class ClickHouse(http.server.ThreadingHTTPServer):
         self.tables = collections.defaultdict(list)
         self.version, self.fault, self.inserts, self.faults = 2, lambda: None, 0, collections.Counter()
         self.queries, self.logins, self.busy = [], set(), 0
+        self.hides_version = False
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -109,6 +110,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         if "query" not in words:
             server.queries.append(unhex(body.decode()))
+            if "version()" in server.queries[-1] and server.hides_version:
+                self.answer(500, "Code: 202, e.displayText() = DB::Exception: Too many simultaneous queries\n")
+                return
             self.answer(200, server.select(unhex(body.decode())))
             return
         assert self.headers["Content-Encoding"] == "gzip"
@@ -361,6 +365,15 @@ class SendTest(unittest.TestCase):
         self.server.version = 3
         self.assertIn("update this program", self.send(1))
         self.assertFalse(self.server.tables)
+
+    def test_no_version(self):
+        """That a server fails as it is asked for its version, before the first insert, is an error; all is sent later."""
+        self.server.hides_version = True
+        self.assertIn("Too many simultaneous queries", self.send(1))
+        self.assertFalse(any(self.server.tables.values()))
+        self.server.hides_version = False
+        self.send()
+        self.check(self.daemon.windows)
 
     def test_no_daemon(self):
         self.daemon.replies["Status"] = [None]
