@@ -48,6 +48,7 @@ struct fleet_question {
 	const struct fleet_slice *slice; /* one of the slices of the range; NULL: the whole range */
 	const char *table;		 /* of the windows of the slice */
 	bool is_of_overview;		 /* `top` counts the rows of each part of the time */
+	bool may_lack_threads;		 /* it is no error that the filter selects no thread */
 };
 
 int fleet_snapshot(struct fleet_answer *answer, const struct fleet_question *question,

@@ -318,8 +318,8 @@ static bool state_passes(const struct filter *filter, const struct group *group)
 	return !filter->wanted.has_states || filter->wanted.has_preempted;
 }
 
-/* True if the rules of the daemon's filter let the group pass. */
-static bool filter_passes(const struct filter *filter, const struct group *group)
+/* True if the rules of the daemon's filter let the threads of the group pass. */
+static bool filter_has_threads(const struct filter *filter, const struct group *group)
 {
 	struct window_image image = {};
 	struct process_info info = {
@@ -327,15 +327,20 @@ static bool filter_passes(const struct filter *filter, const struct group *group
 		.is_kernel = group->kernel,
 		.cgroup = group->cgroup[0] ? group->cgroup : NULL,
 	};
-	bool is_short = strcmp(group->state, "-") == 0;
 
 	if (!filter->wire)
 		return true;
 	strncpy(image.comm, group->comm, sizeof(image.comm) - 1);
 	strncpy(info.comm, group->pcomm, sizeof(info.comm) - 1);
-	if (!filter_has_image(filter, &image, &info))
-		return false;
-	if (is_short)
+	return filter_has_image(filter, &image, &info);
+}
+
+/* True if they let the waits or samples of the group pass, whose threads pass. */
+static bool filter_has_row(const struct filter *filter, const struct group *group)
+{
+	if (!filter->wire)
+		return true;
+	if (strcmp(group->state, "-") == 0)
 		return filter_has_shorts(filter);
 	if (filter->wire->states.n || filter->wire->not_states.n)
 		if (!state_passes(filter, group))
@@ -659,6 +664,7 @@ static int group_new(struct groups *groups, const struct text *key, const struct
 
 int groups_add(struct groups *groups, char **fields, size_t n)
 {
+	const struct filter *filter = &groups->question->filter;
 	_cleanup_(text_fini) struct text key = {};
 	struct group group = {}, *found;
 	int r = n == GROUP_FIELDS ? group_read(fields, &group) : -EPROTO;
@@ -666,8 +672,11 @@ int groups_add(struct groups *groups, char **fields, size_t n)
 	if (r)
 		return r;
 	r = buckets_read(fields[GROUP_FIELD_BUCKETS], group.buckets);
-	if (r || !filter_passes(&groups->question->filter, &group))
+	if (r || !filter_has_threads(filter, &group))
 		return r;
+	groups->has_threads = true;
+	if (!filter_has_row(filter, &group))
+		return 0;
 	if (group.own)
 		group.state = "";
 	r = group_set_name(groups, &group);
@@ -696,6 +705,7 @@ int groups_merge(struct groups *groups, struct groups *from)
 	struct group *group, *next, *found;
 	int r = 0;
 
+	groups->has_threads |= from->has_threads;
 	HASH_ITER (hh, from->table, group, next) {
 		size_t len = group->hh.keylen;
 

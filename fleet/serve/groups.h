@@ -91,6 +91,7 @@ struct groups {
 	struct arena *arena;
 	struct group *table;
 	struct reason_time *spare_reasons; /* entries of `reasons` that can be used again */
+	bool has_threads;		   /* some row was of threads that the filter selects */
 	size_t n;
 	size_t *n_all; /* of all groups of an answer that are not merged yet; NULL: these are all */
 };

@@ -505,12 +505,14 @@ static bool is_one_of_several(const struct fleet_question *asked)
 
 /*
  * True if the answer ends with an error because the filter selects no thread, as that of a host.
- * The samples of an overview are then just none.
+ * The samples of an overview are then just none, and so are its waits if there are samples.
  */
 static bool lacks_threads(const struct snapshot *snapshot)
 {
-	return !snapshot->groups.n && filter_selects_threads(&snapshot->question.filter) &&
-	       !is_one_of_several(snapshot->asked) && !snapshot->range.middles;
+	return !snapshot->groups.has_threads &&
+	       filter_selects_threads(&snapshot->question.filter) &&
+	       !is_one_of_several(snapshot->asked) && !snapshot->asked->may_lack_threads &&
+	       !snapshot->range.middles;
 }
 
 static int snapshot_read(struct snapshot *snapshot, struct wire_error *error)

@@ -100,6 +100,7 @@ QUESTIONS = [
     {"by": "line", "filter": {**NO_R, "comm": "*1*"}},
     {"by": "process", "filter": {"comm": "*1*"}},
     {"by": "comm", "filter": {"not_comms": ["*1"]}, "idle": True},
+    {"by": "comm", "filter": {"comm": "*1*", "states": ["T"]}, "idle": True},
 ]
 
 
@@ -313,6 +314,12 @@ def check_sums(fleet, gateway, windows):
         part, _ = gateway.ask(**asked_of_some)
         need(any("a part of the time may be missing" in note for note in part["notes"]) and
              all("exact" not in note for note in part["notes"]), f"with {name}: {part['notes']}")
+    asked_of_few = {"since_ns": windows[0][0], "until_ns": windows[9][1], "filter": {"hosts": ["small"], "pids": [1]}}
+    put_window(fleet, {"probe": "'oncpu'", "pid": "toUInt32(1)"}, "small")
+    replies = list(gateway.replies("Overview", **asked_of_few))
+    need(any(row["process"]["pid"] == 1 for reply in replies if reply["probe"] == "oncpu" for row in reply["rows"]) and
+         all(not reply["rows"] for reply in replies if reply["probe"] == "offcpu"),
+         f"an overview of a process that has samples, and waits in sums at most: {replies}")
     future = 4 * 10**18
     need(error_of(gateway, "Windows", since_ns=future) == "io.stackd.InvalidTime", "windows of the future")
     listed, _ = gateway.ask("Windows", since_ns=windows[0][0], until_ns=future)

@@ -187,6 +187,40 @@ static void test_filters_are_those_of_the_daemon(void **state)
 	end(&f);
 }
 
+/* Threads that have no wait of a state are there all the same: that is no error on a host either.
+ */
+static void test_threads_are_there_without_rows(void **state)
+{
+	static const char *const comms[] = { "db" }, *const states[] = { "T" };
+	const struct wire_filter wire = {
+		.comms = { (const char **)comms, ARRAY_SIZE(comms) },
+		.states = { (const char **)states, ARRAY_SIZE(states) },
+		.user_threads = WIRE_BOOL_ABSENT,
+		.kernel_threads = WIRE_BOOL_ABSENT,
+		.user_stacks = WIRE_BOOL_ABSENT,
+		.kernel_stacks = WIRE_BOOL_ABSENT,
+		.min_block_ns = WIRE_ABSENT,
+		.max_block_ns = WIRE_ABSENT,
+	};
+	struct wire_error error = {};
+	struct groups other;
+	struct fixture f;
+
+	begin(&f, GROUPS_BY_NAME, GROUP_BY_COMM);
+	assert_int_equal(filter_init(&f.question.filter, &wire, &error), 0);
+	other = f.groups;
+	ADD(&other, { GROUP_FIELD_COMM, "nginx" }, { GROUP_FIELD_STATE, "T" },
+	    { GROUP_FIELD_STATE_BITS, "4" });
+	assert_false(other.has_threads);
+	ADD(&other, { GROUP_FIELD_COMM, "db" }, { GROUP_FIELD_STATE, "S" },
+	    { GROUP_FIELD_STATE_BITS, "1" });
+	assert_true(other.has_threads);
+	assert_int_equal(groups_merge(&f.groups, &other), 0);
+	assert_true(f.groups.has_threads);
+	sort(&f, 0);
+	end(&f);
+}
+
 static void test_own_threads_are_one_row(void **state)
 {
 	struct fixture f;
@@ -354,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_processes_of_two_hosts_are_two),
 		cmocka_unit_test(test_stacks_of_a_fleet_are_merged_over_hosts),
 		cmocka_unit_test(test_filters_are_those_of_the_daemon),
+		cmocka_unit_test(test_threads_are_there_without_rows),
 		cmocka_unit_test(test_own_threads_are_one_row),
 		cmocka_unit_test(test_bad_rows_are_refused),
 		cmocka_unit_test(test_great_numbers_stay_numbers),
