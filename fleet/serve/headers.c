@@ -511,6 +511,46 @@ int headers_ends(struct shards *shards, const struct fleet_config *config,
 	return r || out->until_ns ? r : ends_ask(shards, config, question, false, out);
 }
 
+/* Appends which hosts have windows in the range in a table. */
+static void put_hosts_of(struct text *sql, const struct fleet_config *config,
+			 const struct header_question *question, const char *table)
+{
+	text_put_str(sql, "SELECT host FROM ");
+	text_put_str(sql, config->database);
+	text_put_str(sql, ".");
+	text_put_str(sql, table);
+	text_put_str(sql, " WHERE kind = 0 AND ");
+	headers_put_range(sql, question);
+}
+
+static int on_alone(void *user, size_t shard, char **fields, size_t n)
+{
+	struct reading *reading = user;
+
+	if (n != 1)
+		return -EPROTO;
+	reading->n += headers_host_matches(reading->globs, tsv_text(fields[0]));
+	return 0;
+}
+
+int headers_are_alone(struct shards *shards, const struct fleet_config *config,
+		      const struct header_question *question, const char *other, bool *out)
+{
+	struct reading reading = { .globs = question->globs };
+	_cleanup_(text_fini) struct text sql = {};
+	int r;
+
+	text_init(&sql, SIZE_MAX);
+	put_hosts_of(&sql, config, question, question->table);
+	text_put_str(&sql, " AND host NOT IN (");
+	put_hosts_of(&sql, config, question, other);
+	text_put_str(&sql, ") GROUP BY host");
+	text_put(&sql, "", 1);
+	r = sql.error ? sql.error : shards_ask(shards, sql.data, on_alone, &reading);
+	*out = reading.n > 0;
+	return r;
+}
+
 /* The gaps that were found so far, and the time that is covered. */
 struct coverage {
 	struct arena *arena;

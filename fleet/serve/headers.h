@@ -121,6 +121,13 @@ int headers_ends(struct shards *shards, const struct fleet_config *config,
 		 const struct header_question *question, struct wire_span *out);
 
 /*
+ * Sets *out to true if one of these hosts has windows in the range in the table of the question,
+ * but none in the table `other`. Returns as headers_read() does.
+ */
+int headers_are_alone(struct shards *shards, const struct fleet_config *config,
+		      const struct header_question *question, const char *other, bool *out);
+
+/*
  * Appends the condition for windows that overlap the range to SQL. Rows of a slice need that of
  * headers_put_middles(), too.
  */

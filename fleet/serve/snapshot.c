@@ -181,21 +181,28 @@ static const char *other_table(const char *table)
 
 /*
  * Chooses the table of the windows by the length of the range, or of the part of it in which
- * something was sent: that has no minute which goes on, and that would be much of a short past.
+ * something was sent: minutes lack the last one, which has not ended, and of a short past that is
+ * much. But a host that sends minutes alone must not get lost: minutes are asked of all then.
  */
 static int table_choose(struct snapshot *snapshot)
 {
 	struct header_question *range = &snapshot->range;
 	bool is_one = snapshot->question.is_one_host;
 	struct wire_span sent = {};
+	bool is_alone = false;
 	int r;
 
 	range->table = headers_table(range->until - range->since, is_one);
 	if (strcmp(range->table, "rows") == 0)
 		return 0;
 	r = headers_ends(snapshot->answer->shards, snapshot->answer->config, range, &sent);
-	if (!r && sent.until_ns)
-		range->table = headers_table(range->until - sent.since_ns, is_one);
+	if (r || !sent.until_ns ||
+	    strcmp(headers_table(range->until - sent.since_ns, is_one), "rows") != 0)
+		return r;
+	r = headers_are_alone(snapshot->answer->shards, snapshot->answer->config, range, "rows",
+			      &is_alone);
+	if (!r && !is_alone)
+		range->table = "rows";
 	return r;
 }
 

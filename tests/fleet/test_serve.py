@@ -509,6 +509,12 @@ def test_young(directory):
                 need(len(coverage["gaps"]) == 1 and coverage["gaps"][0]["end"]["ns"] == windows[0][0],
                      f"and the rest is a gap: {coverage['gaps']}")
                 need(rows, "there are rows")
+            send(fleet, "minutes", *ALL, "send.tiers=1min")
+            asked = {"since_ns": windows[0][1] - 3600 * 10**9, "by": "host", "idle": True}
+            _, rows = gateway.ask(**asked)
+            need({row["key"] for row in rows} == {HOST, "minutes"}, f"a host that sends minutes alone is there: {rows}")
+            reply, _ = gateway.ask(**asked, filter={"hosts": ["node*"]})
+            need(reply["coverage"]["windows"] == len(windows), f"and changes nothing for others: {reply['coverage']}")
 
 
 def status_of(gateway):
