@@ -379,12 +379,26 @@ static struct wire_cost cost_since_start(const struct wire_status_reply *s, int6
 	return cost;
 }
 
+/* Prints what the gateway of a fleet took, which records nothing. */
+static void render_gateway(const struct page *page, const struct wire_status_reply *s)
+{
+	char rss[32];
+
+	page_wrap(page, STYLE_PLAIN, "cost", LABEL_WIDTH,
+		  "the gateway took %s user, %s system; at most %s of memory", ns_text(s->user_ns),
+		  ns_text(s->system_ns), size_text(s->rss_bytes, rss));
+}
+
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	const struct wire_cost cost = cost_since_start(s, now);
 	char rss[32], maps[32], minute[128];
 	int64_t bpf_ns = 0;
 
+	if (s->fleet) {
+		render_gateway(page, s);
+		return;
+	}
 	minute_text(s, minute, sizeof(minute));
 	render_cost(page, &cost, WIRE_ABSENT, LABEL_WIDTH);
 	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "that is since the start; %s", minute);
@@ -635,8 +649,9 @@ static void brief_history(const struct page *page, const struct wire_status_repl
 
 	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT)
 		head_line(page, STYLE_PLAIN, s->fleet ? "windows" : "memory",
-			  "the last %s of %s, in windows of %s", ns_text(s->newest - s->oldest),
-			  ns_text(s->keep_ns), ns_text(s->window_ns));
+			  "the last %s of %s, in windows of %s%s", ns_text(s->newest - s->oldest),
+			  ns_text(s->keep_ns), ns_text(s->window_ns),
+			  s->fleet ? " or shorter" : "");
 	else
 		head_line(page, STYLE_PLAIN, s->fleet ? "windows" : "memory", "no window");
 	if (!store)
@@ -675,6 +690,10 @@ static void brief_cost(const struct page *page, const struct wire_status_reply *
 	const struct wire_cost cost = cost_since_start(s, now);
 	char minute[128], clients[96], rss[32], maps[32], since[TERM_TIME_MAX];
 
+	if (s->fleet) {
+		render_gateway(page, s);
+		return;
+	}
 	minute_text(s, minute, sizeof(minute));
 	page_wrap(page, STYLE_PLAIN, "cost", LABEL_WIDTH, "%s", minute);
 	head_line(page, STYLE_PLAIN, "", "%.1f %% since start; %s, BPF maps %s",
@@ -754,6 +773,7 @@ void render_check(const struct page *page, const struct wire_status_reply *reply
 	int64_t windows = is_serving ? reply->store->windows : reply->windows;
 	const char *first = reply->problems.n > 0 ? reply->problems.v[0]
 			    : is_serving	  ? "serving what is on disk"
+			    : reply->fleet	  ? "all hosts of the last hour send windows"
 			    : has_probe(&reply->probes)
 				    ? "recording"
 				    : "all probes are off, so that nothing is recorded";

@@ -1034,6 +1034,47 @@ static void test_limits(void **state)
 	free(text);
 }
 
+/* The gateway of a fleet records nothing, so that it has neither programs nor their maps. */
+static void test_fleet_records_nothing(void **state)
+{
+	const struct wire_fleet fleet = { .hosts = 2 };
+	struct wire_status_reply reply = wire_status_reply_absent();
+	struct page page = { .width = 200 };
+	char *text, *brief = NULL;
+	size_t size;
+
+	reply.version = "1";
+	reply.kernel = "6.1";
+	reply.healthy = true;
+	reply.started = T0;
+	reply.oldest = T0;
+	reply.newest = T0 + 60 * NS_PER_S;
+	reply.windows = 3;
+	reply.window_ns = 60 * NS_PER_S;
+	reply.probes = (struct wire_probes){ &probe_on, 1 };
+	reply.fleet = &fleet;
+	reply.user_ns = 2 * NS_PER_S;
+	text = status_text(&reply);
+	page.out = open_memstream(&brief, &size);
+	render_status_brief(&page, &reply, T0 + 65 * NS_PER_S);
+	fclose(page.out);
+	assert_non_null(
+		strstr(text, "\nOK: all hosts of the last hour send windows; 3 windows, 0 lost,"));
+	assert_non_null(
+		strstr(text, "\ncost       the gateway took 2 s user, 0 s system; at most "));
+	assert_non_null(strstr(brief, "\ncost       the gateway took 2 s user, "));
+	assert_non_null(strstr(brief, ", in windows of 60 s or shorter\n"));
+	for (const char *const *word =
+		     (const char *const[]){ "BPF", "programs", "budget", "reading a window",
+					    "recording", NULL };
+	     *word; word++) {
+		assert_null(strstr(text, *word));
+		assert_null(strstr(brief, *word));
+	}
+	free(text);
+	free(brief);
+}
+
 /* A daemon that only serves a database says what it has, not that there are no windows yet. */
 static void test_serving(void **state)
 {
@@ -1363,6 +1404,7 @@ int main(void)
 		cmocka_unit_test(test_stuck_holders),
 		cmocka_unit_test(test_check_names_what_is_on),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_fleet_records_nothing),
 		cmocka_unit_test(test_serving),
 		cmocka_unit_test(test_stuck_roots),
 		cmocka_unit_test(test_stuck_roots_are_few),
