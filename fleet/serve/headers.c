@@ -75,8 +75,8 @@ static const char columns[] =
 
 /* The same columns if one header stands for all windows of a host. */
 static const char sums[] =
-	"host, toString(any(boot)), min(start), max(end), 0, 0, '', any(h_hook), uniqExact(start), 0, 0, "
-	"0, 0, toInt64(avg(end - start)), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+	"host, toString(any(boot)), min(start), max(end), 0, 0, '', '', uniqExact(start), 0, 0, "
+	"0, 0, max(end - start), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
 	"emptyArrayString(), emptyArrayUInt64()";
 
 enum { FIELDS = 32, FIELD_NUMBERS = 8, N_NUMBERS = 22 };

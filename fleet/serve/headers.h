@@ -57,7 +57,8 @@ struct header_question {
 	const struct wire_span *middles;
 	/*
 	 * for each host, one header stands for all of its windows: from the start of the first one
-	 * to the end of the last one, `seq` is their number and `period_ns` their average length
+	 * to the end of the last one, `seq` is their number and `period_ns` the length of the
+	 * longest
 	 */
 	bool is_summed;
 };

@@ -188,12 +188,12 @@ static int problem_add(struct wire_strs *problems, const char **v, const char *p
 	return problem ? 0 : -ENOMEM;
 }
 
-/* What the tables have of the last hour, by probe and table. */
-enum { STATUS_PROBES = 2, STATUS_TABLES = 2 };
+enum { STATUS_PROBES = 2, STATUS_TABLES = 3 };
 
 static const char *const status_probes[STATUS_PROBES] = { "offcpu", "oncpu" };
-static const char *const status_tables[STATUS_TABLES] = { "rows", "rows60" };
+static const char *const status_tables[STATUS_TABLES] = { "rows", "rows60", "units" };
 
+/* What the tables have of the last hour, by probe and table. */
 struct status_source {
 	struct headers of[STATUS_PROBES][STATUS_TABLES];
 	/* by name, without doubles; `last` is when the newest window ended, -1: there is none */
@@ -201,7 +201,7 @@ struct status_source {
 	size_t n_hosts;
 };
 
-/* Reads what each host has sent of the last hour: a host may send one probe to one table only. */
+/* Reads what each host has sent of the last hour: a host may send one probe to one table alone. */
 static int source_read(struct fleet_answer *answer, int64_t now, struct status_source *source)
 {
 	static const struct wire_strs all = {};
@@ -339,8 +339,10 @@ static int probes_make(struct fleet_answer *answer, const struct status_source *
 	if (!probes)
 		return -ENOMEM;
 	for (i = 0; i < STATUS_PROBES; i++) {
-		bool is_on = source->of[i][0].n_windows || source->of[i][1].n_windows;
+		bool is_on = false;
 
+		for (size_t k = 0; k < STATUS_TABLES; k++)
+			is_on |= source->of[i][k].n_windows > 0;
 		probes[i] = (struct wire_probe){
 			.name = status_probes[i],
 			.state = is_on ? "on" : "off",
@@ -353,15 +355,31 @@ static int probes_make(struct fleet_answer *answer, const struct status_source *
 	return 0;
 }
 
-/* Adds the windows of one probe: those as recorded or, if none has come, those of a minute. */
-static void windows_sum(const struct headers *of, struct wire_status_reply *reply)
+static int header_of_host(const void *host, const void *header)
 {
-	const struct headers *headers = of[0].n_windows ? &of[0] : &of[1];
+	return strcmp(host, ((const struct header *)header)->host);
+}
+
+/* True if one of the first n tables has windows of the host. */
+static bool has_windows(const struct headers *of, size_t n, const char *host)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bsearch(host, of[i].v, of[i].n, sizeof(*of[i].v), header_of_host))
+			return true;
+	return false;
+}
+
+/* Adds the windows of one probe in a table, those of hosts that none of the tables before has. */
+static void windows_sum(const struct headers *of, size_t table, struct wire_status_reply *reply)
+{
+	const struct headers *headers = &of[table];
 	size_t i;
 
 	for (i = 0; i < headers->n; i++) {
 		const struct header *header = &headers->v[i];
 
+		if (has_windows(of, table, header->host))
+			continue;
 		reply->windows += header->seq;
 		if (reply->oldest == WIRE_ABSENT || header->start < reply->oldest)
 			reply->oldest = header->start;
@@ -415,8 +433,8 @@ int fleet_status(struct fleet_answer *answer, int64_t started, struct wire_error
 	reply->boot_id = "";
 	reply->kernel = arena_strdup(answer->arena, kernel.release);
 	reply->keep_ns = LIST_NS;
-	for (i = 0; i < STATUS_PROBES; i++)
-		windows_sum(source.of[i], reply);
+	for (i = 0; i < STATUS_PROBES * STATUS_TABLES; i++)
+		windows_sum(source.of[i / STATUS_TABLES], i % STATUS_TABLES, reply);
 	status_set_cost(reply);
 	reply->fleet = fleet_make(answer, source.n_hosts);
 	if (!reply->kernel || !reply->fleet ||

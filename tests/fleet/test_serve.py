@@ -533,14 +533,23 @@ def test_status(directory):
         with Gateway(fleet) as gateway:
             need(status_of(gateway)["fleet"] == {"hosts": 1} and status_of(gateway)["healthy"], "one host")
             send(fleet, "minutes", *ALL, "send.tiers=1min")
-            put_window(fleet, {"host": "'samples'", "probe": "'oncpu'"}, "steady")
+            put_window(fleet, {"host": "'samples'", "probe": "'oncpu'",
+                               "start": f"start - 600000000000 * (start = {windows[0][0]})"}, "steady")
+            minutes = int(fleet.query("SELECT count() FROM stackd.rows60 WHERE kind = 0 AND host = 'minutes'")[0][0])
             status = status_of(gateway)
             need(status["fleet"] == {"hosts": 3} and not status["problems"], f"three hosts: {status['problems']}")
             need([(probe["name"], probe["state"]) for probe in status["probes"]] == [("offcpu", "on"), ("oncpu", "on")],
                  f"what they send: {status['probes']}")
-            need(status["windows"] == 2 * 14, f"{status['windows']} windows")
+            need(minutes and status["windows"] == 2 * 14 + minutes and status["window_ns"] == 605 * 10**9,
+                 f"the windows of all hosts, and the longest: {status['windows']}, {status['window_ns']}")
             text = check_hints(gateway, "status")
             need(re.search("^fleet +healthy, 3 hosts", text), text)
+            text = check_hints(gateway, "status", "--check")
+            need(text.startswith("OK: all hosts of the last hour send windows; "), text)
+            send(fleet, "units", *ALL, "send.tiers=units")
+            status = status_of(gateway)
+            need(status["fleet"] == {"hosts": 4} and status["windows"] == 2 * (14 + minutes) and not status["problems"],
+                 f"and a host that sends sums alone: {status['problems']}")
             fleet.query("INSERT INTO stackd.hosts (host, boot, seen) SELECT 'silent', "
                         "toUUID('00000000-0000-0000-0000-000000000001'), now()")
             need(status_of(gateway)["problems"] == ["silent: no window of the last hour"], "one that sends nothing")
