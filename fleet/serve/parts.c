@@ -66,7 +66,10 @@ static const struct time_part {
 	{ "blocked", false, blocked_of, by_blocked },
 };
 
-/* Sums up one part of the time. Which part of a sampled time was in it is known at most. */
+/*
+ * Sums up one part of the time. How much of a part was sampled is not known: sampled_ns is the most
+ * that it can be.
+ */
 static struct wire_part part_sum(const struct time_part *part, struct group **groups, size_t n)
 {
 	struct wire_part wire = { .name = part->name, .sampled_ns = WIRE_ABSENT };

@@ -441,8 +441,7 @@ static int row_set_waits(const struct snapshot *snapshot, const struct group *gr
 		row->sampled_ns = group->sampled_ns;
 	}
 	row->open = group->open;
-	/* Of a wait that went on for several windows, the rows do not have the part in the others.
-	 */
+	/* Of a wait that went on for several windows, rows do not have the part in the others. */
 	row->open_ns =
 		snapshot->headers.n_windows > 1 && group->open ? WIRE_ABSENT : group->open_ns;
 	row->unseen = positive(group->unseen);
