@@ -7,7 +7,6 @@
 #include "common/array.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
-#include "daemon/process/loader.h"
 
 /* Returns process->held, and makes it if it is NULL; NULL when out of memory. */
 static struct process_held *held_get(struct process *process)
@@ -59,8 +58,7 @@ static struct symtab *symbols_find(const struct process_held *held, const struct
 	return NULL;
 }
 
-/* Adds the reference `spare` to process->held. Returns the table; NULL when out of memory. */
-static struct symtab *symbols_hold(struct process *process, struct module *module,
+struct symtab *process_hold_loaded(struct process *process, struct module *module,
 				   struct symtab *spare)
 {
 	struct process_table *table = process->table;
@@ -94,7 +92,7 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 	if (symtab)
 		return symtab;
 	symtab = module_loaded_symbols(module, is_missing_out);
-	return symtab ? symbols_hold(process, module, symtab) : NULL;
+	return symtab ? process_hold_loaded(process, module, symtab) : NULL;
 }
 
 void process_hold_due(struct process *process, struct module *module)
@@ -103,23 +101,20 @@ void process_hold_due(struct process *process, struct module *module)
 
 	pthread_mutex_lock(&process->table->lock);
 	held = held_get(process);
-	if (held)
-		held->due = module;
+	if (held && !held->due)
+		held->due = module_ref(module);
 	pthread_mutex_unlock(&process->table->lock);
 }
 
-void process_load_due(struct process *process, int64_t until_ns)
+struct module *process_take_due(struct process *process)
 {
 	struct module *module = NULL;
-	struct symtab *symtab;
 
 	pthread_mutex_lock(&process->table->lock);
 	if (process->held)
 		module = TAKE(process->held->due);
 	pthread_mutex_unlock(&process->table->lock);
-	symtab = module ? loader_symbols(process->table->loader, module, until_ns) : NULL;
-	if (symtab)
-		symbols_hold(process, module, symtab);
+	return module;
 }
 
 const struct perf_map *process_hold_perf_map(struct process *process)
@@ -180,6 +175,7 @@ void process_held_put(struct process_table *table, struct process_held *held)
 		perf_map_unref(held->perf_maps[i]);
 	for (size_t i = 0; i < held->n_names; i++)
 		free(held->names[i]);
+	module_unref(held->due);
 	free(held->symbols);
 	free(held->maps);
 	free(held->perf_maps);

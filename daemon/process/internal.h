@@ -44,7 +44,7 @@ struct process_held {
 	size_t n_maps, maps_capacity;
 	struct held_symbols *symbols;
 	size_t n_symbols, symbols_capacity;
-	struct module *due; /* file of one of the mappings, whose symbols were not loaded */
+	struct module *due; /* a reference: a file whose symbols were not loaded; NULL: none */
 	struct perf_map **perf_maps;
 	size_t n_perf_maps, perf_maps_capacity;
 	char **names; /* names made up by process_hold_name() for functions without a name */
@@ -383,13 +383,16 @@ const struct process_maps *process_hold_maps(struct process *process, uint64_t m
 					     uint64_t address, bool *is_final_out);
 /*
  * Returns the symbols of the module if they are loaded, else NULL. *is_missing_out: they are not,
- * but process_load_due() may read them. Who asks says so with process_hold_due(), while a reference
- * keeps mappings with the module valid.
+ * but may be read. Who wants that says so with process_hold_due(); process_take_due() returns a
+ * reference to such a module, or NULL.
  */
 struct symtab *process_hold_symbols(struct process *process, struct module *module,
 				    bool *is_missing_out);
 void process_hold_due(struct process *process, struct module *module);
-void process_load_due(struct process *process, int64_t until_ns);
+struct module *process_take_due(struct process *process);
+/* Takes over a reference to the symbols of the module. Returns them; NULL when out of memory. */
+struct symtab *process_hold_loaded(struct process *process, struct module *module,
+				   struct symtab *spare);
 /* Returns the perf map of the process; NULL if it has none. */
 const struct perf_map *process_hold_perf_map(struct process *process);
 /*

@@ -25,10 +25,10 @@ struct job {
 	struct module *module;
 	struct process *process;
 	uint64_t owner;
-	int64_t begun_ns; /* time of CLOCK_MONOTONIC at which a thread took it; 0: none has */
-	bool is_awaited;  /* somebody waits for it, and frees it */
-	bool is_late;	  /* somebody has waited for it in vain: nobody waits again */
-	bool is_missed;	  /* somebody had to do without it */
+	int64_t begun_ns;     /* time of CLOCK_MONOTONIC at which a thread took it; 0: none has */
+	unsigned int waiters; /* number of those who wait for it; the last one frees it */
+	bool is_late;	      /* somebody has waited for it in vain: nobody waits again */
+	bool is_missed;	      /* somebody had to do without it */
 	bool is_done;
 	struct symtab *symtab; /* a reference, if is_done is true and the module has symbols */
 	struct job *next;
@@ -47,8 +47,6 @@ struct loader {
 
 static void job_free(struct loader *loader, struct job *job)
 {
-	if (!job)
-		return;
 	if (job->symtab)
 		module_registry_put_symbols(loader->registry, job->symtab);
 	module_unref(job->module);
@@ -103,7 +101,7 @@ static void job_serve(struct loader *loader, struct job *job)
 	pthread_mutex_lock(&loader->lock);
 	job_remove(loader, job);
 	job->is_done = true;
-	is_awaited = job->is_awaited;
+	is_awaited = job->waiters > 0;
 	pthread_cond_broadcast(&loader->done);
 	/* The next job of its owner may be for a thread that found none. */
 	pthread_cond_broadcast(&loader->wake);
@@ -184,28 +182,43 @@ static bool is_hopeless(const struct loader *loader, const struct job *job, int6
 }
 
 /*
- * Waits for a job. Returns whether it is done in time; then it is the caller's to free. Needs the
- * lock.
+ * Waits for a job. Returns whether it is done in time: then the caller is still one of its waiters.
+ * Needs the lock.
  */
 static bool job_await(struct loader *loader, struct job *job, int64_t until_ns)
 {
 	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (until_ns > now && !is_hopeless(loader, job, now)) {
-		job->is_awaited = true;
+		job->waiters++;
 		while (!job->is_done && !thread_wait_until(&loader->done, &loader->lock, until_ns))
 			;
-		job->is_awaited = false;
-		job->is_late = !job->is_done;
+		if (job->is_done)
+			return true;
+		job->waiters--;
+		job->is_late = true;
 	}
-	if (job->is_done)
-		return true;
 	loader->stats.late += !job->is_missed;
 	job->is_missed = true;
 	return false;
 }
 
-/* Does the job for the module or the process. Returns it if it is done in time, else NULL. */
+/* Stops waiting for a job that is done. */
+static void job_leave(struct loader *loader, struct job *job)
+{
+	bool is_last;
+
+	pthread_mutex_lock(&loader->lock);
+	is_last = !--job->waiters;
+	pthread_mutex_unlock(&loader->lock);
+	if (is_last)
+		job_free(loader, job);
+}
+
+/*
+ * Does the job for the module or the process. Returns it if it is done in time, for job_leave(),
+ * else NULL.
+ */
 static struct job *job_do(struct loader *loader, struct module *module, struct process *process,
 			  uint64_t owner, int64_t until_ns)
 {
@@ -222,19 +235,26 @@ static struct job *job_do(struct loader *loader, struct module *module, struct p
 struct symtab *loader_symbols(struct loader *loader, struct module *module, int64_t until_ns)
 {
 	struct symtab *symtab;
+	bool is_missing;
 	struct job *job;
 
 	if (!module_symbols_are_due(module))
 		return NULL;
 	job = job_do(loader, module, NULL, module_owner_key(module), until_ns);
-	symtab = job ? TAKE(job->symtab) : NULL;
-	job_free(loader, job);
+	if (!job)
+		return NULL;
+	/* The job's reference keeps the table from being evicted until the caller has its own. */
+	symtab = module_loaded_symbols(module, &is_missing);
+	job_leave(loader, job);
 	return symtab;
 }
 
 void loader_perf_map(struct loader *loader, struct process *process, int64_t until_ns)
 {
-	job_free(loader, job_do(loader, NULL, process, PERF_OWNER, until_ns));
+	struct job *job = job_do(loader, NULL, process, PERF_OWNER, until_ns);
+
+	if (job)
+		job_leave(loader, job);
 }
 
 void loader_stats(struct loader *loader, struct loader_stats *out)

@@ -4,8 +4,8 @@
 
 /*
  * Reads what names are looked up in, symbol tables and perf maps, on threads of its own. Any user
- * can make files that take seconds to read, and windows wait for their names. So the resolver, the
- * only thread that asks, waits a moment; what is read later gives names from then on.
+ * can make files that take seconds to read, and windows wait for their names. So who asks
+ * waits a moment only; what is read later gives names from then on. Any thread.
  */
 
 #include <stddef.h>

@@ -7,7 +7,6 @@
 #include "daemon/host/procfs.h"
 #include "daemon/parse/parse.h"
 #include "daemon/process/internal.h"
-#include "daemon/process/loader.h"
 
 /*
  * A perf map that was last read longer ago than this is stale, and is read again at the next
@@ -154,10 +153,4 @@ void process_read_perf(struct process *process)
 	if (fd >= 0 && stat.start_ticks == procfs_ticks(id.start_boot_ns))
 		perf_read(process, fd);
 	closep(&fd);
-}
-
-void process_refresh_perf(struct process *process, int64_t until_ns)
-{
-	if (process_perf_is_due(process, false))
-		loader_perf_map(process->table->loader, process, until_ns);
 }

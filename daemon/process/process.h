@@ -9,7 +9,7 @@
  * an exec. The recorder owns the table; every function may be called from any thread.
  * process_table_see() and the process_table_note_*() functions never block: a thread of the table
  * reads /proc for them. process_table_scan() and process_refresh() read /proc in the calling
- * thread. Only one thread may call process_refresh() and process_refresh_perf().
+ * thread.
  */
 
 #include <stdbool.h>

@@ -275,6 +275,24 @@ static void found_open(struct process *process, uint64_t mappings, bool is_put_o
 		module_unref(modules[i]);
 }
 
+/* Reads the symbols that the last lookup lacked, and keeps them for the next one. */
+static void due_load(struct process *process, int64_t until_ns)
+{
+	struct module *module = process_take_due(process);
+	struct symtab *symtab =
+		module ? loader_symbols(process->table->loader, module, until_ns) : NULL;
+
+	if (symtab)
+		process_hold_loaded(process, module, symtab);
+	module_unref(module);
+}
+
+void process_refresh_perf(struct process *process, int64_t until_ns)
+{
+	if (process_perf_is_due(process, false))
+		loader_perf_map(process->table->loader, process, until_ns);
+}
+
 void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss,
 		     int64_t until_ns)
 {
@@ -284,7 +302,7 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 	if (miss == PROCESS_MISS_JIT)
 		loader_perf_map(table->loader, process, until_ns);
 	if (miss == PROCESS_MISS_SYMBOLS)
-		process_load_due(process, until_ns);
+		due_load(process, until_ns);
 	if (miss != PROCESS_MISS_MAPPING)
 		return;
 	pthread_mutex_lock(&table->lock);

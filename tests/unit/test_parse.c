@@ -890,17 +890,19 @@ static void stopped_zygote_hides_nothing(void **state)
 	struct parse_file file = file_word("fine");
 	struct parser_stats stats;
 	pthread_t thread;
+	char id[5];
 	pid_t zygote;
 	void *r;
 
 	thread_parser = start_parser(hostile);
+	assert_int_equal(ask(thread_parser, "fine", 1, id), 0); /* now the process has its name */
 	zygote = child_of(getpid(), 0);
 	assert_true(zygote > 0);
 	assert_int_equal(kill(zygote, SIGSTOP), 0);
 	assert_int_equal(pthread_create(&thread, NULL, parse_elf_thread, &file), 0);
 	do {
 		parser_stats(thread_parser, &stats);
-	} while (!stats.requests);
+	} while (stats.requests < 2);
 	for (int i = 0; i < 100; i++) {
 		parser_stats(thread_parser, &stats);
 		usleep(1000);
