@@ -2,14 +2,34 @@
 #ifndef STACKD_DAEMON_BASE_THREAD_H
 #define STACKD_DAEMON_BASE_THREAD_H
 
-/* The scheduling priority of a thread, and waits with an end. Header only, no state. */
+/* Starts of threads, their scheduling priority, and waits with an end. Header only, no state. */
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "common/base.h"
+
+/*
+ * Starts a thread that handles no signals, which the main thread does. Returns 0 or a positive
+ * errno.
+ */
+static inline int thread_start(pthread_t *thread, const char *name, void *(*run)(void *data),
+			       void *data)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(thread, NULL, run, data);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!r)
+		pthread_setname_np(*thread, name);
+	return r;
+}
 
 /* Number of nice levels by which an urgent thread comes before the other threads of the daemon. */
 enum { THREAD_URGENCY = 5 };

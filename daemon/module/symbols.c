@@ -244,12 +244,7 @@ bool module_symbols_are_due(struct module *module)
 
 uint32_t module_registry_loads(struct module_registry *registry)
 {
-	uint32_t loads;
-
-	pthread_mutex_lock(&registry->lock);
-	loads = registry->loads;
-	pthread_mutex_unlock(&registry->lock);
-	return loads;
+	return registry->loads;
 }
 
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "common/base.h"
@@ -266,18 +265,14 @@ void loader_stats(struct loader *loader, struct loader_stats *out)
 
 static int threads_start(struct loader *loader)
 {
-	sigset_t all, before;
-	int r = 0;
+	for (; loader->n_threads < THREADS; loader->n_threads++) {
+		int r = thread_start(&loader->threads[loader->n_threads], "stackd-symbols",
+				     loader_run, loader);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (!r && loader->n_threads < THREADS) {
-		r = pthread_create(&loader->threads[loader->n_threads], NULL, loader_run, loader);
-		if (!r)
-			pthread_setname_np(loader->threads[loader->n_threads++], "stackd-symbols");
+		if (r)
+			return -r;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
+	return 0;
 }
 
 int loader_new(struct module_registry *registry, struct loader **out)

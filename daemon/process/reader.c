@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -434,26 +433,9 @@ static void *reader_run(void *data)
 	return NULL;
 }
 
-/* Starts a thread that handles no signals, which the main thread does. Returns 0 or a positive
- * errno. */
-static int thread_begin(pthread_t *thread, const char *name, void *(*run)(void *data),
-			struct process_table *table)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(thread, NULL, run, table);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!r)
-		pthread_setname_np(*thread, name);
-	return r;
-}
-
 static int reader_begin(struct process_table *table)
 {
-	return thread_begin(&table->reader, "stackd-proc", reader_run, table);
+	return thread_start(&table->reader, "stackd-proc", reader_run, table);
 }
 
 void process_reader_replace(struct process_table *table)
@@ -566,7 +548,7 @@ static void *files_run(void *data)
 int process_reader_start(struct process_table *table)
 {
 	int r = reader_begin(table);
-	int s = thread_begin(&table->files, "stackd-files", files_run, table);
+	int s = thread_start(&table->files, "stackd-files", files_run, table);
 
 	table->has_reader = !r;
 	table->has_files = !s;
