@@ -287,24 +287,34 @@ def test_index(directory):
     need(begun > 10, "the damage was noticed")
 
 
+def synced_bytes(log):
+    """Returns how much of a log a power cut cannot take: SQLite syncs it before it copies frames to
+    the database, and has in the file -shm how many it has begun to copy (nBackfillAttempted, "The
+    WAL-index file format")."""
+    with open(log.removesuffix("-wal") + "-shm", "rb") as f:
+        frames = int.from_bytes(f.read(132)[128:], sys.byteorder)
+    return 32 + frames * (24 + 4096) if frames else 0
+
+
 def test_power(directory):
     """A power cut leaves any part of the log that was not synced: windows reported as synced can be
     read, and nothing is damaged."""
     path, copy, chance = f"{directory}/stackd.db", f"{directory}/cut.db", random.Random(SEED)
     result = write(path, 150, STORE_SYNC="300", STORE_PACE="10", STORE_DIE="1")
     need(len(result["said"]) == 150, f"all are written: {result}")
-    log = os.path.getsize(f"{path}-wal")
+    log, safe = os.path.getsize(f"{path}-wal"), synced_bytes(f"{path}-wal")
     need(result["synced"] in result["seqs"][10:], f"some are synced: {result['synced']}")
     synced = {seq for seq in result["seqs"] if seq <= result["synced"]}
     least = len(result["seqs"])
     for round_number in range(60):
         shutil.copy(path, copy)
         shutil.copy(f"{path}-wal", f"{copy}-wal")
-        # Synced windows are in the database; the log may end anywhere, or have a hole.
-        os.truncate(f"{copy}-wal", chance.randrange(log))
-        if round_number % 2 and os.path.getsize(f"{copy}-wal") > 8192:
+        # Synced windows are in the database; the rest of the log may end anywhere, or have a hole.
+        size = chance.randrange(safe, log + 1)
+        os.truncate(f"{copy}-wal", size)
+        if round_number % 2 and size > safe + 8192:
             with open(f"{copy}-wal", "r+b") as f:
-                f.seek(chance.randrange(os.path.getsize(f"{copy}-wal") - 4096))
+                f.seek(chance.randrange(safe, size - 4096))
                 f.write(bytes(4096))
         windows, _, bad, damaged, found = check(copy)
         need(bad == damaged == 0, f"round {round_number}: {bad} bad, {damaged} damaged")
