@@ -13,7 +13,7 @@
 #include "common/base.h"
 
 /*
- * Starts a thread that handles no signals, which the main thread does. Returns 0 or a positive
+ * Starts a thread that handles no signals, which the main thread does. Returns 0 or a negative
  * errno.
  */
 static inline int thread_start(pthread_t *thread, const char *name, void *(*run)(void *data),
@@ -26,9 +26,10 @@ static inline int thread_start(pthread_t *thread, const char *name, void *(*run)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(thread, NULL, run, data);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!r)
-		pthread_setname_np(*thread, name);
-	return r;
+	if (r)
+		return -r;
+	pthread_setname_np(*thread, name);
+	return 0;
 }
 
 /* Number of nice levels by which an urgent thread comes before the other threads of the daemon. */

@@ -385,7 +385,8 @@ static int drain_launch(struct drain *drain, const struct drain_options *options
 	}
 	if (!options->is_always)
 		openwaits_read(drain, 0);
-	return -pthread_create(&drain->thread, NULL, drain_run, drain);
+	return thread_start(&drain->thread, probe_kind_name(probe_kind(drain->probe)), drain_run,
+			    drain);
 }
 
 int drain_start(const struct drain_options *options, struct drain **out)
@@ -419,7 +420,6 @@ int drain_start(const struct drain_options *options, struct drain **out)
 		drain_free(drain);
 		return r;
 	}
-	pthread_setname_np(drain->thread, probe_kind_name(probe_kind(drain->probe)));
 	*out = drain;
 	return 0;
 }

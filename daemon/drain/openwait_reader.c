@@ -135,13 +135,12 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 	reader->userdata = userdata;
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_cond_init(&reader->changed, NULL);
-	r = -pthread_create(&reader->thread, NULL, reader_run, reader);
+	r = thread_start(&reader->thread, "openwait", reader_run, reader);
 	if (r) {
 		reader_unref(reader);
 		reader_unref(reader);
 		return r;
 	}
-	pthread_setname_np(reader->thread, "openwait");
 	*out = reader;
 	return 0;
 }

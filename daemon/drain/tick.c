@@ -79,12 +79,11 @@ int tick_start(struct tick **out)
 		return -ENOMEM;
 	pthread_mutex_init(&tick->lock, NULL);
 	pthread_cond_init(&tick->stopping, NULL);
-	r = -pthread_create(&tick->thread, NULL, tick_run, tick);
+	r = thread_start(&tick->thread, "tick", tick_run, tick);
 	if (r) {
 		tick_free(tick);
 		return r;
 	}
-	pthread_setname_np(tick->thread, "tick");
 	*out = tick;
 	return 0;
 }

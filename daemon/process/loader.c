@@ -270,7 +270,7 @@ static int threads_start(struct loader *loader)
 				     loader_run, loader);
 
 		if (r)
-			return -r;
+			return r;
 	}
 	return 0;
 }

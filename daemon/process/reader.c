@@ -553,7 +553,7 @@ int process_reader_start(struct process_table *table)
 	table->has_reader = !r;
 	table->has_files = !s;
 	if (r || s)
-		return r ? -r : -s;
+		return r ? r : s;
 	return loader_new(table->registry, &table->loader);
 }
 

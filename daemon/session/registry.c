@@ -127,13 +127,12 @@ int sessions_new(const struct sessions_options *options, struct sessions **out)
 	}
 	r = tick_start(&sessions->options.tick);
 	if (!r)
-		r = -pthread_create(&sessions->thread, NULL, sessions_run, sessions);
+		r = thread_start(&sessions->thread, "sessions", sessions_run, sessions);
 	if (r) {
 		sessions_free(sessions);
 		return r;
 	}
 	sessions->has_thread = true;
-	pthread_setname_np(sessions->thread, "sessions");
 	*out = sessions;
 	return 0;
 }

@@ -215,12 +215,11 @@ int sweeper_start(const struct sweeper_options *options, struct sweeper **out)
 	sweeper->options = *options;
 	pthread_mutex_init(&sweeper->lock, NULL);
 	pthread_cond_init(&sweeper->stopping, NULL);
-	r = -pthread_create(&sweeper->thread, NULL, sweeper_run, sweeper);
+	r = thread_start(&sweeper->thread, "sweeper", sweeper_run, sweeper);
 	if (r) {
 		sweeper_free(sweeper);
 		return r;
 	}
-	pthread_setname_np(sweeper->thread, "sweeper");
 	*out = sweeper;
 	return 0;
 }

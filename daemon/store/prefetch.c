@@ -7,6 +7,7 @@
 
 #include "common/base.h"
 #include "daemon/base/answer_time.h"
+#include "daemon/base/thread.h"
 
 /*
  * The maximum number of windows that are loaded before the query takes them. A window may take
@@ -90,14 +91,13 @@ int store_prefetch_start(struct store_reader *reader, const struct store_entry *
 	prefetch->loaded = prefetch->taken = n;
 	pthread_mutex_init(&prefetch->lock, NULL);
 	pthread_cond_init(&prefetch->changed, NULL);
-	r = -pthread_create(&prefetch->thread, NULL, prefetch_run, prefetch);
+	r = thread_start(&prefetch->thread, "ahead", prefetch_run, prefetch);
 	if (r) {
 		pthread_cond_destroy(&prefetch->changed);
 		pthread_mutex_destroy(&prefetch->lock);
 		free(prefetch);
 		return r;
 	}
-	pthread_setname_np(prefetch->thread, "ahead");
 	*out = prefetch;
 	return 0;
 }

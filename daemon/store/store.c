@@ -82,14 +82,12 @@ int store_start(const struct store_options *options, struct store **out)
 	if (!store)
 		return -ENOMEM;
 	if (!store->is_read_only)
-		r = -pthread_create(&store->thread, NULL, store_writer_run, store);
+		r = thread_start(&store->thread, "store", store_writer_run, store);
 	if (r) {
 		store_free(store);
 		return r;
 	}
 	store->has_thread = !store->is_read_only;
-	if (store->has_thread)
-		pthread_setname_np(store->thread, "store");
 	*out = store;
 	return 0;
 }

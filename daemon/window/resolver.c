@@ -8,6 +8,7 @@
 #include "common/base.h"
 #include "daemon/base/activity.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 #include "daemon/process/process.h"
 #include "daemon/window/namer.h"
 #include "daemon/window/stack.h"
@@ -131,15 +132,14 @@ int resolver_new(struct process_table *processes, struct stack_table *stacks,
 	resolver->last = &resolver->first;
 	pthread_mutex_init(&resolver->lock, NULL);
 	pthread_cond_init(&resolver->added, NULL);
-	r = pthread_create(&resolver->thread, NULL, resolver_run, resolver);
+	r = thread_start(&resolver->thread, "resolver", resolver_run, resolver);
 	if (r) {
 		pthread_cond_destroy(&resolver->added);
 		pthread_mutex_destroy(&resolver->lock);
 		namer_fini(&resolver->namer);
 		free(resolver);
-		return -r;
+		return r;
 	}
-	pthread_setname_np(resolver->thread, "resolver");
 	*out = resolver;
 	return 0;
 }
