@@ -67,7 +67,8 @@ class Served:
         argv = [f"{build}/daemon/stackd", "--serve-only", "-o", f"control.socket={self.socket}",
                 "-o", f"store.path={path}"]
         self.process = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
-        while not os.path.exists(self.socket):
+        while subprocess.run([self.ctl, "-S", self.socket, "status"], check=False,
+                             capture_output=True).returncode == 2:
             time.sleep(0.01)
         self.floor = self.memory()
 

@@ -540,12 +540,13 @@ static void tops_print(struct probe *probe, const char *name)
 }
 
 /* Lets the store find the tiers of all windows by their lengths when it opens the database next. */
-static void tiers_forget(const char *path)
+static void tiers_by_length(const char *path)
 {
 	sqlite3 *db;
 
 	if (sqlite3_open(path, &db) != SQLITE_OK ||
-	    sqlite3_exec(db, "DELETE FROM window_tiers", NULL, NULL, NULL) != SQLITE_OK)
+	    sqlite3_exec(db, "UPDATE window_tiers SET length_ns = end_real_ns - start_real_ns",
+			 NULL, NULL, NULL) != SQLITE_OK)
 		exit(1);
 	sqlite3_close(db);
 }
@@ -613,7 +614,7 @@ int main(int argc, char **argv)
 					  end, length));
 	}
 	store_stop(store);
-	tiers_forget(path);
+	tiers_by_length(path);
 	end = now_ns - fine_ns;
 	now_ns = end;
 	store = store_begin(path, true);
