@@ -42,6 +42,7 @@ C_NAMES = {
 SAME_REPLY = {"Follow": "Snapshot", "Overview": "Snapshot"}
 
 TOKEN = re.compile(r"\s+|(?P<comment>#[^\n]*)|(?P<token>->|\?|\[\]|[A-Za-z][A-Za-z0-9_.]*|[(),:])")
+FIELDS_MAX = 128  # RECORD_FIELDS_MAX of record.h
 
 
 class Field:
@@ -97,6 +98,8 @@ class Record:
     """A struct with a table of fields: a type, or the parameters of a request or of a reply."""
 
     def __init__(self, name, c, fields, comment):
+        if len(fields) > FIELDS_MAX:
+            sys.exit(f"{name} has more than {FIELDS_MAX} fields")
         self.name, self.c, self.fields, self.comment = name, c, fields, comment
 
     def absents(self, found):

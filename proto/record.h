@@ -43,6 +43,9 @@ struct field {
 	const struct record *record;
 };
 
+/* The most fields of a struct; generate.py refuses more. */
+enum { RECORD_FIELDS_MAX = 128 };
+
 struct record {
 	/* name of a type; "METHOD" for the request, "METHOD()" for the reply of a method */
 	const char *name;

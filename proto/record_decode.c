@@ -211,28 +211,47 @@ static void set_absent(const struct field *field, void *base)
 		*(int *)member = WIRE_BOOL_ABSENT;
 }
 
-static bool record_has_field(const struct record *record, const char *name)
+/*
+ * Returns the index of the field of that name, or n_fields if there is none. Looks from field
+ * `from` on first: members mostly come in the order of the fields.
+ */
+static size_t find_field(const struct record *record, const char *name, size_t from)
 {
-	for (size_t i = 0; i < record->n_fields; i++)
-		if (strcmp(record->fields[i].name, name) == 0)
-			return true;
-	return false;
+	for (size_t i = 0; i < record->n_fields; i++) {
+		size_t k = from + i < record->n_fields ? from + i : from + i - record->n_fields;
+
+		if (strcmp(record->fields[k].name, name) == 0)
+			return k;
+	}
+	return record->n_fields;
 }
 
 /*
- * Fails if the object has a member that the struct does not have. If a mistyped filter were
- * ignored, the answer would be wrong.
+ * Decodes the members of an object, and notes in is_set which fields they are. A member that is
+ * null counts as absent. A member that the struct does not have is refused if the decoder is
+ * strict: if a mistyped filter were ignored, the answer would be wrong.
  */
-static int refuse_unknown(const struct decoder *decoder, const struct path *up,
-			  const struct record *record, struct json_object *object)
+static int decode_members(const struct decoder *decoder, const struct path *up,
+			  const struct record *record, struct json_object *object, void *base,
+			  bool *is_set)
 {
+	size_t next = 0;
+
 	json_object_object_foreach(object, name, value)
 	{
 		const struct path path = { .up = up, .name = name };
+		size_t i = find_field(record, name, next);
+		int r;
 
-		(void)value;
-		if (!record_has_field(record, name))
+		if (i == record->n_fields && decoder->is_strict)
 			return fail(decoder, &path, "is unknown");
+		if (i == record->n_fields || !value)
+			continue;
+		r = decode_field(decoder, &path, &record->fields[i], value, base);
+		if (r < 0)
+			return r;
+		is_set[i] = true;
+		next = i + 1;
 	}
 	return 0;
 }
@@ -240,28 +259,19 @@ static int refuse_unknown(const struct decoder *decoder, const struct path *up,
 static int decode_fields(const struct decoder *decoder, const struct path *up,
 			 const struct record *record, struct json_object *object, void *base)
 {
-	int refused =
-		decoder->is_strict && object ? refuse_unknown(decoder, up, record, object) : 0;
+	bool is_set[RECORD_FIELDS_MAX] = { 0 };
+	int r = object ? decode_members(decoder, up, record, object, base, is_set) : 0;
 
-	if (refused < 0)
-		return refused;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < record->n_fields; i++) {
-		const struct field *field = &record->fields[i];
-		const struct path path = { .up = up, .name = field->name };
-		struct json_object *value = NULL;
-		int r;
+		const struct path path = { .up = up, .name = record->fields[i].name };
 
-		if (object)
-			json_object_object_get_ex(object, field->name, &value);
-		if (!value && !field->is_optional)
-			return fail(decoder, &path, "is missing");
-		if (!value) { /* the member is absent or null */
-			set_absent(field, base);
+		if (is_set[i])
 			continue;
-		}
-		r = decode_field(decoder, &path, field, value, base);
-		if (r < 0)
-			return r;
+		if (!record->fields[i].is_optional)
+			return fail(decoder, &path, "is missing");
+		set_absent(&record->fields[i], base);
 	}
 	return 0;
 }
