@@ -95,7 +95,9 @@ enum exit_code ranges_run(struct options *options, const char *probe)
 	if (code != EXIT_CODE_OK || answers.n_begun == 0)
 		return code;
 	if (answers.n_empty == answers.n_begun) {
-		print_message("no data in any of the %zu ranges", answers.n_begun);
+		print_message(answers.n_begun == 1 ? "no data in the range"
+						   : "no data in any of the %zu ranges",
+			      answers.n_begun);
 		return EXIT_CODE_NO_DATA;
 	}
 	if (!options->strict || answers.n_incomplete == 0)
