@@ -265,6 +265,7 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 				: WIRE_BOOL_ABSENT,
 		/* JSON has the unit, module and own function of each row with stacks. */
 		.groups = strcmp(options->format->name, "json") == 0 ? 1 : WIRE_BOOL_ABSENT,
+		.stacks_once = WIRE_BOOL_ABSENT,
 		.each_ns = options->each_ns,
 		.ranges = { request->ranges, options->ranges.n },
 	};

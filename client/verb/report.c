@@ -21,6 +21,7 @@
 #include "common/base.h"
 #include "common/text.h"
 #include "proto/codec.h"
+#include "proto/stacks_once.h"
 
 #define RANGE_DEFAULT	 (5 * 60 * NS_PER_S)
 #define MAX_SIZE_DEFAULT (8 << 20)
@@ -38,8 +39,9 @@ struct gathering {
 	/* the answer that is coming: its first reply, in an arena of its own */
 	struct arena *arena;
 	struct wire_snapshot_reply first;
-	int64_t n;	  /* number of its rows that have come */
-	size_t n_answers; /* of this probe */
+	int64_t n;		  /* number of its rows that have come */
+	struct stacks_kept *kept; /* the stacks of the call, which come once */
+	size_t n_answers;	  /* of this probe */
 	size_t n_incomplete;
 	bool shows_progress;
 };
@@ -77,6 +79,9 @@ static int on_reply(const struct varlink_message *message, void *context)
 		g->n = 0;
 		report_data_begin_answer(g->data, g->probe, &reply);
 	}
+	r = stacks_kept_fill(g->kept, arena, &reply.rows);
+	if (r < 0)
+		return r;
 	report_data_add_rows(g->data, g->probe, &reply.rows);
 	g->n += (int64_t)reply.rows.n;
 	if (!g->arena)
@@ -97,17 +102,21 @@ static int on_reply(const struct varlink_message *message, void *context)
  */
 static enum exit_code ask_probe(struct gathering *g, struct snapshot_request *request)
 {
+	_cleanup_(arena_freep) struct arena *stacks = must(arena_new());
 	struct call_error error = {};
 	_cleanup_(text_fini) struct text text = {};
 	enum exit_code code;
 
 	request->request.probe = probe_names[g->probe];
+	request->request.stacks_once = 1;
 	g->n_answers = 0;
+	g->kept = must(stacks_kept_new(stacks));
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request->request, VARLINK_MORE, &text);
 	code = call_run_named(g->options, &text, on_reply, g, &error);
 	end_progress(g);
 	arena_free(TAKE(g->arena));
+	g->kept = stacks_kept_free(g->kept);
 	if (error.text) {
 		g->data->missing[g->probe] = name_escape(error.text);
 		free(error.text);
@@ -134,6 +143,7 @@ static enum exit_code ask_open(struct gathering *g, struct snapshot_request *req
 	r->idle = WIRE_BOOL_ABSENT;
 	r->fold_own = WIRE_BOOL_ABSENT;
 	r->groups = WIRE_BOOL_ABSENT;
+	r->stacks_once = WIRE_BOOL_ABSENT;
 	if (is_now) {
 		r->since_ns = r->until_ns = WIRE_ABSENT;
 		r->window_ns = NS_PER_S;

@@ -22,6 +22,7 @@
 #include "daemon/service/server.h"
 #include "daemon/service/service.h"
 #include "proto/codec.h"
+#include "proto/stacks_once.h"
 
 /*
  * Sizes in bytes of one reply when a long answer is sent in several replies. Rows of a snapshot are
@@ -96,7 +97,9 @@ struct exchange {
 	 */
 	void *request;
 	struct answer *answer; /* the result of the query */
-	int64_t again_ns;      /* when the query is made again, see struct query_peer */
+	/* for Snapshot with stacks_once: the stacks that the client has; else NULL */
+	struct stacks_sent *sent;
+	int64_t again_ns; /* when the query is made again, see struct query_peer */
 	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;

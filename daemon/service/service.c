@@ -68,6 +68,7 @@ static void exchange_free(struct exchange *exchange)
 	}
 	query_follow_free(exchange->follow);
 	answer_free(exchange->answer);
+	stacks_sent_free(exchange->sent);
 	arena_free(exchange->arena);
 	varlink_message_free(exchange->call);
 	place_leave(exchange);

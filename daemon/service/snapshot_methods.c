@@ -67,7 +67,31 @@ static int row_add_truncated(struct exchange *exchange, const struct wire_row *r
 			return r;
 		r = snapshot_part_add(&truncated, out);
 	} while (r == -EMSGSIZE && max_frames > 0);
+	/* The client has these stacks now, not the whole ones. */
+	if (r == 0 && exchange->sent)
+		stacks_sent_note(exchange->sent, &truncated);
 	return r;
+}
+
+/*
+ * Adds the text of a row to the reply, without the frames of stacks that the client has. may_cut:
+ * if the row is too long, its stacks are truncated.
+ */
+static int row_add(struct exchange *exchange, const struct wire_row *row, bool may_cut,
+		   struct text *out)
+{
+	struct short_row brief;
+	int r;
+
+	if (!exchange->sent) {
+		r = snapshot_part_add(row, out);
+	} else {
+		stacks_sent_shorten(exchange->sent, row, &brief);
+		r = snapshot_part_add(&brief.row, out);
+		if (r == 0)
+			stacks_sent_note(exchange->sent, &brief.row);
+	}
+	return r == -EMSGSIZE && may_cut ? row_add_truncated(exchange, row, out) : r;
 }
 
 /*
@@ -83,10 +107,9 @@ static int rows_add(struct exchange *exchange, size_t size, struct text *out)
 
 	while (exchange->next < n && out->len - start < size) {
 		r = answer_row(exchange->answer, exchange->next, &row);
-		if (r == 0)
-			r = snapshot_part_add(row, out);
-		if (r == -EMSGSIZE && exchange->next == first && exchange->call->more)
-			r = row_add_truncated(exchange, row, out);
+		if (r < 0)
+			break;
+		r = row_add(exchange, row, exchange->next == first && exchange->call->more, out);
 		if (r < 0)
 			break;
 		exchange->next++;
@@ -222,6 +245,13 @@ static int answer_replace(struct exchange *exchange)
 	return query_snapshot_next(recorder, &peer, exchange->request, &exchange->answer);
 }
 
+static bool wants_stacks_once(const struct exchange *exchange)
+{
+	const struct wire_snapshot_request *request = exchange->request;
+
+	return exchange->method->wire == &method_snapshot && request->stacks_once == 1;
+}
+
 /*
  * Appends a reply with the next rows of several answers, which are sent one after the other.
  */
@@ -232,6 +262,11 @@ static int reply_answers(struct exchange *exchange, struct text *out)
 
 	if (message)
 		return reply_refusal(exchange, message, out);
+	if (wants_stacks_once(exchange) && !exchange->sent) {
+		exchange->sent = stacks_sent_new();
+		if (!exchange->sent)
+			return -ENOMEM;
+	}
 	if (exchange->has_replied && exchange->next >= answer_n_rows(exchange->answer))
 		r = answer_replace(exchange);
 	if (r < 0)
@@ -251,7 +286,7 @@ int snapshot_reply(struct exchange *exchange, struct text *out)
 
 	if (exchange->call->more)
 		return reply_answers(exchange, out);
-	if (request->each_ns != WIRE_ABSENT || request->ranges.n)
+	if (request->each_ns != WIRE_ABSENT || request->ranges.n || request->stacks_once == 1)
 		return reply_error(ERROR_EXPECTED_MORE, NULL, out);
 	return reply_all_rows(exchange, out);
 }

@@ -14,6 +14,7 @@
 #include "common/base.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "proto/stacks_once.h"
 
 /* For connecting, and for each part of an answer: others may be answered first. */
 enum { CONNECT_TIMEOUT = 5, REPLY_TIMEOUT = 120 };
@@ -196,6 +197,7 @@ int local_windows(const char *socket, const char *probe, int64_t since_ns, struc
 /* The rows of an answer, which come in several replies. */
 struct rows {
 	struct wire_snapshot_reply *reply;
+	struct stacks_kept *kept; /* the stacks of the answer, which come once */
 	struct wire_row *v;
 	size_t n;
 	size_t capacity; /* as many rows as the answer says that there are */
@@ -220,6 +222,9 @@ static int take_rows(const struct varlink_message *message, struct arena *arena,
 	}
 	if (reply.rows.n > rows->capacity - rows->n)
 		return -EBADMSG;
+	r = stacks_kept_fill(rows->kept, arena, &reply.rows);
+	if (r < 0)
+		return r;
 	if (reply.rows.n > 0)
 		memcpy(rows->v + rows->n, reply.rows.v, reply.rows.n * sizeof(*rows->v));
 	rows->n += reply.rows.n;
@@ -231,16 +236,20 @@ int local_snapshot(const char *socket, const char *probe, int64_t since_ns, int6
 		   struct arena *arena, struct wire_snapshot_reply *out, struct local_error *error)
 {
 	struct wire_snapshot_request snapshot = wire_snapshot_request_absent();
+	_cleanup_(stacks_kept_freep) struct stacks_kept *kept = stacks_kept_new(arena);
 	_cleanup_(text_fini) struct text request = {};
-	struct rows rows = { .reply = out };
+	struct rows rows = { .reply = out, .kept = kept };
 	int r;
 
+	if (!kept)
+		return -ENOMEM;
 	snapshot.probe = probe;
 	snapshot.since_ns = since_ns;
 	snapshot.until_ns = until_ns;
 	snapshot.top = 0;
 	snapshot.idle = 1;
 	snapshot.groups = 1;
+	snapshot.stacks_once = 1;
 	text_init(&request, SIZE_MAX);
 	snapshot_request_encode(&snapshot, VARLINK_MORE, &request);
 	r = call(socket, &request, take_rows, arena, &rows, error);

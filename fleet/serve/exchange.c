@@ -230,7 +230,7 @@ static int snapshot_reply(struct exchange *exchange, struct text *out)
 	size_t n;
 	int r = 0;
 
-	if (!exchange->call->more && (has_slices || request->ranges.n))
+	if (!exchange->call->more && (has_slices || request->ranges.n || request->stacks_once == 1))
 		return reply_error(ERROR_EXPECTED_MORE, NULL, NULL, out);
 	if (has_slices && !exchange->slices.n) {
 		r = answer_begin(exchange, out, make_slices);

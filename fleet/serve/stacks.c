@@ -129,6 +129,9 @@ static int on_stack(void *user, size_t shard, char **fields, size_t n)
 		r = tsv_strings(fields[6], stacks->arena, &stack.flags);
 	if (r == -ENOMEM)
 		return r;
+	/* On the wire, a stack without either is one that was sent before. */
+	if (!r && !stack.frames.n && !stack.flags.n)
+		r = -EINVAL;
 	stack.id = arena_printf(stacks->arena, "0x%" PRIx64, host_id);
 	if (!stack.id)
 		return -ENOMEM;

@@ -79,6 +79,17 @@ def io_of(number):
     return [one]
 
 
+def sent_once(one, sent):
+    """The row without the frames of stacks that were sent before."""
+    brief = dict(one)
+    for name in {"kernel", "user"} & one.keys():
+        stack = one[name]
+        if stack["id"] != "0x0" and stack in sent:
+            brief[name] = {**stack, "frames": [], "flags": []}
+        sent.append(stack)
+    return brief
+
+
 class Recorder(unittest.TestCase):
     """Starts the stand-in before each test; has no tests of its own."""
 
@@ -116,9 +127,9 @@ class Recorder(unittest.TestCase):
                        holders=[{"pid": 5, "comm": EVIL}], max_ns=60 * 10**9,
                        holders_at=time(T0 + self.columns * WINDOW - LOOKED_UP_BEFORE))
             return [{"parameters": answer(self.columns - 1, [held])}]
-        replies = []
+        replies, sent = [], []
         for reply in self.answers(request["probe"]):
-            rows = reply["rows"]
+            rows = [sent_once(r, sent) if request.get("stacks_once") else r for r in reply["rows"]]
             if not request.get("groups"):
                 rows = [{k: v for k, v in r.items() if k != "function"} for r in rows]
             for at in range(0, max(len(rows), 1), 100):

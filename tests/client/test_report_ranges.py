@@ -47,6 +47,15 @@ class Ranges(Recorder):
         self.assertEqual(len(data["rows"]), 1)
         self.assertEqual(len(data["waits"]), 7)  # one wait
 
+    def test_stacks_come_once(self):
+        """Two windows with the same stacks have the frames of one."""
+        self.make = lambda n: [row("db", 1, reason="pipe", max_tid=5)]
+        frames = []
+        for self.columns in (1, 2):
+            data = self.data_of(self.page())
+            frames.append((data["frames"], data["nodes"], data["keys"]))
+        self.assertEqual(frames[0], frames[1])
+
     def test_no_rows(self):
         """A window in which nobody waited is no gap."""
         self.columns = 1

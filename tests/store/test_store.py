@@ -516,6 +516,29 @@ def test_rows(directory):
         need(lost <= named <= lost * 40, f"{table}: {named} rows are without a name")
 
 
+def test_once(directory):
+    """With stacks_once, each stack comes once, and all rows are the same."""
+    path = f"{directory}/stackd.db"
+    write(path, 20, STORE_CHURN="1", STORE_SHIFT="-3600")
+    asked = {"probe": "offcpu", "since_ns": 0, "each_ns": 0, "idle": True}
+    with Served(directory, path) as server:
+        want = [row for _, reply in server.replies("Snapshot", **asked) for row in reply["rows"]]
+        got = [row for _, reply in server.replies("Snapshot", stacks_once=True, **asked)
+               for row in reply["rows"]]
+    kept, left_out = {}, 0
+    for row in got:
+        for name in {"kernel", "user"} & row.keys():
+            stack = row[name]
+            if stack["frames"]:
+                kept[stack["id"]] = stack
+            else:
+                row[name] = kept[stack["id"]]
+                left_out += 1
+    print(f"{len(got)} rows, {len(kept)} stacks, {left_out} left out")
+    need(got == want, "the rows are the same")
+    need(left_out > len(kept), f"most stacks are left out: {left_out}, {len(kept)}")
+
+
 def test_processes(directory):
     """A range has more processes than the table of living ones takes: all of its windows are read,
     each process counts, and the daemon keeps to the memory of a query."""
