@@ -385,7 +385,11 @@ static int folded_count(struct aggregate *aggregate, const struct window *window
 	return 0;
 }
 
-/* True for a thread of stackd. The windows on disk do not have the paths of programs. */
+/*
+ * True for a thread of stackd. The windows on disk do not have the paths of programs. A path is
+ * read only where the control group does not tell: reading waits for the thread that loads the next
+ * windows, and stackd is in all of them.
+ */
 static bool is_own(const struct aggregate *aggregate, const struct aggregate_image_info *info)
 {
 	const struct aggregate_options *options = &aggregate->options;
@@ -395,10 +399,11 @@ static bool is_own(const struct aggregate *aggregate, const struct aggregate_ima
 
 	if (!own_process_has_name(process->comm))
 		return false;
-	if (info->handle.process)
-		return own_process_is(process->comm, process->exe, process->cgroup);
-	from_disk = options->find_process ? options->find_process(options->userdata, &info->handle)
-					  : NULL;
+	if (own_process_is(process->comm, process->exe, process->cgroup))
+		return true;
+	if (info->handle.process || !options->find_process)
+		return false;
+	from_disk = options->find_process(options->userdata, &info->handle);
 	if (!from_disk)
 		return false;
 	process_info(from_disk, &full);
