@@ -10,7 +10,7 @@
  * with those of the folded windows, and those of all of it with those of one merged window. Waits
  * of preempted threads are left out.
  *
- * To be done within minutes, all but the last day is written in windows of ten minutes, and all but
+ * To be done within an hour, all but the last day is written in windows of ten minutes, and all but
  * the last hours in windows of one minute, made by the functions that the store uses. The last
  * hours are windows of 5 s, folded as they are when they are recorded.
  *
