@@ -1157,18 +1157,13 @@ static enum wait_form form;
 
 static int run_wait(void)
 {
-	pid_t other = fork(), child;
+	pid_t other, child;
 	siginfo_t info;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (other == 0)
-		return pause();
+	other = child_start(pause);
 	setpgid(other, other);
-	child = fork();
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		return pause();
-	}
+	child = child_start(pause);
 	if (form == FORM_WAIT_OWN_GROUP) {
 		setpgid(0, 0);
 		setpgid(child, getpid());
