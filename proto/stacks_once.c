@@ -86,12 +86,6 @@ static uint64_t frames_hash(const struct wire_stack *stack)
 	return hash;
 }
 
-/* True if the stack stands for one that the call has had. Each other has frames or flags. */
-static bool is_brief(const struct wire_stack *stack)
-{
-	return !stack->frames.n && !stack->flags.n;
-}
-
 struct stacks_sent *stacks_sent_new(void)
 {
 	return calloc(1, sizeof(struct stacks_sent));
@@ -129,7 +123,7 @@ static void stack_note(struct stacks_sent *sent, const struct wire_stack *stack)
 {
 	uint64_t id = id_of(stack);
 
-	if (!id || is_brief(stack))
+	if (!id || stack_is_brief(stack))
 		return;
 	sent->places[id % SENT_PLACES].id = id;
 	sent->places[id % SENT_PLACES].frames = frames_hash(stack);
@@ -197,7 +191,7 @@ static int stack_fill(struct stacks_kept *kept, const struct wire_stack **stack)
 
 	if (!id)
 		return 0;
-	if (!is_brief(*stack))
+	if (!stack_is_brief(*stack))
 		return stack_keep(kept, id, *stack);
 	HASH_FIND(hh, kept->stacks, &id, sizeof(id), entry);
 	if (!entry)

@@ -12,6 +12,12 @@
 
 struct arena;
 
+/* True if the stack stands for one that the call has had. Each other has frames or flags. */
+static inline bool stack_is_brief(const struct wire_stack *stack)
+{
+	return !stack->frames.n && !stack->flags.n;
+}
+
 /* Which stacks a call has sent. */
 struct stacks_sent;
 

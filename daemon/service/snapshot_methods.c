@@ -245,13 +245,6 @@ static int answer_replace(struct exchange *exchange)
 	return query_snapshot_next(recorder, &peer, exchange->request, &exchange->answer);
 }
 
-static bool wants_stacks_once(const struct exchange *exchange)
-{
-	const struct wire_snapshot_request *request = exchange->request;
-
-	return exchange->method->wire == &method_snapshot && request->stacks_once == 1;
-}
-
 /*
  * Appends a reply with the next rows of several answers, which are sent one after the other.
  */
@@ -262,11 +255,6 @@ static int reply_answers(struct exchange *exchange, struct text *out)
 
 	if (message)
 		return reply_refusal(exchange, message, out);
-	if (wants_stacks_once(exchange) && !exchange->sent) {
-		exchange->sent = stacks_sent_new();
-		if (!exchange->sent)
-			return -ENOMEM;
-	}
 	if (exchange->has_replied && exchange->next >= answer_n_rows(exchange->answer))
 		r = answer_replace(exchange);
 	if (r < 0)
@@ -284,6 +272,11 @@ int snapshot_reply(struct exchange *exchange, struct text *out)
 {
 	const struct wire_snapshot_request *request = exchange->request;
 
+	if (exchange->call->more && request->stacks_once == 1 && !exchange->sent) {
+		exchange->sent = stacks_sent_new();
+		if (!exchange->sent)
+			return -ENOMEM;
+	}
 	if (exchange->call->more)
 		return reply_answers(exchange, out);
 	if (request->each_ns != WIRE_ABSENT || request->ranges.n || request->stacks_once == 1)

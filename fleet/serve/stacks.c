@@ -12,6 +12,7 @@
 #include "fleet/base/stack_hash.h"
 #include "fleet/base/tsv.h"
 #include "fleet/serve/shards.h"
+#include "proto/stacks_once.h"
 
 /* STACKS_AT_ONCE: how many stacks one query asks for. */
 enum { FIELDS = 7, STACKS_AT_ONCE = 2000 };
@@ -129,8 +130,7 @@ static int on_stack(void *user, size_t shard, char **fields, size_t n)
 		r = tsv_strings(fields[6], stacks->arena, &stack.flags);
 	if (r == -ENOMEM)
 		return r;
-	/* On the wire, a stack without either is one that was sent before. */
-	if (!r && !stack.frames.n && !stack.flags.n)
+	if (!r && stack_is_brief(&stack))
 		r = -EINVAL;
 	stack.id = arena_printf(stacks->arena, "0x%" PRIx64, host_id);
 	if (!stack.id)
