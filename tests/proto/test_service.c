@@ -630,6 +630,8 @@ static void test_too_large_for_one_reply(void **state)
 	reply_is_error(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":1,\"ranges\":[{"
 					 "\"since_ns\":1}]")),
 		       ERROR_EXPECTED_MORE, NULL, NULL);
+	reply_is_error(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":1,\"stacks_once\":true")),
+		       ERROR_EXPECTED_MORE, NULL, NULL);
 	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":100")));
 	fixture_recorder(env->fixture)->windows = 20000;
 	reply_is_error(ask(env, "{\"method\":\"io.stackd.Windows\"}"), ERROR_EXPECTED_MORE, NULL,
@@ -658,13 +660,12 @@ static void test_windows_stream(void **state)
 	assert_int_equal(n, 20000);
 }
 
-static void test_a_row_too_large_is_cut_and_marked(void **state)
+static void large_row_is_cut(struct env *env, const char *request)
 {
-	struct env *env = *state;
 	size_t rows = 0;
 	bool is_more = true;
 
-	peer_call(&env->peer, SNAPSHOT_MORE("\"probe\":\"large\",\"top\":3"));
+	peer_call(&env->peer, request);
 	while (is_more) {
 		struct json_object *reply = peer_reply(&env->peer);
 		struct json_object *part = reply_get(reply, "parameters", "rows");
@@ -686,6 +687,13 @@ static void test_a_row_too_large_is_cut_and_marked(void **state)
 		json_object_put(reply);
 	}
 	assert_int_equal(rows, 3);
+}
+
+static void test_a_row_too_large_is_cut_and_marked(void **state)
+{
+	large_row_is_cut(*state, SNAPSHOT_MORE("\"probe\":\"large\",\"top\":3"));
+	large_row_is_cut(*state,
+			 SNAPSHOT_MORE("\"probe\":\"large\",\"top\":3,\"stacks_once\":true"));
 }
 
 /* Each reply of a stream continues, also where a row had to be truncated. */
