@@ -92,7 +92,7 @@ static __always_inline __u32 cut_epoch(void)
 /*
  * Returns the time of an event that is counted in the window `epoch`: `now`, but not before the
  * start of that window, nor after the start of the next. A program reads the number of the window
- * some ns after the clock, and the daemon writes it some ns after it has read the clock. Without
+ * some ns after the clock, and the daemon writes it some ns after the window has begun. Without
  * this, a wait that begins or ends in between would be in the rows of one window, and in the sums
  * of its thread in another.
  */

@@ -18,16 +18,22 @@
 #include "daemon/window/stack.h"
 
 /*
- * To begin a new window, the drain reads the clock, writes the time as the window's start, and then
- * writes the window's number. This is the maximum accepted time between reading the clock and
- * writing the number. Waits that end during this time are counted in the old window.
+ * To begin a new window, the drain writes the window's start, which is this far ahead, waits for
+ * it, and then writes the window's number. Each program that reads a clock later than the start
+ * thus knows the start.
+ */
+#define CUT_LEAD_NS (2 * NS_PER_US)
+
+/*
+ * Maximum accepted time between the start of a window and the writing of its number. Waits that end
+ * during this time are counted in the old window.
  */
 #define CUT_SLACK_NS (50 * NS_PER_US)
 
 enum {
 	REREADS = 8, /* maximum number of attempts to copy a thread's state while BPF programs
 			change it */
-	CLOCK_READINGS = 5,
+	CUT_ATTEMPTS = 5,
 	PENDING_READS = 20, /* maximum number of attempts to find no pending wait on a CPU */
 	PENDING_RETRY_US = 50,
 	STALE_CUTS = 4, /* if the task iterator has not found a thread for more windows than this,
@@ -330,30 +336,44 @@ static void losses_add(struct drain *drain, struct window *window)
 }
 
 /*
- * Begins a new window: writes its start, then its number (epoch). BPF programs read the number
- * first, and then the start of the window with this number. If this thread is held up after reading
- * the clock, it reads the clock again and corrects the start before it writes the number. What
- * happens between the two writes is counted in the old window, as if it happened at its end (see
- * cut_time() in thread.bpf.h).
+ * Writes the start of the window with the number `next`, sets *start_ns to it, and returns when it
+ * has come. False if this thread was held up meanwhile.
+ */
+static bool cut_start(struct cut *cut, uint32_t next, int64_t *start_ns)
+{
+	const int64_t start = clock_ns(CLOCK_MONOTONIC) + CUT_LEAD_NS;
+
+	__atomic_store_n(&cut->start_ns[next & 1], (uint64_t)start, __ATOMIC_SEQ_CST);
+	*start_ns = start;
+	if (clock_ns(CLOCK_MONOTONIC) >= start)
+		return false;
+	while (clock_ns(CLOCK_MONOTONIC) < start)
+		;
+	return clock_ns(CLOCK_MONOTONIC) - start <= CUT_SLACK_NS;
+}
+
+/*
+ * Begins a new window: writes its start, then its number (epoch). BPF programs read the clock, the
+ * number, and then the starts of both windows. If this thread is held up, it corrects the start
+ * before it writes the number. What happens between the start and the writing of the number is
+ * counted in the old window, as if it happened at its end (see cut_time() in thread.bpf.h).
  */
 int64_t drain_bump_epoch(struct cut *cut)
 {
 	uint32_t next = cut->epoch + 1;
-	int64_t now, late;
+	int64_t start, late;
 	int i = 0;
 
-	do {
-		now = clock_ns(CLOCK_MONOTONIC);
-		__atomic_store_n(&cut->start_ns[next & 1], (uint64_t)now, __ATOMIC_RELEASE);
-	} while (clock_ns(CLOCK_MONOTONIC) - now > CUT_SLACK_NS && ++i < CLOCK_READINGS);
+	while (!cut_start(cut, next, &start) && ++i < CUT_ATTEMPTS)
+		;
 	__atomic_store_n(&cut->epoch, next, __ATOMIC_RELEASE);
-	late = clock_ns(CLOCK_MONOTONIC) - now;
+	late = clock_ns(CLOCK_MONOTONIC) - start;
 	if (late > NS_PER_MS)
 		log_info("a cut was held up for up to %" PRId64
 			 " us: what began or ended meanwhile "
 			 "did so at the end of the window before",
 			 late / NS_PER_US);
-	return now;
+	return start;
 }
 
 static int window_read(struct drain *drain, unsigned int slot)
