@@ -9,6 +9,7 @@
  */
 
 #include <linux/types.h>
+#include <stdbool.h>
 
 #include "brake.h"
 #include "buckets.h"
@@ -123,8 +124,8 @@ struct thread {
 		 */
 		__u64 seeded_ns;
 		/*
-		 * while it waits, if THREAD_IS_SHOWN and the flags of a first wait are not set: how
-		 * often it had left a CPU when the wait was found
+		 * if thread_is_hidden(): how often the thread had left a CPU when its wait was
+		 * found
 		 */
 		__u64 left;
 	};
@@ -154,6 +155,16 @@ struct thread {
 	__u32 seen_cut;
 	char comm[COMM_LEN];
 };
+
+/*
+ * True for a thread whose switch-outs the host hides from BPF, while it waits: switch_recover() has
+ * found the wait, and what happened to the thread since then is known only when it ends. Until
+ * then, windows have it as a sleep.
+ */
+static inline __attribute__((always_inline)) bool thread_is_hidden(const struct thread *t)
+{
+	return !(t->flags & (THREAD_IS_SHOWN | THREAD_IS_SEEDED | THREAD_IS_NEW));
+}
 
 /* How many calls stackcount and stacksnoop record. The daemon writes it while the programs run. */
 struct call_pace {

@@ -344,6 +344,8 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 		wake = since;
 	else if (wake < since || wake > end)
 		wake = end;
+	if (thread_is_hidden(t) && wake < cut.start_ns[slot])
+		wake = cut.start_ns[slot]; /* the windows before have a sleep */
 	t->wake_ns = 0;
 	last_epoch = t->epoch;
 	thread_begin(t);
@@ -473,7 +475,7 @@ static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *tas
 					__u64 now)
 {
 	struct pending_wait *w = &cpu->pending;
-	bool is_new = t->flags & THREAD_IS_NEW;
+	bool is_new = t->flags & THREAD_IS_NEW, is_hidden = thread_is_hidden(t);
 
 	if (!wait_end(cpu, t, now))
 		return false;
@@ -498,6 +500,15 @@ static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *tas
 		wait_record_early(cpu, task, t, w);
 		return false;
 	}
+	if (is_hidden) {
+		/*
+		 * No program that takes the stacks runs in it. Until one runs in another thread on
+		 * this CPU, a window may end.
+		 */
+		cpu->counts.stacks_late++;
+		wait_record(cpu, w, STACK_NO_HOOK, STACK_NONE);
+		return false;
+	}
 	return true;
 }
 
@@ -508,21 +519,15 @@ static __always_inline __u64 task_left(struct task_struct *task)
 }
 
 /*
- * If the thread has run since its wait was found, unseen, lets the wait be one sleep until `now`.
- * switch_recover() finds a wait late, when the thread may be queued again: all time since then
- * seemed to be time in which it was ready, though it ran, and slept.
+ * If a hidden thread has run since its wait was found, unseen, lets the wait be one sleep until
+ * now: it ran and slept after its wakeup.
  */
-static __noinline int wait_doubt(struct cpu *cpu, struct thread *t, struct task_struct *task,
-				 __u64 now)
+static __noinline int wait_doubt(struct cpu *cpu, struct thread *t, struct task_struct *task)
 {
 	if (task_left(task) == t->left)
 		return 0;
 	cpu->counts.hidden++;
-	if (t->status == THREAD_RUNNABLE)
-		t->wait_state = TASK_INTERRUPTIBLE;
-	t->wake_ns = now;
-	barrier();
-	t->status = THREAD_BLOCKED;
+	t->wake_ns = 0;
 	return 0;
 }
 
@@ -546,8 +551,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		thread_again(cpu, t, now);
 		return;
 	}
-	if (!(t->flags & (THREAD_IS_SHOWN | THREAD_IS_SEEDED | THREAD_IS_NEW)))
-		wait_doubt(cpu, t, task, now);
+	if (thread_is_hidden(t))
+		wait_doubt(cpu, t, task);
 	/* The daemon must not see the thread on its CPU, but not yet that its wait is pending. */
 	cpu->counts.pendings = 1;
 	barrier();
@@ -735,6 +740,24 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 }
 
 /*
+ * Begins a wait of a hidden thread, see thread_is_hidden(). If it is queued already, or still, its
+ * sleep has no length, unless it has run again when the wait ends.
+ */
+static __always_inline void thread_leave_hidden(struct cpu *cpu, struct thread *t,
+						struct task_struct *task, __u64 now,
+						bool is_blocked)
+{
+	__u32 state = BPF_CORE_READ(task, __state);
+
+	thread_leave(cpu, t, now, state ?: TASK_INTERRUPTIBLE, LEAVES_BLOCKED);
+	if (state & TASK_DEAD)
+		return;
+	t->left = task_left(task);
+	if (!is_blocked)
+		t->wake_ns = t->since_ns;
+}
+
+/*
  * Handles a switch that sched_switch did not show: the task was running before tracing began, or
  * the host runs no BPF programs in the task before it. Ends the CPU time of the task that was last
  * seen on this CPU.
@@ -755,9 +778,10 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 		is_blocked = !BPF_CORE_READ(before, on_rq);
 		if (bpf_core_field_exists(before->se.sched_delayed))
 			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
-		thread_leave(cpu, t, now, state, is_blocked ? LEAVES_BLOCKED : 0);
-		if (!(state & TASK_DEAD))
-			t->left = task_left(before);
+		if (t->flags & THREAD_IS_SHOWN)
+			thread_leave(cpu, t, now, state, is_blocked ? LEAVES_BLOCKED : 0);
+		else
+			thread_leave_hidden(cpu, t, before, now, is_blocked);
 	}
 	if (!task->pid || !filter_has_thread(task))
 		return 0;

@@ -125,6 +125,9 @@ void thread_state_drop(struct offcpu_builder *builder, struct thread_state *stat
  */
 void threads_to_images(struct offcpu_builder *builder);
 
+/* Returns when a waiting thread became runnable; INT64_MAX if it sleeps, or is hidden. */
+int64_t thread_woken_at(const struct thread *t);
+
 /*
  * A waiting thread became runnable at wake_ns. Returns for how many ns after that, and before
  * at_ns, it could not run because its cgroup had no CPU quota.

@@ -76,6 +76,15 @@ struct thread_state *thread_state_get(struct offcpu_builder *builder, uint64_t u
 	return state;
 }
 
+int64_t thread_woken_at(const struct thread *t)
+{
+	if (t->status == THREAD_RUNNABLE)
+		return (int64_t)t->since_ns;
+	if (thread_is_hidden(t) || t->wake_ns < t->since_ns)
+		return INT64_MAX;
+	return (int64_t)t->wake_ns;
+}
+
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns)
 {
 	uint64_t ready = window_overlap_ns(wake_ns, at_ns, 0, INT64_MAX);
@@ -93,7 +102,7 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 {
 	int64_t from = (int64_t)(t->flags & THREAD_IS_SEEDED ? t->seeded_ns : t->since_ns);
 	struct thread_sums sums = t->sums;
-	int64_t wake = INT64_MAX;
+	int64_t wake;
 
 	if (t->epoch == epoch)
 		return t->at_cut;
@@ -101,10 +110,7 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 		sums.on_ns += window_overlap_ns(from, at_ns, 0, INT64_MAX);
 		return sums;
 	}
-	if (t->status == THREAD_RUNNABLE)
-		wake = from;
-	else if (t->wake_ns >= t->since_ns)
-		wake = (int64_t)t->wake_ns;
+	wake = thread_woken_at(t);
 	sums.blocked_ns += window_overlap_ns(from, wake < at_ns ? wake : at_ns, 0, INT64_MAX);
 	sums.runnable_ns += window_overlap_ns(wake > from ? wake : from, at_ns, 0, INT64_MAX);
 	sums.throttled_ns += thread_throttled_at(t, wake > from ? wake : from, at_ns);

@@ -159,14 +159,13 @@ static void thread_to_open(struct offcpu_builder *builder, const struct thread_s
 		.exec_gen = t->exec_gen,
 		.state = t->wait_state | (is_unseen ? STATE_UNSEEN : 0),
 	};
-	int64_t wake = INT64_MAX, since = (int64_t)t->since_ns;
+	int64_t wake = thread_woken_at(t);
 
-	if (t->status == THREAD_RUNNABLE)
-		wake = since;
-	else if ((int64_t)t->wake_ns >= since && (int64_t)t->wake_ns < builder->base.end_ns)
-		wake = (int64_t)t->wake_ns;
+	if (wake >= builder->base.end_ns)
+		wake = INT64_MAX;
 	open_stacks(state, &key);
-	open_add(builder, &key, since, wake, thread_throttled_at(t, wake, builder->base.end_ns));
+	open_add(builder, &key, (int64_t)t->since_ns, wake,
+		 thread_throttled_at(t, wake, builder->base.end_ns));
 }
 
 /*

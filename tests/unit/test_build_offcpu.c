@@ -55,6 +55,7 @@ static struct thread thread_of(uint64_t uid, uint32_t status, uint64_t since_ns,
 		.start_boot_ns = uid,
 		.leader_boot_ns = uid,
 		.status = status,
+		.flags = THREAD_IS_SHOWN,
 		.wait_state = status == THREAD_RUNNABLE ? STATE_PREEMPTED : 1,
 		.since_ns = since_ns,
 		.epoch = epoch,
@@ -190,6 +191,27 @@ static void test_runnable_waits(void **state)
 	assert_sums(window, 100, 0, 900);
 	assert_int_equal(window->n_opens, 1);
 	assert_int_equal(window->opens[0].wake_ns, 1100);
+	window_unref(window);
+}
+
+/* What a hidden thread did since its wakeup is known only when its wait ends: until then it sleeps.
+ */
+static void test_hidden_waits(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1100, 1);
+	struct window *window;
+
+	t.flags = 0;
+	t.wake_ns = 1400;
+	t.sums.on_ns = 100;
+	window = cut(1, &t);
+	assert_sums(window, 100, 900, 0);
+	assert_int_equal(window->n_opens, 1);
+	assert_true(window->opens[0].wake_ns == INT64_MAX);
+	window_unref(window);
+	t.flags = THREAD_IS_SHOWN;
+	window = cut(2, &t);
+	assert_int_equal(window->opens[0].wake_ns, 1400);
 	window_unref(window);
 }
 
@@ -988,6 +1010,7 @@ int main(void)
 		TEST(test_each_window_has_its_length),
 		TEST(test_events_after_the_cut_are_of_the_next),
 		TEST(test_runnable_waits),
+		TEST(test_hidden_waits),
 		TEST(test_throttled),
 		TEST(test_a_row_has_all_its_sums),
 		TEST(test_seeded_threads_count_from_the_start),
