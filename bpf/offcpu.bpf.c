@@ -229,6 +229,10 @@ __noinline int thread_leave(struct cpu *cpu, struct thread *t, __u64 now, __u32 
 	if (t->status == THREAD_ON_CPU) {
 		now = thread_cross_now(t, now);
 		t->sums.on_ns += span_ns(t->since_ns, now);
+		/* A start that the drain corrects, see cut_start(), may lie before the switch-in.
+		 */
+		if (now < t->since_ns)
+			now = t->since_ns;
 	} else {
 		cpu->counts.lost[LOST_MISSED_OUT] += !(t->flags & THREAD_IS_SEEDED);
 		/* It ended a sleep whose end was hidden. */
@@ -266,7 +270,8 @@ static __always_inline void thread_leave_later(struct thread *t, __u64 left_ns, 
 	__u32 epoch = cut_epoch();
 
 	now = cut_time(now, epoch);
-	if (t->epoch != epoch || __sync_val_compare_and_swap(&t->since_ns, left_ns, now) != left_ns)
+	if (t->epoch != epoch || now < left_ns ||
+	    __sync_val_compare_and_swap(&t->since_ns, left_ns, now) != left_ns)
 		return;
 	thread_begin(t);
 	t->sums.on_ns += now - left_ns;
@@ -346,9 +351,9 @@ __noinline bool wait_end(struct cpu *cpu, struct thread *t, __u64 now)
 		wake = end;
 	if (thread_is_hidden(t) && wake < cut.start_ns[slot])
 		wake = cut.start_ns[slot]; /* the windows before have a sleep */
-	t->wake_ns = 0;
 	last_epoch = t->epoch;
 	thread_begin(t);
+	t->wake_ns = 0;
 	thread_cross_cut(t, epoch, wake);
 	t->sums.blocked_ns += span_ns(from, wake);
 	t->sums.runnable_ns += span_ns(wake > from ? wake : from, end);
@@ -425,6 +430,9 @@ static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 	thread_begin(t);
 	now = thread_cross_now(t, now);
 	t->since_ns = now;
+	/* It ran or slept since the start of this window; the windows before have it on its CPU. */
+	if (t->sums.on_ns < t->at_cut.on_ns)
+		t->sums.on_ns = t->at_cut.on_ns;
 	/* It ended the sleep that was hidden. */
 	t->wake_ns = 0;
 	t->flags &= ~THREAD_IS_SEEDED;
@@ -479,6 +487,8 @@ static __always_inline bool wait_finish(struct cpu *cpu, struct task_struct *tas
 
 	if (!wait_end(cpu, t, now))
 		return false;
+	if (is_hidden && w->wake_ns == w->start_ns)
+		w->state = STATE_PREEMPTED;
 	w->culprits.ran_before.ns = w->culprits.held_up_by.ns = 0;
 	if (w->end_ns - w->wake_ns >= CULPRIT_MIN_NS)
 		ran_before_set(cpu);

@@ -20,7 +20,8 @@
 /*
  * To begin a new window, the drain writes the window's start, which is this far ahead, waits for
  * it, and then writes the window's number. Each program that reads a clock later than the start
- * thus knows the start.
+ * thus knows the start. Each further attempt doubles it, as reading the clock takes some us where
+ * the vDSO cannot.
  */
 #define CUT_LEAD_NS (2 * NS_PER_US)
 
@@ -336,12 +337,12 @@ static void losses_add(struct drain *drain, struct window *window)
 }
 
 /*
- * Writes the start of the window with the number `next`, sets *start_ns to it, and returns when it
- * has come. False if this thread was held up meanwhile.
+ * Writes the start of the window with the number `next`, lead_ns from now, sets *start_ns to it,
+ * and returns when it has come. False if this thread was held up meanwhile.
  */
-static bool cut_start(struct cut *cut, uint32_t next, int64_t *start_ns)
+static bool cut_start(struct cut *cut, uint32_t next, int64_t lead_ns, int64_t *start_ns)
 {
-	const int64_t start = clock_ns(CLOCK_MONOTONIC) + CUT_LEAD_NS;
+	const int64_t start = clock_ns(CLOCK_MONOTONIC) + lead_ns;
 
 	__atomic_store_n(&cut->start_ns[next & 1], (uint64_t)start, __ATOMIC_SEQ_CST);
 	*start_ns = start;
@@ -364,7 +365,7 @@ int64_t drain_bump_epoch(struct cut *cut)
 	int64_t start, late;
 	int i = 0;
 
-	while (!cut_start(cut, next, &start) && ++i < CUT_ATTEMPTS)
+	while (!cut_start(cut, next, CUT_LEAD_NS << i, &start) && ++i < CUT_ATTEMPTS)
 		;
 	__atomic_store_n(&cut->epoch, next, __ATOMIC_RELEASE);
 	late = clock_ns(CLOCK_MONOTONIC) - start;
