@@ -150,12 +150,27 @@ static bool lookup(struct process *process, uint64_t mappings, uint64_t address,
 	return symbol->module != NULL;
 }
 
+/*
+ * Looks an address up until its mapping is known: a process that took long to read is not read
+ * again at once.
+ */
+static void lookup_wait(struct process *process, uint64_t address, bool is_call,
+			struct symbol *symbol)
+{
+	const int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+
+	while (!lookup(process, 0, address, is_call, symbol)) {
+		assert_true(clock_ns(CLOCK_MONOTONIC) < until);
+		usleep(1000);
+	}
+}
+
 static void assert_function(struct process *process, uint64_t address, const char *name,
 			    const char *path)
 {
 	struct symbol symbol;
 
-	assert_true(lookup(process, 0, address, false, &symbol));
+	lookup_wait(process, address, false, &symbol);
 	assert_non_null(symbol.name);
 	assert_string_equal(symbol.name, name);
 	assert_int_equal(symbol.name_offset, 0);
@@ -988,17 +1003,6 @@ static void libraries_opened_later_are_found(void **state)
 	process_unref(process);
 }
 
-/* Looks an address up until its mapping is known. */
-static void lookup_wait(struct process *process, const void *at, struct symbol *symbol)
-{
-	const int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
-
-	while (!lookup(process, 0, (uint64_t)(uintptr_t)at, false, symbol)) {
-		assert_true(clock_ns(CLOCK_MONOTONIC) < until);
-		usleep(1000);
-	}
-}
-
 /* What was mapped keeps its file when something else is mapped right behind it. */
 static void a_mapping_that_is_gone_may_have_a_neighbour(void **state)
 {
@@ -1009,11 +1013,11 @@ static void a_mapping_that_is_gone_may_have_a_neighbour(void **state)
 	struct symbol symbol;
 
 	assert_ptr_equal(mmap(at, 4096, PROT_READ | PROT_EXEC, flags, fd, 0), at);
-	lookup_wait(process, at, &symbol);
+	lookup_wait(process, (uint64_t)(uintptr_t)at, false, &symbol);
 	assert_string_equal(symbol.module, library);
 	munmap(at, 4096);
 	assert_int_equal(mprotect(at + 4096, 4096, PROT_READ | PROT_EXEC), 0);
-	lookup_wait(process, at + 4096, &symbol);
+	lookup_wait(process, (uint64_t)(uintptr_t)at + 4096, false, &symbol);
 	assert_int_equal(symbol.kind, FRAME_JIT);
 	assert_true(lookup(process, 0, (uint64_t)(uintptr_t)at, false, &symbol));
 	assert_string_equal(symbol.module, library);
@@ -1037,7 +1041,7 @@ static void a_lookup_reads_nothing(void **state)
 				 PROCESS_MISS_MAPPING);
 		assert_null(symbol.module);
 	}
-	assert_true(lookup(process, 0, address, false, &symbol));
+	lookup_wait(process, address, false, &symbol);
 	assert_string_equal(symbol.module, library);
 	/* No process can map the upper half, so there is nothing to read. */
 	assert_int_equal(process_lookup(process, 0, UINT64_C(1) << 63, false, &symbol),
@@ -1066,9 +1070,10 @@ static void walks_that_find_no_way_have_it_read_again(void **state)
 	wait_until_read(process);
 	before = modules_held();
 	address = poke(&child);
-	process_table_note_walk(table, process, address, 1U << WALK_NO_ROW);
-	while (modules_held() == before && clock_ns(CLOCK_MONOTONIC) < until)
+	while (modules_held() == before && clock_ns(CLOCK_MONOTONIC) < until) {
+		process_table_note_walk(table, process, address, 1U << WALK_NO_ROW);
 		usleep(1000);
+	}
 	assert_true(modules_held() > before);
 	end(&child);
 	process_unref(process);
@@ -1081,7 +1086,7 @@ static void generated_code_has_no_name(void **state)
 	uint64_t address = poke(&child);
 	struct symbol symbol;
 
-	assert_true(lookup(process, 0, address + 5, true, &symbol));
+	lookup_wait(process, address + 5, true, &symbol);
 	assert_int_equal(symbol.kind, FRAME_JIT);
 	assert_string_equal(symbol.module, "[anon]");
 	assert_null(symbol.name);
