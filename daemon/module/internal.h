@@ -97,7 +97,13 @@ struct module_registry {
 	struct module *unused;	   /* those without references; unused for longest: first */
 	struct module_code *codes; /* hash table by key, with MODULE_CODES_MAX entries at most */
 	struct module_symbols *symbols;
-	_Atomic uint32_t loads;	      /* number of symbol tables that were read, see module.h */
+	_Atomic uint32_t loads; /* see module_registry_loads() */
+	/*
+	 * From when on a module may be tried again whose symbols could not be read: the first one,
+	 * 0 if there is none, and the last one.
+	 */
+	_Atomic int64_t retry_ns;
+	int64_t last_retry_ns;
 	struct module *settling;      /* modules whose file is to be closed, because no live
 					 process maps it; the list has a reference to each */
 	struct module *wanting[2];    /* modules whose unwind rows are to be read, in two lists

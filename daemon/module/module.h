@@ -227,7 +227,10 @@ struct symtab *module_get_symbols(struct module *module);
 struct symtab *module_loaded_symbols(struct module *module, bool *is_missing_out);
 /* False if the table could not be read a moment ago, for want of memory or of a worker. */
 bool module_symbols_are_due(struct module *module);
-/* Returns a number that grows when a symbol table was read. */
+/*
+ * Returns a number that grows when a symbol table was read, and when one is due again that could
+ * not be read.
+ */
 uint32_t module_registry_loads(struct module_registry *registry);
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symbols);
 

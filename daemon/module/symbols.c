@@ -165,6 +165,14 @@ static int symbols_read(struct module *module, struct symtab **out)
 	return parse_symbols(registry->parser, &file, registry->max_memory, out);
 }
 
+/* Notes that a module may be tried again from from_ns on. Called with registry.lock held. */
+static void retry_note(struct module_registry *registry, int64_t from_ns)
+{
+	if (!registry->retry_ns)
+		registry->retry_ns = from_ns;
+	registry->last_retry_ns = from_ns;
+}
+
 /*
  * Reads the symbols of a module and adds them to the registry. Returns a reference to the table,
  * NULL on failure. Called with load_lock held, so that the file stays open and only one thread
@@ -185,6 +193,8 @@ static struct symtab *symbols_load(struct module *module)
 	if (r < 0) {
 		module->is_failed = r != -ENOMEM && r != -EAGAIN;
 		module->symbols_from_ns = clock_ns(CLOCK_MONOTONIC) + AGAIN_NS;
+		if (!module->is_failed)
+			retry_note(registry, module->symbols_from_ns);
 		registry->stats.unreadable++;
 	} else {
 		module->symbols = symbols_share(module, symtab);
@@ -244,6 +254,17 @@ bool module_symbols_are_due(struct module *module)
 
 uint32_t module_registry_loads(struct module_registry *registry)
 {
+	int64_t retry_ns = registry->retry_ns, now;
+
+	if (!retry_ns)
+		return registry->loads;
+	now = clock_ns(CLOCK_MONOTONIC);
+	pthread_mutex_lock(&registry->lock);
+	if (registry->retry_ns == retry_ns && now >= retry_ns) {
+		registry->loads++;
+		registry->retry_ns = now < registry->last_retry_ns ? registry->last_retry_ns : 0;
+	}
+	pthread_mutex_unlock(&registry->lock);
 	return registry->loads;
 }
 
