@@ -532,12 +532,10 @@ static __always_inline __u64 task_left(struct task_struct *task)
  * If a hidden thread has run since its wait was found, unseen, lets the wait be one sleep until
  * now: it ran and slept after its wakeup.
  */
-static __noinline int wait_doubt(struct cpu *cpu, struct thread *t, struct task_struct *task)
+static __noinline int wait_doubt(struct thread *t, struct task_struct *task)
 {
-	if (task_left(task) == t->left)
-		return 0;
-	cpu->counts.hidden++;
-	t->wake_ns = 0;
+	if (task_left(task) != t->left)
+		t->wake_ns = 0;
 	return 0;
 }
 
@@ -562,7 +560,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		return;
 	}
 	if (thread_is_hidden(t))
-		wait_doubt(cpu, t, task);
+		wait_doubt(t, task);
 	/* The daemon must not see the thread on its CPU, but not yet that its wait is pending. */
 	cpu->counts.pendings = 1;
 	barrier();
