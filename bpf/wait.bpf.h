@@ -33,7 +33,7 @@ static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns,
 	row->count++;
 	row->blocked_ns += wake_ns - start_ns;
 	row->runnable_ns += end_ns - wake_ns;
-	if (ns > row->max_ns) {
+	if (ns >= row->max_ns) {
 		row->max_ns = ns;
 		row->max_end_ns = end_ns;
 	}
@@ -53,7 +53,7 @@ static __always_inline void wait_sums_add_weighted(struct wait_sums *row, __u64 
 	row->count += weight;
 	row->blocked_ns += blocked_ns;
 	row->runnable_ns += runnable_ns;
-	if (ns > row->max_ns) {
+	if (ns >= row->max_ns) {
 		row->max_ns = ns;
 		row->max_end_ns = end_ns;
 	}
