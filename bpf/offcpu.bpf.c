@@ -229,7 +229,8 @@ __noinline int thread_leave(struct cpu *cpu, struct thread *t, __u64 now, __u32 
 	if (t->status == THREAD_ON_CPU) {
 		now = thread_cross_now(t, now);
 		t->sums.on_ns += span_ns(t->since_ns, now);
-		/* A start that the drain corrects, see cut_start(), may lie before the switch-in.
+		/*
+		 * A start that the drain corrects, see cut_start(), may be before the switch-in.
 		 */
 		if (now < t->since_ns)
 			now = t->since_ns;
@@ -775,19 +776,18 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 	struct task_struct *before = (struct task_struct *)cpu->running;
 	__u64 key = cpu->running, now = bpf_ktime_get_ns();
 	struct thread *t = thread_find(cpu, key);
-	__u32 state;
 	bool is_blocked;
 
 	pending_flush(cpu);
 	running_set(cpu, task);
 	cpu->switched_ns = now;
 	if (t && t->status == THREAD_ON_CPU) {
-		state = BPF_CORE_READ(before, __state);
 		is_blocked = !BPF_CORE_READ(before, on_rq);
 		if (bpf_core_field_exists(before->se.sched_delayed))
 			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
 		if (t->flags & THREAD_IS_SHOWN)
-			thread_leave(cpu, t, now, state, is_blocked ? LEAVES_BLOCKED : 0);
+			thread_leave(cpu, t, now, BPF_CORE_READ(before, __state),
+				     is_blocked ? LEAVES_BLOCKED : 0);
 		else
 			thread_leave_hidden(cpu, t, before, now, is_blocked);
 	}
