@@ -12,9 +12,13 @@ NOBODY = 65534
 
 
 def unused_pid():
-    """Returns a pid that is not in use and was not used lately."""
+    """Returns a pid that is not in use, was given out long ago, and will not be soon: the kernel counts up, and
+    it is half of all pids away."""
     with open("/proc/sys/kernel/pid_max", encoding="ascii") as f:
-        pid = int(f.read()) - 1
+        pid_max = int(f.read())
+    with open("/proc/loadavg", encoding="ascii") as f:
+        last = int(f.read().split()[-1])
+    pid = 301 + (last + pid_max // 2) % (pid_max - 301)
     while os.path.exists(f"/proc/{pid}"):
         pid -= 1
     return pid
