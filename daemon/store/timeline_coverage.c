@@ -349,7 +349,7 @@ int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t 
 
 	if (r)
 		return r;
-	capacity = 2 * coverage.n + 2;
+	capacity = 3 * coverage.n + 2;
 	if (capacity > TIMELINE_GAPS_MAX)
 		capacity = TIMELINE_GAPS_MAX;
 	coverage.gaps = arena_array(arena, capacity, sizeof(*coverage.gaps));
