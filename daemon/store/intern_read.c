@@ -60,7 +60,7 @@ struct store_intern_reader {
 	/* number of frames of each stack that a query loads, beginning with the leaf */
 	size_t query_frames;
 	bool skips_frames;		  /* see store_intern_reader_skip_frames() */
-	bool with_functions;		  /* a query wants the functions_id of each stack */
+	bool with_functions;		  /* the functions_id of each stack is wanted */
 	struct known_function *functions; /* QUERY_FUNCTIONS slots; NULL: not needed so far */
 	/* stacks_sweep() looks for unused stacks when this many stacks are loaded */
 	size_t sweep_at;
@@ -467,6 +467,9 @@ static struct stack *stack_get(struct store_intern_reader *interned, int64_t num
 	uint64_t hash = number_hash(number);
 	struct loaded_stack *stack = key_index_find(&interned->stacks, NULL, hash);
 
+	if (stack && with_functions && stack->stack.is_partial && !stack->stack.functions_id &&
+	    stack_read(interned, number, max_frames, true, &stack->stack))
+		return NULL;
 	if (stack)
 		return &stack->stack;
 	stack = calloc(1, sizeof(*stack));
@@ -486,7 +489,8 @@ static struct stack *stack_of(void *userdata, int64_t number)
 {
 	struct store_intern_reader *interned = userdata;
 
-	return stack_get(interned, number, interned->skips_frames ? 0 : SIZE_MAX, false);
+	return stack_get(interned, number, interned->skips_frames ? 0 : SIZE_MAX,
+			 interned->with_functions);
 }
 
 void store_intern_reader_skip_frames(struct store_intern_reader *interned)
@@ -652,8 +656,10 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	return 0;
 }
 
-struct store_names store_intern_reader_names(struct store_intern_reader *interned)
+struct store_names store_intern_reader_names(struct store_intern_reader *interned,
+					     bool with_functions)
 {
+	interned->with_functions = with_functions;
 	return (struct store_names){
 		.stack_number = stack_number,
 		.process_number = process_number,

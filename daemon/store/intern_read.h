@@ -25,9 +25,11 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 
 /*
  * Returns the functions that translate row numbers to stacks and processes for store_blob_decode().
- * The stacks and processes live as long as `interned`.
+ * The stacks and processes live as long as `interned`. Stacks that are loaded without frames have a
+ * functions_id only if with_functions is true.
  */
-struct store_names store_intern_reader_names(struct store_intern_reader *interned);
+struct store_names store_intern_reader_names(struct store_intern_reader *interned,
+					     bool with_functions);
 
 /* Makes the reader load stacks without frames; their ids are enough to compare them. */
 void store_intern_reader_skip_frames(struct store_intern_reader *interned);

@@ -205,12 +205,13 @@ static bool window_is(const struct window *window, const struct store_entry *ent
 	       window->real_offset_ns == entry->real_offset_ns;
 }
 
-static struct store_names names_get(struct store_reader *reader)
+/* Samples are merged and folded by the functions of their stacks, waits by what their rows have. */
+static struct store_names names_get(struct store_reader *reader, enum probe_kind kind)
 {
 	struct store_names names;
 
 	if (!reader->is_query)
-		return store_intern_reader_names(reader->interned);
+		return store_intern_reader_names(reader->interned, kind == PROBE_ONCPU);
 	names = store_intern_reader_query_names(reader->interned, &reader->query);
 	names.skips_members = reader->query.skips_members;
 	names.wants = reader->query.wants;
@@ -221,7 +222,7 @@ static struct store_names names_get(struct store_reader *reader)
 static int blob_decode(struct store_reader *reader, const struct store_entry *entry,
 		       sqlite3_stmt *statement, struct window **out)
 {
-	struct store_names names = names_get(reader);
+	struct store_names names = names_get(reader, entry->kind);
 	const void *blob = sqlite3_column_blob(statement, 0);
 	size_t size = (size_t)sqlite3_column_bytes(statement, 0);
 	struct window *window;
@@ -450,7 +451,7 @@ int store_reader_tiers(struct store_reader *reader, const struct store_tier *tie
 
 struct store_names store_reader_names(struct store_reader *reader)
 {
-	return store_intern_reader_names(reader->interned);
+	return store_intern_reader_names(reader->interned, false);
 }
 
 uint64_t store_reader_damaged(const struct store_reader *reader)
