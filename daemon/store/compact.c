@@ -260,10 +260,17 @@ static int group_downsample(struct store *store, const struct group *group,
 	return r;
 }
 
+/* True if windows stay as they are: one of them cannot be read, or what they become is too large.
+ */
+static bool is_unmergeable(int r)
+{
+	return r == -EBADMSG || r == -EIO || r == -E2BIG;
+}
+
 /*
- * Merges the group's windows into one window of the next tier. If one of them is damaged, or
- * if a merged count does not fit into its type, moves the windows to the next tier without merging
- * them.
+ * Merges the group's windows into one window of the next tier. If that cannot be done, moves the
+ * windows to the next tier without merging them: nothing would be evicted from a tier whose oldest
+ * windows stay in it, and nothing written once the database is full.
  */
 static int group_merge(struct store *store, const struct group *group, bool is_early)
 {
@@ -281,13 +288,11 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 		r = group_downsample(store, group, windows, &window);
 	if (!r)
 		r = group_replace(store, reader, group, window, is_early);
-	else if (r == -EBADMSG)
-		r = group_move(store, group, is_early);
 	window_unref(window);
 	for (i = 0; i < group->n; i++)
 		window_unref(windows[i]);
 	store_reader_close(reader);
-	return r;
+	return is_unmergeable(r) ? group_move(store, group, is_early) : r;
 }
 
 static int entries_read(struct store *store, const struct tier_row *oldest, size_t max,
@@ -422,7 +427,7 @@ static int row_fold(struct store *store, const struct tier_row *row)
 	window_unref(window);
 	store_reader_close(reader);
 	free(group.entries);
-	return r == -EBADMSG ? 0 : r;
+	return is_unmergeable(r) ? 0 : r;
 }
 
 /*
