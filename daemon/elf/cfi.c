@@ -296,7 +296,16 @@ static struct cfi_rule *rule_of(const struct machine *m, struct cfi_registers *r
 {
 	if (reg == m->cie->return_register)
 		return &registers->pc;
-	return reg == CFI_BP ? &registers->bp : reg == CFI_BX ? &registers->bx : NULL;
+	switch (reg) {
+	case CFI_BX:
+		return &registers->bx;
+	case CFI_BP:
+		return &registers->bp;
+	case CFI_SP:
+		return &registers->sp;
+	default:
+		return NULL;
+	}
 }
 
 static void rule_set(struct machine *m, uint64_t reg, enum cfi_rule_kind kind, int64_t offset)

@@ -47,7 +47,7 @@ struct cfi_rule {
 	size_t expression_size;
 };
 
-/* Rules that hold at one address: how to find the CFA, and the bp, bx and pc of the caller. */
+/* Rules that hold at one address: how to find the CFA, and the bp, bx, sp and pc of the caller. */
 struct cfi_registers {
 	/*
 	 * True: cfa.expression computes the CFA (canonical frame address). False: the CFA is
@@ -58,6 +58,7 @@ struct cfi_registers {
 	struct cfi_rule cfa;
 	struct cfi_rule bp;
 	struct cfi_rule bx;
+	struct cfi_rule sp; /* CFI_SAME: no rule; the sp of the caller is the CFA */
 	struct cfi_rule pc;
 };
 

@@ -257,7 +257,7 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, in
 	r = file_add(compiler, elf, &sections);
 	if (r)
 		return r;
-	if (!sections.eh && !sections.debug && !has_go) {
+	if (!sections.debug && !has_go) {
 		r = debug_file_add(compiler, debug_fd);
 		if (r)
 			return r;

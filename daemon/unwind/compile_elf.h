@@ -18,8 +18,8 @@ bool compile_elf_extent(const struct elf_file *file, struct unwind_extent *out);
 
 /*
  * Compiles unwind rows from Go's table of functions, from .eh_frame, and from .debug_frame for
- * functions that the other two leave out. If the file has none of the three, reads those
- * of its separate debug file debug_fd (-1: none). The caller owns the rows. Returns
+ * functions that the other two leave out. If the file has neither the first nor the last, reads the
+ * sections of its separate debug file debug_fd (-1: none), too. The caller owns the rows. Returns
  * -ENODATA when there is no call frame information, -ENOEXEC when the file is not an x86-64 ELF
  * file, -EBADMSG when it is broken, -E2BIG when the rows need more than max_words or a limit is
  * exceeded, or -ENOMEM. If `wanted` is not NULL, compiles only the wanted parts, as

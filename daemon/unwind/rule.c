@@ -5,7 +5,8 @@
 
 #include <dwarf.h>
 
-enum { WORD = 8 };
+/* RSP_AT: offset of the saved rsp in struct rt_sigframe, at whose `uc` a trampoline's rsp points */
+enum { WORD = 8, RSP_AT = 160 };
 
 /*
  * A DWARF expression in the only form that compilers write: a register plus an offset. Optionally,
@@ -181,16 +182,34 @@ static bool pc_rule(const struct cfi_rule *pc, struct unwind_rule *rule)
 	return pc->kind == CFI_OFFSET || (pc->kind == CFI_REGISTER && pc->offset < CFI_PC);
 }
 
+/*
+ * True if the CFA is what the kernel has saved of rsp before it called a signal handler: the code
+ * is the trampoline to which handlers return. Other code may call itself a signal frame, too, so
+ * that its pc is not taken for a return address.
+ */
+static bool is_trampoline(const struct cfi_registers *registers)
+{
+	struct simple cfa;
+
+	return registers->is_expression && expression_parse(&registers->cfa, &cfa) &&
+	       cfa.is_loaded && cfa.reg == CFI_SP && cfa.offset == RSP_AT && !cfa.add;
+}
+
 bool unwind_rule_make(const struct cfi_registers *registers, bool is_signal,
 		      struct unwind_frame *frame, struct unwind_rule *rule)
 {
 	*frame = (struct unwind_frame){ 0 };
-	if (is_signal) {
+	if (is_signal && is_trampoline(registers)) {
 		frame->kind = UNWIND_SIGNAL;
 		return true;
 	}
 	if (registers->pc.kind == CFI_UNDEFINED) {
 		frame->kind = UNWIND_END;
+		return true;
+	}
+	/* Walks take the CFA for the caller's sp. Code that switches stacks says otherwise. */
+	if (registers->sp.kind != CFI_SAME) {
+		frame->kind = UNWIND_INVALID;
 		return true;
 	}
 	if (is_plain(registers, frame) || is_plt(registers, frame))

@@ -14,9 +14,9 @@
 #include "daemon/elf/cfi.h"
 
 /*
- * Fills the frame. Returns true if the frame alone says how to restore the caller's registers.
- * Otherwise fills the rule, too, sets frame->kind to UNWIND_RULE, and returns false. If not even a
- * rule can say it, frame->kind is UNWIND_INVALID.
+ * Fills the frame; is_signal: the function is said to be a signal frame. Returns true if the frame
+ * alone says how to restore the caller's registers. Otherwise fills the rule, too, sets frame->kind
+ * to UNWIND_RULE, and returns false. If not even a rule can say it, frame->kind is UNWIND_INVALID.
  */
 bool unwind_rule_make(const struct cfi_registers *registers, bool is_signal,
 		      struct unwind_frame *frame, struct unwind_rule *rule);

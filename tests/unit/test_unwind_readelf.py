@@ -78,10 +78,12 @@ def agrees(columns, is_signal, ours):
     """True if one of our rows says the same as readelf's columns."""
     kind = ours.split()[0]
     cfa, bp, pc = columns.get("CFA"), columns.get("rbp", "u"), columns.get("ra", "u")
-    if is_signal:
+    if is_signal and cfa == "exp":
         return kind == "signal"
     if pc == "u":
         return kind == "end"
+    if columns.get("rsp", "u") not in ("u", "s"):  # where the CFA is not the caller's sp
+        return kind == "invalid"
     if kind in ("plain", "rule") and ours.split()[-1] != f"bx{bx_words(columns.get('rbx', 'u'))}":
         return False
     if kind == "plain":

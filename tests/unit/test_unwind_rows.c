@@ -118,8 +118,10 @@ static void test_rows(void **state)
 	PUT_FDE(&b, BASE + 0xc00, 0x40,
 		"\x0e\xff\xff\x7f"); /* a frame too large for struct unwind_frame */
 	PUT_FDE(&b, BASE + 0xd00, 0x40, "\x0f\x01\x9c"); /* an expression that no compiler writes */
+	PUT_FDE(&b, BASE + 0xd80, 0x20, "\x48\x09\x07\x08"); /* then the caller's sp is in r8 */
 	put_cie(&b, "zRS");
-	PUT_FDE(&b, BASE + 0xe00, 0x10, "");
+	PUT_FDE(&b, BASE + 0xe00, 0x10, "\x0f\x04\x77\xa0\x01\x06"); /* the trampoline */
+	PUT_FDE(&b, BASE + 0xe80, 0x10, "\x0e\x20"); /* called a signal frame, and has none */
 	assert_int_equal(compile(&b, &extent, &rows), 0);
 	check_row(&rows, 0x0, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0x3f, UNWIND_INVALID, 0, 0);
@@ -138,7 +140,10 @@ static void test_rows(void **state)
 	check_row(&rows, 0xb20, UNWIND_RULE, 0, 0);
 	check_row(&rows, 0xc20, UNWIND_RULE, 1, 0);
 	check_row(&rows, 0xd20, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0xd87, UNWIND_SP, 1, 0);
+	check_row(&rows, 0xd88, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0xe08, UNWIND_SIGNAL, 0, 0);
+	check_row(&rows, 0xe88, UNWIND_SP, 4, 0);
 	check_row(&rows, 0x20ff, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0x2100, UNWIND_END, 0,
 		  0); /* walks end at the entry, which needs no information */
