@@ -248,8 +248,10 @@ static void fill_line(struct path *path, const struct view *view, const struct w
 		one = io_operation(row->io);
 		other = io_target(row->io);
 	} else if (row->state && reason_text(row->reason)) {
-		one = must_printf("%s %s", row->state, row->reason);
-	} else if (row->state && row->reasons.n == 0) {
+		/* Not the state: the same waits may have one in one range, and several in the
+		 * other. */
+		one = name_escape(row->reason);
+	} else if (row->state && row->state[0] == '-') {
 		one = name_escape(state_word(row));
 	}
 	if (one)

@@ -112,12 +112,12 @@ class Diff(unittest.TestCase):
         rows = [re.split(r" {2,}", text.strip()) for text in lines[lines.index(next(
             text for text in lines if text.startswith("change"))):]]
         self.assertEqual(rows[0][-3:], ["process", "waits for", "function"])
-        self.assertEqual(rows[1], ["+1.00s", "0ns 1.00s", "new", "web/worker-*", "S poll", "serve"])
-        self.assertEqual(rows[2][-3:], ["db", "S flock", "commit"])
+        self.assertEqual(rows[1], ["+1.00s", "0ns 1.00s", "new", "web/worker-*", "poll", "serve"])
+        self.assertEqual(rows[2][-3:], ["db", "flock", "commit"])
         self.assertEqual(rows[3][-1], "stackd itself")
         self.daemon.replies["Snapshot"] = [{"parameters": self.base, "continues": True}, {"parameters": self.new}]
         document = json.loads(self.run_it("offcpu", "--base", "-30s", "--by", "line", "--json"))
-        self.assertEqual(document["rows"][0]["stack"], ["web/worker-*", "S poll", "serve"])
+        self.assertEqual(document["rows"][0]["stack"], ["web/worker-*", "poll", "serve"])
 
     def test_waits_that_go_on(self):
         """A wait that has ended has frames of the scheduler at its leaf, which one that goes on lacks. They are no

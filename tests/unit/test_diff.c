@@ -554,6 +554,27 @@ static void test_sleeps(void **state)
 	diff_fini(&diff);
 }
 
+/* A wait that had one state in one range, and several in the other, is one line. */
+static void test_states(void **state)
+{
+	struct answer base, new;
+	struct diff diff;
+
+	answer_init(&base, 0, 30);
+	answer_init(&new, 30, 30);
+	answer_add(&base, "db", 1000);
+	answer_add(&new, "db", 1700);
+	base.rows[0].reason = new.rows[0].reason = "lock";
+	new.rows[0].state = "mixed";
+	is_by_line = true;
+	compare(&diff, &(struct view){ 0 }, &base, &new);
+	is_by_line = false;
+	check_sums(&diff);
+	assert_int_equal(diff.n, 1);
+	assert_int_equal(diff.rows[0].change, 700);
+	diff_fini(&diff);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -564,7 +585,7 @@ int main(void)
 		cmocka_unit_test(test_errors), cmocka_unit_test(test_errors_of_samples),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_missing_stacks),
 		cmocka_unit_test(test_io),     cmocka_unit_test(test_missing_functions),
-		cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_sleeps), cmocka_unit_test(test_states),
 	};
 
 	setenv("TZ", "UTC", 1);
