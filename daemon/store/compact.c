@@ -48,13 +48,13 @@ size_t store_group_size(const struct store_entry *entries, size_t n, int64_t len
 
 /*
  * Returns the age of a window in ns. The age of a window of this run of stackd is measured by
- * CLOCK_MONOTONIC: if the host's real clock is wrong for a minute, stackd must not merge or evict
+ * CLOCK_BOOTTIME: if the host's real clock is wrong for a minute, stackd must not merge or evict
  * all windows.
  */
 static int64_t age_of(const struct store *store, const struct store_entry *entry)
 {
 	if (entry->run == (uint64_t)store->run)
-		return store->now(CLOCK_MONOTONIC) - entry->end_ns;
+		return store->now(CLOCK_BOOTTIME) - (entry->end_ns + entry->boot_offset_ns);
 	return store->now(CLOCK_REALTIME) - store_entry_end(entry);
 }
 
@@ -260,9 +260,7 @@ static int group_downsample(struct store *store, const struct group *group,
 	return r;
 }
 
-/* True if windows stay as they are: one of them cannot be read, or what they become is too large.
- */
-static bool is_unmergeable(int r)
+bool store_is_unmergeable(int r)
 {
 	return r == -EBADMSG || r == -EIO || r == -E2BIG;
 }
@@ -292,7 +290,7 @@ static int group_merge(struct store *store, const struct group *group, bool is_e
 	for (i = 0; i < group->n; i++)
 		window_unref(windows[i]);
 	store_reader_close(reader);
-	return is_unmergeable(r) ? group_move(store, group, is_early) : r;
+	return store_is_unmergeable(r) ? group_move(store, group, is_early) : r;
 }
 
 static int entries_read(struct store *store, const struct tier_row *oldest, size_t max,
@@ -352,6 +350,21 @@ static int oldest_move(struct store *store, const struct tier_row *row)
 }
 
 /*
+ * True if the group gets no further windows: a later window follows it, its run of stackd has
+ * ended, or its session has recorded nothing for a long time. A group that gets further windows is
+ * not merged yet, because that would make several windows of one period.
+ */
+static bool is_whole(const struct store *store, size_t tier, const struct group *group)
+{
+	uint64_t session = group->oldest.session;
+
+	return group->is_complete || group->entries[0].run != (uint64_t)store->run ||
+	       session >= STORE_ALWAYS_MAX ||
+	       store->now(CLOCK_MONOTONIC) - store->taken_ns[session] >
+		       2 * store->tiers[tier + 1].length_ns;
+}
+
+/*
  * Merges the oldest group of windows in a tier other than the last one. Returns 0; -EAGAIN if later
  * windows may belong to the group; or another errno.
  */
@@ -361,7 +374,7 @@ static int oldest_merge(struct store *store, size_t tier)
 	int r = group_find(store, tier, &group);
 
 	if (!r)
-		r = group.is_complete ? group_merge(store, &group, true) : -EAGAIN;
+		r = is_whole(store, tier, &group) ? group_merge(store, &group, true) : -EAGAIN;
 	else if (r == -EBADMSG)
 		r = oldest_move(store, &group.oldest);
 	free(group.entries);
@@ -400,34 +413,58 @@ static int window_replace(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Folds a window on disk to the number of rows that its tier allows now. A window that cannot be
- * read is not changed.
+ * Loads the window of a row of a tier. Sets *out to NULL if it is gone or cannot be read. Returns 0
+ * or a negative errno.
  */
-static int row_fold(struct store *store, const struct tier_row *row)
+static int row_load(struct store *store, struct store_reader *reader, const struct tier_row *row,
+		    struct window **out)
 {
-	struct window *window = NULL, *folded = NULL;
-	struct store_reader *reader = NULL;
 	struct group group = {};
 	size_t n;
 	int r = entries_read(store, row, 1, &group, &n);
 
-	if (!r)
-		r = store_reader_borrow(&store->db, &reader);
+	*out = NULL;
 	if (!r && n && group.entries[0].id == row->id)
-		r = store_reader_load(reader, &group.entries[0], &window);
-	if (!r && window)
-		r = store_tier_fold(store, row->tier, window, &folded);
-	if (!r && folded) {
-		r = store_db_run(&store->db, "BEGIN IMMEDIATE");
-		if (!r)
-			r = store_step_end(store, window_replace(store, reader, row, folded,
-								 folded != window));
-	}
+		r = store_reader_load(reader, &group.entries[0], out);
+	free(group.entries);
+	return store_is_unmergeable(r) ? 0 : r;
+}
+
+/* Folds the loaded window of a row of a tier, and writes the result in place of it. */
+static int window_fold_row(struct store *store, struct store_reader *reader,
+			   const struct tier_row *row, struct window *window)
+{
+	struct window *folded;
+	int r = store_tier_fold(store, row->tier, window, &folded);
+
+	if (r)
+		return r;
+	r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+	if (!r)
+		r = store_step_end(store,
+				   window_replace(store, reader, row, folded, folded != window));
 	window_unref(folded);
+	return r;
+}
+
+/*
+ * Folds a window on disk to the number of rows that its tier allows now. A window that cannot be
+ * read, or would become too large, is not changed.
+ */
+static int row_fold(struct store *store, const struct tier_row *row)
+{
+	struct store_reader *reader = NULL;
+	struct window *window;
+	int r = store_reader_borrow(&store->db, &reader);
+
+	if (r)
+		return r;
+	r = row_load(store, reader, row, &window);
+	if (!r && window)
+		r = window_fold_row(store, reader, row, window);
 	window_unref(window);
 	store_reader_close(reader);
-	free(group.entries);
-	return is_unmergeable(r) ? 0 : r;
+	return r == -EBADMSG || r == -E2BIG ? 0 : r;
 }
 
 /*
@@ -496,37 +533,21 @@ int store_tier_yield(struct store *store, bool may_fold)
 }
 
 /*
- * Evicts the oldest window of the last tier if its age is above the tier's keep_ns or above
- * max_age. Evicts at most four windows a second, so that a clock that is wrong for a moment costs
- * only a few windows.
+ * Evicts the oldest window of the last tier if its age is above the tier's keep_ns, which is at
+ * most max_age. Evicts at most four windows a second, so that a clock that is wrong for a moment
+ * costs only a few windows.
  */
 static int last_step(struct store *store, const struct group *group)
 {
 	int64_t age = age_of(store, &group->entries[0]), now = store->now(CLOCK_MONOTONIC);
 	int r;
 
-	if ((age <= store->tiers[store->n_tiers - 1].keep_ns && age <= store->max_age_ns) ||
-	    now < store->evict_next_ns)
+	if (age <= store->tiers[store->n_tiers - 1].keep_ns || now < store->evict_next_ns)
 		return 0;
 	store->evict_next_ns = now + EVICT_EVERY_NS;
 	r = evict(store, &group->oldest, false, "older than [store] max_age",
 		  &store->stats.evicted_age);
 	return r ? r : 1;
-}
-
-/*
- * True if the group gets no further windows: a later window follows it, its run of stackd has
- * ended, or its session has recorded nothing for a long time. A group that gets further windows is
- * not merged yet, because that would make several windows of one period.
- */
-static bool is_whole(const struct store *store, size_t tier, const struct group *group)
-{
-	uint64_t session = group->oldest.session;
-
-	return group->is_complete || group->entries[0].run != (uint64_t)store->run ||
-	       session >= STORE_ALWAYS_MAX ||
-	       store->now(CLOCK_MONOTONIC) - store->taken_ns[session] >
-		       2 * store->tiers[tier + 1].length_ns;
 }
 
 /*

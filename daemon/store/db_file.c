@@ -114,10 +114,31 @@ static void database_make(const char *path)
 	closep(&fd);
 }
 
+/* True if the database has the row of this run of stackd: it is opened again. */
+static bool run_is_known(struct store *store)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *boot_id;
+	bool is_known;
+
+	if (!store->run ||
+	    store_db_first(&store->db, STATEMENT_RUN_GET, &statement, "i", store->run))
+		return false;
+	boot_id = sqlite3_column_text(statement, 0);
+	is_known = boot_id && strcmp((const char *)boot_id, store->boot_id) == 0;
+	sqlite3_reset(statement);
+	return is_known;
+}
+
 static int run_begin(struct store *store)
 {
-	int r = store_db_change(&store->db, STATEMENT_RUN_ADD, "tti", store->boot_id,
-				STACKD_VERSION, clock_ns(CLOCK_REALTIME));
+	int r;
+
+	/* Windows in memory have this number; with another one, queries would find them twice. */
+	if (run_is_known(store))
+		return 0;
+	r = store_db_change(&store->db, STATEMENT_RUN_ADD, "tti", store->boot_id, STACKD_VERSION,
+			    clock_ns(CLOCK_REALTIME));
 
 	if (!r)
 		store->run = sqlite3_last_insert_rowid(store->db.handle);

@@ -74,7 +74,6 @@ struct store {
 	char *lock_path;
 	char boot_id[40];
 	uint64_t max_size;
-	int64_t max_age_ns;
 	int64_t sync_every_ns;
 	struct store_tier tiers[STORE_TIERS_MAX];
 	size_t n_tiers;
@@ -181,6 +180,12 @@ int store_tier_yield(struct store *store, bool may_fold);
  * tier's share of the disk. Returns 0, -ENOENT (no windows) or another errno.
  */
 int store_tier_evict(struct store *store);
+
+/*
+ * True if windows stay as they are for the error r of a merge: one of them cannot be read, or what
+ * they become is too large.
+ */
+bool store_is_unmergeable(int r);
 
 /*
  * Folds a window to the number of rows that the tier allows now. Sets *out to a reference to the

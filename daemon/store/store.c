@@ -57,9 +57,12 @@ static struct store *store_new(const struct store_options *options)
 		return store_free(store);
 	snprintf(store->boot_id, sizeof(store->boot_id), "%s", options->boot_id);
 	store->max_size = options->max_size;
-	store->max_age_ns = options->max_age_ns;
 	memcpy(store->tiers, options->tiers, sizeof(store->tiers));
 	store->n_tiers = options->n_tiers;
+	/* What is older than max_age passes through all tiers: it is evicted from the last one. */
+	for (i = 0; i < store->n_tiers; i++)
+		if (store->tiers[i].keep_ns > options->max_age_ns)
+			store->tiers[i].keep_ns = options->max_age_ns;
 	store->fold = options->fold;
 	store->window_ns = options->window_ns;
 	store->now = options->now ? options->now : clock_ns;

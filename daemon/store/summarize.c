@@ -154,7 +154,7 @@ static int summary_make(struct store *store, const struct summary *summary)
 	for (i = 0; i < summary->n; i++)
 		window_unref(windows[i]);
 	store_reader_close(reader);
-	return r == -EBADMSG || r == -E2BIG ? 0 : r;
+	return store_is_unmergeable(r) ? 0 : r;
 }
 
 /*

@@ -698,6 +698,8 @@ def test_moved(directory):
             continue
         if what not in ("file", "directory"):
             need(len(after) == count, f"{what}: {len(after)} windows of {count}")
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                need(db.execute("SELECT count(*) FROM runs").fetchone() == (1,), f"{what}: its runs")
             continue
         _, _, bad, damaged, before = check(f"{away}/stackd.db")
         need(not bad and not damaged and len(before) >= 40, f"{what}: the old file, {len(before)}")

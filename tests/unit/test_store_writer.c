@@ -29,14 +29,16 @@
 enum { WINDOWS = 20, KEPT = 16, TRIES = 30000 };
 
 static char directory[32], path[64];
-static _Atomic int64_t now_ns;	/* the time of both clocks */
-static _Atomic bool fails;	/* syncing the database fails */
-static _Atomic int n_failed;	/* how often it has failed */
-static _Atomic int n_log_syncs; /* how often another file was synced: the log */
+static _Atomic int64_t now_ns;	 /* the time of both clocks */
+static _Atomic int64_t slept_ns; /* the host was suspended for so long */
+static _Atomic bool fails;	 /* syncing the database fails */
+static _Atomic int n_failed;	 /* how often it has failed */
+static _Atomic int n_log_syncs;	 /* how often another file was synced: the log */
 
 static int64_t now(clockid_t clock)
 {
-	return now_ns + (clock == CLOCK_REALTIME ? REAL_NS : 0);
+	return now_ns + (clock == CLOCK_REALTIME ? REAL_NS : 0) +
+	       (clock == CLOCK_MONOTONIC ? 0 : slept_ns);
 }
 
 /* True if the file is the database itself, and not its log. */
@@ -77,7 +79,7 @@ int fdatasync(int fd)
 static int set_up(void **state)
 {
 	strcpy(directory, "/tmp/test_writer.XXXXXX");
-	now_ns = 0;
+	now_ns = slept_ns = 0;
 	fails = false;
 	n_failed = 0;
 	if (!mkdtemp(directory))
@@ -94,15 +96,15 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-/* With two tiers, windows stay in the first one for their own length. */
-static struct store *store_begin_tiers(size_t n_tiers, int64_t max_age_ns, int64_t sync_every_ns)
+/* Windows stay in the first tier for keep_ns. */
+static struct store *store_begin_tiers(size_t n_tiers, int64_t keep_ns, int64_t max_age_ns,
+				       int64_t sync_every_ns)
 {
 	struct store_options options = {
 		.path = path,
 		.max_size = 64 << 20,
 		.max_age_ns = max_age_ns,
-		.tiers = { { LENGTH_NS, n_tiers > 1 ? LENGTH_NS : INT64_MAX / 4, 50 },
-			   { 10 * LENGTH_NS, INT64_MAX / 4, 50 } },
+		.tiers = { { LENGTH_NS, keep_ns, 50 }, { 10 * LENGTH_NS, INT64_MAX / 4, 50 } },
 		.n_tiers = n_tiers,
 		.boot_id = "test",
 		.sync_every_ns = sync_every_ns,
@@ -117,7 +119,7 @@ static struct store *store_begin_tiers(size_t n_tiers, int64_t max_age_ns, int64
 
 static struct store *store_begin(int64_t max_age_ns, int64_t sync_every_ns)
 {
-	return store_begin_tiers(1, max_age_ns, sync_every_ns);
+	return store_begin_tiers(1, INT64_MAX / 4, max_age_ns, sync_every_ns);
 }
 
 static struct store_stats stats_of(struct store *store)
@@ -195,10 +197,29 @@ static void test_windows_are_kept_for_max_age(void **state)
 	assert_int_equal(sql_number(path, "SELECT min(seq) FROM windows"), WINDOWS - KEPT + 1);
 }
 
+/* The first tier, too, keeps none that is older than max_age; the time of a suspend counts. */
+static void test_max_age_is_that_of_all_tiers(void **state)
+{
+	struct store *store = store_begin_tiers(2, INT64_MAX / 4, 50 * LENGTH_NS, NS_PER_S);
+	struct store_stats stats = {};
+
+	window_write(store, 0);
+	window_write(store, 1);
+	window_write(store, 10); /* begins the next window of the second tier */
+	slept_ns = 100 * LENGTH_NS;
+	while (!stats.evicted_age) {
+		usleep(1000);
+		stats = stats_of(store);
+	}
+	assert_null(store_stop(store));
+	assert_int_equal(sql_number(path, "SELECT count(*) FROM windows"), 1);
+	assert_int_equal(sql_number(path, "SELECT seq FROM windows"), 11);
+}
+
 /* A window that is alone in its time moves to the next tier as it is, and takes its bytes along. */
 static void test_a_window_moves_with_its_bytes(void **state)
 {
-	struct store *store = store_begin_tiers(2, INT64_MAX / 4, 1);
+	struct store *store = store_begin_tiers(2, LENGTH_NS, INT64_MAX / 4, 1);
 	struct store_stats stats;
 
 	window_write(store, 0);
@@ -452,6 +473,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_windows_are_kept_for_max_age, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_max_age_is_that_of_all_tiers, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_window_moves_with_its_bytes, set_up,
 						tear_down),
