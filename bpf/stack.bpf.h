@@ -43,6 +43,32 @@ static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
 	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
 }
 
+/* 1 while a program on this CPU adds an entry to `seen`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} seen_adding SEC(".maps");
+
+/*
+ * Adds an entry to `seen`. Returns -EBUSY if this program is an NMI that interrupted another one
+ * that does so: on kernels before commit 89edbdfc5d03 (June 2026), it would wait for ever for the
+ * locks of the map, which that one holds.
+ */
+static __always_inline long seen_add(__u64 id, __u64 epoch)
+{
+	__u32 zero = 0, *adding = bpf_map_lookup_elem(&seen_adding, &zero);
+	long r;
+
+	if (!adding || *adding)
+		return -16; /* EBUSY */
+	*adding = 1;
+	r = bpf_map_update_elem(&seen, &id, &epoch, BPF_NOEXIST);
+	*adding = 0;
+	return r;
+}
+
 /* True for the one caller in this window that has to send the stack. */
 static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 {
@@ -54,10 +80,10 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		old = *sent;
 		return old != epoch && __sync_val_compare_and_swap(sent, old, epoch) == old;
 	}
-	r = bpf_map_update_elem(&seen, &id, &epoch, BPF_NOEXIST);
+	r = seen_add(id, epoch);
 	if (!r || r == -17 /* EEXIST: another CPU was first */)
 		return !r;
-	/* EBUSY (before 6.15): this program interrupted an update. The stack may be sent twice. */
+	/* EBUSY: this program interrupted an update. The stack may be sent twice. */
 	if (r != -16)
 		cpu->counts.lost[LOST_STACK_SEEN]++;
 	return true;

@@ -32,7 +32,7 @@ struct probe_openwait {
  */
 static bool map_is_used(const char *name)
 {
-	static const char *const used[] = { "threads", "slots", "ring", "seen" };
+	static const char *const used[] = { "threads", "slots", "ring", "seen", "seen_adding" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(used); i++)
