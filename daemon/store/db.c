@@ -96,9 +96,10 @@ static const char *const sql[STATEMENT_N] = {
 		"WHERE session = sessions.number AND session >= 100 AND run = sessions.run)",
 	[STATEMENT_GAP_ADD] =
 		"INSERT INTO gaps (start_real_ns, end_real_ns, reason) VALUES (?1, ?2, ?3)",
-	[STATEMENT_GAP_FIND] = "SELECT reason, end_real_ns FROM gaps WHERE start_real_ns < ?2 "
-			       "AND end_real_ns > ?1 ORDER BY "
-			       "min(end_real_ns, ?2) - max(start_real_ns, ?1) DESC LIMIT 1",
+	[STATEMENT_GAP_FIND] =
+		"SELECT reason, start_real_ns, end_real_ns FROM gaps WHERE start_real_ns < ?2 "
+		"AND end_real_ns > ?1 ORDER BY "
+		"min(end_real_ns, ?2) - max(start_real_ns, ?1) DESC LIMIT 1",
 	[STATEMENT_GAPS_TRIM] = "DELETE FROM gaps WHERE id <= (SELECT max(id) FROM gaps) - ?1",
 	[STATEMENT_META_SET] =
 		"INSERT OR REPLACE INTO meta (key, number, text) VALUES (?1, ?2, ?3)",

@@ -342,17 +342,20 @@ int store_reader_sessions(struct store_reader *reader,
 	return (int)n;
 }
 
-bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end_ns, char *reason,
-		      size_t size, int64_t *end_out)
+bool store_reader_gap(struct store_reader *reader, int64_t *start_ns, int64_t *end_ns, char *reason,
+		      size_t size)
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
 
-	if (store_db_first(reader->db, STATEMENT_GAP_FIND, &statement, "ii", start_ns, end_ns))
+	if (store_db_first(reader->db, STATEMENT_GAP_FIND, &statement, "ii", *start_ns, *end_ns))
 		return false;
 	text = sqlite3_column_text(statement, 0);
 	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
-	*end_out = sqlite3_column_int64(statement, 1);
+	if (sqlite3_column_int64(statement, 1) > *start_ns)
+		*start_ns = sqlite3_column_int64(statement, 1);
+	if (sqlite3_column_int64(statement, 2) < *end_ns)
+		*end_ns = sqlite3_column_int64(statement, 2);
 	sqlite3_reset(statement);
 	return true;
 }

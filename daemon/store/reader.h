@@ -145,12 +145,12 @@ int store_reader_fill(struct store_reader *reader, struct stack *stack);
 struct process *store_reader_process(struct store_reader *reader, int64_t number);
 
 /*
- * Finds the gap in the table `gaps` that covers the largest part of [start_ns, end_ns). Sets
- * `reason` to its reason, and *end_out to its end, in ns since the epoch. Returns false if the
+ * Finds the gap in the table `gaps` that covers the largest part of [*start_ns, *end_ns). Sets the
+ * two to this part, in ns since the epoch, and `reason` to the gap's reason. Returns false if the
  * table has no gap for this time.
  */
-bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end_ns, char *reason,
-		      size_t size, int64_t *end_out);
+bool store_reader_gap(struct store_reader *reader, int64_t *start_ns, int64_t *end_ns, char *reason,
+		      size_t size);
 
 /* Reads a run of stackd by its number. Returns 0, -ENOENT or another errno. */
 int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run *out);

@@ -188,6 +188,7 @@ static int list_read(struct timeline *timeline, int64_t since_ns, int64_t until_
 				      &list->n_stored);
 	if (r == -ENOMEM)
 		return r;
+	timeline->disk_error = r;
 	*is_truncated_out = oldest_drop(list->entries, &list->n_stored);
 	return list_finish(timeline, since_ns, until_ns, list);
 }

@@ -206,32 +206,59 @@ static void gaps_join(struct coverage *coverage)
 }
 
 /*
+ * Returns why a window on disk, or the list of them, could not be read. The reason is "damaged"
+ * only if the data differs from what was written.
+ */
+static const char *reason_bad(int error)
+{
+	switch (error) {
+	case -ENOMEM:
+		return "not read: stackd ran out of memory; ask for a shorter range";
+	case -EBADMSG:
+	case -EUCLEAN:
+		return "unreadable on disk";
+	default:
+		return "not read: the database could not be used";
+	}
+}
+
+/* Adds a gap between the windows `before` and `after` for which the table `gaps` has no reason. */
+static void gap_explain(struct coverage *coverage, const struct store_entry *before,
+			const struct store_entry *after, int64_t start, int64_t end)
+{
+	char reason[REASON] = "";
+
+	if (end <= start + DRIFT_NS)
+		return;
+	reason_find(coverage, before, after, start, reason);
+	gap_add(coverage, start, end, reason);
+}
+
+/*
  * Adds the gap between the windows `before` and `after`, each of which may be NULL (none). If the
- * table `gaps` has a reason for it, this reason is used. Such a reason holds only until the end of
- * the run of stackd that wrote it to the table. If that run ended within the gap, the rest of the
- * gap is added as a gap with another reason.
+ * table `gaps` has a reason for a part of it, that part is a gap with this reason.
  */
 static void gap_between(struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, int64_t end)
 {
-	const struct timeline_source *source = &coverage->timeline->source;
-	bool has_ended = before && before->run != (after ? after->run : source->run);
+	const struct timeline *timeline = coverage->timeline;
+	int64_t noted_start = start, noted_end = end;
 	char reason[REASON] = "";
-	int64_t noted_end;
 
 	if (end <= start + DRIFT_NS)
 		return;
-	if (source->reader &&
-	    store_reader_gap(source->reader, start, end, reason, REASON, &noted_end)) {
-		if (!has_ended || noted_end >= end)
-			noted_end = end;
-		gap_add(coverage, start, noted_end, reason);
-		if (end <= noted_end + DRIFT_NS)
-			return;
-		start = noted_end;
+	if (timeline->disk_error) {
+		gap_add(coverage, start, end, reason_bad(timeline->disk_error));
+		return;
 	}
-	reason_find(coverage, before, after, start, reason);
-	gap_add(coverage, start, end, reason);
+	if (!timeline->source.reader ||
+	    !store_reader_gap(timeline->source.reader, &noted_start, &noted_end, reason, REASON)) {
+		gap_explain(coverage, before, after, start, end);
+		return;
+	}
+	gap_explain(coverage, before, after, start, noted_start);
+	gap_add(coverage, noted_start, noted_end, reason);
+	gap_explain(coverage, before, after, noted_end, end);
 }
 
 /*
@@ -246,23 +273,6 @@ static void gap_first(struct coverage *coverage, const struct store_entry *befor
 			"more windows than one answer reads: ask for a shorter range");
 	else
 		gap_between(coverage, before, first, since, store_entry_start(first));
-}
-
-/*
- * Returns why a window on disk could not be read. The reason is "damaged" only if the data differs
- * from what was written.
- */
-static const char *reason_bad(int error)
-{
-	switch (error) {
-	case -ENOMEM:
-		return "not read: stackd ran out of memory; ask for a shorter range";
-	case -EBADMSG:
-	case -EUCLEAN:
-		return "unreadable on disk";
-	default:
-		return "not read: the database could not be used";
-	}
 }
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -349,7 +359,8 @@ int timeline_coverage_of(struct timeline *timeline, struct arena *arena, size_t 
 
 	if (r)
 		return r;
-	capacity = 3 * coverage.n + 2;
+	/* Each gap has three parts at most, and each window may be one that cannot be read. */
+	capacity = 4 * coverage.n + 3;
 	if (capacity > TIMELINE_GAPS_MAX)
 		capacity = TIMELINE_GAPS_MAX;
 	coverage.gaps = arena_array(arena, capacity, sizeof(*coverage.gaps));

@@ -24,7 +24,8 @@ struct timeline {
 	struct timeline_list later; /* windows after the range, see timeline_read_later() */
 	/* `range` lacks the oldest windows on disk, because a list cannot have all of them */
 	bool is_truncated;
-	size_t n_bad; /* number of windows on disk that could not be loaded */
+	size_t n_bad;	/* number of windows on disk that could not be loaded */
+	int disk_error; /* why the list of windows on disk could not be read; 0: it was */
 	/*
 	 * the windows in whose place `range` has summaries, in the order of the summaries: the
 	 * first ones are those of the first summary

@@ -614,15 +614,30 @@ static void test_a_noted_reason_comes_first(void **state)
 	assert_int_equal(place->coverage.n_gaps, 1);
 }
 
-/* Within a run, the reason holds for the rest of the gap, too. */
-static void test_a_noted_reason_holds_to_the_next_window(void **state)
+/* A reason is that of the time that was noted, not of all of a longer gap. */
+static void test_a_noted_reason_holds_for_its_time(void **state)
 {
 	struct place *place = *state;
 
-	gap_note(place, 2005, 2009, "not written: the disk was full");
+	gap_note(place, 2010, 2015, "not written: the disk was full");
 	disk_add(place, THIS_RUN, 1, 2000);
-	disk_add(place, THIS_RUN, 3, 2010);
-	assert_gap(cover(place, 2000, 2015), 0, 2005, 2010, "not written: the disk was full");
+	disk_add(place, THIS_RUN, 99, 3000);
+	cover(place, 2000, 3005);
+	assert_gap(&place->coverage, 0, 2005, 2010, "a window could not be kept");
+	assert_gap(&place->coverage, 1, 2010, 2015, "not written: the disk was full");
+	assert_gap(&place->coverage, 2, 2015, 3000, "a window could not be kept");
+	assert_int_equal(place->coverage.n_gaps, 3);
+}
+
+/* A list of windows on disk that cannot be read is no sign that stackd did not run. */
+static void test_an_unreadable_list_is_a_gap(void **state)
+{
+	struct place *place = *state;
+
+	disk_add(place, THIS_RUN, 1, 2000);
+	memory_add(place, 3, 2010);
+	store_db_run(&place->db, "ALTER TABLE windows RENAME TO others");
+	assert_gap(cover(place, 2000, 2015), 0, 2000, 2010, "unreadable on disk");
 	assert_int_equal(place->coverage.n_gaps, 1);
 }
 
@@ -910,7 +925,7 @@ int main(void)
 		TEST(test_the_clock_was_set_back),
 		TEST(test_drift_is_no_gap),
 		TEST(test_a_noted_reason_comes_first),
-		TEST(test_a_noted_reason_holds_to_the_next_window),
+		TEST(test_a_noted_reason_holds_for_its_time),
 		TEST(test_a_note_ends_with_its_run),
 		TEST(test_evicted_on_disk),
 		TEST(test_evicted_from_memory),
@@ -920,6 +935,7 @@ int main(void)
 		TEST(test_the_open_window_is_late_and_all_others_on_disk),
 		TEST(test_after_a_session),
 		TEST(test_an_unreadable_window_is_a_gap),
+		TEST(test_an_unreadable_list_is_a_gap),
 		TEST(test_gaps_of_one_reason_are_one),
 		TEST(test_no_window_at_all),
 		TEST(test_compacted_windows_count),
